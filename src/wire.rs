@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Messages on the wire.
+//!
+//! Nothing below this module knows the kernel: pure `core`, no allocation, no panic.
+
+// The path is spelled out because the test crates include this file with `#[path]`, which would
+// otherwise move its children to the directory it is in.
+#[path = "wire/private_data.rs"]
+pub(crate) mod private_data;

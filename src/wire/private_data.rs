@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The RPC-over-RDMA version 1 CM Private Data message (RFC 8797, section 4).
+//!
+//! Each side of a connection may send one such message while the connection is set up. It is eight
+//! octets long and says what its sender offers for the life of that connection.
+
+use core::fmt;
+
+/// The value of the Format Identifier field, sent in network byte order (RFC 8797, section 4).
+pub(crate) const FORMAT_IDENTIFIER: u32 = 0xf6ab_0e18;
+
+/// The only message format version that RFC 8797 defines (section 4, "Version").
+pub(crate) const VERSION: u8 = 1;
+
+/// Length in octets of a version 1 message (RFC 8797, section 4, "Version").
+pub(crate) const MESSAGE_LEN: usize = 8;
+
+/// The R field: the last bit of the octet whose other seven are Reserved (RFC 8797, section 4).
+const R: u8 = 0x01;
+
+/// What Send Size and Receive Size count in, in octets (RFC 8797, section 4.2).
+const KILO_OCTET: u32 = 1024;
+
+/// The value of a Send Size or Receive Size field (RFC 8797, section 4.2).
+///
+/// The field holds the number of additional kilo-octets beyond the first 1024 octets, so that each
+/// of its values is a valid size.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Size(u8);
+
+impl Size {
+    /// The size to assume of a peer that did not say: 1024 octets (RFC 8797, section 5.1).
+    pub(crate) const DEFAULT: Self = Self(0);
+
+    /// The smallest size that can be represented, in octets (RFC 8797, section 4.2).
+    pub(crate) const MIN_OCTETS: u32 = 1024;
+
+    /// The largest size that can be represented, in octets (RFC 8797, section 4.2).
+    pub(crate) const MAX_OCTETS: u32 = 262_144;
+
+    /// Encodes a buffer size given in octets (RFC 8797, section 4.2).
+    ///
+    /// Rounds down to a multiple of 1024 octets, since a peer may use all of what is advertised.
+    ///
+    /// Returns [`None`] where the field cannot represent the size: below [`Self::MIN_OCTETS`], and
+    /// above [`Self::MAX_OCTETS`], where the caller knows better than this function what to
+    /// advertise in its place.
+    pub(crate) fn from_octets(octets: u32) -> Option<Self> {
+        if octets > Self::MAX_OCTETS {
+            return None;
+        }
+        let additional = (octets / KILO_OCTET).checked_sub(1)?;
+        u8::try_from(additional).ok().map(Self)
+    }
+
+    /// Takes a field as received; each value is valid (RFC 8797, section 4.2).
+    pub(crate) const fn from_encoded(encoded: u8) -> Self {
+        Self(encoded)
+    }
+
+    /// Returns the field's value as sent (RFC 8797, section 4.2).
+    pub(crate) const fn encoded(self) -> u8 {
+        self.0
+    }
+
+    /// Decodes the size, in octets (RFC 8797, section 4.2).
+    pub(crate) fn octets(self) -> u32 {
+        (u32::from(self.0) + 1) * KILO_OCTET
+    }
+}
+
+/// What one side's message says (RFC 8797, section 4).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Offer {
+    /// The most that the sender of the message transmits in one RDMA Send.
+    pub(crate) send_size: Size,
+    /// The most that the sender of the message receives with one RDMA Receive.
+    pub(crate) receive_size: Size,
+    /// The R field: the sender of the message supports remote invalidation.
+    pub(crate) remote_invalidation: bool,
+}
+
+impl Offer {
+    /// What a peer offers that sent no valid message (RFC 8797, section 5.1).
+    pub(crate) const DEFAULT: Self = Self {
+        send_size: Size::DEFAULT,
+        receive_size: Size::DEFAULT,
+        remote_invalidation: false,
+    };
+
+    /// Builds the message: version 1, Reserved bits zero (RFC 8797, section 4).
+    pub(crate) fn to_octets(self) -> [u8; MESSAGE_LEN] {
+        let [id0, id1, id2, id3] = FORMAT_IDENTIFIER.to_be_bytes();
+        [
+            id0,
+            id1,
+            id2,
+            id3,
+            VERSION,
+            if self.remote_invalidation { R } else { 0 },
+            self.send_size.encoded(),
+            self.receive_size.encoded(),
+        ]
+    }
+}
+
+/// A valid message and where it was found (RFC 8797, section 5.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Found {
+    /// Where its Format Identifier begins, in octets from the start of the Private Data.
+    pub(crate) offset: usize,
+    /// Its Version field; [`VERSION`], as no other is recognized.
+    pub(crate) version: u8,
+    /// The octet after the Version without R: the Reserved field, ignored and kept for display.
+    pub(crate) reserved: u8,
+    /// What it says.
+    pub(crate) offer: Offer,
+}
+
+/// Why octets that follow a Format Identifier are not a message (RFC 8797, section 5.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Rejection {
+    /// The version number is not a recognized one (RFC 8797, sections 5.2 and 6).
+    Version(u8),
+    /// The message overruns the Private Data that was delivered (RFC 8797, section 5.2).
+    Truncated {
+        /// How many octets there are from the Format Identifier on; fewer than [`MESSAGE_LEN`].
+        available: usize,
+    },
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(version) => write!(f, "unrecognized version {version}"),
+            Self::Truncated { available } => {
+                write!(f, "truncated, {available} of {MESSAGE_LEN} octets")
+            }
+        }
+    }
+}
+
+/// What a peer's Private Data holds (RFC 8797, section 5.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Parsed {
+    /// A valid message.
+    Present(Found),
+    /// No Format Identifier.
+    Absent,
+    /// A Format Identifier, and no valid message behind any.
+    Rejected {
+        /// Where the first Format Identifier begins, in octets from the start of the Private Data.
+        offset: usize,
+        /// Why the octets behind it are not a message.
+        reason: Rejection,
+    },
+}
+
+impl Parsed {
+    /// Returns what to take the peer to offer: the defaults unless it sent a valid message
+    /// (RFC 8797, section 5.1).
+    pub(crate) fn offer(&self) -> Offer {
+        match self {
+            Self::Present(found) => found.offer,
+            Self::Absent | Self::Rejected { .. } => Offer::DEFAULT,
+        }
+    }
+}
+
+/// Finds the message in a peer's Private Data (RFC 8797, section 5.2).
+///
+/// `octets` is all that the transport delivered: none, fewer than a message has, or more, since
+/// other layers may put their own data before it and InfiniBand pads behind it.
+///
+/// The Format Identifier is looked for at every offset. It can also occur by chance in the data of
+/// another layer (RFC 8797, section 7), so what does not parse does not end the search: the first
+/// valid message counts, and where there is none, the first Format Identifier is the one reported.
+pub(crate) fn parse(octets: &[u8]) -> Parsed {
+    let mut parsed = Parsed::Absent;
+
+    for offset in 0..octets.len() {
+        let Some(candidate) = octets.get(offset..) else {
+            break;
+        };
+        if !candidate.starts_with(&FORMAT_IDENTIFIER.to_be_bytes()) {
+            continue;
+        }
+        match parse_at(offset, candidate) {
+            Ok(found) => return Parsed::Present(found),
+            Err(reason) if parsed == Parsed::Absent => {
+                parsed = Parsed::Rejected { offset, reason };
+            }
+            Err(_) => {}
+        }
+    }
+
+    parsed
+}
+
+/// Parses the message that `candidate` begins with, its Format Identifier being known to be there
+/// (RFC 8797, sections 4 and 5.2).
+fn parse_at(offset: usize, candidate: &[u8]) -> Result<Found, Rejection> {
+    let Some(&[_, _, _, _, version, flags, send_size, receive_size]) = candidate.first_chunk()
+    else {
+        return Err(Rejection::Truncated {
+            available: candidate.len(),
+        });
+    };
+    if version != VERSION {
+        return Err(Rejection::Version(version));
+    }
+
+    Ok(Found {
+        offset,
+        version,
+        reserved: flags & !R,
+        offer: Offer {
+            send_size: Size::from_encoded(send_size),
+            receive_size: Size::from_encoded(receive_size),
+            remote_invalidation: flags & R != 0,
+        },
+    })
+}
