@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The grammar of the control files `connect`, `listen` and `close`.
+//!
+//! One line, words separated by spaces and tabs, one newline at its end or none. A line is taken
+//! whole or refused whole. The keys are those of a Private Data message (RFC 8797, section 4) and
+//! of how the module sends it. Like the protocol code, this knows no kernel and does not panic.
+
+use core::{
+    fmt::{
+        self,
+        Write, //
+    },
+    net::{
+        Ipv4Addr,
+        Ipv6Addr, //
+    },
+    ops::RangeInclusive,
+    str::{
+        self,
+        FromStr, //
+    },
+};
+
+use crate::wire::private_data::{
+    Offer,
+    Size, //
+};
+
+/// The size that the module offers unless told otherwise: 4096 octets (RFC 8797, section 4.2).
+const DEFAULT_SIZE: Size = Size::from_encoded(3);
+
+/// How long `connect` waits unless told otherwise, in milliseconds.
+const DEFAULT_TIMEOUT_MS: u32 = 5000;
+
+/// How many connections one listener accepts unless told otherwise.
+const DEFAULT_MAX: u32 = 64;
+
+/// How many octets of a refused word are shown.
+const SHOWN: usize = 64;
+
+/// What is wrong with a word, for who wrote it.
+type Reason = &'static str;
+
+/// The word that does not fit, and why.
+///
+/// Its [`Display`](fmt::Display) form is bounded and printable, whatever was written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Refusal<'a> {
+    /// The word as written; empty where one is missing.
+    word: &'a [u8],
+    reason: Reason,
+}
+
+impl fmt::Display for Refusal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for &octet in self.word.iter().take(SHOWN) {
+            if octet.is_ascii_graphic() && octet != b'\\' {
+                f.write_char(char::from(octet))?;
+            } else {
+                write!(f, "\\x{octet:02x}")?;
+            }
+        }
+        if self.word.len() > SHOWN {
+            f.write_str("...")?;
+        }
+        if !self.word.is_empty() {
+            f.write_str(": ")?;
+        }
+        f.write_str(self.reason)
+    }
+}
+
+/// A network interface, as written behind the `%` of an IPv6 address.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Zone {
+    /// Its index; never zero.
+    Index(u32),
+    /// Its name, of 1 to 15 octets, padded with NUL.
+    Name([u8; 16]),
+}
+
+/// An address without a port.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Address {
+    V4(Ipv4Addr),
+    V6 {
+        address: Ipv6Addr,
+        zone: Option<Zone>,
+    },
+}
+
+/// An address and a port.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct SocketAddr {
+    pub(crate) address: Address,
+    /// In host byte order; never zero.
+    pub(crate) port: u16,
+}
+
+/// Private Data to send as it is: 1 to 255 octets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct PrivateData {
+    octets: [u8; 255],
+    len: u8,
+}
+
+impl PrivateData {
+    /// Returns the octets to send.
+    pub(crate) fn octets(&self) -> &[u8] {
+        self.octets.get(..self.len.into()).unwrap_or_default()
+    }
+}
+
+/// What to send as Private Data.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would need an allocation, to save what fits on any stack"
+)]
+pub(crate) enum Offered {
+    /// A message built from this (RFC 8797, section 4).
+    Message(Offer),
+    /// These octets, whatever they are.
+    Raw(PrivateData),
+    /// No Private Data at all.
+    None,
+}
+
+/// What a line written to `connect` asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Connect {
+    pub(crate) to: SocketAddr,
+    /// The source address, of the family of `to`.
+    pub(crate) from: Option<Address>,
+    pub(crate) offer: Offered,
+    pub(crate) reconnect: bool,
+    pub(crate) timeout_ms: u32,
+}
+
+/// What a line written to `listen` asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Listen {
+    pub(crate) at: SocketAddr,
+    pub(crate) offer: Offered,
+    /// How many connections to accept at most.
+    pub(crate) max: u32,
+}
+
+/// What a line written to `close` asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Close {
+    Connection(u64),
+    Listener(u64),
+    All,
+}
+
+/// Parses `ADDR:PORT [key=value]…` with the keys of `connect`.
+///
+/// # Errors
+///
+/// The first word that does not fit.
+pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, Refusal<'_>> {
+    let mut words = words(line);
+    let to = read(words.next().unwrap_or_default(), socket_address)?;
+
+    let mut offer = OfferKeys::default();
+    let mut from = None;
+    let mut reconnect = None;
+    let mut timeout_ms = None;
+    read_keys(words, |key, value| match key {
+        "from" => once(&mut from, source_address(value, to.address)?),
+        "reconnect" => once(&mut reconnect, flag(value)?),
+        "timeout_ms" => once(
+            &mut timeout_ms,
+            number(value, 1..=600_000, "not 1 to 600000 milliseconds")?,
+        ),
+        _ => offer.take(key, value),
+    })?;
+
+    Ok(Connect {
+        to,
+        from,
+        offer: offer.offered(),
+        reconnect: reconnect.unwrap_or(false),
+        timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
+    })
+}
+
+/// Parses `ADDR:PORT [key=value]…` with the keys of `listen`.
+///
+/// # Errors
+///
+/// The first word that does not fit.
+pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, Refusal<'_>> {
+    let mut words = words(line);
+    let at = read(words.next().unwrap_or_default(), socket_address)?;
+
+    let mut offer = OfferKeys::default();
+    let mut max = None;
+    read_keys(words, |key, value| match key {
+        "max" => once(
+            &mut max,
+            number(value, 1..=65_536, "not 1 to 65536 connections")?,
+        ),
+        _ => offer.take(key, value),
+    })?;
+
+    Ok(Listen {
+        at,
+        offer: offer.offered(),
+        max: max.unwrap_or(DEFAULT_MAX),
+    })
+}
+
+/// Parses `connection ID`, `listener ID` or `all`.
+///
+/// # Errors
+///
+/// The first word that does not fit.
+pub(crate) fn parse_close(line: &[u8]) -> Result<Close, Refusal<'_>> {
+    let mut words = words(line);
+    let what = words.next().unwrap_or_default();
+    let close = match what {
+        b"connection" => Close::Connection(read(words.next().unwrap_or_default(), id)?),
+        b"listener" => Close::Listener(read(words.next().unwrap_or_default(), id)?),
+        b"all" => Close::All,
+        _ => {
+            return Err(Refusal {
+                word: what,
+                reason: "expected connection ID, listener ID or all",
+            })
+        }
+    };
+
+    match words.next() {
+        None => Ok(close),
+        Some(word) => Err(Refusal {
+            word,
+            reason: "one word too many",
+        }),
+    }
+}
+
+/// The keys that say what to send as Private Data.
+#[derive(Default)]
+struct OfferKeys {
+    send: Option<Size>,
+    recv: Option<Size>,
+    inv: Option<bool>,
+    /// Never [`Offered::Message`], which is what the other keys say.
+    private: Option<Offered>,
+}
+
+impl OfferKeys {
+    fn take(&mut self, key: &str, value: &str) -> Result<(), Reason> {
+        match key {
+            "send" => once(&mut self.send, size(value)?)?,
+            "recv" => once(&mut self.recv, size(value)?)?,
+            "inv" => once(&mut self.inv, flag(value)?)?,
+            "private" => once(&mut self.private, private(value)?)?,
+            _ => return Err("unknown key"),
+        }
+
+        let message = self.send.is_some() || self.recv.is_some() || self.inv.is_some();
+        if message && self.private.is_some() {
+            return Err("private= says all that is sent, send=, recv= and inv= do not go with it");
+        }
+        Ok(())
+    }
+
+    fn offered(self) -> Offered {
+        self.private.unwrap_or(Offered::Message(Offer {
+            send_size: self.send.unwrap_or(DEFAULT_SIZE),
+            receive_size: self.recv.unwrap_or(DEFAULT_SIZE),
+            remote_invalidation: self.inv.unwrap_or(false),
+        }))
+    }
+}
+
+/// Splits a line into its words.
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.strip_suffix(b"\n")
+        .unwrap_or(line)
+        .split(|octet| matches!(octet, b' ' | b'\t'))
+        .filter(|word| !word.is_empty())
+}
+
+/// Reads one word, which a failure of `parse` then names.
+fn read<T>(word: &[u8], parse: impl FnOnce(&str) -> Result<T, Reason>) -> Result<T, Refusal<'_>> {
+    text(word)
+        .and_then(parse)
+        .map_err(|reason| Refusal { word, reason })
+}
+
+/// Reads `key=value` words and hands each to `take`.
+fn read_keys<'a>(
+    words: impl Iterator<Item = &'a [u8]>,
+    mut take: impl FnMut(&str, &str) -> Result<(), Reason>,
+) -> Result<(), Refusal<'a>> {
+    for word in words {
+        read(word, |text| match text.split_once('=') {
+            None => Err("not key=value"),
+            Some((_, "")) => Err("no value"),
+            Some((key, value)) => take(key, value),
+        })?;
+    }
+    Ok(())
+}
+
+fn text(word: &[u8]) -> Result<&str, Reason> {
+    match str::from_utf8(word) {
+        Ok(text) if !text.contains(char::is_control) => Ok(text),
+        _ => Err("not printable text on one line"),
+    }
+}
+
+fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), Reason> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err("given twice"),
+    }
+}
+
+/// Reads decimal digits; the standard parser alone would take a sign too.
+fn decimal<T: FromStr>(text: &str) -> Option<T> {
+    if !text.bytes().all(|octet| octet.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+fn number(value: &str, range: RangeInclusive<u32>, reason: Reason) -> Result<u32, Reason> {
+    decimal(value)
+        .filter(|number| range.contains(number))
+        .ok_or(reason)
+}
+
+fn id(text: &str) -> Result<u64, Reason> {
+    decimal(text).ok_or("expected a decimal ID")
+}
+
+fn flag(value: &str) -> Result<bool, Reason> {
+    match value {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err("not 0 or 1"),
+    }
+}
+
+/// Reads a size in octets (RFC 8797, section 4.2).
+///
+/// Refuses what [`Size::from_octets`] would round: the peer is to see what was written.
+fn size(value: &str) -> Result<Size, Reason> {
+    const OUT_OF_RANGE: Reason = "not 1024 to 262144 octets";
+
+    let octets: u32 = decimal(value).ok_or(OUT_OF_RANGE)?;
+    if octets % 1024 != 0 {
+        return Err("not a multiple of 1024 octets");
+    }
+    Size::from_octets(octets).ok_or(OUT_OF_RANGE)
+}
+
+fn private(value: &str) -> Result<Offered, Reason> {
+    if value == "none" {
+        return Ok(Offered::None);
+    }
+
+    let pairs = value.as_bytes().chunks(2);
+    let len = u8::try_from(pairs.len()).map_err(|_| "more than 255 octets")?;
+    let mut octets = [0; 255];
+    for (octet, pair) in octets.iter_mut().zip(pairs) {
+        let &[high, low] = pair else {
+            return Err("an odd number of hex digits");
+        };
+        *octet = hex_digit(high)? << 4 | hex_digit(low)?;
+    }
+    Ok(Offered::Raw(PrivateData { octets, len }))
+}
+
+fn hex_digit(octet: u8) -> Result<u8, Reason> {
+    match octet {
+        b'0'..=b'9' => Ok(octet - b'0'),
+        b'a'..=b'f' => Ok(octet - b'a' + 10),
+        b'A'..=b'F' => Ok(octet - b'A' + 10),
+        _ => Err("neither pairs of hex digits nor none"),
+    }
+}
+
+fn socket_address(word: &str) -> Result<SocketAddr, Reason> {
+    let (host, port) = match word.rsplit_once(':') {
+        Some(split) if !word.ends_with(']') => split,
+        _ => return Err("expected ADDR:PORT"),
+    };
+
+    Ok(SocketAddr {
+        address: address(host)?,
+        port: decimal(port)
+            .filter(|port| *port != 0)
+            .ok_or("port is not 1 to 65535")?,
+    })
+}
+
+fn source_address(value: &str, to: Address) -> Result<Address, Reason> {
+    let from = address(value)?;
+    match (from, to) {
+        (Address::V4(_), Address::V4(_)) | (Address::V6 { .. }, Address::V6 { .. }) => Ok(from),
+        _ => Err("not of the destination's address family"),
+    }
+}
+
+/// Reads an IPv4 address, or an IPv6 address in brackets with its zone inside them.
+fn address(text: &str) -> Result<Address, Reason> {
+    const NOT_AN_ADDRESS: Reason = "neither an IPv4 address nor an IPv6 address in brackets";
+
+    let Some(bracketed) = text.strip_prefix('[') else {
+        return text.parse().map(Address::V4).map_err(|_| NOT_AN_ADDRESS);
+    };
+    let inner = bracketed.strip_suffix(']').ok_or(NOT_AN_ADDRESS)?;
+    let (address, zone) = match inner.split_once('%') {
+        Some((address, text)) => (address, Some(zone(text)?)),
+        None => (inner, None),
+    };
+
+    Ok(Address::V6 {
+        address: address.parse().map_err(|_| NOT_AN_ADDRESS)?,
+        zone,
+    })
+}
+
+/// Reads an interface's name, or its index where there are only digits.
+fn zone(text: &str) -> Result<Zone, Reason> {
+    const NOT_A_ZONE: Reason = "zone is not an interface's index or name of up to 15 octets";
+
+    if text.bytes().all(|octet| octet.is_ascii_digit()) {
+        return decimal(text)
+            .filter(|index| *index != 0)
+            .map(Zone::Index)
+            .ok_or(NOT_A_ZONE);
+    }
+
+    let mut name = [0; 16];
+    if text.len() >= name.len() {
+        return Err(NOT_A_ZONE);
+    }
+    for (to, from) in name.iter_mut().zip(text.bytes()) {
+        *to = from;
+    }
+    Ok(Zone::Name(name))
+}
