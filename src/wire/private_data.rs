@@ -47,11 +47,10 @@ impl Size {
     /// above [`Self::MAX_OCTETS`], where the caller knows better than this function what to
     /// advertise in its place.
     pub(crate) fn from_octets(octets: u32) -> Option<Self> {
-        if octets > Self::MAX_OCTETS {
+        if !(Self::MIN_OCTETS..=Self::MAX_OCTETS).contains(&octets) {
             return None;
         }
-        let additional = (octets / KILO_OCTET).checked_sub(1)?;
-        u8::try_from(additional).ok().map(Self)
+        u8::try_from(octets / KILO_OCTET - 1).ok().map(Self)
     }
 
     /// Takes a field as received; each value is valid (RFC 8797, section 4.2).
