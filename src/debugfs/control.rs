@@ -225,11 +225,9 @@ pub(crate) fn parse_close(line: &[u8]) -> Result<Close, Refusal<'_>> {
         b"connection" => Close::Connection(read(words.next().unwrap_or_default(), id)?),
         b"listener" => Close::Listener(read(words.next().unwrap_or_default(), id)?),
         b"all" => Close::All,
-        _ => {
-            return Err(Refusal {
-                word: what,
-                reason: "expected connection ID, listener ID or all",
-            })
+        word => {
+            let reason = "expected connection ID, listener ID or all";
+            return Err(Refusal { word, reason });
         }
     };
 
@@ -373,7 +371,7 @@ fn private(value: &str) -> Result<Offered, Reason> {
         let &[high, low] = pair else {
             return Err("an odd number of hex digits");
         };
-        *octet = hex_digit(high)? << 4 | hex_digit(low)?;
+        *octet = (hex_digit(high)? << 4) | hex_digit(low)?;
     }
     Ok(Offered::Raw(PrivateData { octets, len }))
 }
