@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Entry points only; `make help` says what each does.
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+OUT ?= build/module
+
+# A kernel built by clang wants clang for its modules.
+llvm := $(if $(shell grep -sx CONFIG_CC_IS_CLANG=y $(KDIR)/include/config/auto.conf),LLVM=1)
+kbuild = $(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR) MO=$(abspath $(OUT)) $(llvm)
+
+modules:
+	@test -f $(KDIR)/include/config/auto.conf || { \
+		echo "$(KDIR) is no prepared kernel tree: say KDIR=..., or try 'make help'" >&2; exit 1; }
+	@grep -qx CONFIG_RUST=y $(KDIR)/include/config/auto.conf || { \
+		echo "the kernel of $(KDIR) is built without Rust (CONFIG_RUST)" >&2; exit 1; }
+	+$(kbuild) modules
+
+modules_install: modules
+	+$(kbuild) modules_install
+
+demo test check:
+	scripts/$@
+
+shell:
+	qemu/run
+
+clean:
+	rm -rf build kunit/host/target
+
+distclean: clean
+	bash -c '. scripts/lib.sh && remove "$$cache"'
+
+help:
+	@echo 'make KDIR=...   the module, against any prepared Rust-enabled kernel tree;'
+	@echo '                without KDIR: against the running kernel. Into $(OUT)/,'
+	@echo '                another OUT=... if you like. CLIPPY=1 and W=1 work.'
+	@echo 'make modules_install   ... and installs it under /lib/modules'
+	@echo
+	@echo 'These make what they need first, a Debian tree and kernels, in'
+	@echo '$${XDG_CACHE_HOME:-~/.cache}/rpcrdma_cm; nothing else on this machine changes:'
+	@echo
+	@echo 'make demo       boots a stock Debian kernel in QEMU, mounts NFS over RDMA there'
+	@echo '                and shows what the connections negotiated'
+	@echo 'make shell      a shell in that guest'
+	@echo 'make test       host tests, KUnit, and every script of qemu/tests'
+	@echo 'make check      formatting, lints, warnings, no panic in the pure code'
+	@echo
+	@echo 'make clean      removes what was built here'
+	@echo 'make distclean  also the cached lab and kernels'
+
+.PHONY: modules modules_install demo test check shell clean distclean help
