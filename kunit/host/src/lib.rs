@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Host tests of the files of `rpcrdma_cm` that know no kernel.
+//!
+//! Here is what takes too long for the kernel or needs more than `core`: whole input spaces,
+//! against a second implementation, and random inputs. The rules of RFC 8797 one by one are in
+//! `rpcrdma_cm_kunit.rs`.
+
+#![cfg_attr(not(test), expect(dead_code, reason = "the tests are the only users"))]
+// What panics is for the tests only.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::string_slice,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
+
+#[path = "../../../src/debugfs/control.rs"]
+mod control;
+#[path = "../../../src/negotiation.rs"]
+mod negotiation;
+#[path = "../../../src/wire.rs"]
+mod wire;
+
+#[cfg(test)]
+mod tests;

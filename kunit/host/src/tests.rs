@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tests over whole input spaces and with random inputs.
+
+mod control;
+mod negotiation;
+mod oracle;
+mod private_data;
+
+use std::{
+    num::NonZero,
+    thread, //
+};
+
+use proptest::test_runner::Config;
+
+use crate::wire::private_data::{
+    Offer,
+    Size, //
+};
+
+/// How many random inputs a property gets; a failure is printed and leaves no file behind.
+fn cases(cases: u32) -> Config {
+    Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
+/// Calls `check` with every `u32`, on all processors.
+fn for_each_u32(check: impl Fn(u32) + Sync) {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        for first in 0..threads {
+            let check = &check;
+            // Interleaved, as what is cheap to check may lie together.
+            let highs = (first..=0xffff).step_by(threads);
+            scope.spawn(move || {
+                for high in highs {
+                    for low in 0..=0xffff {
+                        check(((high as u32) << 16) | low);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// An offer with the values of the Size fields (RFC 8797, section 4.2).
+fn offer(send_size: u8, receive_size: u8, remote_invalidation: bool) -> Offer {
+    Offer {
+        send_size: Size::from_encoded(send_size),
+        receive_size: Size::from_encoded(receive_size),
+        remote_invalidation,
+    }
+}

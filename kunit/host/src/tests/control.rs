@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The grammar of the control files.
+//!
+//! A line is made from words in a canonical form: in any order and spacing, with or without those
+//! that only say what holds anyway. What is understood of it is put into that form again.
+
+use std::net::{
+    Ipv4Addr,
+    Ipv6Addr, //
+};
+
+use proptest::{
+    collection::vec,
+    option,
+    prelude::*,
+    sample::{
+        select,
+        Index, //
+    }, //
+};
+
+use super::cases;
+use crate::control::{
+    parse_close,
+    parse_connect,
+    parse_listen,
+    Address,
+    Close,
+    Connect,
+    Listen,
+    Offered,
+    Refusal,
+    SocketAddr,
+    Zone, //
+};
+
+/// What holds where a line does not say otherwise.
+const UNTOLD: [&str; 6] = [
+    "send=4096",
+    "recv=4096",
+    "inv=0",
+    "reconnect=0",
+    "timeout_ms=5000",
+    "max=64",
+];
+
+fn address_word(address: Address) -> String {
+    match address {
+        Address::V4(address) => format!("{address}"),
+        Address::V6 {
+            address,
+            zone: None,
+        } => format!("[{address}]"),
+        Address::V6 {
+            address,
+            zone: Some(Zone::Index(index)),
+        } => format!("[{address}%{index}]"),
+        Address::V6 {
+            address,
+            zone: Some(Zone::Name(name)),
+        } => {
+            let name = std::str::from_utf8(&name).unwrap();
+            format!("[{address}%{}]", name.trim_end_matches('\0'))
+        }
+    }
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets
+        .iter()
+        .flat_map(|octet| [octet >> 4, octet & 0x0f])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
+fn words(at: SocketAddr, offer: &Offered, others: &[String]) -> Vec<String> {
+    let mut words = vec![format!("{}:{}", address_word(at.address), at.port)];
+    match offer {
+        Offered::Message(offer) => words.extend([
+            format!("send={}", offer.send_size.octets()),
+            format!("recv={}", offer.receive_size.octets()),
+            format!("inv={}", u8::from(offer.remote_invalidation)),
+        ]),
+        Offered::Raw(data) => {
+            words.push(format!("private={}", hex(data.octets())));
+        }
+        Offered::None => words.push("private=none".into()),
+    }
+    words.extend_from_slice(others);
+    words
+}
+
+fn connect_words(connect: Connect) -> Vec<String> {
+    let mut others = vec![
+        format!("reconnect={}", u8::from(connect.reconnect)),
+        format!("timeout_ms={}", connect.timeout_ms),
+    ];
+    others.extend(
+        connect
+            .from
+            .map(|from| format!("from={}", address_word(from))),
+    );
+    words(connect.to, &connect.offer, &others)
+}
+
+fn listen_words(listen: Listen) -> Vec<String> {
+    words(listen.at, &listen.offer, &[format!("max={}", listen.max)])
+}
+
+fn addresses(v6: bool) -> BoxedStrategy<String> {
+    let zones = prop_oneof![
+        (1..=u32::MAX).prop_map(|index| format!("%{index}")),
+        "%[!-~]{0,14}[!-/:-~]",
+        Just(String::new()),
+    ];
+    if v6 {
+        (any::<Ipv6Addr>(), zones)
+            .prop_map(|(address, zone)| format!("[{address}{zone}]"))
+            .boxed()
+    } else {
+        any::<Ipv4Addr>()
+            .prop_map(|address| address.to_string())
+            .boxed()
+    }
+}
+
+/// Mostly any of `numbers`, and often enough `default`.
+fn number(
+    key: &'static str,
+    default: u32,
+    numbers: impl Strategy<Value = u32>,
+) -> impl Strategy<Value = String> {
+    prop_oneof![1 => Just(default), 3 => numbers].prop_map(move |number| format!("{key}={number}"))
+}
+
+fn offers() -> impl Strategy<Value = Vec<String>> {
+    let size = || (1..=256u32).prop_map(|kilo_octets| kilo_octets * 1024);
+    prop_oneof![
+        (
+            number("send", 4096, size()),
+            number("recv", 4096, size()),
+            number("inv", 0, 0..=1u32)
+        )
+            .prop_map(|(send, recv, inv)| vec![send, recv, inv]),
+        vec(any::<u8>(), 1..=255).prop_map(|octets| vec![format!("private={}", hex(&octets))]),
+        Just(vec!["private=none".to_string()]),
+    ]
+}
+
+/// The words of a line for `connect`, the address first.
+fn connects() -> impl Strategy<Value = Vec<String>> {
+    let addresses = any::<bool>().prop_flat_map(|v6| (addresses(v6), option::of(addresses(v6))));
+    (
+        addresses,
+        1..=u16::MAX,
+        offers(),
+        number("reconnect", 0, 0..=1u32),
+        number("timeout_ms", 5000, 1..=600_000u32),
+    )
+        .prop_map(|((to, from), port, offer, reconnect, timeout_ms)| {
+            let mut words = vec![format!("{to}:{port}")];
+            words.extend(offer);
+            words.extend([reconnect, timeout_ms]);
+            words.extend(from.map(|from| format!("from={from}")));
+            words
+        })
+}
+
+/// The words of a line for `listen`, the address first.
+fn listens() -> impl Strategy<Value = Vec<String>> {
+    let address = any::<bool>().prop_flat_map(addresses);
+    (
+        address,
+        1..=u16::MAX,
+        offers(),
+        number("max", 64, 1..=65_536u32),
+    )
+        .prop_map(|(at, port, offer, max)| {
+            let mut words = vec![format!("{at}:{port}")];
+            words.extend(offer);
+            words.push(max);
+            words
+        })
+}
+
+/// Writes words down in some other way that means the same.
+fn lines(words: Vec<String>) -> impl Strategy<Value = (Vec<String>, String)> {
+    let address = words[0].clone();
+    let keys = Just(words[1..].to_vec()).prop_shuffle();
+    let space = select(vec![" ", "\t", "  ", " \t "]);
+    let end = select(vec!["", " ", "\n", "\t\n"]);
+    (keys, vec(space, words.len()), end, any::<bool>()).prop_map(
+        move |(keys, spaces, end, terse)| {
+            let mut line = address.clone();
+            for (key, space) in keys.iter().zip(spaces) {
+                if !(terse && UNTOLD.contains(&key.as_str())) {
+                    line += space;
+                    line += key;
+                }
+            }
+            (words.clone(), line + end)
+        },
+    )
+}
+
+/// Checks what is shown of a line that may be anything: bounded, and one line of text.
+fn check_refusal(refusal: Refusal<'_>) {
+    let shown = refusal.to_string();
+    assert!(shown.len() <= 64 * 4 + 128, "{shown}");
+    assert!(
+        shown.bytes().all(|octet| matches!(octet, b' '..=b'~')),
+        "{shown}"
+    );
+}
+
+/// Checks what is made of a line that may be anything: nothing is accepted that cannot be said.
+fn check_any(line: &[u8]) {
+    match parse_connect(line) {
+        Ok(connect) => {
+            let words = connect_words(connect).join(" ");
+            assert_eq!(parse_connect(words.as_bytes()), Ok(connect));
+        }
+        Err(refusal) => check_refusal(refusal),
+    }
+    match parse_listen(line) {
+        Ok(listen) => {
+            let words = listen_words(listen).join(" ");
+            assert_eq!(parse_listen(words.as_bytes()), Ok(listen));
+        }
+        Err(refusal) => check_refusal(refusal),
+    }
+    if let Err(refusal) = parse_close(line) {
+        check_refusal(refusal);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(5_000))]
+
+    #[test]
+    fn connect((words, line) in connects().prop_flat_map(lines)) {
+        let connect = parse_connect(line.as_bytes()).map_err(|refusal| refusal.to_string());
+        prop_assert_eq!(connect.map(connect_words), Ok(words));
+    }
+
+    #[test]
+    fn listen((words, line) in listens().prop_flat_map(lines)) {
+        let listen = parse_listen(line.as_bytes()).map_err(|refusal| refusal.to_string());
+        prop_assert_eq!(listen.map(listen_words), Ok(words));
+    }
+
+    #[test]
+    fn close(id in any::<u64>()) {
+        let connection = format!("connection {id}\n");
+        prop_assert_eq!(parse_close(connection.as_bytes()), Ok(Close::Connection(id)));
+        let listener = format!("listener {id}\n");
+        prop_assert_eq!(parse_close(listener.as_bytes()), Ok(Close::Listener(id)));
+    }
+
+    #[test]
+    fn any_octets(line in vec(any::<u8>(), 0..=600)) {
+        check_any(&line);
+    }
+
+    /// Lines that are nearly right get further than any octets do.
+    #[test]
+    fn any_change(
+        (_, line) in prop_oneof![connects(), listens()].prop_flat_map(lines),
+        at in any::<Index>(),
+        removed in 0..=3usize,
+        added in vec(prop_oneof![any::<u8>(), select(b" \t\n\0=:%[].0159af".to_vec())], 0..=3),
+    ) {
+        let mut line = line.into_bytes();
+        let at = at.index(line.len());
+        line.splice(at..line.len().min(at + removed), added);
+        check_any(&line);
+    }
+
+    /// A word twice is one too many, whichever it is.
+    #[test]
+    fn repeated(words in connects(), which in any::<Index>()) {
+        let repeated = which.get(&words);
+        let line = [&words.join(" "), " ", repeated].concat();
+        prop_assert!(parse_connect(line.as_bytes()).is_err());
+    }
+}
