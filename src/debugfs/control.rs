@@ -16,10 +16,7 @@ use core::{
         Ipv6Addr, //
     },
     ops::RangeInclusive,
-    str::{
-        self,
-        FromStr, //
-    },
+    str,
 };
 
 use crate::wire::private_data::{
@@ -297,10 +294,13 @@ fn read_keys<'a>(
     mut take: impl FnMut(&str, &str) -> Result<(), Reason>,
 ) -> Result<(), Refusal<'a>> {
     for word in words {
-        read(word, |text| match text.split_once('=') {
-            None => Err("not key=value"),
-            Some((_, "")) => Err("no value"),
-            Some((key, value)) => take(key, value),
+        read(word, |text| {
+            let (key, rest) = until(text, b'=');
+            match rest.strip_prefix('=') {
+                None => Err("not key=value"),
+                Some("") => Err("no value"),
+                Some(value) => take(key, value),
+            }
         })?;
     }
     Ok(())
@@ -308,9 +308,19 @@ fn read_keys<'a>(
 
 fn text(word: &[u8]) -> Result<&str, Reason> {
     match str::from_utf8(word) {
-        Ok(text) if !text.contains(char::is_control) => Ok(text),
+        Ok(text) if !text.chars().any(char::is_control) => Ok(text),
         _ => Err("not printable text on one line"),
     }
+}
+
+/// Splits before the first `end`, or behind everything where there is none.
+///
+/// Unlike the standard methods for that, this brings no check for overflow into the module.
+fn until(text: &str, end: u8) -> (&str, &str) {
+    text.bytes()
+        .position(|octet| octet == end)
+        .and_then(|at| text.split_at_checked(at))
+        .unwrap_or((text, ""))
 }
 
 fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), Reason> {
@@ -320,16 +330,23 @@ fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), Reason> {
     }
 }
 
-/// Reads decimal digits; the standard parser alone would take a sign too.
-fn decimal<T: FromStr>(text: &str) -> Option<T> {
-    if !text.bytes().all(|octet| octet.is_ascii_digit()) {
+/// Reads decimal digits and nothing else: no sign, no space.
+fn decimal(text: &str) -> Option<u64> {
+    if text.is_empty() {
         return None;
     }
-    text.parse().ok()
+    text.bytes().try_fold(0, |number: u64, octet| match octet {
+        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(octet - b'0')),
+        _ => None,
+    })
 }
 
-fn number(value: &str, range: RangeInclusive<u32>, reason: Reason) -> Result<u32, Reason> {
-    decimal(value)
+fn number<T>(text: &str, range: RangeInclusive<T>, reason: Reason) -> Result<T, Reason>
+where
+    T: PartialOrd + TryFrom<u64>,
+{
+    decimal(text)
+        .and_then(|number| number.try_into().ok())
         .filter(|number| range.contains(number))
         .ok_or(reason)
 }
@@ -352,7 +369,7 @@ fn flag(value: &str) -> Result<bool, Reason> {
 fn size(value: &str) -> Result<Size, Reason> {
     const OUT_OF_RANGE: Reason = "not 1024 to 262144 octets";
 
-    let octets: u32 = decimal(value).ok_or(OUT_OF_RANGE)?;
+    let octets: u32 = number(value, 0..=u32::MAX, OUT_OF_RANGE)?;
     if octets % 1024 != 0 {
         return Err("not a multiple of 1024 octets");
     }
@@ -364,10 +381,9 @@ fn private(value: &str) -> Result<Offered, Reason> {
         return Ok(Offered::None);
     }
 
-    let pairs = value.as_bytes().chunks(2);
-    let len = u8::try_from(pairs.len()).map_err(|_| "more than 255 octets")?;
+    let len = u8::try_from(value.len().div_ceil(2)).map_err(|_| "more than 255 octets")?;
     let mut octets = [0; 255];
-    for (octet, pair) in octets.iter_mut().zip(pairs) {
+    for (octet, pair) in octets.iter_mut().zip(value.as_bytes().chunks(2)) {
         let &[high, low] = pair else {
             return Err("an odd number of hex digits");
         };
@@ -386,44 +402,47 @@ fn hex_digit(octet: u8) -> Result<u8, Reason> {
 }
 
 fn socket_address(word: &str) -> Result<SocketAddr, Reason> {
-    let (host, port) = match word.rsplit_once(':') {
-        Some(split) if !word.ends_with(']') => split,
-        _ => return Err("expected ADDR:PORT"),
-    };
+    let (address, rest) = address(word)?;
+    let port = rest
+        .strip_prefix(':')
+        .ok_or("expected :PORT behind the address")?;
 
     Ok(SocketAddr {
-        address: address(host)?,
-        port: decimal(port)
-            .filter(|port| *port != 0)
-            .ok_or("port is not 1 to 65535")?,
+        address,
+        port: number(port, 1..=u16::MAX, "port is not 1 to 65535")?,
     })
 }
 
 fn source_address(value: &str, to: Address) -> Result<Address, Reason> {
-    let from = address(value)?;
+    let (from, rest) = address(value)?;
+    if !rest.is_empty() {
+        return Err("more than an address");
+    }
     match (from, to) {
         (Address::V4(_), Address::V4(_)) | (Address::V6 { .. }, Address::V6 { .. }) => Ok(from),
         _ => Err("not of the destination's address family"),
     }
 }
 
-/// Reads an IPv4 address, or an IPv6 address in brackets with its zone inside them.
-fn address(text: &str) -> Result<Address, Reason> {
-    const NOT_AN_ADDRESS: Reason = "neither an IPv4 address nor an IPv6 address in brackets";
+/// Reads an IPv4 address, or an IPv6 address in brackets with its zone inside them, and returns it
+/// with what is behind it.
+fn address(text: &str) -> Result<(Address, &str), Reason> {
+    const NOT_AN_ADDRESS: Reason = "expected an IPv4 address, or an IPv6 address in brackets";
 
     let Some(bracketed) = text.strip_prefix('[') else {
-        return text.parse().map(Address::V4).map_err(|_| NOT_AN_ADDRESS);
-    };
-    let inner = bracketed.strip_suffix(']').ok_or(NOT_AN_ADDRESS)?;
-    let (address, zone) = match inner.split_once('%') {
-        Some((address, text)) => (address, Some(zone(text)?)),
-        None => (inner, None),
+        let (address, rest) = until(text, b':');
+        let address = address.parse().map_err(|_| NOT_AN_ADDRESS)?;
+        return Ok((Address::V4(address), rest));
     };
 
-    Ok(Address::V6 {
+    let (inner, rest) = until(bracketed, b']');
+    let rest = rest.strip_prefix(']').ok_or(NOT_AN_ADDRESS)?;
+    let (address, behind) = until(inner, b'%');
+    let address = Address::V6 {
         address: address.parse().map_err(|_| NOT_AN_ADDRESS)?,
-        zone,
-    })
+        zone: behind.strip_prefix('%').map(zone).transpose()?,
+    };
+    Ok((address, rest))
 }
 
 /// Reads an interface's name, or its index where there are only digits.
@@ -431,10 +450,7 @@ fn zone(text: &str) -> Result<Zone, Reason> {
     const NOT_A_ZONE: Reason = "zone is not an interface's index or name of up to 15 octets";
 
     if text.bytes().all(|octet| octet.is_ascii_digit()) {
-        return decimal(text)
-            .filter(|index| *index != 0)
-            .map(Zone::Index)
-            .ok_or(NOT_A_ZONE);
+        return number(text, 1..=u32::MAX, NOT_A_ZONE).map(Zone::Index);
     }
 
     let mut name = [0; 16];

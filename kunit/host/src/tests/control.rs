@@ -111,7 +111,7 @@ fn listen_words(listen: Listen) -> Vec<String> {
 fn addresses(v6: bool) -> BoxedStrategy<String> {
     let zones = prop_oneof![
         (1..=u32::MAX).prop_map(|index| format!("%{index}")),
-        "%[!-~]{0,14}[!-/:-~]",
+        r"%[!-~&&[^\]]]{0,14}[!-/:-~&&[^\]]]",
         Just(String::new()),
     ];
     if v6 {
