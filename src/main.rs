@@ -1,10 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The connection set-up of RPC-over-RDMA (RFC 8797).
+//! The connection set-up of RPC-over-RDMA (RFC 8797), as client and as server.
+//!
+//! The way of the data: the octets of an event of rdma_cm → [`wire`] (parse) → [`negotiation`] (two
+//! offers and a role) → [`connection`] (state) → [`registry`] (what is live) → [`debugfs`] (render).
 
 #![crate_name = "rpcrdma_cm"]
 
-use kernel::prelude::*;
+mod bindings;
+mod connection;
+mod debugfs;
+mod negotiation;
+mod rdma;
+mod registry;
+mod trace;
+mod wire;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    debugfs::{
+        Dir,
+        RootFiles, //
+    },
+    registry::Registry, //
+};
 
 module! {
     type: RpcrdmaCm,
@@ -14,10 +37,30 @@ module! {
     license: "GPL",
 }
 
-struct RpcrdmaCm;
+/// The module. Its fields go in their order.
+struct RpcrdmaCm {
+    _live: Live,
+    _files: RootFiles,
+}
+
+/// What is live; all of it ends when this is dropped.
+struct Live(Arc<Registry>);
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.0.shut_down();
+    }
+}
 
 impl kernel::Module for RpcrdmaCm {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        Ok(Self)
+        let root = Dir::new(c"rpcrdma_cm", None)?;
+        let live = Live(Registry::new(Dir::new(c"connection", Some(&root))?)?);
+        let files = RootFiles::new(&root, live.0.clone())?;
+
+        Ok(Self {
+            _live: live,
+            _files: files,
+        })
     }
 }

@@ -21,6 +21,8 @@ use core::{
 
 use crate::wire::private_data::{
     Offer,
+    Offered,
+    PrivateData,
     Size, //
 };
 
@@ -39,6 +41,8 @@ const SHOWN: usize = 64;
 /// What is wrong with a word, for who wrote it.
 type Reason = &'static str;
 
+const TOO_MANY_OCTETS: Reason = "more than 255 octets, which no transport can carry";
+
 /// The word that does not fit, and why.
 ///
 /// Its [`Display`](fmt::Display) form is bounded and printable, whatever was written.
@@ -47,6 +51,13 @@ pub(crate) struct Refusal<'a> {
     /// The word as written; empty where one is missing.
     word: &'a [u8],
     reason: Reason,
+}
+
+impl Refusal<'_> {
+    /// Whether the line is well-formed, and asks for more Private Data than can be sent.
+    pub(crate) fn is_too_many_octets(&self) -> bool {
+        self.reason == TOO_MANY_OCTETS
+    }
 }
 
 impl fmt::Display for Refusal<'_> {
@@ -93,35 +104,6 @@ pub(crate) struct SocketAddr {
     pub(crate) address: Address,
     /// In host byte order; never zero.
     pub(crate) port: u16,
-}
-
-/// Private Data to send as it is: 1 to 255 octets.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct PrivateData {
-    octets: [u8; 255],
-    len: u8,
-}
-
-impl PrivateData {
-    /// Returns the octets to send.
-    pub(crate) fn octets(&self) -> &[u8] {
-        self.octets.get(..self.len.into()).unwrap_or_default()
-    }
-}
-
-/// What to send as Private Data.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would need an allocation, to save what fits on any stack"
-)]
-pub(crate) enum Offered {
-    /// A message built from this (RFC 8797, section 4).
-    Message(Offer),
-    /// These octets, whatever they are.
-    Raw(PrivateData),
-    /// No Private Data at all.
-    None,
 }
 
 /// What a line written to `connect` asks for.
@@ -381,15 +363,15 @@ fn private(value: &str) -> Result<Offered, Reason> {
         return Ok(Offered::None);
     }
 
-    let len = u8::try_from(value.len().div_ceil(2)).map_err(|_| "more than 255 octets")?;
-    let mut octets = [0; 255];
-    for (octet, pair) in octets.iter_mut().zip(value.as_bytes().chunks(2)) {
+    let mut data = PrivateData::EMPTY;
+    for pair in value.as_bytes().chunks(2) {
         let &[high, low] = pair else {
             return Err("an odd number of hex digits");
         };
-        *octet = (hex_digit(high)? << 4) | hex_digit(low)?;
+        data.push((hex_digit(high)? << 4) | hex_digit(low)?)
+            .ok_or(TOO_MANY_OCTETS)?;
     }
-    Ok(Offered::Raw(PrivateData { octets, len }))
+    Ok(Offered::Raw(data))
 }
 
 fn hex_digit(octet: u8) -> Result<u8, Reason> {

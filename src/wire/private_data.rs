@@ -104,6 +104,86 @@ impl Offer {
     }
 }
 
+/// The octets of a Private Data field: none, or up to 255, which is as far as the kernel counts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct PrivateData {
+    octets: [u8; Self::MAX_LEN],
+    len: u8,
+}
+
+impl PrivateData {
+    /// The most octets that it can hold.
+    pub(crate) const MAX_LEN: usize = 255;
+
+    /// No octet at all.
+    pub(crate) const EMPTY: Self = Self {
+        octets: [0; Self::MAX_LEN],
+        len: 0,
+    };
+
+    /// Copies `octets`, of which those beyond [`Self::MAX_LEN`] are left out.
+    pub(crate) fn truncated(octets: &[u8]) -> Self {
+        let mut this = Self::EMPTY;
+        let _ = octets.iter().try_for_each(|&octet| this.push(octet));
+        this
+    }
+
+    /// Adds an octet; [`None`] where there are [`Self::MAX_LEN`] already.
+    pub(crate) fn push(&mut self, octet: u8) -> Option<()> {
+        *self.octets.get_mut(usize::from(self.len))? = octet;
+        self.len += 1;
+        Some(())
+    }
+
+    /// Returns the octets.
+    pub(crate) fn octets(&self) -> &[u8] {
+        self.octets.get(..self.len.into()).unwrap_or_default()
+    }
+
+    /// Returns how many octets there are.
+    pub(crate) fn len(&self) -> u8 {
+        self.len
+    }
+}
+
+/// What to send as Private Data.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would need an allocation, to save what fits on any stack"
+)]
+pub(crate) enum Offered {
+    /// A message built from this (RFC 8797, section 4).
+    Message(Offer),
+    /// These octets, whatever they are.
+    Raw(PrivateData),
+    /// No Private Data at all.
+    None,
+}
+
+impl Offered {
+    /// Returns the octets to send. The R field is cleared unless `can_invalidate`, since not all
+    /// RNICs support remote invalidation (RFC 8797, section 3.2).
+    pub(crate) fn private_data(&self, can_invalidate: bool) -> PrivateData {
+        match *self {
+            Self::Message(offer) => {
+                let offer = Offer {
+                    remote_invalidation: offer.remote_invalidation && can_invalidate,
+                    ..offer
+                };
+                PrivateData::truncated(&offer.to_octets())
+            }
+            Self::Raw(octets) => octets,
+            Self::None => PrivateData::EMPTY,
+        }
+    }
+
+    /// Returns what a peer can read in it, if the device can do remote invalidation.
+    pub(crate) fn offer(&self) -> Offer {
+        parse(self.private_data(true).octets()).offer()
+    }
+}
+
 /// A valid message and where it was found (RFC 8797, section 5.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Found {

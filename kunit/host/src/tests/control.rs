@@ -29,11 +29,11 @@ use crate::control::{
     Close,
     Connect,
     Listen,
-    Offered,
     Refusal,
     SocketAddr,
     Zone, //
 };
+use crate::wire::private_data::Offered;
 
 /// What holds where a line does not say otherwise.
 const UNTOLD: [&str; 6] = [

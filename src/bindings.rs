@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Bindings of the kernel's RDMA interfaces and of the module's own C code.
+//!
+//! May not be used outside of [`crate::rdma`] and [`crate::trace`].
+
+// Which of these a generated file needs depends on the kernel's configuration.
+#![allow(
+    clippy::all,
+    dead_code,
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unreachable_pub,
+    unsafe_op_in_unsafe_fn
+)]
+
+use kernel::{
+    bindings::{
+        net,
+        sockaddr,
+        work_struct,
+        workqueue_struct, //
+    },
+    ffi, //
+};
+
+/// Types that are only ever pointed to.
+macro_rules! opaque {
+    ($($name:ident),* $(,)?) => {
+        $(
+            #[repr(C)]
+            pub struct $name([u8; 0]);
+        )*
+    };
+}
+
+opaque! {
+    ib_cq,
+    ib_device,
+    ib_event,
+    ib_pd,
+    ib_qp,
+    ib_rwq_ind_table,
+    ib_srq,
+    ib_udata,
+    ib_xrcd,
+}
+
+type bool_ = bool;
+
+include!(env!("RPCRDMA_CM_BINDINGS"));

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The module's own connections: what state they are in, and what was exchanged.
+//!
+//! An id of rdma_cm serves one attempt to be connected; a connection that reconnects has one after
+//! the other. The handler of an id is an [`Attempt`], which holds the [`Connection`]; the connection
+//! holds the id of the attempt that counts, and lets it go when that is over.
+//!
+//! Locks: a handler mutex of rdma_cm, then the registry's, then a connection's. Nothing of rdma_cm
+//! is called with one of the latter two held.
+
+pub(crate) mod connector;
+pub(crate) mod listener;
+
+use core::{
+    fmt,
+    net::SocketAddr, //
+};
+
+use kernel::{
+    impl_has_work,
+    new_condvar,
+    new_mutex,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow,
+        CondVar,
+        Mutex, //
+    },
+    time::{
+        Instant,
+        Monotonic, //
+    },
+    workqueue::Work, //
+};
+
+use self::{
+    connector::Target,
+    listener::Slot, //
+};
+use crate::{
+    negotiation::{
+        negotiate,
+        Negotiated,
+        Role, //
+    },
+    rdma::{
+        cm::{
+            ConnectionHandler,
+            CompletionHandler,
+            Event,
+            HandlerId,
+            Id,
+            IdRef, //
+        },
+        device::{
+            DeviceName,
+            Transport, //
+        },
+        errno, //
+    },
+    registry::Registry,
+    trace,
+    wire::private_data::{
+        parse,
+        Offer,
+        Offered,
+        Parsed,
+        PrivateData, //
+    },
+};
+
+/// What a connection does at present.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum State {
+    /// Resolving the peer's address and the route to it.
+    Resolving,
+    /// Waiting for the peer's answer or, on the server's side, for its last word.
+    Connecting,
+    Established,
+    /// Lost, and about to be attempted again.
+    Reconnecting,
+    /// Over; it goes when its id has been destroyed.
+    Closing,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Resolving => "resolving",
+            Self::Connecting => "connecting",
+            Self::Established => "established",
+            Self::Reconnecting => "reconnecting",
+            Self::Closing => "closing",
+        })
+    }
+}
+
+/// Why there is no connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    what: &'static str,
+    detail: Option<&'static CStr>,
+}
+
+impl Failure {
+    pub(crate) const fn new(error: Error, what: &'static str) -> Self {
+        Self {
+            error,
+            what,
+            detail: None,
+        }
+    }
+
+    const fn with_detail(error: Error, what: &'static str, detail: &'static CStr) -> Self {
+        Self {
+            error,
+            what,
+            detail: Some(detail),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what)?;
+        match self.detail.map(CStr::to_str) {
+            Some(Ok(detail)) => write!(f, ": {detail}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What both sides said, for the one connection that they said it for (RFC 8797, section 4).
+#[derive(Clone, Copy)]
+pub(crate) struct Exchange {
+    pub(crate) device: Option<(DeviceName, Transport)>,
+    pub(crate) local: Option<SocketAddr>,
+    pub(crate) remote: Option<SocketAddr>,
+    /// The private data that this side sends.
+    pub(crate) sent: PrivateData,
+    /// The private data that the peer sent, once it is there, and what it means.
+    pub(crate) received: Option<(PrivateData, Parsed)>,
+}
+
+impl Exchange {
+    const NONE: Self = Self {
+        device: None,
+        local: None,
+        remote: None,
+        sent: PrivateData::EMPTY,
+        received: None,
+    };
+
+    /// Begins the exchange of an id, once that is bound to a device.
+    ///
+    /// Fails with `ENODEV` where it is not, or not to one with a transport that is known.
+    fn begin(id: &IdRef<'_>, offered: &Offered) -> Result<Self> {
+        let device = id.device()?;
+        Ok(Self {
+            device: Some((device.name(), device.transport())),
+            local: id.local(),
+            remote: id.remote(),
+            sent: offered.private_data(device.can_invalidate()),
+            received: None,
+        })
+    }
+
+    /// Returns what this side offers: what the peer can read in `sent`.
+    pub(crate) fn own_offer(&self) -> Offer {
+        parse(self.sent.octets()).offer()
+    }
+
+    /// Returns what the two offers mean together; [`None`] as long as the peer's is not known.
+    pub(crate) fn negotiated(&self, role: Role) -> Option<Negotiated> {
+        let (_, parsed) = self.received.as_ref()?;
+        Some(negotiate(role, self.own_offer(), parsed.offer()))
+    }
+}
+
+/// How a connection came about.
+enum Origin {
+    Client(Target),
+    Server {
+        /// Held for the time of the connection.
+        _slot: Slot,
+    },
+}
+
+/// The part of a connection that changes.
+pub(crate) struct Inner {
+    pub(crate) state: State,
+    /// When it got into its state.
+    pub(crate) since: Instant<Monotonic>,
+    /// Raised by each loss of what had been established: what follows is negotiated afresh
+    /// (RFC 8797, section 4).
+    pub(crate) generation: u32,
+    pub(crate) exchange: Exchange,
+    /// Why the latest attempt came to its end.
+    pub(crate) failure: Option<Failure>,
+    /// Counts the attempts, to tell the events of an earlier one's id.
+    attempt: u32,
+    /// The id of the latest attempt; [`None`] where that is over.
+    id: Option<Id<Attempt>>,
+    /// How many ids have not been destroyed yet.
+    ids: u32,
+}
+
+impl Inner {
+    fn enter(&mut self, state: State) {
+        self.state = state;
+        self.since = Instant::now();
+    }
+
+    /// Whether attempt number `attempt` has led to neither a connection nor its end.
+    fn is_attempting(&self, attempt: u32) -> bool {
+        self.attempt == attempt && matches!(self.state, State::Resolving | State::Connecting)
+    }
+
+    /// Whether attempt number `attempt` is under way or has led to the connection that there is.
+    fn is_current(&self, attempt: u32) -> bool {
+        self.is_attempting(attempt)
+            || (self.attempt == attempt && self.state == State::Established)
+    }
+
+    /// Whether nothing can happen to the connection any more.
+    fn is_over(&self) -> bool {
+        self.state == State::Closing && self.ids == 0
+    }
+}
+
+/// A connection that the module made or accepted.
+#[pin_data]
+pub(crate) struct Connection {
+    pub(crate) number: u64,
+    registry: Arc<Registry>,
+    offered: Offered,
+    origin: Origin,
+    #[pin]
+    inner: Mutex<Inner>,
+    /// Notified when the state or the number of ids has changed.
+    #[pin]
+    changed: CondVar,
+    #[pin]
+    reconnect: Work<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Connection { self.reconnect }
+}
+
+impl Connection {
+    fn new(registry: Arc<Registry>, offered: Offered, origin: Origin) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                number: registry.next_connection_number(),
+                registry,
+                offered,
+                origin,
+                inner <- new_mutex!(
+                    Inner {
+                        state: State::Resolving,
+                        since: Instant::now(),
+                        generation: 1,
+                        exchange: Exchange::NONE,
+                        failure: None,
+                        attempt: 0,
+                        id: None,
+                        ids: 0,
+                    },
+                    "Connection::inner"
+                ),
+                changed <- new_condvar!("Connection::changed"),
+                reconnect <- new_work!("Connection::reconnect"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Which side of the connection this end is.
+    pub(crate) fn role(&self) -> Role {
+        match self.origin {
+            Origin::Client(_) => Role::Client,
+            Origin::Server { .. } => Role::Server,
+        }
+    }
+
+    /// Calls `f` with the connection as it is at one moment; `f` must not wait.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&Inner) -> R) -> R {
+        f(&self.inner.lock())
+    }
+
+    /// Ends the connection. It is gone when its id has been destroyed, which this does not wait for.
+    pub(crate) fn close(self: ArcBorrow<'_, Self>) {
+        self.end(None, None);
+    }
+
+    /// Waits until the connection is gone; process context. Fails with `EINTR` on a signal.
+    pub(crate) fn wait_closed(&self) -> Result {
+        let mut inner = self.inner.lock();
+        while !inner.is_over() {
+            if self.changed.wait_interruptible(&mut inner) {
+                return Err(EINTR);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins another attempt, for which the caller has to make an id.
+    ///
+    /// Fails with `ESHUTDOWN` where the connection has been closed.
+    fn begin_attempt(
+        self: ArcBorrow<'_, Self>,
+        state: State,
+        exchange: Exchange,
+    ) -> Result<Attempt> {
+        let mut inner = self.inner.lock();
+        if inner.state == State::Closing {
+            return Err(errno(kernel::bindings::ESHUTDOWN));
+        }
+        inner.enter(state);
+        inner.exchange = exchange;
+        inner.attempt += 1;
+        inner.ids += 1;
+
+        Ok(Attempt {
+            connection: self.into(),
+            number: inner.attempt,
+        })
+    }
+
+    /// Takes the id of attempt number `attempt`, unless that has come to its end already.
+    fn keep(&self, attempt: u32, id: Id<Attempt>) {
+        let mut inner = self.inner.lock();
+        if inner.is_current(attempt) {
+            inner.id = Some(id);
+        }
+    }
+
+    /// Takes the private data of the peer.
+    fn receive(&self, inner: &mut Inner, octets: &[u8]) {
+        // None is left out: the kernel counts them in one octet itself.
+        let received = PrivateData::truncated(octets);
+        let parsed = parse(received.octets());
+        inner.exchange.received = Some((received, parsed));
+
+        trace::message_parsed(self.number, self.role(), &received, &parsed);
+        self.registry.stats.count_parsed(&parsed);
+        if let (Some(negotiated), Some(local), Some(remote)) = (
+            inner.exchange.negotiated(self.role()),
+            inner.exchange.local,
+            inner.exchange.remote,
+        ) {
+            trace::connection_negotiated(
+                self.number,
+                self.role(),
+                inner.generation,
+                local,
+                remote,
+                &negotiated,
+            );
+        }
+    }
+
+    /// The connection is there.
+    fn establish(&self, inner: &mut Inner) {
+        inner.enter(State::Established);
+        self.registry.stats.established.increment();
+        self.changed.notify_all();
+    }
+
+    /// Ends attempt number `attempt` and what came of it; where that is [`None`], the connection for
+    /// good. `failure` says why, unless somebody asked for it.
+    ///
+    /// Ending what is not the current attempt has no effect, so that whoever notices first wins.
+    fn end(self: ArcBorrow<'_, Self>, attempt: Option<u32>, failure: Option<Failure>) {
+        let mut inner = self.inner.lock();
+        if inner.state == State::Closing
+            || attempt.is_some_and(|attempt| !inner.is_current(attempt))
+        {
+            return;
+        }
+
+        let established = inner.state == State::Established;
+        let again = attempt.is_some()
+            && (established || inner.generation > 1)
+            && matches!(&self.origin, Origin::Client(target) if target.reconnect);
+        if established {
+            let error = failure.map(|failure| failure.error);
+            trace::connection_closed(self.number, self.role(), inner.generation, error);
+            let stats = &self.registry.stats;
+            match error {
+                Some(_) => stats.lost.increment(),
+                None => stats.closed.increment(),
+            }
+        }
+        if again && established {
+            inner.generation = inner.generation.wrapping_add(1);
+        }
+        inner.enter(if again { State::Reconnecting } else { State::Closing });
+        inner.failure = failure;
+        let id = inner.id.take();
+        let over = inner.is_over();
+        drop(inner);
+
+        drop(id);
+        self.changed.notify_all();
+        if again && established {
+            // An attempt that fails is repeated by the work that makes it.
+            let _ = self.registry.reconnects.enqueue(Arc::from(self));
+        }
+        if over {
+            self.registry.remove_connection(self.number);
+        }
+    }
+}
+
+/// What happens to one id of a connection. It is dropped when that id has been destroyed.
+struct Attempt {
+    connection: Arc<Connection>,
+    number: u32,
+}
+
+impl Attempt {
+    fn end(&self, failure: Failure) {
+        self.connection.as_arc_borrow().end(Some(self.number), Some(failure));
+    }
+}
+
+impl ConnectionHandler for Attempt {
+    fn event(&self, id: &mut HandlerId<'_, Self>, event: Event<'_>) {
+        let connection = &*self.connection;
+        let done = match event {
+            Event::AddressResolved => connection.address_resolved(self.number, id),
+            Event::RouteResolved => connection.route_resolved(self.number, id),
+            Event::Established { private_data } => {
+                let mut inner = connection.inner.lock();
+                if inner.is_attempting(self.number) {
+                    // A server has the client's message from the request: its own event has none.
+                    if connection.role() == Role::Client {
+                        inner.exchange.local = id.local();
+                        connection.receive(&mut inner, private_data);
+                    }
+                    connection.establish(&mut inner);
+                }
+                Ok(())
+            }
+            Event::Failed(error) => {
+                let state = connection.with(|inner| inner.state);
+                Err(Failure::to_connect(state, error))
+            }
+            Event::Rejected { reason } => Err(Failure::with_detail(
+                errno(kernel::bindings::ECONNREFUSED),
+                "the peer rejected the connection",
+                reason,
+            )),
+            Event::Disconnected => Err(Failure::new(
+                errno(kernel::bindings::ECONNRESET),
+                "disconnected by the peer",
+            )),
+            Event::DeviceRemoved => Err(Failure::new(ENODEV, "the device was removed")),
+        };
+        if let Err(failure) = done {
+            self.end(failure);
+        }
+    }
+}
+
+impl CompletionHandler for Attempt {
+    fn received(&self) {
+        self.connection.registry.stats.messages_received.increment();
+    }
+
+    fn work_request_failed(&self, reason: &'static CStr) {
+        self.end(Failure::with_detail(EIO, "a work request failed", reason));
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let mut inner = self.connection.inner.lock();
+        inner.ids -= 1;
+        let over = inner.is_over();
+        drop(inner);
+
+        self.connection.changed.notify_all();
+        if over {
+            self.connection.registry.remove_connection(self.connection.number);
+        }
+    }
+}

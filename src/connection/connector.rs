@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The client's side: connecting, and connecting again after a loss.
+
+use core::net::SocketAddr;
+
+use kernel::{
+    bindings,
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow,
+        CondVarTimeoutResult, //
+    },
+    time::msecs_to_jiffies,
+    workqueue::WorkItem, //
+};
+
+use super::{
+    Attempt,
+    Connection,
+    Exchange,
+    Failure,
+    Origin,
+    State, //
+};
+use crate::{
+    negotiation::Role,
+    rdma::{
+        address::Net,
+        cm::{
+            HandlerId,
+            Id, //
+        },
+        errno, //
+    },
+    registry::Registry,
+    trace,
+    wire::private_data::Offered, //
+};
+
+/// The pause before the first attempt to reconnect, in milliseconds; it doubles up to the longest.
+const FIRST_PAUSE_MS: u32 = 100;
+const LONGEST_PAUSE_MS: u32 = 30_000;
+
+/// Whom to connect to, and how.
+pub(crate) struct Target {
+    pub(crate) net: Net,
+    pub(crate) to: SocketAddr,
+    pub(crate) from: Option<SocketAddr>,
+    /// Whether to connect again after a loss.
+    pub(crate) reconnect: bool,
+    /// How long one attempt may take, in milliseconds.
+    pub(crate) timeout_ms: u32,
+}
+
+/// Connects, and returns when the connection is established; process context.
+///
+/// Fails with what the attempt failed with: `ECONNREFUSED`, `EHOSTUNREACH`, `ETIMEDOUT`,
+/// `EADDRNOTAVAIL`, `EMSGSIZE`, `EINTR` on a signal, or with what the kernel says otherwise.
+pub(crate) fn connect(
+    registry: &Arc<Registry>,
+    target: Target,
+    offered: Offered,
+) -> Result<(), Failure> {
+    let no_memory = |error| Failure::new(error, "no memory for a connection");
+
+    let connection = Connection::new(registry.clone(), offered, Origin::Client(target))
+        .map_err(no_memory)?;
+    registry.add_connection(connection.clone()).map_err(no_memory)?;
+
+    let Origin::Client(target) = &connection.origin else {
+        return Ok(());
+    };
+    let connection = connection.as_arc_borrow();
+    connection
+        .attempt(target)
+        .inspect_err(|_| connection.close())
+}
+
+impl Failure {
+    /// Says what `error` means to an attempt that has got to `state`.
+    pub(super) fn to_connect(state: State, error: Error) -> Self {
+        // Where no device has the address, rdma_cm speaks of the device.
+        if error == ENODEV || error == errno(bindings::EADDRNOTAVAIL) {
+            return Self::new(
+                errno(bindings::EADDRNOTAVAIL),
+                "no RDMA device can be used from or to that address",
+            );
+        }
+        match state {
+            State::Resolving if error == ETIMEDOUT => Self::new(
+                errno(bindings::EHOSTUNREACH),
+                "the address was not resolved in time",
+            ),
+            State::Resolving => Self::new(error, "the address was not resolved"),
+            _ if error == ETIMEDOUT => Self::new(error, "no answer in time"),
+            _ if error == errno(bindings::ECONNREFUSED) => {
+                Self::new(error, "the peer's host refused the connection")
+            }
+            _ if error == errno(bindings::EMSGSIZE) => Self::new(
+                error,
+                "the transport cannot carry that many octets of private data",
+            ),
+            _ => Self::new(error, "the connection was not established"),
+        }
+    }
+}
+
+impl Connection {
+    /// Makes one attempt to connect; process context, without locks.
+    fn attempt(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
+        self.registry.stats.connects.increment();
+
+        let attempt = self
+            .begin_attempt(State::Resolving, Exchange::NONE)
+            .map_err(|error| Failure::new(error, "closed"))?;
+        let number = attempt.number;
+        let result = self
+            .start(target, attempt)
+            .and_then(|()| self.wait(target, number));
+        if let Err(failure) = result {
+            self.registry.stats.connects_failed.increment();
+            self.end(Some(number), Some(failure));
+        }
+        result
+    }
+
+    /// Sets off an attempt, the rest of which happens in the handler of its id.
+    fn start(&self, target: &Target, attempt: Attempt) -> Result<(), Failure> {
+        let number = attempt.number;
+        let id = Id::new(&target.net, self.registry.teardown.clone(), attempt)
+            .map_err(|error| Failure::new(error, "no id for a connection"))?;
+
+        id.resolve_address(target.from, target.to, target.timeout_ms)
+            .map_err(|error| Failure::to_connect(State::Resolving, error))?;
+        self.keep(number, id);
+        Ok(())
+    }
+
+    /// Waits until attempt number `attempt` has led to something.
+    fn wait(&self, target: &Target, attempt: u32) -> Result<(), Failure> {
+        let mut jiffies = msecs_to_jiffies(target.timeout_ms);
+        let mut inner = self.inner.lock();
+
+        while inner.is_attempting(attempt) {
+            match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
+                CondVarTimeoutResult::Woken { jiffies: rest } => jiffies = rest,
+                CondVarTimeoutResult::Signal { .. } => {
+                    return Err(Failure::new(EINTR, "interrupted"));
+                }
+                CondVarTimeoutResult::Timeout => {
+                    return Err(Failure::to_connect(inner.state, ETIMEDOUT));
+                }
+            }
+        }
+        if inner.state == State::Established {
+            return Ok(());
+        }
+        let closed = Failure::new(errno(bindings::ESHUTDOWN), "closed");
+        Err(inner.failure.unwrap_or(closed))
+    }
+
+    /// Waits for `pause_ms` milliseconds, and returns whether the connection is still to be made.
+    fn pause(&self, pause_ms: u32) -> bool {
+        let mut jiffies = msecs_to_jiffies(pause_ms);
+        let mut inner = self.inner.lock();
+
+        while inner.state == State::Reconnecting {
+            match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
+                CondVarTimeoutResult::Timeout => return true,
+                CondVarTimeoutResult::Woken { jiffies: rest }
+                | CondVarTimeoutResult::Signal { jiffies: rest } => jiffies = rest,
+            }
+        }
+        false
+    }
+
+    /// Handles the event of this name: gets all ready that the answer may need.
+    pub(super) fn address_resolved(
+        &self,
+        attempt: u32,
+        id: &mut HandlerId<'_, Attempt>,
+    ) -> Result<(), Failure> {
+        let Origin::Client(target) = &self.origin else {
+            return Ok(());
+        };
+        let failed = |error| Failure::to_connect(State::Resolving, error);
+
+        let exchange = Exchange::begin(id, &self.offered).map_err(failed)?;
+        let receive_size = exchange.own_offer().receive_size.octets();
+        {
+            let mut inner = self.inner.lock();
+            if !inner.is_attempting(attempt) {
+                return Ok(());
+            }
+            inner.exchange = exchange;
+        }
+        id.create_queue_pair(receive_size)
+            .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
+        id.resolve_route(target.timeout_ms).map_err(failed)
+    }
+
+    /// Handles the event of this name: asks the peer for the connection.
+    pub(super) fn route_resolved(
+        &self,
+        attempt: u32,
+        id: &mut HandlerId<'_, Attempt>,
+    ) -> Result<(), Failure> {
+        let sent = {
+            let mut inner = self.inner.lock();
+            if !inner.is_attempting(attempt) {
+                return Ok(());
+            }
+            inner.enter(State::Connecting);
+            inner.exchange.sent
+        };
+        id.connect(sent.octets())
+            .map_err(|error| Failure::to_connect(State::Connecting, error))?;
+        trace::message_sent(self.number, Role::Client, &sent);
+        Ok(())
+    }
+}
+
+impl WorkItem for Connection {
+    type Pointer = Arc<Self>;
+
+    /// Connects again after a loss, until it succeeds or the connection is closed.
+    fn run(this: Arc<Self>) {
+        let Origin::Client(target) = &this.origin else {
+            return;
+        };
+        let mut pause_ms = FIRST_PAUSE_MS;
+
+        while this.pause(pause_ms) {
+            this.registry.stats.reconnects.increment();
+            if this.as_arc_borrow().attempt(target).is_ok() {
+                return;
+            }
+            pause_ms = pause_ms.saturating_mul(2).min(LONGEST_PAUSE_MS);
+        }
+    }
+}

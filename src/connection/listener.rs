@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The server's side: listening, and accepting what comes.
+
+use core::net::SocketAddr;
+
+use kernel::{
+    bindings,
+    impl_has_work,
+    new_mutex,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        ArcBorrow,
+        Mutex, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    Connection,
+    Exchange,
+    Failure,
+    Origin,
+    State, //
+};
+use crate::{
+    negotiation::Role,
+    rdma::{
+        address::Net,
+        cm::{
+            ListenHandler,
+            ListenId,
+            Request, //
+        },
+        errno, //
+    },
+    registry::Registry,
+    trace,
+    wire::private_data::Offered, //
+};
+
+/// How many requests may wait for their answer on iWARP.
+const BACKLOG: i32 = 128;
+
+/// Accepts connections at one address.
+#[pin_data]
+pub(crate) struct Listener {
+    pub(crate) number: u64,
+    pub(crate) address: SocketAddr,
+    pub(crate) offered: Offered,
+    /// How many connections it may have at a time.
+    pub(crate) max: u32,
+    registry: Arc<Registry>,
+    connections: Atomic<u32>,
+    #[pin]
+    id: Mutex<Option<ListenId<Self>>>,
+    #[pin]
+    close: Work<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Listener { self.close }
+}
+
+/// Listens at `address` of `net`; process context.
+///
+/// Fails with `EADDRINUSE`, `EADDRNOTAVAIL`, or with what the kernel says otherwise.
+pub(crate) fn listen(
+    registry: &Arc<Registry>,
+    net: &Net,
+    address: SocketAddr,
+    offered: Offered,
+    max: u32,
+) -> Result<(), Failure> {
+    let no_memory = |error| Failure::new(error, "no memory for a listener");
+
+    let listener = Arc::pin_init(
+        pin_init!(Listener {
+            number: registry.next_listener_number(),
+            address,
+            offered,
+            max,
+            registry: registry.clone(),
+            connections: Atomic::new(0),
+            id <- new_mutex!(None, "Listener::id"),
+            close <- new_work!("Listener::close"),
+        }),
+        GFP_KERNEL,
+    )
+    .map_err(no_memory)?;
+
+    let id = ListenId::new(net, listener.clone(), address, BACKLOG).map_err(Failure::to_listen)?;
+    *listener.id.lock() = Some(id);
+    registry
+        .add_listener(listener.clone())
+        .map_err(no_memory)
+        .inspect_err(|_| listener.stop())?;
+
+    // Its device may have gone before it could be found in the registry.
+    if listener.id.lock().is_none() {
+        registry.remove_listener(listener.number);
+        return Err(Failure::to_listen(ENODEV));
+    }
+    Ok(())
+}
+
+impl Failure {
+    fn to_listen(error: Error) -> Self {
+        if error == errno(bindings::EADDRINUSE) {
+            return Self::new(error, "the port is taken");
+        }
+        // Where no device has the address, rdma_cm speaks of the device.
+        if error == ENODEV || error == errno(bindings::EADDRNOTAVAIL) {
+            return Self::new(
+                errno(bindings::EADDRNOTAVAIL),
+                "no RDMA device has that address",
+            );
+        }
+        Self::new(error, "not listening")
+    }
+}
+
+/// The place of one connection among those that a listener may have.
+pub(super) struct Slot(Arc<Listener>);
+
+impl Slot {
+    fn take(listener: ArcBorrow<'_, Listener>) -> Option<Self> {
+        if listener.connections.fetch_add(1, Relaxed) < listener.max {
+            return Some(Self(listener.into()));
+        }
+        listener.connections.fetch_sub(1, Relaxed);
+        None
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Listener {
+    /// How many connections it has at present.
+    pub(crate) fn connections(&self) -> u32 {
+        self.connections.load(Relaxed)
+    }
+
+    /// Stops listening, and waits for the requests that are being answered; process context.
+    pub(crate) fn stop(&self) {
+        let id = self.id.lock().take();
+        drop(id);
+    }
+
+    fn accept(&self, slot: Slot, request: Request<'_>) -> Result {
+        let exchange = Exchange::begin(&request, &self.offered)?;
+        let sent = exchange.sent;
+        let receive_size = exchange.own_offer().receive_size.octets();
+
+        let origin = Origin::Server { _slot: slot };
+        let connection = Connection::new(self.registry.clone(), self.offered, origin)?;
+        let attempt = connection
+            .as_arc_borrow()
+            .begin_attempt(State::Connecting, exchange)?;
+        connection.receive(&mut connection.inner.lock(), request.private_data());
+        self.registry.add_connection(connection.clone())?;
+
+        let number = attempt.number;
+        let teardown = self.registry.teardown.clone();
+        match request.accept(teardown, attempt, receive_size, sent.octets()) {
+            Ok(id) => {
+                trace::message_sent(connection.number, Role::Server, &sent);
+                connection.keep(number, id);
+                Ok(())
+            }
+            Err(error) => {
+                connection.as_arc_borrow().close();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl ListenHandler for Listener {
+    fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>) {
+        let stats = &this.registry.stats;
+        stats.requests.increment();
+
+        let Some(slot) = Slot::take(this) else {
+            stats.requests_refused.increment();
+            return request.reject();
+        };
+        if this.accept(slot, request).is_err() {
+            stats.requests_failed.increment();
+        }
+    }
+
+    fn device_removed(this: ArcBorrow<'_, Self>) {
+        // The work that is queued already does the same.
+        let _ = this.registry.teardown.enqueue(Arc::from(this));
+    }
+}
+
+impl WorkItem for Listener {
+    type Pointer = Arc<Self>;
+
+    /// Ends a listener whose device goes away.
+    fn run(this: Arc<Self>) {
+        this.registry.remove_listener(this.number);
+        this.stop();
+    }
+}

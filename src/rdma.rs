@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A safe abstraction of rdma_cm and of what a connection needs of the verbs.
+//!
+//! An [`Id`](cm::Id) is what its owner holds: it resolves addresses, and dropping it ends the
+//! connection. What may be done only while rdma_cm holds the id's handler mutex (accept, reject,
+//! connect, set up the queue pair) is found on types that exist only in a handler:
+//! [`HandlerId`](cm::HandlerId) and [`Request`](cm::Request).
+//!
+//! C headers: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h),
+//! [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+pub(crate) mod address;
+pub(crate) mod cm;
+pub(crate) mod device;
+pub(crate) mod queue;
+mod queue_pair;
+
+use kernel::prelude::*;
+
+/// The name under which the resource tracker lists what this module makes (`rdma resource show`).
+const OWNER: &CStr = c"rpcrdma_cm";
+
+/// Makes an [`Error`] of one of the kernel crate's unsigned errno constants.
+pub(crate) fn errno(errno: u32) -> Error {
+    Error::from_errno(-(errno as i32))
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Every live connection and every listener, and what is counted.
+
+use core::iter;
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Relaxed,
+            Release, //
+        },
+        Arc,
+        Mutex, //
+    }, //
+};
+
+use crate::{
+    connection::{
+        listener::Listener,
+        Connection, //
+    },
+    debugfs::{
+        ConnectionFiles,
+        Dir, //
+    },
+    rdma::{
+        errno,
+        queue::Queue, //
+    },
+    wire::private_data::Parsed, //
+};
+
+/// A number that only grows.
+pub(crate) struct Counter(Atomic<u64>);
+
+impl Counter {
+    const fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    pub(crate) fn increment(&self) {
+        self.0.add(1, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What has happened since the module was loaded.
+        pub(crate) struct Stats {
+            $($(#[$doc])* pub(crate) $name: Counter,)*
+        }
+
+        impl Stats {
+            const fn new() -> Self {
+                Self { $($name: Counter::new(),)* }
+            }
+
+            /// Returns each counter with its name.
+            pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name.get()),)*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Attempts to connect as client.
+    connects,
+    /// Attempts of these that did not lead to a connection.
+    connects_failed,
+    /// Attempts of these that followed a loss.
+    reconnects,
+    /// Requests of peers for a connection.
+    requests,
+    /// Requests of these that were rejected as the listener had its maximum of connections.
+    requests_refused,
+    /// Requests of these that failed for want of resources or of a known transport.
+    requests_failed,
+    /// Connections established, on either side.
+    established,
+    /// Connections of these that were lost.
+    lost,
+    /// Connections of these that were closed by this side.
+    closed,
+    /// Peers' private data with a valid message (RFC 8797, section 4).
+    private_data_present,
+    /// Peers' private data without a Format Identifier.
+    private_data_absent,
+    /// Peers' private data with a Format Identifier, but no valid message.
+    private_data_rejected,
+    /// Messages that arrived on connections; the module does not answer them.
+    messages_received,
+}
+
+impl Stats {
+    pub(crate) fn count_parsed(&self, parsed: &Parsed) {
+        match parsed {
+            Parsed::Present(_) => &self.private_data_present,
+            Parsed::Absent => &self.private_data_absent,
+            Parsed::Rejected { .. } => &self.private_data_rejected,
+        }
+        .increment();
+    }
+}
+
+/// A connection with its files; dropping it removes them, so needs a context that may sleep.
+struct Entry {
+    connection: Arc<Connection>,
+    _files: ConnectionFiles,
+}
+
+/// What is live.
+#[pin_data]
+pub(crate) struct Registry {
+    #[pin]
+    connections: Mutex<RBTree<u64, Entry>>,
+    #[pin]
+    listeners: Mutex<RBTree<u64, Arc<Listener>>>,
+    last_connection: Atomic<u64>,
+    last_listener: Atomic<u64>,
+    shut_down: Atomic<bool>,
+    pub(crate) stats: Stats,
+    /// Where ids are destroyed.
+    pub(crate) teardown: Arc<Queue>,
+    /// Where connections are made again; apart, as that waits for the former.
+    pub(crate) reconnects: Arc<Queue>,
+    /// The directory that holds one directory for each connection.
+    dir: Dir,
+}
+
+impl Registry {
+    /// Makes an empty registry, whose connections have their files in `dir`.
+    pub(crate) fn new(dir: Dir) -> Result<Arc<Self>> {
+        let teardown = Queue::new(c"rpcrdma_cm_teardown")?;
+        let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
+
+        Arc::pin_init(
+            pin_init!(Self {
+                connections <- new_mutex!(RBTree::new(), "Registry::connections"),
+                listeners <- new_mutex!(RBTree::new(), "Registry::listeners"),
+                last_connection: Atomic::new(0),
+                last_listener: Atomic::new(0),
+                shut_down: Atomic::new(false),
+                stats: Stats::new(),
+                teardown,
+                reconnects,
+                dir,
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns a number that no connection has had yet.
+    pub(crate) fn next_connection_number(&self) -> u64 {
+        self.last_connection.fetch_add(1, Relaxed) + 1
+    }
+
+    /// Returns a number that no listener has had yet.
+    pub(crate) fn next_listener_number(&self) -> u64 {
+        self.last_listener.fetch_add(1, Relaxed) + 1
+    }
+
+    /// Makes a connection visible. Fails with `ESHUTDOWN` once the registry has been shut down.
+    pub(crate) fn add_connection(&self, connection: Arc<Connection>) -> Result {
+        let number = connection.number;
+        let files = ConnectionFiles::new(&self.dir, connection.clone())?;
+        let entry = Entry {
+            connection,
+            _files: files,
+        };
+        let node = RBTreeNode::new(number, entry, GFP_KERNEL)?;
+
+        let mut connections = self.connections.lock();
+        if self.is_shut_down() {
+            drop(connections);
+            drop(node);
+            return Err(errno(kernel::bindings::ESHUTDOWN));
+        }
+        connections.insert(node);
+        Ok(())
+    }
+
+    /// Forgets a connection and removes its files, waiting for their readers.
+    pub(crate) fn remove_connection(&self, number: u64) {
+        let entry = self.connections.lock().remove_node(&number);
+        drop(entry);
+    }
+
+    /// Returns the connection of that number.
+    pub(crate) fn connection(&self, number: u64) -> Option<Arc<Connection>> {
+        let connections = self.connections.lock();
+        connections.get(&number).map(|entry| entry.connection.clone())
+    }
+
+    /// Returns, in the order of their numbers, the connections that there are, as far as they are
+    /// still there when it is their turn.
+    pub(crate) fn each_connection(&self) -> impl Iterator<Item = Arc<Connection>> + '_ {
+        let last = self.last_connection.load(Relaxed);
+        let mut next = 0;
+
+        iter::from_fn(move || {
+            let connections = self.connections.lock();
+            let cursor = connections.cursor_lower_bound(&next)?;
+            let (&number, entry) = cursor.current();
+            next = number + 1;
+            (number <= last).then(|| entry.connection.clone())
+        })
+    }
+
+    /// Calls `f` with each connection, in the order of their numbers. `f` must not wait.
+    pub(crate) fn for_each_connection<E>(
+        &self,
+        mut f: impl FnMut(&Connection) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let connections = self.connections.lock();
+        let result = connections
+            .values()
+            .try_for_each(|entry| f(&entry.connection));
+        result
+    }
+
+    /// Makes a listener visible. Fails with `ESHUTDOWN` once the registry has been shut down.
+    pub(crate) fn add_listener(&self, listener: Arc<Listener>) -> Result {
+        let node = RBTreeNode::new(listener.number, listener, GFP_KERNEL)?;
+
+        let mut listeners = self.listeners.lock();
+        if self.is_shut_down() {
+            return Err(errno(kernel::bindings::ESHUTDOWN));
+        }
+        listeners.insert(node);
+        Ok(())
+    }
+
+    /// Ends the listener of that number; process context. Returns whether there was one.
+    pub(crate) fn remove_listener(&self, number: u64) -> bool {
+        let node = self.listeners.lock().remove_node(&number);
+        let Some((_, listener)) = node.map(RBTreeNode::to_key_value) else {
+            return false;
+        };
+        listener.stop();
+        true
+    }
+
+    /// Calls `f` with each listener, in the order of their numbers. `f` must not wait.
+    pub(crate) fn for_each_listener<E>(
+        &self,
+        f: impl FnMut(&Arc<Listener>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.listeners.lock().values().try_for_each(f)
+    }
+
+    /// Ends all listeners, then all connections that there are; process context. The connections are
+    /// gone when their ids have been destroyed, which this does not wait for.
+    pub(crate) fn close_all(&self) {
+        // In this order: a listener can still bring connections.
+        while let Some(number) = self.first_listener() {
+            self.remove_listener(number);
+        }
+        for connection in self.each_connection() {
+            connection.as_arc_borrow().close();
+        }
+    }
+
+    fn first_listener(&self) -> Option<u64> {
+        self.listeners.lock().keys().next().copied()
+    }
+
+    fn is_shut_down(&self) -> bool {
+        self.shut_down.load(Acquire)
+    }
+
+    /// Ends all there is, for good, and waits until it is gone; process context.
+    pub(crate) fn shut_down(&self) {
+        self.shut_down.store(true, Release);
+        // Whoever saw the registry open is done once it has released the locks.
+        drop(self.connections.lock());
+        drop(self.listeners.lock());
+
+        self.close_all();
+        self.reconnects.flush();
+        self.teardown.flush();
+    }
+}

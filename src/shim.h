@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Inline functions and macros of the kernel that bindgen cannot bind. The
+ * definitions and the bindings come from this one file, so they cannot differ.
+ */
+#ifndef RPCRDMA_CM_SHIM_H
+#define RPCRDMA_CM_SHIM_H
+
+#include <linux/types.h>
+
+struct ib_device;
+struct ib_pd;
+struct ib_qp;
+struct ib_recv_wr;
+struct net;
+struct rdma_cm_id;
+struct sockaddr;
+struct workqueue_struct;
+
+enum rpcrdma_cm_transport {
+	RPCRDMA_CM_INFINIBAND,
+	RPCRDMA_CM_ROCE,
+	RPCRDMA_CM_IWARP,
+	RPCRDMA_CM_OTHER,
+};
+
+struct net *shim_get_current_net(void);
+void shim_put_net(struct net *net);
+int shim_ifindex(struct net *net, const char *name);
+
+struct workqueue_struct *shim_alloc_workqueue(const char *name);
+void shim_flush_workqueue(struct workqueue_struct *queue);
+
+const struct sockaddr *shim_local_addr(const struct rdma_cm_id *id);
+const struct sockaddr *shim_remote_addr(const struct rdma_cm_id *id);
+
+void shim_device_name(const struct ib_device *device, char *name);
+enum rpcrdma_cm_transport shim_transport(const struct ib_device *device, u32 port);
+bool shim_mem_mgt_extensions(const struct ib_device *device);
+u8 shim_max_qp_rd_atom(const struct ib_device *device);
+u8 shim_max_qp_init_rd_atom(const struct ib_device *device);
+
+u32 shim_local_dma_lkey(const struct ib_pd *pd);
+u64 shim_dma_map_receive(struct ib_device *device, void *octets, size_t len);
+bool shim_dma_mapping_error(struct ib_device *device, u64 addr);
+void shim_dma_unmap_receive(struct ib_device *device, u64 addr, size_t len);
+int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
+void shim_name_qp(struct ib_qp *qp, const char *name);
+
+void trace_rpcrdma_cm_sent(u64 id, bool server, const u8 *octets, u8 len);
+void trace_rpcrdma_cm_parsed(u64 id, bool server, u8 outcome, u8 len, u8 offset,
+			     u8 version, u32 send_size, u32 receive_size,
+			     bool remote_invalidation);
+void trace_rpcrdma_cm_negotiated(u64 id, bool server, u32 generation,
+				 const struct sockaddr *local,
+				 const struct sockaddr *remote,
+				 u32 client_to_server, u32 server_to_client,
+				 bool remote_invalidation);
+void trace_rpcrdma_cm_closed(u64 id, bool server, u32 generation, int error);
+
+#endif /* RPCRDMA_CM_SHIM_H */

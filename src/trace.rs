@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The tracepoints `rpcrdma_cm:*`, which trace.h defines.
+
+use core::net::SocketAddr;
+
+use kernel::prelude::*;
+
+use crate::{
+    bindings,
+    negotiation::{
+        Negotiated,
+        Role, //
+    },
+    rdma::address::RawAddress,
+    wire::private_data::{
+        Parsed,
+        PrivateData,
+        Rejection, //
+    }, //
+};
+
+/// The values that `show_outcome` of trace.h names.
+#[repr(u8)]
+enum Outcome {
+    Absent = 0,
+    Present = 1,
+    Version = 2,
+    Truncated = 3,
+}
+
+/// This side sent `message` as its private data.
+pub(crate) fn message_sent(id: u64, role: Role, message: &PrivateData) {
+    let octets = message.octets();
+
+    // SAFETY: The octets are valid during the call, which copies them.
+    unsafe {
+        bindings::trace_rpcrdma_cm_sent(
+            id,
+            role == Role::Server,
+            octets.as_ptr(),
+            message.len(),
+        )
+    };
+}
+
+/// The private data of the peer, `received`, was searched for a message.
+pub(crate) fn message_parsed(id: u64, role: Role, received: &PrivateData, parsed: &Parsed) {
+    let (outcome, offset, version) = match *parsed {
+        Parsed::Absent => (Outcome::Absent, 0, 0),
+        Parsed::Present(found) => (Outcome::Present, found.offset, found.version),
+        Parsed::Rejected { offset, reason } => match reason {
+            Rejection::Version(version) => (Outcome::Version, offset, version),
+            Rejection::Truncated { .. } => (Outcome::Truncated, offset, 0),
+        },
+    };
+    let offer = parsed.offer();
+
+    // SAFETY: The function takes any values.
+    unsafe {
+        bindings::trace_rpcrdma_cm_parsed(
+            id,
+            role == Role::Server,
+            outcome as u8,
+            received.len(),
+            u8::try_from(offset).unwrap_or(u8::MAX),
+            version,
+            offer.send_size.octets(),
+            offer.receive_size.octets(),
+            offer.remote_invalidation,
+        )
+    };
+}
+
+/// Both offers of a connection are known.
+pub(crate) fn connection_negotiated(
+    id: u64,
+    role: Role,
+    generation: u32,
+    local: SocketAddr,
+    remote: SocketAddr,
+    negotiated: &Negotiated,
+) {
+    let local = RawAddress::from(local);
+    let remote = RawAddress::from(remote);
+
+    // SAFETY: The addresses are valid during the call and of one family, as those of a connection.
+    unsafe {
+        bindings::trace_rpcrdma_cm_negotiated(
+            id,
+            role == Role::Server,
+            generation,
+            local.as_ptr(),
+            remote.as_ptr(),
+            negotiated.client_to_server_threshold,
+            negotiated.server_to_client_threshold,
+            negotiated.remote_invalidation,
+        )
+    };
+}
+
+/// An established connection ended; on request, or because of `error`.
+pub(crate) fn connection_closed(id: u64, role: Role, generation: u32, error: Option<Error>) {
+    // SAFETY: The function takes any values.
+    unsafe {
+        bindings::trace_rpcrdma_cm_closed(
+            id,
+            role == Role::Server,
+            generation,
+            error.map_or(0, Error::to_errno),
+        )
+    };
+}
