@@ -130,8 +130,9 @@ impl PrivateData {
 
     /// Adds an octet; [`None`] where there are [`Self::MAX_LEN`] already.
     pub(crate) fn push(&mut self, octet: u8) -> Option<()> {
+        let len = self.len.checked_add(1)?;
         *self.octets.get_mut(usize::from(self.len))? = octet;
-        self.len += 1;
+        self.len = len;
         Some(())
     }
 
