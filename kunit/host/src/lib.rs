@@ -6,7 +6,7 @@
 //! against a second implementation, and random inputs. The rules of RFC 8797 one by one are in
 //! `rpcrdma_cm_kunit.rs`.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "the tests are the only users"))]
+#![allow(dead_code, reason = "the module uses all of it, the tests some")]
 // What panics is for the tests only.
 #![cfg_attr(
     not(test),

@@ -20,7 +20,9 @@ use super::{
 use crate::wire::private_data::{
     parse,
     Offer,
+    Offered,
     Parsed,
+    PrivateData,
     Rejection,
     Size, //
 };
@@ -88,6 +90,15 @@ fn section_4_every_offer() {
             0xf6ab_0e18_0100_0000 | u64::from(fields)
         );
         assert_eq!(parse(&octets).offer(), offer);
+
+        // What the device cannot do is not offered (RFC 8797, section 3.2).
+        let sent = Offered::Message(offer);
+        assert_eq!(sent.private_data(true).octets(), octets);
+        let without_r = Offer {
+            remote_invalidation: false,
+            ..offer
+        };
+        assert_eq!(sent.private_data(false).octets(), without_r.to_octets());
     }
 }
 
@@ -215,6 +226,19 @@ proptest! {
     #[test]
     fn section_5_2_any(octets in octets()) {
         prop_assert_eq!(verdict(parse(&octets)), oracle::private_data(&octets));
+    }
+
+    /// RFC 8797, section 5.2: octets to be sent as they are, and what a peer reads in them.
+    #[test]
+    fn section_5_2_raw(octets in octets(), can_invalidate in any::<bool>()) {
+        let data = PrivateData::truncated(&octets);
+        let kept = &octets[..octets.len().min(255)];
+        prop_assert_eq!(data.octets(), kept);
+        prop_assert_eq!(usize::from(data.len()), kept.len());
+
+        let sent = Offered::Raw(data);
+        prop_assert_eq!(sent.private_data(can_invalidate), data);
+        prop_assert_eq!(sent.offer(), parse(kept).offer());
     }
 
     /// RFC 8797, section 5.2: without an identifier there is no message.
