@@ -41,6 +41,7 @@ const SHOWN: usize = 64;
 /// What is wrong with a word, for who wrote it.
 type Reason = &'static str;
 
+/// What is wrong with Private Data that no transport has room for.
 const TOO_MANY_OCTETS: Reason = "more than 255 octets, which no transport can carry";
 
 /// The word that does not fit, and why.
@@ -54,7 +55,7 @@ pub(crate) struct Refusal<'a> {
 }
 
 impl Refusal<'_> {
-    /// Whether the line is well-formed, and asks for more Private Data than can be sent.
+    /// Whether the word asks for more Private Data than can be sent.
     pub(crate) fn is_too_many_octets(&self) -> bool {
         self.reason == TOO_MANY_OCTETS
     }
