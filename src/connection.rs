@@ -203,6 +203,8 @@ pub(crate) struct Inner {
     pub(crate) failure: Option<Failure>,
     /// Counts the attempts, to tell the events of an earlier one's id.
     attempt: u32,
+    /// The latest attempt's id could not resolve the peer's address, and another has to try.
+    unresolved: bool,
     /// The id of the latest attempt; [`None`] where that is over.
     id: Option<Id<Attempt>>,
     /// How many ids have not been destroyed yet.
@@ -268,6 +270,7 @@ impl Connection {
                         exchange: Exchange::NONE,
                         failure: None,
                         attempt: 0,
+                        unresolved: false,
                         id: None,
                         ids: 0,
                     },
@@ -309,27 +312,28 @@ impl Connection {
         Ok(())
     }
 
-    /// Begins another attempt, for which the caller has to make an id.
+    /// Begins another attempt, and returns its number.
     ///
     /// Fails with `ESHUTDOWN` where the connection has been closed.
-    fn begin_attempt(
-        self: ArcBorrow<'_, Self>,
-        state: State,
-        exchange: Exchange,
-    ) -> Result<Attempt> {
+    fn begin_attempt(&self, state: State, exchange: Exchange) -> Result<u32> {
         let mut inner = self.inner.lock();
         if inner.state == State::Closing {
             return Err(errno(kernel::bindings::ESHUTDOWN));
         }
         inner.enter(state);
         inner.exchange = exchange;
-        inner.attempt += 1;
-        inner.ids += 1;
+        inner.unresolved = false;
+        inner.attempt = inner.attempt.wrapping_add(1);
+        Ok(inner.attempt)
+    }
 
-        Ok(Attempt {
+    /// Returns the handler for an id that is to serve attempt number `attempt`.
+    fn handler(self: ArcBorrow<'_, Self>, attempt: u32) -> Attempt {
+        self.inner.lock().ids += 1;
+        Attempt {
             connection: self.into(),
-            number: inner.attempt,
-        })
+            number: attempt,
+        }
     }
 
     /// Takes the id of attempt number `attempt`, unless that has come to its end already.
@@ -434,6 +438,7 @@ impl ConnectionHandler for Attempt {
     fn event(&self, id: &mut HandlerId<'_, Self>, event: Event<'_>) {
         let connection = &*self.connection;
         let done = match event {
+            Event::AddressUnresolved(error) => connection.address_unresolved(self.number, error),
             Event::AddressResolved => connection.address_resolved(self.number, id),
             Event::RouteResolved => connection.route_resolved(self.number, id),
             Event::Established { private_data } => {

@@ -2,7 +2,10 @@
 
 //! The client's side: connecting, and connecting again after a loss.
 
-use core::net::SocketAddr;
+use core::{
+    mem,
+    net::SocketAddr, //
+};
 
 use kernel::{
     bindings,
@@ -42,6 +45,10 @@ use crate::{
 /// The pause before the first attempt to reconnect, in milliseconds; it doubles up to the longest.
 const FIRST_PAUSE_MS: u32 = 100;
 const LONGEST_PAUSE_MS: u32 = 30_000;
+
+/// How long one id may resolve the peer's address, in milliseconds. Where the neighbour answers
+/// before the kernel's resolver waits for that, it learns of it only at the end of this time.
+const RESOLVE_MS: u32 = 250;
 
 /// Whom to connect to, and how.
 pub(crate) struct Target {
@@ -115,44 +122,50 @@ impl Connection {
         let attempt = self
             .begin_attempt(State::Resolving, Exchange::NONE)
             .map_err(|error| Failure::new(error, "closed"))?;
-        let number = attempt.number;
         let result = self
             .start(target, attempt)
-            .and_then(|()| self.wait(target, number));
+            .and_then(|()| self.wait(target, attempt));
         if let Err(failure) = result {
             self.registry.stats.connects_failed.increment();
-            self.end(Some(number), Some(failure));
+            self.end(Some(attempt), Some(failure));
         }
         result
     }
 
-    /// Sets off an attempt, the rest of which happens in the handler of its id.
-    fn start(&self, target: &Target, attempt: Attempt) -> Result<(), Failure> {
-        let number = attempt.number;
-        let id = Id::new(&target.net, self.registry.teardown.clone(), attempt)
+    /// Sets off an attempt with a new id, in whose handler the rest happens.
+    fn start(self: ArcBorrow<'_, Self>, target: &Target, attempt: u32) -> Result<(), Failure> {
+        let teardown = self.registry.teardown.clone();
+        let id = Id::new(&target.net, teardown, self.handler(attempt))
             .map_err(|error| Failure::new(error, "no id for a connection"))?;
 
-        id.resolve_address(target.from, target.to, target.timeout_ms)
+        id.resolve_address(target.from, target.to, target.timeout_ms.min(RESOLVE_MS))
             .map_err(|error| Failure::to_connect(State::Resolving, error))?;
-        self.keep(number, id);
+        self.keep(attempt, id);
         Ok(())
     }
 
     /// Waits until attempt number `attempt` has led to something.
-    fn wait(&self, target: &Target, attempt: u32) -> Result<(), Failure> {
+    fn wait(self: ArcBorrow<'_, Self>, target: &Target, attempt: u32) -> Result<(), Failure> {
         let mut jiffies = msecs_to_jiffies(target.timeout_ms);
         let mut inner = self.inner.lock();
 
         while inner.is_attempting(attempt) {
-            match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
-                CondVarTimeoutResult::Woken { jiffies: rest } => jiffies = rest,
+            if jiffies == 0 {
+                return Err(Failure::to_connect(inner.state, ETIMEDOUT));
+            }
+            if mem::take(&mut inner.unresolved) {
+                drop(inner);
+                self.start(target, attempt)?;
+                inner = self.inner.lock();
+                continue;
+            }
+            jiffies = match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
+                CondVarTimeoutResult::Woken { jiffies } => jiffies,
+                CondVarTimeoutResult::Timeout => 0,
                 CondVarTimeoutResult::Signal { .. } => {
                     return Err(Failure::new(EINTR, "interrupted"));
                 }
-                CondVarTimeoutResult::Timeout => {
-                    return Err(Failure::to_connect(inner.state, ETIMEDOUT));
-                }
-            }
+            };
         }
         if inner.state == State::Established {
             return Ok(());
@@ -174,6 +187,18 @@ impl Connection {
             }
         }
         false
+    }
+
+    /// Handles the event of this name: has another id try, as long as there is time.
+    pub(super) fn address_unresolved(&self, attempt: u32, error: Error) -> Result<(), Failure> {
+        let mut inner = self.inner.lock();
+        if error != ETIMEDOUT || !inner.is_attempting(attempt) {
+            return Err(Failure::to_connect(State::Resolving, error));
+        }
+        inner.unresolved = true;
+        inner.id = None;
+        self.changed.notify_all();
+        Ok(())
     }
 
     /// Handles the event of this name: gets all ready that the answer may need.

@@ -167,18 +167,16 @@ impl Listener {
 
         let origin = Origin::Server { _slot: slot };
         let connection = Connection::new(self.registry.clone(), self.offered, origin)?;
-        let attempt = connection
-            .as_arc_borrow()
-            .begin_attempt(State::Connecting, exchange)?;
+        let attempt = connection.begin_attempt(State::Connecting, exchange)?;
         connection.receive(&mut connection.inner.lock(), request.private_data());
         self.registry.add_connection(connection.clone())?;
 
-        let number = attempt.number;
+        let handler = connection.as_arc_borrow().handler(attempt);
         let teardown = self.registry.teardown.clone();
-        match request.accept(teardown, attempt, receive_size, sent.octets()) {
+        match request.accept(teardown, handler, receive_size, sent.octets()) {
             Ok(id) => {
                 trace::message_sent(connection.number, Role::Server, &sent);
-                connection.keep(number, id);
+                connection.keep(attempt, id);
                 Ok(())
             }
             Err(error) => {

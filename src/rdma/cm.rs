@@ -76,7 +76,9 @@ pub(crate) enum Event<'a> {
         /// The private data: as the transport delivers it, padded on InfiniBand and RoCE.
         private_data: &'a [u8],
     },
-    /// The address or the route was not resolved, or the peer did not answer.
+    /// The remote address was not resolved.
+    AddressUnresolved(Error),
+    /// The route was not resolved, or the peer did not answer.
     Failed(Error),
     /// The peer, or its host, refused the connection.
     Rejected {
@@ -569,6 +571,7 @@ unsafe extern "C" fn connection_event<H: ConnectionHandler>(
         return 0;
     }
 
+    let status = to_result(event.status).err().unwrap_or(EIO);
     let what = match event.event {
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => Event::AddressResolved,
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => Event::RouteResolved,
@@ -576,12 +579,10 @@ unsafe extern "C" fn connection_event<H: ConnectionHandler>(
             // SAFETY: This type of event carries connection parameters.
             private_data: unsafe { private_data(event) },
         },
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR
-        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_ERROR
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR => Event::AddressUnresolved(status),
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_ERROR
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
-        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => {
-            Event::Failed(to_result(event.status).err().unwrap_or(EIO))
-        }
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => Event::Failed(status),
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
             // SAFETY: The id is valid, and the function takes any status.
             let reason = unsafe { bindings::rdma_reject_msg(id.as_ptr(), event.status) };
