@@ -1,0 +1,178 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What the tests of the module share, about its files in debugfs; source it
+# after lib.sh. SIDE is a or b: a host of the pair; or -: where the script runs.
+#
+# One process of Python does what bash cannot: write once and know the errno,
+# from within a network namespace, and read octets that are NUL. It forks
+# nothing, so that a connection costs little more than the kernel's work.
+
+shopt -s extglob
+
+agent_program='
+import errno, os, sys
+home = os.open("/proc/self/ns/net", os.O_RDONLY)
+def write(netns, file, text):
+    octets = text.encode("latin-1").decode("unicode_escape").encode("latin-1")
+    try:
+        net = os.open(netns, os.O_RDONLY)
+        os.setns(net, os.CLONE_NEWNET)
+        os.close(net)
+        fd = os.open(file, os.O_WRONLY)
+        try:
+            n = os.write(fd, octets)
+        finally:
+            os.close(fd)
+        return "0" if n == len(octets) else f"{n} of {len(octets)}"
+    except OSError as e:
+        return errno.errorcode[e.errno]
+    finally:
+        os.setns(home, os.CLONE_NEWNET)
+def octets(file):
+    try:
+        return open(file, "rb").read().hex()
+    except OSError as e:
+        return errno.errorcode[e.errno]
+for line in sys.stdin:
+    command, *words = line.rstrip("\n").split("\t")
+    print(globals()[command](*words), flush=True)
+'
+
+# ask FUNCTION ARGUMENT...: into $answer.
+ask() {
+	if [[ -z ${AGENT_PID:-} ]]; then
+		coproc AGENT { exec python3 -ISc "$agent_program"; }
+		at_end kill "$AGENT_PID"
+	fi
+	local IFS=$'\t'
+	answer=
+	printf '%s\n' "$*" >&"${AGENT[1]}" && read -r answer <&"${AGENT[0]}"
+}
+
+# put SIDE FILE TEXT: in one write, with Python's escapes. Into $errno what it
+# failed with, or 0; fails too.
+put() {
+	local netns=/proc/self/ns/net
+	case $1 in
+	a) netns=/run/netns/$A ;;
+	b) netns=/run/netns/$B ;;
+	esac
+	ask write "$netns" "$DEBUGFS/$2" "$3"
+	# shellcheck disable=SC2034 # for the tests
+	errno=$answer
+	[[ $answer = 0 ]]
+}
+
+# control SIDE FILE LINE: and show on failure what the module says about it.
+control() {
+	put "$1" "$2" "$3\\n" && return
+	echo "$3 > $2: $errno, $(<"$DEBUGFS/last_error")"
+	return 1
+}
+
+# octets FILE: into $octets, in hex; FILE as in connection/7/sent.
+octets() {
+	ask octets "$DEBUGFS/$1"
+	# shellcheck disable=SC2034 # for the tests
+	octets=$answer
+}
+
+# row FILE ID: into the array of that name the columns of a table's line.
+row() {
+	local line
+	while read -r line; do
+		read -ra row <<<"$line"
+		[[ ${row[0]} != "$2" ]] || return 0
+	done <"$DEBUGFS/$1"
+	row=()
+	return 1
+}
+
+# newest client|server: into $id the newest connection of that role.
+newest() {
+	local n origin role _
+	id=
+	while read -r n origin role _; do
+		[[ $origin != module || $role != "$1" ]] || id=$n
+	done <"$DEBUGFS/connections"
+	[[ -n $id ]]
+}
+
+# peer_of ID: into $id the module's connection that is the other end of it.
+peer_of() {
+	local n role local remote mine wanted _
+	while read -r n _ role _ _ _ local remote _; do
+		[[ $n != "$1" ]] || mine=$role wanted=$remote,$local
+	done <"$DEBUGFS/connections"
+	id=
+	while read -r n _ role _ _ _ local remote _; do
+		# Each end has zones of its own.
+		[[ $n = "$1" || $role = "$mine" ||
+			${local//%+([0-9])/},${remote//%+([0-9])/} != "${wanted//%+([0-9])/}" ]] || id=$n
+	done <"$DEBUGFS/connections"
+	[[ -n $id ]]
+}
+
+# connect SIDE LINE: into $client and $server the two ends, both established.
+# For a server that is the module, too.
+connect() {
+	client='' server=''
+	control "$1" connect "$2" || return
+	newest client && client=$id || return
+	wait_for 10 newest_peer || return
+	wait_for 10 is_state "$server" established
+}
+
+newest_peer() { peer_of "$client" && server=$id; }
+
+# info ID: into the array of that name; fails where there is no such connection.
+declare -A info
+info() {
+	local key value
+	info=()
+	[[ -r $DEBUGFS/connection/$1/info ]] || return
+	while IFS= read -r value; do
+		key=${value%%: *}
+		info[$key]=${value#*: }
+	done <"$DEBUGFS/connection/$1/info"
+}
+
+is_state() { info "$1" && [[ ${info[state]} = "$2" ]]; }
+is_gone() { [[ ! -e $DEBUGFS/connection/$1 ]]; }
+none_live() { mapfile -t lines <"$DEBUGFS/connections" && [[ ${#lines[@]} = 1 ]]; }
+
+# same_info ID KEY=VALUE...: whether it says all that; prints where it does not.
+same_info() {
+	local id=$1 word same=0
+	shift
+	info "$id" || { echo "no connection $id"; return 1; }
+	for word in "$@"; do
+		[[ ${info[${word%%=*}]-missing} = "${word#*=}" ]] && continue
+		echo "connection $id: ${word%%=*}: wanted ${word#*=}, found ${info[${word%%=*}]-nothing}"
+		same=1
+	done
+	return "$same"
+}
+
+# counter NAME: into $count one of those of stats.
+counter() {
+	local name value
+	count=
+	while IFS=': ' read -r name value; do
+		[[ $name != "$1" ]] || count=$value
+	done <"$DEBUGFS/stats"
+	[[ -n $count ]]
+}
+
+# message SEND RECEIVE R: into $message what RFC 8797, section 4 says, in hex.
+message() {
+	# shellcheck disable=SC2034 # for the tests
+	printf -v message 'f6ab0e1801%02x%02x%02x' "$3" $(($1 / 1024 - 1)) $(($2 / 1024 - 1))
+}
+
+# padded HEX LENGTH: into $padded, with zeros up to LENGTH octets.
+padded() {
+	printf -v padded '%*s' $((2 * $2 - ${#1})) ''
+	padded=$1${padded// /0}
+}
