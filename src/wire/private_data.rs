@@ -104,7 +104,8 @@ impl Offer {
     }
 }
 
-/// The octets of a Private Data field: none, or up to 255, which is as far as the kernel counts.
+/// What a CM Private Data field holds (RFC 8797, section 4): up to 255 octets, which is as far as
+/// the kernel counts, or none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct PrivateData {
     octets: [u8; Self::MAX_LEN],
@@ -147,7 +148,7 @@ impl PrivateData {
     }
 }
 
-/// What to send as Private Data.
+/// What to send as CM Private Data (RFC 8797, section 4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
@@ -179,7 +180,8 @@ impl Offered {
         }
     }
 
-    /// Returns what a peer can read in it, if the device can do remote invalidation.
+    /// Returns what a peer can read in it (RFC 8797, sections 5.1 and 5.2), if the device can do
+    /// remote invalidation.
     pub(crate) fn offer(&self) -> Offer {
         parse(self.private_data(true).octets()).offer()
     }
