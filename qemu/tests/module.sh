@@ -101,15 +101,15 @@ newest() {
 
 # peer_of ID: into $id the module's connection that is the other end of it.
 peer_of() {
-	local n role local remote mine wanted _
-	while read -r n _ role _ _ _ local remote _; do
-		[[ $n != "$1" ]] || mine=$role wanted=$remote,$local
+	local n role from to mine wanted _
+	while read -r n _ role _ _ _ from to _; do
+		[[ $n != "$1" ]] || mine=$role wanted=$to,$from
 	done <"$DEBUGFS/connections"
 	id=
-	while read -r n _ role _ _ _ local remote _; do
+	while read -r n _ role _ _ _ from to _; do
 		# Each end has zones of its own.
 		[[ $n = "$1" || $role = "$mine" ||
-			${local//%+([0-9])/},${remote//%+([0-9])/} != "${wanted//%+([0-9])/}" ]] || id=$n
+			${from//%+([0-9])/},${to//%+([0-9])/} != "${wanted//%+([0-9])/}" ]] || id=$n
 	done <"$DEBUGFS/connections"
 	[[ -n $id ]]
 }
