@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: GPL-2.0
 #
 # What the tests of the module share, about its files in debugfs; source it
@@ -59,7 +59,6 @@ put() {
 	b) netns=/run/netns/$B ;;
 	esac
 	ask write "$netns" "$DEBUGFS/$2" "$3"
-	# shellcheck disable=SC2034 # for the tests
 	errno=$answer
 	[[ $answer = 0 ]]
 }
@@ -74,43 +73,49 @@ control() {
 # octets FILE: into $octets, in hex; FILE as in connection/7/sent.
 octets() {
 	ask octets "$DEBUGFS/$1"
-	# shellcheck disable=SC2034 # for the tests
 	octets=$answer
 }
+
+# lines FILE: into $lines at once. Bash's `read` reads ahead and seeks back, for
+# which the module would render the file again, as things are by then.
+lines() { mapfile -t lines <"$DEBUGFS/$1"; }
 
 # row FILE ID: into the array of that name the columns of a table's line.
 row() {
 	local line
-	while read -r line; do
+	lines "$1"
+	for line in "${lines[@]}"; do
 		read -ra row <<<"$line"
 		[[ ${row[0]} != "$2" ]] || return 0
-	done <"$DEBUGFS/$1"
+	done
 	row=()
 	return 1
 }
 
 # newest client|server: into $id the newest connection of that role.
 newest() {
-	local n origin role _
+	local line n origin role _
 	id=
-	while read -r n origin role _; do
+	lines connections
+	for line in "${lines[@]}"; do
+		read -r n origin role _ <<<"$line"
 		[[ $origin != module || $role != "$1" ]] || id=$n
-	done <"$DEBUGFS/connections"
+	done
 	[[ -n $id ]]
 }
 
 # peer_of ID: into $id the module's connection that is the other end of it.
 peer_of() {
-	local n role from to mine wanted _
-	while read -r n _ role _ _ _ from to _; do
-		[[ $n != "$1" ]] || mine=$role wanted=$to,$from
-	done <"$DEBUGFS/connections"
+	local line n role from to mine wanted _
+	row connections "$1" || return
+	mine=${row[2]} wanted=${row[7]},${row[6]}
 	id=
-	while read -r n _ role _ _ _ from to _; do
+	for line in "${lines[@]}"; do
+		read -r n _ role _ _ _ from to _ <<<"$line"
 		# Each end has zones of its own.
-		[[ $n = "$1" || $role = "$mine" ||
+		[[ $n = ID || $role = "$mine" ||
 			${from//%+([0-9])/},${to//%+([0-9])/} != "${wanted//%+([0-9])/}" ]] || id=$n
-	done <"$DEBUGFS/connections"
+	done
 	[[ -n $id ]]
 }
 
@@ -129,18 +134,17 @@ newest_peer() { peer_of "$client" && server=$id; }
 # info ID: into the array of that name; fails where there is no such connection.
 declare -A info
 info() {
-	local key value
+	local line
 	info=()
-	[[ -r $DEBUGFS/connection/$1/info ]] || return
-	while IFS= read -r value; do
-		key=${value%%: *}
-		info[$key]=${value#*: }
-	done <"$DEBUGFS/connection/$1/info"
+	[[ -e $DEBUGFS/connection/$1 ]] && lines "connection/$1/info" || return
+	for line in "${lines[@]}"; do
+		info[${line%%: *}]=${line#*: }
+	done
 }
 
 is_state() { info "$1" && [[ ${info[state]} = "$2" ]]; }
 is_gone() { [[ ! -e $DEBUGFS/connection/$1 ]]; }
-none_live() { mapfile -t lines <"$DEBUGFS/connections" && [[ ${#lines[@]} = 1 ]]; }
+none_live() { lines connections && [[ ${#lines[@]} = 1 ]]; }
 
 # same_info ID KEY=VALUE...: whether it says all that; prints where it does not.
 same_info() {
@@ -157,17 +161,16 @@ same_info() {
 
 # counter NAME: into $count one of those of stats.
 counter() {
-	local name value
-	count=
-	while IFS=': ' read -r name value; do
-		[[ $name != "$1" ]] || count=$value
-	done <"$DEBUGFS/stats"
-	[[ -n $count ]]
+	local line
+	lines stats
+	for line in "${lines[@]}"; do
+		[[ $line != "$1: "* ]] || { count=${line#*: }; return 0; }
+	done
+	return 1
 }
 
 # message SEND RECEIVE R: into $message what RFC 8797, section 4 says, in hex.
 message() {
-	# shellcheck disable=SC2034 # for the tests
 	printf -v message 'f6ab0e1801%02x%02x%02x' "$3" $(($1 / 1024 - 1)) $(($2 / 1024 - 1))
 }
 
