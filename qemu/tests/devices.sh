@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A device goes away with live connections: they end, and the others live on.
+#
+# kernels: debug
+# transports: rxe siw
+. ./lib.sh
+. ./module.sh
+
+# use N: the hosts of pair N are $A and $B from now on.
+use() {
+	A=a$1 B=b$1 A_DEV=va$1 B_DEV=vb$1 A_RDMA=${TRANSPORT}_a$1 B_RDMA=${TRANSPORT}_b$1
+	A4=10.77.$1.1 B4=10.77.$1.2
+}
+
+gone() { is_gone "$1"; }
+listener_gone() { ! row listeners "$1"; }
+is_generation() { is_state "$1" established && [[ ${info[generation]} = "$2" ]]; }
+
+need 'a pair' pair
+first=${A#a}
+need 'another pair' pair
+second=${A#a}
+need 'the module' module_load
+
+use "$second"
+need 'a listener at the second pair' control b listen "$B4:1"
+need 'a connection of the second pair' connect a "$B4:1"
+other_client=$client other_server=$server
+
+use "$first"
+need 'a listener at an address of the first pair' control b listen "$B4:1"
+bound=2
+need 'a listener at all addresses' control b listen '0.0.0.0:2'
+need 'a connection by the first' connect a "$B4:1"
+one_client=$client one_server=$server
+need 'a connection by the second, which reconnects' connect a "$B4:2 reconnect=1"
+two_client=$client two_server=$server
+
+need "the server's device goes" rdma link delete "$B_RDMA"
+check 'a connection that it had is gone' wait_for 10 gone "$one_server"
+check 'the other one, too' wait_for 10 gone "$two_server"
+check "so is the peer's end" wait_for 10 gone "$one_client"
+check 'the listener at its address is gone' wait_for 10 listener_gone "$bound"
+check 'the listener at all addresses is not' row listeners 3
+check 'who reconnects, tries' wait_for 10 is_state "$two_client" reconnecting
+check 'the second pair lives on' is_state "$other_client" established
+check 'with both ends' is_state "$other_server" established
+
+need 'the device is back' on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV"
+check 'and so is the connection' wait_for 20 is_generation "$two_client" 2
+
+need "the client's device goes" rdma link delete "$A_RDMA"
+check 'it tries again' wait_for 10 is_state "$two_client" reconnecting
+need 'the device is back' on_a rdma link add "$A_RDMA" type "$TRANSPORT" netdev "$A_DEV"
+check 'and so is the connection' wait_for 30 is_generation "$two_client" 3
+need 'a third connection' connect a "$B4:2"
+
+need "the server's network interface goes" ip -n "$B" link delete "$B_DEV"
+check 'the connection is gone' wait_for 20 gone "$server"
+check "so is the client's end, whose interface went with it" wait_for 20 gone "$client"
+check 'the second pair lives on' is_state "$other_client" established
+check 'with both ends' is_state "$other_server" established
+check 'all is closed' control - close all
+check 'no connection is left' wait_for 10 none_live

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The module goes at any moment, and nothing of it stays; but not while
+# somebody has one of its files open.
+#
+# kernels: debug stock
+# transports: rxe siw
+. ./lib.sh
+. ./module.sh
+
+# Of the resource tracker, which names who made an id or a queue pair.
+nothing_left() {
+	! rdma resource show cm_id | grep rpcrdma_cm &&
+		! rdma resource show qp | grep rpcrdma_cm
+}
+
+# unload NAME: now, and see that nothing is left.
+unload() {
+	check "$1: the module unloads" rmmod rpcrdma_cm || { dmesg | tail -n 20 | diag; exit 1; }
+	check "$1: nothing is left of it" nothing_left
+	check "$1: nor of its files" test ! -e "$DEBUGFS"
+}
+
+load() { need "$1: the module loads" insmod "$MODULE"; }
+
+# Somebody else's client, which asks the module for connections as fast as it
+# can and goes on when they end.
+keep_asking() {
+	while [[ -e $scratch/asking ]]; do
+		on_a timeout 2 rping -c -a "$B4" -p 7 -C 1 -S 64
+	done >"$scratch/rping" 2>&1
+	return 0
+}
+
+# The answers of $B are lost from now on.
+lose_answers() { on_b tc qdisc add dev "$B_DEV" root netem loss 100%; }
+find_answers() { on_b tc qdisc del dev "$B_DEV" root; }
+
+need 'a pair' pair
+on_a sysctl -qw net.ipv4.tcp_syn_retries=1
+modprobe -a rdma_cm 2>/dev/null
+at_end module_unload
+
+load idle
+unload idle
+
+load listening
+need 'listening: at an address' control b listen "$B4:1"
+need 'listening: at all' control b listen '[::]:2'
+unload listening
+
+load connected
+need 'connected: a listener' control b listen "$B4:1"
+for n in 1 2 3 4; do
+	need "connected: connection $n" connect a "$B4:1 recv=262144 inv=1 reconnect=$((n % 2))"
+done
+unload connected
+
+load 'file open'
+need 'file open: a listener' control b listen "$B4:1"
+need 'file open: a connection' connect a "$B4:1"
+for file in stats connections connect "connection/$client/info" "connection/$server/received"; do
+	if [[ $file = connect ]]; then
+		exec {fd}>"$DEBUGFS/$file"
+	else
+		exec {fd}<"$DEBUGFS/$file"
+	fi
+	rmmod rpcrdma_cm 2>"$scratch/rmmod"
+	check "file open: $file keeps the module" grep -q 'in use' "$scratch/rmmod"
+	exec {fd}>&-
+done
+exec {fd}<"$DEBUGFS/connection/$client/info"
+need 'file open: the connection is closed' control - close "connection $client"
+can_read() { head -c1 <&"$fd"; }
+check_fails 'file open: a file of what is gone cannot be read' can_read
+exec {fd}>&-
+unload 'file open'
+
+load reconnecting
+need 'reconnecting: a listener' control b listen "$B4:1"
+need 'reconnecting: a connection' connect a "$B4:1 reconnect=1 timeout_ms=60000"
+need 'reconnecting: no listener' control - close 'listener 1'
+need 'reconnecting: the server closes' control - close "connection $server"
+need 'reconnecting: it tries' wait_for 10 is_state "$client" reconnecting
+unload reconnecting
+
+load 'client mid-handshake'
+need 'client mid-handshake: a listener' control b listen "$B4:1"
+need 'client mid-handshake: a connection' connect a "$B4:1 reconnect=1 timeout_ms=60000"
+need 'client mid-handshake: no listener' control - close 'listener 1'
+need 'client mid-handshake: the server closes' control - close "connection $server"
+need 'client mid-handshake: it tries' wait_for 10 is_state "$client" reconnecting
+lose_answers
+need 'client mid-handshake: no answer' wait_for 10 is_state "$client" connecting
+unload 'client mid-handshake'
+find_answers
+
+if [[ $TRANSPORT = rxe ]]; then
+	load 'server mid-handshake'
+	need 'server mid-handshake: a listener' control b listen "$B4:7"
+	on_a ping -c1 -W5 "$B4" >/dev/null
+	lose_answers
+	on_a timeout 20 rping -c -a "$B4" -p 7 -C 1 >/dev/null 2>&1 &
+	asker=$!
+	has_server() { newest server && is_state "$id" connecting; }
+	need 'server mid-handshake: it answered' wait_for 10 has_server
+	unload 'server mid-handshake'
+	kill "$asker"
+	wait "$asker" 2>/dev/null
+	find_answers
+fi
+
+touch "$scratch/asking"
+keep_asking &
+askers=$!
+for n in 1 2 3 4 5; do
+	load "stormed $n"
+	need "stormed $n: a listener" control b listen "$B4:7"
+	asked() { counter requests && ((count >= n)); }
+	need "stormed $n: peers come" wait_for 10 asked
+	unload "stormed $n"
+done
+rm "$scratch/asking"
+wait "$askers"
