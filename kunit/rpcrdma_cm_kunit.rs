@@ -1,0 +1,1181 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! KUnit tests of the files of `rpcrdma_cm` that know no kernel.
+//!
+//! A test is named after the section of RFC 8797 whose rules its rows hold, and what its rows
+//! expect is written out from there, not computed. A row that fails is named in the kernel log.
+
+#![crate_name = "rpcrdma_cm_tests"]
+
+use core::fmt::{
+    Debug,
+    Display, //
+};
+
+use kernel::{
+    prelude::*,
+    str::CString, //
+};
+
+#[path = "../src/debugfs/control.rs"]
+mod control;
+#[path = "../src/negotiation.rs"]
+mod negotiation;
+#[path = "../src/wire.rs"]
+mod wire;
+
+#[cfg(not(CONFIG_KUNIT = "y"))]
+compile_error!("without CONFIG_KUNIT=y, #[kunit_tests] leaves every test out");
+
+module! {
+    type: RpcrdmaCmKunit,
+    name: "rpcrdma_cm_kunit",
+    authors: ["The rpcrdma_cm developers"],
+    description: "KUnit tests of rpcrdma_cm",
+    license: "GPL",
+}
+
+struct RpcrdmaCmKunit;
+
+impl kernel::Module for RpcrdmaCmKunit {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+/// Compares one row of a table.
+///
+/// An assertion would name the line, which the rows share.
+fn check<T: Debug + PartialEq>(row: impl Display, got: T, expected: T) -> Result {
+    if got == expected {
+        return Ok(());
+    }
+    failed(row, format_args!("got {got:?}, expected {expected:?}"))
+}
+
+/// Compares what one row of a table displays.
+fn check_display(row: impl Display, shown: impl Display, expected: &str) -> Result {
+    let shown = CString::try_from_fmt(format_args!("{shown}"))?;
+    check(row, shown.to_str()?, expected)
+}
+
+fn failed(row: impl Display, why: impl Display) -> Result {
+    pr_err!("{}\n", format_args!("{row}: {why}"));
+    Err(EINVAL)
+}
+
+#[kunit_tests(rpcrdma_cm_private_data)]
+mod private_data {
+    use super::{
+        wire::private_data::{
+            parse,
+            Offer,
+            Offered,
+            Parsed,
+            PrivateData,
+            Rejection,
+            Size, //
+        },
+        *, //
+    };
+
+    /// A message as the RFC describes it, sizes in octets.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Message {
+        offset: usize,
+        version: u8,
+        reserved: u8,
+        remote_invalidation: bool,
+        send_size: u32,
+        receive_size: u32,
+    }
+
+    /// What most rows hold: R, 4096 octets to send, 8192 to receive.
+    const OCTETS: [u8; 8] = *b"\xf6\xab\x0e\x18\x01\x01\x03\x07";
+
+    /// [`OCTETS`] as the RFC describes them.
+    const MESSAGE: Message = Message {
+        offset: 0,
+        version: 1,
+        reserved: 0,
+        remote_invalidation: true,
+        send_size: 4096,
+        receive_size: 8192,
+    };
+
+    fn check_message(row: impl Display, octets: &[u8], expected: Message) -> Result {
+        let parsed = parse(octets);
+        let Parsed::Present(found) = parsed else {
+            return failed(row, format_args!("got {parsed:?}, expected {expected:?}"));
+        };
+        let offer = parsed.offer();
+        let got = Message {
+            offset: found.offset,
+            version: found.version,
+            reserved: found.reserved,
+            remote_invalidation: offer.remote_invalidation,
+            send_size: offer.send_size.octets(),
+            receive_size: offer.receive_size.octets(),
+        };
+        check(row, got, expected)
+    }
+
+    /// Checks what does not conform, and that it counts as the defaults of RFC 8797, section 5.1.
+    fn check_defaults(row: &str, octets: &[u8], expected: Parsed) -> Result {
+        let parsed = parse(octets);
+        check(row, parsed, expected)?;
+
+        let offer = parsed.offer();
+        check(row, offer.remote_invalidation, false)?;
+        check(row, offer.send_size.octets(), 1024)?;
+        check(row, offer.receive_size.octets(), 1024)
+    }
+
+    fn truncated(offset: usize, available: usize) -> Parsed {
+        let reason = Rejection::Truncated { available };
+        Parsed::Rejected { offset, reason }
+    }
+
+    fn version(offset: usize, version: u8) -> Parsed {
+        let reason = Rejection::Version(version);
+        Parsed::Rejected { offset, reason }
+    }
+
+    /// RFC 8797, section 4: the eight octets, built and parsed. "Senders MUST set these bits to
+    /// zero", the Reserved ones.
+    #[test]
+    fn section_4_format() -> Result {
+        for (bits, send_size, receive_size, remote_invalidation) in [
+            (0xf6ab_0e18_0100_0000_u64, 1024, 1024, false),
+            (0xf6ab_0e18_0100_00ff, 1024, 262_144, false),
+            (0xf6ab_0e18_0100_ff00, 262_144, 1024, false),
+            (0xf6ab_0e18_0100_ffff, 262_144, 262_144, false),
+            (0xf6ab_0e18_0101_0000, 1024, 1024, true),
+            (0xf6ab_0e18_0101_0307, 4096, 8192, true),
+            (0xf6ab_0e18_0101_ffff, 262_144, 262_144, true),
+        ] {
+            let octets: [u8; 8] = bits.to_be_bytes();
+            let offer = Offer {
+                send_size: Size::from_octets(send_size).ok_or(EINVAL)?,
+                receive_size: Size::from_octets(receive_size).ok_or(EINVAL)?,
+                remote_invalidation,
+            };
+            check(format_args!("{bits:#x}"), offer.to_octets(), octets)?;
+            check_message(
+                format_args!("{bits:#x}"),
+                &octets,
+                Message {
+                    remote_invalidation,
+                    send_size,
+                    receive_size,
+                    ..MESSAGE
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 4: the Format Identifier "is always 0xf6ab0e18, in network byte order".
+    #[test]
+    fn section_4_format_identifier() -> Result {
+        for (row, identifier) in [
+            ("little endian", 0x180e_abf6_u32),
+            ("first octet", 0xf7ab_0e18),
+            ("second octet", 0xf6aa_0e18),
+            ("third octet", 0xf6ab_0f18),
+            ("fourth octet", 0xf6ab_0e19),
+        ] {
+            let mut octets = OCTETS;
+            octets[..4].copy_from_slice(&identifier.to_be_bytes());
+            check_defaults(row, &octets, Parsed::Absent)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 4: "receivers MUST ignore their value", that of the Reserved bits. They
+    /// are kept for display.
+    #[test]
+    fn section_4_reserved() -> Result {
+        for (flags, reserved, remote_invalidation) in [
+            (0x00, 0x00, false),
+            (0x01, 0x00, true),
+            (0x02, 0x02, false),
+            (0x03, 0x02, true),
+            (0x80, 0x80, false),
+            (0x81, 0x80, true),
+            (0xfe, 0xfe, false),
+            (0xff, 0xfe, true),
+        ] {
+            let mut octets = OCTETS;
+            octets[5] = flags;
+            check_message(
+                format_args!("{flags:#04x}"),
+                &octets,
+                Message {
+                    reserved,
+                    remote_invalidation,
+                    ..MESSAGE
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 4: version 1 is exactly eight octets, so what is behind them is not its
+    /// concern.
+    #[test]
+    fn section_4_exactly_eight_octets() -> Result {
+        for padding in [0x00, 0xff] {
+            let mut octets = [padding; 196];
+            octets[..8].copy_from_slice(&OCTETS);
+            // Of RDMA_CM over InfiniBand, a request has 56 octets and a reply 196.
+            for len in [8, 9, 56, 196] {
+                check_message(len, &octets[..len], MESSAGE)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 4.1: where the R field is.
+    #[test]
+    fn section_4_1_r_field() -> Result {
+        for bit in 0..8u8 {
+            let octets = [0xf6, 0xab, 0x0e, 0x18, 1, 1 << bit, 0, 0];
+            let offer = parse(&octets).offer();
+            check(bit, offer.remote_invalidation, bit == 0)?;
+        }
+
+        let mut offer = Offer::DEFAULT;
+        check("clear", offer.to_octets()[5], 0x00)?;
+        offer.remote_invalidation = true;
+        check("set", offer.to_octets()[5], 0x01)
+    }
+
+    /// RFC 8797, sections 3.2 and 4.1: a message says R only where the device can do it. What is to
+    /// be sent as it is stays as it is.
+    #[test]
+    fn section_4_1_device() -> Result {
+        let asking = Offered::Message(parse(&OCTETS).offer());
+        let raw = Offered::Raw(PrivateData::truncated(&OCTETS));
+
+        for (row, offered, can_invalidate, flags) in [
+            ("asked, and can", asking, true, 0x01),
+            ("asked, and cannot", asking, false, 0x00),
+            ("not asked", Offered::Message(Offer::DEFAULT), true, 0x00),
+            ("as it is, and can", raw, true, 0x01),
+            ("as it is, and cannot", raw, false, 0x01),
+        ] {
+            let data = offered.private_data(can_invalidate);
+            check(row, data.octets().len(), 8)?;
+            check(row, data.octets()[5], flags)?;
+        }
+
+        for can_invalidate in [false, true] {
+            let data = Offered::None.private_data(can_invalidate);
+            check("nothing", data.octets(), &[])?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 5.2: what a peer reads in what is sent, a message or not.
+    #[test]
+    fn section_5_2_own_offer() -> Result {
+        let offer = parse(&OCTETS).offer();
+        let behind = PrivateData::truncated(b"\x00\xf6\xab\x0e\x18\x01\x01\x03\x07");
+        let cut = PrivateData::truncated(&OCTETS[..7]);
+
+        for (row, offered, expected) in [
+            ("a message", Offered::Message(offer), offer),
+            ("octets that hold one", Offered::Raw(behind), offer),
+            ("octets that hold none", Offered::Raw(cut), Offer::DEFAULT),
+            ("nothing", Offered::None, Offer::DEFAULT),
+        ] {
+            check(row, offered.offer(), expected)?;
+        }
+        Ok(())
+    }
+
+    /// How many octets there can be, as far as the kernel counts them.
+    #[test]
+    fn capacity() -> Result {
+        for (len, kept) in [
+            (0, 0),
+            (1, 1),
+            (196, 196),
+            (255, 255),
+            (256, 255),
+            (512, 255),
+        ] {
+            let octets = [0xaa; 512];
+            let mut data = PrivateData::truncated(&octets[..len]);
+            check(len, data.octets(), &octets[..kept])?;
+            check(len, usize::from(data.len()), kept)?;
+
+            check(len, data.push(0xbb).is_some(), kept < 255)?;
+            check(len, data.octets().len(), 255.min(kept + 1))?;
+            let last = if kept < 255 { 0xbb } else { 0xaa };
+            check(len, data.octets().last(), Some(&last))?;
+        }
+        check("empty", PrivateData::EMPTY.octets(), &[])?;
+        check("most", PrivateData::MAX_LEN, 255)
+    }
+
+    /// RFC 8797, section 4.2: "dividing its actual buffer size, in octets, by 1024 and subtracting
+    /// one from the result".
+    #[test]
+    fn section_4_2_encode() -> Result {
+        for (octets, encoded) in [
+            (0, None),
+            (1, None),
+            (1023, None),
+            (1024, Some(0x00)),
+            (1025, Some(0x00)),
+            (2047, Some(0x00)),
+            (2048, Some(0x01)),
+            (4096, Some(0x03)),
+            (65_536, Some(0x3f)),
+            (262_143, Some(0xfe)),
+            (262_144, Some(0xff)),
+            (262_145, None),
+            (263_168, None),
+            (u32::MAX, None),
+        ] {
+            let size = Size::from_octets(octets);
+            check(octets, size.map(Size::encoded), encoded)?;
+        }
+        check("minimum", Size::MIN_OCTETS, 1024)?;
+        check("maximum", Size::MAX_OCTETS, 262_144)
+    }
+
+    /// RFC 8797, section 4.2: "adds one to the encoded value and then multiplies that result by
+    /// 1024".
+    #[test]
+    fn section_4_2_decode() -> Result {
+        for (encoded, octets) in [
+            (0x00, 1024),
+            (0x01, 2048),
+            (0x03, 4096),
+            (0x7f, 131_072),
+            (0x80, 132_096),
+            (0xfe, 261_120),
+            (0xff, 262_144),
+        ] {
+            check(encoded, Size::from_encoded(encoded).octets(), octets)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 5.1: what does not conform to section 4 counts as a message with R clear
+    /// and zero in both Size fields.
+    #[test]
+    fn section_5_1_defaults() -> Result {
+        let defaults = 0xf6ab_0e18_0100_0000_u64.to_be_bytes();
+        check("defaults", Offer::DEFAULT.to_octets(), defaults)?;
+
+        check_defaults("none", &[], Parsed::Absent)?;
+        check_defaults("one octet", &OCTETS[..1], Parsed::Absent)?;
+        check_defaults("padding alone", &[0; 56], Parsed::Absent)?;
+        check_defaults("all ones", &[0xff; 255], Parsed::Absent)?;
+        check_defaults("cut", &OCTETS[..7], truncated(0, 7))?;
+
+        let mut octets = OCTETS;
+        octets[4] = 2;
+        check_defaults("another version", &octets, version(0, 2))
+    }
+
+    /// RFC 8797, section 5.2: "The offset of the Format Identifier is not restricted to any
+    /// alignment."
+    #[test]
+    fn section_5_2_any_offset() -> Result {
+        // The last three are a beginning of the Format Identifier each.
+        for before in [&b""[..], b"\xff", b"\xf6", b"\xf6\xab", b"\xf6\xab\x0e"] {
+            for offset in before.len()..=188 {
+                let mut octets = [0; 196];
+                octets[offset - before.len()..offset].copy_from_slice(before);
+                octets[offset..offset + 8].copy_from_slice(&OCTETS);
+                check_message(offset, &octets, Message { offset, ..MESSAGE })?;
+            }
+        }
+
+        // The enhanced RDMA connection establishment data of RFC 6581, section 9.
+        let behind_mpa = b"\x80\x10\x80\x10\xf6\xab\x0e\x18\x01\x01\x03\x07";
+        let offset = 4;
+        check_message("MPA", behind_mpa, Message { offset, ..MESSAGE })
+    }
+
+    /// RFC 8797, section 5.2: "the size of the content does not overrun the length of the buffer".
+    #[test]
+    fn section_5_2_overrun() -> Result {
+        for offset in 0..=188 {
+            let mut octets = [0; 196];
+            octets[offset..offset + 8].copy_from_slice(&OCTETS);
+
+            for len in 0..=3 {
+                let cut = &octets[..offset + len];
+                check_defaults("no whole identifier", cut, Parsed::Absent)?;
+            }
+            for len in 4..=7 {
+                let cut = &octets[..offset + len];
+                check_defaults("no whole message", cut, truncated(offset, len))?;
+            }
+            let whole = &octets[..offset + 8];
+            check_message(offset, whole, Message { offset, ..MESSAGE })?;
+        }
+
+        // Of how many octets another version has, this one's receiver knows nothing.
+        let cut = b"\xf6\xab\x0e\x18\x02";
+        check_defaults("cut, and another version", cut, truncated(0, 5))
+    }
+
+    /// RFC 8797, section 5.2: "a valid and recognized version number".
+    #[test]
+    fn section_5_2_version() -> Result {
+        for number in 0..=255 {
+            let mut octets = OCTETS;
+            octets[4] = number;
+            if number == 1 {
+                check_message(number, &octets, MESSAGE)?;
+            } else {
+                check_defaults("another version", &octets, version(0, number))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, sections 5.2 and 7: the Format Identifier may occur by chance, which must not
+    /// hide the message behind it.
+    #[test]
+    fn section_5_2_several_identifiers() -> Result {
+        for (octets, offset) in [
+            // Behind another version's, and inside one.
+            (0xf6ab_0e18_0201_0307_f6ab_0e18_0101_0307_u128, 8),
+            (0xf6ab_0e18_00f6_ab0e_1801_0103_0700_0000, 5),
+            // Behind an identifier alone.
+            (0xf6ab_0e18_f6ab_0e18_0101_0307_0000_0000, 4),
+            // Before another message, another version's and a cut one.
+            (0xf6ab_0e18_0101_0307_f6ab_0e18_0100_0000, 0),
+            (0xf6ab_0e18_0101_0307_f6ab_0e18_0201_0307, 0),
+            (0x0000_f6ab_0e18_0101_0307_f6ab_0e18_0101, 2),
+        ] {
+            check_message(
+                format_args!("{octets:#x}"),
+                &octets.to_be_bytes(),
+                Message { offset, ..MESSAGE },
+            )?;
+        }
+
+        // Without a message, the first identifier is the one to report.
+        let octets = 0xf6ab_0e18_0200_0000_f6ab_0e18_0300_0000_u128.to_be_bytes();
+        check_defaults("two versions", &octets, version(0, 2))?;
+        let octets = 0x00f6_ab0e_1802_0000_0000_f6ab_0e18_0101_u128.to_be_bytes();
+        check_defaults("a version, a cut one", &octets, version(1, 2))
+    }
+
+    /// RFC 8797, section 6: what the formats that may come look like to a receiver that knows only
+    /// version 1.
+    #[test]
+    fn section_6_other_formats() -> Result {
+        let octets = b"\xf6\xab\x0e\x1a\x01\x01\x03\x07";
+        check_defaults("another identifier", octets, Parsed::Absent)?;
+
+        let octets = b"\xf6\xab\x0e\x18\x02\x01\x03\x07\x00\x10";
+        check_defaults("a version with more fields", octets, version(0, 2))?;
+
+        let octets = b"\xf6\xab\x0e\x18\x01\x01\x03\x07\x00\x10";
+        check_message("a field at octet eight", octets, MESSAGE)?;
+
+        let octets = b"\xf6\xab\x0e\x18\x01\x03\x03\x07";
+        let reserved = 0x02;
+        check_message(
+            "a Reserved bit",
+            octets,
+            Message {
+                reserved,
+                ..MESSAGE
+            },
+        )
+    }
+
+    /// RFC 8797, section 5.2: why a message was rejected, in the words that `info` shows.
+    #[test]
+    fn section_5_2_reasons() -> Result {
+        let reason = Rejection::Version(2);
+        check_display("version", reason, "unrecognized version 2")?;
+        let reason = Rejection::Truncated { available: 5 };
+        check_display("truncated", reason, "truncated, 5 of 8 octets")
+    }
+}
+
+#[kunit_tests(rpcrdma_cm_negotiation)]
+mod negotiating {
+    use super::{
+        negotiation::{
+            negotiate,
+            Negotiated,
+            Role, //
+        },
+        wire::private_data::{
+            Offer,
+            Size, //
+        },
+        *, //
+    };
+
+    /// An offer with the values of the Size fields (RFC 8797, section 4.2).
+    fn offer(send_size: u8, receive_size: u8, remote_invalidation: bool) -> Offer {
+        Offer {
+            send_size: Size::from_encoded(send_size),
+            receive_size: Size::from_encoded(receive_size),
+            remote_invalidation,
+        }
+    }
+
+    /// Checks what each side makes of the two offers.
+    fn check_both(
+        row: impl Display + Copy,
+        client: Offer,
+        server: Offer,
+        expected: Negotiated,
+    ) -> Result {
+        check(row, negotiate(Role::Client, client, server), expected)?;
+        check(row, negotiate(Role::Server, server, client), expected)
+    }
+
+    /// RFC 8797, section 4.1: "When both connection peers have set this bit flag"; "When either
+    /// peer on a connection clears this flag, the responder MUST use only RDMA Send".
+    #[test]
+    fn section_4_1_remote_invalidation() -> Result {
+        for (row, client, server, remote_invalidation) in [
+            ("neither", false, false, false),
+            ("the client", true, false, false),
+            ("the server", false, true, false),
+            ("both", true, true, true),
+        ] {
+            check_both(
+                row,
+                offer(0, 0, client),
+                offer(0, 0, server),
+                Negotiated {
+                    client_to_server_threshold: 1024,
+                    server_to_client_threshold: 1024,
+                    remote_invalidation,
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 4.2: a threshold is "the smaller of its own send size and the server's
+    /// reported receive size", and the other way round.
+    #[test]
+    fn section_4_2_thresholds() -> Result {
+        // Each side's Send Size and Receive Size; client-to-server, server-to-client in octets.
+        for (row, client, server, to_server, to_client) in [
+            ("least", (0, 0), (0, 0), 1024, 1024),
+            ("most", (255, 255), (255, 255), 262_144, 262_144),
+            ("client sends least", (0, 255), (255, 255), 1024, 262_144),
+            ("client takes least", (255, 0), (255, 255), 262_144, 1024),
+            ("server sends least", (255, 255), (0, 255), 262_144, 1024),
+            ("server takes least", (255, 255), (255, 0), 1024, 262_144),
+            ("senders decide", (1, 15), (7, 3), 2048, 8192),
+            ("receivers decide", (3, 7), (15, 1), 2048, 8192),
+        ] {
+            check_both(
+                row,
+                offer(client.0, client.1, false),
+                offer(server.0, server.1, false),
+                Negotiated {
+                    client_to_server_threshold: to_server,
+                    server_to_client_threshold: to_client,
+                    remote_invalidation: false,
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 5.1: what holds with a peer that sent nothing valid.
+    #[test]
+    fn section_5_1_defaults() -> Result {
+        let defaults = Negotiated {
+            client_to_server_threshold: 1024,
+            server_to_client_threshold: 1024,
+            remote_invalidation: false,
+        };
+        let most = offer(255, 255, true);
+        check_both("server", most, Offer::DEFAULT, defaults)?;
+        check_both("client", Offer::DEFAULT, most, defaults)
+    }
+
+    /// RFC 8797, section 4: the sides, in the words that `info` shows.
+    #[test]
+    fn section_4_roles() -> Result {
+        check_display("client", Role::Client, "client")?;
+        check_display("server", Role::Server, "server")
+    }
+}
+
+#[kunit_tests(rpcrdma_cm_control)]
+mod controlling {
+    use super::{
+        control::{
+            parse_close,
+            parse_connect,
+            parse_listen,
+            Address,
+            Close,
+            Connect,
+            Listen,
+            Refusal,
+            SocketAddr,
+            Zone, //
+        },
+        wire::private_data::{
+            Offer,
+            Offered,
+            Size, //
+        },
+        *, //
+    };
+
+    use core::net::{
+        Ipv4Addr,
+        Ipv6Addr, //
+    };
+
+    /// What `192.0.2.1:1` asks of `connect`.
+    const CONNECT: Connect = Connect {
+        to: v4(1),
+        from: None,
+        offer: UNTOLD,
+        reconnect: false,
+        timeout_ms: 5000,
+    };
+
+    /// What `192.0.2.1:1` asks of `listen`.
+    const LISTEN: Listen = Listen {
+        at: v4(1),
+        offer: UNTOLD,
+        max: 64,
+    };
+
+    /// 4096 octets each way and R clear.
+    const UNTOLD: Offered = message(3, 3, false);
+
+    /// A message with the values of the Size fields (RFC 8797, section 4.2).
+    const fn message(send_size: u8, receive_size: u8, remote_invalidation: bool) -> Offered {
+        Offered::Message(Offer {
+            send_size: Size::from_encoded(send_size),
+            receive_size: Size::from_encoded(receive_size),
+            remote_invalidation,
+        })
+    }
+
+    /// 192.0.2.1 and a port.
+    const fn v4(port: u16) -> SocketAddr {
+        SocketAddr {
+            address: Address::V4(Ipv4Addr::new(192, 0, 2, 1)),
+            port,
+        }
+    }
+
+    /// fe80::1, a zone and port 1.
+    const fn v6(zone: Option<Zone>) -> SocketAddr {
+        SocketAddr {
+            address: Address::V6 {
+                address: Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1),
+                zone,
+            },
+            port: 1,
+        }
+    }
+
+    /// Checks what both `connect` and `listen` make of a line.
+    fn check_both(line: &str, address: SocketAddr, offer: Offered) -> Result {
+        let connect = Connect {
+            to: address,
+            offer,
+            ..CONNECT
+        };
+        let listen = Listen {
+            at: address,
+            offer,
+            ..LISTEN
+        };
+        check(line, parse_connect(line.as_bytes()), Ok(connect))?;
+        check(line, parse_listen(line.as_bytes()), Ok(listen))
+    }
+
+    /// Checks what both `connect` and `listen` say of a line.
+    fn check_both_refuse(line: &str, refusal: &str) -> Result {
+        check_refusal(line, parse_connect(line.as_bytes()), refusal)?;
+        check_refusal(line, parse_listen(line.as_bytes()), refusal)
+    }
+
+    fn check_refusal<T: Debug>(
+        row: impl Display,
+        parsed: core::result::Result<T, Refusal<'_>>,
+        expected: &str,
+    ) -> Result {
+        match parsed {
+            Ok(value) => failed(row, format_args!("got {value:?}, expected {expected}")),
+            Err(refusal) => check_display(row, refusal, expected),
+        }
+    }
+
+    /// Puts an address before the keys of a row.
+    fn line(keys: impl Display) -> Result<CString> {
+        CString::try_from_fmt(format_args!("192.0.2.1:1 {keys}"))
+    }
+
+    /// What a refusal looks like that names a word.
+    fn refusal(word: &str, reason: &str) -> Result<CString> {
+        CString::try_from_fmt(format_args!("{word}: {reason}"))
+    }
+
+    #[test]
+    fn addresses() -> Result {
+        const SHORT: Zone = Zone::Name(*b"e\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        const LONG: Zone = Zone::Name(*b"15octets-is-all\0");
+
+        for (line, address) in [
+            ("192.0.2.1:1", v4(1)),
+            ("192.0.2.1:65535", v4(65_535)),
+            ("[fe80::1]:1", v6(None)),
+            ("[FE80:0:0:0:0:0:0.0.0.1]:1", v6(None)),
+            ("[fe80::1%1]:1", v6(Some(Zone::Index(1)))),
+            ("[fe80::1%4294967295]:1", v6(Some(Zone::Index(u32::MAX)))),
+            ("[fe80::1%e]:1", v6(Some(SHORT))),
+            ("[fe80::1%15octets-is-all]:1", v6(Some(LONG))),
+        ] {
+            check_both(line, address, UNTOLD)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn addresses_refused() -> Result {
+        const NO_PORT: &str = "expected :PORT behind the address";
+        const PORT: &str = "port is not 1 to 65535";
+        const ADDRESS: &str = "expected an IPv4 address, or an IPv6 address in brackets";
+        const ZONE: &str = "zone is not an interface's index or name of up to 15 octets";
+
+        for (word, reason) in [
+            ("192.0.2.1", NO_PORT),
+            ("[fe80::1]", NO_PORT),
+            ("[fe80::1]1", NO_PORT),
+            ("[fe80::1%]]:1", ZONE),
+            ("192.0.2.1:", PORT),
+            ("192.0.2.1:0", PORT),
+            ("192.0.2.1:65536", PORT),
+            ("192.0.2.1:+1", PORT),
+            ("192.0.2.1:1x", PORT),
+            ("192.0.2.1:1:1", PORT),
+            ("192.0.2.1:18446744073709551617", PORT),
+            ("[fe80::1]:0", PORT),
+            (":1", ADDRESS),
+            ("send=4096", ADDRESS),
+            ("server:1", ADDRESS),
+            ("192.0.2:1", ADDRESS),
+            ("192.0.2.256:1", ADDRESS),
+            ("192.0.2.01:1", ADDRESS),
+            ("192.0.2.1%1:1", ADDRESS),
+            ("[192.0.2.1]:1", ADDRESS),
+            ("fe80::1:1", ADDRESS),
+            ("[fe80::1:1", ADDRESS),
+            ("fe80::1]:1", ADDRESS),
+            ("[fe80::1::]:1", ADDRESS),
+            ("[]:1", ADDRESS),
+            ("[%1]:1", ADDRESS),
+            ("[fe80::1%]:1", ZONE),
+            ("[fe80::1%0]:1", ZONE),
+            ("[fe80::1%4294967296]:1", ZONE),
+            ("[fe80::1%one-octet-longer]:1", ZONE),
+        ] {
+            let line = CString::try_from_fmt(format_args!("{word} inv=1"))?;
+            check_both_refuse(line.to_str()?, refusal(word, reason)?.to_str()?)?;
+        }
+
+        // There is no word to name.
+        for line in ["", "\n", " \t "] {
+            check_both_refuse(line, ADDRESS)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, sections 4.1 and 4.2: what the message is to say.
+    #[test]
+    fn section_4_offers() -> Result {
+        for (keys, offer) in [
+            ("send=1024", message(0, 3, false)),
+            ("send=2048", message(1, 3, false)),
+            ("send=262144", message(255, 3, false)),
+            ("recv=1024", message(3, 0, false)),
+            ("recv=2048", message(3, 1, false)),
+            ("recv=262144", message(3, 255, false)),
+            ("inv=0", message(3, 3, false)),
+            ("inv=1", message(3, 3, true)),
+            ("inv=1 recv=8192 send=65536", message(63, 7, true)),
+            ("private=none", Offered::None),
+        ] {
+            check_both(line(keys)?.to_str()?, v4(1), offer)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 4.2: sizes that the message cannot say.
+    #[test]
+    fn section_4_2_sizes_refused() -> Result {
+        const MULTIPLE: &str = "not a multiple of 1024 octets";
+        const RANGE: &str = "not 1024 to 262144 octets";
+
+        for key in ["send", "recv"] {
+            for (value, reason) in [
+                ("0", RANGE),
+                ("1", MULTIPLE),
+                ("1000", MULTIPLE),
+                ("1023", MULTIPLE),
+                ("1025", MULTIPLE),
+                ("262143", MULTIPLE),
+                ("262145", MULTIPLE),
+                ("263168", RANGE),
+                ("4294968320", RANGE),
+                ("18446744073709552640", RANGE),
+                ("-1024", RANGE),
+                ("+1024", RANGE),
+                ("1024x", RANGE),
+                ("0x400", RANGE),
+                ("1k", RANGE),
+                ("", "no value"),
+            ] {
+                let word = CString::try_from_fmt(format_args!("{key}={value}"))?;
+                let word = word.to_str()?;
+                check_both_refuse(line(word)?.to_str()?, refusal(word, reason)?.to_str()?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the octets that a line has sent as they are.
+    fn check_raw(line: &[u8], octets: &[u8]) -> Result {
+        let parsed = parse_connect(line);
+        match parsed {
+            Ok(Connect {
+                offer: Offered::Raw(data),
+                ..
+            }) => check(line.len(), data.octets(), octets),
+            _ => failed(line.len(), format_args!("got {parsed:?}")),
+        }
+    }
+
+    #[test]
+    fn private_data() -> Result {
+        for (keys, octets) in [
+            ("private=00", &[0x00][..]),
+            ("private=f6", &[0xf6]),
+            ("private=0123456789", &[0x01, 0x23, 0x45, 0x67, 0x89]),
+            ("private=abcdef", &[0xab, 0xcd, 0xef]),
+            ("private=ABCDEF", &[0xab, 0xcd, 0xef]),
+            ("private=aBfF", &[0xab, 0xff]),
+        ] {
+            check_raw(line(keys)?.to_bytes(), octets)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn private_data_refused() -> Result {
+        const ODD: &str = "an odd number of hex digits";
+        const HEX: &str = "neither pairs of hex digits nor none";
+
+        for (word, reason) in [
+            ("private=", "no value"),
+            ("private=f", ODD),
+            ("private=f6a", ODD),
+            ("private=fg", HEX),
+            ("private=gf", HEX),
+            ("private=+f", HEX),
+            ("private=0xf6", HEX),
+            ("private=@`", HEX),
+            ("private=/:", HEX),
+            ("private=None", HEX),
+        ] {
+            check_both_refuse(line(word)?.to_str()?, refusal(word, reason)?.to_str()?)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn private_data_capacity() -> Result {
+        const BEGINNING: &[u8] = b"192.0.2.1:1 private=";
+        const LEN: usize = BEGINNING.len();
+        let mut line = [b'a'; LEN + 512];
+        line[..LEN].copy_from_slice(BEGINNING);
+
+        check_raw(&line[..LEN + 508], &[0xaa; 254])?;
+        check_raw(&line[..LEN + 510], &[0xaa; 255])?;
+
+        // The first 64 octets of the word are shown.
+        for (digits, reason, is_too_many) in [
+            (511, "an odd number of hex digits", false),
+            (
+                512,
+                "more than 255 octets, which no transport can carry",
+                true,
+            ),
+        ] {
+            let parsed = parse_connect(&line[..LEN + digits]);
+            let Err(refusal) = parsed else {
+                return failed(digits, format_args!("got {parsed:?}"));
+            };
+            check(digits, refusal.is_too_many_octets(), is_too_many)?;
+            let word = "private=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...";
+            let shown = CString::try_from_fmt(format_args!("{word}: {reason}"))?;
+            check_display(digits, refusal, shown.to_str()?)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn connect_keys() -> Result {
+        let set = |change: fn(&mut Connect)| {
+            let mut connect = CONNECT;
+            change(&mut connect);
+            connect
+        };
+
+        for (keys, connect) in [
+            ("from=192.0.2.1", set(|c| c.from = Some(c.to.address))),
+            ("reconnect=0", set(|c| c.reconnect = false)),
+            ("reconnect=1", set(|c| c.reconnect = true)),
+            ("timeout_ms=1", set(|c| c.timeout_ms = 1)),
+            ("timeout_ms=600000", set(|c| c.timeout_ms = 600_000)),
+            ("private=none", set(|c| c.offer = Offered::None)),
+        ] {
+            let line = line(keys)?;
+            check(keys, parse_connect(line.to_bytes()), Ok(connect))?;
+        }
+
+        let line = "[fe80::1%2]:1 from=[fe80::1%2] reconnect=1 timeout_ms=7";
+        let to = v6(Some(Zone::Index(2)));
+        let connect = Connect {
+            to,
+            from: Some(to.address),
+            reconnect: true,
+            timeout_ms: 7,
+            ..CONNECT
+        };
+        check(line, parse_connect(line.as_bytes()), Ok(connect))
+    }
+
+    #[test]
+    fn connect_keys_refused() -> Result {
+        const ADDRESS: &str = "expected an IPv4 address, or an IPv6 address in brackets";
+        const FAMILY: &str = "not of the destination's address family";
+        const FLAG: &str = "not 0 or 1";
+        const TIMEOUT: &str = "not 1 to 600000 milliseconds";
+
+        for (word, reason) in [
+            ("from=", "no value"),
+            ("from=fe80::1", ADDRESS),
+            ("from=192.0.2.2:1", "more than an address"),
+            ("from=[fe80::1]:1", "more than an address"),
+            ("from=[fe80::1]", FAMILY),
+            ("reconnect=2", FLAG),
+            ("reconnect=01", FLAG),
+            ("timeout_ms=0", TIMEOUT),
+            ("timeout_ms=600001", TIMEOUT),
+            ("timeout_ms=4294967297", TIMEOUT),
+            ("timeout_ms=-1", TIMEOUT),
+            ("max=1", "unknown key"),
+        ] {
+            let line = line(word)?;
+            let refusal = refusal(word, reason)?;
+            check_refusal(word, parse_connect(line.to_bytes()), refusal.to_str()?)?;
+        }
+
+        let refusal = refusal("from=192.0.2.1", FAMILY)?;
+        let parsed = parse_connect(b"[fe80::1]:1 from=192.0.2.1");
+        check_refusal("IPv4 to IPv6", parsed, refusal.to_str()?)
+    }
+
+    #[test]
+    fn listen_keys() -> Result {
+        for (keys, max) in [("max=1", 1), ("max=65536", 65_536)] {
+            let line = line(keys)?;
+            let listen = Listen { max, ..LISTEN };
+            check(keys, parse_listen(line.to_bytes()), Ok(listen))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn listen_keys_refused() -> Result {
+        const MAX: &str = "not 1 to 65536 connections";
+
+        for (word, reason) in [
+            ("max=", "no value"),
+            ("max=0", MAX),
+            ("max=65537", MAX),
+            ("max=4294967297", MAX),
+            ("max=-1", MAX),
+            ("from=192.0.2.1", "unknown key"),
+            ("reconnect=1", "unknown key"),
+            ("timeout_ms=1", "unknown key"),
+        ] {
+            let line = line(word)?;
+            let refusal = refusal(word, reason)?;
+            check_refusal(word, parse_listen(line.to_bytes()), refusal.to_str()?)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn spaces() -> Result {
+        for line in [
+            "192.0.2.1:1\n",
+            " 192.0.2.1:1",
+            "\t192.0.2.1:1 \n",
+            "192.0.2.1:1 send=4096 recv=4096 inv=0",
+            "  192.0.2.1:1\t\tsend=4096 \trecv=4096   inv=0\t\n",
+        ] {
+            check_both(line, v4(1), UNTOLD)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn words_refused() -> Result {
+        const TEXT: &str = "not printable text on one line";
+        const FLAG: &str = "not 0 or 1";
+
+        for (keys, word, reason) in [
+            ("inv=1\n\n", "inv=1\\x0a", TEXT),
+            ("inv=1\r\n", "inv=1\\x0d", TEXT),
+            ("inv=1\n recv=1024", "inv=1\\x0a", TEXT),
+            ("\n inv=1", "\\x0a", TEXT),
+            ("inv=\x7f", "inv=\\x7f", TEXT),
+            ("inv=\u{b9}", "inv=\\xc2\\xb9", FLAG),
+            ("inv=\\x31", "inv=\\x5cx31", FLAG),
+            ("inv=2", "inv=2", FLAG),
+            ("inv=00", "inv=00", FLAG),
+            ("inv=1,", "inv=1,", FLAG),
+            ("inv=1=1", "inv=1=1", FLAG),
+            ("inv", "inv", "not key=value"),
+            ("inv =1", "inv", "not key=value"),
+            ("192.0.2.2:1", "192.0.2.2:1", "not key=value"),
+            ("inv=", "inv=", "no value"),
+            ("inv= 1", "inv=", "no value"),
+            ("=1", "=1", "unknown key"),
+            ("INV=1", "INV=1", "unknown key"),
+            // The first word that does not fit is the one to name.
+            ("size=1 inv=2", "size=1", "unknown key"),
+        ] {
+            check_both_refuse(line(keys)?.to_str()?, refusal(word, reason)?.to_str()?)?;
+        }
+
+        // What a CString cannot hold, and no str.
+        for (line, word) in [
+            (&b"192.0.2.1:1\0"[..], "192.0.2.1:1\\x00"),
+            (b"192.0.2.1:1 inv=1\0", "inv=1\\x00"),
+            (b"192.0.2.1:1 \0", "\\x00"),
+            (b"192.0.2.1:1 inv=\xff", "inv=\\xff"),
+        ] {
+            let refusal = refusal(word, TEXT)?;
+            check_refusal(word, parse_connect(line), refusal.to_str()?)?;
+            check_refusal(word, parse_listen(line), refusal.to_str()?)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn keys_that_exclude_each_other() -> Result {
+        const TWICE: &str = "given twice";
+        const ALL: &str = "private= says all that is sent, send=, recv= and inv= do not go with it";
+
+        for (first, second, reason) in [
+            ("send=1024", "send=1024", TWICE),
+            ("recv=1024", "recv=2048", TWICE),
+            ("inv=0", "inv=1", TWICE),
+            ("private=none", "private=f6", TWICE),
+            ("private=f6", "send=4096", ALL),
+            ("private=f6", "recv=4096", ALL),
+            ("private=none", "inv=0", ALL),
+            ("send=4096", "private=f6", ALL),
+            ("recv=4096", "private=f6", ALL),
+            ("inv=0", "private=none", ALL),
+        ] {
+            let line = line(format_args!("{first} {second}"))?;
+            let refusal = refusal(second, reason)?;
+            check_both_refuse(line.to_str()?, refusal.to_str()?)?;
+        }
+
+        for word in ["from=192.0.2.2", "reconnect=0", "timeout_ms=1"] {
+            let line = line(format_args!("{word} {word}"))?;
+            let refusal = refusal(word, TWICE)?;
+            check_refusal(word, parse_connect(line.to_bytes()), refusal.to_str()?)?;
+        }
+        let parsed = parse_listen(b"192.0.2.1:1 max=1 max=1");
+        check_refusal("max", parsed, "max=1: given twice")
+    }
+
+    #[test]
+    fn close() -> Result {
+        for (line, close) in [
+            ("all", Close::All),
+            (" all\t\n", Close::All),
+            ("connection 1", Close::Connection(1)),
+            ("connection \t 0\n", Close::Connection(0)),
+            (
+                "connection 18446744073709551615",
+                Close::Connection(u64::MAX),
+            ),
+            ("listener 1", Close::Listener(1)),
+            ("listener 18446744073709551615", Close::Listener(u64::MAX)),
+        ] {
+            check(line, parse_close(line.as_bytes()), Ok(close))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn close_refused() -> Result {
+        const WHAT: &str = "expected connection ID, listener ID or all";
+        const ID: &str = "expected a decimal ID";
+        const TOO_MANY: &str = "one word too many";
+
+        for (line, word, reason) in [
+            ("1", "1", WHAT),
+            ("All", "All", WHAT),
+            ("al\0l", "al\\x00l", WHAT),
+            ("connection=1", "connection=1", WHAT),
+            ("connection all", "all", ID),
+            ("connection -1", "-1", ID),
+            ("connection +1", "+1", ID),
+            ("listener 0x1", "0x1", ID),
+            ("listener 18446744073709551616", "18446744073709551616", ID),
+            (
+                "connection 1\n\n",
+                "1\\x0a",
+                "not printable text on one line",
+            ),
+            ("connection 1 2", "2", TOO_MANY),
+            ("listener 1 all", "all", TOO_MANY),
+            ("all 1", "1", TOO_MANY),
+        ] {
+            let refusal = refusal(word, reason)?;
+            check_refusal(line, parse_close(line.as_bytes()), refusal.to_str()?)?;
+        }
+
+        // There is no word to name.
+        for (line, refusal) in [
+            ("", WHAT),
+            ("\n", WHAT),
+            ("connection", ID),
+            ("listener \n", ID),
+        ] {
+            check_refusal(line, parse_close(line.as_bytes()), refusal)?;
+        }
+        Ok(())
+    }
+}
