@@ -83,38 +83,37 @@ lines() { mapfile -t lines <"$DEBUGFS/$1"; }
 # row FILE ID: into the array of that name the columns of a table's line.
 row() {
 	local line
+	row=()
 	lines "$1"
 	for line in "${lines[@]}"; do
-		read -ra row <<<"$line"
-		[[ ${row[0]} != "$2" ]] || return 0
+		[[ $line != "$2 "* ]] || { read -ra row <<<"$line"; return; }
 	done
-	row=()
 	return 1
 }
 
 # newest client|server: into $id the newest connection of that role.
 newest() {
-	local line n origin role _
+	local line
 	id=
 	lines connections
 	for line in "${lines[@]}"; do
-		read -r n origin role _ <<<"$line"
-		[[ $origin != module || $role != "$1" ]] || id=$n
+		[[ ! $line =~ ^([0-9]+)' '+module' '+"$1 " ]] || id=${BASH_REMATCH[1]}
 	done
 	[[ -n $id ]]
 }
 
 # peer_of ID: into $id the module's connection that is the other end of it.
 peer_of() {
-	local line n role from to mine wanted _
+	local line from to zone='%+([0-9])'
 	row connections "$1" || return
-	mine=${row[2]} wanted=${row[7]},${row[6]}
+	# Each end has zones of its own.
+	# shellcheck disable=SC2295 # a pattern
+	from=${row[6]//$zone/} to=${row[7]//$zone/}
 	id=
 	for line in "${lines[@]}"; do
-		read -r n _ role _ _ _ from to _ <<<"$line"
-		# Each end has zones of its own.
-		[[ $n = ID || $role = "$mine" ||
-			${from//%+([0-9])/},${to//%+([0-9])/} != "${wanted//%+([0-9])/}" ]] || id=$n
+		# shellcheck disable=SC2295
+		[[ $line != *%* ]] || line=${line//$zone/}
+		[[ $line != *" $to "*( )"$from "* ]] || id=${line%% *}
 	done
 	[[ -n $id ]]
 }
