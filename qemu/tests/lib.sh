@@ -1,5 +1,5 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
 #
 # What the guest's tests share: source it first, it prints the KTAP around them.
 # qemu/tests/run says on which kernels and transports a script runs.
@@ -199,7 +199,7 @@ nfs_server() {
 	' nfs "$scratch/nfs-ready" >"$scratch/nfs-log" 2>&1 </dev/null &
 	nfs_server=$!
 	at_end nfs_server_end
-	wait_for 20 test -s "$scratch/nfs-ready" || { cat "$scratch/nfs-log"; return 1; }
+	wait_for 90 test -s "$scratch/nfs-ready" || { cat "$scratch/nfs-log"; return 1; }
 }
 
 nfs_server_end() {
