@@ -147,13 +147,16 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    const NONE: Self = Self {
-        device: None,
-        local: None,
-        remote: None,
-        sent: PrivateData::EMPTY,
-        received: None,
-    };
+    /// Nothing is known yet but whom the exchange is going to be with.
+    const fn with(remote: Option<SocketAddr>) -> Self {
+        Self {
+            device: None,
+            local: None,
+            remote,
+            sent: PrivateData::EMPTY,
+            received: None,
+        }
+    }
 
     /// Begins the exchange of an id, once that is bound to a device.
     ///
@@ -267,7 +270,7 @@ impl Connection {
                         state: State::Resolving,
                         since: Instant::now(),
                         generation: 1,
-                        exchange: Exchange::NONE,
+                        exchange: Exchange::with(None),
                         failure: None,
                         attempt: 0,
                         unresolved: false,

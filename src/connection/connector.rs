@@ -120,7 +120,7 @@ impl Connection {
         self.registry.stats.connects.increment();
 
         let attempt = self
-            .begin_attempt(State::Resolving, Exchange::NONE)
+            .begin_attempt(State::Resolving, Exchange::with(Some(target.to)))
             .map_err(|error| Failure::new(error, "closed"))?;
         let result = self
             .start(target, attempt)
