@@ -6,8 +6,8 @@
 //! the other. The handler of an id is an [`Attempt`], which holds the [`Connection`]; the connection
 //! holds the id of the attempt that counts, and lets it go when that is over.
 //!
-//! Locks: a handler mutex of rdma_cm, then the registry's, then a connection's. Nothing of rdma_cm
-//! is called with one of the latter two held.
+//! Locks: `Listener::id`, a handler mutex of rdma_cm, the registry's, a connection's, in this order.
+//! Nothing of rdma_cm is called with one of the latter two held.
 
 pub(crate) mod connector;
 pub(crate) mod listener;
@@ -33,7 +33,11 @@ use kernel::{
         Instant,
         Monotonic, //
     },
-    workqueue::Work, //
+    workqueue::{
+        HasWork,
+        Work,
+        WorkItem, //
+    }, //
 };
 
 use self::{
@@ -48,8 +52,8 @@ use crate::{
     },
     rdma::{
         cm::{
-            ConnectionHandler,
             CompletionHandler,
+            ConnectionHandler,
             Event,
             HandlerId,
             Id,
@@ -59,7 +63,8 @@ use crate::{
             DeviceName,
             Transport, //
         },
-        errno, //
+        errno,
+        queue::Queue, //
     },
     registry::Registry,
     trace,
@@ -82,7 +87,7 @@ pub(crate) enum State {
     Established,
     /// Lost, and about to be attempted again.
     Reconnecting,
-    /// Over; it goes when its id has been destroyed.
+    /// Over; it goes when its ids have been destroyed.
     Closing,
 }
 
@@ -212,6 +217,8 @@ pub(crate) struct Inner {
     id: Option<Id<Attempt>>,
     /// How many ids have not been destroyed yet.
     ids: u32,
+    /// Whether the connection has left the registry, which is the last that happens to it.
+    gone: bool,
 }
 
 impl Inner {
@@ -227,11 +234,10 @@ impl Inner {
 
     /// Whether attempt number `attempt` is under way or has led to the connection that there is.
     fn is_current(&self, attempt: u32) -> bool {
-        self.is_attempting(attempt)
-            || (self.attempt == attempt && self.state == State::Established)
+        self.is_attempting(attempt) || (self.attempt == attempt && self.state == State::Established)
     }
 
-    /// Whether nothing can happen to the connection any more.
+    /// Whether there is nothing left to wait for before the connection goes.
     fn is_over(&self) -> bool {
         self.state == State::Closing && self.ids == 0
     }
@@ -246,15 +252,34 @@ pub(crate) struct Connection {
     origin: Origin,
     #[pin]
     inner: Mutex<Inner>,
-    /// Notified when the state or the number of ids has changed.
+    /// Notified when the state has changed, or the connection is gone.
     #[pin]
     changed: CondVar,
     #[pin]
-    reconnect: Work<Self>,
+    reconnect: Work<Self, RECONNECT>,
+    #[pin]
+    leave: Work<Self, LEAVE>,
 }
 
+/// The number of the work that connects again.
+const RECONNECT: u64 = 0;
+/// The number of the work that takes the connection out of the registry.
+const LEAVE: u64 = 1;
+
 impl_has_work! {
-    impl HasWork<Self> for Connection { self.reconnect }
+    impl HasWork<Self, RECONNECT> for Connection { self.reconnect }
+    impl HasWork<Self, LEAVE> for Connection { self.leave }
+}
+
+impl WorkItem<LEAVE> for Connection {
+    type Pointer = Arc<Self>;
+
+    /// Takes the connection out of the registry. Left to work, as it waits for readers of its files.
+    fn run(this: Arc<Self>) {
+        this.registry.remove_connection(this.number);
+        this.inner.lock().gone = true;
+        this.changed.notify_all();
+    }
 }
 
 impl Connection {
@@ -276,11 +301,13 @@ impl Connection {
                         unresolved: false,
                         id: None,
                         ids: 0,
+                        gone: false,
                     },
                     "Connection::inner"
                 ),
                 changed <- new_condvar!("Connection::changed"),
                 reconnect <- new_work!("Connection::reconnect"),
+                leave <- new_work!("Connection::leave"),
             }),
             GFP_KERNEL,
         )
@@ -299,20 +326,31 @@ impl Connection {
         f(&self.inner.lock())
     }
 
-    /// Ends the connection. It is gone when its id has been destroyed, which this does not wait for.
+    /// Ends the connection. It is gone when its ids have been destroyed, which this does not wait
+    /// for.
     pub(crate) fn close(self: ArcBorrow<'_, Self>) {
         self.end(None, None);
     }
 
-    /// Waits until the connection is gone; process context. Fails with `EINTR` on a signal.
-    pub(crate) fn wait_closed(&self) -> Result {
+    /// Waits until the connection, which has been closed, is gone; process context.
+    ///
+    /// Fails with `EINTR` on a signal.
+    pub(crate) fn wait_gone(&self) -> Result {
         let mut inner = self.inner.lock();
-        while !inner.is_over() {
+        while !inner.gone {
             if self.changed.wait_interruptible(&mut inner) {
                 return Err(EINTR);
             }
         }
         Ok(())
+    }
+
+    /// The same, but not to be interrupted.
+    pub(crate) fn wait_gone_uninterruptible(&self) {
+        let mut inner = self.inner.lock();
+        while !inner.gone {
+            self.changed.wait(&mut inner);
+        }
     }
 
     /// Begins another attempt, and returns its number.
@@ -331,12 +369,18 @@ impl Connection {
     }
 
     /// Returns the handler for an id that is to serve attempt number `attempt`.
-    fn handler(self: ArcBorrow<'_, Self>, attempt: u32) -> Attempt {
-        self.inner.lock().ids += 1;
-        Attempt {
+    ///
+    /// Fails with `ESHUTDOWN` where that has come to its end.
+    fn handler(self: ArcBorrow<'_, Self>, attempt: u32) -> Result<Attempt> {
+        let mut inner = self.inner.lock();
+        if !inner.is_attempting(attempt) {
+            return Err(errno(kernel::bindings::ESHUTDOWN));
+        }
+        inner.ids += 1;
+        Ok(Attempt {
             connection: self.into(),
             number: attempt,
-        }
+        })
     }
 
     /// Takes the id of attempt number `attempt`, unless that has come to its end already.
@@ -384,7 +428,15 @@ impl Connection {
     ///
     /// Ending what is not the current attempt has no effect, so that whoever notices first wins.
     fn end(self: ArcBorrow<'_, Self>, attempt: Option<u32>, failure: Option<Failure>) {
-        let mut inner = self.inner.lock();
+        self.end_locked(&mut self.inner.lock(), attempt, failure);
+    }
+
+    fn end_locked(
+        self: ArcBorrow<'_, Self>,
+        inner: &mut Inner,
+        attempt: Option<u32>,
+        failure: Option<Failure>,
+    ) {
         if inner.state == State::Closing
             || attempt.is_some_and(|attempt| !inner.is_current(attempt))
         {
@@ -407,21 +459,29 @@ impl Connection {
         if again && established {
             inner.generation = inner.generation.wrapping_add(1);
         }
-        inner.enter(if again { State::Reconnecting } else { State::Closing });
+        inner.enter(if again {
+            State::Reconnecting
+        } else {
+            State::Closing
+        });
         inner.failure = failure;
-        let id = inner.id.take();
-        let over = inner.is_over();
-        drop(inner);
-
-        drop(id);
+        inner.id = None;
         self.changed.notify_all();
         if again && established {
             // An attempt that fails is repeated by the work that makes it.
-            let _ = self.registry.reconnects.enqueue(Arc::from(self));
+            self.enqueue::<RECONNECT>(&self.registry.reconnects);
         }
-        if over {
-            self.registry.remove_connection(self.number);
+        if inner.is_over() {
+            self.enqueue::<LEAVE>(&self.registry.teardown);
         }
+    }
+
+    fn enqueue<const WORK: u64>(self: ArcBorrow<'_, Self>, queue: &Queue)
+    where
+        Self: HasWork<Self, WORK> + WorkItem<WORK, Pointer = Arc<Self>>,
+    {
+        // What is queued already is going to run, which is all that is wanted.
+        let _ = queue.enqueue::<_, WORK>(Arc::from(self));
     }
 }
 
@@ -433,7 +493,9 @@ struct Attempt {
 
 impl Attempt {
     fn end(&self, failure: Failure) {
-        self.connection.as_arc_borrow().end(Some(self.number), Some(failure));
+        self.connection
+            .as_arc_borrow()
+            .end(Some(self.number), Some(failure));
     }
 }
 
@@ -469,6 +531,10 @@ impl ConnectionHandler for Attempt {
                 errno(kernel::bindings::ECONNRESET),
                 "disconnected by the peer",
             )),
+            Event::AddressChanged => Err(Failure::new(
+                errno(kernel::bindings::ENETDOWN),
+                "the network interface has changed",
+            )),
             Event::DeviceRemoved => Err(Failure::new(ENODEV, "the device was removed")),
         };
         if let Err(failure) = done {
@@ -482,21 +548,22 @@ impl CompletionHandler for Attempt {
         self.connection.registry.stats.messages_received.increment();
     }
 
-    fn work_request_failed(&self, reason: &'static CStr) {
-        self.end(Failure::with_detail(EIO, "a work request failed", reason));
+    fn queue_pair_failed(&self, reason: &'static CStr) {
+        self.end(Failure::with_detail(
+            errno(kernel::bindings::ECONNRESET),
+            "the queue pair failed",
+            reason,
+        ));
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        let mut inner = self.connection.inner.lock();
+        let connection = self.connection.as_arc_borrow();
+        let mut inner = connection.inner.lock();
         inner.ids -= 1;
-        let over = inner.is_over();
-        drop(inner);
-
-        self.connection.changed.notify_all();
-        if over {
-            self.connection.registry.remove_connection(self.connection.number);
+        if inner.is_over() {
+            connection.enqueue::<LEAVE>(&connection.registry.teardown);
         }
     }
 }

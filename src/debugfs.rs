@@ -230,7 +230,10 @@ fn socket_addr(net: &Net, address: Address, port: u16) -> Result<SocketAddr, Fai
 
 impl Failure {
     fn interrupted(error: Error) -> Self {
-        Self::new(error, "interrupted while waiting for the end of a connection")
+        Self::new(
+            error,
+            "interrupted while waiting for the end of a connection",
+        )
     }
 }
 
@@ -279,7 +282,13 @@ impl ListenFile {
         let net = Net::current()?;
         let at = socket_addr(&net, wanted.at.address, wanted.at.port)?;
 
-        Ok(listen(&control.registry, &net, at, wanted.offer, wanted.max)?)
+        Ok(listen(
+            &control.registry,
+            &net,
+            at,
+            wanted.offer,
+            wanted.max,
+        )?)
     }
 }
 
@@ -301,7 +310,7 @@ impl CloseFile {
                     .connection(number)
                     .ok_or(Failure::new(ENOENT, "no such connection"))?;
                 connection.as_arc_borrow().close();
-                connection.wait_closed().map_err(Failure::interrupted)?;
+                connection.wait_gone().map_err(Failure::interrupted)?;
             }
             Close::Listener(number) => {
                 if !registry.remove_listener(number) {
@@ -312,7 +321,7 @@ impl CloseFile {
                 registry.close_all();
                 for connection in registry.each_connection() {
                     if connection.with(|inner| inner.state == State::Closing) {
-                        connection.wait_closed().map_err(Failure::interrupted)?;
+                        connection.wait_gone().map_err(Failure::interrupted)?;
                     }
                 }
             }

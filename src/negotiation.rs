@@ -17,7 +17,7 @@ pub(crate) enum Role {
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Self::Client => "client",
             Self::Server => "server",
         })

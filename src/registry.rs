@@ -13,10 +13,8 @@ use kernel::{
     },
     sync::{
         atomic::{
-            Acquire,
             Atomic,
-            Relaxed,
-            Release, //
+            Relaxed, //
         },
         Arc,
         Mutex, //
@@ -122,16 +120,40 @@ struct Entry {
     _files: ConnectionFiles,
 }
 
+/// What is live, by its number.
+struct Table<T> {
+    tree: RBTree<u64, T>,
+    /// Whether nothing can be added any more.
+    shut_down: bool,
+}
+
+impl<T> Table<T> {
+    fn new() -> Self {
+        Self {
+            tree: RBTree::new(),
+            shut_down: false,
+        }
+    }
+
+    /// Adds what `node` has. Gives it back where the table has been shut down.
+    fn insert(&mut self, node: RBTreeNode<u64, T>) -> Result<(), RBTreeNode<u64, T>> {
+        if self.shut_down {
+            return Err(node);
+        }
+        self.tree.insert(node);
+        Ok(())
+    }
+}
+
 /// What is live.
 #[pin_data]
 pub(crate) struct Registry {
     #[pin]
-    connections: Mutex<RBTree<u64, Entry>>,
+    connections: Mutex<Table<Entry>>,
     #[pin]
-    listeners: Mutex<RBTree<u64, Arc<Listener>>>,
+    listeners: Mutex<Table<Arc<Listener>>>,
     last_connection: Atomic<u64>,
     last_listener: Atomic<u64>,
-    shut_down: Atomic<bool>,
     pub(crate) stats: Stats,
     /// Where ids are destroyed.
     pub(crate) teardown: Arc<Queue>,
@@ -149,11 +171,10 @@ impl Registry {
 
         Arc::pin_init(
             pin_init!(Self {
-                connections <- new_mutex!(RBTree::new(), "Registry::connections"),
-                listeners <- new_mutex!(RBTree::new(), "Registry::listeners"),
+                connections <- new_mutex!(Table::new(), "Registry::connections"),
+                listeners <- new_mutex!(Table::new(), "Registry::listeners"),
                 last_connection: Atomic::new(0),
                 last_listener: Atomic::new(0),
-                shut_down: Atomic::new(false),
                 stats: Stats::new(),
                 teardown,
                 reconnects,
@@ -183,26 +204,23 @@ impl Registry {
         };
         let node = RBTreeNode::new(number, entry, GFP_KERNEL)?;
 
-        let mut connections = self.connections.lock();
-        if self.is_shut_down() {
-            drop(connections);
-            drop(node);
-            return Err(errno(kernel::bindings::ESHUTDOWN));
-        }
-        connections.insert(node);
-        Ok(())
+        let result = self.connections.lock().insert(node);
+        result.map_err(|_| errno(kernel::bindings::ESHUTDOWN))
     }
 
-    /// Forgets a connection and removes its files, waiting for their readers.
+    /// Forgets a connection and removes its files, waiting for their readers; process context.
     pub(crate) fn remove_connection(&self, number: u64) {
-        let entry = self.connections.lock().remove_node(&number);
+        let entry = self.connections.lock().tree.remove_node(&number);
         drop(entry);
     }
 
     /// Returns the connection of that number.
     pub(crate) fn connection(&self, number: u64) -> Option<Arc<Connection>> {
         let connections = self.connections.lock();
-        connections.get(&number).map(|entry| entry.connection.clone())
+        connections
+            .tree
+            .get(&number)
+            .map(|entry| entry.connection.clone())
     }
 
     /// Returns, in the order of their numbers, the connections that there are, as far as they are
@@ -213,7 +231,7 @@ impl Registry {
 
         iter::from_fn(move || {
             let connections = self.connections.lock();
-            let cursor = connections.cursor_lower_bound(&next)?;
+            let cursor = connections.tree.cursor_lower_bound(&next)?;
             let (&number, entry) = cursor.current();
             next = number + 1;
             (number <= last).then(|| entry.connection.clone())
@@ -227,6 +245,7 @@ impl Registry {
     ) -> Result<(), E> {
         let connections = self.connections.lock();
         let result = connections
+            .tree
             .values()
             .try_for_each(|entry| f(&entry.connection));
         result
@@ -236,17 +255,13 @@ impl Registry {
     pub(crate) fn add_listener(&self, listener: Arc<Listener>) -> Result {
         let node = RBTreeNode::new(listener.number, listener, GFP_KERNEL)?;
 
-        let mut listeners = self.listeners.lock();
-        if self.is_shut_down() {
-            return Err(errno(kernel::bindings::ESHUTDOWN));
-        }
-        listeners.insert(node);
-        Ok(())
+        let result = self.listeners.lock().insert(node);
+        result.map_err(|_| errno(kernel::bindings::ESHUTDOWN))
     }
 
     /// Ends the listener of that number; process context. Returns whether there was one.
     pub(crate) fn remove_listener(&self, number: u64) -> bool {
-        let node = self.listeners.lock().remove_node(&number);
+        let node = self.listeners.lock().tree.remove_node(&number);
         let Some((_, listener)) = node.map(RBTreeNode::to_key_value) else {
             return false;
         };
@@ -259,7 +274,7 @@ impl Registry {
         &self,
         f: impl FnMut(&Arc<Listener>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.listeners.lock().values().try_for_each(f)
+        self.listeners.lock().tree.values().try_for_each(f)
     }
 
     /// Ends all listeners, then all connections that there are; process context. The connections are
@@ -275,21 +290,19 @@ impl Registry {
     }
 
     fn first_listener(&self) -> Option<u64> {
-        self.listeners.lock().keys().next().copied()
-    }
-
-    fn is_shut_down(&self) -> bool {
-        self.shut_down.load(Acquire)
+        self.listeners.lock().tree.keys().next().copied()
     }
 
     /// Ends all there is, for good, and waits until it is gone; process context.
     pub(crate) fn shut_down(&self) {
-        self.shut_down.store(true, Release);
-        // Whoever saw the registry open is done once it has released the locks.
-        drop(self.connections.lock());
-        drop(self.listeners.lock());
-
+        self.listeners.lock().shut_down = true;
+        self.connections.lock().shut_down = true;
         self.close_all();
+
+        // A connection may be on its way to one of the queues until it is gone.
+        for connection in self.each_connection() {
+            connection.wait_gone_uninterruptible();
+        }
         self.reconnects.flush();
         self.teardown.flush();
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 
-#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
@@ -120,5 +119,3 @@ void shim_name_qp(struct ib_qp *qp, const char *name)
 {
 	WRITE_ONCE(qp->res.kern_name, name);
 }
-
-MODULE_SOFTDEP("pre: rdma_cm");

@@ -35,12 +35,7 @@ pub(crate) fn message_sent(id: u64, role: Role, message: &PrivateData) {
 
     // SAFETY: The octets are valid during the call, which copies them.
     unsafe {
-        bindings::trace_rpcrdma_cm_sent(
-            id,
-            role == Role::Server,
-            octets.as_ptr(),
-            message.len(),
-        )
+        bindings::trace_rpcrdma_cm_sent(id, role == Role::Server, octets.as_ptr(), message.len())
     };
 }
 

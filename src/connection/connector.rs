@@ -25,7 +25,8 @@ use super::{
     Exchange,
     Failure,
     Origin,
-    State, //
+    State,
+    RECONNECT, //
 };
 use crate::{
     negotiation::Role,
@@ -72,9 +73,11 @@ pub(crate) fn connect(
 ) -> Result<(), Failure> {
     let no_memory = |error| Failure::new(error, "no memory for a connection");
 
-    let connection = Connection::new(registry.clone(), offered, Origin::Client(target))
+    let connection =
+        Connection::new(registry.clone(), offered, Origin::Client(target)).map_err(no_memory)?;
+    registry
+        .add_connection(connection.clone())
         .map_err(no_memory)?;
-    registry.add_connection(connection.clone()).map_err(no_memory)?;
 
     let Origin::Client(target) = &connection.origin else {
         return Ok(());
@@ -101,6 +104,7 @@ impl Failure {
                 "the address was not resolved in time",
             ),
             State::Resolving => Self::new(error, "the address was not resolved"),
+            State::Established => Self::new(error, "the peer is no longer reachable"),
             _ if error == ETIMEDOUT => Self::new(error, "no answer in time"),
             _ if error == errno(bindings::ECONNREFUSED) => {
                 Self::new(error, "the peer's host refused the connection")
@@ -117,11 +121,10 @@ impl Failure {
 impl Connection {
     /// Makes one attempt to connect; process context, without locks.
     fn attempt(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
-        self.registry.stats.connects.increment();
-
         let attempt = self
             .begin_attempt(State::Resolving, Exchange::with(Some(target.to)))
             .map_err(|error| Failure::new(error, "closed"))?;
+        self.registry.stats.connects.increment();
         let result = self
             .start(target, attempt)
             .and_then(|()| self.wait(target, attempt));
@@ -135,7 +138,9 @@ impl Connection {
     /// Sets off an attempt with a new id, in whose handler the rest happens.
     fn start(self: ArcBorrow<'_, Self>, target: &Target, attempt: u32) -> Result<(), Failure> {
         let teardown = self.registry.teardown.clone();
-        let id = Id::new(&target.net, teardown, self.handler(attempt))
+        let id = self
+            .handler(attempt)
+            .and_then(|handler| Id::new(&target.net, teardown, handler))
             .map_err(|error| Failure::new(error, "no id for a connection"))?;
 
         id.resolve_address(target.from, target.to, target.timeout_ms.min(RESOLVE_MS))
@@ -151,7 +156,10 @@ impl Connection {
 
         while inner.is_attempting(attempt) {
             if jiffies == 0 {
-                return Err(Failure::to_connect(inner.state, ETIMEDOUT));
+                let failure = Failure::to_connect(inner.state, ETIMEDOUT);
+                // With the lock held: it must not be established in between.
+                self.end_locked(&mut inner, Some(attempt), Some(failure));
+                return Err(failure);
             }
             if mem::take(&mut inner.unresolved) {
                 drop(inner);
@@ -247,7 +255,7 @@ impl Connection {
     }
 }
 
-impl WorkItem for Connection {
+impl WorkItem<RECONNECT> for Connection {
     type Pointer = Arc<Self>;
 
     /// Connects again after a loss, until it succeeds or the connection is closed.

@@ -64,11 +64,11 @@ pub(crate) struct Listener {
     #[pin]
     id: Mutex<Option<ListenId<Self>>>,
     #[pin]
-    close: Work<Self>,
+    stop: Work<Self>,
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Listener { self.close }
+    impl HasWork<Self> for Listener { self.stop }
 }
 
 /// Listens at `address` of `net`; process context.
@@ -92,14 +92,18 @@ pub(crate) fn listen(
             registry: registry.clone(),
             connections: Atomic::new(0),
             id <- new_mutex!(None, "Listener::id"),
-            close <- new_work!("Listener::close"),
+            stop <- new_work!("Listener::stop"),
         }),
         GFP_KERNEL,
     )
     .map_err(no_memory)?;
 
-    let id = ListenId::new(net, listener.clone(), address, BACKLOG).map_err(Failure::to_listen)?;
-    *listener.id.lock() = Some(id);
+    {
+        // With the lock held: if the device goes now, `stop` waits to find the id.
+        let mut id = listener.id.lock();
+        let new = ListenId::new(net, listener.clone(), address, BACKLOG);
+        *id = Some(new.map_err(Failure::to_listen)?);
+    }
     registry
         .add_listener(listener.clone())
         .map_err(no_memory)
@@ -134,10 +138,13 @@ pub(super) struct Slot(Arc<Listener>);
 
 impl Slot {
     fn take(listener: ArcBorrow<'_, Listener>) -> Option<Self> {
-        if listener.connections.fetch_add(1, Relaxed) < listener.max {
-            return Some(Self(listener.into()));
+        let mut taken = listener.connections.load(Relaxed);
+        while taken < listener.max {
+            match listener.connections.cmpxchg(taken, taken + 1, Relaxed) {
+                Ok(_) => return Some(Self(listener.into())),
+                Err(now) => taken = now,
+            }
         }
-        listener.connections.fetch_sub(1, Relaxed);
         None
     }
 }
@@ -171,7 +178,7 @@ impl Listener {
         connection.receive(&mut connection.inner.lock(), request.private_data());
         self.registry.add_connection(connection.clone())?;
 
-        let handler = connection.as_arc_borrow().handler(attempt);
+        let handler = connection.as_arc_borrow().handler(attempt)?;
         let teardown = self.registry.teardown.clone();
         match request.accept(teardown, handler, receive_size, sent.octets()) {
             Ok(id) => {
@@ -212,7 +219,8 @@ impl WorkItem for Listener {
 
     /// Ends a listener whose device goes away.
     fn run(this: Arc<Self>) {
-        this.registry.remove_listener(this.number);
+        // First, so that `listen` sees it if it has not been added to the registry yet.
         this.stop();
+        this.registry.remove_listener(this.number);
     }
 }

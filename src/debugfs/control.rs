@@ -38,6 +38,9 @@ const DEFAULT_MAX: u32 = 64;
 /// How many octets of a refused word are shown.
 const SHOWN: usize = 64;
 
+/// The longest line that is read, in octets.
+pub(crate) const LINE_MAX: usize = 2048;
+
 /// What is wrong with a word, for who wrote it.
 type Reason = &'static str;
 
@@ -141,7 +144,7 @@ pub(crate) enum Close {
 ///
 /// The first word that does not fit.
 pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, Refusal<'_>> {
-    let mut words = words(line);
+    let mut words = words(line)?;
     let to = read(words.next().unwrap_or_default(), socket_address)?;
 
     let mut offer = OfferKeys::default();
@@ -173,7 +176,7 @@ pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, Refusal<'_>> {
 ///
 /// The first word that does not fit.
 pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, Refusal<'_>> {
-    let mut words = words(line);
+    let mut words = words(line)?;
     let at = read(words.next().unwrap_or_default(), socket_address)?;
 
     let mut offer = OfferKeys::default();
@@ -199,7 +202,7 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, Refusal<'_>> {
 ///
 /// The first word that does not fit.
 pub(crate) fn parse_close(line: &[u8]) -> Result<Close, Refusal<'_>> {
-    let mut words = words(line);
+    let mut words = words(line)?;
     let what = words.next().unwrap_or_default();
     let close = match what {
         b"connection" => Close::Connection(read(words.next().unwrap_or_default(), id)?),
@@ -257,11 +260,18 @@ impl OfferKeys {
 }
 
 /// Splits a line into its words.
-fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.strip_suffix(b"\n")
+fn words(line: &[u8]) -> Result<impl Iterator<Item = &[u8]>, Refusal<'_>> {
+    if line.len() > LINE_MAX {
+        return Err(Refusal {
+            word: b"",
+            reason: "longer than 2048 octets",
+        });
+    }
+    Ok(line
+        .strip_suffix(b"\n")
         .unwrap_or(line)
         .split(|octet| matches!(octet, b' ' | b'\t'))
-        .filter(|word| !word.is_empty())
+        .filter(|word| !word.is_empty()))
 }
 
 /// Reads one word, which a failure of `parse` then names.

@@ -29,11 +29,12 @@ use kernel::{
     }, //
 };
 
+use super::control::LINE_MAX;
 use crate::THIS_MODULE;
 
-/// The longest line that is read from who writes to a file, in octets; a longer one is cut there,
-/// which leaves more than any valid line has.
-const LINE_MAX: usize = 2048;
+/// How many octets are taken of one write: more than any line that a [`Writable`] accepts, so that
+/// it sees when there are too many.
+const WRITE_MAX: usize = LINE_MAX + 1;
 
 /// A file that shows something of its data.
 pub(super) trait Readable: 'static {
@@ -262,7 +263,10 @@ impl<W: Writable> Writing<W> {
         // removed, and removing it waits for who writes; the data goes after that.
         let data = unsafe { &*data.cast::<W::Data>() };
 
-        let user = UserSlice::new(UserPtr::from_ptr(from.cast_mut().cast()), len.min(LINE_MAX));
+        let user = UserSlice::new(
+            UserPtr::from_ptr(from.cast_mut().cast()),
+            len.min(WRITE_MAX),
+        );
         let mut line = KVec::new();
         let result = user
             .read_all(&mut line, GFP_KERNEL)

@@ -170,7 +170,11 @@ pub(super) fn info(connection: &Connection, out: &mut Output<'_>) -> fmt::Result
     writeln!(out, "origin: module")?;
     writeln!(out, "role: {role}")?;
     writeln!(out, "state: {state}")?;
-    writeln!(out, "device: {}", Or(exchange.device.map(|(name, _)| name), unknown))?;
+    writeln!(
+        out,
+        "device: {}",
+        Or(exchange.device.map(|(name, _)| name), unknown)
+    )?;
     writeln!(
         out,
         "transport: {}",
@@ -185,7 +189,11 @@ pub(super) fn info(connection: &Connection, out: &mut Output<'_>) -> fmt::Result
     let own = exchange.own_offer();
     writeln!(out, "local_send_size: {}", own.send_size.octets())?;
     writeln!(out, "local_receive_size: {}", own.receive_size.octets())?;
-    writeln!(out, "local_remote_invalidation: {}", yes_no(own.remote_invalidation))?;
+    writeln!(
+        out,
+        "local_remote_invalidation: {}",
+        yes_no(own.remote_invalidation)
+    )?;
 
     let received = exchange.received.as_ref();
     let parsed = received.map(|(_, parsed)| *parsed);
@@ -198,9 +206,11 @@ pub(super) fn info(connection: &Connection, out: &mut Output<'_>) -> fmt::Result
         }
     }
     let (offset, version, reserved) = match parsed {
-        Some(Parsed::Present(found)) => {
-            (Some(found.offset), Some(found.version), Some(found.reserved))
-        }
+        Some(Parsed::Present(found)) => (
+            Some(found.offset),
+            Some(found.version),
+            Some(found.reserved),
+        ),
         Some(Parsed::Rejected { offset, reason }) => match reason {
             Rejection::Version(version) => (Some(offset), Some(version), None),
             Rejection::Truncated { .. } => (Some(offset), None, None),

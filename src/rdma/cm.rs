@@ -64,6 +64,9 @@ pub(crate) use super::queue_pair::CompletionHandler;
 /// How often a message is sent again before the connection is given up; as xprtrdma does.
 const RETRIES: u8 = 6;
 
+/// How often the peer sends again what finds no Receive: for ever.
+const RNR_RETRIES: u8 = 7;
+
 /// What happened to a connection's id.
 pub(crate) enum Event<'a> {
     /// The remote address was resolved, and the id is bound to a device.
@@ -87,6 +90,8 @@ pub(crate) enum Event<'a> {
     },
     /// The connection is gone.
     Disconnected,
+    /// The network interface that the connection runs over has got another hardware address.
+    AddressChanged,
     /// The device is going away and waits for the id to be destroyed.
     DeviceRemoved,
 }
@@ -170,22 +175,24 @@ impl<'a> IdRef<'a> {
 ///
 /// # Invariants
 ///
-/// `id` is valid until [`Context::run`] destroys it. `queue_pair` and `closed` are accessed only
-/// with the id's handler mutex held.
+/// `id` is valid until it is destroyed, which is the last thing before the context goes.
+/// `queue_pair` and `closed` are accessed only with the id's handler mutex held, or by who owns the
+/// context alone. `queue_pair` stands before `handler`, to which it points, and so goes before it.
 #[pin_data]
 struct Context<H: ConnectionHandler> {
-    id: NonNull<bindings::rdma_cm_id>,
-    handler: H,
-    queue: Arc<Queue>,
     queue_pair: UnsafeCell<Option<QueuePair<H>>>,
+    handler: H,
+    id: NonNull<bindings::rdma_cm_id>,
+    queue: Arc<Queue>,
     closed: Cell<bool>,
     #[pin]
     teardown: Work<Self>,
 }
 
-// SAFETY: The handler is `Send` and `Sync`, and the cells are guarded by the handler mutex.
+// SAFETY: All parts may be sent: the handler and the queue pair are `Send`, an id has no thread.
 unsafe impl<H: ConnectionHandler> Send for Context<H> {}
-// SAFETY: As above.
+// SAFETY: The handler is `Sync`. By the type invariant the cells are never accessed by two threads
+// at a time.
 unsafe impl<H: ConnectionHandler> Sync for Context<H> {}
 
 impl_has_work! {
@@ -200,10 +207,10 @@ impl<H: ConnectionHandler> Context<H> {
     ) -> Result<Pin<KBox<Self>>> {
         KBox::pin_init(
             pin_init!(Self {
-                id,
-                handler,
-                queue,
                 queue_pair: UnsafeCell::new(None),
+                handler,
+                id,
+                queue,
                 closed: Cell::new(false),
                 teardown <- new_work!("rpcrdma_cm::teardown"),
             }),
@@ -211,15 +218,20 @@ impl<H: ConnectionHandler> Context<H> {
         )
     }
 
+    /// Fails with `EEXIST` where there is a queue pair already.
+    ///
     /// # Safety
     ///
     /// The handler mutex of the id must be held.
     unsafe fn create_queue_pair(&self, device: Device<'_>, receive_size: u32) -> Result {
-        // SAFETY: By the type invariant the id is valid and, as `run` takes the queue pair first,
-        // goes after it; so does the handler.
-        let queue_pair = unsafe {
-            QueuePair::new(self.id, device, NonNull::from(&self.handler), receive_size)
-        }?;
+        // SAFETY: By the function's requirement this is the only access.
+        if unsafe { (*self.queue_pair.get()).is_some() } {
+            return Err(EEXIST);
+        }
+        // SAFETY: The id has no other queue pair. By the type invariant it is valid and, like the
+        // handler, goes after this one.
+        let queue_pair =
+            unsafe { QueuePair::new(self.id, device, NonNull::from(&self.handler), receive_size) }?;
         // SAFETY: By the function's requirement this is the only access.
         unsafe { *self.queue_pair.get() = Some(queue_pair) };
         Ok(())
@@ -269,22 +281,22 @@ unsafe impl<H: ConnectionHandler> Sync for Id<H> {}
 impl<H: ConnectionHandler> Id<H> {
     /// Makes an id that is going to connect from within `net`. Process context.
     pub(crate) fn new(net: &Net, queue: Arc<Queue>, handler: H) -> Result<Self> {
-        let mut context = Context::new(NonNull::dangling(), queue, handler)?;
-        let pointer = ptr::from_ref(&*context).cast_mut();
+        let context = into_raw(Context::new(NonNull::dangling(), queue, handler)?);
+        let pointer = context.as_ptr().cast();
         // SAFETY: The context outlives the id; nothing happens to the id before it is used.
-        let id = unsafe { create_id(net, Some(connection_event::<H>), pointer.cast()) }?;
-        *context.as_mut().project().id = id;
-
-        // INVARIANT: The id was made with this context.
-        Ok(Self::from_context(context))
-    }
-
-    /// Ownership goes to the returned value.
-    fn from_context(context: Pin<KBox<Context<H>>>) -> Self {
-        // SAFETY: The context is not moved out of its box as long as it lives.
-        let context = unsafe { Pin::into_inner_unchecked(context) };
-        // INVARIANT: The context was pinned, and its owner gave it away.
-        Self(KBox::leak(context).into())
+        match unsafe { create_id(net, Some(connection_event::<H>), pointer) } {
+            Ok(id) => {
+                // SAFETY: The context is valid, and nobody else knows of it yet.
+                unsafe { (*context.as_ptr()).id = id };
+                // INVARIANT: The id was made with this context, which is ours.
+                Ok(Self(context))
+            }
+            Err(error) => {
+                // SAFETY: It came from `into_raw` above, and no id points to it.
+                drop(unsafe { from_raw(context) });
+                Err(error)
+            }
+        }
     }
 
     /// Resolves the remote address, and with it the device and, where `from` is [`None`], the local
@@ -296,28 +308,50 @@ impl<H: ConnectionHandler> Id<H> {
         timeout_ms: u32,
     ) -> Result {
         // SAFETY: By the type invariant the context is valid.
-        let id = unsafe { self.0.as_ref() }.id;
-        let mut from = from.map(RawAddress::from);
-        let from = from.as_mut().map_or(ptr::null_mut(), RawAddress::as_mut_ptr);
-        let to = RawAddress::from(to);
+        let id = unsafe { self.0.as_ref() }.id.as_ptr();
 
-        // SAFETY: The id is valid as long as its context is, and both addresses are copied.
+        // Apart from resolving, which warns if the device is removed right after its binding.
+        if let Some(from) = from {
+            let mut from = RawAddress::from(from);
+            // SAFETY: The id is valid as long as its context is; the address is copied.
+            to_result(unsafe { bindings::rdma_bind_addr(id, from.as_mut_ptr()) })?;
+        }
+        let to = RawAddress::from(to);
+        // SAFETY: As above.
         to_result(unsafe {
-            bindings::rdma_resolve_addr(id.as_ptr(), from, to.as_ptr(), timeout_ms as usize)
+            bindings::rdma_resolve_addr(id, ptr::null_mut(), to.as_ptr(), timeout_ms as usize)
         })
     }
 }
 
 impl<H: ConnectionHandler> Drop for Id<H> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the context is a box that is ours.
-        let context = unsafe { KBox::from_raw(self.0.as_ptr()) };
-        // SAFETY: It has always been pinned.
-        let context = unsafe { Pin::new_unchecked(context) };
+        // SAFETY: By the type invariant the context is ours, and nobody uses this value again.
+        let context = unsafe { from_raw(self.0) };
         // The work may free the context before the call has returned.
         let queue = context.queue.clone();
         queue.enqueue(context);
     }
+}
+
+/// Takes a context out of the hands of its owner.
+fn into_raw<H: ConnectionHandler>(context: Pin<KBox<Context<H>>>) -> NonNull<Context<H>> {
+    // SAFETY: It is not moved as long as it is away, and comes back pinned.
+    let context = KBox::into_raw(unsafe { Pin::into_inner_unchecked(context) });
+    // SAFETY: A box is not NULL.
+    unsafe { NonNull::new_unchecked(context) }
+}
+
+/// Gives it back.
+///
+/// # Safety
+///
+/// It must come from [`into_raw`], and be given back once.
+unsafe fn from_raw<H: ConnectionHandler>(context: NonNull<Context<H>>) -> Pin<KBox<Context<H>>> {
+    // SAFETY: By the function's requirement.
+    let context = unsafe { KBox::from_raw(context.as_ptr()) };
+    // SAFETY: It was pinned before, and has not been moved.
+    unsafe { Pin::new_unchecked(context) }
 }
 
 /// The id of a connection during one of its events.
@@ -368,6 +402,7 @@ impl<H: ConnectionHandler> HandlerId<'_, H> {
             private_data_len: private_data.len().try_into()?,
             responder_resources: device.max_responder_resources(),
             retry_count: RETRIES,
+            rnr_retry_count: RNR_RETRIES,
             ..Default::default()
         };
 
@@ -420,26 +455,25 @@ impl<'a> Request<'a> {
             private_data: private_data.as_ptr().cast(),
             private_data_len: private_data.len().try_into()?,
             initiator_depth: self.initiator_depth.min(device.max_initiator_depth()),
+            rnr_retry_count: RNR_RETRIES,
             ..Default::default()
         };
 
         let context = Context::new(self.id.id, queue, handler)?;
         // SAFETY: The handler mutex is held, as in all of an event.
         unsafe { context.create_queue_pair(device, receive_size) }?;
-        let id = self.as_ptr();
-        // SAFETY: The id is valid, and its handler mutex guards these members. Where accepting
-        // fails, rdma_cm destroys the id and calls no handler with the context that is gone then.
-        unsafe {
-            (*id).context = ptr::from_ref(&*context).cast_mut().cast();
-            (*id).event_handler = Some(connection_event::<H>);
-        }
         // SAFETY: The id is valid and its handler mutex held; the private data is copied.
-        to_result(unsafe { bindings::rdma_accept(id, &mut parameters) })?;
+        to_result(unsafe { bindings::rdma_accept(self.as_ptr(), &mut parameters) })?;
 
+        let context = into_raw(context);
+        // SAFETY: The id is valid, and its handler mutex, which is held, guards this member.
+        unsafe { (*self.as_ptr()).context = context.as_ptr().cast() };
+        // SAFETY: As above. The first event comes when the mutex has been released.
+        unsafe { (*self.as_ptr()).event_handler = Some(connection_event::<H>) };
         self.accepted.set(true);
         // INVARIANT: The id points to the context since above. It is ours, as the handler is going
         // to return that it was accepted.
-        Ok(Id::from_context(context))
+        Ok(Id(context))
     }
 
     /// Rejects the connection for want of resources.
@@ -560,13 +594,14 @@ unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     id: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,
 ) -> c_int {
+    // SAFETY: rdma_cm calls with an id.
+    let id = unsafe { NonNull::new_unchecked(id) };
+    // SAFETY: By the function's requirement the id is valid.
+    let context = unsafe { (*id.as_ptr()).context };
     // SAFETY: By the function's requirement the context is one, and goes only after the id.
-    let context = unsafe { &*(*id).context.cast::<Context<H>>() };
+    let context = unsafe { &*context.cast::<Context<H>>() };
     // SAFETY: By the function's requirement the event is valid during the call.
     let event = unsafe { &*event };
-    let Some(id) = NonNull::new(id) else {
-        return 0;
-    };
     if context.closed.get() {
         return 0;
     }
@@ -592,6 +627,7 @@ unsafe extern "C" fn connection_event<H: ConnectionHandler>(
             }
         }
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED => Event::Disconnected,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => Event::AddressChanged,
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => Event::DeviceRemoved,
         _ => return 0,
     };
@@ -616,16 +652,15 @@ unsafe extern "C" fn listen_event<L: ListenHandler>(
     id: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,
 ) -> c_int {
+    // SAFETY: rdma_cm calls with an id.
+    let id = unsafe { NonNull::new_unchecked(id) };
     // SAFETY: By the function's requirement the id is valid.
-    let context = unsafe { (*id).context };
+    let context = unsafe { (*id.as_ptr()).context };
     // SAFETY: By the function's requirement the context is one, from an `Arc` that is held until
     // the listening id has been destroyed, which waits for its handlers.
     let handler = unsafe { ArcBorrow::from_raw(context.cast::<L>()) };
     // SAFETY: By the function's requirement the event is valid during the call.
     let event = unsafe { &*event };
-    let Some(id) = NonNull::new(id) else {
-        return 0;
-    };
 
     match event.event {
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST => {

@@ -131,6 +131,10 @@ impl Device<'_> {
         unsafe { bindings::shim_max_qp_init_rd_atom(self.as_ptr()) }
     }
 
+    pub(super) fn as_non_null(&self) -> NonNull<bindings::ib_device> {
+        self.device
+    }
+
     pub(super) fn as_ptr(&self) -> *mut bindings::ib_device {
         self.device.as_ptr()
     }

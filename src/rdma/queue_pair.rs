@@ -43,10 +43,11 @@ pub(crate) trait CompletionHandler: Send + Sync + 'static {
     /// end, which waits for it.
     fn received(&self);
 
-    /// A work request failed, and with it the queue pair. `reason` says what happened.
+    /// The queue pair failed, and nothing more can arrive. Called for each Receive that is lost by
+    /// it, also where this side has ended the connection. `reason` says what happened.
     ///
     /// Runs as [`Self::received`] does.
-    fn work_request_failed(&self, reason: &'static CStr);
+    fn queue_pair_failed(&self, reason: &'static CStr);
 }
 
 /// A protection domain.
@@ -143,7 +144,7 @@ impl ReceiveBuffer {
         Ok(Self {
             octets,
             address,
-            device: NonNull::new(device.as_ptr()).ok_or(EINVAL)?,
+            device: device.as_non_null(),
         })
     }
 }
@@ -213,17 +214,19 @@ impl<H: CompletionHandler> Receive<H> {
         match completion.status {
             bindings::ib_wc_status_IB_WC_SUCCESS => {
                 handler.received();
+                // Draining may be under way. The marker of `ib_drain_qp` completes only after this
+                // returns; a Receive that is posted behind it is flushed to a queue that nobody
+                // polls any more, and its buffer goes after the queue pair.
                 if this.post().is_err() {
-                    handler.work_request_failed(c"a Receive could not be posted again");
+                    handler.queue_pair_failed(c"a Receive could not be posted again");
                 }
             }
-            // The queue pair is being taken down, by this side or because of an earlier failure.
-            bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => {}
+            // A peer's access that is not allowed fails the queue pair without a Receive of its own.
             status => {
-                // SAFETY: The function returns a static string for any value.
+                // SAFETY: The function takes any value.
                 let reason = unsafe { bindings::ib_wc_status_msg(status) };
-                // SAFETY: As above.
-                handler.work_request_failed(unsafe { CStr::from_char_ptr(reason) });
+                // SAFETY: It returns a static string.
+                handler.queue_pair_failed(unsafe { CStr::from_char_ptr(reason) });
             }
         }
     }
@@ -257,8 +260,7 @@ impl<H: CompletionHandler> QueuePair<H> {
         receive_size: u32,
     ) -> Result<Self> {
         let pd = ProtectionDomain::new(device)?;
-        let completions =
-            CompletionQueue::new(device, RECEIVES + DRAIN_RECEIVES + SENDS)?;
+        let completions = CompletionQueue::new(device, RECEIVES + DRAIN_RECEIVES + SENDS)?;
 
         let mut attributes = bindings::ib_qp_init_attr {
             send_cq: completions.0.as_ptr(),
@@ -291,13 +293,18 @@ impl<H: CompletionHandler> QueuePair<H> {
             receives: KVec::new(),
             pd,
         };
+        let queue_pair = NonNull::new(queue_pair).ok_or(EINVAL)?;
         for _ in 0..RECEIVES {
-            this.post_receive(device, NonNull::new(queue_pair).ok_or(EINVAL)?, handler, receive_size)?;
+            this.add_receive(device, queue_pair, handler, receive_size)?;
+        }
+        // Once posted, they must stay until the queue pair is gone: what can fail came before.
+        for receive in &this.receives {
+            receive.post()?;
         }
         Ok(this)
     }
 
-    fn post_receive(
+    fn add_receive(
         &mut self,
         device: Device<'_>,
         queue_pair: NonNull<bindings::ib_qp>,
@@ -324,17 +331,17 @@ impl<H: CompletionHandler> QueuePair<H> {
             }),
             GFP_KERNEL,
         )?;
-        // Kept first: once posted, it must stay until the queue pair is gone.
-        self.receives.push(receive, GFP_KERNEL)?;
-        self.receives.last().map_or(Ok(()), |receive| receive.post())
+        Ok(self.receives.push(receive, GFP_KERNEL)?)
     }
 }
 
 impl<H: CompletionHandler> Drop for QueuePair<H> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the id has its queue pair.
-        unsafe { bindings::ib_drain_qp((*self.id.as_ptr()).qp) };
-        // SAFETY: As above; nothing is posted on it any more.
+        // SAFETY: By the type invariant the id is valid.
+        let queue_pair = unsafe { (*self.id.as_ptr()).qp };
+        // SAFETY: By the type invariant this is our queue pair.
+        unsafe { bindings::ib_drain_qp(queue_pair) };
+        // SAFETY: The id has its queue pair, and nothing is left to complete on it.
         unsafe { bindings::rdma_destroy_qp(self.id.as_ptr()) };
     }
 }
