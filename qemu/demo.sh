@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# In the guest: the module between the kernel's own NFS server and client.
+set -euo pipefail
+cd "$(dirname "$0")"
+# shellcheck source=qemu/hosts.sh
+. ./hosts.sh
+
+trap 'clean_up echo "could not clean up:"' EXIT
+trap 'exit 130' INT TERM
+
+say() { printf '\n== %s\n' "$*"; }
+
+# show COMMAND: as one would type it, with what it prints.
+show() {
+	printf '# %s\n' "$1"
+	eval "$1"
+}
+
+# written HOST LINE FILE: the same for a control file, from within a host.
+written() {
+	printf '%s# echo %q > %s\n' "$1" "$2" "$3"
+	nsenter --net="/run/netns/$1" bash -c 'echo "$1" >"$2"' - "$2" "$DEBUGFS/$3"
+}
+
+say 'Two hosts in this guest, each with soft-RoCE; the second is an NFS server'
+pair rxe
+nfs_server
+show 'rdma link show'
+
+say 'The module, loaded into an unmodified kernel'
+show 'uname -rv'
+module_load
+show "ls $DEBUGFS"
+
+cd "$DEBUGFS"
+
+say "As client: it connects to the kernel's NFS server"
+written "$A" "$B4:20049 send=8192 recv=16384 inv=1" connect
+
+say "As server: the kernel's NFS client mounts from it, and gets no further than the connection"
+written "$B" "$B4:20050 send=65536 recv=65536 inv=1" listen
+mkdir /mnt/demo
+on_a timeout -s KILL 60 mount -t nfs -o "proto=rdma,port=20050,vers=4.2,timeo=600" \
+	"$B4:/" /mnt/demo >/dev/null 2>&1 &
+mount=$!
+established() { [[ $(grep -c established "$DEBUGFS/connections") = 2 ]]; }
+wait_for 30 established
+
+say 'What they negotiated'
+show 'cat connections'
+nfs_client=$(awk '$3 == "server" { print $1 }' connections)
+show "cat connection/$nfs_client/info"
+show "od -An -tx1 -N8 connection/$nfs_client/received"
+
+say 'The resource tracker knows them, too'
+show 'rdma resource show cm_id | grep rpcrdma_cm'
+
+kill -KILL "$mount"
+wait "$mount" 2>/dev/null || :
+cd /
