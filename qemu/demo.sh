@@ -21,7 +21,7 @@ show() {
 # written HOST LINE FILE: the same for a control file, from within a host.
 written() {
 	printf '%s# echo %q > %s\n' "$1" "$2" "$3"
-	nsenter --net="/run/netns/$1" bash -c 'echo "$1" >"$2"' - "$2" "$DEBUGFS/$3"
+	nsenter --net="/run/netns/$1" bash -c "echo '$2' >$DEBUGFS/$3"
 }
 
 say 'Two hosts in this guest, each with soft-RoCE; the second is an NFS server'

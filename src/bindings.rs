@@ -7,6 +7,7 @@
 // Which of these a generated file needs depends on the kernel's configuration.
 #![allow(
     clippy::all,
+    clippy::undocumented_unsafe_blocks,
     dead_code,
     missing_docs,
     non_camel_case_types,

@@ -3,11 +3,11 @@
 //! The module's own connections: what state they are in, and what was exchanged.
 //!
 //! An id of rdma_cm serves one attempt to be connected; a connection that reconnects has one after
-//! the other. The handler of an id is an [`Attempt`], which holds the [`Connection`]; the connection
-//! holds the id of the attempt that counts, and lets it go when that is over.
+//! the other. The handler of an id is an [`Attempt`], which holds the [`Connection`]. That holds
+//! the id of the attempt that counts, and lets it go when the attempt is over.
 //!
-//! Locks: `Listener::id`, a handler mutex of rdma_cm, the registry's, a connection's, in this order.
-//! Nothing of rdma_cm is called with one of the latter two held.
+//! Locks, in this order: `Listener::id`, a handler mutex of rdma_cm, one of the registry's, a
+//! connection's. Nothing of rdma_cm is called with one of the latter two held.
 
 pub(crate) mod connector;
 pub(crate) mod listener;
@@ -274,7 +274,8 @@ impl_has_work! {
 impl WorkItem<LEAVE> for Connection {
     type Pointer = Arc<Self>;
 
-    /// Takes the connection out of the registry. Left to work, as it waits for readers of its files.
+    /// Takes the connection out of the registry. Left to work, as that waits for who reads its
+    /// files.
     fn run(this: Arc<Self>) {
         this.registry.remove_connection(this.number);
         this.inner.lock().gone = true;
@@ -423,8 +424,8 @@ impl Connection {
         self.changed.notify_all();
     }
 
-    /// Ends attempt number `attempt` and what came of it; where that is [`None`], the connection for
-    /// good. `failure` says why, unless somebody asked for it.
+    /// Ends attempt number `attempt` and what came of it; where that is [`None`], the connection
+    /// for good. `failure` says why, unless somebody asked for it.
     ///
     /// Ending what is not the current attempt has no effect, so that whoever notices first wins.
     fn end(self: ArcBorrow<'_, Self>, attempt: Option<u32>, failure: Option<Failure>) {

@@ -2,8 +2,9 @@
 
 //! The connection set-up of RPC-over-RDMA (RFC 8797), as client and as server.
 //!
-//! The way of the data: the octets of an event of rdma_cm → [`wire`] (parse) → [`negotiation`] (two
-//! offers and a role) → [`connection`] (state) → [`registry`] (what is live) → [`debugfs`] (render).
+//! The octets of an event of rdma_cm go through [`wire`], which parses them, [`negotiation`], which
+//! combines two offers, [`connection`], which holds the state, and [`registry`], which knows what
+//! is live, to [`debugfs`], which shows it.
 
 #![crate_name = "rpcrdma_cm"]
 

@@ -277,8 +277,8 @@ impl Registry {
         self.listeners.lock().tree.values().try_for_each(f)
     }
 
-    /// Ends all listeners, then all connections that there are; process context. The connections are
-    /// gone when their ids have been destroyed, which this does not wait for.
+    /// Ends all listeners, then all connections that there are; process context. Does not wait for
+    /// the connections to be gone.
     pub(crate) fn close_all(&self) {
         // In this order: a listener can still bring connections.
         while let Some(number) = self.first_listener() {

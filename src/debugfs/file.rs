@@ -259,8 +259,8 @@ impl<W: Writable> Writing<W> {
     ) -> isize {
         // SAFETY: By the function's requirement the file is valid.
         let data = unsafe { (*file).private_data };
-        // SAFETY: By the requirement of `open`. debugfs writes only as long as the file has not been
-        // removed, and removing it waits for who writes; the data goes after that.
+        // SAFETY: By the requirement of `open`. debugfs writes only as long as the file has not
+        // been removed, and removing it waits for who writes; the data goes after that.
         let data = unsafe { &*data.cast::<W::Data>() };
 
         let user = UserSlice::new(

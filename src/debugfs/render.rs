@@ -76,7 +76,7 @@ pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Res
 
     writeln!(
         out,
-        "{:<6} {:<6} {:<6} {:<12} {:<8} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} {}",
+        "{:<6} {:<6} {:<6} {:<12} {:<8} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} INV",
         "ID",
         "ORIGIN",
         "ROLE",
@@ -88,7 +88,6 @@ pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Res
         "GEN",
         "C2S",
         "S2C",
-        "INV",
     )?;
     registry.for_each_connection(|connection| {
         connection.with(|inner| {

@@ -122,18 +122,22 @@ impl From<SocketAddr> for RawAddress {
     fn from(address: SocketAddr) -> Self {
         match address {
             SocketAddr::V4(address) => {
-                let mut raw = bindings::sockaddr_in::default();
-                raw.sin_family = bindings::AF_INET as _;
-                raw.sin_port = address.port().to_be();
+                let mut raw = bindings::sockaddr_in {
+                    sin_family: bindings::AF_INET as u16,
+                    sin_port: address.port().to_be(),
+                    ..Default::default()
+                };
                 raw.sin_addr.s_addr = u32::from(*address.ip()).to_be();
                 Self::V4(raw)
             }
             SocketAddr::V6(address) => {
-                let mut raw = bindings::sockaddr_in6::default();
-                raw.sin6_family = bindings::AF_INET6 as _;
-                raw.sin6_port = address.port().to_be();
+                let mut raw = bindings::sockaddr_in6 {
+                    sin6_family: bindings::AF_INET6 as u16,
+                    sin6_port: address.port().to_be(),
+                    sin6_scope_id: address.scope_id(),
+                    ..Default::default()
+                };
                 raw.sin6_addr.in6_u.u6_addr8 = address.ip().octets();
-                raw.sin6_scope_id = address.scope_id();
                 Self::V6(raw)
             }
         }

@@ -228,10 +228,10 @@ impl<H: ConnectionHandler> Context<H> {
         if unsafe { (*self.queue_pair.get()).is_some() } {
             return Err(EEXIST);
         }
+        let handler = NonNull::from(&self.handler);
         // SAFETY: The id has no other queue pair. By the type invariant it is valid and, like the
         // handler, goes after this one.
-        let queue_pair =
-            unsafe { QueuePair::new(self.id, device, NonNull::from(&self.handler), receive_size) }?;
+        let queue_pair = unsafe { QueuePair::new(self.id, device, handler, receive_size) }?;
         // SAFETY: By the function's requirement this is the only access.
         unsafe { *self.queue_pair.get() = Some(queue_pair) };
         Ok(())
@@ -265,8 +265,7 @@ impl<H: ConnectionHandler> WorkItem for Context<H> {
 /// The id of a connection, as its owner holds it.
 ///
 /// Dropping it ends the connection, destroys the id, and drops the handler, in this order and in
-/// the work queue that it was made with. It may be dropped in any context that may take that queue's
-/// locks, handlers included.
+/// the work queue that it was made with. It may be dropped in any context, handlers included.
 ///
 /// # Invariants
 ///
@@ -589,7 +588,8 @@ unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
 ///
 /// # Safety
 ///
-/// Called only by rdma_cm, with an id whose context is a [`Context<H>`], and its handler mutex held.
+/// Called only by rdma_cm, with an id whose context is a [`Context<H>`], and its handler mutex
+/// held.
 unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     id: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,

@@ -221,7 +221,7 @@ impl<H: CompletionHandler> Receive<H> {
                     handler.queue_pair_failed(c"a Receive could not be posted again");
                 }
             }
-            // A peer's access that is not allowed fails the queue pair without a Receive of its own.
+            // Flushed, too: what a peer must not do fails the queue pair without a Receive.
             status => {
                 // SAFETY: The function takes any value.
                 let reason = unsafe { bindings::ib_wc_status_msg(status) };
