@@ -45,13 +45,13 @@ wait_for() {
 	done
 }
 
-# module_load [PARAMETER=VALUE]...: and removes it at the end.
+# module_load: and removes it at the end.
 module_load() {
 	local needed
 	needed=$(modinfo -F depends "$MODULE" | tr , ' ')
 	# shellcheck disable=SC2086 # words
 	[[ -z $needed ]] || modprobe -a $needed
-	insmod "$MODULE" "$@" && at_end module_unload
+	insmod "$MODULE" && at_end module_unload
 }
 
 module_unload() {
