@@ -1,0 +1,237 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Both ends are the module: what each side offers, what the other reads of it,
+# and what both take for negotiated. Wanted is what RFC 8797 says.
+#
+# Any two of the five parameters that count (four sizes, and R on both sides)
+# meet in all their combinations; with FULL=1 all five do.
+#
+# kernels: debug stock
+# transports: rxe siw
+. ./lib.sh
+. ./module.sh
+
+# InfiniBand's CM has fields of a fixed size for private data, padded with zeros,
+# and rdma_cm takes 36 of a request's 92 octets. MPA counts: in one octet in the
+# kernel, and MPAv2 takes 4 (RFC 6581, section 9).
+case $TRANSPORT in
+rxe) transport=roce request_room=56 reply_room=196 ;;
+siw) transport=iwarp request_room=251 reply_room=251 ;;
+esac
+sizes=(1024 4096 65536 262144)
+yes_no=(no yes)
+port=20049
+
+# What each side says: the words that make it, the octets, and how they read.
+declare -A C S
+
+# built C|S SEND RECEIVE R
+built() {
+	local -n side=$1
+	message "$2" "$3" "$4"
+	side=([words]="send=$2 recv=$3 inv=$4" [octets]=$message [send]=$2 [recv]=$3 [r]=$4
+		[found]=present [offset]=0 [version]=1 [reserved]=0x00)
+}
+
+# raw C|S HEX FOUND [KEY=VALUE]...: what is no message means the defaults (RFC
+# 8797, section 5.1).
+raw() {
+	local word
+	# shellcheck disable=SC2178 # a name
+	local -n side=$1
+	side=([words]="private=${2:-none}" [octets]=$2 [found]=$3 [send]=1024 [recv]=1024 [r]=0)
+	for word in "${@:4}"; do side[${word%%=*}]=${word#*=}; done
+}
+
+# same WHAT WANTED FOUND: prints where it is not.
+same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
+
+# same_end ID ROLE OWN PEER ROOM DEVICE LOCAL REMOTE: whether this end of the
+# connection holds what it must. ROOM is that of what it receives.
+same_end() {
+	local id=$1 bad=0 found from to c2s s2c inv
+	local -n own=$3 peer=$4
+
+	padded=${peer[octets]}
+	[[ $TRANSPORT = siw ]] || padded "$padded" "$5"
+	# RFC 8797, section 4.2, and 4.1.
+	c2s=$((C[send] < S[recv] ? C[send] : S[recv]))
+	s2c=$((S[send] < C[recv] ? S[send] : C[recv]))
+	inv=${yes_no[C[r] & S[r]]}
+
+	same_info "$id" id="$id" origin=module role="$2" state=established device="$6" \
+		transport="$transport" generation=1 \
+		local_send_size="${own[send]}" local_receive_size="${own[recv]}" \
+		local_remote_invalidation="${yes_no[own[r]]}" \
+		peer_length=$((${#padded} / 2)) \
+		${peer[offset]+peer_offset="${peer[offset]}"} \
+		${peer[version]+peer_version="${peer[version]}"} \
+		${peer[reserved]+peer_reserved="${peer[reserved]}"} \
+		peer_send_size="${peer[send]}" peer_receive_size="${peer[recv]}" \
+		peer_remote_invalidation="${yes_no[peer[r]]}" \
+		client_to_server_threshold="$c2s" server_to_client_threshold="$s2c" \
+		remote_invalidation="$inv" || bad=1
+	# The contract leaves the reason open.
+	found=${info[peer_private_data]}
+	same peer_private_data "${peer[found]}" "${found/#rejected: ?*/rejected}" || bad=1
+	[[ ${info[age_ms]} = +([0-9]) ]] || same age_ms 'a number' "${info[age_ms]}" || bad=1
+	# Of a server's connection, rdma_cm does not know the zone.
+	from=${info[local]} to=${info[remote]}
+	same 'local and remote' "$7 $8" "${from//%+([0-9])/} ${to//%+([0-9])/}" || bad=1
+
+	octets "connection/$id/sent"
+	same sent "${own[octets]}" "$octets" || bad=1
+	octets "connection/$id/received"
+	same received "$padded" "$octets" || bad=1
+
+	row connections "$id"
+	same 'the row' "$id module $2 established $6 $transport $from $to 1 $c2s $s2c $inv" "${row[*]}" || bad=1
+	return "$bad"
+}
+
+# exchange AT TO FROM [KEY=VALUE]...: the server listens at AT, the client, from
+# the address FROM, connects to TO; they say what C and S hold.
+exchange() {
+	local at=$1 to=$2 from=$3 bad=0
+	shift 3
+	((++port))
+	control b listen "$at:$port ${S[words]}" &&
+		connect a "$to:$port ${C[words]} $*" || return
+
+	info "$client"
+	to=${to/\%*]/]}:$port
+	# It is any port, but both ends must speak of the same.
+	[[ ${info[local]} =~ :[1-9][0-9]*$ ]]
+	from+=${BASH_REMATCH[0]-}
+	same_end "$client" client C S "$reply_room" "$A_RDMA" "$from" "$to" || bad=1
+	same_end "$server" server S C "$request_room" "$B_RDMA" "$to" "$from" || bad=1
+	return "$bad"
+}
+
+# link_local NAMESPACE DEVICE: into $address.
+link_local() {
+	local _
+	read -r _ _ address _ < <(ip -n "$1" -6 -br address show dev "$2" scope link)
+	[[ $address = fe80:* ]] && address=[${address%/*}]
+}
+
+# filler LENGTH: so many octets in hex, none of them zero.
+filler() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }
+
+# aligned: whether each line of `connections` has its columns where the head has
+# them: where they begin or, of numbers, end.
+aligned() {
+	local line name column=0 at edge count before
+	lines connections
+	for name in ${lines[0]}; do
+		at=${lines[0]%%"$name"*}
+		at=${#at} edge=' [^ ]' count=$((column++))
+		case $name in
+		GEN | C2S | S2C) at=$((at + ${#name})) edge='[^ ] ' count=$column ;;
+		esac
+		for line in "${lines[@]}"; do
+			# shellcheck disable=SC2206 # words
+			before=(${line:0:at})
+			[[ " $line" =~ ^.{$at}$edge && ${#before[@]} = "$count" ]] && continue
+			echo "not where $name is:"
+			printf '%s\n' "${lines[0]}" "$line"
+			return 1
+		done
+	done
+}
+
+need 'a pair' pair
+need 'the module' module_load "$@"
+need 'a link-local address of either' wait_for 10 link_local "$A" "$A_DEV"
+a_link=$address
+link_local "$B" "$B_DEV"
+b_link=$address
+
+# The sizes by their places in the list: x and y, and what an orthogonal array
+# (from the field of four elements) makes of them.
+twice=(0 2 3 1) thrice=(0 3 1 2)
+for x in 0 1 2 3; do
+	for y in 0 1 2 3; do
+		r=$((x ^ thrice[y]))
+		built C "${sizes[x]}" "${sizes[x ^ twice[y]]}" $((r & 1))
+		built S "${sizes[x ^ y]}" "${sizes[y]}" $((r >> 1))
+		check "client ${C[words]}, server ${S[words]}" exchange "$B4" "$B4" "$A4"
+	done
+done
+lines connections
+check_equal 'all are there' 33 "${#lines[@]}"
+check 'all end' control - close all
+
+# Sizes that tell all sides apart, and which is the smaller one.
+built C 8192 16384 1
+built S 32768 4096 1
+check 'IPv6' exchange "[$B6]" "[$B6]" "[$A6]"
+check 'a listener at any IPv4 address' exchange 0.0.0.0 "$B4" "$A4"
+check 'a listener at any address' exchange '[::]' "[$B6]" "[$A6]"
+# siw has it as IPv6, which rdma_cm does not find a device for.
+[[ $TRANSPORT = siw ]] || check 'its IPv4' exchange '[::]' "$B4" "$A4"
+check 'link-local addresses' exchange "${b_link/]/%$B_DEV]}" "${b_link/]/%$A_DEV]}" "$a_link"
+zone=$(ip -n "$A" -o link show "$A_DEV")
+zone=${zone%%:*}
+check 'a zone by its number' exchange '[::]' "${b_link/]/%$zone]}" "$a_link"
+check 'which is shown' same_info "$client" remote="${b_link/]/%$zone]}:$port"
+
+# rxe learns of an address by and by.
+need 'another address' ip -n "$A" address add "${A4%.*}.3/24" dev "$A_DEV"
+IFS=. read -ra octets <<<"${A4%.*}.3"
+printf -v gid '%02x%02x:%02x%02x' "${octets[@]}"
+[[ $TRANSPORT = siw ]] ||
+	need 'which the device has' wait_for 10 grep -qs ":$gid" "/sys/class/infiniband/$A_RDMA/ports/1/gids/"*
+check 'from it' exchange "$B4" "$B4" "${A4%.*}.3" from="${A4%.*}.3"
+
+# Octets as they are given (RFC 8797, sections 4, 5.1 and 5.2).
+message 65536 262144 1
+raw C "$(filler $((request_room - 8)))$message" present offset=$((request_room - 8)) version=1 reserved=0x00 \
+	send=65536 recv=262144 r=1
+message 4096 1024 1
+raw S "$(filler $((reply_room - 8)))$message" present offset=$((reply_room - 8)) version=1 reserved=0x00 \
+	send=4096 recv=1024 r=1
+check 'the last octets of all there can be' exchange "$B4" "$B4" "$A4"
+raw C "$(filler $((request_room - 7)))${message%??}" rejected
+raw S "$(filler $((reply_room - 7)))${message%??}" rejected
+check 'a message without its last octet' exchange "$B4" "$B4" "$A4"
+raw C f6ab0e1802010f0f rejected
+raw S f6ab0e1800010f0f rejected
+check 'versions 2 and 0' exchange "$B4" "$B4" "$A4"
+raw C f6ab0e1801ff070f present offset=0 version=1 reserved=0xfe send=8192 recv=16384 r=1
+raw S f6ab0e1801aa0f07 present offset=0 version=1 reserved=0xaa send=16384 recv=8192 r=0
+check 'reserved bits' exchange "$B4" "$B4" "$A4"
+raw C f6ab0e1802f6ab0e1801010307 present offset=5 version=1 reserved=0x00 send=4096 recv=8192 r=1
+raw S f6f6abf6ab0e1801010703f6ab0e1801000000 present offset=3 version=1 reserved=0x00 send=8192 recv=4096 r=1
+check 'the first valid message, anywhere' exchange "$B4" "$B4" "$A4"
+raw C 180eabf601010f0f absent
+raw S 00f6ab0e00010f0f absent
+check 'other octets' exchange "$B4" "$B4" "$A4"
+raw C '' absent
+raw S '' absent
+check 'none' exchange "$B4" "$B4" "$A4"
+built C 2048 3072 1
+check 'none from the server only' exchange "$B4" "$B4" "$A4"
+check 'all columns are aligned' aligned
+
+# Names of real devices are longer.
+long=${A_RDMA}_np0_23456789
+need 'a device of a long name' rdma dev set "$A_RDMA" name "$long"
+at_end rdma dev set "$long" name "$A_RDMA"
+A_RDMA=$long
+check 'its connection' exchange "$B4" "$B4" "$A4"
+check 'all columns are aligned' aligned
+
+if [[ -n ${FULL:-} ]]; then
+	bad=0
+	for x in {0..1023}; do
+		built C "${sizes[x & 3]}" "${sizes[x >> 2 & 3]}" $((x >> 8 & 1))
+		built S "${sizes[x >> 4 & 3]}" "${sizes[x >> 6 & 3]}" $((x >> 9))
+		exchange "$B4" "$B4" "$A4" >"$scratch/output" 2>&1 || {
+			((bad++)) || cp "$scratch/output" "$scratch/first"
+		}
+		((x % 16)) || control - close all
+	done
+	check_equal 'all of the 1024 combinations' 0 "$bad" || diag <"$scratch/first"
+fi
