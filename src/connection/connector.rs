@@ -152,14 +152,14 @@ impl Connection {
     /// Waits until attempt number `attempt` has led to something.
     fn wait(self: ArcBorrow<'_, Self>, target: &Target, attempt: u32) -> Result<(), Failure> {
         let mut jiffies = msecs_to_jiffies(target.timeout_ms);
+        let mut given_up = None;
         let mut inner = self.inner.lock();
 
         while inner.is_attempting(attempt) {
-            if jiffies == 0 {
-                let failure = Failure::to_connect(inner.state, ETIMEDOUT);
+            if given_up.is_some() {
                 // With the lock held: it must not be established in between.
-                self.end_locked(&mut inner, Some(attempt), Some(failure));
-                return Err(failure);
+                self.end_locked(&mut inner, Some(attempt), given_up);
+                break;
             }
             if mem::take(&mut inner.unresolved) {
                 drop(inner);
@@ -167,13 +167,15 @@ impl Connection {
                 inner = self.inner.lock();
                 continue;
             }
-            jiffies = match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
-                CondVarTimeoutResult::Woken { jiffies } => jiffies,
-                CondVarTimeoutResult::Timeout => 0,
-                CondVarTimeoutResult::Signal { .. } => {
-                    return Err(Failure::new(EINTR, "interrupted"));
+            match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
+                CondVarTimeoutResult::Woken { jiffies: rest } => jiffies = rest,
+                CondVarTimeoutResult::Timeout => {
+                    given_up = Some(Failure::to_connect(inner.state, ETIMEDOUT));
                 }
-            };
+                CondVarTimeoutResult::Signal { .. } => {
+                    given_up = Some(Failure::new(EINTR, "interrupted"));
+                }
+            }
         }
         if inner.state == State::Established {
             return Ok(());
