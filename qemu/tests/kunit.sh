@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# KUnit runs a module's suites when it is loaded, and answers in the log.
+#
+# kernels: debug
+set -uo pipefail
+
+echo 'kunit: starts' >/dev/kmsg
+insmod "${MODULE%/*}/kunit/rpcrdma_cm_kunit.ko" || exit
+rmmod rpcrdma_cm_kunit || exit
+ktap=$(dmesg --notime | tac | sed '/^kunit: starts$/,$d' | tac | grep -E '^ *(KTAP|ok|not ok|#|[0-9]+\.\.)')
+echo "$ktap"
+! grep -q 'not ok ' <<<"$ktap" && grep -q '^ok ' <<<"$ktap"
