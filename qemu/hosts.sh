@@ -11,6 +11,8 @@
 #   | $A_DEV  $A4/24  $A6/64  +--- veth ---+ $B_DEV  $B4/24  $B6/64  |
 #   +-------------------------+            +-------------------------+
 #   on_a COMMAND runs in $A                on_b COMMAND runs in $B
+#
+# For siw, $A is a name of the guest's first namespace: see pair.
 
 TRANSPORT=${TRANSPORT:-rxe}
 # shellcheck disable=SC2034 # for who sources this
@@ -73,7 +75,13 @@ pair() {
 	A=a$n B=b$n A_DEV=va$n B_DEV=vb$n A_RDMA=${TRANSPORT}_a$n B_RDMA=${TRANSPORT}_b$n
 	A4=10.77.$n.1 B4=10.77.$n.2 A6=fd77:$n::1 B6=fd77:$n::2
 	modprobe -q "rdma_$TRANSPORT" || modprobe -q "$TRANSPORT"
-	ip netns add "$A" && ip netns add "$B" || return
+	if [[ $TRANSPORT = siw ]]; then
+		# siw makes its socket in the namespace of whoever connects, which
+		# is the first one for the kernel's workers, such as those of NFS.
+		ip netns attach "$A" 1
+	else
+		ip netns add "$A"
+	fi && ip netns add "$B" || return
 	at_end pair_end "$A" "$B" "$A_RDMA" "$B_RDMA"
 	for side in "$A" "$B"; do
 		# Addresses are there at once, not after a search for duplicates.
@@ -99,7 +107,7 @@ pair_end() {
 	for device in "$3" "$4"; do
 		[[ ! -e /sys/class/infiniband/$device ]] || rdma link delete "$device"
 	done
-	# The veth goes with its namespaces.
+	# The veth goes with either of its namespaces.
 	ip netns delete "$1"
 	ip netns delete "$2"
 }
