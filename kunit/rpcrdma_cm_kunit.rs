@@ -611,7 +611,11 @@ mod negotiating {
     #[test]
     fn section_4_roles() -> Result {
         check_display("client", Role::Client, "client")?;
-        check_display("server", Role::Server, "server")
+        check_display("server", Role::Server, "server")?;
+
+        // In a column of `connections`.
+        let padded = CString::try_from_fmt(format_args!("{:8}|", Role::Client))?;
+        check("padded", padded.to_str()?, "client  |")
     }
 }
 
@@ -1042,6 +1046,23 @@ mod controlling {
             check_both(line, v4(1), UNTOLD)?;
         }
         Ok(())
+    }
+
+    #[test]
+    fn longest_line() -> Result {
+        const LINE: &str = "192.0.2.1:1";
+        let mut spaces = [b' '; 2049];
+        spaces[..LINE.len()].copy_from_slice(LINE.as_bytes());
+
+        let longest = core::str::from_utf8(&spaces[..2048])?;
+        check_both(longest, v4(1), UNTOLD)?;
+        let longer = core::str::from_utf8(&spaces)?;
+        check_both_refuse(longer, "longer than 2048 octets")?;
+
+        let mut spaces = [b' '; 2049];
+        spaces[..3].copy_from_slice(b"all");
+        check("longest", parse_close(&spaces[..2048]), Ok(Close::All))?;
+        check_refusal("longer", parse_close(&spaces), "longer than 2048 octets")
     }
 
     #[test]
