@@ -213,6 +213,8 @@ pub(crate) struct Inner {
     attempt: u32,
     /// The latest attempt's id could not resolve the peer's address, and another has to try.
     unresolved: bool,
+    /// Why the latest attempt's queue pair has failed before there was a connection.
+    queue_pair_failure: Option<Failure>,
     /// The id of the latest attempt; [`None`] where that is over.
     id: Option<Id<Attempt>>,
     /// How many ids have not been destroyed yet.
@@ -300,6 +302,7 @@ impl Connection {
                         failure: None,
                         attempt: 0,
                         unresolved: false,
+                        queue_pair_failure: None,
                         id: None,
                         ids: 0,
                         gone: false,
@@ -365,6 +368,7 @@ impl Connection {
         inner.enter(state);
         inner.exchange = exchange;
         inner.unresolved = false;
+        inner.queue_pair_failure = None;
         inner.attempt = inner.attempt.wrapping_add(1);
         Ok(inner.attempt)
     }
@@ -517,7 +521,7 @@ impl ConnectionHandler for Attempt {
                     }
                     connection.establish(&mut inner);
                 }
-                Ok(())
+                inner.queue_pair_failure.map_or(Ok(()), Err)
             }
             Event::Failed(error) => {
                 let state = connection.with(|inner| inner.state);
@@ -550,11 +554,22 @@ impl CompletionHandler for Attempt {
     }
 
     fn queue_pair_failed(&self, reason: &'static CStr) {
-        self.end(Failure::with_detail(
+        let failure = Failure::with_detail(
             errno(kernel::bindings::ECONNRESET),
             "the queue pair failed",
             reason,
-        ));
+        );
+        let mut inner = self.connection.inner.lock();
+        if inner.is_attempting(self.number) {
+            // rdma_cm lets it fail where the peer refuses, and is about to say why.
+            inner.queue_pair_failure = Some(failure);
+        } else {
+            self.connection.as_arc_borrow().end_locked(
+                &mut inner,
+                Some(self.number),
+                Some(failure),
+            );
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use core::{
         Display,
         Write, //
     },
-    net::SocketAddr, //
 };
 
 use super::file::Output;
@@ -53,10 +52,10 @@ impl Write for Width {
     }
 }
 
-/// Returns the larger of `width` and what `address` takes.
-fn wider(width: usize, address: Option<SocketAddr>) -> usize {
+/// Returns the larger of `width` and what `value` takes.
+fn wider(width: usize, value: Option<impl Display>) -> usize {
     let mut shown = Width::default();
-    match address.map(|address| write!(shown, "{address}")) {
+    match value.map(|value| write!(shown, "{value}")) {
         Some(Ok(())) => width.max(shown.0),
         _ => width,
     }
@@ -64,10 +63,12 @@ fn wider(width: usize, address: Option<SocketAddr>) -> usize {
 
 /// Shows the table of connections.
 pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
+    let mut device = "DEVICE".len();
     let mut local = "LOCAL".len();
     let mut remote = "REMOTE".len();
     let Ok(()) = registry.for_each_connection(|connection| {
         connection.with(|inner| {
+            device = wider(device, inner.exchange.device.map(|(name, _)| name));
             local = wider(local, inner.exchange.local);
             remote = wider(remote, inner.exchange.remote);
         });
@@ -76,7 +77,7 @@ pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Res
 
     writeln!(
         out,
-        "{:<6} {:<6} {:<6} {:<12} {:<8} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} INV",
+        "{:<6} {:<6} {:<6} {:<12} {:<device$} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} INV",
         "ID",
         "ORIGIN",
         "ROLE",
@@ -95,7 +96,7 @@ pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Res
             let negotiated = exchange.negotiated(connection.role());
             writeln!(
                 out,
-                "{:<6} {:<6} {:<6} {:<12} {:<8} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} {}",
+                "{:<6} {:<6} {:<6} {:<12} {:<device$} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} {}",
                 connection.number,
                 "module",
                 connection.role(),

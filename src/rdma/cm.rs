@@ -527,12 +527,25 @@ impl<L: ListenHandler> ListenId<L> {
             _handler: handler,
         };
 
-        let mut address = RawAddress::from(address);
-        // SAFETY: The id is valid, and the address is copied.
-        to_result(unsafe { bindings::rdma_bind_addr(id.as_ptr(), address.as_mut_ptr()) })?;
+        let unavailable = errno(kernel::bindings::EADDRNOTAVAIL);
+        match this.bind(address) {
+            // rdma_cm says so, too, where one of two addresses that share a port is for all.
+            Err(error) if error == unavailable => {
+                let any_port = SocketAddr::new(address.ip(), 0);
+                this.bind(any_port)?;
+                return Err(errno(kernel::bindings::EADDRINUSE));
+            }
+            result => result?,
+        }
         // SAFETY: The id is valid.
         to_result(unsafe { bindings::rdma_listen(id.as_ptr(), backlog) })?;
         Ok(this)
+    }
+
+    fn bind(&self, address: SocketAddr) -> Result {
+        let mut address = RawAddress::from(address);
+        // SAFETY: By the type invariant the id is valid; the address is copied.
+        to_result(unsafe { bindings::rdma_bind_addr(self.id.as_ptr(), address.as_mut_ptr()) })
     }
 }
 
