@@ -1,5 +1,5 @@
-# shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034
 #
 # What the tests of the module share, about its files in debugfs; source it
 # after lib.sh. SIDE is a or b: a host of the pair; or -: where the script runs.
@@ -34,6 +34,17 @@ def octets(file):
         return open(file, "rb").read().hex()
     except OSError as e:
         return errno.errorcode[e.errno]
+def nobody(file):
+    os.seteuid(65534)
+    outcome = []
+    for flags in os.O_RDONLY, os.O_WRONLY:
+        try:
+            os.close(os.open(file, flags))
+            outcome.append("0")
+        except OSError as e:
+            outcome.append(errno.errorcode[e.errno])
+    os.seteuid(0)
+    return " ".join(outcome)
 for line in sys.stdin:
     command, *words = line.rstrip("\n").split("\t")
     print(globals()[command](*words), flush=True)
@@ -152,7 +163,7 @@ same_info() {
 	info "$id" || { echo "no connection $id"; return 1; }
 	for word in "$@"; do
 		[[ ${info[${word%%=*}]-missing} = "${word#*=}" ]] && continue
-		echo "connection $id: ${word%%=*}: wanted ${word#*=}, found ${info[${word%%=*}]-nothing}"
+		echo "connection $id: wanted $word, found ${info[${word%%=*}]-nothing}"
 		same=1
 	done
 	return "$same"

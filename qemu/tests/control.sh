@@ -1,0 +1,388 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The control files: what they refuse and how, what they do, and who may use
+# them.
+#
+# kernels: debug stock
+# transports: rxe siw
+. ./lib.sh
+. ./module.sh
+
+case $TRANSPORT in
+rxe) request_room=56 reply_room=196 ;;
+siw) request_room=251 reply_room=251 ;;
+esac
+
+# octets LENGTH: so many of them, in hex.
+octet_string() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }
+
+has_connections() {
+	lines connections
+	[[ ${#lines[@]} = $(($1 + 1)) ]] || { printf '%s\n' "${lines[@]}"; return 1; }
+}
+
+# count_from NAME...: notes the counters, for has_risen.
+declare -A counted
+count_from() {
+	local name
+	for name in "$@"; do counter "$name" && counted[$name]=$count; done
+}
+
+# has_risen NAME NUMBER: by that much.
+has_risen() {
+	counter "$1"
+	[[ $((count - counted[$1])) = "$2" ]] ||
+		{ echo "$1: $count, wanted $2 more than ${counted[$1]}"; return 1; }
+}
+
+# last FILE: into $last the last ID of a table.
+last() { lines "$1"; last=${lines[-1]%% *}; }
+
+said() { lines last_error; said=${lines[0]-}; }
+
+# refused ERRNO FILE LINE [WORD]: and last_error names the word.
+refused() {
+	put a "$2" "$3\\n"
+	said
+	[[ $errno = "$1" && $said != none && -n $said && $said = *"${4-}"* ]] && return
+	echo "$3 > $2: wanted $1 because of '${4-}', found $errno: $said"
+	return 1
+}
+
+# all_refused FILE PREFIX: each line of stdin, whose last word is at fault, with
+# EINVAL, and nothing comes of it.
+all_refused() {
+	local line bad=0
+	while IFS= read -r line; do
+		refused EINVAL "$1" "$2$line" "${line##* }" || bad=1
+	done
+	nothing_live || bad=1
+	return "$bad"
+}
+
+nothing_live() {
+	none_live || { printf '%s\n' "${lines[@]}"; return 1; }
+	lines listeners
+	[[ ${#lines[@]} = 1 ]] || { printf '%s\n' "${lines[@]}"; return 1; }
+}
+
+# A here-document cannot go through check, which redirects.
+malformed_addresses() {
+	all_refused "$1" '' <<-END
+		nonsense
+		10.0.0.1
+		10.0.0.1:
+		10.0.0.1:0
+		10.0.0.1:65536
+		10.0.0.1:-1
+		10.0.0.1:0x10
+		10.0.0.1:1x
+		10.0.0.256:1
+		10.0.0:1
+		:1
+		fd77::1:1
+		[fd77::1]
+		[fd77::1]1
+		[fd77::1:1
+		fd77::1]:1
+		[]:1
+		[10.0.0.1]:1
+		[fd77::1::2]:1
+		[fe80::1%]:1
+		[fe80::1%0]:1
+		[fe80::1%0123456789abcdef]:1
+		send=1024
+	END
+}
+
+malformed_keys() {
+	all_refused "$1" "$B4:20049 inv=0 " <<-END
+		send
+		send=
+		=1024
+		=
+		send=0
+		send=1023
+		send=1025
+		send=1536
+		send=262145
+		send=263168
+		send=4294968320
+		send=18446744073709552640
+		send=-1024
+		send=+1024
+		send=0x400
+		send=1k
+		recv=0
+		recv=1023
+		recv=2000
+		recv=263168
+		send=1024 send=1024
+		recv=1024 send=1024 recv=2048
+		recv=1024 inv=1
+		Send=1024
+		sends=1024
+		send=1024,recv=1024
+		private=00
+	END
+	all_refused "$1" "$B4:20049 " <<-END
+		inv=2
+		inv=yes
+		inv=
+		private=
+		private=0
+		private=000
+		private=0g
+		private=0x00
+		private=NONE
+		private=00 private=00
+		private=00 send=1024
+		private=none recv=1024
+		inv=0 private=none
+		10.0.0.1:1
+	END
+}
+
+malformed_connect() {
+	all_refused connect "$B4:20049 " <<-END
+		from=
+		from=nonsense
+		from=10.0.0.1:1
+		from=fd77::1
+		from=[fd77::1]
+		from=10.0.0.1 from=10.0.0.1
+		reconnect=2
+		reconnect=
+		reconnect=0 reconnect=0
+		timeout_ms=
+		timeout_ms=0
+		timeout_ms=-1
+		timeout_ms=1s
+		timeout_ms=1 timeout_ms=1
+		max=1
+	END
+	all_refused connect "[$B6]:20049 " <<-END
+		from=10.0.0.1
+	END
+}
+
+malformed_listen() {
+	all_refused listen "$B4:20049 " <<-END
+		max=0
+		max=-1
+		max=x
+		max=
+		max=1 max=1
+		from=10.0.0.1
+		reconnect=0
+		timeout_ms=1000
+	END
+}
+
+malformed_close() {
+	all_refused close '' <<-END
+		nonsense
+		connection x
+		connection -1
+		connection 0x1
+		connection 18446744073709551616
+		connection all
+		listener x
+		listener -1
+		connection 1 1
+		listener 1 1
+		all all
+		all 1
+		ALL
+		1
+	END
+}
+
+# Nothing but white space, and words where one is missing.
+missing() {
+	local file bad=0
+	for file in connect listen close; do
+		refused EINVAL "$file" '' || bad=1
+		refused EINVAL "$file" ' \t ' || bad=1
+	done
+	refused EINVAL close connection || bad=1
+	refused EINVAL close listener || bad=1
+	return "$bad"
+}
+
+# One write, one line: what comes behind its end makes it another thing.
+one_line() {
+	local bad=0
+	refused EINVAL listen "$B4:1\\n$B4:2" || bad=1
+	refused EINVAL listen "$B4:1 max=1\\n$B4:2 max=1" || bad=1
+	refused EINVAL listen "$B4:1\\n" || bad=1
+	refused EINVAL listen "$B4:1\\r" || bad=1
+	refused EINVAL listen "$B4:1\\x00" || bad=1
+	refused EINVAL listen "$B4:1 max=1\\x00" || bad=1
+	refused EINVAL listen "$B4:1\\xa0" || bad=1
+	refused EINVAL listen "$B4:1 m\\xe4x=1" || bad=1
+	refused EINVAL close 'all\nall' || bad=1
+	refused EINVAL listen "$B4:1$long x=1" || bad=1
+	refused EINVAL listen "$long$B4:1 x=1" || bad=1
+	nothing_live || bad=1
+	return "$bad"
+}
+printf -v long '%*s' 5000 ''
+
+need 'a pair' pair
+need 'the module' module_load
+
+check 'connect refuses what is no address' malformed_addresses connect
+check 'listen, too' malformed_addresses listen
+check 'connect refuses what is no offer' malformed_keys connect
+check 'listen, too' malformed_keys listen
+check 'connect refuses what is no key or value of its' malformed_connect
+check 'listen, too' malformed_listen
+check 'close refuses what it does not know' malformed_close
+check 'words can be missing' missing
+check 'a write is one line' one_line
+word=$(octet_string 128)
+check 'a word of any length is refused' refused EINVAL listen "$B4:1 $word=1"
+check 'what is not printed, is escaped' refused EINVAL listen "$B4:1 a\\x07b=1" 'a\x07b=1'
+
+check 'a connection that is not there is not closed' refused ENOENT close 'connection 4711'
+check 'nor a listener' refused ENOENT close 'listener 4711'
+check 'all of nothing are closed' control - close all
+said
+check_equal 'what succeeds leaves no error' none "$said"
+
+# --- listeners
+
+check 'a listener' control b listen "$B4:20049"
+check 'without a newline' put b listen "$B4:20050"
+check 'with more space' put b listen " \\t $B4:20051 \\t max=7  send=1024\\t\\n"
+check 'an address of another host' refused EADDRNOTAVAIL listen "$B4:20052"
+check 'of IPv6' refused EADDRNOTAVAIL listen "[$B6]:20052"
+check 'a zone that is not there' refused ENODEV listen '[fe80::1%nonsense]:20052'
+check_fails 'a port that is taken' put b listen "$B4:20049"
+check_equal 'is in use' EADDRINUSE "$errno"
+check_fails 'for all addresses, too' put b listen '0.0.0.0:20049'
+check_equal 'is in use' EADDRINUSE "$errno"
+check 'it is free on the other host' control a listen "$A4:20049"
+row listeners 3
+check_equal 'what a listener is' "3 $B4:20051 1024 4096 no 0 7" "${row[*]}"
+lines listeners
+check_equal 'there are as many as succeeded' 5 "${#lines[@]}"
+
+# --- failures to connect
+
+check 'from an address of another host' refused EADDRNOTAVAIL connect "$B4:20049 from=$B4"
+check 'from one that nobody has' refused EADDRNOTAVAIL connect "$B4:20049 from=${B4%.*}.9"
+need 'a network without RDMA' ip -n "$A" link add plain type dummy
+at_end ip -n "$A" link delete plain
+ip -n "$A" address add 192.0.2.1/24 dev plain
+ip -n "$A" link set plain up
+check 'to an address of it' refused EADDRNOTAVAIL connect 192.0.2.2:20049
+check 'from an address of it' refused EADDRNOTAVAIL connect "$B4:20049 from=192.0.2.1"
+check 'at an address of it' refused EADDRNOTAVAIL listen 192.0.2.1:20052
+check 'nobody listens' refused ECONNREFUSED connect "$B4:1"
+start=${EPOCHREALTIME/./}
+check 'nobody has the address' refused EHOSTUNREACH connect "${B4%.*}.9:20049 timeout_ms=300"
+took=$(((${EPOCHREALTIME/./} - start) / 1000))
+check "in time: $took ms" test "$took" -ge 300 -a "$took" -lt 3000
+check 'more octets than a request can carry' \
+	refused EMSGSIZE connect "$B4:20049 private=$(octet_string $((request_room + 1)))"
+for file in connect listen; do
+	check "more octets than any can carry, $file" \
+		refused EMSGSIZE $file "$B4:20053 private=$(octet_string 256)"
+	check 'far more' refused EMSGSIZE $file "$B4:20053 private=$(octet_string 700)"
+done
+check 'as many as a request can carry' connect a "$B4:20049 private=$(octet_string "$request_room")"
+check 'nothing is left of the others' has_connections 2
+
+check 'a listener with more octets than an answer can carry' \
+	control b listen "$B4:20060 private=$(octet_string $((reply_room + 1)))"
+count_from requests_failed
+check 'does not answer with them' refused ECONNREFUSED connect "$B4:20060"
+check 'which is counted' has_risen requests_failed 1
+check 'nothing is left of it' wait_for 10 has_connections 2
+
+# --- as many connections as a listener takes
+
+check 'a listener for two' control b listen "$B4:20070 max=2"
+last listeners
+listener=$last
+count_from requests requests_refused
+check 'takes one' connect a "$B4:20070"
+first=$client first_server=$server
+check 'takes another' connect a "$B4:20070"
+second=$client second_server=$server
+check 'no third' refused ECONNREFUSED connect "$B4:20070"
+check 'no fourth' refused ECONNREFUSED connect "$B4:20070"
+check 'which is counted' has_risen requests_refused 2
+check 'as requests, too' has_risen requests 4
+row listeners "$listener"
+check_equal 'it has two' "$listener $B4:20070 4096 4096 no 2 2" "${row[*]}"
+check 'nothing is left of the others' has_connections 6
+
+# --- closing
+
+count_from closed lost
+check 'a client closes' control a close "connection $first"
+check 'it is gone at once' is_gone "$first"
+check 'the server sees it' wait_for 10 is_gone "$first_server"
+check 'one closed' has_risen closed 1
+check 'one lost' has_risen lost 1
+check 'it is not closed twice' refused ENOENT close "connection $first"
+check 'the other one stays' is_state "$second" established
+check 'at both ends' is_state "$second_server" established
+check 'there is place for another' connect a "$B4:20070"
+check 'but not for two' refused ECONNREFUSED connect "$B4:20070"
+
+count_from closed lost
+check 'a server closes' control a close "connection $server"
+check 'it is gone at once' is_gone "$server"
+check 'the client sees it' wait_for 10 is_gone "$client"
+check 'one closed' has_risen closed 1
+check 'one lost' has_risen lost 1
+
+check 'a listener is closed' control a close "listener $listener"
+check_fails 'it is gone at once' row listeners "$listener"
+check 'nobody listens' refused ECONNREFUSED connect "$B4:20070"
+check 'what it took stays' is_state "$second_server" established
+check 'with its client' is_state "$second" established
+check 'it is not closed twice' refused ENOENT close "listener $listener"
+check 'the port is free' control b listen "$B4:20070"
+last listeners
+check 'under another number' test "$last" -gt "$listener"
+listener=$last
+
+check 'a connection' connect a "$B4:20070"
+check 'all are closed' control a close all
+check 'nothing is left at once' nothing_live
+check 'nobody listens' refused ECONNREFUSED connect "$B4:20049"
+check 'a listener again' control b listen "$B4:20049"
+last listeners
+check 'under another number' test "$last" -gt "$listener"
+server_before=$server
+check 'a connection again' connect a "$B4:20049"
+check 'under another number' test "$client" -gt "$server_before"
+
+# --- who may
+
+modes=$(cd "$DEBUGFS" && find . -type f -printf '%P %m %u:%g\n' | sort)
+wanted=$({
+	printf '%s 200 root:root\n' connect listen close
+	printf '%s 400 root:root\n' connections listeners last_error stats \
+		connection/{"$client","$server"}/{info,sent,received}
+} | sort)
+check_equal 'modes and owners' "$wanted" "$modes"
+# It is the files that are to refuse, not the directory above.
+need 'all may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
+at_end mount -o remount,mode=700 /sys/kernel/debug
+while read -r file _; do
+	ask nobody "$DEBUGFS/$file"
+	check_equal "nobody may read or write $file" 'EACCES EACCES' "$answer"
+done <<<"$wanted"
+
+exec {fd}<"$DEBUGFS/stats"
+rmmod rpcrdma_cm 2>"$scratch/rmmod"
+check 'an open file keeps the module' grep -q 'in use' "$scratch/rmmod"
+exec {fd}<&-
+check 'not longer' rmmod rpcrdma_cm
