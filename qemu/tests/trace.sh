@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What others see of the module: tracepoints, through tracefs and trace-cmd, the
+# resource tracker of the RDMA core, and the counters.
+#
+# kernels: debug stock
+# transports: rxe siw
+. ./lib.sh
+. ./module.sh
+
+tracefs=/sys/kernel/tracing
+# The top one is left to trace-cmd.
+instance=$tracefs/instances/rpcrdma_cm
+case $TRANSPORT in
+rxe) request_length=56 reply_length=196 ;;
+siw) request_length=8 reply_length=8 ;;
+esac
+
+# expect EVENT KEY=VALUE...
+expected=()
+expect() { expected+=("$1: ${*:2}"); }
+
+# expect_sent ID ROLE HEX
+expect_sent() { expect message_sent id="$1" role="$2" length=$((${#3} / 2)) octets="$3"; }
+
+# expect_parsed ID ROLE ROOM OUTCOME VERSION SEND RECEIVE R: of eight octets.
+expect_parsed() {
+	expect message_parsed id="$1" role="$2" outcome="$4" length="$3" offset=0 version="$5" \
+		send_size="$6" receive_size="$7" remote_invalidation="$8"
+}
+
+# expect_negotiated GENERATION C2S S2C R: at both ends; the server's generation is
+# its first, whatever the client's.
+expect_negotiated() {
+	local id generation=$1
+	for id in "$client" "$server"; do
+		info "$id"
+		expect connection_negotiated id="$id" role="${info[role]}" \
+			generation="$generation" local="${info[local]}" remote="${info[remote]}" \
+			client_to_server="$2" server_to_client="$3" remote_invalidation="$4"
+		generation=1
+	done
+}
+
+# close_client GENERATION: and wait for the server to notice.
+close_client() {
+	control - close "connection $client" && wait_for 10 is_gone "$server" || return
+	expect connection_closed id="$client" role=client generation="$1" error=0
+	# ECONNRESET
+	expect connection_closed id="$server" role=server generation=1 error=-104
+}
+
+# all_traced TOOL: what was expected, and nothing else.
+all_traced() {
+	local line bad=0
+	local -A seen=()
+	while IFS= read -r line; do seen[$line]=1; done <"$scratch/$1"
+	for line in "${expected[@]}"; do
+		[[ -n ${seen[$line]-} ]] || { echo "not seen: $line"; bad=1; }
+		seen[$line]=expected
+	done
+	for line in "${!seen[@]}"; do
+		[[ ${seen[$line]} = expected ]] || { echo "not expected: $line"; bad=1; }
+	done
+	return "$bad"
+}
+
+# comparable: of each line the event, without the task, the time and more space
+# than one.
+comparable() { sed -nE 's/^.*[0-9]: +([a-z_]+): +(.*)$/\1: \2/p'; }
+
+# resources KIND DEVICE: into $found, how many of them are the module's.
+resources() { rdma resource show "$1" | grep -c "^link $2/.*comm \[rpcrdma_cm\]"; }
+
+# has_resources CM_IDS_A QPS_A CM_IDS_B QPS_B
+has_resources() {
+	local found
+	found="$(resources cm_id "$A_RDMA") $(resources qp "$A_RDMA")"
+	found+=" $(resources cm_id "$B_RDMA") $(resources qp "$B_RDMA")"
+	[[ $found != "$*" ]] || return 0
+	echo "wanted $*, found $found:"
+	rdma resource show cm_id
+	rdma resource show qp
+	return 1
+}
+
+recording() { [[ $(<"$tracefs/events/rpcrdma_cm/enable") = 1 ]]; }
+
+need 'a pair' pair
+need 'the module' module_load
+
+check_equal 'the tracepoints' \
+	'connection_closed connection_negotiated message_parsed message_sent' \
+	"$(cd "$tracefs/events/rpcrdma_cm" && echo */ | tr -d /)"
+zero=$(sed -n 's/: 0$//p' "$DEBUGFS/stats" | wc -l)
+check_equal 'the counters begin at zero' "$(wc -l <"$DEBUGFS/stats")" "$zero"
+
+need 'an instance of ftrace' mkdir "$instance"
+at_end rmdir "$instance"
+echo 1 >"$instance/events/rpcrdma_cm/enable"
+trace-cmd record -q -e rpcrdma_cm -o "$scratch/trace.dat" >"$scratch/record" 2>&1 &
+recorder=$!
+need 'trace-cmd records' wait_for 20 recording
+
+# --- what happens
+
+need 'a listener' control b listen "$B4:20049 send=32768 recv=4096 inv=1"
+need 'a connection' connect a "$B4:20049 send=8192 recv=16384 inv=1 reconnect=1"
+expect_sent "$client" client f6ab0e180101070f
+expect_sent "$server" server f6ab0e1801011f03
+expect_parsed "$server" server "$request_length" present 1 8192 16384 1
+expect_parsed "$client" client "$reply_length" present 1 32768 4096 1
+expect_negotiated 1 4096 16384 1
+one=$client
+info "$one"
+addresses="src-addr ${info[local]} dst-addr ${info[remote]}"
+
+need 'an IPv6 listener' control b listen "[$B6]:20050 send=1024 recv=262144"
+need 'an IPv6 connection' connect a "[$B6]:20050 send=65536 recv=2048 inv=1"
+expect_sent "$client" client f6ab0e1801013f01
+expect_sent "$server" server f6ab0e18010000ff
+expect_parsed "$server" server "$request_length" present 1 65536 2048 1
+expect_parsed "$client" client "$reply_length" present 1 1024 262144 0
+expect_negotiated 1 65536 1024 0
+two="$client $server"
+
+need 'a listener with another version' control b listen "$B4:20051 private=f6ab0e1803010f0f"
+need 'a connection without private data' connect a "$B4:20051 private=none"
+expect_sent "$client" client ''
+expect_sent "$server" server f6ab0e1803010f0f
+expect_parsed "$server" server $((request_length == 8 ? 0 : request_length)) absent 0 1024 1024 0
+expect_parsed "$client" client "$reply_length" unrecognized-version 3 1024 1024 0
+expect_negotiated 1 1024 1024 0
+
+check 'the RDMA core knows whose they are' has_resources 3 3 6 3
+check 'and where they go' grep -q "^link $A_RDMA/.* $addresses " <(rdma resource show cm_id)
+need 'a client closes' close_client 1
+read -r client server <<<"$two"
+need 'another client closes' close_client 1
+
+# What a server ends is lost to its client, and what follows is another
+# generation.
+client=$one
+newest_peer
+need 'a server closes' control - close "connection $server"
+expect connection_closed id="$server" role=server generation=1 error=0
+expect connection_closed id="$client" role=client generation=1 error=-104
+is_second() { is_state "$client" established && [[ ${info[generation]} = 2 ]]; }
+need 'its client connects again' wait_for 10 is_second
+need 'to a new server' wait_for 10 newest_peer
+need 'which is there' wait_for 10 is_state "$server" established
+expect_sent "$client" client f6ab0e180101070f
+expect_sent "$server" server f6ab0e1801011f03
+expect_parsed "$server" server "$request_length" present 1 8192 16384 1
+expect_parsed "$client" client "$reply_length" present 1 32768 4096 1
+expect_negotiated 2 4096 16384 1
+need 'the client closes' close_client 2
+
+# --- what was seen of it
+
+kill -INT "$recorder"
+wait "$recorder"
+comparable <"$instance/trace" >"$scratch/tracefs"
+trace-cmd report -q -i "$scratch/trace.dat" 2>"$scratch/report" | comparable >"$scratch/trace-cmd"
+echo 0 >"$instance/events/rpcrdma_cm/enable"
+for tool in tracefs trace-cmd; do
+	check "$tool tells of each event" all_traced "$tool"
+	mapfile -t lines <"$scratch/$tool"
+	check_equal "$tool tells of each once" "${#expected[@]}" "${#lines[@]}"
+done
+
+check_fails 'nobody listens' control a connect "$B4:20052"
+check 'the listeners stay' has_resources 0 0 3 0
+check 'all is closed' control - close all
+check 'nothing is left for the RDMA core' has_resources 0 0 0 0
+wanted=(
+	connects:5 connects_failed:1 reconnects:1 requests:4 requests_refused:0 requests_failed:0
+	established:8 lost:4 closed:4
+	private_data_present:6 private_data_absent:1 private_data_rejected:1
+)
+for word in "${wanted[@]}"; do
+	counter "${word%:*}"
+	check_equal "the counter ${word%:*}" "${word#*:}" "$count"
+done
+check 'the module goes' module_unload
+check_fails 'its tracepoints, too' test -e "$tracefs/events/rpcrdma_cm"
