@@ -86,7 +86,8 @@ same_end() {
 	same received "$padded" "$octets" || bad=1
 
 	row connections "$id"
-	same 'the row' "$id module $2 established $6 $transport $from $to 1 $c2s $s2c $inv" "${row[*]}" || bad=1
+	same 'the row' "$id module $2 established $6 $transport $from $to 1 $c2s $s2c $inv" \
+		"${row[*]}" || bad=1
 	return "$bad"
 }
 
@@ -142,7 +143,7 @@ aligned() {
 }
 
 need 'a pair' pair
-need 'the module' module_load "$@"
+need 'the module' module_load
 need 'a link-local address of either' wait_for 10 link_local "$A" "$A_DEV"
 a_link=$address
 link_local "$B" "$B_DEV"
@@ -182,16 +183,17 @@ need 'another address' ip -n "$A" address add "${A4%.*}.3/24" dev "$A_DEV"
 IFS=. read -ra octets <<<"${A4%.*}.3"
 printf -v gid '%02x%02x:%02x%02x' "${octets[@]}"
 [[ $TRANSPORT = siw ]] ||
-	need 'which the device has' wait_for 10 grep -qs ":$gid" "/sys/class/infiniband/$A_RDMA/ports/1/gids/"*
+	need 'which the device has' \
+		wait_for 10 grep -qs ":$gid" "/sys/class/infiniband/$A_RDMA/ports/1/gids/"*
 check 'from it' exchange "$B4" "$B4" "${A4%.*}.3" from="${A4%.*}.3"
 
 # Octets as they are given (RFC 8797, sections 4, 5.1 and 5.2).
 message 65536 262144 1
-raw C "$(filler $((request_room - 8)))$message" present offset=$((request_room - 8)) version=1 reserved=0x00 \
-	send=65536 recv=262144 r=1
+raw C "$(filler $((request_room - 8)))$message" present offset=$((request_room - 8)) \
+	version=1 reserved=0x00 send=65536 recv=262144 r=1
 message 4096 1024 1
-raw S "$(filler $((reply_room - 8)))$message" present offset=$((reply_room - 8)) version=1 reserved=0x00 \
-	send=4096 recv=1024 r=1
+raw S "$(filler $((reply_room - 8)))$message" present offset=$((reply_room - 8)) \
+	version=1 reserved=0x00 send=4096 recv=1024 r=1
 check 'the last octets of all there can be' exchange "$B4" "$B4" "$A4"
 raw C "$(filler $((request_room - 7)))${message%??}" rejected
 raw S "$(filler $((reply_room - 7)))${message%??}" rejected
@@ -202,8 +204,10 @@ check 'versions 2 and 0' exchange "$B4" "$B4" "$A4"
 raw C f6ab0e1801ff070f present offset=0 version=1 reserved=0xfe send=8192 recv=16384 r=1
 raw S f6ab0e1801aa0f07 present offset=0 version=1 reserved=0xaa send=16384 recv=8192 r=0
 check 'reserved bits' exchange "$B4" "$B4" "$A4"
-raw C f6ab0e1802f6ab0e1801010307 present offset=5 version=1 reserved=0x00 send=4096 recv=8192 r=1
-raw S f6f6abf6ab0e1801010703f6ab0e1801000000 present offset=3 version=1 reserved=0x00 send=8192 recv=4096 r=1
+raw C f6ab0e1802f6ab0e1801010307 present offset=5 version=1 reserved=0x00 \
+	send=4096 recv=8192 r=1
+raw S f6f6abf6ab0e1801010703f6ab0e1801000000 present offset=3 version=1 reserved=0x00 \
+	send=8192 recv=4096 r=1
 check 'the first valid message, anywhere' exchange "$B4" "$B4" "$A4"
 raw C 180eabf601010f0f absent
 raw S 00f6ab0e00010f0f absent
