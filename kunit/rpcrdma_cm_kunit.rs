@@ -1079,6 +1079,7 @@ mod controlling {
             ("inv=\u{b9}", "inv=\\xc2\\xb9", FLAG),
             ("inv=\\x31", "inv=\\x5cx31", FLAG),
             ("inv=2", "inv=2", FLAG),
+            ("inv=yes", "inv=yes", FLAG),
             ("inv=00", "inv=00", FLAG),
             ("inv=1,", "inv=1,", FLAG),
             ("inv=1=1", "inv=1=1", FLAG),

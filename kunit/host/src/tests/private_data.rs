@@ -44,11 +44,11 @@ fn verdict(parsed: Parsed) -> Verdict {
             }
         }
         Parsed::Absent => {
-            assert_eq!(parsed.offer(), Offer::DEFAULT);
+            assert_eq!(parsed.offer(), offer(0, 0, false));
             Verdict::Nothing
         }
         Parsed::Rejected { offset, reason } => {
-            assert_eq!(parsed.offer(), Offer::DEFAULT);
+            assert_eq!(parsed.offer(), offer(0, 0, false));
             match reason {
                 Rejection::Version(version) => Verdict::NotRecognized { offset, version },
                 Rejection::Truncated { available } => Verdict::Overrun { offset, available },
@@ -94,6 +94,7 @@ fn section_4_every_offer() {
         // What the device cannot do is not offered (RFC 8797, section 3.2).
         let sent = Offered::Message(offer);
         assert_eq!(sent.private_data(true).octets(), octets);
+        assert_eq!(sent.offer(), offer);
         let without_r = Offer {
             remote_invalidation: false,
             ..offer
