@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What becomes of a connection that cannot be made, is not waited for any more,
+# or is lost: who asked for it learns why, what is made again is made afresh,
+# and nothing of it is left.
+#
+# kernels: debug stock
+# transports: rxe siw
+. ./lib.sh
+. ./module.sh
+
+# Above its timeout, a connect that fails may take this long: guests are slow.
+margin_ms=1500
+
+same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
+
+now_ms() { now=$((${EPOCHREALTIME/./} / 1000)); }
+
+# within FROM TO SINCE: whether so many milliseconds have passed.
+within() {
+	now_ms
+	(($1 <= now - $3 && now - $3 <= $2)) && return
+	echo "took $((now - $3)) ms, wanted $1 to $2"
+	return 1
+}
+
+# fails ERRNO LINE [FROM]: whether connecting does, after FROM milliseconds at
+# the earliest and not much later than after the second of its timeout.
+fails() {
+	local start
+	now_ms
+	start=$now
+	if put a connect "$2 timeout_ms=1000\\n"; then
+		echo 'it did not fail'
+		return 1
+	fi
+	within "${3:-0}" $((1000 + margin_ms)) "$start" || return
+	same errno "$1" "$errno" && [[ $(<"$DEBUGFS/last_error") = connect:* ]]
+}
+
+# But for listeners.
+nothing_left() {
+	none_live || { cat "$DEBUGFS/connections"; return 1; }
+	! printf '%s\n' 'resource show cm_id' 'resource show qp' |
+		rdma -batch - | grep -v 'state LISTEN' | grep rpcrdma_cm
+}
+
+# leaves_nothing NAME COMMAND...: checks both.
+leaves_nothing() {
+	check "$@"
+	check "... and leaves nothing" wait_for 10 nothing_left
+}
+
+# --- never established -------------------------------------------------------
+
+# mute COMMAND...: with $B, a known neighbour, hearing all and saying nothing.
+mute() {
+	local status=0
+	on_b tc qdisc add dev "$B_DEV" root netem loss 100% || return
+	"$@" || status=$?
+	on_b tc qdisc delete dev "$B_DEV" root && return "$status"
+}
+
+# A peer that accepts and says nothing, on iWARP, where that is one of TCP.
+speechless() {
+	local process status=0
+	mkfifo "$scratch/nothing"
+	nsenter --net="/run/netns/$B" busybox nc -l -p 2100 <>"$scratch/nothing" >"$scratch/heard" &
+	process=$!
+	wait_for 10 listens_tcp
+	fails ETIMEDOUT "$B4:2100" 1000 || status=$?
+	kill "$process"
+	wait "$process"
+	# It was spoken to.
+	grep -q '^MPA ID Req Frame' "$scratch/heard" && return "$status"
+}
+
+listens_tcp() { on_b ss -Htln | grep ':2100 '; }
+
+# As Ctrl-C does: bash would have its children ignore the signal.
+interrupted() {
+	local process start bad=0
+	# shellcheck disable=SC2016 # for the shell there
+	nsenter --net="/run/netns/$A" env --default-signal=INT \
+		bash -c 'echo "$1" >"$2"' - "$B4:2000 timeout_ms=60000" "$DEBUGFS/connect" &
+	process=$!
+	wait_for 10 newest client && wait_for 10 is_state "$id" connecting || bad=1
+	kill -INT "$process"
+	now_ms
+	start=$now
+	wait "$process"
+	same status 130 "$?" || bad=1
+	within 0 "$margin_ms" "$start" || bad=1
+	[[ $(<"$DEBUGFS/last_error") = 'connect: interrupted' ]] && return "$bad"
+}
+
+# --- lost --------------------------------------------------------------------
+
+serve() { control b listen "$B4:2000 $1"; }
+
+# A listener's end leaves its connections alone.
+serve_not() { lines listeners && control b close "listener ${lines[-1]%% *}"; }
+
+lose() { peer_of "$client" && control b close "connection $id"; }
+
+both_gone() {
+	control "$@" && wait_for 10 is_gone "$client" && wait_for 10 is_gone "$server"
+}
+
+# established GENERATION SEND RECEIVE R C2S S2C: whether the client is, once
+# more, with a peer that offers this.
+established() {
+	local yes_no=(no yes)
+	message "$2" "$3" "$4"
+	wait_for 20 same_info "$client" state=established generation="$1" || return
+	octets "connection/$client/received"
+	same received "$message" "${octets::${#message}}" || return
+	same_info "$client" peer_private_data=present peer_send_size="$2" \
+		peer_receive_size="$3" remote_invalidation="${yes_no[$4]}" \
+		client_to_server_threshold="$5" server_to_client_threshold="$6"
+}
+
+# Nothing is known of what is not there yet, nor still of what was.
+reconnecting() {
+	octets "connection/$client/received"
+	[[ -z $octets ]] && same_info "$client" state=reconnecting generation="$1" \
+		{peer_private_data,peer_length,peer_send_size,peer_receive_size}=unknown \
+		{client_to_server_threshold,server_to_client_threshold,remote_invalidation}=unknown
+}
+
+# -----------------------------------------------------------------------------
+
+need 'a pair' pair
+need 'the module loads' module_load
+
+# On iWARP an attempt ends only when the kernel gives up to make a TCP
+# connection.
+retries=$(on_a sysctl -n net.ipv4.tcp_syn_retries)
+on_a sysctl -qw net.ipv4.tcp_syn_retries=1
+at_end nsenter --net="/run/netns/$A" sysctl -qw net.ipv4.tcp_syn_retries="$retries"
+
+need 'it listens' serve ''
+leaves_nothing 'a closed port' fails ECONNREFUSED "$B4:9"
+leaves_nothing 'a closed port, to reconnect' fails ECONNREFUSED "$B4:9 reconnect=1"
+leaves_nothing 'nobody has the address' fails EHOSTUNREACH "${B4%.*}.99:2000"
+leaves_nothing 'no route' fails ENETUNREACH 192.0.2.1:2000
+leaves_nothing 'no answer' mute fails ETIMEDOUT "$B4:2000" 1000
+[[ $TRANSPORT = rxe ]] || leaves_nothing 'a peer that does not speak MPA' speechless
+leaves_nothing 'interrupted' mute interrupted
+
+for end in a b; do
+	check 'connect' connect a "$B4:2000" || continue
+	[[ $end = a ]] && id=$client || id=$server
+	leaves_nothing "closed by $end" both_gone "$end" close "connection $id"
+done
+check 'end the listener' serve_not
+
+need 'it listens, says nothing' serve private=none
+need 'connect, to reconnect' connect a "$B4:2000 send=131072 recv=32768 inv=1 reconnect=1"
+check 'both defaults hold' same_info "$client" generation=1 peer_private_data=absent \
+	{client_to_server_threshold,server_to_client_threshold}=1024 remote_invalidation=no
+check 'the listener ends' serve_not
+check 'the peer ends the connection' lose
+check 'it is reconnecting, and knows of no peer' wait_for 10 reconnecting 2
+need 'there is another listener' serve 'send=65536 recv=262144 inv=1'
+check 'it is established, by what that one says' established 2 65536 262144 1 131072 32768
+check 'the listener ends' serve_not
+need 'there is another listener' serve 'send=2048 recv=4096'
+check 'the peer ends the connection' lose
+check 'it is established, by what that one says' established 3 2048 4096 0 4096 2048
+check 'the listener ends' serve_not
+check 'the peer ends the connection' lose
+check 'it is reconnecting' wait_for 10 reconnecting 4
+leaves_nothing 'closed while reconnecting' control a close "connection $client"
