@@ -9,6 +9,7 @@ set -uo pipefail
 echo 'kunit: starts' >/dev/kmsg
 insmod "${MODULE%/*}/kunit/rpcrdma_cm_kunit.ko" || exit
 rmmod rpcrdma_cm_kunit || exit
-ktap=$(dmesg --notime | tac | sed '/^kunit: starts$/,$d' | tac | grep -E '^ *(KTAP|ok|not ok|#|[0-9]+\.\.)')
+ktap=$(dmesg --notime | tac | sed '/^kunit: starts$/,$d' | tac |
+	grep -E '^ *(KTAP|ok|not ok|#|[0-9]+\.\.)')
 echo "$ktap"
 ! grep -q 'not ok ' <<<"$ktap" && grep -q '^ok ' <<<"$ktap"
