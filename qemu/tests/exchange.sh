@@ -127,14 +127,15 @@ aligned() {
 	lines connections
 	for name in ${lines[0]}; do
 		at=${lines[0]%%"$name"*}
-		at=${#at} edge=' [^ ]' count=$((column++))
+		at=${#at} edge=' [! ]' count=$((column++))
 		case $name in
-		GEN | C2S | S2C) at=$((at + ${#name})) edge='[^ ] ' count=$column ;;
+		GEN | C2S | S2C) at=$((at + ${#name})) edge='[! ] ' count=$column ;;
 		esac
 		for line in "${lines[@]}"; do
 			# shellcheck disable=SC2206 # words
-			before=(${line:0:at})
-			[[ " $line" =~ ^.{$at}$edge && ${#before[@]} = "$count" ]] && continue
+			before=(${line:0:at}) line=" $line"
+			# shellcheck disable=SC2053 # a pattern
+			[[ ${line:at:2} = $edge && ${#before[@]} = "$count" ]] && continue
 			echo "not where $name is:"
 			printf '%s\n' "${lines[0]}" "$line"
 			return 1

@@ -70,16 +70,22 @@ all_traced() {
 # than one.
 comparable() { sed -nE 's/^.*[0-9]: +([a-z_]+): +(.*)$/\1: \2/p'; }
 
-# resources KIND DEVICE: into $found, how many of them are the module's.
-resources() { rdma resource show "$1" | grep -c "^link $2/.*comm \[rpcrdma_cm\]"; }
-
-# has_resources CM_IDS_A QPS_A CM_IDS_B QPS_B
+# has_resources CM_IDS_A QPS_A CM_IDS_B QPS_B: so many are the module's.
 has_resources() {
-	local found
-	found="$(resources cm_id "$A_RDMA") $(resources qp "$A_RDMA")"
-	found+=" $(resources cm_id "$B_RDMA") $(resources qp "$B_RDMA")"
-	[[ $found != "$*" ]] || return 0
-	echo "wanted $*, found $found:"
+	local kind line found key
+	local -A mine=()
+	for kind in cm_id qp; do
+		while IFS= read -r line; do
+			key="$kind ${line%%/*}"
+			[[ $line != *'comm [rpcrdma_cm]'* ]] || mine[$key]=$((${mine[$key]:-0} + 1))
+		done < <(rdma resource show "$kind")
+	done
+	found=
+	for line in "link $A_RDMA" "link $B_RDMA"; do
+		found+=" ${mine[cm_id $line]:-0} ${mine[qp $line]:-0}"
+	done
+	[[ $found != " $*" ]] || return 0
+	echo "wanted $*, found$found:"
 	rdma resource show cm_id
 	rdma resource show qp
 	return 1
