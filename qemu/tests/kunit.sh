@@ -10,6 +10,6 @@ echo 'kunit: starts' >/dev/kmsg
 insmod "${MODULE%/*}/kunit/rpcrdma_cm_kunit.ko" || exit
 rmmod rpcrdma_cm_kunit || exit
 ktap=$(dmesg --notime | tac | sed '/^kunit: starts$/,$d' | tac |
-	grep -E '^ *(KTAP|ok|not ok|#|[0-9]+\.\.)')
+	grep -E '^ *(KTAP|ok|not ok|#|[0-9]+\.\.|rpcrdma_cm_kunit:)')
 echo "$ktap"
 ! grep -q 'not ok ' <<<"$ktap" && grep -q '^ok ' <<<"$ktap"
