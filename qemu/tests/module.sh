@@ -34,6 +34,8 @@ def octets(file):
         return open(file, "rb").read().hex()
     except OSError as e:
         return errno.errorcode[e.errno]
+def write_then_stat(netns, file, text, other):
+    return write(netns, file, text) + (" there" if os.path.exists(other) else " gone")
 def nobody(file):
     os.seteuid(65534)
     outcome = []
