@@ -54,7 +54,8 @@ same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
 # peer said in $padded. What is no message means the defaults (RFC 8797, 5.1).
 same_peer() {
 	local id=$1 word bad=0 c2s s2c
-	local -A peer=([offset]=none [version]=none [reserved]=none [send]=1024 [receive]=1024 [r]=no)
+	local -A peer=([offset]=none [version]=none [reserved]=none
+		[send]=1024 [receive]=1024 [r]=no)
 	for word in "${@:4}"; do peer[${word%%=*}]=${word#*=}; done
 	[[ ${peer[offset]} = none ]] || ((peer[offset] += start))
 	# RFC 8797, section 4.2.

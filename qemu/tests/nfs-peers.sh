@@ -24,7 +24,8 @@ same_linux() {
 	padded "$message" "${3:-8}"
 	octets "connection/$1/received"
 	same received "$padded" "$octets" || bad=1
-	same_info "$1" role="$2" state=established transport="$transport" peer_private_data=present \
+	same_info "$1" role="$2" state=established transport="$transport" \
+		peer_private_data=present \
 		peer_length=$((${#padded} / 2)) peer_offset=0 peer_version=1 peer_reserved=0x00 \
 		peer_send_size="$4" peer_receive_size="$5" \
 		peer_remote_invalidation="${yes_no[$6]}" "${@:7}" && return "$bad"

@@ -104,7 +104,7 @@ if [[ $TRANSPORT = rxe ]]; then
 	on_a timeout 20 rping -c -a "$B4" -p 7 -C 1 >/dev/null 2>&1 &
 	asker=$!
 	has_server() { newest server && is_state "$id" connecting; }
-	need 'server mid-handshake: it answered' wait_for 10 has_server
+	need 'server mid-handshake: it answered' wait_for 20 has_server
 	unload 'server mid-handshake'
 	kill "$asker"
 	wait "$asker" 2>/dev/null
@@ -118,7 +118,7 @@ for n in 1 2 3 4 5; do
 	load "stormed $n"
 	need "stormed $n: a listener" control b listen "$B4:7"
 	asked() { counter requests && ((count >= n)); }
-	need "stormed $n: peers come" wait_for 10 asked
+	need "stormed $n: peers come" wait_for 60 asked
 	unload "stormed $n"
 done
 rm "$scratch/asking"
