@@ -294,7 +294,7 @@ for file in connect listen; do
 	check 'far more' refused EMSGSIZE $file "$B4:20053 private=$(octet_string 700)"
 done
 check 'as many as a request can carry' connect a "$B4:20049 private=$(octet_string "$request_room")"
-check 'nothing is left of the others' has_connections 2
+check 'nothing is left of the others' wait_for 10 has_connections 2
 
 check 'a listener with more octets than an answer can carry' \
 	control b listen "$B4:20060 private=$(octet_string $((reply_room + 1)))"
@@ -319,7 +319,7 @@ check 'which is counted' has_risen requests_refused 2
 check 'as requests, too' has_risen requests 4
 row listeners "$listener"
 check_equal 'it has two' "$listener $B4:20070 4096 4096 no 2 2" "${row[*]}"
-check 'nothing is left of the others' has_connections 6
+check 'nothing is left of the others' wait_for 10 has_connections 6
 
 # --- closing
 

@@ -177,7 +177,7 @@ for tool in tracefs trace-cmd; do
 done
 
 check_fails 'nobody listens' control a connect "$B4:20052"
-check 'the listeners stay' has_resources 0 0 3 0
+check 'the listeners stay' wait_for 10 has_resources 0 0 3 0
 check 'all is closed' control - close all
 check 'nothing is left for the RDMA core' has_resources 0 0 0 0
 wanted=(
