@@ -464,11 +464,12 @@ impl Connection {
         if again && established {
             inner.generation = inner.generation.wrapping_add(1);
         }
-        inner.enter(if again {
-            State::Reconnecting
+        if again {
+            inner.enter(State::Reconnecting);
+            inner.exchange = Exchange::with(inner.exchange.remote);
         } else {
-            State::Closing
-        });
+            inner.enter(State::Closing);
+        }
         inner.failure = failure;
         inner.id = None;
         self.changed.notify_all();

@@ -121,15 +121,22 @@ established() {
 		client_to_server_threshold="$5" server_to_client_threshold="$6"
 }
 
-# Nothing is known of what is not there yet, nor still of what was.
+# reconnecting GENERATION: whether the client is, and from the first time that it
+# says so, nothing is known of a peer.
 reconnecting() {
+	local limit=$((SECONDS + 10)) key bad=0
+	until info "$client" && [[ ${info[state]} = reconnecting ]]; do
+		((SECONDS < limit)) || { echo "not reconnecting, ${info[state]-gone}"; return 1; }
+	done
+	same generation "$1" "${info[generation]}" || bad=1
+	for key in peer_{private_data,length,send_size,receive_size} \
+		{client_to_server,server_to_client}_threshold remote_invalidation; do
+		same "$key" unknown "${info[$key]}" || bad=1
+	done
 	octets "connection/$client/received"
-	[[ -z $octets ]] && same_info "$client" state=reconnecting generation="$1" \
-		{peer_private_data,peer_length,peer_send_size,peer_receive_size}=unknown \
-		{client_to_server_threshold,server_to_client_threshold,remote_invalidation}=unknown
+	same received '' "$octets" && return "$bad"
 }
 
-# -----------------------------------------------------------------------------
 
 need 'a pair' pair
 need 'the module loads' module_load
@@ -162,7 +169,7 @@ check 'both defaults hold' same_info "$client" generation=1 peer_private_data=ab
 	{client_to_server_threshold,server_to_client_threshold}=1024 remote_invalidation=no
 check 'the listener ends' serve_not
 check 'the peer ends the connection' lose
-check 'it is reconnecting, and knows of no peer' wait_for 10 reconnecting 2
+check 'it is reconnecting, and knows of no peer' reconnecting 2
 need 'there is another listener' serve 'send=65536 recv=262144 inv=1'
 check 'it is established, by what that one says' established 2 65536 262144 1 131072 32768
 check 'the listener ends' serve_not
@@ -171,5 +178,5 @@ check 'the peer ends the connection' lose
 check 'it is established, by what that one says' established 3 2048 4096 0 4096 2048
 check 'the listener ends' serve_not
 check 'the peer ends the connection' lose
-check 'it is reconnecting' wait_for 10 reconnecting 4
+check 'it is reconnecting' reconnecting 4
 leaves_nothing 'closed while reconnecting' control a close "connection $client"
