@@ -252,7 +252,7 @@ check 'all of nothing are closed' control - close all
 said
 check_equal 'what succeeds leaves no error' none "$said"
 
-# --- listeners
+# About: listeners.
 
 check 'a listener' control b listen "$B4:20049"
 check 'without a newline' put b listen "$B4:20050"
@@ -270,7 +270,7 @@ check_equal 'what a listener is' "3 $B4:20051 1024 4096 no 0 7" "${row[*]}"
 lines listeners
 check_equal 'there are as many as succeeded' 5 "${#lines[@]}"
 
-# --- failures to connect
+# About: failures to connect.
 
 check 'from an address of another host' refused EADDRNOTAVAIL connect "$B4:20049 from=$B4"
 check 'from one that nobody has' refused EADDRNOTAVAIL connect "$B4:20049 from=${B4%.*}.9"
@@ -303,7 +303,7 @@ check 'does not answer with them' refused ECONNREFUSED connect "$B4:20060"
 check 'which is counted' has_risen requests_failed 1
 check 'nothing is left of it' wait_for 10 has_connections 2
 
-# --- as many connections as a listener takes
+# About: as many connections as a listener takes.
 
 check 'a listener for two' control b listen "$B4:20070 max=2"
 last listeners
@@ -321,7 +321,7 @@ row listeners "$listener"
 check_equal 'it has two' "$listener $B4:20070 4096 4096 no 2 2" "${row[*]}"
 check 'nothing is left of the others' wait_for 10 has_connections 6
 
-# --- closing
+# About: closing.
 
 # The write returns when it is done, not some time before that.
 ends() {
@@ -369,7 +369,7 @@ server_before=$server
 check 'a connection again' connect a "$B4:20049"
 check 'under another number' test "$client" -gt "$server_before"
 
-# --- who may
+# About: who may.
 
 modes=$(cd "$DEBUGFS" && find . -type f -printf '%P %m %u:%g\n' | sort)
 wanted=$({

@@ -52,7 +52,7 @@ leaves_nothing() {
 	check "... and leaves nothing" wait_for 10 nothing_left
 }
 
-# --- never established -------------------------------------------------------
+# About: never established.
 
 # mute COMMAND...: with $B, a known neighbour, hearing all and saying nothing.
 mute() {
@@ -95,7 +95,7 @@ interrupted() {
 	[[ $(<"$DEBUGFS/last_error") = 'connect: interrupted' ]] && return "$bad"
 }
 
-# --- lost --------------------------------------------------------------------
+# About: lost.
 
 serve() { control b listen "$B4:2000 $1"; }
 

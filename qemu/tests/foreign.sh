@@ -20,7 +20,7 @@ own_words="send=$own_send recv=$own_receive inv=1"
 message "$own_send" "$own_receive" 1
 own_octets=$message
 
-# --- the peer ----------------------------------------------------------------
+# About: the peer.
 
 # say COMMAND...: to the peer; hear: its answer, into $said.
 say() { printf '%s\n' "$*" >&"$to_peer"; }
@@ -48,7 +48,7 @@ arrives() {
 
 same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
 
-# --- what a peer says --------------------------------------------------------
+# About: what a peer says.
 
 # same_peer ID ROLE FOUND [KEY=VALUE]...: whether the connection holds what the
 # peer said in $padded. What is no message means the defaults (RFC 8797, 5.1).
@@ -125,7 +125,7 @@ says() {
 	done
 }
 
-# --- what the module says ----------------------------------------------------
+# About: what the module says.
 
 # hears WHAT WORDS HEX: whether the peer receives HEX, as request and as answer,
 # when the module has been told WORDS.
@@ -161,7 +161,7 @@ heard_by_client() {
 		control b close "listener $listener" && return "$bad"
 }
 
-# --- ucmatose ----------------------------------------------------------------
+# About: ucmatose.
 
 # Its server sends one message, its client waits for one; both until they are
 # killed. Not by on_a and on_b, whose process that would not be.

@@ -39,7 +39,7 @@ with() {
 	echo "$before" >"$file" && return "$status"
 }
 
-# --- Linux as server ---------------------------------------------------------
+# About: Linux as server.
 
 # linux_serves ADDRESS SIZE C2S S2C: it offers one size in both directions, no R.
 linux_serves() {
@@ -50,7 +50,7 @@ linux_serves() {
 	control a close "connection $id" && return "$bad"
 }
 
-# --- Linux as client ---------------------------------------------------------
+# About: Linux as client.
 
 # linux_mounts PROTOCOL ADDRESS SEND RECEIVE C2S S2C: it takes the same for negotiated as
 # the module does. The mount waits for an answer that the module does not give.

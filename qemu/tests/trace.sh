@@ -109,7 +109,7 @@ trace-cmd record -q -e rpcrdma_cm -o "$scratch/trace.dat" >"$scratch/record" 2>&
 recorder=$!
 need 'trace-cmd records' wait_for 20 recording
 
-# --- what happens
+# About: what happens.
 
 need 'a listener' control b listen "$B4:20049 send=32768 recv=4096 inv=1"
 need 'a connection' connect a "$B4:20049 send=8192 recv=16384 inv=1 reconnect=1"
@@ -163,7 +163,7 @@ expect_parsed "$client" client "$reply_length" present 1 32768 4096 1
 expect_negotiated 2 4096 16384 1
 need 'the client closes' close_client 2
 
-# --- what was seen of it
+# About: what was seen of it.
 
 kill -INT "$recorder"
 wait "$recorder"
