@@ -9,11 +9,6 @@
 . ./lib.sh
 . ./module.sh
 
-case $TRANSPORT in
-rxe) request_room=56 reply_room=196 ;;
-siw) request_room=251 reply_room=251 ;;
-esac
-
 # octets LENGTH: so many of them, in hex.
 octet_string() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }
 

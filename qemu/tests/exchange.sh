@@ -12,13 +12,6 @@
 . ./lib.sh
 . ./module.sh
 
-# InfiniBand's CM has fields of a fixed size for private data, padded with zeros,
-# and rdma_cm takes 36 of a request's 92 octets. MPA counts: in one octet in the
-# kernel, and MPAv2 takes 4 (RFC 6581, section 9).
-case $TRANSPORT in
-rxe) transport=roce request_room=56 reply_room=196 ;;
-siw) transport=iwarp request_room=251 reply_room=251 ;;
-esac
 sizes=(1024 4096 65536 262144)
 yes_no=(no yes)
 port=20049
@@ -41,6 +34,7 @@ raw() {
 	# shellcheck disable=SC2178 # a name
 	local -n side=$1
 	side=([words]="private=${2:-none}" [octets]=$2 [found]=$3 [send]=1024 [recv]=1024 [r]=0)
+	# shellcheck disable=SC2034 # the same
 	for word in "${@:4}"; do side[${word%%=*}]=${word#*=}; done
 }
 
@@ -53,8 +47,7 @@ same_end() {
 	local id=$1 bad=0 found from to c2s s2c inv
 	local -n own=$3 peer=$4
 
-	padded=${peer[octets]}
-	[[ $TRANSPORT = siw ]] || padded "$padded" "$5"
+	arrives "${peer[octets]}" "$5"
 	# RFC 8797, section 4.2, and 4.1.
 	c2s=$((C[send] < S[recv] ? C[send] : S[recv]))
 	s2c=$((S[send] < C[recv] ? S[send] : C[recv]))

@@ -10,11 +10,6 @@
 . ./lib.sh
 . ./module.sh
 
-# On RoCE private data arrives in fields of a fixed size, padded with zeros.
-case $TRANSPORT in
-rxe) transport=roce request_room=56 reply_room=196 ;;
-siw) transport=iwarp request_room=251 reply_room=251 ;;
-esac
 own_send=8192 own_receive=16384
 own_words="send=$own_send recv=$own_receive inv=1"
 message "$own_send" "$own_receive" 1
@@ -38,12 +33,6 @@ peer_start() {
 	at_end kill $!
 	exec {to_peer}>"$scratch/to" {from_peer}<"$scratch/from"
 	say listen "/run/netns/$B" "$B4" 2001 && hear
-}
-
-# arrives HEX ROOM: into $padded, how octets arrive where there is that room.
-arrives() {
-	padded=$1
-	[[ $TRANSPORT = siw ]] || padded "$1" "$2"
 }
 
 same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }

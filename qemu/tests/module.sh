@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2153
 #
 # What the tests of the module share, about its files in debugfs; source it
 # after lib.sh. SIDE is a or b: a host of the pair; or -: where the script runs.
@@ -9,6 +9,14 @@
 # nothing, so that a connection costs little more than the kernel's work.
 
 shopt -s extglob
+
+# InfiniBand's CM has fields of a fixed size for private data, padded with zeros,
+# and rdma_cm takes 36 of a request's 92 octets. MPA counts: in one octet in the
+# kernel, and MPAv2 takes 4 (RFC 6581, section 9).
+case $TRANSPORT in
+rxe) transport=roce request_room=56 reply_room=196 ;;
+siw) transport=iwarp request_room=251 reply_room=251 ;;
+esac
 
 agent_program='
 import errno, os, sys
@@ -190,4 +198,10 @@ message() {
 padded() {
 	printf -v padded '%*s' $((2 * $2 - ${#1})) ''
 	padded=$1${padded// /0}
+}
+
+# arrives HEX ROOM: into $padded, how octets arrive where there is that room.
+arrives() {
+	padded=$1
+	[[ $TRANSPORT = siw ]] || padded "$1" "$2"
 }

@@ -9,11 +9,6 @@
 . ./lib.sh
 . ./module.sh
 
-case $TRANSPORT in
-rxe) transport=roce request_room=56 reply_room=196 ;;
-siw) transport=iwarp request_room='' reply_room='' ;;
-esac
-
 same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
 
 # same_linux ID ROLE ROOM SEND RECEIVE R KEY=VALUE...: whether a peer that offers
@@ -21,7 +16,7 @@ same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
 same_linux() {
 	local bad=0 yes_no=(no yes)
 	message "$4" "$5" "$6"
-	padded "$message" "${3:-8}"
+	arrives "$message" "$3"
 	octets "connection/$1/received"
 	same received "$padded" "$octets" || bad=1
 	same_info "$1" role="$2" state=established transport="$transport" \

@@ -123,10 +123,6 @@ n=${a[2]}
 printf -v ipv4 '0040PORT%024d%02x%02x%02x%02x%024d%02x%02x%02x%02x' 0 "${a[@]}" 0 "${b[@]}"
 # Of fd77:$n::1 and fd77:$n::2.
 printf -v ipv6 '0060PORTfd77%04d%023d1fd77%04d%023d2' "$n" 0 "$n" 0
-case $TRANSPORT in
-rxe) transport=roce request_room=56 reply_room=196 ;;
-siw) transport=iwarp request_room=251 reply_room=251 ;;
-esac
 # No octet twice in a row, none of them zero.
 printf -v filler '%02x' {1..255}
 most=${filler::2 * request_room} most_back=${filler::2 * reply_room}
