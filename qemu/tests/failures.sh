@@ -42,8 +42,8 @@ fails() {
 # But for listeners.
 nothing_left() {
 	none_live || { cat "$DEBUGFS/connections"; return 1; }
-	! printf '%s\n' 'resource show cm_id' 'resource show qp' |
-		rdma -batch - | grep -v 'state LISTEN' | grep rpcrdma_cm
+	resources >"$scratch/left" 2>&1 || { cat "$scratch/left"; return 1; }
+	! grep -v 'state LISTEN' "$scratch/left"
 }
 
 # leaves_nothing NAME COMMAND...: checks both.

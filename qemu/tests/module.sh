@@ -179,6 +179,13 @@ same_info() {
 	return "$same"
 }
 
+# resources: prints what the resource tracker, which names who made an id or a
+# queue pair, knows of the module.
+resources() {
+	printf 'resource show %s\n' cm_id qp | rdma -b - | grep -F '[rpcrdma_cm]'
+	return "${PIPESTATUS[1]}"
+}
+
 # counter NAME: into $count one of those of stats.
 counter() {
 	local line

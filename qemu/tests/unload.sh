@@ -9,16 +9,10 @@
 . ./lib.sh
 . ./module.sh
 
-# Of the resource tracker, which names who made an id or a queue pair.
-nothing_left() {
-	! rdma resource show cm_id | grep rpcrdma_cm &&
-		! rdma resource show qp | grep rpcrdma_cm
-}
-
 # unload NAME: now, and see that nothing is left.
 unload() {
 	check "$1: the module unloads" rmmod rpcrdma_cm || { dmesg | tail -n 20 | diag; exit 1; }
-	check "$1: nothing is left of it" nothing_left
+	check_equal "$1: nothing is left of it" '' "$(resources 2>&1)"
 	check "$1: nor of its files" test ! -e "$DEBUGFS"
 }
 
