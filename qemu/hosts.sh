@@ -33,6 +33,9 @@ clean_up() {
 	rm -rf "$scratch"
 }
 
+# A pipe that nothing comes out of: to wait at without a process for it.
+exec {silence}<> <(:)
+
 # wait_for SECONDS COMMAND...: until it succeeds; not longer than that.
 wait_for() {
 	local limit=$((SECONDS + $1))
@@ -43,7 +46,7 @@ wait_for() {
 			cat "$scratch/waiting"
 			return 1
 		fi
-		sleep 0.05
+		read -rt 0.05 -u "$silence" || true
 	done
 }
 
