@@ -66,53 +66,101 @@ module_unload() {
 on_a() { nsenter --net="/run/netns/$A" "$@"; }
 on_b() { nsenter --net="/run/netns/$B" "$@"; }
 
-is_up() { rdma link show "$1/1" | grep -q 'state ACTIVE'; }
+is_up() { [[ $(<"/sys/class/infiniband/$1/ports/1/state") = *ACTIVE ]]; }
 
-# pair [rxe|siw]: a fresh one; its names are used once in the guest's life, so
-# that what is left of an earlier pair cannot be taken for it.
+# use_pair N: the hosts of that pair are $A and $B from now on.
+use_pair() {
+	A=a$1 B=b$1 A_DEV=va$1 B_DEV=vb$1 A_RDMA=${TRANSPORT}_a$1 B_RDMA=${TRANSPORT}_b$1
+	A4=10.77.$1.1 B4=10.77.$1.2 A6=fd77:$1::1 B6=fd77:$1::2
+}
+
+# pair [rxe|siw]: one that was kept, or a fresh one. Names are used for one only,
+# so that what is left of an earlier pair cannot be taken for it.
 pair() {
-	local n side
+	local n=0 kept
 	TRANSPORT=${1:-$TRANSPORT}
-	n=$(($(cat /run/pairs 2>/dev/null || echo 0) + 1))
-	echo "$n" >/run/pairs
-	A=a$n B=b$n A_DEV=va$n B_DEV=vb$n A_RDMA=${TRANSPORT}_a$n B_RDMA=${TRANSPORT}_b$n
-	A4=10.77.$n.1 B4=10.77.$n.2 A6=fd77:$n::1 B6=fd77:$n::2
-	modprobe -q "rdma_$TRANSPORT" || modprobe -q "$TRANSPORT"
-	if [[ $TRANSPORT = siw ]]; then
-		# siw makes its socket in the namespace of whoever connects, which
-		# is the first one for the kernel's workers, such as those of NFS.
-		ip netns attach "$A" 1
+	kept=/run/pair-$TRANSPORT
+	if [[ -s $kept ]]; then
+		n=$(<"$kept")
+		: >"$kept"
+		use_pair "$n"
 	else
-		ip netns add "$A"
-	fi && ip netns add "$B" || return
-	at_end pair_end "$A" "$B" "$A_RDMA" "$B_RDMA"
-	for side in "$A" "$B"; do
-		# Addresses are there at once, not after a search for duplicates.
-		nsenter --net="/run/netns/$side" sysctl -qw net.ipv6.conf.{all,default}.accept_dad=0
-		ip -n "$side" link set lo up
-	done
+		[[ ! -e /run/pairs ]] || n=$(</run/pairs)
+		echo $((++n)) >/run/pairs
+		use_pair "$n"
+		pair_make "$n" || return
+	fi
+	at_end pair_end "$TRANSPORT" "$n"
+}
+
+pair_make() {
+	local first="add $A" file
+	modprobe -q "rdma_$TRANSPORT" || modprobe -q "$TRANSPORT"
+	# Addresses are there at once, not after a search for duplicates: new
+	# namespaces have that from the first one.
+	echo 1 >/proc/sys/net/core/devconf_inherit_init_net
+	for file in /proc/sys/net/ipv6/conf/{all,default}/accept_dad; do echo 0 >"$file"; done
+	# siw makes its socket in the namespace of whoever connects, which is the
+	# first one for the kernel's workers, such as those of NFS. An attempt ends
+	# when TCP gives up, so let that be soon.
+	if [[ $TRANSPORT = siw ]]; then
+		first="attach $A 1"
+		echo 1 >/proc/sys/net/ipv4/tcp_syn_retries
+	fi
 	# siw tells devices apart by their index, whatever their network namespace.
-	ip link add "$A_DEV" index $((2 * n + 100)) netns "$A" type veth \
-		peer "$B_DEV" index $((2 * n + 101)) netns "$B" &&
-		ip -n "$A" address add "$A4/24" dev "$A_DEV" &&
-		ip -n "$B" address add "$B4/24" dev "$B_DEV" &&
-		ip -n "$A" address add "$A6/64" dev "$A_DEV" nodad &&
-		ip -n "$B" address add "$B6/64" dev "$B_DEV" nodad &&
-		ip -n "$A" link set "$A_DEV" up &&
-		ip -n "$B" link set "$B_DEV" up &&
+	ip -batch - <<-END &&
+		netns $first
+		netns add $B
+		link add $A_DEV index $((2 * $1 + 100)) netns $A type veth \
+			peer $B_DEV index $((2 * $1 + 101)) netns $B
+	END
+		up_on "$A" "$A_DEV" "$A4" "$A6" && up_on "$B" "$B_DEV" "$B4" "$B6" &&
 		on_a rdma link add "$A_RDMA" type "$TRANSPORT" netdev "$A_DEV" &&
 		on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV" &&
 		wait_for 10 is_up "$A_RDMA" && wait_for 10 is_up "$B_RDMA"
 }
 
+# up_on NAMESPACE DEVICE IPV4 IPV6
+up_on() {
+	ip -n "$1" -batch - <<-END
+		link set lo up
+		address add $3/24 dev $2
+		address add $4/64 dev $2 nodad
+		link set $2 up
+	END
+}
+
+# pair_end TRANSPORT N: keeps it for the next script where all went well and none
+# is kept yet, since making one takes seconds.
 pair_end() {
+	TRANSPORT=$1
+	use_pair "$2"
+	if [[ ${failures:-0} = 0 && ! -s /run/pair-$1 ]] &&
+		[[ -e /sys/class/infiniband/$A_RDMA && -e /sys/class/infiniband/$B_RDMA ]]; then
+		echo "$2" >"/run/pair-$1"
+	else
+		pair_delete
+	fi
+}
+
+# The veth goes first: not before its last user, which its namespace would not
+# wait for.
+pair_delete() {
 	local device
-	for device in "$3" "$4"; do
+	for device in "$A_RDMA" "$B_RDMA"; do
 		[[ ! -e /sys/class/infiniband/$device ]] || rdma link delete "$device"
 	done
-	# The veth goes with either of its namespaces.
-	ip netns delete "$1"
-	ip netns delete "$2"
+	ip -n "$A" link delete "$A_DEV" 2>/dev/null
+	printf 'netns delete %s\n' "$A" "$B" | ip -batch -
+}
+
+# pairs_end: those that were kept.
+pairs_end() {
+	for TRANSPORT in rxe siw; do
+		[[ -s /run/pair-$TRANSPORT ]] || continue
+		use_pair "$(</run/pair-$TRANSPORT)"
+		pair_delete
+	done
 }
 
 # nfs_server: the kernel's, in $B, exporting a tmpfs; over RDMA at port 20049.

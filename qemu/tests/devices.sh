@@ -8,12 +8,6 @@
 . ./lib.sh
 . ./module.sh
 
-# use N: the hosts of pair N are $A and $B from now on.
-use() {
-	A=a$1 B=b$1 A_DEV=va$1 B_DEV=vb$1 A_RDMA=${TRANSPORT}_a$1 B_RDMA=${TRANSPORT}_b$1
-	A4=10.77.$1.1 B4=10.77.$1.2
-}
-
 gone() { is_gone "$1"; }
 listener_gone() { ! row listeners "$1"; }
 is_generation() { is_state "$1" established && [[ ${info[generation]} = "$2" ]]; }
@@ -24,12 +18,12 @@ need 'another pair' pair
 second=${A#a}
 need 'the module' module_load
 
-use "$second"
+use_pair "$second"
 need 'a listener at the second pair' control b listen "$B4:1"
 need 'a connection of the second pair' connect a "$B4:1"
 other_client=$client other_server=$server
 
-use "$first"
+use_pair "$first"
 need 'a listener at an address of the first pair' control b listen "$B4:1"
 bound=2
 need 'a listener at all addresses' control b listen '0.0.0.0:2'

@@ -174,6 +174,7 @@ check 'which is shown' same_info "$client" remote="${b_link/]/%$zone]}:$port"
 
 # rxe learns of an address by and by.
 need 'another address' ip -n "$A" address add "${A4%.*}.3/24" dev "$A_DEV"
+at_end ip -n "$A" address delete "${A4%.*}.3/24" dev "$A_DEV"
 IFS=. read -ra octets <<<"${A4%.*}.3"
 printf -v gid '%02x%02x:%02x%02x' "${octets[@]}"
 [[ $TRANSPORT = siw ]] ||

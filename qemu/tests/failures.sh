@@ -141,12 +141,6 @@ reconnecting() {
 need 'a pair' pair
 need 'the module loads' module_load
 
-# On iWARP an attempt ends only when the kernel gives up to make a TCP
-# connection.
-retries=$(on_a sysctl -n net.ipv4.tcp_syn_retries)
-on_a sysctl -qw net.ipv4.tcp_syn_retries=1
-at_end nsenter --net="/run/netns/$A" sysctl -qw net.ipv4.tcp_syn_retries="$retries"
-
 need 'it listens' serve ''
 leaves_nothing 'a closed port' fails ECONNREFUSED "$B4:9"
 leaves_nothing 'a closed port, to reconnect' fails ECONNREFUSED "$B4:9 reconnect=1"

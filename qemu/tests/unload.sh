@@ -32,7 +32,6 @@ lose_answers() { on_b tc qdisc add dev "$B_DEV" root netem loss 100%; }
 find_answers() { on_b tc qdisc del dev "$B_DEV" root; }
 
 need 'a pair' pair
-on_a sysctl -qw net.ipv4.tcp_syn_retries=1
 modprobe -a rdma_cm 2>/dev/null
 at_end module_unload
 
