@@ -110,7 +110,10 @@ class Peer:
         event = pointer.contents
         if event.event != wanted:
             what = rdmacm.rdma_event_str(event.event).decode()
-            raise RuntimeError(f"{what}, status {event.status}")
+            status = event.status
+            # Or its id could not be destroyed.
+            call("rdma_ack_cm_event", pointer)
+            raise RuntimeError(f"{what}, status {status}")
         octets = b""
         if wanted in (CONNECT_REQUEST, ESTABLISHED) and event.conn.private_data:
             octets = ctypes.string_at(event.conn.private_data, event.conn.private_data_len)

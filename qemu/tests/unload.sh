@@ -21,10 +21,16 @@ load() { need "$1: the module loads" insmod "$MODULE"; }
 # Somebody else's client, which asks the module for connections as fast as it
 # can and goes on when they end.
 keep_asking() {
-	while [[ -e $scratch/asking ]]; do
-		on_a timeout 2 rping -c -a "$B4" -p 7 -C 1 -S 64
-	done >"$scratch/rping" 2>&1
-	return 0
+	python3 -IS ./peer.py >"$scratch/asker" 2>&1 < <(
+		while printf '%s\n' "connect /run/netns/$A $B4 7 none" close; do :; done
+	) &
+	asker=$!
+	at_end stop_asking
+}
+
+stop_asking() {
+	kill "$asker"
+	wait "$asker" 2>/dev/null || true
 }
 
 # The answers of $B are lost from now on.
@@ -104,15 +110,11 @@ if [[ $TRANSPORT = rxe ]]; then
 	find_answers
 fi
 
-touch "$scratch/asking"
-keep_asking &
-askers=$!
+keep_asking
 for n in 1 2 3 4 5; do
 	load "stormed $n"
 	need "stormed $n: a listener" control b listen "$B4:7"
-	asked() { counter requests && ((count >= n)); }
+	asked() { counter requests && ((count >= 5 * n)); }
 	need "stormed $n: peers come" wait_for 60 asked
 	unload "stormed $n"
 done
-rm "$scratch/asking"
-wait "$askers"
