@@ -260,6 +260,16 @@ check_equal 'is in use' EADDRINUSE "$errno"
 check_fails 'for all addresses, too' put b listen '0.0.0.0:20049'
 check_equal 'is in use' EADDRINUSE "$errno"
 check 'it is free on the other host' control a listen "$A4:20049"
+for one in "$A4" "[$A6]"; do
+	[[ $one = "$A4" ]] && any=0.0.0.0 || any='[::]'
+	check "a listener at $any" control a listen "$any:20054"
+	last listeners
+	check "has its port at $one, too" refused EADDRINUSE listen "$one:20054" 'port is taken'
+	check 'until it is closed' control a close "listener $last"
+	check 'then the port is free' control a listen "$one:20054"
+	last listeners
+	check 'and once more' control a close "listener $last"
+done
 row listeners 3
 check_equal 'what a listener is' "3 $B4:20051 1024 4096 no 0 7" "${row[*]}"
 lines listeners
