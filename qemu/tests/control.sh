@@ -4,7 +4,7 @@
 # The control files: what they refuse and how, what they do, and who may use
 # them.
 #
-# kernels: debug stock
+# kernels: debug
 # transports: rxe siw
 . ./lib.sh
 . ./module.sh

@@ -5,7 +5,7 @@
 # what kmemleak says at the end of the debug kernel's guest; here, that no slab
 # cache grows with the number of connections.
 #
-# kernels: debug stock
+# kernels: debug
 # transports: rxe siw
 . ./lib.sh
 . ./module.sh

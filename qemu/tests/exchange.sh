@@ -7,7 +7,7 @@
 # Any two of the five parameters that count (four sizes, and R on both sides)
 # meet in all their combinations; with FULL=1 all five do.
 #
-# kernels: debug stock
+# kernels: debug
 # transports: rxe siw
 . ./lib.sh
 . ./module.sh

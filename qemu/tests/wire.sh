@@ -4,7 +4,7 @@
 # The octets on the wire, as tshark decodes them, are those that were to be sent
 # and those that both ends show.
 #
-# kernels: debug stock
+# kernels: debug
 # transports: rxe siw
 . ./lib.sh
 . ./module.sh
