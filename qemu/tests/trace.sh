@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What others see of the module: tracepoints, through tracefs and trace-cmd, the
-# resource tracker of the RDMA core, and the counters.
+# What others see of the module: tracepoints, through tracefs, trace-cmd and
+# perf, the resource tracker of the RDMA core, and the counters.
 #
 # kernels: debug stock
 # transports: rxe siw
@@ -66,9 +66,20 @@ all_traced() {
 	return "$bad"
 }
 
-# comparable: of each line the event, without the task, the time and more space
-# than one.
-comparable() { sed -nE 's/^.*[0-9]: +([a-z_]+): +(.*)$/\1: \2/p'; }
+# comparable: of each line the event, without the task, the time, the system and
+# more space than one.
+comparable() { sed -nE 's/^(.*[0-9]: +| *rpcrdma_cm:)([a-z_]+): +(.*)$/\2: \3/p'; }
+
+# perf says when it has begun, through a pipe.
+perf_records() {
+	mkfifo "$scratch/control" "$scratch/answers"
+	perf record -qBa -D -1 --control "fifo:$scratch/control,$scratch/answers" \
+		-e 'rpcrdma_cm:*' -o "$scratch/perf.data" >"$scratch/perf-record" 2>&1 &
+	perf=$!
+	exec {control}<>"$scratch/control" {answers}<>"$scratch/answers"
+	echo enable >&"$control"
+	read -rt 60 -u "$answers" || { cat "$scratch/perf-record"; return 1; }
+}
 
 # has_resources CM_IDS_A QPS_A CM_IDS_B QPS_B: so many are the module's.
 has_resources() {
@@ -108,6 +119,7 @@ echo 1 >"$instance/events/rpcrdma_cm/enable"
 trace-cmd record -q -e rpcrdma_cm -o "$scratch/trace.dat" >"$scratch/record" 2>&1 &
 recorder=$!
 need 'trace-cmd records' wait_for 20 recording
+need 'perf records' perf_records
 
 # About: what happens.
 
@@ -165,12 +177,13 @@ need 'the client closes' close_client 2
 
 # About: what was seen of it.
 
-kill -INT "$recorder"
-wait "$recorder"
+kill -INT "$recorder" "$perf"
+wait "$recorder" "$perf"
 comparable <"$instance/trace" >"$scratch/tracefs"
 trace-cmd report -q -i "$scratch/trace.dat" 2>"$scratch/report" | comparable >"$scratch/trace-cmd"
+perf script -i "$scratch/perf.data" -F event,trace 2>"$scratch/script" | comparable >"$scratch/perf"
 echo 0 >"$instance/events/rpcrdma_cm/enable"
-for tool in tracefs trace-cmd; do
+for tool in tracefs trace-cmd perf; do
 	check "$tool tells of each event" all_traced "$tool"
 	mapfile -t lines <"$scratch/$tool"
 	check_equal "$tool tells of each once" "${#expected[@]}" "${#lines[@]}"
