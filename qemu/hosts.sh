@@ -74,8 +74,8 @@ use_pair() {
 	A4=10.77.$1.1 B4=10.77.$1.2 A6=fd77:$1::1 B6=fd77:$1::2
 }
 
-# pair [rxe|siw]: one that was kept, or a fresh one. Names are used for one only,
-# so that what is left of an earlier pair cannot be taken for it.
+# pair [rxe|siw]: one that an earlier script kept, or a fresh one. Names are used
+# for one only, so that what is left of another cannot be taken for it.
 pair() {
 	local n=0 kept
 	TRANSPORT=${1:-$TRANSPORT}
@@ -83,14 +83,13 @@ pair() {
 	if [[ -s $kept ]]; then
 		n=$(<"$kept")
 		: >"$kept"
-		use_pair "$n"
 	else
 		[[ ! -e /run/pairs ]] || n=$(</run/pairs)
 		echo $((++n)) >/run/pairs
-		use_pair "$n"
-		pair_make "$n" || return
 	fi
+	use_pair "$n"
 	at_end pair_end "$TRANSPORT" "$n"
+	[[ -e /sys/class/infiniband/$A_RDMA ]] || pair_make "$n"
 }
 
 pair_make() {
@@ -130,8 +129,8 @@ up_on() {
 	END
 }
 
-# pair_end TRANSPORT N: keeps it for the next script where all went well and none
-# is kept yet, since making one takes seconds.
+# pair_end TRANSPORT N: keeps it for the next script, since making one takes
+# seconds, unless that has one already or this one failed.
 pair_end() {
 	TRANSPORT=$1
 	use_pair "$2"
