@@ -511,6 +511,8 @@ mod negotiating {
     use super::{
         negotiation::{
             negotiate,
+            Deviation,
+            InUse,
             Negotiated,
             Role, //
         },
@@ -528,6 +530,126 @@ mod negotiating {
             receive_size: Size::from_encoded(receive_size),
             remote_invalidation,
         }
+    }
+
+    /// Thresholds that differ, without remote invalidation.
+    const NEGOTIATED: Negotiated = Negotiated {
+        client_to_server_threshold: 4096,
+        server_to_client_threshold: 2048,
+        remote_invalidation: false,
+    };
+
+    /// Checks where `in_use` departs from [`NEGOTIATED`].
+    fn check_deviations(
+        row: impl Display,
+        role: Role,
+        in_use: InUse,
+        expected: &[Deviation],
+    ) -> Result {
+        let mut found = KVec::new();
+        for deviation in NEGOTIATED.deviations(role, &in_use) {
+            found.push(deviation, GFP_KERNEL)?;
+        }
+        check(row, &*found, expected)
+    }
+
+    /// RFC 8797, section 4.2: each side sends up to the threshold and receives up to the other.
+    /// What is not known, or is less than allowed, is no departure.
+    #[test]
+    fn section_4_2_deviations() -> Result {
+        let in_use = |inline_send, inline_receive| InUse {
+            inline_send,
+            inline_receive,
+            remote_invalidation: None,
+        };
+        let send = |in_use, threshold| Deviation::InlineSend { in_use, threshold };
+        let receive = |in_use, threshold| Deviation::InlineReceive { in_use, threshold };
+
+        for (role, inline_send, inline_receive, expected) in [
+            (Role::Client, None, None, &[][..]),
+            (Role::Client, Some(4096), Some(2048), &[]),
+            (Role::Client, Some(4095), Some(2048), &[]),
+            (Role::Client, Some(4097), Some(2048), &[send(4097, 4096)]),
+            (Role::Client, Some(4096), Some(2047), &[receive(2047, 2048)]),
+            (Role::Client, Some(4096), Some(2049), &[receive(2049, 2048)]),
+            (Role::Server, Some(2048), Some(4096), &[]),
+            (Role::Server, Some(1024), Some(4096), &[]),
+            (Role::Server, Some(2049), Some(4096), &[send(2049, 2048)]),
+            // A server may be ready for more than the client can send.
+            (Role::Server, Some(2048), Some(8192), &[]),
+            (Role::Server, Some(2048), Some(4095), &[receive(4095, 4096)]),
+            (
+                Role::Server,
+                Some(8192),
+                Some(1024),
+                &[send(8192, 2048), receive(1024, 4096)],
+            ),
+        ] {
+            check_deviations(
+                format_args!("{role} {inline_send:?} {inline_receive:?}"),
+                role,
+                in_use(inline_send, inline_receive),
+                expected,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 4.1: the responder "MUST use only RDMA Send" where either side clears R,
+    /// and "MAY" invalidate where both set it.
+    #[test]
+    fn section_4_1_deviations() -> Result {
+        for (negotiated, in_use, expected) in [
+            (false, None, None),
+            (false, Some(false), None),
+            (false, Some(true), Some(Deviation::RemoteInvalidation)),
+            (true, Some(false), None),
+            (true, Some(true), None),
+        ] {
+            let in_use = InUse {
+                remote_invalidation: in_use,
+                ..InUse::default()
+            };
+            let negotiated = Negotiated {
+                remote_invalidation: negotiated,
+                ..NEGOTIATED
+            };
+            check(
+                format_args!("{negotiated:?} {in_use:?}"),
+                negotiated.deviations(Role::Server, &in_use).next(),
+                expected,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The words that `info` shows.
+    #[test]
+    fn deviations_in_words() -> Result {
+        let send = Deviation::InlineSend {
+            in_use: 4096,
+            threshold: 1024,
+        };
+        check_display(
+            "send",
+            send,
+            "may send 4096 octets inline, where the threshold is 1024 (RFC 8797, section 4.2)",
+        )?;
+        let receive = Deviation::InlineReceive {
+            in_use: 1024,
+            threshold: 4096,
+        };
+        check_display(
+            "receive",
+            receive,
+            "expects up to 1024 octets inline, where the threshold is 4096 (RFC 8797, section 4.2)",
+        )?;
+        check_display(
+            "remote invalidation",
+            Deviation::RemoteInvalidation,
+            "uses RDMA Send with Invalidate, although not both sides support remote invalidation \
+             (RFC 8797, section 4.1)",
+        )
     }
 
     /// Checks what each side makes of the two offers.

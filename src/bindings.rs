@@ -2,7 +2,7 @@
 
 //! Bindings of the kernel's RDMA interfaces and of the module's own C code.
 //!
-//! May not be used outside of [`crate::rdma`] and [`crate::trace`].
+//! May not be used outside of [`crate::rdma`], [`crate::trace`] and [`crate::observer`].
 
 // Which of these a generated file needs depends on the kernel's configuration.
 #![allow(

@@ -9,4 +9,5 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
+#include "observer/probes.h"
 #include "shim.h"

@@ -47,6 +47,7 @@ use self::{
 use crate::{
     negotiation::{
         negotiate,
+        InUse,
         Negotiated,
         Role, //
     },
@@ -66,7 +67,11 @@ use crate::{
         errno,
         queue::Queue, //
     },
-    registry::Registry,
+    registry::{
+        Origin,
+        Registry,
+        View, //
+    },
     trace,
     wire::private_data::{
         parse,
@@ -87,6 +92,8 @@ pub(crate) enum State {
     Established,
     /// Lost, and about to be attempted again.
     Reconnecting,
+    /// Lost, with its id still there; of observed connections.
+    Disconnected,
     /// Over; it goes when its ids have been destroyed.
     Closing,
 }
@@ -98,6 +105,7 @@ impl fmt::Display for State {
             Self::Connecting => "connecting",
             Self::Established => "established",
             Self::Reconnecting => "reconnecting",
+            Self::Disconnected => "disconnected",
             Self::Closing => "closing",
         })
     }
@@ -139,16 +147,37 @@ impl fmt::Display for Failure {
     }
 }
 
+/// The private data of one side, and what the other can read in it (RFC 8797, section 5.2).
+#[derive(Clone, Copy)]
+pub(crate) struct Message {
+    pub(crate) octets: PrivateData,
+    pub(crate) parsed: Parsed,
+}
+
+impl Message {
+    pub(crate) fn new(octets: PrivateData) -> Self {
+        Self {
+            octets,
+            parsed: parse(octets.octets()),
+        }
+    }
+
+    /// Returns what it offers (RFC 8797, section 5.1).
+    pub(crate) fn offer(&self) -> Offer {
+        self.parsed.offer()
+    }
+}
+
 /// What both sides said, for the one connection that they said it for (RFC 8797, section 4).
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange {
     pub(crate) device: Option<(DeviceName, Transport)>,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) remote: Option<SocketAddr>,
-    /// The private data that this side sends.
-    pub(crate) sent: PrivateData,
-    /// The private data that the peer sent, once it is there, and what it means.
-    pub(crate) received: Option<(PrivateData, Parsed)>,
+    /// What this side sends, once that is known.
+    pub(crate) sent: Option<Message>,
+    /// What the peer sent, once it is there.
+    pub(crate) received: Option<Message>,
 }
 
 impl Exchange {
@@ -158,39 +187,36 @@ impl Exchange {
             device: None,
             local: None,
             remote,
-            sent: PrivateData::EMPTY,
+            sent: None,
             received: None,
         }
     }
 
-    /// Begins the exchange of an id, once that is bound to a device.
+    /// Begins the exchange of an id, once that is bound to a device; returns what to send, too.
     ///
     /// Fails with `ENODEV` where it is not, or not to one with a transport that is known.
-    fn begin(id: &IdRef<'_>, offered: &Offered) -> Result<Self> {
+    fn begin(id: &IdRef<'_>, offered: &Offered) -> Result<(Self, Message)> {
         let device = id.device()?;
-        Ok(Self {
+        let sent = Message::new(offered.private_data(device.can_invalidate()));
+        let exchange = Self {
             device: Some((device.name(), device.transport())),
             local: id.local(),
             remote: id.remote(),
-            sent: offered.private_data(device.can_invalidate()),
+            sent: Some(sent),
             received: None,
-        })
+        };
+        Ok((exchange, sent))
     }
 
-    /// Returns what this side offers: what the peer can read in `sent`.
-    pub(crate) fn own_offer(&self) -> Offer {
-        parse(self.sent.octets()).offer()
-    }
-
-    /// Returns what the two offers mean together; [`None`] as long as the peer's is not known.
+    /// Returns what the two offers mean together; [`None`] as long as one of them is not known.
     pub(crate) fn negotiated(&self, role: Role) -> Option<Negotiated> {
-        let (_, parsed) = self.received.as_ref()?;
-        Some(negotiate(role, self.own_offer(), parsed.offer()))
+        let (sent, received) = self.sent.as_ref().zip(self.received.as_ref())?;
+        Some(negotiate(role, sent.offer(), received.offer()))
     }
 }
 
-/// How a connection came about.
-enum Origin {
+/// Which side of a connection this is, and what that needs.
+enum Side {
     Client(Target),
     Server {
         /// Held for the time of the connection.
@@ -199,16 +225,16 @@ enum Origin {
 }
 
 /// The part of a connection that changes.
-pub(crate) struct Inner {
-    pub(crate) state: State,
+struct Inner {
+    state: State,
     /// When it got into its state.
-    pub(crate) since: Instant<Monotonic>,
+    since: Instant<Monotonic>,
     /// Raised by each loss of what had been established: what follows is negotiated afresh
     /// (RFC 8797, section 4).
-    pub(crate) generation: u32,
-    pub(crate) exchange: Exchange,
+    generation: u32,
+    exchange: Exchange,
     /// Why the latest attempt came to its end.
-    pub(crate) failure: Option<Failure>,
+    failure: Option<Failure>,
     /// Counts the attempts, to tell the events of an earlier one's id.
     attempt: u32,
     /// The latest attempt's id could not resolve the peer's address, and another has to try.
@@ -251,7 +277,7 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     registry: Arc<Registry>,
     offered: Offered,
-    origin: Origin,
+    side: Side,
     #[pin]
     inner: Mutex<Inner>,
     /// Notified when the state has changed, or the connection is gone.
@@ -279,20 +305,20 @@ impl WorkItem<LEAVE> for Connection {
     /// Takes the connection out of the registry. Left to work, as that waits for who reads its
     /// files.
     fn run(this: Arc<Self>) {
-        this.registry.remove_connection(this.number);
+        this.registry.remove(this.number);
         this.inner.lock().gone = true;
         this.changed.notify_all();
     }
 }
 
 impl Connection {
-    fn new(registry: Arc<Registry>, offered: Offered, origin: Origin) -> Result<Arc<Self>> {
+    fn new(registry: Arc<Registry>, offered: Offered, side: Side) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 number: registry.next_connection_number(),
                 registry,
                 offered,
-                origin,
+                side,
                 inner <- new_mutex!(
                     Inner {
                         state: State::Resolving,
@@ -319,15 +345,28 @@ impl Connection {
 
     /// Which side of the connection this end is.
     pub(crate) fn role(&self) -> Role {
-        match self.origin {
-            Origin::Client(_) => Role::Client,
-            Origin::Server { .. } => Role::Server,
+        match self.side {
+            Side::Client(_) => Role::Client,
+            Side::Server { .. } => Role::Server,
         }
     }
 
-    /// Calls `f` with the connection as it is at one moment; `f` must not wait.
-    pub(crate) fn with<R>(&self, f: impl FnOnce(&Inner) -> R) -> R {
-        f(&self.inner.lock())
+    /// Returns what is known of it, as it is at one moment.
+    pub(crate) fn view(&self) -> View {
+        let inner = self.inner.lock();
+        View {
+            number: self.number,
+            origin: Origin::Module,
+            role: self.role(),
+            state: inner.state,
+            since: inner.since,
+            generation: inner.generation,
+            failure: inner.failure,
+            exchange: inner.exchange,
+            program: None,
+            in_use: InUse::default(),
+            note: None,
+        }
     }
 
     /// Ends the connection. It is gone when its ids have been destroyed, which this does not wait
@@ -399,12 +438,11 @@ impl Connection {
     /// Takes the private data of the peer.
     fn receive(&self, inner: &mut Inner, octets: &[u8]) {
         // None is left out: the kernel counts them in one octet itself.
-        let received = PrivateData::truncated(octets);
-        let parsed = parse(received.octets());
-        inner.exchange.received = Some((received, parsed));
+        let received = Message::new(PrivateData::truncated(octets));
+        inner.exchange.received = Some(received);
 
-        trace::message_parsed(self.number, self.role(), &received, &parsed);
-        self.registry.stats.count_parsed(&parsed);
+        trace::message_parsed(self.number, self.role(), &received);
+        self.registry.stats.count_parsed(&received.parsed);
         if let (Some(negotiated), Some(local), Some(remote)) = (
             inner.exchange.negotiated(self.role()),
             inner.exchange.local,
@@ -451,7 +489,7 @@ impl Connection {
         let established = inner.state == State::Established;
         let again = attempt.is_some()
             && (established || inner.generation > 1)
-            && matches!(&self.origin, Origin::Client(target) if target.reconnect);
+            && matches!(&self.side, Side::Client(target) if target.reconnect);
         if established {
             let error = failure.map(|failure| failure.error);
             trace::connection_closed(self.number, self.role(), inner.generation, error);
@@ -525,7 +563,7 @@ impl ConnectionHandler for Attempt {
                 inner.queue_pair_failure.map_or(Ok(()), Err)
             }
             Event::Failed(error) => {
-                let state = connection.with(|inner| inner.state);
+                let state = connection.inner.lock().state;
                 Err(Failure::to_connect(state, error))
             }
             Event::Rejected { reason } => Err(Failure::with_detail(

@@ -48,7 +48,6 @@ use crate::{
             Target, //
         },
         listener::listen,
-        Connection,
         Failure,
         State, //
     },
@@ -56,7 +55,10 @@ use crate::{
         address::Net,
         errno, //
     },
-    registry::Registry, //
+    registry::{
+        Live,
+        Registry, //
+    }, //
 };
 
 pub(crate) use self::file::Dir;
@@ -97,21 +99,21 @@ impl RootFiles {
 
 /// The files of one connection, and the directory that holds them.
 pub(crate) struct ConnectionFiles {
-    _files: [File<Connection>; 3],
+    _files: [File<Live>; 3],
     _dir: Dir,
 }
 
 impl ConnectionFiles {
-    /// Makes the directory of `connection` in `parent`; may sleep.
-    pub(crate) fn new(parent: &Dir, connection: Arc<Connection>) -> Result<Self> {
-        let name = CString::try_from_fmt(fmt!("{}", connection.number))?;
+    /// Makes the directory of `live`, which has that number, in `parent`; may sleep.
+    pub(crate) fn new(parent: &Dir, number: u64, live: Arc<Live>) -> Result<Self> {
+        let name = CString::try_from_fmt(fmt!("{number}"))?;
         let dir = Dir::new(&name, Some(parent))?;
 
         Ok(Self {
             _files: [
-                dir.readable::<InfoFile>(c"info", connection.clone())?,
-                dir.readable::<SentFile>(c"sent", connection.clone())?,
-                dir.readable::<ReceivedFile>(c"received", connection)?,
+                dir.readable::<InfoFile>(c"info", live.clone())?,
+                dir.readable::<SentFile>(c"sent", live.clone())?,
+                dir.readable::<ReceivedFile>(c"received", live)?,
             ],
             _dir: dir,
         })
@@ -243,10 +245,8 @@ impl From<Error> for Refused<'_> {
     }
 }
 
-struct ConnectFile;
-
-impl ConnectFile {
-    fn apply<'a>(control: &Control, line: &'a [u8]) -> Result<(), Refused<'a>> {
+impl Control {
+    fn connect<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let wanted = control::parse_connect(line)?;
         let net = Net::current()?;
         let to = socket_addr(&net, wanted.to.address, wanted.to.port)?;
@@ -262,53 +262,27 @@ impl ConnectFile {
             reconnect: wanted.reconnect,
             timeout_ms: wanted.timeout_ms,
         };
-        Ok(connect(&control.registry, target, wanted.offer)?)
+        Ok(connect(&self.registry, target, wanted.offer)?)
     }
-}
 
-impl Writable for ConnectFile {
-    type Data = Control;
-
-    fn write(control: &Control, line: &[u8]) -> Result {
-        control.note("connect", Self::apply(control, line))
-    }
-}
-
-struct ListenFile;
-
-impl ListenFile {
-    fn apply<'a>(control: &Control, line: &'a [u8]) -> Result<(), Refused<'a>> {
+    fn listen<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let wanted = control::parse_listen(line)?;
         let net = Net::current()?;
         let at = socket_addr(&net, wanted.at.address, wanted.at.port)?;
 
-        Ok(listen(
-            &control.registry,
-            &net,
-            at,
-            wanted.offer,
-            wanted.max,
-        )?)
+        Ok(listen(&self.registry, &net, at, wanted.offer, wanted.max)?)
     }
-}
 
-impl Writable for ListenFile {
-    type Data = Control;
-
-    fn write(control: &Control, line: &[u8]) -> Result {
-        control.note("listen", Self::apply(control, line))
-    }
-}
-
-struct CloseFile;
-
-impl CloseFile {
-    fn apply<'a>(registry: &Registry, line: &'a [u8]) -> Result<(), Refused<'a>> {
+    fn close<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+        let registry = &self.registry;
         match control::parse_close(line)? {
             Close::Connection(number) => {
-                let connection = registry
+                let live = registry
                     .connection(number)
                     .ok_or(Failure::new(ENOENT, "no such connection"))?;
+                let Live::Own(connection) = &*live else {
+                    return Err(Failure::new(EPERM, "not a connection of the module").into());
+                };
                 connection.as_arc_borrow().close();
                 connection.wait_gone().map_err(Failure::interrupted)?;
             }
@@ -319,8 +293,8 @@ impl CloseFile {
             }
             Close::All => {
                 registry.close_all();
-                for connection in registry.each_connection() {
-                    if connection.with(|inner| inner.state == State::Closing) {
+                for connection in registry.each_own() {
+                    if connection.view().state == State::Closing {
                         connection.wait_gone().map_err(Failure::interrupted)?;
                     }
                 }
@@ -328,23 +302,9 @@ impl CloseFile {
         }
         Ok(())
     }
-}
 
-impl Writable for CloseFile {
-    type Data = Control;
-
-    fn write(control: &Control, line: &[u8]) -> Result {
-        control.note("close", Self::apply(&control.registry, line))
-    }
-}
-
-struct LastErrorFile;
-
-impl Readable for LastErrorFile {
-    type Data = Control;
-
-    fn show(control: &Control, out: &mut Output<'_>) -> fmt::Result {
-        let last_error = control.last_error.lock();
+    fn show_last_error(&self, out: &mut Output<'_>) -> fmt::Result {
+        let last_error = self.last_error.lock();
         match last_error.octets() {
             [] => out.write_str("none\n"),
             text => {
@@ -355,67 +315,52 @@ impl Readable for LastErrorFile {
     }
 }
 
-struct ConnectionsFile;
+/// Makes the types that stand for what is done with a line written to a file.
+macro_rules! writable {
+    ($($name:ident($file:literal) => $apply:path;)*) => {
+        $(
+            struct $name;
 
-impl Readable for ConnectionsFile {
-    type Data = Registry;
+            impl Writable for $name {
+                type Data = Control;
 
-    fn show(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
-        render::connections(registry, out)
-    }
+                fn write(control: &Control, line: &[u8]) -> Result {
+                    control.note($file, $apply(control, line))
+                }
+            }
+        )*
+    };
 }
 
-struct ListenersFile;
-
-impl Readable for ListenersFile {
-    type Data = Registry;
-
-    fn show(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
-        render::listeners(registry, out)
-    }
+writable! {
+    ConnectFile("connect") => Control::connect;
+    ListenFile("listen") => Control::listen;
+    CloseFile("close") => Control::close;
 }
 
-struct StatsFile;
+/// Makes the types that stand for what a file shows of its data.
+macro_rules! readable {
+    ($($name:ident($data:ty) => $show:path;)*) => {
+        $(
+            struct $name;
 
-impl Readable for StatsFile {
-    type Data = Registry;
+            impl Readable for $name {
+                type Data = $data;
 
-    fn show(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
-        render::stats(registry, out)
-    }
+                fn show(data: &$data, out: &mut Output<'_>) -> fmt::Result {
+                    $show(data, out)
+                }
+            }
+        )*
+    };
 }
 
-struct InfoFile;
-
-impl Readable for InfoFile {
-    type Data = Connection;
-
-    fn show(connection: &Connection, out: &mut Output<'_>) -> fmt::Result {
-        render::info(connection, out)
-    }
-}
-
-struct SentFile;
-
-impl Readable for SentFile {
-    type Data = Connection;
-
-    fn show(connection: &Connection, out: &mut Output<'_>) -> fmt::Result {
-        let sent = connection.with(|inner| inner.exchange.sent);
-        out.write_octets(sent.octets());
-        Ok(())
-    }
-}
-
-struct ReceivedFile;
-
-impl Readable for ReceivedFile {
-    type Data = Connection;
-
-    fn show(connection: &Connection, out: &mut Output<'_>) -> fmt::Result {
-        if let Some((received, _)) = connection.with(|inner| inner.exchange.received) {
-            out.write_octets(received.octets());
-        }
-        Ok(())
-    }
+readable! {
+    LastErrorFile(Control) => Control::show_last_error;
+    ConnectionsFile(Registry) => render::connections;
+    ListenersFile(Registry) => render::listeners;
+    StatsFile(Registry) => render::stats;
+    InfoFile(Live) => render::info;
+    SentFile(Live) => render::sent;
+    ReceivedFile(Live) => render::received;
 }

@@ -4,7 +4,7 @@
 //!
 //! The octets of an event of rdma_cm go through [`wire`], which parses them, [`negotiation`], which
 //! combines two offers, [`connection`], which holds the state, and [`registry`], which knows what
-//! is live, to [`debugfs`], which shows it.
+//! is live, to [`debugfs`], which shows it. [`observer`] brings there what others exchange.
 
 #![crate_name = "rpcrdma_cm"]
 
@@ -12,6 +12,7 @@ mod bindings;
 mod connection;
 mod debugfs;
 mod negotiation;
+mod observer;
 mod rdma;
 mod registry;
 mod trace;
@@ -27,6 +28,7 @@ use crate::{
         Dir,
         RootFiles, //
     },
+    observer::Observer,
     registry::Registry, //
 };
 
@@ -36,10 +38,17 @@ module! {
     authors: ["The rpcrdma_cm developers"],
     description: "RPC-over-RDMA connection set-up (RFC 8797)",
     license: "GPL",
+    params: {
+        observe: u8 {
+            default: 1,
+            description: "Show the connections of NFS/RDMA and of programs, too (0 or 1)",
+        },
+    },
 }
 
 /// The module. Its fields go in their order.
 struct RpcrdmaCm {
+    _observer: Option<Observer>,
     _live: Live,
     _files: RootFiles,
 }
@@ -58,8 +67,16 @@ impl kernel::Module for RpcrdmaCm {
         let root = Dir::new(c"rpcrdma_cm", None)?;
         let live = Live(Registry::new(Dir::new(c"connection", Some(&root))?)?);
         let files = RootFiles::new(&root, live.0.clone())?;
+        let observer = match *module_parameters::observe.value() {
+            0 => None,
+            // What is missing of the kernel does not keep the rest from working.
+            _ => Observer::new(live.0.clone())
+                .inspect_err(|error| pr_notice!("cannot observe others: {error:?}\n"))
+                .ok(),
+        };
 
         Ok(Self {
+            _observer: observer,
             _live: live,
             _files: files,
         })

@@ -52,3 +52,91 @@ pub(crate) fn negotiate(role: Role, own: Offer, peer: Offer) -> Negotiated {
         remote_invalidation: client.remote_invalidation && server.remote_invalidation,
     }
 }
+
+/// What an implementation goes by on one connection, as far as that is known.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct InUse {
+    /// The most that it sends inline, in octets.
+    pub(crate) inline_send: Option<u32>,
+    /// The most that it expects to receive inline, in octets.
+    pub(crate) inline_receive: Option<u32>,
+    /// Whether the responder uses RDMA Send with Invalidate.
+    pub(crate) remote_invalidation: Option<bool>,
+}
+
+/// How an implementation departs from what the two offers mean together.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Deviation {
+    /// It may send longer messages than the threshold allows (RFC 8797, section 4.2).
+    InlineSend { in_use: u32, threshold: u32 },
+    /// It expects messages of another length than the threshold (RFC 8797, section 4.2).
+    InlineReceive { in_use: u32, threshold: u32 },
+    /// It invalidates remotely, although not both sides support that (RFC 8797, section 4.1).
+    RemoteInvalidation,
+}
+
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InlineSend { in_use, threshold } => write!(
+                f,
+                "may send {in_use} octets inline, where the threshold is {threshold} \
+                 (RFC 8797, section 4.2)"
+            ),
+            Self::InlineReceive { in_use, threshold } => write!(
+                f,
+                "expects up to {in_use} octets inline, where the threshold is {threshold} \
+                 (RFC 8797, section 4.2)"
+            ),
+            Self::RemoteInvalidation => f.write_str(
+                "uses RDMA Send with Invalidate, although not both sides support remote \
+                 invalidation (RFC 8797, section 4.1)",
+            ),
+        }
+    }
+}
+
+impl Negotiated {
+    /// Returns where an implementation in that role departs from this by what it goes by.
+    ///
+    /// To send less than is allowed, and not to invalidate, is no departure. A server may well be
+    /// ready for more than it is ever sent; a client chooses by what it expects how a reply is to
+    /// come, so has to expect what the server may send.
+    pub(crate) fn deviations(
+        &self,
+        role: Role,
+        in_use: &InUse,
+    ) -> impl Iterator<Item = Deviation> + use<> {
+        let (send, receive) = match role {
+            Role::Client => (
+                self.client_to_server_threshold,
+                self.server_to_client_threshold,
+            ),
+            Role::Server => (
+                self.server_to_client_threshold,
+                self.client_to_server_threshold,
+            ),
+        };
+        let inline_send = in_use.inline_send.filter(|&in_use| in_use > send);
+        let inline_receive = in_use
+            .inline_receive
+            .filter(|&in_use| in_use < receive || (role == Role::Client && in_use > receive));
+        let remote_invalidation = in_use
+            .remote_invalidation
+            .filter(|&in_use| in_use && !self.remote_invalidation);
+
+        [
+            inline_send.map(|in_use| Deviation::InlineSend {
+                in_use,
+                threshold: send,
+            }),
+            inline_receive.map(|in_use| Deviation::InlineReceive {
+                in_use,
+                threshold: receive,
+            }),
+            remote_invalidation.map(|_| Deviation::RemoteInvalidation),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}

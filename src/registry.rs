@@ -2,7 +2,10 @@
 
 //! Every live connection and every listener, and what is counted.
 
-use core::iter;
+use core::{
+    fmt,
+    iter, //
+};
 
 use kernel::{
     new_mutex,
@@ -18,17 +21,32 @@ use kernel::{
         },
         Arc,
         Mutex, //
+    },
+    time::{
+        Instant,
+        Monotonic, //
     }, //
 };
 
 use crate::{
     connection::{
         listener::Listener,
-        Connection, //
+        Connection,
+        Exchange,
+        Failure,
+        State, //
     },
     debugfs::{
         ConnectionFiles,
         Dir, //
+    },
+    negotiation::{
+        InUse,
+        Role, //
+    },
+    observer::{
+        Program,
+        Watched, //
     },
     rdma::{
         errno,
@@ -101,6 +119,16 @@ counters! {
     private_data_rejected,
     /// Messages that arrived on connections; the module does not answer them.
     messages_received,
+    /// Connections of others that have been observed.
+    observed,
+    /// Connections of these that were established.
+    observed_established,
+    /// Attempts of others to connect that a side refused.
+    observed_refused,
+    /// Attempts of others to connect that failed otherwise.
+    observed_failed,
+    /// Connections of others that could not be observed, for want of memory.
+    observed_missed,
 }
 
 impl Stats {
@@ -114,9 +142,84 @@ impl Stats {
     }
 }
 
+/// Whose connection it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Origin {
+    /// The module's own.
+    Module,
+    /// The kernel's RPC-over-RDMA client or server.
+    Nfs,
+    /// A program's.
+    User,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Module => "module",
+            Self::Nfs => "nfs",
+            Self::User => "user",
+        })
+    }
+}
+
+/// What is known of a connection at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct View {
+    pub(crate) number: u64,
+    pub(crate) origin: Origin,
+    pub(crate) role: Role,
+    pub(crate) state: State,
+    /// When it got into its state.
+    pub(crate) since: Instant<Monotonic>,
+    pub(crate) generation: u32,
+    /// Why it was lost, or did not come about.
+    pub(crate) failure: Option<Failure>,
+    pub(crate) exchange: Exchange,
+    /// The program that has it; [`None`] also where that is not known.
+    pub(crate) program: Option<Program>,
+    /// What the kernel's client or server goes by.
+    pub(crate) in_use: InUse,
+    /// Why not all is known that could be; of connections that are older than the module.
+    pub(crate) note: Option<&'static str>,
+}
+
+impl View {
+    /// Returns both inline thresholds, client-to-server first, in octets, as far as known. Of an
+    /// exchange that nobody saw, they are what the client goes by.
+    pub(crate) fn thresholds(&self) -> (Option<u32>, Option<u32>) {
+        match self.exchange.negotiated(self.role) {
+            Some(negotiated) => (
+                Some(negotiated.client_to_server_threshold),
+                Some(negotiated.server_to_client_threshold),
+            ),
+            None if self.note.is_some() && self.role == Role::Client => {
+                (self.in_use.inline_send, self.in_use.inline_receive)
+            }
+            None => (None, None),
+        }
+    }
+}
+
+/// A live connection.
+pub(crate) enum Live {
+    Own(Arc<Connection>),
+    Observed(Arc<Watched>),
+}
+
+impl Live {
+    /// Returns what is known of it; does not wait.
+    pub(crate) fn view(&self) -> View {
+        match self {
+            Self::Own(connection) => connection.view(),
+            Self::Observed(watched) => watched.view(),
+        }
+    }
+}
+
 /// A connection with its files; dropping it removes them, so needs a context that may sleep.
 struct Entry {
-    connection: Arc<Connection>,
+    live: Arc<Live>,
     _files: ConnectionFiles,
 }
 
@@ -194,12 +297,14 @@ impl Registry {
         self.last_listener.fetch_add(1, Relaxed) + 1
     }
 
-    /// Makes a connection visible. Fails with `ESHUTDOWN` once the registry has been shut down.
-    pub(crate) fn add_connection(&self, connection: Arc<Connection>) -> Result {
-        let number = connection.number;
-        let files = ConnectionFiles::new(&self.dir, connection.clone())?;
+    /// Makes a connection visible, under a number of its own; process context.
+    ///
+    /// Fails with `ESHUTDOWN` once the registry has been shut down.
+    pub(crate) fn add(&self, number: u64, live: Live) -> Result {
+        let live = Arc::new(live, GFP_KERNEL)?;
+        let files = ConnectionFiles::new(&self.dir, number, live.clone())?;
         let entry = Entry {
-            connection,
+            live,
             _files: files,
         };
         let node = RBTreeNode::new(number, entry, GFP_KERNEL)?;
@@ -209,45 +314,49 @@ impl Registry {
     }
 
     /// Forgets a connection and removes its files, waiting for their readers; process context.
-    pub(crate) fn remove_connection(&self, number: u64) {
+    pub(crate) fn remove(&self, number: u64) {
         let entry = self.connections.lock().tree.remove_node(&number);
         drop(entry);
     }
 
     /// Returns the connection of that number.
-    pub(crate) fn connection(&self, number: u64) -> Option<Arc<Connection>> {
+    pub(crate) fn connection(&self, number: u64) -> Option<Arc<Live>> {
         let connections = self.connections.lock();
         connections
             .tree
             .get(&number)
-            .map(|entry| entry.connection.clone())
+            .map(|entry| entry.live.clone())
     }
 
-    /// Returns, in the order of their numbers, the connections that there are, as far as they are
+    /// Returns, in the order of their numbers, the module's own connections, as far as they are
     /// still there when it is their turn.
-    pub(crate) fn each_connection(&self) -> impl Iterator<Item = Arc<Connection>> + '_ {
+    pub(crate) fn each_own(&self) -> impl Iterator<Item = Arc<Connection>> + '_ {
         let last = self.last_connection.load(Relaxed);
         let mut next = 0;
 
-        iter::from_fn(move || {
+        let each = iter::from_fn(move || {
             let connections = self.connections.lock();
             let cursor = connections.tree.cursor_lower_bound(&next)?;
             let (&number, entry) = cursor.current();
             next = number + 1;
-            (number <= last).then(|| entry.connection.clone())
+            (number <= last).then(|| entry.live.clone())
+        });
+        each.filter_map(|live| match &*live {
+            Live::Own(connection) => Some(connection.clone()),
+            Live::Observed(_) => None,
         })
     }
 
     /// Calls `f` with each connection, in the order of their numbers. `f` must not wait.
     pub(crate) fn for_each_connection<E>(
         &self,
-        mut f: impl FnMut(&Connection) -> Result<(), E>,
+        mut f: impl FnMut(&View) -> Result<(), E>,
     ) -> Result<(), E> {
         let connections = self.connections.lock();
         let result = connections
             .tree
             .values()
-            .try_for_each(|entry| f(&entry.connection));
+            .try_for_each(|entry| f(&entry.live.view()));
         result
     }
 
@@ -277,14 +386,14 @@ impl Registry {
         self.listeners.lock().tree.values().try_for_each(f)
     }
 
-    /// Ends all listeners, then all connections that there are; process context. Does not wait for
-    /// the connections to be gone.
+    /// Ends all listeners, then all of the module's own connections; process context. Does not wait
+    /// for the connections to be gone.
     pub(crate) fn close_all(&self) {
         // In this order: a listener can still bring connections.
         while let Some(number) = self.first_listener() {
             self.remove_listener(number);
         }
-        for connection in self.each_connection() {
+        for connection in self.each_own() {
             connection.as_arc_borrow().close();
         }
     }
@@ -300,7 +409,7 @@ impl Registry {
         self.close_all();
 
         // A connection may be on its way to one of the queues until it is gone.
-        for connection in self.each_connection() {
+        for connection in self.each_own() {
             connection.wait_gone_uninterruptible();
         }
         self.reconnects.flush();

@@ -8,6 +8,7 @@ use kernel::prelude::*;
 
 use crate::{
     bindings,
+    connection::Message,
     negotiation::{
         Negotiated,
         Role, //
@@ -40,8 +41,8 @@ pub(crate) fn message_sent(id: u64, role: Role, message: &PrivateData) {
 }
 
 /// The private data of the peer, `received`, was searched for a message.
-pub(crate) fn message_parsed(id: u64, role: Role, received: &PrivateData, parsed: &Parsed) {
-    let (outcome, offset, version) = match *parsed {
+pub(crate) fn message_parsed(id: u64, role: Role, received: &Message) {
+    let (outcome, offset, version) = match received.parsed {
         Parsed::Absent => (Outcome::Absent, 0, 0),
         Parsed::Present(found) => (Outcome::Present, found.offset, found.version),
         Parsed::Rejected { offset, reason } => match reason {
@@ -49,7 +50,7 @@ pub(crate) fn message_parsed(id: u64, role: Role, received: &PrivateData, parsed
             Rejection::Truncated { .. } => (Outcome::Truncated, offset, 0),
         },
     };
-    let offer = parsed.offer();
+    let offer = received.offer();
 
     // SAFETY: The function takes any values.
     unsafe {
@@ -57,7 +58,7 @@ pub(crate) fn message_parsed(id: u64, role: Role, received: &PrivateData, parsed
             id,
             role == Role::Server,
             outcome as u8,
-            received.len(),
+            received.octets.len(),
             u8::try_from(offset).unwrap_or(u8::MAX),
             version,
             offer.send_size.octets(),

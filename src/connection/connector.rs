@@ -24,7 +24,7 @@ use super::{
     Connection,
     Exchange,
     Failure,
-    Origin,
+    Side,
     State,
     RECONNECT, //
 };
@@ -38,7 +38,10 @@ use crate::{
         },
         errno, //
     },
-    registry::Registry,
+    registry::{
+        Live,
+        Registry, //
+    },
     trace,
     wire::private_data::Offered, //
 };
@@ -74,12 +77,12 @@ pub(crate) fn connect(
     let no_memory = |error| Failure::new(error, "no memory for a connection");
 
     let connection =
-        Connection::new(registry.clone(), offered, Origin::Client(target)).map_err(no_memory)?;
+        Connection::new(registry.clone(), offered, Side::Client(target)).map_err(no_memory)?;
     registry
-        .add_connection(connection.clone())
+        .add(connection.number, Live::Own(connection.clone()))
         .map_err(no_memory)?;
 
-    let Origin::Client(target) = &connection.origin else {
+    let Side::Client(target) = &connection.side else {
         return Ok(());
     };
     let connection = connection.as_arc_borrow();
@@ -217,13 +220,12 @@ impl Connection {
         attempt: u32,
         id: &mut HandlerId<'_, Attempt>,
     ) -> Result<(), Failure> {
-        let Origin::Client(target) = &self.origin else {
+        let Side::Client(target) = &self.side else {
             return Ok(());
         };
         let failed = |error| Failure::to_connect(State::Resolving, error);
 
-        let exchange = Exchange::begin(id, &self.offered).map_err(failed)?;
-        let receive_size = exchange.own_offer().receive_size.octets();
+        let (exchange, sent) = Exchange::begin(id, &self.offered).map_err(failed)?;
         {
             let mut inner = self.inner.lock();
             if !inner.is_attempting(attempt) {
@@ -231,7 +233,7 @@ impl Connection {
             }
             inner.exchange = exchange;
         }
-        id.create_queue_pair(receive_size)
+        id.create_queue_pair(sent.offer().receive_size.octets())
             .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
         id.resolve_route(target.timeout_ms).map_err(failed)
     }
@@ -244,11 +246,11 @@ impl Connection {
     ) -> Result<(), Failure> {
         let sent = {
             let mut inner = self.inner.lock();
-            if !inner.is_attempting(attempt) {
+            let Some(sent) = inner.exchange.sent.filter(|_| inner.is_attempting(attempt)) else {
                 return Ok(());
-            }
+            };
             inner.enter(State::Connecting);
-            inner.exchange.sent
+            sent.octets
         };
         id.connect(sent.octets())
             .map_err(|error| Failure::to_connect(State::Connecting, error))?;
@@ -262,7 +264,7 @@ impl WorkItem<RECONNECT> for Connection {
 
     /// Connects again after a loss, until it succeeds or the connection is closed.
     fn run(this: Arc<Self>) {
-        let Origin::Client(target) = &this.origin else {
+        let Side::Client(target) = &this.side else {
             return;
         };
         let mut pause_ms = FIRST_PAUSE_MS;

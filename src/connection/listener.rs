@@ -29,7 +29,7 @@ use super::{
     Connection,
     Exchange,
     Failure,
-    Origin,
+    Side,
     State, //
 };
 use crate::{
@@ -43,7 +43,10 @@ use crate::{
         },
         errno, //
     },
-    registry::Registry,
+    registry::{
+        Live,
+        Registry, //
+    },
     trace,
     wire::private_data::Offered, //
 };
@@ -168,21 +171,21 @@ impl Listener {
     }
 
     fn accept(&self, slot: Slot, request: Request<'_>) -> Result {
-        let exchange = Exchange::begin(&request, &self.offered)?;
-        let sent = exchange.sent;
-        let receive_size = exchange.own_offer().receive_size.octets();
+        let (exchange, sent) = Exchange::begin(&request, &self.offered)?;
+        let receive_size = sent.offer().receive_size.octets();
 
-        let origin = Origin::Server { _slot: slot };
-        let connection = Connection::new(self.registry.clone(), self.offered, origin)?;
+        let side = Side::Server { _slot: slot };
+        let connection = Connection::new(self.registry.clone(), self.offered, side)?;
         let attempt = connection.begin_attempt(State::Connecting, exchange)?;
         connection.receive(&mut connection.inner.lock(), request.private_data());
-        self.registry.add_connection(connection.clone())?;
+        self.registry
+            .add(connection.number, Live::Own(connection.clone()))?;
 
         let handler = connection.as_arc_borrow().handler(attempt)?;
         let teardown = self.registry.teardown.clone();
-        match request.accept(teardown, handler, receive_size, sent.octets()) {
+        match request.accept(teardown, handler, receive_size, sent.octets.octets()) {
             Ok(id) => {
-                trace::message_sent(connection.number, Role::Server, &sent);
+                trace::message_sent(connection.number, Role::Server, &sent.octets);
                 connection.keep(attempt, id);
                 Ok(())
             }

@@ -13,8 +13,14 @@ use core::{
 
 use super::file::Output;
 use crate::{
-    connection::Connection,
-    registry::Registry,
+    connection::Message,
+    negotiation::Role,
+    registry::{
+        Live,
+        Origin,
+        Registry,
+        View, //
+    },
     wire::private_data::{
         Parsed,
         Rejection, //
@@ -66,12 +72,11 @@ pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Res
     let mut device = "DEVICE".len();
     let mut local = "LOCAL".len();
     let mut remote = "REMOTE".len();
-    let Ok(()) = registry.for_each_connection(|connection| {
-        connection.with(|inner| {
-            device = wider(device, inner.exchange.device.map(|(name, _)| name));
-            local = wider(local, inner.exchange.local);
-            remote = wider(remote, inner.exchange.remote);
-        });
+    let Ok(()) = registry.for_each_connection(|view| {
+        let exchange = &view.exchange;
+        device = wider(device, exchange.device.map(|(name, _)| name));
+        local = wider(local, exchange.local);
+        remote = wider(remote, exchange.remote);
         Ok::<_, Infallible>(())
     });
 
@@ -90,27 +95,26 @@ pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Res
         "C2S",
         "S2C",
     )?;
-    registry.for_each_connection(|connection| {
-        connection.with(|inner| {
-            let exchange = &inner.exchange;
-            let negotiated = exchange.negotiated(connection.role());
-            writeln!(
-                out,
-                "{:<6} {:<6} {:<6} {:<12} {:<device$} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} {}",
-                connection.number,
-                "module",
-                connection.role(),
-                inner.state,
-                Or(exchange.device.map(|(name, _)| name), "-"),
-                Or(exchange.device.map(|(_, transport)| transport), "-"),
-                Or(exchange.local, "-"),
-                Or(exchange.remote, "-"),
-                inner.generation,
-                Or(negotiated.map(|n| n.client_to_server_threshold), "-"),
-                Or(negotiated.map(|n| n.server_to_client_threshold), "-"),
-                Or(negotiated.map(|n| yes_no(n.remote_invalidation)), "-"),
-            )
-        })
+    registry.for_each_connection(|view| {
+        let exchange = &view.exchange;
+        let negotiated = exchange.negotiated(view.role);
+        let (client_to_server, server_to_client) = view.thresholds();
+        writeln!(
+            out,
+            "{:<6} {:<6} {:<6} {:<12} {:<device$} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} {}",
+            view.number,
+            view.origin,
+            view.role,
+            view.state,
+            Or(exchange.device.map(|(name, _)| name), "-"),
+            Or(exchange.device.map(|(_, transport)| transport), "-"),
+            Or(exchange.local, "-"),
+            Or(exchange.remote, "-"),
+            view.generation,
+            Or(client_to_server, "-"),
+            Or(server_to_client, "-"),
+            Or(negotiated.map(|n| yes_no(n.remote_invalidation)), "-"),
+        )
     })
 }
 
@@ -151,25 +155,39 @@ pub(super) fn stats(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
         .try_for_each(|(name, value)| writeln!(out, "{name}: {value}"))
 }
 
+/// Shows the octets that this side sent.
+pub(super) fn sent(live: &Live, out: &mut Output<'_>) -> fmt::Result {
+    octets(live.view().exchange.sent, out)
+}
+
+/// Shows the octets that the peer sent, as the transport delivered them.
+pub(super) fn received(live: &Live, out: &mut Output<'_>) -> fmt::Result {
+    octets(live.view().exchange.received, out)
+}
+
+fn octets(message: Option<Message>, out: &mut Output<'_>) -> fmt::Result {
+    if let Some(message) = message {
+        out.write_octets(message.octets.octets());
+    }
+    Ok(())
+}
+
 /// Shows all about one connection.
-pub(super) fn info(connection: &Connection, out: &mut Output<'_>) -> fmt::Result {
-    // Copied, so that the connection is as it was at one moment.
-    let (state, since, generation, failure, exchange) = connection.with(|inner| {
-        (
-            inner.state,
-            inner.since,
-            inner.generation,
-            inner.failure,
-            inner.exchange,
-        )
-    });
-    let role = connection.role();
+pub(super) fn info(live: &Live, out: &mut Output<'_>) -> fmt::Result {
+    // A copy, so that the connection is as it was at one moment.
+    let view = live.view();
+    let exchange = &view.exchange;
+    let role = view.role;
     let unknown = "unknown";
 
-    writeln!(out, "id: {}", connection.number)?;
-    writeln!(out, "origin: module")?;
+    writeln!(out, "id: {}", view.number)?;
+    writeln!(out, "origin: {}", view.origin)?;
+    if let Some(program) = view.program {
+        writeln!(out, "command: {program}")?;
+        writeln!(out, "pid: {}", program.pid)?;
+    }
     writeln!(out, "role: {role}")?;
-    writeln!(out, "state: {state}")?;
+    writeln!(out, "state: {}", view.state)?;
     writeln!(
         out,
         "device: {}",
@@ -182,21 +200,29 @@ pub(super) fn info(connection: &Connection, out: &mut Output<'_>) -> fmt::Result
     )?;
     writeln!(out, "local: {}", Or(exchange.local, unknown))?;
     writeln!(out, "remote: {}", Or(exchange.remote, unknown))?;
-    writeln!(out, "generation: {generation}")?;
-    writeln!(out, "age_ms: {}", since.elapsed().as_millis())?;
-    writeln!(out, "last_failure: {}", Or(failure, "none"))?;
+    writeln!(out, "generation: {}", view.generation)?;
+    writeln!(out, "age_ms: {}", view.since.elapsed().as_millis())?;
+    writeln!(out, "last_failure: {}", Or(view.failure, "none"))?;
 
-    let own = exchange.own_offer();
-    writeln!(out, "local_send_size: {}", own.send_size.octets())?;
-    writeln!(out, "local_receive_size: {}", own.receive_size.octets())?;
+    let own = exchange.sent.map(|sent| sent.offer());
+    writeln!(
+        out,
+        "local_send_size: {}",
+        Or(own.map(|own| own.send_size.octets()), unknown)
+    )?;
+    writeln!(
+        out,
+        "local_receive_size: {}",
+        Or(own.map(|own| own.receive_size.octets()), unknown)
+    )?;
     writeln!(
         out,
         "local_remote_invalidation: {}",
-        yes_no(own.remote_invalidation)
+        Or(own.map(|own| yes_no(own.remote_invalidation)), unknown)
     )?;
 
     let received = exchange.received.as_ref();
-    let parsed = received.map(|(_, parsed)| *parsed);
+    let parsed = received.map(|received| received.parsed);
     match parsed {
         None => writeln!(out, "peer_private_data: {unknown}")?,
         Some(Parsed::Absent) => writeln!(out, "peer_private_data: absent")?,
@@ -218,7 +244,7 @@ pub(super) fn info(connection: &Connection, out: &mut Output<'_>) -> fmt::Result
         Some(Parsed::Absent) | None => (None, None, None),
     };
     let none = if parsed.is_some() { "none" } else { unknown };
-    let len = received.map(|(octets, _)| octets.len());
+    let len = received.map(|received| received.octets.len());
     writeln!(out, "peer_length: {}", Or(len, unknown))?;
     writeln!(out, "peer_offset: {}", Or(offset, none))?;
     writeln!(out, "peer_version: {}", Or(version, none))?;
@@ -229,6 +255,7 @@ pub(super) fn info(connection: &Connection, out: &mut Output<'_>) -> fmt::Result
 
     let peer = parsed.map(|parsed| parsed.offer());
     let negotiated = exchange.negotiated(role);
+    let (client_to_server, server_to_client) = view.thresholds();
     writeln!(
         out,
         "peer_send_size: {}",
@@ -247,16 +274,53 @@ pub(super) fn info(connection: &Connection, out: &mut Output<'_>) -> fmt::Result
     writeln!(
         out,
         "client_to_server_threshold: {}",
-        Or(negotiated.map(|n| n.client_to_server_threshold), unknown)
+        Or(client_to_server, unknown)
     )?;
     writeln!(
         out,
         "server_to_client_threshold: {}",
-        Or(negotiated.map(|n| n.server_to_client_threshold), unknown)
+        Or(server_to_client, unknown)
     )?;
     writeln!(
         out,
         "remote_invalidation: {}",
         Or(negotiated.map(|n| yes_no(n.remote_invalidation)), unknown)
-    )
+    )?;
+    if view.origin == Origin::Nfs {
+        in_use(&view, out)?;
+    }
+    if let Some(note) = view.note {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}
+
+/// Shows what the kernel's client or server goes by, and where that is not what was negotiated.
+fn in_use(view: &View, out: &mut Output<'_>) -> fmt::Result {
+    let in_use = &view.in_use;
+    let unknown = "unknown";
+
+    writeln!(
+        out,
+        "inline_send_in_use: {}",
+        Or(in_use.inline_send, unknown)
+    )?;
+    writeln!(
+        out,
+        "inline_receive_in_use: {}",
+        Or(in_use.inline_receive, unknown)
+    )?;
+    if view.role == Role::Server {
+        writeln!(
+            out,
+            "remote_invalidation_in_use: {}",
+            Or(in_use.remote_invalidation.map(yes_no), unknown)
+        )?;
+    }
+    let Some(negotiated) = view.exchange.negotiated(view.role) else {
+        return Ok(());
+    };
+    negotiated
+        .deviations(view.role, in_use)
+        .try_for_each(|deviation| writeln!(out, "deviation: {deviation}"))
 }

@@ -93,7 +93,7 @@ impl RawAddress {
     ///
     /// `address` points to a `sockaddr` whose family is set and that is as large as its family
     /// asks for.
-    pub(super) unsafe fn read(address: *const kernel::bindings::sockaddr) -> Option<SocketAddr> {
+    pub(crate) unsafe fn read(address: *const kernel::bindings::sockaddr) -> Option<SocketAddr> {
         // SAFETY: By the function's requirement the family is set.
         let family = unsafe { (*address).sa_family };
 

@@ -17,6 +17,13 @@ const NAME_LEN: usize = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct DeviceName([u8; NAME_LEN]);
 
+impl DeviceName {
+    /// Takes a name as the kernel has it: what follows the first NUL does not count.
+    pub(crate) fn from_octets(octets: [u8; NAME_LEN]) -> Self {
+        Self(octets)
+    }
+}
+
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.0.split(|&octet| octet == 0).next().unwrap_or_default();
@@ -33,6 +40,16 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
+    /// Takes what `shim_transport` of shim.h returns; [`None`] for protocols that are not known.
+    pub(crate) fn from_raw(transport: bindings::rpcrdma_cm_transport) -> Option<Self> {
+        match transport {
+            bindings::rpcrdma_cm_transport_RPCRDMA_CM_INFINIBAND => Some(Self::InfiniBand),
+            bindings::rpcrdma_cm_transport_RPCRDMA_CM_ROCE => Some(Self::Roce),
+            bindings::rpcrdma_cm_transport_RPCRDMA_CM_IWARP => Some(Self::Iwarp),
+            _ => None,
+        }
+    }
+
     /// How many octets of private data a connection request can carry.
     ///
     /// InfiniBand has 92 (`IB_CM_REQ_PRIVATE_DATA_SIZE`), of which rdma_cm takes 36 for its own
@@ -86,12 +103,8 @@ impl Device<'_> {
     pub(super) unsafe fn new(device: *mut bindings::ib_device, port: u32) -> Option<Self> {
         let device = NonNull::new(device)?;
         // SAFETY: By the function's requirement the device is there and has the port.
-        let transport = match unsafe { bindings::shim_transport(device.as_ptr(), port) } {
-            bindings::rpcrdma_cm_transport_RPCRDMA_CM_INFINIBAND => Transport::InfiniBand,
-            bindings::rpcrdma_cm_transport_RPCRDMA_CM_ROCE => Transport::Roce,
-            bindings::rpcrdma_cm_transport_RPCRDMA_CM_IWARP => Transport::Iwarp,
-            _ => return None,
-        };
+        let transport = unsafe { bindings::shim_transport(device.as_ptr(), port) };
+        let transport = Transport::from_raw(transport)?;
 
         // INVARIANT: By the function's requirement.
         Some(Self {
