@@ -165,6 +165,7 @@ pairs_end() {
 # nfs_server: the kernel's, in $B, exporting a tmpfs; over RDMA at port 20049.
 # Daemons and mounts of its own: pairs do not meet in the file system either.
 nfs_server() {
+	rm -f "$scratch/nfs-ready"
 	# shellcheck disable=SC2016 # for the shell that runs there
 	nsenter --net="/run/netns/$B" unshare --mount bash -euc '
 		mount -t tmpfs run /run
@@ -191,9 +192,12 @@ nfs_server() {
 	wait_for 90 test -s "$scratch/nfs-ready" || { cat "$scratch/nfs-log"; return 1; }
 }
 
+# in_nfs_server COMMAND...: among its files.
+in_nfs_server() { nsenter --target "$nfs_server" --mount --net --root --wd "$@"; }
+
 nfs_server_end() {
 	[[ -n ${nfs_server:-} ]] || return 0
-	nsenter --target "$nfs_server" --mount --net sh -c '
+	in_nfs_server sh -c '
 		rpc.nfsd 0
 		exportfs -ua
 		exportfs -f

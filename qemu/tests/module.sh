@@ -164,7 +164,8 @@ info() {
 
 is_state() { info "$1" && [[ ${info[state]} = "$2" ]]; }
 is_gone() { [[ ! -e $DEBUGFS/connection/$1 ]]; }
-none_live() { lines connections && [[ ${#lines[@]} = 1 ]]; }
+# Of the module's own.
+none_live() { lines connections && [[ "${lines[*]}" != *' module '* ]]; }
 
 # same_info ID KEY=VALUE...: whether it says all that; prints where it does not.
 same_info() {

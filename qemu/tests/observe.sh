@@ -1,0 +1,334 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The connections of others: of the kernel's own NFS client and server, and of
+# programs. What is shown is compared with the octets that Linux is known to
+# send, with RFC 8797, and with what the kernel itself traces.
+#
+# kernels: debug stock
+# transports: rxe siw
+. ./lib.sh
+. ./module.sh
+
+# ids ORIGIN ROLE: into the array of that name those that are established.
+ids() {
+	local line
+	ids=()
+	lines connections
+	for line in "${lines[@]}"; do
+		[[ ! $line =~ ^([0-9]+)' '+"$1 "' '*"$2 "' '*'established ' ]] ||
+			ids+=("${BASH_REMATCH[1]}")
+	done
+}
+
+has() { ids "$1" "$2" && ((${#ids[@]} == $3)); }
+none_shown() { lines connections && [[ ${#lines[@]} = 1 ]]; }
+
+# said ID SENT RECEIVED: whether these octets were, but for padding.
+said() {
+	octets "connection/$1/sent"
+	[[ $octets = "$2" ]] || { echo "sent: wanted $2, found $octets"; return 1; }
+	octets "connection/$1/received"
+	[[ $octets =~ ^"$3"(00)*$ ]] || { echo "received: wanted $3, found $octets"; return 1; }
+}
+
+# same_client ID GENERATION WRITE READ SERVER: with these inline sizes of both.
+same_client() {
+	local sent c2s=$(($3 < $5 ? $3 : $5)) s2c=$(($4 < $5 ? $4 : $5))
+	message "$3" "$4" 1 && sent=$message
+	message "$5" "$5" 0
+	said "$1" "$sent" "$message" || return
+	same_info "$1" origin=nfs role=client generation="$2" local_remote_invalidation=yes \
+		peer_private_data=present peer_send_size="$5" peer_remote_invalidation=no \
+		client_to_server_threshold="$c2s" server_to_client_threshold="$s2c" \
+		remote_invalidation=no inline_send_in_use="$c2s" \
+		inline_receive_in_use="$s2c" || return
+	[[ -z ${info[deviation]:-} ]] || { echo "a deviation: ${info[deviation]}"; return 1; }
+	# What the kernel says about it.
+	grep -q "neg send/recv=$c2s/$s2c," "$traces/trace" ||
+		{ echo "not traced: $c2s/$s2c"; cat "$traces/trace"; return 1; }
+}
+
+# same_server ID WRITE READ SERVER: Linux answers without R, and takes the
+# client's for all it needs.
+same_server() {
+	local received
+	message "$2" "$3" 1 && received=$message
+	message "$4" "$4" 0
+	said "$1" "$message" "$received" || return
+	same_info "$1" origin=nfs role=server generation=1 local_remote_invalidation=no \
+		peer_private_data=present peer_send_size="$2" peer_receive_size="$3" \
+		peer_remote_invalidation=yes remote_invalidation=no \
+		inline_send_in_use="$4" inline_receive_in_use="$4" \
+		remote_invalidation_in_use=yes || return
+	[[ ${info[deviation]:-} = *'RDMA Send with Invalidate'*'section 4.1)' ]] ||
+		{ echo "no such deviation: ${info[deviation]:-none}"; return 1; }
+}
+
+# transports: into $n those of the mount that have been connected, as NFS counts.
+transports() {
+	n=$(awk '/^device / { ours = / \/mnt\/nfs / } ours && /xprt:/ { n += $5 > 0 }
+		END { print n + 0 }' /proc/self/mountstats)
+}
+
+all_shown() { transports && ((n >= $1)) && has nfs client "$n" && has nfs server "$n"; }
+
+# same_all N GENERATION WRITE READ SERVER: both ends of all connections, which are
+# N or, as Linux does not make all at once, more.
+same_all() {
+	local id bad=0
+	wait_for 30 all_shown "$1" || return
+	for id in "${ids[@]}"; do same_server "$id" "$3" "$4" "$5" || bad=1; done
+	ids nfs client
+	for id in "${ids[@]}"; do same_client "$id" "$2" "$3" "$4" "$5" || bad=1; done
+	return "$bad"
+}
+
+# mounted NAME N VERSION [OPTION]: N connections or more; none when it is over.
+mounted() {
+	need "$1: a mount" nfs_mount "$3" /mnt/nfs "${4:-}"
+	check "$1: both ends" same_all "$2" 1 4096 4096 4096
+	check "$1: unmount" umount /mnt/nfs
+	check "$1: no connection is left" wait_for 20 none_shown
+}
+
+# Older than the module: what is left of it.
+same_old() {
+	wait_for 10 has nfs client 1 && wait_for 10 has nfs server 1 || return
+	same_info "${ids[0]}" peer_private_data=unknown client_to_server_threshold=unknown \
+		inline_send_in_use=4096 remote_invalidation_in_use=yes || return
+	[[ ${info[note]} = 'older than the module'* ]] || { echo 'no note'; return 1; }
+	ids nfs client
+	message 4096 4096 1
+	said "${ids[0]}" "$message" '' || return
+	same_info "${ids[0]}" device="$A_RDMA" generation="$1" local_send_size=4096 \
+		client_to_server_threshold=4096 server_to_client_threshold=4096 \
+		inline_send_in_use=4096 inline_receive_in_use=4096 \
+		peer_private_data=unknown || return
+	[[ ${info[note]} = 'older than the module'* ]] || { echo 'no note'; return 1; }
+}
+
+# The counters that NFS keeps of its transport, of what went wrong.
+undisturbed() {
+	local words
+	read -ra words < <(sed -n '/ mounted on \/mnt\/nfs /,/xprt:/s/.*xprt:[[:space:]]*//p' \
+		/proc/self/mountstats)
+	# Connections that it made, replies to nothing, replies that are malformed.
+	[[ ${words[0]} = rdma && ${words[3]} = "$1" && ${words[8]} = 0 && ${words[20]} = 0 ]] ||
+		{ echo "${words[*]}"; return 1; }
+}
+
+two_mounts() { has nfs server 2 && has nfs client 2; }
+
+# All of our files, again and again.
+keep_reading() {
+	while [[ -e $scratch/reading ]]; do
+		cat "$DEBUGFS"/{connections,listeners,stats,last_error} "$DEBUGFS"/connection/*/*
+	done >/dev/null 2>&1
+	return 0
+}
+
+# has_generation N: or a later one is established; into $id and $generation.
+has_generation() {
+	ids nfs client
+	id=${ids[-1]:-0}
+	info "$id" && generation=${info[generation]} && ((generation >= $1))
+}
+
+tries_again() { grep -q '^[0-9]* *nfs *client *connecting ' "$DEBUGFS/connections"; }
+
+attached() { grep -qE '^rdma_(connect_locked|accept) ' /sys/kernel/tracing/enabled_functions; }
+
+trace_thresholds() {
+	mkdir "$traces" && echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
+}
+
+# siw refuses in the call itself.
+refused() {
+	counter "observed_$([[ $TRANSPORT = rxe ]] && echo refused || echo failed)" &&
+		((count > 0))
+}
+
+case $KERNEL in
+debug) mib=8 ;;
+*) mib=256 ;;
+esac
+traces=/sys/kernel/tracing/instances/observe
+
+need 'a pair' pair
+need 'they reach each other' on_a ping -c1 -W5 "$B4"
+need 'an NFS server' nfs_server
+need 'a mount before the module' nfs_mount 4.2 /mnt/nfs
+trace_thresholds
+at_end rmdir "$traces"
+need 'the module' module_load
+check 'it shows what was there before' same_old 1
+check 'unmount' umount /mnt/nfs
+check 'no connection is left' wait_for 20 none_shown
+
+# The kernel empties the buffers of events that go with their module: apart.
+mkdir "$traces-own"
+echo 1 >"$traces-own/events/rpcrdma_cm/enable"
+mounted 'version 3' 1 3
+traced() { [[ $(grep -c " $1: id=[0-9]* role=$2 .*$3" "$traces-own/trace") = 1 ]]; }
+for role in client server; do
+	check "traced: what the $role sent" traced message_sent "$role" 'octets=f6ab0e1801'
+	check "traced: what it received" traced message_parsed "$role" 'outcome=present'
+	check "traced: what that means" traced connection_negotiated "$role" \
+		'client_to_server=4096 server_to_client=4096 remote_invalidation=0'
+	check "traced: its end" traced connection_closed "$role" 'generation=1'
+done
+rmdir "$traces-own"
+
+mounted 'version 4.1, four connections' 4 4.1 nconnect=4
+[[ $KERNEL = debug ]] || mounted 'version 4.2, up to 16 connections' 5 4.2 nconnect=16
+
+# NFS gives up a connection whose replies take long, as they may here.
+need 'traffic: a mount' nfs_mount 4.2 /mnt/nfs timeo=600
+# From another namespace: the server's own. (siw's clients are all in one.)
+if [[ $TRANSPORT = rxe ]]; then
+	mkdir -p /mnt/other
+	need 'traffic: another mount' on_b mount -t nfs \
+		-o proto=rdma,port=20049,vers=4.1 "$B4:/" /mnt/other
+	check 'traffic: both ends of both' wait_for 10 two_mounts
+	check 'traffic: the other one goes' on_b umount /mnt/other
+	check 'traffic: and is gone' wait_for 20 has nfs server 1
+fi
+head -c "${mib}M" /dev/urandom >"$scratch/data"
+head -c 4M "$scratch/data" >"$scratch/some"
+touch "$scratch/reading"
+keep_reading &
+readers=$!
+cp "$scratch/data" /mnt/nfs/data &
+writer=$!
+# As soon as none of its files is open.
+need 'traffic: the module goes' wait_for 20 rmmod rpcrdma_cm
+check_fails 'traffic: nothing is attached to rdma_cm' attached
+need 'traffic: and comes again' insmod "$MODULE"
+check 'traffic: it shows the same mount' same_old 1
+wait "$writer"
+echo 3 >/proc/sys/vm/drop_caches
+check "traffic: $mib MiB were written" cmp "$scratch/data" /mnt/nfs/data
+rm "$scratch/reading"
+wait "$readers"
+check 'traffic: NFS has not noticed' undisturbed 1
+
+check 'traffic: unmount' umount /mnt/nfs
+
+# NFS gives up a connection of siw, too, when replies do not come.
+need 'lost: a mount' nfs_mount 4.2 /mnt/nfs
+echo 8192 >/proc/sys/sunrpc/svc_rdma/max_req_size
+need 'lost: no message arrives' on_b tc qdisc add dev "$B_DEV" root netem loss 100%
+cp "$scratch/some" /mnt/nfs/again &
+writer=$!
+check 'lost: the client tries again' wait_for 60 tries_again
+need 'lost: messages arrive' on_b tc qdisc del dev "$B_DEV" root
+check 'lost: another generation' wait_for 90 has_generation 2
+check 'lost: it has the new exchange' same_client "$id" "$generation" 4096 4096 8192
+wait "$writer"
+echo 3 >/proc/sys/vm/drop_caches
+check 'lost: nothing was lost' cmp "$scratch/some" /mnt/nfs/again
+echo 4096 >/proc/sys/sunrpc/svc_rdma/max_req_size
+
+# A neighbour without an address is no end of a connection, but a failure.
+failed() { has_generation 1 && [[ ${info[last_failure]} != none ]]; }
+need 'link down: it goes' ip -n "$B" link set "$B_DEV" down
+cp "$scratch/some" /mnt/nfs/again &
+writer=$!
+[[ $TRANSPORT = siw ]] || check 'link down: it shows that' wait_for 60 failed
+need 'link down: it comes' ip -n "$B" link set "$B_DEV" up
+check 'link down: nothing was lost' timeout 90 tail --pid "$writer" -f /dev/null
+check 'link down: a connection is there' wait_for 60 has_generation 1
+
+before=$generation
+need 'restarted: the server stops' in_nfs_server rpc.nfsd 0
+need 'restarted: the server starts' in_nfs_server rpc.nfsd 4
+need 'restarted: over RDMA' in_nfs_server sh -c 'echo "rdma 20049" >/proc/fs/nfsd/portlist'
+check 'restarted: it can be read' timeout 60 cmp "$scratch/some" /mnt/nfs/again
+check 'restarted: another generation' wait_for 60 has_generation $((before + 1))
+check 'restarted: it has the new exchange' same_client "$id" "$generation" 4096 4096 4096
+check 'unmount' umount /mnt/nfs
+check 'no connection is left' wait_for 60 none_shown
+
+if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
+	echo 16384 >/proc/sys/sunrpc/rdma_max_inline_write
+	echo 2048 >/proc/sys/sunrpc/rdma_max_inline_read
+	need 'other sizes: a mount' nfs_mount 4.1 /mnt/nfs
+	check 'other sizes: both ends' same_all 1 1 16384 2048 4096
+	echo 4096 >/proc/sys/sunrpc/rdma_max_inline_write
+	echo 4096 >/proc/sys/sunrpc/rdma_max_inline_read
+	check 'unmount' umount /mnt/nfs
+fi
+
+on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
+	-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1
+check 'who is refused is counted' refused
+
+# The client of NFS can go where it is a module.
+if [[ $KERNEL = stock ]]; then
+	nfs_server_end
+	need 'the kernel unloads rpcrdma' wait_for 20 modprobe -r rpcrdma
+	need 'and an NFS server comes with it' nfs_server
+	rmdir "$traces" && trace_thresholds
+	mounted 'loaded again' 1 4.2
+fi
+
+# program N: number N speaks librdmacm; its process is in $pid.
+program() {
+	mkfifo "$scratch/to$1" "$scratch/from$1"
+	python3 -IS ./peer.py <"$scratch/to$1" >"$scratch/from$1" 2>&1 &
+	pid=$!
+	at_end kill "$pid"
+	exec {fd}>"$scratch/to$1"
+	to[$1]=$fd
+	exec {fd}<"$scratch/from$1"
+	from[$1]=$fd
+}
+
+say() { echo "${*:2}" >&"${to[$1]}"; }
+
+hear() {
+	answer=
+	read -rt 30 answer <&"${from[$1]}" && [[ $answer != failed* ]] && return
+	echo "${answer:-no answer}"
+	return 1
+}
+
+tell() { say "$@" && hear "$1"; }
+
+same_program() {
+	wait_for 10 has user "$1" 1 || return
+	same_info "${ids[0]}" command="$2" pid="$3" role="$1" "${@:4}"
+}
+
+to=() from=()
+program 1
+server_pid=$pid
+program 2
+client_pid=$pid
+need 'programs: a server of something else' tell 1 listen "/run/netns/$B" "$B4" 8
+say 1 accept 0123456789abcdef
+need 'programs: its client' tell 2 connect "/run/netns/$A" "$B4" 8 fedcba9876543210
+need 'programs: they are connected' hear 1
+check 'programs: neither is shown' none_shown
+need 'programs: the client goes' tell 2 close
+need 'programs: the server goes' tell 1 close
+need 'programs: a server' tell 1 listen "/run/netns/$B" "$B4" 7
+say 1 accept f6ab0e1801010f07
+need 'programs: a client that says nothing' tell 2 connect "/run/netns/$A" "$B4" 7 none
+need 'programs: they are connected' hear 1
+check 'programs: the server is shown' same_program server python3 "$server_pid" \
+	local_send_size=16384 local_receive_size=8192 client_to_server_threshold=1024 \
+	server_to_client_threshold=1024
+check 'programs: the client is shown' same_program client python3 "$client_pid" \
+	peer_private_data=present peer_send_size=16384 peer_receive_size=8192
+need 'programs: the client goes' tell 2 close
+need 'programs: the server goes' tell 1 close
+check 'programs: no connection is left' wait_for 20 none_shown
+
+need 'observe=0: a mount' nfs_mount 4.2 /mnt/nfs
+need 'observe=0: the module goes' rmmod rpcrdma_cm
+need 'observe=0: and comes' insmod "$MODULE" observe=0
+check_fails 'observe=0: nothing is attached to rdma_cm' attached
+check 'observe=0: the mount is not shown' none_shown
+need 'observe=0: unmount' umount /mnt/nfs
