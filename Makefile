@@ -19,7 +19,7 @@ modules:
 modules_install: modules
 	+$(kbuild) modules_install
 
-demo test check:
+demo test check bench:
 	scripts/$@
 
 shell:
@@ -44,9 +44,10 @@ help:
 	@echo '                and shows what the connections negotiated'
 	@echo 'make shell      a shell in that guest'
 	@echo 'make test       host tests, KUnit, and every script of qemu/tests'
+	@echo 'make bench      what it costs NFS over RDMA to be observed'
 	@echo 'make check      formatting, lints, warnings, no panic in the pure code'
 	@echo
 	@echo 'make clean      removes what was built here'
 	@echo 'make distclean  also the cached lab and kernels'
 
-.PHONY: modules modules_install demo test check shell clean distclean help
+.PHONY: modules modules_install demo test check bench shell clean distclean help

@@ -36,6 +36,10 @@ show "ls $DEBUGFS"
 
 cd "$DEBUGFS"
 
+say 'A mount by the kernel, of the one from the other: nothing of it is ours'
+nfs_mount 4.2 /mnt/nfs
+show 'grep /mnt/nfs /proc/mounts'
+
 say "As client: it connects to the kernel's NFS server"
 written "$A" "$B4:20049 send=8192 recv=16384 inv=1" connect
 
@@ -45,14 +49,17 @@ mkdir /mnt/demo
 on_a timeout -s KILL 60 mount -t nfs -o "proto=rdma,port=20050,vers=4.2,timeo=600" \
 	"$B4:/" /mnt/demo >/dev/null 2>&1 &
 mount=$!
-established() { [[ $(grep -c established "$DEBUGFS/connections") = 2 ]]; }
+established() { grep -q ' module *server *established' "$DEBUGFS/connections"; }
 wait_for 30 established
 
 say 'What they negotiated'
 show 'cat connections'
-nfs_client=$(awk '$3 == "server" { print $1 }' connections)
-show "cat connection/$nfs_client/info"
-show "od -An -tx1 -N8 connection/$nfs_client/received"
+number() { awk -v a="$1" -v b="$2" '$2 == a && $3 == b { print $1; exit }' connections; }
+show "cat connection/$(number module server)/info"
+show "od -An -tx1 -N8 connection/$(number module server)/received"
+
+say "What the kernel's NFS server makes of the mount"
+show "cat connection/$(number nfs server)/info"
 
 say 'The resource tracker knows them, too'
 show 'rdma resource show cm_id | grep rpcrdma_cm'
