@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The transport header of RPC-over-RDMA: version 1 (RFC 8166, section 4) and version 2
+//! (draft-cel-nfsv4-rpcrdma-version-two-01, section 4; "the draft" below).
+//!
+//! Each message begins with one. Behind it may follow an RPC message, or what is left of it when
+//! parts go by RDMA Read and Write: the Payload stream. The two versions have the first four words,
+//! the chunk lists and ERR_VERS in common. Version 2 adds which way a message goes, and messages
+//! that carry an option.
+//!
+//! The draft's XDR has two defects, which are resolved like this:
+//!
+//! - `rpcrdma2_body` has members of the type `rpcrdma2_chunks`, which is not defined. It is taken
+//!   to be `rpcrdma2_chunk_lists`: that is used nowhere else, and has the field `rdma_direction`
+//!   that section 3.2 of the draft says `rpcrdma2_chunks` has.
+//! - The same section says that `rpcrdma2_error` has such a field, too, and in the XDR it has none.
+//!   It is taken to have none. So ERR_VERS stays what it is in version 1, as RFC 8166, section 7,
+//!   demands and as responders of version 1 send it; and section 4.2.2 of the draft says what the
+//!   direction of an error is anyway.
+
+use super::xdr::{
+    NoRoom,
+    Reader,
+    Writer, //
+};
+
+// The paths are spelled out for the same reason as in `wire.rs`.
+#[path = "header/chunks.rs"]
+pub(crate) mod chunks;
+#[path = "header/error.rs"]
+pub(crate) mod error;
+
+use chunks::ChunkLists;
+use error::{
+    Error,
+    Malformed,
+    Part,
+    Reason, //
+};
+
+/// The lowest version there is (RFC 8166, section 4.2.2).
+pub(crate) const VERS_LOW: u32 = 1;
+
+/// The highest version there is (the draft, section 5).
+pub(crate) const VERS_HIGH: u32 = 2;
+
+/// Length in octets of the smallest header of a message that is not an error; a receiver does not
+/// trust anything in fewer octets (RFC 8166, section 4.5).
+pub(crate) const MIN_LEN: usize = 28;
+
+// `rdma_proc` (RFC 8166, section 4.2.4): "Value fixed for all versions" are 0, 1 and 4.
+const RDMA_MSG: u32 = 0;
+const RDMA_NOMSG: u32 = 1;
+const RDMA_MSGP: u32 = 2;
+const RDMA_DONE: u32 = 3;
+const RDMA_ERROR: u32 = 4;
+/// Version 2 only (the draft, section 4.2).
+const RDMA2_OPTIONAL: u32 = 5;
+
+// `rdma_err` (RFC 8166, section 4.1.2; the draft, section 4.2).
+const ERR_VERS: u32 = 1;
+const ERR_CHUNK: u32 = 2;
+const RDMA2_ERR_BAD_HEADER: u32 = 2;
+const RDMA2_ERR_INVALID_OPTION: u32 = 3;
+
+/// Where the fourth word is, in octets (RFC 8166, section 4.2).
+const PROC_AT: usize = 12;
+
+/// Which way a message goes: `msg_type` of RPC (the draft, sections 3.2 and 4.2.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Direction {
+    /// From requester to responder.
+    Call = 0,
+    /// From responder to requester.
+    Reply = 1,
+}
+
+impl Direction {
+    fn from_word(word: u32) -> Result<Self, Reason> {
+        match word {
+            0 => Ok(Self::Call),
+            1 => Ok(Self::Reply),
+            _ => Err(Reason::Value(word)),
+        }
+    }
+}
+
+/// The version of a header with chunk lists, and what else stands in front of these.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Version {
+    /// Version 1 (RFC 8166, section 4.1.2).
+    One,
+    /// Version 2, with `rdma_direction` (the draft, section 4.2).
+    Two(Direction),
+}
+
+/// A header (RFC 8166, section 4.1.2; the draft, section 4.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Header<'a> {
+    /// `rdma_xid`: that of the RPC message (RFC 8166, section 4.2.1).
+    pub(crate) xid: u32,
+    /// `rdma_credit`: requested by a Call, granted by a Reply (RFC 8166, section 4.2.3).
+    pub(crate) credit: u32,
+    /// `rdma_body`, and the version it is of.
+    pub(crate) body: Body<'a>,
+}
+
+/// `rdma_body` (RFC 8166, section 4.1.2; the draft, section 4.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Body<'a> {
+    /// RDMA_MSG: the Payload stream follows the header (RFC 8166, section 4.2.4).
+    Msg(Version, ChunkLists<'a>),
+    /// RDMA_NOMSG: a chunk holds the Payload stream (RFC 8166, section 4.2.4).
+    Nomsg(Version, ChunkLists<'a>),
+    /// RDMA_ERROR with ERR_VERS: the same in all versions (RFC 8166, sections 4.5.1 and 7).
+    ErrVers {
+        /// `rdma_vers`, as in the message that is answered.
+        vers: u32,
+        /// `rdma_vers_low`: the lowest version that the responder supports.
+        low: u32,
+        /// `rdma_vers_high`: the highest version that the responder supports.
+        high: u32,
+    },
+    /// RDMA_ERROR with ERR_CHUNK: version 1 (RFC 8166, section 4.5.2).
+    ErrChunk,
+    /// RDMA2_ERROR with RDMA2_ERR_BAD_HEADER: version 2 (the draft, section 4.2).
+    ErrBadHeader,
+    /// RDMA2_ERROR with RDMA2_ERR_INVALID_OPTION: version 2 (the draft, section 3.1).
+    ErrInvalidOption,
+    /// RDMA2_OPTIONAL: version 2; some of a Payload stream may follow (the draft, section 3.1).
+    Optional {
+        /// `rdma_optdir`.
+        direction: Direction,
+        /// `rdma_opttype`: which option it is. The draft defines none.
+        opttype: u32,
+        /// `rdma_optinfo`: what means something to that option.
+        optinfo: &'a [u8],
+    },
+}
+
+impl Header<'_> {
+    /// Writes the header at the beginning of `buffer` and returns how many octets it has. Where a
+    /// Payload stream belongs to it, that is to follow.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the buffer is too short, and says how long it would have to be.
+    pub(crate) fn build(&self, buffer: &mut [u8]) -> Result<usize, NoRoom> {
+        let (vers, proc) = match self.body {
+            Body::Msg(Version::One, _) => (1, RDMA_MSG),
+            Body::Msg(Version::Two(_), _) => (2, RDMA_MSG),
+            Body::Nomsg(Version::One, _) => (1, RDMA_NOMSG),
+            Body::Nomsg(Version::Two(_), _) => (2, RDMA_NOMSG),
+            Body::ErrVers { vers, .. } => (vers, RDMA_ERROR),
+            Body::ErrChunk => (1, RDMA_ERROR),
+            Body::ErrBadHeader | Body::ErrInvalidOption => (2, RDMA_ERROR),
+            Body::Optional { .. } => (2, RDMA2_OPTIONAL),
+        };
+        let mut writer = Writer::new(buffer);
+        for word in [self.xid, vers, self.credit, proc] {
+            writer.word(word);
+        }
+
+        match self.body {
+            Body::Msg(version, lists) | Body::Nomsg(version, lists) => {
+                if let Version::Two(direction) = version {
+                    writer.word(direction as u32);
+                }
+                lists.write(&mut writer);
+            }
+            Body::ErrVers { low, high, .. } => {
+                for word in [ERR_VERS, low, high] {
+                    writer.word(word);
+                }
+            }
+            Body::ErrChunk => writer.word(ERR_CHUNK),
+            Body::ErrBadHeader => writer.word(RDMA2_ERR_BAD_HEADER),
+            Body::ErrInvalidOption => writer.word(RDMA2_ERR_INVALID_OPTION),
+            Body::Optional {
+                direction,
+                opttype,
+                optinfo,
+            } => {
+                writer.word(direction as u32);
+                writer.word(opttype);
+                writer.count(optinfo.len());
+                writer.opaque(optinfo);
+            }
+        }
+        writer.finish()
+    }
+}
+
+/// Parses the header that a message begins with, and returns it with the octets behind it: the
+/// Payload stream. Those behind a header that has none mean nothing.
+///
+/// Lists are checked once, here, and then read where they are; nothing is reserved for what a
+/// header says will come.
+///
+/// # Errors
+///
+/// What is wrong with the first word that is not as it must be.
+pub(crate) fn parse(octets: &[u8]) -> Result<(Header<'_>, &[u8]), Error> {
+    let short = Error::Short {
+        length: octets.len(),
+    };
+    let mut reader = Reader::new(octets);
+    let fixed = Fixed::parse(&mut reader).ok_or(short)?;
+    // "Before performing any parsing": also of another version. But ERR_CHUNK has 20 octets.
+    if octets.len() < MIN_LEN && fixed.proc != RDMA_ERROR {
+        return Err(short);
+    }
+
+    let mut parser = Parser {
+        reader,
+        part: Part::Proc,
+    };
+    let body = match (fixed.vers, fixed.proc) {
+        (_, RDMA_ERROR) => parse_error(fixed, &mut parser),
+        (1, RDMA_MSG | RDMA_NOMSG) => parse_message(fixed, Version::One, &mut parser),
+        (1, RDMA_MSGP) => Err(fixed.malformed(Reason::Msgp)),
+        (1, RDMA_DONE) => Err(fixed.malformed(Reason::Done)),
+        (2, RDMA_MSG | RDMA_NOMSG) => parser
+            .direction()
+            .and_then(|direction| parse_message(fixed, Version::Two(direction), &mut parser)),
+        (2, RDMA2_OPTIONAL) => parse_optional(&mut parser),
+        (1 | 2, proc) => Err(fixed.malformed(Reason::Value(proc))),
+        _ => return Err(Error::Version(fixed)),
+    }
+    .map_err(|malformed| Error::Malformed(fixed, malformed))?;
+
+    let header = Header {
+        xid: fixed.xid,
+        credit: fixed.credit,
+        body,
+    };
+    Ok((header, parser.reader.rest()))
+}
+
+/// RDMA_MSG and RDMA_NOMSG, from the chunk lists on.
+fn parse_message<'a>(
+    fixed: Fixed,
+    version: Version,
+    parser: &mut Parser<'a>,
+) -> Result<Body<'a>, Malformed> {
+    let lists = ChunkLists::parse(parser)?;
+    if fixed.proc == RDMA_NOMSG {
+        if lists.is_empty() {
+            return Err(fixed.malformed(Reason::NoChunk));
+        }
+        return Ok(Body::Nomsg(version, lists));
+    }
+
+    // What the Payload stream begins with is the header's concern, too (RFC 8166, section 4.5.2;
+    // the draft, section 4.2.2). It is left for RPC to read.
+    let mut payload = Parser {
+        part: Part::Payload,
+        ..*parser
+    };
+    payload.word_as(|xid| {
+        if xid != fixed.xid {
+            return Err(Reason::Xid(xid));
+        }
+        Ok(())
+    })?;
+    if let Version::Two(direction) = version {
+        payload.word_as(|msg_type| {
+            if msg_type != direction as u32 {
+                return Err(Reason::MsgType(msg_type));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(Body::Msg(version, lists))
+}
+
+/// RDMA_ERROR of any version, from `rdma_err` on.
+fn parse_error<'a>(fixed: Fixed, parser: &mut Parser<'a>) -> Result<Body<'a>, Malformed> {
+    parser.part = Part::Err;
+    let before = *parser;
+    match (parser.word()?, fixed.vers) {
+        (ERR_VERS, vers) => Ok(Body::ErrVers {
+            vers,
+            low: parser.word()?,
+            high: parser.word()?,
+        }),
+        (ERR_CHUNK, 1) => Ok(Body::ErrChunk),
+        (RDMA2_ERR_BAD_HEADER, 2) => Ok(Body::ErrBadHeader),
+        (RDMA2_ERR_INVALID_OPTION, 2) => Ok(Body::ErrInvalidOption),
+        (err, _) => Err(before.malformed(Reason::Value(err))),
+    }
+}
+
+/// RDMA2_OPTIONAL, from `rdma_optdir` on.
+fn parse_optional<'a>(parser: &mut Parser<'a>) -> Result<Body<'a>, Malformed> {
+    let direction = parser.direction()?;
+    parser.part = Part::Optional;
+    Ok(Body::Optional {
+        direction,
+        opttype: parser.word()?,
+        optinfo: parser.opaque()?,
+    })
+}
+
+/// The four words at the beginning of every header of every version (RFC 8166, section 4.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Fixed {
+    /// `rdma_xid`.
+    pub(crate) xid: u32,
+    /// `rdma_vers`.
+    pub(crate) vers: u32,
+    /// `rdma_credit`.
+    pub(crate) credit: u32,
+    /// `rdma_proc`.
+    pub(crate) proc: u32,
+}
+
+impl Fixed {
+    fn parse(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            xid: reader.word()?,
+            vers: reader.word()?,
+            credit: reader.word()?,
+            proc: reader.word()?,
+        })
+    }
+
+    fn malformed(&self, reason: Reason) -> Malformed {
+        Malformed {
+            part: Part::Proc,
+            at: PROC_AT,
+            reason,
+        }
+    }
+}
+
+/// What is left to parse of a message, and of which part that is.
+#[derive(Clone, Copy)]
+pub(crate) struct Parser<'a> {
+    reader: Reader<'a>,
+    part: Part,
+}
+
+impl<'a> Parser<'a> {
+    fn malformed(&self, reason: Reason) -> Malformed {
+        Malformed {
+            part: self.part,
+            at: self.reader.at(),
+            reason,
+        }
+    }
+
+    fn word(&mut self) -> Result<u32, Malformed> {
+        self.word_as(Ok)
+    }
+
+    /// Reads a word that does not have any value.
+    fn word_as<T>(&mut self, of: impl FnOnce(u32) -> Result<T, Reason>) -> Result<T, Malformed> {
+        let before = *self;
+        self.reader
+            .word()
+            .ok_or(Reason::Truncated)
+            .and_then(of)
+            .map_err(|reason| before.malformed(reason))
+    }
+
+    fn direction(&mut self) -> Result<Direction, Malformed> {
+        self.part = Part::Direction;
+        self.word_as(Direction::from_word)
+    }
+
+    /// Reads opaque data of variable length (RFC 4506, section 4.10).
+    fn opaque(&mut self) -> Result<&'a [u8], Malformed> {
+        let before = *self;
+        let (data, residual) = self.counted(1)?;
+        if residual.iter().any(|&octet| octet != 0) {
+            return Err(before.malformed(Reason::Residual));
+        }
+        Ok(data)
+    }
+
+    /// Reads an array of variable length (RFC 4506, section 4.13), of elements of `len` octets, and
+    /// returns these to be parsed.
+    fn array(&mut self, len: usize) -> Result<Self, Malformed> {
+        let (elements, _) = self.counted(len)?;
+        Ok(Self {
+            reader: Reader::new(elements),
+            part: self.part,
+        })
+    }
+
+    fn counted(&mut self, len: usize) -> Result<(&'a [u8], &'a [u8]), Malformed> {
+        let before = *self;
+        let count = self.word()?;
+        usize::try_from(count)
+            .ok()
+            .and_then(|count| count.checked_mul(len))
+            .and_then(|len| self.reader.opaque(len))
+            .ok_or(before.malformed(Reason::Count(count)))
+    }
+}
