@@ -3,6 +3,8 @@
 //! Tests over whole input spaces and with random inputs.
 
 mod control;
+mod header;
+mod header_oracle;
 mod negotiation;
 mod oracle;
 mod private_data;
