@@ -150,7 +150,7 @@ refused() {
 }
 
 case $KERNEL in
-debug) mib=8 ;;
+debug) mib=2 ;;
 *) mib=256 ;;
 esac
 traces=/sys/kernel/tracing/instances/observe
@@ -195,7 +195,7 @@ if [[ $TRANSPORT = rxe ]]; then
 	check 'traffic: and is gone' wait_for 20 has nfs server 1
 fi
 head -c "${mib}M" /dev/urandom >"$scratch/data"
-head -c 4M "$scratch/data" >"$scratch/some"
+head -c 256K "$scratch/data" >"$scratch/some"
 touch "$scratch/reading"
 keep_reading &
 readers=$!
@@ -237,6 +237,7 @@ cp "$scratch/some" /mnt/nfs/again &
 writer=$!
 [[ $TRANSPORT = siw ]] || check 'link down: it shows that' wait_for 60 failed
 need 'link down: it comes' ip -n "$B" link set "$B_DEV" up
+need 'link down: with its address' ip -n "$B" address add "$B6/64" dev "$B_DEV" nodad
 check 'link down: nothing was lost' timeout 90 tail --pid "$writer" -f /dev/null
 check 'link down: a connection is there' wait_for 60 has_generation 1
 
