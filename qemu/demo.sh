@@ -38,7 +38,7 @@ cd "$DEBUGFS"
 
 say 'A mount by the kernel, of the one from the other: nothing of it is ours'
 nfs_mount 4.2 /mnt/nfs
-show 'grep /mnt/nfs /proc/mounts'
+show 'findmnt -n /mnt/nfs -o SOURCE,TARGET,FSTYPE'
 
 say "As client: it connects to the kernel's NFS server"
 written "$A" "$B4:20049 send=8192 recv=16384 inv=1" connect
