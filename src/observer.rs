@@ -177,9 +177,9 @@ impl Observations {
         match (seen.happening, known) {
             (Happening::Request { refused: true }, _) => self.refused(seen),
             (Happening::Request { refused: false }, _) => self.watch(Role::Server, seen),
-            // Who is connected cannot connect: the call is going to fail.
-            (Happening::Connect, Some(watched)) if watched.is_established() => {}
-            (Happening::Connect, _) => self.watch(Role::Client, seen),
+            (Happening::Connect, None) => self.watch(Role::Client, seen),
+            // Who has got further cannot connect: the call is going to fail.
+            (Happening::Connect, Some(watched)) if !watched.can_connect() => {}
             // A listener has no peer.
             (Happening::Existing { .. }, Some(_)) => {}
             (Happening::Existing { .. }, None) if seen.remote.is_none() => {}

@@ -4,7 +4,9 @@
  * the ids of every device, and keeps the id that it is asked for.
  */
 
+#include <linux/cleanup.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/sched/task.h>
 #include <linux/uaccess.h>
 #include <rdma/rdma_cm.h>
@@ -123,6 +125,7 @@ static void look_at_device(struct ib_device *device, size_t entry_offset,
 	}
 }
 
+static DEFINE_MUTEX(devices_mutex);
 static LIST_HEAD(devices);
 
 /* Called with locks held that all of RDMA wants: the device is looked at later. */
@@ -130,14 +133,11 @@ static int know_device(struct ib_device *ib)
 {
 	struct known_device *device;
 
-	if (!ib_device_try_get(ib))
-		return -ENODEV;
 	device = kzalloc_obj(*device);
 	if (device) {
+		get_device(&ib->dev);
 		device->ib = ib;
 		list_add_tail(&device->list, &devices);
-	} else {
-		ib_device_put(ib);
 	}
 	/* It does not become one of ours. */
 	return -EOPNOTSUPP;
@@ -148,7 +148,7 @@ static int know_device(struct ib_device *ib)
  * @fn: is called, in process context, for each
  * @data: is given to @fn
  *
- * Not by two at a time. Waits for whoever handles an event of one of the ids.
+ * Waits for whoever handles an event of one of the ids.
  */
 void rpcrdma_cm_tell_existing(rpcrdma_cm_seen_fn fn, void *data)
 {
@@ -160,18 +160,22 @@ void rpcrdma_cm_tell_existing(rpcrdma_cm_seen_fn fn, void *data)
 	size_t entry_offset;
 	int ret;
 
+	guard(mutex)(&devices_mutex);
 	ret = find_entry_offset(&entry_offset);
 	if (!ret)
 		ret = ib_register_client(&client);
-	if (ret) {
+	if (ret)
 		pr_notice("cannot look for connections that are older than the module: %d\n", ret);
-		return;
-	}
-	ib_unregister_client(&client);
+	else
+		ib_unregister_client(&client);
 
 	list_for_each_entry_safe(device, next, &devices, list) {
-		look_at_device(device->ib, entry_offset, fn, data);
-		ib_device_put(device->ib);
+		/* If a device goes, it waits only while it is looked at. */
+		if (!ret && ib_device_try_get(device->ib)) {
+			look_at_device(device->ib, entry_offset, fn, data);
+			ib_device_put(device->ib);
+		}
+		put_device(&device->ib->dev);
 		list_del(&device->list);
 		kfree(device);
 	}

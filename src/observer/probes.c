@@ -76,10 +76,11 @@ static void copy_address(struct sockaddr_in6 *to, const struct sockaddr *from)
  */
 static void describe_server(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id)
 {
-	const struct svcxprt_rdma *xprt = id->context;
+	const struct svcxprt_rdma *xprt;
 
-	if (!id->qp)
+	if (!READ_ONCE(id->qp))
 		return;
+	xprt = id->context;
 	if (xprt->sc_cm_id != id || test_bit(XPT_DEAD, &xprt->sc_xprt.xpt_flags))
 		return;
 	seen->inline_send = xprt->sc_max_req_size;

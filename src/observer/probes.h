@@ -77,8 +77,10 @@ void rpcrdma_cm_probes_unregister(void);
 void rpcrdma_cm_tell_existing(rpcrdma_cm_seen_fn fn, void *data);
 
 /* Of the C files among each other. */
-#define RPCRDMA_CM_HAS_PROBES \
-	(IS_ENABLED(CONFIG_FPROBE) && IS_ENABLED(CONFIG_TRACEPOINTS) && IS_ENABLED(CONFIG_KALLSYMS))
+/* With PREEMPT_RT, spin locks sleep, which the entry of a function must not. */
+#define RPCRDMA_CM_HAS_PROBES						\
+	(IS_ENABLED(CONFIG_FPROBE) && IS_ENABLED(CONFIG_TRACEPOINTS) &&	\
+	 IS_ENABLED(CONFIG_KALLSYMS) && !IS_ENABLED(CONFIG_PREEMPT_RT))
 
 struct rdma_cm_id;
 struct rdma_conn_param;

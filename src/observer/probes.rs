@@ -200,8 +200,7 @@ impl Drop for Probes {
 /// Tells `observations` of the ids that there are already; process context.
 pub(super) fn tell_existing(observations: &Observations) {
     let data = ptr::from_ref(observations).cast_mut().cast();
-    // SAFETY: The function takes such data, and calls it before it returns; it is called by one
-    // work, so not by two at a time.
+    // SAFETY: The function takes such data, and uses it only before it returns.
     unsafe { bindings::rpcrdma_cm_tell_existing(Some(seen), data) };
 }
 

@@ -142,7 +142,11 @@ impl Facts {
             self.view.in_use = seen.in_use;
         }
         match seen.happening {
-            Happening::Connect => self.view.exchange.sent = Some(message),
+            Happening::Connect => {
+                self.enter(State::Connecting);
+                self.view.exchange.sent = Some(message);
+                self.view.note = None;
+            }
             Happening::Request { .. } | Happening::Response => {
                 self.view.exchange.received = Some(message);
             }
@@ -164,6 +168,7 @@ impl Facts {
                 // What a client of the kernel has sent is not gone.
                 if seen.user == User::Client && !opaque {
                     self.view.exchange.sent = Some(message);
+                    self.traced_sent = true;
                 }
                 if connecting {
                     return;
@@ -288,9 +293,11 @@ impl Watched {
         self.facts.lock().view
     }
 
-    /// Whether the connection is there.
-    pub(super) fn is_established(&self) -> bool {
-        self.facts.lock().view.state == State::Established
+    /// Whether a call that connects can be meant: it may come again after one that failed, and
+    /// after a search that could not tell.
+    pub(super) fn can_connect(&self) -> bool {
+        let view = &self.facts.lock().view;
+        view.state == State::Connecting || (view.origin == Origin::User && view.note.is_some())
     }
 
     /// Whether all has been said, and none of it in RPC-over-RDMA.

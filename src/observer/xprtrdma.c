@@ -160,7 +160,7 @@ static int module_changed(struct notifier_block *nb, unsigned long action, void 
 	if (action == MODULE_STATE_LIVE)
 		know_members();
 	else if (action == MODULE_STATE_GOING)
-		members_known = false;
+		WRITE_ONCE(members_known, false);
 	return NOTIFY_OK;
 }
 
