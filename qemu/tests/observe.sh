@@ -224,8 +224,8 @@ check 'traffic: NFS has not noticed' undisturbed 1
 
 check 'traffic: unmount' umount /mnt/nfs
 
-# The same whatever the kernel: once is enough.
-if [[ $KERNEL = debug ]]; then
+# The same whatever the kernel: once is enough, but for FULL=1.
+if [[ $KERNEL = debug || -n ${FULL:-} ]]; then
 	# NFS gives up a connection of siw, too, when replies do not come.
 	need 'lost: a mount' nfs_mount 4.2 /mnt/nfs
 	set_sysctl svc_rdma/max_req_size 8192
@@ -331,8 +331,19 @@ need 'programs: they are connected' hear 1
 check 'programs: the server is shown' same_program server python3 "$server_pid" \
 	local_send_size=16384 local_receive_size=8192 client_to_server_threshold=1024 \
 	server_to_client_threshold=1024
+counter observed && observed=$count
 check 'programs: the client is shown' same_program client python3 "$client_pid" \
 	peer_private_data=present peer_send_size=16384 peer_receive_size=8192
+# (With siw, rping does not end.)
+if [[ $TRANSPORT = rxe ]]; then
+	on_b timeout 30 rping -s -a "$B4" -p 9 -C 2 >"$scratch/rping" 2>&1 &
+	rping=$!
+	check 'programs: rping beside them' wait_for 20 on_a timeout 10 rping -c -a "$B4" -p 9 -C 2
+	wait "$rping"
+	check 'programs: is not shown' has user client 1
+	counter observed
+	check_equal 'programs: nor was' "$observed" "$count"
+fi
 need 'programs: the client goes' tell 2 close
 need 'programs: the server goes' tell 1 close
 check 'programs: no connection is left' wait_for 20 none_shown
