@@ -114,7 +114,7 @@ keep_asking
 for n in 1 2 3; do
 	load "stormed $n"
 	need "stormed $n: a listener" control b listen "$B4:7"
-	asked() { counter requests && ((count >= 5 * n)); }
-	need "stormed $n: peers come" wait_for 60 asked
+	asked() { counter requests && ((count >= 2 * n)); }
+	need "stormed $n: peers come" wait_for 120 asked
 	unload "stormed $n"
 done
