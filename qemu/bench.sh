@@ -30,15 +30,17 @@ rate() {
 	echo $((mib * 1000000 / took))
 }
 
+mount_nfs() { on_a mount -t nfs -o proto=rdma,port=20049,vers=4.2 "$B4:/" /mnt/nfs; }
+
 measure() {
 	local n start mount write read
 	start=$(now)
 	for ((n = 0; n < mounts; n++)); do
-		on_a mount -t nfs -o proto=rdma,port=20049,vers=4.2 "$B4:/" /mnt/nfs
+		mount_nfs
 		on_a umount /mnt/nfs
 	done
 	mount=$((($(now) - start) / mounts / 1000))
-	on_a mount -t nfs -o proto=rdma,port=20049,vers=4.2 "$B4:/" /mnt/nfs
+	mount_nfs
 	write=$(rate dd if=/dev/zero of=/mnt/nfs/data bs=1M count="$mib" conv=fsync)
 	echo 3 >/proc/sys/vm/drop_caches
 	read=$(rate dd if=/mnt/nfs/data of=/dev/null bs=1M)

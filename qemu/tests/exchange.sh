@@ -38,9 +38,6 @@ raw() {
 	for word in "${@:4}"; do side[${word%%=*}]=${word#*=}; done
 }
 
-# same WHAT WANTED FOUND: prints where it is not.
-same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
-
 # same_end ID ROLE OWN PEER ROOM DEVICE LOCAL REMOTE: whether this end of the
 # connection holds what it must. ROOM is that of what it receives.
 same_end() {

@@ -13,8 +13,6 @@
 # Above its timeout, a connect that fails may take this long: guests are slow.
 margin_ms=1500
 
-same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
-
 now_ms() { now=$((${EPOCHREALTIME/./} / 1000)); }
 
 # within FROM TO SINCE: whether so many milliseconds have passed.

@@ -17,25 +17,7 @@ own_octets=$message
 
 # About: the peer.
 
-# say COMMAND...: to the peer; hear: its answer, into $said.
-say() { printf '%s\n' "$*" >&"$to_peer"; }
-
-hear() {
-	said=
-	IFS= read -rt 30 said <&"$from_peer" && [[ $said != failed* ]] && return
-	echo "the peer: ${said:-no answer}"
-	return 1
-}
-
-peer_start() {
-	mkfifo "$scratch/to" "$scratch/from"
-	python3 -IS ./peer.py <"$scratch/to" >"$scratch/from" 2>&1 &
-	at_end kill $!
-	exec {to_peer}>"$scratch/to" {from_peer}<"$scratch/from"
-	say listen "/run/netns/$B" "$B4" 2001 && hear
-}
-
-same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
+peer_start() { program 1 && tell 1 listen "/run/netns/$B" "$B4" 2001; }
 
 # About: what a peer says.
 
@@ -77,25 +59,25 @@ same_peer() {
 # to_server HEX FOUND...: the peer connects to the module.
 to_server() {
 	local bad=0
-	say connect "/run/netns/$A" "$B4" 2000 "${1:-none}" && hear || return
+	tell 1 connect "/run/netns/$A" "$B4" 2000 "${1:-none}" || return
 	arrives "$own_octets" "$reply_room"
 	same 'the peer received' "$padded" "$said" || bad=1
 	newest server && wait_for 10 is_state "$id" established || return
 	arrives "$1" "$request_room"
 	same_peer "$id" server "${@:2}" || bad=1
-	say close && hear && wait_for 10 is_gone "$id" && return "$bad"
+	tell 1 close && wait_for 10 is_gone "$id" && return "$bad"
 }
 
 # to_client HEX FOUND...: the module connects to the peer.
 to_client() {
 	local bad=0
-	say accept "${1:-none}"
-	control a connect "$B4:2001 $own_words" && hear || return
+	say 1 accept "${1:-none}"
+	control a connect "$B4:2001 $own_words" && hear 1 || return
 	arrives "$own_octets" "$request_room"
 	same 'the peer received' "$padded" "$said" || bad=1
 	arrives "$1" "$reply_room"
 	newest client && same_peer "$id" client "${@:2}" || bad=1
-	control a close "connection $id" && say close && hear && return "$bad"
+	control a close "connection $id" && tell 1 close && return "$bad"
 }
 
 # says WHAT HEX FOUND [KEY=VALUE]...: in both directions. A HEX of ...HEX ends
@@ -134,19 +116,19 @@ sent_and_heard() {
 
 heard_by_server() {
 	local bad=0
-	say accept none
-	control a connect "$B4:2001 $1" && hear && newest client || return
+	say 1 accept none
+	control a connect "$B4:2001 $1" && hear 1 && newest client || return
 	sent_and_heard "$id" "$2" "$request_room" || bad=1
-	control a close "connection $id" && say close && hear && return "$bad"
+	control a close "connection $id" && tell 1 close && return "$bad"
 }
 
 heard_by_client() {
 	local bad=0 listener
 	control b listen "$B4:2002 $1" && lines listeners || return
 	listener=${lines[-1]%% *}
-	say connect "/run/netns/$A" "$B4" 2002 none && hear && newest server || return
+	tell 1 connect "/run/netns/$A" "$B4" 2002 none && newest server || return
 	sent_and_heard "$id" "$2" "$reply_room" || bad=1
-	say close && hear && wait_for 10 is_gone "$id" &&
+	tell 1 close && wait_for 10 is_gone "$id" &&
 		control b close "listener $listener" && return "$bad"
 }
 

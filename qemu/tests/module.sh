@@ -213,3 +213,33 @@ arrives() {
 	padded=$1
 	[[ $TRANSPORT = siw ]] || padded "$1" "$2"
 }
+
+# same NAME WANTED FOUND: prints where it is not.
+same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
+
+# program N: number N is peer.py, which speaks librdmacm; its process is in $pid.
+to_program=() from_program=()
+program() {
+	local fd
+	# shellcheck disable=SC2154 # from lib.sh
+	mkfifo "$scratch/to$1" "$scratch/from$1"
+	python3 -IS ./peer.py <"$scratch/to$1" >"$scratch/from$1" 2>&1 &
+	pid=$!
+	at_end kill "$pid"
+	exec {fd}>"$scratch/to$1"
+	to_program[$1]=$fd
+	exec {fd}<"$scratch/from$1"
+	from_program[$1]=$fd
+}
+
+# say N COMMAND...: to a program; hear N: its answer, into $said; tell: both.
+say() { printf '%s\n' "${*:2}" >&"${to_program[$1]}"; }
+
+hear() {
+	said=
+	IFS= read -rt 30 said <&"${from_program[$1]}" && [[ $said != failed* ]] && return
+	echo "program $1: ${said:-no answer}"
+	return 1
+}
+
+tell() { say "$@" && hear "$1"; }

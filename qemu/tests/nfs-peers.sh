@@ -9,8 +9,6 @@
 . ./lib.sh
 . ./module.sh
 
-same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
-
 # same_linux ID ROLE ROOM SEND RECEIVE R KEY=VALUE...: whether a peer that offers
 # this has said it as Linux does, at offset 0, and what else the info holds.
 same_linux() {

@@ -284,35 +284,11 @@ if [[ $KERNEL = stock ]]; then
 	mounted 'loaded again' 1 4.2
 fi
 
-# program N: number N speaks librdmacm; its process is in $pid.
-program() {
-	mkfifo "$scratch/to$1" "$scratch/from$1"
-	python3 -IS ./peer.py <"$scratch/to$1" >"$scratch/from$1" 2>&1 &
-	pid=$!
-	at_end kill "$pid"
-	exec {fd}>"$scratch/to$1"
-	to[$1]=$fd
-	exec {fd}<"$scratch/from$1"
-	from[$1]=$fd
-}
-
-say() { echo "${*:2}" >&"${to[$1]}"; }
-
-hear() {
-	answer=
-	read -rt 30 answer <&"${from[$1]}" && [[ $answer != failed* ]] && return
-	echo "${answer:-no answer}"
-	return 1
-}
-
-tell() { say "$@" && hear "$1"; }
-
 same_program() {
 	wait_for 10 has user "$1" 1 || return
 	same_info "${ids[0]}" command="$2" pid="$3" role="$1" "${@:4}"
 }
 
-to=() from=()
 program 1
 server_pid=$pid
 program 2

@@ -12,7 +12,6 @@
 tracefs=/sys/kernel/tracing
 # The top one is left to trace-cmd.
 instance=$tracefs/instances/rpcrdma_cm
-request_length=56 reply_length=196
 
 # expect EVENT KEY=VALUE...
 expected=()
@@ -129,8 +128,8 @@ need 'a listener' control b listen "$B4:20049 send=32768 recv=4096 inv=1"
 need 'a connection' connect a "$B4:20049 send=8192 recv=16384 inv=1 reconnect=1"
 expect_sent "$client" client f6ab0e180101070f
 expect_sent "$server" server f6ab0e1801011f03
-expect_parsed "$server" server "$request_length" present 1 8192 16384 1
-expect_parsed "$client" client "$reply_length" present 1 32768 4096 1
+expect_parsed "$server" server "$request_room" present 1 8192 16384 1
+expect_parsed "$client" client "$reply_room" present 1 32768 4096 1
 expect_negotiated 1 4096 16384 1
 one=$client
 info "$one"
@@ -140,8 +139,8 @@ need 'an IPv6 listener' control b listen "[$B6]:20050 send=1024 recv=262144"
 need 'an IPv6 connection' connect a "[$B6]:20050 send=65536 recv=2048 inv=1"
 expect_sent "$client" client f6ab0e1801013f01
 expect_sent "$server" server f6ab0e18010000ff
-expect_parsed "$server" server "$request_length" present 1 65536 2048 1
-expect_parsed "$client" client "$reply_length" present 1 1024 262144 0
+expect_parsed "$server" server "$request_room" present 1 65536 2048 1
+expect_parsed "$client" client "$reply_room" present 1 1024 262144 0
 expect_negotiated 1 65536 1024 0
 two="$client $server"
 
@@ -149,8 +148,8 @@ need 'a listener with another version' control b listen "$B4:20051 private=f6ab0
 need 'a connection without private data' connect a "$B4:20051 private=none"
 expect_sent "$client" client ''
 expect_sent "$server" server f6ab0e1803010f0f
-expect_parsed "$server" server $((request_length == 8 ? 0 : request_length)) absent 0 1024 1024 0
-expect_parsed "$client" client "$reply_length" unrecognized-version 3 1024 1024 0
+expect_parsed "$server" server "$request_room" absent 0 1024 1024 0
+expect_parsed "$client" client "$reply_room" unrecognized-version 3 1024 1024 0
 expect_negotiated 1 1024 1024 0
 
 check 'the RDMA core knows whose they are' has_resources 3 3 6 3
@@ -172,8 +171,8 @@ need 'to a new server' wait_for 10 newest_peer
 need 'which is there' wait_for 10 is_state "$server" established
 expect_sent "$client" client f6ab0e180101070f
 expect_sent "$server" server f6ab0e1801011f03
-expect_parsed "$server" server "$request_length" present 1 8192 16384 1
-expect_parsed "$client" client "$reply_length" present 1 32768 4096 1
+expect_parsed "$server" server "$request_room" present 1 8192 16384 1
+expect_parsed "$client" client "$reply_room" present 1 32768 4096 1
 expect_negotiated 2 4096 16384 1
 need 'the client closes' close_client 2
 

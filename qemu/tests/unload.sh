@@ -105,8 +105,7 @@ if [[ $TRANSPORT = rxe ]]; then
 	has_server() { newest server && is_state "$id" connecting; }
 	need 'server mid-handshake: it answered' wait_for 20 has_server
 	unload 'server mid-handshake'
-	kill "$asker"
-	wait "$asker" 2>/dev/null
+	stop_asking
 	find_answers
 fi
 

@@ -57,9 +57,6 @@ packet() {
 	return 1
 }
 
-# same WHAT WANTED FOUND: prints where it is not.
-same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
-
 # shows ID SENT RECEIVED: whether that end does.
 shows() {
 	local bad=0
