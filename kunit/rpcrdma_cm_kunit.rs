@@ -829,7 +829,8 @@ mod headers {
             Direction,
             Fixed,
             Header,
-            Version, //
+            Version,
+            Versions, //
         },
         *, //
     };
@@ -902,13 +903,14 @@ mod headers {
         check_built(words, head, |buffer| expected.build(buffer))
     }
 
-    /// Checks why a message is none, also in words, and what a responder that grants 7 answers.
+    /// Checks why a message is none, also in words, and what a responder that grants 7 and speaks
+    /// all versions answers.
     fn check_error(words: &str, expected: Error, shown: &str, answer: Option<&str>) -> Result {
         let octets = Octets::new(words)?;
         check(words, parse(octets.all()), Err(expected))?;
         check_display(words, expected, shown)?;
 
-        match (expected.answer(7), answer) {
+        match (expected.answer(7, Versions::ALL), answer) {
             (Some(header), Some(answer)) => check_header(answer, header),
             (header, answer) => check(words, header.is_some(), answer.is_some()),
         }
@@ -1089,7 +1091,7 @@ mod headers {
         }
         let length = 27;
         let short = Error::Short { length };
-        check("answer", short.answer(7), None)?;
+        check("answer", short.answer(7, Versions::ALL), None)?;
         check_display("words", short, "27 octets, fewer than any header has")
     }
 
@@ -1115,6 +1117,139 @@ mod headers {
                     Some(answer.to_str()?),
                 )?;
             }
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.5.1: "also providing the low and high inclusive version numbers it does,
+    /// in fact, support". What it does not support, it cannot find fault with.
+    #[test]
+    fn rfc_8166_section_4_5_1_range() -> Result {
+        // What responders answer that speak 1, 2, and both.
+        for (words, answers) in [
+            ("X 1 20 0 / 0 0 0 | X", ["", "X 1 7 4 / 1 2 2", ""]),
+            ("X 1 20 1 / 0 0 / 1 0", ["", "X 1 7 4 / 1 2 2", ""]),
+            ("X 2 20 0 / 0 / 0 0 0 | X 0", ["X 2 7 4 / 1 1 1", "", ""]),
+            ("X 2 20 0 / 1 / 0 0 0 | X 1", ["X 2 7 4 / 1 1 1", "", ""]),
+            ("X 2 20 1 / 0 / 0 0 / 1 0", ["X 2 7 4 / 1 1 1", "", ""]),
+            ("X 2 20 5 / 0 0 0", ["X 2 7 4 / 1 1 1", "", ""]),
+            (
+                "X 3 20 0 / 0 0 0",
+                ["X 3 7 4 / 1 1 1", "X 3 7 4 / 1 2 2", "X 3 7 4 / 1 1 2"],
+            ),
+            (
+                "X 0 20 3 / 0 0 0",
+                ["X 0 7 4 / 1 1 1", "X 0 7 4 / 1 2 2", "X 0 7 4 / 1 1 2"],
+            ),
+            // Malformed, in the eyes of those who know.
+            (
+                "X 1 20 0 / 2 0 0",
+                ["X 1 7 4 / 2", "X 1 7 4 / 1 2 2", "X 1 7 4 / 2"],
+            ),
+            (
+                "X 1 20 2 / 0 0 0",
+                ["X 1 7 4 / 2", "X 1 7 4 / 1 2 2", "X 1 7 4 / 2"],
+            ),
+            ("X 1 20 3 / 0 0 0", ["", "X 1 7 4 / 1 2 2", ""]),
+            (
+                "X 2 20 0 / 0 0 0",
+                ["X 2 7 4 / 1 1 1", "X 2 7 4 / 2", "X 2 7 4 / 2"],
+            ),
+            (
+                "X 2 20 3 / 0 0 0",
+                ["X 2 7 4 / 1 1 1", "X 2 7 4 / 2", "X 2 7 4 / 2"],
+            ),
+            // Section 4.5: too short; section 4.2.4: errors, whatever they are.
+            ("X 1 20 0 / 0 0", ["", "", ""]),
+            ("X 2 20 0 / 0 0", ["", "", ""]),
+            ("X 1 20 4 / 1 1 1", ["", "", ""]),
+            ("X 2 20 4 / 1 1 1", ["", "", ""]),
+            ("X 3 20 4 / 1 1 1", ["", "", ""]),
+            ("X 1 20 4 / 2", ["", "", ""]),
+            ("X 2 20 4 / 2", ["", "", ""]),
+            ("X 2 20 4 / 3", ["", "", ""]),
+            ("X 1 20 4 / 9", ["", "", ""]),
+            ("X 2 20 4", ["", "", ""]),
+        ] {
+            let octets = Octets::new(words)?;
+            let spoken = [Versions::only(1), Versions::only(2), Versions::ALL];
+            for (versions, answer) in spoken.into_iter().zip(answers) {
+                let header = match parse(octets.all()) {
+                    Ok((header, _)) => header.version_error(7, versions),
+                    Err(error) => error.answer(7, versions),
+                };
+                match header {
+                    Some(header) => check_header(answer, header)?,
+                    None => check(words, "", answer)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.2.2: where a header says its version.
+    #[test]
+    fn rfc_8166_section_4_2_2_version() -> Result {
+        for (words, version) in [
+            ("X 1 20 0 / 0 0 0 | X", 1),
+            ("X 1 20 1 / 0 0 / 1 0", 1),
+            ("X 1 20 4 / 2", 1),
+            ("X 2 20 0 / 0 / 0 0 0 | X 0", 2),
+            ("X 2 20 1 / 1 / 0 0 / 1 0", 2),
+            ("X 2 20 4 / 2", 2),
+            ("X 2 20 4 / 3", 2),
+            ("X 2 20 5 / 0 0 0", 2),
+            ("X 1 20 4 / 1 2 3", 1),
+            ("X 2 20 4 / 1 1 1", 2),
+            ("X ffffffff 20 4 / 1 1 2", 0xffff_ffff),
+        ] {
+            let octets = Octets::new(words)?;
+            let parsed = parse(octets.all());
+            check(
+                words,
+                parsed.map(|(header, _)| header.version()),
+                Ok(version),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The draft, section 5.2: "the requester selects a protocol version in the range of
+    /// responder-supported versions".
+    #[test]
+    fn draft_section_5_2_ranges() -> Result {
+        let range = |low, high| Versions { low, high };
+        check("all", Versions::ALL, range(1, 2))?;
+        check("one", Versions::only(1), range(1, 1))?;
+        check("two", Versions::only(2), range(2, 2))?;
+
+        for (low, high, both, one, two) in [
+            (1, 1, Some(1), Some(1), None),
+            (2, 2, Some(2), None, Some(2)),
+            (1, 2, Some(2), Some(1), Some(2)),
+            (0, 0, None, None, None),
+            (0, 1, Some(1), Some(1), None),
+            (0, u32::MAX, Some(2), Some(1), Some(2)),
+            (2, 3, Some(2), None, Some(2)),
+            (3, 3, None, None, None),
+            (3, u32::MAX, None, None, None),
+            // There are none in these.
+            (2, 1, None, None, None),
+            (u32::MAX, 0, None, None, None),
+        ] {
+            let theirs = range(low, high);
+            let row = CString::try_from_fmt(format_args!("{low} to {high}"))?;
+            let row = row.to_str()?;
+            for (ours, common) in [
+                (Versions::ALL, both),
+                (Versions::only(1), one),
+                (Versions::only(2), two),
+            ] {
+                check(row, ours.highest_common(theirs), common)?;
+                check(row, theirs.highest_common(ours), common)?;
+            }
+            check(row, theirs.contains(1), one.is_some())?;
+            check(row, theirs.contains(2), two.is_some())?;
         }
         Ok(())
     }

@@ -38,12 +38,6 @@ use error::{
     Reason, //
 };
 
-/// The lowest version there is (RFC 8166, section 4.2.2).
-pub(crate) const VERS_LOW: u32 = 1;
-
-/// The highest version there is (the draft, section 5).
-pub(crate) const VERS_HIGH: u32 = 2;
-
 /// Length in octets of the smallest header of a message that is not an error; a receiver does not
 /// trust anything in fewer octets (RFC 8166, section 4.5).
 pub(crate) const MIN_LEN: usize = 28;
@@ -65,6 +59,50 @@ const RDMA2_ERR_INVALID_OPTION: u32 = 3;
 
 /// Where the fourth word is, in octets (RFC 8166, section 4.2).
 const PROC_AT: usize = 12;
+
+/// The versions that a side speaks: all from the lowest to the highest (RFC 8166, sections 4.2.2
+/// and 4.5.1; the draft, section 5).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Versions {
+    /// The lowest one. A peer may say that it is above the highest one: then there are none.
+    pub(crate) low: u32,
+    /// The highest one.
+    pub(crate) high: u32,
+}
+
+impl Versions {
+    /// All that there are.
+    pub(crate) const ALL: Self = Self { low: 1, high: 2 };
+
+    /// A single one.
+    pub(crate) const fn only(version: u32) -> Self {
+        Self {
+            low: version,
+            high: version,
+        }
+    }
+
+    /// Whether `version` is one of them.
+    pub(crate) fn contains(self, version: u32) -> bool {
+        (self.low..=self.high).contains(&version)
+    }
+
+    /// Returns the highest version of both, for a requester to go on with (the draft, section 5.2);
+    /// [`None`] where they have none in common.
+    pub(crate) fn highest_common(self, other: Self) -> Option<u32> {
+        let high = self.high.min(other.high);
+        (self.contains(high) && other.contains(high)).then_some(high)
+    }
+
+    /// What a responder that speaks them answers to another version (RFC 8166, section 4.5.1).
+    fn mismatch(self, vers: u32) -> Body<'static> {
+        Body::ErrVers {
+            vers,
+            low: self.low,
+            high: self.high,
+        }
+    }
+}
 
 /// Which way a message goes: `msg_type` of RPC (the draft, sections 3.2 and 4.2.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -139,6 +177,47 @@ pub(crate) enum Body<'a> {
 }
 
 impl Header<'_> {
+    /// Returns `rdma_vers`: the version that the header is of, and for ERR_VERS, which is of any,
+    /// that of what it answers (RFC 8166, sections 4.2.2 and 4.5).
+    pub(crate) fn version(&self) -> u32 {
+        match self.body {
+            Body::Msg(Version::One, _) | Body::Nomsg(Version::One, _) | Body::ErrChunk => 1,
+            Body::Msg(Version::Two(_), _)
+            | Body::Nomsg(Version::Two(_), _)
+            | Body::ErrBadHeader
+            | Body::ErrInvalidOption
+            | Body::Optional { .. } => 2,
+            Body::ErrVers { vers, .. } => vers,
+        }
+    }
+
+    /// Returns `rdma_proc` (RFC 8166, section 4.2.4).
+    fn proc(&self) -> u32 {
+        match self.body {
+            Body::Msg(..) => RDMA_MSG,
+            Body::Nomsg(..) => RDMA_NOMSG,
+            Body::ErrVers { .. } | Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => {
+                RDMA_ERROR
+            }
+            Body::Optional { .. } => RDMA2_OPTIONAL,
+        }
+    }
+
+    /// Returns what a responder that grants `credit` answers to a version that is none of
+    /// `versions`, or [`None`] where it is one, or where this is an error, which is not answered
+    /// (RFC 8166, sections 4.2.4 and 4.5.1).
+    pub(crate) fn version_error(&self, credit: u32, versions: Versions) -> Option<Header<'static>> {
+        let vers = self.version();
+        if versions.contains(vers) || self.proc() == RDMA_ERROR {
+            return None;
+        }
+        Some(Header {
+            xid: self.xid,
+            credit,
+            body: versions.mismatch(vers),
+        })
+    }
+
     /// Writes the header at the beginning of `buffer` and returns how many octets it has. Where a
     /// Payload stream belongs to it, that is to follow.
     ///
@@ -146,18 +225,8 @@ impl Header<'_> {
     ///
     /// Fails if the buffer is too short, and says how long it would have to be.
     pub(crate) fn build(&self, buffer: &mut [u8]) -> Result<usize, NoRoom> {
-        let (vers, proc) = match self.body {
-            Body::Msg(Version::One, _) => (1, RDMA_MSG),
-            Body::Msg(Version::Two(_), _) => (2, RDMA_MSG),
-            Body::Nomsg(Version::One, _) => (1, RDMA_NOMSG),
-            Body::Nomsg(Version::Two(_), _) => (2, RDMA_NOMSG),
-            Body::ErrVers { vers, .. } => (vers, RDMA_ERROR),
-            Body::ErrChunk => (1, RDMA_ERROR),
-            Body::ErrBadHeader | Body::ErrInvalidOption => (2, RDMA_ERROR),
-            Body::Optional { .. } => (2, RDMA2_OPTIONAL),
-        };
         let mut writer = Writer::new(buffer);
-        for word in [self.xid, vers, self.credit, proc] {
+        for word in [self.xid, self.version(), self.credit, self.proc()] {
             writer.word(word);
         }
 

@@ -8,9 +8,8 @@ use super::{
     Body,
     Fixed,
     Header,
-    RDMA_ERROR,
-    VERS_HIGH,
-    VERS_LOW, //
+    Versions,
+    RDMA_ERROR, //
 };
 
 /// Why octets are not a message, or not one to act upon (RFC 8166, section 4.5).
@@ -28,22 +27,21 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Returns what a responder that grants `credit` answers, or [`None`] where it is to discard
-    /// the message silently (RFC 8166, section 4.5; the draft, section 4.2.3). A requester discards
-    /// them all.
-    pub(crate) fn answer(&self, credit: u32) -> Option<Header<'static>> {
+    /// Returns what a responder that grants `credit` and speaks `versions` answers, or [`None`]
+    /// where it is to discard the message silently (RFC 8166, section 4.5; the draft, section
+    /// 4.2.3). A requester discards them all.
+    ///
+    /// What a version that it does not speak would find wrong does not matter to it.
+    pub(crate) fn answer(&self, credit: u32, versions: Versions) -> Option<Header<'static>> {
         let (xid, body) = match *self {
             Self::Short { .. } => return None,
-            Self::Version(Fixed { xid, vers, .. }) => (
-                xid,
-                Body::ErrVers {
-                    vers,
-                    low: VERS_LOW,
-                    high: VERS_HIGH,
-                },
-            ),
-            // RFC 8166, sections 4.2.4 and 4.6.2.
+            Self::Version(Fixed { xid, vers, .. }) => (xid, versions.mismatch(vers)),
+            // RFC 8166, section 4.2.4.
             Self::Malformed(Fixed { proc, .. }, _) if proc == RDMA_ERROR => return None,
+            Self::Malformed(Fixed { xid, vers, .. }, _) if !versions.contains(vers) => {
+                (xid, versions.mismatch(vers))
+            }
+            // RFC 8166, section 4.6.2.
             Self::Malformed(_, malformed) if malformed.reason == Reason::Done => return None,
             Self::Malformed(Fixed { xid, vers: 1, .. }, _) => (xid, Body::ErrChunk),
             Self::Malformed(Fixed { xid, .. }, _) => (xid, Body::ErrBadHeader),

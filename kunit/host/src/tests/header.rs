@@ -38,13 +38,17 @@ use crate::{
         Body,
         Direction,
         Header,
-        Version, //
+        Version,
+        Versions, //
     },
     xdr::NoRoom,
 };
 
 /// What a responder grants in these tests.
 const CREDIT: u32 = 0xc0de;
+
+/// What responders speak in these tests.
+const SPOKEN: [Versions; 3] = [Versions::only(1), Versions::only(2), Versions::ALL];
 
 /// A header that owns what it says.
 #[derive(Clone, Debug)]
@@ -128,19 +132,37 @@ fn built(header: Header<'_>) -> Vec<u8> {
     octets
 }
 
-/// Says what the code found as the oracle says it.
-fn verdict(octets: &[u8]) -> Verdict {
+/// What a responder that speaks `versions` answers to octets.
+fn answer(octets: &[u8], versions: Versions) -> Option<Header<'static>> {
     match parse(octets) {
-        Ok((header, payload)) => {
+        Ok((header, _)) => header.version_error(CREDIT, versions),
+        Err(error) => error.answer(CREDIT, versions),
+    }
+}
+
+/// Says what the code found as the oracle says it.
+fn verdict(octets: &[u8], versions: Versions) -> Verdict {
+    match (answer(octets, versions), parse(octets)) {
+        (Some(answer), _) => Verdict::Answer(words(&built(answer))),
+        (None, Ok((header, payload))) => {
             // What was parsed is built again from where it lies.
             let own = built(header);
             assert_eq!([&own[..], payload].concat(), octets);
             Verdict::Valid(text(header), own.len())
         }
-        Err(error) => match error.answer(CREDIT) {
-            None => Verdict::Discard,
-            Some(answer) => Verdict::Answer(words(&built(answer))),
-        },
+        (None, Err(_)) => Verdict::Discard,
+    }
+}
+
+/// Checks what responders make of octets.
+fn check(octets: &[u8]) {
+    for versions in SPOKEN {
+        let judged = judge(octets, CREDIT, versions.low..=versions.high);
+        assert_eq!(
+            verdict(octets, versions),
+            judged,
+            "{versions:?}: {octets:02x?}"
+        );
     }
 }
 
@@ -370,7 +392,7 @@ fn section_4_every_small_message() {
                     let rest = (0..len).map(|place| digits / 3_u32.pow(place) % 3);
                     let words = fixed.into_iter().chain(rest);
                     let octets: Vec<u8> = words.flat_map(u32::to_be_bytes).collect();
-                    assert_eq!(verdict(&octets), judge(&octets, CREDIT), "{octets:02x?}");
+                    check(&octets);
                 }
             }
         }
@@ -386,7 +408,7 @@ fn section_4_2_every_half_word() {
             for (vers, proc) in [(word, 0), (word, 1), (word, 4), (1, word), (2, word)] {
                 let words = [7, vers, 5, proc, 1, 0, 0, 0, 0, 0, 0, 0, 0, 7, 1];
                 let octets: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
-                assert_eq!(verdict(&octets), judge(&octets, CREDIT), "{octets:02x?}");
+                check(&octets);
             }
         }
     }
@@ -403,9 +425,10 @@ proptest! {
         owned.with(|header| {
             prop_assert_eq!(parse(&octets), Ok((header, &octets[len..])));
             prop_assert_eq!(
-                judge(&octets, CREDIT),
+                judge(&octets, CREDIT, 1..=2),
                 Verdict::Valid(text(header), len)
             );
+            check(&octets);
             Ok(())
         })?;
     }
@@ -450,20 +473,20 @@ proptest! {
                 }
                 parsed => return Err(TestCaseError::fail(format!("{length}: {parsed:?}"))),
             }
-            prop_assert_eq!(verdict(cut), judge(cut, CREDIT));
+            check(cut);
         }
     }
 
     /// Any octets: no panic, and where they are a header, it is built again as it was.
     #[test]
     fn section_4_any_octets(octets in vec(any::<u8>(), 0..=300)) {
-        prop_assert_eq!(verdict(&octets), judge(&octets, CREDIT));
+        check(&octets);
     }
 
     /// Words that often have a meaning.
     #[test]
     fn section_4_any_words(octets in messages()) {
-        prop_assert_eq!(verdict(&octets), judge(&octets, CREDIT));
+        check(&octets);
     }
 
     /// Words behind fixed fields that are right.
@@ -471,7 +494,7 @@ proptest! {
     fn section_4_any_body(vers in 1..=2_u32, proc in 0..6_u32, body in messages()) {
         let fixed = [3, vers, 5, proc].map(u32::to_be_bytes).concat();
         let octets = [fixed, body].concat();
-        prop_assert_eq!(verdict(&octets), judge(&octets, CREDIT));
+        check(&octets);
     }
 
     /// Messages with something wrong, mostly.
@@ -481,25 +504,40 @@ proptest! {
         for mutation in mutations {
             mutation.apply(&mut octets);
         }
-        prop_assert_eq!(verdict(&octets), judge(&octets, CREDIT));
+        check(&octets);
     }
 
     /// RFC 8166, section 4.5: an answer has the XID and the version of what it answers, can be
-    /// read, and is never answered itself.
+    /// read, and is never answered itself, whole or not.
     #[test]
     fn section_4_5_answers(octets in messages()) {
-        if let Err(error) = parse(&octets) {
-            if let Some(answer) = error.answer(CREDIT) {
-                let reply = built(answer);
+        for versions in SPOKEN {
+            if let Some(header) = answer(&octets, versions) {
+                let reply = built(header);
                 prop_assert_eq!(&reply[..8], &octets[..8]);
                 prop_assert_eq!(&reply[12..16], &[0, 0, 0, 4]);
-                prop_assert_eq!(parse(&reply), Ok((answer, &[][..])));
-                for length in 0..reply.len() {
-                    let cut = parse(&reply[..length]).unwrap_err();
-                    prop_assert_eq!(cut.answer(CREDIT), None);
+                prop_assert_eq!(parse(&reply), Ok((header, &[][..])));
+                for length in 0..=reply.len() {
+                    prop_assert_eq!(answer(&reply[..length], versions), None);
                 }
             }
         }
+    }
+
+    /// The draft, section 5.2: of two ranges, against all that is in them.
+    #[test]
+    fn draft_section_5_2_highest_common(ranges in any::<[[u8; 2]; 2]>(), version in any::<u8>()) {
+        let versions = ranges.map(|[low, high]| Versions {
+            low: low.into(),
+            high: high.into(),
+        });
+        let both = |version: &u32| versions.iter().all(|versions| versions.contains(*version));
+        let [one, other] = versions;
+        prop_assert_eq!(one.highest_common(other), (0..=255).rev().find(both));
+        prop_assert_eq!(one.contains(version.into()), {
+            let [low, high] = ranges[0];
+            (low..=high).contains(&version)
+        });
     }
 
     /// RFC 8166, section 3.4.6: what is returned of a chunk has its handles and offsets, is filled

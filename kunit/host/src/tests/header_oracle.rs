@@ -4,6 +4,8 @@
 //! differently: a message is words, what is read of it is written down as text, and that something
 //! is wrong is all that is known of an error.
 
+use std::ops::RangeInclusive;
+
 /// What a message is.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
@@ -162,8 +164,9 @@ impl Words<'_> {
     }
 }
 
-/// RFC 8166, sections 4.1.2 and 4.5; the draft, sections 3.1 and 4.2. A responder grants `credit`.
-pub(crate) fn judge(octets: &[u8], credit: u32) -> Verdict {
+/// RFC 8166, sections 4.1.2 and 4.5; the draft, sections 3.1 and 4.2. A responder grants `credit`
+/// and speaks `versions`.
+pub(crate) fn judge(octets: &[u8], credit: u32, versions: RangeInclusive<u32>) -> Verdict {
     let words: Vec<u32> = octets
         .chunks_exact(4)
         .map(|word| {
@@ -179,6 +182,11 @@ pub(crate) fn judge(octets: &[u8], credit: u32) -> Verdict {
         return Verdict::Discard;
     }
 
+    if !is_error && !versions.contains(&vers) {
+        let (low, high) = versions.into_inner();
+        return Verdict::Answer(vec![xid, vers, credit, 4, 1, low, high]);
+    }
+
     let mut left = Words {
         words: rest,
         text: format!("xid {xid:x} vers {vers} credit {their_credit} "),
@@ -189,7 +197,6 @@ pub(crate) fn judge(octets: &[u8], credit: u32) -> Verdict {
     match vers {
         _ if is_error => Verdict::Discard,
         1 if proc == 3 => Verdict::Discard,
-        1 | 2 => Verdict::Answer(vec![xid, vers, credit, 4, 2]),
-        _ => Verdict::Answer(vec![xid, vers, credit, 4, 1, 1, 2]),
+        _ => Verdict::Answer(vec![xid, vers, credit, 4, 2]),
     }
 }
