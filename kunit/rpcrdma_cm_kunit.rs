@@ -28,6 +28,8 @@ mod wire;
 // The module does not have these yet.
 #[path = "../src/wire/header.rs"]
 mod header;
+#[path = "../src/wire/program.rs"]
+mod program;
 #[path = "../src/wire/rpc.rs"]
 mod rpc;
 #[path = "../src/wire/xdr.rs"]
@@ -1959,6 +1961,81 @@ mod rpcs {
                 let is_truncated = matches!(parsed, Err(Error::Truncated { at }) if at <= length);
                 check(words, is_truncated, true)?;
             }
+        }
+        Ok(())
+    }
+}
+
+/// RFC 5531.
+#[kunit_tests(rpcrdma_cm_program)]
+mod programs {
+    use super::{
+        program::{
+            serve,
+            Procedure,
+            ECHO,
+            ECHO_PROGRAM,
+            ECHO_VERSION,
+            NFS_PROGRAM,
+            NFS_VERSION,
+            NULL, //
+        },
+        rpc::{
+            Call,
+            Status, //
+        },
+        *, //
+    };
+
+    /// RFC 5531, section 8.3: "0x20000000 - 0x3fffffff"; section 12.1: procedure 0. RFC 7530,
+    /// section 17.2: NFS4_PROGRAM, version 4.
+    #[test]
+    fn section_8_3_numbers() -> Result {
+        for (row, got, expected) in [
+            ("echo", ECHO_PROGRAM, 0x2000_8797),
+            ("echo version", ECHO_VERSION, 1),
+            ("echo procedure", ECHO, 1),
+            ("null procedure", NULL, 0),
+            ("NFS", NFS_PROGRAM, 100_003),
+            ("NFS version", NFS_VERSION, 4),
+        ] {
+            check(row, got, expected)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 5531, section 9: `accept_stat`; section 12.1: "procedure 0 of any RPC protocol".
+    #[test]
+    fn section_9_served() -> Result {
+        let mismatch = Err(Status::ProgMismatch { low: 1, high: 1 });
+        for (prog, vers, proc, expected) in [
+            (0x2000_8797, 1, 0, Ok(Procedure::Null)),
+            (0x2000_8797, 2, 0, Ok(Procedure::Null)),
+            (100_003, 4, 0, Ok(Procedure::Null)),
+            (100_003, 3, 0, Ok(Procedure::Null)),
+            (0, 0, 0, Ok(Procedure::Null)),
+            (u32::MAX, u32::MAX, 0, Ok(Procedure::Null)),
+            (0x2000_8797, 1, 1, Ok(Procedure::Echo)),
+            (0x2000_8797, 1, 2, Err(Status::ProcUnavail)),
+            (0x2000_8797, 1, u32::MAX, Err(Status::ProcUnavail)),
+            (0x2000_8797, 0, 1, mismatch),
+            (0x2000_8797, 2, 1, mismatch),
+            (0x2000_8797, u32::MAX, 1, mismatch),
+            (0x2000_8797, 2, 2, mismatch),
+            (0x2000_8796, 1, 1, Err(Status::ProgUnavail)),
+            (0x2000_8798, 1, 1, Err(Status::ProgUnavail)),
+            (100_003, 4, 1, Err(Status::ProgUnavail)),
+            (100_003, 1, 1, Err(Status::ProgUnavail)),
+            (0, 1, 1, Err(Status::ProgUnavail)),
+            (u32::MAX, 1, 1, Err(Status::ProgUnavail)),
+        ] {
+            let call = Call {
+                xid: X,
+                prog,
+                vers,
+                proc,
+            };
+            check(format_args!("{call:?}"), serve(&call), expected)?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod header_oracle;
 mod negotiation;
 mod oracle;
 mod private_data;
+mod program;
 mod rpc;
 
 use std::{

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The programs that calls are for (RFC 5531, section 8.1): what the module serves, and what it
+//! calls unless told otherwise.
+
+use super::rpc::{
+    Call,
+    Status, //
+};
+
+/// The module's own program, from the numbers that are "Defined by local administrator" (RFC 5531,
+/// section 8.3). Its one procedure but NULL is [`ECHO`].
+pub(crate) const ECHO_PROGRAM: u32 = 0x2000_8797;
+
+/// The one version of the module's own program.
+pub(crate) const ECHO_VERSION: u32 = 1;
+
+/// The procedure of any program that takes nothing and returns nothing (RFC 5531, section 12.1).
+pub(crate) const NULL: u32 = 0;
+
+/// The procedure of the module's own program that takes `opaque<>` (RFC 4506, section 4.10) and
+/// returns it octet for octet.
+pub(crate) const ECHO: u32 = 1;
+
+/// The program of NFS (RFC 7530, section 17.2), which peers serve as a rule.
+pub(crate) const NFS_PROGRAM: u32 = 100_003;
+
+/// Version 4 of NFS (RFC 7530, section 17.2).
+pub(crate) const NFS_VERSION: u32 = 4;
+
+/// What the module does for a caller.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Procedure {
+    /// Returns nothing.
+    Null,
+    /// Returns the arguments.
+    Echo,
+}
+
+/// Returns the procedure that a call asks for.
+///
+/// [`NULL`] is served of every program and version, so that peers which begin with it find one,
+/// whatever they want (RFC 5531, section 12.1: "procedure 0 of any RPC protocol should have the
+/// same semantics").
+///
+/// # Errors
+///
+/// What to reply where there is no such procedure (RFC 5531, section 9: `accept_stat`).
+pub(crate) fn serve(call: &Call) -> Result<Procedure, Status> {
+    match (call.prog, call.vers, call.proc) {
+        (_, _, NULL) => Ok(Procedure::Null),
+        (ECHO_PROGRAM, ECHO_VERSION, ECHO) => Ok(Procedure::Echo),
+        (ECHO_PROGRAM, ECHO_VERSION, _) => Err(Status::ProcUnavail),
+        (ECHO_PROGRAM, _, _) => Err(Status::ProgMismatch {
+            low: ECHO_VERSION,
+            high: ECHO_VERSION,
+        }),
+        _ => Err(Status::ProgUnavail),
+    }
+}
