@@ -25,17 +25,7 @@ mod negotiation;
 #[path = "../src/wire.rs"]
 mod wire;
 
-// The module does not have these yet.
-#[path = "../src/wire/header.rs"]
-mod header;
-#[path = "../src/wire/program.rs"]
-mod program;
-#[path = "../src/wire/rpc.rs"]
-mod rpc;
-#[path = "../src/wire/xdr.rs"]
-mod xdr;
-
-use xdr::NoRoom;
+use wire::xdr::NoRoom;
 
 #[cfg(not(CONFIG_KUNIT = "y"))]
 compile_error!("without CONFIG_KUNIT=y, #[kunit_tests] leaves every test out");
@@ -812,7 +802,7 @@ mod negotiating {
 #[kunit_tests(rpcrdma_cm_header)]
 mod headers {
     use super::{
-        header::{
+        wire::header::{
             chunks::{
                 ChunkLists,
                 List,
@@ -1767,7 +1757,7 @@ mod headers {
 #[kunit_tests(rpcrdma_cm_rpc)]
 mod rpcs {
     use super::{
-        rpc::{
+        wire::rpc::{
             parse_call,
             parse_reply,
             Call,
@@ -1970,19 +1960,21 @@ mod rpcs {
 #[kunit_tests(rpcrdma_cm_program)]
 mod programs {
     use super::{
-        program::{
-            serve,
-            Procedure,
-            ECHO,
-            ECHO_PROGRAM,
-            ECHO_VERSION,
-            NFS_PROGRAM,
-            NFS_VERSION,
-            NULL, //
-        },
-        rpc::{
-            Call,
-            Status, //
+        wire::{
+            program::{
+                serve,
+                Procedure,
+                ECHO,
+                ECHO_PROGRAM,
+                ECHO_VERSION,
+                NFS_PROGRAM,
+                NFS_VERSION,
+                NULL, //
+            },
+            rpc::{
+                Call,
+                Status, //
+            },
         },
         *, //
     };

@@ -29,15 +29,5 @@ mod negotiation;
 #[path = "../../../src/wire.rs"]
 mod wire;
 
-// The module does not have these yet.
-#[path = "../../../src/wire/header.rs"]
-mod header;
-#[path = "../../../src/wire/program.rs"]
-mod program;
-#[path = "../../../src/wire/rpc.rs"]
-mod rpc;
-#[path = "../../../src/wire/xdr.rs"]
-mod xdr;
-
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,7 @@ use super::{
         Verdict, //
     }, //
 };
-use crate::{
+use crate::wire::{
     header::{
         chunks::{
             ChunkLists,

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use super::cases;
-use crate::{
+use crate::wire::{
     program::{
         serve,
         Procedure, //

@@ -9,7 +9,7 @@ use proptest::{
 };
 
 use super::cases;
-use crate::{
+use crate::wire::{
     rpc::{
         parse_call,
         parse_reply,
