@@ -2037,21 +2037,30 @@ mod programs {
 mod controlling {
     use super::{
         control::{
+            parse_call,
             parse_close,
             parse_connect,
             parse_listen,
+            parse_probe,
             Address,
+            Call,
             Close,
             Connect,
             Listen,
+            Program,
             Refusal,
+            Rpc,
             SocketAddr,
+            What,
             Zone, //
         },
-        wire::private_data::{
-            Offer,
-            Offered,
-            Size, //
+        wire::{
+            header::Versions,
+            private_data::{
+                Offer,
+                Offered,
+                Size, //
+            },
         },
         *, //
     };
@@ -2061,20 +2070,35 @@ mod controlling {
         Ipv6Addr, //
     };
 
-    /// What `192.0.2.1:1` asks of `connect`.
+    /// What `192.0.2.1:1` asks of `connect` and `probe`.
     const CONNECT: Connect = Connect {
         to: v4(1),
         from: None,
         offer: UNTOLD,
+        rpc: RPC,
         reconnect: false,
         timeout_ms: 5000,
+        null: Some(NFS),
     };
 
     /// What `192.0.2.1:1` asks of `listen`.
     const LISTEN: Listen = Listen {
         at: v4(1),
         offer: UNTOLD,
+        rpc: RPC,
         max: 64,
+    };
+
+    /// All versions and eight credits.
+    const RPC: Rpc = Rpc {
+        versions: Versions { low: 1, high: 2 },
+        credits: 8,
+    };
+
+    /// NFS version 4.
+    const NFS: Program = Program {
+        number: 100_003,
+        version: 4,
     };
 
     /// 4096 octets each way and R clear.
@@ -2108,8 +2132,8 @@ mod controlling {
         }
     }
 
-    /// Checks what both `connect` and `listen` make of a line.
-    fn check_both(line: &str, address: SocketAddr, offer: Offered) -> Result {
+    /// Checks what `connect`, `probe` and `listen` make of a line.
+    fn check_all(line: &str, address: SocketAddr, offer: Offered) -> Result {
         let connect = Connect {
             to: address,
             offer,
@@ -2121,12 +2145,14 @@ mod controlling {
             ..LISTEN
         };
         check(line, parse_connect(line.as_bytes()), Ok(connect))?;
+        check(line, parse_probe(line.as_bytes()), Ok(connect))?;
         check(line, parse_listen(line.as_bytes()), Ok(listen))
     }
 
-    /// Checks what both `connect` and `listen` say of a line.
-    fn check_both_refuse(line: &str, refusal: &str) -> Result {
+    /// Checks what `connect`, `probe` and `listen` say of a line.
+    fn check_all_refuse(line: &str, refusal: &str) -> Result {
         check_refusal(line, parse_connect(line.as_bytes()), refusal)?;
+        check_refusal(line, parse_probe(line.as_bytes()), refusal)?;
         check_refusal(line, parse_listen(line.as_bytes()), refusal)
     }
 
@@ -2166,7 +2192,7 @@ mod controlling {
             ("[fe80::1%e]:1", v6(Some(SHORT))),
             ("[fe80::1%15octets-is-all]:1", v6(Some(LONG))),
         ] {
-            check_both(line, address, UNTOLD)?;
+            check_all(line, address, UNTOLD)?;
         }
         Ok(())
     }
@@ -2211,12 +2237,12 @@ mod controlling {
             ("[fe80::1%one-octet-longer]:1", ZONE),
         ] {
             let line = CString::try_from_fmt(format_args!("{word} inv=1"))?;
-            check_both_refuse(line.to_str()?, refusal(word, reason)?.to_str()?)?;
+            check_all_refuse(line.to_str()?, refusal(word, reason)?.to_str()?)?;
         }
 
         // There is no word to name.
         for line in ["", "\n", " \t "] {
-            check_both_refuse(line, ADDRESS)?;
+            check_all_refuse(line, ADDRESS)?;
         }
         Ok(())
     }
@@ -2236,7 +2262,7 @@ mod controlling {
             ("inv=1 recv=8192 send=65536", message(63, 7, true)),
             ("private=none", Offered::None),
         ] {
-            check_both(line(keys)?.to_str()?, v4(1), offer)?;
+            check_all(line(keys)?.to_str()?, v4(1), offer)?;
         }
         Ok(())
     }
@@ -2268,7 +2294,7 @@ mod controlling {
             ] {
                 let word = CString::try_from_fmt(format_args!("{key}={value}"))?;
                 let word = word.to_str()?;
-                check_both_refuse(line(word)?.to_str()?, refusal(word, reason)?.to_str()?)?;
+                check_all_refuse(line(word)?.to_str()?, refusal(word, reason)?.to_str()?)?;
             }
         }
         Ok(())
@@ -2318,7 +2344,7 @@ mod controlling {
             ("private=/:", HEX),
             ("private=None", HEX),
         ] {
-            check_both_refuse(line(word)?.to_str()?, refusal(word, reason)?.to_str()?)?;
+            check_all_refuse(line(word)?.to_str()?, refusal(word, reason)?.to_str()?)?;
         }
         Ok(())
     }
@@ -2369,21 +2395,103 @@ mod controlling {
             ("timeout_ms=1", set(|c| c.timeout_ms = 1)),
             ("timeout_ms=600000", set(|c| c.timeout_ms = 600_000)),
             ("private=none", set(|c| c.offer = Offered::None)),
+            ("rpcvers=1", set(|c| c.rpc.versions = Versions::only(1))),
+            ("rpcvers=2", set(|c| c.rpc.versions = Versions::only(2))),
+            ("rpcvers=auto", CONNECT),
+            ("credits=1", set(|c| c.rpc.credits = 1)),
+            ("credits=64", set(|c| c.rpc.credits = 64)),
+            ("null=0", set(|c| c.null = None)),
+            ("null=1", CONNECT),
+            (
+                "program=0",
+                set(|c| c.null = Some(Program { number: 0, ..NFS })),
+            ),
+            (
+                "program=4294967295",
+                set(|c| {
+                    c.null = Some(Program {
+                        number: u32::MAX,
+                        ..NFS
+                    })
+                }),
+            ),
+            (
+                "version=0",
+                set(|c| c.null = Some(Program { version: 0, ..NFS })),
+            ),
+            (
+                "version=4294967295 null=1",
+                set(|c| {
+                    c.null = Some(Program {
+                        version: u32::MAX,
+                        ..NFS
+                    })
+                }),
+            ),
         ] {
             let line = line(keys)?;
             check(keys, parse_connect(line.to_bytes()), Ok(connect))?;
         }
 
-        let line = "[fe80::1%2]:1 from=[fe80::1%2] reconnect=1 timeout_ms=7";
+        let line = "[fe80::1%2]:1 from=[fe80::1%2] reconnect=1 timeout_ms=7 \
+                    rpcvers=2 credits=3 program=5 version=6 null=1 inv=1";
         let to = v6(Some(Zone::Index(2)));
         let connect = Connect {
             to,
             from: Some(to.address),
+            offer: message(3, 3, true),
+            rpc: Rpc {
+                versions: Versions::only(2),
+                credits: 3,
+            },
             reconnect: true,
             timeout_ms: 7,
-            ..CONNECT
+            null: Some(Program {
+                number: 5,
+                version: 6,
+            }),
         };
         check(line, parse_connect(line.as_bytes()), Ok(connect))
+    }
+
+    /// The keys of `connect`, without those that a probe has no use for.
+    #[test]
+    fn probe_keys() -> Result {
+        let all = "[fe80::1%2]:1 from=[fe80::1%2] timeout_ms=7 credits=3 program=5 version=6 \
+                    private=none";
+        let to = v6(Some(Zone::Index(2)));
+        let connect = Connect {
+            to,
+            from: Some(to.address),
+            offer: Offered::None,
+            rpc: Rpc { credits: 3, ..RPC },
+            timeout_ms: 7,
+            null: Some(Program {
+                number: 5,
+                version: 6,
+            }),
+            ..CONNECT
+        };
+        check(all, parse_probe(all.as_bytes()), Ok(connect))?;
+
+        for (word, reason) in [
+            ("reconnect=0", "unknown key"),
+            ("reconnect=1", "unknown key"),
+            ("null=0", "unknown key"),
+            ("null=1", "unknown key"),
+            ("rpcvers=auto", "unknown key"),
+            ("rpcvers=1", "unknown key"),
+            ("max=1", "unknown key"),
+            ("timeout_ms=0", "not 1 to 600000 milliseconds"),
+            ("from=[fe80::1]", "not of the destination's address family"),
+            ("program=4294967296", "not 0 to 4294967295"),
+            ("version=-1", "not 0 to 4294967295"),
+        ] {
+            let line = line(word)?;
+            let refusal = refusal(word, reason)?;
+            check_refusal(word, parse_probe(line.to_bytes()), refusal.to_str()?)?;
+        }
+        Ok(())
     }
 
     #[test]
@@ -2392,6 +2500,7 @@ mod controlling {
         const FAMILY: &str = "not of the destination's address family";
         const FLAG: &str = "not 0 or 1";
         const TIMEOUT: &str = "not 1 to 600000 milliseconds";
+        const WORD: &str = "not 0 to 4294967295";
 
         for (word, reason) in [
             ("from=", "no value"),
@@ -2405,7 +2514,16 @@ mod controlling {
             ("timeout_ms=600001", TIMEOUT),
             ("timeout_ms=4294967297", TIMEOUT),
             ("timeout_ms=-1", TIMEOUT),
+            ("null=2", FLAG),
+            ("null=auto", FLAG),
+            ("program=", "no value"),
+            ("program=4294967296", WORD),
+            ("program=-1", WORD),
+            ("program=nfs", WORD),
+            ("version=4294967296", WORD),
+            ("version=4.1", WORD),
             ("max=1", "unknown key"),
+            ("chunks=1", "unknown key"),
         ] {
             let line = line(word)?;
             let refusal = refusal(word, reason)?;
@@ -2419,10 +2537,65 @@ mod controlling {
 
     #[test]
     fn listen_keys() -> Result {
-        for (keys, max) in [("max=1", 1), ("max=65536", 65_536)] {
+        let set = |change: fn(&mut Listen)| {
+            let mut listen = LISTEN;
+            change(&mut listen);
+            listen
+        };
+
+        for (keys, listen) in [
+            ("max=1", set(|l| l.max = 1)),
+            ("max=65536", set(|l| l.max = 65_536)),
+            ("rpcvers=1", set(|l| l.rpc.versions = Versions::only(1))),
+            ("rpcvers=2", set(|l| l.rpc.versions = Versions::only(2))),
+            ("rpcvers=auto", LISTEN),
+            ("credits=1", set(|l| l.rpc.credits = 1)),
+            ("credits=64", set(|l| l.rpc.credits = 64)),
+            (
+                "credits=64 max=7 rpcvers=1",
+                set(|l| {
+                    l.max = 7;
+                    l.rpc = Rpc {
+                        versions: Versions::only(1),
+                        credits: 64,
+                    }
+                }),
+            ),
+        ] {
             let line = line(keys)?;
-            let listen = Listen { max, ..LISTEN };
             check(keys, parse_listen(line.to_bytes()), Ok(listen))?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, sections 4.2.2 and 4.2.3: of both sides.
+    #[test]
+    fn rpc_keys_refused() -> Result {
+        const VERSIONS: &str = "not 1, 2 or auto";
+        const CREDITS: &str = "not 1 to 64 credits";
+
+        for (word, reason) in [
+            ("credits=", "no value"),
+            ("credits=0", CREDITS),
+            ("credits=65", CREDITS),
+            ("credits=4294967297", CREDITS),
+            ("credits=-1", CREDITS),
+            ("credits=auto", CREDITS),
+        ] {
+            check_all_refuse(line(word)?.to_str()?, refusal(word, reason)?.to_str()?)?;
+        }
+        for (word, reason) in [
+            ("rpcvers=", "no value"),
+            ("rpcvers=0", VERSIONS),
+            ("rpcvers=3", VERSIONS),
+            ("rpcvers=01", VERSIONS),
+            ("rpcvers=1-2", VERSIONS),
+            ("rpcvers=Auto", VERSIONS),
+        ] {
+            let line = line(word)?;
+            let refusal = refusal(word, reason)?;
+            check_refusal(word, parse_connect(line.to_bytes()), refusal.to_str()?)?;
+            check_refusal(word, parse_listen(line.to_bytes()), refusal.to_str()?)?;
         }
         Ok(())
     }
@@ -2440,6 +2613,9 @@ mod controlling {
             ("from=192.0.2.1", "unknown key"),
             ("reconnect=1", "unknown key"),
             ("timeout_ms=1", "unknown key"),
+            ("null=1", "unknown key"),
+            ("program=1", "unknown key"),
+            ("version=1", "unknown key"),
         ] {
             let line = line(word)?;
             let refusal = refusal(word, reason)?;
@@ -2457,7 +2633,7 @@ mod controlling {
             "192.0.2.1:1 send=4096 recv=4096 inv=0",
             "  192.0.2.1:1\t\tsend=4096 \trecv=4096   inv=0\t\n",
         ] {
-            check_both(line, v4(1), UNTOLD)?;
+            check_all(line, v4(1), UNTOLD)?;
         }
         Ok(())
     }
@@ -2469,14 +2645,15 @@ mod controlling {
         spaces[..LINE.len()].copy_from_slice(LINE.as_bytes());
 
         let longest = core::str::from_utf8(&spaces[..2048])?;
-        check_both(longest, v4(1), UNTOLD)?;
+        check_all(longest, v4(1), UNTOLD)?;
         let longer = core::str::from_utf8(&spaces)?;
-        check_both_refuse(longer, "longer than 2048 octets")?;
+        check_all_refuse(longer, "longer than 2048 octets")?;
 
         let mut spaces = [b' '; 2049];
         spaces[..3].copy_from_slice(b"all");
         check("longest", parse_close(&spaces[..2048]), Ok(Close::All))?;
-        check_refusal("longer", parse_close(&spaces), "longer than 2048 octets")
+        check_refusal("longer", parse_close(&spaces), "longer than 2048 octets")?;
+        check_refusal("longer", parse_call(&spaces), "longer than 2048 octets")
     }
 
     #[test]
@@ -2507,7 +2684,7 @@ mod controlling {
             // The first word that does not fit is the one to name.
             ("size=1 inv=2", "size=1", "unknown key"),
         ] {
-            check_both_refuse(line(keys)?.to_str()?, refusal(word, reason)?.to_str()?)?;
+            check_all_refuse(line(keys)?.to_str()?, refusal(word, reason)?.to_str()?)?;
         }
 
         // What a CString cannot hold, and no str.
@@ -2519,6 +2696,7 @@ mod controlling {
         ] {
             let refusal = refusal(word, TEXT)?;
             check_refusal(word, parse_connect(line), refusal.to_str()?)?;
+            check_refusal(word, parse_probe(line), refusal.to_str()?)?;
             check_refusal(word, parse_listen(line), refusal.to_str()?)?;
         }
         Ok(())
@@ -2534,6 +2712,7 @@ mod controlling {
             ("recv=1024", "recv=2048", TWICE),
             ("inv=0", "inv=1", TWICE),
             ("private=none", "private=f6", TWICE),
+            ("credits=8", "credits=8", TWICE),
             ("private=f6", "send=4096", ALL),
             ("private=f6", "recv=4096", ALL),
             ("private=none", "inv=0", ALL),
@@ -2543,16 +2722,190 @@ mod controlling {
         ] {
             let line = line(format_args!("{first} {second}"))?;
             let refusal = refusal(second, reason)?;
-            check_both_refuse(line.to_str()?, refusal.to_str()?)?;
+            check_all_refuse(line.to_str()?, refusal.to_str()?)?;
         }
 
-        for word in ["from=192.0.2.2", "reconnect=0", "timeout_ms=1"] {
+        for (first, second) in [
+            ("null=0", "program=100003"),
+            ("null=0", "version=4"),
+            ("program=1", "null=0"),
+            ("version=1", "null=0"),
+        ] {
+            const NONE: &str = "null=0 makes no call, program= and version= do not go with it";
+
+            let line = line(format_args!("{first} {second}"))?;
+            let refusal = refusal(second, NONE)?;
+            check_refusal(first, parse_connect(line.to_bytes()), refusal.to_str()?)?;
+        }
+
+        for word in [
+            "from=192.0.2.2",
+            "reconnect=0",
+            "timeout_ms=1",
+            "rpcvers=auto",
+            "null=0",
+            "null=1",
+            "program=1",
+            "version=1",
+        ] {
             let line = line(format_args!("{word} {word}"))?;
             let refusal = refusal(word, TWICE)?;
             check_refusal(word, parse_connect(line.to_bytes()), refusal.to_str()?)?;
         }
         let parsed = parse_listen(b"192.0.2.1:1 max=1 max=1");
-        check_refusal("max", parsed, "max=1: given twice")
+        check_refusal("max", parsed, "max=1: given twice")?;
+        let parsed = parse_listen(b"192.0.2.1:1 rpcvers=1 rpcvers=2");
+        check_refusal("rpcvers", parsed, "rpcvers=2: given twice")
+    }
+
+    #[test]
+    fn call() -> Result {
+        let null = |connection, number, version, chunks| Call {
+            connection,
+            what: What::Null(Program { number, version }),
+            chunks,
+        };
+        let echo = |size, count, chunks| Call {
+            connection: 7,
+            what: What::Echo { size, count },
+            chunks,
+        };
+
+        for (line, call) in [
+            ("connection 1 null", null(1, 100_003, 4, false)),
+            (" connection\t0  null \n", null(0, 100_003, 4, false)),
+            (
+                "connection 18446744073709551615 null",
+                null(u64::MAX, 100_003, 4, false),
+            ),
+            ("connection 1 null program=0", null(1, 0, 4, false)),
+            (
+                "connection 1 null program=4294967295",
+                null(1, u32::MAX, 4, false),
+            ),
+            ("connection 1 null version=0", null(1, 100_003, 0, false)),
+            (
+                "connection 1 null version=4294967295",
+                null(1, 100_003, u32::MAX, false),
+            ),
+            ("connection 1 null chunks=0", null(1, 100_003, 4, false)),
+            (
+                "connection 1 null chunks=1 version=3 program=2",
+                null(1, 2, 3, true),
+            ),
+            ("connection 7 echo", echo(1024, 1, false)),
+            ("\tconnection 7 \techo\t\n", echo(1024, 1, false)),
+            ("connection 7 echo size=0", echo(0, 1, false)),
+            ("connection 7 echo size=1", echo(1, 1, false)),
+            ("connection 7 echo size=1048576", echo(1_048_576, 1, false)),
+            ("connection 7 echo count=1", echo(1024, 1, false)),
+            (
+                "connection 7 echo count=1000000",
+                echo(1024, 1_000_000, false),
+            ),
+            ("connection 7 echo chunks=0", echo(1024, 1, false)),
+            ("connection 7 echo chunks=1", echo(1024, 1, true)),
+            (
+                "connection 7 echo count=3 chunks=1 size=5",
+                echo(5, 3, true),
+            ),
+        ] {
+            check(line, parse_call(line.as_bytes()), Ok(call))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn call_refused() -> Result {
+        const CONNECTION: &str = "expected connection ID";
+        const ID: &str = "expected a decimal ID";
+        const WHAT: &str = "expected null or echo";
+        const UNKNOWN: &str = "unknown key";
+        const TWICE: &str = "given twice";
+        const WORD: &str = "not 0 to 4294967295";
+        const SIZE: &str = "not 0 to 1048576 octets";
+        const COUNT: &str = "not 1 to 1000000 calls";
+        const FLAG: &str = "not 0 or 1";
+
+        for (line, word, reason) in [
+            ("1 null", "1", CONNECTION),
+            ("listener 1 null", "listener", CONNECTION),
+            ("null connection 1", "null", CONNECTION),
+            ("192.0.2.1:1 null", "192.0.2.1:1", CONNECTION),
+            ("connection null", "null", ID),
+            ("connection -1 null", "-1", ID),
+            (
+                "connection 18446744073709551616 echo",
+                "18446744073709551616",
+                ID,
+            ),
+            ("connection 1 all", "all", WHAT),
+            ("connection 1 Null", "Null", WHAT),
+            ("connection 1 size=1", "size=1", WHAT),
+            ("connection 1 null\n\n", "null\\x0a", WHAT),
+            ("connection 1 null echo", "echo", "not key=value"),
+            ("connection 1 echo 5", "5", "not key=value"),
+            ("connection 1 echo size=", "size=", "no value"),
+            // What either call does not have.
+            ("connection 1 null size=1", "size=1", UNKNOWN),
+            ("connection 1 null count=1", "count=1", UNKNOWN),
+            ("connection 1 null null=1", "null=1", UNKNOWN),
+            ("connection 1 null rpcvers=1", "rpcvers=1", UNKNOWN),
+            ("connection 1 null credits=1", "credits=1", UNKNOWN),
+            ("connection 1 echo program=1", "program=1", UNKNOWN),
+            ("connection 1 echo version=1", "version=1", UNKNOWN),
+            ("connection 1 echo send=1024", "send=1024", UNKNOWN),
+            ("connection 1 echo timeout_ms=1", "timeout_ms=1", UNKNOWN),
+            // Values.
+            (
+                "connection 1 null program=4294967296",
+                "program=4294967296",
+                WORD,
+            ),
+            (
+                "connection 1 null version=4294967296",
+                "version=4294967296",
+                WORD,
+            ),
+            ("connection 1 null version=x", "version=x", WORD),
+            ("connection 1 null chunks=2", "chunks=2", FLAG),
+            ("connection 1 echo chunks=yes", "chunks=yes", FLAG),
+            ("connection 1 echo size=1048577", "size=1048577", SIZE),
+            ("connection 1 echo size=4294967296", "size=4294967296", SIZE),
+            ("connection 1 echo size=-1", "size=-1", SIZE),
+            ("connection 1 echo size=1k", "size=1k", SIZE),
+            ("connection 1 echo count=0", "count=0", COUNT),
+            ("connection 1 echo count=1000001", "count=1000001", COUNT),
+            (
+                "connection 1 echo count=4294967297",
+                "count=4294967297",
+                COUNT,
+            ),
+            // Words that were there.
+            ("connection 1 null program=1 program=1", "program=1", TWICE),
+            ("connection 1 null version=1 version=2", "version=2", TWICE),
+            ("connection 1 null chunks=0 chunks=1", "chunks=1", TWICE),
+            ("connection 1 echo size=1 size=2", "size=2", TWICE),
+            ("connection 1 echo count=1 count=2", "count=2", TWICE),
+            ("connection 1 echo chunks=0 chunks=0", "chunks=0", TWICE),
+            // The first word that does not fit is the one to name.
+            ("connection x all", "x", ID),
+            ("connection 1 echo size=x count=x", "size=x", SIZE),
+        ] {
+            let refusal = refusal(word, reason)?;
+            check_refusal(line, parse_call(line.as_bytes()), refusal.to_str()?)?;
+        }
+
+        // There is no word to name.
+        for (line, refusal) in [
+            ("", CONNECTION),
+            ("\n", CONNECTION),
+            ("connection", ID),
+            ("connection 1 \n", WHAT),
+        ] {
+            check_refusal(line, parse_call(line.as_bytes()), refusal)?;
+        }
+        Ok(())
     }
 
     #[test]

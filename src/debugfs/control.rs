@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The grammar of the control files `connect`, `listen` and `close`.
+//! The grammar of the control files `connect`, `listen`, `probe`, `call` and `close`.
 //!
 //! One line, words separated by spaces and tabs, one newline at its end or none. A line is taken
-//! whole or refused whole. The keys are those of a Private Data message (RFC 8797, section 4) and
-//! of how the module sends it. Like the protocol code, this knows no kernel and does not panic.
+//! whole or refused whole. The keys are those of a Private Data message (RFC 8797, section 4), of
+//! how the module sends it, and of the calls on the connection (RFC 8166, section 4.2; RFC 5531,
+//! section 8.1). Like the protocol code, this knows no kernel and does not panic.
 
 use core::{
     fmt::{
@@ -19,11 +20,18 @@ use core::{
     str,
 };
 
-use crate::wire::private_data::{
-    Offer,
-    Offered,
-    PrivateData,
-    Size, //
+use crate::wire::{
+    header::Versions,
+    private_data::{
+        Offer,
+        Offered,
+        PrivateData,
+        Size, //
+    },
+    program::{
+        NFS_PROGRAM,
+        NFS_VERSION, //
+    }, //
 };
 
 /// The size that the module offers unless told otherwise: 4096 octets (RFC 8797, section 4.2).
@@ -35,6 +43,12 @@ const DEFAULT_TIMEOUT_MS: u32 = 5000;
 /// How many connections one listener accepts unless told otherwise.
 const DEFAULT_MAX: u32 = 64;
 
+/// How many credits a side asks for or grants unless told otherwise (RFC 8166, section 4.2.3).
+const DEFAULT_CREDITS: u32 = 8;
+
+/// How many octets ECHO takes unless told otherwise.
+const DEFAULT_ECHO_SIZE: u32 = 1024;
+
 /// How many octets of a refused word are shown.
 const SHOWN: usize = 64;
 
@@ -43,6 +57,9 @@ pub(crate) const LINE_MAX: usize = 2048;
 
 /// What is wrong with a word, for who wrote it.
 type Reason = &'static str;
+
+/// What is wrong with a key that a file does not have.
+const UNKNOWN_KEY: Reason = "unknown key";
 
 /// What is wrong with Private Data that no transport has room for.
 const TOO_MANY_OCTETS: Reason = "more than 255 octets, which no transport can carry";
@@ -110,15 +127,35 @@ pub(crate) struct SocketAddr {
     pub(crate) port: u16,
 }
 
-/// What a line written to `connect` asks for.
+/// How a side is to speak RPC-over-RDMA.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Rpc {
+    /// In which versions (RFC 8166, section 4.2.2).
+    pub(crate) versions: Versions,
+    /// How many credits a client asks for and a server grants, and how many Receives it posts for
+    /// that (RFC 8166, section 4.2.3).
+    pub(crate) credits: u32,
+}
+
+/// A program that is called (RFC 5531, section 8.1).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Program {
+    pub(crate) number: u32,
+    pub(crate) version: u32,
+}
+
+/// What a line written to `connect` or `probe` asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Connect {
     pub(crate) to: SocketAddr,
     /// The source address, of the family of `to`.
     pub(crate) from: Option<Address>,
     pub(crate) offer: Offered,
+    pub(crate) rpc: Rpc,
     pub(crate) reconnect: bool,
     pub(crate) timeout_ms: u32,
+    /// The program whose NULL is called as soon as the connection is there, if any.
+    pub(crate) null: Option<Program>,
 }
 
 /// What a line written to `listen` asks for.
@@ -126,8 +163,33 @@ pub(crate) struct Connect {
 pub(crate) struct Listen {
     pub(crate) at: SocketAddr,
     pub(crate) offer: Offered,
+    pub(crate) rpc: Rpc,
     /// How many connections to accept at most.
     pub(crate) max: u32,
+}
+
+/// What a line written to `call` asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Call {
+    /// The number of the connection to call on.
+    pub(crate) connection: u64,
+    pub(crate) what: What,
+    /// Whether to offer a Reply chunk although the reply fits inline (RFC 8166, section 4.3.3).
+    pub(crate) chunks: bool,
+}
+
+/// Which procedure to call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum What {
+    /// NULL of this program.
+    Null(Program),
+    /// ECHO of the module's own program.
+    Echo {
+        /// How long its argument is, in octets.
+        size: u32,
+        /// How often to call it.
+        count: u32,
+    },
 }
 
 /// What a line written to `close` asks for.
@@ -144,29 +206,49 @@ pub(crate) enum Close {
 ///
 /// The first word that does not fit.
 pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, Refusal<'_>> {
+    connect_without(&[], line)
+}
+
+/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` but `rpcvers=`, `reconnect=` and
+/// `null=`: a probe tries all versions, once, and with a call of NULL.
+///
+/// # Errors
+///
+/// The first word that does not fit.
+pub(crate) fn parse_probe(line: &[u8]) -> Result<Connect, Refusal<'_>> {
+    connect_without(&["rpcvers", "reconnect", "null"], line)
+}
+
+/// Parses a line with the keys of `connect` but those of `unknown`.
+fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, Refusal<'a>> {
     let mut words = words(line)?;
     let to = read(words.next().unwrap_or_default(), socket_address)?;
 
-    let mut offer = OfferKeys::default();
+    let mut keys = Keys::default();
+    let mut null = NullKeys::default();
     let mut from = None;
     let mut reconnect = None;
     let mut timeout_ms = None;
     read_keys(words, |key, value| match key {
+        _ if unknown.contains(&key) => Err(UNKNOWN_KEY),
         "from" => once(&mut from, source_address(value, to.address)?),
         "reconnect" => once(&mut reconnect, flag(value)?),
         "timeout_ms" => once(
             &mut timeout_ms,
             number(value, 1..=600_000, "not 1 to 600000 milliseconds")?,
         ),
-        _ => offer.take(key, value),
+        "null" | "program" | "version" => null.take(key, value),
+        _ => keys.take(key, value),
     })?;
 
     Ok(Connect {
         to,
         from,
-        offer: offer.offered(),
+        offer: keys.offered(),
+        rpc: keys.rpc(),
         reconnect: reconnect.unwrap_or(false),
         timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
+        null: null.wanted(),
     })
 }
 
@@ -179,20 +261,80 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, Refusal<'_>> {
     let mut words = words(line)?;
     let at = read(words.next().unwrap_or_default(), socket_address)?;
 
-    let mut offer = OfferKeys::default();
+    let mut keys = Keys::default();
     let mut max = None;
     read_keys(words, |key, value| match key {
         "max" => once(
             &mut max,
             number(value, 1..=65_536, "not 1 to 65536 connections")?,
         ),
-        _ => offer.take(key, value),
+        _ => keys.take(key, value),
     })?;
 
     Ok(Listen {
         at,
-        offer: offer.offered(),
+        offer: keys.offered(),
+        rpc: keys.rpc(),
         max: max.unwrap_or(DEFAULT_MAX),
+    })
+}
+
+/// Parses `connection ID null [key=value]…` or `connection ID echo [key=value]…`.
+///
+/// # Errors
+///
+/// The first word that does not fit.
+pub(crate) fn parse_call(line: &[u8]) -> Result<Call, Refusal<'_>> {
+    let mut words = words(line)?;
+    let connection = match words.next().unwrap_or_default() {
+        b"connection" => read(words.next().unwrap_or_default(), id)?,
+        word => {
+            let reason = "expected connection ID";
+            return Err(Refusal { word, reason });
+        }
+    };
+
+    let mut chunks = None;
+    let what = match words.next().unwrap_or_default() {
+        b"null" => {
+            let mut null = NullKeys::default();
+            read_keys(words, |key, value| match key {
+                "program" | "version" => null.take(key, value),
+                "chunks" => once(&mut chunks, flag(value)?),
+                _ => Err(UNKNOWN_KEY),
+            })?;
+            What::Null(null.program())
+        }
+        b"echo" => {
+            let mut size = None;
+            let mut count = None;
+            read_keys(words, |key, value| match key {
+                "size" => once(
+                    &mut size,
+                    number(value, 0..=1_048_576, "not 0 to 1048576 octets")?,
+                ),
+                "count" => once(
+                    &mut count,
+                    number(value, 1..=1_000_000, "not 1 to 1000000 calls")?,
+                ),
+                "chunks" => once(&mut chunks, flag(value)?),
+                _ => Err(UNKNOWN_KEY),
+            })?;
+            What::Echo {
+                size: size.unwrap_or(DEFAULT_ECHO_SIZE),
+                count: count.unwrap_or(1),
+            }
+        }
+        word => {
+            let reason = "expected null or echo";
+            return Err(Refusal { word, reason });
+        }
+    };
+
+    Ok(Call {
+        connection,
+        what,
+        chunks: chunks.unwrap_or(false),
     })
 }
 
@@ -223,24 +365,31 @@ pub(crate) fn parse_close(line: &[u8]) -> Result<Close, Refusal<'_>> {
     }
 }
 
-/// The keys that say what to send as Private Data.
+/// The keys that say what to send as Private Data, and how to speak RPC-over-RDMA.
 #[derive(Default)]
-struct OfferKeys {
+struct Keys {
     send: Option<Size>,
     recv: Option<Size>,
     inv: Option<bool>,
     /// Never [`Offered::Message`], which is what the other keys say.
     private: Option<Offered>,
+    versions: Option<Versions>,
+    credits: Option<u32>,
 }
 
-impl OfferKeys {
+impl Keys {
     fn take(&mut self, key: &str, value: &str) -> Result<(), Reason> {
         match key {
             "send" => once(&mut self.send, size(value)?)?,
             "recv" => once(&mut self.recv, size(value)?)?,
             "inv" => once(&mut self.inv, flag(value)?)?,
             "private" => once(&mut self.private, private(value)?)?,
-            _ => return Err("unknown key"),
+            "rpcvers" => once(&mut self.versions, versions(value)?)?,
+            "credits" => once(
+                &mut self.credits,
+                number(value, 1..=64, "not 1 to 64 credits")?,
+            )?,
+            _ => return Err(UNKNOWN_KEY),
         }
 
         let message = self.send.is_some() || self.recv.is_some() || self.inv.is_some();
@@ -250,12 +399,60 @@ impl OfferKeys {
         Ok(())
     }
 
-    fn offered(self) -> Offered {
+    fn offered(&self) -> Offered {
         self.private.unwrap_or(Offered::Message(Offer {
             send_size: self.send.unwrap_or(DEFAULT_SIZE),
             receive_size: self.recv.unwrap_or(DEFAULT_SIZE),
             remote_invalidation: self.inv.unwrap_or(false),
         }))
+    }
+
+    fn rpc(&self) -> Rpc {
+        Rpc {
+            versions: self.versions.unwrap_or(Versions::ALL),
+            credits: self.credits.unwrap_or(DEFAULT_CREDITS),
+        }
+    }
+}
+
+/// The keys that say whether to call NULL, and of which program.
+#[derive(Default)]
+struct NullKeys {
+    null: Option<bool>,
+    number: Option<u32>,
+    version: Option<u32>,
+}
+
+impl NullKeys {
+    fn take(&mut self, key: &str, value: &str) -> Result<(), Reason> {
+        const OUT_OF_RANGE: Reason = "not 0 to 4294967295";
+
+        match key {
+            "null" => once(&mut self.null, flag(value)?)?,
+            "program" => once(&mut self.number, number(value, 0..=u32::MAX, OUT_OF_RANGE)?)?,
+            "version" => once(
+                &mut self.version,
+                number(value, 0..=u32::MAX, OUT_OF_RANGE)?,
+            )?,
+            _ => return Err(UNKNOWN_KEY),
+        }
+
+        let program = self.number.is_some() || self.version.is_some();
+        if program && self.null == Some(false) {
+            return Err("null=0 makes no call, program= and version= do not go with it");
+        }
+        Ok(())
+    }
+
+    fn program(&self) -> Program {
+        Program {
+            number: self.number.unwrap_or(NFS_PROGRAM),
+            version: self.version.unwrap_or(NFS_VERSION),
+        }
+    }
+
+    fn wanted(&self) -> Option<Program> {
+        self.null.unwrap_or(true).then_some(self.program())
     }
 }
 
@@ -353,6 +550,16 @@ fn flag(value: &str) -> Result<bool, Reason> {
         "0" => Ok(false),
         "1" => Ok(true),
         _ => Err("not 0 or 1"),
+    }
+}
+
+/// Reads which versions of RPC-over-RDMA to speak.
+fn versions(value: &str) -> Result<Versions, Reason> {
+    match value {
+        "1" => Ok(Versions::only(1)),
+        "2" => Ok(Versions::only(2)),
+        "auto" => Ok(Versions::ALL),
+        _ => Err("not 1, 2 or auto"),
     }
 }
 

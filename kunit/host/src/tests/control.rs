@@ -22,28 +22,45 @@ use proptest::{
 
 use super::cases;
 use crate::control::{
+    parse_call,
     parse_close,
     parse_connect,
     parse_listen,
+    parse_probe,
     Address,
+    Call,
     Close,
     Connect,
     Listen,
+    Program,
     Refusal,
+    Rpc,
     SocketAddr,
+    What,
     Zone, //
 };
 use crate::wire::private_data::Offered;
 
 /// What holds where a line does not say otherwise.
-const UNTOLD: [&str; 6] = [
+const UNTOLD: [&str; 14] = [
     "send=4096",
     "recv=4096",
     "inv=0",
+    "rpcvers=auto",
+    "credits=8",
     "reconnect=0",
     "timeout_ms=5000",
+    "null=1",
+    "program=100003",
+    "version=4",
     "max=64",
+    "size=1024",
+    "count=1",
+    "chunks=0",
 ];
+
+/// What a line for `probe` does not say, unlike one for `connect`.
+const NOT_PROBED: [&str; 3] = ["rpcvers=", "reconnect=", "null="];
 
 fn address_word(address: Address) -> String {
     match address {
@@ -74,7 +91,7 @@ fn hex(octets: &[u8]) -> String {
         .collect()
 }
 
-fn words(at: SocketAddr, offer: &Offered, others: &[String]) -> Vec<String> {
+fn words(at: SocketAddr, offer: &Offered, rpc: Rpc, others: &[String]) -> Vec<String> {
     let mut words = vec![format!("{}:{}", address_word(at.address), at.port)];
     match offer {
         Offered::Message(offer) => words.extend([
@@ -87,8 +104,25 @@ fn words(at: SocketAddr, offer: &Offered, others: &[String]) -> Vec<String> {
         }
         Offered::None => words.push("private=none".into()),
     }
+    let versions = match (rpc.versions.low, rpc.versions.high) {
+        (1, 1) => "1",
+        (2, 2) => "2",
+        (1, 2) => "auto",
+        versions => panic!("versions {versions:?}"),
+    };
+    words.extend([
+        format!("rpcvers={versions}"),
+        format!("credits={}", rpc.credits),
+    ]);
     words.extend_from_slice(others);
     words
+}
+
+fn program_words(program: Program) -> [String; 2] {
+    [
+        format!("program={}", program.number),
+        format!("version={}", program.version),
+    ]
 }
 
 fn connect_words(connect: Connect) -> Vec<String> {
@@ -101,11 +135,32 @@ fn connect_words(connect: Connect) -> Vec<String> {
             .from
             .map(|from| format!("from={}", address_word(from))),
     );
-    words(connect.to, &connect.offer, &others)
+    others.push(format!("null={}", u8::from(connect.null.is_some())));
+    others.extend(connect.null.into_iter().flat_map(program_words));
+    words(connect.to, &connect.offer, connect.rpc, &others)
 }
 
 fn listen_words(listen: Listen) -> Vec<String> {
-    words(listen.at, &listen.offer, &[format!("max={}", listen.max)])
+    let max = format!("max={}", listen.max);
+    words(listen.at, &listen.offer, listen.rpc, &[max])
+}
+
+fn call_words(call: Call) -> Vec<String> {
+    let connection = call.connection;
+    let mut words = Vec::new();
+    match call.what {
+        What::Null(program) => {
+            words.push(format!("connection {connection} null"));
+            words.extend(program_words(program));
+        }
+        What::Echo { size, count } => words.extend([
+            format!("connection {connection} echo"),
+            format!("size={size}"),
+            format!("count={count}"),
+        ]),
+    }
+    words.push(format!("chunks={}", u8::from(call.chunks)));
+    words
 }
 
 fn addresses(v6: bool) -> BoxedStrategy<String> {
@@ -148,6 +203,20 @@ fn offers() -> impl Strategy<Value = Vec<String>> {
     ]
 }
 
+fn rpcs() -> impl Strategy<Value = [String; 2]> {
+    let versions = select(vec!["1", "2", "auto"]);
+    (versions, number("credits", 8, 1..=64u32))
+        .prop_map(|(versions, credits)| [format!("rpcvers={versions}"), credits])
+}
+
+fn programs() -> impl Strategy<Value = [String; 2]> {
+    (
+        number("program", 100_003, any::<u32>()),
+        number("version", 4, any::<u32>()),
+    )
+        .prop_map(|(program, version)| [program, version])
+}
+
 /// The words of a line for `connect`, the address first.
 fn connects() -> impl Strategy<Value = Vec<String>> {
     let addresses = any::<bool>().prop_flat_map(|v6| (addresses(v6), option::of(addresses(v6))));
@@ -155,16 +224,23 @@ fn connects() -> impl Strategy<Value = Vec<String>> {
         addresses,
         1..=u16::MAX,
         offers(),
+        rpcs(),
         number("reconnect", 0, 0..=1u32),
         number("timeout_ms", 5000, 1..=600_000u32),
+        option::weighted(0.8, programs()),
     )
-        .prop_map(|((to, from), port, offer, reconnect, timeout_ms)| {
-            let mut words = vec![format!("{to}:{port}")];
-            words.extend(offer);
-            words.extend([reconnect, timeout_ms]);
-            words.extend(from.map(|from| format!("from={from}")));
-            words
-        })
+        .prop_map(
+            |((to, from), port, offer, rpc, reconnect, timeout_ms, null)| {
+                let mut words = vec![format!("{to}:{port}")];
+                words.extend(offer);
+                words.extend(rpc);
+                words.extend([reconnect, timeout_ms]);
+                words.extend(from.map(|from| format!("from={from}")));
+                words.push(format!("null={}", u8::from(null.is_some())));
+                words.extend(null.into_iter().flatten());
+                words
+            },
+        )
 }
 
 /// The words of a line for `listen`, the address first.
@@ -174,14 +250,37 @@ fn listens() -> impl Strategy<Value = Vec<String>> {
         address,
         1..=u16::MAX,
         offers(),
+        rpcs(),
         number("max", 64, 1..=65_536u32),
     )
-        .prop_map(|(at, port, offer, max)| {
+        .prop_map(|(at, port, offer, rpc, max)| {
             let mut words = vec![format!("{at}:{port}")];
             words.extend(offer);
+            words.extend(rpc);
             words.push(max);
             words
         })
+}
+
+/// The words of a line for `call`, those without a key as the first.
+fn calls() -> impl Strategy<Value = Vec<String>> {
+    let chunks = || number("chunks", 0, 0..=1u32);
+    let nulls = (any::<u64>(), programs(), chunks()).prop_map(|(id, program, chunks)| {
+        let mut words = vec![format!("connection {id} null")];
+        words.extend(program);
+        words.push(chunks);
+        words
+    });
+    let echoes = (
+        any::<u64>(),
+        number("size", 1024, 0..=1_048_576u32),
+        number("count", 1, 1..=1_000_000u32),
+        chunks(),
+    )
+        .prop_map(|(id, size, count, chunks)| {
+            vec![format!("connection {id} echo"), size, count, chunks]
+        });
+    prop_oneof![nulls, echoes]
 }
 
 /// Writes words down in some other way that means the same.
@@ -223,6 +322,7 @@ fn check_any(line: &[u8]) {
         }
         Err(refusal) => check_refusal(refusal),
     }
+    check_probe(line);
     match parse_listen(line) {
         Ok(listen) => {
             let words = listen_words(listen).join(" ");
@@ -230,9 +330,28 @@ fn check_any(line: &[u8]) {
         }
         Err(refusal) => check_refusal(refusal),
     }
+    match parse_call(line) {
+        Ok(call) => {
+            let words = call_words(call).join(" ");
+            assert_eq!(parse_call(words.as_bytes()), Ok(call));
+        }
+        Err(refusal) => check_refusal(refusal),
+    }
     if let Err(refusal) = parse_close(line) {
         check_refusal(refusal);
     }
+}
+
+/// Checks that `probe` makes of a line what `connect` does, without some keys.
+fn check_probe(line: &[u8]) {
+    let is_probed = line.split(|octet| b" \t".contains(octet)).all(|word| {
+        NOT_PROBED
+            .iter()
+            .all(|key| !word.starts_with(key.as_bytes()))
+    });
+    let connect = parse_connect(line).ok().filter(|_| is_probed);
+    let probe = parse_probe(line).map_err(check_refusal).ok();
+    assert_eq!(probe, connect);
 }
 
 proptest! {
@@ -251,6 +370,21 @@ proptest! {
     }
 
     #[test]
+    fn probe((mut words, line) in connects().prop_flat_map(lines)) {
+        check_probe(line.as_bytes());
+        words.retain(|word| NOT_PROBED.iter().all(|key| !word.starts_with(key)));
+        let line = words.join(" ");
+        check_probe(line.as_bytes());
+        prop_assert!(parse_probe(line.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn call((words, line) in calls().prop_flat_map(lines)) {
+        let call = parse_call(line.as_bytes()).map_err(|refusal| refusal.to_string());
+        prop_assert_eq!(call.map(call_words), Ok(words));
+    }
+
+    #[test]
     fn close(id in any::<u64>()) {
         let connection = format!("connection {id}\n");
         prop_assert_eq!(parse_close(connection.as_bytes()), Ok(Close::Connection(id)));
@@ -266,7 +400,7 @@ proptest! {
     /// Lines that are nearly right get further than any octets do.
     #[test]
     fn any_change(
-        (_, line) in prop_oneof![connects(), listens()].prop_flat_map(lines),
+        (_, line) in prop_oneof![connects(), listens(), calls()].prop_flat_map(lines),
         at in any::<Index>(),
         removed in 0..=3usize,
         added in vec(prop_oneof![any::<u8>(), select(b" \t\n\0=:%[].0159af".to_vec())], 0..=3),
@@ -279,9 +413,26 @@ proptest! {
 
     /// A word twice is one too many, whichever it is.
     #[test]
-    fn repeated(words in connects(), which in any::<Index>()) {
-        let repeated = which.get(&words);
-        let line = [&words.join(" "), " ", repeated].concat();
-        prop_assert!(parse_connect(line.as_bytes()).is_err());
+    fn repeated(
+        connect in connects(),
+        listen in listens(),
+        call in calls(),
+        which in any::<Index>(),
+    ) {
+        let repeated = |words: Vec<String>| [&words.join(" "), " ", which.get(&words)].concat();
+        prop_assert!(parse_connect(repeated(connect).as_bytes()).is_err());
+        prop_assert!(parse_listen(repeated(listen).as_bytes()).is_err());
+        prop_assert!(parse_call(repeated(call).as_bytes()).is_err());
+    }
+
+    /// A program and no call of it is one word too many, in whatever order.
+    #[test]
+    fn no_call_of_a_program(words in (programs(), any::<Index>()).prop_flat_map(
+        |(program, which)| Just(vec!["null=0".into(), which.get(&program).clone()]).prop_shuffle()
+    )) {
+        let line = format!("192.0.2.1:1 {}", words.join(" "));
+        let refusal = parse_connect(line.as_bytes()).map_err(|refusal| refusal.to_string());
+        let reason = "null=0 makes no call, program= and version= do not go with it";
+        prop_assert_eq!(refusal, Err(format!("{}: {reason}", words[1])));
     }
 }
