@@ -218,6 +218,11 @@ impl Header<'_> {
         })
     }
 
+    /// Returns how many octets the header has.
+    pub(crate) fn len(&self) -> usize {
+        self.build(&mut []).unwrap_or_else(|room| room.needed)
+    }
+
     /// Writes the header at the beginning of `buffer` and returns how many octets it has. Where a
     /// Payload stream belongs to it, that is to follow.
     ///

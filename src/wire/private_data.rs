@@ -33,6 +33,10 @@ impl Size {
     /// The size to assume of a peer that did not say: 1024 octets (RFC 8797, section 5.1).
     pub(crate) const DEFAULT: Self = Self(0);
 
+    /// The same in version 2 of RPC-over-RDMA: 4096 octets
+    /// (draft-cel-nfsv4-rpcrdma-version-two-01, section 2.3).
+    pub(crate) const DEFAULT_TWO: Self = Self(3);
+
     /// The smallest size that can be represented, in octets (RFC 8797, section 4.2).
     pub(crate) const MIN_OCTETS: u32 = 1024;
 
@@ -86,6 +90,14 @@ impl Offer {
         send_size: Size::DEFAULT,
         receive_size: Size::DEFAULT,
         remote_invalidation: false,
+    };
+
+    /// The same where version 2 of RPC-over-RDMA is in use
+    /// (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.1).
+    pub(crate) const DEFAULT_TWO: Self = Self {
+        send_size: Size::DEFAULT_TWO,
+        receive_size: Size::DEFAULT_TWO,
+        ..Self::DEFAULT
     };
 
     /// Builds the message: version 1, Reserved bits zero (RFC 8797, section 4).
@@ -243,9 +255,14 @@ impl Parsed {
     /// Returns what to take the peer to offer: the defaults unless it sent a valid message
     /// (RFC 8797, section 5.1).
     pub(crate) fn offer(&self) -> Offer {
+        self.offer_or(Offer::DEFAULT)
+    }
+
+    /// The same, with other defaults.
+    pub(crate) fn offer_or(&self, default: Offer) -> Offer {
         match self {
             Self::Present(found) => found.offer,
-            Self::Absent | Self::Rejected { .. } => Offer::DEFAULT,
+            Self::Absent | Self::Rejected { .. } => default,
         }
     }
 }

@@ -28,6 +28,27 @@ pub(crate) const NFS_PROGRAM: u32 = 100_003;
 /// Version 4 of NFS (RFC 7530, section 17.2).
 pub(crate) const NFS_VERSION: u32 = 4;
 
+/// A program and its version (RFC 5531, section 8.1).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Program {
+    pub(crate) number: u32,
+    pub(crate) version: u32,
+}
+
+impl Program {
+    /// What peers serve as a rule.
+    pub(crate) const NFS: Self = Self {
+        number: NFS_PROGRAM,
+        version: NFS_VERSION,
+    };
+
+    /// The module's own.
+    pub(crate) const ECHO: Self = Self {
+        number: ECHO_PROGRAM,
+        version: ECHO_VERSION,
+    };
+}
+
 /// What the module does for a caller.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Procedure {

@@ -115,7 +115,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
         Ok(list)
     }
 
-    fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.iter().next().is_none()
     }
 }
