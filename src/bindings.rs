@@ -19,7 +19,9 @@
 
 use kernel::{
     bindings::{
+        dma_data_direction,
         net,
+        scatterlist,
         sockaddr,
         work_struct,
         workqueue_struct, //
@@ -41,6 +43,7 @@ opaque! {
     ib_cq,
     ib_device,
     ib_event,
+    ib_mr,
     ib_pd,
     ib_qp,
     ib_rwq_ind_table,

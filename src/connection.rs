@@ -6,11 +6,18 @@
 //! the other. The handler of an id is an [`Attempt`], which holds the [`Connection`]. That holds
 //! the id of the attempt that counts, and lets it go when the attempt is over.
 //!
-//! Locks, in this order: `Listener::id`, a handler mutex of rdma_cm, one of the registry's, a
-//! connection's. Nothing of rdma_cm is called with one of the latter two held.
+//! Once there is a connection, its client is the requester and its server the responder of
+//! RPC-over-RDMA (RFC 8166): [`requester`] and [`responder`].
+//!
+//! Locks, in this order: `Listener::id`, a handler mutex of rdma_cm, `Connection::calling`, those of
+//! a queue pair, one of the registry's, a connection's. Nothing of rdma_cm or of a queue pair is
+//! called with one of the latter two held.
 
 pub(crate) mod connector;
 pub(crate) mod listener;
+mod payload;
+pub(crate) mod requester;
+mod responder;
 
 use core::{
     fmt,
@@ -42,7 +49,8 @@ use kernel::{
 
 use self::{
     connector::Target,
-    listener::Slot, //
+    listener::Slot,
+    requester::Pending, //
 };
 use crate::{
     negotiation::{
@@ -53,7 +61,6 @@ use crate::{
     },
     rdma::{
         cm::{
-            CompletionHandler,
             ConnectionHandler,
             Event,
             HandlerId,
@@ -65,7 +72,13 @@ use crate::{
             Transport, //
         },
         errno,
-        queue::Queue, //
+        queue::Queue,
+        queue_pair::{
+            CompletionHandler,
+            QueuePair,
+            Room, //
+        },
+        revocable::Revocable, //
     },
     registry::{
         Origin,
@@ -73,12 +86,16 @@ use crate::{
         View, //
     },
     trace,
-    wire::private_data::{
-        parse,
-        Offer,
-        Offered,
-        Parsed,
-        PrivateData, //
+    wire::{
+        header::Versions,
+        private_data::{
+            parse,
+            Offer,
+            Offered,
+            Parsed,
+            PrivateData,
+            Size, //
+        },
     },
 };
 
@@ -168,6 +185,36 @@ impl Message {
     }
 }
 
+/// What one side brings into a connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    /// What it says in its private data.
+    pub(crate) offered: Offered,
+    /// The versions of RPC-over-RDMA that it speaks.
+    pub(crate) versions: Versions,
+    /// How many Receives it posts, and so how many messages may be on their way to it (RFC 8166,
+    /// section 3.3.1): a requester asks for as many credits, a responder grants them.
+    pub(crate) credits: u32,
+}
+
+impl Terms {
+    /// Returns the room that its queue pair has, where it has sent `sent`.
+    fn room(&self, sent: &Message) -> Room {
+        let offer = sent.offer();
+        // Version 2 has larger defaults, for which there must be room when the peer goes over to it
+        // (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+        let at_least = match self.versions.contains(2) {
+            true => Size::DEFAULT_TWO,
+            false => Size::DEFAULT,
+        };
+        Room {
+            receives: self.credits,
+            receive_size: offer.receive_size.max(at_least).octets(),
+            send_size: offer.send_size.max(at_least).octets(),
+        }
+    }
+}
+
 /// What both sides said, for the one connection that they said it for (RFC 8797, section 4).
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange {
@@ -178,6 +225,9 @@ pub(crate) struct Exchange {
     pub(crate) sent: Option<Message>,
     /// What the peer sent, once it is there.
     pub(crate) received: Option<Message>,
+    /// The version of RPC-over-RDMA that has been agreed upon since, or the one that the requester
+    /// used last.
+    pub(crate) version: Option<u32>,
 }
 
 impl Exchange {
@@ -189,6 +239,7 @@ impl Exchange {
             remote,
             sent: None,
             received: None,
+            version: None,
         }
     }
 
@@ -204,15 +255,65 @@ impl Exchange {
             remote: id.remote(),
             sent: Some(sent),
             received: None,
+            version: None,
         };
         Ok((exchange, sent))
+    }
+
+    /// Returns what to take `message`, one of the two, to offer.
+    pub(crate) fn offer_of(&self, message: &Message) -> Offer {
+        message.parsed.offer_or(match self.version {
+            Some(2) => Offer::DEFAULT_TWO,
+            _ => Offer::DEFAULT,
+        })
     }
 
     /// Returns what the two offers mean together; [`None`] as long as one of them is not known.
     pub(crate) fn negotiated(&self, role: Role) -> Option<Negotiated> {
         let (sent, received) = self.sent.as_ref().zip(self.received.as_ref())?;
-        Some(negotiate(role, sent.offer(), received.offer()))
+        Some(negotiate(
+            role,
+            self.offer_of(sent),
+            self.offer_of(received),
+        ))
     }
+}
+
+/// What became of the NULL call that a client begins with.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Null {
+    /// None was made.
+    #[default]
+    None,
+    Pending,
+    Answered,
+    Failed(Failure),
+}
+
+/// What has gone back and forth on one connection (RFC 8166).
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Traffic {
+    pub(crate) null: Null,
+    /// How long the latest NULL call took to be answered, in microseconds.
+    pub(crate) null_us: Option<i64>,
+    /// The credits that the responder granted last (RFC 8166, section 3.3.1).
+    pub(crate) credits_granted: Option<u32>,
+    /// Messages sent.
+    pub(crate) sends: u64,
+    /// Messages of these that invalidated a Steering Tag of the peer's (RFC 8797, section 4.1).
+    pub(crate) sends_with_invalidate: u64,
+    /// Messages received that invalidated a Steering Tag of this side's.
+    pub(crate) remote_invalidations_received: u64,
+    /// Steering Tags that this side had to invalidate itself.
+    pub(crate) local_invalidations: u64,
+    /// Calls without any chunk (RFC 8166, section 3.5.1).
+    pub(crate) inline_calls: u64,
+    /// Calls with chunks (RFC 8166, section 3.5.3).
+    pub(crate) chunked_calls: u64,
+    /// Messages received that no header begins (RFC 8166, section 4.5).
+    pub(crate) bad_headers: u64,
+    /// Messages received that nobody waits for: unknown XIDs, duplicates, wrong directions.
+    pub(crate) unexpected_messages: u64,
 }
 
 /// Which side of a connection this is, and what that needs.
@@ -233,6 +334,14 @@ struct Inner {
     /// (RFC 8797, section 4).
     generation: u32,
     exchange: Exchange,
+    traffic: Traffic,
+    /// The call that is under way.
+    pending: Option<Pending>,
+    /// The peer has not answered a message of version 2 yet: if the connection is lost now, it is
+    /// made again, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+    falls_back: bool,
+    /// The XID of the latest call.
+    xid: u32,
     /// Why the latest attempt came to its end.
     failure: Option<Failure>,
     /// Counts the attempts, to tell the events of an earlier one's id.
@@ -276,27 +385,40 @@ impl Inner {
 pub(crate) struct Connection {
     pub(crate) number: u64,
     registry: Arc<Registry>,
-    offered: Offered,
+    terms: Terms,
     side: Side,
     #[pin]
     inner: Mutex<Inner>,
-    /// Notified when the state has changed, or the connection is gone.
+    /// Held for the time of a call: there is one at a time.
+    #[pin]
+    calling: Mutex<()>,
+    /// Notified when the state has changed, a reply is there, or the connection is gone.
     #[pin]
     changed: CondVar,
     #[pin]
     reconnect: Work<Self, RECONNECT>,
     #[pin]
     leave: Work<Self, LEAVE>,
+    #[pin]
+    greet: Work<Self, GREET>,
+    #[pin]
+    messages: Work<Self, MESSAGES>,
 }
 
 /// The number of the work that connects again.
 const RECONNECT: u64 = 0;
 /// The number of the work that takes the connection out of the registry.
 const LEAVE: u64 = 1;
+/// The number of the work that makes the first call.
+const GREET: u64 = 2;
+/// The number of the work that takes the messages that have arrived.
+const MESSAGES: u64 = 3;
 
 impl_has_work! {
     impl HasWork<Self, RECONNECT> for Connection { self.reconnect }
     impl HasWork<Self, LEAVE> for Connection { self.leave }
+    impl HasWork<Self, GREET> for Connection { self.greet }
+    impl HasWork<Self, MESSAGES> for Connection { self.messages }
 }
 
 impl WorkItem<LEAVE> for Connection {
@@ -311,13 +433,30 @@ impl WorkItem<LEAVE> for Connection {
     }
 }
 
+impl WorkItem<MESSAGES> for Connection {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let Some(queue_pair) = this.queue_pair() else {
+            return;
+        };
+        let Some(queue_pair) = queue_pair.access() else {
+            return;
+        };
+        while queue_pair.next(|octets, arrival| match this.side {
+            Side::Client(_) => this.take_reply(octets, arrival),
+            Side::Server { .. } => this.respond(&queue_pair, octets),
+        }) {}
+    }
+}
+
 impl Connection {
-    fn new(registry: Arc<Registry>, offered: Offered, side: Side) -> Result<Arc<Self>> {
+    fn new(registry: Arc<Registry>, terms: Terms, side: Side) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 number: registry.next_connection_number(),
                 registry,
-                offered,
+                terms,
                 side,
                 inner <- new_mutex!(
                     Inner {
@@ -325,6 +464,10 @@ impl Connection {
                         since: Instant::now(),
                         generation: 1,
                         exchange: Exchange::with(None),
+                        traffic: Traffic::default(),
+                        pending: None,
+                        falls_back: false,
+                        xid: 0,
                         failure: None,
                         attempt: 0,
                         unresolved: false,
@@ -335,9 +478,12 @@ impl Connection {
                     },
                     "Connection::inner"
                 ),
+                calling <- new_mutex!((), "Connection::calling"),
                 changed <- new_condvar!("Connection::changed"),
                 reconnect <- new_work!("Connection::reconnect"),
                 leave <- new_work!("Connection::leave"),
+                greet <- new_work!("Connection::greet"),
+                messages <- new_work!("Connection::messages"),
             }),
             GFP_KERNEL,
         )
@@ -364,9 +510,26 @@ impl Connection {
             failure: inner.failure,
             exchange: inner.exchange,
             program: None,
-            in_use: InUse::default(),
+            in_use: InUse {
+                // Of the peer, if it is the responder.
+                remote_invalidation: (inner.traffic.remote_invalidations_received > 0)
+                    .then_some(true),
+                ..InUse::default()
+            },
+            traffic: Some(Traffic {
+                credits_granted: match self.side {
+                    Side::Client(_) => inner.traffic.credits_granted,
+                    Side::Server { .. } => Some(self.terms.credits),
+                },
+                ..inner.traffic
+            }),
             note: None,
         }
+    }
+
+    /// Returns the queue pair of the latest attempt.
+    fn queue_pair(&self) -> Option<Arc<Revocable<QueuePair<Attempt>>>> {
+        self.inner.lock().id.as_ref().map(Id::queue_pair)
     }
 
     /// Ends the connection. It is gone when its ids have been destroyed, which this does not wait
@@ -406,6 +569,8 @@ impl Connection {
         }
         inner.enter(state);
         inner.exchange = exchange;
+        inner.traffic = Traffic::default();
+        inner.falls_back = false;
         inner.unresolved = false;
         inner.queue_pair_failure = None;
         inner.attempt = inner.attempt.wrapping_add(1);
@@ -428,10 +593,12 @@ impl Connection {
     }
 
     /// Takes the id of attempt number `attempt`, unless that has come to its end already.
-    fn keep(&self, attempt: u32, id: Id<Attempt>) {
+    fn keep(self: ArcBorrow<'_, Self>, attempt: u32, id: Id<Attempt>) {
         let mut inner = self.inner.lock();
         if inner.is_current(attempt) {
             inner.id = Some(id);
+            // A server's client may have been faster.
+            self.enqueue::<MESSAGES>(&self.registry.transactions);
         }
     }
 
@@ -460,10 +627,14 @@ impl Connection {
     }
 
     /// The connection is there.
-    fn establish(&self, inner: &mut Inner) {
+    fn establish(self: ArcBorrow<'_, Self>, inner: &mut Inner) {
         inner.enter(State::Established);
         self.registry.stats.established.increment();
         self.changed.notify_all();
+        if matches!(&self.side, Side::Client(target) if target.null.is_some()) {
+            inner.traffic.null = Null::Pending;
+            self.enqueue::<GREET>(&self.registry.transactions);
+        }
     }
 
     /// Ends attempt number `attempt` and what came of it; where that is [`None`], the connection
@@ -488,8 +659,12 @@ impl Connection {
 
         let established = inner.state == State::Established;
         let again = attempt.is_some()
-            && (established || inner.generation > 1)
-            && matches!(&self.side, Side::Client(target) if target.reconnect);
+            && (inner.falls_back
+                || ((established || inner.generation > 1)
+                    && matches!(&self.side, Side::Client(target) if target.reconnect)));
+        if let Some(remote) = inner.exchange.remote.filter(|_| inner.falls_back) {
+            self.registry.only_version_one.add(remote);
+        }
         if established {
             let error = failure.map(|failure| failure.error);
             trace::connection_closed(self.number, self.role(), inner.generation, error);
@@ -545,7 +720,7 @@ impl Attempt {
 
 impl ConnectionHandler for Attempt {
     fn event(&self, id: &mut HandlerId<'_, Self>, event: Event<'_>) {
-        let connection = &*self.connection;
+        let connection = self.connection.as_arc_borrow();
         let done = match event {
             Event::AddressUnresolved(error) => connection.address_unresolved(self.number, error),
             Event::AddressResolved => connection.address_resolved(self.number, id),
@@ -588,8 +763,10 @@ impl ConnectionHandler for Attempt {
 }
 
 impl CompletionHandler for Attempt {
-    fn received(&self) {
-        self.connection.registry.stats.messages_received.increment();
+    fn arrived(&self) {
+        let connection = self.connection.as_arc_borrow();
+        connection.registry.stats.messages_received.increment();
+        connection.enqueue::<MESSAGES>(&connection.registry.transactions);
     }
 
     fn queue_pair_failed(&self, reason: &'static CStr) {

@@ -4,6 +4,7 @@
 
 pub(crate) mod control;
 mod file;
+mod probe;
 mod render;
 
 use core::{
@@ -32,6 +33,7 @@ use self::{
     control::{
         Address,
         Close,
+        What,
         Zone, //
     },
     file::{
@@ -40,6 +42,10 @@ use self::{
         Readable,
         Writable, //
     },
+    probe::{
+        probe,
+        Report, //
+    }, //
 };
 use crate::{
     connection::{
@@ -48,8 +54,11 @@ use crate::{
             Target, //
         },
         listener::listen,
+        requester::Procedure,
+        Connection,
         Failure,
-        State, //
+        State,
+        Terms, //
     },
     rdma::{
         address::Net,
@@ -58,14 +67,15 @@ use crate::{
     registry::{
         Live,
         Registry, //
-    }, //
+    },
+    wire::program::Program, //
 };
 
 pub(crate) use self::file::Dir;
 
 /// The files of the module as a whole.
 pub(crate) struct RootFiles {
-    _control: [File<Control>; 4],
+    _control: [File<Control>; 6],
     _state: [File<Registry>; 3],
 }
 
@@ -77,6 +87,7 @@ impl RootFiles {
             pin_init!(Control {
                 registry: control_registry,
                 last_error <- new_mutex!(Text::NONE, "Control::last_error"),
+                report <- new_mutex!(KVec::new(), "Control::report"),
             }),
             GFP_KERNEL,
         )?;
@@ -86,6 +97,8 @@ impl RootFiles {
                 dir.writable::<ConnectFile>(c"connect", control.clone())?,
                 dir.writable::<ListenFile>(c"listen", control.clone())?,
                 dir.writable::<CloseFile>(c"close", control.clone())?,
+                dir.writable::<CallFile>(c"call", control.clone())?,
+                dir.answering::<ProbeFile>(c"probe", control.clone())?,
                 dir.readable::<LastErrorFile>(c"last_error", control)?,
             ],
             _state: [
@@ -156,6 +169,9 @@ struct Control {
     /// Why the last write failed; empty where it did not.
     #[pin]
     last_error: Mutex<Text>,
+    /// What the last probe found.
+    #[pin]
+    report: Mutex<KVec<u8>>,
 }
 
 impl Control {
@@ -245,44 +261,96 @@ impl From<Error> for Refused<'_> {
     }
 }
 
+/// Returns whom to connect to, and with what, from within the writer's network namespace.
+fn target(wanted: &control::Connect) -> Result<(Target, Terms), Failure> {
+    let net = Net::current().map_err(|error| Failure::new(error, "no network namespace"))?;
+    let to = socket_addr(&net, wanted.to.address, wanted.to.port)?;
+    let from = wanted
+        .from
+        .map(|from| socket_addr(&net, from, 0))
+        .transpose()?;
+
+    let target = Target {
+        net,
+        to,
+        from,
+        reconnect: wanted.reconnect,
+        timeout_ms: wanted.timeout_ms,
+        null: wanted.null,
+    };
+    let terms = Terms {
+        offered: wanted.offer,
+        versions: wanted.rpc.versions,
+        credits: wanted.rpc.credits,
+    };
+    Ok((target, terms))
+}
+
 impl Control {
     fn connect<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let wanted = control::parse_connect(line)?;
-        let net = Net::current()?;
-        let to = socket_addr(&net, wanted.to.address, wanted.to.port)?;
-        let from = wanted
-            .from
-            .map(|from| socket_addr(&net, from, 0))
-            .transpose()?;
-
-        let target = Target {
-            net,
-            to,
-            from,
-            reconnect: wanted.reconnect,
-            timeout_ms: wanted.timeout_ms,
-        };
-        Ok(connect(&self.registry, target, wanted.offer)?)
+        let (target, terms) = target(&control::parse_connect(line)?)?;
+        connect(&self.registry, target, terms)?;
+        Ok(())
     }
 
     fn listen<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let wanted = control::parse_listen(line)?;
         let net = Net::current()?;
         let at = socket_addr(&net, wanted.at.address, wanted.at.port)?;
+        let terms = Terms {
+            offered: wanted.offer,
+            versions: wanted.rpc.versions,
+            credits: wanted.rpc.credits,
+        };
 
-        Ok(listen(&self.registry, &net, at, wanted.offer, wanted.max)?)
+        Ok(listen(&self.registry, &net, at, terms, wanted.max)?)
+    }
+
+    /// Returns the module's own connection of that number.
+    fn own(&self, number: u64) -> Result<Arc<Connection>, Failure> {
+        let live = self
+            .registry
+            .connection(number)
+            .ok_or(Failure::new(ENOENT, "no such connection"))?;
+        match &*live {
+            Live::Own(connection) => Ok(connection.clone()),
+            Live::Observed(_) => Err(Failure::new(EPERM, "not a connection of the module")),
+        }
+    }
+
+    fn call<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+        let wanted = control::parse_call(line)?;
+        let connection = self.own(wanted.connection)?;
+        let (program, echo, count) = match wanted.what {
+            What::Null(program) => (program, None, 1),
+            What::Echo { size, count } => (Program::ECHO, Some(size), count),
+        };
+        let procedure = Procedure {
+            program,
+            echo,
+            reply_chunk: wanted.chunks,
+        };
+        Ok(connection.as_arc_borrow().call(&procedure, count)?)
+    }
+
+    fn probe<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+        let wanted = control::parse_probe(line)?;
+        let mut report = Report(KVec::new());
+        probe(&self.registry, &wanted, &mut report)?;
+        *self.report.lock() = report.0;
+        Ok(())
+    }
+
+    fn show_report(&self, out: &mut Output<'_>) -> fmt::Result {
+        out.write_octets(&self.report.lock());
+        Ok(())
     }
 
     fn close<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let registry = &self.registry;
         match control::parse_close(line)? {
             Close::Connection(number) => {
-                let live = registry
-                    .connection(number)
-                    .ok_or(Failure::new(ENOENT, "no such connection"))?;
-                let Live::Own(connection) = &*live else {
-                    return Err(Failure::new(EPERM, "not a connection of the module").into());
-                };
+                let connection = self.own(number)?;
                 connection.as_arc_borrow().close();
                 connection.wait_gone().map_err(Failure::interrupted)?;
             }
@@ -315,12 +383,23 @@ impl Control {
     }
 }
 
-/// Makes the types that stand for what is done with a line written to a file.
+struct ConnectFile;
+struct ListenFile;
+struct CloseFile;
+struct CallFile;
+struct ProbeFile;
+struct LastErrorFile;
+struct ConnectionsFile;
+struct ListenersFile;
+struct StatsFile;
+struct InfoFile;
+struct SentFile;
+struct ReceivedFile;
+
+/// Says what is done with a line written to a file.
 macro_rules! writable {
     ($($name:ident($file:literal) => $apply:path;)*) => {
         $(
-            struct $name;
-
             impl Writable for $name {
                 type Data = Control;
 
@@ -336,14 +415,14 @@ writable! {
     ConnectFile("connect") => Control::connect;
     ListenFile("listen") => Control::listen;
     CloseFile("close") => Control::close;
+    CallFile("call") => Control::call;
+    ProbeFile("probe") => Control::probe;
 }
 
-/// Makes the types that stand for what a file shows of its data.
+/// Says what a file shows of its data.
 macro_rules! readable {
     ($($name:ident($data:ty) => $show:path;)*) => {
         $(
-            struct $name;
-
             impl Readable for $name {
                 type Data = $data;
 
@@ -357,6 +436,7 @@ macro_rules! readable {
 
 readable! {
     LastErrorFile(Control) => Control::show_last_error;
+    ProbeFile(Control) => Control::show_report;
     ConnectionsFile(Registry) => render::connections;
     ListenersFile(Registry) => render::listeners;
     StatsFile(Registry) => render::stats;

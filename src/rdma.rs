@@ -7,14 +7,20 @@
 //! connect, set up the queue pair) is found on types that exist only in a handler:
 //! [`HandlerId`](cm::HandlerId) and [`Request`](cm::Request).
 //!
+//! The [`QueuePair`](queue_pair::QueuePair) of an id is [`Revocable`](revocable::Revocable): who
+//! sends or transfers on it holds up its end, and with it that of the id and of the device.
+//!
 //! C headers: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h),
 //! [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 pub(crate) mod address;
 pub(crate) mod cm;
 pub(crate) mod device;
+pub(crate) mod memory;
 pub(crate) mod queue;
-mod queue_pair;
+pub(crate) mod queue_pair;
+pub(crate) mod registration;
+pub(crate) mod revocable;
 
 use kernel::prelude::*;
 

@@ -4,7 +4,8 @@
 
 use core::{
     fmt,
-    iter, //
+    iter,
+    net::SocketAddr, //
 };
 
 use kernel::{
@@ -34,7 +35,8 @@ use crate::{
         Connection,
         Exchange,
         Failure,
-        State, //
+        State,
+        Traffic, //
     },
     debugfs::{
         ConnectionFiles,
@@ -117,7 +119,7 @@ counters! {
     private_data_absent,
     /// Peers' private data with a Format Identifier, but no valid message.
     private_data_rejected,
-    /// Messages that arrived on connections; the module does not answer them.
+    /// Messages that arrived on connections.
     messages_received,
     /// Connections of others that have been observed.
     observed,
@@ -178,8 +180,10 @@ pub(crate) struct View {
     pub(crate) exchange: Exchange,
     /// The program that has it; [`None`] also where that is not known.
     pub(crate) program: Option<Program>,
-    /// What the kernel's client or server goes by.
+    /// What the kernel's client or server goes by; of the module's own, what the peer does.
     pub(crate) in_use: InUse,
+    /// The messages on it; of the module's own only.
+    pub(crate) traffic: Option<Traffic>,
     /// Why not all is known that could be; of connections that are older than the module.
     pub(crate) note: Option<&'static str>,
 }
@@ -248,6 +252,46 @@ impl<T> Table<T> {
     }
 }
 
+/// Responders that did not answer in version 2 of RPC-over-RDMA, so that the next connection to one
+/// of them begins with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+#[pin_data]
+pub(crate) struct VersionOne {
+    /// The one that was added last is the last one.
+    #[pin]
+    responders: Mutex<KVec<SocketAddr>>,
+}
+
+impl VersionOne {
+    /// How many are remembered.
+    const MAX: usize = 64;
+
+    fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            responders <- new_mutex!(KVec::new(), "VersionOne::responders"),
+        })
+    }
+
+    /// Remembers `responder`, if there is memory for that.
+    pub(crate) fn add(&self, responder: SocketAddr) {
+        let mut responders = self.responders.lock();
+        responders.retain(|other| *other != responder);
+        if responders.len() >= Self::MAX {
+            let _ = responders.remove(0);
+        }
+        // Without, the next connection finds out again.
+        let _ = responders.push(responder, GFP_KERNEL);
+    }
+
+    /// Forgets `responder`, which has answered in version 2.
+    pub(crate) fn remove(&self, responder: SocketAddr) {
+        self.responders.lock().retain(|other| *other != responder);
+    }
+
+    pub(crate) fn contains(&self, responder: SocketAddr) -> bool {
+        self.responders.lock().contains(&responder)
+    }
+}
+
 /// What is live.
 #[pin_data]
 pub(crate) struct Registry {
@@ -262,6 +306,10 @@ pub(crate) struct Registry {
     pub(crate) teardown: Arc<Queue>,
     /// Where connections are made again; apart, as that waits for the former.
     pub(crate) reconnects: Arc<Queue>,
+    /// Where calls are made and answered; apart, as the former wait for that.
+    pub(crate) transactions: Arc<Queue>,
+    #[pin]
+    pub(crate) only_version_one: VersionOne,
     /// The directory that holds one directory for each connection.
     dir: Dir,
 }
@@ -271,6 +319,7 @@ impl Registry {
     pub(crate) fn new(dir: Dir) -> Result<Arc<Self>> {
         let teardown = Queue::new(c"rpcrdma_cm_teardown")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
+        let transactions = Queue::new(c"rpcrdma_cm_transactions")?;
 
         Arc::pin_init(
             pin_init!(Self {
@@ -281,6 +330,8 @@ impl Registry {
                 stats: Stats::new(),
                 teardown,
                 reconnects,
+                transactions,
+                only_version_one <- VersionOne::new(),
                 dir,
             }),
             GFP_KERNEL,
@@ -414,5 +465,6 @@ impl Registry {
         }
         self.reconnects.flush();
         self.teardown.flush();
+        self.transactions.flush();
     }
 }

@@ -2,6 +2,7 @@
 
 #include <linux/netdevice.h>
 #include <linux/nsproxy.h>
+#include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
@@ -91,9 +92,15 @@ u32 shim_local_dma_lkey(const struct ib_pd *pd)
 	return pd->local_dma_lkey;
 }
 
-u64 shim_dma_map_receive(struct ib_device *device, void *octets, size_t len)
+u32 shim_max_fast_reg_page_list_len(const struct ib_device *device)
 {
-	return ib_dma_map_single(device, octets, len, DMA_FROM_DEVICE);
+	return device->attrs.max_fast_reg_page_list_len;
+}
+
+u64 shim_dma_map(struct ib_device *device, void *octets, size_t len,
+		 enum dma_data_direction direction)
+{
+	return ib_dma_map_single(device, octets, len, direction);
 }
 
 bool shim_dma_mapping_error(struct ib_device *device, u64 addr)
@@ -101,9 +108,98 @@ bool shim_dma_mapping_error(struct ib_device *device, u64 addr)
 	return ib_dma_mapping_error(device, addr);
 }
 
-void shim_dma_unmap_receive(struct ib_device *device, u64 addr, size_t len)
+void shim_dma_unmap(struct ib_device *device, u64 addr, size_t len,
+		    enum dma_data_direction direction)
 {
-	ib_dma_unmap_single(device, addr, len, DMA_FROM_DEVICE);
+	ib_dma_unmap_single(device, addr, len, direction);
+}
+
+void shim_dma_sync_for_cpu(struct ib_device *device, u64 addr, size_t len,
+			   enum dma_data_direction direction)
+{
+	ib_dma_sync_single_for_cpu(device, addr, len, direction);
+}
+
+void shim_dma_sync_for_device(struct ib_device *device, u64 addr, size_t len,
+			      enum dma_data_direction direction)
+{
+	ib_dma_sync_single_for_device(device, addr, len, direction);
+}
+
+void shim_sg_set(struct scatterlist *entry, void *octets, u32 len)
+{
+	sg_set_buf(entry, octets, len);
+}
+
+int shim_dma_map_sg(struct ib_device *device, struct scatterlist *list, int entries,
+		    enum dma_data_direction direction)
+{
+	return ib_dma_map_sg(device, list, entries, direction);
+}
+
+void shim_dma_unmap_sg(struct ib_device *device, struct scatterlist *list, int entries,
+		       enum dma_data_direction direction)
+{
+	ib_dma_unmap_sg(device, list, entries, direction);
+}
+
+u32 shim_mr_rkey(const struct ib_mr *mr)
+{
+	return mr->rkey;
+}
+
+u32 shim_mr_length(const struct ib_mr *mr)
+{
+	return mr->length;
+}
+
+u64 shim_mr_iova(const struct ib_mr *mr)
+{
+	return mr->iova;
+}
+
+void shim_mr_next_key(struct ib_mr *mr)
+{
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+}
+
+/*
+ * @octets come from kmalloc(), and stay until the transfer has been destroyed.
+ */
+int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
+		       void *octets, u32 len, u64 remote, u32 rkey,
+		       enum dma_data_direction direction)
+{
+	int ret;
+
+	sg_init_one(&transfer->sg, octets, len);
+	ret = rdma_rw_ctx_init(&transfer->ctx, qp, port, &transfer->sg, 1, 0, remote, rkey,
+			       direction);
+	return min(ret, 0);
+}
+
+int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
+		       struct ib_cqe *cqe)
+{
+	return rdma_rw_ctx_post(&transfer->ctx, qp, port, cqe, NULL);
+}
+
+void shim_transfer_destroy(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
+			   enum dma_data_direction direction)
+{
+	rdma_rw_ctx_destroy(&transfer->ctx, qp, port, &transfer->sg, 1, direction);
+}
+
+int shim_post_send(struct ib_qp *qp, const struct ib_send_wr *wr)
+{
+	return ib_post_send(qp, wr, NULL);
+}
+
+void shim_fail_qp(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	ib_modify_qp(qp, &attr, IB_QP_STATE);
 }
 
 int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)

@@ -6,16 +6,20 @@
 #ifndef RPCRDMA_CM_SHIM_H
 #define RPCRDMA_CM_SHIM_H
 
+#include <linux/scatterlist.h>
 #include <linux/types.h>
+#include <rdma/rw.h>
 
-struct ib_device;
-struct ib_pd;
-struct ib_qp;
-struct ib_recv_wr;
 struct net;
 struct rdma_cm_id;
 struct sockaddr;
 struct workqueue_struct;
+
+/* One piece of memory on its way from or to the peer's. */
+struct rpcrdma_cm_transfer {
+	struct rdma_rw_ctx ctx;
+	struct scatterlist sg;
+};
 
 enum rpcrdma_cm_transport {
 	RPCRDMA_CM_INFINIBAND,
@@ -41,9 +45,37 @@ u8 shim_max_qp_rd_atom(const struct ib_device *device);
 u8 shim_max_qp_init_rd_atom(const struct ib_device *device);
 
 u32 shim_local_dma_lkey(const struct ib_pd *pd);
-u64 shim_dma_map_receive(struct ib_device *device, void *octets, size_t len);
+u32 shim_max_fast_reg_page_list_len(const struct ib_device *device);
+u64 shim_dma_map(struct ib_device *device, void *octets, size_t len,
+		 enum dma_data_direction direction);
 bool shim_dma_mapping_error(struct ib_device *device, u64 addr);
-void shim_dma_unmap_receive(struct ib_device *device, u64 addr, size_t len);
+void shim_dma_unmap(struct ib_device *device, u64 addr, size_t len,
+		    enum dma_data_direction direction);
+void shim_dma_sync_for_cpu(struct ib_device *device, u64 addr, size_t len,
+			   enum dma_data_direction direction);
+void shim_dma_sync_for_device(struct ib_device *device, u64 addr, size_t len,
+			      enum dma_data_direction direction);
+
+void shim_sg_set(struct scatterlist *entry, void *octets, u32 len);
+int shim_dma_map_sg(struct ib_device *device, struct scatterlist *list, int entries,
+		    enum dma_data_direction direction);
+void shim_dma_unmap_sg(struct ib_device *device, struct scatterlist *list, int entries,
+		       enum dma_data_direction direction);
+u32 shim_mr_rkey(const struct ib_mr *mr);
+u32 shim_mr_length(const struct ib_mr *mr);
+u64 shim_mr_iova(const struct ib_mr *mr);
+void shim_mr_next_key(struct ib_mr *mr);
+
+int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
+		       void *octets, u32 len, u64 remote, u32 rkey,
+		       enum dma_data_direction direction);
+int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
+		       struct ib_cqe *cqe);
+void shim_transfer_destroy(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
+			   enum dma_data_direction direction);
+
+int shim_post_send(struct ib_qp *qp, const struct ib_send_wr *wr);
+void shim_fail_qp(struct ib_qp *qp);
 int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
 void shim_name_qp(struct ib_qp *qp, const char *name);
 

@@ -26,6 +26,7 @@ use super::{
     Failure,
     Side,
     State,
+    Terms,
     RECONNECT, //
 };
 use crate::{
@@ -43,7 +44,7 @@ use crate::{
         Registry, //
     },
     trace,
-    wire::private_data::Offered, //
+    wire::program::Program, //
 };
 
 /// The pause before the first attempt to reconnect, in milliseconds; it doubles up to the longest.
@@ -61,8 +62,10 @@ pub(crate) struct Target {
     pub(crate) from: Option<SocketAddr>,
     /// Whether to connect again after a loss.
     pub(crate) reconnect: bool,
-    /// How long one attempt may take, in milliseconds.
+    /// How long one attempt may take, and how long one call, in milliseconds.
     pub(crate) timeout_ms: u32,
+    /// The program whose NULL procedure is called once there is a connection.
+    pub(crate) null: Option<Program>,
 }
 
 /// Connects, and returns when the connection is established; process context.
@@ -72,23 +75,23 @@ pub(crate) struct Target {
 pub(crate) fn connect(
     registry: &Arc<Registry>,
     target: Target,
-    offered: Offered,
-) -> Result<(), Failure> {
+    terms: Terms,
+) -> Result<Arc<Connection>, Failure> {
     let no_memory = |error| Failure::new(error, "no memory for a connection");
 
     let connection =
-        Connection::new(registry.clone(), offered, Side::Client(target)).map_err(no_memory)?;
+        Connection::new(registry.clone(), terms, Side::Client(target)).map_err(no_memory)?;
     registry
         .add(connection.number, Live::Own(connection.clone()))
         .map_err(no_memory)?;
 
-    let Side::Client(target) = &connection.side else {
-        return Ok(());
-    };
-    let connection = connection.as_arc_borrow();
-    connection
-        .attempt(target)
-        .inspect_err(|_| connection.close())
+    if let Side::Client(target) = &connection.side {
+        let connection = connection.as_arc_borrow();
+        connection
+            .attempt(target)
+            .inspect_err(|_| connection.close())?;
+    }
+    Ok(connection)
 }
 
 impl Failure {
@@ -225,7 +228,7 @@ impl Connection {
         };
         let failed = |error| Failure::to_connect(State::Resolving, error);
 
-        let (exchange, sent) = Exchange::begin(id, &self.offered).map_err(failed)?;
+        let (exchange, sent) = Exchange::begin(id, &self.terms.offered).map_err(failed)?;
         {
             let mut inner = self.inner.lock();
             if !inner.is_attempting(attempt) {
@@ -233,7 +236,7 @@ impl Connection {
             }
             inner.exchange = exchange;
         }
-        id.create_queue_pair(sent.offer().receive_size.octets())
+        id.create_queue_pair(self.terms.room(&sent))
             .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
         id.resolve_route(target.timeout_ms).map_err(failed)
     }

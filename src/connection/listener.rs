@@ -30,7 +30,8 @@ use super::{
     Exchange,
     Failure,
     Side,
-    State, //
+    State,
+    Terms, //
 };
 use crate::{
     negotiation::Role,
@@ -47,8 +48,7 @@ use crate::{
         Live,
         Registry, //
     },
-    trace,
-    wire::private_data::Offered, //
+    trace, //
 };
 
 /// How many requests may wait for their answer on iWARP.
@@ -59,7 +59,7 @@ const BACKLOG: i32 = 128;
 pub(crate) struct Listener {
     pub(crate) number: u64,
     pub(crate) address: SocketAddr,
-    pub(crate) offered: Offered,
+    pub(crate) terms: Terms,
     /// How many connections it may have at a time.
     pub(crate) max: u32,
     registry: Arc<Registry>,
@@ -81,7 +81,7 @@ pub(crate) fn listen(
     registry: &Arc<Registry>,
     net: &Net,
     address: SocketAddr,
-    offered: Offered,
+    terms: Terms,
     max: u32,
 ) -> Result<(), Failure> {
     let no_memory = |error| Failure::new(error, "no memory for a listener");
@@ -90,7 +90,7 @@ pub(crate) fn listen(
         pin_init!(Listener {
             number: registry.next_listener_number(),
             address,
-            offered,
+            terms,
             max,
             registry: registry.clone(),
             connections: Atomic::new(0),
@@ -171,11 +171,10 @@ impl Listener {
     }
 
     fn accept(&self, slot: Slot, request: Request<'_>) -> Result {
-        let (exchange, sent) = Exchange::begin(&request, &self.offered)?;
-        let receive_size = sent.offer().receive_size.octets();
+        let (exchange, sent) = Exchange::begin(&request, &self.terms.offered)?;
 
         let side = Side::Server { _slot: slot };
-        let connection = Connection::new(self.registry.clone(), self.offered, side)?;
+        let connection = Connection::new(self.registry.clone(), self.terms, side)?;
         let attempt = connection.begin_attempt(State::Connecting, exchange)?;
         connection.receive(&mut connection.inner.lock(), request.private_data());
         self.registry
@@ -183,10 +182,11 @@ impl Listener {
 
         let handler = connection.as_arc_borrow().handler(attempt)?;
         let teardown = self.registry.teardown.clone();
-        match request.accept(teardown, handler, receive_size, sent.octets.octets()) {
+        let room = self.terms.room(&sent);
+        match request.accept(teardown, handler, room, sent.octets.octets()) {
             Ok(id) => {
                 trace::message_sent(connection.number, Role::Server, &sent.octets);
-                connection.keep(attempt, id);
+                connection.as_arc_borrow().keep(attempt, id);
                 Ok(())
             }
             Err(error) => {

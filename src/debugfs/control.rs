@@ -29,6 +29,7 @@ use crate::wire::{
         Size, //
     },
     program::{
+        Program,
         NFS_PROGRAM,
         NFS_VERSION, //
     }, //
@@ -135,13 +136,6 @@ pub(crate) struct Rpc {
     /// How many credits a client asks for and a server grants, and how many Receives it posts for
     /// that (RFC 8166, section 4.2.3).
     pub(crate) credits: u32,
-}
-
-/// A program that is called (RFC 5531, section 8.1).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Program {
-    pub(crate) number: u32,
-    pub(crate) version: u32,
 }
 
 /// What a line written to `connect` or `probe` asks for.

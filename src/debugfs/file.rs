@@ -143,6 +143,19 @@ impl Dir {
         unsafe { self.file(name, 0o200, data, &Writing::<W>::OPERATIONS) }
     }
 
+    /// Makes a file that only root may write to, and then read what came of it; may sleep.
+    pub(super) fn answering<F>(
+        &self,
+        name: &CStr,
+        data: Arc<<F as Writable>::Data>,
+    ) -> Result<File<<F as Writable>::Data>>
+    where
+        F: Readable<Data = <F as Writable>::Data> + Writable,
+    {
+        // SAFETY: The operations take what `data` points to.
+        unsafe { self.file(name, 0o600, data, &Answering::<F>::OPERATIONS) }
+    }
+
     /// # Safety
     ///
     /// The operations must expect the inode's private data to point to a `T`.
@@ -263,17 +276,54 @@ impl<W: Writable> Writing<W> {
         // been removed, and removing it waits for who writes; the data goes after that.
         let data = unsafe { &*data.cast::<W::Data>() };
 
-        let user = UserSlice::new(
-            UserPtr::from_ptr(from.cast_mut().cast()),
-            len.min(WRITE_MAX),
-        );
-        let mut line = KVec::new();
-        let result = user
-            .read_all(&mut line, GFP_KERNEL)
-            .and_then(|()| W::write(data, &line));
-        match result {
-            Ok(()) => isize::try_from(len).unwrap_or(isize::MAX),
-            Err(error) => error.to_errno() as isize,
-        }
+        take_line::<W>(data, from, len)
+    }
+}
+
+/// Hands what somebody writes to `W`.
+fn take_line<W: Writable>(data: &W::Data, from: *const c_char, len: usize) -> isize {
+    let user = UserSlice::new(
+        UserPtr::from_ptr(from.cast_mut().cast()),
+        len.min(WRITE_MAX),
+    );
+    let mut line = KVec::new();
+    let result = user
+        .read_all(&mut line, GFP_KERNEL)
+        .and_then(|()| W::write(data, &line));
+    match result {
+        Ok(()) => isize::try_from(len).unwrap_or(isize::MAX),
+        Err(error) => error.to_errno() as isize,
+    }
+}
+
+struct Answering<F>(PhantomData<F>);
+
+impl<F> Answering<F>
+where
+    F: Readable<Data = <F as Writable>::Data> + Writable,
+{
+    const OPERATIONS: bindings::file_operations = bindings::file_operations {
+        write: Some(Self::write),
+        ..Reading::<F>::OPERATIONS
+    };
+
+    /// # Safety
+    ///
+    /// Called only by debugfs, for a file that [`Reading::open`] opened.
+    unsafe extern "C" fn write(
+        file: *mut bindings::file,
+        from: *const c_char,
+        len: usize,
+        _: *mut bindings::loff_t,
+    ) -> isize {
+        // SAFETY: By the function's requirement the file is valid.
+        let seq = unsafe { (*file).private_data }.cast::<bindings::seq_file>();
+        // SAFETY: As above: it has a `seq_file`.
+        let data = unsafe { (*seq).private };
+        // SAFETY: By the requirement of `open`. debugfs writes only as long as the file has not
+        // been removed, and removing it waits for who writes; the data goes after that.
+        let data = unsafe { &*data.cast::<<F as Writable>::Data>() };
+
+        take_line::<F>(data, from, len)
     }
 }

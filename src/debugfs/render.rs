@@ -13,7 +13,11 @@ use core::{
 
 use super::file::Output;
 use crate::{
-    connection::Message,
+    connection::{
+        Message,
+        Null,
+        Traffic, //
+    },
     negotiation::Role,
     registry::{
         Live,
@@ -132,7 +136,7 @@ pub(super) fn listeners(registry: &Registry, out: &mut Output<'_>) -> fmt::Resul
         "ID", "LOCAL", "SEND", "RECV", "INV", "CONNECTIONS", "MAX",
     )?;
     registry.for_each_listener(|listener| {
-        let offer = listener.offered.offer();
+        let offer = listener.terms.offered.offer();
         writeln!(
             out,
             "{:<6} {:<local$} {:>6} {:>6} {:<3} {:>11} {:>6}",
@@ -175,7 +179,11 @@ fn octets(message: Option<Message>, out: &mut Output<'_>) -> fmt::Result {
 /// Shows all about one connection.
 pub(super) fn info(live: &Live, out: &mut Output<'_>) -> fmt::Result {
     // A copy, so that the connection is as it was at one moment.
-    let view = live.view();
+    view(&live.view(), out)
+}
+
+/// Shows all about what was a connection at one moment.
+pub(super) fn view(view: &View, out: &mut impl Write) -> fmt::Result {
     let exchange = &view.exchange;
     let role = view.role;
     let unknown = "unknown";
@@ -204,7 +212,7 @@ pub(super) fn info(live: &Live, out: &mut Output<'_>) -> fmt::Result {
     writeln!(out, "age_ms: {}", view.since.elapsed().as_millis())?;
     writeln!(out, "last_failure: {}", Or(view.failure, "none"))?;
 
-    let own = exchange.sent.map(|sent| sent.offer());
+    let own = exchange.sent.map(|sent| exchange.offer_of(&sent));
     writeln!(
         out,
         "local_send_size: {}",
@@ -253,7 +261,7 @@ pub(super) fn info(live: &Live, out: &mut Output<'_>) -> fmt::Result {
         None => writeln!(out, "peer_reserved: {none}")?,
     }
 
-    let peer = parsed.map(|parsed| parsed.offer());
+    let peer = received.map(|received| exchange.offer_of(received));
     let negotiated = exchange.negotiated(role);
     let (client_to_server, server_to_client) = view.thresholds();
     writeln!(
@@ -287,7 +295,15 @@ pub(super) fn info(live: &Live, out: &mut Output<'_>) -> fmt::Result {
         Or(negotiated.map(|n| yes_no(n.remote_invalidation)), unknown)
     )?;
     if view.origin == Origin::Nfs {
-        in_use(&view, out)?;
+        in_use(view, out)?;
+    }
+    if let Some(traffic) = &view.traffic {
+        self::traffic(view, traffic, out)?;
+    }
+    if let Some(negotiated) = negotiated {
+        negotiated
+            .deviations(role, &view.in_use)
+            .try_for_each(|deviation| writeln!(out, "deviation: {deviation}"))?;
     }
     if let Some(note) = view.note {
         writeln!(out, "note: {note}")?;
@@ -295,8 +311,8 @@ pub(super) fn info(live: &Live, out: &mut Output<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Shows what the kernel's client or server goes by, and where that is not what was negotiated.
-fn in_use(view: &View, out: &mut Output<'_>) -> fmt::Result {
+/// Shows what the kernel's client or server goes by.
+fn in_use(view: &View, out: &mut impl Write) -> fmt::Result {
     let in_use = &view.in_use;
     let unknown = "unknown";
 
@@ -317,10 +333,42 @@ fn in_use(view: &View, out: &mut Output<'_>) -> fmt::Result {
             Or(in_use.remote_invalidation.map(yes_no), unknown)
         )?;
     }
-    let Some(negotiated) = view.exchange.negotiated(view.role) else {
-        return Ok(());
-    };
-    negotiated
-        .deviations(view.role, in_use)
-        .try_for_each(|deviation| writeln!(out, "deviation: {deviation}"))
+    Ok(())
+}
+
+/// Shows what has gone back and forth on a connection of the module's.
+fn traffic(view: &View, traffic: &Traffic, out: &mut impl Write) -> fmt::Result {
+    let none = "none";
+
+    writeln!(out, "rpc_version_used: {}", Or(view.exchange.version, none))?;
+    if view.role == Role::Client {
+        match traffic.null {
+            Null::None => writeln!(out, "rpc_null: {none}")?,
+            Null::Pending => writeln!(out, "rpc_null: pending")?,
+            Null::Answered => writeln!(out, "rpc_null: SUCCESS")?,
+            Null::Failed(failure) => writeln!(out, "rpc_null: {failure}")?,
+        }
+        writeln!(out, "rpc_null_us: {}", Or(traffic.null_us, none))?;
+    }
+    writeln!(
+        out,
+        "credits_granted: {}",
+        Or(traffic.credits_granted, none)
+    )?;
+    let counters = [
+        ("sends", traffic.sends),
+        ("sends_with_invalidate", traffic.sends_with_invalidate),
+        (
+            "remote_invalidations_received",
+            traffic.remote_invalidations_received,
+        ),
+        ("local_invalidations", traffic.local_invalidations),
+        ("inline_calls", traffic.inline_calls),
+        ("chunked_calls", traffic.chunked_calls),
+        ("bad_headers", traffic.bad_headers),
+        ("unexpected_messages", traffic.unexpected_messages),
+    ];
+    counters
+        .iter()
+        .try_for_each(|(name, value)| writeln!(out, "{name}: {value}"))
 }

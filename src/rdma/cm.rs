@@ -9,10 +9,7 @@
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 
 use core::{
-    cell::{
-        Cell,
-        UnsafeCell, //
-    },
+    cell::Cell,
     marker::PhantomData,
     net::SocketAddr,
     ops::Deref,
@@ -54,12 +51,15 @@ use super::{
     device::Device,
     errno,
     queue::Queue,
-    queue_pair::QueuePair,
+    queue_pair::{
+        CompletionHandler,
+        QueuePair,
+        Room, //
+    },
+    revocable::Revocable,
     OWNER, //
 };
 use crate::bindings;
-
-pub(crate) use super::queue_pair::CompletionHandler;
 
 /// How often a message is sent again before the connection is given up; as xprtrdma does.
 const RETRIES: u8 = 6;
@@ -175,12 +175,12 @@ impl<'a> IdRef<'a> {
 ///
 /// # Invariants
 ///
-/// `id` is valid until it is destroyed, which is the last thing before the context goes.
-/// `queue_pair` and `closed` are accessed only with the id's handler mutex held, or by who owns the
-/// context alone. `queue_pair` stands before `handler`, to which it points, and so goes before it.
-#[pin_data]
+/// `id` is valid until it is destroyed, which is the last thing before the context goes. `closed` is
+/// accessed only with the id's handler mutex held. `queue_pair` has none any more when the context
+/// goes, as that points to `handler`.
+#[pin_data(PinnedDrop)]
 struct Context<H: ConnectionHandler> {
-    queue_pair: UnsafeCell<Option<QueuePair<H>>>,
+    queue_pair: Arc<Revocable<QueuePair<H>>>,
     handler: H,
     id: NonNull<bindings::rdma_cm_id>,
     queue: Arc<Queue>,
@@ -191,8 +191,8 @@ struct Context<H: ConnectionHandler> {
 
 // SAFETY: All parts may be sent: the handler and the queue pair are `Send`, an id has no thread.
 unsafe impl<H: ConnectionHandler> Send for Context<H> {}
-// SAFETY: The handler is `Sync`. By the type invariant the cells are never accessed by two threads
-// at a time.
+// SAFETY: The handler and the queue pair are `Sync`. By the type invariant the cell is never
+// accessed by two threads at a time.
 unsafe impl<H: ConnectionHandler> Sync for Context<H> {}
 
 impl_has_work! {
@@ -205,9 +205,10 @@ impl<H: ConnectionHandler> Context<H> {
         queue: Arc<Queue>,
         handler: H,
     ) -> Result<Pin<KBox<Self>>> {
+        let queue_pair = Arc::pin_init(Revocable::new(), GFP_KERNEL)?;
         KBox::pin_init(
             pin_init!(Self {
-                queue_pair: UnsafeCell::new(None),
+                queue_pair,
                 handler,
                 id,
                 queue,
@@ -218,23 +219,26 @@ impl<H: ConnectionHandler> Context<H> {
         )
     }
 
-    /// Fails with `EEXIST` where there is a queue pair already.
+    /// Makes the queue pair; with the handler mutex of the id held.
     ///
-    /// # Safety
-    ///
-    /// The handler mutex of the id must be held.
-    unsafe fn create_queue_pair(&self, device: Device<'_>, receive_size: u32) -> Result {
-        // SAFETY: By the function's requirement this is the only access.
-        if unsafe { (*self.queue_pair.get()).is_some() } {
+    /// Fails with `EEXIST` where there is or has been one.
+    fn create_queue_pair(&self, device: Device<'_>, room: Room) -> Result {
+        if self.queue_pair.is_used() {
             return Err(EEXIST);
         }
         let handler = NonNull::from(&self.handler);
         // SAFETY: The id has no other queue pair. By the type invariant it is valid and, like the
         // handler, goes after this one.
-        let queue_pair = unsafe { QueuePair::new(self.id, device, handler, receive_size) }?;
-        // SAFETY: By the function's requirement this is the only access.
-        unsafe { *self.queue_pair.get() = Some(queue_pair) };
-        Ok(())
+        let queue_pair = unsafe { QueuePair::new(self.id, device, handler, room) }?;
+        self.queue_pair.put(queue_pair).map_err(|_| EEXIST)
+    }
+}
+
+#[pinned_drop]
+impl<H: ConnectionHandler> PinnedDrop for Context<H> {
+    fn drop(self: Pin<&mut Self>) {
+        // Where the id has been accepted or kept, it is gone already.
+        drop(self.queue_pair.revoke());
     }
 }
 
@@ -248,14 +252,16 @@ impl<H: ConnectionHandler> WorkItem for Context<H> {
         // SAFETY: By the type invariant the id is valid, and no handler calls this.
         unsafe { bindings::rdma_lock_handler(id) };
         this.closed.set(true);
-        // SAFETY: The handler mutex is held.
-        let queue_pair = unsafe { (*this.queue_pair.get()).take() };
         // SAFETY: It was locked above.
         unsafe { bindings::rdma_unlock_handler(id) };
 
         // SAFETY: The id is valid. The call fails where there is no connection: nothing to do then.
         unsafe { bindings::rdma_disconnect(id) };
-        drop(queue_pair);
+        // So that nobody who uses it waits for the peer.
+        if let Some(queue_pair) = this.queue_pair.access() {
+            queue_pair.fail();
+        }
+        drop(this.queue_pair.revoke());
         // SAFETY: The id is valid and its queue pair is gone. The function waits for a handler that
         // runs; none does afterwards, so that the context can go.
         unsafe { bindings::rdma_destroy_id(id) };
@@ -323,6 +329,14 @@ impl<H: ConnectionHandler> Id<H> {
     }
 }
 
+impl<H: ConnectionHandler> Id<H> {
+    /// Returns its queue pair, which is there from the event on that makes it to the end of the id.
+    pub(crate) fn queue_pair(&self) -> Arc<Revocable<QueuePair<H>>> {
+        // SAFETY: By the type invariant the context is valid.
+        unsafe { self.0.as_ref() }.queue_pair.clone()
+    }
+}
+
 impl<H: ConnectionHandler> Drop for Id<H> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the context is ours, and nobody uses this value again.
@@ -374,12 +388,10 @@ impl<'a, H: ConnectionHandler> Deref for HandlerId<'a, H> {
 }
 
 impl<H: ConnectionHandler> HandlerId<'_, H> {
-    /// Makes the queue pair and posts Receives of `receive_size` octets; after the address was
-    /// resolved.
-    pub(crate) fn create_queue_pair(&mut self, receive_size: u32) -> Result {
+    /// Makes the queue pair and posts its Receives; after the address was resolved.
+    pub(crate) fn create_queue_pair(&mut self, room: Room) -> Result {
         let device = self.device()?;
-        // SAFETY: By the type invariant the handler mutex is held.
-        unsafe { self.context.create_queue_pair(device, receive_size) }
+        self.context.create_queue_pair(device, room)
     }
 
     /// Resolves the route; after the address was resolved.
@@ -435,15 +447,15 @@ impl<'a> Request<'a> {
         self.private_data
     }
 
-    /// Accepts the connection: makes its queue pair, posts Receives of `receive_size` octets on it,
-    /// and answers with `private_data`. What happens to the connection goes to `handler`.
+    /// Accepts the connection: makes its queue pair, posts the Receives, and answers with
+    /// `private_data`. What happens to the connection goes to `handler`.
     ///
     /// Fails with `EMSGSIZE` where the answer cannot carry the private data.
     pub(crate) fn accept<H: ConnectionHandler>(
         self,
         queue: Arc<Queue>,
         handler: H,
-        receive_size: u32,
+        room: Room,
         private_data: &[u8],
     ) -> Result<Id<H>> {
         let device = self.device()?;
@@ -459,8 +471,7 @@ impl<'a> Request<'a> {
         };
 
         let context = Context::new(self.id.id, queue, handler)?;
-        // SAFETY: The handler mutex is held, as in all of an event.
-        unsafe { context.create_queue_pair(device, receive_size) }?;
+        context.create_queue_pair(device, room)?;
         // SAFETY: The id is valid and its handler mutex held; the private data is copied.
         to_result(unsafe { bindings::rdma_accept(self.as_ptr(), &mut parameters) })?;
 

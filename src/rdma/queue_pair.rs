@@ -1,53 +1,94 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The queue pair of a connection, with the Receives that are posted on it.
+//! The queue pair of a connection: Sends, Receives, and transfers from and to the peer's memory.
 //!
-//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+//! C headers: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h),
+//! [`include/rdma/rw.h`](srctree/include/rdma/rw.h)
 
-use core::ptr::{
-    self,
-    NonNull, //
+use core::{
+    mem::MaybeUninit,
+    ptr::{
+        self,
+        NonNull, //
+    },
 };
 
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
+    bindings::{
+        dma_data_direction,
+        dma_data_direction_DMA_FROM_DEVICE,
+        dma_data_direction_DMA_TO_DEVICE, //
+    },
     container_of,
     error::{
         from_err_ptr,
         to_result, //
     },
+    ffi::c_int,
+    new_mutex,
     prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Mutex, //
+    },
+    time::{
+        msecs_to_jiffies,
+        Instant,
+        Monotonic, //
+    },
     types::Opaque, //
 };
 
 use super::{
     device::Device,
+    errno,
+    memory::{
+        Buffer,
+        Memory, //
+    },
     OWNER, //
 };
 use crate::bindings;
 
-/// How many Receives are posted on a connection.
-const RECEIVES: u32 = 4;
+/// How many operations can be outstanding: one, and the marker of `ib_drain_qp`. What rdma_rw needs
+/// for its transfers comes on top.
+const SENDS: u32 = 2;
 
-/// How many Sends can be outstanding: only the marker of `ib_drain_qp`.
-const SENDS: u32 = 1;
+/// How many transfers can be outstanding.
+const TRANSFERS: u32 = 1;
 
 /// The place that `ib_drain_qp` needs among the Receives.
 const DRAIN_RECEIVES: u32 = 1;
 
+/// How long an operation may take, in milliseconds. A peer that takes no message for as long, or
+/// does not let its memory be read, has lost the connection.
+const OPERATION_MS: u32 = 5000;
+
 /// Takes what completes on a connection.
+///
+/// Both functions run in a work queue of the RDMA core and may sleep. They must not wait for the
+/// connection's end, which waits for them.
 pub(crate) trait CompletionHandler: Send + Sync + 'static {
-    /// A message arrived in a Receive.
-    ///
-    /// Runs in a work queue of the RDMA core and may sleep. It must not wait for the connection's
-    /// end, which waits for it.
-    fn received(&self);
+    /// A message has arrived, which [`QueuePair::next`] returns.
+    fn arrived(&self);
 
     /// The queue pair failed, and nothing more can arrive. Called for each Receive that is lost by
     /// it, also where this side has ended the connection. `reason` says what happened.
-    ///
-    /// Runs as [`Self::received`] does.
     fn queue_pair_failed(&self, reason: &'static CStr);
+}
+
+/// How large a queue pair is.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    /// How many Receives are posted.
+    pub(crate) receives: u32,
+    /// How many octets each of these takes.
+    pub(crate) receive_size: u32,
+    /// How many octets one Send can have.
+    pub(crate) send_size: u32,
 }
 
 /// A protection domain.
@@ -108,73 +149,37 @@ impl Drop for CompletionQueue {
     }
 }
 
-/// Memory that a device receives messages into.
+/// A message that has arrived.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    /// Which Receive it is in.
+    receive: usize,
+    len: usize,
+    /// The Steering Tag that the peer has invalidated with it (RFC 8797, section 4.1).
+    pub(crate) invalidated: Option<u32>,
+    /// When it arrived.
+    pub(crate) at: Instant<Monotonic>,
+}
+
+/// The messages that have arrived and not been taken yet, the oldest one first. It has room for one
+/// in each Receive.
+type Arrivals = Mutex<KVec<Arrival>>;
+
+/// A Receive, posted again each time that its message has been taken.
 ///
 /// # Invariants
 ///
-/// `address` is the DMA address on `device` of the `octets`, up to their capacity. `device` stays
-/// for as long as this does.
-struct ReceiveBuffer {
-    octets: KVec<u8>,
-    address: u64,
-    device: NonNull<bindings::ib_device>,
-}
-
-impl ReceiveBuffer {
-    /// # Safety
-    ///
-    /// The device must stay until the buffer has been dropped.
-    unsafe fn new(device: Device<'_>, size: usize) -> Result<Self> {
-        // Without a warning: what one connection asks for must not put anything into the log.
-        let mut octets = KVec::<u8>::with_capacity(size, GFP_KERNEL | __GFP_NOWARN)?;
-        // SAFETY: `size` octets have been allocated, physically contiguous as kmalloc's are.
-        let address = unsafe {
-            bindings::shim_dma_map_receive(
-                device.as_ptr(),
-                octets.as_mut_ptr().cast(),
-                octets.capacity(),
-            )
-        };
-        // SAFETY: The address is what mapping for this device returned.
-        if unsafe { bindings::shim_dma_mapping_error(device.as_ptr(), address) } {
-            return Err(ENOMEM);
-        }
-
-        // INVARIANT: Mapped above.
-        Ok(Self {
-            octets,
-            address,
-            device: device.as_non_null(),
-        })
-    }
-}
-
-impl Drop for ReceiveBuffer {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant it is mapped, and the device is there. The queue pair that
-        // could write to it is gone.
-        unsafe {
-            bindings::shim_dma_unmap_receive(
-                self.device.as_ptr(),
-                self.address,
-                self.octets.capacity(),
-            )
-        };
-    }
-}
-
-/// A Receive, posted again each time that it completes.
-///
-/// # Invariants
-///
-/// `queue_pair` and `handler` are valid until no completion can arrive any more.
+/// `queue_pair`, `arrivals` and `handler` are valid until no completion can arrive any more.
 #[pin_data]
 struct Receive<H: CompletionHandler> {
     #[pin]
     cqe: Opaque<bindings::ib_cqe>,
-    buffer: ReceiveBuffer,
+    buffer: Buffer,
     lkey: u32,
+    /// Its place among the Receives.
+    number: usize,
     queue_pair: NonNull<bindings::ib_qp>,
+    arrivals: NonNull<Arrivals>,
     handler: NonNull<H>,
 }
 
@@ -182,8 +187,8 @@ impl<H: CompletionHandler> Receive<H> {
     /// Gives the Receive to the device.
     fn post(&self) -> Result {
         let mut sge = bindings::ib_sge {
-            addr: self.buffer.address,
-            length: self.buffer.octets.capacity().try_into()?,
+            addr: self.buffer.address(),
+            length: self.buffer.len().try_into()?,
             lkey: self.lkey,
         };
         let mut request = bindings::ib_recv_wr {
@@ -192,6 +197,7 @@ impl<H: CompletionHandler> Receive<H> {
             ..Default::default()
         };
         request.__bindgen_anon_1.wr_cqe = self.cqe.get();
+        self.buffer.sync_for_device();
 
         // SAFETY: By the type invariant the queue pair is valid. The completion entry and the
         // buffer stay until the queue pair is gone; the request is copied.
@@ -211,23 +217,112 @@ impl<H: CompletionHandler> Receive<H> {
         // SAFETY: By the type invariant, as this is a completion.
         let handler = unsafe { this.handler.as_ref() };
 
-        match completion.status {
-            bindings::ib_wc_status_IB_WC_SUCCESS => {
-                handler.received();
-                // Draining may be under way. The marker of `ib_drain_qp` completes only after this
-                // returns; a Receive that is posted behind it is flushed to a queue that nobody
-                // polls any more, and its buffer goes after the queue pair.
-                if this.post().is_err() {
-                    handler.queue_pair_failed(c"a Receive could not be posted again");
-                }
-            }
+        if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
             // Flushed, too: what a peer must not do fails the queue pair without a Receive.
-            status => {
-                // SAFETY: The function takes any value.
-                let reason = unsafe { bindings::ib_wc_status_msg(status) };
-                // SAFETY: It returns a static string.
-                handler.queue_pair_failed(unsafe { CStr::from_char_ptr(reason) });
-            }
+            return handler.queue_pair_failed(status_message(completion.status));
+        }
+        let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int;
+        let invalidated = match completion.wc_flags & with_invalidate {
+            0 => None,
+            // SAFETY: By the flag this is the member in use.
+            _ => Some(unsafe { completion.ex.invalidate_rkey }),
+        };
+        let arrival = Arrival {
+            receive: this.number,
+            len: completion.byte_len as usize,
+            invalidated,
+            at: Instant::now(),
+        };
+        // SAFETY: By the type invariant, as this is a completion.
+        let arrivals = unsafe { this.arrivals.as_ref() };
+        // There is room for one in each Receive.
+        let _ = arrivals.lock().push_within_capacity(arrival);
+        handler.arrived();
+    }
+}
+
+/// Says what a completion's status means.
+fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
+    // SAFETY: The function takes any value.
+    let message = unsafe { bindings::ib_wc_status_msg(status) };
+    // SAFETY: It returns a static string.
+    unsafe { CStr::from_char_ptr(message) }
+}
+
+/// Something that a queue pair does, and whose completion is waited for.
+#[pin_data]
+struct Operation {
+    #[pin]
+    cqe: Opaque<bindings::ib_cqe>,
+    #[pin]
+    done: Opaque<kernel::bindings::completion>,
+    status: Atomic<bindings::ib_wc_status>,
+}
+
+impl Operation {
+    fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            cqe <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
+                // SAFETY: `cqe` is valid for writes.
+                unsafe { (*cqe).done = Some(Self::done) }
+            }),
+            done <- Opaque::ffi_init(|done| {
+                // SAFETY: `done` is valid for writes.
+                unsafe { kernel::bindings::init_completion(done) }
+            }),
+            status: Atomic::new(bindings::ib_wc_status_IB_WC_SUCCESS),
+        })
+    }
+
+    /// # Safety
+    ///
+    /// Called only by the RDMA core, once, with the completion of an operation that somebody waits
+    /// for.
+    unsafe extern "C" fn done(_: *mut bindings::ib_cq, completion: *mut bindings::ib_wc) {
+        // SAFETY: By the function's requirement the completion is valid during the call.
+        let completion = unsafe { &*completion };
+        // SAFETY: Operations carry a completion entry, never a number.
+        let cqe = unsafe { completion.__bindgen_anon_1.wr_cqe };
+        // SAFETY: By the function's requirement the entry is that of an operation, which stays until
+        // its waiter has been woken.
+        let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
+        this.status.store(completion.status, Relaxed);
+        // SAFETY: It is initialized. The waiter may be gone when this returns, and this no longer
+        // uses it then.
+        unsafe { kernel::bindings::complete(this.done.get()) };
+    }
+
+    /// Waits up to `milliseconds` for the completion, and returns whether there was one.
+    fn wait(&self, milliseconds: u32) -> bool {
+        let jiffies = msecs_to_jiffies(milliseconds);
+        // SAFETY: It is initialized.
+        let left =
+            unsafe { kernel::bindings::wait_for_completion_timeout(self.done.get(), jiffies) };
+        left > 0
+    }
+
+    /// Waits for the completion.
+    fn wait_forever(&self) {
+        // SAFETY: It is initialized.
+        unsafe { kernel::bindings::wait_for_completion(self.done.get()) };
+    }
+}
+
+/// Which way a transfer goes (RFC 8166, section 2.1.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Transfer {
+    /// RDMA Read: from the peer's memory.
+    Read,
+    /// RDMA Write: to the peer's memory.
+    Write,
+}
+
+impl Transfer {
+    /// Which way the octets go through the local memory.
+    fn direction(self) -> dma_data_direction {
+        match self {
+            Self::Read => dma_data_direction_DMA_FROM_DEVICE,
+            Self::Write => dma_data_direction_DMA_TO_DEVICE,
         }
     }
 }
@@ -236,18 +331,31 @@ impl<H: CompletionHandler> Receive<H> {
 ///
 /// # Invariants
 ///
-/// `id` is valid and has a queue pair, which this owns. The fields stand in the order in which they
-/// must go.
-pub(super) struct QueuePair<H: CompletionHandler> {
+/// `id` is valid and has a queue pair, which this owns and which is `queue_pair`. The fields stand
+/// in the order in which they must go.
+pub(crate) struct QueuePair<H: CompletionHandler> {
     id: NonNull<bindings::rdma_cm_id>,
+    queue_pair: NonNull<bindings::ib_qp>,
     _completions: CompletionQueue,
     receives: KVec<Pin<KBox<Receive<H>>>>,
+    arrivals: Pin<KBox<Arrivals>>,
+    /// The message that is being looked at.
+    taken: Pin<KBox<Mutex<KVec<u8>>>>,
+    /// What is sent; one operation at a time.
+    sends: Pin<KBox<Mutex<Buffer>>>,
     pd: ProtectionDomain,
+    lkey: u32,
+    handler: NonNull<H>,
 }
 
+// SAFETY: The objects of the verbs belong to no thread; the handler is `Send` and `Sync`.
+unsafe impl<H: CompletionHandler> Send for QueuePair<H> {}
+// SAFETY: The functions of the verbs may be called from several threads at a time; the rest is
+// locked.
+unsafe impl<H: CompletionHandler> Sync for QueuePair<H> {}
+
 impl<H: CompletionHandler> QueuePair<H> {
-    /// Makes the queue pair of `id`, which is bound to `device`, and posts Receives of
-    /// `receive_size` octets on it. May sleep.
+    /// Makes the queue pair of `id`, which is bound to `device`, and posts its Receives. May sleep.
     ///
     /// # Safety
     ///
@@ -257,19 +365,39 @@ impl<H: CompletionHandler> QueuePair<H> {
         id: NonNull<bindings::rdma_cm_id>,
         device: Device<'_>,
         handler: NonNull<H>,
-        receive_size: u32,
+        room: Room,
     ) -> Result<Self> {
+        let max_recv_wr = room.receives + DRAIN_RECEIVES;
         let pd = ProtectionDomain::new(device)?;
-        let completions = CompletionQueue::new(device, RECEIVES + DRAIN_RECEIVES + SENDS)?;
+        // SAFETY: The protection domain is ours.
+        let lkey = unsafe { bindings::shim_local_dma_lkey(pd.0.as_ptr()) };
+        // A transfer may have to be registered before, and invalidated after.
+        let entries = max_recv_wr + SENDS + 3 * TRANSFERS;
+        let completions = CompletionQueue::new(device, entries)?;
+        // SAFETY: The id is bound to the device and goes after this queue pair, which holds the
+        // buffer.
+        let buffer = unsafe {
+            Buffer::new(
+                device,
+                room.send_size as usize,
+                dma_data_direction_DMA_TO_DEVICE,
+            )
+        }?;
+        let sends = KBox::pin_init(new_mutex!(buffer, "QueuePair::sends"), GFP_KERNEL)?;
+        let taken = KVec::with_capacity(room.receive_size as usize, GFP_KERNEL)?;
+        let taken = KBox::pin_init(new_mutex!(taken, "QueuePair::taken"), GFP_KERNEL)?;
+        let waiting = KVec::with_capacity(room.receives as usize, GFP_KERNEL)?;
+        let arrivals = KBox::pin_init(new_mutex!(waiting, "QueuePair::arrivals"), GFP_KERNEL)?;
 
         let mut attributes = bindings::ib_qp_init_attr {
             send_cq: completions.0.as_ptr(),
             recv_cq: completions.0.as_ptr(),
             cap: bindings::ib_qp_cap {
                 max_send_wr: SENDS,
-                max_recv_wr: RECEIVES + DRAIN_RECEIVES,
+                max_recv_wr,
                 max_send_sge: 1,
                 max_recv_sge: 1,
+                max_rdma_ctxs: TRANSFERS,
                 ..Default::default()
             },
             sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
@@ -282,20 +410,25 @@ impl<H: CompletionHandler> QueuePair<H> {
             bindings::rdma_create_qp(id.as_ptr(), pd.0.as_ptr(), &mut attributes)
         })?;
         // SAFETY: The id is valid and has its queue pair since the call above.
-        let queue_pair = unsafe { (*id.as_ptr()).qp };
+        let queue_pair = unsafe { NonNull::new_unchecked((*id.as_ptr()).qp) };
         // SAFETY: The queue pair is valid; the name is static.
-        unsafe { bindings::shim_name_qp(queue_pair, OWNER.as_char_ptr()) };
+        unsafe { bindings::shim_name_qp(queue_pair.as_ptr(), OWNER.as_char_ptr()) };
 
         // INVARIANT: The queue pair has just been made.
         let mut this = Self {
             id,
+            queue_pair,
             _completions: completions,
             receives: KVec::new(),
+            arrivals,
+            taken,
+            sends,
             pd,
+            lkey,
+            handler,
         };
-        let queue_pair = NonNull::new(queue_pair).ok_or(EINVAL)?;
-        for _ in 0..RECEIVES {
-            this.add_receive(device, queue_pair, handler, receive_size)?;
+        for number in 0..room.receives as usize {
+            this.add_receive(device, number, room.receive_size as usize)?;
         }
         // Once posted, they must stay until the queue pair is gone: what can fail came before.
         for receive in &this.receives {
@@ -304,20 +437,20 @@ impl<H: CompletionHandler> QueuePair<H> {
         Ok(this)
     }
 
-    fn add_receive(
-        &mut self,
-        device: Device<'_>,
-        queue_pair: NonNull<bindings::ib_qp>,
-        handler: NonNull<H>,
-        size: u32,
-    ) -> Result {
+    fn add_receive(&mut self, device: Device<'_>, number: usize, size: usize) -> Result {
         // SAFETY: The id is bound to the device and goes after this queue pair, which holds the
         // buffer.
-        let buffer = unsafe { ReceiveBuffer::new(device, size as usize) }?;
-        // SAFETY: The protection domain is ours.
-        let lkey = unsafe { bindings::shim_local_dma_lkey(self.pd.0.as_ptr()) };
+        let buffer = unsafe { Buffer::new(device, size, dma_data_direction_DMA_FROM_DEVICE) }?;
 
-        // INVARIANT: The queue pair is drained before it goes, and `handler` goes after it.
+        let Self {
+            lkey,
+            queue_pair,
+            handler,
+            ..
+        } = *self;
+        let arrivals = NonNull::from(&*self.arrivals);
+        // INVARIANT: The queue pair is drained before it goes. The arrivals go after that, like the
+        // handler.
         let receive = KBox::pin_init(
             pin_init!(Receive {
                 cqe <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
@@ -326,25 +459,236 @@ impl<H: CompletionHandler> QueuePair<H> {
                 }),
                 buffer,
                 lkey,
+                number,
                 queue_pair,
+                arrivals,
                 handler,
             }),
             GFP_KERNEL,
         )?;
         Ok(self.receives.push(receive, GFP_KERNEL)?)
     }
+
+    /// Takes the message that has been waiting the longest, and hands its octets to `take` after its
+    /// Receive has been posted again. Returns whether there was one. May sleep.
+    pub(crate) fn next(&self, take: impl FnOnce(&[u8], &Arrival)) -> bool {
+        let mut taken = self.taken.lock();
+        let Ok(arrival) = self.arrivals.lock().remove(0) else {
+            return false;
+        };
+        let Some(receive) = self.receives.get(arrival.receive) else {
+            return false;
+        };
+        taken.clear();
+        // SAFETY: The Receive has completed, and only this function posts it again.
+        let octets = unsafe { receive.buffer.received(arrival.len) };
+        // It has the room of a Receive.
+        let result = taken.extend_from_slice(octets, GFP_KERNEL);
+        if receive.post().is_err() {
+            // SAFETY: By the requirement of `new`.
+            let handler = unsafe { self.handler.as_ref() };
+            handler.queue_pair_failed(c"a Receive could not be posted again");
+        }
+        if result.is_ok() {
+            take(&taken, &arrival);
+        }
+        true
+    }
+
+    /// Sends what `build` writes into the buffer that it is given, of `limit` octets or as many as
+    /// there are, and returns the number of. Invalidates `stag` of the peer with it (RFC 8797,
+    /// section 4.1). May sleep, and returns when the transport has the peer's acknowledgment.
+    ///
+    /// Fails with what `build` does; otherwise the connection is lost.
+    pub(crate) fn send(
+        &self,
+        limit: u32,
+        stag: Option<u32>,
+        build: impl FnOnce(&mut [u8]) -> Result<usize>,
+    ) -> Result {
+        let mut buffer = self.sends.lock();
+        let len = limit.min(u32::try_from(buffer.len())?);
+        let octets = buffer.octets_mut().get_mut(..len as usize);
+        let len = build(octets.unwrap_or_default())?;
+        buffer.sync_for_device();
+
+        let mut sge = bindings::ib_sge {
+            addr: buffer.address(),
+            length: len.try_into()?,
+            lkey: self.lkey,
+        };
+        let mut request = bindings::ib_send_wr {
+            sg_list: &mut sge,
+            num_sge: 1,
+            opcode: bindings::ib_wr_opcode_IB_WR_SEND,
+            ..Default::default()
+        };
+        if let Some(stag) = stag {
+            request.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
+            request.ex.invalidate_rkey = stag;
+        }
+        self.post(&mut request)
+    }
+
+    /// Transfers the octets of `memory` from `at` on, `len` of them, from or to the peer's memory.
+    /// That is registered under `stag` and begins at `remote`. May sleep.
+    ///
+    /// Where this fails, the connection is lost.
+    pub(crate) fn transfer(
+        &self,
+        transfer: Transfer,
+        memory: &mut Memory,
+        at: usize,
+        len: usize,
+        stag: u32,
+        remote: u64,
+    ) -> Result {
+        let _one_at_a_time = self.sends.lock();
+        let mut remote = remote;
+        for piece in memory.pieces_mut(at, len) {
+            self.transfer_piece(transfer, piece, stag, remote)?;
+            remote = remote.wrapping_add(piece.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn transfer_piece(
+        &self,
+        transfer: Transfer,
+        octets: &mut [u8],
+        stag: u32,
+        remote: u64,
+    ) -> Result {
+        let len = octets.len().try_into()?;
+        let mut context = MaybeUninit::<bindings::rpcrdma_cm_transfer>::uninit();
+        let context = context.as_mut_ptr();
+        // SAFETY: By the type invariant the id is valid.
+        let port = unsafe { (*self.id.as_ptr()).port_num };
+        // SAFETY: The context is valid for writes. The octets are of kmalloc and stay, like the
+        // queue pair, until after the context.
+        to_result(unsafe {
+            bindings::shim_transfer_init(
+                context,
+                self.queue_pair.as_ptr(),
+                port,
+                octets.as_mut_ptr().cast(),
+                len,
+                remote,
+                stag,
+                transfer.direction(),
+            )
+        })?;
+        let result = self.perform(|cqe| {
+            // SAFETY: The context was initialized above, for this queue pair.
+            unsafe { bindings::shim_transfer_post(context, self.queue_pair.as_ptr(), port, cqe) }
+        });
+        // SAFETY: As above, and the transfer is over.
+        unsafe {
+            bindings::shim_transfer_destroy(
+                context,
+                self.queue_pair.as_ptr(),
+                port,
+                transfer.direction(),
+            )
+        };
+        result
+    }
+
+    /// Registers `mr` under `stag`. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// The region must be one of this protection domain, be ready to be registered, and stay during
+    /// the call.
+    pub(super) unsafe fn register(
+        &self,
+        mr: NonNull<bindings::ib_mr>,
+        stag: u32,
+        access: bindings::ib_access_flags,
+    ) -> Result {
+        let _one_at_a_time = self.sends.lock();
+        let mut request = bindings::ib_reg_wr {
+            wr: bindings::ib_send_wr {
+                opcode: bindings::ib_wr_opcode_IB_WR_REG_MR,
+                ..Default::default()
+            },
+            mr: mr.as_ptr(),
+            key: stag,
+            access: access as c_int,
+        };
+        self.post(&mut request.wr)
+    }
+
+    /// Invalidates `stag`, which is one of this side's. May sleep.
+    pub(super) fn invalidate(&self, stag: u32) -> Result {
+        let _one_at_a_time = self.sends.lock();
+        let mut request = bindings::ib_send_wr {
+            opcode: bindings::ib_wr_opcode_IB_WR_LOCAL_INV,
+            ..Default::default()
+        };
+        request.ex.invalidate_rkey = stag;
+        self.post(&mut request)
+    }
+
+    pub(super) fn protection_domain(&self) -> *mut bindings::ib_pd {
+        self.pd.0.as_ptr()
+    }
+
+    /// Returns the device, which stays as long as the queue pair.
+    pub(super) fn device(&self) -> *mut bindings::ib_device {
+        // SAFETY: By the type invariant the id is valid, and bound to a device.
+        unsafe { (*self.id.as_ptr()).device }
+    }
+
+    /// How many pages one region of the device's can have.
+    pub(super) fn max_region_pages(&self) -> u32 {
+        // SAFETY: The queue pair keeps its device.
+        unsafe { bindings::shim_max_fast_reg_page_list_len(self.device()) }
+    }
+
+    /// Posts `request` and waits for its completion; with the lock of the Sends held.
+    fn post(&self, request: &mut bindings::ib_send_wr) -> Result {
+        request.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED as c_int;
+        self.perform(|cqe| {
+            request.__bindgen_anon_1.wr_cqe = cqe;
+            // SAFETY: By the type invariant the queue pair is valid. What the request refers to
+            // stays until it has completed; the request itself is copied.
+            unsafe { bindings::shim_post_send(self.queue_pair.as_ptr(), request) }
+        })
+    }
+
+    /// Waits for the completion of what `post` posts with the completion entry that it is given.
+    fn perform(&self, post: impl FnOnce(*mut bindings::ib_cqe) -> c_int) -> Result {
+        pin_init::stack_pin_init!(let operation = Operation::new());
+        to_result(post(operation.cqe.get()))?;
+        if !operation.wait(OPERATION_MS) {
+            // Now it is going to be flushed, if it does not complete.
+            self.fail();
+            operation.wait_forever();
+        }
+        match operation.status.load(Relaxed) {
+            bindings::ib_wc_status_IB_WC_SUCCESS => Ok(()),
+            status => {
+                // SAFETY: By the requirement of `new`.
+                let handler = unsafe { self.handler.as_ref() };
+                handler.queue_pair_failed(status_message(status));
+                Err(errno(kernel::bindings::ECONNRESET))
+            }
+        }
+    }
+
+    /// Ends all that is under way on the queue pair, by its failure.
+    pub(crate) fn fail(&self) {
+        // SAFETY: By the type invariant the queue pair is valid.
+        unsafe { bindings::shim_fail_qp(self.queue_pair.as_ptr()) };
+    }
 }
 
 impl<H: CompletionHandler> Drop for QueuePair<H> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the id is valid.
-        let queue_pair = unsafe { (*self.id.as_ptr()).qp };
         // SAFETY: By the type invariant this is our queue pair.
-        unsafe { bindings::ib_drain_qp(queue_pair) };
+        unsafe { bindings::ib_drain_qp(self.queue_pair.as_ptr()) };
         // SAFETY: The id has its queue pair, and nothing is left to complete on it.
         unsafe { bindings::rdma_destroy_qp(self.id.as_ptr()) };
     }
 }
-
-// SAFETY: The objects of the verbs belong to no thread.
-unsafe impl<H: CompletionHandler> Send for QueuePair<H> {}

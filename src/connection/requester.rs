@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The requester's side: calls, and what is made of the replies (RFC 8166, section 3).
+//!
+//! There is one call at a time on a connection, which is within any responder's credits, and which
+//! is all that is allowed before the first reply (RFC 8166, section 3.3.3). A call or a reply that
+//! is longer than the inline threshold is a Long Message: it goes through memory that the responder
+//! reads or writes (RFC 8166, section 3.5.3).
+
+use core::net::SocketAddr;
+
+use kernel::{
+    bindings,
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow,
+        CondVarTimeoutResult, //
+    },
+    time::{
+        msecs_to_jiffies,
+        Instant,
+        Monotonic, //
+    },
+    workqueue::WorkItem, //
+};
+
+use super::{
+    payload::Payload,
+    Attempt,
+    Connection,
+    Failure,
+    Null,
+    Side,
+    State,
+    GREET, //
+};
+use crate::{
+    negotiation::Role,
+    rdma::{
+        errno,
+        memory::Memory,
+        queue_pair::{
+            Arrival,
+            QueuePair, //
+        },
+        registration::{
+            Purpose,
+            Registration, //
+        },
+    },
+    wire::{
+        header::{
+            self,
+            chunks::{
+                ChunkLists,
+                List,
+                ReadSegment,
+                Segment, //
+            },
+            Body,
+            Direction,
+            Header,
+            Version,
+            Versions, //
+        },
+        program::{
+            self,
+            Program, //
+        },
+        rpc::{
+            self,
+            Call,
+            Status, //
+        },
+    },
+};
+
+/// The longest first message where the responder may not know version 2: the default inline
+/// threshold of version 1, in octets (draft-cel-nfsv4-rpcrdma-version-two-01, section 5).
+const FIRST_MESSAGE: u32 = 1024;
+
+/// Length in octets of a call's head with AUTH_NONE.
+const CALL_HEAD: usize = 40;
+
+/// Length in octets of a reply's head with AUTH_NONE.
+const REPLY_HEAD: usize = 24;
+
+/// Length in octets of the longest head of a reply (RFC 5531, sections 8.2 and 9).
+const REPLY_HEAD_MAX: usize = 24 + 400;
+
+/// What is called.
+#[derive(Clone, Copy)]
+pub(crate) struct Procedure {
+    pub(crate) program: Program,
+    /// How many octets go there and back as `opaque<>`; [`None`] for the NULL procedure.
+    pub(crate) echo: Option<u32>,
+    /// Whether to offer a Reply chunk even if the reply is short.
+    pub(crate) reply_chunk: bool,
+}
+
+impl Procedure {
+    /// NULL of `program`.
+    pub(crate) const fn null(program: Program) -> Self {
+        Self {
+            program,
+            echo: None,
+            reply_chunk: false,
+        }
+    }
+
+    fn call(&self, xid: u32) -> Call {
+        Call {
+            xid,
+            prog: self.program.number,
+            vers: self.program.version,
+            proc: self.echo.map_or(program::NULL, |_| program::ECHO),
+        }
+    }
+
+    /// How long the arguments are, and so the results, in octets.
+    fn len(&self) -> usize {
+        self.echo
+            .map_or(0, |size| 4 + (size as usize).next_multiple_of(4))
+    }
+
+    /// Writes the arguments from octet `at` of them on into `octets`.
+    fn fill(&self, xid: u32, at: usize, octets: &mut [u8]) {
+        let size = self.echo.unwrap_or_default();
+        for (at, octet) in (at..).zip(octets) {
+            *octet = match at.checked_sub(4) {
+                None => size.to_be_bytes().get(at).copied().unwrap_or_default(),
+                // Any pattern will do that differs from call to call, and from block to block.
+                Some(at) if at < size as usize => (at ^ (at >> 8) ^ xid as usize) as u8,
+                Some(_) => 0,
+            };
+        }
+    }
+}
+
+/// The memory of a call that does not fit into a message, and that for its reply.
+struct Chunks<'a> {
+    call: Option<Registration<'a, Attempt>>,
+    reply: Option<Registration<'a, Attempt>>,
+}
+
+/// A call that is under way.
+pub(super) struct Pending {
+    xid: u32,
+    /// Has room for any message; what has arrived is there with the latter.
+    octets: KVec<u8>,
+    arrival: Option<Arrival>,
+}
+
+/// What a responder made of a call.
+enum Answer {
+    Reply(Status),
+    /// It speaks only these versions.
+    Versions(Versions),
+}
+
+impl Failure {
+    fn to_call(error: Error) -> Self {
+        if error == ENOMEM {
+            return Self::new(error, "no memory for a call");
+        }
+        if error == errno(bindings::EMSGSIZE) {
+            return Self::new(error, "the header is longer than the inline threshold");
+        }
+        Self::new(error, "the connection was lost")
+    }
+
+    fn refused(error: u32, detail: &'static CStr) -> Self {
+        Self::with_detail(errno(error), "the responder answered", detail)
+    }
+}
+
+/// Says what a reply's status means to who called.
+fn outcome(status: Status) -> Result<(), Failure> {
+    let unsupported = bindings::EOPNOTSUPP;
+    Err(match status {
+        Status::Success => return Ok(()),
+        Status::ProgUnavail => Failure::refused(unsupported, c"PROG_UNAVAIL"),
+        Status::ProgMismatch { .. } => Failure::refused(unsupported, c"PROG_MISMATCH"),
+        Status::ProcUnavail => Failure::refused(unsupported, c"PROC_UNAVAIL"),
+        Status::GarbageArgs => Failure::refused(bindings::EINVAL, c"GARBAGE_ARGS"),
+        Status::SystemErr => Failure::refused(bindings::EREMOTEIO, c"SYSTEM_ERR"),
+        Status::RpcMismatch { .. } => Failure::refused(unsupported, c"RPC_MISMATCH"),
+        Status::AuthError(_) => Failure::refused(bindings::EACCES, c"AUTH_ERROR"),
+    })
+}
+
+/// Whether the message with this header is one that a requester waits for.
+fn is_answer(header: &Header<'_>, payload: &[u8]) -> bool {
+    match header.body {
+        Body::Msg(Version::Two(direction), _) | Body::Nomsg(Version::Two(direction), _) => {
+            direction == Direction::Reply
+        }
+        // Calls in the other direction have XIDs of their own (RFC 8167, section 4.1).
+        Body::Msg(Version::One, _) => rpc::parse_reply(payload).is_ok(),
+        Body::Nomsg(Version::One, _) => true,
+        Body::ErrVers { .. } | Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => true,
+        Body::Optional { .. } => false,
+    }
+}
+
+impl Connection {
+    /// Hands a message over to who waits for it. All others are discarded (RFC 8166, section 4.5).
+    pub(super) fn take_reply(&self, octets: &[u8], arrival: &Arrival) {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        if arrival.invalidated.is_some() {
+            inner.traffic.remote_invalidations_received += 1;
+        }
+        let Ok((header, payload)) = header::parse(octets) else {
+            inner.traffic.bad_headers += 1;
+            return;
+        };
+        match &mut inner.pending {
+            Some(pending)
+                if pending.xid == header.xid
+                    && pending.arrival.is_none()
+                    && is_answer(&header, payload)
+                    && octets.len() <= pending.octets.capacity() =>
+            {
+                // There is room.
+                let _ = pending.octets.extend_from_slice(octets, GFP_KERNEL);
+                pending.arrival = Some(*arrival);
+                self.changed.notify_all();
+            }
+            _ => inner.traffic.unexpected_messages += 1,
+        }
+    }
+
+    /// Makes `count` calls, one after the other, and waits for the replies; process context.
+    ///
+    /// Fails with `ENOTCONN`, `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET` where the connection is
+    /// lost, `EPROTO` and `EPROTONOSUPPORT` where the responder does not understand the message,
+    /// `EBADMSG` where the results are not the arguments, or with what the status of the reply
+    /// means.
+    pub(crate) fn call(
+        self: ArcBorrow<'_, Self>,
+        procedure: &Procedure,
+        count: u32,
+    ) -> Result<(), Failure> {
+        let not_connected = Failure::new(errno(bindings::ENOTCONN), "not connected");
+        let queue_pair = self.queue_pair().ok_or(not_connected)?;
+        let queue_pair = queue_pair.access().ok_or(not_connected)?;
+        let mut chunks = Chunks {
+            call: None,
+            reply: None,
+        };
+        (0..count).try_for_each(|_| self.call_once(&queue_pair, procedure, &mut chunks))
+    }
+
+    /// Makes one call; in version 2 first, where it is not known what the responder speaks.
+    fn call_once<'a>(
+        self: ArcBorrow<'_, Self>,
+        queue_pair: &'a QueuePair<Attempt>,
+        procedure: &Procedure,
+        chunks: &mut Chunks<'a>,
+    ) -> Result<(), Failure> {
+        let _one_at_a_time = self.calling.lock();
+        let (attempt, agreed, remote) = {
+            let inner = self.inner.lock();
+            if inner.state != State::Established {
+                let error = errno(bindings::ENOTCONN);
+                return Err(Failure::new(error, "not connected"));
+            }
+            (inner.attempt, inner.exchange.version, inner.exchange.remote)
+        };
+        let versions = self.terms.versions;
+        let mut version = agreed.unwrap_or(versions.high);
+        let only_one = |remote| self.registry.only_version_one.contains(remote);
+        if agreed.is_none() && versions.contains(1) && remote.is_some_and(only_one) {
+            version = 1;
+        }
+
+        loop {
+            let may_fall_back = agreed.is_none() && version > 1 && versions.contains(1);
+            self.inner.lock().falls_back = may_fall_back;
+            let answer = self.transact(queue_pair, attempt, version, agreed, procedure, chunks);
+            let answer = match answer {
+                Err(failure) if failure.error == ETIMEDOUT && may_fall_back => {
+                    self.end(Some(attempt), Some(failure));
+                    return Err(failure);
+                }
+                answer => answer?,
+            };
+            self.inner.lock().falls_back = false;
+            match answer {
+                Answer::Reply(status) => {
+                    self.agree(version, remote);
+                    return outcome(status);
+                }
+                // Each version is tried once.
+                Answer::Versions(theirs) if may_fall_back => {
+                    let ours = Versions {
+                        high: 1,
+                        ..versions
+                    };
+                    version = ours.highest_common(theirs).ok_or(Failure::new(
+                        errno(bindings::EPROTONOSUPPORT),
+                        "the responder speaks other versions of RPC-over-RDMA",
+                    ))?;
+                    if let Some(remote) = remote {
+                        self.registry.only_version_one.add(remote);
+                    }
+                }
+                Answer::Versions(_) => {
+                    return Err(Failure::new(
+                        errno(bindings::EPROTONOSUPPORT),
+                        "the responder speaks other versions of RPC-over-RDMA",
+                    ));
+                }
+            }
+        }
+    }
+
+    /// The responder has answered in `version`, which now holds for the connection.
+    fn agree(&self, version: u32, remote: Option<SocketAddr>) {
+        self.inner.lock().exchange.version = Some(version);
+        if let Some(remote) = remote.filter(|_| version > 1) {
+            self.registry.only_version_one.remove(remote);
+        }
+    }
+
+    /// Sends a call in `version` and waits for what is answered.
+    fn transact<'a>(
+        &self,
+        queue_pair: &'a QueuePair<Attempt>,
+        attempt: u32,
+        version: u32,
+        agreed: Option<u32>,
+        procedure: &Procedure,
+        chunks: &mut Chunks<'a>,
+    ) -> Result<Answer, Failure> {
+        let (xid, negotiated) = {
+            let mut inner = self.inner.lock();
+            inner.xid = inner.xid.wrapping_add(1);
+            (inner.xid, inner.exchange.negotiated(Role::Client))
+        };
+        let negotiated = negotiated.ok_or(Failure::to_call(errno(bindings::ENOTCONN)))?;
+        let mut limit = negotiated.client_to_server_threshold;
+        if agreed.is_none() {
+            limit = limit.min(FIRST_MESSAGE);
+        }
+        let version = match version {
+            1 => Version::One,
+            _ => Version::Two(Direction::Call),
+        };
+        let header = |body| Header {
+            xid,
+            credit: self.terms.credits,
+            body,
+        };
+
+        // What fits by itself does not need a chunk.
+        let plain = header(Body::Msg(version, ChunkLists::EMPTY)).len();
+        let reply_len = REPLY_HEAD + procedure.len();
+        let short_reply = plain + reply_len <= negotiated.server_to_client_threshold as usize;
+        let reply = match procedure.reply_chunk || !short_reply {
+            true => Some(prepare(
+                queue_pair,
+                &mut chunks.reply,
+                Purpose::Write,
+                reply_len,
+            )?),
+            false => None,
+        };
+        let reply_segments = match reply {
+            Some(reply) => {
+                reply.register().map_err(Failure::to_call)?;
+                segments(reply).map_err(Failure::to_call)?
+            }
+            None => KVec::new(),
+        };
+        let lists = ChunkLists {
+            reply: (!reply_segments.is_empty()).then_some(List::new(&reply_segments)),
+            ..ChunkLists::EMPTY
+        };
+
+        let call_len = CALL_HEAD + procedure.len();
+        let inline = header(Body::Msg(version, lists)).len() + call_len <= limit as usize;
+        let mut reads = KVec::new();
+        if !inline {
+            let call = prepare(queue_pair, &mut chunks.call, Purpose::Read, call_len)?;
+            if let Some(memory) = call.memory() {
+                write_call(memory, procedure, xid);
+            }
+            call.register().map_err(Failure::to_call)?;
+            for target in &segments(call).map_err(Failure::to_call)? {
+                let segment = ReadSegment {
+                    position: 0,
+                    target: *target,
+                };
+                reads
+                    .push(segment, GFP_KERNEL)
+                    .map_err(|error| Failure::to_call(error.into()))?;
+            }
+        }
+        let header = header(match inline {
+            true => Body::Msg(version, lists),
+            false => Body::Nomsg(
+                version,
+                ChunkLists {
+                    reads: List::new(&reads),
+                    ..lists
+                },
+            ),
+        });
+
+        self.expect(xid)?;
+        let start: Instant<Monotonic> = Instant::now();
+        let sent = queue_pair.send(limit, None, |buffer| {
+            let too_long = |_| errno(bindings::EMSGSIZE);
+            let at = header.build(buffer).map_err(too_long)?;
+            if !inline {
+                return Ok(at);
+            }
+            let payload = buffer.get_mut(at..at + call_len).unwrap_or_default();
+            let head = procedure.call(xid).build(payload).map_err(too_long)?;
+            procedure.fill(xid, 0, payload.get_mut(head..).unwrap_or_default());
+            Ok(at + call_len)
+        });
+        let answered = match sent {
+            Ok(()) => {
+                let mut inner = self.inner.lock();
+                inner.traffic.sends += 1;
+                match inline && reply_segments.is_empty() {
+                    true => inner.traffic.inline_calls += 1,
+                    false => inner.traffic.chunked_calls += 1,
+                }
+                drop(inner);
+                self.wait_reply(attempt)
+            }
+            Err(error) => Err(Failure::to_call(error)),
+        };
+        let pending = self.inner.lock().pending.take();
+        let arrival = pending.as_ref().and_then(|pending| pending.arrival);
+        self.invalidate(chunks, arrival.and_then(|arrival| arrival.invalidated))?;
+        answered?;
+        if let (Some(arrival), None) = (arrival, procedure.echo) {
+            let took = (arrival.at - start).as_micros_ceil();
+            self.inner.lock().traffic.null_us = Some(took);
+        }
+        let octets = pending.map(|pending| pending.octets).unwrap_or_default();
+        self.understand(procedure, &octets, &reply_segments, chunks.reply.as_mut())
+    }
+
+    /// Makes ready for the reply to call `xid`.
+    fn expect(&self, xid: u32) -> Result<(), Failure> {
+        let inner = self.inner.lock();
+        let room = inner.exchange.sent.map(|sent| self.terms.room(&sent));
+        drop(inner);
+        let room = room.map_or(0, |room| room.receive_size as usize);
+        let octets = KVec::with_capacity(room, GFP_KERNEL)
+            .map_err(|error| Failure::to_call(error.into()))?;
+        self.inner.lock().pending = Some(Pending {
+            xid,
+            octets,
+            arrival: None,
+        });
+        Ok(())
+    }
+
+    /// Waits until the call that is under way has been answered.
+    fn wait_reply(&self, attempt: u32) -> Result<(), Failure> {
+        let mut jiffies = msecs_to_jiffies(self.timeout_ms());
+        let mut inner = self.inner.lock();
+        loop {
+            if matches!(&inner.pending, Some(pending) if pending.arrival.is_some()) {
+                return Ok(());
+            }
+            if inner.attempt != attempt || inner.state != State::Established {
+                let lost = Failure::new(errno(bindings::ECONNRESET), "the connection was closed");
+                return Err(inner.failure.unwrap_or(lost));
+            }
+            match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
+                CondVarTimeoutResult::Woken { jiffies: rest } => jiffies = rest,
+                CondVarTimeoutResult::Timeout => {
+                    return Err(Failure::new(ETIMEDOUT, "no reply in time"));
+                }
+                CondVarTimeoutResult::Signal { .. } => {
+                    return Err(Failure::new(EINTR, "interrupted"));
+                }
+            }
+        }
+    }
+
+    fn timeout_ms(&self) -> u32 {
+        match &self.side {
+            Side::Client(target) => target.timeout_ms,
+            Side::Server { .. } => 0,
+        }
+    }
+
+    /// Takes the access to the memory of a call from the responder, which has taken that for
+    /// `invalidated` from itself.
+    fn invalidate(&self, chunks: &mut Chunks<'_>, invalidated: Option<u32>) -> Result<(), Failure> {
+        for chunk in [&mut chunks.call, &mut chunks.reply].into_iter().flatten() {
+            let locally = chunk.invalidate(invalidated).map_err(Failure::to_call)?;
+            self.inner.lock().traffic.local_invalidations += u64::from(locally);
+        }
+        Ok(())
+    }
+
+    /// Reads an answer, which has been parsed before.
+    fn understand(
+        &self,
+        procedure: &Procedure,
+        octets: &[u8],
+        reply_chunk: &[Segment],
+        memory: Option<&mut Registration<'_, Attempt>>,
+    ) -> Result<Answer, Failure> {
+        let malformed = Failure::new(errno(bindings::EPROTO), "the reply makes no sense");
+        let (header, payload) = header::parse(octets).map_err(|_| malformed)?;
+        let payload = match header.body {
+            Body::Msg(..) => Payload::Inline(payload),
+            Body::Nomsg(_, lists) => {
+                // The responder returns the chunk, and says how much of it is filled (RFC 8166,
+                // section 4.3.3).
+                let returned = lists.reply.ok_or(malformed)?;
+                let same = |(ours, theirs): (&Segment, Segment)| {
+                    ours.handle == theirs.handle
+                        && ours.offset == theirs.offset
+                        && ours.length >= theirs.length
+                };
+                let len = usize::try_from(returned.length()).map_err(|_| malformed)?;
+                let memory = memory.and_then(Registration::memory).ok_or(malformed)?;
+                if !reply_chunk.iter().zip(returned.iter()).all(same) || len > memory.len() {
+                    return Err(malformed);
+                }
+                Payload::Long(memory, len)
+            }
+            Body::ErrVers { low, high, .. } => return Ok(Answer::Versions(Versions { low, high })),
+            Body::ErrChunk => return Err(Failure::refused(bindings::EPROTO, c"ERR_CHUNK")),
+            Body::ErrBadHeader => return Err(Failure::refused(bindings::EPROTO, c"BAD_HEADER")),
+            Body::ErrInvalidOption | Body::Optional { .. } => {
+                return Err(Failure::refused(bindings::EPROTO, c"INVALID_OPTION"));
+            }
+        };
+        self.inner.lock().traffic.credits_granted = Some(header.credit);
+
+        let mut head = [0; REPLY_HEAD_MAX];
+        let head = head
+            .get_mut(..payload.len().min(REPLY_HEAD_MAX))
+            .unwrap_or_default();
+        payload.read(0, head);
+        let (reply, results) = rpc::parse_reply(head).map_err(|_| malformed)?;
+        if reply.xid != header.xid {
+            return Err(malformed);
+        }
+        if reply.status == Status::Success {
+            let at = head.len() - results.len();
+            if !has_results(procedure, reply.xid, &payload, at) {
+                let error = errno(bindings::EBADMSG);
+                return Err(Failure::new(error, "the results are not the arguments"));
+            }
+        }
+        Ok(Answer::Reply(reply.status))
+    }
+}
+
+/// Returns the memory of a chunk, which is made where it is not there yet.
+fn prepare<'a, 'b>(
+    queue_pair: &'a QueuePair<Attempt>,
+    chunk: &'b mut Option<Registration<'a, Attempt>>,
+    purpose: Purpose,
+    len: usize,
+) -> Result<&'b mut Registration<'a, Attempt>, Failure> {
+    let made = match chunk.take() {
+        Some(made) => made,
+        None => Registration::new(queue_pair, purpose, len).map_err(Failure::to_call)?,
+    };
+    Ok(chunk.insert(made))
+}
+
+/// Returns registered memory as chunks have it.
+fn segments(registration: &Registration<'_, Attempt>) -> Result<KVec<Segment>> {
+    let mut segments = KVec::new();
+    for piece in registration.pieces() {
+        let segment = Segment {
+            handle: piece.stag,
+            length: piece.len,
+            offset: piece.address,
+        };
+        segments.push(segment, GFP_KERNEL)?;
+    }
+    Ok(segments)
+}
+
+/// Writes a whole call.
+fn write_call(memory: &mut Memory, procedure: &Procedure, xid: u32) {
+    let mut head = [0; CALL_HEAD];
+    // It has just the room.
+    let _ = procedure.call(xid).build(&mut head);
+    memory.write(0, &head);
+    let mut piece = [0; 256];
+    for at in (0..procedure.len()).step_by(piece.len()) {
+        procedure.fill(xid, at, &mut piece);
+        memory.write(CALL_HEAD + at, &piece);
+    }
+}
+
+/// Whether `payload` has from `at` on the results that this procedure must have.
+fn has_results(procedure: &Procedure, xid: u32, payload: &Payload<'_>, at: usize) -> bool {
+    if payload.len() - at != procedure.len() {
+        return false;
+    }
+    let mut wanted = [0; 256];
+    let mut found = [0; 256];
+    (0..procedure.len()).step_by(256).all(|from| {
+        let len = 256.min(procedure.len() - from);
+        procedure.fill(xid, from, &mut wanted);
+        payload.read(at + from, &mut found);
+        wanted.get(..len) == found.get(..len)
+    })
+}
+
+impl WorkItem<GREET> for Connection {
+    type Pointer = Arc<Self>;
+
+    /// Makes the first call.
+    fn run(this: Arc<Self>) {
+        let Side::Client(target) = &this.side else {
+            return;
+        };
+        let Some(program) = target.null else {
+            return;
+        };
+        let attempt = this.inner.lock().attempt;
+        let result = this.as_arc_borrow().call(&Procedure::null(program), 1);
+        let mut inner = this.inner.lock();
+        // It may be another by now, with a first call of its own.
+        if inner.attempt == attempt {
+            inner.traffic.null = match result {
+                Ok(()) => Null::Answered,
+                Err(failure) => Null::Failed(failure),
+            };
+        }
+    }
+}

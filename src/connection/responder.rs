@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The responder's side: what calls are answered with (RFC 8166, sections 3 and 4).
+//!
+//! One message after the other is answered, in the version that it came in
+//! (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.3). Nothing is eligible for direct data
+//! placement: what does not fit into a message goes as a Long Message (RFC 8166, section 3.5.3).
+
+use kernel::{
+    alloc::AllocError,
+    bindings,
+    prelude::*, //
+};
+
+use super::{
+    payload::Payload,
+    Attempt,
+    Connection,
+    Terms, //
+};
+use crate::{
+    negotiation::Role,
+    rdma::{
+        errno,
+        memory::{
+            Memory,
+            BLOCK, //
+        },
+        queue_pair::{
+            QueuePair,
+            Transfer, //
+        },
+    },
+    wire::{
+        header::{
+            self,
+            chunks::{
+                ChunkLists,
+                List,
+                ReadList,
+                WriteChunk, //
+            },
+            Body,
+            Direction,
+            Header,
+            Version, //
+        },
+        program::{
+            serve,
+            Procedure, //
+        },
+        rpc::{
+            self,
+            Reply,
+            Status, //
+        },
+        xdr::NoRoom, //
+    },
+};
+
+/// The longest call that is read from the requester's memory, in octets.
+const CALL_MAX: u64 = (1 << 20) + 1024;
+
+/// Length in octets of the longest head of a call (RFC 5531, section 9).
+const CALL_HEAD_MAX: usize = 24 + 2 * (8 + 400);
+
+/// Length in octets of the longest head of a reply that the module makes.
+const REPLY_HEAD_MAX: usize = 32;
+
+/// Length in octets of the longest header that reports an error.
+const ERROR_MAX: u32 = 28;
+
+/// What a call is answered with.
+struct Answer {
+    reply: Reply,
+    /// Where its results are in the call.
+    at: usize,
+    /// How many octets these have.
+    len: usize,
+}
+
+impl Answer {
+    /// Finds out what to answer to `call`; [`None`] where that is no call, but a reply.
+    fn new(xid: u32, call: &Payload<'_>) -> Option<Self> {
+        let mut head = [0; CALL_HEAD_MAX];
+        let head = head.get_mut(..call.len().min(CALL_HEAD_MAX))?;
+        call.read(0, head);
+
+        let (status, at) = match rpc::parse_call(head) {
+            Ok((call, arguments)) => match serve(&call) {
+                Ok(Procedure::Null) => (Status::Success, None),
+                Ok(Procedure::Echo) => (Status::Success, Some(head.len() - arguments.len())),
+                Err(status) => (status, None),
+            },
+            Err(rpc::Error::Refused(reply)) => (reply.status, None),
+            Err(rpc::Error::Truncated { .. }) => (Status::GarbageArgs, None),
+            Err(rpc::Error::Value { .. }) => return None,
+        };
+        Some(Self {
+            reply: Reply { xid, status },
+            at: at.unwrap_or_default(),
+            len: at.map_or(0, |at| call.len() - at),
+        })
+    }
+}
+
+/// Why a call gets no reply.
+enum Refusal {
+    /// Its chunks do not do, or there is no memory for them (RFC 8166, section 4.5.3).
+    Chunk,
+    /// The connection is lost.
+    Lost,
+}
+
+impl From<AllocError> for Refusal {
+    fn from(_: AllocError) -> Self {
+        Self::Chunk
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(_: Error) -> Self {
+        Self::Chunk
+    }
+}
+
+impl Connection {
+    /// Answers a message, if that is to be answered.
+    pub(super) fn respond(&self, queue_pair: &QueuePair<Attempt>, octets: &[u8]) {
+        let Terms {
+            versions, credits, ..
+        } = self.terms;
+        let (header, payload) = match header::parse(octets) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                self.inner.lock().traffic.bad_headers += 1;
+                if let Some(answer) = error.answer(credits, versions) {
+                    self.send_header(queue_pair, &answer);
+                }
+                return;
+            }
+        };
+        if let Some(answer) = header.version_error(credits, versions) {
+            self.inner.lock().traffic.bad_headers += 1;
+            return self.send_header(queue_pair, &answer);
+        }
+        let answer = |body| Header {
+            xid: header.xid,
+            credit: credits,
+            body,
+        };
+        let (version, result) = match header.body {
+            Body::Msg(version, lists) if lists.reads.is_empty() => (
+                version,
+                self.answer(
+                    queue_pair,
+                    &header,
+                    version,
+                    &lists,
+                    Payload::Inline(payload),
+                ),
+            ),
+            Body::Msg(version, _) => (version, Err(Refusal::Chunk)),
+            Body::Nomsg(version, lists) => (
+                version,
+                read_call(queue_pair, lists.reads).and_then(|memory| {
+                    self.answer(
+                        queue_pair,
+                        &header,
+                        version,
+                        &lists,
+                        Payload::Long(&memory, memory.len()),
+                    )
+                }),
+            ),
+            Body::Optional {
+                direction: Direction::Call,
+                ..
+            } => return self.send_header(queue_pair, &answer(Body::ErrInvalidOption)),
+            _ => {
+                self.inner.lock().traffic.unexpected_messages += 1;
+                return;
+            }
+        };
+        match (result, version) {
+            (Ok(()), _) => {
+                // Now, for it takes a reply to agree (the draft, section 5.1).
+                self.inner.lock().exchange.version = Some(header.version());
+            }
+            (Err(Refusal::Chunk), Version::One) => {
+                self.send_header(queue_pair, &answer(Body::ErrChunk));
+            }
+            (Err(Refusal::Chunk), Version::Two(_)) => {
+                self.send_header(queue_pair, &answer(Body::ErrBadHeader));
+            }
+            // The requester has to know that a reply is lost (RFC 8166, section 4.5.4).
+            (Err(Refusal::Lost), _) => queue_pair.fail(),
+        }
+    }
+
+    /// Answers a call.
+    fn answer(
+        &self,
+        queue_pair: &QueuePair<Attempt>,
+        header: &Header<'_>,
+        version: Version,
+        lists: &ChunkLists<'_>,
+        call: Payload<'_>,
+    ) -> Result<(), Refusal> {
+        let mut xid = [0; 4];
+        call.read(0, &mut xid);
+        if u32::from_be_bytes(xid) != header.xid {
+            return Err(Refusal::Chunk);
+        }
+        let Some(answer) = Answer::new(header.xid, &call) else {
+            self.inner.lock().traffic.unexpected_messages += 1;
+            return Ok(());
+        };
+        {
+            let mut inner = self.inner.lock();
+            match lists.is_empty() {
+                true => inner.traffic.inline_calls += 1,
+                false => inner.traffic.chunked_calls += 1,
+            }
+        }
+        let reply_chunk = lists.reply;
+        let version = match version {
+            Version::One => Version::One,
+            Version::Two(Direction::Call) => Version::Two(Direction::Reply),
+            Version::Two(Direction::Reply) => {
+                self.inner.lock().traffic.unexpected_messages += 1;
+                return Ok(());
+            }
+        };
+        let (limit, may_invalidate) = self.begin_reply(header.version());
+        // One that belongs to this call (RFC 8797, section 4.1).
+        let read = lists.reads.iter().map(|read| read.target).next();
+        let written = || {
+            let mut chunks = lists.writes.iter().flat_map(List::iter);
+            chunks.next().or_else(|| reply_chunk?.iter().next())
+        };
+        let stag = read
+            .or_else(written)
+            .filter(|_| may_invalidate)
+            .map(|segment| segment.handle);
+
+        // The chunks go back with the reply, which says how much of them is used (RFC 8166,
+        // sections 4.3.2 and 4.3.3): of Write chunks nothing.
+        let mut unused_writes = KVec::new();
+        for chunk in lists.writes.iter() {
+            unused_writes.push(collect(chunk.filled(0))?, GFP_KERNEL)?;
+        }
+        let unused_writes = collect(unused_writes.iter().map(|chunk| List::new(chunk)))?;
+        let lists = |reply| ChunkLists {
+            reads: List::EMPTY,
+            writes: List::new(&unused_writes),
+            reply,
+        };
+        let reply_header = |body| Header {
+            xid: header.xid,
+            credit: self.terms.credits,
+            body,
+        };
+
+        let mut head = [0; REPLY_HEAD_MAX];
+        let head_len = answer.reply.build(&mut head).map_err(|_| Refusal::Chunk)?;
+        let head = head.get(..head_len).unwrap_or_default();
+        let reply_len = head_len + answer.len;
+
+        let unused = reply_chunk
+            .map(|chunk| collect(chunk.filled(0)))
+            .transpose()?;
+        let unused = unused.as_ref().map(|segments| List::new(segments));
+        let short = reply_header(Body::Msg(version, lists(unused)));
+        if short.len() + reply_len <= limit as usize {
+            return self.send(queue_pair, limit, stag, |buffer| {
+                let at = short.build(buffer).map_err(too_long)?;
+                let payload = buffer.get_mut(at..at + reply_len).unwrap_or_default();
+                let (to, results) = payload.split_at_mut_checked(head_len).ok_or(EINVAL)?;
+                to.copy_from_slice(head);
+                call.read(answer.at, results);
+                Ok(at + reply_len)
+            });
+        }
+
+        let fits = |chunk: &WriteChunk<'_>| chunk.length() >= reply_len as u64;
+        let chunk = reply_chunk.filter(fits).ok_or(Refusal::Chunk)?;
+        let mut memory = Memory::new();
+        memory.grow(reply_len)?;
+        memory.write(0, head);
+        let mut piece = [0; 256];
+        for at in (0..answer.len).step_by(piece.len()) {
+            call.read(answer.at + at, &mut piece);
+            memory.write(head_len + at, &piece);
+        }
+        let filled = collect(chunk.filled(reply_len as u64))?;
+        let mut at = 0;
+        for segment in &filled {
+            let len = segment.length as usize;
+            queue_pair
+                .transfer(
+                    Transfer::Write,
+                    &mut memory,
+                    at,
+                    len,
+                    segment.handle,
+                    segment.offset,
+                )
+                .map_err(|_| Refusal::Lost)?;
+            at += len;
+        }
+        let long = reply_header(Body::Nomsg(version, lists(Some(List::new(&filled)))));
+        self.send(queue_pair, limit, stag, |buffer| {
+            long.build(buffer).map_err(too_long)
+        })
+    }
+
+    /// Returns the inline threshold for the reply to a call of this version, in octets, and whether
+    /// it may invalidate remotely.
+    fn begin_reply(&self, version: u32) -> (u32, bool) {
+        let mut inner = self.inner.lock();
+        // What is larger in version 2 holds only after the first reply.
+        if version == 1 {
+            inner.exchange.version = Some(1);
+        }
+        inner
+            .exchange
+            .negotiated(Role::Server)
+            .map_or((0, false), |n| {
+                (n.server_to_client_threshold, n.remote_invalidation)
+            })
+    }
+
+    fn send(
+        &self,
+        queue_pair: &QueuePair<Attempt>,
+        limit: u32,
+        stag: Option<u32>,
+        build: impl FnOnce(&mut [u8]) -> Result<usize>,
+    ) -> Result<(), Refusal> {
+        queue_pair
+            .send(limit, stag, build)
+            .map_err(|_| Refusal::Lost)?;
+        let mut inner = self.inner.lock();
+        inner.traffic.sends += 1;
+        inner.traffic.sends_with_invalidate += u64::from(stag.is_some());
+        Ok(())
+    }
+
+    fn send_header(&self, queue_pair: &QueuePair<Attempt>, header: &Header<'_>) {
+        let result = self.send(queue_pair, ERROR_MAX, None, |buffer| {
+            header.build(buffer).map_err(too_long)
+        });
+        if result.is_err() {
+            queue_pair.fail();
+        }
+    }
+}
+
+fn too_long(_: NoRoom) -> Error {
+    errno(bindings::EMSGSIZE)
+}
+
+fn collect<T>(items: impl Iterator<Item = T>) -> Result<KVec<T>, AllocError> {
+    let mut all = KVec::new();
+    for item in items {
+        all.push(item, GFP_KERNEL)?;
+    }
+    Ok(all)
+}
+
+/// Reads a Long Call from the requester's memory (RFC 8166, section 3.5.3).
+fn read_call(queue_pair: &QueuePair<Attempt>, reads: ReadList<'_>) -> Result<Memory, Refusal> {
+    let mut memory = Memory::new();
+    for read in reads.iter() {
+        let mut segment = read.target;
+        let total = (memory.len() as u64).saturating_add(segment.length.into());
+        if read.position != 0 || total > CALL_MAX {
+            return Err(Refusal::Chunk);
+        }
+        // Memory is taken for no more than what is known to be there, and the next block.
+        while segment.length > 0 {
+            let at = memory.len();
+            let len = segment.length.min(BLOCK as u32);
+            memory.grow(len as usize)?;
+            queue_pair
+                .transfer(
+                    Transfer::Read,
+                    &mut memory,
+                    at,
+                    len as usize,
+                    segment.handle,
+                    segment.offset,
+                )
+                .map_err(|_| Refusal::Lost)?;
+            segment.length -= len;
+            segment.offset = segment.offset.wrapping_add(len.into());
+        }
+    }
+    if memory.len() == 0 {
+        return Err(Refusal::Chunk);
+    }
+    Ok(memory)
+}

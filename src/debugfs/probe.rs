@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The prober: what a responder is like that an administrator points at.
+
+use core::fmt::{
+    self,
+    Write, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    control,
+    render,
+    target,
+    Refused, //
+};
+use crate::{
+    connection::{
+        connector::connect,
+        requester::Procedure,
+        Connection,
+        Failure, //
+    },
+    registry::{
+        Registry,
+        View, //
+    },
+    wire::{
+        header::Versions,
+        program::Program, //
+    },
+};
+
+/// A text of any length.
+pub(super) struct Report(pub(super) KVec<u8>);
+
+impl Write for Report {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        self.0
+            .extend_from_slice(s.as_bytes(), GFP_KERNEL)
+            .map_err(|_| fmt::Error)
+    }
+}
+
+/// A connection that is closed again, and gone, when this is dropped.
+struct Probe(Arc<Connection>);
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.0.as_arc_borrow().close();
+        // On a signal it goes by itself.
+        let _ = self.0.wait_gone();
+    }
+}
+
+/// Connects as `wanted` and calls NULL, once in each version, and reports what came of that; process
+/// context.
+///
+/// Fails only where there is no report: for want of memory, or where it was interrupted.
+pub(super) fn probe(
+    registry: &Arc<Registry>,
+    wanted: &control::Connect,
+    report: &mut Report,
+) -> Result<(), Refused<'static>> {
+    let mut best = None;
+    for version in [1, 2] {
+        let (view, result) = match probe_version(registry, wanted, version) {
+            Ok((view, result)) => (Some(view), result),
+            Err(failure) => (None, Err(failure)),
+        };
+        match result {
+            Err(failure) if failure.error == EINTR => return Err(failure.into()),
+            Err(failure) if best.is_none() && view.is_none() => {
+                return Ok(writeln!(report, "reachable: no: {failure}").or(Err(ENOMEM))?);
+            }
+            result => {
+                if best.is_none() {
+                    writeln!(report, "reachable: yes").or(Err(ENOMEM))?;
+                }
+                match result {
+                    Ok(()) => writeln!(report, "rpc_version_{version}: SUCCESS"),
+                    Err(failure) => writeln!(report, "rpc_version_{version}: {failure}"),
+                }
+                .or(Err(ENOMEM))?;
+                if best.is_none() || result.is_ok() {
+                    best = view.or(best);
+                }
+            }
+        }
+    }
+    if let Some(view) = best {
+        render::view(&view, report).or(Err(ENOMEM))?;
+    }
+    Ok(())
+}
+
+/// Does so in one version, and returns what is known of the connection with what became of the call.
+fn probe_version(
+    registry: &Arc<Registry>,
+    wanted: &control::Connect,
+    version: u32,
+) -> Result<(View, Result<(), Failure>), Failure> {
+    let (mut target, mut terms) = target(wanted)?;
+    let program = target.null.take().unwrap_or(Program::NFS);
+    terms.versions = Versions::only(version);
+
+    let connection = Probe(connect(registry, target, terms)?);
+    let result = connection
+        .0
+        .as_arc_borrow()
+        .call(&Procedure::null(program), 1);
+    Ok((connection.0.view(), result))
+}
