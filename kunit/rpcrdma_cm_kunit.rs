@@ -2047,7 +2047,6 @@ mod controlling {
             Close,
             Connect,
             Listen,
-            Program,
             Refusal,
             Rpc,
             SocketAddr,
@@ -2061,6 +2060,7 @@ mod controlling {
                 Offered,
                 Size, //
             },
+            program::Program, //
         },
         *, //
     };
@@ -2087,6 +2087,7 @@ mod controlling {
         offer: UNTOLD,
         rpc: RPC,
         max: 64,
+        answer: true,
     };
 
     /// All versions and eight credits.
@@ -2111,6 +2112,11 @@ mod controlling {
             receive_size: Size::from_encoded(receive_size),
             remote_invalidation,
         })
+    }
+
+    /// A program whose NULL is called.
+    fn program(number: u32, version: u32) -> Option<Program> {
+        Some(Program { number, version })
     }
 
     /// 192.0.2.1 and a port.
@@ -2382,54 +2388,32 @@ mod controlling {
 
     #[test]
     fn connect_keys() -> Result {
-        let set = |change: fn(&mut Connect)| {
+        // What is expected is large, and the stack small: a row says what is different.
+        let rows: &[(&str, fn(&mut Connect))] = &[
+            ("from=192.0.2.1", |c| c.from = Some(c.to.address)),
+            ("reconnect=0", |c| c.reconnect = false),
+            ("reconnect=1", |c| c.reconnect = true),
+            ("timeout_ms=1", |c| c.timeout_ms = 1),
+            ("timeout_ms=600000", |c| c.timeout_ms = 600_000),
+            ("private=none", |c| c.offer = Offered::None),
+            ("rpcvers=1", |c| c.rpc.versions = Versions::only(1)),
+            ("rpcvers=2", |c| c.rpc.versions = Versions::only(2)),
+            ("rpcvers=auto", |c| c.rpc.versions = Versions::ALL),
+            ("credits=1", |c| c.rpc.credits = 1),
+            ("credits=64", |c| c.rpc.credits = 64),
+            ("null=0", |c| c.null = None),
+            ("null=1", |c| c.null = Some(NFS)),
+            ("program=0", |c| c.null = program(0, 4)),
+            ("program=4294967295", |c| c.null = program(u32::MAX, 4)),
+            ("version=0", |c| c.null = program(100_003, 0)),
+            ("version=4294967295 null=1", |c| {
+                c.null = program(100_003, u32::MAX);
+            }),
+        ];
+        for (keys, change) in rows {
+            let line = line(keys)?;
             let mut connect = CONNECT;
             change(&mut connect);
-            connect
-        };
-
-        for (keys, connect) in [
-            ("from=192.0.2.1", set(|c| c.from = Some(c.to.address))),
-            ("reconnect=0", set(|c| c.reconnect = false)),
-            ("reconnect=1", set(|c| c.reconnect = true)),
-            ("timeout_ms=1", set(|c| c.timeout_ms = 1)),
-            ("timeout_ms=600000", set(|c| c.timeout_ms = 600_000)),
-            ("private=none", set(|c| c.offer = Offered::None)),
-            ("rpcvers=1", set(|c| c.rpc.versions = Versions::only(1))),
-            ("rpcvers=2", set(|c| c.rpc.versions = Versions::only(2))),
-            ("rpcvers=auto", CONNECT),
-            ("credits=1", set(|c| c.rpc.credits = 1)),
-            ("credits=64", set(|c| c.rpc.credits = 64)),
-            ("null=0", set(|c| c.null = None)),
-            ("null=1", CONNECT),
-            (
-                "program=0",
-                set(|c| c.null = Some(Program { number: 0, ..NFS })),
-            ),
-            (
-                "program=4294967295",
-                set(|c| {
-                    c.null = Some(Program {
-                        number: u32::MAX,
-                        ..NFS
-                    })
-                }),
-            ),
-            (
-                "version=0",
-                set(|c| c.null = Some(Program { version: 0, ..NFS })),
-            ),
-            (
-                "version=4294967295 null=1",
-                set(|c| {
-                    c.null = Some(Program {
-                        version: u32::MAX,
-                        ..NFS
-                    })
-                }),
-            ),
-        ] {
-            let line = line(keys)?;
             check(keys, parse_connect(line.to_bytes()), Ok(connect))?;
         }
 
@@ -2446,10 +2430,7 @@ mod controlling {
             },
             reconnect: true,
             timeout_ms: 7,
-            null: Some(Program {
-                number: 5,
-                version: 6,
-            }),
+            null: program(5, 6),
         };
         check(line, parse_connect(line.as_bytes()), Ok(connect))
     }
@@ -2466,10 +2447,7 @@ mod controlling {
             offer: Offered::None,
             rpc: Rpc { credits: 3, ..RPC },
             timeout_ms: 7,
-            null: Some(Program {
-                number: 5,
-                version: 6,
-            }),
+            null: program(5, 6),
             ..CONNECT
         };
         check(all, parse_probe(all.as_bytes()), Ok(connect))?;
@@ -2537,32 +2515,26 @@ mod controlling {
 
     #[test]
     fn listen_keys() -> Result {
-        let set = |change: fn(&mut Listen)| {
+        let rows: &[(&str, fn(&mut Listen))] = &[
+            ("max=1", |l| l.max = 1),
+            ("max=65536", |l| l.max = 65_536),
+            ("answer=0", |l| l.answer = false),
+            ("answer=1", |l| l.answer = true),
+            ("rpcvers=1", |l| l.rpc.versions = Versions::only(1)),
+            ("rpcvers=2", |l| l.rpc.versions = Versions::only(2)),
+            ("rpcvers=auto", |l| l.rpc.versions = Versions::ALL),
+            ("credits=1", |l| l.rpc.credits = 1),
+            ("credits=64", |l| l.rpc.credits = 64),
+            ("credits=64 max=7 rpcvers=1", |l| {
+                l.max = 7;
+                l.rpc.versions = Versions::only(1);
+                l.rpc.credits = 64;
+            }),
+        ];
+        for (keys, change) in rows {
+            let line = line(keys)?;
             let mut listen = LISTEN;
             change(&mut listen);
-            listen
-        };
-
-        for (keys, listen) in [
-            ("max=1", set(|l| l.max = 1)),
-            ("max=65536", set(|l| l.max = 65_536)),
-            ("rpcvers=1", set(|l| l.rpc.versions = Versions::only(1))),
-            ("rpcvers=2", set(|l| l.rpc.versions = Versions::only(2))),
-            ("rpcvers=auto", LISTEN),
-            ("credits=1", set(|l| l.rpc.credits = 1)),
-            ("credits=64", set(|l| l.rpc.credits = 64)),
-            (
-                "credits=64 max=7 rpcvers=1",
-                set(|l| {
-                    l.max = 7;
-                    l.rpc = Rpc {
-                        versions: Versions::only(1),
-                        credits: 64,
-                    }
-                }),
-            ),
-        ] {
-            let line = line(keys)?;
             check(keys, parse_listen(line.to_bytes()), Ok(listen))?;
         }
         Ok(())
@@ -2610,6 +2582,8 @@ mod controlling {
             ("max=65537", MAX),
             ("max=4294967297", MAX),
             ("max=-1", MAX),
+            ("answer=", "no value"),
+            ("answer=2", "not 0 or 1"),
             ("from=192.0.2.1", "unknown key"),
             ("reconnect=1", "unknown key"),
             ("timeout_ms=1", "unknown key"),

@@ -19,6 +19,7 @@
 
 use kernel::{
     bindings::{
+        completion,
         dma_data_direction,
         net,
         scatterlist,

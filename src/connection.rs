@@ -9,9 +9,9 @@
 //! Once there is a connection, its client is the requester and its server the responder of
 //! RPC-over-RDMA (RFC 8166): [`requester`] and [`responder`].
 //!
-//! Locks, in this order: `Listener::id`, a handler mutex of rdma_cm, `Connection::calling`, those of
-//! a queue pair, one of the registry's, a connection's. Nothing of rdma_cm or of a queue pair is
-//! called with one of the latter two held.
+//! Locks, in this order: `Listener::id`, a handler mutex of rdma_cm, those of a queue pair, the
+//! registry's tables, a connection's, `VersionOne::responders`. Nothing of rdma_cm or of a queue pair
+//! is called with one of the latter three held.
 
 pub(crate) mod connector;
 pub(crate) mod listener;
@@ -195,6 +195,8 @@ pub(crate) struct Terms {
     /// How many Receives it posts, and so how many messages may be on their way to it (RFC 8166,
     /// section 3.3.1): a requester asks for as many credits, a responder grants them.
     pub(crate) credits: u32,
+    /// Whether a responder answers at all.
+    pub(crate) answers: bool,
 }
 
 impl Terms {
@@ -340,6 +342,8 @@ struct Inner {
     /// The peer has not answered a message of version 2 yet: if the connection is lost now, it is
     /// made again, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     falls_back: bool,
+    /// Whether somebody makes calls: one at a time does.
+    calling: bool,
     /// The XID of the latest call.
     xid: u32,
     /// Why the latest attempt came to its end.
@@ -389,10 +393,8 @@ pub(crate) struct Connection {
     side: Side,
     #[pin]
     inner: Mutex<Inner>,
-    /// Held for the time of a call: there is one at a time.
-    #[pin]
-    calling: Mutex<()>,
-    /// Notified when the state has changed, a reply is there, or the connection is gone.
+    /// Notified when the state has changed, a reply is there, a call is over, or the connection is
+    /// gone.
     #[pin]
     changed: CondVar,
     #[pin]
@@ -445,7 +447,8 @@ impl WorkItem<MESSAGES> for Connection {
         };
         while queue_pair.next(|octets, arrival| match this.side {
             Side::Client(_) => this.take_reply(octets, arrival),
-            Side::Server { .. } => this.respond(&queue_pair, octets),
+            Side::Server { .. } if this.terms.answers => this.respond(&queue_pair, octets),
+            Side::Server { .. } => {}
         }) {}
     }
 }
@@ -467,6 +470,7 @@ impl Connection {
                         traffic: Traffic::default(),
                         pending: None,
                         falls_back: false,
+                        calling: false,
                         xid: 0,
                         failure: None,
                         attempt: 0,
@@ -478,7 +482,6 @@ impl Connection {
                     },
                     "Connection::inner"
                 ),
-                calling <- new_mutex!((), "Connection::calling"),
                 changed <- new_condvar!("Connection::changed"),
                 reconnect <- new_work!("Connection::reconnect"),
                 leave <- new_work!("Connection::leave"),
@@ -597,8 +600,9 @@ impl Connection {
         let mut inner = self.inner.lock();
         if inner.is_current(attempt) {
             inner.id = Some(id);
-            // A server's client may have been faster.
+            // What needs the id may have been there before.
             self.enqueue::<MESSAGES>(&self.registry.transactions);
+            self.enqueue::<GREET>(&self.registry.transactions);
         }
     }
 
@@ -658,11 +662,15 @@ impl Connection {
         }
 
         let established = inner.state == State::Established;
+        let is_gone = |failure: Failure| {
+            failure.error == ENODEV || failure.error == errno(kernel::bindings::ENETDOWN)
+        };
+        // Not where it is this side that has lost its device.
+        let falls_back = attempt.is_some() && inner.falls_back && !failure.is_some_and(is_gone);
+        let reconnects = matches!(&self.side, Side::Client(target) if target.reconnect);
         let again = attempt.is_some()
-            && (inner.falls_back
-                || ((established || inner.generation > 1)
-                    && matches!(&self.side, Side::Client(target) if target.reconnect)));
-        if let Some(remote) = inner.exchange.remote.filter(|_| inner.falls_back) {
+            && (falls_back || (reconnects && (established || inner.generation > 1)));
+        if let (true, Some(remote)) = (falls_back, inner.exchange.remote) {
             self.registry.only_version_one.add(remote);
         }
         if established {

@@ -282,6 +282,7 @@ fn target(wanted: &control::Connect) -> Result<(Target, Terms), Failure> {
         offered: wanted.offer,
         versions: wanted.rpc.versions,
         credits: wanted.rpc.credits,
+        answers: false,
     };
     Ok((target, terms))
 }
@@ -301,6 +302,7 @@ impl Control {
             offered: wanted.offer,
             versions: wanted.rpc.versions,
             credits: wanted.rpc.credits,
+            answers: wanted.answer,
         };
 
         Ok(listen(&self.registry, &net, at, terms, wanted.max)?)

@@ -7,9 +7,8 @@
 //! is longer than the inline threshold is a Long Message: it goes through memory that the responder
 //! reads or writes (RFC 8166, section 3.5.3).
 
-use core::net::SocketAddr;
-
 use kernel::{
+    alloc::flags::__GFP_NOWARN,
     bindings,
     prelude::*,
     sync::{
@@ -30,6 +29,7 @@ use super::{
     Attempt,
     Connection,
     Failure,
+    Inner,
     Null,
     Side,
     State,
@@ -38,6 +38,7 @@ use super::{
 use crate::{
     negotiation::Role,
     rdma::{
+        cm::Id,
         errno,
         memory::Memory,
         queue_pair::{
@@ -152,6 +153,30 @@ pub(super) struct Pending {
     arrival: Option<Arrival>,
 }
 
+/// The right to make calls on a connection.
+struct Turn<'a>(&'a Connection);
+
+impl<'a> Turn<'a> {
+    /// Waits until nobody else makes calls. Fails with `EINTR` on a signal.
+    fn take(connection: &'a Connection) -> Result<Self, Failure> {
+        let mut inner = connection.inner.lock();
+        while inner.calling {
+            if connection.changed.wait_interruptible(&mut inner) {
+                return Err(Failure::new(EINTR, "interrupted"));
+            }
+        }
+        inner.calling = true;
+        Ok(Self(connection))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.inner.lock().calling = false;
+        self.0.changed.notify_all();
+    }
+}
+
 /// What a responder made of a call.
 enum Answer {
     Reply(Status),
@@ -234,7 +259,7 @@ impl Connection {
 
     /// Makes `count` calls, one after the other, and waits for the replies; process context.
     ///
-    /// Fails with `ENOTCONN`, `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET` where the connection is
+    /// Fails with `EOPNOTSUPP` on a server's end, `ENOTCONN`, `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET` where the connection is
     /// lost, `EPROTO` and `EPROTONOSUPPORT` where the responder does not understand the message,
     /// `EBADMSG` where the results are not the arguments, or with what the status of the reply
     /// means.
@@ -243,32 +268,46 @@ impl Connection {
         procedure: &Procedure,
         count: u32,
     ) -> Result<(), Failure> {
+        if self.role() == Role::Server {
+            let error = errno(bindings::EOPNOTSUPP);
+            return Err(Failure::new(error, "the responder's end makes no calls"));
+        }
+        let _turn = Turn::take(&self)?;
         let not_connected = Failure::new(errno(bindings::ENOTCONN), "not connected");
-        let queue_pair = self.queue_pair().ok_or(not_connected)?;
+        let (attempt, queue_pair) = {
+            let inner = self.inner.lock();
+            let queue_pair = inner.id.as_ref().map(Id::queue_pair);
+            (inner.attempt, queue_pair.ok_or(not_connected)?)
+        };
         let queue_pair = queue_pair.access().ok_or(not_connected)?;
         let mut chunks = Chunks {
             call: None,
             reply: None,
         };
-        (0..count).try_for_each(|_| self.call_once(&queue_pair, procedure, &mut chunks))
+        (0..count).try_for_each(|_| self.call_once(&queue_pair, attempt, procedure, &mut chunks))
+    }
+
+    /// Runs `change` if attempt number `attempt` has led to the connection that there is.
+    fn on<T>(&self, attempt: u32, change: impl FnOnce(&mut Inner) -> T) -> Result<T, Failure> {
+        let mut inner = self.inner.lock();
+        if inner.attempt == attempt && inner.state == State::Established {
+            return Ok(change(&mut inner));
+        }
+        let error = errno(bindings::ENOTCONN);
+        Err(Failure::new(error, "not connected"))
     }
 
     /// Makes one call; in version 2 first, where it is not known what the responder speaks.
     fn call_once<'a>(
         self: ArcBorrow<'_, Self>,
         queue_pair: &'a QueuePair<Attempt>,
+        attempt: u32,
         procedure: &Procedure,
         chunks: &mut Chunks<'a>,
     ) -> Result<(), Failure> {
-        let _one_at_a_time = self.calling.lock();
-        let (attempt, agreed, remote) = {
-            let inner = self.inner.lock();
-            if inner.state != State::Established {
-                let error = errno(bindings::ENOTCONN);
-                return Err(Failure::new(error, "not connected"));
-            }
-            (inner.attempt, inner.exchange.version, inner.exchange.remote)
-        };
+        let (agreed, remote) = self.on(attempt, |inner| {
+            (inner.exchange.version, inner.exchange.remote)
+        })?;
         let versions = self.terms.versions;
         let mut version = agreed.unwrap_or(versions.high);
         let only_one = |remote| self.registry.only_version_one.contains(remote);
@@ -278,19 +317,22 @@ impl Connection {
 
         loop {
             let may_fall_back = agreed.is_none() && version > 1 && versions.contains(1);
-            self.inner.lock().falls_back = may_fall_back;
+            self.on(attempt, |inner| inner.falls_back = may_fall_back)?;
             let answer = self.transact(queue_pair, attempt, version, agreed, procedure, chunks);
-            let answer = match answer {
-                Err(failure) if failure.error == ETIMEDOUT && may_fall_back => {
-                    self.end(Some(attempt), Some(failure));
-                    return Err(failure);
+            if let (Err(failure), true) = (&answer, may_fall_back) {
+                if failure.error == ETIMEDOUT {
+                    self.end(Some(attempt), Some(*failure));
                 }
-                answer => answer?,
-            };
-            self.inner.lock().falls_back = false;
+            }
+            // Where the connection is lost, it has been made use of.
+            let _ = self.on(attempt, |inner| inner.falls_back = false);
+            let answer = answer?;
             match answer {
                 Answer::Reply(status) => {
-                    self.agree(version, remote);
+                    self.on(attempt, |inner| inner.exchange.version = Some(version))?;
+                    if let Some(remote) = remote.filter(|_| version > 1) {
+                        self.registry.only_version_one.remove(remote);
+                    }
                     return outcome(status);
                 }
                 // Each version is tried once.
@@ -317,14 +359,6 @@ impl Connection {
         }
     }
 
-    /// The responder has answered in `version`, which now holds for the connection.
-    fn agree(&self, version: u32, remote: Option<SocketAddr>) {
-        self.inner.lock().exchange.version = Some(version);
-        if let Some(remote) = remote.filter(|_| version > 1) {
-            self.registry.only_version_one.remove(remote);
-        }
-    }
-
     /// Sends a call in `version` and waits for what is answered.
     fn transact<'a>(
         &self,
@@ -335,11 +369,10 @@ impl Connection {
         procedure: &Procedure,
         chunks: &mut Chunks<'a>,
     ) -> Result<Answer, Failure> {
-        let (xid, negotiated) = {
-            let mut inner = self.inner.lock();
+        let (xid, negotiated) = self.on(attempt, |inner| {
             inner.xid = inner.xid.wrapping_add(1);
             (inner.xid, inner.exchange.negotiated(Role::Client))
-        };
+        })?;
         let negotiated = negotiated.ok_or(Failure::to_call(errno(bindings::ENOTCONN)))?;
         let mut limit = negotiated.client_to_server_threshold;
         if agreed.is_none() {
@@ -454,7 +487,7 @@ impl Connection {
         let room = inner.exchange.sent.map(|sent| self.terms.room(&sent));
         drop(inner);
         let room = room.map_or(0, |room| room.receive_size as usize);
-        let octets = KVec::with_capacity(room, GFP_KERNEL)
+        let octets = KVec::with_capacity(room, GFP_KERNEL | __GFP_NOWARN)
             .map_err(|error| Failure::to_call(error.into()))?;
         self.inner.lock().pending = Some(Pending {
             xid,
@@ -629,7 +662,13 @@ impl WorkItem<GREET> for Connection {
         let Some(program) = target.null else {
             return;
         };
-        let attempt = this.inner.lock().attempt;
+        let attempt = {
+            let inner = this.inner.lock();
+            if inner.id.is_none() || !matches!(inner.traffic.null, Null::Pending) {
+                return;
+            }
+            inner.attempt
+        };
         let result = this.as_arc_borrow().call(&Procedure::null(program), 1);
         let mut inner = this.inner.lock();
         // It may be another by now, with a first call of its own.

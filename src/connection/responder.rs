@@ -9,7 +9,11 @@
 use kernel::{
     alloc::AllocError,
     bindings,
-    prelude::*, //
+    prelude::*,
+    time::{
+        Instant,
+        Monotonic, //
+    }, //
 };
 
 use super::{
@@ -38,6 +42,7 @@ use crate::{
                 ChunkLists,
                 List,
                 ReadList,
+                Segment,
                 WriteChunk, //
             },
             Body,
@@ -60,6 +65,12 @@ use crate::{
 
 /// The longest call that is read from the requester's memory, in octets.
 const CALL_MAX: u64 = (1 << 20) + 1024;
+
+/// How many chunks a call may have, and how many segments a chunk.
+const CHUNKS_MAX: usize = 64;
+
+/// How long it may take to read or write all of a chunk, in milliseconds.
+const TRANSFER_MS: i64 = 10_000;
 
 /// Length in octets of the longest head of a call (RFC 5531, section 9).
 const CALL_HEAD_MAX: usize = 24 + 2 * (8 + 400);
@@ -183,10 +194,7 @@ impl Connection {
             }
         };
         match (result, version) {
-            (Ok(()), _) => {
-                // Now, for it takes a reply to agree (the draft, section 5.1).
-                self.inner.lock().exchange.version = Some(header.version());
-            }
+            (Ok(()), _) => {}
             (Err(Refusal::Chunk), Version::One) => {
                 self.send_header(queue_pair, &answer(Body::ErrChunk));
             }
@@ -247,7 +255,7 @@ impl Connection {
         // The chunks go back with the reply, which says how much of them is used (RFC 8166,
         // sections 4.3.2 and 4.3.3): of Write chunks nothing.
         let mut unused_writes = KVec::new();
-        for chunk in lists.writes.iter() {
+        for chunk in lists.writes.iter().take(CHUNKS_MAX + 1) {
             unused_writes.push(collect(chunk.filled(0))?, GFP_KERNEL)?;
         }
         let unused_writes = collect(unused_writes.iter().map(|chunk| List::new(chunk)))?;
@@ -273,7 +281,7 @@ impl Connection {
         let unused = unused.as_ref().map(|segments| List::new(segments));
         let short = reply_header(Body::Msg(version, lists(unused)));
         if short.len() + reply_len <= limit as usize {
-            return self.send(queue_pair, limit, stag, |buffer| {
+            return self.send_reply(queue_pair, header.version(), limit, stag, |buffer| {
                 let at = short.build(buffer).map_err(too_long)?;
                 let payload = buffer.get_mut(at..at + reply_len).unwrap_or_default();
                 let (to, results) = payload.split_at_mut_checked(head_len).ok_or(EINVAL)?;
@@ -294,25 +302,40 @@ impl Connection {
             memory.write(head_len + at, &piece);
         }
         let filled = collect(chunk.filled(reply_len as u64))?;
+        let start: Instant<Monotonic> = Instant::now();
         let mut at = 0;
-        for segment in &filled {
-            let len = segment.length as usize;
+        for &Segment {
+            handle,
+            length,
+            offset,
+        } in &filled
+        {
+            let len = length as usize;
             queue_pair
-                .transfer(
-                    Transfer::Write,
-                    &mut memory,
-                    at,
-                    len,
-                    segment.handle,
-                    segment.offset,
-                )
-                .map_err(|_| Refusal::Lost)?;
+                .transfer(Transfer::Write, &mut memory, at, len, handle, offset)
+                .or(Err(Refusal::Lost))?;
+            in_time(start)?;
             at += len;
         }
         let long = reply_header(Body::Nomsg(version, lists(Some(List::new(&filled)))));
-        self.send(queue_pair, limit, stag, |buffer| {
+        self.send_reply(queue_pair, header.version(), limit, stag, |buffer| {
             long.build(buffer).map_err(too_long)
         })
+    }
+
+    /// Sends the reply to a call of this version, which is agreed upon by that (the draft, section
+    /// 5.1).
+    fn send_reply(
+        &self,
+        queue_pair: &QueuePair<Attempt>,
+        version: u32,
+        limit: u32,
+        stag: Option<u32>,
+        build: impl FnOnce(&mut [u8]) -> Result<usize>,
+    ) -> Result<(), Refusal> {
+        self.send(queue_pair, limit, stag, build)?;
+        self.inner.lock().exchange.version = Some(version);
+        Ok(())
     }
 
     /// Returns the inline threshold for the reply to a call of this version, in octets, and whether
@@ -338,9 +361,7 @@ impl Connection {
         stag: Option<u32>,
         build: impl FnOnce(&mut [u8]) -> Result<usize>,
     ) -> Result<(), Refusal> {
-        queue_pair
-            .send(limit, stag, build)
-            .map_err(|_| Refusal::Lost)?;
+        queue_pair.send(limit, stag, build).or(Err(Refusal::Lost))?;
         let mut inner = self.inner.lock();
         inner.traffic.sends += 1;
         inner.traffic.sends_with_invalidate += u64::from(stag.is_some());
@@ -361,9 +382,13 @@ fn too_long(_: NoRoom) -> Error {
     errno(bindings::EMSGSIZE)
 }
 
-fn collect<T>(items: impl Iterator<Item = T>) -> Result<KVec<T>, AllocError> {
+/// Collects chunks, or segments, of which no call needs more than [`CHUNKS_MAX`].
+fn collect<T>(items: impl Iterator<Item = T>) -> Result<KVec<T>, Refusal> {
     let mut all = KVec::new();
     for item in items {
+        if all.len() >= CHUNKS_MAX {
+            return Err(Refusal::Chunk);
+        }
         all.push(item, GFP_KERNEL)?;
     }
     Ok(all)
@@ -371,8 +396,9 @@ fn collect<T>(items: impl Iterator<Item = T>) -> Result<KVec<T>, AllocError> {
 
 /// Reads a Long Call from the requester's memory (RFC 8166, section 3.5.3).
 fn read_call(queue_pair: &QueuePair<Attempt>, reads: ReadList<'_>) -> Result<Memory, Refusal> {
+    let start: Instant<Monotonic> = Instant::now();
     let mut memory = Memory::new();
-    for read in reads.iter() {
+    for read in &collect(reads.iter())? {
         let mut segment = read.target;
         let total = (memory.len() as u64).saturating_add(segment.length.into());
         if read.position != 0 || total > CALL_MAX {
@@ -383,22 +409,32 @@ fn read_call(queue_pair: &QueuePair<Attempt>, reads: ReadList<'_>) -> Result<Mem
             let at = memory.len();
             let len = segment.length.min(BLOCK as u32);
             memory.grow(len as usize)?;
+            let Segment { handle, offset, .. } = segment;
             queue_pair
                 .transfer(
                     Transfer::Read,
                     &mut memory,
                     at,
                     len as usize,
-                    segment.handle,
-                    segment.offset,
+                    handle,
+                    offset,
                 )
-                .map_err(|_| Refusal::Lost)?;
+                .or(Err(Refusal::Lost))?;
+            in_time(start)?;
             segment.length -= len;
-            segment.offset = segment.offset.wrapping_add(len.into());
+            segment.offset = offset.wrapping_add(len.into());
         }
     }
     if memory.len() == 0 {
         return Err(Refusal::Chunk);
     }
     Ok(memory)
+}
+
+/// Fails where the transfers of a chunk, which began at `start`, take too long.
+fn in_time(start: Instant<Monotonic>) -> Result<(), Refusal> {
+    if start.elapsed().as_millis() > TRANSFER_MS {
+        return Err(Refusal::Lost);
+    }
+    Ok(())
 }

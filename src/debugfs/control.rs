@@ -160,6 +160,8 @@ pub(crate) struct Listen {
     pub(crate) rpc: Rpc,
     /// How many connections to accept at most.
     pub(crate) max: u32,
+    /// Whether calls are answered.
+    pub(crate) answer: bool,
 }
 
 /// What a line written to `call` asks for.
@@ -257,7 +259,9 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, Refusal<'_>> {
 
     let mut keys = Keys::default();
     let mut max = None;
+    let mut answer = None;
     read_keys(words, |key, value| match key {
+        "answer" => once(&mut answer, flag(value)?),
         "max" => once(
             &mut max,
             number(value, 1..=65_536, "not 1 to 65536 connections")?,
@@ -270,6 +274,7 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, Refusal<'_>> {
         offer: keys.offered(),
         rpc: keys.rpc(),
         max: max.unwrap_or(DEFAULT_MAX),
+        answer: answer.unwrap_or(true),
     })
 }
 

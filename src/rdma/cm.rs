@@ -255,12 +255,13 @@ impl<H: ConnectionHandler> WorkItem for Context<H> {
         // SAFETY: It was locked above.
         unsafe { bindings::rdma_unlock_handler(id) };
 
-        // SAFETY: The id is valid. The call fails where there is no connection: nothing to do then.
-        unsafe { bindings::rdma_disconnect(id) };
-        // So that nobody who uses it waits for the peer.
+        // So that nobody who uses it waits for the peer. First: siw forgets an RDMA Read that is under
+        // way when it disconnects, but not when the queue pair fails.
         if let Some(queue_pair) = this.queue_pair.access() {
             queue_pair.fail();
         }
+        // SAFETY: The id is valid. The call fails where there is no connection: nothing to do then.
+        unsafe { bindings::rdma_disconnect(id) };
         drop(this.queue_pair.revoke());
         // SAFETY: The id is valid and its queue pair is gone. The function waits for a handler that
         // runs; none does afterwards, so that the context can go.

@@ -14,6 +14,7 @@ use core::{
 };
 
 use kernel::{
+    alloc::flags::__GFP_NOWARN,
     bindings::{
         dma_data_direction,
         dma_data_direction_DMA_FROM_DEVICE,
@@ -227,9 +228,14 @@ impl<H: CompletionHandler> Receive<H> {
             // SAFETY: By the flag this is the member in use.
             _ => Some(unsafe { completion.ex.invalidate_rkey }),
         };
+        // The peer can also have a Receive completed by an RDMA Write, which is no message.
+        let len = match completion.opcode {
+            bindings::ib_wc_opcode_IB_WC_RECV => completion.byte_len as usize,
+            _ => 0,
+        };
         let arrival = Arrival {
             receive: this.number,
-            len: completion.byte_len as usize,
+            len,
             invalidated,
             at: Instant::now(),
         };
@@ -249,7 +255,9 @@ fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
     unsafe { CStr::from_char_ptr(message) }
 }
 
-/// Something that a queue pair does, and whose completion is waited for.
+/// What a queue pair does at the moment, and whose completion is waited for.
+///
+/// It is as old as the queue pair, for siw can complete what it flushes twice.
 #[pin_data]
 struct Operation {
     #[pin]
@@ -276,20 +284,24 @@ impl Operation {
 
     /// # Safety
     ///
-    /// Called only by the RDMA core, once, with the completion of an operation that somebody waits
-    /// for.
+    /// Called only by the RDMA core, with the completion of an operation.
     unsafe extern "C" fn done(_: *mut bindings::ib_cq, completion: *mut bindings::ib_wc) {
         // SAFETY: By the function's requirement the completion is valid during the call.
         let completion = unsafe { &*completion };
         // SAFETY: Operations carry a completion entry, never a number.
         let cqe = unsafe { completion.__bindgen_anon_1.wr_cqe };
-        // SAFETY: By the function's requirement the entry is that of an operation, which stays until
-        // its waiter has been woken.
+        // SAFETY: By the function's requirement the entry is that of an operation, which goes after
+        // the queue pair.
         let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
         this.status.store(completion.status, Relaxed);
-        // SAFETY: It is initialized. The waiter may be gone when this returns, and this no longer
-        // uses it then.
+        // SAFETY: It is initialized.
         unsafe { kernel::bindings::complete(this.done.get()) };
+    }
+
+    /// Makes ready for another completion.
+    fn begin(&self) {
+        // SAFETY: It is initialized, and nobody waits for it.
+        unsafe { bindings::shim_reinit_completion(self.done.get()) };
     }
 
     /// Waits up to `milliseconds` for the completion, and returns whether there was one.
@@ -341,8 +353,9 @@ pub(crate) struct QueuePair<H: CompletionHandler> {
     arrivals: Pin<KBox<Arrivals>>,
     /// The message that is being looked at.
     taken: Pin<KBox<Mutex<KVec<u8>>>>,
-    /// What is sent; one operation at a time.
+    /// What is sent. Its lock is held for the time of an operation.
     sends: Pin<KBox<Mutex<Buffer>>>,
+    operation: Pin<KBox<Operation>>,
     pd: ProtectionDomain,
     lkey: u32,
     handler: NonNull<H>,
@@ -384,7 +397,8 @@ impl<H: CompletionHandler> QueuePair<H> {
             )
         }?;
         let sends = KBox::pin_init(new_mutex!(buffer, "QueuePair::sends"), GFP_KERNEL)?;
-        let taken = KVec::with_capacity(room.receive_size as usize, GFP_KERNEL)?;
+        let operation = KBox::pin_init(Operation::new(), GFP_KERNEL)?;
+        let taken = KVec::with_capacity(room.receive_size as usize, GFP_KERNEL | __GFP_NOWARN)?;
         let taken = KBox::pin_init(new_mutex!(taken, "QueuePair::taken"), GFP_KERNEL)?;
         let waiting = KVec::with_capacity(room.receives as usize, GFP_KERNEL)?;
         let arrivals = KBox::pin_init(new_mutex!(waiting, "QueuePair::arrivals"), GFP_KERNEL)?;
@@ -423,6 +437,7 @@ impl<H: CompletionHandler> QueuePair<H> {
             arrivals,
             taken,
             sends,
+            operation,
             pd,
             lkey,
             handler,
@@ -657,24 +672,26 @@ impl<H: CompletionHandler> QueuePair<H> {
         })
     }
 
-    /// Waits for the completion of what `post` posts with the completion entry that it is given.
+    /// Waits for the completion of what `post` posts with the completion entry that it is given;
+    /// with the lock of the Sends held.
     fn perform(&self, post: impl FnOnce(*mut bindings::ib_cqe) -> c_int) -> Result {
-        pin_init::stack_pin_init!(let operation = Operation::new());
-        to_result(post(operation.cqe.get()))?;
-        if !operation.wait(OPERATION_MS) {
+        let operation = &self.operation;
+        operation.begin();
+        let posted = to_result(post(operation.cqe.get()));
+        if posted.is_ok() && !operation.wait(OPERATION_MS) {
             // Now it is going to be flushed, if it does not complete.
             self.fail();
             operation.wait_forever();
         }
-        match operation.status.load(Relaxed) {
-            bindings::ib_wc_status_IB_WC_SUCCESS => Ok(()),
-            status => {
-                // SAFETY: By the requirement of `new`.
-                let handler = unsafe { self.handler.as_ref() };
-                handler.queue_pair_failed(status_message(status));
-                Err(errno(kernel::bindings::ECONNRESET))
-            }
-        }
+        let reason = match (posted, operation.status.load(Relaxed)) {
+            (Ok(()), bindings::ib_wc_status_IB_WC_SUCCESS) => return Ok(()),
+            (Ok(()), status) => status_message(status),
+            (Err(_), _) => c"an operation could not be posted",
+        };
+        self.fail();
+        // SAFETY: By the requirement of `new`.
+        unsafe { self.handler.as_ref() }.queue_pair_failed(reason);
+        Err(errno(kernel::bindings::ECONNRESET))
     }
 
     /// Ends all that is under way on the queue pair, by its failure.

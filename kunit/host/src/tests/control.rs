@@ -32,17 +32,19 @@ use crate::control::{
     Close,
     Connect,
     Listen,
-    Program,
     Refusal,
     Rpc,
     SocketAddr,
     What,
     Zone, //
 };
-use crate::wire::private_data::Offered;
+use crate::wire::{
+    private_data::Offered,
+    program::Program, //
+};
 
 /// What holds where a line does not say otherwise.
-const UNTOLD: [&str; 14] = [
+const UNTOLD: [&str; 15] = [
     "send=4096",
     "recv=4096",
     "inv=0",
@@ -54,6 +56,7 @@ const UNTOLD: [&str; 14] = [
     "program=100003",
     "version=4",
     "max=64",
+    "answer=1",
     "size=1024",
     "count=1",
     "chunks=0",
@@ -142,7 +145,8 @@ fn connect_words(connect: Connect) -> Vec<String> {
 
 fn listen_words(listen: Listen) -> Vec<String> {
     let max = format!("max={}", listen.max);
-    words(listen.at, &listen.offer, listen.rpc, &[max])
+    let answer = format!("answer={}", u8::from(listen.answer));
+    words(listen.at, &listen.offer, listen.rpc, &[max, answer])
 }
 
 fn call_words(call: Call) -> Vec<String> {
@@ -252,12 +256,13 @@ fn listens() -> impl Strategy<Value = Vec<String>> {
         offers(),
         rpcs(),
         number("max", 64, 1..=65_536u32),
+        number("answer", 1, 0..=1u32),
     )
-        .prop_map(|(at, port, offer, rpc, max)| {
+        .prop_map(|(at, port, offer, rpc, max, answer)| {
             let mut words = vec![format!("{at}:{port}")];
             words.extend(offer);
             words.extend(rpc);
-            words.push(max);
+            words.extend([max, answer]);
             words
         })
 }
