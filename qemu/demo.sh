@@ -44,7 +44,7 @@ say "As client: it connects to the kernel's NFS server"
 written "$A" "$B4:20049 send=8192 recv=16384 inv=1" connect
 
 say "As server: the kernel's NFS client mounts from it, and gets no further than the connection"
-written "$B" "$B4:20050 send=65536 recv=65536 inv=1" listen
+written "$B" "$B4:20050 send=65536 recv=65536 inv=1 answer=0" listen
 mkdir /mnt/demo
 on_a timeout -s KILL 60 mount -t nfs -o "proto=rdma,port=20050,vers=4.2,timeo=600" \
 	"$B4:/" /mnt/demo >/dev/null 2>&1 &

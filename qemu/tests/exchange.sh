@@ -88,7 +88,7 @@ exchange() {
 	shift 3
 	((++port))
 	control b listen "$at:$port ${S[words]}" &&
-		connect a "$to:$port ${C[words]} $*" || return
+		connect a "$to:$port null=0 ${C[words]} $*" || return
 
 	info "$client"
 	to=${to/\%*]/]}:$port

@@ -72,7 +72,7 @@ to_server() {
 to_client() {
 	local bad=0
 	say 1 accept "${1:-none}"
-	control a connect "$B4:2001 $own_words" && hear 1 || return
+	control a connect "$B4:2001 $own_words null=0" && hear 1 || return
 	arrives "$own_octets" "$request_room"
 	same 'the peer received' "$padded" "$said" || bad=1
 	arrives "$1" "$reply_room"
@@ -117,7 +117,7 @@ sent_and_heard() {
 heard_by_server() {
 	local bad=0
 	say 1 accept none
-	control a connect "$B4:2001 $1" && hear 1 && newest client || return
+	control a connect "$B4:2001 $1 null=0" && hear 1 && newest client || return
 	sent_and_heard "$id" "$2" "$request_room" || bad=1
 	control a close "connection $id" && tell 1 close && return "$bad"
 }
@@ -151,7 +151,7 @@ ucmatose_listens() {
 	counter messages_received && before=$count
 	nsenter --net="/run/netns/$B" ucmatose -b "$B4" -C 1 &
 	process=$!
-	wait_for 20 control a connect "$B4:7471 $own_words" && newest client || return
+	wait_for 20 control a connect "$B4:7471 $own_words null=0" && newest client || return
 	arrives '' "$reply_room"
 	same_peer "$id" client absent && wait_for 10 received_since "$before" || bad=1
 	gone_after_kill "$process" && return "$bad"

@@ -46,7 +46,7 @@ linux_serves() {
 # About: Linux as client.
 
 # linux_mounts PROTOCOL ADDRESS SEND RECEIVE C2S S2C: it takes the same for negotiated as
-# the module does. The mount waits for an answer that the module does not give.
+# the module does. The mount waits for an answer that it is not given.
 linux_mounts() {
 	local process bad=0 before
 	counter messages_received && before=$count
@@ -67,6 +67,21 @@ linux_mounts() {
 	wait_for 20 none_live && return "$bad"
 }
 
+# called CONNECT: into $id a connection with a first call; that is made when the
+# server is there, for siw forgets what comes before.
+called() {
+	control a connect "$1 null=0" && newest client && info "$id" &&
+		wait_for 10 is_served "${info[local]}" && control a call "connection $id null"
+}
+is_served() { grep -Eq " nfs +server +established .* ${1//./\\.} " "$DEBUGFS/connections"; }
+
+# fails_with ERRNO WORD LINE: what is written to `call`.
+fails_with() {
+	! put a call "$3" && [[ $errno = "$1" ]] && grep -qF -- "$2" "$DEBUGFS/last_error" && return
+	echo "$errno, $(<"$DEBUGFS/last_error")"
+	return 1
+}
+
 received_since() { counter messages_received && ((count > $1)); }
 
 # -----------------------------------------------------------------------------
@@ -77,13 +92,43 @@ need 'over IPv6 too' on_a ping -c1 -W5 "$B6"
 need 'the module loads' module_load
 
 need 'an NFS server' nfs_server
+# About: calls to it. It speaks version 1 only, and says so; "auto" begins with 2.
+need 'a connection' called "$B4:20049 inv=1"
+check 'the second message was answered' same_info "$id" sends=2 inline_calls=2 generation=1 \
+	rpc_version_used=1 credits_granted="$(</proc/sys/sunrpc/svc_rdma/max_requests)" bad_headers=0
+check 'no other program' fails_with ENOTSUP PROG_UNAVAIL "connection $id echo"
+check 'NULL of another version' fails_with ENOTSUP PROG_MISMATCH "connection $id null version=77"
+check 'with a Reply chunk' control a call "connection $id null chunks=1"
+# It goes by the client's R alone.
+check 'it invalidates that' same_info "$id" remote_invalidations_received=1 local_invalidations=0 \
+	chunked_calls=1 deviation="uses RDMA Send with Invalidate, although not both sides support\
+ remote invalidation (RFC 8797, section 4.1)"
+need 'another connection' called "$B4:20049"
+check 'it is called in version 1 at once' same_info "$id" sends=1 rpc_version_used=1
+if [[ $TRANSPORT = rxe ]]; then
+	need 'a probe' control a probe "$B4:20049"
+	mapfile -t report <"$DEBUGFS/probe"
+	check_equal 'it is reachable' 'reachable: yes' "${report[0]}"
+	check_equal 'in version 1' 'rpc_version_1: SUCCESS' "${report[1]}"
+	check_equal 'only' 'rpc_version_2: the responder speaks other versions of RPC-over-RDMA' "${report[2]}"
+	for line in 'peer_private_data: present' 'client_to_server_threshold: 4096' 'rpc_version_used: 1' \
+		"credits_granted: $(</proc/sys/sunrpc/svc_rdma/max_requests)"; do
+		check "the probe says $line" grep -qxF "$line" "$DEBUGFS/probe"
+	done
+	check 'the probe took a time' grep -qx 'rpc_null_us: [1-9][0-9]*' "$DEBUGFS/probe"
+fi
+check 'all end' control - close all
+need 'a probe of nobody' control a probe "$B4:4"
+check 'is not reachable' grep -Eqx \
+	"reachable: no: the peer('s host refused| rejected) the connection.*" "$DEBUGFS/probe"
+
 check 'what it offers' linux_serves "$B4" 4096 4096 2048
 check 'what it offers over IPv6' linux_serves "[$B6]" 4096 4096 2048
 check 'what it offers with another max_req_size' \
 	with svc_rdma/max_req_size 16384 linux_serves "$B4" 16384 8192 2048
 
-need 'listen for an NFS client' control b listen "$B4:2000 send=2048 recv=65536 inv=1"
-need 'listen over IPv6' control b listen "[$B6]:2000 send=1024 recv=1024 inv=1"
+need 'listen for an NFS client' control b listen "$B4:2000 send=2048 recv=65536 inv=1 answer=0"
+need 'listen over IPv6' control b listen "[$B6]:2000 send=1024 recv=1024 inv=1 answer=0"
 mkdir "$scratch/mount"
 traces=/sys/kernel/tracing/instances/nfs-peers
 mkdir "$traces"
@@ -96,3 +141,16 @@ if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
 		with rdma_max_inline_write 16384 with rdma_max_inline_read 1024 \
 		linux_mounts rdma "$B4" 16384 1024 16384 1024
 fi
+
+# About: answers to it. The module has no NFS to offer.
+need 'a listener that answers' control b listen "$B4:2001 inv=1"
+mounting() {
+	on_a timeout -s KILL 60 mount.nfs "$B4:/" "$scratch/mount" \
+		-o "proto=rdma,port=2001,vers=4.2,soft,timeo=50,retrans=0,retry=0" 2>&1
+}
+answer=$(mounting)
+check_equal 'the mount fails' 32 $?
+# Of EPFNOSUPPORT, which is what PROG_UNAVAIL becomes, it says no more.
+check_equal 'at once' "mount.nfs: mount system call failed for $scratch/mount" "$answer"
+check 'both NULL and EXCHANGE_ID were answered' received_since 1
+check 'nothing is left' wait_for 20 none_live

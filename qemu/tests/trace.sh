@@ -145,7 +145,7 @@ expect_negotiated 1 65536 1024 0
 two="$client $server"
 
 need 'a listener with another version' control b listen "$B4:20051 private=f6ab0e1803010f0f"
-need 'a connection without private data' connect a "$B4:20051 private=none"
+need 'a connection without private data' connect a "$B4:20051 private=none null=0"
 expect_sent "$client" client ''
 expect_sent "$server" server f6ab0e1803010f0f
 expect_parsed "$server" server "$request_room" absent 0 1024 1024 0

@@ -33,7 +33,7 @@ port=20048
 connections=()
 connected() {
 	((++port))
-	control b listen "$1:$port $4" && connect a "$1:$port $3" || return
+	control b listen "$1:$port $4" && connect a "$1:$port $3 null=0" || return
 	connections+=("$client $server ${*:5:2} $2")
 }
 

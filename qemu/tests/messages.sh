@@ -1,0 +1,206 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# RPC-over-RDMA messages, between two ends of the module and with the kernel's
+# NFS server and client: versions, inline thresholds, chunks, invalidation. What
+# other peers send is for messages-foreign.sh.
+#
+# kernels: debug
+# transports: rxe siw
+. ./lib.sh
+. ./module.sh
+
+yes_no=(no yes)
+
+# Length in octets of the parts of a message (RFC 8166, section 4.7, and the
+# draft's section 4.2; RFC 5531, section 9, with AUTH_NONE; an opaque's length).
+header=([1]=28 [2]=32)
+call_head=40 reply_head=24 count=4
+
+# greeted: the call that a client begins with is over.
+greeted() { info "$client" && [[ ${info[rpc_null]} != pending ]]; }
+
+# connected LISTEN CONNECT: into $client and $server; with a first call, which is
+# made when the server is there: siw forgets what comes before.
+port=20100
+connected() {
+	((++port))
+	control b listen "$B4:$port $1" && connect a "$B4:$port null=0 $2" && first_call
+}
+
+first_call() {
+	outcome=SUCCESS
+	put a call "connection $client null" || outcome=$(<"$DEBUGFS/last_error")
+}
+
+# echo SIZE [KEY=VALUE]...: by the client; there and back unchanged.
+echoes() { control a call "connection $client echo size=$1 ${*:2}"; }
+
+# counted KEY=CHANGE... -- COMMAND...: by how much the counters of both ends change;
+# keys of the server begin with s:. Counters that are not named stay.
+counters=(sends_with_invalidate remote_invalidations_received local_invalidations
+	inline_calls chunked_calls bad_headers unexpected_messages)
+counted() {
+	local -A before=() wanted=()
+	local key bad=0
+	while [[ $1 != -- ]]; do
+		wanted[${1%%=*}]=${1#*=}
+		shift
+	done
+	shift
+	info "$client"
+	for key in "${counters[@]}"; do before[$key]=${info[$key]}; done
+	info "$server"
+	for key in "${counters[@]}"; do before[s:$key]=${info[$key]}; done
+	"$@" || return
+	info "$client"
+	for key in "${counters[@]}"; do
+		same "$key" $((before[$key] + ${wanted[$key]:-0})) "${info[$key]}" || bad=1
+	done
+	info "$server"
+	for key in "${counters[@]}"; do
+		same "the server's $key" $((before[s:$key] + ${wanted[s:$key]:-0})) "${info[$key]}" || bad=1
+	done
+	return "$bad"
+}
+
+close_both() { control a close "connection $client" && wait_for 20 is_gone "$server"; }
+
+# About: versions.
+
+# speak CLIENT SERVER USED|REASON: what they arrive at.
+speak() {
+	local bad=0
+	connected "rpcvers=$2" "rpcvers=$1" || return
+	case $3 in
+	[12])
+		same outcome SUCCESS "$outcome" || bad=1
+		same_info "$client" rpc_version_used="$3" || bad=1
+		same_info "$server" rpc_version_used="$3" || bad=1
+		echoes 100 || bad=1
+		;;
+	*)
+		same outcome "call: $3" "$outcome" || bad=1
+		same_info "$client" rpc_version_used=none state=established || bad=1
+		same_info "$server" rpc_version_used=none || bad=1
+		;;
+	esac
+	close_both && return "$bad"
+}
+
+# About: what goes inline.
+
+# at_threshold VERSION: the longest ECHO whose call fits into the client-to-server
+# threshold, and whose reply into the other one, is inline; one octet more goes by
+# chunks.
+at_threshold() {
+	local fits reply
+	info "$client"
+	fits=$((info[client_to_server_threshold] - header[$1] - call_head - count))
+	reply=$((info[server_to_client_threshold] - header[$1] - reply_head - count))
+	((fits < reply)) || fits=$reply
+	counted inline_calls=2 s:inline_calls=2 -- echoes "$fits" count=2 || return
+	counted inline_calls=1 s:inline_calls=1 -- echoes $((fits - 1)) || return
+	# XDR fills up the last unit, so that this is four octets longer.
+	counted chunked_calls=1 s:chunked_calls=1 local_invalidations=1 -- echoes $((fits + 1))
+}
+
+# thresholds VERSION SEND RECEIVE SEND RECEIVE: of the client, of the server.
+thresholds() {
+	connected "send=$4 recv=$5 rpcvers=$1" "send=$2 recv=$3 rpcvers=$1" || return
+	check "version $1, client $2/$3, server $4/$5: around the threshold" at_threshold "$1"
+	close_both
+}
+
+# -----------------------------------------------------------------------------
+
+need 'a pair' pair
+need 'the module' module_load
+
+other='the responder speaks other versions of RPC-over-RDMA'
+check 'both speak version 1' speak 1 1 1
+check 'both speak version 2' speak 2 2 2
+check 'both speak both' speak auto auto 2
+check 'a client of version 1' speak 1 auto 1
+check 'a client of version 2' speak 2 auto 2
+check 'a server of version 1' speak auto 1 1
+check 'a server of version 2' speak auto 2 2
+check 'version 1 to version 2' speak 1 2 "$other"
+check 'version 2 to version 1' speak 2 1 "$other"
+need 'again, to the server of version 1' connect a "$B4:$((port - 3)) null=0"
+check 'a call' first_call
+check 'it was remembered: one message' same_info "$client" rpc_version_used=1 sends=1
+need 'the end' close_both
+if [[ $TRANSPORT = rxe ]]; then
+	need 'a connection as by default' connect a "$B4:$((port - 6))"
+	check 'begins with a call' wait_for 20 greeted
+	check 'which is answered' same_info "$client" rpc_null=SUCCESS rpc_version_used=2 sends=1
+	check 'in some time' test "${info[rpc_null_us]}" -gt 0
+	need 'the end' close_both
+fi
+
+for version in 1 2; do
+	thresholds "$version" 1024 1024 1024 1024
+	thresholds "$version" 4096 1024 65536 4096
+	thresholds "$version" 1024 262144 4096 4096
+	thresholds "$version" 65536 65536 65536 65536
+done
+
+# RFC 8797, section 4.1. A chunk for the call, and one for the reply.
+for r in 0 1 2 3; do
+	need 'a connection' connected "inv=$((r & 1))" "inv=$((r >> 1)) timeout_ms=60000"
+	if [[ $r = 3 ]]; then
+		wanted=(s:sends_with_invalidate=1 remote_invalidations_received=1 local_invalidations=1)
+	else
+		wanted=(local_invalidations=2)
+	fi
+	check "client R=$((r & 1)), server R=$((r >> 1))" \
+		counted chunked_calls=1 s:chunked_calls=1 "${wanted[@]}" -- echoes 10000
+	check 'nothing to invalidate' counted inline_calls=1 s:inline_calls=1 -- echoes 100
+	check 'a chunk that is not needed' counted chunked_calls=1 s:chunked_calls=1 \
+		"${wanted[@]/local_invalidations=?/local_invalidations=$((r < 3))}" -- echoes 100 chunks=1
+	[[ $r = 3 ]] || need 'the end' close_both
+done
+check '1 MiB' echoes 1048576
+check 'nothing' echoes 0
+check 'again and again' echoes 5000 count=20
+two() {
+	on_a bash -c "echo connection $client echo size=3000 count=20 >$DEBUGFS/call" &
+	control a call "connection $client null" && wait $!
+}
+check 'two at a time' two
+check 'they are still there' same_info "$server" state=established
+
+# The draft, section 5: without private data, version 2 brings larger thresholds,
+# and the connection stays.
+need 'version 2 without private data' connected private=none 'private=none rpcvers=2'
+check 'raises the thresholds' same_info "$client" client_to_server_threshold=4096 \
+	server_to_client_threshold=4096 generation=1 peer_send_size=4096
+check 'on both sides' same_info "$server" client_to_server_threshold=4096 \
+	server_to_client_threshold=4096 generation=1 peer_receive_size=4096
+check 'and they hold' at_threshold 2
+need 'version 1 without private data' connected private=none 'private=none rpcvers=1'
+check 'does not' same_info "$client" client_to_server_threshold=1024 \
+	server_to_client_threshold=1024 peer_send_size=1024
+check 'and they hold' at_threshold 1
+
+# About: errors.
+
+failed() { # ERRNO WORDS LINE
+	! put a call "$3" && [[ $errno = "$1" ]] && grep -qF -- "$2" "$DEBUGFS/last_error" && return
+	echo "$errno, $(<"$DEBUGFS/last_error")"
+	return 1
+}
+check 'no such connection' failed ENOENT 'no such connection' 'connection 999 null'
+check "the server's end" failed ENOTSUP "responder's end" "connection $server null"
+need 'a server that does not answer' control b listen "$B4:20099 answer=0"
+need 'a connection' connect a "$B4:20099 rpcvers=1 timeout_ms=300"
+check 'no reply' failed ETIMEDOUT 'no reply in time' "connection $client null"
+check 'the connection lives on' same_info "$client" state=established
+check 'its first call is over' wait_for 20 greeted
+check 'without an answer' same_info "$client" rpc_null='no reply in time' rpc_version_used=none
+# The draft, section 5.2: to version 2 the same is a reason to begin again.
+need 'version 2 first' connect a "$B4:20099 timeout_ms=300"
+again() { info "$client" && [[ ${info[generation]} = 2 && ${info[rpc_null]} = 'no reply in time' ]]; }
+check 'is tried once' wait_for 20 again
+check 'all end' control - close all
