@@ -22,6 +22,9 @@ modules_install: modules
 demo test check bench:
 	scripts/$@
 
+soak:
+	FULL=1 scripts/test
+
 shell:
 	qemu/run
 
@@ -43,11 +46,12 @@ help:
 	@echo 'make demo       boots a stock Debian kernel in QEMU, mounts NFS over RDMA there'
 	@echo '                and shows what the connections negotiated'
 	@echo 'make shell      a shell in that guest'
-	@echo 'make test       host tests, KUnit, and every script of qemu/tests'
+	@echo 'make test       host tests, KUnit and the scripts of qemu/tests, in some minutes'
+	@echo 'make soak       those that would take longer'
 	@echo 'make bench      what it costs NFS over RDMA to be observed'
 	@echo 'make check      formatting, lints, warnings, no panic in the pure code'
 	@echo
 	@echo 'make clean      removes what was built here'
 	@echo 'make distclean  also the cached lab and kernels'
 
-.PHONY: modules modules_install demo test check bench shell clean distclean help
+.PHONY: modules modules_install demo test soak check bench shell clean distclean help

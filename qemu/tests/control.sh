@@ -4,8 +4,8 @@
 # The control files: what they refuse and how, what they do, and who may use
 # them.
 #
-# kernels: debug
-# transports: rxe siw
+# test: debug.rxe
+# soak: debug.siw
 . ./lib.sh
 . ./module.sh
 

@@ -5,8 +5,8 @@
 # what kmemleak says at the end of the debug kernel's guest; here, that no slab
 # cache grows with the number of connections.
 #
-# kernels: debug
-# transports: rxe siw
+# test: debug.rxe
+# soak: debug.siw
 . ./lib.sh
 . ./module.sh
 

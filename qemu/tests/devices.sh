@@ -3,8 +3,7 @@
 #
 # A device goes away with live connections: they end, and the others live on.
 #
-# kernels: debug
-# transports: rxe siw
+# test: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 

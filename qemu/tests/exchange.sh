@@ -7,8 +7,8 @@
 # Any two of the five parameters that count (four sizes, and R on both sides)
 # meet in all their combinations; with FULL=1 all five do.
 #
-# kernels: debug
-# transports: rxe siw
+# test: debug.rxe debug.siw
+# soak: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 

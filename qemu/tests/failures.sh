@@ -5,8 +5,7 @@
 # or is lost: who asked for it learns why, what is made again is made afresh,
 # and nothing of it is left.
 #
-# kernels: debug
-# transports: rxe siw
+# test: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 

@@ -5,8 +5,7 @@
 # could say, ucmatose says nothing. What the module finds in it, and takes for
 # negotiated, is what RFC 8797 says.
 #
-# kernels: debug
-# transports: rxe siw
+# test: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 

@@ -3,7 +3,7 @@
 #
 # KUnit runs a module's suites when it is loaded, and answers in the log.
 #
-# kernels: debug
+# test: debug.rxe
 set -uo pipefail
 
 echo 'kunit: starts' >/dev/kmsg

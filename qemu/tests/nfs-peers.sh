@@ -4,8 +4,7 @@
 # The other end is Linux: the kernel's NFS server and its NFS client. Both say
 # what they offer; what the module makes of it is what RFC 8797 says.
 #
-# kernels: debug stock
-# transports: rxe siw
+# test: debug.rxe debug.siw stock.rxe
 . ./lib.sh
 . ./module.sh
 

@@ -5,8 +5,8 @@
 # programs. What is shown is compared with the octets that Linux is known to
 # send, with RFC 8797, and with what the kernel itself traces.
 #
-# kernels: debug stock
-# transports: rxe siw
+# test: debug.rxe
+# soak: debug.rxe debug.siw stock.rxe
 . ./lib.sh
 . ./module.sh
 

@@ -4,8 +4,7 @@
 # What others see of the module: tracepoints, through tracefs, trace-cmd and
 # perf, the resource tracker of the RDMA core, and the counters.
 #
-# kernels: debug stock
-# transports: rxe
+# test: debug.rxe stock.rxe
 . ./lib.sh
 . ./module.sh
 

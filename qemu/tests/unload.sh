@@ -4,8 +4,8 @@
 # The module goes at any moment, and nothing of it stays; but not while
 # somebody has one of its files open.
 #
-# kernels: debug stock
-# transports: rxe siw
+# test: debug.rxe stock.rxe
+# soak: debug.siw
 . ./lib.sh
 . ./module.sh
 

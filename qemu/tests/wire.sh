@@ -4,8 +4,7 @@
 # The octets on the wire, as tshark decodes them, are those that were to be sent
 # and those that both ends show.
 #
-# kernels: debug
-# transports: rxe siw
+# test: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 
