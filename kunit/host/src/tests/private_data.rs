@@ -2,6 +2,8 @@
 
 //! The message of RFC 8797, sections 4 and 5.
 
+use std::env;
+
 use proptest::{
     collection::vec,
     prelude::*,
@@ -64,10 +66,15 @@ fn put(octets: &mut [u8], offset: usize, message: u64) {
     }
 }
 
-/// RFC 8797, section 4: every Version, flags octet, Send Size and Receive Size there is.
+/// RFC 8797, section 4: every Version, flags octet, Send Size and Receive Size there is. Without
+/// FULL=1, of versions other than 1 some.
 #[test]
 fn section_4_every_message() {
+    let full = env::var_os("FULL").is_some();
     for_each_u32(|fields| {
+        if !full && fields >> 24 != 1 && fields % 251 != 0 {
+            return;
+        }
         let bits = (0xf6ab_0e18 << 32) | u64::from(fields);
         let octets = bits.to_be_bytes();
         assert_eq!(
