@@ -190,7 +190,19 @@ done
 rmdir "$traces-own"
 
 mounted 'version 4.1, four connections' 4 4.1 nconnect=4
-[[ $KERNEL = debug ]] || mounted 'version 4.2, up to 16 connections' 5 4.2 nconnect=16
+if [[ -n ${FULL:-} ]]; then
+	[[ $KERNEL = debug ]] || mounted 'version 4.2, up to 16 connections' 5 4.2 nconnect=16
+	if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
+		set_sysctl rdma_max_inline_write 16384
+		set_sysctl rdma_max_inline_read 2048
+		need 'other sizes: a mount' nfs_mount 4.1 /mnt/nfs
+		check 'other sizes: both ends' same_all 1 1 16384 2048 4096
+		set_sysctl rdma_max_inline_write 4096
+		set_sysctl rdma_max_inline_read 4096
+		check 'other sizes: unmount' umount /mnt/nfs
+		check 'other sizes: no connection is left' wait_for 20 none_shown
+	fi
+fi
 
 # NFS gives up a connection whose replies take long, as they may here.
 need 'traffic: a mount' nfs_mount 4.2 /mnt/nfs timeo=600
@@ -224,23 +236,22 @@ check 'traffic: NFS has not noticed' undisturbed 1
 
 check 'traffic: unmount' umount /mnt/nfs
 
-# The same whatever the kernel: once is enough, but for FULL=1.
-if [[ $KERNEL = debug || -n ${FULL:-} ]]; then
-	# NFS gives up a connection of siw, too, when replies do not come.
-	need 'lost: a mount' nfs_mount 4.2 /mnt/nfs
-	set_sysctl svc_rdma/max_req_size 8192
-	need 'lost: no message arrives' on_b tc qdisc add dev "$B_DEV" root netem loss 100%
-	cp "$scratch/some" /mnt/nfs/again &
-	writer=$!
-	check 'lost: the client tries again' wait_for 60 tries_again
-	need 'lost: messages arrive' on_b tc qdisc del dev "$B_DEV" root
-	check 'lost: another generation' wait_for 90 has_generation 2
-	check 'lost: it has the new exchange' same_client "$id" "$generation" 4096 4096 8192
-	wait "$writer"
-	echo 3 >/proc/sys/vm/drop_caches
-	check 'lost: nothing was lost' cmp "$scratch/some" /mnt/nfs/again
-	set_sysctl svc_rdma/max_req_size 4096
+# NFS gives up a connection of siw, too, when replies do not come.
+need 'lost: a mount' nfs_mount 4.2 /mnt/nfs
+set_sysctl svc_rdma/max_req_size 8192
+need 'lost: no message arrives' on_b tc qdisc add dev "$B_DEV" root netem loss 100%
+cp "$scratch/some" /mnt/nfs/again &
+writer=$!
+check 'lost: the client tries again' wait_for 60 tries_again
+need 'lost: messages arrive' on_b tc qdisc del dev "$B_DEV" root
+check 'lost: another generation' wait_for 90 has_generation 2
+check 'lost: it has the new exchange' same_client "$id" "$generation" 4096 4096 8192
+wait "$writer"
+echo 3 >/proc/sys/vm/drop_caches
+check 'lost: nothing was lost' cmp "$scratch/some" /mnt/nfs/again
+set_sysctl svc_rdma/max_req_size 4096
 
+if [[ -n ${FULL:-} ]]; then
 	need 'link down: it goes' ip -n "$B" link set "$B_DEV" down
 	cp "$scratch/some" /mnt/nfs/again &
 	writer=$!
@@ -257,19 +268,9 @@ if [[ $KERNEL = debug || -n ${FULL:-} ]]; then
 	check 'restarted: it can be read' timeout 60 cmp "$scratch/some" /mnt/nfs/again
 	check 'restarted: another generation' wait_for 60 has_generation $((before + 1))
 	check 'restarted: it has the new exchange' same_client "$id" "$generation" 4096 4096 4096
-	check 'unmount' umount /mnt/nfs
-	check 'no connection is left' wait_for 60 none_shown
-
-	if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
-		set_sysctl rdma_max_inline_write 16384
-		set_sysctl rdma_max_inline_read 2048
-		need 'other sizes: a mount' nfs_mount 4.1 /mnt/nfs
-		check 'other sizes: both ends' same_all 1 1 16384 2048 4096
-		set_sysctl rdma_max_inline_write 4096
-		set_sysctl rdma_max_inline_read 4096
-		check 'unmount' umount /mnt/nfs
-	fi
 fi
+check 'unmount' umount /mnt/nfs
+check 'no connection is left' wait_for 60 none_shown
 
 on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
 	-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1
