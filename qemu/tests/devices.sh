@@ -3,7 +3,8 @@
 #
 # A device goes away with live connections: they end, and the others live on.
 #
-# test: debug.rxe debug.siw
+# test: debug.siw
+# soak: debug.rxe
 . ./lib.sh
 . ./module.sh
 
