@@ -4,8 +4,8 @@
 # The other end is Linux: the kernel's NFS server and its NFS client. Both say
 # what they offer; what the module makes of it is what RFC 8797 says.
 #
-# test: debug.siw stock.rxe
-# soak: debug.rxe
+# test: stock.rxe
+# soak: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 

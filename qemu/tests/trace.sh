@@ -4,7 +4,8 @@
 # What others see of the module: tracepoints, through tracefs, trace-cmd and
 # perf, the resource tracker of the RDMA core, and the counters.
 #
-# test: debug.rxe stock.rxe
+# test: stock.rxe
+# soak: debug.rxe
 . ./lib.sh
 . ./module.sh
 
