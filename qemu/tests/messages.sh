@@ -5,8 +5,8 @@
 # NFS server and client: versions, inline thresholds, chunks, invalidation. What
 # other peers send is for messages-foreign.sh.
 #
-# kernels: debug
-# transports: rxe siw
+# test: debug.rxe
+# soak: debug.siw
 . ./lib.sh
 . ./module.sh
 
