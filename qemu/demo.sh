@@ -61,6 +61,18 @@ show "od -An -tx1 -N8 connection/$(number module server)/received"
 say "What the kernel's NFS server makes of the mount"
 show "cat connection/$(number nfs server)/info"
 
+say 'A probe of that server: what an administrator points at an appliance'
+written "$A" "$B4:20049" probe
+show 'cat probe'
+
+say 'Calls between two ends of the module: what fits goes inline, what does not by chunks'
+written "$B" "$B4:20051 inv=1" listen
+written "$A" "$B4:20051 inv=1" connect
+own=$(awk '$2 == "module" && $3 == "client" { id = $1 } END { print id }' connections)
+written "$A" "connection $own echo size=1000" call
+written "$A" "connection $own echo size=1048576" call
+show "sed -n '/^rpc_version_used/,\$p' connection/$own/info"
+
 say 'The resource tracker knows them, too'
 show 'rdma resource show cm_id | grep rpcrdma_cm'
 

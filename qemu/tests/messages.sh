@@ -204,3 +204,34 @@ need 'version 2 first' connect a "$B4:20099 timeout_ms=300"
 again() { info "$client" && [[ ${info[generation]} = 2 && ${info[rpc_null]} = 'no reply in time' ]]; }
 check 'is tried once' wait_for 20 again
 check 'all end' control - close all
+
+# About: calls that are under way.
+
+# calling: goes on until the connection is lost, in $caller.
+calling() {
+	nsenter --net="/run/netns/$A" bash -c \
+		"echo connection $client echo size=20000 count=1000000 >$DEBUGFS/call" 2>/dev/null &
+	caller=$!
+	wait_for 20 is_calling
+}
+is_calling() { info "$client" && ((info[chunked_calls] > 3)); }
+caller_fails() { ! wait "$caller"; }
+
+for end in client server; do
+	need 'a connection' connected inv=1 inv=1
+	need 'calls' calling
+	check "the $end closes it" control - close "connection ${!end}"
+	check 'the call fails' caller_fails
+	check 'both ends go' wait_for 20 none_live
+done
+
+need 'a connection' connected inv=1 inv=1
+need 'calls' calling
+nsenter --net="/run/netns/$A" bash -c "echo connection $client null >$DEBUGFS/call" 2>/dev/null &
+waiting=$!
+interrupted() { kill "$waiting" && ! wait "$waiting"; }
+check 'who waits for its turn can be interrupted' interrupted
+need 'the device goes' rdma link delete "$A_RDMA"
+check 'the call fails' caller_fails
+check 'both ends go' wait_for 20 none_live
+need 'the device comes back' on_a rdma link add "$A_RDMA" type "$TRANSPORT" netdev "$A_DEV"
