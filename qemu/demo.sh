@@ -61,6 +61,9 @@ show "od -An -tx1 -N8 connection/$(number module server)/received"
 say "What the kernel's NFS server makes of the mount"
 show "cat connection/$(number nfs server)/info"
 
+say 'The resource tracker knows them, too'
+show 'rdma resource show cm_id | grep rpcrdma_cm'
+
 say 'A probe of that server: what an administrator points at an appliance'
 written "$A" "$B4:20049" probe
 show 'cat probe'
@@ -72,9 +75,6 @@ own=$(awk '$2 == "module" && $3 == "client" { id = $1 } END { print id }' connec
 written "$A" "connection $own echo size=1000" call
 written "$A" "connection $own echo size=1048576" call
 show "sed -n '/^rpc_version_used/,\$p' connection/$own/info"
-
-say 'The resource tracker knows them, too'
-show 'rdma resource show cm_id | grep rpcrdma_cm'
 
 kill -KILL "$mount"
 wait "$mount" 2>/dev/null || :

@@ -23,7 +23,8 @@ use crate::{
         connector::connect,
         requester::Procedure,
         Connection,
-        Failure, //
+        Failure,
+        Null, //
     },
     registry::{
         Registry,
@@ -113,5 +114,12 @@ fn probe_version(
         .0
         .as_arc_borrow()
         .call(&Procedure::null(program), 1);
-    Ok((connection.0.view(), result))
+    let mut view = connection.0.view();
+    if let Some(traffic) = &mut view.traffic {
+        traffic.null = match result {
+            Ok(()) => Null::Answered,
+            Err(failure) => Null::Failed(failure),
+        };
+    }
+    Ok((view, result))
 }
