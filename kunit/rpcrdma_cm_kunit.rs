@@ -2070,6 +2070,9 @@ mod controlling {
         Ipv6Addr, //
     };
 
+    /// Keys, and what they change.
+    type Row<T> = (&'static str, fn(&mut T));
+
     /// What `192.0.2.1:1` asks of `connect` and `probe`.
     const CONNECT: Connect = Connect {
         to: v4(1),
@@ -2389,7 +2392,7 @@ mod controlling {
     #[test]
     fn connect_keys() -> Result {
         // What is expected is large, and the stack small: a row says what is different.
-        let rows: &[(&str, fn(&mut Connect))] = &[
+        let rows: &[Row<Connect>] = &[
             ("from=192.0.2.1", |c| c.from = Some(c.to.address)),
             ("reconnect=0", |c| c.reconnect = false),
             ("reconnect=1", |c| c.reconnect = true),
@@ -2515,7 +2518,7 @@ mod controlling {
 
     #[test]
     fn listen_keys() -> Result {
-        let rows: &[(&str, fn(&mut Listen))] = &[
+        let rows: &[Row<Listen>] = &[
             ("max=1", |l| l.max = 1),
             ("max=65536", |l| l.max = 65_536),
             ("answer=0", |l| l.answer = false),

@@ -10,8 +10,8 @@
 //! RPC-over-RDMA (RFC 8166): [`requester`] and [`responder`].
 //!
 //! Locks, in this order: `Listener::id`, a handler mutex of rdma_cm, those of a queue pair, the
-//! registry's tables, a connection's, `VersionOne::responders`. Nothing of rdma_cm or of a queue pair
-//! is called with one of the latter three held.
+//! registry's tables, a connection's, `VersionOne::responders`. Nothing of rdma_cm or of a queue
+//! pair is called with one of the latter three held.
 
 pub(crate) mod connector;
 pub(crate) mod listener;

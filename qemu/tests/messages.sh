@@ -10,8 +10,6 @@
 . ./lib.sh
 . ./module.sh
 
-yes_no=(no yes)
-
 # Length in octets of the parts of a message (RFC 8166, section 4.7, and the
 # draft's section 4.2; RFC 5531, section 9, with AUTH_NONE; an opaque's length).
 header=([1]=28 [2]=32)
@@ -42,7 +40,7 @@ counters=(sends_with_invalidate remote_invalidations_received local_invalidation
 	inline_calls chunked_calls bad_headers unexpected_messages)
 counted() {
 	local -A before=() wanted=()
-	local key bad=0
+	local key change bad=0
 	while [[ $1 != -- ]]; do
 		wanted[${1%%=*}]=${1#*=}
 		shift
@@ -55,11 +53,13 @@ counted() {
 	"$@" || return
 	info "$client"
 	for key in "${counters[@]}"; do
-		same "$key" $((before[$key] + ${wanted[$key]:-0})) "${info[$key]}" || bad=1
+		change=${wanted[$key]:-0}
+		same "$key" "$((${before[$key]} + change))" "${info[$key]}" || bad=1
 	done
 	info "$server"
 	for key in "${counters[@]}"; do
-		same "the server's $key" $((before[s:$key] + ${wanted[s:$key]:-0})) "${info[$key]}" || bad=1
+		change=${wanted[s:$key]:-0}
+		same "the server's $key" "$((${before[s:$key]} + change))" "${info[$key]}" || bad=1
 	done
 	return "$bad"
 }
@@ -150,15 +150,15 @@ done
 for r in 0 1 2 3; do
 	need 'a connection' connected "inv=$((r & 1))" "inv=$((r >> 1)) timeout_ms=60000"
 	if [[ $r = 3 ]]; then
-		wanted=(s:sends_with_invalidate=1 remote_invalidations_received=1 local_invalidations=1)
+		changes=(s:sends_with_invalidate=1 remote_invalidations_received=1 local_invalidations=1)
 	else
-		wanted=(local_invalidations=2)
+		changes=(local_invalidations=2)
 	fi
 	check "client R=$((r & 1)), server R=$((r >> 1))" \
-		counted chunked_calls=1 s:chunked_calls=1 "${wanted[@]}" -- echoes 10000
+		counted chunked_calls=1 s:chunked_calls=1 "${changes[@]}" -- echoes 10000
 	check 'nothing to invalidate' counted inline_calls=1 s:inline_calls=1 -- echoes 100
 	check 'a chunk that is not needed' counted chunked_calls=1 s:chunked_calls=1 \
-		"${wanted[@]/local_invalidations=?/local_invalidations=$((r < 3))}" -- echoes 100 chunks=1
+		"${changes[@]/local_invalidations=?/local_invalidations=$((r < 3))}" -- echoes 100 chunks=1
 	[[ $r = 3 ]] || need 'the end' close_both
 done
 check '1 MiB' echoes 1048576

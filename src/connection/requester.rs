@@ -259,10 +259,10 @@ impl Connection {
 
     /// Makes `count` calls, one after the other, and waits for the replies; process context.
     ///
-    /// Fails with `EOPNOTSUPP` on a server's end, `ENOTCONN`, `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET` where the connection is
-    /// lost, `EPROTO` and `EPROTONOSUPPORT` where the responder does not understand the message,
-    /// `EBADMSG` where the results are not the arguments, or with what the status of the reply
-    /// means.
+    /// Fails with `EOPNOTSUPP` on a server's end, `ENOTCONN`, `ETIMEDOUT`, `EINTR` on a signal,
+    /// `ECONNRESET` where the connection is lost, `EPROTO` and `EPROTONOSUPPORT` where the
+    /// responder does not understand the message, `EBADMSG` where the results are not the
+    /// arguments, or with what the status of the reply means.
     pub(crate) fn call(
         self: ArcBorrow<'_, Self>,
         procedure: &Procedure,

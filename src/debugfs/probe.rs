@@ -58,8 +58,8 @@ impl Drop for Probe {
     }
 }
 
-/// Connects as `wanted` and calls NULL, once in each version, and reports what came of that; process
-/// context.
+/// Connects as `wanted` and calls NULL, once in each version, and reports what came of that;
+/// process context.
 ///
 /// Fails only where there is no report: for want of memory, or where it was interrupted.
 pub(super) fn probe(
@@ -99,7 +99,8 @@ pub(super) fn probe(
     Ok(())
 }
 
-/// Does so in one version, and returns what is known of the connection with what became of the call.
+/// Does so in one version, and returns what is known of the connection, with what became of the
+/// call.
 fn probe_version(
     registry: &Arc<Registry>,
     wanted: &control::Connect,

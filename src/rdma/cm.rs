@@ -175,9 +175,9 @@ impl<'a> IdRef<'a> {
 ///
 /// # Invariants
 ///
-/// `id` is valid until it is destroyed, which is the last thing before the context goes. `closed` is
-/// accessed only with the id's handler mutex held. `queue_pair` has none any more when the context
-/// goes, as that points to `handler`.
+/// `id` is valid until it is destroyed, which is the last thing before the context goes. `closed`
+/// is accessed only with the id's handler mutex held. `queue_pair` has none any more when the
+/// context goes, as that points to `handler`.
 #[pin_data(PinnedDrop)]
 struct Context<H: ConnectionHandler> {
     queue_pair: Arc<Revocable<QueuePair<H>>>,
@@ -255,8 +255,8 @@ impl<H: ConnectionHandler> WorkItem for Context<H> {
         // SAFETY: It was locked above.
         unsafe { bindings::rdma_unlock_handler(id) };
 
-        // So that nobody who uses it waits for the peer. First: siw forgets an RDMA Read that is under
-        // way when it disconnects, but not when the queue pair fails.
+        // So that nobody who uses it waits for the peer. First: siw forgets an RDMA Read that is
+        // under way when it disconnects, but not when the queue pair fails.
         if let Some(queue_pair) = this.queue_pair.access() {
             queue_pair.fail();
         }

@@ -484,8 +484,8 @@ impl<H: CompletionHandler> QueuePair<H> {
         Ok(self.receives.push(receive, GFP_KERNEL)?)
     }
 
-    /// Takes the message that has been waiting the longest, and hands its octets to `take` after its
-    /// Receive has been posted again. Returns whether there was one. May sleep.
+    /// Takes the message that has been waiting the longest, and hands its octets to `take` after
+    /// its Receive has been posted again. Returns whether there was one. May sleep.
     pub(crate) fn next(&self, take: impl FnOnce(&[u8], &Arrival)) -> bool {
         let mut taken = self.taken.lock();
         let Ok(arrival) = self.arrivals.lock().remove(0) else {
