@@ -440,6 +440,55 @@ mod private_data {
         check_defaults("another version", &octets, version(0, 2))
     }
 
+    /// The draft of version 2, section 2.3: "senders MUST assume a receiver's inline threshold is
+    /// 4096 bytes"; as RFC 8797, section 4.2, encodes it. Nothing there is about the R field.
+    #[test]
+    fn draft_section_2_3_defaults() -> Result {
+        check("size", Size::DEFAULT_TWO.octets(), 4096)?;
+        check("encoded", Size::DEFAULT_TWO.encoded(), 0x03)?;
+        check("version 1", Size::DEFAULT < Size::DEFAULT_TWO, true)?;
+
+        let defaults = 0xf6ab_0e18_0100_0303_u64.to_be_bytes();
+        check("offer", Offer::DEFAULT_TWO.to_octets(), defaults)
+    }
+
+    /// The draft of version 2, section 5.1: "both peers use the default inline threshold value for
+    /// RPC-over-RDMA Version Two connections (4096 bytes)", where there is nothing valid. A valid
+    /// message counts in both versions, also if it says less.
+    #[test]
+    fn draft_section_5_1_defaults() -> Result {
+        let least = b"\xf6\xab\x0e\x18\x01\x00\x00\x00";
+        let version = b"\xf6\xab\x0e\x18\x02\x01\x07\x07";
+        let behind = b"\x00\xf6\xab\x0e\x18\x01\x01\x03\x07";
+
+        // Send Size, Receive Size and R, in version 1 and in version 2.
+        let one = (1024, 1024, false);
+        let two = (4096, 4096, false);
+        let said = (4096, 8192, true);
+        for (row, octets, in_one, in_two) in [
+            ("none", &[][..], one, two),
+            ("padding alone", &[0; 56], one, two),
+            ("cut", &OCTETS[..7], one, two),
+            ("another version", version, one, two),
+            ("a message", &OCTETS, said, said),
+            ("behind an octet", behind, said, said),
+            ("the least", least, one, one),
+        ] {
+            let parsed = parse(octets);
+            for (default, expected) in [(Offer::DEFAULT, in_one), (Offer::DEFAULT_TWO, in_two)] {
+                let offer = parsed.offer_or(default);
+                let got = (
+                    offer.send_size.octets(),
+                    offer.receive_size.octets(),
+                    offer.remote_invalidation,
+                );
+                check(row, got, expected)?;
+            }
+            check(row, parsed.offer(), parsed.offer_or(Offer::DEFAULT))?;
+        }
+        Ok(())
+    }
+
     /// RFC 8797, section 5.2: "The offset of the Format Identifier is not restricted to any
     /// alignment."
     #[test]
@@ -786,6 +835,39 @@ mod negotiating {
         check_both("client", Offer::DEFAULT, most, defaults)
     }
 
+    /// The draft of version 2, sections 2.3 and 5.1: what holds in version 2 where both sides, or
+    /// one of them, said nothing valid.
+    #[test]
+    fn draft_section_5_1_defaults() -> Result {
+        // What the other side says; client-to-server, server-to-client in octets.
+        let absent = Offer::DEFAULT_TWO;
+        for (row, said, to_absent, from_absent) in [
+            ("both", absent, 4096, 4096),
+            ("least", offer(0, 0, true), 1024, 1024),
+            ("less", offer(1, 2, true), 2048, 3072),
+            ("as much", offer(3, 3, true), 4096, 4096),
+            ("more", offer(4, 7, true), 4096, 4096),
+            ("most", offer(255, 255, true), 4096, 4096),
+            ("sends more", offer(255, 0, true), 4096, 1024),
+            ("takes more", offer(0, 255, true), 1024, 4096),
+        ] {
+            let expected = Negotiated {
+                client_to_server_threshold: to_absent,
+                server_to_client_threshold: from_absent,
+                remote_invalidation: false,
+            };
+            check_both(format_args!("server: {row}"), said, absent, expected)?;
+
+            let expected = Negotiated {
+                client_to_server_threshold: from_absent,
+                server_to_client_threshold: to_absent,
+                remote_invalidation: false,
+            };
+            check_both(format_args!("client: {row}"), absent, said, expected)?;
+        }
+        Ok(())
+    }
+
     /// RFC 8797, section 4: the sides, in the words that `info` shows.
     #[test]
     fn section_4_roles() -> Result {
@@ -886,12 +968,13 @@ mod headers {
         }
     }
 
-    /// Checks what a message means, and that its header is built from that.
+    /// Checks what a message means, and that its header is built from that and as long.
     fn check_header(words: &str, expected: Header<'_>) -> Result {
         let octets = Octets::new(words)?;
         let (head, payload) = octets.all().split_at(octets.head);
         check(words, parse(octets.all()), Ok((expected, payload)))?;
 
+        check(words, expected.len(), head.len())?;
         check_built(words, head, |buffer| expected.build(buffer))
     }
 
@@ -1964,6 +2047,7 @@ mod programs {
             program::{
                 serve,
                 Procedure,
+                Program,
                 ECHO,
                 ECHO_PROGRAM,
                 ECHO_VERSION,
@@ -1992,6 +2076,29 @@ mod programs {
             ("NFS version", NFS_VERSION, 4),
         ] {
             check(row, got, expected)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 5531, section 8.1: a program has a number and a version; which the two are. The module
+    /// serves its own.
+    #[test]
+    fn section_8_1_programs() -> Result {
+        for (row, program, number, version, echo) in [
+            ("NFS", Program::NFS, 100_003, 4, Err(Status::ProgUnavail)),
+            ("echo", Program::ECHO, 0x2000_8797, 1, Ok(Procedure::Echo)),
+        ] {
+            check(row, program, Program { number, version })?;
+
+            for (proc, expected) in [(0, Ok(Procedure::Null)), (1, echo)] {
+                let call = Call {
+                    xid: X,
+                    prog: program.number,
+                    vers: program.version,
+                    proc,
+                };
+                check(row, serve(&call), expected)?;
+            }
         }
         Ok(())
     }

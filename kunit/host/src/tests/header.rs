@@ -380,6 +380,32 @@ impl Mutation {
     }
 }
 
+/// How many octets a header has, counted by the pictures of RFC 8166, section 4.7, and the XDR of
+/// section 4.1.2 and of the draft, section 4.2.
+fn xdr_len(header: Header<'_>) -> usize {
+    // "HLOO", behind a count.
+    let chunk = |chunk: WriteChunk<'_>| 4 + 16 * chunk.iter().count();
+    let lists = |lists: ChunkLists<'_>| {
+        // "1 PHLOO 1 PHLOO 1 PHLOO 0"
+        let reads = 24 * lists.reads.iter().count() + 4;
+        // "1 3 HLOO HLOO HLOO 1 2 HLOO HLOO 0"
+        let writes: usize = lists.writes.iter().map(|write| 4 + chunk(write)).sum();
+        // "1 2 HLOO HLOO"
+        let reply = 4 + lists.reply.map_or(0, chunk);
+        reads + writes + 4 + reply
+    };
+    // The four fixed fields first.
+    16 + match header.body {
+        Body::Msg(Version::One, chunks) | Body::Nomsg(Version::One, chunks) => lists(chunks),
+        Body::Msg(Version::Two(_), chunks) | Body::Nomsg(Version::Two(_), chunks) => {
+            4 + lists(chunks)
+        }
+        Body::ErrVers { .. } => 12,
+        Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => 4,
+        Body::Optional { optinfo, .. } => 12 + optinfo.len().div_ceil(4) * 4,
+    }
+}
+
 /// RFC 8166, section 4.1.2, and the draft, section 4.2: all that a few words of small values can
 /// be, in each version and one before and behind, of each procedure.
 #[test]
@@ -449,6 +475,30 @@ proptest! {
                 prop_assert_eq!(&buffer[..needed], &octets[..]);
                 prop_assert!(buffer[needed..].iter().all(|octet| *octet == 0xaa));
             }
+            Ok(())
+        })?;
+    }
+
+    /// A header is as long as it says: what is built changes that many octets, which is also where
+    /// the payload begins for who parses it, and as many as the words of the XDR have.
+    #[test]
+    fn section_4_len(owned in headers()) {
+        let (octets, _) = owned.message();
+        owned.with(|header| {
+            let len = header.len();
+            prop_assert_eq!(len, xdr_len(header));
+
+            // Each octet is there in one of two buffers that differ everywhere.
+            let mut buffers = [vec![0x00; len + 64], vec![0xff; len + 64]];
+            for buffer in &mut buffers {
+                prop_assert_eq!(header.build(buffer), Ok(len));
+            }
+            let [zeros, ones] = buffers;
+            let written = zeros.iter().zip(&ones).filter(|(one, other)| one == other);
+            prop_assert_eq!(written.count(), len);
+
+            let (_, payload) = parse(&octets).unwrap();
+            prop_assert_eq!(len, octets.len() - payload.len());
             Ok(())
         })?;
     }
