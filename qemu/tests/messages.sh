@@ -34,36 +34,6 @@ first_call() {
 # echo SIZE [KEY=VALUE]...: by the client; there and back unchanged.
 echoes() { control a call "connection $client echo size=$1 ${*:2}"; }
 
-# counted KEY=CHANGE... -- COMMAND...: by how much the counters of both ends change;
-# keys of the server begin with s:. Counters that are not named stay.
-counters=(sends_with_invalidate remote_invalidations_received local_invalidations
-	inline_calls chunked_calls bad_headers unexpected_messages)
-counted() {
-	local -A before=() wanted=()
-	local key change bad=0
-	while [[ $1 != -- ]]; do
-		wanted[${1%%=*}]=${1#*=}
-		shift
-	done
-	shift
-	info "$client"
-	for key in "${counters[@]}"; do before[$key]=${info[$key]}; done
-	info "$server"
-	for key in "${counters[@]}"; do before[s:$key]=${info[$key]}; done
-	"$@" || return
-	info "$client"
-	for key in "${counters[@]}"; do
-		change=${wanted[$key]:-0}
-		same "$key" "$((${before[$key]} + change))" "${info[$key]}" || bad=1
-	done
-	info "$server"
-	for key in "${counters[@]}"; do
-		change=${wanted[s:$key]:-0}
-		same "the server's $key" "$((${before[s:$key]} + change))" "${info[$key]}" || bad=1
-	done
-	return "$bad"
-}
-
 close_both() { control a close "connection $client" && wait_for 20 is_gone "$server"; }
 
 # About: versions.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034,SC2153
 #
-# What the tests of the module share, about its files in debugfs; source it
-# after lib.sh. SIDE is a or b: a host of the pair; or -: where the script runs.
+# What the tests of the module and the benchmark share, about its files in
+# debugfs; source it after lib.sh or hosts.sh. SIDE is a or b: a host of the pair;
+# or -: where the script runs.
 #
 # One process of Python does what bash cannot: write once and know the errno,
 # from within a network namespace, and read octets that are NUL. It forks
@@ -216,6 +217,39 @@ arrives() {
 
 # same NAME WANTED FOUND: prints where it is not.
 same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
+
+# counted KEY=CHANGE... -- COMMAND...: by how much the counters of $client and $server
+# change; keys of the server begin with s:. Counters that are not named stay.
+counters=(sends_with_invalidate remote_invalidations_received local_invalidations
+	inline_calls chunked_calls bad_headers unexpected_messages)
+counted() {
+	local -A due=() counts=()
+	local name bad=0
+	while [[ $1 != -- ]]; do
+		due[${1%%=*}]=${1#*=}
+		shift
+	done
+	shift
+	count_both
+	for name in "${!counts[@]}"; do
+		due[$name]=$((${counts[$name]} + ${due[$name]:-0}))
+	done
+	"$@" || return
+	count_both
+	for name in "${!counts[@]}"; do
+		same "$name" "${due[$name]}" "${counts[$name]}" || bad=1
+	done
+	return "$bad"
+}
+
+# count_both: into ${counts[...]}, those of $client and $server.
+count_both() {
+	local name
+	info "$client"
+	for name in "${counters[@]}"; do counts[$name]=${info[$name]}; done
+	info "$server"
+	for name in "${counters[@]}"; do counts[s:$name]=${info[$name]}; done
+}
 
 # program N: number N is peer.py, which speaks librdmacm; its process is in $pid.
 to_program=() from_program=()
