@@ -1,65 +1,155 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In the guest: what it costs NFS over RDMA to be observed. Mounts, and writes
-# and reads through a mount, without the module, with observe=0 and with
-# observe=1, in turn. Prints "MODE MOUNT_MS WRITE_MIB_S READ_MIB_S" for each.
+# In the guest, side by side: what it costs NFS over RDMA to be observed, and
+# what calls cost without that which RFC 8797 lets two sides agree on. The
+# variants are measured in turn, round by round, so that what drifts hits all
+# alike. Prints MEASURED, VARIANT and VALUE, with tabs between, for each. Whatever
+# else it prints has no tabs, since a guest's output is one stream.
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=qemu/hosts.sh
 . ./hosts.sh
+# shellcheck source=qemu/tests/module.sh
+. ./tests/module.sh
 
-rounds=$1 mounts=5 mib=48
-modes=(absent observe=0 observe=1)
+rounds=$1
 
 trap 'clean_up echo "could not clean up:" >&2' EXIT
 trap 'exit 130' INT TERM
 
-now() { echo "${EPOCHREALTIME/./}"; }
+# took COMMAND...: into $us, how long it took. Without a process of its own.
+took() {
+	local start=${EPOCHREALTIME/./}
+	"$@" || return
+	us=$((${EPOCHREALTIME/./} - start))
+}
+
+result() { printf '%s\t%s\t%s\n' "$@"; }
 
 load() {
 	[[ $1 = absent ]] || insmod "$MODULE" "$1"
 }
 
-# rate COMMAND...: in MiB/s
-rate() {
-	local start took
-	start=$(now)
-	"$@" 2>/dev/null
-	took=$(($(now) - start))
-	echo $((mib * 1000000 / took))
-}
+# About: mounts, and writes and reads through a mount, without the module, with
+# observe=0 and with observe=1.
+
+mounts=3 mib=24
+modes=(absent observe=0 observe=1)
 
 mount_nfs() { on_a mount -t nfs -o proto=rdma,port=20049,vers=4.2 "$B4:/" /mnt/nfs; }
+unmount_nfs() { on_a umount /mnt/nfs; }
 
-measure() {
-	local n start mount write read
-	start=$(now)
+mount_often() {
+	local n
 	for ((n = 0; n < mounts; n++)); do
 		mount_nfs
-		on_a umount /mnt/nfs
+		unmount_nfs
 	done
-	mount=$((($(now) - start) / mounts / 1000))
-	mount_nfs
-	write=$(rate dd if=/dev/zero of=/mnt/nfs/data bs=1M count="$mib" conv=fsync)
-	echo 3 >/proc/sys/vm/drop_caches
-	read=$(rate dd if=/mnt/nfs/data of=/dev/null bs=1M)
-	on_a umount /mnt/nfs
-	echo "$1 $mount $write $read"
 }
+
+copy() { dd bs=1M "$@" 2>/dev/null; }
+
+nfs() {
+	took mount_often
+	result 'mount and unmount, ms' "$1" $((us / mounts / 1000))
+	mount_nfs
+	took copy if=/dev/zero of=/mnt/nfs/data count="$mib" conv=fsync
+	result 'write, MiB/s' "$1" $((mib * 1000000 / us))
+	echo 3 >/proc/sys/vm/drop_caches
+	took copy if=/mnt/nfs/data of=/dev/null
+	result 'read, MiB/s' "$1" $((mib * 1000000 / us))
+	unmount_nfs
+}
+
+all_nfs() {
+	local turn mode
+	# Another one begins each time.
+	for ((turn = 0; turn < ${#modes[@]}; turn++)); do
+		mode=${modes[($1 + turn) % ${#modes[@]}]}
+		load "$mode"
+		nfs "$mode"
+		module_unload
+	done
+}
+
+# About: calls of ECHO between two ends of the module.
+
+# What both sides of a connection offer.
+declare -A offers=(
+	[1024]='send=1024 recv=1024' [4096]='send=4096 recv=4096'
+	[inv=0]='inv=0' [inv=1]='inv=1'
+)
+
+# How many octets are echoed; in how many calls; on which connection; how many
+# chunks of each call are invalidated by the client itself, and how many by the
+# server's reply. A call with neither must go inline.
+echoes=(
+	'100 100 1024 0 0'
+	'100 100 4096 0 0'
+	'900 100 1024 0 0'
+	'900 100 4096 0 0'
+	'1500 100 1024 2 0'
+	'1500 100 4096 0 0'
+	'3000 100 1024 2 0'
+	'3000 100 4096 0 0'
+	'8192 100 1024 2 0'
+	'8192 100 4096 2 0'
+	'65536 30 1024 2 0'
+	'65536 30 4096 2 0'
+	'100 100 inv=0 1 0 chunks=1'
+	'100 100 inv=1 0 1 chunks=1'
+	'8192 100 inv=0 2 0'
+	'8192 100 inv=1 1 1'
+)
+
+# echoed SIZE COUNT CONNECTION LOCALLY REMOTELY [KEY=VALUE]: prints how long one
+# call took. Counters say whether it was what its name says.
+echoed() {
+	local how=inline measured="ECHO, $1 octets, us" variant
+	(($4 + $5 == 0)) || how=chunked
+	variant="$3, $how"
+	if [[ $3 = inv=* ]]; then
+		measured="$(($4 + $5))-chunk ECHO, $1 octets, us"
+		variant="$3, $4 local"
+	fi
+	read -r client server <<<"${ends[$3]}"
+	counted "${how}_calls=$2" "s:${how}_calls=$2" local_invalidations=$(($2 * $4)) \
+		remote_invalidations_received=$(($2 * $5)) s:sends_with_invalidate=$(($2 * $5)) \
+		-- took control a call "connection $client echo size=$1 count=$2 ${6-}" || {
+		echo "this was not $measured, $variant"
+		return 1
+	}
+	result "$measured" "$variant" $((us / $2))
+}
+
+all_echoes() {
+	local -A ends=()
+	local port=20100 offer n last=$((${#echoes[@]} - 1))
+	load observe=0
+	for offer in "${!offers[@]}"; do
+		((++port))
+		control b listen "$B4:$port rpcvers=1 ${offers[$offer]}"
+		connect a "$B4:$port rpcvers=1 null=0 timeout_ms=60000 ${offers[$offer]}"
+		ends[$offer]="$client $server"
+	done
+	# To and fro, so that neither of two is always the first.
+	for ((n = 0; n <= 2 * last + 1; n++)); do
+		# shellcheck disable=SC2086 # words
+		echoed ${echoes[n <= last ? n : 2 * last + 1 - n]}
+	done
+	module_unload
+}
+
+# -----------------------------------------------------------------------------
 
 pair rxe
 nfs_server
 mkdir -p /mnt/nfs
 at_end module_unload
-measure warm-up >/dev/null
+nfs absent >/dev/null
 for ((round = 0; round < rounds; round++)); do
-	echo "round $((round + 1)) of $rounds" >&2
-	# Another one begins each time.
-	for ((turn = 0; turn < ${#modes[@]}; turn++)); do
-		mode=${modes[(round + turn) % ${#modes[@]}]}
-		load "$mode"
-		measure "$mode"
-		module_unload
-	done
+	echo "round $((round + 1)) of $rounds"
+	all_nfs "$round"
+	all_echoes
 done
