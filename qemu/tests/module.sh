@@ -253,6 +253,8 @@ count_both() {
 
 # program N: number N is peer.py, which speaks librdmacm; its process is in $pid.
 to_program=() from_program=()
+# One that has died is a failure, not the end of the script.
+trap : PIPE
 program() {
 	local fd
 	# shellcheck disable=SC2154 # from lib.sh
