@@ -1841,6 +1841,7 @@ mod headers {
 mod rpcs {
     use super::{
         wire::rpc::{
+            is_reply,
             parse_call,
             parse_reply,
             Call,
@@ -1944,6 +1945,23 @@ mod rpcs {
         check("399", parse_call(&longest[..439]), truncated)
     }
 
+    /// RFC 5531, section 9: `msg_type`, whatever follows.
+    #[test]
+    fn section_9_is_reply() -> Result {
+        for (octets, expected) in [
+            (&[0, 0, 0, 9, 0, 0, 0, 1][..], true),
+            (&[0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0], true),
+            (&[0, 0, 0, 9, 0, 0, 0, 0], false),
+            (&[0, 0, 0, 9, 0, 0, 0, 2], false),
+            (&[0, 0, 0, 9, 1, 0, 0, 1], false),
+            (&[0, 0, 0, 9, 0, 0, 0], false),
+            (&[], false),
+        ] {
+            check(octets.len(), is_reply(octets), expected)?;
+        }
+        Ok(())
+    }
+
     /// RFC 5531, section 9: `accepted_reply` and `rejected_reply`.
     #[test]
     fn section_9_reply() -> Result {
@@ -2045,6 +2063,7 @@ mod programs {
     use super::{
         wire::{
             program::{
+                is_opaque,
                 serve,
                 Procedure,
                 Program,
@@ -2076,6 +2095,30 @@ mod programs {
             ("NFS version", NFS_VERSION, 4),
         ] {
             check(row, got, expected)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 4506, section 4.10: the arguments of ECHO, and what is too short or too long for them.
+    #[test]
+    fn section_4_10_opaque() -> Result {
+        for (count, len, expected) in [
+            (0, 4, true),
+            (1, 8, true),
+            (4, 8, true),
+            (5, 12, true),
+            (1 << 20, (1 << 20) + 4, true),
+            (0, 0, false),
+            (0, 3, false),
+            (0, 8, false),
+            (1, 4, false),
+            (1, 5, false),
+            (4, 12, false),
+            (9, 8, false),
+            (u32::MAX, 4, false),
+            (u32::MAX - 3, 0, false),
+        ] {
+            check(count, is_opaque(count, len), expected)?;
         }
         Ok(())
     }

@@ -222,7 +222,7 @@ fn is_answer(header: &Header<'_>, payload: &[u8]) -> bool {
             direction == Direction::Reply
         }
         // Calls in the other direction have XIDs of their own (RFC 8167, section 4.1).
-        Body::Msg(Version::One, _) => rpc::parse_reply(payload).is_ok(),
+        Body::Msg(Version::One, _) => rpc::is_reply(payload),
         Body::Nomsg(Version::One, _) => true,
         Body::ErrVers { .. } | Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => true,
         Body::Optional { .. } => false,
@@ -378,7 +378,7 @@ impl Connection {
         if agreed.is_none() {
             limit = limit.min(FIRST_MESSAGE);
         }
-        let version = match version {
+        let of_version = match version {
             1 => Version::One,
             _ => Version::Two(Direction::Call),
         };
@@ -389,7 +389,7 @@ impl Connection {
         };
 
         // What fits by itself does not need a chunk.
-        let plain = header(Body::Msg(version, ChunkLists::EMPTY)).len();
+        let plain = header(Body::Msg(of_version, ChunkLists::EMPTY)).len();
         let reply_len = REPLY_HEAD + procedure.len();
         let short_reply = plain + reply_len <= negotiated.server_to_client_threshold as usize;
         let reply = match procedure.reply_chunk || !short_reply {
@@ -414,7 +414,7 @@ impl Connection {
         };
 
         let call_len = CALL_HEAD + procedure.len();
-        let inline = header(Body::Msg(version, lists)).len() + call_len <= limit as usize;
+        let inline = header(Body::Msg(of_version, lists)).len() + call_len <= limit as usize;
         let mut reads = KVec::new();
         if !inline {
             let call = prepare(queue_pair, &mut chunks.call, Purpose::Read, call_len)?;
@@ -433,9 +433,9 @@ impl Connection {
             }
         }
         let header = header(match inline {
-            true => Body::Msg(version, lists),
+            true => Body::Msg(of_version, lists),
             false => Body::Nomsg(
-                version,
+                of_version,
                 ChunkLists {
                     reads: List::new(&reads),
                     ..lists
@@ -478,7 +478,13 @@ impl Connection {
             self.inner.lock().traffic.null_us = Some(took);
         }
         let octets = pending.map(|pending| pending.octets).unwrap_or_default();
-        self.understand(procedure, &octets, &reply_segments, chunks.reply.as_mut())
+        self.understand(
+            version,
+            procedure,
+            &octets,
+            &reply_segments,
+            chunks.reply.as_mut(),
+        )
     }
 
     /// Makes ready for the reply to call `xid`.
@@ -541,6 +547,7 @@ impl Connection {
     /// Reads an answer, which has been parsed before.
     fn understand(
         &self,
+        version: u32,
         procedure: &Procedure,
         octets: &[u8],
         reply_chunk: &[Segment],
@@ -548,6 +555,11 @@ impl Connection {
     ) -> Result<Answer, Failure> {
         let malformed = Failure::new(errno(bindings::EPROTO), "the reply makes no sense");
         let (header, payload) = header::parse(octets).map_err(|_| malformed)?;
+        let is_error = matches!(header.body, Body::ErrVers { .. });
+        // The draft, section 5.3.
+        if !is_error && header.version() != version {
+            return Err(malformed);
+        }
         let payload = match header.body {
             Body::Msg(..) => Payload::Inline(payload),
             Body::Nomsg(_, lists) => {
@@ -561,7 +573,11 @@ impl Connection {
                 };
                 let len = usize::try_from(returned.length()).map_err(|_| malformed)?;
                 let memory = memory.and_then(Registration::memory).ok_or(malformed)?;
-                if !reply_chunk.iter().zip(returned.iter()).all(same) || len > memory.len() {
+                let segments = returned.iter().fold(0, |count, _| count + 1);
+                if segments != reply_chunk.len()
+                    || !reply_chunk.iter().zip(returned.iter()).all(same)
+                    || len > memory.len()
+                {
                     return Err(malformed);
                 }
                 Payload::Long(memory, len)

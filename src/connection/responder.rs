@@ -51,6 +51,7 @@ use crate::{
             Version, //
         },
         program::{
+            is_opaque,
             serve,
             Procedure, //
         },
@@ -92,15 +93,23 @@ struct Answer {
 
 impl Answer {
     /// Finds out what to answer to `call`; [`None`] where that is no call, but a reply.
-    fn new(xid: u32, call: &Payload<'_>) -> Option<Self> {
+    fn new(xid: u32, payload: &Payload<'_>) -> Option<Self> {
         let mut head = [0; CALL_HEAD_MAX];
-        let head = head.get_mut(..call.len().min(CALL_HEAD_MAX))?;
-        call.read(0, head);
+        let head = head.get_mut(..payload.len().min(CALL_HEAD_MAX))?;
+        payload.read(0, head);
 
         let (status, at) = match rpc::parse_call(head) {
             Ok((call, arguments)) => match serve(&call) {
                 Ok(Procedure::Null) => (Status::Success, None),
-                Ok(Procedure::Echo) => (Status::Success, Some(head.len() - arguments.len())),
+                Ok(Procedure::Echo) => {
+                    let at = head.len() - arguments.len();
+                    let mut count = [0; 4];
+                    payload.read(at, &mut count);
+                    match is_opaque(u32::from_be_bytes(count), payload.len() - at) {
+                        true => (Status::Success, Some(at)),
+                        false => (Status::GarbageArgs, None),
+                    }
+                }
                 Err(status) => (status, None),
             },
             Err(rpc::Error::Refused(reply)) => (reply.status, None),
@@ -110,7 +119,7 @@ impl Answer {
         Some(Self {
             reply: Reply { xid, status },
             at: at.unwrap_or_default(),
-            len: at.map_or(0, |at| call.len() - at),
+            len: at.map_or(0, |at| payload.len() - at),
         })
     }
 }

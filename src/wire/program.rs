@@ -58,6 +58,13 @@ pub(crate) enum Procedure {
     Echo,
 }
 
+/// Whether `len` octets can be the arguments of [`ECHO`], where the first word of them is `count`
+/// (RFC 4506, section 4.10).
+pub(crate) fn is_opaque(count: u32, len: usize) -> bool {
+    let unit = |count: u32| count.checked_next_multiple_of(4)?.checked_add(4);
+    unit(count).and_then(|wanted| usize::try_from(wanted).ok()) == Some(len)
+}
+
 /// Returns the procedure that a call asks for.
 ///
 /// [`NULL`] is served of every program and version, so that peers which begin with it find one,

@@ -199,6 +199,13 @@ impl Reply {
     }
 }
 
+/// Whether an RPC message is a reply; where it is too short to say so, it is none.
+pub(crate) fn is_reply(octets: &[u8]) -> bool {
+    let mut reader = Reader::new(octets);
+    let _xid = reader.word();
+    reader.word() == Some(REPLY)
+}
+
 /// Parses what a reply begins with, and returns it with its results.
 ///
 /// # Errors
