@@ -342,6 +342,8 @@ struct Inner {
     /// The peer has not answered a message of version 2 yet: if the connection is lost now, it is
     /// made again, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     falls_back: bool,
+    /// The XIDs of calls that nobody waits for any more, and that have not been answered.
+    unanswered: KVec<u32>,
     /// Whether somebody makes calls: one at a time does.
     calling: bool,
     /// The XID of the latest call.
@@ -446,7 +448,11 @@ impl WorkItem<MESSAGES> for Connection {
             return;
         };
         while queue_pair.next(|octets, arrival| match this.side {
-            Side::Client(_) => this.take_reply(octets, arrival),
+            Side::Client(_) => {
+                if let Some(answer) = this.take_reply(octets, arrival) {
+                    this.send_header(&queue_pair, &answer);
+                }
+            }
             Side::Server { .. } if this.terms.answers => this.respond(&queue_pair, octets),
             Side::Server { .. } => {}
         }) {}
@@ -470,6 +476,7 @@ impl Connection {
                         traffic: Traffic::default(),
                         pending: None,
                         falls_back: false,
+                        unanswered: KVec::new(),
                         calling: false,
                         xid: 0,
                         failure: None,
@@ -574,6 +581,7 @@ impl Connection {
         inner.exchange = exchange;
         inner.traffic = Traffic::default();
         inner.falls_back = false;
+        inner.unanswered.clear();
         inner.unresolved = false;
         inner.queue_pair_failure = None;
         inner.attempt = inner.attempt.wrapping_add(1);

@@ -256,14 +256,17 @@ impl<T> Table<T> {
 /// of them begins with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
 #[pin_data]
 pub(crate) struct VersionOne {
-    /// The one that was added last is the last one.
+    /// With when that was; the one that was added last is the last one.
     #[pin]
-    responders: Mutex<KVec<SocketAddr>>,
+    responders: Mutex<KVec<(SocketAddr, Instant<Monotonic>)>>,
 }
 
 impl VersionOne {
     /// How many are remembered.
     const MAX: usize = 64;
+
+    /// For how long, in milliseconds: a responder may learn.
+    const MAX_AGE_MS: i64 = 600_000;
 
     fn new() -> impl PinInit<Self> {
         pin_init!(Self {
@@ -274,21 +277,25 @@ impl VersionOne {
     /// Remembers `responder`, if there is memory for that.
     pub(crate) fn add(&self, responder: SocketAddr) {
         let mut responders = self.responders.lock();
-        responders.retain(|other| *other != responder);
+        responders.retain(|(other, _)| *other != responder);
         if responders.len() >= Self::MAX {
             let _ = responders.remove(0);
         }
         // Without, the next connection finds out again.
-        let _ = responders.push(responder, GFP_KERNEL);
+        let _ = responders.push((responder, Instant::now()), GFP_KERNEL);
     }
 
     /// Forgets `responder`, which has answered in version 2.
     pub(crate) fn remove(&self, responder: SocketAddr) {
-        self.responders.lock().retain(|other| *other != responder);
+        self.responders
+            .lock()
+            .retain(|(other, _)| *other != responder);
     }
 
     pub(crate) fn contains(&self, responder: SocketAddr) -> bool {
-        self.responders.lock().contains(&responder)
+        self.responders.lock().iter().any(|(other, since)| {
+            *other == responder && since.elapsed().as_millis() < Self::MAX_AGE_MS
+        })
     }
 }
 

@@ -165,10 +165,13 @@ check 'no such connection' failed ENOENT 'no such connection' 'connection 999 nu
 check "the server's end" failed ENOTSUP "responder's end" "connection $server null"
 need 'a server that does not answer' control b listen "$B4:20099 answer=0"
 need 'a connection' connect a "$B4:20099 rpcvers=1 timeout_ms=300"
-check 'no reply' failed ETIMEDOUT 'no reply in time' "connection $client null"
-check 'the connection lives on' same_info "$client" state=established
 check 'its first call is over' wait_for 20 greeted
 check 'without an answer' same_info "$client" rpc_null='no reply in time' rpc_version_used=none
+# RFC 8166, section 3.3.3: there is one credit, until a reply says otherwise.
+check 'another must not be made' failed EBUSY 'all credits' "connection $client null"
+check 'the connection lives on' same_info "$client" state=established sends=1
+need 'a connection without a first call' connect a "$B4:20099 rpcvers=1 timeout_ms=300 null=0"
+check 'no reply' failed ETIMEDOUT 'no reply in time' "connection $client null"
 # The draft, section 5.2: to version 2 the same is a reason to begin again.
 need 'version 2 first' connect a "$B4:20099 timeout_ms=300"
 again() { info "$client" && [[ ${info[generation]} = 2 && ${info[rpc_null]} = 'no reply in time' ]]; }

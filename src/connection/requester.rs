@@ -148,6 +148,7 @@ struct Chunks<'a> {
 /// A call that is under way.
 pub(super) struct Pending {
     xid: u32,
+    version: u32,
     /// Has room for any message; what has arrived is there with the latter.
     octets: KVec<u8>,
     arrival: Option<Arrival>,
@@ -215,23 +216,26 @@ fn outcome(status: Status) -> Result<(), Failure> {
     })
 }
 
-/// Whether the message with this header is one that a requester waits for.
-fn is_answer(header: &Header<'_>, payload: &[u8]) -> bool {
+/// Whether the message with this header answers a call that was made in `version`.
+fn is_answer(header: &Header<'_>, payload: &[u8], version: u32) -> bool {
+    let same_version = header.version() == version;
     match header.body {
-        Body::Msg(Version::Two(direction), _) | Body::Nomsg(Version::Two(direction), _) => {
-            direction == Direction::Reply
-        }
         // Calls in the other direction have XIDs of their own (RFC 8167, section 4.1).
-        Body::Msg(Version::One, _) => rpc::is_reply(payload),
-        Body::Nomsg(Version::One, _) => true,
+        Body::Msg(Version::One, _) => same_version && rpc::is_reply(payload),
+        Body::Msg(Version::Two(direction), _) => same_version && direction == Direction::Reply,
+        Body::Nomsg(of_version, lists) => {
+            let is_call = of_version == Version::Two(Direction::Call);
+            same_version && !is_call && lists.reads.is_empty() && lists.reply.is_some()
+        }
         Body::ErrVers { .. } | Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => true,
         Body::Optional { .. } => false,
     }
 }
 
 impl Connection {
-    /// Hands a message over to who waits for it. All others are discarded (RFC 8166, section 4.5).
-    pub(super) fn take_reply(&self, octets: &[u8], arrival: &Arrival) {
+    /// Hands a message over to who waits for it. All others are discarded (RFC 8166, section 4.5);
+    /// what is to be answered to one of them is returned.
+    pub(super) fn take_reply(&self, octets: &[u8], arrival: &Arrival) -> Option<Header<'static>> {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         if arrival.invalidated.is_some() {
@@ -239,22 +243,37 @@ impl Connection {
         }
         let Ok((header, payload)) = header::parse(octets) else {
             inner.traffic.bad_headers += 1;
-            return;
+            return None;
         };
         match &mut inner.pending {
             Some(pending)
                 if pending.xid == header.xid
                     && pending.arrival.is_none()
-                    && is_answer(&header, payload)
+                    && is_answer(&header, payload, pending.version)
                     && octets.len() <= pending.octets.capacity() =>
             {
                 // There is room.
                 let _ = pending.octets.extend_from_slice(octets, GFP_KERNEL);
                 pending.arrival = Some(*arrival);
                 self.changed.notify_all();
+                return None;
             }
-            _ => inner.traffic.unexpected_messages += 1,
+            _ => {}
         }
+        inner.traffic.unexpected_messages += 1;
+        inner.unanswered.retain(|xid| *xid != header.xid);
+        let asks = matches!(
+            header.body,
+            Body::Optional {
+                direction: Direction::Call,
+                ..
+            }
+        );
+        asks.then_some(Header {
+            xid: header.xid,
+            credit: self.terms.credits,
+            body: Body::ErrInvalidOption,
+        })
     }
 
     /// Makes `count` calls, one after the other, and waits for the replies; process context.
@@ -305,9 +324,20 @@ impl Connection {
         procedure: &Procedure,
         chunks: &mut Chunks<'a>,
     ) -> Result<(), Failure> {
-        let (agreed, remote) = self.on(attempt, |inner| {
-            (inner.exchange.version, inner.exchange.remote)
+        let (agreed, remote, free) = self.on(attempt, |inner| {
+            // Also what nobody waits for any more has its credit until it is answered (RFC 8166,
+            // section 3.3.1).
+            let granted = inner.traffic.credits_granted.unwrap_or(1);
+            let credits = granted.min(self.terms.credits).max(1) as usize;
+            let free = inner.unanswered.len() < credits;
+            (inner.exchange.version, inner.exchange.remote, free)
         })?;
+        if !free {
+            return Err(Failure::new(
+                EBUSY,
+                "all credits are taken by calls without an answer",
+            ));
+        }
         let versions = self.terms.versions;
         let mut version = agreed.unwrap_or(versions.high);
         let only_one = |remote| self.registry.only_version_one.contains(remote);
@@ -375,7 +405,7 @@ impl Connection {
         })?;
         let negotiated = negotiated.ok_or(Failure::to_call(errno(bindings::ENOTCONN)))?;
         let mut limit = negotiated.client_to_server_threshold;
-        if agreed.is_none() {
+        if agreed.is_none() && version > 1 {
             limit = limit.min(FIRST_MESSAGE);
         }
         let of_version = match version {
@@ -443,7 +473,7 @@ impl Connection {
             ),
         });
 
-        self.expect(xid)?;
+        self.expect(xid, version)?;
         let start: Instant<Monotonic> = Instant::now();
         let sent = queue_pair.send(limit, None, |buffer| {
             let too_long = |_| errno(bindings::EMSGSIZE);
@@ -470,6 +500,10 @@ impl Connection {
             Err(error) => Err(Failure::to_call(error)),
         };
         let pending = self.inner.lock().pending.take();
+        if sent.is_ok() && answered.is_err() {
+            // Where the connection is lost, none of this matters.
+            let _ = self.on(attempt, |inner| inner.unanswered.push(xid, GFP_KERNEL));
+        }
         let arrival = pending.as_ref().and_then(|pending| pending.arrival);
         self.invalidate(chunks, arrival.and_then(|arrival| arrival.invalidated))?;
         answered?;
@@ -478,17 +512,11 @@ impl Connection {
             self.inner.lock().traffic.null_us = Some(took);
         }
         let octets = pending.map(|pending| pending.octets).unwrap_or_default();
-        self.understand(
-            version,
-            procedure,
-            &octets,
-            &reply_segments,
-            chunks.reply.as_mut(),
-        )
+        self.understand(procedure, &octets, &reply_segments, chunks.reply.as_mut())
     }
 
     /// Makes ready for the reply to call `xid`.
-    fn expect(&self, xid: u32) -> Result<(), Failure> {
+    fn expect(&self, xid: u32, version: u32) -> Result<(), Failure> {
         let inner = self.inner.lock();
         let room = inner.exchange.sent.map(|sent| self.terms.room(&sent));
         drop(inner);
@@ -497,6 +525,7 @@ impl Connection {
             .map_err(|error| Failure::to_call(error.into()))?;
         self.inner.lock().pending = Some(Pending {
             xid,
+            version,
             octets,
             arrival: None,
         });
@@ -547,7 +576,6 @@ impl Connection {
     /// Reads an answer, which has been parsed before.
     fn understand(
         &self,
-        version: u32,
         procedure: &Procedure,
         octets: &[u8],
         reply_chunk: &[Segment],
@@ -555,29 +583,16 @@ impl Connection {
     ) -> Result<Answer, Failure> {
         let malformed = Failure::new(errno(bindings::EPROTO), "the reply makes no sense");
         let (header, payload) = header::parse(octets).map_err(|_| malformed)?;
-        let is_error = matches!(header.body, Body::ErrVers { .. });
-        // The draft, section 5.3.
-        if !is_error && header.version() != version {
-            return Err(malformed);
-        }
         let payload = match header.body {
             Body::Msg(..) => Payload::Inline(payload),
             Body::Nomsg(_, lists) => {
                 // The responder returns the chunk, and says how much of it is filled (RFC 8166,
                 // section 4.3.3).
                 let returned = lists.reply.ok_or(malformed)?;
-                let same = |(ours, theirs): (&Segment, Segment)| {
-                    ours.handle == theirs.handle
-                        && ours.offset == theirs.offset
-                        && ours.length >= theirs.length
-                };
+                let ours = List::new(reply_chunk);
                 let len = usize::try_from(returned.length()).map_err(|_| malformed)?;
                 let memory = memory.and_then(Registration::memory).ok_or(malformed)?;
-                let segments = returned.iter().fold(0, |count, _| count + 1);
-                if segments != reply_chunk.len()
-                    || !reply_chunk.iter().zip(returned.iter()).all(same)
-                    || len > memory.len()
-                {
+                if !returned.iter().eq(ours.filled(returned.length())) || len > memory.len() {
                     return Err(malformed);
                 }
                 Payload::Long(memory, len)

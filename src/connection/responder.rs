@@ -170,6 +170,12 @@ impl Connection {
             body,
         };
         let (version, result) = match header.body {
+            // In the other direction; errors are for calls (RFC 8166, section 4.5).
+            Body::Msg(Version::Two(Direction::Reply), _)
+            | Body::Nomsg(Version::Two(Direction::Reply), _) => {
+                self.inner.lock().traffic.unexpected_messages += 1;
+                return;
+            }
             Body::Msg(version, lists) if lists.reads.is_empty() => (
                 version,
                 self.answer(
@@ -230,6 +236,10 @@ impl Connection {
             return Err(Refusal::Chunk);
         }
         let Some(answer) = Answer::new(header.xid, &call) else {
+            // What came inline has been found out already (the draft, section 4.2.2).
+            if matches!(version, Version::Two(_)) {
+                return Err(Refusal::Chunk);
+            }
             self.inner.lock().traffic.unexpected_messages += 1;
             return Ok(());
         };
@@ -243,11 +253,7 @@ impl Connection {
         let reply_chunk = lists.reply;
         let version = match version {
             Version::One => Version::One,
-            Version::Two(Direction::Call) => Version::Two(Direction::Reply),
-            Version::Two(Direction::Reply) => {
-                self.inner.lock().traffic.unexpected_messages += 1;
-                return Ok(());
-            }
+            Version::Two(_) => Version::Two(Direction::Reply),
         };
         let (limit, may_invalidate) = self.begin_reply(header.version());
         // One that belongs to this call (RFC 8797, section 4.1).
@@ -258,7 +264,8 @@ impl Connection {
         };
         let stag = read
             .or_else(written)
-            .filter(|_| may_invalidate)
+            // An empty segment need not have one.
+            .filter(|segment| may_invalidate && segment.length > 0)
             .map(|segment| segment.handle);
 
         // The chunks go back with the reply, which says how much of them is used (RFC 8166,
@@ -311,6 +318,10 @@ impl Connection {
             memory.write(head_len + at, &piece);
         }
         let filled = collect(chunk.filled(reply_len as u64))?;
+        let long = reply_header(Body::Nomsg(version, lists(Some(List::new(&filled)))));
+        if long.len() > limit as usize {
+            return Err(Refusal::Chunk);
+        }
         let start: Instant<Monotonic> = Instant::now();
         let mut at = 0;
         for &Segment {
@@ -326,7 +337,6 @@ impl Connection {
             in_time(start)?;
             at += len;
         }
-        let long = reply_header(Body::Nomsg(version, lists(Some(List::new(&filled)))));
         self.send_reply(queue_pair, header.version(), limit, stag, |buffer| {
             long.build(buffer).map_err(too_long)
         })
@@ -377,7 +387,7 @@ impl Connection {
         Ok(())
     }
 
-    fn send_header(&self, queue_pair: &QueuePair<Attempt>, header: &Header<'_>) {
+    pub(super) fn send_header(&self, queue_pair: &QueuePair<Attempt>, header: &Header<'_>) {
         let result = self.send(queue_pair, ERROR_MAX, None, |buffer| {
             header.build(buffer).map_err(too_long)
         });
