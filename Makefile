@@ -48,7 +48,7 @@ help:
 	@echo 'make shell      a shell in that guest'
 	@echo 'make test       host tests, KUnit and the scripts of qemu/tests, in some minutes'
 	@echo 'make soak       those that would take longer'
-	@echo 'make bench      what it costs NFS over RDMA to be observed'
+	@echo 'make bench      what observing costs NFS over RDMA; what RFC 8797 spares calls'
 	@echo 'make check      formatting, lints, warnings, no panic in the pure code'
 	@echo
 	@echo 'make clean      removes what was built here'

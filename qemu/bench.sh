@@ -34,7 +34,7 @@ load() {
 # About: mounts, and writes and reads through a mount, without the module, with
 # observe=0 and with observe=1.
 
-mounts=3 mib=24
+mounts=3 mib=16
 modes=(absent observe=0 observe=1)
 
 mount_nfs() { on_a mount -t nfs -o proto=rdma,port=20049,vers=4.2 "$B4:/" /mnt/nfs; }

@@ -23,9 +23,9 @@ def spread(values: list[int] | list[float], digits: int) -> str:
     return f"{median:8.{digits}f}{quartiles:>16}"
 
 
-print(f"{'':28}{'variant':15}{'median':>8}{'quartiles':>16}{'ratio':>8}{'quartiles':>16}")
+print(f"{'':30}{'variant':15}{'median':>8}{'quartiles':>16}{'ratio':>8}{'quartiles':>16}")
 for name, variants in measured.items():
     base = next(iter(variants.values()))
     for variant, values in variants.items():
         ratios = [value / beside for value, beside in zip(values, base, strict=True)]
-        print(f"{name:28}{variant:15}{spread(values, 0)}{spread(ratios, 2)}")
+        print(f"{name:30}{variant:15}{spread(values, 0)}{spread(ratios, 2)}")
