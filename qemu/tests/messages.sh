@@ -202,6 +202,9 @@ need 'a connection' connected inv=1 inv=1
 need 'calls' calling
 nsenter --net="/run/netns/$A" bash -c "echo connection $client null >$DEBUGFS/call" 2>/dev/null &
 waiting=$!
+# Not before: the shell that is about to run it would take the signal.
+is_waiting() { grep -q vfs_write "/proc/$waiting/stack"; }
+need 'somebody waits for a turn' wait_for 20 is_waiting
 interrupted() { kill "$waiting" && ! wait "$waiting"; }
 check 'who waits for its turn can be interrupted' interrupted
 need 'the device goes' rdma link delete "$A_RDMA"

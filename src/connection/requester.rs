@@ -77,8 +77,8 @@ use crate::{
     },
 };
 
-/// The longest first message where the responder may not know version 2: the default inline
-/// threshold of version 1, in octets (draft-cel-nfsv4-rpcrdma-version-two-01, section 5).
+/// The longest first message, in octets: the default inline threshold of version 1 (RFC 8166,
+/// section 3.3.3; draft-cel-nfsv4-rpcrdma-version-two-01, section 5).
 const FIRST_MESSAGE: u32 = 1024;
 
 /// Length in octets of a call's head with AUTH_NONE.
@@ -405,7 +405,7 @@ impl Connection {
         })?;
         let negotiated = negotiated.ok_or(Failure::to_call(errno(bindings::ENOTCONN)))?;
         let mut limit = negotiated.client_to_server_threshold;
-        if agreed.is_none() && version > 1 {
+        if agreed.is_none() {
             limit = limit.min(FIRST_MESSAGE);
         }
         let of_version = match version {
