@@ -197,7 +197,7 @@ malformed_close() {
 # Nothing but white space, and words where one is missing.
 missing() {
 	local file bad=0
-	for file in connect listen close; do
+	for file in connect listen close call probe; do
 		refused EINVAL "$file" '' || bad=1
 		refused EINVAL "$file" ' \t ' || bad=1
 	done
@@ -378,7 +378,8 @@ check 'under another number' test "$client" -gt "$server_before"
 
 modes=$(cd "$DEBUGFS" && find . -type f -printf '%P %m %u:%g\n' | sort)
 wanted=$({
-	printf '%s 200 root:root\n' connect listen close
+	printf '%s 200 root:root\n' call connect listen close
+	printf '%s 600 root:root\n' probe
 	printf '%s 400 root:root\n' connections listeners last_error stats \
 		connection/{"$client","$server"}/{info,sent,received}
 } | sort)

@@ -7,7 +7,7 @@
 # Any two of the five parameters that count (four sizes, and R on both sides)
 # meet in all their combinations; with FULL=1 all five do.
 #
-# test: debug.rxe debug.siw
+# test: debug.rxe
 # soak: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh

@@ -155,7 +155,7 @@ done
 check 'end the listener' serve_not
 
 need 'it listens, says nothing' serve private=none
-need 'connect, to reconnect' connect a "$B4:2000 send=131072 recv=32768 inv=1 reconnect=1"
+need 'connect, to reconnect' connect a "$B4:2000 send=131072 recv=32768 inv=1 reconnect=1 null=0"
 check 'both defaults hold' same_info "$client" generation=1 peer_private_data=absent \
 	{client_to_server_threshold,server_to_client_threshold}=1024 remote_invalidation=no
 check 'the listener ends' serve_not

@@ -5,7 +5,8 @@
 # could say, ucmatose says nothing. What the module finds in it, and takes for
 # negotiated, is what RFC 8797 says.
 #
-# test: debug.rxe debug.siw
+# test: debug.rxe
+# soak: debug.siw
 . ./lib.sh
 . ./module.sh
 

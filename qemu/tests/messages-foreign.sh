@@ -7,8 +7,8 @@
 # word, from RFC 8166 (version 1), draft-cel-nfsv4-rpcrdma-version-two-01
 # (version 2) and RFC 5531 (RPC).
 #
-# test: debug.rxe
-# soak: debug.siw
+# test: debug.siw
+# soak: debug.rxe
 . ./lib.sh
 . ./module.sh
 

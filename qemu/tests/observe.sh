@@ -5,7 +5,7 @@
 # programs. What is shown is compared with the octets that Linux is known to
 # send, with RFC 8797, and with what the kernel itself traces.
 #
-# test: debug.rxe
+# test: stock.rxe
 # soak: debug.rxe debug.siw stock.rxe
 . ./lib.sh
 . ./module.sh
