@@ -480,7 +480,8 @@ by_chunks_counted() {
 # another key, or as two.
 another_chunk() {
 	local chunk status=0
-	for chunk in "1 H $((24 + 4 + size + 4)) A" "1 0x12345678 40 A" "2 H 40 A 0x12345678 40 A" 0; do
+	for chunk in "1 H $((24 + 4 + size + 4)) A" "1 0x12345678 40 A" \
+		"2 H 40 A 0x12345678 40 A" 0; do
 		begin_call "echo size=$size chunks=1"
 		asked_by_chunks "$1" || status=1
 		chunk=${chunk//H/${words[14]}}

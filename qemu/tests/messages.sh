@@ -120,7 +120,8 @@ done
 for r in 0 1 2 3; do
 	need 'a connection' connected "inv=$((r & 1))" "inv=$((r >> 1)) timeout_ms=60000"
 	if [[ $r = 3 ]]; then
-		changes=(s:sends_with_invalidate=1 remote_invalidations_received=1 local_invalidations=1)
+		changes=(s:sends_with_invalidate=1 remote_invalidations_received=1
+			local_invalidations=1)
 	else
 		changes=(local_invalidations=2)
 	fi
@@ -128,7 +129,8 @@ for r in 0 1 2 3; do
 		counted chunked_calls=1 s:chunked_calls=1 "${changes[@]}" -- echoes 10000
 	check 'nothing to invalidate' counted inline_calls=1 s:inline_calls=1 -- echoes 100
 	check 'a chunk that is not needed' counted chunked_calls=1 s:chunked_calls=1 \
-		"${changes[@]/local_invalidations=?/local_invalidations=$((r < 3))}" -- echoes 100 chunks=1
+		"${changes[@]/local_invalidations=?/local_invalidations=$((r < 3))}" \
+		-- echoes 100 chunks=1
 	[[ $r = 3 ]] || need 'the end' close_both
 done
 check '1 MiB' echoes 1048576
@@ -174,7 +176,9 @@ need 'a connection without a first call' connect a "$B4:20099 rpcvers=1 timeout_
 check 'no reply' failed ETIMEDOUT 'no reply in time' "connection $client null"
 # The draft, section 5.2: to version 2 the same is a reason to begin again.
 need 'version 2 first' connect a "$B4:20099 timeout_ms=300"
-again() { info "$client" && [[ ${info[generation]} = 2 && ${info[rpc_null]} = 'no reply in time' ]]; }
+again() {
+	info "$client" && [[ ${info[generation]} = 2 && ${info[rpc_null]} = 'no reply in time' ]]
+}
 check 'is tried once' wait_for 20 again
 check 'all end' control - close all
 

@@ -92,10 +92,12 @@ need 'over IPv6 too' on_a ping -c1 -W5 "$B6"
 need 'the module loads' module_load
 
 need 'an NFS server' nfs_server
+other_versions='the responder speaks other versions of RPC-over-RDMA'
+max_requests=$(</proc/sys/sunrpc/svc_rdma/max_requests)
 # About: calls to it. It speaks version 1 only, and says so; "auto" begins with 2.
 need 'a connection' called "$B4:20049 inv=1"
 check 'the second message was answered' same_info "$id" sends=2 inline_calls=2 generation=1 \
-	rpc_version_used=1 credits_granted="$(</proc/sys/sunrpc/svc_rdma/max_requests)" bad_headers=0
+	rpc_version_used=1 credits_granted="$max_requests" bad_headers=0
 check 'no other program' fails_with ENOTSUP PROG_UNAVAIL "connection $id echo"
 check 'NULL of another version' fails_with ENOTSUP PROG_MISMATCH "connection $id null version=77"
 check 'with a Reply chunk' control a call "connection $id null chunks=1"
@@ -110,9 +112,10 @@ if [[ $TRANSPORT = rxe ]]; then
 	mapfile -t report <"$DEBUGFS/probe"
 	check_equal 'it is reachable' 'reachable: yes' "${report[0]}"
 	check_equal 'in version 1' 'rpc_version_1: SUCCESS' "${report[1]}"
-	check_equal 'only' 'rpc_version_2: the responder speaks other versions of RPC-over-RDMA' "${report[2]}"
-	for line in 'peer_private_data: present' 'client_to_server_threshold: 4096' 'rpc_version_used: 1' \
-		"credits_granted: $(</proc/sys/sunrpc/svc_rdma/max_requests)"; do
+	check_equal 'only' "rpc_version_2: $other_versions" "${report[2]}"
+	for line in 'peer_private_data: present' 'client_to_server_threshold: 4096' \
+		'rpc_version_used: 1' \
+		"credits_granted: $max_requests"; do
 		check "the probe says $line" grep -qxF "$line" "$DEBUGFS/probe"
 	done
 	check 'the probe took a time' grep -qx 'rpc_null_us: [1-9][0-9]*' "$DEBUGFS/probe"

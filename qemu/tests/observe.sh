@@ -158,10 +158,9 @@ refused() {
 		((count > 0))
 }
 
-case $KERNEL in
-debug) mib=2 ;;
-*) mib=256 ;;
-esac
+mib=2
+[[ $KERNEL = debug ]] || mib=${FULL:+256}
+mib=${mib:-8}
 traces=/sys/kernel/tracing/instances/observe
 
 need 'a pair' pair
