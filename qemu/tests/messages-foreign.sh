@@ -411,6 +411,12 @@ within_credits() {
 # one_more COUNTER: than info said last.
 one_more() { wait_for 10 same_info "$client" "$1=$((info[$1] + 1))"; }
 
+# An option that is not known (the draft, section 3.1).
+refuses_option() {
+	info "$client"
+	sends "Y 2 $peers 5  0 7 0" && receives "Y 2 $requests 4  3" && one_more unexpected_messages
+}
+
 # Again, when it has been answered.
 duplicate() {
 	outlives bad_headers && sends "$replies $success" &&
@@ -737,6 +743,7 @@ for vers in 1 2; do
 		"${asks//X/Y} ${call_null//X/Y}"
 	check_too 'errors that answer nothing' outlives unexpected_messages \
 		"Y $vers $peers 4  2" "Y $vers $peers 4  1 1 1" "Y 3 $peers 4  1 1 1"
+	[[ $vers = 1 ]] || check_too 'an option' refuses_option
 	check_too 'what is too short' outlives bad_headers = =00 'X 1 9 0' \
 		=7000000100000001000000090000000000000000000000000000
 	check_too 'what is malformed' outlives bad_headers \
