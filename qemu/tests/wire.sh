@@ -132,6 +132,15 @@ need "${names[2]}" connected "$B4" "$ipv4" "private=$most" "private=$most_back" 
 need "${names[3]}" connected "$B4" "$ipv4" private=a5 private=5a a5 5a
 need "${names[4]}" connected "$B4" "$ipv4" private=none private=none none none
 
+# RFC 8797, section 4.1: replies that invalidate, if both sides set R.
+calls() {
+	control b listen "$B4:$1 inv=1" && connect a "$B4:$1 inv=$2 null=0" &&
+		control a call "connection $client echo size=10000 count=3" &&
+		same_info "$server" chunked_calls=3 sends_with_invalidate="$3"
+}
+need 'calls, with remote invalidation' calls 20060 1 3
+need 'calls, without' calls 20061 0 0
+
 need 'the capture ends' stop_capture
 case $transport in
 roce)
@@ -148,3 +157,10 @@ esac
 for n in "${!connections[@]}"; do
 	check "on the wire: ${names[n]}" check_wire "${connections[n]}"
 done
+
+# SEND Only with Invalidate; in iWARP the Send Message with Invalidate.
+case $transport in
+roce) decode 'infiniband.bth.opcode == 0x17' infiniband.bth.opcode ;;
+iwarp) decode 'iwarp_rdma.opcode == 0x4' iwarp_rdma.opcode ;;
+esac
+check_equal 'on the wire: as many invalidate' 3 "${#packets[@]}"
