@@ -6,7 +6,7 @@
 # other peers send is for messages-foreign.sh.
 #
 # test: debug.rxe
-# soak: debug.siw
+# soak: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 
@@ -114,6 +114,12 @@ for version in 1 2; do
 	thresholds "$version" 4096 1024 65536 4096
 	thresholds "$version" 1024 262144 4096 4096
 	thresholds "$version" 65536 65536 65536 65536
+	[[ -n ${FULL:-} ]] || continue
+	for to in 1024 4096 65536 262144; do
+		for back in 1024 4096 65536 262144; do
+			thresholds "$version" "$to" "$back" "$back" "$to"
+		done
+	done
 done
 
 # RFC 8797, section 4.1. A chunk for the call, and one for the reply.
