@@ -255,6 +255,9 @@ impl Connection {
                 // There is room.
                 let _ = pending.octets.extend_from_slice(octets, GFP_KERNEL);
                 pending.arrival = Some(*arrival);
+                if !matches!(header.body, Body::ErrVers { .. }) {
+                    inner.falls_back = false;
+                }
                 self.changed.notify_all();
                 return None;
             }
@@ -359,7 +362,8 @@ impl Connection {
             let answer = answer?;
             match answer {
                 Answer::Reply(status) => {
-                    self.on(attempt, |inner| inner.exchange.version = Some(version))?;
+                    // The peer may have answered and closed.
+                    let _ = self.on(attempt, |inner| inner.exchange.version = Some(version));
                     if let Some(remote) = remote.filter(|_| version > 1) {
                         self.registry.only_version_one.remove(remote);
                     }
@@ -499,11 +503,20 @@ impl Connection {
             }
             Err(error) => Err(Failure::to_call(error)),
         };
-        let pending = self.inner.lock().pending.take();
-        if sent.is_ok() && answered.is_err() {
-            // Where the connection is lost, none of this matters.
-            let _ = self.on(attempt, |inner| inner.unanswered.push(xid, GFP_KERNEL));
-        }
+        let (pending, answered) = {
+            let mut inner = self.inner.lock();
+            let pending = inner.pending.take();
+            // It may have come just when its time was over.
+            let answered = match &pending {
+                Some(pending) if pending.arrival.is_some() => Ok(()),
+                _ => answered,
+            };
+            if sent.is_ok() && answered.is_err() && inner.attempt == attempt {
+                // Without memory for that, this call counts no longer.
+                let _ = inner.unanswered.push(xid, GFP_KERNEL);
+            }
+            (pending, answered)
+        };
         let arrival = pending.as_ref().and_then(|pending| pending.arrival);
         self.invalidate(chunks, arrival.and_then(|arrival| arrival.invalidated))?;
         answered?;

@@ -324,18 +324,25 @@ impl Connection {
         }
         let start: Instant<Monotonic> = Instant::now();
         let mut at = 0;
-        for &Segment {
-            handle,
-            length,
-            offset,
-        } in &filled
-        {
-            let len = length as usize;
-            queue_pair
-                .transfer(Transfer::Write, &mut memory, at, len, handle, offset)
-                .or(Err(Refusal::Lost))?;
-            in_time(start)?;
-            at += len;
+        for mut segment in filled.iter().copied() {
+            while segment.length > 0 {
+                let len = segment.length.min(BLOCK as u32);
+                let Segment { handle, offset, .. } = segment;
+                queue_pair
+                    .transfer(
+                        Transfer::Write,
+                        &mut memory,
+                        at,
+                        len as usize,
+                        handle,
+                        offset,
+                    )
+                    .or(Err(Refusal::Lost))?;
+                in_time(start)?;
+                segment.length -= len;
+                segment.offset = offset.wrapping_add(len.into());
+                at += len as usize;
+            }
         }
         self.send_reply(queue_pair, header.version(), limit, stag, |buffer| {
             long.build(buffer).map_err(too_long)
