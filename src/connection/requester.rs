@@ -186,6 +186,10 @@ enum Answer {
 }
 
 impl Failure {
+    fn not_connected() -> Self {
+        Self::new(errno(bindings::ENOTCONN), "not connected")
+    }
+
     fn to_call(error: Error) -> Self {
         if error == ENOMEM {
             return Self::new(error, "no memory for a call");
@@ -295,13 +299,12 @@ impl Connection {
             return Err(Failure::new(error, "the responder's end makes no calls"));
         }
         let _turn = Turn::take(&self)?;
-        let not_connected = Failure::new(errno(bindings::ENOTCONN), "not connected");
         let (attempt, queue_pair) = {
             let inner = self.inner.lock();
             let queue_pair = inner.id.as_ref().map(Id::queue_pair);
-            (inner.attempt, queue_pair.ok_or(not_connected)?)
+            (inner.attempt, queue_pair.ok_or(Failure::not_connected())?)
         };
-        let queue_pair = queue_pair.access().ok_or(not_connected)?;
+        let queue_pair = queue_pair.access().ok_or(Failure::not_connected())?;
         let mut chunks = Chunks {
             call: None,
             reply: None,
@@ -315,8 +318,7 @@ impl Connection {
         if inner.attempt == attempt && inner.state == State::Established {
             return Ok(change(&mut inner));
         }
-        let error = errno(bindings::ENOTCONN);
-        Err(Failure::new(error, "not connected"))
+        Err(Failure::not_connected())
     }
 
     /// Makes one call; in version 2 first, where it is not known what the responder speaks.
@@ -369,25 +371,20 @@ impl Connection {
                     }
                     return outcome(status);
                 }
-                // Each version is tried once.
-                Answer::Versions(theirs) if may_fall_back => {
+                Answer::Versions(theirs) => {
+                    // Each version is tried once.
                     let ours = Versions {
                         high: 1,
                         ..versions
                     };
-                    version = ours.highest_common(theirs).ok_or(Failure::new(
+                    let next = ours.highest_common(theirs).filter(|_| may_fall_back);
+                    version = next.ok_or(Failure::new(
                         errno(bindings::EPROTONOSUPPORT),
                         "the responder speaks other versions of RPC-over-RDMA",
                     ))?;
                     if let Some(remote) = remote {
                         self.registry.only_version_one.add(remote);
                     }
-                }
-                Answer::Versions(_) => {
-                    return Err(Failure::new(
-                        errno(bindings::EPROTONOSUPPORT),
-                        "the responder speaks other versions of RPC-over-RDMA",
-                    ));
                 }
             }
         }

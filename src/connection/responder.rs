@@ -324,25 +324,9 @@ impl Connection {
         }
         let start: Instant<Monotonic> = Instant::now();
         let mut at = 0;
-        for mut segment in filled.iter().copied() {
-            while segment.length > 0 {
-                let len = segment.length.min(BLOCK as u32);
-                let Segment { handle, offset, .. } = segment;
-                queue_pair
-                    .transfer(
-                        Transfer::Write,
-                        &mut memory,
-                        at,
-                        len as usize,
-                        handle,
-                        offset,
-                    )
-                    .or(Err(Refusal::Lost))?;
-                in_time(start)?;
-                segment.length -= len;
-                segment.offset = offset.wrapping_add(len.into());
-                at += len as usize;
-            }
+        for &segment in &filled {
+            transfer(queue_pair, Transfer::Write, &mut memory, at, segment, start)?;
+            at += segment.length as usize;
         }
         self.send_reply(queue_pair, header.version(), limit, stag, |buffer| {
             long.build(buffer).map_err(too_long)
@@ -425,31 +409,13 @@ fn read_call(queue_pair: &QueuePair<Attempt>, reads: ReadList<'_>) -> Result<Mem
     let start: Instant<Monotonic> = Instant::now();
     let mut memory = Memory::new();
     for read in &collect(reads.iter())? {
-        let mut segment = read.target;
-        let total = (memory.len() as u64).saturating_add(segment.length.into());
+        let segment = read.target;
+        let at = memory.len();
+        let total = (at as u64).saturating_add(segment.length.into());
         if read.position != 0 || total > CALL_MAX {
             return Err(Refusal::Chunk);
         }
-        // Memory is taken for no more than what is known to be there, and the next block.
-        while segment.length > 0 {
-            let at = memory.len();
-            let len = segment.length.min(BLOCK as u32);
-            memory.grow(len as usize)?;
-            let Segment { handle, offset, .. } = segment;
-            queue_pair
-                .transfer(
-                    Transfer::Read,
-                    &mut memory,
-                    at,
-                    len as usize,
-                    handle,
-                    offset,
-                )
-                .or(Err(Refusal::Lost))?;
-            in_time(start)?;
-            segment.length -= len;
-            segment.offset = offset.wrapping_add(len.into());
-        }
+        transfer(queue_pair, Transfer::Read, &mut memory, at, segment, start)?;
     }
     if memory.len() == 0 {
         return Err(Refusal::Chunk);
@@ -457,10 +423,31 @@ fn read_call(queue_pair: &QueuePair<Attempt>, reads: ReadList<'_>) -> Result<Mem
     Ok(memory)
 }
 
-/// Fails where the transfers of a chunk, which began at `start`, take too long.
-fn in_time(start: Instant<Monotonic>) -> Result<(), Refusal> {
-    if start.elapsed().as_millis() > TRANSFER_MS {
-        return Err(Refusal::Lost);
+/// Transfers a segment from or to `memory` from `at` on, block by block. Memory that ends before
+/// that grows: by no more than what is known to be there, and the next block.
+///
+/// Fails where the transfers of the chunk, which began at `start`, take too long.
+fn transfer(
+    queue_pair: &QueuePair<Attempt>,
+    transfer: Transfer,
+    memory: &mut Memory,
+    mut at: usize,
+    mut segment: Segment,
+    start: Instant<Monotonic>,
+) -> Result<(), Refusal> {
+    while segment.length > 0 {
+        let octets = segment.length.min(BLOCK as u32);
+        let len = octets as usize;
+        memory.grow((at + len).saturating_sub(memory.len()))?;
+        queue_pair
+            .transfer(transfer, memory, at, len, segment.handle, segment.offset)
+            .or(Err(Refusal::Lost))?;
+        if start.elapsed().as_millis() > TRANSFER_MS {
+            return Err(Refusal::Lost);
+        }
+        at += len;
+        segment.length -= octets;
+        segment.offset = segment.offset.wrapping_add(octets.into());
     }
     Ok(())
 }
