@@ -141,6 +141,54 @@ all_echoes() {
 	module_unload
 }
 
+# About: setting connections up, with the message of RFC 8797 and without.
+
+setups=100
+# What both sides say, in turn.
+said=('no private data|private=none' 'RFC 8797|')
+
+# set_up AT_ONCE VARIANT KEYS: into ${times[@]} how long all took, and each, sorted.
+set_up() {
+	control b listen "$B4:20200 max=$setups $3"
+	ask times "/run/netns/$A" "$DEBUGFS/connect" "$B4:20200 null=0 timeout_ms=60000 $3\\n" \
+		"$setups" "$1"
+	read -ra times <<<"$answer"
+	((${#times[@]} == setups + 1)) || { echo "cannot connect: $answer"; return 1; }
+	control - close all
+	wait_for 60 none_live
+}
+
+all_set_ups() {
+	local turn variant keys times
+	load observe=0
+	for turn in 0 1; do
+		IFS='|' read -r variant keys <<<"${said[($1 + turn) % 2]}"
+		set_up 1 "$variant" "$keys"
+		result 'connect, half within us' "$variant" "${times[setups / 2]}"
+		result 'connect, 90 % within us' "$variant" "${times[setups * 9 / 10]}"
+		result 'connect, 99 % within us' "$variant" "${times[setups * 99 / 100]}"
+		set_up "$setups" "$variant" "$keys"
+		result "$setups connects at once, us each" "$variant" $((times[0] / setups))
+	done
+	module_unload
+	cmtime_beside
+}
+
+# cmtime_beside: the same by rdma-core's own, between two programs. Its first table is
+# the one with queue pairs.
+cmtime_beside() {
+	local us server
+	on_b timeout 60 cmtime -c "$setups" >/dev/null &
+	server=$!
+	wait_for 10 listens
+	us=$(on_a timeout 60 cmtime -s "$B4" -c "$setups" |
+		awk '/^full connect/ { print $3; exit }')
+	wait "$server"
+	result "$setups connects at once, us each" 'cmtime' "$us"
+}
+
+listens() { rdma resource show cm_id | grep LISTEN; }
+
 # -----------------------------------------------------------------------------
 
 pair rxe
@@ -152,4 +200,5 @@ for ((round = 0; round < rounds; round++)); do
 	echo "round $((round + 1)) of $rounds"
 	all_nfs "$round"
 	all_echoes
+	all_set_ups "$round"
 done

@@ -43,6 +43,22 @@ def octets(file):
         return open(file, "rb").read().hex()
     except OSError as e:
         return errno.errorcode[e.errno]
+def times(netns, file, text, count, at_once):
+    import threading, time
+    def turns():
+        for _ in range(int(count) // int(at_once)):
+            start = time.perf_counter_ns()
+            outcome.append(write(netns, file, text))
+            took.append((time.perf_counter_ns() - start) // 1000)
+    took, outcome, threads = [], [], [threading.Thread(target=turns) for _ in range(int(at_once))]
+    start = time.perf_counter_ns()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    all_of_it = (time.perf_counter_ns() - start) // 1000
+    failures = [word for word in outcome if word != "0"]
+    return " ".join(failures or map(str, [all_of_it, *sorted(took)]))
 def write_then_stat(netns, file, text, other):
     return write(netns, file, text) + (" there" if os.path.exists(other) else " gone")
 def nobody(file):
