@@ -9,13 +9,27 @@ use core::{
 };
 
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
+    alloc::flags::{
+        __GFP_NOWARN,
+        __GFP_ZERO, //
+    },
     bindings::dma_data_direction,
     prelude::*, //
 };
 
 use super::device::Device;
 use crate::bindings;
+
+/// Returns `len` octets, which are zero and physically contiguous.
+///
+/// Not octet by octet, as `KVec::from_elem` does it. Without a warning: what one connection asks
+/// for must not put anything into the log.
+fn zeroed(len: usize) -> Result<KVec<u8>> {
+    let mut octets = KVec::with_capacity(len, GFP_KERNEL | __GFP_NOWARN | __GFP_ZERO)?;
+    // SAFETY: There is room for as many, and it is zero.
+    unsafe { octets.inc_len(len) };
+    Ok(octets)
+}
 
 /// Physically contiguous memory that a device may use at any time.
 ///
@@ -44,8 +58,7 @@ impl Buffer {
         len: usize,
         direction: dma_data_direction,
     ) -> Result<Self> {
-        // Without a warning: what one connection asks for must not put anything into the log.
-        let mut octets = KVec::from_elem(0, len, GFP_KERNEL | __GFP_NOWARN)?;
+        let mut octets = zeroed(len)?;
         // SAFETY: kmalloc's memory is physically contiguous.
         let address = unsafe {
             bindings::shim_dma_map(
@@ -158,7 +171,7 @@ impl Memory {
     pub(crate) fn grow(&mut self, len: usize) -> Result {
         let len = self.len.checked_add(len).ok_or(ENOMEM)?;
         while self.blocks.len() < len.div_ceil(BLOCK) {
-            let block = KVec::from_elem(0, BLOCK, GFP_KERNEL | __GFP_NOWARN)?;
+            let block = zeroed(BLOCK)?;
             self.blocks.push(block, GFP_KERNEL)?;
         }
         self.len = len;
