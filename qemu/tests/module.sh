@@ -267,6 +267,24 @@ count_both() {
 	for name in "${counters[@]}"; do counts[s:$name]=${info[$name]}; done
 }
 
+# start_capture: of all packets between the hosts that RDMA may be in, to $capture.
+# shellcheck disable=SC2154 # from lib.sh, and from who calls it
+start_capture() {
+	on_a tcpdump -i "$A_DEV" -U --immediate-mode -w "$capture" \
+		'udp port 4791 or udp port 9 or tcp' 2>"$scratch/tcpdump" &
+	tcpdump=$!
+	wait_for 20 grep -q 'listening on' "$scratch/tcpdump"
+}
+
+# stop_capture: it holds all that came before a packet of ours once it holds that.
+# shellcheck disable=SC2154
+stop_capture() {
+	on_a bash -c "echo that-is-all >/dev/udp/$B4/9"
+	wait_for 20 grep -qa that-is-all "$capture" || return
+	kill "$tcpdump"
+	wait "$tcpdump" || :
+}
+
 # program N: number N is peer.py, which speaks librdmacm; its process is in $pid.
 to_program=() from_program=()
 # One that has died is a failure, not the end of the script.

@@ -10,21 +10,6 @@
 
 capture=$scratch/wire.pcap
 
-start_capture() {
-	on_a tcpdump -i "$A_DEV" -U --immediate-mode -w "$capture" \
-		'udp port 4791 or udp port 9 or tcp' 2>"$scratch/tcpdump" &
-	tcpdump=$!
-	wait_for 20 grep -q 'listening on' "$scratch/tcpdump"
-}
-
-# A capture holds all that came before a packet of ours once it holds that.
-stop_capture() {
-	on_a bash -c "echo that-is-all >/dev/udp/$B4/9"
-	wait_for 20 grep -qa that-is-all "$capture" || return
-	kill "$tcpdump"
-	wait "$tcpdump" || :
-}
-
 # connected ADDRESS HEADER CLIENT_WORDS SERVER_WORDS REQUEST REPLY: REQUEST and
 # REPLY are the octets to be found; HEADER is of what rdma_cm puts before the
 # former on InfiniBand, without the port.
