@@ -41,6 +41,8 @@ private=f6ab0e1801010303 private_1024=f6ab0e1801010000
 # More than fits into any Send here: so many octets, and these.
 size=4400
 printf -v data %08x {1..1100}
+# And so does memory look that nobody is to write to.
+printf -v untouched 'a5%.0s' {1..6000}
 
 xid=$((0x70000000))
 
@@ -141,14 +143,15 @@ by_chunks() {
 	[[ $1 = 1 ]] || direction=0 reply_direction=1
 	info "$server" && before=${info[sends_with_invalidate]}
 	((++xid))
-	offer_call && call=$segment call_key=$key && offer 6000 write || return
+	offer_call && call=$segment call_key=$key && offer 6000 write &&
+		tell 1 fill "$key" "$untouched" || return
 	sends "X $1 32 1 $direction  1 0 $call 0  0  1 1 $segment" || return
 	receives "X $1 $grants 1 $reply_direction  0  0  1 1 ${segment/ 6000 / $length }" || return
 	# siw does not tell user space.
 	[[ $TRANSPORT = siw || $said = *" inv=$key" || $said = *" inv=$call_key" ]] ||
 		{ echo "not invalidated: $said"; return 1; }
-	tell 1 memory "$key" $((length + 4)) && hex "$success $size" &&
-		same 'the Reply chunk has' "$hex${data}00000000" "$said" || return
+	tell 1 memory "$key" 6000 && hex "$success $size" &&
+		same 'the Reply chunk has' "$hex$data${untouched:2 * length}" "$said" || return
 	same_info "$server" sends_with_invalidate=$((before + 1))
 }
 
