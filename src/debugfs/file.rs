@@ -36,6 +36,20 @@ use crate::THIS_MODULE;
 /// it sees when there are too many.
 const WRITE_MAX: usize = LINE_MAX + 1;
 
+/// Whether who opens a file may.
+///
+/// Not only its mode says so: the files show the connections of all network namespaces, and act in
+/// that of who writes. So they are for those who may enter any, which neither root without
+/// capabilities nor root of a user namespace may.
+fn may_open() -> Result {
+    // SAFETY: Looks at the current task.
+    if unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as c_int) } {
+        Ok(())
+    } else {
+        Err(EPERM)
+    }
+}
+
 /// A file that shows something of its data.
 pub(super) trait Readable: 'static {
     type Data: Send + Sync + 'static;
@@ -212,6 +226,10 @@ impl<R: Readable> Reading<R> {
     ///
     /// Called only by debugfs, for a file whose inode's private data points to an `R::Data`.
     unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        if let Err(error) = may_open() {
+            return error.to_errno();
+        }
+
         // SAFETY: By the function's requirement the inode is valid.
         let data = unsafe { (*inode).i_private };
         // SAFETY: By the function's requirement the file is valid, and `show` takes such data.
@@ -254,6 +272,10 @@ impl<W: Writable> Writing<W> {
     ///
     /// Called only by debugfs, for a file whose inode's private data points to a `W::Data`.
     unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        if let Err(error) = may_open() {
+            return error.to_errno();
+        }
+
         // SAFETY: By the function's requirement the inode is valid.
         let data = unsafe { (*inode).i_private };
         // SAFETY: By the function's requirement the file is valid.

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The module's files are for who has CAP_SYS_ADMIN: neither an ordinary user, nor root
+# without it, nor root of a user namespace opens any. No kernel address is in what is
+# shown. With FULL=1 also: no octet of memory that nobody has written to is on the wire,
+# where make soak has filled such memory with a pattern.
+#
+# test: stock.rxe
+# soak: stock.rxe
+. ./lib.sh
+. ./module.sh
+
+capture=$scratch/wire.pcap
+traces=/sys/kernel/tracing/instances/privileges
+
+# opens COMMAND...: what becomes of opening each file in each way, by Python that
+# COMMAND runs.
+try='
+import errno, os, sys
+seen = set()
+for file in sys.argv[1:]:
+    for flags in os.O_RDONLY, os.O_WRONLY, os.O_RDWR:
+        try:
+            os.close(os.open(file, flags))
+            seen.add("0")
+        except OSError as e:
+            seen.add(errno.errorcode[e.errno])
+print(*sorted(seen))
+'
+opens() { "$@" python3 -ISc "$try" "${files[@]}"; }
+
+ordinary=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+namespace=(unshare --user --map-root-user --net)
+
+# shown: all that the module shows; of octets their digits.
+shown() {
+	local file
+	for file in "${files[@]}"; do
+		case $file in
+		*/sent | */received) od -An -v -tx1 "$file" | tr -d ' \n' ;;
+		*/connect | */listen | */close | */call) ;;
+		*) cat "$file" ;;
+		esac
+		echo
+	done
+	cat "$traces/trace"
+	dmesg | grep rpcrdma_cm
+}
+
+# Of kernel addresses, with four or five levels of page tables, in either order of octets;
+# and of what %p makes of one.
+address='ff[0-9a-f]{14}|[0-9a-f]{14}ff|(^|[^0-9a-f])0{8}[0-9a-f]{8}($|[^0-9a-f])'
+
+# Without a message in private data and with one, in both versions, inline and by chunks,
+# with padding of all lengths.
+talk() {
+	local words size port=20080
+	for words in private=none private=a5 inv=1 rpcvers=1; do
+		((++port))
+		control b listen "$B4:$port $words" &&
+			connect a "$B4:$port $words" || return
+		for size in 1 2 3 5000 70001; do
+			control a call "connection $client echo size=$size" || return
+			control a call "connection $client echo size=$size chunks=1" || return
+			[[ -n ${FULL:-} ]] || return 0
+		done
+	done
+}
+
+need 'a pair' pair
+need 'the module' module_load
+need 'an instance of ftrace' mkdir "$traces"
+at_end rmdir "$traces"
+echo 1 >"$traces/events/rpcrdma_cm/enable"
+[[ -z ${FULL:-} ]] || need 'a capture' start_capture
+need 'connections and calls' talk
+[[ -z ${FULL:-} ]] || need 'the capture ends' stop_capture
+mapfile -t files < <(find "$DEBUGFS" -type f)
+check_fails 'a connect that fails' control a connect "$B4:1"
+
+# About: who may. It is the files that are to refuse, not the directory above.
+check 'all files, and those of connections' test "${#files[@]}" -ge $((9 + 2 * 3))
+check_equal 'root opens all' 0 "$(opens)"
+need 'all may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
+at_end mount -o remount,mode=700 /sys/kernel/debug
+check_equal 'an ordinary user opens none' EACCES "$(opens "${ordinary[@]}")"
+check_equal 'nor as root of a user namespace' EACCES \
+	"$(opens "${ordinary[@]}" "${namespace[@]}")"
+check_equal 'nor does root of a user namespace that is root' EPERM \
+	"$(opens "${namespace[@]}")"
+check_equal 'nor root without CAP_SYS_ADMIN' EPERM \
+	"$(opens setpriv --bounding-set -sys_admin --inh-caps -sys_admin)"
+
+# Who may open it may hand it on, but not the network namespace with it.
+exec {fd}>"$DEBUGFS/listen"
+check_fails 'an open file acts in the namespace of who writes' \
+	"${ordinary[@]}" "${namespace[@]}" bash -c "echo $B4:20099 >&$fd"
+check_equal 'which has no such address' 'listen: no RDMA device has that address' \
+	"$(<"$DEBUGFS/last_error")"
+exec {fd}>&-
+
+# About: what is shown.
+shown >"$scratch/shown"
+check 'all is shown' grep -q '^last_failure: none' "$scratch/shown"
+check 'and traced' grep -q 'connection_negotiated: id=' "$scratch/shown"
+check 'this would be seen to be an address' grep -qE "$address.*\[rpcrdma_cm\]" /proc/kallsyms
+check_fails 'there is none in what is shown' grep -nE "$address" "$scratch/shown"
+check_fails 'nor in a format, but to addresses of the network' \
+	grep -nE 'field:.*(\*|long|ptr)|%p[^I]' /sys/kernel/tracing/events/rpcrdma_cm/*/format
+
+# About: what is sent.
+[[ -n ${FULL:-} ]] || exit 0
+holds() { LC_ALL=C grep -qaP "$1" "$capture"; }
+check 'the capture holds messages' holds '\xf6\xab\x0e\x18\x01\x01\x03\x03'
+# include/linux/poison.h: of SLUB, and of pages.
+check_fails 'and nothing of what nobody has written' holds '(\x6b|\x5a|\xbb|\xcc|\xaa)\g1{7}'
+check_equal 'which is full of that' 1 "$(</sys/kernel/slab/kmalloc-4k/poison)"
