@@ -13,7 +13,7 @@ cd "$(dirname "$0")"
 # shellcheck source=qemu/tests/module.sh
 . ./tests/module.sh
 
-rounds=$1
+rounds=$1 siw=$2
 
 trap 'clean_up echo "could not clean up:" >&2' EXIT
 trap 'exit 130' INT TERM
@@ -113,11 +113,11 @@ echoes=(
 # echoed SIZE COUNT CONNECTION LOCALLY REMOTELY [KEY=VALUE]: prints how long one
 # call took. Counters say whether it was what its name says.
 echoed() {
-	local how=inline measured="ECHO, $1 octets, us" variant
+	local how=inline measured="$TRANSPORT: ECHO, $1 octets, us" variant
 	(($4 + $5 == 0)) || how=chunked
 	variant="$3, $how"
 	if [[ $3 = inv=* ]]; then
-		measured="$(($4 + $5))-chunk ECHO, $1 octets, us"
+		measured="$TRANSPORT: $(($4 + $5))-chunk ECHO, $1 octets, us"
 		variant="$3, $4 local"
 	fi
 	read -r client server <<<"${ends[$3]}"
@@ -130,8 +130,11 @@ echoed() {
 	result "$measured" "$variant" $((us / $2))
 }
 
+# all_echoes TRANSPORT PAIR
 all_echoes() {
+	local TRANSPORT=$1
 	local -A ends=()
+	use_pair "$2"
 	local port=20100 offer n last=$((${#echoes[@]} - 1))
 	load observe=0
 	for offer in "${!offers[@]}"; do
@@ -198,7 +201,13 @@ listens() { rdma resource show cm_id | grep LISTEN; }
 
 # -----------------------------------------------------------------------------
 
+# Debian has no siw.
+modprobe rdma_cm
+insmod "$siw"
 pair rxe
+pair siw
+use_pair 1
+TRANSPORT=rxe
 nfs_server
 mkdir -p /mnt/nfs
 at_end module_unload
@@ -206,6 +215,7 @@ nfs absent >/dev/null
 for ((round = 0; round < rounds; round++)); do
 	echo "round $((round + 1)) of $rounds"
 	all_nfs "$round"
-	all_echoes
+	all_echoes siw 2
+	all_echoes rxe 1
 	all_set_ups "$round"
 done

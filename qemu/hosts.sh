@@ -94,7 +94,7 @@ pair() {
 
 pair_make() {
 	local first="add $A" file
-	modprobe -q "rdma_$TRANSPORT" || modprobe -q "$TRANSPORT"
+	[[ -d /sys/module/$TRANSPORT ]] || modprobe -q "rdma_$TRANSPORT" || modprobe -q "$TRANSPORT"
 	# Addresses are there at once, not after a search for duplicates: new
 	# namespaces have that from the first one.
 	echo 1 >/proc/sys/net/core/devconf_inherit_init_net
