@@ -19,7 +19,7 @@ modules:
 modules_install: modules
 	+$(kbuild) modules_install
 
-demo test check bench:
+demo test check bench fuzz:
 	scripts/$@
 
 soak:
@@ -48,10 +48,11 @@ help:
 	@echo 'make shell      a shell in that guest'
 	@echo 'make test       host tests, KUnit and the scripts of qemu/tests, in some minutes'
 	@echo 'make soak       those that would take longer'
+	@echo 'make fuzz       fuzzers of all that parses, for FUZZ_SECONDS=... or until Ctrl-C'
 	@echo 'make bench      what observing costs NFS over RDMA; what RFC 8797 spares calls'
 	@echo 'make check      formatting, lints, warnings, no panic in the pure code'
 	@echo
 	@echo 'make clean      removes what was built here'
 	@echo 'make distclean  also the cached lab and kernels'
 
-.PHONY: modules modules_install demo test soak check bench shell clean distclean help
+.PHONY: modules modules_install demo test soak check bench fuzz shell clean distclean help

@@ -30,4 +30,6 @@ mod negotiation;
 mod wire;
 
 #[cfg(test)]
+mod checks;
+#[cfg(test)]
 mod tests;

@@ -4,9 +4,7 @@
 
 mod control;
 mod header;
-mod header_oracle;
 mod negotiation;
-mod oracle;
 mod private_data;
 mod program;
 mod rpc;
@@ -17,11 +15,6 @@ use std::{
 };
 
 use proptest::test_runner::Config;
-
-use crate::wire::private_data::{
-    Offer,
-    Size, //
-};
 
 /// How many random inputs a property gets; a failure is printed and leaves no file behind.
 fn cases(cases: u32) -> Config {
@@ -49,13 +42,4 @@ fn for_each_u32(check: impl Fn(u32) + Sync) {
             });
         }
     });
-}
-
-/// An offer with the values of the Size fields (RFC 8797, section 4.2).
-fn offer(send_size: u8, receive_size: u8, remote_invalidation: bool) -> Offer {
-    Offer {
-        send_size: Size::from_encoded(send_size),
-        receive_size: Size::from_encoded(receive_size),
-        remote_invalidation,
-    }
 }

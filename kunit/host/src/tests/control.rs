@@ -21,26 +21,22 @@ use proptest::{
 };
 
 use super::cases;
-use crate::control::{
-    parse_call,
-    parse_close,
-    parse_connect,
-    parse_listen,
-    parse_probe,
-    Address,
-    Call,
-    Close,
-    Connect,
-    Listen,
-    Refusal,
-    Rpc,
-    SocketAddr,
-    What,
-    Zone, //
-};
-use crate::wire::{
-    private_data::Offered,
-    program::Program, //
+use crate::{
+    checks::control::{
+        call_words,
+        check,
+        connect_words,
+        hex,
+        listen_words, //
+    },
+    control::{
+        parse_call,
+        parse_close,
+        parse_connect,
+        parse_listen,
+        parse_probe,
+        Close, //
+    }, //
 };
 
 /// What holds where a line does not say otherwise.
@@ -61,111 +57,6 @@ const UNTOLD: [&str; 15] = [
     "count=1",
     "chunks=0",
 ];
-
-/// What a line for `probe` does not say, unlike one for `connect`.
-const NOT_PROBED: [&str; 3] = ["rpcvers=", "reconnect=", "null="];
-
-fn address_word(address: Address) -> String {
-    match address {
-        Address::V4(address) => format!("{address}"),
-        Address::V6 {
-            address,
-            zone: None,
-        } => format!("[{address}]"),
-        Address::V6 {
-            address,
-            zone: Some(Zone::Index(index)),
-        } => format!("[{address}%{index}]"),
-        Address::V6 {
-            address,
-            zone: Some(Zone::Name(name)),
-        } => {
-            let name = std::str::from_utf8(&name).unwrap();
-            format!("[{address}%{}]", name.trim_end_matches('\0'))
-        }
-    }
-}
-
-fn hex(octets: &[u8]) -> String {
-    octets
-        .iter()
-        .flat_map(|octet| [octet >> 4, octet & 0x0f])
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
-}
-
-fn words(at: SocketAddr, offer: &Offered, rpc: Rpc, others: &[String]) -> Vec<String> {
-    let mut words = vec![format!("{}:{}", address_word(at.address), at.port)];
-    match offer {
-        Offered::Message(offer) => words.extend([
-            format!("send={}", offer.send_size.octets()),
-            format!("recv={}", offer.receive_size.octets()),
-            format!("inv={}", u8::from(offer.remote_invalidation)),
-        ]),
-        Offered::Raw(data) => {
-            words.push(format!("private={}", hex(data.octets())));
-        }
-        Offered::None => words.push("private=none".into()),
-    }
-    let versions = match (rpc.versions.low, rpc.versions.high) {
-        (1, 1) => "1",
-        (2, 2) => "2",
-        (1, 2) => "auto",
-        versions => panic!("versions {versions:?}"),
-    };
-    words.extend([
-        format!("rpcvers={versions}"),
-        format!("credits={}", rpc.credits),
-    ]);
-    words.extend_from_slice(others);
-    words
-}
-
-fn program_words(program: Program) -> [String; 2] {
-    [
-        format!("program={}", program.number),
-        format!("version={}", program.version),
-    ]
-}
-
-fn connect_words(connect: Connect) -> Vec<String> {
-    let mut others = vec![
-        format!("reconnect={}", u8::from(connect.reconnect)),
-        format!("timeout_ms={}", connect.timeout_ms),
-    ];
-    others.extend(
-        connect
-            .from
-            .map(|from| format!("from={}", address_word(from))),
-    );
-    others.push(format!("null={}", u8::from(connect.null.is_some())));
-    others.extend(connect.null.into_iter().flat_map(program_words));
-    words(connect.to, &connect.offer, connect.rpc, &others)
-}
-
-fn listen_words(listen: Listen) -> Vec<String> {
-    let max = format!("max={}", listen.max);
-    let answer = format!("answer={}", u8::from(listen.answer));
-    words(listen.at, &listen.offer, listen.rpc, &[max, answer])
-}
-
-fn call_words(call: Call) -> Vec<String> {
-    let connection = call.connection;
-    let mut words = Vec::new();
-    match call.what {
-        What::Null(program) => {
-            words.push(format!("connection {connection} null"));
-            words.extend(program_words(program));
-        }
-        What::Echo { size, count } => words.extend([
-            format!("connection {connection} echo"),
-            format!("size={size}"),
-            format!("count={count}"),
-        ]),
-    }
-    words.push(format!("chunks={}", u8::from(call.chunks)));
-    words
-}
 
 fn addresses(v6: bool) -> BoxedStrategy<String> {
     let zones = prop_oneof![
@@ -308,57 +199,6 @@ fn lines(words: Vec<String>) -> impl Strategy<Value = (Vec<String>, String)> {
     )
 }
 
-/// Checks what is shown of a line that may be anything: bounded, and one line of text.
-fn check_refusal(refusal: Refusal<'_>) {
-    let shown = refusal.to_string();
-    assert!(shown.len() <= 64 * 4 + 128, "{shown}");
-    assert!(
-        shown.bytes().all(|octet| matches!(octet, b' '..=b'~')),
-        "{shown}"
-    );
-}
-
-/// Checks what is made of a line that may be anything: nothing is accepted that cannot be said.
-fn check_any(line: &[u8]) {
-    match parse_connect(line) {
-        Ok(connect) => {
-            let words = connect_words(connect).join(" ");
-            assert_eq!(parse_connect(words.as_bytes()), Ok(connect));
-        }
-        Err(refusal) => check_refusal(refusal),
-    }
-    check_probe(line);
-    match parse_listen(line) {
-        Ok(listen) => {
-            let words = listen_words(listen).join(" ");
-            assert_eq!(parse_listen(words.as_bytes()), Ok(listen));
-        }
-        Err(refusal) => check_refusal(refusal),
-    }
-    match parse_call(line) {
-        Ok(call) => {
-            let words = call_words(call).join(" ");
-            assert_eq!(parse_call(words.as_bytes()), Ok(call));
-        }
-        Err(refusal) => check_refusal(refusal),
-    }
-    if let Err(refusal) = parse_close(line) {
-        check_refusal(refusal);
-    }
-}
-
-/// Checks that `probe` makes of a line what `connect` does, without some keys.
-fn check_probe(line: &[u8]) {
-    let is_probed = line.split(|octet| b" \t".contains(octet)).all(|word| {
-        NOT_PROBED
-            .iter()
-            .all(|key| !word.starts_with(key.as_bytes()))
-    });
-    let connect = parse_connect(line).ok().filter(|_| is_probed);
-    let probe = parse_probe(line).map_err(check_refusal).ok();
-    assert_eq!(probe, connect);
-}
-
 proptest! {
     #![proptest_config(cases(5_000))]
 
@@ -376,10 +216,15 @@ proptest! {
 
     #[test]
     fn probe((mut words, line) in connects().prop_flat_map(lines)) {
-        check_probe(line.as_bytes());
-        words.retain(|word| NOT_PROBED.iter().all(|key| !word.starts_with(key)));
+        check(line.as_bytes());
+        // All probes are the same in these.
+        words.retain(|word| {
+            ["rpcvers=", "reconnect=", "null="]
+                .iter()
+                .all(|key| !word.starts_with(key))
+        });
         let line = words.join(" ");
-        check_probe(line.as_bytes());
+        check(line.as_bytes());
         prop_assert!(parse_probe(line.as_bytes()).is_ok());
     }
 
@@ -399,7 +244,7 @@ proptest! {
 
     #[test]
     fn any_octets(line in vec(any::<u8>(), 0..=600)) {
-        check_any(&line);
+        check(&line);
     }
 
     /// Lines that are nearly right get further than any octets do.
@@ -413,7 +258,7 @@ proptest! {
         let mut line = line.into_bytes();
         let at = at.index(line.len());
         line.splice(at..line.len().min(at + removed), added);
-        check_any(&line);
+        check(&line);
     }
 
     /// A word twice is one too many, whichever it is.

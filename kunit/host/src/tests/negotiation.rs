@@ -2,14 +2,16 @@
 
 //! What two offers mean together (RFC 8797, sections 4.1 and 4.2).
 
-use super::{
-    offer,
-    oracle, //
-};
-use crate::negotiation::{
-    negotiate,
-    Negotiated,
-    Role, //
+use crate::{
+    checks::{
+        offer,
+        oracle, //
+    },
+    negotiation::{
+        negotiate,
+        Negotiated,
+        Role, //
+    }, //
 };
 
 /// One side's Send Size, Receive Size and R field.

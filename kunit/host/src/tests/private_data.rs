@@ -12,52 +12,32 @@ use proptest::{
 
 use super::{
     cases,
-    for_each_u32,
-    offer,
-    oracle::{
-        self,
-        Verdict, //
+    for_each_u32, //
+};
+use crate::{
+    checks::{
+        offer,
+        oracle::{
+            self,
+            Verdict, //
+        },
+        private_data::{
+            check,
+            check_embedded,
+            check_offer,
+            check_raw,
+            check_size,
+            has_identifier,
+            verdict,
+            IDENTIFIER, //
+        }, //
+    },
+    wire::private_data::{
+        parse,
+        Offer,
+        Parsed, //
     }, //
 };
-use crate::wire::private_data::{
-    parse,
-    Offer,
-    Offered,
-    Parsed,
-    PrivateData,
-    Rejection,
-    Size, //
-};
-
-const IDENTIFIER: [u8; 4] = [0xf6, 0xab, 0x0e, 0x18];
-
-/// Says what the code found as the oracle says it.
-fn verdict(parsed: Parsed) -> Verdict {
-    match parsed {
-        Parsed::Present(found) => {
-            assert_eq!(found.version, 1);
-            assert_eq!(parsed.offer(), found.offer);
-            Verdict::Message {
-                offset: found.offset,
-                reserved: found.reserved,
-                r: found.offer.remote_invalidation,
-                send_size: found.offer.send_size.octets(),
-                receive_size: found.offer.receive_size.octets(),
-            }
-        }
-        Parsed::Absent => {
-            assert_eq!(parsed.offer(), offer(0, 0, false));
-            Verdict::Nothing
-        }
-        Parsed::Rejected { offset, reason } => {
-            assert_eq!(parsed.offer(), offer(0, 0, false));
-            match reason {
-                Rejection::Version(version) => Verdict::NotRecognized { offset, version },
-                Rejection::Truncated { available } => Verdict::Overrun { offset, available },
-            }
-        }
-    }
-}
 
 /// Writes a message, or as much of it as there is room for.
 fn put(octets: &mut [u8], offset: usize, message: u64) {
@@ -98,36 +78,14 @@ fn section_4_every_offer() {
         );
         assert_eq!(parse(&octets).offer(), offer);
 
-        // What the device cannot do is not offered (RFC 8797, section 3.2).
-        let sent = Offered::Message(offer);
-        assert_eq!(sent.private_data(true).octets(), octets);
-        assert_eq!(sent.offer(), offer);
-        let without_r = Offer {
-            remote_invalidation: false,
-            ..offer
-        };
-        assert_eq!(sent.private_data(false).octets(), without_r.to_octets());
+        check_offer(offer);
     }
 }
 
 /// RFC 8797, section 4.2: every buffer size there is.
 #[test]
 fn section_4_2_every_size() {
-    for_each_u32(|octets| {
-        let size = Size::from_octets(octets);
-        assert_eq!(
-            size.is_some(),
-            (1024..=262_144).contains(&octets),
-            "{octets}"
-        );
-        if let Some(size) = size {
-            // The largest that the field can say and the buffer holds.
-            let encoded = u64::from(size.encoded());
-            assert_eq!(size.octets(), oracle::decode(encoded), "{octets}");
-            assert!(size.octets() <= octets, "{octets}");
-            assert!(oracle::decode(encoded + 1) > octets, "{octets}");
-        }
-    });
+    for_each_u32(check_size);
 }
 
 /// RFC 8797, section 5.2: every offset in Private Data of every length, whole and cut by its end.
@@ -208,45 +166,28 @@ fn octets() -> impl Strategy<Value = Vec<u8>> {
     vec(piece, 0..=64).prop_map(|pieces| pieces.concat())
 }
 
-fn has_identifier(octets: &[u8]) -> bool {
-    octets.windows(4).any(|window| window == IDENTIFIER)
-}
-
 proptest! {
     #![proptest_config(cases(20_000))]
 
     /// RFC 8797, section 5.2: what is built is what is found, whatever is around it.
     #[test]
     fn section_5_2_embedded(mut before in octets(), offer in offers(), after in octets()) {
-        // An identifier in front would be a candidate of its own.
+        check_embedded(&before, offer, &after);
+        // Now without an identifier in front, which would be a candidate of its own.
         before.retain(|octet| *octet != 0x18);
-        let octets = [&before, &offer.to_octets()[..], &after].concat();
-
-        let Parsed::Present(found) = parse(&octets) else {
-            return Err(TestCaseError::fail("not found"));
-        };
-        prop_assert_eq!(found.offset, before.len());
-        prop_assert_eq!(found.reserved, 0);
-        prop_assert_eq!(found.offer, offer);
+        check_embedded(&before, offer, &after);
     }
 
     /// RFC 8797, section 5.2: any octets.
     #[test]
     fn section_5_2_any(octets in octets()) {
-        prop_assert_eq!(verdict(parse(&octets)), oracle::private_data(&octets));
+        check(&octets);
     }
 
     /// RFC 8797, section 5.2: octets to be sent as they are, and what a peer reads in them.
     #[test]
     fn section_5_2_raw(octets in octets(), can_invalidate in any::<bool>()) {
-        let data = PrivateData::truncated(&octets);
-        let kept = &octets[..octets.len().min(255)];
-        prop_assert_eq!(data.octets(), kept);
-        prop_assert_eq!(usize::from(data.len()), kept.len());
-
-        let sent = Offered::Raw(data);
-        prop_assert_eq!(sent.private_data(can_invalidate), data);
-        prop_assert_eq!(sent.offer(), parse(kept).offer());
+        check_raw(&octets, can_invalidate);
     }
 
     /// RFC 8797, section 5.2: without an identifier there is no message.

@@ -5,45 +5,10 @@
 use proptest::prelude::*;
 
 use super::cases;
-use crate::wire::{
-    program::{
-        serve,
-        Procedure, //
-    },
-    rpc::{
-        Call,
-        Status, //
-    },
+use crate::checks::program::{
+    check,
+    ECHO_PROGRAM, //
 };
-
-/// The program, as its callers know it.
-const ECHO_PROGRAM: u32 = 536_905_623;
-
-fn served(prog: u32, vers: u32, proc: u32) -> Result<Procedure, Status> {
-    serve(&Call {
-        xid: prog,
-        prog,
-        vers,
-        proc,
-    })
-}
-
-/// One rule after the other: `accept_stat` says the first that is broken.
-fn expected(prog: u32, vers: u32, proc: u32) -> Result<Procedure, Status> {
-    if proc == 0 {
-        return Ok(Procedure::Null);
-    }
-    if prog != ECHO_PROGRAM {
-        return Err(Status::ProgUnavail);
-    }
-    if vers != 1 {
-        return Err(Status::ProgMismatch { low: 1, high: 1 });
-    }
-    if proc != 1 {
-        return Err(Status::ProcUnavail);
-    }
-    Ok(Procedure::Echo)
-}
 
 /// RFC 5531, section 9: every half of each word, the other half being 0 or that of the program.
 #[test]
@@ -62,7 +27,7 @@ fn section_9_every_half_word() {
                 (ECHO_PROGRAM, 1, word),
                 (100_003, 4, word),
             ] {
-                assert_eq!(served(prog, vers, proc), expected(prog, vers, proc));
+                check(prog, vers, proc);
             }
         }
     }
@@ -77,6 +42,6 @@ proptest! {
         vers in prop_oneof![0..=2_u32, any::<u32>()],
         proc in prop_oneof![0..=2_u32, any::<u32>()],
     ) {
-        prop_assert_eq!(served(prog, vers, proc), expected(prog, vers, proc));
+        check(prog, vers, proc);
     }
 }

@@ -52,12 +52,15 @@ pub(crate) fn decode(encoded: u64) -> u32 {
 
 /// Section 5.2, for any Private Data.
 pub(crate) fn private_data(octets: &[u8]) -> Verdict {
-    let candidates: Vec<_> = (0..octets.len())
-        .filter_map(|offset| {
-            let rest = octets[offset..].iter().chain([0; 8].iter());
-            let bits = rest
-                .take(8)
-                .fold(0, |bits, octet| (bits << 8) | u64::from(*octet));
+    // Each octet moves the eight that are looked at by one; zeros follow the last one.
+    let mut bits = 0;
+    let candidates: Vec<_> = octets
+        .iter()
+        .chain(&[0; 7])
+        .enumerate()
+        .filter_map(|(last, octet)| {
+            bits = (bits << 8) | u64::from(*octet);
+            let offset = last.checked_sub(7)?;
             message(offset, bits, octets.len() - offset)
         })
         .collect();

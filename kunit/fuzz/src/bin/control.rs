@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Lines written to the control files, each by itself and all at once.
+
+#![no_main]
+#![allow(dead_code, reason = "the module uses all of it, each fuzzer some")]
+
+#[path = "../../../host/src/checks.rs"]
+mod checks;
+#[path = "../../../../src/debugfs/control.rs"]
+mod control;
+#[path = "../entry.rs"]
+mod entry;
+#[path = "../../../../src/wire.rs"]
+mod wire;
+
+use checks::control::check;
+
+fn fuzz(octets: &[u8]) {
+    let mut lines = octets.split_inclusive(|octet| *octet == b'\n');
+    let first = lines.next().unwrap_or_default();
+    check(first);
+    lines.clone().for_each(check);
+    // All in one write are none.
+    if lines.next().is_some() {
+        check(octets);
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RPC messages of any octets (RFC 5531, section 9), and what is served of them.
+
+#![no_main]
+#![allow(dead_code, reason = "the module uses all of it, each fuzzer some")]
+
+#[path = "../../../host/src/checks.rs"]
+mod checks;
+#[path = "../../../../src/debugfs/control.rs"]
+mod control;
+#[path = "../entry.rs"]
+mod entry;
+#[path = "../../../../src/wire.rs"]
+mod wire;
+
+use checks::{
+    program,
+    rpc::{
+        check,
+        check_call,
+        check_reply, //
+    }, //
+};
+use wire::rpc::{
+    parse_call,
+    parse_reply, //
+};
+
+fn fuzz(octets: &[u8]) {
+    check(octets);
+    if let Ok((call, arguments)) = parse_call(octets) {
+        check_call(call, arguments);
+        program::check(call.prog, call.vers, call.proc);
+        program::check_opaque(arguments);
+    }
+    if let Ok((reply, results)) = parse_reply(octets) {
+        check_reply(reply, results);
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What must hold of any octets, whoever makes them up: the tests of this crate, or the fuzzers of
+//! `kunit/fuzz`.
+
+use std::fmt;
+
+// The paths are spelled out for the same reason as in `wire.rs`.
+#[path = "checks/control.rs"]
+pub(crate) mod control;
+#[path = "checks/control_oracle.rs"]
+pub(crate) mod control_oracle;
+#[path = "checks/header.rs"]
+pub(crate) mod header;
+#[path = "checks/header_oracle.rs"]
+pub(crate) mod header_oracle;
+#[path = "checks/oracle.rs"]
+pub(crate) mod oracle;
+#[path = "checks/private_data.rs"]
+pub(crate) mod private_data;
+#[path = "checks/program.rs"]
+pub(crate) mod program;
+#[path = "checks/rpc.rs"]
+pub(crate) mod rpc;
+
+use crate::wire::{
+    private_data::{
+        Offer,
+        Size, //
+    },
+    xdr::NoRoom,
+};
+
+/// An offer with the values of the Size fields (RFC 8797, section 4.2).
+pub(crate) fn offer(send_size: u8, receive_size: u8, remote_invalidation: bool) -> Offer {
+    Offer {
+        send_size: Size::from_encoded(send_size),
+        receive_size: Size::from_encoded(receive_size),
+        remote_invalidation,
+    }
+}
+
+/// Builds into no octets at first, which says how many it takes.
+pub(crate) fn built(build: impl Fn(&mut [u8]) -> Result<usize, NoRoom>) -> Vec<u8> {
+    let no_room = build(&mut []).unwrap_err();
+    shown(no_room);
+    let NoRoom { needed, available } = no_room;
+    assert_eq!(available, 0);
+    let mut octets = vec![0; needed];
+    assert_eq!(build(&mut octets), Ok(needed));
+    octets
+}
+
+/// Shows what may come from anywhere, which is to be one bounded line of text.
+pub(crate) fn shown(what: impl fmt::Display) -> String {
+    let shown = what.to_string();
+    assert!(shown.len() <= 64 * 4 + 128, "{shown}");
+    assert!(
+        shown.bytes().all(|octet| matches!(octet, b' '..=b'~')),
+        "{shown}"
+    );
+    shown
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What RPC messages begin with (RFC 5531, section 9), against a second decoder that is made
+//! differently: of a message it knows the words alone, and where the results begin.
+
+use super::{
+    built,
+    shown, //
+};
+use crate::wire::rpc::{
+    is_reply,
+    parse_call,
+    parse_reply,
+    Call,
+    Error,
+    Reply,
+    Status, //
+};
+
+/// The words of a message, and zeros as far as anybody looks behind it.
+struct Words(Vec<u32>, usize);
+
+impl Words {
+    fn new(octets: &[u8]) -> Self {
+        let padded = [octets, &[0; 1024]].concat();
+        let words = padded
+            .chunks_exact(4)
+            .map(|word| u32::from_be_bytes(word.try_into().unwrap()))
+            .collect();
+        Self(words, octets.len())
+    }
+
+    /// Whether there are that many words, and these are the first ones, in a pattern where `?` is
+    /// any word.
+    fn are(&self, pattern: &str) -> bool {
+        let pattern: Vec<_> = pattern.split_whitespace().collect();
+        4 * pattern.len() <= self.1
+            && pattern.iter().zip(&self.0).all(|(pattern, word)| {
+                *pattern == "?" || pattern.parse() == Ok(*word) //
+            })
+    }
+
+    /// The word behind the `opaque_auth` at `at`; [`None`] if that is too long.
+    fn behind_auth(&self, at: usize) -> Option<usize> {
+        let units = self.0[at + 1].checked_add(3)? / 4;
+        (self.0[at + 1] <= 400).then_some(at + 2 + units as usize)
+    }
+
+    fn has(&self, words: usize) -> bool {
+        4 * words <= self.1
+    }
+}
+
+/// What a responder makes of octets: a call and where its arguments begin, a reply, or nothing.
+#[derive(Debug, PartialEq)]
+enum Called {
+    Call([u32; 4], usize),
+    Answer([u32; 2]),
+    Nothing,
+}
+
+fn expected_call(octets: &[u8]) -> Called {
+    let words = Words::new(octets);
+    if !words.are("? 0 ?") {
+        return Called::Nothing;
+    }
+    let xid = words.0[0];
+    if words.0[2] != 2 {
+        return Called::Answer([xid, 0]);
+    }
+    if !words.are("? 0 2 ? ? ? ? ?") {
+        return Called::Nothing;
+    }
+    let Some(verifier) = words.behind_auth(6) else {
+        return Called::Answer([xid, 1]);
+    };
+    if !words.has(verifier + 2) {
+        return Called::Nothing;
+    }
+    let Some(arguments) = words.behind_auth(verifier) else {
+        return Called::Answer([xid, 3]);
+    };
+    if !words.has(arguments) {
+        return Called::Nothing;
+    }
+    Called::Call([xid, words.0[3], words.0[4], words.0[5]], 4 * arguments)
+}
+
+fn called(octets: &[u8]) -> Called {
+    let parsed = parse_call(octets);
+    if let Err(error) = parsed {
+        shown(error);
+    }
+    match parsed {
+        Ok((call, arguments)) => {
+            assert!(octets.ends_with(arguments));
+            Called::Call(
+                [call.xid, call.prog, call.vers, call.proc],
+                octets.len() - arguments.len(),
+            )
+        }
+        Err(Error::Refused(Reply { xid, status })) => match status {
+            Status::RpcMismatch { low: 2, high: 2 } => Called::Answer([xid, 0]),
+            Status::AuthError(auth_stat) => Called::Answer([xid, auth_stat]),
+            status => panic!("refused with {status}"),
+        },
+        Err(_) => Called::Nothing,
+    }
+}
+
+/// The status of a reply, and where its results begin.
+fn expected_reply(octets: &[u8]) -> Option<(u32, Status, usize)> {
+    let words = Words::new(octets);
+    let xid = words.0[0];
+    let (at, status) = if words.are("? 1 1 0 ? ?") {
+        let (low, high) = (words.0[4], words.0[5]);
+        (6, Status::RpcMismatch { low, high })
+    } else if words.are("? 1 1 1 ?") {
+        (5, Status::AuthError(words.0[4]))
+    } else if words.are("? 1 0 ? ?") {
+        let at = words.behind_auth(3)?;
+        let (low, high) = (words.0[at + 1], words.0[at + 2]);
+        match words.0[at] {
+            0 => (at + 1, Status::Success),
+            1 => (at + 1, Status::ProgUnavail),
+            2 => (at + 3, Status::ProgMismatch { low, high }),
+            3 => (at + 1, Status::ProcUnavail),
+            4 => (at + 1, Status::GarbageArgs),
+            5 => (at + 1, Status::SystemErr),
+            _ => return None,
+        }
+    } else {
+        return None;
+    };
+    words.has(at).then_some((xid, status, 4 * at))
+}
+
+/// RFC 5531, section 9: what is built is what is parsed, and what is behind it is left.
+pub(crate) fn check_call(call: Call, more: &[u8]) -> Vec<u8> {
+    let octets = built(|buffer| call.build(buffer));
+    let message = [&octets[..], more].concat();
+    assert_eq!(parse_call(&message), Ok((call, more)));
+    octets
+}
+
+/// The same of a reply.
+pub(crate) fn check_reply(reply: Reply, more: &[u8]) -> Vec<u8> {
+    let octets = built(|buffer| reply.build(buffer));
+    let message = [&octets[..], more].concat();
+    assert_eq!(parse_reply(&message), Ok((reply, more)));
+    octets
+}
+
+/// Any octets.
+pub(crate) fn check(octets: &[u8]) {
+    assert_eq!(called(octets), expected_call(octets), "{octets:02x?}");
+    assert_eq!(is_reply(octets), octets.get(4..8) == Some(&[0, 0, 0, 1]));
+
+    let parsed = parse_reply(octets);
+    if let Err(error) = parsed {
+        shown(error);
+    }
+    let reply = parsed.ok().map(|(Reply { xid, status }, results)| {
+        assert!(octets.ends_with(results));
+        shown(status);
+        (xid, status, octets.len() - results.len())
+    });
+    assert_eq!(reply, expected_reply(octets), "{octets:02x?}");
+}
