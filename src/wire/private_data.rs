@@ -276,41 +276,53 @@ impl Parsed {
 /// another layer (RFC 8797, section 7), so what does not parse does not end the search: the first
 /// valid message counts, and where there is none, the first Format Identifier is the one reported.
 pub(crate) fn parse(octets: &[u8]) -> Parsed {
-    let mut parsed = Parsed::Absent;
-
-    for offset in 0..octets.len() {
-        let Some(candidate) = octets.get(offset..) else {
-            break;
-        };
-        if !candidate.starts_with(&FORMAT_IDENTIFIER.to_be_bytes()) {
-            continue;
-        }
-        match parse_at(offset, candidate) {
-            Ok(found) => return Parsed::Present(found),
-            Err(reason) if parsed == Parsed::Absent => {
-                parsed = Parsed::Rejected { offset, reason };
-            }
-            Err(_) => {}
-        }
+    match parse_at(0, octets) {
+        // As it is where no other layer has data.
+        Some(Ok(found)) => Parsed::Present(found),
+        _ => search(octets),
     }
-
-    parsed
 }
 
-/// Parses the message that `candidate` begins with, its Format Identifier being known to be there
-/// (RFC 8797, sections 4 and 5.2).
-fn parse_at(offset: usize, candidate: &[u8]) -> Result<Found, Rejection> {
-    let Some(&[_, _, _, _, version, flags, send_size, receive_size]) = candidate.first_chunk()
-    else {
-        return Err(Rejection::Truncated {
+/// Finds the message at any offset. Looks through the octets once, whatever they are: there is
+/// nothing to find behind a first Format Identifier but a valid message.
+#[inline(never)]
+fn search(octets: &[u8]) -> Parsed {
+    let [id0, id1, id2, id3] = FORMAT_IDENTIFIER.to_be_bytes();
+
+    let Some((offset, candidate)) = find::<4, 11>([id0, id1, id2, id3], octets) else {
+        return Parsed::Absent;
+    };
+    let reason = match parse_at(offset, candidate) {
+        Some(Ok(found)) => return Parsed::Present(found),
+        Some(Err(reason)) => reason,
+        None => return Parsed::Absent,
+    };
+
+    let found = find::<5, 12>([id0, id1, id2, id3, VERSION], candidate)
+        .and_then(|(behind, candidate)| parse_at(offset.saturating_add(behind), candidate));
+    match found {
+        Some(Ok(found)) => Parsed::Present(found),
+        _ => Parsed::Rejected { offset, reason },
+    }
+}
+
+/// Parses the message that `candidate` begins with (RFC 8797, sections 4 and 5.2); [`None`] where
+/// it does not begin with a Format Identifier.
+fn parse_at(offset: usize, candidate: &[u8]) -> Option<Result<Found, Rejection>> {
+    let (&identifier, fields) = candidate.split_first_chunk()?;
+    if identifier != FORMAT_IDENTIFIER.to_be_bytes() {
+        return None;
+    }
+    let Some(&[version, flags, send_size, receive_size]) = fields.first_chunk() else {
+        return Some(Err(Rejection::Truncated {
             available: candidate.len(),
-        });
+        }));
     };
     if version != VERSION {
-        return Err(Rejection::Version(version));
+        return Some(Err(Rejection::Version(version)));
     }
 
-    Ok(Found {
+    Some(Ok(Found {
         offset,
         version,
         reserved: flags & !R,
@@ -319,5 +331,64 @@ fn parse_at(offset: usize, candidate: &[u8]) -> Result<Found, Rejection> {
             receive_size: Size::from_encoded(receive_size),
             remote_invalidation: flags & R != 0,
         },
-    })
+    }))
+}
+
+/// Returns the first offset at which `octets` are as `wanted`, and the octets from there on. `M` is
+/// how many octets [`find_in`] looks at: seven more than are wanted.
+fn find<const N: usize, const M: usize>(wanted: [u8; N], octets: &[u8]) -> Option<(usize, &[u8])> {
+    let found_in = |rest: &'_ [u8], window| {
+        let at = octets.len().saturating_sub(rest.len());
+        let at = at.saturating_add(find_in::<N, M>(wanted, window)?);
+        Some((at, octets.get(at..)?))
+    };
+
+    let mut rest = octets;
+    while let Some(window) = rest.first_chunk() {
+        if let found @ Some(_) = found_in(rest, window) {
+            return found;
+        }
+        rest = rest.get(8..)?;
+    }
+    // Fewer are left: the last ones, of which those in front are known not to begin it.
+    if let Some((_, window)) = octets.split_last_chunk() {
+        return found_in(window, window);
+    }
+    // There were not more. None of what is wanted ends with a zero, so it is not found behind them.
+    let mut window = [0; M];
+    for (to, from) in window.iter_mut().zip(octets) {
+        *to = *from;
+    }
+    found_in(octets, &window)
+}
+
+/// Returns the first of eight offsets at which these octets are as `wanted`. Looks at all of them
+/// at once.
+fn find_in<const N: usize, const M: usize>(wanted: [u8; N], octets: &[u8; M]) -> Option<usize> {
+    // Its octets are zero at those offsets where all are as wanted.
+    let mut differences = 0;
+    let mut rest = octets.as_slice();
+    for (place, octet) in wanted.into_iter().enumerate() {
+        // Two octets are mostly enough to know that there is none.
+        if place == 2 && zeros(differences) == 0 {
+            return None;
+        }
+        differences |= u64::from_le_bytes(*rest.first_chunk()?) ^ u64::from_le_bytes([octet; 8]);
+        (_, rest) = rest.split_first()?;
+    }
+    match zeros(differences) {
+        0 => None,
+        zeros => Some(zeros.trailing_zeros() as usize / 8),
+    }
+}
+
+/// Returns a number whose lowest bit that is set belongs to the lowest octet of `octets` that is
+/// zero; none is set where none is zero.
+fn zeros(octets: u64) -> u64 {
+    const ONES: u64 = u64::from_le_bytes([0x01; 8]);
+    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+
+    // Subtracting one sets the high bit of an octet that has none if that is zero, or if one has to
+    // be borrowed for a lower one that is.
+    octets.wrapping_sub(ONES) & !octets & HIGHS
 }
