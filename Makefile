@@ -49,7 +49,8 @@ help:
 	@echo 'make test       host tests, KUnit and the scripts of qemu/tests, in some minutes'
 	@echo 'make soak       those that would take longer'
 	@echo 'make fuzz       fuzzers of all that parses, for FUZZ_SECONDS=... or until Ctrl-C'
-	@echo 'make bench      what observing costs NFS over RDMA; what RFC 8797 spares calls'
+	@echo 'make bench      what observing costs NFS over RDMA; what RFC 8797 spares calls;'
+	@echo '                what it takes to parse'
 	@echo 'make check      formatting, lints, warnings, no panic in the pure code'
 	@echo
 	@echo 'make clean      removes what was built here'

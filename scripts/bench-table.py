@@ -1,31 +1,63 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Prints medians and quartiles of what qemu/bench.sh has measured, and of the
-ratios to what was measured beside it: the variant of each that came first."""
+"""Prints medians and quartiles of what was measured, and of the ratios to what
+was measured beside it: the variant of each that came first. bench-table.py
+[--json] FILE, with lines of MEASURED, VARIANT and VALUE, tabs between."""
 
+import json
 import statistics
 import sys
 
+*options, file = sys.argv[1:]
+
 # measured[NAME][VARIANT]: the values, as they came.
-measured: dict[str, dict[str, list[int]]] = {}
-with open(sys.argv[1], encoding="utf-8") as lines:
+measured: dict[str, dict[str, list[float]]] = {}
+with open(file, encoding="utf-8") as lines:
     for line in lines:
         match line.rstrip("\n").split("\t"):
             case name, variant, value:
-                measured.setdefault(name, {}).setdefault(variant, []).append(int(value))
+                measured.setdefault(name, {}).setdefault(variant, []).append(float(value))
 
 
-def spread(values: list[int] | list[float], digits: int) -> str:
-    if len(values) == 1:  # has no quartiles
-        return f"{values[0]:8.{digits}f}{'':16}"
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    quartiles = f"{low:.{digits}f} to {high:.{digits}f}"
-    return f"{median:8.{digits}f}{quartiles:>16}"
+def quartiles(values: list[float]) -> list[float]:
+    if len(values) == 1:  # has none
+        return values * 3
+    return statistics.quantiles(values, n=4, method="inclusive")
 
 
-print(f"{'':30}{'variant':15}{'median':>8}{'quartiles':>16}{'ratio':>8}{'quartiles':>16}")
+def spread(values: list[float], digits: int) -> str:
+    low, median, high = quartiles(values)
+    between = f"{low:.{digits}f} to {high:.{digits}f}" if len(values) > 1 else ""
+    return f"{median:8.{digits}f}{between:>16}"
+
+
+results = []
 for name, variants in measured.items():
     base = next(iter(variants.values()))
     for variant, values in variants.items():
         ratios = [value / beside for value, beside in zip(values, base, strict=True)]
-        print(f"{name:30}{variant:15}{spread(values, 0)}{spread(ratios, 2)}")
+        results.append((name, variant, values, ratios))
+
+if "--json" in options:
+    keys = ("low", "median", "high")
+    json.dump(
+        [
+            {
+                "measured": name,
+                "variant": variant,
+                "value": dict(zip(keys, quartiles(values))),
+                "ratio": dict(zip(keys, quartiles(ratios))),
+            }
+            for name, variant, values, ratios in results
+        ],
+        sys.stdout,
+        indent=1,
+    )
+    sys.exit()
+
+width = max(30, *(len(name) + 1 for name, *_ in results))
+print(f"{'':{width}}{'variant':15}{'median':>8}{'quartiles':>16}{'ratio':>8}{'quartiles':>16}")
+for name, variant, values, ratios in results:
+    # Whole numbers have no digits to show.
+    digits = 0 if all(value.is_integer() for value in values) else 1
+    print(f"{name:{width}}{variant:15}{spread(values, digits)}{spread(ratios, 2)}")

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What it takes to find a message in Private Data, and to build one. Beside it, on the same
+//! octets: a check as that of Linux, which looks at offset 0 alone and not at the length; a plain
+//! search in C; and `memmem` for the Format Identifier.
+//!
+//! With `--count`, for callgrind: calls each a thousand times, and `mark` behind that.
+
+#![allow(dead_code, reason = "the module uses all of it, this some")]
+
+#[path = "../../../src/wire.rs"]
+mod wire;
+
+use std::{
+    env,
+    ffi::c_int,
+    hint::black_box, //
+};
+
+use criterion::Criterion;
+use memchr::memmem::Finder;
+use wire::private_data::{
+    parse,
+    Offer,
+    Size, //
+};
+
+const MESSAGE: [u8; 8] = [0xf6, 0xab, 0x0e, 0x18, 0x01, 0x01, 0x03, 0x07];
+
+/// How often each is called with `--count`.
+const COUNTED: u32 = 1000;
+
+#[repr(C)]
+#[derive(Default)]
+struct COffer {
+    send_size: u32,
+    recv_size: u32,
+    remote_invalidation: c_int,
+}
+
+/// A function of `checks.c`.
+type Check = unsafe extern "C" fn(*const u8, usize, &mut COffer) -> c_int;
+
+extern "C" {
+    fn check_at_start(private_data: *const u8, len: usize, offer: &mut COffer) -> c_int;
+    fn search(octets: *const u8, len: usize, offer: &mut COffer) -> c_int;
+}
+
+fn by_c(check: Check, octets: &[u8]) -> (c_int, COffer) {
+    let mut offer = COffer::default();
+    // SAFETY: There are so many octets, and never fewer than the eight that are looked at anyway.
+    let found = unsafe { check(octets.as_ptr(), octets.len(), &mut offer) };
+    (found, offer)
+}
+
+/// Private Data as InfiniBand and RoCE deliver it with a request, and with a reply.
+fn cases() -> Vec<(String, Vec<u8>)> {
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut octet = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 56) as u8
+    };
+    let mut cases = Vec::new();
+    for len in [56, 196] {
+        let at = |offset: usize| {
+            let mut octets = vec![0; len];
+            octets[offset..offset + 8].copy_from_slice(&MESSAGE);
+            octets
+        };
+        cases.push((format!("{len} octets, message at 0"), at(0)));
+        cases.push((format!("{len} octets, message at {}", len - 8), at(len - 8)));
+        cases.push((format!("{len} octets, zeros"), vec![0; len]));
+        cases.push((
+            format!("{len} octets, random"),
+            (0..len).map(|_| octet()).collect(),
+        ));
+        cases.push((format!("{len} octets, all 0xf6"), vec![0xf6; len]));
+    }
+    cases
+}
+
+/// Calls `each` with the name of a case, that of a variant, and what to measure.
+fn for_each(mut each: impl FnMut(&str, &str, &mut dyn FnMut())) {
+    let finder = Finder::new(&MESSAGE[..4]);
+    for (name, octets) in cases() {
+        let octets = || black_box(&octets[..]);
+        // The first one is what the others are compared with. Who looks at offset 0 alone is none
+        // where the message is elsewhere.
+        if name.ends_with("message at 0") {
+            each(&name, "Linux", &mut || {
+                black_box(by_c(check_at_start, octets()));
+            });
+        }
+        each(&name, "memmem", &mut || {
+            black_box(finder.find(octets()));
+        });
+        each(&name, "C search", &mut || {
+            black_box(by_c(search, octets()));
+        });
+        each(&name, "parse", &mut || {
+            black_box(parse(octets()));
+        });
+    }
+
+    let offer = Offer {
+        send_size: Size::from_encoded(3),
+        receive_size: Size::from_encoded(7),
+        remote_invalidation: true,
+    };
+    each("build of 8 octets", "build", &mut || {
+        black_box(black_box(offer).to_octets());
+    });
+}
+
+#[no_mangle]
+#[inline(never)]
+extern "C" fn mark() {
+    black_box(());
+}
+
+fn count() {
+    let one = |name: &str, variant: &str, call: &mut dyn FnMut()| {
+        // What comes first binds symbols, and detects the processor.
+        call();
+        println!("{name}\t{variant}\t{COUNTED}");
+        mark();
+        for _ in 0..COUNTED {
+            call();
+        }
+        mark();
+    };
+    one("nothing", "nothing", &mut || ());
+    for_each(one);
+}
+
+fn main() {
+    if env::args().any(|argument| argument == "--count") {
+        return count();
+    }
+    let mut criterion = Criterion::default().configure_from_args();
+    for_each(|name, variant, call| {
+        let mut group = criterion.benchmark_group(name);
+        group.bench_function(variant, |bencher| bencher.iter(&mut *call));
+        group.finish();
+    });
+}
