@@ -4,9 +4,8 @@
  * the ids of every device, and keeps the id that it is asked for.
  */
 
-#include <linux/cleanup.h>
+#include <linux/llist.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/sched/task.h>
 #include <linux/uaccess.h>
 #include <rdma/rdma_cm.h>
@@ -23,7 +22,7 @@
 #define ENTRY_OFFSET_MAX	2048
 
 struct known_device {
-	struct list_head list;
+	struct llist_node node;
 	struct ib_device *ib;
 };
 
@@ -125,10 +124,12 @@ static void look_at_device(struct ib_device *device, size_t entry_offset,
 	}
 }
 
-static DEFINE_MUTEX(devices_mutex);
-static LIST_HEAD(devices);
+static LLIST_HEAD(devices);
 
-/* Called with locks held that all of RDMA wants: the device is looked at later. */
+/*
+ * Called with locks held that all of RDMA wants: the device is looked at later.
+ * Devices that are being added may all come at a time.
+ */
 static int know_device(struct ib_device *ib)
 {
 	struct known_device *device;
@@ -137,7 +138,7 @@ static int know_device(struct ib_device *ib)
 	if (device) {
 		get_device(&ib->dev);
 		device->ib = ib;
-		list_add_tail(&device->list, &devices);
+		llist_add(&device->node, &devices);
 	}
 	/* It does not become one of ours. */
 	return -EOPNOTSUPP;
@@ -160,7 +161,6 @@ void rpcrdma_cm_tell_existing(rpcrdma_cm_seen_fn fn, void *data)
 	size_t entry_offset;
 	int ret;
 
-	guard(mutex)(&devices_mutex);
 	ret = find_entry_offset(&entry_offset);
 	if (!ret)
 		ret = ib_register_client(&client);
@@ -169,14 +169,13 @@ void rpcrdma_cm_tell_existing(rpcrdma_cm_seen_fn fn, void *data)
 	else
 		ib_unregister_client(&client);
 
-	list_for_each_entry_safe(device, next, &devices, list) {
+	llist_for_each_entry_safe(device, next, llist_del_all(&devices), node) {
 		/* If a device goes, it waits only while it is looked at. */
 		if (!ret && ib_device_try_get(device->ib)) {
 			look_at_device(device->ib, entry_offset, fn, data);
 			ib_device_put(device->ib);
 		}
 		put_device(&device->ib->dev);
-		list_del(&device->list);
 		kfree(device);
 	}
 }
