@@ -342,8 +342,9 @@ struct Inner {
     /// The peer has not answered a message of version 2 yet: if the connection is lost now, it is
     /// made again, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     falls_back: bool,
-    /// The XIDs of calls that nobody waits for any more, and that have not been answered.
-    unanswered: KVec<u32>,
+    /// The XIDs and versions of calls that nobody waits for any more, and that have not been
+    /// answered.
+    unanswered: KVec<(u32, u32)>,
     /// Whether somebody makes calls: one at a time does.
     calling: bool,
     /// The XID of the latest call.

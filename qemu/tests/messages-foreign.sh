@@ -428,9 +428,19 @@ duplicate() {
 
 # Too late.
 late() {
-	ends ETIMEDOUT && info "$client" && sends "$replies $success" &&
-		one_more unexpected_messages
+	ends ETIMEDOUT && late_reply
 }
+
+# A call of the peer's with the XID of the module's is no answer to that, and so
+# does not give its credit back.
+not_late() {
+	ends 0 "${replies/ $peers / 1 } $success" && ends ETIMEDOUT && info "$client" &&
+		sends "$asks $call_null" && one_more unexpected_messages || return
+	begin_call null
+	end_call EBUSY && late_reply && ends 0 "$replies $success"
+}
+
+late_reply() { info "$client" && sends "$replies $success" && one_more unexpected_messages; }
 
 # echo_inline ERRNO [OCTETS]: the peer returns others.
 echo_inline() {
@@ -785,6 +795,7 @@ for vers in 1 2; do
 		"rpcvers=$vers timeout_ms=1500"
 	check_too 'NULL' first_call_answered "$vers"
 	check_too 'no reply' late
+	check_too 'no reply, but a call' not_late
 	check_too 'a Long Call without a reply' unanswered_chunks "$vers"
 	check_too 'the peer closes' tell 1 close
 	check_too 'the connection is gone' wait_for 10 is_gone "$client"

@@ -268,7 +268,9 @@ impl Connection {
             _ => {}
         }
         inner.traffic.unexpected_messages += 1;
-        inner.unanswered.retain(|xid| *xid != header.xid);
+        inner.unanswered.retain(|&mut (xid, version)| {
+            xid != header.xid || !is_answer(&header, payload, version)
+        });
         let asks = matches!(
             header.body,
             Body::Optional {
@@ -510,7 +512,7 @@ impl Connection {
             };
             if sent.is_ok() && answered.is_err() && inner.attempt == attempt {
                 // Without memory for that, this call counts no longer.
-                let _ = inner.unanswered.push(xid, GFP_KERNEL);
+                let _ = inner.unanswered.push((xid, version), GFP_KERNEL);
             }
             (pending, answered)
         };
