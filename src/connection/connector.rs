@@ -130,10 +130,12 @@ impl Connection {
         let attempt = self
             .begin_attempt(State::Resolving, Exchange::with(Some(target.to)))
             .map_err(|error| Failure::new(error, "closed"))?;
+        // Nothing has happened to this attempt yet.
+        let generation = self.inner.lock().generation;
         self.registry.stats.connects.increment();
         let result = self
             .start(target, attempt)
-            .and_then(|()| self.wait(target, attempt));
+            .and_then(|()| self.wait(target, attempt, generation));
         if let Err(failure) = result {
             self.registry.stats.connects_failed.increment();
             self.end(Some(attempt), Some(failure));
@@ -155,8 +157,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits until attempt number `attempt` has led to something.
-    fn wait(self: ArcBorrow<'_, Self>, target: &Target, attempt: u32) -> Result<(), Failure> {
+    /// Waits until attempt number `attempt` has led to something. It begins in `generation`.
+    fn wait(
+        self: ArcBorrow<'_, Self>,
+        target: &Target,
+        attempt: u32,
+        generation: u32,
+    ) -> Result<(), Failure> {
         let mut jiffies = msecs_to_jiffies(target.timeout_ms);
         let mut given_up = None;
         let mut inner = self.inner.lock();
@@ -183,7 +190,9 @@ impl Connection {
                 }
             }
         }
-        if inner.state == State::Established {
+        // It may have been lost already, and be made again.
+        let was_there = inner.generation != generation && inner.state != State::Closing;
+        if inner.state == State::Established || was_there {
             return Ok(());
         }
         let closed = Failure::new(errno(bindings::ESHUTDOWN), "closed");
