@@ -136,11 +136,16 @@ impl Connection {
         let result = self
             .start(target, attempt)
             .and_then(|()| self.wait(target, attempt, generation));
-        if let Err(failure) = result {
+        result.map_err(|failure| {
             self.registry.stats.connects_failed.increment();
-            self.end(Some(attempt), Some(failure));
-        }
-        result
+            let mut inner = self.inner.lock();
+            if inner.is_current(attempt) {
+                self.end_locked(&mut inner, Some(attempt), Some(failure));
+                return failure;
+            }
+            // What has ended it says more than what failed because of that.
+            inner.failure.unwrap_or(failure)
+        })
     }
 
     /// Sets off an attempt with a new id, in whose handler the rest happens.
