@@ -126,21 +126,22 @@ impl Answer {
 
 /// Why a call gets no reply.
 enum Refusal {
-    /// Its chunks do not do, or there is no memory for them (RFC 8166, section 4.5.3).
+    /// Its chunks do not do (RFC 8166, section 4.5.3).
     Chunk,
-    /// The connection is lost.
+    /// The connection is lost, or there is no memory for a reply, and it has to be (RFC 8166,
+    /// section 4.5.4).
     Lost,
 }
 
 impl From<AllocError> for Refusal {
     fn from(_: AllocError) -> Self {
-        Self::Chunk
+        Self::Lost
     }
 }
 
 impl From<Error> for Refusal {
     fn from(_: Error) -> Self {
-        Self::Chunk
+        Self::Lost
     }
 }
 
