@@ -257,7 +257,10 @@ impl Failure {
 
 impl From<Error> for Refused<'_> {
     fn from(error: Error) -> Self {
-        Self::Action(Failure::new(error, "the kernel refused"))
+        Self::Action(match error {
+            ENOMEM => Failure::new(error, "no memory"),
+            _ => Failure::new(error, "the kernel refused"),
+        })
     }
 }
 
@@ -405,8 +408,9 @@ macro_rules! writable {
             impl Writable for $name {
                 type Data = Control;
 
-                fn write(control: &Control, line: &[u8]) -> Result {
-                    control.note($file, $apply(control, line))
+                fn write(control: &Control, line: Result<&[u8]>) -> Result {
+                    let line = line.map_err(Refused::from);
+                    control.note($file, line.and_then(|line| $apply(control, line)))
                 }
             }
         )*

@@ -63,8 +63,9 @@ pub(super) trait Readable: 'static {
 pub(super) trait Writable: 'static {
     type Data: Send + Sync + 'static;
 
-    /// Takes one write as a whole; process context of who writes, may sleep.
-    fn write(data: &Self::Data, line: &[u8]) -> Result;
+    /// Takes one write as a whole, or why that could not be read; process context of who writes,
+    /// may sleep.
+    fn write(data: &Self::Data, line: Result<&[u8]>) -> Result;
 }
 
 /// What a file shows goes here.
@@ -309,10 +310,8 @@ fn take_line<W: Writable>(data: &W::Data, from: *const c_char, len: usize) -> is
         len.min(WRITE_MAX),
     );
     let mut line = KVec::new();
-    let result = user
-        .read_all(&mut line, GFP_KERNEL)
-        .and_then(|()| W::write(data, &line));
-    match result {
+    let read = user.read_all(&mut line, GFP_KERNEL);
+    match W::write(data, read.map(|()| line.as_slice())) {
         Ok(()) => isize::try_from(len).unwrap_or(isize::MAX),
         Err(error) => error.to_errno() as isize,
     }
