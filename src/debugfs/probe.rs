@@ -74,7 +74,10 @@ pub(super) fn probe(
             Err(failure) => (None, Err(failure)),
         };
         match result {
-            Err(failure) if failure.error == EINTR => return Err(failure.into()),
+            // Nothing that the responder is to blame for.
+            Err(failure) if failure.error == EINTR || failure.error == ENOMEM => {
+                return Err(failure.into());
+            }
             Err(failure) if best.is_none() && view.is_none() => {
                 return Ok(writeln!(report, "reachable: no: {failure}").or(Err(ENOMEM))?);
             }
