@@ -268,21 +268,24 @@ impl VersionOne {
     /// For how long, in milliseconds: a responder may learn.
     const MAX_AGE_MS: i64 = 600_000;
 
-    fn new() -> impl PinInit<Self> {
-        pin_init!(Self {
-            responders <- new_mutex!(KVec::new(), "VersionOne::responders"),
-        })
+    /// Makes room for all at once: who remembers one may be unable to wait for memory, or to say
+    /// that there is none.
+    fn new() -> Result<impl PinInit<Self>> {
+        let responders = KVec::with_capacity(Self::MAX, GFP_KERNEL)?;
+        Ok(pin_init!(Self {
+            responders <- new_mutex!(responders, "VersionOne::responders"),
+        }))
     }
 
-    /// Remembers `responder`, if there is memory for that.
+    /// Remembers `responder`.
     pub(crate) fn add(&self, responder: SocketAddr) {
         let mut responders = self.responders.lock();
         responders.retain(|(other, _)| *other != responder);
         if responders.len() >= Self::MAX {
             let _ = responders.remove(0);
         }
-        // Without, the next connection finds out again.
-        let _ = responders.push((responder, Instant::now()), GFP_KERNEL);
+        // There is room.
+        let _ = responders.push_within_capacity((responder, Instant::now()));
     }
 
     /// Forgets `responder`, which has answered in version 2.
@@ -327,6 +330,7 @@ impl Registry {
         let teardown = Queue::new(c"rpcrdma_cm_teardown")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
         let transactions = Queue::new(c"rpcrdma_cm_transactions")?;
+        let only_version_one = VersionOne::new()?;
 
         Arc::pin_init(
             pin_init!(Self {
@@ -338,7 +342,7 @@ impl Registry {
                 teardown,
                 reconnects,
                 transactions,
-                only_version_one <- VersionOne::new(),
+                only_version_one <- only_version_one,
                 dir,
             }),
             GFP_KERNEL,
