@@ -343,7 +343,7 @@ struct Inner {
     /// made again, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     falls_back: bool,
     /// The XIDs and versions of calls that nobody waits for any more, and that have not been
-    /// answered.
+    /// answered. It has room for one with each credit.
     unanswered: KVec<(u32, u32)>,
     /// Whether somebody makes calls: one at a time does.
     calling: bool,
@@ -462,6 +462,7 @@ impl WorkItem<MESSAGES> for Connection {
 
 impl Connection {
     fn new(registry: Arc<Registry>, terms: Terms, side: Side) -> Result<Arc<Self>> {
+        let unanswered = KVec::with_capacity(terms.credits as usize, GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(Self {
                 number: registry.next_connection_number(),
@@ -477,7 +478,7 @@ impl Connection {
                         traffic: Traffic::default(),
                         pending: None,
                         falls_back: false,
-                        unanswered: KVec::new(),
+                        unanswered,
                         calling: false,
                         xid: 0,
                         failure: None,

@@ -511,8 +511,8 @@ impl Connection {
                 _ => answered,
             };
             if sent.is_ok() && answered.is_err() && inner.attempt == attempt {
-                // Without memory for that, this call counts no longer.
-                let _ = inner.unanswered.push((xid, version), GFP_KERNEL);
+                // There is room, or there would have been no call.
+                let _ = inner.unanswered.push_within_capacity((xid, version));
             }
             (pending, answered)
         };
