@@ -70,9 +70,14 @@ impl kernel::Module for RpcrdmaCm {
         let observer = match *module_parameters::observe.value() {
             0 => None,
             // What is missing of the kernel does not keep the rest from working.
-            _ => Observer::new(live.0.clone())
-                .inspect_err(|error| pr_notice!("cannot observe others: {error:?}\n"))
-                .ok(),
+            _ => match Observer::new(live.0.clone()) {
+                Ok(observer) => Some(observer),
+                Err(ENOMEM) => return Err(ENOMEM),
+                Err(error) => {
+                    pr_notice!("cannot observe others: {error:?}\n");
+                    None
+                }
+            },
         };
 
         Ok(Self {
