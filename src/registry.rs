@@ -9,7 +9,10 @@ use core::{
 };
 
 use kernel::{
+    impl_has_work,
+    new_condvar,
     new_mutex,
+    new_work,
     prelude::*,
     rbtree::{
         RBTree,
@@ -21,11 +24,18 @@ use kernel::{
             Relaxed, //
         },
         Arc,
+        CondVar,
+        CondVarTimeoutResult,
         Mutex, //
     },
     time::{
+        msecs_to_jiffies,
         Instant,
         Monotonic, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
     }, //
 };
 
@@ -103,6 +113,8 @@ counters! {
     reconnects,
     /// Requests of peers for a connection.
     requests,
+    /// Requests of these that were accepted.
+    requests_accepted,
     /// Requests of these that were rejected as the listener had its maximum of connections.
     requests_refused,
     /// Requests of these that failed for want of resources or of a known transport.
@@ -302,11 +314,20 @@ impl VersionOne {
     }
 }
 
+/// How often connections are looked for whose peers have been accepted and say nothing, in
+/// milliseconds.
+const CONFIRMATION_CHECK_MS: u32 = 5000;
+
 /// What is live.
 #[pin_data]
 pub(crate) struct Registry {
     #[pin]
     connections: Mutex<Table<Entry>>,
+    /// Notified when these are shut down.
+    #[pin]
+    shutting_down: CondVar,
+    #[pin]
+    confirmations: Work<Self>,
     #[pin]
     listeners: Mutex<Table<Arc<Listener>>>,
     last_connection: Atomic<u64>,
@@ -324,6 +345,28 @@ pub(crate) struct Registry {
     dir: Dir,
 }
 
+impl_has_work! {
+    impl HasWork<Self> for Registry { self.confirmations }
+}
+
+impl WorkItem for Registry {
+    type Pointer = Arc<Self>;
+
+    /// Ends the connections whose peers take too long to confirm them, until there are none that
+    /// wait for that.
+    fn run(this: Arc<Self>) {
+        while this.pause(CONFIRMATION_CHECK_MS) {
+            let mut waiting = false;
+            for connection in this.each_own() {
+                waiting |= connection.as_arc_borrow().expire();
+            }
+            if !waiting {
+                return;
+            }
+        }
+    }
+}
+
 impl Registry {
     /// Makes an empty registry, whose connections have their files in `dir`.
     pub(crate) fn new(dir: Dir) -> Result<Arc<Self>> {
@@ -335,6 +378,8 @@ impl Registry {
         Arc::pin_init(
             pin_init!(Self {
                 connections <- new_mutex!(Table::new(), "Registry::connections"),
+                shutting_down <- new_condvar!("Registry::shutting_down"),
+                confirmations <- new_work!("Registry::confirmations"),
                 listeners <- new_mutex!(Table::new(), "Registry::listeners"),
                 last_connection: Atomic::new(0),
                 last_listener: Atomic::new(0),
@@ -422,6 +467,30 @@ impl Registry {
         result
     }
 
+    /// Sees to it that a connection that has been accepted is confirmed in time.
+    pub(crate) fn expect_confirmation(self: &Arc<Self>) {
+        // What is queued already is going to run, which is all that is wanted.
+        let _ = self.reconnects.enqueue(self.clone());
+    }
+
+    /// Waits for `pause_ms` milliseconds, and returns whether the registry is still in use.
+    fn pause(&self, pause_ms: u32) -> bool {
+        let mut jiffies = msecs_to_jiffies(pause_ms);
+        let mut connections = self.connections.lock();
+
+        while !connections.shut_down {
+            match self
+                .shutting_down
+                .wait_interruptible_timeout(&mut connections, jiffies)
+            {
+                CondVarTimeoutResult::Timeout => return true,
+                CondVarTimeoutResult::Woken { jiffies: rest }
+                | CondVarTimeoutResult::Signal { jiffies: rest } => jiffies = rest,
+            }
+        }
+        false
+    }
+
     /// Makes a listener visible. Fails with `ESHUTDOWN` once the registry has been shut down.
     pub(crate) fn add_listener(&self, listener: Arc<Listener>) -> Result {
         let node = RBTreeNode::new(listener.number, listener, GFP_KERNEL)?;
@@ -468,6 +537,7 @@ impl Registry {
     pub(crate) fn shut_down(&self) {
         self.listeners.lock().shut_down = true;
         self.connections.lock().shut_down = true;
+        self.shutting_down.notify_all();
         self.close_all();
 
         // A connection may be on its way to one of the queues until it is gone.

@@ -42,6 +42,7 @@ use crate::{
             ListenId,
             Request, //
         },
+        device::Transport,
         errno, //
     },
     registry::{
@@ -53,6 +54,11 @@ use crate::{
 
 /// How many requests may wait for their answer on iWARP.
 const BACKLOG: i32 = 128;
+
+/// How long a peer may take to confirm that it has been accepted, in milliseconds: seven times what
+/// Linux waits before it answers once more. The connection manager asks for as long as the peer has
+/// wished for in its request, which may be hours.
+const CONFIRMATION_MS: i64 = 30_000;
 
 /// Accepts connections at one address.
 #[pin_data]
@@ -187,6 +193,7 @@ impl Listener {
             Ok(id) => {
                 trace::message_sent(connection.number, Role::Server, &sent.octets);
                 connection.as_arc_borrow().keep(attempt, id);
+                self.registry.expect_confirmation();
                 Ok(())
             }
             Err(error) => {
@@ -194,6 +201,28 @@ impl Listener {
                 Err(error)
             }
         }
+    }
+}
+
+impl Connection {
+    /// Ends the connection if its peer has taken too long to confirm it. Returns whether it is
+    /// still to do so.
+    pub(crate) fn expire(self: ArcBorrow<'_, Self>) -> bool {
+        let mut inner = self.inner.lock();
+        // On iWARP the kernel does not survive that: when the queue pair fails, siw reports the end
+        // of what was never established, which iwcm takes for a fault of its own.
+        let iwarp =
+            matches!(inner.exchange.device, Some((_, transport)) if transport == Transport::Iwarp);
+        if self.role() != Role::Server || inner.state != State::Connecting || iwarp {
+            return false;
+        }
+        if inner.since.elapsed().as_millis() < CONFIRMATION_MS {
+            return true;
+        }
+        let failure = Failure::new(ETIMEDOUT, "the peer did not confirm the connection");
+        let attempt = inner.attempt;
+        self.end_locked(&mut inner, Some(attempt), Some(failure));
+        false
     }
 }
 
@@ -206,8 +235,9 @@ impl ListenHandler for Listener {
             stats.requests_refused.increment();
             return request.reject();
         };
-        if this.accept(slot, request).is_err() {
-            stats.requests_failed.increment();
+        match this.accept(slot, request) {
+            Ok(()) => stats.requests_accepted.increment(),
+            Err(_) => stats.requests_failed.increment(),
         }
     }
 
