@@ -43,6 +43,10 @@ module! {
             default: 1,
             description: "Show the connections of NFS/RDMA and of programs, too (0 or 1)",
         },
+        max_observed: u32 {
+            default: 16384,
+            description: "How many connections of others are kept at a time",
+        },
     },
 }
 
@@ -65,7 +69,9 @@ impl Drop for Live {
 impl kernel::Module for RpcrdmaCm {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let root = Dir::new(c"rpcrdma_cm", None)?;
-        let live = Live(Registry::new(Dir::new(c"connection", Some(&root))?)?);
+        let dir = Dir::new(c"connection", Some(&root))?;
+        let max_observed = *module_parameters::max_observed.value();
+        let live = Live(Registry::new(dir, max_observed)?);
         let files = RootFiles::new(&root, live.0.clone())?;
         let observer = match *module_parameters::observe.value() {
             0 => None,

@@ -141,7 +141,7 @@ counters! {
     observed_refused,
     /// Attempts of others to connect that failed otherwise.
     observed_failed,
-    /// Connections of others that could not be observed, for want of memory.
+    /// Connections of others that could not be observed, for want of memory or of a place.
     observed_missed,
 }
 
@@ -341,6 +341,9 @@ pub(crate) struct Registry {
     pub(crate) transactions: Arc<Queue>,
     #[pin]
     pub(crate) only_version_one: VersionOne,
+    /// How many connections of others may be observed at a time, and how many are.
+    max_observed: u32,
+    observed: Atomic<u32>,
     /// The directory that holds one directory for each connection.
     dir: Dir,
 }
@@ -367,9 +370,30 @@ impl WorkItem for Registry {
     }
 }
 
+/// The place of a connection of others among those that may be observed.
+pub(crate) struct Place(Arc<Registry>);
+
+impl Place {
+    /// Fails with `ENOSPC` where all are taken; any context.
+    pub(crate) fn take(registry: &Arc<Registry>) -> Result<Self> {
+        let place = Self(registry.clone());
+        match registry.observed.fetch_add(1, Relaxed) < registry.max_observed {
+            true => Ok(place),
+            false => Err(ENOSPC),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.observed.fetch_sub(1, Relaxed);
+    }
+}
+
 impl Registry {
-    /// Makes an empty registry, whose connections have their files in `dir`.
-    pub(crate) fn new(dir: Dir) -> Result<Arc<Self>> {
+    /// Makes an empty registry, whose connections have their files in `dir`, and which has room for
+    /// `max_observed` connections of others.
+    pub(crate) fn new(dir: Dir, max_observed: u32) -> Result<Arc<Self>> {
         let teardown = Queue::new(c"rpcrdma_cm_teardown")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
         let transactions = Queue::new(c"rpcrdma_cm_transactions")?;
@@ -388,6 +412,8 @@ impl Registry {
                 reconnects,
                 transactions,
                 only_version_one <- only_version_one,
+                max_observed,
+                observed: Atomic::new(0),
                 dir,
             }),
             GFP_KERNEL,

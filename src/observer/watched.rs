@@ -42,6 +42,7 @@ use crate::{
     registry::{
         Live,
         Origin,
+        Place,
         Registry,
         View, //
     },
@@ -244,6 +245,7 @@ impl Facts {
 #[pin_data]
 pub(crate) struct Watched {
     registry: Arc<Registry>,
+    _place: Place,
     #[pin]
     facts: SpinLock<Facts>,
     #[pin]
@@ -280,9 +282,11 @@ impl WorkItem for Watched {
 impl Watched {
     /// Begins to watch an id; any context.
     pub(super) fn new(registry: Arc<Registry>, role: Role, seen: &Seen) -> Result<Arc<Self>> {
+        let place = Place::take(&registry)?;
         Arc::pin_init(
             pin_init!(Self {
                 registry,
+                _place: place,
                 facts <- new_spinlock!(Facts::new(role, seen), "Watched::facts"),
                 publish <- new_work!("Watched::publish"),
             }),
