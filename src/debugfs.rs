@@ -425,6 +425,18 @@ writable! {
     ProbeFile("probe") => Control::probe;
 }
 
+impl Readable for ConnectionsFile {
+    type Data = Registry;
+
+    fn show(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
+        render::connections(registry, out)
+    }
+
+    fn room(registry: &Registry) -> usize {
+        (registry.count() + 1) * render::CONNECTION_LINE
+    }
+}
+
 /// Says what a file shows of its data.
 macro_rules! readable {
     ($($name:ident($data:ty) => $show:path;)*) => {
@@ -443,7 +455,6 @@ macro_rules! readable {
 readable! {
     LastErrorFile(Control) => Control::show_last_error;
     ProbeFile(Control) => Control::show_report;
-    ConnectionsFile(Registry) => render::connections;
     ListenersFile(Registry) => render::listeners;
     StatsFile(Registry) => render::stats;
     InfoFile(Live) => render::info;

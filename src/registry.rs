@@ -461,36 +461,32 @@ impl Registry {
             .map(|entry| entry.live.clone())
     }
 
-    /// Returns, in the order of their numbers, the module's own connections, as far as they are
-    /// still there when it is their turn.
-    pub(crate) fn each_own(&self) -> impl Iterator<Item = Arc<Connection>> + '_ {
+    /// Returns how many connections there are.
+    pub(crate) fn count(&self) -> usize {
+        self.connections.lock().tree.values().count()
+    }
+
+    /// Returns, in the order of their numbers, the connections, as far as they are still there when
+    /// it is their turn. No lock is held in between: there can be many, and new ones must not wait.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Arc<Live>> + '_ {
         let last = self.last_connection.load(Relaxed);
         let mut next = 0;
 
-        let each = iter::from_fn(move || {
+        iter::from_fn(move || {
             let connections = self.connections.lock();
             let cursor = connections.tree.cursor_lower_bound(&next)?;
             let (&number, entry) = cursor.current();
             next = number + 1;
             (number <= last).then(|| entry.live.clone())
-        });
-        each.filter_map(|live| match &*live {
-            Live::Own(connection) => Some(connection.clone()),
-            Live::Observed(_) => None,
         })
     }
 
-    /// Calls `f` with each connection, in the order of their numbers. `f` must not wait.
-    pub(crate) fn for_each_connection<E>(
-        &self,
-        mut f: impl FnMut(&View) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let connections = self.connections.lock();
-        let result = connections
-            .tree
-            .values()
-            .try_for_each(|entry| f(&entry.live.view()));
-        result
+    /// Returns likewise the module's own connections.
+    pub(crate) fn each_own(&self) -> impl Iterator<Item = Arc<Connection>> + '_ {
+        self.each().filter_map(|live| match &*live {
+            Live::Own(connection) => Some(connection.clone()),
+            Live::Observed(_) => None,
+        })
     }
 
     /// Sees to it that a connection that has been accepted is confirmed in time.

@@ -21,6 +21,7 @@ use kernel::{
         c_int,
         c_void, //
     },
+    page::PAGE_SIZE,
     prelude::*,
     sync::Arc,
     uaccess::{
@@ -57,6 +58,12 @@ pub(super) trait Readable: 'static {
     /// Shows all of the file's content; process context, may sleep. May be called several times for
     /// one read, each time with more room.
     fn show(data: &Self::Data, out: &mut Output<'_>) -> fmt::Result;
+
+    /// Returns how many octets that is probably going to be: room to begin with, so that what is
+    /// long is not shown again and again.
+    fn room(_data: &Self::Data) -> usize {
+        PAGE_SIZE
+    }
 }
 
 /// A file that takes lines.
@@ -233,8 +240,11 @@ impl<R: Readable> Reading<R> {
 
         // SAFETY: By the function's requirement the inode is valid.
         let data = unsafe { (*inode).i_private };
+        // SAFETY: By the function's requirement it is one. It goes only after the file has been
+        // removed, which waits for who opens it.
+        let room = R::room(unsafe { &*data.cast::<R::Data>() });
         // SAFETY: By the function's requirement the file is valid, and `show` takes such data.
-        unsafe { bindings::single_open(file, Some(Self::show), data) }
+        unsafe { bindings::single_open_size(file, Some(Self::show), data, room.max(PAGE_SIZE)) }
     }
 
     /// # Safety

@@ -71,18 +71,21 @@ fn wider(width: usize, value: Option<impl Display>) -> usize {
     }
 }
 
+/// How many octets a line of the table of connections has, with addresses of IPv4 or short ones of
+/// IPv6.
+pub(super) const CONNECTION_LINE: usize = 160;
+
 /// Shows the table of connections.
 pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
     let mut device = "DEVICE".len();
     let mut local = "LOCAL".len();
     let mut remote = "REMOTE".len();
-    let Ok(()) = registry.for_each_connection(|view| {
-        let exchange = &view.exchange;
+    for live in registry.each() {
+        let exchange = live.view().exchange;
         device = wider(device, exchange.device.map(|(name, _)| name));
         local = wider(local, exchange.local);
         remote = wider(remote, exchange.remote);
-        Ok::<_, Infallible>(())
-    });
+    }
 
     writeln!(
         out,
@@ -99,7 +102,8 @@ pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Res
         "C2S",
         "S2C",
     )?;
-    registry.for_each_connection(|view| {
+    for live in registry.each() {
+        let view = live.view();
         let exchange = &view.exchange;
         let negotiated = exchange.negotiated(view.role);
         let (client_to_server, server_to_client) = view.thresholds();
@@ -118,8 +122,9 @@ pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Res
             Or(client_to_server, "-"),
             Or(server_to_client, "-"),
             Or(negotiated.map(|n| yes_no(n.remote_invalidation)), "-"),
-        )
-    })
+        )?;
+    }
+    Ok(())
 }
 
 /// Shows the table of listeners.
