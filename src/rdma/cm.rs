@@ -30,12 +30,18 @@ use kernel::{
         c_void, //
     },
     impl_has_work,
+    new_condvar,
+    new_mutex,
     new_work,
     prelude::*,
     sync::{
         Arc,
-        ArcBorrow, //
+        ArcBorrow,
+        CondVar,
+        CondVarTimeoutResult,
+        Mutex, //
     },
+    time::msecs_to_jiffies,
     types::NotThreadSafe,
     workqueue::{
         Work,
@@ -48,7 +54,10 @@ use super::{
         Net,
         RawAddress, //
     },
-    device::Device,
+    device::{
+        Device,
+        Transport, //
+    },
     errno,
     queue::Queue,
     queue_pair::{
@@ -66,6 +75,10 @@ const RETRIES: u8 = 6;
 
 /// How often the peer sends again what finds no Receive: for ever.
 const RNR_RETRIES: u8 = 7;
+
+/// How long the peer has for its answer to a disconnection, in milliseconds: InfiniBand's CM asks
+/// three times until then, each after four to five seconds, and no more once the id is gone.
+const DISCONNECT_MS: u32 = 10_000;
 
 /// What happened to a connection's id.
 pub(crate) enum Event<'a> {
@@ -185,6 +198,12 @@ struct Context<H: ConnectionHandler> {
     id: NonNull<bindings::rdma_cm_id>,
     queue: Arc<Queue>,
     closed: Cell<bool>,
+    /// Whether there is a peer that does not know yet that the connection is over.
+    #[pin]
+    connected: Mutex<bool>,
+    /// Notified when it does, or need not.
+    #[pin]
+    disconnected: CondVar,
     #[pin]
     teardown: Work<Self>,
 }
@@ -213,6 +232,8 @@ impl<H: ConnectionHandler> Context<H> {
                 id,
                 queue,
                 closed: Cell::new(false),
+                connected <- new_mutex!(false, "Context::connected"),
+                disconnected <- new_condvar!("Context::disconnected"),
                 teardown <- new_work!("rpcrdma_cm::teardown"),
             }),
             GFP_KERNEL,
@@ -231,6 +252,27 @@ impl<H: ConnectionHandler> Context<H> {
         // handler, goes after this one.
         let queue_pair = unsafe { QueuePair::new(self.id, device, handler, room) }?;
         self.queue_pair.put(queue_pair).map_err(|_| EEXIST)
+    }
+
+    fn set_connected(&self, connected: bool) {
+        *self.connected.lock() = connected;
+        self.disconnected.notify_all();
+    }
+
+    /// Waits until the peer knows that the connection is over, but not for ever.
+    fn wait_disconnected(&self) {
+        let mut jiffies = msecs_to_jiffies(DISCONNECT_MS);
+        let mut connected = self.connected.lock();
+        while *connected {
+            match self
+                .disconnected
+                .wait_interruptible_timeout(&mut connected, jiffies)
+            {
+                CondVarTimeoutResult::Timeout => return,
+                CondVarTimeoutResult::Woken { jiffies: rest }
+                | CondVarTimeoutResult::Signal { jiffies: rest } => jiffies = rest,
+            }
+        }
     }
 }
 
@@ -263,6 +305,7 @@ impl<H: ConnectionHandler> WorkItem for Context<H> {
         // SAFETY: The id is valid. The call fails where there is no connection: nothing to do then.
         unsafe { bindings::rdma_disconnect(id) };
         drop(this.queue_pair.revoke());
+        this.wait_disconnected();
         // SAFETY: The id is valid and its queue pair is gone. The function waits for a handler that
         // runs; none does afterwards, so that the context can go.
         unsafe { bindings::rdma_destroy_id(id) };
@@ -627,6 +670,19 @@ unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     let context = unsafe { &*context.cast::<Context<H>>() };
     // SAFETY: By the function's requirement the event is valid during the call.
     let event = unsafe { &*event };
+    match event.event {
+        // TCP, which iWARP uses, does not forget what it has to tell the peer.
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
+            // SAFETY: The id is valid and its handler mutex held during the call.
+            let device = unsafe { IdRef::new(id) }.device();
+            let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
+            context.set_connected(!iwarp);
+        }
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => context.set_connected(false),
+        _ => {}
+    }
     if context.closed.get() {
         return 0;
     }
