@@ -692,6 +692,10 @@ impl Connection {
                 None => stats.closed.increment(),
             }
         }
+        // What could not be accepted is counted by who could not.
+        if matches!(self.side, Side::Server { .. }) && !established && attempt.is_some() {
+            self.registry.stats.requests_unconfirmed.increment();
+        }
         if again && established {
             inner.generation = inner.generation.wrapping_add(1);
         }

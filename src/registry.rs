@@ -119,6 +119,8 @@ counters! {
     requests_refused,
     /// Requests of these that failed for want of resources or of a known transport.
     requests_failed,
+    /// Requests that were accepted, but whose peer never confirmed that.
+    requests_unconfirmed,
     /// Connections established, on either side.
     established,
     /// Connections of these that were lost.
