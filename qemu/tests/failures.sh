@@ -12,16 +12,6 @@
 # Above its timeout, a connect that fails may take this long: guests are slow.
 margin_ms=1500
 
-now_ms() { now=$((${EPOCHREALTIME/./} / 1000)); }
-
-# within FROM TO SINCE: whether so many milliseconds have passed.
-within() {
-	now_ms
-	(($1 <= now - $3 && now - $3 <= $2)) && return
-	echo "took $((now - $3)) ms, wanted $1 to $2"
-	return 1
-}
-
 # fails ERRNO LINE [FROM]: whether connecting does, after FROM milliseconds at
 # the earliest and not much later than after the second of its timeout.
 fails() {

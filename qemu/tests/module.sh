@@ -231,6 +231,16 @@ arrives() {
 	[[ $TRANSPORT = siw ]] || padded "$1" "$2"
 }
 
+now_ms() { now=$((${EPOCHREALTIME/./} / 1000)); }
+
+# within FROM TO SINCE: whether so many milliseconds have passed.
+within() {
+	now_ms
+	(($1 <= now - $3 && now - $3 <= $2)) && return
+	echo "took $((now - $3)) ms, wanted $1 to $2"
+	return 1
+}
+
 # same NAME WANTED FOUND: prints where it is not.
 same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
 

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Many clients of the module at a time, each in a thread, over a network that fails them.
+
+    write NETNS FILE LINE                       one line; prints the errno and milliseconds
+    call NETNS ADDRESS COUNT SECONDS null|all KEY=VALUE...
+        COUNT clients connect to ADDRESS and call for so long, once at least; NULL alone or
+        all that there is. Fails where something came out that README.md does not name, or
+        later than it says. Prints what came out, and at the end: connects, calls, failures,
+        slowest end in milliseconds.
+    agree SECONDS PORT...
+        Whether by then each end has another one that says the same, after each client has
+        made a call. Servers at PORTs may be left over, and are counted.
+"""
+
+import collections
+import errno
+import os
+import sys
+import threading
+import time
+
+DEBUGFS = "/sys/kernel/debug/rpcrdma_cm"
+# Of a call, beside its timeout: how long its Send may take. And guests are slow.
+OPERATION_MS = 5000
+MARGIN_MS = 4000
+# What may come out of a network that fails.
+CONNECT = "0 ETIMEDOUT ECONNREFUSED ECONNRESET EHOSTUNREACH".split()
+CALL = "0 ETIMEDOUT ECONNRESET ENOTCONN ENOENT EBUSY".split()
+# After these there is no connection.
+LOST = "ECONNRESET ENOTCONN ENOENT".split()
+KINDS = ["null", "echo size=100", "echo size=1000", "echo size=65536", "echo size=1048576"]
+
+
+def enter(netns):
+    """Takes this thread into a network namespace."""
+    fd = os.open(netns, os.O_RDONLY)
+    os.setns(fd, os.CLONE_NEWNET)
+    os.close(fd)
+
+
+def write(file, line):
+    """Returns the errno's name and how many milliseconds it took."""
+    start = time.monotonic()
+    outcome = "0"
+    try:
+        fd = os.open(f"{DEBUGFS}/{file}", os.O_WRONLY)
+        try:
+            os.write(fd, line.encode())
+        finally:
+            os.close(fd)
+    except OSError as error:
+        outcome = errno.errorcode[error.errno]
+    return outcome, int(1000 * (time.monotonic() - start))
+
+
+def info(number):
+    """Returns what is said of a connection, or nothing."""
+    try:
+        with open(f"{DEBUGFS}/connection/{number}/info", encoding="ascii") as lines:
+            return dict(line.rstrip("\n").split(": ", 1) for line in lines)
+    except OSError:
+        return {}
+
+
+def own():
+    """Returns the module's connections."""
+    with open(f"{DEBUGFS}/connections", encoding="ascii") as lines:
+        rows = [line.split() for line in lines][1:]
+    infos = [info(row[0]) for row in rows if row[1] == "module"]
+    return [one for one in infos if one]
+
+
+class Load:
+    """What the clients have done."""
+
+    def __init__(self, netns, address, kinds, keys):
+        self.netns, self.address = netns, address
+        self.kinds = KINDS if kinds == "all" else [kinds]
+        options = dict(key.split("=") for key in keys)
+        self.versions = [options.pop("rpcvers", None)]
+        if not self.versions[0]:
+            self.versions = ["auto", "1", "2"]
+        self.keys = " ".join(f"{key}={value}" for key, value in options.items())
+        self.timeout_ms = int(options.get("timeout_ms", 5000))
+        self.reconnects = options.get("reconnect") == "1"
+        self.outcomes = collections.Counter()
+        self.slowest = collections.Counter()
+        self.bad = []
+
+    def note(self, what, outcome, took, allowed, limit):
+        """Notes what came out of something, once it is over."""
+        self.outcomes[what, outcome] += 1
+        self.slowest[what] = max(self.slowest[what], took)
+        if outcome not in allowed:
+            self.bad.append(f"{what}: {outcome}")
+        if took > limit:
+            self.bad.append(f"{what}: {outcome} after {took} ms, wanted {limit}")
+
+    def client(self, n, until):
+        """One client: its Send Size tells it from the others."""
+        enter(self.netns)
+        send = 1024 * (n + 1)
+        versions = self.versions[n % len(self.versions)]
+        line = f"{self.address} send={send} recv=16384 inv={n % 2} rpcvers={versions} {self.keys}"
+        outcome, took = write("connect", line)
+        self.note("connect", outcome, took, CONNECT, self.timeout_ms + MARGIN_MS)
+        if outcome != "0":
+            return
+        mine = {"role": "client", "remote": self.address, "local_send_size": str(send)}
+        ids = [one["id"] for one in own() if mine.items() <= one.items()]
+        calls = 0
+        while ids and (calls == 0 or time.monotonic() < until):
+            kind = self.kinds[(n + calls) % len(self.kinds)]
+            outcome, took = write("call", f"connection {ids[0]} {kind}")
+            limit = self.timeout_ms + OPERATION_MS + MARGIN_MS
+            self.note(kind, outcome, took, CALL, limit)
+            calls += 1
+            if outcome in LOST and not self.reconnects:
+                return
+            if outcome != "0":
+                time.sleep(0.2)
+
+    def report(self):
+        """Prints it; whether nothing was bad."""
+        for what in sorted(self.slowest):
+            ends = [f"{n} {of}" for (this, of), n in sorted(self.outcomes.items()) if this == what]
+            print(f"{what}: {', '.join(ends)}; at most {self.slowest[what]} ms")
+        for line in self.bad:
+            print(f"bad: {line}")
+        total = self.outcomes.total()
+        connects = sum(n for (what, _), n in self.outcomes.items() if what == "connect")
+        failed = sum(n for (_, outcome), n in self.outcomes.items() if outcome != "0")
+        print(connects, total - connects, failed, max(self.slowest.values()))
+        return not self.bad
+
+
+def each(function, arguments):
+    """Calls it in threads, one for each of the arguments, and waits for them."""
+    threads = [threading.Thread(target=function, args=one) for one in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def call(netns, address, count, seconds, kinds, *keys):
+    """The command of this name."""
+    load = Load(netns, address, kinds, keys)
+    until = time.monotonic() + float(seconds)
+    each(load.client, [(n, until) for n in range(int(count))])
+    return load.report()
+
+
+def difference(one, other):
+    """What two ends that are connected say differently."""
+    same = "client_to_server_threshold", "server_to_client_threshold", "remote_invalidation"
+    keys = [(key, key) for key in same]
+    for name in "send_size", "receive_size", "remote_invalidation":
+        keys += [("local_" + name, "peer_" + name), ("peer_" + name, "local_" + name)]
+    return [here for here, there in keys if one[here] != other[there]]
+
+
+def disagreement(ports):
+    """Returns what is not as it must be, and how many servers are left over."""
+    ends = own()
+    by_addresses = {(end["local"], end["remote"]): end for end in ends}
+    wrong, stale = [], 0
+    for end in ends:
+        name = f"{end['role']} {end['id']}"
+        if end["state"] != "established":
+            wrong.append(f"{name} is {end['state']} for {end['age_ms']} ms")
+            continue
+        other = by_addresses.get((end["remote"], end["local"]))
+        if other is None and end["role"] == "server" and end["local"].split(":")[-1] in ports:
+            stale += 1
+        elif other is None:
+            wrong.append(f"{name} at {end['local']} has no other end, {end['age_ms']} ms")
+        elif other["state"] == "established":
+            wrong += [f"{name}: {key}" for key in difference(end, other)]
+    return wrong, stale
+
+
+def agree(seconds, *ports):
+    """The command of this name."""
+    start = time.monotonic()
+    clients = [(f"connection {end['id']} null",) for end in own() if end["role"] == "client"]
+    each(lambda line: write("call", line), clients)
+    while True:
+        wrong, stale = disagreement(ports)
+        took = time.monotonic() - start
+        if not wrong or took > float(seconds):
+            break
+        time.sleep(0.2)
+    print("\n".join(wrong))
+    print(f"{len(own())} ends, {stale} left over, after {took:.1f} s")
+    return not wrong
+
+
+def write_one(netns, file, line):
+    """The command `write`."""
+    enter(netns)
+    print(*write(file, line))
+    return True
+
+
+commands = {"write": write_one, "call": call, "agree": agree}
+sys.exit(not commands[sys.argv[1]](*sys.argv[2:]))
