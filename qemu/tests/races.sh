@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Everything at once and at random, for RACES_SECONDS: connections, calls, readers,
+# signals, devices, network namespaces, programs, mounts, and the module itself come
+# and go. Nothing hangs, nothing fails for another reason than the README has, and
+# all of it can be ended. RACES_SEED makes each worker choose again what it chose,
+# but cannot make them interleave as they did.
+#
+# soak: debug.rxe debug.siw kcsan.rxe
+. ./lib.sh
+. ./module.sh
+
+seed=${RACES_SEED:-$SRANDOM}
+seconds=${RACES_SECONDS:-$((${FULL:+110} + 10))}
+
+nothing_left() {
+	resources >"$scratch/left" 2>&1 || { cat "$scratch/left"; return 1; }
+	! grep . "$scratch/left"
+}
+
+no_listeners() { lines listeners && ((${#lines[@]} == 1)); }
+
+# Those of the namespaces that were deleted: nobody has kept one of these.
+devices_left() {
+	local device
+	for device in /sys/class/infiniband/*; do
+		case ${device##*/} in
+		"${TRANSPORT}"_[ab]"$work" | "${TRANSPORT}"_[ab]"$still") ;;
+		*) echo "${device##*/}"; return 1 ;;
+		esac
+	done
+}
+
+echo "# seed $seed"
+need 'a pair whose devices come and go' pair
+work=${A#a}
+need 'a pair whose devices stay' pair
+still=${A#a}
+need 'an NFS server' nfs_server
+need 'the module' module_load
+# The kernel complains of a network interface that takes longer to go, which is
+# what a slow machine needs for its RDMA device.
+echo 60 >/proc/sys/net/core/netdev_unregister_timeout_secs
+# For what nfs_server told at_end.
+at_end use_pair "$still"
+rm -f /run/races-sites
+python3 -IS ./races.py "$DEBUGFS" "$MODULE" "$TRANSPORT" "$seed" "$seconds" \
+	"$work" "$still" $((still + 10)) >"$scratch/races" 2>&1
+status=$?
+sed 's/^/# /' "$scratch/races"
+[[ $status != 2 ]] || dmesg | tail -n 400 | diag
+check_equal 'every action returns, and fails for a reason that it may have' 0 "$status"
+[[ $status != 2 ]] || exit
+
+check 'all is closed' control - close all
+check 'no connection is left' wait_for 60 none_live
+check 'no listener is left' no_listeners
+check 'rdma_cm knows of nothing' wait_for 10 nothing_left
+# With siw, sockets of TCP that nobody answers any more stay until TCP gives up.
+[[ $TRANSPORT = siw ]] && limit=240 || limit=60
+check 'no namespace is kept' wait_for "$limit" devices_left
+use_pair "$work"
+need 'a listener' control b listen "$B4:2000 inv=1"
+need 'a connection' connect a "$B4:2000 inv=1"
+check 'an inline call' control - call "connection $client echo size=100"
+check 'a call with chunks' control - call "connection $client echo size=100000"
+need 'the module unloads' rmmod rpcrdma_cm
+check 'nothing is left of it' nothing_left
+need 'it loads' insmod "$MODULE"
+need 'a listener' control b listen "$B4:2000"
+need 'a connection' connect a "$B4:2000"
+check 'a call' control - call "connection $client null program=$((0x20008797)) version=1"
