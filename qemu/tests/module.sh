@@ -20,7 +20,7 @@ siw) transport=iwarp request_room=251 reply_room=251 ;;
 esac
 
 agent_program='
-import errno, os, sys
+import errno, os, sys, time
 home = os.open("/proc/self/ns/net", os.O_RDONLY)
 def write(netns, file, text):
     octets = text.encode("latin-1").decode("unicode_escape").encode("latin-1")
@@ -59,6 +59,13 @@ def times(netns, file, text, count, at_once):
     all_of_it = (time.perf_counter_ns() - start) // 1000
     failures = [word for word in outcome if word != "0"]
     return " ".join(failures or map(str, [all_of_it, *sorted(took)]))
+def reading(file):
+    start = time.monotonic_ns()
+    fd = os.open(file, os.O_RDONLY)
+    while os.read(fd, 1 << 20):
+        pass
+    os.close(fd)
+    return time.monotonic_ns() - start
 def write_then_stat(netns, file, text, other):
     return write(netns, file, text) + (" there" if os.path.exists(other) else " gone")
 def nobody(file):
@@ -214,6 +221,28 @@ counter() {
 	return 1
 }
 
+# What was freed is given back before it is counted, KASAN's quarantine too. Not
+# counted are the areas of vmalloc, which the kernel frees when there are many,
+# what the debug kernel remembers of them and of all else, and what TCP keeps of
+# siw's connections for a minute.
+objects() {
+	local cache
+	for cache in /sys/kernel/slab/*/shrink; do
+		[[ -L ${cache%/shrink} ]] || echo 1 >"$cache"
+	done
+	local kept='^(vmap_area|kmemleak_.*|debug_objects_cache|tw_sock_TCP.*|tcp_bind.*)$'
+	awk -v kept="$kept" 'NR > 2 && $1 !~ kept { print $1, $2 }' /proc/slabinfo | sort >"$1"
+}
+
+# not_grown N: by as many objects in a cache since `objects "$scratch/before"`;
+# prints what was.
+not_grown() {
+	# shellcheck disable=SC2154 # from lib.sh
+	objects "$scratch/after"
+	join "$scratch/before" "$scratch/after" |
+		awk -v n="$1" '$3 - $2 >= n { print; grown = 1 } END { exit grown }'
+}
+
 # message SEND RECEIVE R: into $message what RFC 8797, section 4 says, in hex.
 message() {
 	printf -v message 'f6ab0e1801%02x%02x%02x' "$3" $(($1 / 1024 - 1)) $(($2 / 1024 - 1))
@@ -296,7 +325,7 @@ stop_capture() {
 }
 
 # program N: number N is peer.py, which speaks librdmacm; its process is in $pid.
-to_program=() from_program=()
+programs=() to_program=() from_program=()
 # One that has died is a failure, not the end of the script.
 trap : PIPE
 program() {
@@ -305,19 +334,36 @@ program() {
 	mkfifo "$scratch/to$1" "$scratch/from$1"
 	python3 -IS ./peer.py <"$scratch/to$1" >"$scratch/from$1" 2>&1 &
 	pid=$!
-	at_end kill "$pid"
+	programs[$1]=$pid
+	at_end program_end "$1"
 	exec {fd}>"$scratch/to$1"
 	to_program[$1]=$fd
 	exec {fd}<"$scratch/from$1"
 	from_program[$1]=$fd
 }
 
-# say N COMMAND...: to a program; hear N: its answer, into $said; tell: both.
+# program_end N: and with it all that it has.
+program_end() {
+	local fd died=0
+	[[ -n ${programs[$1]:-} ]] || return 0
+	kill "${programs[$1]}" || died=1
+	wait "${programs[$1]}" 2>/dev/null
+	unset "programs[$1]"
+	fd=${to_program[$1]}
+	exec {fd}>&-
+	fd=${from_program[$1]}
+	exec {fd}<&-
+	rm "$scratch/to$1" "$scratch/from$1"
+	return "$died"
+}
+
+# say N COMMAND...: to a program; hear N [SECONDS]: its answer, into $said; tell:
+# both.
 say() { printf '%s\n' "${*:2}" >&"${to_program[$1]}"; }
 
 hear() {
 	said=
-	IFS= read -rt 30 said <&"${from_program[$1]}" && [[ $said != failed* ]] && return
+	IFS= read -rt "${2:-30}" said <&"${from_program[$1]}" && [[ $said != failed* ]] && return
 	echo "program $1: ${said:-no answer}"
 	return 1
 }

@@ -7,6 +7,7 @@ Reads commands, and answers each with one line:
     receives COUNT SIZE                   done; the next connections post these
     accept HEX|none                       what the next request carries
     connect NETNS ADDRESS PORT HEX|none   what the answer carries
+    storm HOW COUNT [NETNS ADDRESS PORT]  OUTCOME=COUNT... of so many attempts; see Storm
     send HEX|empty...                     done; at once, not one after the other
     send_invalidate KEY HEX               done
     receive MILLISECONDS                  HEX|empty [inv=KEY], none, or closed
@@ -24,11 +25,14 @@ Not with pyverbs: importing that takes ten times as long, which in a slow guest
 is more than all the connections.
 """
 
+import collections
 import ctypes
 import os
 import select
+import signal
 import sys
 import time
+from collections.abc import Callable
 from ctypes import (
     CFUNCTYPE, POINTER, byref, c_char_p, c_int, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
     c_void_p,
@@ -51,7 +55,7 @@ MAX_SENDS = 64
 # RDMA Reads at a time.
 MAX_READS = 8
 # What needs no connection.
-BEFORE = "listen", "receives", "accept", "connect"
+BEFORE = "listen", "receives", "accept", "connect", "storm"
 
 
 class Parameters(ctypes.Structure):
@@ -429,13 +433,20 @@ class Peer:
         self.wait(ESTABLISHED)
         return received
 
-    def connect(self, netns: str, host: str, port: str, private: str) -> str:
+    def resolve(self, netns: str, host: str, port: str) -> None:
         self.begin(self.new_id(netns))
         call("rdma_resolve_addr", self.id, None, address(host, port), TIMEOUT_MS)
         self.wait(ADDRESS_RESOLVED)
         call("rdma_resolve_route", self.id, TIMEOUT_MS)
         self.wait(ROUTE_RESOLVED)
+
+    def ask(self, netns: str, host: str, port: str, private: str) -> None:
+        """Asks for a connection, and does not wait for the answer."""
+        self.resolve(netns, host, port)
         self.answer("rdma_connect", private)
+
+    def connect(self, netns: str, host: str, port: str, private: str) -> str:
+        self.ask(netns, host, port, private)
         return self.wait(ESTABLISHED)[1]
 
     def request(self, opcode: int, memory: Memory, **more: int) -> Request:
@@ -445,6 +456,16 @@ class Peer:
     def send(self, *messages: str) -> str:
         memories = [self.new_memory(from_hex(message)) for message in messages]
         return self.post(*(self.request(SEND, memory) for memory in memories))
+
+    def litter(self) -> None:
+        """Sends, without waiting, what is no message, and more than there are credits."""
+        memory = self.new_memory(os.urandom(1024))
+        for size in (0, 1, 27, 28, 60, 1024) * (MAX_SENDS // 6):
+            segment = memory.segment(0, size)
+            request = Request(
+                opcode=SEND, send_flags=SIGNALED, sg_list=ctypes.pointer(segment), num_sge=size > 0
+            )
+            self.verbs.post_send(self.queue_pair, byref(request), byref(c_void_p()))
 
     def send_invalidate(self, key: str, message: str) -> str:
         memory = self.new_memory(from_hex(message))
@@ -516,16 +537,126 @@ class Peer:
     def close(self) -> str:
         # Fails where the other side was first.
         rdmacm.rdma_disconnect(self.id)
+        return self.leave()
+
+    def leave(self) -> str:
+        """Destroys all there is, without a word to the other side."""
         # rxe's windows hold their queue pair.
         for memory in self.memories:
             if memory.window:
                 self.verbs.dealloc_mw(memory.window)
-        rdmacm.rdma_destroy_qp(self.id)
+        if self.queue_pair:
+            rdmacm.rdma_destroy_qp(self.id)
         for memory in self.memories:
             ibverbs.ibv_dereg_mr(memory.region)
         call("rdma_destroy_id", self.id)
         self.begin(c_void_p())
         return "done"
+
+    def storm(self, how: str, count: str, *server: str) -> str:
+        return Storm(self, *server).attempts(how, int(count))
+
+
+class Storm:
+    """Attempts to connect, one after the other or many at a time.
+
+    How: orderly, each closed when it is there; vanish, by processes that are
+    killed, before or after the answer; mute, where the answer is not read;
+    ghost, likewise, from a queue pair that there is not;
+    flood, at once, with messages of any kind to follow; hold, to stay; refuse,
+    by the listener that there is.
+    """
+
+    # How many are under way at a time, where that is not one.
+    AT_ONCE = {"mute": 4, "ghost": 4, "flood": 16, "hold": 1000}
+
+    def __init__(self, owner: Peer, *server: str) -> None:
+        self.owner, self.server = owner, server
+        self.outcomes: collections.Counter[str] = collections.Counter()
+        self.slowest = 0.0
+
+    def attempts(self, how: str, count: int) -> str:
+        at_once = self.AT_ONCE.get(how, 1)
+        peers = [Peer() for _ in range(min(at_once, count))]
+        for start in range(0, count, at_once):
+            getattr(self, how)(peers[:count - start], start)
+        words = [f"{outcome}={times}" for outcome, times in self.outcomes.items()]
+        return " ".join([*words, f"slowest_ms={self.slowest * 1000:.0f}"])
+
+    def note(self, step: Callable[[], object]) -> bool:
+        """Counts what comes of the last step of an attempt."""
+        start = time.monotonic()
+        try:
+            step()
+            outcome = "established"
+        except (OSError, RuntimeError) as error:
+            outcome = "_".join(str(error).split())
+        self.slowest = max(self.slowest, time.monotonic() - start)
+        self.outcomes[outcome] += 1
+        return outcome == "established"
+
+    def orderly(self, peers: list[Peer], _: int) -> None:
+        peers[0].ask(*self.server, "none")
+        self.note(lambda: peers[0].wait(ESTABLISHED))
+        peers[0].close()
+
+    def vanish(self, _: list[Peer], number: int) -> None:
+        process = os.fork()
+        if not process:
+            try:
+                # Of its own: what it has from before is not closed with it.
+                child = Peer()
+                child.ask(*self.server, "none")
+                if number % 2:
+                    child.wait(ESTABLISHED)
+            finally:
+                os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(process, 0)
+        self.outcomes["vanished"] += 1
+
+    def ghost(self, peers: list[Peer], _: int) -> None:
+        for peer in peers:
+            if peer.id:
+                peer.leave()
+            peer.resolve(*self.server)
+            # The peer keeps these apart by their number.
+            number = int.from_bytes(os.urandom(3), "big")
+            call("rdma_connect", peer.id, byref(Parameters(retry_count=6, qp_num=number)))
+            self.outcomes["unanswered"] += 1
+
+    def mute(self, peers: list[Peer], _: int) -> None:
+        for peer in peers:
+            if peer.queue_pair:
+                peer.leave()
+            peer.ask(*self.server, "none")
+            self.outcomes["unanswered"] += 1
+
+    def flood(self, peers: list[Peer], number: int) -> None:
+        # Some take no answers.
+        takes = number // len(peers) % 2 * 64
+        for peer in peers:
+            peer.receives(takes, 1024)
+            peer.ask(*self.server, "none")
+        established = [peer for peer in peers if self.note(lambda: peer.wait(ESTABLISHED))]
+        for peer in established:
+            peer.litter()
+        for peer in established:
+            # That may have ended the connection.
+            peer.completion(peer.queue_pair.contents.send_cq, 100)
+        for peer in peers:
+            peer.close()
+
+    def hold(self, peers: list[Peer], _: int) -> None:
+        for peer in peers:
+            peer.ask(*self.server, "none")
+            self.note(lambda: peer.wait(ESTABLISHED))
+
+    def refuse(self, _: list[Peer], number: int) -> None:
+        new = self.owner.wait(CONNECT_REQUEST)[0]
+        private = os.urandom(number % 149)
+        call("rdma_reject", new, private, len(private))
+        call("rdma_destroy_id", new)
+        self.outcomes["refuses"] += 1
 
 
 peer = Peer()

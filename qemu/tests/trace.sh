@@ -197,7 +197,8 @@ check 'the listeners stay' wait_for 10 has_resources 0 0 3 0
 check 'all is closed' control - close all
 check 'nothing is left for the RDMA core' has_resources 0 0 0 0
 wanted=(
-	connects:5 connects_failed:1 reconnects:1 requests:4 requests_refused:0 requests_failed:0
+	connects:5 connects_failed:1 reconnects:1
+	requests:4 requests_accepted:4 requests_refused:0 requests_failed:0
 	established:8 lost:4 closed:4
 	private_data_present:6 private_data_absent:1 private_data_rejected:1
 )

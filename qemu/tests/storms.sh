@@ -1,0 +1,422 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A storm of attempts to connect: peers in user space, peer.py, that do what no
+# peer should, sixteen at a time, first without a limit, then with one. Who
+# behaves is accepted meanwhile, what the module counts adds up, its memory stays
+# within what README.md states, and when the storm is over nothing is left.
+#
+# A listener whose limit is reached can accept nobody. There, who behaves gets
+# its refusal as fast as elsewhere its connection; and the places of peers that
+# ask and say no more come back by themselves.
+#
+# soak: stock.rxe debug.rxe debug.siw
+. ./lib.sh
+. ./module.sh
+
+attempts=1000 second_ms=6000
+[[ $KERNEL != stock ]] || attempts=10000 second_ms=1000
+attempts=${ATTEMPTS:-$attempts}
+
+# What is accepted and not confirmed ends after 30 seconds, and is looked for
+# every five: connection/listener.rs, registry.rs.
+confirmation=35
+
+# A listener of rdma_cm that is not the module, to compare with.
+yardstick=2100
+
+# With this, a listener has no limit but its largest.
+unlimited=65536 limit=8
+
+# What a peer is told that is over the limit: IB_CM_REJ_NO_RESOURCES; on iWARP
+# nobody says why.
+refused='RDMA_CM_EVENT_REJECTED,_status_3'
+[[ $TRANSPORT = rxe ]] || refused='RDMA_CM_EVENT_REJECTED,_status_-111'
+
+# siw knows of a queue pair that there is not.
+ghost=ghost
+[[ $TRANSPORT = rxe ]] || ghost=mute
+
+# How each of the sixteen behaves, and how many thousandths of the attempts it
+# makes. Those that refuse are servers.
+storm=(
+	orderly\ 40 orderly\ 40 orderly\ 40 orderly\ 40
+	"$ghost 150" "$ghost 150" "$ghost 150" "$ghost 150"
+	mute\ 50 mute\ 50
+	vanish\ 10 vanish\ 10
+	flood\ 35 flood\ 35
+	refuse\ 25 refuse\ 25
+)
+
+# outcomes: adds those that a storm answered in $said to ${got[...]}.
+outcomes() {
+	local word
+	for word in $said; do
+		case $word in
+		slowest_ms=*)
+			((${word#*=} <= ${got[slowest_ms]:-0})) || got[slowest_ms]=${word#*=}
+			;;
+		*) ((got[${word%%=*}] += ${word#*=})) ;;
+		esac
+	done
+}
+
+# storm_of PROGRAM HOW COUNT PORT: into $said what becomes of that.
+storm_of() {
+	say "$1" storm "$2" "$3" "/run/netns/$A" "$B4" "$4"
+	hear "$1" 300
+}
+
+# behave PROGRAM PORT [TIMES]: into ${good[...]} what becomes of who behaves.
+behave() {
+	local -A got=()
+	local outcome
+	storm_of "$1" orderly "${3:-2}" "$2" || return
+	outcomes
+	for outcome in "${!got[@]}"; do
+		if [[ $outcome = slowest_ms ]]; then
+			((got[$outcome] <= ${good[$2.slowest_ms]:-0})) ||
+				good[$2.slowest_ms]=${got[$outcome]}
+		else
+			((good[$2.$outcome] += got[$outcome]))
+		fi
+	done
+}
+
+# The same with a listener that is not the module, under the same load: what the
+# guest and rdma_cm make of it.
+behave_elsewhere() {
+	local n
+	for n in 1 2; do
+		say 18 accept none
+		behave 17 "$yardstick" 1 && hear 18 60 && tell 18 close || return
+	done
+}
+
+# has_answered PROGRAM
+has_answered() { read -rt 0 -u "${from_program[$1]}"; }
+
+# connects PORT COUNT: the module, which is refused each time.
+connects() {
+	# shellcheck disable=SC2016 # for the shell there
+	on_a bash -c 'for ((n = 0; n < $1; n++)); do echo "$2 timeout_ms=60000"; done >"$3"' \
+		- "$2" "$B4:$1" "$DEBUGFS/connect" 2>&1 | grep -c 'Connection refused'
+}
+
+# kib KEY...: the sum of these of /proc/meminfo, into $kib.
+kib() {
+	local key value
+	kib=0
+	while read -r key value _; do
+		[[ " $* " != *" ${key%:} "* ]] || ((kib += value))
+	done </proc/meminfo
+}
+
+# held: into ${held[PORT]} how many connections each has.
+declare -A held
+held() {
+	local line words
+	held=()
+	lines listeners
+	for line in "${lines[@]:1}"; do
+		read -ra words <<<"$line"
+		held[${words[1]##*:}]=${words[5]}
+	done
+}
+
+# stats: into ${stat[...]}, all of them.
+declare -A stat
+stats() {
+	local line
+	lines stats
+	for line in "${lines[@]}"; do stat[${line%%: *}]=${line#*: }; done
+}
+
+# storm PORT GOOD_PORT ATTEMPTS: all sixteen, against the listener at PORT. Into
+# ${got[...]} what became of that; into ${good[...]} of who behaves meanwhile, at
+# both ports; into $most how many connections the listener had at most.
+storm() {
+	local how share n=0 bad=0 pids=()
+	got=() good=() most=0
+	program 17 && program 18 && tell 18 listen "/run/netns/$B" "$B4" "$yardstick" &&
+		behave_elsewhere && behave 17 "$2" && behave 17 "$1" || return
+	for share in "${storm[@]}"; do
+		read -r how share <<<"$share"
+		program $((++n))
+		share=$(($3 * share / 1000))
+		if [[ $how = refuse ]]; then
+			tell "$n" listen "/run/netns/$B" "$B4" $((3000 + n)) || bad=1
+			say "$n" storm refuse "$share"
+			connects $((3000 + n)) "$share" >"$scratch/refused$n" &
+			pids+=($!)
+		else
+			say "$n" storm "$how" "$share" "/run/netns/$A" "$B4" "$1"
+		fi
+	done
+	for ((n = 1; n <= ${#storm[@]}; n++)); do
+		until has_answered "$n"; do
+			kill -0 "${programs[$n]}" || { bad=1; break; }
+			if ! { behave 17 "$2" && behave 17 "$1" && behave_elsewhere; }; then
+				bad=1
+				break
+			fi
+			held
+			((held[$1] <= most)) || most=${held[$1]}
+		done
+		hear "$n" && outcomes || bad=1
+	done
+	wait "${pids[@]}"
+	for ((n = 1; n <= ${#storm[@]} + 2; n++)); do program_end "$n" || bad=1; done
+	for n in "$scratch"/refused*; do ((got[refusals] += $(<"$n"))); done
+	return "$bad"
+}
+
+# only OUTCOMES NAME...: whether nothing else is among those in that array.
+only() {
+	local -n found=$1
+	local outcome bad=0
+	for outcome in "${!found[@]}"; do
+		[[ " slowest_ms ${*:2} " = *" $outcome "* ]] && continue
+		echo "${found[$outcome]} times $outcome"
+		bad=1
+	done
+	return "$bad"
+}
+
+# between LOW HIGH NUMBER
+between() {
+	(($1 <= $3 && $3 <= $2)) && return
+	echo "wanted $1 to $2, found $3"
+	return 1
+}
+
+# quick PORT...: who behaves did not wait longer than a second there or, where the
+# guest is what is slow, not much longer than at the yardstick.
+quick() {
+	local port limit_ms=$((3 * good[$yardstick.slowest_ms]))
+	((limit_ms >= second_ms)) || limit_ms=$second_ms
+	for port in "$@"; do between 0 "$limit_ms" "${good[$port.slowest_ms]}" || return; done
+}
+
+# stormed NAME PORT: a storm, and what must hold after any. Adds to ${all[...]}.
+declare -A got good all=([attempts]=0 [accepted]=0 [rejected]=0 [vanished]=0 [slowest_ms]=0)
+stormed() {
+	local name=$1 n asked answered silent
+	local -A before more
+	stats
+	for n in "${!stat[@]}"; do before[$n]=${stat[$n]}; done
+	need "$name: half of the storm" storm "$2" 2002 $((attempts / 2))
+	check "$name: nothing is left" wait_for $((confirmation + 60)) nothing_left
+	stats
+	for n in "${!stat[@]}"; do more[$n]=$((stat[$n] - ${before[$n]})); done
+	echo "# $name: at most $most connections; peers: ${got[*]@K}; behaving: ${good[*]@K}"
+
+	check "$name: the peers were accepted, refused, or did not want to know" \
+		only got established "$refused" unanswered vanished refuses refusals
+	check "$name: who behaves is accepted" \
+		only good {2002,"$yardstick"}.{established,slowest_ms} \
+		"$2".{established,slowest_ms,"$refused"}
+	check "$name: and answered soon" quick 2002 "$2"
+	answered=$((got[established] + got[$refused]))
+	for n in {2002,"$2"}.{established,"$refused"}; do ((answered += good[$n])); done
+	silent=$((got[unanswered] + got[vanished]))
+	asked=$((answered + silent))
+	# Who vanishes may have taken the request along.
+	check "$name: all requests were seen" \
+		between $((asked - got[vanished])) "$asked" "${more[requests]}"
+	check_equal "$name: each was accepted or refused" "${more[requests]}" \
+		$((more[requests_accepted] + more[requests_refused]))
+	check_equal "$name: none failed" 0 "${more[requests_failed]}"
+	n=$((got[$refused] + good[2002.$refused] + good[$2.$refused]))
+	check "$name: and refused as often as the peers were told" \
+		between "$n" $((n + silent)) "${more[requests_refused]}"
+	check_equal "$name: what was established has ended" "${more[established]}" \
+		$((more[lost] + more[closed]))
+	check_equal "$name: the module was refused as often as it asked" \
+		"${got[refuses]} ${got[refuses]} ${got[refuses]}" \
+		"${got[refusals]} ${more[connects]} ${more[connects_failed]}"
+
+	((all[attempts] += got[established] + got[$refused] + silent + got[refusals]))
+	# Who behaves does not count.
+	n=$((good[2002.established] + good[$2.established]))
+	((all[accepted] += more[requests_accepted] - n))
+	((all[rejected] += more[requests_refused] - good[$2.$refused] + got[refusals]))
+	((all[vanished] += got[vanished]))
+	for n in "${good[2002.slowest_ms]}" "${good[$2.slowest_ms]}"; do
+		((n <= all[slowest_ms])) || all[slowest_ms]=$n
+	done
+}
+
+nothing_left() {
+	none_live && resources >"$scratch/left"
+	! grep -v 'state LISTEN' "$scratch/left"
+}
+
+# About: memory.
+
+# What a connection takes: README.md, Limits. What rdma_cm and the drivers take
+# at both ends comes on top.
+full=50 receive=65536 credits=8
+octets_each=$(((credits + 1) * receive + 4096 + 16384))
+others_each=65536
+
+# grown: into $grown, how much more there is in slabs than $before_kib.
+grown() { kib Slab && grown=$((kib - before_kib)); }
+
+within_bound() {
+	grown
+	between $((full * credits * receive / 1024)) \
+		$((full * (octets_each + others_each) / 1024)) "$grown"
+}
+
+given_back() {
+	local cache
+	for cache in /sys/kernel/slab/*/shrink; do echo 1 >"$cache"; done
+	grown
+	between -65536 $((full * credits * receive / 1024 / 8)) "$grown"
+}
+
+# told OUTCOME=COUNT...: whether the last storm came to that.
+told() { same outcomes "$*" "${said% slowest_ms=*}"; }
+
+holds() { held && same connections "$2" "${held[$1]}"; }
+
+# About: peers that say no more.
+
+cut_off() {
+	on_a tc qdisc add dev "$A_DEV" root netem loss 100% &&
+		on_b tc qdisc add dev "$B_DEV" root netem loss 100%
+}
+
+reconnect() {
+	on_a tc qdisc delete dev "$A_DEV" root && on_b tc qdisc delete dev "$B_DEV" root
+}
+
+# RFC 5044, section 7.1. (Not in the peer-to-peer mode of RFC 6581, section 9.2:
+# README.md, Limits.)
+mpa_request='MPA ID Req Frame\x40\x01\x00\x00'
+
+# speak N OCTETS: to the listener with a limit, over so many connections of TCP.
+speak() {
+	local n fd
+	fds=()
+	for ((n = 0; n < $1; n++)); do
+		exec {fd}<>"/dev/tcp/$B4/2001" && fds+=("$fd") || return
+		# shellcheck disable=SC2059 # escapes
+		printf "$2" >&"$fd"
+	done
+}
+
+hang_up() {
+	local fd
+	for fd in "${fds[@]}"; do exec {fd}>&-; done
+}
+
+# all_closed: by the listener; then by this side, too.
+all_closed() {
+	local fd status bad=0
+	for fd in "${fds[@]}"; do
+		status=0
+		until [[ $status != 0 ]]; do
+			read -rN1 -t 60 -u "$fd" || status=$?
+		done
+		# More where the time is over.
+		((status <= 128)) || bad=1
+	done
+	hang_up
+	return "$bad"
+}
+
+# -----------------------------------------------------------------------------
+
+listen() {
+	need 'a listener without a limit' control b listen "$B4:2000 max=$unlimited"
+	need 'a listener with a limit' control b listen "$B4:2001 max=$limit"
+	need 'another listener' control b listen "$B4:2002"
+	need 'a listener with large Receives' \
+		control b listen "$B4:2003 max=$full recv=$receive credits=$credits"
+}
+
+# rows COUNT: whether as many connections of programs are shown.
+rows() {
+	lines connections
+	printf '%s\n' "${lines[@]}" >"$scratch/rows"
+	same rows "$1" "$(grep -c ' user ' "$scratch/rows")"
+}
+
+need 'a pair' pair
+need 'the module' module_load
+listen
+
+# The kernel's caches are warm then.
+program 1
+need 'a few connections' storm_of 1 orderly 20 2003
+program_end 1
+check 'none of them is left' wait_for 20 none_live
+objects "$scratch/before"
+kib Slab
+before_kib=$kib
+program 1
+need 'as many connections as one may have, and more' \
+	storm_of 1 hold $((full + 10)) 2003
+check 'some are refused' told "established=$full $refused=10"
+check 'the others take no more memory than stated' within_bound
+echo "# $full connections: $((grown * 1024 / full)) octets each, both ends; stated: $octets_each"
+program 2
+need 'those that come then' storm_of 2 orderly 100 2003
+check 'are all refused' told "$refused=100"
+check 'and take no memory' within_bound
+check 'the others are still there' holds 2003 "$full"
+program_end 1
+program_end 2
+check 'they are gone when the peers are killed' wait_for 60 none_live
+check 'and give back what they had' wait_for 60 given_back
+
+if [[ $TRANSPORT = rxe ]]; then
+	program 1
+	need 'peers that ask and say no more' storm_of 1 mute 4 2001
+	check 'they have their places' wait_for 10 holds 2001 4
+	check 'but not for ever' wait_for $((confirmation + 15)) holds 2001 0
+	program_end 1
+
+	program 1
+	need 'peers that are there' storm_of 1 hold 4 2001
+	need 'they are cut off' cut_off
+	program_end 1
+	need 'and killed' reconnect
+	check 'nobody said so' holds 2001 4
+	check 'until they are closed' control b close all
+	check 'which does not take long' wait_for 10 nothing_left
+	listen
+else
+	need 'a third of a request' speak 8 'MPA I'
+	check 'is not waited for' all_closed
+	need 'a request' speak 4 "$mpa_request"
+	check 'has its place' wait_for 10 holds 2001 4
+	hang_up
+	check 'until its connection of TCP ends' wait_for 30 holds 2001 0
+fi
+
+stormed 'no limit' 2000
+check 'a limit of its own' between 1 "$unlimited" "$most"
+stormed 'a limit' 2001
+check 'it was reached, and held' same most "$limit" "$most"
+check 'no slab cache has grown' wait_for 120 not_grown $((attempts / 10))
+check 'the module unloads' module_unload
+
+need 'it loads, to observe four' insmod "$MODULE" max_observed=4
+program 1
+need 'programs ask for six connections' storm_of 1 hold 6 20049
+check 'four are shown' wait_for 10 rows 4
+stats
+check_equal 'two are counted' 2 "${stat[observed_missed]}"
+program_end 1
+check 'they go' wait_for 10 rows 0
+program 1
+need 'programs ask for three' storm_of 1 hold 3 20049
+check 'which are shown' wait_for 10 rows 3
+program_end 1
+
+echo "# tried: storms: ${all[attempts]} attempts, ${all[accepted]} accepted," \
+	"${all[rejected]} rejected, ${all[vanished]} vanished," \
+	"slowest well-behaved peer ${all[slowest_ms]} ms"
