@@ -50,7 +50,7 @@ help:
 	@echo 'make soak       those that would take longer'
 	@echo 'make fuzz       fuzzers of all that parses, for FUZZ_SECONDS=... or until Ctrl-C'
 	@echo 'make bench      what observing costs NFS over RDMA; what RFC 8797 spares calls;'
-	@echo '                what it takes to parse'
+	@echo '                what it takes to parse; what many connections cost'
 	@echo 'make check      formatting, lints, warnings, no panic in the pure code'
 	@echo
 	@echo 'make clean      removes what was built here'

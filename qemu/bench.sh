@@ -4,8 +4,9 @@
 # In the guest, side by side: what it costs NFS over RDMA to be observed, and
 # what calls cost without that which RFC 8797 lets two sides agree on. The
 # variants are measured in turn, round by round, so that what drifts hits all
-# alike. Prints MEASURED, VARIANT and VALUE, with tabs between, for each. Whatever
-# else it prints has no tabs, since a guest's output is one stream.
+# alike. Then, once, what a connection costs when there are many. Prints MEASURED,
+# VARIANT and VALUE, with tabs between, for each. Whatever else it prints has no
+# tabs, since a guest's output is one stream.
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=qemu/hosts.sh
@@ -199,6 +200,88 @@ cmtime_beside() {
 
 listens() { rdma resource show cm_id | grep LISTEN; }
 
+# About: how that grows with the number of connections.
+
+scale=(100 1000 10000)
+# So many are looked at, the last ones of each.
+sample=50
+
+tracing=/sys/kernel/tracing
+allocations=(kmalloc kmem_cache_alloc kfree kmem_cache_free)
+
+# Of what is allocated while connections are made and not freed, what is the
+# module's: what Rust asks for, which nothing else in this guest is written in,
+# and the files in debugfs. All else is of rdma_cm, of the device and its queue
+# pairs.
+# shellcheck disable=SC2016 # for awk
+own_program='
+{ at = match($0, / (kmalloc|kmem_cache_alloc|kfree|kmem_cache_free): /) }
+!at { next }
+{
+	event = substr($0, at + 1, RLENGTH - 3)
+	match($0, /ptr=[^ ]*/)
+	ptr = substr($0, RSTART, RLENGTH)
+	delete octets[ptr]
+}
+event !~ /free/ && / call_site=(_R|rust_helper_|__d_alloc|alloc_inode|debugfs_)/ {
+	match($0, /bytes_alloc=[0-9]*/)
+	octets[ptr] = substr($0, RSTART + 12, RLENGTH - 12)
+}
+END {
+	for (ptr in octets) sum += octets[ptr]
+	print int(sum / ends)
+}'
+
+trace_allocations() {
+	local event
+	for event in "${allocations[@]}"; do echo "$1" >"$tracing/events/kmem/$event/enable"; done
+}
+
+# kernel_octets: into $octets, what is in slabs and from vmalloc().
+kernel_octets() {
+	octets=$(awk '/^(Slab|VmallocUsed):/ { n += $2 } END { print n * 1024 }' /proc/meminfo)
+}
+
+connect_many() {
+	local n
+	for ((n = 0; n < $1; n++)); do
+		control a connect "$B4:20200 $small null=0 timeout_ms=60000"
+	done
+}
+
+established() { [[ $(grep -c ' established ' "$DEBUGFS/connections") = "$1" ]]; }
+
+scaled() {
+	local small='send=1024 recv=1024 credits=1 rpcvers=1' many have=0 ends own before
+	load observe=0
+	control b listen "$B4:20200 $small max=65536"
+	echo 16384 >"$tracing/buffer_size_kb"
+	kernel_octets
+	before=$octets
+	for many in "${scale[@]}"; do
+		echo "$many connections"
+		ends=$((2 * many))
+		connect_many $((many - have - 2 * sample))
+		took connect_many "$sample"
+		result 'set-up of the last, us' "of $many" $((us / sample))
+		trace_allocations 1
+		connect_many "$sample"
+		wait_for 120 established "$ends"
+		trace_allocations 0
+		own=$(awk -v ends=$((2 * sample)) "$own_program" "$tracing/trace")
+		echo >"$tracing/trace"
+		result 'an end, octets, the module' "of $many" "$own"
+		kernel_octets
+		result 'an end, octets, all else' "of $many" $(((octets - before) / ends - own))
+		ask reading "$DEBUGFS/connections"
+		result 'connections, ns a line' "of $many" $((answer / ends))
+		ask reading "$DEBUGFS/connection/$ends/info"
+		result 'info, us' "of $many" $((answer / 1000))
+		have=$many
+	done
+	module_unload
+}
+
 # -----------------------------------------------------------------------------
 
 # Debian has no siw.
@@ -219,3 +302,4 @@ for ((round = 0; round < rounds; round++)); do
 	all_echoes rxe 1
 	all_set_ups "$round"
 done
+scaled
