@@ -1,0 +1,432 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Every allocation fails once: of an operation the first one, then the second
+# one, and so on until it has no more. Each time there is a clear errno or nobody
+# needed the memory, nothing is left, and the next attempt works.
+#
+# Those of who writes or reads are counted by the kernel for that task (fail-nth),
+# whatever they are for. Those that happen in other tasks for the module (handlers
+# of rdma_cm, completions, works, probes) are found by the module's code on the
+# stack, and counted: see arm.
+#
+# soak: debug.rxe debug.siw
+. ./lib.sh
+. ./module.sh
+
+# About: failing.
+
+injection=/sys/kernel/debug
+declare -A counts=([failslab]=0 [fail_page_alloc]=0)
+
+# set_faults KEY=VALUE...: of both kinds.
+set_faults() {
+	local kind word
+	for kind in "${!counts[@]}"; do
+		for word; do echo "${word#*=}" >"$injection/$kind/${word%%=*}"; done
+	done
+}
+
+# code SYMBOL: into $start and $end, where it is.
+code() {
+	read -r start end < <(awk -v name="$1" '
+		NR == FNR { if ($3 == name) start = $1; next }
+		$1 "" > start "" && (end == "" || $1 "" < end "") { end = $1 }
+		END { print start, end }' /proc/kallsyms /proc/kallsyms)
+	start=0x$start end=0x$end
+}
+
+# spare SYMBOL: nothing fails that is allocated there, or in what that calls.
+spare() {
+	local start end
+	code "$1"
+	set_faults reject-start="$start" reject-end="$end"
+}
+
+# fail_under SYMBOL|module|anything: what is allocated there, or in what that calls.
+fail_under() {
+	local start=0 end=0xffffffffffffffff
+	case $1 in
+	anything) ;;
+	module)
+		start=$(</sys/module/rpcrdma_cm/sections/.text)
+		printf -v end '%#x' $((start + text_size))
+		;;
+	*) code "$1" ;;
+	esac
+	set_faults require-start="$start" require-end="$end"
+}
+
+prepare_faults() {
+	local kind
+	text_size=$(size -A "$MODULE" | awk '$1 == ".text" { print $2 }')
+	at_end set_faults probability=0 interval=1 require-start=0 \
+		require-end=0xffffffffffffffff task-filter=N
+	set_faults probability=0 times=1 verbose=0 task-filter=Y ignore-gfp-wait=N \
+		stacktrace-depth=32 || return
+	echo N >"$injection/fail_page_alloc/ignore-gfp-highmem"
+	echo 0 >"$injection/fail_page_alloc/min-order"
+	# kmemleak notes each allocation in memory of its own, and has a reserve.
+	spare __alloc_object || return
+	at_end set_faults reject-start=0 reject-end=0
+	for kind in "${!counts[@]}"; do
+		[[ ! -e /run/$kind ]] || counts[$kind]=$(<"/run/$kind")
+	done
+}
+
+# may_fail 0|1 [PID...]: these tasks, or all of the kernel's. What kthreadd makes
+# later is as that is.
+may_fail() {
+	local process stat
+	if (($# > 1)); then
+		for process in "${@:2}"; do echo "$1" >"/proc/$process/make-it-fail"; done
+		return
+	fi
+	for process in /proc/[0-9]*; do
+		{ read -r stat <"$process/stat"; } 2>/dev/null || continue
+		stat=${stat##*) }
+		[[ $process != /proc/2 && $stat != [A-Z]' 2 '* ]] ||
+			echo "$1" >"$process/make-it-fail"
+	done 2>/dev/null
+	return 0
+}
+
+# arm KIND N: the N-th allocation of that kind from now on fails, in tasks that may
+# fail. The kernel counts what fits and fails what makes the count a multiple of
+# the interval; it counts nothing before it is told to, nor after that one. So the
+# count is known, and the interval that is N more has its first multiple there.
+# (But with an interval of 1 it does not count.)
+arm() {
+	interval=$((${counts[$1]} + $2))
+	echo "$interval" >"$injection/$1/interval"
+	echo 1 >"$injection/$1/times"
+	echo 100 >"$injection/$1/probability"
+}
+
+# disarm KIND: into $fired whether it has failed.
+disarm() {
+	echo 0 >"$injection/$1/probability"
+	fired=$((! $(<"$injection/$1/times")))
+	((!fired || interval == 1)) || counts[$1]=$interval
+	echo "${counts[$1]}" >"/run/$1"
+}
+
+# The same process as for all other writes.
+agent_program='
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def check(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "")
+def load(file):
+    fd = os.open(file, os.O_RDONLY)
+    try:
+        check(libc.syscall(313, fd, b"", 0))
+    finally:
+        os.close(fd)
+def unload(file):
+    check(libc.syscall(176, b"rpcrdma_cm", os.O_NONBLOCK))
+def get(file):
+    fd = os.open(file, os.O_RDONLY)
+    try:
+        while os.read(fd, 65536):
+            pass
+    finally:
+        os.close(fd)
+def failing(nth, netns, what, file, text):
+    net = os.open(netns, os.O_RDONLY)
+    os.setns(net, os.CLONE_NEWNET)
+    os.close(net)
+    if what == "put":
+        # Nothing has been asked of the module before it is written to.
+        fd, octets = os.open(file, os.O_WRONLY), text.encode()
+        do = lambda: os.write(fd, octets)
+    else:
+        fd, do = -1, lambda: globals()[what](file)
+    outcome = "0"
+    faults = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
+    os.write(faults, nth.encode())
+    try:
+        do()
+    except OSError as e:
+        outcome = errno.errorcode[e.errno]
+    left = int(os.pread(faults, 16, 0))
+    os.write(faults, b"0")
+    os.close(faults)
+    if fd >= 0:
+        os.close(fd)
+    os.setns(home, os.CLONE_NEWNET)
+    return f"{outcome} {int(left == 0)}"
+'$agent_program
+
+# act SIDE put|get|load|unload [FILE [TEXT]]: here, with allocation number $here
+# failing. Into $errno.
+here=0
+act() {
+	local netns=/proc/self/ns/net
+	case $1 in
+	a) netns=/run/netns/$A ;;
+	b) netns=/run/netns/$B ;;
+	esac
+	ask failing "$here" "$netns" "$2" "${3-}" "${4-}"
+	read -r errno fired_here <<<"$answer"
+}
+
+# walk NAME OPERATION WHERE ERRNO...: fails one allocation of the operation after the
+# other, here or of a kind elsewhere. OPERATION_ready makes what it needs; OPERATION
+# puts into $errno what it ended with, one of these, and waits until nothing goes
+# on; OPERATION_after sees to it that nothing is left.
+total=0
+walk() {
+	local name=$1 operation=$2 where=$3 allowed=" ${*:4} " n=1 points=0 over=0 summary='' key
+	local -A ended=()
+	case $operation.$where in
+	load.*) fail_under do_one_initcall ;;
+	*.here) fail_under anything ;;
+	*) fail_under module ;;
+	esac
+	: >"$scratch/bad"
+	while step "$n" "$n"; do
+		if ((fired)); then
+			# Where the end came before the failure, not all had been
+			# counted, but now it has.
+			((!over)) || break
+			((++points))
+			ended[$errno]=$((${ended[$errno]:-0} + 1))
+			step 0 "after $n" || break
+			[[ $errno = 0 ]] || echo "next after $n: $errno" >>"$scratch/bad"
+			((++n))
+		elif [[ $where = here || $n = 1 ]]; then
+			break
+		elif ((++over > 3)); then
+			echo 'the count is lost' >>"$scratch/bad"
+			break
+		fi
+	done
+	for key in "${!ended[@]}"; do summary+=", ${ended[$key]} ended with $key"; done
+	total=$((total + points))
+	((points)) || echo 'there was none' >>"$scratch/bad"
+	name+=": $points allocations failed one by one"
+	check_equal "$name${summary/,/:}" '' "$(<"$scratch/bad")"
+}
+
+# step N NAME: the operation, with that allocation failing, or with 0 none. Into
+# $fired whether it has failed.
+step() {
+	here=0 fired=0
+	leaves "$2: not ready" "${operation}_ready" || return
+	if [[ $where = here ]]; then
+		here=$1
+		"$operation"
+		fired=$(($1 && fired_here)) here=0
+	elif (($1)); then
+		arm "$where" "$1"
+		"$operation"
+		disarm "$where"
+	else
+		"$operation"
+	fi
+	((!fired)) || verify || echo "$2: $errno" >>"$scratch/bad"
+	local outcome=$errno
+	leaves "$2: $errno, left behind" "${operation}_after"
+	errno=$outcome
+}
+
+# leaves NAME COMMAND...: notes where it fails.
+leaves() {
+	"${@:2}" >"$scratch/why" 2>&1 || { echo "$1"; cat "$scratch/why"; false; } >>"$scratch/bad"
+}
+
+# Whether the errno is one of those that say what it was, and the words are there.
+verify() {
+	[[ $allowed = *" $errno "* ]] || return
+	[[ $errno = 0 || $operation = @(get|load|unload) || $(<"$DEBUGFS/last_error") = *:* ]]
+}
+
+# A line that is refused takes one allocation, for itself.
+third_fails() {
+	local n outcome=''
+	fail_under module
+	act - put "$DEBUGFS/close" nothing
+	may_fail 1 "$AGENT_PID"
+	arm failslab 3
+	for n in 1 2 3 4; do
+		act - put "$DEBUGFS/close" nothing
+		outcome+=" $errno"
+	done
+	disarm failslab
+	may_fail 0 "$AGENT_PID"
+	same outcome ' EINVAL EINVAL ENOMEM EINVAL' "$outcome"
+}
+
+# About: what is left.
+
+# Of the module's ids and queue pairs, but for listeners.
+nothing_known() {
+	resources >"$scratch/left" 2>&1 || { cat "$scratch/left"; return 1; }
+	! grep -v 'state LISTEN' "$scratch/left"
+}
+
+nothing_left() {
+	lines connections
+	[[ ${#lines[@]} = 1 ]] || { printf '%s\n' "${lines[@]}"; return 1; }
+	nothing_known
+}
+
+# About: the operations. An errno in small letters is none, but what went wrong.
+
+# A few Receives say as much as many.
+terms='credits=2'
+# The other side learns what has become of this one long before its patience ends.
+soon=30 patience=timeout_ms=60000
+
+load_ready() { :; }
+load() { act - load "$scratch/module"; }
+load_after() {
+	[[ ! -d /sys/module/rpcrdma_cm ]] || { act - unload && [[ $errno = 0 ]]; } || return
+	wait_for "$soon" nothing_known && [[ ! -e $DEBUGFS ]]
+}
+
+unload_ready() {
+	act - load "$scratch/module" && control b listen "$B4:1 $terms" && connected
+}
+unload() { act - unload; }
+unload_after() { load_after; }
+
+listen_ready() { :; }
+listen() { act b put "$DEBUGFS/listen" "$B4:2 $terms"; }
+# Another can have the port.
+listen_after() {
+	end_listener && control b listen "$B4:2" && end_listener
+}
+end_listener() {
+	local line
+	lines listeners
+	for line in "${lines[@]}"; do
+		[[ $line != *" $B4:2 "* ]] || control b close "listener ${line%% *}" || return
+	done
+}
+
+# Both ends are there, with their first call answered, or neither is.
+settled() {
+	none_live && return
+	newest client && is_state "$id" established && [[ ${info[rpc_null]} != pending ]] &&
+		peer_of "$id" && is_state "$id" established
+}
+
+set_up_ready() { :; }
+set_up() {
+	act a put "$DEBUGFS/connect" "$B4:1 $terms $patience"
+	wait_for "$soon" settled || errno=unsettled
+}
+set_up_after() {
+	! newest client || control a close "connection $id" || return
+	wait_for "$soon" nothing_left
+}
+
+connected() { connect a "$B4:1 $terms $patience" && wait_for "$soon" settled; }
+
+close_ready() { connected; }
+close() {
+	act "$side" put "$DEBUGFS/close" "connection ${!end}"
+	if [[ $errno = 0 ]]; then
+		wait_for "$soon" is_gone "$client" &&
+			wait_for "$soon" is_gone "$server" || errno=stuck
+	fi
+}
+close_after() { set_up_after; }
+
+call_ready() { is_state "${client:-0}" established || connected; }
+call() {
+	act a put "$DEBUGFS/call" "connection $client $words"
+	wait_for "$soon" settled || errno=unsettled
+}
+# What is lost is gone.
+call_after() { is_state "$client" established || wait_for "$soon" nothing_left; }
+
+probe_ready() { :; }
+probe() {
+	act a put "$DEBUGFS/probe" "$B4:1 $terms $patience"
+	wait_for "$soon" none_live || errno=unsettled
+	[[ $errno != 0 || $(<"$DEBUGFS/probe") = 'reachable: yes'* ]] || errno=unreachable
+}
+probe_after() { wait_for "$soon" nothing_left; }
+
+get_ready() { :; }
+get() { act - get "$DEBUGFS/$file"; }
+get_after() { :; }
+
+# Both ends of what others do are shown, or missed and counted.
+observed() {
+	counter observed_missed
+	lines connections
+	((${#lines[@]} - 1 + count - missed == 2)) && [[ "${lines[*]}" != *connecting* ]]
+}
+
+observe_ready() { counter observed_missed && missed=$count; }
+observe() {
+	errno=0
+	say 1 accept "$message" && tell 2 connect "/run/netns/$A" "$B4" 3 "$message" && hear 1 &&
+		wait_for "$soon" observed || errno=unseen
+} >"$scratch/observe"
+observe_after() { tell 2 close && tell 1 close && wait_for "$soon" nothing_left; }
+
+need 'a pair' pair
+need 'the module loads' module_load
+need 'the module unloads' module_unload
+need 'fault injection' prepare_faults
+# What is read again and again had better be short.
+strip --strip-debug -o "$scratch/module" "$MODULE"
+walk load load here 0 ENOMEM
+
+need 'the module loads' module_load
+need 'the third allocation is the one that fails' third_fails
+may_fail 1
+at_end may_fail 0
+need 'it listens' control b listen "$B4:1 $terms"
+
+walk 'listen, by who asks' listen here 0 ENOMEM
+walk 'connect, by who asks' set_up here 0 ENOMEM
+# rxe has a socket for each queue pair, and Linux ENFILE for one without memory.
+elsewhere=(0 ENOMEM ENFILE ECONNREFUSED ECONNRESET)
+walk 'connect, elsewhere' set_up failslab "${elsewhere[@]}"
+terms+=' send=65536 recv=65536'
+walk 'connect, elsewhere, by pages' set_up fail_page_alloc "${elsewhere[@]}"
+terms='credits=2'
+
+for words in null 'echo size=100' 'echo size=65536'; do
+	walk "$words, by who asks" call here 0 ENOMEM
+done
+# Only what goes by chunks takes memory elsewhere.
+walk "$words, elsewhere" call failslab 0 ENOMEM ECONNRESET
+walk "$words, elsewhere, by pages" call fail_page_alloc 0 ENOMEM ECONNRESET
+
+need 'there is a connection' call_ready
+for file in connections listeners stats last_error probe \
+	"connection/$client"/{info,sent,received}; do
+	walk "$file" get here 0 ENOMEM
+done
+need 'the connection closes' set_up_after
+
+# What happens elsewhere is as above, twice.
+walk 'probe, by who asks' probe here 0 ENOMEM
+
+side=a end=client
+walk 'close, by who asks' close here 0 ENOMEM
+# For want of memory ib_cm leaves out the message that ends a connection, and says
+# so to nobody: the peer learns of it when it sends something.
+[[ $TRANSPORT != rxe ]] || spare ib_send_cm_dreq
+walk 'close, elsewhere' close failslab 0
+side=b end=server
+walk 'close by the server, elsewhere' close failslab 0
+spare __alloc_object
+
+message 4096 4096 1
+program 1 && listener=$pid && program 2
+need 'a program listens' tell 1 listen "/run/netns/$B" "$B4" 3
+may_fail 1 "$listener" "$pid"
+walk "a program's connection" observe failslab 0
+
+need 'the module unloads' module_unload
+walk unload unload here 0 ENOMEM
+echo "# tried: allocations: $total points failed"
