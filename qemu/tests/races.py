@@ -114,7 +114,9 @@ class Site:
 
 
 def name_of(error: OSError) -> str:
-    return errno.errorcode.get(error.errno, str(error.errno))
+    name = errno.errorcode.get(error.errno, str(error.errno))
+    # Python knows another name for it.
+    return "EOPNOTSUPP" if name == "ENOTSUP" else name
 
 
 def read(path: str) -> bytes:
