@@ -303,9 +303,11 @@ impl<H: ConnectionHandler> WorkItem for Context<H> {
             queue_pair.fail();
         }
         // SAFETY: The id is valid. The call fails where there is no connection: nothing to do then.
-        unsafe { bindings::rdma_disconnect(id) };
+        let told = to_result(unsafe { bindings::rdma_disconnect(id) }).is_ok();
         drop(this.queue_pair.revoke());
-        this.wait_disconnected();
+        if told {
+            this.wait_disconnected();
+        }
         // SAFETY: The id is valid and its queue pair is gone. The function waits for a handler that
         // runs; none does afterwards, so that the context can go.
         unsafe { bindings::rdma_destroy_id(id) };
@@ -684,6 +686,11 @@ unsafe extern "C" fn connection_event<H: ConnectionHandler>(
         _ => {}
     }
     if context.closed.get() {
+        if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
+            // It was not yet a connection when the teardown disconnected it.
+            // SAFETY: The id is valid and its handler mutex held during the call.
+            unsafe { bindings::rdma_disconnect(id.as_ptr()) };
+        }
         return 0;
     }
 
