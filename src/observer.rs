@@ -90,7 +90,7 @@ impl Observer {
         observer.probes = Some(Probes::new(observations.clone())?);
 
         // In a work: it waits for whoever handles an event, which may take long.
-        let queue = observations.registry.teardown.clone();
+        let queue = observations.registry.observations.clone();
         let _ = queue.enqueue(observations);
         Ok(observer)
     }
@@ -102,11 +102,11 @@ impl Drop for Observer {
 
         // No probe is running when this returns, nor the search when it has been flushed.
         self.probes = None;
-        observations.registry.teardown.flush();
+        observations.registry.observations.flush();
         while let Some(watched) = observations.take_first() {
             watched.leave();
         }
-        observations.registry.teardown.flush();
+        observations.registry.observations.flush();
     }
 }
 

@@ -337,9 +337,11 @@ pub(crate) struct Registry {
     pub(crate) stats: Stats,
     /// Where ids are destroyed.
     pub(crate) teardown: Arc<Queue>,
-    /// Where connections are made again; apart, as that waits for the former.
+    /// Where the connections of others are searched for and shown; apart, as they wait for no peer.
+    pub(crate) observations: Arc<Queue>,
+    /// Where connections are made again; apart, as that waits for the ends of ids.
     pub(crate) reconnects: Arc<Queue>,
-    /// Where calls are made and answered; apart, as the former wait for that.
+    /// Where calls are made and answered; apart, as the ends of ids wait for that.
     pub(crate) transactions: Arc<Queue>,
     #[pin]
     pub(crate) only_version_one: VersionOne,
@@ -397,6 +399,7 @@ impl Registry {
     /// `max_observed` connections of others.
     pub(crate) fn new(dir: Dir, max_observed: u32) -> Result<Arc<Self>> {
         let teardown = Queue::new(c"rpcrdma_cm_teardown")?;
+        let observations = Queue::new(c"rpcrdma_cm_observations")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
         let transactions = Queue::new(c"rpcrdma_cm_transactions")?;
         let only_version_one = VersionOne::new()?;
@@ -411,6 +414,7 @@ impl Registry {
                 last_listener: Atomic::new(0),
                 stats: Stats::new(),
                 teardown,
+                observations,
                 reconnects,
                 transactions,
                 only_version_one <- only_version_one,

@@ -369,6 +369,6 @@ impl Watched {
 
     fn publish(self: &Arc<Self>) {
         // What is queued already is going to run, which is all that is wanted.
-        let _ = self.registry.teardown.enqueue(self.clone());
+        let _ = self.registry.observations.enqueue(self.clone());
     }
 }
