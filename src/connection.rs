@@ -339,6 +339,8 @@ struct Inner {
     traffic: Traffic,
     /// The call that is under way.
     pending: Option<Pending>,
+    /// Memory for the next reply.
+    reply_room: KVec<u8>,
     /// The peer has not answered a message of version 2 yet: if the connection is lost now, it is
     /// made again, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     falls_back: bool,
@@ -477,6 +479,7 @@ impl Connection {
                         exchange: Exchange::with(None),
                         traffic: Traffic::default(),
                         pending: None,
+                        reply_room: KVec::new(),
                         falls_back: false,
                         unanswered,
                         calling: false,

@@ -7,6 +7,8 @@
 //! is longer than the inline threshold is a Long Message: it goes through memory that the responder
 //! reads or writes (RFC 8166, section 3.5.3).
 
+use core::mem;
+
 use kernel::{
     alloc::flags::__GFP_NOWARN,
     bindings,
@@ -524,16 +526,21 @@ impl Connection {
             self.inner.lock().traffic.null_us = Some(took);
         }
         let octets = pending.map(|pending| pending.octets).unwrap_or_default();
-        self.understand(procedure, &octets, &reply_segments, chunks.reply.as_mut())
+        let answer = self.understand(procedure, &octets, &reply_segments, chunks.reply.as_mut());
+        self.inner.lock().reply_room = octets;
+        answer
     }
 
     /// Makes ready for the reply to call `xid`.
     fn expect(&self, xid: u32, version: u32) -> Result<(), Failure> {
-        let inner = self.inner.lock();
+        let mut inner = self.inner.lock();
         let room = inner.exchange.sent.map(|sent| self.terms.room(&sent));
+        let mut octets = mem::take(&mut inner.reply_room);
         drop(inner);
         let room = room.map_or(0, |room| room.receive_size as usize);
-        let octets = KVec::with_capacity(room, GFP_KERNEL | __GFP_NOWARN)
+        octets.clear();
+        octets
+            .reserve(room, GFP_KERNEL | __GFP_NOWARN)
             .map_err(|error| Failure::to_call(error.into()))?;
         self.inner.lock().pending = Some(Pending {
             xid,
