@@ -371,14 +371,6 @@ observe() {
 } >"$scratch/observe"
 observe_after() { tell 2 close && tell 1 close && wait_for "$soon" nothing_left; }
 
-nfs_ready() { observe_ready; }
-nfs() {
-	errno=0
-	on_a timeout 60 mount -t nfs4 -o proto=rdma,port=20049 "$B4:/" /mnt/nfs &&
-		wait_for "$soon" observed || errno=unseen
-}
-nfs_after() { umount /mnt/nfs && wait_for "$soon" nothing_left; }
-
 need 'a pair' pair
 need 'the module loads' module_load
 need 'the module unloads' module_unload
@@ -434,12 +426,6 @@ program 1 && listener=$pid && program 2
 need 'a program listens' tell 1 listen "/run/netns/$B" "$B4" 3
 may_fail 1 "$listener" "$pid"
 walk "a program's connection" observe failslab 0
-
-if [[ $TRANSPORT = rxe ]]; then
-	need 'the NFS server' nfs_server
-	mkdir -p /mnt/nfs
-	walk "a mount's connection" nfs failslab 0
-fi
 
 need 'the module unloads' module_unload
 walk unload unload here 0 ENOMEM
