@@ -224,20 +224,25 @@ stormed() {
 	for n in {2002,"$2"}.{established,"$refused"}; do ((answered += good[$n])); done
 	silent=$((got[unanswered] + got[vanished]))
 	asked=$((answered + silent))
-	# Who vanishes may have taken the request along.
+	# Who vanishes may have taken the request along. One that is repeated when all is
+	# over is another one.
 	check "$name: all requests were seen" \
-		between $((asked - got[vanished])) "$asked" "${more[requests]}"
-	check_equal "$name: each was accepted or refused" "${more[requests]}" \
-		$((more[requests_accepted] + more[requests_refused]))
-	check_equal "$name: none failed" 0 "${more[requests_failed]}"
+		between $((asked - got[vanished])) $((asked * 101 / 100)) "${more[requests]}"
+	check_equal "$name: each was accepted or refused, or failed" "${more[requests]}" \
+		$((more[requests_accepted] + more[requests_refused] + more[requests_failed]))
+	# Whose peer gives up just then cannot be accepted.
+	check "$name: hardly any failed" \
+		between 0 $((silent / 100)) "${more[requests_failed]}"
 	n=$((got[$refused] + good[2002.$refused] + good[$2.$refused]))
 	check "$name: and refused as often as the peers were told" \
 		between "$n" $((n + silent)) "${more[requests_refused]}"
 	check_equal "$name: what was established has ended" "${more[established]}" \
 		$((more[lost] + more[closed]))
-	check_equal "$name: the module was refused as often as it asked" \
-		"${got[refuses]} ${got[refuses]} ${got[refuses]}" \
-		"${got[refusals]} ${more[connects]} ${more[connects_failed]}"
+	check_equal "$name: the module was told nothing else" \
+		"${got[refuses]} ${got[refuses]}" "${more[connects]} ${more[connects_failed]}"
+	# A refusal that is lost is said again, if there is still somebody to say it.
+	check "$name: the module was refused as often as it asked" \
+		between $((got[refuses] * 9 / 10)) "${got[refuses]}" "${got[refusals]}"
 
 	((all[attempts] += got[established] + got[$refused] + silent + got[refusals]))
 	# Who behaves does not count.
