@@ -198,7 +198,7 @@ cmtime_beside() {
 	result "$setups connects at once, us each" 'cmtime' "$us"
 }
 
-listens() { rdma resource show cm_id | grep LISTEN; }
+listens() { rdma resource show cm_id | grep 'LISTEN.* comm cmtime'; }
 
 # About: how that grows with the number of connections.
 
