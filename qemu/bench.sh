@@ -189,7 +189,7 @@ all_set_ups() {
 # the one with queue pairs.
 cmtime_beside() {
 	local us server
-	on_b timeout 60 cmtime -c "$setups" >/dev/null &
+	on_b timeout 60 cmtime -b "$B4" -c "$setups" >/dev/null &
 	server=$!
 	wait_for 10 listens
 	us=$(on_a timeout 60 cmtime -s "$B4" -c "$setups" |
