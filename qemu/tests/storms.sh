@@ -10,7 +10,7 @@
 # its refusal as fast as elsewhere its connection; and the places of peers that
 # ask and say no more come back by themselves.
 #
-# soak: stock.rxe debug.rxe debug.siw
+# soak: stock.rxe debug.rxe
 . ./lib.sh
 . ./module.sh
 
