@@ -68,7 +68,7 @@ check 'a call with chunks' control - call "connection $client echo size=100000"
 ! devices_left >"$scratch/kept" || kept=
 need 'the module unloads' rmmod rpcrdma_cm
 check 'nothing is left of it' nothing_left
-# What stays without the module is not the module's: siw keeps sockets.
+# What stays without the module is not the module's.
 if [[ $TRANSPORT = siw && $kept ]] && ! wait_for 20 devices_left >"$scratch/kept"; then
 	skip 'no namespace is kept by the module' "siw keeps one: $(tail -n 1 "$scratch/kept")"
 elif [[ $TRANSPORT = siw ]]; then
