@@ -77,7 +77,8 @@ to_client() {
 	same 'the peer received' "$padded" "$said" || bad=1
 	arrives "$1" "$reply_room"
 	newest client && same_peer "$id" client "${@:2}" || bad=1
-	control a close "connection $id" && tell 1 close && return "$bad"
+	say 1 ended
+	control a close "connection $id" && hear 1 && return "$bad"
 }
 
 # says WHAT HEX FOUND [KEY=VALUE]...: in both directions. A HEX of ...HEX ends
@@ -119,7 +120,8 @@ heard_by_server() {
 	say 1 accept none
 	control a connect "$B4:2001 $1 null=0" && hear 1 && newest client || return
 	sent_and_heard "$id" "$2" "$request_room" || bad=1
-	control a close "connection $id" && tell 1 close && return "$bad"
+	say 1 ended
+	control a close "connection $id" && hear 1 && return "$bad"
 }
 
 heard_by_client() {

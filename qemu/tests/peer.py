@@ -539,6 +539,12 @@ class Peer:
         rdmacm.rdma_disconnect(self.id)
         return self.leave()
 
+    def ended(self) -> str:
+        """Waits for the other side to end it, which waits for the answer."""
+        self.wait(DISCONNECTED)
+        rdmacm.rdma_disconnect(self.id)
+        return self.leave()
+
     def leave(self) -> str:
         """Destroys all there is, without a word to the other side."""
         # rxe's windows hold their queue pair.
