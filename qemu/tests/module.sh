@@ -223,14 +223,14 @@ counter() {
 
 # What was freed is given back before it is counted, KASAN's quarantine too. Not
 # counted are the areas of vmalloc, which the kernel frees when there are many,
-# what the debug kernel remembers of them and of all else, and what TCP keeps of
-# siw's connections for a minute.
+# what the debug kernel remembers of them and of all else, the paths of who opens
+# files, and what TCP keeps of siw's connections for a minute.
 objects() {
 	local cache
 	for cache in /sys/kernel/slab/*/shrink; do
 		[[ -L ${cache%/shrink} ]] || echo 1 >"$cache"
 	done
-	local kept='^(vmap_area|kmemleak_.*|debug_objects_cache|tw_sock_TCP.*|tcp_bind.*)$'
+	local kept='^(vmap_area|kmemleak_.*|debug_objects_cache|names_cache|tw_sock_TCP.*|tcp_bind.*)$'
 	awk -v kept="$kept" 'NR > 2 && $1 !~ kept { print $1, $2 }' /proc/slabinfo | sort >"$1"
 }
 
