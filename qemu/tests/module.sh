@@ -230,8 +230,8 @@ objects() {
 	for cache in /sys/kernel/slab/*/shrink; do
 		[[ -L ${cache%/shrink} ]] || echo 1 >"$cache"
 	done
-	local kept='^(vmap_area|kmemleak_.*|debug_objects_cache|names_cache|tw_sock_TCP.*|tcp_bind.*)$'
-	awk -v kept="$kept" 'NR > 2 && $1 !~ kept { print $1, $2 }' /proc/slabinfo | sort >"$1"
+	local kept='vmap_area|kmemleak_.*|debug_objects_cache|names_cache|tw_sock_TCP.*|tcp_bind.*'
+	awk -v kept="^($kept)\$" 'NR > 2 && $1 !~ kept { print $1, $2 }' /proc/slabinfo | sort >"$1"
 }
 
 # not_grown N: by as many objects in a cache since `objects "$scratch/before"`;
