@@ -5,14 +5,7 @@
 #![no_main]
 #![allow(dead_code, reason = "the module uses all of it, each fuzzer some")]
 
-#[path = "../../../host/src/checks.rs"]
-mod checks;
-#[path = "../../../../src/debugfs/control.rs"]
-mod control;
-#[path = "../entry.rs"]
-mod entry;
-#[path = "../../../../src/wire.rs"]
-mod wire;
+include!("../root.rs");
 
 use checks::header::{
     body,
