@@ -56,3 +56,12 @@ quietly() {
 	rm -f "$log"
 	return "$status"
 }
+
+# on_what COMMAND...: what figures have to be read with.
+on_what() {
+	printf 'machine: %s processors, %s; load before: %s\n' "$(nproc)" \
+		"$(sed -n 's/^model name[[:space:]]*: //p;T;q' /proc/cpuinfo)" \
+		"$(cut -d ' ' -f 1 /proc/loadavg)"
+	printf 'commit:  %s\ncommand: %s\n' \
+		"$(git -C "$project" describe --always --dirty 2>/dev/null || echo unknown)" "$*"
+}
