@@ -44,7 +44,7 @@ def octets(file):
     except OSError as e:
         return errno.errorcode[e.errno]
 def times(netns, file, text, count, at_once):
-    import threading, time
+    import threading
     def turns():
         for _ in range(int(count) // int(at_once)):
             start = time.perf_counter_ns()
