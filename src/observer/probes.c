@@ -47,7 +47,7 @@ bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
 	size_t i;
 
 	if (id->ps != RDMA_PS_TCP || id->qp_type != IB_QPT_RC ||
-	    within_module(handler, THIS_MODULE))
+	    within_module_core(handler, THIS_MODULE))
 		return false;
 
 	sprint_symbol_no_offset(name, handler);
