@@ -51,7 +51,7 @@ ALLOWED = {
     "close": {"ENOENT", "EPERM"},
     "call": {
         "ENOENT", "EPERM", "ENOTCONN", "EOPNOTSUPP", "EBUSY", "ETIMEDOUT", "ECONNRESET", "EPROTO",
-        "EPROTONOSUPPORT", "ENOMEM",
+        "EPROTONOSUPPORT", "ENOMEM", "ENODEV",
     },
     "probe": {"ENOMEM", "ENODEV"},
 }

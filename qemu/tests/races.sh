@@ -32,6 +32,18 @@ devices_left() {
 	done
 }
 
+# Nothing but calls, so that those who handle them meet as often as may be.
+all_call() {
+	local n process processes=() bad=0
+	for n in {1..4}; do
+		connect a "$B4:2000" || return
+		echo "connection $client echo size=100 count=1000" >"$DEBUGFS/call" &
+		processes+=($!)
+	done
+	for process in "${processes[@]}"; do wait "$process" || bad=1; done
+	return "$bad"
+}
+
 echo "# seed $seed"
 need 'a pair whose devices come and go' pair
 work=${A#a}
@@ -45,6 +57,14 @@ echo 60 >/proc/sys/net/core/netdev_unregister_timeout_secs
 # For what nfs_server told at_end.
 at_end use_pair "$still"
 rm -f /run/races-sites
+need 'a listener' control b listen "$B4:2000"
+check 'many calls at a time' all_call
+check 'all is closed' control - close all
+if [[ $KERNEL = kcsan ]]; then
+	# What meets seldom is watched more often and longer.
+	echo 100 >/sys/module/kcsan/parameters/skip_watch
+	echo 500 >/sys/module/kcsan/parameters/udelay_task
+fi
 python3 -IS ./races.py "$DEBUGFS" "$MODULE" "$TRANSPORT" "$seed" "$seconds" \
 	"$work" "$still" $((still + 10)) >"$scratch/races" 2>&1
 status=$?
