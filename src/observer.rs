@@ -184,13 +184,18 @@ impl Observations {
             (Happening::Existing { .. }, Some(_)) => {}
             (Happening::Existing { .. }, None) if seen.remote.is_none() => {}
             (Happening::Existing { .. }, None) => self.watch(seen.role_of_existing(), seen),
-            // The request is older than the probes.
-            (Happening::Accept, None) if seen.user == User::Server => {
+            // The request is older than the probes, where it cannot be one that was missed.
+            (Happening::Accept, None) if seen.user == User::Server && self.misses_none() => {
                 self.watch(Role::Server, seen);
             }
             (_, None) => {}
             (_, Some(watched)) => self.note(&watched, seen),
         }
+    }
+
+    /// Whether all that the probes have told of is observed.
+    fn misses_none(&self) -> bool {
+        self.registry.stats.observed_missed.get() == 0
     }
 
     /// Begins to watch an id, instead of what was known of it.
