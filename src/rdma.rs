@@ -22,7 +22,15 @@ pub(crate) mod queue_pair;
 pub(crate) mod registration;
 pub(crate) mod revocable;
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::{
+        CondVar,
+        CondVarTimeoutResult,
+        MutexGuard, //
+    },
+    time::msecs_to_jiffies, //
+};
 
 /// The name under which the resource tracker lists what this module makes (`rdma resource show`).
 const OWNER: &CStr = c"rpcrdma_cm";
@@ -30,4 +38,23 @@ const OWNER: &CStr = c"rpcrdma_cm";
 /// Makes an [`Error`] of one of the kernel crate's unsigned errno constants.
 pub(crate) fn errno(errno: u32) -> Error {
     Error::from_errno(-(errno as i32))
+}
+
+/// Waits as long as `condition` holds of what `guard` guards, but no longer than so many
+/// milliseconds, and returns whether it still does; in work, which signals do not interrupt.
+pub(crate) fn wait_while<T>(
+    changed: &CondVar,
+    guard: &mut MutexGuard<'_, T>,
+    milliseconds: u32,
+    condition: impl Fn(&T) -> bool,
+) -> bool {
+    let mut jiffies = msecs_to_jiffies(milliseconds);
+    while condition(guard) {
+        match changed.wait_interruptible_timeout(guard, jiffies) {
+            CondVarTimeoutResult::Timeout => return condition(guard),
+            CondVarTimeoutResult::Woken { jiffies: rest }
+            | CondVarTimeoutResult::Signal { jiffies: rest } => jiffies = rest,
+        }
+    }
+    false
 }

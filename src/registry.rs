@@ -25,11 +25,9 @@ use kernel::{
         },
         Arc,
         CondVar,
-        CondVarTimeoutResult,
         Mutex, //
     },
     time::{
-        msecs_to_jiffies,
         Instant,
         Monotonic, //
     },
@@ -62,7 +60,8 @@ use crate::{
     },
     rdma::{
         errno,
-        queue::Queue, //
+        queue::Queue,
+        wait_while, //
     },
     wire::private_data::Parsed, //
 };
@@ -503,20 +502,10 @@ impl Registry {
 
     /// Waits for `pause_ms` milliseconds, and returns whether the registry is still in use.
     fn pause(&self, pause_ms: u32) -> bool {
-        let mut jiffies = msecs_to_jiffies(pause_ms);
         let mut connections = self.connections.lock();
-
-        while !connections.shut_down {
-            match self
-                .shutting_down
-                .wait_interruptible_timeout(&mut connections, jiffies)
-            {
-                CondVarTimeoutResult::Timeout => return true,
-                CondVarTimeoutResult::Woken { jiffies: rest }
-                | CondVarTimeoutResult::Signal { jiffies: rest } => jiffies = rest,
-            }
-        }
-        false
+        wait_while(&self.shutting_down, &mut connections, pause_ms, |table| {
+            !table.shut_down
+        })
     }
 
     /// Makes a listener visible. Fails with `ESHUTDOWN` once the registry has been shut down.

@@ -37,7 +37,8 @@ use crate::{
             HandlerId,
             Id, //
         },
-        errno, //
+        errno,
+        wait_while, //
     },
     registry::{
         Live,
@@ -206,17 +207,10 @@ impl Connection {
 
     /// Waits for `pause_ms` milliseconds, and returns whether the connection is still to be made.
     fn pause(&self, pause_ms: u32) -> bool {
-        let mut jiffies = msecs_to_jiffies(pause_ms);
         let mut inner = self.inner.lock();
-
-        while inner.state == State::Reconnecting {
-            match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
-                CondVarTimeoutResult::Timeout => return true,
-                CondVarTimeoutResult::Woken { jiffies: rest }
-                | CondVarTimeoutResult::Signal { jiffies: rest } => jiffies = rest,
-            }
-        }
-        false
+        wait_while(&self.changed, &mut inner, pause_ms, |inner| {
+            inner.state == State::Reconnecting
+        })
     }
 
     /// Handles the event of this name: has another id try, as long as there is time.

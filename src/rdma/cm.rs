@@ -38,10 +38,8 @@ use kernel::{
         Arc,
         ArcBorrow,
         CondVar,
-        CondVarTimeoutResult,
         Mutex, //
     },
-    time::msecs_to_jiffies,
     types::NotThreadSafe,
     workqueue::{
         Work,
@@ -66,6 +64,7 @@ use super::{
         Room, //
     },
     revocable::Revocable,
+    wait_while,
     OWNER, //
 };
 use crate::bindings;
@@ -261,18 +260,8 @@ impl<H: ConnectionHandler> Context<H> {
 
     /// Waits until the peer knows that the connection is over, but not for ever.
     fn wait_disconnected(&self) {
-        let mut jiffies = msecs_to_jiffies(DISCONNECT_MS);
         let mut connected = self.connected.lock();
-        while *connected {
-            match self
-                .disconnected
-                .wait_interruptible_timeout(&mut connected, jiffies)
-            {
-                CondVarTimeoutResult::Timeout => return,
-                CondVarTimeoutResult::Woken { jiffies: rest }
-                | CondVarTimeoutResult::Signal { jiffies: rest } => jiffies = rest,
-            }
-        }
+        wait_while(&self.disconnected, &mut connected, DISCONNECT_MS, |&c| c);
     }
 }
 
