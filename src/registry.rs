@@ -329,6 +329,8 @@ pub(crate) struct Registry {
     shutting_down: CondVar,
     #[pin]
     confirmations: Work<Self>,
+    /// Where that runs; apart, as it must not be late because others wait.
+    confirming: Arc<Queue>,
     #[pin]
     listeners: Mutex<Table<Arc<Listener>>>,
     last_connection: Atomic<u64>,
@@ -397,6 +399,7 @@ impl Registry {
     /// Makes an empty registry, whose connections have their files in `dir`, and which has room for
     /// `max_observed` connections of others.
     pub(crate) fn new(dir: Dir, max_observed: u32) -> Result<Arc<Self>> {
+        let confirming = Queue::new(c"rpcrdma_cm_confirm")?;
         let teardown = Queue::new(c"rpcrdma_cm_teardown")?;
         let observations = Queue::new(c"rpcrdma_cm_observations")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
@@ -408,6 +411,7 @@ impl Registry {
                 connections <- new_mutex!(Table::new(), "Registry::connections"),
                 shutting_down <- new_condvar!("Registry::shutting_down"),
                 confirmations <- new_work!("Registry::confirmations"),
+                confirming,
                 listeners <- new_mutex!(Table::new(), "Registry::listeners"),
                 last_connection: Atomic::new(0),
                 last_listener: Atomic::new(0),
@@ -497,7 +501,7 @@ impl Registry {
     /// Sees to it that a connection that has been accepted is confirmed in time.
     pub(crate) fn expect_confirmation(self: &Arc<Self>) {
         // What is queued already is going to run, which is all that is wanted.
-        let _ = self.reconnects.enqueue(self.clone());
+        let _ = self.confirming.enqueue(self.clone());
     }
 
     /// Waits for `pause_ms` milliseconds, and returns whether the registry is still in use.
@@ -561,6 +565,7 @@ impl Registry {
         for connection in self.each_own() {
             connection.wait_gone_uninterruptible();
         }
+        self.confirming.flush();
         self.reconnects.flush();
         self.teardown.flush();
         self.transactions.flush();
