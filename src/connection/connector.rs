@@ -134,6 +134,9 @@ impl Connection {
         // Nothing has happened to this attempt yet.
         let generation = self.inner.lock().generation;
         self.registry.stats.connects.increment();
+        if generation != 1 {
+            self.registry.stats.reconnects.increment();
+        }
         let result = self
             .start(target, attempt)
             .and_then(|()| self.wait(target, attempt, generation));
@@ -281,7 +284,6 @@ impl WorkItem<RECONNECT> for Connection {
         let mut pause_ms = FIRST_PAUSE_MS;
 
         while this.pause(pause_ms) {
-            this.registry.stats.reconnects.increment();
             if this.as_arc_borrow().attempt(target).is_ok() {
                 return;
             }
