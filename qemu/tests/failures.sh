@@ -84,6 +84,40 @@ interrupted() {
 
 # About: lost.
 
+# counts NAME=N...: whether these counters are by so much more than in ${before[...]}.
+declare -A before
+counts() {
+	local word bad=0
+	for word in "$@"; do
+		counter "${word%=*}"
+		same "${word%=*}" $((${before[${word%=*}]} + ${word#*=})) "$count" || bad=1
+	done
+	return "$bad"
+}
+
+# A peer that accepts and closes, before who asked for the connection has noticed: on
+# its processor, others are served first.
+lost_at_once() {
+	local process others=() name count bad=0
+	for name in connects connects_failed established lost; do
+		counter "$name" && before[$name]=$count
+	done
+	tell 1 listen "/run/netns/$B" "$B4" 2200 || return
+	nsenter --net="/run/netns/$A" taskset 1 chrt --idle 0 \
+		bash -c "echo $B4:2200 null=0 >$DEBUGFS/connect" &
+	process=$!
+	wait_for 10 newest client && wait_for 10 is_state "$id" connecting || bad=1
+	for name in 1 2 3; do
+		taskset 1 bash -c ": >$scratch/other$name; while :; do :; done" &
+		others+=($!)
+		wait_for 10 test -e "$scratch/other$name" || bad=1
+	done
+	tell 1 accept none && tell 1 close && wait_for 20 counts lost=1 || bad=1
+	kill "${others[@]}"
+	wait "$process" "${others[@]}"
+	counts connects=1 connects_failed=0 established=1 lost=1 && return "$bad"
+}
+
 serve() { control b listen "$B4:2000 $1"; }
 
 # A listener's end leaves its connections alone.
@@ -143,6 +177,8 @@ for end in a b; do
 	leaves_nothing "closed by $end" both_gone "$end" close "connection $id"
 done
 check 'end the listener' serve_not
+need 'a program' program 1
+leaves_nothing 'closed by the peer at once' lost_at_once
 
 need 'it listens, says nothing' serve private=none
 need 'connect, to reconnect' connect a "$B4:2000 send=131072 recv=32768 inv=1 reconnect=1 null=0"

@@ -199,9 +199,8 @@ impl Connection {
                 }
             }
         }
-        // It may have been lost already, and be made again.
-        let was_there = inner.generation != generation && inner.state != State::Closing;
-        if inner.state == State::Established || was_there {
+        // It may have been established and lost already, and be made again.
+        if inner.exchange.received.is_some() || inner.generation != generation {
             return Ok(());
         }
         let closed = Failure::new(errno(bindings::ESHUTDOWN), "closed");
