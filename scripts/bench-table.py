@@ -2,21 +2,24 @@
 # SPDX-License-Identifier: GPL-2.0
 """Prints medians and quartiles of what was measured, and of the ratios to what
 was measured beside it: the variant of each that came first. bench-table.py
-[--json] FILE, with lines of MEASURED, VARIANT and VALUE, tabs between."""
+[--json] FILE..., with lines of MEASURED, VARIANT and VALUE, tabs between;
+from standard input, what stands above: lines of KEY: VALUE."""
 
 import json
 import statistics
 import sys
 
-*options, file = sys.argv[1:]
+files = [argument for argument in sys.argv[1:] if argument != "--json"]
+environment = sys.stdin.read()
 
 # measured[NAME][VARIANT]: the values, as they came.
 measured: dict[str, dict[str, list[float]]] = {}
-with open(file, encoding="utf-8") as lines:
-    for line in lines:
-        match line.rstrip("\n").split("\t"):
-            case name, variant, value:
-                measured.setdefault(name, {}).setdefault(variant, []).append(float(value))
+for file in files:
+    with open(file, encoding="utf-8") as lines:
+        for line in lines:
+            match line.rstrip("\n").split("\t"):
+                case name, variant, value:
+                    measured.setdefault(name, {}).setdefault(variant, []).append(float(value))
 
 
 def quartiles(values: list[float]) -> list[float]:
@@ -38,10 +41,12 @@ for name, variants in measured.items():
         ratios = [value / beside for value, beside in zip(values, base, strict=True)]
         results.append((name, variant, values, ratios))
 
-if "--json" in options:
+if "--json" in sys.argv:
     keys = ("low", "median", "high")
-    json.dump(
-        [
+    pairs = (line.split(":", 1) for line in environment.splitlines())
+    document = {
+        "environment": {key: value.strip() for key, value in pairs},
+        "results": [
             {
                 "measured": name,
                 "variant": variant,
@@ -50,11 +55,11 @@ if "--json" in options:
             }
             for name, variant, values, ratios in results
         ],
-        sys.stdout,
-        indent=1,
-    )
+    }
+    print(json.dumps(document, indent=1))
     sys.exit()
 
+print(environment)
 width = max(30, *(len(name) + 1 for name, *_ in results))
 print(f"{'':{width}}{'variant':15}{'median':>8}{'quartiles':>16}{'ratio':>8}{'quartiles':>16}")
 for name, variant, values, ratios in results:

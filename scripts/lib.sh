@@ -57,11 +57,16 @@ quietly() {
 	return "$status"
 }
 
-# on_what COMMAND...: what figures have to be read with.
+# on_what COMMAND...: what figures have to be read with, as KEY: VALUE.
 on_what() {
-	printf 'machine: %s processors, %s; load before: %s\n' "$(nproc)" \
+	printf 'machine:  %s processors, %s; load before: %s\n' "$(nproc)" \
 		"$(sed -n 's/^model name[[:space:]]*: //p;T;q' /proc/cpuinfo)" \
 		"$(cut -d ' ' -f 1 /proc/loadavg)"
-	printf 'commit:  %s\ncommand: %s\n' \
+	printf 'kernel:   %s\n' "$(uname -sr)"
+	# shellcheck disable=SC2016 # for the shell that runs there
+	printf 'compiler: %s\n' "$("$project/scripts/lab" sh -c '
+		for compiler in rustc gcc; do "$compiler" --version | sed q; done
+		clang --version | sed "s/^Debian //;q"' | paste -sd , | sed 's/,/, /g')"
+	printf 'commit:   %s\ncommand:  %s\n' \
 		"$(git -C "$project" describe --always --dirty 2>/dev/null || echo unknown)" "$*"
 }
