@@ -385,10 +385,12 @@ may_fail 1
 at_end may_fail 0
 need 'it listens' control b listen "$B4:1 $terms"
 
-walk 'listen, by who asks' listen here 0 ENOMEM
+# rxe has a socket for each queue pair, siw for all that connects or listens, and
+# Linux ENFILE for one without memory. What TCP says to siw, it passes on.
+walk 'listen, by who asks' listen here 0 ENOMEM ENFILE
 walk 'connect, by who asks' set_up here 0 ENOMEM
-# rxe has a socket for each queue pair, and Linux ENFILE for one without memory.
 elsewhere=(0 ENOMEM ENFILE ECONNREFUSED ECONNRESET)
+[[ $TRANSPORT = rxe ]] || elsewhere+=(ENOBUFS EADDRINUSE)
 walk 'connect, elsewhere' set_up failslab "${elsewhere[@]}"
 terms+=' send=65536 recv=65536'
 walk 'connect, elsewhere, by pages' set_up fail_page_alloc "${elsewhere[@]}"
@@ -413,12 +415,16 @@ walk 'probe, by who asks' probe here 0 ENOMEM
 
 side=a end=client
 walk 'close, by who asks' close here 0 ENOMEM
-# For want of memory ib_cm leaves out the message that ends a connection, and says
-# so to nobody: the peer learns of it when it sends something.
-[[ $TRANSPORT != rxe ]] || spare ib_send_cm_dreq
+# For want of memory ib_cm leaves out the message that ends a connection, as does TCP,
+# and says so to nobody: the peer learns of it when it sends something.
+case $TRANSPORT in
+rxe) spare ib_send_cm_dreq ;;
+siw) spare tcp_send_fin ;;
+esac
 walk 'close, elsewhere' close failslab 0
 side=b end=server
-walk 'close by the server, elsewhere' close failslab 0
+# That takes none over siw.
+[[ $TRANSPORT = siw ]] || walk 'close by the server, elsewhere' close failslab 0
 spare __alloc_object
 
 message 4096 4096 1
