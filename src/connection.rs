@@ -803,7 +803,7 @@ impl CompletionHandler for Attempt {
         let mut inner = self.connection.inner.lock();
         if inner.is_attempting(self.number) {
             // rdma_cm lets it fail where the peer refuses, and is about to say why.
-            inner.queue_pair_failure = Some(failure);
+            inner.queue_pair_failure.get_or_insert(failure);
         } else {
             self.connection.as_arc_borrow().end_locked(
                 &mut inner,

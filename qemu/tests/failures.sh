@@ -95,28 +95,60 @@ counts() {
 	return "$bad"
 }
 
-# A peer that accepts and closes, before who asked for the connection has noticed: on
-# its processor, others are served first.
+# later FILE LINE: writes it meanwhile, from a. On its processor, others are served
+# first from when they crowd there.
+later() {
+	nsenter --net="/run/netns/$A" taskset 1 chrt --idle 0 bash -c "echo $2 >$DEBUGFS/$1" &
+	process=$!
+}
+
+crowd() {
+	local n
+	others=()
+	for n in 1 2 3; do
+		rm -f "$scratch/other$n"
+		taskset 1 bash -c ": >$scratch/other$n; while :; do :; done" &
+		others+=($!)
+		wait_for 10 test -e "$scratch/other$n" || return
+	done
+}
+
+ended() {
+	kill "${others[@]}"
+	wait "$process" "${others[@]}"
+}
+
+# A peer that accepts and closes, before who asked for the connection has noticed.
 lost_at_once() {
-	local process others=() name count bad=0
+	local process others name bad=0
 	for name in connects connects_failed established lost; do
 		counter "$name" && before[$name]=$count
 	done
 	tell 1 listen "/run/netns/$B" "$B4" 2200 || return
-	nsenter --net="/run/netns/$A" taskset 1 chrt --idle 0 \
-		bash -c "echo $B4:2200 null=0 >$DEBUGFS/connect" &
-	process=$!
+	later connect "$B4:2200 null=0"
 	wait_for 10 newest client && wait_for 10 is_state "$id" connecting || bad=1
-	for name in 1 2 3; do
-		taskset 1 bash -c ": >$scratch/other$name; while :; do :; done" &
-		others+=($!)
-		wait_for 10 test -e "$scratch/other$name" || bad=1
-	done
-	tell 1 accept none && tell 1 close && wait_for 20 counts lost=1 || bad=1
-	kill "${others[@]}"
-	wait "$process" "${others[@]}"
+	crowd && tell 1 accept none && tell 1 close && wait_for 20 counts lost=1 || bad=1
+	ended
 	counts connects=1 connects_failed=0 established=1 lost=1 && return "$bad"
 }
+
+# What is said is why the queue pair failed, not what came of that, although who
+# sent what failed it has not noticed.
+says_why() {
+	local process others bad=0
+	connect a "$B4:2000 reconnect=1 null=0" &&
+		on_a tc qdisc add dev "$A_DEV" root netem loss 100% || return
+	later call "connection $client null"
+	wait_for 10 grep -q queue_pair "/proc/$process/stack" || bad=1
+	crowd && wait_for 20 is_generation 2 || bad=1
+	same last_failure 'the queue pair failed: transport retry counter exceeded' \
+		"${info[last_failure]}" || bad=1
+	ended
+	on_a tc qdisc delete dev "$A_DEV" root
+	control a close "connection $client" && wait_for 20 none_live && return "$bad"
+}
+
+is_generation() { info "$client" && [[ ${info[generation]} = "$1" ]]; }
 
 serve() { control b listen "$B4:2000 $1"; }
 
@@ -176,6 +208,7 @@ for end in a b; do
 	[[ $end = a ]] && id=$client || id=$server
 	leaves_nothing "closed by $end" both_gone "$end" close "connection $id"
 done
+[[ $TRANSPORT = siw ]] || check 'no message arrives' says_why
 check 'end the listener' serve_not
 need 'a program' program 1
 leaves_nothing 'closed by the peer at once' lost_at_once

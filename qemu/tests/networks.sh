@@ -197,9 +197,7 @@ call_fails() {
 	esac || return
 	wait_for 20 has_info "$client" generation 2 || return
 	echo "# ${info[last_failure]}" >&3
-	# Receives that are flushed because of that may be seen first.
-	[[ $TRANSPORT = siw ||
-		${info[last_failure]} = *': '@('transport retry counter exceeded'|'WR flushed') ]]
+	[[ $TRANSPORT = siw || ${info[last_failure]} = *': transport retry counter exceeded' ]]
 }
 
 # Some attempts fail before that. Who had not been told of the loss, is left over.

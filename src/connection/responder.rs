@@ -218,7 +218,7 @@ impl Connection {
                 self.send_header(queue_pair, &answer(Body::ErrBadHeader));
             }
             // The requester has to know that a reply is lost (RFC 8166, section 4.5.4).
-            (Err(Refusal::Lost), _) => queue_pair.fail(),
+            (Err(Refusal::Lost), _) => queue_pair.fail_because(c"a call could not be answered"),
         }
     }
 
@@ -384,7 +384,7 @@ impl Connection {
             header.build(buffer).map_err(too_long)
         });
         if result.is_err() {
-            queue_pair.fail();
+            queue_pair.fail_because(c"an error could not be reported");
         }
     }
 }

@@ -70,14 +70,14 @@ const OPERATION_MS: u32 = 5000;
 
 /// Takes what completes on a connection.
 ///
-/// Both functions run in a work queue of the RDMA core and may sleep. They must not wait for the
-/// connection's end, which waits for them.
+/// Both functions may sleep. They must not wait for the connection's end, which waits for them.
 pub(crate) trait CompletionHandler: Send + Sync + 'static {
     /// A message has arrived, which [`QueuePair::next`] returns.
     fn arrived(&self);
 
-    /// The queue pair failed, and nothing more can arrive. Called for each Receive that is lost by
-    /// it, also where this side has ended the connection. `reason` says what happened.
+    /// The queue pair failed, and nothing more can arrive. Called first with the `reason` for that,
+    /// if it is known, then for each Receive that is lost by it; also where this side has ended the
+    /// connection.
     fn queue_pair_failed(&self, reason: &'static CStr);
 }
 
@@ -258,17 +258,26 @@ fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
 /// What a queue pair does at the moment, and whose completion is waited for.
 ///
 /// It is as old as the queue pair, for siw can complete what it flushes twice.
+///
+/// # Invariants
+///
+/// `handler` is valid until no completion can arrive any more.
 #[pin_data]
-struct Operation {
+struct Operation<H: CompletionHandler> {
     #[pin]
     cqe: Opaque<bindings::ib_cqe>,
     #[pin]
     done: Opaque<kernel::bindings::completion>,
     status: Atomic<bindings::ib_wc_status>,
+    handler: NonNull<H>,
 }
 
-impl Operation {
-    fn new() -> impl PinInit<Self> {
+impl<H: CompletionHandler> Operation<H> {
+    /// # Safety
+    ///
+    /// `handler` must be valid until no completion can arrive any more.
+    unsafe fn new(handler: NonNull<H>) -> impl PinInit<Self> {
+        // INVARIANT: By the function's requirement.
         pin_init!(Self {
             cqe <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
                 // SAFETY: `cqe` is valid for writes.
@@ -279,6 +288,7 @@ impl Operation {
                 unsafe { kernel::bindings::init_completion(done) }
             }),
             status: Atomic::new(bindings::ib_wc_status_IB_WC_SUCCESS),
+            handler,
         })
     }
 
@@ -293,6 +303,12 @@ impl Operation {
         // SAFETY: By the function's requirement the entry is that of an operation, which goes after
         // the queue pair.
         let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
+        let flushed = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
+        if ![bindings::ib_wc_status_IB_WC_SUCCESS, flushed].contains(&completion.status) {
+            // Before the Receives that are flushed because of it.
+            // SAFETY: By the type invariant, as this is a completion.
+            unsafe { this.handler.as_ref() }.queue_pair_failed(status_message(completion.status));
+        }
         this.status.store(completion.status, Relaxed);
         // SAFETY: It is initialized.
         unsafe { kernel::bindings::complete(this.done.get()) };
@@ -355,7 +371,7 @@ pub(crate) struct QueuePair<H: CompletionHandler> {
     taken: Pin<KBox<Mutex<KVec<u8>>>>,
     /// What is sent. Its lock is held for the time of an operation.
     sends: Pin<KBox<Mutex<Buffer>>>,
-    operation: Pin<KBox<Operation>>,
+    operation: Pin<KBox<Operation<H>>>,
     pd: ProtectionDomain,
     lkey: u32,
     handler: NonNull<H>,
@@ -397,7 +413,8 @@ impl<H: CompletionHandler> QueuePair<H> {
             )
         }?;
         let sends = KBox::pin_init(new_mutex!(buffer, "QueuePair::sends"), GFP_KERNEL)?;
-        let operation = KBox::pin_init(Operation::new(), GFP_KERNEL)?;
+        // SAFETY: By this function's requirement; the queue pair is drained before it goes.
+        let operation = KBox::pin_init(unsafe { Operation::new(handler) }, GFP_KERNEL)?;
         let taken = KVec::with_capacity(room.receive_size as usize, GFP_KERNEL | __GFP_NOWARN)?;
         let taken = KBox::pin_init(new_mutex!(taken, "QueuePair::taken"), GFP_KERNEL)?;
         let waiting = KVec::with_capacity(room.receives as usize, GFP_KERNEL)?;
@@ -680,7 +697,7 @@ impl<H: CompletionHandler> QueuePair<H> {
         let posted = to_result(post(operation.cqe.get()));
         if posted.is_ok() && !operation.wait(OPERATION_MS) {
             // Now it is going to be flushed, if it does not complete.
-            self.fail();
+            self.fail_because(c"an operation took too long");
             operation.wait_forever();
         }
         let reason = match (posted, operation.status.load(Relaxed)) {
@@ -688,14 +705,19 @@ impl<H: CompletionHandler> QueuePair<H> {
             (Ok(()), status) => status_message(status),
             (Err(_), _) => c"an operation could not be posted",
         };
-        self.fail();
-        // SAFETY: By the requirement of `new`.
-        unsafe { self.handler.as_ref() }.queue_pair_failed(reason);
+        self.fail_because(reason);
         Err(errno(kernel::bindings::ECONNRESET))
     }
 
+    /// Lets the queue pair fail, and says why before what is flushed by that does.
+    pub(crate) fn fail_because(&self, reason: &'static CStr) {
+        // SAFETY: By the requirement of `new`.
+        unsafe { self.handler.as_ref() }.queue_pair_failed(reason);
+        self.fail();
+    }
+
     /// Ends all that is under way on the queue pair, by its failure.
-    pub(crate) fn fail(&self) {
+    pub(super) fn fail(&self) {
         // SAFETY: By the type invariant the queue pair is valid.
         unsafe { bindings::shim_fail_qp(self.queue_pair.as_ptr()) };
     }
