@@ -324,16 +324,16 @@ need 'programs: the client goes' tell 2 close
 need 'programs: the server goes' tell 1 close
 check 'programs: no connection is left' wait_for 20 none_shown
 
-need 'observe=0: a mount' nfs_mount 4.2 /mnt/nfs
+program_end 1
+program_end 2
+need 'no place: the module goes' rmmod rpcrdma_cm
+need 'no place: and comes' insmod "$MODULE" max_observed=0
+need 'no place: a mount' nfs_mount 4.2 /mnt/nfs
+transports
+counter observed_missed
+check_equal 'no place: each end is counted once' $((2 * n)) "$count"
 need 'observe=0: the module goes' rmmod rpcrdma_cm
 need 'observe=0: and comes' insmod "$MODULE" observe=0
 check_fails 'observe=0: nothing is attached to rdma_cm' attached
 check 'observe=0: the mount is not shown' none_shown
 need 'observe=0: unmount' umount /mnt/nfs
-need 'no place: the module goes' rmmod rpcrdma_cm
-need 'no place: and comes' insmod "$MODULE" max_observed=0
-need 'no place: a mount' nfs_mount 3 /mnt/nfs
-transports
-counter observed_missed
-check_equal 'no place: each end is counted once' $((2 * n)) "$count"
-need 'no place: unmount' umount /mnt/nfs
