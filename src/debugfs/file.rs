@@ -42,12 +42,19 @@ const WRITE_MAX: usize = LINE_MAX + 1;
 /// Not only its mode says so: the files show the connections of all network namespaces, and act in
 /// that of who writes. So they are for those who may enter any, which neither root without
 /// capabilities nor root of a user namespace may.
+///
+/// Nobody may before the module's init has succeeded: where that fails, the module goes, whoever
+/// has one of its files open.
 fn may_open() -> Result {
     // SAFETY: Looks at the current task.
-    if unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as c_int) } {
-        Ok(())
-    } else {
-        Err(EPERM)
+    if !unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as c_int) } {
+        return Err(EPERM);
+    }
+    // SAFETY: This module is there as long as its code runs.
+    let state = unsafe { ptr::addr_of!((*THIS_MODULE.as_ptr()).state).read_volatile() };
+    match state {
+        bindings::module_state_MODULE_STATE_LIVE => Ok(()),
+        _ => Err(EAGAIN),
     }
 }
 
