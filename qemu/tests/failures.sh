@@ -125,7 +125,7 @@ lost_at_once() {
 		counter "$name" && before[$name]=$count
 	done
 	tell 1 listen "/run/netns/$B" "$B4" 2200 || return
-	later connect "$B4:2200 null=0"
+	later connect "$B4:2200 null=0 timeout_ms=60000"
 	wait_for 10 newest client && wait_for 10 is_state "$id" connecting || bad=1
 	crowd && tell 1 accept none && tell 1 close && wait_for 20 counts lost=1 || bad=1
 	ended
