@@ -66,6 +66,16 @@ module_unload() {
 on_a() { nsenter --net="/run/netns/$A" "$@"; }
 on_b() { nsenter --net="/run/netns/$B" "$@"; }
 
+# netem SIDE [OPTION...]: what becomes from now on of what that side sends; without
+# options, it arrives. The queue stays the same: one that goes drops what is being
+# sent, by which rxe has a queue pair fail, also that of the connection manager, and
+# then the device makes no more connections.
+netem() {
+	local device=$A_DEV
+	[[ $1 = a ]] || device=$B_DEV
+	"on_$1" tc qdisc replace dev "$device" root netem limit 100000 corrupt 0% rate 0bit "${@:2}"
+}
+
 is_up() { [[ $(<"/sys/class/infiniband/$1/ports/1/state") = *ACTIVE ]]; }
 
 # use_pair N: the hosts of that pair are $A and $B from now on.

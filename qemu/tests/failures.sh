@@ -44,9 +44,9 @@ leaves_nothing() {
 # mute COMMAND...: with $B, a known neighbour, hearing all and saying nothing.
 mute() {
 	local status=0
-	on_b tc qdisc add dev "$B_DEV" root netem loss 100% || return
+	netem b loss 100% || return
 	"$@" || status=$?
-	on_b tc qdisc delete dev "$B_DEV" root && return "$status"
+	netem b && return "$status"
 }
 
 # A peer that accepts and says nothing, on iWARP, where that is one of TCP.
@@ -137,14 +137,14 @@ lost_at_once() {
 says_why() {
 	local process others bad=0
 	connect a "$B4:2000 reconnect=1 null=0" &&
-		on_a tc qdisc add dev "$A_DEV" root netem loss 100% || return
+		netem a loss 100% || return
 	later call "connection $client null"
 	wait_for 10 grep -q queue_pair "/proc/$process/stack" || bad=1
 	crowd && wait_for 20 is_generation 2 || bad=1
 	same last_failure 'the queue pair failed: transport retry counter exceeded' \
 		"${info[last_failure]}" || bad=1
 	ended
-	on_a tc qdisc delete dev "$A_DEV" root
+	netem a
 	control a close "connection $client" && wait_for 20 none_live && return "$bad"
 }
 

@@ -30,18 +30,10 @@ connects=0 calls=0 flaps=0 failed=0 slowest=0
 # device SIDE: its interface.
 device() { [[ $1 = a ]] && echo "$A_DEV" || echo "$B_DEV"; }
 
-# netem SIDE OPTION...: what it does to what that side sends.
-netem() {
-	"on_$1" tc qdisc replace dev "$(device "$1")" root netem limit 100000 "${@:2}"
-}
-
 # Both hear nothing of each other.
 vanish() { netem a loss 100% && netem b loss 100%; }
 
-heal() {
-	on_a tc qdisc delete dev "$A_DEV" root
-	on_b tc qdisc delete dev "$B_DEV" root
-}
+heal() { netem a && netem b; }
 
 pause() { read -rt "$1" -u "$silence" || true; }
 

@@ -238,11 +238,11 @@ check 'traffic: unmount' umount /mnt/nfs
 # NFS gives up a connection of siw, too, when replies do not come.
 need 'lost: a mount' nfs_mount 4.2 /mnt/nfs
 set_sysctl svc_rdma/max_req_size 8192
-need 'lost: no message arrives' on_b tc qdisc add dev "$B_DEV" root netem loss 100%
+need 'lost: no message arrives' netem b loss 100%
 cp "$scratch/some" /mnt/nfs/again &
 writer=$!
 check 'lost: the client tries again' wait_for 60 tries_again
-need 'lost: messages arrive' on_b tc qdisc del dev "$B_DEV" root
+need 'lost: messages arrive' netem b
 check 'lost: another generation' wait_for 90 has_generation 2
 check 'lost: it has the new exchange' same_client "$id" "$generation" 4096 4096 8192
 wait "$writer"

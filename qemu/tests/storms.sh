@@ -291,14 +291,8 @@ holds() { held && same connections "$2" "${held[$1]}"; }
 
 # About: peers that say no more.
 
-cut_off() {
-	on_a tc qdisc add dev "$A_DEV" root netem loss 100% &&
-		on_b tc qdisc add dev "$B_DEV" root netem loss 100%
-}
-
-reconnect() {
-	on_a tc qdisc delete dev "$A_DEV" root && on_b tc qdisc delete dev "$B_DEV" root
-}
+cut_off() { netem a loss 100% && netem b loss 100%; }
+reconnect() { netem a && netem b; }
 
 # RFC 5044, section 7.1. (Not in the peer-to-peer mode of RFC 6581, section 9.2:
 # README.md, Limits.)

@@ -34,8 +34,8 @@ stop_asking() {
 }
 
 # The answers of $B are lost from now on.
-lose_answers() { on_b tc qdisc add dev "$B_DEV" root netem loss 100%; }
-find_answers() { on_b tc qdisc del dev "$B_DEV" root; }
+lose_answers() { netem b loss 100%; }
+find_answers() { netem b; }
 
 need 'a pair' pair
 modprobe -a rdma_cm 2>/dev/null
