@@ -2,7 +2,7 @@
 
 //! What it takes to find a message in Private Data, and to build one. Beside it, on the same
 //! octets: a check as that of Linux, which looks at offset 0 alone and not at the length; a plain
-//! search in C; and `memmem` for the Format Identifier.
+//! search in C; and `memmem` for the Format Identifier, with vectors and, as in a kernel, without.
 //!
 //! With `--count`, for callgrind: calls each a thousand times, and `mark` behind that.
 
@@ -18,7 +18,13 @@ use std::{
 };
 
 use criterion::Criterion;
-use memchr::memmem::Finder;
+use memchr::{
+    arch::all::{
+        memchr::One,
+        packedpair::Pair, //
+    },
+    memmem::Finder, //
+};
 use wire::private_data::{
     parse,
     Offer,
@@ -53,6 +59,38 @@ fn by_c(check: Check, octets: &[u8]) -> (c_int, COffer) {
     (found, offer)
 }
 
+/// What `memmem` does without vectors, which it does not show by itself: it looks for the rarest
+/// octet, by words, and then at those around it. Without its record of how often that was in vain,
+/// and comparing no more than there is to compare.
+struct Scalar<'a> {
+    wanted: &'a [u8],
+    rarest: One,
+    index: usize,
+}
+
+impl<'a> Scalar<'a> {
+    fn new(wanted: &'a [u8]) -> Self {
+        let index = Pair::new(wanted).map_or(0, |pair| pair.index1().into());
+        Self {
+            wanted,
+            rarest: One::new(wanted[index]),
+            index,
+        }
+    }
+
+    fn find(&self, octets: &[u8]) -> Option<usize> {
+        let mut from = self.index;
+        loop {
+            let found = from + self.rarest.find(octets.get(from..)?)?;
+            let at = found - self.index;
+            if octets[at..].starts_with(self.wanted) {
+                return Some(at);
+            }
+            from = found + 1;
+        }
+    }
+}
+
 /// Private Data as InfiniBand and RoCE deliver it with a request, and with a reply.
 fn cases() -> Vec<(String, Vec<u8>)> {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
@@ -77,6 +115,11 @@ fn cases() -> Vec<(String, Vec<u8>)> {
             (0..len).map(|_| octet()).collect(),
         ));
         cases.push((format!("{len} octets, all 0xf6"), vec![0xf6; len]));
+        // What takes `parse` longest: a message of another version, and behind that everywhere the
+        // octet that it looks for first.
+        let mut worst = vec![0xab; len];
+        worst[..5].copy_from_slice(&[0xf6, 0xab, 0x0e, 0x18, 2]);
+        cases.push((format!("{len} octets, worst"), worst));
     }
     cases
 }
@@ -84,6 +127,7 @@ fn cases() -> Vec<(String, Vec<u8>)> {
 /// Calls `each` with the name of a case, that of a variant, and what to measure.
 fn for_each(mut each: impl FnMut(&str, &str, &mut dyn FnMut())) {
     let finder = Finder::new(&MESSAGE[..4]);
+    let scalar = Scalar::new(&MESSAGE[..4]);
     for (name, octets) in cases() {
         let octets = || black_box(&octets[..]);
         // The first one is what the others are compared with. Who looks at offset 0 alone is none
@@ -93,9 +137,15 @@ fn for_each(mut each: impl FnMut(&str, &str, &mut dyn FnMut())) {
                 black_box(by_c(check_at_start, octets()));
             });
         }
-        each(&name, "memmem", &mut || {
-            black_box(finder.find(octets()));
-        });
+        // Who looks for the Format Identifier alone ends there.
+        if !name.ends_with("worst") {
+            each(&name, "memmem", &mut || {
+                black_box(finder.find(octets()));
+            });
+            each(&name, "memmem, scalar", &mut || {
+                black_box(scalar.find(octets()));
+            });
+        }
         each(&name, "C search", &mut || {
             black_box(by_c(search, octets()));
         });
