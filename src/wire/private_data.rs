@@ -343,7 +343,10 @@ fn find<const N: usize, const M: usize>(wanted: [u8; N], octets: &[u8]) -> Optio
         Some((at, octets.get(at..)?))
     };
 
-    let mut rest = octets;
+    // Mostly what is wanted is nowhere, nor is the second octet of it: the others need not be
+    // looked for in front of that.
+    let passed = pass(*wanted.get(1)?, octets)?;
+    let mut rest = octets.get(passed.saturating_sub(1)..)?;
     while let Some(window) = rest.first_chunk() {
         if let found @ Some(_) = found_in(rest, window) {
             return found;
@@ -368,27 +371,55 @@ fn find_in<const N: usize, const M: usize>(wanted: [u8; N], octets: &[u8; M]) ->
     // Its octets are zero at those offsets where all are as wanted.
     let mut differences = 0;
     let mut rest = octets.as_slice();
-    for (place, octet) in wanted.into_iter().enumerate() {
-        // Two octets are mostly enough to know that there is none.
-        if place == 2 && zeros(differences) == 0 {
-            return None;
-        }
-        differences |= u64::from_le_bytes(*rest.first_chunk()?) ^ u64::from_le_bytes([octet; 8]);
+    for octet in wanted {
+        differences |= word(*rest.first_chunk()?) ^ word([octet; 8]);
         (_, rest) = rest.split_first()?;
     }
-    match zeros(differences) {
-        0 => None,
-        zeros => Some(zeros.trailing_zeros() as usize / 8),
+    if zeros(differences) & HIGHS == 0 {
+        return None;
+    }
+    differences
+        .to_le_bytes()
+        .iter()
+        .position(|&octet| octet == 0)
+}
+
+/// Returns how many octets from the first on are known not to be `octet`; [`None`] where none is.
+fn pass(octet: u8, octets: &[u8]) -> Option<usize> {
+    let mut rest = octets;
+    while let Some((block, behind)) = rest.split_first_chunk() {
+        if has(octet, block) {
+            return Some(octets.len().saturating_sub(rest.len()));
+        }
+        rest = behind;
+    }
+    // Fewer are left: they are looked at with those in front.
+    match octets.last_chunk() {
+        Some(block) if !has(octet, block) => None,
+        _ => Some(octets.len().saturating_sub(rest.len())),
     }
 }
 
-/// Returns a number whose lowest bit that is set belongs to the lowest octet of `octets` that is
-/// zero; none is set where none is zero.
-fn zeros(octets: u64) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([0x01; 8]);
-    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+/// Whether one of these octets is `octet`.
+fn has(octet: u8, octets: &[u8; 32]) -> bool {
+    let mut all = 0;
+    for octets in octets.chunks_exact(8).filter_map(<[u8]>::first_chunk) {
+        all |= zeros(word(*octets) ^ word([octet; 8]));
+    }
+    all & HIGHS != 0
+}
 
+/// The high bit of each octet.
+const HIGHS: u64 = word([0x80; 8]);
+
+/// Returns a number that has some of [`HIGHS`] if, and only if, one of `octets` is zero.
+fn zeros(octets: u64) -> u64 {
     // Subtracting one sets the high bit of an octet that has none if that is zero, or if one has to
     // be borrowed for a lower one that is.
-    octets.wrapping_sub(ONES) & !octets & HIGHS
+    octets.wrapping_sub(word([1; 8])) & !octets
+}
+
+/// Returns eight octets as one number, of which the first is the lowest.
+const fn word(octets: [u8; 8]) -> u64 {
+    u64::from_le_bytes(octets)
 }
