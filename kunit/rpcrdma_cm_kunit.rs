@@ -2063,6 +2063,7 @@ mod programs {
     use super::{
         wire::{
             program::{
+                fill_opaque,
                 is_opaque,
                 serve,
                 Procedure,
@@ -2119,6 +2120,23 @@ mod programs {
             (u32::MAX - 3, 0, false),
         ] {
             check(count, is_opaque(count, len), expected)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 4506, section 4.10: the length, the octets, which may be any, and zeros that make them a
+    /// multiple of four.
+    #[test]
+    fn section_4_10_arguments() -> Result {
+        for (size, at, expected) in [
+            (0, 0, [0, 0, 0, 0, 0, 0, 0, 0]),
+            (3, 0, [0, 0, 0, 3, 0xfe, 0xff, 0xff, 0]),
+            (4, 0, [0, 0, 0, 4, 0xfe, 0xff, 0xff, 0xff]),
+            (6, 4, [0xfe, 0xff, 0xff, 0xff, 0xfd, 0xff, 0, 0]),
+        ] {
+            let mut octets = [0xee; 8];
+            fill_opaque(size, u32::MAX, at, &mut octets);
+            check(size, octets, expected)?;
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 //! Where the Payload stream of a message is (RFC 8166, section 3.2).
 
+use core::mem;
+
 use crate::rdma::memory::Memory;
 
 /// A Payload stream: an RPC message.
@@ -22,17 +24,29 @@ impl Payload<'_> {
         }
     }
 
+    /// Returns the octets from `at` on, piece by piece: in whole words, where `at` and the length
+    /// are such.
+    pub(super) fn pieces(&self, at: usize) -> impl Iterator<Item = &[u8]> {
+        let (inline, long) = match *self {
+            Self::Inline(octets) => (octets.get(at..), None),
+            Self::Long(memory, len) => (None, Some(memory.pieces(at, len.saturating_sub(at)))),
+        };
+        inline.into_iter().chain(long.into_iter().flatten())
+    }
+
     /// Reads what is at `at` into `octets`; what would lie beyond the end stays as it is.
     pub(super) fn read(&self, at: usize, octets: &mut [u8]) {
-        match self {
-            Self::Inline(payload) => {
-                let from = payload.get(at..).unwrap_or_default();
-                octets
-                    .iter_mut()
-                    .zip(from)
-                    .for_each(|(to, from)| *to = *from);
+        let mut rest = octets;
+        for piece in self.pieces(at) {
+            let len = piece.len().min(rest.len());
+            let Some((to, behind)) = mem::take(&mut rest).split_at_mut_checked(len) else {
+                return;
+            };
+            to.copy_from_slice(piece.get(..len).unwrap_or_default());
+            if behind.is_empty() {
+                return;
             }
-            Self::Long(memory, _) => memory.read(at, octets),
+            rest = behind;
         }
     }
 }

@@ -127,16 +127,10 @@ impl Procedure {
             .map_or(0, |size| 4 + (size as usize).next_multiple_of(4))
     }
 
-    /// Writes the arguments from octet `at` of them on into `octets`.
+    /// Writes the arguments from octet `at` of them on into `octets`, by words.
     fn fill(&self, xid: u32, at: usize, octets: &mut [u8]) {
-        let size = self.echo.unwrap_or_default();
-        for (at, octet) in (at..).zip(octets) {
-            *octet = match at.checked_sub(4) {
-                None => size.to_be_bytes().get(at).copied().unwrap_or_default(),
-                // Any pattern will do that differs from call to call, and from block to block.
-                Some(at) if at < size as usize => (at ^ (at >> 8) ^ xid as usize) as u8,
-                Some(_) => 0,
-            };
+        if let Some(size) = self.echo {
+            program::fill_opaque(size, xid, at, octets);
         }
     }
 }
@@ -679,26 +673,25 @@ fn write_call(memory: &mut Memory, procedure: &Procedure, xid: u32) {
     // It has just the room.
     let _ = procedure.call(xid).build(&mut head);
     memory.write(0, &head);
-    let mut piece = [0; 256];
-    for at in (0..procedure.len()).step_by(piece.len()) {
-        procedure.fill(xid, at, &mut piece);
-        memory.write(CALL_HEAD + at, &piece);
+    let mut at = 0;
+    for piece in memory.pieces_mut(CALL_HEAD, procedure.len()) {
+        procedure.fill(xid, at, piece);
+        at += piece.len();
     }
 }
 
 /// Whether `payload` has from `at` on the results that this procedure must have.
 fn has_results(procedure: &Procedure, xid: u32, payload: &Payload<'_>, at: usize) -> bool {
-    if payload.len() - at != procedure.len() {
-        return false;
-    }
     let mut wanted = [0; 256];
-    let mut found = [0; 256];
-    (0..procedure.len()).step_by(256).all(|from| {
-        let len = 256.min(procedure.len() - from);
-        procedure.fill(xid, from, &mut wanted);
-        payload.read(at + from, &mut found);
-        wanted.get(..len) == found.get(..len)
-    })
+    let mut from = 0;
+    let same = payload.pieces(at).all(|piece| {
+        piece.chunks(wanted.len()).all(|found| {
+            procedure.fill(xid, from, &mut wanted);
+            from += found.len();
+            wanted.starts_with(found)
+        })
+    });
+    same && from == procedure.len()
 }
 
 impl WorkItem<GREET> for Connection {

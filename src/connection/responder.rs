@@ -313,10 +313,10 @@ impl Connection {
         let mut memory = Memory::new();
         memory.grow(reply_len)?;
         memory.write(0, head);
-        let mut piece = [0; 256];
-        for at in (0..answer.len).step_by(piece.len()) {
-            call.read(answer.at + at, &mut piece);
-            memory.write(head_len + at, &piece);
+        let mut at = answer.at;
+        for piece in memory.pieces_mut(head_len, answer.len) {
+            call.read(at, piece);
+            at += piece.len();
         }
         let filled = collect(chunk.filled(reply_len as u64))?;
         let long = reply_header(Body::Nomsg(version, lists(Some(List::new(&filled)))));

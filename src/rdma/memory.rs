@@ -178,17 +178,32 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns the octets from `at` on, `len` of them or as many as there are, piece by piece.
-    pub(super) fn pieces_mut(
+    /// Returns the octets from `at` on, `len` of them or as many as there are, piece by piece: in
+    /// whole words, where `at` and `len` are such.
+    pub(crate) fn pieces(&self, at: usize, len: usize) -> impl Iterator<Item = &[u8]> {
+        let mut skip = at % BLOCK;
+        let mut left = len.min(self.len.saturating_sub(at));
+        let blocks = self.blocks.get(at / BLOCK..).unwrap_or_default();
+        blocks.iter().map_while(move |block| {
+            let from = mem::take(&mut skip);
+            let to = block.len().min(from.saturating_add(left));
+            let piece = block.get(from..to)?;
+            left -= piece.len();
+            (!piece.is_empty()).then_some(piece)
+        })
+    }
+
+    /// The same, to write to.
+    pub(crate) fn pieces_mut(
         &mut self,
         at: usize,
         len: usize,
     ) -> impl Iterator<Item = &mut [u8]> + use<'_> {
-        let mut skip = at;
+        let mut skip = at % BLOCK;
         let mut left = len.min(self.len.saturating_sub(at));
-        self.blocks.iter_mut().filter_map(move |block| {
-            let from = skip.min(block.len());
-            skip -= from;
+        let blocks = self.blocks.get_mut(at / BLOCK..).unwrap_or_default();
+        blocks.iter_mut().map_while(move |block| {
+            let from = mem::take(&mut skip);
             let to = block.len().min(from.saturating_add(left));
             let piece = block.get_mut(from..to)?;
             left -= piece.len();
@@ -204,23 +219,6 @@ impl Memory {
                 return;
             };
             piece.copy_from_slice(octets);
-            rest = behind;
-        }
-    }
-
-    /// Reads what is at `at` into `octets`; what would lie beyond the end stays as it is.
-    pub(crate) fn read(&self, at: usize, octets: &mut [u8]) {
-        let mut skip = at;
-        let mut rest = octets;
-        for block in &self.blocks {
-            let from = skip.min(block.len());
-            skip -= from;
-            let piece = block.get(from..).unwrap_or_default();
-            let len = piece.len().min(rest.len());
-            let Some((to, behind)) = mem::take(&mut rest).split_at_mut_checked(len) else {
-                return;
-            };
-            to.copy_from_slice(piece.get(..len).unwrap_or_default());
             rest = behind;
         }
     }

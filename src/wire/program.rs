@@ -65,6 +65,26 @@ pub(crate) fn is_opaque(count: u32, len: usize) -> bool {
     unit(count).and_then(|wanted| usize::try_from(wanted).ok()) == Some(len)
 }
 
+/// Writes the arguments for a call of [`ECHO`], `size` octets as `opaque<>` (RFC 4506, section
+/// 4.10), from octet `at` of them on, and zeros behind them. Goes by words: `at` is a multiple of
+/// four, and so are the `octets`.
+///
+/// Any octets do that differ from call to call, for which there is `seed`, and from word to word.
+pub(crate) fn fill_opaque(size: u32, seed: u32, at: usize, octets: &mut [u8]) {
+    for (number, word) in (at / 4..usize::MAX).zip(octets.chunks_exact_mut(4)) {
+        if let Some(word) = word.first_chunk_mut() {
+            *word = (number as u32 ^ seed).to_le_bytes();
+        }
+    }
+    if let (0, Some(count)) = (at, octets.first_chunk_mut()) {
+        *count = size.to_be_bytes();
+    }
+    let end = (size as usize).saturating_add(4);
+    if let Some(behind) = octets.get_mut(end.saturating_sub(at)..) {
+        behind.fill(0);
+    }
+}
+
 /// Returns the procedure that a call asks for.
 ///
 /// [`NULL`] is served of every program and version, so that peers which begin with it find one,

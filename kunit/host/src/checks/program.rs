@@ -4,6 +4,7 @@
 
 use crate::wire::{
     program::{
+        fill_opaque,
         is_opaque,
         serve,
         Procedure, //
@@ -58,4 +59,31 @@ pub(crate) fn check_opaque(arguments: &[u8]) {
         "{count} in {}",
         arguments.len()
     );
+}
+
+/// RFC 4506, section 4.10: the arguments for a call of ECHO, in one piece and in two.
+pub(crate) fn check_fill(size: u32, seed: u32) {
+    let filled = |at: usize, len: usize, seed: u32| {
+        let mut octets = vec![0xee; len];
+        fill_opaque(size, seed, at, &mut octets);
+        octets
+    };
+    let end = 4 + size as usize;
+    let len = end.next_multiple_of(4) + 8;
+    let all = filled(0, len, seed);
+
+    assert_eq!(all[..4], size.to_be_bytes());
+    assert!(all[end..].iter().all(|&octet| octet == 0), "{size}");
+    for at in (0..=len).step_by(4) {
+        let pieces = [filled(0, at, seed), filled(at, len - at, seed)];
+        assert_eq!(pieces.concat(), all, "{size} in two at {at}");
+    }
+
+    // Whole words of data: none is there twice, nor at the same place with another seed.
+    let data: Vec<_> = all[4..end].chunks_exact(4).collect();
+    let other = filled(0, len, seed.wrapping_add(1));
+    for (at, word) in data.iter().enumerate() {
+        assert!(!data[..at].contains(word), "{size}: {word:02x?} twice");
+        assert_ne!(**word, other[4 * at + 4..4 * at + 8], "{size}");
+    }
 }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::cases;
 use crate::checks::program::{
     check,
+    check_fill,
     ECHO_PROGRAM, //
 };
 
@@ -29,6 +30,16 @@ fn section_9_every_half_word() {
             ] {
                 check(prog, vers, proc);
             }
+        }
+    }
+}
+
+/// RFC 4506, section 4.10: what ECHO is called with, of every length up to some words.
+#[test]
+fn section_4_10_every_length() {
+    for size in 0..=100 {
+        for seed in [0, 1, 0x1234_5678, u32::MAX] {
+            check_fill(size, seed);
         }
     }
 }
