@@ -40,7 +40,7 @@ CONNECTIONS_MAX = 40
 SITES_MAX = 2
 
 # What a file of the module's that is coming, going or gone is opened and read with.
-GONE = {"EAGAIN", "ENOENT", "ENXIO", "EIO", "ENODEV"}
+GONE = {"EBUSY", "ENOENT", "ENXIO", "EIO", "ENODEV"}
 CONNECT = {
     "EADDRNOTAVAIL", "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT", "ECONNRESET",
     "ENODEV", "ENOMEM", "ESHUTDOWN",

@@ -50,11 +50,11 @@ fn may_open() -> Result {
     if !unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as c_int) } {
         return Err(EPERM);
     }
-    // SAFETY: This module is there as long as its code runs.
+    // SAFETY: This is always a module, which is there as long as its code runs.
     let state = unsafe { ptr::addr_of!((*THIS_MODULE.as_ptr()).state).read_volatile() };
     match state {
         bindings::module_state_MODULE_STATE_LIVE => Ok(()),
-        _ => Err(EAGAIN),
+        _ => Err(EBUSY),
     }
 }
 

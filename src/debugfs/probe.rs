@@ -8,6 +8,7 @@ use core::fmt::{
 };
 
 use kernel::{
+    bindings,
     prelude::*,
     sync::Arc, //
 };
@@ -26,6 +27,7 @@ use crate::{
         Failure,
         Null, //
     },
+    rdma::errno,
     registry::{
         Registry,
         View, //
@@ -119,6 +121,12 @@ fn probe_version(
         .as_arc_borrow()
         .call(&Procedure::null(program), 1);
     let mut view = connection.0.view();
+    // It may be over already: what has ended it says more.
+    let over = errno(bindings::ENOTCONN);
+    let result = result.map_err(|failure| match view.failure {
+        Some(ended) if failure.error == over => ended,
+        _ => failure,
+    });
     if let Some(traffic) = &mut view.traffic {
         traffic.null = match result {
             Ok(()) => Null::Answered,

@@ -303,8 +303,7 @@ impl<H: CompletionHandler> Operation<H> {
         // SAFETY: By the function's requirement the entry is that of an operation, which goes after
         // the queue pair.
         let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
-        let flushed = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
-        if ![bindings::ib_wc_status_IB_WC_SUCCESS, flushed].contains(&completion.status) {
+        if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
             // Before the Receives that are flushed because of it.
             // SAFETY: By the type invariant, as this is a completion.
             unsafe { this.handler.as_ref() }.queue_pair_failed(status_message(completion.status));
@@ -517,9 +516,7 @@ impl<H: CompletionHandler> QueuePair<H> {
         // It has the room of a Receive.
         let result = taken.extend_from_slice(octets, GFP_KERNEL);
         if receive.post().is_err() {
-            // SAFETY: By the requirement of `new`.
-            let handler = unsafe { self.handler.as_ref() };
-            handler.queue_pair_failed(c"a Receive could not be posted again");
+            self.fail_because(c"a Receive could not be posted again");
         }
         if result.is_ok() {
             take(&taken, &arrival);
@@ -700,12 +697,12 @@ impl<H: CompletionHandler> QueuePair<H> {
             self.fail_because(c"an operation took too long");
             operation.wait_forever();
         }
-        let reason = match (posted, operation.status.load(Relaxed)) {
+        match (posted, operation.status.load(Relaxed)) {
             (Ok(()), bindings::ib_wc_status_IB_WC_SUCCESS) => return Ok(()),
-            (Ok(()), status) => status_message(status),
-            (Err(_), _) => c"an operation could not be posted",
-        };
-        self.fail_because(reason);
+            // Its completion has said why.
+            (Ok(()), _) => self.fail(),
+            (Err(_), _) => self.fail_because(c"an operation could not be posted"),
+        }
         Err(errno(kernel::bindings::ECONNRESET))
     }
 

@@ -343,8 +343,8 @@ fn find<const N: usize, const M: usize>(wanted: [u8; N], octets: &[u8]) -> Optio
         Some((at, octets.get(at..)?))
     };
 
-    // Mostly what is wanted is nowhere, nor is the second octet of it: the others need not be
-    // looked for in front of that.
+    // Mostly what is wanted is nowhere, nor is the second octet of it (the first may be what fills
+    // the rest): nothing need be looked for in front of that.
     let passed = pass(*wanted.get(1)?, octets)?;
     let mut rest = octets.get(passed.saturating_sub(1)..)?;
     while let Some(window) = rest.first_chunk() {
@@ -375,13 +375,10 @@ fn find_in<const N: usize, const M: usize>(wanted: [u8; N], octets: &[u8; M]) ->
         differences |= word(*rest.first_chunk()?) ^ word([octet; 8]);
         (_, rest) = rest.split_first()?;
     }
-    if zeros(differences) & HIGHS == 0 {
-        return None;
+    match zeros(differences) & HIGHS {
+        0 => None,
+        zeros => Some(zeros.trailing_zeros() as usize / 8),
     }
-    differences
-        .to_le_bytes()
-        .iter()
-        .position(|&octet| octet == 0)
 }
 
 /// Returns how many octets from the first on are known not to be `octet`; [`None`] where none is.
@@ -412,7 +409,8 @@ fn has(octet: u8, octets: &[u8; 32]) -> bool {
 /// The high bit of each octet.
 const HIGHS: u64 = word([0x80; 8]);
 
-/// Returns a number that has some of [`HIGHS`] if, and only if, one of `octets` is zero.
+/// Returns a number of whose [`HIGHS`] the lowest belongs to the lowest of `octets` that is zero;
+/// it has none where none is.
 fn zeros(octets: u64) -> u64 {
     // Subtracting one sets the high bit of an octet that has none if that is zero, or if one has to
     // be borrowed for a lower one that is.
