@@ -140,12 +140,13 @@ up_on() {
 }
 
 # pair_end TRANSPORT N: keeps it for the next script, since making one takes
-# seconds, unless that has one already or this one failed.
+# seconds, unless that has one already, or this one failed or has called netem.
 pair_end() {
 	TRANSPORT=$1
 	use_pair "$2"
 	if [[ ${failures:-0} = 0 && ! -s /run/pair-$1 ]] &&
-		[[ -e /sys/class/infiniband/$A_RDMA && -e /sys/class/infiniband/$B_RDMA ]]; then
+		[[ -e /sys/class/infiniband/$A_RDMA && -e /sys/class/infiniband/$B_RDMA ]] &&
+		[[ $(on_a tc qdisc show dev "$A_DEV" && on_b tc qdisc show dev "$B_DEV") != *netem* ]]; then
 		echo "$2" >"/run/pair-$1"
 	else
 		pair_delete

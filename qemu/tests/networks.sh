@@ -159,15 +159,17 @@ connected() { ((++connects)) && connect a "$B4:$1"; }
 # The server has the request, the client never has the answer. TCP, of which the
 # latter comes first, says nothing to a server then.
 while_connecting() {
-	local bad=0
+	local bad=0 soonest=8000
 	netem b loss 100% || return
 	later connect "$B4:20 timeout_ms=8000"
-	if [[ $TRANSPORT = rxe ]]; then
-		wait_for 10 newest server && wait_for 10 is_state "$id" connecting || bad=1
-	fi
+	case $TRANSPORT in
+	rxe) wait_for 10 newest server && wait_for 10 is_state "$id" connecting || bad=1 ;;
+	# TCP gives up after 1 s + 2 s: see pair_make.
+	siw) soonest=3000 ;;
+	esac
 	netem a loss 100% || bad=1
 	((++connects))
-	ends ETIMEDOUT 8000 8000 || bad=1
+	ends ETIMEDOUT "$soonest" 8000 || bad=1
 	# The module gives it 30 s, and looks every five.
 	[[ $TRANSPORT = siw ]] || gone_within 45 "$id" || bad=1
 	heal && wait_for 20 none_live && return "$bad"
@@ -407,9 +409,10 @@ need 'the module' module_load
 # So that TCP gives up after 0.2 s + 0.4 s + ... and not after a quarter of an hour.
 for side in a b; do
 	echo 4 | "on_$side" tee /proc/sys/net/ipv4/tcp_retries2 >/dev/null
-	at_end "on_$side" sh -c 'echo 15 >/proc/sys/net/ipv4/tcp_retries2'
 	# A link that goes down takes other addresses with it.
 	echo 1 | "on_$side" tee /proc/sys/net/ipv6/conf/all/keep_addr_on_down >/dev/null
+	at_end "on_$side" sh -c 'cd /proc/sys/net &&
+		echo 15 >ipv4/tcp_retries2 && echo 0 >ipv6/conf/all/keep_addr_on_down'
 done
 
 lossy 'nothing' 30000 delay 0
