@@ -175,7 +175,8 @@ connect() {
 
 newest_peer() { peer_of "$client" && server=$id; }
 
-# info ID: into the array of that name; fails where there is no such connection.
+# info ID: into the array of that name; fails where there is no such connection, or
+# none any more when it is read.
 declare -A info
 info() {
 	local line
@@ -184,6 +185,7 @@ info() {
 	for line in "${lines[@]}"; do
 		info[${line%%: *}]=${line#*: }
 	done
+	[[ -n ${info[state]-} ]]
 }
 
 is_state() { info "$1" && [[ ${info[state]} = "$2" ]]; }

@@ -232,7 +232,7 @@ stormed() {
 		$((more[requests_accepted] + more[requests_refused] + more[requests_failed]))
 	# Whose peer gives up just then cannot be accepted.
 	check "$name: hardly any failed" \
-		between 0 $((silent / 100)) "${more[requests_failed]}"
+		between 0 $((silent / 50)) "${more[requests_failed]}"
 	n=$((got[$refused] + good[2002.$refused] + good[$2.$refused]))
 	check "$name: and refused as often as the peers were told" \
 		between "$n" $((n + silent)) "${more[requests_refused]}"
