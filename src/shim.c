@@ -45,6 +45,12 @@ void shim_flush_workqueue(struct workqueue_struct *queue)
 	__flush_workqueue(queue);
 }
 
+/* Waits for the resolver's work that is under way for @id, or cancels it. */
+void shim_stop_resolver(struct rdma_cm_id *id)
+{
+	rdma_addr_cancel(&id->route.addr.dev_addr);
+}
+
 const struct sockaddr *shim_local_addr(const struct rdma_cm_id *id)
 {
 	return (const struct sockaddr *)&id->route.addr.src_addr;

@@ -36,6 +36,7 @@ int shim_ifindex(struct net *net, const char *name);
 struct workqueue_struct *shim_alloc_workqueue(const char *name);
 void shim_flush_workqueue(struct workqueue_struct *queue);
 
+void shim_stop_resolver(struct rdma_cm_id *id);
 const struct sockaddr *shim_local_addr(const struct rdma_cm_id *id);
 const struct sockaddr *shim_remote_addr(const struct rdma_cm_id *id);
 
