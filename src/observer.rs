@@ -207,6 +207,7 @@ impl Observations {
             })
         else {
             self.registry.stats.observed_missed.increment();
+            self.ids.lock().add_ended(seen.id);
             return;
         };
 
