@@ -276,39 +276,47 @@ impl Parsed {
 /// another layer (RFC 8797, section 7), so what does not parse does not end the search: the first
 /// valid message counts, and where there is none, the first Format Identifier is the one reported.
 pub(crate) fn parse(octets: &[u8]) -> Parsed {
-    match parse_at(0, octets) {
-        // As it is where no other layer has data.
-        Some(Ok(found)) => Parsed::Present(found),
-        _ => search(octets),
+    // Where no other layer has data, it is at the beginning.
+    if let Some(Ok(found)) = parse_at(0, octets) {
+        return Parsed::Present(found);
+    }
+    // Mostly it is nowhere else, nor is its second octet (the first may be what fills the rest).
+    match pass(octets) {
+        Some(passed) => search(passed.saturating_sub(1), octets),
+        None => Parsed::Absent,
     }
 }
 
-/// Finds the message at any offset. Looks through the octets once, whatever they are: there is
-/// nothing to find behind a first Format Identifier but a valid message.
+/// The second octet of a Format Identifier.
+const SECOND: u8 = FORMAT_IDENTIFIER.to_be_bytes()[1];
+
+/// Finds the message; no Format Identifier begins before `from`. Looks through the octets once,
+/// whatever they are: there is nothing to find behind a first one but a valid message.
 #[inline(never)]
-fn search(octets: &[u8]) -> Parsed {
+fn search(from: usize, octets: &[u8]) -> Parsed {
     let [id0, id1, id2, id3] = FORMAT_IDENTIFIER.to_be_bytes();
 
-    let Some((offset, candidate)) = find::<4, 11>([id0, id1, id2, id3], octets) else {
+    let Some(offset) = find::<4, 11>([id0, id1, id2, id3], from, octets) else {
         return Parsed::Absent;
     };
-    let reason = match parse_at(offset, candidate) {
+    let reason = match parse_at(offset, octets) {
         Some(Ok(found)) => return Parsed::Present(found),
         Some(Err(reason)) => reason,
         None => return Parsed::Absent,
     };
 
-    let found = find::<5, 12>([id0, id1, id2, id3, VERSION], candidate)
-        .and_then(|(behind, candidate)| parse_at(offset.saturating_add(behind), candidate));
+    let found = find::<5, 12>([id0, id1, id2, id3, VERSION], offset, octets)
+        .and_then(|behind| parse_at(behind, octets));
     match found {
         Some(Ok(found)) => Parsed::Present(found),
         _ => Parsed::Rejected { offset, reason },
     }
 }
 
-/// Parses the message that `candidate` begins with (RFC 8797, sections 4 and 5.2); [`None`] where
-/// it does not begin with a Format Identifier.
-fn parse_at(offset: usize, candidate: &[u8]) -> Option<Result<Found, Rejection>> {
+/// Parses the message that begins at `offset` (RFC 8797, sections 4 and 5.2); [`None`] where no
+/// Format Identifier does.
+fn parse_at(offset: usize, octets: &[u8]) -> Option<Result<Found, Rejection>> {
+    let candidate = octets.get(offset..)?;
     let (&identifier, fields) = candidate.split_first_chunk()?;
     if identifier != FORMAT_IDENTIFIER.to_be_bytes() {
         return None;
@@ -334,35 +342,30 @@ fn parse_at(offset: usize, candidate: &[u8]) -> Option<Result<Found, Rejection>>
     }))
 }
 
-/// Returns the first offset at which `octets` are as `wanted`, and the octets from there on. `M` is
-/// how many octets [`find_in`] looks at: seven more than are wanted.
-fn find<const N: usize, const M: usize>(wanted: [u8; N], octets: &[u8]) -> Option<(usize, &[u8])> {
-    let found_in = |rest: &'_ [u8], window| {
-        let at = octets.len().saturating_sub(rest.len());
-        let at = at.saturating_add(find_in::<N, M>(wanted, window)?);
-        Some((at, octets.get(at..)?))
-    };
-
-    // Mostly what is wanted is nowhere, nor is the second octet of it (the first may be what fills
-    // the rest): nothing need be looked for in front of that.
-    let passed = pass(*wanted.get(1)?, octets)?;
-    let mut rest = octets.get(passed.saturating_sub(1)..)?;
+/// Returns the first offset at which `octets` are as `wanted`, which they are not before `from`.
+/// `M` is how many octets [`find_in`] looks at: seven more than are wanted.
+fn find<const N: usize, const M: usize>(
+    wanted: [u8; N],
+    from: usize,
+    octets: &[u8],
+) -> Option<usize> {
+    let mut rest = octets.get(from..)?;
     while let Some(window) = rest.first_chunk() {
-        if let found @ Some(_) = found_in(rest, window) {
-            return found;
+        if let Some(at) = find_in::<N, M>(wanted, window) {
+            return octets.len().checked_sub(rest.len())?.checked_add(at);
         }
         rest = rest.get(8..)?;
     }
-    // Fewer are left: the last ones, of which those in front are known not to begin it.
-    if let Some((_, window)) = octets.split_last_chunk() {
-        return found_in(window, window);
+    // Fewer are left: the last ones, with some in front of them.
+    if let Some((before, window)) = octets.split_last_chunk() {
+        return before.len().checked_add(find_in::<N, M>(wanted, window)?);
     }
     // There were not more. None of what is wanted ends with a zero, so it is not found behind them.
     let mut window = [0; M];
     for (to, from) in window.iter_mut().zip(octets) {
         *to = *from;
     }
-    found_in(octets, &window)
+    find_in(wanted, &window)
 }
 
 /// Returns the first of eight offsets at which these octets are as `wanted`. Looks at all of them
@@ -381,29 +384,38 @@ fn find_in<const N: usize, const M: usize>(wanted: [u8; N], octets: &[u8; M]) ->
     }
 }
 
-/// Returns how many octets from the first on are known not to be `octet`; [`None`] where none is.
-fn pass(octet: u8, octets: &[u8]) -> Option<usize> {
+/// Returns how many octets from the first on are known not to be [`SECOND`]; [`None`] where none
+/// is.
+#[inline(never)]
+fn pass(octets: &[u8]) -> Option<usize> {
     let mut rest = octets;
     while let Some((block, behind)) = rest.split_first_chunk() {
-        if has(octet, block) {
-            return Some(octets.len().saturating_sub(rest.len()));
+        if has_second(block) {
+            return octets.len().checked_sub(rest.len());
         }
         rest = behind;
     }
     // Fewer are left: they are looked at with those in front.
     match octets.last_chunk() {
-        Some(block) if !has(octet, block) => None,
-        _ => Some(octets.len().saturating_sub(rest.len())),
+        Some(block) if !has_second(block) => None,
+        _ => octets.len().checked_sub(rest.len()),
     }
 }
 
-/// Whether one of these octets is `octet`.
-fn has(octet: u8, octets: &[u8; 32]) -> bool {
-    let mut all = 0;
-    for octets in octets.chunks_exact(8).filter_map(<[u8]>::first_chunk) {
-        all |= zeros(word(*octets) ^ word([octet; 8]));
+/// Whether one of these octets is [`SECOND`].
+fn has_second(octets: &[u8; 32]) -> bool {
+    let eights = || octets.chunks_exact(8).filter_map(<[u8]>::first_chunk);
+
+    // Before all else: it is odd, and what pads is not.
+    const { assert!(SECOND % 2 == 1) };
+    let any = eights().fold(0, |any, octets| any | word(*octets));
+    if any & word([1; 8]) == 0 {
+        return false;
     }
-    all & HIGHS != 0
+    let zeros = eights().fold(0, |any, octets| {
+        any | zeros(word(*octets) ^ word([SECOND; 8]))
+    });
+    zeros & HIGHS != 0
 }
 
 /// The high bit of each octet.
