@@ -110,14 +110,14 @@ impl Drop for Observer {
     }
 }
 
-/// How many ids are remembered that went while others were searched for.
+/// How many ids are remembered that went, or were missed, while others were searched for.
 const ENDED: usize = 64;
 
 /// The ids that there are.
 struct Ids {
     watched: RBTree<IdKey, Arc<Watched>>,
-    /// Ids that have lately gone without having been known. The search must not take them for live
-    /// if it finds them on their way.
+    /// Ids that have lately gone without having been known, or been missed. The search must not
+    /// take them for live, nor count them again, if it finds them on their way.
     ended: [Option<IdKey>; ENDED],
     next_ended: usize,
 }

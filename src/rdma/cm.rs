@@ -297,8 +297,8 @@ impl<H: ConnectionHandler> WorkItem for Context<H> {
         if told {
             this.wait_disconnected();
         }
-        // rdma_cm's last unlocking of the id for its address does not keep the id, unlike all
-        // others (reports/cma-unlock-after-free.txt).
+        // Where rdma_cm unlocks the id after its address has been resolved, it does not keep it, as
+        // it does elsewhere (reports/cma-unlock-after-free.txt).
         // SAFETY: The id is valid, and this is not called by the resolver's work.
         unsafe { bindings::shim_stop_resolver(id) };
         // SAFETY: The id is valid and its queue pair is gone. The function waits for a handler that

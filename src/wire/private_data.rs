@@ -290,8 +290,9 @@ pub(crate) fn parse(octets: &[u8]) -> Parsed {
 /// The second octet of a Format Identifier.
 const SECOND: u8 = FORMAT_IDENTIFIER.to_be_bytes()[1];
 
-/// Finds the message; no Format Identifier begins before `from`. Looks through the octets once,
-/// whatever they are: there is nothing to find behind a first one but a valid message.
+/// Finds the message; the caller knows that no Format Identifier begins before `from`. Looks
+/// through the octets once, whatever they are: there is nothing to find behind a first one but a
+/// valid message.
 #[inline(never)]
 fn search(from: usize, octets: &[u8]) -> Parsed {
     let [id0, id1, id2, id3] = FORMAT_IDENTIFIER.to_be_bytes();
@@ -342,7 +343,8 @@ fn parse_at(offset: usize, octets: &[u8]) -> Option<Result<Found, Rejection>> {
     }))
 }
 
-/// Returns the first offset at which `octets` are as `wanted`, which they are not before `from`.
+/// Returns the first offset at which `octets` are as `wanted`; the caller knows of none before
+/// `from`.
 /// `M` is how many octets [`find_in`] looks at: seven more than are wanted.
 fn find<const N: usize, const M: usize>(
     wanted: [u8; N],
