@@ -146,7 +146,8 @@ pair_end() {
 	use_pair "$2"
 	if [[ ${failures:-0} = 0 && ! -s /run/pair-$1 ]] &&
 		[[ -e /sys/class/infiniband/$A_RDMA && -e /sys/class/infiniband/$B_RDMA ]] &&
-		[[ $(on_a tc qdisc show dev "$A_DEV" && on_b tc qdisc show dev "$B_DEV") != *netem* ]]; then
+		! on_a tc qdisc show dev "$A_DEV" | grep -q netem &&
+		! on_b tc qdisc show dev "$B_DEV" | grep -q netem; then
 		echo "$2" >"/run/pair-$1"
 	else
 		pair_delete
