@@ -344,8 +344,7 @@ fn parse_at(offset: usize, octets: &[u8]) -> Option<Result<Found, Rejection>> {
 }
 
 /// Returns the first offset at which `octets` are as `wanted`; the caller knows of none before
-/// `from`.
-/// `M` is how many octets [`find_in`] looks at: seven more than are wanted.
+/// `from`. `M` is how many octets [`find_in`] looks at: seven more than are wanted.
 fn find<const N: usize, const M: usize>(
     wanted: [u8; N],
     from: usize,
