@@ -142,12 +142,12 @@ up_on() {
 # pair_end TRANSPORT N: keeps it for the next script, since making one takes
 # seconds, unless that has one already, or this one failed or has called netem.
 pair_end() {
+	local queues
 	TRANSPORT=$1
 	use_pair "$2"
-	if [[ ${failures:-0} = 0 && ! -s /run/pair-$1 ]] &&
-		[[ -e /sys/class/infiniband/$A_RDMA && -e /sys/class/infiniband/$B_RDMA ]] &&
-		! on_a tc qdisc show dev "$A_DEV" | grep -q netem &&
-		! on_b tc qdisc show dev "$B_DEV" | grep -q netem; then
+	queues=$(on_a tc qdisc show dev "$A_DEV"; on_b tc qdisc show dev "$B_DEV")
+	if [[ ${failures:-0} = 0 && ! -s /run/pair-$1 && $queues != *netem* ]] &&
+		[[ -e /sys/class/infiniband/$A_RDMA && -e /sys/class/infiniband/$B_RDMA ]]; then
 		echo "$2" >"/run/pair-$1"
 	else
 		pair_delete

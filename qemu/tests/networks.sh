@@ -159,17 +159,17 @@ connected() { ((++connects)) && connect a "$B4:$1"; }
 # The server has the request, the client never has the answer. TCP, of which the
 # latter comes first, says nothing to a server then.
 while_connecting() {
-	local bad=0 soonest=8000
+	local bad=0 patience=8000
 	netem b loss 100% || return
 	later connect "$B4:20 timeout_ms=8000"
 	case $TRANSPORT in
 	rxe) wait_for 10 newest server && wait_for 10 is_state "$id" connecting || bad=1 ;;
 	# TCP gives up after 1 s + 2 s: see pair_make.
-	siw) soonest=3000 ;;
+	siw) patience=3000 ;;
 	esac
 	netem a loss 100% || bad=1
 	((++connects))
-	ends ETIMEDOUT "$soonest" 8000 || bad=1
+	ends ETIMEDOUT "$patience" "$patience" || bad=1
 	# The module gives it 30 s, and looks every five.
 	[[ $TRANSPORT = siw ]] || gone_within 45 "$id" || bad=1
 	heal && wait_for 20 none_live && return "$bad"

@@ -14,8 +14,8 @@
 . ./lib.sh
 . ./module.sh
 
-attempts=1000 second_ms=6000
-[[ $KERNEL != stock ]] || attempts=10000 second_ms=1000
+attempts=1000 second_ms=6000 may_fail_percent=2
+[[ $KERNEL != stock ]] || attempts=10000 second_ms=1000 may_fail_percent=1
 attempts=${ATTEMPTS:-$attempts}
 
 # What is accepted and not confirmed ends after 30 seconds, and is looked for
@@ -232,7 +232,7 @@ stormed() {
 		$((more[requests_accepted] + more[requests_refused] + more[requests_failed]))
 	# Whose peer gives up just then cannot be accepted.
 	check "$name: hardly any failed" \
-		between 0 $((silent / 50)) "${more[requests_failed]}"
+		between 0 $((silent * may_fail_percent / 100)) "${more[requests_failed]}"
 	n=$((got[$refused] + good[2002.$refused] + good[$2.$refused]))
 	check "$name: and refused as often as the peers were told" \
 		between "$n" $((n + silent)) "${more[requests_refused]}"
