@@ -9,6 +9,7 @@
     clippy::all,
     clippy::undocumented_unsafe_blocks,
     dead_code,
+    improper_ctypes,
     missing_docs,
     non_camel_case_types,
     non_snake_case,
@@ -20,7 +21,6 @@
 use kernel::{
     bindings::{
         completion,
-        dma_data_direction,
         net,
         scatterlist,
         sockaddr,

@@ -15,6 +15,7 @@ mod negotiation;
 mod observer;
 mod rdma;
 mod registry;
+mod series;
 mod trace;
 mod wire;
 
@@ -70,10 +71,10 @@ impl kernel::Module for RpcrdmaCm {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let root = Dir::new(c"rpcrdma_cm", None)?;
         let dir = Dir::new(c"connection", Some(&root))?;
-        let max_observed = *module_parameters::max_observed.value();
+        let max_observed = series::parameter(module_parameters::max_observed.value());
         let live = Live(Registry::new(dir, max_observed)?);
         let files = RootFiles::new(&root, live.0.clone())?;
-        let observer = match *module_parameters::observe.value() {
+        let observer = match series::parameter(module_parameters::observe.value()) {
             0 => None,
             // What is missing of the kernel does not keep the rest from working.
             _ => match Observer::new(live.0.clone()) {

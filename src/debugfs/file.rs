@@ -31,7 +31,7 @@ use kernel::{
 };
 
 use super::control::LINE_MAX;
-use crate::THIS_MODULE;
+use crate::series::this_module;
 
 /// How many octets are taken of one write: more than any line that a [`Writable`] accepts, so that
 /// it sees when there are too many.
@@ -51,7 +51,7 @@ fn may_open() -> Result {
         return Err(EPERM);
     }
     // SAFETY: This is always a module, which is there as long as its code runs.
-    let state = unsafe { ptr::addr_of!((*THIS_MODULE.as_ptr()).state).read_volatile() };
+    let state = unsafe { ptr::addr_of!((*this_module()).state).read_volatile() };
     match state {
         bindings::module_state_MODULE_STATE_LIVE => Ok(()),
         _ => Err(EBUSY),
@@ -229,7 +229,7 @@ struct Reading<R>(PhantomData<R>);
 
 impl<R: Readable> Reading<R> {
     const OPERATIONS: bindings::file_operations = bindings::file_operations {
-        owner: THIS_MODULE.as_ptr(),
+        owner: this_module(),
         open: Some(Self::open),
         read: Some(bindings::seq_read),
         llseek: Some(bindings::seq_lseek),
@@ -280,7 +280,7 @@ struct Writing<W>(PhantomData<W>);
 
 impl<W: Writable> Writing<W> {
     const OPERATIONS: bindings::file_operations = bindings::file_operations {
-        owner: THIS_MODULE.as_ptr(),
+        owner: this_module(),
         open: Some(Self::open),
         write: Some(Self::write),
         ..pin_init::zeroed()

@@ -13,7 +13,6 @@ use kernel::{
         __GFP_NOWARN,
         __GFP_ZERO, //
     },
-    bindings::dma_data_direction,
     prelude::*, //
 };
 
@@ -40,7 +39,7 @@ fn zeroed(len: usize) -> Result<KVec<u8>> {
 pub(super) struct Buffer {
     octets: KVec<u8>,
     address: u64,
-    direction: dma_data_direction,
+    direction: bindings::dma_data_direction,
     device: NonNull<bindings::ib_device>,
 }
 
@@ -56,7 +55,7 @@ impl Buffer {
     pub(super) unsafe fn new(
         device: Device<'_>,
         len: usize,
-        direction: dma_data_direction,
+        direction: bindings::dma_data_direction,
     ) -> Result<Self> {
         let mut octets = zeroed(len)?;
         // SAFETY: kmalloc's memory is physically contiguous.

@@ -15,11 +15,6 @@ use core::{
 
 use kernel::{
     alloc::flags::__GFP_NOWARN,
-    bindings::{
-        dma_data_direction,
-        dma_data_direction_DMA_FROM_DEVICE,
-        dma_data_direction_DMA_TO_DEVICE, //
-    },
     container_of,
     error::{
         from_err_ptr,
@@ -346,10 +341,10 @@ pub(crate) enum Transfer {
 
 impl Transfer {
     /// Which way the octets go through the local memory.
-    fn direction(self) -> dma_data_direction {
+    fn direction(self) -> bindings::dma_data_direction {
         match self {
-            Self::Read => dma_data_direction_DMA_FROM_DEVICE,
-            Self::Write => dma_data_direction_DMA_TO_DEVICE,
+            Self::Read => bindings::dma_data_direction_DMA_FROM_DEVICE,
+            Self::Write => bindings::dma_data_direction_DMA_TO_DEVICE,
         }
     }
 }
@@ -408,7 +403,7 @@ impl<H: CompletionHandler> QueuePair<H> {
             Buffer::new(
                 device,
                 room.send_size as usize,
-                dma_data_direction_DMA_TO_DEVICE,
+                bindings::dma_data_direction_DMA_TO_DEVICE,
             )
         }?;
         let sends = KBox::pin_init(new_mutex!(buffer, "QueuePair::sends"), GFP_KERNEL)?;
@@ -471,7 +466,13 @@ impl<H: CompletionHandler> QueuePair<H> {
     fn add_receive(&mut self, device: Device<'_>, number: usize, size: usize) -> Result {
         // SAFETY: The id is bound to the device and goes after this queue pair, which holds the
         // buffer.
-        let buffer = unsafe { Buffer::new(device, size, dma_data_direction_DMA_FROM_DEVICE) }?;
+        let buffer = unsafe {
+            Buffer::new(
+                device,
+                size,
+                bindings::dma_data_direction_DMA_FROM_DEVICE,
+            )
+        }?;
 
         let Self {
             lkey,

@@ -11,9 +11,6 @@ use core::ptr::{
 
 use kernel::{
     bindings::{
-        dma_data_direction,
-        dma_data_direction_DMA_FROM_DEVICE,
-        dma_data_direction_DMA_TO_DEVICE,
         scatterlist,
         sg_init_table, //
     },
@@ -62,10 +59,10 @@ impl Purpose {
         }
     }
 
-    fn direction(self) -> dma_data_direction {
+    fn direction(self) -> bindings::dma_data_direction {
         match self {
-            Self::Read => dma_data_direction_DMA_TO_DEVICE,
-            Self::Write => dma_data_direction_DMA_FROM_DEVICE,
+            Self::Read => bindings::dma_data_direction_DMA_TO_DEVICE,
+            Self::Write => bindings::dma_data_direction_DMA_FROM_DEVICE,
         }
     }
 }
