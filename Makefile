@@ -14,6 +14,9 @@ modules:
 		echo "$(KDIR) is no prepared kernel tree: say KDIR=..., or try 'make help'" >&2; exit 1; }
 	@grep -qx CONFIG_RUST=y $(KDIR)/include/config/auto.conf || { \
 		echo "the kernel of $(KDIR) is built without Rust (CONFIG_RUST)" >&2; exit 1; }
+	@test -f $(KDIR)/rust/libkernel.rmeta || { \
+		echo "$(KDIR) has no Rust metadata (rust/libkernel.rmeta). For a kernel of" \
+			"Debian's, scripts/prepare makes a tree that has" >&2; exit 1; }
 	+$(kbuild) modules
 
 modules_install: modules
@@ -47,11 +50,13 @@ help:
 	@echo '                and shows what the connections negotiated'
 	@echo 'make shell      a shell in that guest'
 	@echo 'make test       host tests, KUnit and the scripts of qemu/tests, in some minutes'
-	@echo 'make soak       those that would take longer'
+	@echo 'make soak       those that would take longer; other series of kernels, arm64'
 	@echo 'make fuzz       fuzzers of all that parses, for FUZZ_SECONDS=... or until Ctrl-C'
 	@echo 'make bench      what observing costs NFS over RDMA; what RFC 8797 spares calls;'
 	@echo '                what it takes to parse; what many connections cost'
 	@echo 'make check      formatting, lints, warnings, no panic in the pure code'
+	@echo
+	@echo 'SERIES=X.Y      takes another series of Debian'\''s kernels for these'
 	@echo
 	@echo 'make clean      removes what was built here'
 	@echo 'make distclean  also the cached lab and kernels'

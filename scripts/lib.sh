@@ -9,11 +9,34 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/rpcrdma_cm
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd -P)
 
-say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+# The series of Linux that the module supports, oldest first.
+# shellcheck disable=SC2034 # used by those who source this
+supported=(7.2 7.3)
+is_supported() { [[ " ${supported[*]} " = *" $1 "* ]]; }
+
+# untested SERIES: what to tell of one that is not supported.
+untested() {
+	echo "Linux $1 is untested here (supported: ${supported[*]}). Where something fails, see" \
+		'docs/contributing.md, "A kernel series"'
+}
+
+# On a terminal, whatever `progress` shows gives way.
+say() { printf '%s%s: %s\n' "$line_start" "${0##*/}" "$*" >&2; }
 die() { say "$@"; exit 1; }
+line_start=
+[[ ! -t 2 ]] || line_start=$'\r\e[K'
+
+# duration SECONDS: in words.
+duration() {
+	if [[ $1 -lt 60 ]]; then echo "$1 s"; else echo "$(($1 / 60)) min $(($1 % 60)) s"; fi
+}
 
 # Twelve letters that stand for these words.
 key() { printf '%s\n' "$@" | sha256sum | cut -c1-12; }
+
+# Arguments of make that build for arm64, in the lab with --arm64.
+# shellcheck disable=SC2034 # used by those who source this
+make_arm64=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc-14)
 
 # In front of a command: root, or an ordinary user as root of a namespace that
 # maps the lab's other users too, with mounts that nobody else sees.
@@ -48,13 +71,64 @@ once() {
 }
 
 # quietly COMMAND...: its output is shown only when it fails.
-quietly() {
-	local log status=0
+quietly() { progress '' 0 '' "$@"; }
+
+# progress WHAT TOTAL PATTERN COMMAND...: quietly, and shows meanwhile how far COMMAND
+# is: how many lines of its output match PATTERN, of TOTAL or of as many as last time.
+progress() {
+	local what=$1 total=$2 pattern=$3 log log_fd status=0 shower='' start=$SECONDS
+	local last=$cache/last-${what//[^A-Za-z0-9.]/-}
+	shift 3
+	# Nobody else needs its name, and it is gone however this ends.
 	log=$(mktemp "$cache/log-XXXXXX")
-	"$@" >"$log" 2>&1 </dev/null || status=$?
-	[[ $status = 0 ]] || { tail -n 60 "$log"; say "failed with $status: $*"; } >&2
+	exec {log_fd}<>"$log"
 	rm -f "$log"
+	log=/proc/$BASHPID/fd/$log_fd
+	if [[ -n $what ]]; then
+		show_progress "$what" "$total" "$pattern" "$log" "$last" "$BASHPID" &
+		shower=$!
+	fi
+	"$@" >&"$log_fd" 2>&1 </dev/null || status=$?
+	if [[ -n $shower ]]; then
+		kill "$shower" 2>/dev/null || true
+		wait "$shower" 2>/dev/null || true
+		printf %s "$line_start" >&2
+		[[ $status != 0 ]] || echo "$(matches "$pattern" "$log") $((SECONDS - start))" >"$last"
+	fi
+	[[ $status = 0 ]] || { tail -n 60 "$log"; say "failed with $status: $*"; } >&2
+	exec {log_fd}>&-
 	return "$status"
+}
+
+matches() { grep -cE -e "$1" "$2" || true; }
+
+# In the background, as long as PID is there: every second on a terminal, in one line
+# that only one of several has at a time, else every half a minute in lines.
+show_progress() {
+	local what=$1 total=$2 pattern=$3 log=$4 last=$5 pid=$6 took='' pause=30 next done line
+	exec 7>"$cache/lock-terminal" 9>&-
+	[[ ! -s $last ]] || read -r total took <"$last"
+	[[ -z $line_start ]] || pause=1
+	SECONDS=0 next=$pause
+	[[ -z $took ]] || say "$what took $(duration "$took") last time"
+	while sleep 1 && kill -0 "$pid" 2>/dev/null; do
+		[[ $SECONDS -ge $next ]] || continue
+		next=$((SECONDS + pause))
+		done=$(matches "$pattern" "$log")
+		line="$what: $done"
+		[[ $done -gt $total ]] || line+=" of $total"
+		line+=", $(duration "$SECONDS")"
+		if [[ -n $took && $took -gt $SECONDS ]]; then
+			line+=", some $(duration $((took - SECONDS))) left"
+		elif [[ $((done * 10)) -gt $total && $done -lt $total ]]; then
+			line+=", some $(duration $((SECONDS * (total - done) / done))) left"
+		fi
+		if [[ -n $line_start ]]; then
+			! flock -n 7 || printf '%s%s: %s' "$line_start" "${0##*/}" "$line" >&2
+		else
+			say "$line"
+		fi
+	done
 }
 
 # on_what COMMAND...: what figures have to be read with, as KEY: VALUE.
