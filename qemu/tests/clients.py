@@ -5,7 +5,7 @@
     write NETNS FILE LINE                       one line; prints the errno and milliseconds
     call NETNS ADDRESS COUNT SECONDS null|all KEY=VALUE...
         COUNT clients connect to ADDRESS and call for so long, once at least; NULL alone or
-        all that there is. Fails where something came out that README.md does not name, or
+        all that there is. Fails where something came out that the guide does not name, or
         later than it says. Prints what came out, and at the end: connects, calls, failures,
         slowest end in milliseconds.
     agree SECONDS PORT...

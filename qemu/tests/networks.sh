@@ -3,8 +3,8 @@
 #
 # Networks that lose, reorder, repeat, delay and change what is sent, links that
 # go down, and hosts that disappear: all that is asked for ends in time, with data
-# that is right or with an errno that README.md names, and when the network is well
-# again both ends say the same. The times are those of README.md.
+# that is right or with an errno that the guide names, and when the network is well
+# again both ends say the same. The times are those of docs/admin-guide.md.
 #
 # soak: stock.rxe debug.rxe debug.siw
 . ./lib.sh
@@ -14,7 +14,7 @@ seed=${SEED:-20008797}
 clients=6 seconds=6
 [[ -n ${FULL:-} ]] || clients=3 seconds=3
 
-# Above what README.md says, since guests are slow.
+# Above what the guide says, since guests are slow.
 margin_ms=4000
 # By which a transport has given up a message: rxe, whose queue pairs have a
 # retry_cnt of 6 and a timeout of 4.096 us * 2^17; siw, as TCP is told to below.

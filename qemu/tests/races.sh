@@ -3,7 +3,7 @@
 #
 # Everything at once and at random, for RACES_SECONDS: connections, calls, readers,
 # signals, devices, network namespaces, programs, mounts, and the module itself come
-# and go. Nothing hangs, nothing fails for another reason than the README has, and
+# and go. Nothing hangs, nothing fails for another reason than the guide has, and
 # all of it can be ended. RACES_SEED makes each worker choose again what it chose,
 # but cannot make them interleave as they did.
 #

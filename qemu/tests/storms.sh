@@ -4,7 +4,7 @@
 # A storm of attempts to connect: peers in user space, peer.py, that do what no
 # peer should, sixteen at a time, first without a limit, then with one. Who
 # behaves is accepted meanwhile, what the module counts adds up, its memory stays
-# within what README.md states, and when the storm is over nothing is left.
+# within what the guide states, and when the storm is over nothing is left.
 #
 # A listener whose limit is reached can accept nobody. There, who behaves gets
 # its refusal as fast as elsewhere its connection; and the places of peers that
@@ -262,7 +262,7 @@ nothing_left() {
 
 # About: memory.
 
-# What a connection takes: README.md, Limits. What rdma_cm and the drivers take
+# What a connection takes: docs/admin-guide.md, Limits. What rdma_cm and the drivers take
 # at both ends comes on top.
 full=50 receive=65536 credits=8
 octets_each=$(((credits + 1) * receive + 4096 + 16384))
@@ -295,7 +295,7 @@ cut_off() { netem a loss 100% && netem b loss 100%; }
 reconnect() { netem a && netem b; }
 
 # RFC 5044, section 7.1. (Not in the peer-to-peer mode of RFC 6581, section 9.2:
-# README.md, Limits.)
+# docs/admin-guide.md, Limits.)
 mpa_request='MPA ID Req Frame\x40\x01\x00\x00'
 
 # speak N OCTETS: to the listener with a limit, over so many connections of TCP.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The grammar of the control files a second time, written from the tables of README.md and made
+//! The grammar of the control files a second time, written from docs/admin-guide.md and made
 //! differently: each key is a row of a table, and what a line asks for is words again, with all
 //! that it leaves to defaults.
 
