@@ -20,6 +20,30 @@ untested() {
 		'docs/contributing.md, "A kernel series"'
 }
 
+# choose WANTED [AVAILABLE]...: prints the series to take of those that Debian has, oldest
+# first; WANTED may be empty.
+choose() {
+	local wanted=$1 best='' newest=${*: -1} series
+	shift
+	[[ $# -gt 0 ]] || die 'Debian has no kernel in backports'
+	if [[ -n $wanted ]]; then
+		[[ " $* " = *" $wanted "* ]] || die "Debian has no Linux $wanted (any more); it has: $*"
+		best=$wanted
+	else
+		for series in "$@"; do
+			[[ " ${supported[*]} " != *" $series "* ]] || best=$series
+		done
+		if [[ -z $best ]]; then
+			say "Debian no longer has Linux ${supported[*]}, the supported series: trying $newest"
+			best=$newest
+		elif [[ $best != "$newest" ]]; then
+			say "Debian has Linux $newest; taking $best, the newest supported series"
+		fi
+	fi
+	is_supported "$best" || say "$(untested "$best")"
+	echo "$best"
+}
+
 # On a terminal, whatever `progress` shows gives way.
 say() { printf '%s%s: %s\n' "$line_start" "${0##*/}" "$*" >&2; }
 die() { say "$@"; exit 1; }
@@ -105,7 +129,7 @@ matches() { grep -cE -e "$1" "$2" || true; }
 # In the background, as long as PID is there: every second on a terminal, in one line
 # that only one of several has at a time, else every half a minute in lines.
 show_progress() {
-	local what=$1 total=$2 pattern=$3 log=$4 last=$5 pid=$6 took='' pause=30 next done line
+	local what=$1 total=$2 pattern=$3 log=$4 last=$5 pid=$6 took='' pause=30 next count line
 	exec 7>"$cache/lock-terminal" 9>&-
 	[[ ! -s $last ]] || read -r total took <"$last"
 	[[ -z $line_start ]] || pause=1
@@ -114,14 +138,14 @@ show_progress() {
 	while sleep 1 && kill -0 "$pid" 2>/dev/null; do
 		[[ $SECONDS -ge $next ]] || continue
 		next=$((SECONDS + pause))
-		done=$(matches "$pattern" "$log")
-		line="$what: $done"
-		[[ $done -gt $total ]] || line+=" of $total"
+		count=$(matches "$pattern" "$log")
+		line="$what: $count"
+		[[ $count -gt $total ]] || line+=" of $total"
 		line+=", $(duration "$SECONDS")"
 		if [[ -n $took && $took -gt $SECONDS ]]; then
 			line+=", some $(duration $((took - SECONDS))) left"
-		elif [[ $((done * 10)) -gt $total && $done -lt $total ]]; then
-			line+=", some $(duration $((SECONDS * (total - done) / done))) left"
+		elif [[ $((count * 10)) -gt $total && $count -lt $total ]]; then
+			line+=", some $(duration $((SECONDS * (total - count) / count))) left"
 		fi
 		if [[ -n $line_start ]]; then
 			! flock -n 7 || printf '%s%s: %s' "$line_start" "${0##*/}" "$line" >&2

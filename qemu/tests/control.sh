@@ -5,7 +5,7 @@
 # them.
 #
 # test: debug.rxe
-# soak: debug.siw
+# soak: debug.siw arm64.rxe
 . ./lib.sh
 . ./module.sh
 

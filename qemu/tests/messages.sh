@@ -6,7 +6,7 @@
 # other peers send is for messages-foreign.sh.
 #
 # test: debug.rxe
-# soak: debug.rxe debug.siw
+# soak: debug.rxe debug.siw arm64.rxe
 . ./lib.sh
 . ./module.sh
 

@@ -5,7 +5,7 @@
 # what they offer; what the module makes of it is what RFC 8797 says.
 #
 # test: stock.rxe
-# soak: debug.rxe debug.siw
+# soak: debug.rxe debug.siw arm64.rxe
 . ./lib.sh
 . ./module.sh
 

@@ -5,7 +5,7 @@
 # somebody has one of its files open.
 #
 # test: debug.rxe stock.rxe
-# soak: debug.siw
+# soak: debug.siw arm64.rxe
 . ./lib.sh
 . ./module.sh
 
