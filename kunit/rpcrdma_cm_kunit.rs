@@ -18,14 +18,10 @@ use kernel::{
     str::CString, //
 };
 
-#[path = "../src/debugfs/control.rs"]
-mod control;
-#[path = "../src/negotiation.rs"]
-mod negotiation;
-#[path = "../src/wire.rs"]
-mod wire;
+#[path = "../src/protocol.rs"]
+mod protocol;
 
-use wire::xdr::NoRoom;
+use protocol::xdr::NoRoom;
 
 #[cfg(not(CONFIG_KUNIT = "y"))]
 compile_error!("without CONFIG_KUNIT=y, #[kunit_tests] leaves every test out");
@@ -124,7 +120,7 @@ fn check_built(
 #[kunit_tests(rpcrdma_cm_private_data)]
 mod private_data {
     use super::{
-        wire::private_data::{
+        protocol::private_data::{
             parse,
             Offer,
             Offered,
@@ -615,16 +611,18 @@ mod private_data {
 #[kunit_tests(rpcrdma_cm_negotiation)]
 mod negotiating {
     use super::{
-        negotiation::{
-            negotiate,
-            Deviation,
-            InUse,
-            Negotiated,
-            Role, //
-        },
-        wire::private_data::{
-            Offer,
-            Size, //
+        protocol::{
+            negotiation::{
+                negotiate,
+                Deviation,
+                InUse,
+                Negotiated,
+                Role, //
+            },
+            private_data::{
+                Offer,
+                Size, //
+            }, //
         },
         *, //
     };
@@ -884,7 +882,7 @@ mod negotiating {
 #[kunit_tests(rpcrdma_cm_header)]
 mod headers {
     use super::{
-        wire::header::{
+        protocol::header::{
             chunks::{
                 ChunkLists,
                 List,
@@ -1840,7 +1838,7 @@ mod headers {
 #[kunit_tests(rpcrdma_cm_rpc)]
 mod rpcs {
     use super::{
-        wire::rpc::{
+        protocol::rpc::{
             is_reply,
             parse_call,
             parse_reply,
@@ -2061,7 +2059,7 @@ mod rpcs {
 #[kunit_tests(rpcrdma_cm_program)]
 mod programs {
     use super::{
-        wire::{
+        protocol::{
             program::{
                 fill_opaque,
                 is_opaque,
@@ -2078,7 +2076,7 @@ mod programs {
             rpc::{
                 Call,
                 Status, //
-            },
+            }, //
         },
         *, //
     };
@@ -2204,24 +2202,24 @@ mod programs {
 #[kunit_tests(rpcrdma_cm_control)]
 mod controlling {
     use super::{
-        control::{
-            parse_call,
-            parse_close,
-            parse_connect,
-            parse_listen,
-            parse_probe,
-            Address,
-            Call,
-            Close,
-            Connect,
-            Listen,
-            Refusal,
-            Rpc,
-            SocketAddr,
-            What,
-            Zone, //
-        },
-        wire::{
+        protocol::{
+            control::{
+                parse_call,
+                parse_close,
+                parse_connect,
+                parse_listen,
+                parse_probe,
+                Address,
+                Call,
+                Close,
+                Connect,
+                Listen,
+                Refusal,
+                Rpc,
+                SocketAddr,
+                What,
+                Zone, //
+            },
             header::Versions,
             private_data::{
                 Offer,

@@ -53,11 +53,22 @@ use self::{
     requester::Pending, //
 };
 use crate::{
-    negotiation::{
-        negotiate,
-        InUse,
-        Negotiated,
-        Role, //
+    protocol::{
+        header::Versions,
+        negotiation::{
+            negotiate,
+            InUse,
+            Negotiated,
+            Role, //
+        },
+        private_data::{
+            parse,
+            Offer,
+            Offered,
+            Parsed,
+            PrivateData,
+            Size, //
+        }, //
     },
     rdma::{
         cm::{
@@ -85,18 +96,7 @@ use crate::{
         Registry,
         View, //
     },
-    trace,
-    wire::{
-        header::Versions,
-        private_data::{
-            parse,
-            Offer,
-            Offered,
-            Parsed,
-            PrivateData,
-            Size, //
-        },
-    },
+    trace, //
 };
 
 /// What a connection does at present.

@@ -2,7 +2,6 @@
 
 //! The module's files: what is written to them is done, and what is live is shown in them.
 
-pub(crate) mod control;
 mod file;
 mod probe;
 mod render;
@@ -30,12 +29,6 @@ use kernel::{
 };
 
 use self::{
-    control::{
-        Address,
-        Close,
-        What,
-        Zone, //
-    },
     file::{
         File,
         Output,
@@ -60,6 +53,16 @@ use crate::{
         State,
         Terms, //
     },
+    protocol::{
+        control::{
+            self,
+            Address,
+            Close,
+            What,
+            Zone, //
+        },
+        program::Program, //
+    }, //
     rdma::{
         address::Net,
         errno, //
@@ -68,7 +71,6 @@ use crate::{
         Live,
         Registry, //
     },
-    wire::program::Program, //
 };
 
 pub(crate) use self::file::Dir;

@@ -2,22 +2,21 @@
 
 //! The connection set-up of RPC-over-RDMA (RFC 8797), as client and as server.
 //!
-//! The octets of an event of rdma_cm go through [`wire`], which parses them, [`negotiation`], which
-//! combines two offers, [`connection`], which holds the state, and [`registry`], which knows what
-//! is live, to [`debugfs`], which shows it. [`observer`] brings there what others exchange.
+//! The octets of an event of rdma_cm go through [`protocol`], which parses them and combines two
+//! offers, [`connection`], which holds the state, and [`registry`], which knows what is live, to
+//! [`debugfs`], which shows it. [`observer`] brings there what others exchange.
 
 #![crate_name = "rpcrdma_cm"]
 
 mod bindings;
 mod connection;
 mod debugfs;
-mod negotiation;
 mod observer;
+mod protocol;
 mod rdma;
 mod registry;
 mod series;
 mod trace;
-mod wire;
 
 use kernel::{
     prelude::*,

@@ -43,7 +43,7 @@ use self::{
     watched::Facts, //
 };
 use crate::{
-    negotiation::Role,
+    protocol::negotiation::Role,
     registry::Registry, //
 };
 

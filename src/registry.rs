@@ -50,20 +50,22 @@ use crate::{
         ConnectionFiles,
         Dir, //
     },
-    negotiation::{
-        InUse,
-        Role, //
-    },
     observer::{
         Program,
         Watched, //
+    },
+    protocol::{
+        negotiation::{
+            InUse,
+            Role, //
+        },
+        private_data::Parsed, //
     },
     rdma::{
         errno,
         queue::Queue,
         wait_while, //
-    },
-    wire::private_data::Parsed, //
+    }, //
 };
 
 /// A number that only grows.

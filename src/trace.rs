@@ -9,16 +9,18 @@ use kernel::prelude::*;
 use crate::{
     bindings,
     connection::Message,
-    negotiation::{
-        Negotiated,
-        Role, //
+    protocol::{
+        negotiation::{
+            Negotiated,
+            Role, //
+        },
+        private_data::{
+            Parsed,
+            PrivateData,
+            Rejection, //
+        }, //
     },
-    rdma::address::RawAddress,
-    wire::private_data::{
-        Parsed,
-        PrivateData,
-        Rejection, //
-    }, //
+    rdma::address::RawAddress, //
 };
 
 /// The values that `show_outcome` of trace.h names.

@@ -30,7 +30,10 @@ use super::{
     RECONNECT, //
 };
 use crate::{
-    negotiation::Role,
+    protocol::{
+        negotiation::Role,
+        program::Program, //
+    },
     rdma::{
         address::Net,
         cm::{
@@ -44,8 +47,7 @@ use crate::{
         Live,
         Registry, //
     },
-    trace,
-    wire::program::Program, //
+    trace, //
 };
 
 /// The pause before the first attempt to reconnect, in milliseconds; it doubles up to the longest.

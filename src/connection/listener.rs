@@ -34,7 +34,7 @@ use super::{
     Terms, //
 };
 use crate::{
-    negotiation::Role,
+    protocol::negotiation::Role,
     rdma::{
         address::Net,
         cm::{

@@ -38,21 +38,7 @@ use super::{
     GREET, //
 };
 use crate::{
-    negotiation::Role,
-    rdma::{
-        cm::Id,
-        errno,
-        memory::Memory,
-        queue_pair::{
-            Arrival,
-            QueuePair, //
-        },
-        registration::{
-            Purpose,
-            Registration, //
-        },
-    },
-    wire::{
+    protocol::{
         header::{
             self,
             chunks::{
@@ -67,6 +53,7 @@ use crate::{
             Version,
             Versions, //
         },
+        negotiation::Role,
         program::{
             self,
             Program, //
@@ -75,8 +62,21 @@ use crate::{
             self,
             Call,
             Status, //
-        },
+        }, //
     },
+    rdma::{
+        cm::Id,
+        errno,
+        memory::Memory,
+        queue_pair::{
+            Arrival,
+            QueuePair, //
+        },
+        registration::{
+            Purpose,
+            Registration, //
+        }, //
+    }, //
 };
 
 /// The longest first message, in octets: the default inline threshold of version 1 (RFC 8166,

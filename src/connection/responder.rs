@@ -23,19 +23,7 @@ use super::{
     Terms, //
 };
 use crate::{
-    negotiation::Role,
-    rdma::{
-        errno,
-        memory::{
-            Memory,
-            BLOCK, //
-        },
-        queue_pair::{
-            QueuePair,
-            Transfer, //
-        },
-    },
-    wire::{
+    protocol::{
         header::{
             self,
             chunks::{
@@ -50,6 +38,7 @@ use crate::{
             Header,
             Version, //
         },
+        negotiation::Role,
         program::{
             is_opaque,
             serve,
@@ -62,6 +51,17 @@ use crate::{
         },
         xdr::NoRoom, //
     },
+    rdma::{
+        errno,
+        memory::{
+            Memory,
+            BLOCK, //
+        },
+        queue_pair::{
+            QueuePair,
+            Transfer, //
+        }, //
+    }, //
 };
 
 /// The longest call that is read from the requester's memory, in octets.

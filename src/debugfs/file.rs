@@ -30,8 +30,10 @@ use kernel::{
     }, //
 };
 
-use super::control::LINE_MAX;
-use crate::series::this_module;
+use crate::{
+    protocol::control::LINE_MAX,
+    series::this_module, //
+};
 
 /// How many octets are taken of one write: more than any line that a [`Writable`] accepts, so that
 /// it sees when there are too many.

@@ -14,7 +14,6 @@ use kernel::{
 };
 
 use super::{
-    control,
     render,
     target,
     Refused, //
@@ -27,14 +26,15 @@ use crate::{
         Failure,
         Null, //
     },
+    protocol::{
+        control,
+        header::Versions,
+        program::Program, //
+    }, //
     rdma::errno,
     registry::{
         Registry,
         View, //
-    },
-    wire::{
-        header::Versions,
-        program::Program, //
     },
 };
 

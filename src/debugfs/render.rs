@@ -18,16 +18,18 @@ use crate::{
         Null,
         Traffic, //
     },
-    negotiation::Role,
+    protocol::{
+        negotiation::Role,
+        private_data::{
+            Parsed,
+            Rejection, //
+        }, //
+    },
     registry::{
         Live,
         Origin,
         Registry,
         View, //
-    },
-    wire::private_data::{
-        Parsed,
-        Rejection, //
     }, //
 };
 

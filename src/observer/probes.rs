@@ -21,15 +21,17 @@ use kernel::{
 use super::Observations;
 use crate::{
     bindings,
-    negotiation::InUse,
+    protocol::{
+        negotiation::InUse,
+        private_data::PrivateData, //
+    },
     rdma::{
         address::RawAddress,
         device::{
             DeviceName,
             Transport, //
-        },
-    },
-    wire::private_data::PrivateData, //
+        }, //
+    }, //
 };
 
 /// Who has an id.

@@ -34,9 +34,12 @@ use crate::{
         Message,
         State, //
     },
-    negotiation::{
-        InUse,
-        Role, //
+    protocol::{
+        negotiation::{
+            InUse,
+            Role, //
+        },
+        private_data::Parsed, //
     },
     rdma::errno,
     registry::{
@@ -46,8 +49,7 @@ use crate::{
         Registry,
         View, //
     },
-    trace,
-    wire::private_data::Parsed, //
+    trace, //
 };
 
 /// Why not all is known of a connection.

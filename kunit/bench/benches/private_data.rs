@@ -8,8 +8,8 @@
 
 #![allow(dead_code, reason = "the module uses all of it, this some")]
 
-#[path = "../../../src/wire.rs"]
-mod wire;
+#[path = "../../../src/protocol.rs"]
+mod protocol;
 
 use std::{
     env,
@@ -25,7 +25,7 @@ use memchr::{
     },
     memmem::Finder, //
 };
-use wire::private_data::{
+use protocol::private_data::{
     parse,
     Offer,
     Size, //

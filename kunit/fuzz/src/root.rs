@@ -4,9 +4,7 @@
 
 #[path = "../../host/src/checks.rs"]
 mod checks;
-#[path = "../../../src/debugfs/control.rs"]
-mod control;
 #[path = "entry.rs"]
 mod entry;
-#[path = "../../../src/wire.rs"]
-mod wire;
+#[path = "../../../src/protocol.rs"]
+mod protocol;

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-// The paths are spelled out for the same reason as in `wire.rs`.
+// The paths are spelled out for the same reason as in `protocol.rs`.
 #[path = "checks/control.rs"]
 pub(crate) mod control;
 #[path = "checks/control_oracle.rs"]
@@ -23,7 +23,7 @@ pub(crate) mod program;
 #[path = "checks/rpc.rs"]
 pub(crate) mod rpc;
 
-use crate::wire::{
+use crate::protocol::{
     private_data::{
         Offer,
         Size, //

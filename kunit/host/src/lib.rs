@@ -22,12 +22,8 @@
     )
 )]
 
-#[path = "../../../src/debugfs/control.rs"]
-mod control;
-#[path = "../../../src/negotiation.rs"]
-mod negotiation;
-#[path = "../../../src/wire.rs"]
-mod wire;
+#[path = "../../../src/protocol.rs"]
+mod protocol;
 
 #[cfg(test)]
 mod checks;

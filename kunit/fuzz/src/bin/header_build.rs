@@ -15,7 +15,7 @@ use checks::header::{
     check_round_trip,
     Owned, //
 };
-use wire::header::chunks::{
+use protocol::header::chunks::{
     ReadSegment,
     Segment, //
 };

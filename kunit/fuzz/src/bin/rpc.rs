@@ -15,7 +15,7 @@ use checks::{
         check_reply, //
     }, //
 };
-use wire::rpc::{
+use protocol::rpc::{
     parse_call,
     parse_reply, //
 };

@@ -12,7 +12,7 @@ use super::{
     },
     shown, //
 };
-use crate::{
+use crate::protocol::{
     control::{
         parse_call,
         parse_close,
@@ -30,10 +30,8 @@ use crate::{
         What,
         Zone, //
     },
-    wire::{
-        private_data::Offered,
-        program::Program, //
-    }, //
+    private_data::Offered,
+    program::Program, //
 };
 
 fn address_word(address: Address) -> String {

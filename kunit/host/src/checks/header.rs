@@ -12,7 +12,7 @@ use super::{
     },
     shown, //
 };
-use crate::wire::{
+use crate::protocol::{
     header::{
         chunks::{
             ChunkLists,
@@ -28,7 +28,7 @@ use crate::wire::{
         Version,
         Versions, //
     },
-    xdr::NoRoom,
+    xdr::NoRoom, //
 };
 
 /// What a responder grants in these tests.

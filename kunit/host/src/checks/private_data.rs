@@ -10,7 +10,7 @@ use super::{
     },
     shown, //
 };
-use crate::wire::private_data::{
+use crate::protocol::private_data::{
     parse,
     Offer,
     Offered,

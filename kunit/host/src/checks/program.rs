@@ -2,7 +2,7 @@
 
 //! What the module serves (RFC 5531, sections 9 and 12.1).
 
-use crate::wire::{
+use crate::protocol::{
     program::{
         fill_opaque,
         is_opaque,
@@ -12,7 +12,7 @@ use crate::wire::{
     rpc::{
         Call,
         Status, //
-    },
+    }, //
 };
 
 /// The program, as its callers know it.

@@ -7,7 +7,7 @@ use super::{
     built,
     shown, //
 };
-use crate::wire::rpc::{
+use crate::protocol::rpc::{
     is_reply,
     parse_call,
     parse_reply,

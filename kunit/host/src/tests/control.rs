@@ -29,7 +29,7 @@ use crate::{
         hex,
         listen_words, //
     },
-    control::{
+    protocol::control::{
         parse_call,
         parse_close,
         parse_connect,

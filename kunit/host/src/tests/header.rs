@@ -24,7 +24,7 @@ use crate::{
         check_round_trip,
         Owned, //
     },
-    wire::header::{
+    protocol::header::{
         chunks::{
             ReadSegment,
             Segment, //

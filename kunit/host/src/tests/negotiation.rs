@@ -7,7 +7,7 @@ use crate::{
         offer,
         oracle, //
     },
-    negotiation::{
+    protocol::negotiation::{
         negotiate,
         Negotiated,
         Role, //

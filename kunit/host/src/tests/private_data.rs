@@ -32,7 +32,7 @@ use crate::{
             IDENTIFIER, //
         }, //
     },
-    wire::private_data::{
+    protocol::private_data::{
         parse,
         Offer,
         Parsed, //

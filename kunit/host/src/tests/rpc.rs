@@ -14,7 +14,7 @@ use crate::{
         check_call,
         check_reply, //
     },
-    wire::rpc::{
+    protocol::rpc::{
         parse_call,
         parse_reply,
         Call,

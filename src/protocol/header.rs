@@ -24,7 +24,7 @@ use super::xdr::{
     Writer, //
 };
 
-// The paths are spelled out for the same reason as in `wire.rs`.
+// The paths are spelled out for the same reason as in `protocol.rs`.
 #[path = "header/chunks.rs"]
 pub(crate) mod chunks;
 #[path = "header/error.rs"]

@@ -20,7 +20,7 @@ use core::{
     str,
 };
 
-use crate::wire::{
+use super::{
     header::Versions,
     private_data::{
         Offer,

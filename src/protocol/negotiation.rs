@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use crate::wire::private_data::Offer;
+use super::private_data::Offer;
 
 /// Which side of the connection this end is (RFC 8797, section 4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The pure core: the protocols, the grammar of the control files, and the text of the files that
+//! show connections.
+//!
+//! Nothing below this module knows the kernel: pure `core`, no allocation, no panic. The same files
+//! are compiled into the module, into the KUnit module and into the crates of `kunit`.
+
+// The paths are spelled out because the test crates include this file with `#[path]`, which would
+// otherwise move its children to the directory it is in.
+#[path = "protocol/control.rs"]
+pub(crate) mod control;
+#[path = "protocol/header.rs"]
+pub(crate) mod header;
+#[path = "protocol/negotiation.rs"]
+pub(crate) mod negotiation;
+#[path = "protocol/private_data.rs"]
+pub(crate) mod private_data;
+#[path = "protocol/program.rs"]
+pub(crate) mod program;
+#[path = "protocol/rpc.rs"]
+pub(crate) mod rpc;
+#[path = "protocol/xdr.rs"]
+pub(crate) mod xdr;
