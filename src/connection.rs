@@ -19,10 +19,7 @@ mod payload;
 pub(crate) mod requester;
 mod responder;
 
-use core::{
-    fmt,
-    net::SocketAddr, //
-};
+use core::fmt;
 
 use kernel::{
     impl_has_work,
@@ -54,21 +51,31 @@ use self::{
 };
 use crate::{
     protocol::{
+        exchange::{
+            self,
+            Device,
+            Exchange,
+            ParsedPrivateData, //
+        },
         header::Versions,
         negotiation::{
-            negotiate,
             InUse,
-            Negotiated,
             Role, //
         },
         private_data::{
-            parse,
-            Offer,
             Offered,
-            Parsed,
             PrivateData,
             Size, //
         }, //
+        snapshot::{
+            Cause,
+            Null,
+            Origin,
+            Snapshot,
+            State,
+            Traffic, //
+        },
+        text::Text,
     },
     rdma::{
         cm::{
@@ -91,97 +98,52 @@ use crate::{
         },
         revocable::Revocable, //
     },
-    registry::{
-        Origin,
-        Registry,
-        View, //
-    },
+    registry::Registry,
     trace, //
 };
-
-/// What a connection does at present.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum State {
-    /// Resolving the peer's address and the route to it.
-    Resolving,
-    /// Waiting for the peer's answer or, on the server's side, for its last word.
-    Connecting,
-    Established,
-    /// Lost, and about to be attempted again.
-    Reconnecting,
-    /// Lost, with its id still there; of observed connections.
-    Disconnected,
-    /// Over; it goes when its ids have been destroyed.
-    Closing,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Resolving => "resolving",
-            Self::Connecting => "connecting",
-            Self::Established => "established",
-            Self::Reconnecting => "reconnecting",
-            Self::Disconnected => "disconnected",
-            Self::Closing => "closing",
-        })
-    }
-}
 
 /// Why there is no connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Failure {
     pub(crate) error: Error,
-    what: &'static str,
-    detail: Option<&'static CStr>,
+    pub(crate) cause: Cause,
 }
 
 impl Failure {
-    pub(crate) const fn new(error: Error, what: &'static str) -> Self {
+    pub(crate) const fn new(error: Error, text: &'static str) -> Self {
         Self {
             error,
-            what,
-            detail: None,
+            cause: Cause { text, detail: None },
         }
     }
 
-    const fn with_detail(error: Error, what: &'static str, detail: &'static CStr) -> Self {
+    const fn with_detail(error: Error, text: &'static str, detail: &'static CStr) -> Self {
         Self {
             error,
-            what,
-            detail: Some(detail),
+            cause: Cause {
+                text,
+                detail: Some(detail),
+            },
         }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.what)?;
-        match self.detail.map(CStr::to_str) {
-            Some(Ok(detail)) => write!(f, ": {detail}"),
-            _ => Ok(()),
-        }
+        self.cause.fmt(f)
     }
 }
 
-/// The private data of one side, and what the other can read in it (RFC 8797, section 5.2).
-#[derive(Clone, Copy)]
-pub(crate) struct Message {
-    pub(crate) octets: PrivateData,
-    pub(crate) parsed: Parsed,
-}
-
-impl Message {
-    pub(crate) fn new(octets: PrivateData) -> Self {
+impl From<(DeviceName, Transport)> for Device {
+    fn from((name, transport): (DeviceName, Transport)) -> Self {
         Self {
-            octets,
-            parsed: parse(octets.octets()),
+            name: Text::of(name),
+            transport: match transport {
+                Transport::InfiniBand => exchange::Transport::InfiniBand,
+                Transport::Roce => exchange::Transport::Roce,
+                Transport::Iwarp => exchange::Transport::Iwarp,
+            },
         }
-    }
-
-    /// Returns what it offers (RFC 8797, section 5.1).
-    pub(crate) fn offer(&self) -> Offer {
-        self.parsed.offer()
     }
 }
 
@@ -201,7 +163,7 @@ pub(crate) struct Terms {
 
 impl Terms {
     /// Returns the room that its queue pair has, where it has sent `sent`.
-    fn room(&self, sent: &Message) -> Room {
+    fn room(&self, sent: &ParsedPrivateData) -> Room {
         let offer = sent.offer();
         // Version 2 has larger defaults, for which there must be room when the peer goes over to it
         // (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
@@ -217,42 +179,15 @@ impl Terms {
     }
 }
 
-/// What both sides said, for the one connection that they said it for (RFC 8797, section 4).
-#[derive(Clone, Copy)]
-pub(crate) struct Exchange {
-    pub(crate) device: Option<(DeviceName, Transport)>,
-    pub(crate) local: Option<SocketAddr>,
-    pub(crate) remote: Option<SocketAddr>,
-    /// What this side sends, once that is known.
-    pub(crate) sent: Option<Message>,
-    /// What the peer sent, once it is there.
-    pub(crate) received: Option<Message>,
-    /// The version of RPC-over-RDMA that has been agreed upon since, or the one that the requester
-    /// used last.
-    pub(crate) version: Option<u32>,
-}
-
 impl Exchange {
-    /// Nothing is known yet but whom the exchange is going to be with.
-    const fn with(remote: Option<SocketAddr>) -> Self {
-        Self {
-            device: None,
-            local: None,
-            remote,
-            sent: None,
-            received: None,
-            version: None,
-        }
-    }
-
     /// Begins the exchange of an id, once that is bound to a device; returns what to send, too.
     ///
     /// Fails with `ENODEV` where it is not, or not to one with a transport that is known.
-    fn begin(id: &IdRef<'_>, offered: &Offered) -> Result<(Self, Message)> {
+    fn begin(id: &IdRef<'_>, offered: &Offered) -> Result<(Self, ParsedPrivateData)> {
         let device = id.device()?;
-        let sent = Message::new(offered.private_data(device.can_invalidate()));
+        let sent = ParsedPrivateData::new(offered.private_data(device.can_invalidate()));
         let exchange = Self {
-            device: Some((device.name(), device.transport())),
+            device: Some((device.name(), device.transport()).into()),
             local: id.local(),
             remote: id.remote(),
             sent: Some(sent),
@@ -261,61 +196,6 @@ impl Exchange {
         };
         Ok((exchange, sent))
     }
-
-    /// Returns what to take `message`, one of the two, to offer.
-    pub(crate) fn offer_of(&self, message: &Message) -> Offer {
-        message.parsed.offer_or(match self.version {
-            Some(2) => Offer::DEFAULT_TWO,
-            _ => Offer::DEFAULT,
-        })
-    }
-
-    /// Returns what the two offers mean together; [`None`] as long as one of them is not known.
-    pub(crate) fn negotiated(&self, role: Role) -> Option<Negotiated> {
-        let (sent, received) = self.sent.as_ref().zip(self.received.as_ref())?;
-        Some(negotiate(
-            role,
-            self.offer_of(sent),
-            self.offer_of(received),
-        ))
-    }
-}
-
-/// What became of the NULL call that a client begins with.
-#[derive(Clone, Copy, Default)]
-pub(crate) enum Null {
-    /// None was made.
-    #[default]
-    None,
-    Pending,
-    Answered,
-    Failed(Failure),
-}
-
-/// What has gone back and forth on one connection (RFC 8166).
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Traffic {
-    pub(crate) null: Null,
-    /// How long the latest NULL call took to be answered, in microseconds.
-    pub(crate) null_us: Option<i64>,
-    /// The credits that the responder granted last (RFC 8166, section 3.3.1).
-    pub(crate) credits_granted: Option<u32>,
-    /// Messages sent.
-    pub(crate) sends: u64,
-    /// Messages of these that invalidated a Steering Tag of the peer's (RFC 8797, section 4.1).
-    pub(crate) sends_with_invalidate: u64,
-    /// Messages received that invalidated a Steering Tag of this side's.
-    pub(crate) remote_invalidations_received: u64,
-    /// Steering Tags that this side had to invalidate itself.
-    pub(crate) local_invalidations: u64,
-    /// Calls without any chunk (RFC 8166, section 3.5.1).
-    pub(crate) inline_calls: u64,
-    /// Calls with chunks (RFC 8166, section 3.5.3).
-    pub(crate) chunked_calls: u64,
-    /// Messages received that no header begins (RFC 8166, section 4.5).
-    pub(crate) bad_headers: u64,
-    /// Messages received that nobody waits for: unknown XIDs, duplicates, wrong directions.
-    pub(crate) unexpected_messages: u64,
 }
 
 /// Which side of a connection this is, and what that needs.
@@ -512,19 +392,19 @@ impl Connection {
         }
     }
 
-    /// Returns what is known of it, as it is at one moment.
-    pub(crate) fn view(&self) -> View {
+    /// Returns it as it is at this moment.
+    pub(crate) fn snapshot(&self) -> Snapshot {
         let inner = self.inner.lock();
-        View {
+        Snapshot {
             number: self.number,
             origin: Origin::Module,
             role: self.role(),
             state: inner.state,
-            since: inner.since,
+            age_ms: inner.since.elapsed().as_millis(),
             generation: inner.generation,
-            failure: inner.failure,
+            failure: inner.failure.map(|failure| failure.cause),
             exchange: inner.exchange,
-            program: None,
+            process: None,
             in_use: InUse {
                 // Of the peer, if it is the responder.
                 remote_invalidation: (inner.traffic.remote_invalidations_received > 0)
@@ -540,6 +420,11 @@ impl Connection {
             }),
             note: None,
         }
+    }
+
+    /// Returns why the latest attempt came to its end.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.inner.lock().failure
     }
 
     /// Returns the queue pair of the latest attempt.
@@ -622,11 +507,12 @@ impl Connection {
     /// Takes the private data of the peer.
     fn receive(&self, inner: &mut Inner, octets: &[u8]) {
         // None is left out: the kernel counts them in one octet itself.
-        let received = Message::new(PrivateData::truncated(octets));
+        let received = ParsedPrivateData::new(PrivateData::truncated(octets));
         inner.exchange.received = Some(received);
 
         trace::message_parsed(self.number, self.role(), &received);
-        self.registry.stats.count_parsed(&received.parsed);
+        let stats = &self.registry.stats;
+        stats.of_parsed(&received.parsed).increment();
         if let (Some(negotiated), Some(local), Some(remote)) = (
             inner.exchange.negotiated(self.role()),
             inner.exchange.local,

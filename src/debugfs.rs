@@ -50,7 +50,6 @@ use crate::{
         requester::Procedure,
         Connection,
         Failure,
-        State,
         Terms, //
     },
     protocol::{
@@ -61,7 +60,10 @@ use crate::{
             What,
             Zone, //
         },
-        program::Program, //
+        program::Program,
+        snapshot::State,
+        tables::ConnectionColumns,
+        text::Text, //
     }, //
     rdma::{
         address::Net,
@@ -88,7 +90,7 @@ impl RootFiles {
         let control = Arc::pin_init(
             pin_init!(Control {
                 registry: control_registry,
-                last_error <- new_mutex!(Text::NONE, "Control::last_error"),
+                last_error <- new_mutex!(Text::EMPTY, "Control::last_error"),
                 report <- new_mutex!(KVec::new(), "Control::report"),
             }),
             GFP_KERNEL,
@@ -135,42 +137,13 @@ impl ConnectionFiles {
     }
 }
 
-/// A text of bounded length; what does not fit is left out.
-struct Text {
-    octets: [u8; 256],
-    len: usize,
-}
-
-impl Text {
-    const NONE: Self = Self {
-        octets: [0; 256],
-        len: 0,
-    };
-
-    fn octets(&self) -> &[u8] {
-        self.octets.get(..self.len).unwrap_or_default()
-    }
-}
-
-impl Write for Text {
-    fn write_str(&mut self, s: &str) -> fmt::Result {
-        let room = self.octets.get_mut(self.len..).unwrap_or_default();
-        let len = room.len().min(s.len());
-        for (to, from) in room.iter_mut().zip(s.as_bytes()) {
-            *to = *from;
-        }
-        self.len += len;
-        Ok(())
-    }
-}
-
 /// What is behind the control files.
 #[pin_data]
 struct Control {
     registry: Arc<Registry>,
     /// Why the last write failed; empty where it did not.
     #[pin]
-    last_error: Mutex<Text>,
+    last_error: Mutex<Text<256>>,
     /// What the last probe found.
     #[pin]
     report: Mutex<KVec<u8>>,
@@ -180,7 +153,7 @@ impl Control {
     /// Notes what became of a write to the file called `name`, and returns it to who wrote.
     fn note(&self, name: &str, result: Result<(), Refused<'_>>) -> Result {
         let mut last_error = self.last_error.lock();
-        *last_error = Text::NONE;
+        *last_error = Text::EMPTY;
         result.map_err(|refused| {
             // `Text` cuts what does not fit, and never fails.
             let _ = write!(last_error, "{name}: {refused}");
@@ -369,7 +342,7 @@ impl Control {
             Close::All => {
                 registry.close_all();
                 for connection in registry.each_own() {
-                    if connection.view().state == State::Closing {
+                    if connection.snapshot().state == State::Closing {
                         connection.wait_gone().map_err(Failure::interrupted)?;
                     }
                 }
@@ -435,7 +408,7 @@ impl Readable for ConnectionsFile {
     }
 
     fn room(registry: &Registry) -> usize {
-        (registry.count() + 1) * render::CONNECTION_LINE
+        (registry.count() + 1) * ConnectionColumns::LINE
     }
 }
 

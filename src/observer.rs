@@ -47,10 +47,7 @@ use crate::{
     registry::Registry, //
 };
 
-pub(crate) use self::{
-    probes::Program,
-    watched::Watched, //
-};
+pub(crate) use self::watched::Watched;
 
 /// The port at which servers of NFS over RDMA listen (RFC 8267, section 6).
 const NFS_RDMA_PORT: u16 = 20049;

@@ -10,8 +10,12 @@
 // otherwise move its children to the directory it is in.
 #[path = "protocol/control.rs"]
 pub(crate) mod control;
+#[path = "protocol/exchange.rs"]
+pub(crate) mod exchange;
 #[path = "protocol/header.rs"]
 pub(crate) mod header;
+#[path = "protocol/info.rs"]
+pub(crate) mod info;
 #[path = "protocol/negotiation.rs"]
 pub(crate) mod negotiation;
 #[path = "protocol/private_data.rs"]
@@ -20,5 +24,13 @@ pub(crate) mod private_data;
 pub(crate) mod program;
 #[path = "protocol/rpc.rs"]
 pub(crate) mod rpc;
+#[path = "protocol/snapshot.rs"]
+pub(crate) mod snapshot;
+#[path = "protocol/stats.rs"]
+pub(crate) mod stats;
+#[path = "protocol/tables.rs"]
+pub(crate) mod tables;
+#[path = "protocol/text.rs"]
+pub(crate) mod text;
 #[path = "protocol/xdr.rs"]
 pub(crate) mod xdr;

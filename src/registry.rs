@@ -3,7 +3,6 @@
 //! Every live connection and every listener, and what is counted.
 
 use core::{
-    fmt,
     iter,
     net::SocketAddr, //
 };
@@ -40,26 +39,16 @@ use kernel::{
 use crate::{
     connection::{
         listener::Listener,
-        Connection,
-        Exchange,
-        Failure,
-        State,
-        Traffic, //
+        Connection, //
     },
     debugfs::{
         ConnectionFiles,
         Dir, //
     },
-    observer::{
-        Program,
-        Watched, //
-    },
+    observer::Watched,
     protocol::{
-        negotiation::{
-            InUse,
-            Role, //
-        },
-        private_data::Parsed, //
+        snapshot::Snapshot,
+        stats::Stats, //
     },
     rdma::{
         errno,
@@ -85,141 +74,6 @@ impl Counter {
     }
 }
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What has happened since the module was loaded.
-        pub(crate) struct Stats {
-            $($(#[$doc])* pub(crate) $name: Counter,)*
-        }
-
-        impl Stats {
-            const fn new() -> Self {
-                Self { $($name: Counter::new(),)* }
-            }
-
-            /// Returns each counter with its name.
-            pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name.get()),)*].into_iter()
-            }
-        }
-    };
-}
-
-counters! {
-    /// Attempts to connect as client.
-    connects,
-    /// Attempts of these that did not lead to a connection.
-    connects_failed,
-    /// Attempts of these that followed a loss.
-    reconnects,
-    /// Requests of peers for a connection.
-    requests,
-    /// Requests of these that were accepted.
-    requests_accepted,
-    /// Requests of these that were rejected as the listener had its maximum of connections.
-    requests_refused,
-    /// Requests of these that failed for want of resources or of a known transport.
-    requests_failed,
-    /// Requests that were accepted, but whose peer never confirmed that.
-    requests_unconfirmed,
-    /// Connections established, on either side.
-    established,
-    /// Connections of these that were lost.
-    lost,
-    /// Connections of these that were closed by this side.
-    closed,
-    /// Peers' private data with a valid message (RFC 8797, section 4).
-    private_data_present,
-    /// Peers' private data without a Format Identifier.
-    private_data_absent,
-    /// Peers' private data with a Format Identifier, but no valid message.
-    private_data_rejected,
-    /// Messages that arrived on connections.
-    messages_received,
-    /// Connections of others that have been observed.
-    observed,
-    /// Connections of these that were established.
-    observed_established,
-    /// Attempts of others to connect that a side refused.
-    observed_refused,
-    /// Attempts of others to connect that failed otherwise.
-    observed_failed,
-    /// Connections of others that could not be observed, for want of memory or of a place.
-    observed_missed,
-}
-
-impl Stats {
-    pub(crate) fn count_parsed(&self, parsed: &Parsed) {
-        match parsed {
-            Parsed::Present(_) => &self.private_data_present,
-            Parsed::Absent => &self.private_data_absent,
-            Parsed::Rejected { .. } => &self.private_data_rejected,
-        }
-        .increment();
-    }
-}
-
-/// Whose connection it is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Origin {
-    /// The module's own.
-    Module,
-    /// The kernel's RPC-over-RDMA client or server.
-    Nfs,
-    /// A program's.
-    User,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Module => "module",
-            Self::Nfs => "nfs",
-            Self::User => "user",
-        })
-    }
-}
-
-/// What is known of a connection at one moment.
-#[derive(Clone, Copy)]
-pub(crate) struct View {
-    pub(crate) number: u64,
-    pub(crate) origin: Origin,
-    pub(crate) role: Role,
-    pub(crate) state: State,
-    /// When it got into its state.
-    pub(crate) since: Instant<Monotonic>,
-    pub(crate) generation: u32,
-    /// Why it was lost, or did not come about.
-    pub(crate) failure: Option<Failure>,
-    pub(crate) exchange: Exchange,
-    /// The program that has it; [`None`] also where that is not known.
-    pub(crate) program: Option<Program>,
-    /// What the kernel's client or server goes by; of the module's own, what the peer does.
-    pub(crate) in_use: InUse,
-    /// The messages on it; of the module's own only.
-    pub(crate) traffic: Option<Traffic>,
-    /// Why not all is known that could be; of connections that are older than the module.
-    pub(crate) note: Option<&'static str>,
-}
-
-impl View {
-    /// Returns both inline thresholds, client-to-server first, in octets, as far as known. Of an
-    /// exchange that nobody saw, they are what the client goes by.
-    pub(crate) fn thresholds(&self) -> (Option<u32>, Option<u32>) {
-        match self.exchange.negotiated(self.role) {
-            Some(negotiated) => (
-                Some(negotiated.client_to_server_threshold),
-                Some(negotiated.server_to_client_threshold),
-            ),
-            None if self.note.is_some() && self.role == Role::Client => {
-                (self.in_use.inline_send, self.in_use.inline_receive)
-            }
-            None => (None, None),
-        }
-    }
-}
-
 /// A live connection.
 pub(crate) enum Live {
     Own(Arc<Connection>),
@@ -227,11 +81,11 @@ pub(crate) enum Live {
 }
 
 impl Live {
-    /// Returns what is known of it; does not wait.
-    pub(crate) fn view(&self) -> View {
+    /// Returns it as it is at this moment; does not wait.
+    pub(crate) fn snapshot(&self) -> Snapshot {
         match self {
-            Self::Own(connection) => connection.view(),
-            Self::Observed(watched) => watched.view(),
+            Self::Own(connection) => connection.snapshot(),
+            Self::Observed(watched) => watched.snapshot(),
         }
     }
 }
@@ -337,7 +191,7 @@ pub(crate) struct Registry {
     listeners: Mutex<Table<Arc<Listener>>>,
     last_connection: Atomic<u64>,
     last_listener: Atomic<u64>,
-    pub(crate) stats: Stats,
+    pub(crate) stats: Stats<Counter>,
     /// Where ids are destroyed.
     pub(crate) teardown: Arc<Queue>,
     /// Where the connections of others are searched for and shown; apart, as they wait for no peer.
@@ -417,7 +271,7 @@ impl Registry {
                 listeners <- new_mutex!(Table::new(), "Registry::listeners"),
                 last_connection: Atomic::new(0),
                 last_listener: Atomic::new(0),
-                stats: Stats::new(),
+                stats: Stats::with(Counter::new),
                 teardown,
                 observations,
                 reconnects,

@@ -8,8 +8,8 @@ use kernel::prelude::*;
 
 use crate::{
     bindings,
-    connection::Message,
     protocol::{
+        exchange::ParsedPrivateData,
         negotiation::{
             Negotiated,
             Role, //
@@ -43,7 +43,7 @@ pub(crate) fn message_sent(id: u64, role: Role, message: &PrivateData) {
 }
 
 /// The private data of the peer, `received`, was searched for a message.
-pub(crate) fn message_parsed(id: u64, role: Role, received: &Message) {
+pub(crate) fn message_parsed(id: u64, role: Role, received: &ParsedPrivateData) {
     let (outcome, offset, version) = match received.parsed {
         Parsed::Absent => (Outcome::Absent, 0, 0),
         Parsed::Present(found) => (Outcome::Present, found.offset, found.version),

@@ -22,17 +22,17 @@ use kernel::{
 use super::{
     Attempt,
     Connection,
-    Exchange,
     Failure,
     Side,
-    State,
     Terms,
     RECONNECT, //
 };
 use crate::{
     protocol::{
+        exchange::Exchange,
         negotiation::Role,
-        program::Program, //
+        program::Program,
+        snapshot::State, //
     },
     rdma::{
         address::Net,

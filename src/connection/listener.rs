@@ -27,14 +27,22 @@ use kernel::{
 
 use super::{
     Connection,
-    Exchange,
     Failure,
     Side,
-    State,
     Terms, //
 };
 use crate::{
-    protocol::negotiation::Role,
+    protocol::{
+        exchange::{
+            Exchange,
+            Transport, //
+        },
+        negotiation::Role,
+        snapshot::{
+            ListenerSnapshot,
+            State, //
+        }, //
+    },
     rdma::{
         address::Net,
         cm::{
@@ -42,7 +50,6 @@ use crate::{
             ListenId,
             Request, //
         },
-        device::Transport,
         errno, //
     },
     registry::{
@@ -64,10 +71,10 @@ const CONFIRMATION_MS: i64 = 30_000;
 #[pin_data]
 pub(crate) struct Listener {
     pub(crate) number: u64,
-    pub(crate) address: SocketAddr,
-    pub(crate) terms: Terms,
+    address: SocketAddr,
+    terms: Terms,
     /// How many connections it may have at a time.
-    pub(crate) max: u32,
+    max: u32,
     registry: Arc<Registry>,
     connections: Atomic<u32>,
     #[pin]
@@ -165,8 +172,19 @@ impl Drop for Slot {
 }
 
 impl Listener {
+    /// Returns it as it is at this moment.
+    pub(crate) fn snapshot(&self) -> ListenerSnapshot {
+        ListenerSnapshot {
+            number: self.number,
+            address: self.address,
+            offer: self.terms.offered.offer(),
+            connections: self.connections(),
+            max: self.max,
+        }
+    }
+
     /// How many connections it has at present.
-    pub(crate) fn connections(&self) -> u32 {
+    fn connections(&self) -> u32 {
         self.connections.load(Relaxed)
     }
 
@@ -212,7 +230,7 @@ impl Connection {
         // On iWARP the kernel does not survive that: when the queue pair fails, siw reports the end
         // of what was never established, which iwcm takes for a fault of its own.
         let iwarp =
-            matches!(inner.exchange.device, Some((_, transport)) if transport == Transport::Iwarp);
+            matches!(inner.exchange.device, Some(device) if device.transport == Transport::Iwarp);
         if self.role() != Role::Server || inner.state != State::Connecting || iwarp {
             return false;
         }

@@ -32,9 +32,7 @@ use super::{
     Connection,
     Failure,
     Inner,
-    Null,
     Side,
-    State,
     GREET, //
 };
 use crate::{
@@ -62,6 +60,10 @@ use crate::{
             self,
             Call,
             Status, //
+        },
+        snapshot::{
+            Null,
+            State, //
         }, //
     },
     rdma::{
@@ -718,7 +720,7 @@ impl WorkItem<GREET> for Connection {
         if inner.attempt == attempt {
             inner.traffic.null = match result {
                 Ok(()) => Null::Answered,
-                Err(failure) => Null::Failed(failure),
+                Err(failure) => Null::Failed(failure.cause),
             };
         }
     }

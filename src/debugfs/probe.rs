@@ -14,7 +14,6 @@ use kernel::{
 };
 
 use super::{
-    render,
     target,
     Refused, //
 };
@@ -23,19 +22,20 @@ use crate::{
         connector::connect,
         requester::Procedure,
         Connection,
-        Failure,
-        Null, //
+        Failure, //
     },
     protocol::{
         control,
         header::Versions,
-        program::Program, //
+        info::info,
+        program::Program,
+        snapshot::{
+            Null,
+            Snapshot, //
+        }, //
     }, //
     rdma::errno,
-    registry::{
-        Registry,
-        View, //
-    },
+    registry::Registry, //
 };
 
 /// A text of any length.
@@ -71,8 +71,8 @@ pub(super) fn probe(
 ) -> Result<(), Refused<'static>> {
     let mut best = None;
     for version in [1, 2] {
-        let (view, result) = match probe_version(registry, wanted, version) {
-            Ok((view, result)) => (Some(view), result),
+        let (snapshot, result) = match probe_version(registry, wanted, version) {
+            Ok((snapshot, result)) => (Some(snapshot), result),
             Err(failure) => (None, Err(failure)),
         };
         match result {
@@ -80,7 +80,7 @@ pub(super) fn probe(
             Err(failure) if failure.error == EINTR || failure.error == ENOMEM => {
                 return Err(failure.into());
             }
-            Err(failure) if best.is_none() && view.is_none() => {
+            Err(failure) if best.is_none() && snapshot.is_none() => {
                 return Ok(writeln!(report, "reachable: no: {failure}").or(Err(ENOMEM))?);
             }
             result => {
@@ -93,13 +93,13 @@ pub(super) fn probe(
                 }
                 .or(Err(ENOMEM))?;
                 if best.is_none() || result.is_ok() {
-                    best = view.or(best);
+                    best = snapshot.or(best);
                 }
             }
         }
     }
-    if let Some(view) = best {
-        render::view(&view, report).or(Err(ENOMEM))?;
+    if let Some(snapshot) = best {
+        info(&snapshot, report).or(Err(ENOMEM))?;
     }
     Ok(())
 }
@@ -110,7 +110,7 @@ fn probe_version(
     registry: &Arc<Registry>,
     wanted: &control::Connect,
     version: u32,
-) -> Result<(View, Result<(), Failure>), Failure> {
+) -> Result<(Snapshot, Result<(), Failure>), Failure> {
     let (mut target, mut terms) = target(wanted)?;
     let program = target.null.take().unwrap_or(Program::NFS);
     terms.versions = Versions::only(version);
@@ -120,18 +120,18 @@ fn probe_version(
         .0
         .as_arc_borrow()
         .call(&Procedure::null(program), 1);
-    let mut view = connection.0.view();
-    // It may be over already: what has ended it says more.
+    let mut snapshot = connection.0.snapshot();
+    // It may be over already: the end's cause says more than the call's.
     let over = errno(bindings::ENOTCONN);
-    let result = result.map_err(|failure| match view.failure {
+    let result = result.map_err(|failure| match connection.0.failure() {
         Some(ended) if failure.error == over => ended,
         _ => failure,
     });
-    if let Some(traffic) = &mut view.traffic {
+    if let Some(traffic) = &mut snapshot.traffic {
         traffic.null = match result {
             Ok(()) => Null::Answered,
-            Err(failure) => Null::Failed(failure),
+            Err(failure) => Null::Failed(failure.cause),
         };
     }
-    Ok((view, result))
+    Ok((snapshot, result))
 }

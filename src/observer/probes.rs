@@ -3,10 +3,6 @@
 //! What the probes of probes.c tell, in safe terms.
 
 use core::{
-    fmt::{
-        self,
-        Write, //
-    },
     net::SocketAddr,
     ptr, //
 };
@@ -23,7 +19,8 @@ use crate::{
     bindings,
     protocol::{
         negotiation::InUse,
-        private_data::PrivateData, //
+        private_data::PrivateData,
+        snapshot::Process, //
     },
     rdma::{
         address::RawAddress,
@@ -74,28 +71,6 @@ pub(super) enum Happening {
     },
 }
 
-/// A program that has an id.
-#[derive(Clone, Copy)]
-pub(crate) struct Program {
-    /// In the first namespace of process ids.
-    pub(crate) pid: i32,
-    command: [u8; 16],
-}
-
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A program gives itself any name it likes, a line of its own in a file included.
-        self.command
-            .iter()
-            .take_while(|&&octet| octet != 0)
-            .map(|&octet| match octet {
-                b' '..=b'~' => char::from(octet),
-                _ => '?',
-            })
-            .try_for_each(|letter| f.write_char(letter))
-    }
-}
-
 /// Tells ids apart; not to be followed, as nothing keeps the id.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct IdKey(usize);
@@ -110,7 +85,7 @@ pub(super) struct Seen {
     pub(super) remote: Option<SocketAddr>,
     /// What the happening brought: the private data of one side.
     pub(super) private_data: PrivateData,
-    pub(super) program: Option<Program>,
+    pub(super) program: Option<Process>,
     /// Which of its transport's connections this is, as far as known.
     pub(super) generation: Option<u32>,
     pub(super) in_use: InUse,
@@ -157,7 +132,7 @@ impl Seen {
             local,
             remote,
             private_data: PrivateData::truncated(octets),
-            program: (seen.pid != 0).then_some(Program {
+            program: (seen.pid != 0).then_some(Process {
                 pid: seen.pid,
                 command: seen.comm,
             }),

@@ -12,7 +12,10 @@ use kernel::{
         Arc,
         SpinLock, //
     },
-    time::Instant,
+    time::{
+        Instant,
+        Monotonic, //
+    },
     workqueue::{
         Work,
         WorkItem, //
@@ -28,26 +31,29 @@ use super::{
     NFS_RDMA_PORT, //
 };
 use crate::{
-    connection::{
-        Exchange,
-        Failure,
-        Message,
-        State, //
-    },
+    connection::Failure,
     protocol::{
+        exchange::{
+            Device,
+            Exchange,
+            ParsedPrivateData, //
+        },
         negotiation::{
             InUse,
             Role, //
         },
-        private_data::Parsed, //
+        private_data::Parsed,
+        snapshot::{
+            Origin,
+            Snapshot,
+            State, //
+        }, //
     },
     rdma::errno,
     registry::{
         Live,
-        Origin,
         Place,
-        Registry,
-        View, //
+        Registry, //
     },
     trace, //
 };
@@ -57,7 +63,10 @@ const OLDER: &str = "older than the module, so that what was received is not kno
 
 /// What is known of an id.
 pub(super) struct Facts {
-    view: View,
+    /// The id as it was when it entered its state.
+    view: Snapshot,
+    since: Instant<Monotonic>,
+    failure: Option<Failure>,
     /// Whether it is one of RPC-over-RDMA, and so has a number.
     counts: bool,
     /// Whether it is in the registry; changed by the work alone.
@@ -72,7 +81,7 @@ pub(super) struct Facts {
 impl Facts {
     pub(super) fn new(role: Role, seen: &Seen) -> Self {
         Self {
-            view: View {
+            view: Snapshot {
                 number: 0,
                 origin: match seen.user {
                     User::Client | User::Server => Origin::Nfs,
@@ -80,22 +89,24 @@ impl Facts {
                 },
                 role,
                 state: State::Connecting,
-                since: Instant::now(),
+                age_ms: 0,
                 generation: seen.generation.unwrap_or(1),
                 failure: None,
                 exchange: Exchange {
-                    device: seen.device,
+                    device: seen.device.map(Device::from),
                     local: seen.local,
                     remote: seen.remote,
                     sent: None,
                     received: None,
                     version: None,
                 },
-                program: None,
+                process: None,
                 in_use: InUse::default(),
                 traffic: None,
                 note: None,
             },
+            since: Instant::now(),
+            failure: None,
             counts: false,
             listed: false,
             gone: false,
@@ -113,7 +124,7 @@ impl Facts {
             Role::Client => exchange.remote,
             Role::Server => exchange.local,
         };
-        let speaks = |message: Message| message.parsed != Parsed::Absent;
+        let speaks = |sent: ParsedPrivateData| sent.parsed != Parsed::Absent;
 
         self.view.origin == Origin::Nfs
             || exchange.sent.is_some_and(speaks)
@@ -123,25 +134,25 @@ impl Facts {
 
     fn enter(&mut self, state: State) {
         self.view.state = state;
-        self.view.since = Instant::now();
+        self.since = Instant::now();
     }
 
     fn establish(&mut self) {
         self.enter(State::Established);
-        self.view.failure = None;
+        self.failure = None;
     }
 
     fn end(&mut self, state: State, failure: Failure) {
         self.enter(state);
-        self.view.failure = Some(failure);
+        self.failure = Some(failure);
     }
 
     pub(super) fn note(&mut self, seen: &Seen) {
-        let message = Message::new(seen.private_data);
+        let message = ParsedPrivateData::new(seen.private_data);
         let client = self.view.role == Role::Client;
 
         if seen.program.is_some() {
-            self.view.program = seen.program;
+            self.view.process = seen.program;
         }
         if seen.in_use != InUse::default() {
             self.view.in_use = seen.in_use;
@@ -196,7 +207,7 @@ impl Facts {
             ),
             // A neighbour has another hardware address, or none: the queue pair decides.
             Happening::Failed if self.view.state == State::Established => {
-                self.view.failure = Some(Failure::new(ETIMEDOUT, "the peer was not reachable"));
+                self.failure = Some(Failure::new(ETIMEDOUT, "the peer was not reachable"));
             }
             Happening::Failed => self.end(
                 State::Closing,
@@ -215,7 +226,7 @@ impl Facts {
 
     /// Traces what there is and has not been traced.
     fn trace(&mut self) {
-        let View {
+        let Snapshot {
             number,
             role,
             generation,
@@ -296,9 +307,14 @@ impl Watched {
         )
     }
 
-    /// Returns what is known, as it is at one moment.
-    pub(crate) fn view(&self) -> View {
-        self.facts.lock().view
+    /// Returns it as it is at this moment.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let facts = self.facts.lock();
+        Snapshot {
+            age_ms: facts.since.elapsed().as_millis(),
+            failure: facts.failure.map(|failure| failure.cause),
+            ..facts.view
+        }
     }
 
     /// Whether a call that connects can be meant: it may come again after one that failed, and
@@ -349,7 +365,7 @@ impl Watched {
         match view.state {
             _ if !facts.counts => {}
             State::Established | State::Disconnected => {
-                let error = view.failure.map(|failure| failure.error);
+                let error = facts.failure.map(|failure| failure.error);
                 trace::connection_closed(view.number, view.role, view.generation, error);
             }
             // The call failed, or its owner did not wait for an answer.

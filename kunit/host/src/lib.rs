@@ -26,6 +26,9 @@
 mod protocol;
 
 #[cfg(test)]
+#[path = "../../cases.rs"]
+mod cases;
+#[cfg(test)]
 mod checks;
 #[cfg(test)]
 mod tests;

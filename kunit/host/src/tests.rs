@@ -4,10 +4,13 @@
 
 mod control;
 mod header;
+mod info;
 mod negotiation;
 mod private_data;
 mod program;
 mod rpc;
+mod stats;
+mod tables;
 
 use std::{
     num::NonZero,

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Whole files of debugfs, octet for octet: the host tests and KUnit compare them alike.
+//!
+//! The texts are written by hand, from the contract of the files; none is computed.
+
+use core::fmt::{
+    self,
+    Write, //
+};
+
+// The paths are spelled out for the same reason as in `protocol.rs`.
+#[path = "cases/info.rs"]
+pub(crate) mod info;
+#[path = "cases/stats.rs"]
+pub(crate) mod stats;
+#[path = "cases/tables.rs"]
+pub(crate) mod tables;
+
+use crate::protocol::{
+    exchange::{
+        Device,
+        Exchange,
+        ParsedPrivateData,
+        Transport, //
+    },
+    negotiation::{
+        InUse,
+        Role, //
+    },
+    private_data::PrivateData,
+    snapshot::{
+        Origin,
+        Snapshot,
+        State,
+        Traffic, //
+    },
+    text::Text, //
+};
+
+/// The rest of an expected text; takes only octets that are as expected.
+struct Rest<'p, 'a> {
+    text: &'a str,
+    /// The pieces of text that follow.
+    pieces: &'p [&'a str],
+}
+
+impl Rest<'_, '_> {
+    /// Goes on to the next octet that is expected.
+    fn settle(&mut self) {
+        while let ("", [text, pieces @ ..]) = (self.text, self.pieces) {
+            self.text = text;
+            self.pieces = pieces;
+        }
+    }
+}
+
+impl Write for Rest<'_, '_> {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let mut s = s;
+        while !s.is_empty() {
+            self.settle();
+            let both = self.text.len().min(s.len());
+            match (s.split_at_checked(both), self.text.split_at_checked(both)) {
+                (Some((got, more)), Some((expected, rest))) if both > 0 && got == expected => {
+                    s = more;
+                    self.text = rest;
+                }
+                _ => return Err(fmt::Error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Compares all that `write` writes with the `expected` pieces, put together. Returns the
+/// expected text from the place on where they differ, up to the end of its piece.
+pub(crate) fn difference<'a>(
+    expected: &[&'a str],
+    write: impl FnOnce(&mut dyn Write) -> fmt::Result,
+) -> Option<&'a str> {
+    let mut rest = Rest {
+        text: "",
+        pieces: expected,
+    };
+    let written = write(&mut rest);
+    rest.settle();
+    (written.is_err() || !rest.text.is_empty()).then_some(rest.text)
+}
+
+/// Private data of these octets.
+fn private_data(octets: &[u8]) -> Option<ParsedPrivateData> {
+    Some(ParsedPrivateData::new(PrivateData::truncated(octets)))
+}
+
+/// A device.
+fn device(name: &str, transport: Transport) -> Option<Device> {
+    Some(Device {
+        name: Text::of(name),
+        transport,
+    })
+}
+
+/// A connection of the module's as client, just established, whose private data nobody knows.
+fn snapshot() -> Snapshot {
+    Snapshot {
+        number: 7,
+        origin: Origin::Module,
+        role: Role::Client,
+        state: State::Established,
+        age_ms: 1234,
+        generation: 1,
+        failure: None,
+        exchange: Exchange {
+            device: device("rxe0", Transport::Roce),
+            local: "192.0.2.1:35000".parse().ok(),
+            remote: "192.0.2.2:20049".parse().ok(),
+            sent: None,
+            received: None,
+            version: None,
+        },
+        process: None,
+        in_use: InUse::default(),
+        traffic: Some(Traffic::default()),
+        note: None,
+    }
+}

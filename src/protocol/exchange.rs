@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The private data of both sides, for the one connection that they sent it for (RFC 8797,
+//! section 4).
+
+use core::{
+    fmt,
+    net::SocketAddr, //
+};
+
+use super::{
+    negotiation::{
+        negotiate,
+        Negotiated,
+        Role, //
+    },
+    private_data::{
+        parse,
+        Offer,
+        Parsed,
+        PrivateData, //
+    },
+    text::Text, //
+};
+
+/// The private data of one side, and the message that the other side finds in it (RFC 8797,
+/// section 5.2).
+#[derive(Clone, Copy)]
+pub(crate) struct ParsedPrivateData {
+    pub(crate) octets: PrivateData,
+    pub(crate) parsed: Parsed,
+}
+
+impl ParsedPrivateData {
+    /// Parses `octets`.
+    pub(crate) fn new(octets: PrivateData) -> Self {
+        Self {
+            octets,
+            parsed: parse(octets.octets()),
+        }
+    }
+
+    /// Returns the offer of the side that sent it (RFC 8797, section 5.1).
+    pub(crate) fn offer(&self) -> Offer {
+        self.parsed.offer()
+    }
+}
+
+/// The protocol that a port of an RDMA device speaks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Transport {
+    InfiniBand,
+    Roce,
+    Iwarp,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::InfiniBand => "infiniband",
+            Self::Roce => "roce",
+            Self::Iwarp => "iwarp",
+        })
+    }
+}
+
+/// The RDMA device that a connection runs over.
+#[derive(Clone, Copy)]
+pub(crate) struct Device {
+    /// Its name, of at most `IB_DEVICE_NAME_MAX` octets.
+    pub(crate) name: Text<64>,
+    pub(crate) transport: Transport,
+}
+
+/// The two sides of one connection, and the private data of each (RFC 8797, section 4).
+#[derive(Clone, Copy)]
+pub(crate) struct Exchange {
+    pub(crate) device: Option<Device>,
+    pub(crate) local: Option<SocketAddr>,
+    pub(crate) remote: Option<SocketAddr>,
+    /// The private data that this side sends, once that is known.
+    pub(crate) sent: Option<ParsedPrivateData>,
+    /// The private data of the peer, once it has arrived.
+    pub(crate) received: Option<ParsedPrivateData>,
+    /// The version of RPC-over-RDMA that has been agreed upon since, or the one that the requester
+    /// used last.
+    pub(crate) version: Option<u32>,
+}
+
+impl Exchange {
+    /// Begins an exchange of which only the peer's address is known, if that.
+    pub(crate) const fn with(remote: Option<SocketAddr>) -> Self {
+        Self {
+            device: None,
+            local: None,
+            remote,
+            sent: None,
+            received: None,
+            version: None,
+        }
+    }
+
+    /// Returns the offer in `private_data`, that of one of the two sides. The version of
+    /// RPC-over-RDMA decides about the defaults.
+    pub(crate) fn offer_of(&self, private_data: &ParsedPrivateData) -> Offer {
+        private_data.parsed.offer_or(match self.version {
+            Some(2) => Offer::DEFAULT_TWO,
+            _ => Offer::DEFAULT,
+        })
+    }
+
+    /// Combines the two offers, where `role` is this side's; [`None`] as long as one of them is not
+    /// known.
+    pub(crate) fn negotiated(&self, role: Role) -> Option<Negotiated> {
+        let (sent, received) = self.sent.as_ref().zip(self.received.as_ref())?;
+        Some(negotiate(
+            role,
+            self.offer_of(sent),
+            self.offer_of(received),
+        ))
+    }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The text of `info`: all about one connection, `key: value`.
+
+use core::fmt::{
+    self,
+    Display,
+    Write, //
+};
+
+use super::{
+    negotiation::Role,
+    private_data::{
+        Offer,
+        Parsed,
+        Rejection, //
+    },
+    snapshot::{
+        Null,
+        Origin,
+        Snapshot,
+        Traffic, //
+    },
+    text::{
+        yes_no,
+        Or, //
+    }, //
+};
+
+/// The value of a key whose value is not known.
+const UNKNOWN: &str = "unknown";
+
+/// The value of a key that does not apply.
+const NONE: &str = "none";
+
+/// Writes the file.
+pub(crate) fn info(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
+    identity(snapshot, out)?;
+    endpoints(snapshot, out)?;
+
+    let exchange = &snapshot.exchange;
+    let own = exchange.sent.map(|sent| exchange.offer_of(&sent));
+    offer("local", own, out)?;
+
+    private_data(snapshot, out)?;
+    let received = exchange.received;
+    let peer = received.map(|received| exchange.offer_of(&received));
+    offer("peer", peer, out)?;
+
+    negotiated(snapshot, out)?;
+    if snapshot.origin == Origin::Nfs {
+        in_use(snapshot, out)?;
+    }
+    if let Some(traffic) = &snapshot.traffic {
+        self::traffic(snapshot, traffic, out)?;
+    }
+    deviations(snapshot, out)?;
+    match snapshot.note {
+        Some(note) => line(out, "note", note),
+        None => Ok(()),
+    }
+}
+
+fn line(out: &mut dyn Write, key: &str, value: impl Display) -> fmt::Result {
+    writeln!(out, "{key}: {value}")
+}
+
+/// The connection itself, up to its state.
+fn identity(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
+    line(out, "id", snapshot.number)?;
+    line(out, "origin", snapshot.origin)?;
+    if let Some(process) = snapshot.process {
+        line(out, "command", process)?;
+        line(out, "pid", process.pid)?;
+    }
+    line(out, "role", snapshot.role)?;
+    line(out, "state", snapshot.state)
+}
+
+/// The two ends, and the history of the connection between them.
+fn endpoints(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
+    let exchange = &snapshot.exchange;
+    let device = exchange.device;
+
+    line(out, "device", Or(device.map(|device| device.name), UNKNOWN))?;
+    line(
+        out,
+        "transport",
+        Or(device.map(|device| device.transport), UNKNOWN),
+    )?;
+    line(out, "local", Or(exchange.local, UNKNOWN))?;
+    line(out, "remote", Or(exchange.remote, UNKNOWN))?;
+    line(out, "generation", snapshot.generation)?;
+    line(out, "age_ms", snapshot.age_ms)?;
+    line(out, "last_failure", Or(snapshot.failure, NONE))
+}
+
+/// The offer of the side called `side`.
+fn offer(side: &str, offer: Option<Offer>, out: &mut dyn Write) -> fmt::Result {
+    let send_size = offer.map(|offer| offer.send_size.octets());
+    let receive_size = offer.map(|offer| offer.receive_size.octets());
+    let remote_invalidation = offer.map(|offer| yes_no(offer.remote_invalidation));
+
+    writeln!(out, "{side}_send_size: {}", Or(send_size, UNKNOWN))?;
+    writeln!(out, "{side}_receive_size: {}", Or(receive_size, UNKNOWN))?;
+    writeln!(
+        out,
+        "{side}_remote_invalidation: {}",
+        Or(remote_invalidation, UNKNOWN)
+    )
+}
+
+/// The private data of the peer.
+fn private_data(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
+    let received = snapshot.exchange.received;
+    let parsed = received.map(|received| received.parsed);
+    match parsed {
+        None => line(out, "peer_private_data", UNKNOWN)?,
+        Some(Parsed::Absent) => line(out, "peer_private_data", "absent")?,
+        Some(Parsed::Present(_)) => line(out, "peer_private_data", "present")?,
+        Some(Parsed::Rejected { reason, .. }) => {
+            writeln!(out, "peer_private_data: rejected: {reason}")?;
+        }
+    }
+
+    let (offset, version, reserved) = match parsed {
+        Some(Parsed::Present(found)) => (
+            Some(found.offset),
+            Some(found.version),
+            Some(found.reserved),
+        ),
+        Some(Parsed::Rejected { offset, reason }) => match reason {
+            Rejection::Version(version) => (Some(offset), Some(version), None),
+            Rejection::Truncated { .. } => (Some(offset), None, None),
+        },
+        Some(Parsed::Absent) | None => (None, None, None),
+    };
+    let none = if parsed.is_some() { NONE } else { UNKNOWN };
+    let len = received.map(|received| received.octets.len());
+    line(out, "peer_length", Or(len, UNKNOWN))?;
+    line(out, "peer_offset", Or(offset, none))?;
+    line(out, "peer_version", Or(version, none))?;
+    match reserved {
+        Some(reserved) => writeln!(out, "peer_reserved: {reserved:#04x}"),
+        None => line(out, "peer_reserved", none),
+    }
+}
+
+/// The result of combining both offers.
+fn negotiated(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
+    let (client_to_server, server_to_client) = snapshot.thresholds();
+    let negotiated = snapshot.exchange.negotiated(snapshot.role);
+    let remote_invalidation = negotiated.map(|both| yes_no(both.remote_invalidation));
+
+    line(
+        out,
+        "client_to_server_threshold",
+        Or(client_to_server, UNKNOWN),
+    )?;
+    line(
+        out,
+        "server_to_client_threshold",
+        Or(server_to_client, UNKNOWN),
+    )?;
+    line(out, "remote_invalidation", Or(remote_invalidation, UNKNOWN))
+}
+
+/// The values in use by the kernel's client or server.
+fn in_use(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
+    let in_use = &snapshot.in_use;
+
+    line(out, "inline_send_in_use", Or(in_use.inline_send, UNKNOWN))?;
+    line(
+        out,
+        "inline_receive_in_use",
+        Or(in_use.inline_receive, UNKNOWN),
+    )?;
+    if snapshot.role == Role::Server {
+        let remote_invalidation = in_use.remote_invalidation.map(yes_no);
+        line(
+            out,
+            "remote_invalidation_in_use",
+            Or(remote_invalidation, UNKNOWN),
+        )?;
+    }
+    Ok(())
+}
+
+/// The messages on a connection of the module's.
+fn traffic(snapshot: &Snapshot, traffic: &Traffic, out: &mut dyn Write) -> fmt::Result {
+    line(out, "rpc_version_used", Or(snapshot.exchange.version, NONE))?;
+    if snapshot.role == Role::Client {
+        match traffic.null {
+            Null::None => line(out, "rpc_null", NONE)?,
+            Null::Pending => line(out, "rpc_null", "pending")?,
+            Null::Answered => line(out, "rpc_null", "SUCCESS")?,
+            Null::Failed(cause) => line(out, "rpc_null", cause)?,
+        }
+        line(out, "rpc_null_us", Or(traffic.null_us, NONE))?;
+    }
+    line(out, "credits_granted", Or(traffic.credits_granted, NONE))?;
+    for (key, value) in [
+        ("sends", traffic.sends),
+        ("sends_with_invalidate", traffic.sends_with_invalidate),
+        (
+            "remote_invalidations_received",
+            traffic.remote_invalidations_received,
+        ),
+        ("local_invalidations", traffic.local_invalidations),
+        ("inline_calls", traffic.inline_calls),
+        ("chunked_calls", traffic.chunked_calls),
+        ("bad_headers", traffic.bad_headers),
+        ("unexpected_messages", traffic.unexpected_messages),
+    ] {
+        line(out, key, value)?;
+    }
+    Ok(())
+}
+
+/// How the values in use depart from the offers.
+fn deviations(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
+    let Some(negotiated) = snapshot.exchange.negotiated(snapshot.role) else {
+        return Ok(());
+    };
+    negotiated
+        .deviations(snapshot.role, &snapshot.in_use)
+        .try_for_each(|deviation| line(out, "deviation", deviation))
+}

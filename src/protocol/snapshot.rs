@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections and listeners at one moment, as plain values.
+
+use core::{
+    ffi::CStr,
+    fmt::{
+        self,
+        Write, //
+    },
+    net::SocketAddr, //
+};
+
+use super::{
+    exchange::Exchange,
+    negotiation::{
+        InUse,
+        Role, //
+    },
+    private_data::Offer, //
+};
+
+/// Whose connection it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Origin {
+    /// The module's own.
+    Module,
+    /// The kernel's RPC-over-RDMA client or server.
+    Nfs,
+    /// A user process's.
+    User,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Module => "module",
+            Self::Nfs => "nfs",
+            Self::User => "user",
+        })
+    }
+}
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum State {
+    /// Resolving the peer's address and the route to it.
+    Resolving,
+    /// Waiting for the peer's REP or, on the server's side, for its RTU.
+    Connecting,
+    Established,
+    /// Lost, and about to be attempted again.
+    Reconnecting,
+    /// Lost, with its id still there; of observed connections.
+    Disconnected,
+    /// Over; it is removed when its ids have been destroyed.
+    Closing,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Resolving => "resolving",
+            Self::Connecting => "connecting",
+            Self::Established => "established",
+            Self::Reconnecting => "reconnecting",
+            Self::Disconnected => "disconnected",
+            Self::Closing => "closing",
+        })
+    }
+}
+
+/// Why a connection was lost or not established, or why a call failed, in words.
+#[derive(Clone, Copy)]
+pub(crate) struct Cause {
+    pub(crate) text: &'static str,
+    /// The reason that the kernel or the peer gave.
+    pub(crate) detail: Option<&'static CStr>,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)?;
+        match self.detail.map(CStr::to_str) {
+            Some(Ok(detail)) => write!(f, ": {detail}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The user process that owns an id.
+#[derive(Clone, Copy)]
+pub(crate) struct Process {
+    /// In the first namespace of process ids.
+    pub(crate) pid: i32,
+    /// Its command: `TASK_COMM_LEN` octets, padded with NUL.
+    pub(crate) command: [u8; 16],
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A process chooses its command freely: a newline in it would forge a line of `info`.
+        self.command
+            .iter()
+            .take_while(|&&octet| octet != 0)
+            .map(|&octet| match octet {
+                b' '..=b'~' => char::from(octet),
+                _ => '?',
+            })
+            .try_for_each(|letter| f.write_char(letter))
+    }
+}
+
+/// The result of the NULL call that a client begins with.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Null {
+    /// None was made.
+    #[default]
+    None,
+    Pending,
+    Answered,
+    Failed(Cause),
+}
+
+/// The messages on one connection (RFC 8166), counted.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Traffic {
+    pub(crate) null: Null,
+    /// How long the latest NULL call took to be answered, in microseconds.
+    pub(crate) null_us: Option<i64>,
+    /// The credits that the responder granted last (RFC 8166, section 3.3.1).
+    pub(crate) credits_granted: Option<u32>,
+    /// Messages sent.
+    pub(crate) sends: u64,
+    /// Messages of these that invalidated a Steering Tag of the peer's (RFC 8797, section 4.1).
+    pub(crate) sends_with_invalidate: u64,
+    /// Messages received that invalidated a Steering Tag of this side's.
+    pub(crate) remote_invalidations_received: u64,
+    /// Steering Tags that this side had to invalidate itself.
+    pub(crate) local_invalidations: u64,
+    /// Calls without any chunk (RFC 8166, section 3.5.1).
+    pub(crate) inline_calls: u64,
+    /// Calls with chunks (RFC 8166, section 3.5.3).
+    pub(crate) chunked_calls: u64,
+    /// Messages received that no header begins (RFC 8166, section 4.5).
+    pub(crate) bad_headers: u64,
+    /// Messages received that nobody waits for: unknown XIDs, duplicates, wrong directions.
+    pub(crate) unexpected_messages: u64,
+}
+
+/// A connection at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Snapshot {
+    pub(crate) number: u64,
+    pub(crate) origin: Origin,
+    pub(crate) role: Role,
+    pub(crate) state: State,
+    /// How long it has been in its state, in milliseconds.
+    pub(crate) age_ms: i64,
+    /// Raised by each loss of an established connection.
+    pub(crate) generation: u32,
+    /// Why it was lost or not established.
+    pub(crate) failure: Option<Cause>,
+    pub(crate) exchange: Exchange,
+    /// The user process that owns it; [`None`] also where that is not known.
+    pub(crate) process: Option<Process>,
+    /// The values in use by the kernel's client or server; for the module's own connections, by the
+    /// peer.
+    pub(crate) in_use: InUse,
+    /// The messages on it; of the module's own only.
+    pub(crate) traffic: Option<Traffic>,
+    /// Why some values are not known; of connections that are older than the module.
+    pub(crate) note: Option<&'static str>,
+}
+
+impl Snapshot {
+    /// Returns both inline thresholds, client-to-server first, in octets, as far as known. For an
+    /// exchange that was not observed, these are the values in use by the client.
+    pub(crate) fn thresholds(&self) -> (Option<u32>, Option<u32>) {
+        match self.exchange.negotiated(self.role) {
+            Some(negotiated) => (
+                Some(negotiated.client_to_server_threshold),
+                Some(negotiated.server_to_client_threshold),
+            ),
+            None if self.note.is_some() && self.role == Role::Client => {
+                (self.in_use.inline_send, self.in_use.inline_receive)
+            }
+            None => (None, None),
+        }
+    }
+}
+
+/// A listener at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct ListenerSnapshot {
+    pub(crate) number: u64,
+    pub(crate) address: SocketAddr,
+    /// The offer that it answers requests with.
+    pub(crate) offer: Offer,
+    /// How many connections it has.
+    pub(crate) connections: u32,
+    /// How many connections it accepts at most.
+    pub(crate) max: u32,
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The text of the tables `connections` and `listeners`: a header line, and one line each. Columns
+//! of addresses and names are as wide as their widest value.
+
+use core::fmt::{
+    self,
+    Write, //
+};
+
+use super::{
+    snapshot::{
+        ListenerSnapshot,
+        Snapshot, //
+    },
+    text::{
+        wider,
+        yes_no,
+        Or, //
+    }, //
+};
+
+/// The value of a column whose value is not known.
+const UNKNOWN: &str = "-";
+
+/// The columns of `connections`.
+pub(crate) struct ConnectionColumns {
+    device: usize,
+    local: usize,
+    remote: usize,
+}
+
+impl ConnectionColumns {
+    /// The length of a line in octets, with addresses of IPv4 or short ones of IPv6.
+    pub(crate) const LINE: usize = 160;
+
+    /// Makes the columns of a table without connections.
+    pub(crate) const fn new() -> Self {
+        Self {
+            device: "DEVICE".len(),
+            local: "LOCAL".len(),
+            remote: "REMOTE".len(),
+        }
+    }
+
+    /// Makes room for a connection.
+    pub(crate) fn include(&mut self, snapshot: &Snapshot) {
+        let exchange = &snapshot.exchange;
+        self.device = wider(self.device, exchange.device.map(|device| device.name));
+        self.local = wider(self.local, exchange.local);
+        self.remote = wider(self.remote, exchange.remote);
+    }
+
+    /// Writes the header line.
+    pub(crate) fn header(&self, out: &mut dyn Write) -> fmt::Result {
+        let Self {
+            device,
+            local,
+            remote,
+        } = *self;
+        writeln!(
+            out,
+            "{:<6} {:<6} {:<6} {:<12} {:<device$} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} INV",
+            "ID",
+            "ORIGIN",
+            "ROLE",
+            "STATE",
+            "DEVICE",
+            "TRANSPORT",
+            "LOCAL",
+            "REMOTE",
+            "GEN",
+            "C2S",
+            "S2C",
+        )
+    }
+
+    /// Writes the line of a connection.
+    pub(crate) fn line(&self, snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
+        let Self {
+            device,
+            local,
+            remote,
+        } = *self;
+        let exchange = &snapshot.exchange;
+        let negotiated = exchange.negotiated(snapshot.role);
+        let (client_to_server, server_to_client) = snapshot.thresholds();
+        writeln!(
+            out,
+            "{:<6} {:<6} {:<6} {:<12} {:<device$} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} {}",
+            snapshot.number,
+            snapshot.origin,
+            snapshot.role,
+            snapshot.state,
+            Or(exchange.device.map(|device| device.name), UNKNOWN),
+            Or(exchange.device.map(|device| device.transport), UNKNOWN),
+            Or(exchange.local, UNKNOWN),
+            Or(exchange.remote, UNKNOWN),
+            snapshot.generation,
+            Or(client_to_server, UNKNOWN),
+            Or(server_to_client, UNKNOWN),
+            Or(negotiated.map(|both| yes_no(both.remote_invalidation)), UNKNOWN),
+        )
+    }
+}
+
+/// The columns of `listeners`.
+pub(crate) struct ListenerColumns {
+    local: usize,
+}
+
+impl ListenerColumns {
+    /// Makes the columns of a table without listeners.
+    pub(crate) const fn new() -> Self {
+        Self {
+            local: "LOCAL".len(),
+        }
+    }
+
+    /// Makes room for a listener.
+    pub(crate) fn include(&mut self, snapshot: &ListenerSnapshot) {
+        self.local = wider(self.local, Some(snapshot.address));
+    }
+
+    /// Writes the header line.
+    pub(crate) fn header(&self, out: &mut dyn Write) -> fmt::Result {
+        let local = self.local;
+        writeln!(
+            out,
+            "{:<6} {:<local$} {:>6} {:>6} {:<3} {:>11} {:>6}",
+            "ID", "LOCAL", "SEND", "RECV", "INV", "CONNECTIONS", "MAX",
+        )
+    }
+
+    /// Writes the line of a listener.
+    pub(crate) fn line(&self, snapshot: &ListenerSnapshot, out: &mut dyn Write) -> fmt::Result {
+        let local = self.local;
+        let offer = &snapshot.offer;
+        writeln!(
+            out,
+            "{:<6} {:<local$} {:>6} {:>6} {:<3} {:>11} {:>6}",
+            snapshot.number,
+            snapshot.address,
+            offer.send_size.octets(),
+            offer.receive_size.octets(),
+            yes_no(offer.remote_invalidation),
+            snapshot.connections,
+            snapshot.max,
+        )
+    }
+}
