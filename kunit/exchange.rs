@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The private data of both sides (RFC 8797, sections 4 and 5.1).
+
+use kernel::prelude::*;
+
+#[kunit_tests(rpcrdma_cm_exchange)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::{
+            exchange::{
+                Exchange,
+                ParsedPrivateData, //
+            },
+            negotiation::{
+                Negotiated,
+                Role, //
+            },
+            private_data::{
+                Offer,
+                PrivateData, //
+            }, //
+        },
+        rows::check, //
+    };
+
+    fn parsed(octets: &[u8]) -> ParsedPrivateData {
+        ParsedPrivateData::new(PrivateData::truncated(octets))
+    }
+
+    /// Without a message, the version of RPC-over-RDMA decides about the defaults.
+    #[test]
+    fn section_5_1_defaults() -> Result {
+        let mut exchange = Exchange::with(None);
+        let absent = parsed(&[0; 56]);
+        check("no exchange", absent.offer(), Offer::DEFAULT)?;
+        for (version, offer) in [
+            (None, Offer::DEFAULT),
+            (Some(1), Offer::DEFAULT),
+            (Some(2), Offer::DEFAULT_TWO),
+        ] {
+            exchange.version = version;
+            check("absent", exchange.offer_of(&absent), offer)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing is negotiated before both sides' private data is known.
+    #[test]
+    fn section_4_both_sides() -> Result {
+        let message = parsed(b"\xf6\xab\x0e\x18\x01\x01\x03\x07");
+        let both = Negotiated {
+            client_to_server_threshold: 4096,
+            server_to_client_threshold: 4096,
+            remote_invalidation: true,
+        };
+        for (row, sent, received, expected) in [
+            ("neither", None, None, None),
+            ("sent", Some(message), None, None),
+            ("received", None, Some(message), None),
+            ("both", Some(message), Some(message), Some(both)),
+        ] {
+            let exchange = Exchange {
+                sent,
+                received,
+                ..Exchange::with(None)
+            };
+            check(row, exchange.negotiated(Role::Client), expected)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,977 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Transport headers: RFC 8166, and the draft of version 2,
+//! draft-cel-nfsv4-rpcrdma-version-two-01.
+
+use kernel::{
+    prelude::*,
+    str::CString, //
+};
+
+#[kunit_tests(rpcrdma_cm_header)]
+mod tests {
+    use super::*;
+    use crate::{
+        octets::{
+            check_built,
+            Octets,
+            X, //
+        },
+        protocol::{
+            header::{
+                chunks::{
+                    ChunkLists,
+                    List,
+                    ReadSegment,
+                    Segment,
+                    WriteChunk, //
+                },
+                error::{
+                    Error,
+                    Malformed,
+                    Part,
+                    Reason, //
+                },
+                parse,
+                Body,
+                Direction,
+                Fixed,
+                Header,
+                Version,
+                Versions, //
+            },
+            xdr::NoRoom, //
+        },
+        rows::{
+            check,
+            check_display,
+            failed, //
+        }, //
+    };
+
+    /// HLOO: a1 1000 1 80000000.
+    const A: Segment = Segment {
+        handle: 0xa1,
+        length: 0x1000,
+        offset: 0x1_8000_0000,
+    };
+
+    /// HLOO: b2 0 0 4.
+    const B: Segment = Segment {
+        handle: 0xb2,
+        length: 0,
+        offset: 4,
+    };
+
+    /// HLOO: ffffffff ffffffff ffffffff ffffffff.
+    const M: Segment = Segment {
+        handle: u32::MAX,
+        length: u32::MAX,
+        offset: u64::MAX,
+    };
+
+    const CALL: Version = Version::Two(Direction::Call);
+    const REPLY: Version = Version::Two(Direction::Reply);
+
+    /// A header with the XID [`X`] and 20 (hex) credits.
+    fn header(body: Body<'_>) -> Header<'_> {
+        Header {
+            xid: X,
+            credit: 0x20,
+            body,
+        }
+    }
+
+    /// PHLOO.
+    fn read(position: u32, target: Segment) -> ReadSegment {
+        ReadSegment { position, target }
+    }
+
+    fn reads(reads: &[ReadSegment]) -> ChunkLists<'_> {
+        ChunkLists {
+            reads: List::new(reads),
+            ..ChunkLists::EMPTY
+        }
+    }
+
+    fn writes<'a>(writes: &'a [WriteChunk<'a>]) -> ChunkLists<'a> {
+        ChunkLists {
+            writes: List::new(writes),
+            ..ChunkLists::EMPTY
+        }
+    }
+
+    fn reply(segments: &[Segment]) -> ChunkLists<'_> {
+        ChunkLists {
+            reply: Some(WriteChunk::new(segments)),
+            ..ChunkLists::EMPTY
+        }
+    }
+
+    /// Checks what a message means, and that its header is built from that and as long.
+    fn check_header(words: &str, expected: Header<'_>) -> Result {
+        let octets = Octets::new(words)?;
+        let (head, payload) = octets.all().split_at(octets.head);
+        check(words, parse(octets.all()), Ok((expected, payload)))?;
+
+        check(words, expected.len(), head.len())?;
+        check_built(words, head, |buffer| expected.build(buffer))
+    }
+
+    /// Checks why a message is none, also in words, and what a responder that grants 7 and speaks
+    /// all versions answers.
+    fn check_error(words: &str, expected: Error, shown: &str, answer: Option<&str>) -> Result {
+        let octets = Octets::new(words)?;
+        check(words, parse(octets.all()), Err(expected))?;
+        check_display(words, expected, shown)?;
+
+        match (expected.answer(7, Versions::ALL), answer) {
+            (Some(header), Some(answer)) => check_header(answer, header),
+            (header, answer) => check(words, header.is_some(), answer.is_some()),
+        }
+    }
+
+    /// Checks why a message of a known version is none.
+    fn check_malformed(
+        words: &str,
+        part: Part,
+        at: usize,
+        reason: Reason,
+        shown: &str,
+        answer: Option<&str>,
+    ) -> Result {
+        let octets = Octets::new(words)?;
+        let word = |at| match octets.all()[at..] {
+            [a, b, c, d, ..] => u32::from_be_bytes([a, b, c, d]),
+            _ => 0,
+        };
+        let fixed = Fixed {
+            xid: word(0),
+            vers: word(4),
+            credit: word(8),
+            proc: word(12),
+        };
+        let malformed = Malformed { part, at, reason };
+        check_error(words, Error::Malformed(fixed, malformed), shown, answer)
+    }
+
+    /// RFC 8166, sections 4.2.1 to 4.2.3; section 4.7: without chunks, "there are simply three
+    /// 32-bit fields that contain zero".
+    #[test]
+    fn rfc_8166_section_4_2_fixed_fields() -> Result {
+        for (words, xid, credit) in [
+            ("X 1 20 0 / 0 0 0 | X 0 2", X, 32),
+            ("0 1 0 0 / 0 0 0 | 0", 0, 0),
+            ("1 1 80000000 0 / 0 0 0 | 1 1 0", 1, 0x8000_0000),
+            (
+                "ffffffff 1 ffffffff 0 / 0 0 0 | ffffffff",
+                u32::MAX,
+                u32::MAX,
+            ),
+        ] {
+            let body = Body::Msg(Version::One, ChunkLists::EMPTY);
+            check_header(words, Header { xid, credit, body })?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.7: "1 PHLOO 1 PHLOO 1 PHLOO 0".
+    #[test]
+    fn rfc_8166_section_4_7_read_list() -> Result {
+        for (words, segments) in [
+            (
+                "X 1 20 0 / 1 0 a1 1000 1 80000000 0 0 0 | X",
+                &[read(0, A)][..],
+            ),
+            (
+                "X 1 20 0 / 1 28 a1 1000 1 80000000 / 1 28 b2 0 0 4 / \
+                 1 fffffffc ffffffff ffffffff ffffffff ffffffff / 0 0 0 | X",
+                &[read(40, A), read(40, B), read(0xffff_fffc, M)],
+            ),
+        ] {
+            check_header(words, header(Body::Msg(Version::One, reads(segments))))?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.7: "1 3 HLOO HLOO HLOO 1 2 HLOO HLOO 0". Section 3.4.6: "An empty Write
+    /// chunk is a Write chunk with a zero segment count".
+    #[test]
+    fn rfc_8166_section_4_7_write_list() -> Result {
+        let three = WriteChunk::new(&[A, B, M]);
+        let two = WriteChunk::new(&[B, A]);
+        for (words, chunks) in [
+            (
+                "X 1 20 0 / 0 / 1 3 a1 1000 1 80000000 b2 0 0 4 ffffffff ffffffff ffffffff \
+                 ffffffff 1 2 b2 0 0 4 a1 1000 1 80000000 0 / 0 | X",
+                &[three, two][..],
+            ),
+            (
+                "X 1 20 0 / 0 / 1 0 1 2 b2 0 0 4 a1 1000 1 80000000 0 / 0 | X",
+                &[WriteChunk::EMPTY, two],
+            ),
+            ("X 1 20 0 / 0 / 1 0 0 / 0 | X", &[WriteChunk::EMPTY]),
+        ] {
+            check_header(words, header(Body::Msg(Version::One, writes(chunks))))?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.7: "1 2 HLOO HLOO".
+    #[test]
+    fn rfc_8166_section_4_7_reply_chunk() -> Result {
+        for (words, segments) in [
+            (
+                "X 1 20 0 / 0 0 / 1 2 a1 1000 1 80000000 b2 0 0 4 | X",
+                &[A, B][..],
+            ),
+            ("X 1 20 0 / 0 0 / 1 0 | X", &[]),
+        ] {
+            check_header(words, header(Body::Msg(Version::One, reply(segments))))?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.2.4: "RDMA_NOMSG = 1 indicates that after the chunk lists there is no
+    /// Payload stream".
+    #[test]
+    fn rfc_8166_section_4_2_4_nomsg() -> Result {
+        let long = [read(0, A)];
+        let chunks = [WriteChunk::new(&[A])];
+        let all = ChunkLists {
+            reads: List::new(&long),
+            writes: List::new(&chunks),
+            reply: Some(WriteChunk::new(&[B])),
+        };
+        for (words, lists) in [
+            (
+                "X 1 20 1 / 1 0 a1 1000 1 80000000 0 / 1 1 a1 1000 1 80000000 0 / 1 1 b2 0 0 4",
+                all,
+            ),
+            ("X 1 20 1 / 1 0 a1 1000 1 80000000 0 / 0 0", reads(&long)),
+            (
+                "X 1 20 1 / 0 / 1 1 a1 1000 1 80000000 0 / 0",
+                writes(&chunks),
+            ),
+            ("X 1 20 1 / 0 0 / 1 1 b2 0 0 4", reply(&[B])),
+            // What follows nevertheless is not the header's.
+            ("X 1 20 1 / 0 0 / 1 1 b2 0 0 4 | 5", reply(&[B])),
+        ] {
+            check_header(words, header(Body::Nomsg(Version::One, lists)))?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.5: RDMA_ERROR. Section 7: ERR_VERS is the same in all versions; Linux
+    /// answers version 2 with it and leaves the version as it is.
+    #[test]
+    fn rfc_8166_section_4_5_errors() -> Result {
+        for (words, vers, low, high) in [
+            ("X 1 20 4 / 1 1 1", 1, 1, 1),
+            ("X 1 20 4 / 1 2 3", 1, 2, 3),
+            ("X 2 20 4 / 1 1 1", 2, 1, 1),
+            ("X 2 20 4 / 1 1 2", 2, 1, 2),
+            ("X 0 20 4 / 1 0 0", 0, 0, 0),
+            ("X 3 20 4 / 1 1 2", 3, 1, 2),
+            (
+                "X ffffffff 20 4 / 1 5 ffffffff",
+                0xffff_ffff,
+                5,
+                0xffff_ffff,
+            ),
+        ] {
+            check_header(words, header(Body::ErrVers { vers, low, high }))?;
+        }
+        check_header("X 1 20 4 / 2", header(Body::ErrChunk))
+    }
+
+    /// RFC 8166, section 4.5: "not as long as a minimal size RPC-over-RDMA header (28 bytes)".
+    #[test]
+    fn rfc_8166_section_4_5_short() -> Result {
+        for words in [
+            "X 1 20 0 / 0 0 0",
+            "X 1 20 1 / 0 0 0",
+            "X 1 20 2 / 0 0 0",
+            "X 1 20 3 / 0 0 0",
+            "X 1 20 5 / 0 0 0",
+            "X 2 20 0 / 0 0 0",
+            "X 2 20 5 / 0 0 0",
+            "X 3 20 0 / 0 0 0",
+        ] {
+            let octets = Octets::new(words)?;
+            for length in 0..28 {
+                let short = Error::Short { length };
+                check(words, parse(&octets.all()[..length]), Err(short))?;
+            }
+        }
+        let length = 27;
+        let short = Error::Short { length };
+        check("answer", short.answer(7, Versions::ALL), None)?;
+        check_display("words", short, "27 octets, fewer than any header has")
+    }
+
+    /// RFC 8166, section 4.5.1: a responder "MUST reply with an RDMA_ERROR procedure and set the
+    /// rdma_err value to ERR_VERS"; section 4.5: with the same XID and version.
+    #[test]
+    fn rfc_8166_section_4_5_1_version() -> Result {
+        for vers in [0, 3, 0x100, 0x0100_0000, u32::MAX] {
+            for proc in [0, 1, 2, 3, 5, 6, u32::MAX] {
+                let words = CString::try_from_fmt(format_args!("X {vers:x} 20 {proc:x} / 9 9 9"))?;
+                let fixed = Fixed {
+                    xid: X,
+                    vers,
+                    credit: 0x20,
+                    proc,
+                };
+                let shown = CString::try_from_fmt(format_args!("unknown version {vers}"))?;
+                let answer = CString::try_from_fmt(format_args!("X {vers:x} 7 4 / 1 1 2"))?;
+                check_error(
+                    words.to_str()?,
+                    Error::Version(fixed),
+                    shown.to_str()?,
+                    Some(answer.to_str()?),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.5.1: "also providing the low and high inclusive version numbers it does,
+    /// in fact, support". What it does not support, it cannot find fault with.
+    #[test]
+    fn rfc_8166_section_4_5_1_range() -> Result {
+        // What responders answer that speak 1, 2, and both.
+        for (words, answers) in [
+            ("X 1 20 0 / 0 0 0 | X", ["", "X 1 7 4 / 1 2 2", ""]),
+            ("X 1 20 1 / 0 0 / 1 0", ["", "X 1 7 4 / 1 2 2", ""]),
+            ("X 2 20 0 / 0 / 0 0 0 | X 0", ["X 2 7 4 / 1 1 1", "", ""]),
+            ("X 2 20 0 / 1 / 0 0 0 | X 1", ["X 2 7 4 / 1 1 1", "", ""]),
+            ("X 2 20 1 / 0 / 0 0 / 1 0", ["X 2 7 4 / 1 1 1", "", ""]),
+            ("X 2 20 5 / 0 0 0", ["X 2 7 4 / 1 1 1", "", ""]),
+            (
+                "X 3 20 0 / 0 0 0",
+                ["X 3 7 4 / 1 1 1", "X 3 7 4 / 1 2 2", "X 3 7 4 / 1 1 2"],
+            ),
+            (
+                "X 0 20 3 / 0 0 0",
+                ["X 0 7 4 / 1 1 1", "X 0 7 4 / 1 2 2", "X 0 7 4 / 1 1 2"],
+            ),
+            // Malformed, in the eyes of those who know.
+            (
+                "X 1 20 0 / 2 0 0",
+                ["X 1 7 4 / 2", "X 1 7 4 / 1 2 2", "X 1 7 4 / 2"],
+            ),
+            (
+                "X 1 20 2 / 0 0 0",
+                ["X 1 7 4 / 2", "X 1 7 4 / 1 2 2", "X 1 7 4 / 2"],
+            ),
+            ("X 1 20 3 / 0 0 0", ["", "X 1 7 4 / 1 2 2", ""]),
+            (
+                "X 2 20 0 / 0 0 0",
+                ["X 2 7 4 / 1 1 1", "X 2 7 4 / 2", "X 2 7 4 / 2"],
+            ),
+            (
+                "X 2 20 3 / 0 0 0",
+                ["X 2 7 4 / 1 1 1", "X 2 7 4 / 2", "X 2 7 4 / 2"],
+            ),
+            // Section 4.5: too short; section 4.2.4: errors, whatever they are.
+            ("X 1 20 0 / 0 0", ["", "", ""]),
+            ("X 2 20 0 / 0 0", ["", "", ""]),
+            ("X 1 20 4 / 1 1 1", ["", "", ""]),
+            ("X 2 20 4 / 1 1 1", ["", "", ""]),
+            ("X 3 20 4 / 1 1 1", ["", "", ""]),
+            ("X 1 20 4 / 2", ["", "", ""]),
+            ("X 2 20 4 / 2", ["", "", ""]),
+            ("X 2 20 4 / 3", ["", "", ""]),
+            ("X 1 20 4 / 9", ["", "", ""]),
+            ("X 2 20 4", ["", "", ""]),
+        ] {
+            let octets = Octets::new(words)?;
+            let spoken = [Versions::only(1), Versions::only(2), Versions::ALL];
+            for (versions, answer) in spoken.into_iter().zip(answers) {
+                let header = match parse(octets.all()) {
+                    Ok((header, _)) => header.version_error(7, versions),
+                    Err(error) => error.answer(7, versions),
+                };
+                match header {
+                    Some(header) => check_header(answer, header)?,
+                    None => check(words, "", answer)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.2.2: where a header says its version.
+    #[test]
+    fn rfc_8166_section_4_2_2_version() -> Result {
+        for (words, version) in [
+            ("X 1 20 0 / 0 0 0 | X", 1),
+            ("X 1 20 1 / 0 0 / 1 0", 1),
+            ("X 1 20 4 / 2", 1),
+            ("X 2 20 0 / 0 / 0 0 0 | X 0", 2),
+            ("X 2 20 1 / 1 / 0 0 / 1 0", 2),
+            ("X 2 20 4 / 2", 2),
+            ("X 2 20 4 / 3", 2),
+            ("X 2 20 5 / 0 0 0", 2),
+            ("X 1 20 4 / 1 2 3", 1),
+            ("X 2 20 4 / 1 1 1", 2),
+            ("X ffffffff 20 4 / 1 1 2", 0xffff_ffff),
+        ] {
+            let octets = Octets::new(words)?;
+            let parsed = parse(octets.all());
+            check(
+                words,
+                parsed.map(|(header, _)| header.version()),
+                Ok(version),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The draft, section 5.2: "the requester selects a protocol version in the range of
+    /// responder-supported versions".
+    #[test]
+    fn draft_section_5_2_ranges() -> Result {
+        let range = |low, high| Versions { low, high };
+        check("all", Versions::ALL, range(1, 2))?;
+        check("one", Versions::only(1), range(1, 1))?;
+        check("two", Versions::only(2), range(2, 2))?;
+
+        for (low, high, both, one, two) in [
+            (1, 1, Some(1), Some(1), None),
+            (2, 2, Some(2), None, Some(2)),
+            (1, 2, Some(2), Some(1), Some(2)),
+            (0, 0, None, None, None),
+            (0, 1, Some(1), Some(1), None),
+            (0, u32::MAX, Some(2), Some(1), Some(2)),
+            (2, 3, Some(2), None, Some(2)),
+            (3, 3, None, None, None),
+            (3, u32::MAX, None, None, None),
+            // There are none in these.
+            (2, 1, None, None, None),
+            (u32::MAX, 0, None, None, None),
+        ] {
+            let theirs = range(low, high);
+            let row = CString::try_from_fmt(format_args!("{low} to {high}"))?;
+            let row = row.to_str()?;
+            for (ours, common) in [
+                (Versions::ALL, both),
+                (Versions::only(1), one),
+                (Versions::only(2), two),
+            ] {
+                check(row, ours.highest_common(theirs), common)?;
+                check(row, theirs.highest_common(ours), common)?;
+            }
+            check(row, theirs.contains(1), one.is_some())?;
+            check(row, theirs.contains(2), two.is_some())?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.5.2: "the Responder MUST reply with an RDMA_ERROR procedure and set the
+    /// rdma_err value to ERR_CHUNK".
+    #[test]
+    fn rfc_8166_section_4_5_2_xdr_errors() -> Result {
+        for (words, part, at, reason, shown) in [
+            // "an invalid value in the rdma_proc field"
+            (
+                "X 1 20 5 / 0 0 0",
+                Part::Proc,
+                12,
+                Reason::Value(5),
+                "rdma_proc at octet 12: illegal value 5",
+            ),
+            (
+                "X 1 20 ffffffff / 0 0 0",
+                Part::Proc,
+                12,
+                Reason::Value(0xffff_ffff),
+                "rdma_proc at octet 12: illegal value 4294967295",
+            ),
+            // "an RDMA_NOMSG message where the Read list, Write list, and Reply chunk are marked
+            // not present"
+            (
+                "X 1 20 1 / 0 0 0",
+                Part::Proc,
+                12,
+                Reason::NoChunk,
+                "rdma_proc at octet 12: RDMA_NOMSG without a chunk",
+            ),
+            // "the value of the rdma_xid field does not match the value of the XID field in the
+            // accompanying RPC message"
+            (
+                "X 1 20 0 / 0 0 0 | 11223345",
+                Part::Payload,
+                28,
+                Reason::Xid(0x1122_3345),
+                "Payload stream at octet 28: XID 0x11223345 is not the header's",
+            ),
+            (
+                "X 1 20 0 / 0 0 0 |",
+                Part::Payload,
+                28,
+                Reason::Truncated,
+                "Payload stream at octet 28: truncated",
+            ),
+            // Section 3.4.5: a Position "MUST be a multiple of four".
+            (
+                "X 1 20 0 / 1 29 a1 0 0 0 0 / 0 0 | X",
+                Part::ReadList,
+                20,
+                Reason::Position(41),
+                "Read list at octet 20: Position 41 is not a multiple of four",
+            ),
+            (
+                "X 1 20 1 / 1 0 0 0 0 0 1 ffffffff 0 0 0 0 0 / 0 0",
+                Part::ReadList,
+                44,
+                Reason::Position(0xffff_ffff),
+                "Read list at octet 44: Position 4294967295 is not a multiple of four",
+            ),
+            // RFC 4506, section 4.19: optional-data is there, 1, or not, 0.
+            (
+                "X 1 20 0 / 2 / 0 0 | X",
+                Part::ReadList,
+                16,
+                Reason::Value(2),
+                "Read list at octet 16: illegal value 2",
+            ),
+            (
+                "X 1 20 0 / 1 0 0 0 0 0 ffffffff / 0 0 | X",
+                Part::ReadList,
+                40,
+                Reason::Value(0xffff_ffff),
+                "Read list at octet 40: illegal value 4294967295",
+            ),
+            (
+                "X 1 20 0 / 0 / 2 / 0 | X",
+                Part::WriteList,
+                20,
+                Reason::Value(2),
+                "Write list at octet 20: illegal value 2",
+            ),
+            (
+                "X 1 20 0 / 0 / 1 0 3 / 0 | X",
+                Part::WriteList,
+                28,
+                Reason::Value(3),
+                "Write list at octet 28: illegal value 3",
+            ),
+            (
+                "X 1 20 0 / 0 0 / 1000000 | X",
+                Part::ReplyChunk,
+                24,
+                Reason::Value(0x0100_0000),
+                "Reply chunk at octet 24: illegal value 16777216",
+            ),
+            // RFC 4506, section 4.13: as many elements as the count says.
+            (
+                "X 1 20 0 / 0 / 1 2 a1 0 0 0 b2 0 0",
+                Part::WriteList,
+                24,
+                Reason::Count(2),
+                "Write list at octet 24: a count of 2 is more than there is",
+            ),
+            (
+                "X 1 20 0 / 0 / 1 10000000 0 0",
+                Part::WriteList,
+                24,
+                Reason::Count(0x1000_0000),
+                "Write list at octet 24: a count of 268435456 is more than there is",
+            ),
+            (
+                "X 1 20 0 / 0 0 / 1 ffffffff",
+                Part::ReplyChunk,
+                28,
+                Reason::Count(0xffff_ffff),
+                "Reply chunk at octet 28: a count of 4294967295 is more than there is",
+            ),
+            // What is not there.
+            (
+                "X 1 20 0 / 1 28 a1",
+                Part::ReadList,
+                28,
+                Reason::Truncated,
+                "Read list at octet 28: truncated",
+            ),
+            (
+                "X 1 20 0 / 1 28 a1 0 0 0",
+                Part::ReadList,
+                40,
+                Reason::Truncated,
+                "Read list at octet 40: truncated",
+            ),
+            (
+                "X 1 20 0 / 0 / 1 0",
+                Part::WriteList,
+                28,
+                Reason::Truncated,
+                "Write list at octet 28: truncated",
+            ),
+            (
+                "X 1 20 0 / 0 0 / 1",
+                Part::ReplyChunk,
+                28,
+                Reason::Truncated,
+                "Reply chunk at octet 28: truncated",
+            ),
+        ] {
+            check_malformed(words, part, at, reason, shown, Some("X 1 7 4 / 2"))?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.5: "A receiver MUST silently discard an RDMA_ERROR procedure that it
+    /// cannot decode"; section 4.2.4: a responder discards all of them.
+    #[test]
+    fn rfc_8166_section_4_5_undecodable() -> Result {
+        let value = Reason::Value;
+        for (words, at, reason, shown) in [
+            ("X 1 20 4", 16, Reason::Truncated, "16: truncated"),
+            ("X 1 20 4 / 0 1 1", 16, value(0), "16: illegal value 0"),
+            ("X 1 20 4 / 3 1 1", 16, value(3), "16: illegal value 3"),
+            ("X 2 20 4 / 4 1 1", 16, value(4), "16: illegal value 4"),
+            // Of other versions, ERR_VERS is all that is known.
+            ("X 0 20 4 / 2", 16, value(2), "16: illegal value 2"),
+            ("X 3 20 4 / 2 1 1", 16, value(2), "16: illegal value 2"),
+            ("X 1 20 4 / 1", 20, Reason::Truncated, "20: truncated"),
+            ("X 2 20 4 / 1 1", 24, Reason::Truncated, "24: truncated"),
+        ] {
+            let shown = CString::try_from_fmt(format_args!("rdma_error at octet {shown}"))?;
+            check_malformed(words, Part::Err, at, reason, shown.to_str()?, None)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, section 4.6: "Responders SHOULD reply with an RDMA_ERROR procedure, setting the
+    /// rdma_err field to ERR_CHUNK", and "Receivers MUST silently discard RDMA_DONE messages".
+    #[test]
+    fn rfc_8166_section_4_6_no_longer_supported() -> Result {
+        check_malformed(
+            // With rdma_align and rdma_thresh.
+            "X 1 20 2 / 0 0 / 0 0 0 | X",
+            Part::Proc,
+            12,
+            Reason::Msgp,
+            "rdma_proc at octet 12: RDMA_MSGP is not to be used",
+            Some("X 1 7 4 / 2"),
+        )?;
+        check_malformed(
+            "X 1 20 3 / 0 0 0",
+            Part::Proc,
+            12,
+            Reason::Done,
+            "rdma_proc at octet 12: RDMA_DONE is not to be used",
+            None,
+        )
+    }
+
+    /// RFC 8166, section 3.4.4: "The length of a chunk is the sum of the lengths of the RDMA
+    /// segments that comprise it"; section 3.4.6: a responder "updates each segment length field to
+    /// reflect the actual amount of data that is being returned in that segment".
+    #[test]
+    fn rfc_8166_section_3_4_6_lengths() -> Result {
+        let of = |length| Segment { length, ..A };
+        let segments = [of(10), of(0), of(u32::MAX), of(20)];
+        let chunk = WriteChunk::new(&segments);
+        check("length", chunk.length(), 4_294_967_325)?;
+        check("none", WriteChunk::EMPTY.length(), 0)?;
+
+        for (octets, lengths) in [
+            (0, [0, 0, 0, 0]),
+            (1, [1, 0, 0, 0]),
+            (10, [10, 0, 0, 0]),
+            (11, [10, 0, 1, 0]),
+            (4_294_967_305, [10, 0, u32::MAX, 0]),
+            (4_294_967_306, [10, 0, u32::MAX, 1]),
+            (4_294_967_325, [10, 0, u32::MAX, 20]),
+            (4_294_967_326, [10, 0, u32::MAX, 20]),
+            (u64::MAX, [10, 0, u32::MAX, 20]),
+        ] {
+            let filled = chunk.filled(octets);
+            check(octets, filled.eq(lengths.map(of)), true)?;
+        }
+        Ok(())
+    }
+
+    /// The draft, section 4.2: the chunk lists of version 1, behind `rdma_direction`.
+    #[test]
+    fn draft_section_4_2_chunks() -> Result {
+        let long = [read(0, M)];
+        let chunks = [WriteChunk::new(&[A, B]), WriteChunk::EMPTY];
+        let all = ChunkLists {
+            reads: List::new(&long),
+            writes: List::new(&chunks),
+            reply: Some(chunks[0]),
+        };
+        for (words, body) in [
+            (
+                "X 2 20 0 / 0 / 0 0 0 | X 0",
+                Body::Msg(CALL, ChunkLists::EMPTY),
+            ),
+            (
+                "X 2 20 0 / 1 / 0 0 0 | X 1 0",
+                Body::Msg(REPLY, ChunkLists::EMPTY),
+            ),
+            (
+                "X 2 20 0 / 0 / 1 28 b2 0 0 4 0 / 0 0 | X 0",
+                Body::Msg(CALL, reads(&[read(40, B)])),
+            ),
+            (
+                "X 2 20 1 / 0 / 1 0 ffffffff ffffffff ffffffff ffffffff 0 / \
+                 1 2 a1 1000 1 80000000 b2 0 0 4 1 0 0 / 1 2 a1 1000 1 80000000 b2 0 0 4",
+                Body::Nomsg(CALL, all),
+            ),
+            (
+                "X 2 20 1 / 1 / 0 0 / 1 1 b2 0 0 4",
+                Body::Nomsg(REPLY, reply(&[B])),
+            ),
+        ] {
+            check_header(words, header(body))?;
+        }
+        Ok(())
+    }
+
+    /// The draft, section 4.2: `rpcrdma2_error`, which has no direction.
+    #[test]
+    fn draft_section_4_2_errors() -> Result {
+        let (vers, low, high) = (2, 1, 2);
+        for (words, body) in [
+            ("X 2 20 4 / 1 1 2", Body::ErrVers { vers, low, high }),
+            ("X 2 20 4 / 2", Body::ErrBadHeader),
+            ("X 2 20 4 / 3", Body::ErrInvalidOption),
+        ] {
+            check_header(words, header(body))?;
+        }
+        Ok(())
+    }
+
+    /// The draft, section 3.1: "The `rdma_optinfo` field carries opaque data"; section 4.2.1: "all,
+    /// part of, or no RPC Payload Stream MAY follow".
+    #[test]
+    fn draft_section_3_1_optional() -> Result {
+        for (words, direction, opttype, optinfo) in [
+            ("X 2 20 5 / 0 0 0", Direction::Call, 0, &[][..]),
+            (
+                "X 2 20 5 / 1 ffffffff 1 1000000",
+                Direction::Reply,
+                0xffff_ffff,
+                &[1],
+            ),
+            ("X 2 20 5 / 0 1 2 1020000", Direction::Call, 1, &[1, 2]),
+            (
+                "X 2 20 5 / 0 1 3 1020300 | 0",
+                Direction::Call,
+                1,
+                &[1, 2, 3],
+            ),
+            (
+                "X 2 20 5 / 0 1 4 1020304 | 5 6",
+                Direction::Call,
+                1,
+                &[1, 2, 3, 4],
+            ),
+            (
+                "X 2 20 5 / 1 2 5 1020304 5000000 | X",
+                Direction::Reply,
+                2,
+                &[1, 2, 3, 4, 5],
+            ),
+        ] {
+            let body = Body::Optional {
+                direction,
+                opttype,
+                optinfo,
+            };
+            check_header(words, header(body))?;
+        }
+        Ok(())
+    }
+
+    /// The draft, section 4.2.3: "Error handling works the same way in RPC-over-RDMA Version Two",
+    /// with RDMA2_ERR_BAD_HEADER.
+    #[test]
+    fn draft_section_4_2_3_bad_header() -> Result {
+        for (words, part, at, reason, shown) in [
+            // Without RDMA_MSGP and RDMA_DONE.
+            (
+                "X 2 20 2 / 0 / 0 0 0",
+                Part::Proc,
+                12,
+                Reason::Value(2),
+                "rdma_proc at octet 12: illegal value 2",
+            ),
+            (
+                "X 2 20 3 / 0 / 0 0 0",
+                Part::Proc,
+                12,
+                Reason::Value(3),
+                "rdma_proc at octet 12: illegal value 3",
+            ),
+            (
+                "X 2 20 6 / 0 / 0 0 0",
+                Part::Proc,
+                12,
+                Reason::Value(6),
+                "rdma_proc at octet 12: illegal value 6",
+            ),
+            (
+                "X 2 20 1 / 0 / 0 0 0",
+                Part::Proc,
+                12,
+                Reason::NoChunk,
+                "rdma_proc at octet 12: RDMA_NOMSG without a chunk",
+            ),
+            (
+                "X 2 20 0 / 2 / 0 0 0 | X 2",
+                Part::Direction,
+                16,
+                Reason::Value(2),
+                "direction at octet 16: illegal value 2",
+            ),
+            (
+                "X 2 20 5 / ffffffff 0 0",
+                Part::Direction,
+                16,
+                Reason::Value(0xffff_ffff),
+                "direction at octet 16: illegal value 4294967295",
+            ),
+            // Of version 1, the shortest.
+            (
+                "X 2 20 0 / 0 0 0",
+                Part::ReplyChunk,
+                28,
+                Reason::Truncated,
+                "Reply chunk at octet 28: truncated",
+            ),
+            (
+                "X 2 20 0 / 0 / 5 / 0 0 | X 0",
+                Part::ReadList,
+                20,
+                Reason::Value(5),
+                "Read list at octet 20: illegal value 5",
+            ),
+            (
+                "X 2 20 0 / 0 / 1 2 0 0 0 0 0 / 0 0 | X 0",
+                Part::ReadList,
+                24,
+                Reason::Position(2),
+                "Read list at octet 24: Position 2 is not a multiple of four",
+            ),
+            (
+                "X 2 20 0 / 0 / 0 / 1 1 0 0 0",
+                Part::WriteList,
+                28,
+                Reason::Count(1),
+                "Write list at octet 28: a count of 1 is more than there is",
+            ),
+            (
+                "X 2 20 0 / 0 / 0 0 0 | eeddccbb 0",
+                Part::Payload,
+                32,
+                Reason::Xid(0xeedd_ccbb),
+                "Payload stream at octet 32: XID 0xeeddccbb is not the header's",
+            ),
+            // Section 4.2.2: "MUST be the same as the value of the associated RPC message's
+            // msg_type field".
+            (
+                "X 2 20 0 / 0 / 0 0 0 | X 1",
+                Part::Payload,
+                36,
+                Reason::MsgType(1),
+                "Payload stream at octet 36: msg_type 1 is not the direction",
+            ),
+            (
+                "X 2 20 0 / 1 / 0 0 0 | X 0",
+                Part::Payload,
+                36,
+                Reason::MsgType(0),
+                "Payload stream at octet 36: msg_type 0 is not the direction",
+            ),
+            (
+                "X 2 20 0 / 1 / 0 0 0 | X",
+                Part::Payload,
+                36,
+                Reason::Truncated,
+                "Payload stream at octet 36: truncated",
+            ),
+            // RFC 4506, section 4.10.
+            (
+                "X 2 20 5 / 0 1 1",
+                Part::Optional,
+                24,
+                Reason::Count(1),
+                "rdma_optional at octet 24: a count of 1 is more than there is",
+            ),
+            (
+                "X 2 20 5 / 0 1 5 0",
+                Part::Optional,
+                24,
+                Reason::Count(5),
+                "rdma_optional at octet 24: a count of 5 is more than there is",
+            ),
+            (
+                "X 2 20 5 / 0 1 ffffffff 0",
+                Part::Optional,
+                24,
+                Reason::Count(0xffff_ffff),
+                "rdma_optional at octet 24: a count of 4294967295 is more than there is",
+            ),
+            (
+                "X 2 20 5 / 0 1 3 1020301",
+                Part::Optional,
+                24,
+                Reason::Residual,
+                "rdma_optional at octet 24: residual octets are not zero",
+            ),
+        ] {
+            check_malformed(words, part, at, reason, shown, Some("X 2 7 4 / 2"))?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8166, sections 4.5 and 4.5.2: no beginning of a message is a message.
+    #[test]
+    fn rfc_8166_section_4_5_2_every_truncation() -> Result {
+        for (words, fewest) in [
+            // The XID of the RPC message counts, and in version 2 its type.
+            ("X 1 20 0 / 1 0 a1 0 0 0 0 / 1 1 b2 0 0 0 0 / 1 0 | X", 28),
+            (
+                "X 2 20 0 / 0 / 1 0 a1 0 0 0 0 / 1 1 b2 0 0 0 0 / 1 0 | X 0",
+                28,
+            ),
+            ("X 1 20 1 / 0 0 / 1 2 0 0 0 0 0 0 0 0", 28),
+            ("X 2 20 5 / 0 1 5 0 0", 28),
+            // An error is short.
+            ("X 1 20 4 / 2", 16),
+            ("X 2 20 4 / 3", 16),
+            ("X 3 20 4 / 1 1 2", 16),
+        ] {
+            let octets = Octets::new(words)?;
+            let octets = octets.all();
+            check(words, parse(octets).is_ok(), true)?;
+            for length in 0..octets.len() {
+                match parse(&octets[..length]) {
+                    Err(Error::Short { length: got }) if length < fewest => {
+                        check(words, got, length)?;
+                    }
+                    Err(Error::Malformed(_, malformed)) if length >= fewest => {
+                        check(words, malformed.at <= length, true)?;
+                    }
+                    parsed => {
+                        return failed(words, format_args!("cut at {length}: got {parsed:?}"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn no_room() -> Result {
+        let (needed, available) = (28, 27);
+        let no_room = NoRoom { needed, available };
+        check_display("words", no_room, "28 octets needed, 27 available")
+    }
+}

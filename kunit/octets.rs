@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Messages written down in words.
+
+use kernel::prelude::*;
+
+use crate::{
+    protocol::xdr::NoRoom,
+    rows::check, //
+};
+
+/// The XID of most messages.
+pub(crate) const X: u32 = 0x1122_3344;
+
+/// A message, written down as RFC 8166, section 4.7, does: its words in hex, X for [`X`], `/`
+/// between parts of a header, and `|` behind the header.
+pub(crate) struct Octets {
+    pub(crate) octets: [u8; 256],
+    pub(crate) len: usize,
+    /// How many are before the `|`.
+    pub(crate) head: usize,
+}
+
+impl Octets {
+    pub(crate) fn new(words: &str) -> Result<Self> {
+        let (mut octets, mut len, mut head) = ([0; 256], 0, None);
+        for word in words.split_ascii_whitespace() {
+            let word = match word {
+                "/" => continue,
+                "|" => {
+                    head = Some(len);
+                    continue;
+                }
+                "X" => X,
+                _ => u32::from_str_radix(word, 16).map_err(|_| EINVAL)?,
+            };
+            octets[len..len + 4].copy_from_slice(&word.to_be_bytes());
+            len += 4;
+        }
+        let head = head.unwrap_or(len);
+        Ok(Self { octets, len, head })
+    }
+
+    pub(crate) fn all(&self) -> &[u8] {
+        &self.octets[..self.len]
+    }
+}
+
+/// Checks what is built, and for which buffers that is too much.
+pub(crate) fn check_built(
+    row: &str,
+    expected: &[u8],
+    build: impl Fn(&mut [u8]) -> Result<usize, NoRoom>,
+) -> Result {
+    let needed = expected.len();
+    let mut buffer = [0xff; 256];
+    for available in 0..needed {
+        let no_room = NoRoom { needed, available };
+        check(row, build(&mut buffer[..available]), Err(no_room))?;
+    }
+    check(row, build(&mut buffer), Ok(needed))?;
+    check(row, &buffer[..needed], expected)?;
+    check(row, buffer[needed], 0xff)
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RPC programs: RFC 5531.
+
+use kernel::prelude::*;
+
+#[kunit_tests(rpcrdma_cm_program)]
+mod tests {
+    use super::*;
+    use crate::{
+        octets::X,
+        protocol::{
+            program::{
+                fill_opaque,
+                is_opaque,
+                serve,
+                Procedure,
+                Program,
+                ECHO,
+                ECHO_PROGRAM,
+                ECHO_VERSION,
+                NFS_PROGRAM,
+                NFS_VERSION,
+                NULL, //
+            },
+            rpc::{
+                Call,
+                Status, //
+            }, //
+        },
+        rows::check, //
+    };
+
+    /// RFC 5531, section 8.3: "0x20000000 - 0x3fffffff"; section 12.1: procedure 0. RFC 7530,
+    /// section 17.2: NFS4_PROGRAM, version 4.
+    #[test]
+    fn section_8_3_numbers() -> Result {
+        for (row, got, expected) in [
+            ("echo", ECHO_PROGRAM, 0x2000_8797),
+            ("echo version", ECHO_VERSION, 1),
+            ("echo procedure", ECHO, 1),
+            ("null procedure", NULL, 0),
+            ("NFS", NFS_PROGRAM, 100_003),
+            ("NFS version", NFS_VERSION, 4),
+        ] {
+            check(row, got, expected)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 4506, section 4.10: the arguments of ECHO, and what is too short or too long for them.
+    #[test]
+    fn section_4_10_opaque() -> Result {
+        for (count, len, expected) in [
+            (0, 4, true),
+            (1, 8, true),
+            (4, 8, true),
+            (5, 12, true),
+            (1 << 20, (1 << 20) + 4, true),
+            (0, 0, false),
+            (0, 3, false),
+            (0, 8, false),
+            (1, 4, false),
+            (1, 5, false),
+            (4, 12, false),
+            (9, 8, false),
+            (u32::MAX, 4, false),
+            (u32::MAX - 3, 0, false),
+        ] {
+            check(count, is_opaque(count, len), expected)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 4506, section 4.10: the length, the octets, which may be any, and zeros that make them a
+    /// multiple of four.
+    #[test]
+    fn section_4_10_arguments() -> Result {
+        for (size, at, expected) in [
+            (0, 0, [0, 0, 0, 0, 0, 0, 0, 0]),
+            (3, 0, [0, 0, 0, 3, 0xfe, 0xff, 0xff, 0]),
+            (4, 0, [0, 0, 0, 4, 0xfe, 0xff, 0xff, 0xff]),
+            (6, 4, [0xfe, 0xff, 0xff, 0xff, 0xfd, 0xff, 0, 0]),
+        ] {
+            let mut octets = [0xee; 8];
+            fill_opaque(size, u32::MAX, at, &mut octets);
+            check(size, octets, expected)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 5531, section 8.1: a program has a number and a version; which the two are. The module
+    /// serves its own.
+    #[test]
+    fn section_8_1_programs() -> Result {
+        for (row, program, number, version, echo) in [
+            ("NFS", Program::NFS, 100_003, 4, Err(Status::ProgUnavail)),
+            ("echo", Program::ECHO, 0x2000_8797, 1, Ok(Procedure::Echo)),
+        ] {
+            check(row, program, Program { number, version })?;
+
+            for (proc, expected) in [(0, Ok(Procedure::Null)), (1, echo)] {
+                let call = Call {
+                    xid: X,
+                    prog: program.number,
+                    vers: program.version,
+                    proc,
+                };
+                check(row, serve(&call), expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 5531, section 9: `accept_stat`; section 12.1: "procedure 0 of any RPC protocol".
+    #[test]
+    fn section_9_served() -> Result {
+        let mismatch = Err(Status::ProgMismatch { low: 1, high: 1 });
+        for (prog, vers, proc, expected) in [
+            (0x2000_8797, 1, 0, Ok(Procedure::Null)),
+            (0x2000_8797, 2, 0, Ok(Procedure::Null)),
+            (100_003, 4, 0, Ok(Procedure::Null)),
+            (100_003, 3, 0, Ok(Procedure::Null)),
+            (0, 0, 0, Ok(Procedure::Null)),
+            (u32::MAX, u32::MAX, 0, Ok(Procedure::Null)),
+            (0x2000_8797, 1, 1, Ok(Procedure::Echo)),
+            (0x2000_8797, 1, 2, Err(Status::ProcUnavail)),
+            (0x2000_8797, 1, u32::MAX, Err(Status::ProcUnavail)),
+            (0x2000_8797, 0, 1, mismatch),
+            (0x2000_8797, 2, 1, mismatch),
+            (0x2000_8797, u32::MAX, 1, mismatch),
+            (0x2000_8797, 2, 2, mismatch),
+            (0x2000_8796, 1, 1, Err(Status::ProgUnavail)),
+            (0x2000_8798, 1, 1, Err(Status::ProgUnavail)),
+            (100_003, 4, 1, Err(Status::ProgUnavail)),
+            (100_003, 1, 1, Err(Status::ProgUnavail)),
+            (0, 1, 1, Err(Status::ProgUnavail)),
+            (u32::MAX, 1, 1, Err(Status::ProgUnavail)),
+        ] {
+            let call = Call {
+                xid: X,
+                prog,
+                vers,
+                proc,
+            };
+            check(format_args!("{call:?}"), serve(&call), expected)?;
+        }
+        Ok(())
+    }
+}

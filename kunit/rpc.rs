@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RPC messages: RFC 5531. A message is written down as a transport header is.
+
+use kernel::prelude::*;
+
+#[kunit_tests(rpcrdma_cm_rpc)]
+mod tests {
+    use super::*;
+    use crate::{
+        octets::{
+            check_built,
+            Octets,
+            X, //
+        },
+        protocol::rpc::{
+            is_reply,
+            parse_call,
+            parse_reply,
+            Call,
+            Error,
+            Reply,
+            Status, //
+        },
+        rows::{
+            check,
+            check_display, //
+        }, //
+    };
+
+    /// RFC 5531, section 9: `call_body`; section 10.1: AUTH_NONE.
+    #[test]
+    fn section_9_call() -> Result {
+        for (words, prog, vers, proc) in [
+            ("X 0 2 186a3 3 0 / 0 0 / 0 0 |", 100_003, 3, 0),
+            ("X 0 2 186a3 4 0 / 0 0 / 0 0 | 1 2", 100_003, 4, 0),
+            (
+                "X 0 2 ffffffff ffffffff ffffffff / 0 0 / 0 0 | 1",
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+            ),
+        ] {
+            let octets = Octets::new(words)?;
+            let (head, arguments) = octets.all().split_at(octets.head);
+            let call = Call {
+                xid: X,
+                prog,
+                vers,
+                proc,
+            };
+            check(words, parse_call(octets.all()), Ok((call, arguments)))?;
+            check_built(words, head, |buffer| call.build(buffer))?;
+        }
+        Ok(())
+    }
+
+    /// RFC 5531, section 8.2: `opaque_auth`, whatever it holds.
+    #[test]
+    fn section_8_2_authentication() -> Result {
+        for words in [
+            // AUTH_SYS: stamp, machinename, uid, gid, gids.
+            "X 0 2 186a3 3 7 / 1 18 0 4 61626364 0 0 0 / 0 0 | 8",
+            "X 0 2 186a3 3 7 / 6 1 1000000 / 6 5 1020304 5000000 | 8",
+            "X 0 2 186a3 3 7 / ffffffff 0 / 0 4 0 | 8",
+        ] {
+            let octets = Octets::new(words)?;
+            let call = Call {
+                xid: X,
+                prog: 100_003,
+                vers: 3,
+                proc: 7,
+            };
+            let parsed = parse_call(octets.all());
+            check(words, parsed, Ok((call, &[0, 0, 0, 8][..])))?;
+        }
+
+        // "opaque body<400>"
+        let (low, high) = (2, 2);
+        for (words, status, shown) in [
+            (
+                "X 0 2 186a3 3 7 / 1 191",
+                Status::AuthError(1),
+                "refused with AUTH_ERROR 1",
+            ),
+            (
+                "X 0 2 186a3 3 7 / 1 ffffffff",
+                Status::AuthError(1),
+                "refused with AUTH_ERROR 1",
+            ),
+            (
+                "X 0 2 186a3 3 7 / 0 0 / 0 191",
+                Status::AuthError(3),
+                "refused with AUTH_ERROR 3",
+            ),
+            // Section 9: "rpcvers MUST be equal to 2".
+            (
+                "X 0 3",
+                Status::RpcMismatch { low, high },
+                "refused with RPC_MISMATCH, 2 to 2",
+            ),
+            (
+                "X 0 1 186a3 3 0 / 0 0 / 0 0",
+                Status::RpcMismatch { low, high },
+                "refused with RPC_MISMATCH, 2 to 2",
+            ),
+        ] {
+            let octets = Octets::new(words)?;
+            let error = Error::Refused(Reply { xid: X, status });
+            check(words, parse_call(octets.all()), Err(error))?;
+            check_display(words, error, shown)?;
+        }
+
+        let mut longest = [0; 40 + 400];
+        let words = "X 0 2 186a3 3 7 / 1 190";
+        longest[..32].copy_from_slice(Octets::new(words)?.all());
+        let rest = parse_call(&longest).map(|(_, rest)| rest.len());
+        check("400", rest, Ok(0))?;
+        let at = 40 + 400 - 4;
+        let truncated = Err(Error::Truncated { at });
+        check("399", parse_call(&longest[..439]), truncated)
+    }
+
+    /// RFC 5531, section 9: `msg_type`, whatever follows.
+    #[test]
+    fn section_9_is_reply() -> Result {
+        for (octets, expected) in [
+            (&[0, 0, 0, 9, 0, 0, 0, 1][..], true),
+            (&[0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0], true),
+            (&[0, 0, 0, 9, 0, 0, 0, 0], false),
+            (&[0, 0, 0, 9, 0, 0, 0, 2], false),
+            (&[0, 0, 0, 9, 1, 0, 0, 1], false),
+            (&[0, 0, 0, 9, 0, 0, 0], false),
+            (&[], false),
+        ] {
+            check(octets.len(), is_reply(octets), expected)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 5531, section 9: `accepted_reply` and `rejected_reply`.
+    #[test]
+    fn section_9_reply() -> Result {
+        for (words, status, shown) in [
+            ("X 1 0 / 0 0 / 0 | 5", Status::Success, "SUCCESS"),
+            ("X 1 0 / 0 0 / 1", Status::ProgUnavail, "PROG_UNAVAIL"),
+            (
+                "X 1 0 / 0 0 / 2 3 4",
+                Status::ProgMismatch { low: 3, high: 4 },
+                "PROG_MISMATCH, 3 to 4",
+            ),
+            ("X 1 0 / 0 0 / 3", Status::ProcUnavail, "PROC_UNAVAIL"),
+            ("X 1 0 / 0 0 / 4", Status::GarbageArgs, "GARBAGE_ARGS"),
+            ("X 1 0 / 0 0 / 5", Status::SystemErr, "SYSTEM_ERR"),
+            (
+                "X 1 1 / 0 2 3",
+                Status::RpcMismatch { low: 2, high: 3 },
+                "RPC_MISMATCH, 2 to 3",
+            ),
+            ("X 1 1 / 1 5", Status::AuthError(5), "AUTH_ERROR 5"),
+        ] {
+            let octets = Octets::new(words)?;
+            let (head, results) = octets.all().split_at(octets.head);
+            let reply = Reply { xid: X, status };
+            check(words, parse_reply(octets.all()), Ok((reply, results)))?;
+            check_built(words, head, |buffer| reply.build(buffer))?;
+            check_display(words, status, shown)?;
+        }
+
+        let octets = Octets::new("X 1 0 / 6 3 1020300 / 0")?;
+        let status = Status::Success;
+        let reply = Reply { xid: X, status };
+        check("verifier", parse_reply(octets.all()), Ok((reply, &[][..])))
+    }
+
+    /// RFC 5531, section 9: what is no call, and no reply.
+    #[test]
+    fn section_9_values() -> Result {
+        for (words, at, value) in [("X 1", 4, 1), ("X 2 2", 4, 2), ("X ffffffff", 4, !0)] {
+            let octets = Octets::new(words)?;
+            let error = Err(Error::Value { at, value });
+            check(words, parse_call(octets.all()), error)?;
+        }
+        for (words, at, value) in [
+            ("X 0 0 / 0 0 / 0", 4, 0),
+            ("X 2 0 / 0 0 / 0", 4, 2),
+            ("X 1 2 / 0 0 / 0", 8, 2),
+            ("X 1 0 / 0 0 / 6", 20, 6),
+            ("X 1 0 / 6 4 0 / 6", 24, 6),
+            ("X 1 0 / 6 191 0 / 0", 16, 401),
+            ("X 1 1 / 2", 12, 2),
+        ] {
+            let octets = Octets::new(words)?;
+            let error = Err(Error::Value { at, value });
+            check(words, parse_reply(octets.all()), error)?;
+        }
+        let (at, value) = (12, 2);
+        check_display(
+            "value",
+            Error::Value { at, value },
+            "illegal value 2 at octet 12",
+        )?;
+        check_display(
+            "truncated",
+            Error::Truncated { at },
+            "truncated at octet 12",
+        )
+    }
+
+    /// RFC 5531, section 9: no beginning of a head is one.
+    #[test]
+    fn section_9_every_truncation() -> Result {
+        let words = "X 0 2 186a3 3 7 / 6 1 1000000 / 6 5 1020304 5000000";
+        let octets = Octets::new(words)?;
+        for length in 0..octets.len {
+            let parsed = parse_call(&octets.all()[..length]);
+            let is_truncated = matches!(parsed, Err(Error::Truncated { at }) if at <= length);
+            check(length, is_truncated, true)?;
+        }
+        for words in [
+            "X 1 0 / 6 3 1020300 / 2 3 4",
+            "X 1 1 / 0 2 2",
+            "X 1 1 / 1 1",
+        ] {
+            let octets = Octets::new(words)?;
+            for length in 0..octets.len {
+                let parsed = parse_reply(&octets.all()[..length]);
+                let is_truncated = matches!(parsed, Err(Error::Truncated { at }) if at <= length);
+                check(words, is_truncated, true)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `stats`, the whole file, octet for octet.
+
+use core::cell::Cell;
+
+use kernel::prelude::*;
+
+#[kunit_tests(rpcrdma_cm_stats)]
+mod tests {
+    use super::*;
+    use crate::{
+        cases::{
+            difference,
+            stats::{
+                stats,
+                TEXT, //
+            }, //
+        },
+        protocol::{
+            private_data::parse,
+            stats::Stats, //
+        },
+        rows::check, //
+    };
+
+    /// Each kind of private data has a counter of its own.
+    #[test]
+    fn parsed() -> Result {
+        for (octets, present, absent, rejected) in [
+            (&b"\xf6\xab\x0e\x18\x01\x01\x03\x07"[..], 1, 0, 0),
+            (b"\0\0\0\0\0\0\0\0", 0, 1, 0),
+            (b"\xf6\xab\x0e\x18\x02\x01\x03\x07", 0, 0, 1),
+        ] {
+            let stats = Stats::with(|| Cell::new(0_u64));
+            stats.of_parsed(&parse(octets)).set(1);
+            let stats = stats.map(Cell::get);
+            check("present", stats.private_data_present, present)?;
+            check("absent", stats.private_data_absent, absent)?;
+            check("rejected", stats.private_data_rejected, rejected)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn file() -> Result {
+        check("stats", difference(&[TEXT], |out| stats().write(out)), None)
+    }
+}
