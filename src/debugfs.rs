@@ -321,9 +321,8 @@ impl Control {
         Ok(())
     }
 
-    fn show_report(&self, out: &mut Output<'_>) -> fmt::Result {
-        out.write_octets(&self.report.lock());
-        Ok(())
+    fn show_report(&self, out: &mut Output) -> fmt::Result {
+        out.write_octets(&self.report.lock())
     }
 
     fn close<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
@@ -351,12 +350,12 @@ impl Control {
         Ok(())
     }
 
-    fn show_last_error(&self, out: &mut Output<'_>) -> fmt::Result {
+    fn show_last_error(&self, out: &mut Output) -> fmt::Result {
         let last_error = self.last_error.lock();
         match last_error.octets() {
             [] => out.write_str("none\n"),
             text => {
-                out.write_octets(text);
+                out.write_octets(text)?;
                 out.write_str("\n")
             }
         }
@@ -403,7 +402,7 @@ writable! {
 impl Readable for ConnectionsFile {
     type Data = Registry;
 
-    fn show(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
+    fn show(registry: &Registry, out: &mut Output) -> fmt::Result {
         render::connections(registry, out)
     }
 
@@ -419,7 +418,7 @@ macro_rules! readable {
             impl Readable for $name {
                 type Data = $data;
 
-                fn show(data: &$data, out: &mut Output<'_>) -> fmt::Result {
+                fn show(data: &$data, out: &mut Output) -> fmt::Result {
                     $show(data, out)
                 }
             }

@@ -374,6 +374,52 @@ server_before=$server
 check 'a connection again' connect a "$B4:20049"
 check 'under another number' test "$client" -gt "$server_before"
 
+# About: an open file shows one moment.
+
+# read_slowly ID: into $slowly, line by line; the age gets another digit meanwhile.
+# Bash reads ahead and seeks back to the end of each line.
+read_slowly() {
+	local line age rest
+	slowly=()
+	while IFS= read -r line; do
+		slowly+=("$line")
+		[[ $line = age_ms:* ]] || continue
+		age=${line#*: }
+		rest=$((10 ** ${#age} - age))
+		sleep "$((rest / 1000)).$(printf %03d $((rest % 1000)))"
+	done <"$DEBUGFS/connection/$1/info"
+}
+
+# Only the age may differ from that of a later reading.
+whole_lines() {
+	local i differs=''
+	read_slowly "$1"
+	lines "connection/$1/info"
+	for i in "${!lines[@]}"; do
+		[[ ${slowly[i]-} = "${lines[i]}" ]] || differs+="${slowly[i]-} / ${lines[i]};"
+	done
+	[[ ${#slowly[@]} = "${#lines[@]}" && $differs =~ ^'age_ms: '([0-9]+)' / age_ms: '([0-9]+)';'$ &&
+		${#BASH_REMATCH[1]} -lt ${#BASH_REMATCH[2]} ]] && return
+	echo "$differs"
+	printf '%s\n' "${slowly[@]}"
+	return 1
+}
+
+check 'a connection without calls' connect a "$B4:20049 null=0"
+check 'info read line by line shows whole lines of one moment' whole_lines "$client"
+ask moments "$DEBUGFS/connection/$client/info"
+check_equal 'info rewound shows another moment' 'one moment, another' "$answer"
+check 'it ends' control a close "connection $client"
+check 'its other end, too' wait_for 10 is_gone "$server"
+ask reports "/run/netns/$A" "$DEBUGFS/probe" "$B4:1" "$B4:20049"
+check_equal 'a probe is read where it was written, and where the file is rewound' \
+	'no no yes no yes' "$answer"
+check 'nothing is left of the probe' wait_for 10 has_connections 2
+newest client
+client=$id
+peer_of "$client"
+server=$id
+
 # About: who may.
 
 modes=$(cd "$DEBUGFS" && find . -type f -printf '%P %m %u:%g\n' | sort)

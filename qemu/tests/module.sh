@@ -66,6 +66,38 @@ def reading(file):
         pass
     os.close(fd)
     return time.monotonic_ns() - start
+def content(fd):
+    return b"".join(iter(lambda: os.read(fd, 7), b""))
+def moments(file):
+    fd = os.open(file, os.O_RDONLY)
+    first = content(fd)
+    time.sleep(0.02)
+    kept = os.pread(fd, 1 << 20, 0) == first and os.lseek(fd, 0, os.SEEK_CUR) == len(first)
+    os.lseek(fd, 0, os.SEEK_SET)
+    later = content(fd)
+    os.close(fd)
+    return ("one moment" if kept else "several") + (", another" if later != first else ", the same")
+def reports(netns, file, *texts):
+    fd, other = os.open(file, os.O_RDWR), os.open(file, os.O_RDONLY)
+    shown = []
+    def show(octets):
+        shown.append(octets.split(b"\n")[0].split(b": ")[1].decode())
+    net = os.open(netns, os.O_RDONLY)
+    try:
+        os.setns(net, os.CLONE_NEWNET)
+        for text in texts:
+            os.write(fd, text.encode())
+            show(content(fd))
+            show(os.pread(other, 1 << 20, 0))
+        os.lseek(other, 0, os.SEEK_SET)
+        show(content(other))
+    except OSError as e:
+        shown.append(errno.errorcode[e.errno])
+    finally:
+        os.setns(home, os.CLONE_NEWNET)
+        for each in net, fd, other:
+            os.close(each)
+    return " ".join(shown)
 def write_then_stat(netns, file, text, other):
     return write(netns, file, text) + (" there" if os.path.exists(other) else " gone")
 def nobody(file):
@@ -121,8 +153,7 @@ octets() {
 	octets=$answer
 }
 
-# lines FILE: into $lines at once. Bash's `read` reads ahead and seeks back, for
-# which the module would render the file again, as things are by then.
+# lines FILE: into $lines.
 lines() { mapfile -t lines <"$DEBUGFS/$1"; }
 
 # row FILE ID: into the array of that name the columns of a table's line.

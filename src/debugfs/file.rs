@@ -21,9 +21,13 @@ use kernel::{
         c_int,
         c_void, //
     },
-    page::PAGE_SIZE,
+    new_mutex,
     prelude::*,
-    sync::Arc,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    types::ForeignOwnable,
     uaccess::{
         UserPtr,
         UserSlice, //
@@ -60,18 +64,22 @@ fn may_open() -> Result {
     }
 }
 
-/// A file that shows something of its data.
+/// A file that shows a snapshot of its data.
+///
+/// An open file shows one moment, however it is read: the snapshot is taken when the file is opened
+/// or rewound to its beginning.
 pub(super) trait Readable: 'static {
     type Data: Send + Sync + 'static;
 
-    /// Shows all of the file's content; process context, may sleep. May be called several times for
-    /// one read, each time with more room.
-    fn show(data: &Self::Data, out: &mut Output<'_>) -> fmt::Result;
+    /// Writes the file's whole content; process context, may sleep.
+    ///
+    /// Fails only where `out` does.
+    fn show(data: &Self::Data, out: &mut Output) -> fmt::Result;
 
-    /// Returns how many octets that is probably going to be: room to begin with, so that what is
-    /// long is not shown again and again.
+    /// Returns how many octets that is probably going to be: room to begin with, so that a long
+    /// content is not copied again and again.
     fn room(_data: &Self::Data) -> usize {
-        PAGE_SIZE
+        0
     }
 }
 
@@ -84,28 +92,21 @@ pub(super) trait Writable: 'static {
     fn write(data: &Self::Data, line: Result<&[u8]>) -> Result;
 }
 
-/// What a file shows goes here.
-///
-/// # Invariants
-///
-/// The pointer is to the `seq_file` of a read, valid and not shared for `'a`.
-pub(super) struct Output<'a> {
-    seq: *mut bindings::seq_file,
-    _seq: PhantomData<&'a mut bindings::seq_file>,
-}
+/// The content of a file, as one snapshot shows it.
+pub(super) struct Output(KVVec<u8>);
 
-impl Output<'_> {
-    pub(super) fn write_octets(&mut self, octets: &[u8]) {
-        // What does not fit is noted in the seq_file, which comes again with more room.
-        // SAFETY: By the type invariant the `seq_file` is valid; the octets are copied.
-        unsafe { bindings::seq_write(self.seq, octets.as_ptr().cast(), octets.len()) };
+impl Output {
+    /// Adds octets; fails only where there is no memory for them.
+    pub(super) fn write_octets(&mut self, octets: &[u8]) -> fmt::Result {
+        self.0
+            .extend_from_slice(octets, GFP_KERNEL)
+            .map_err(|_| fmt::Error)
     }
 }
 
-impl fmt::Write for Output<'_> {
+impl fmt::Write for Output {
     fn write_str(&mut self, s: &str) -> fmt::Result {
-        self.write_octets(s.as_bytes());
-        Ok(())
+        self.write_octets(s.as_bytes())
     }
 }
 
@@ -227,54 +228,198 @@ pub(super) struct File<T> {
     _data: Arc<T>,
 }
 
+/// An open file that can be read.
+///
+/// # Invariants
+///
+/// `data` is the private data of the file's inode.
+#[pin_data]
+struct OpenFile {
+    data: *mut c_void,
+    /// [`None`] until the next read takes one.
+    #[pin]
+    snapshot: Mutex<Option<Output>>,
+}
+
+impl OpenFile {
+    /// Makes the private data of `file`.
+    ///
+    /// # Safety
+    ///
+    /// `inode` and `file` must be those that debugfs opens.
+    unsafe fn attach(
+        inode: *mut bindings::inode,
+        file: *mut bindings::file,
+        snapshot: impl FnOnce(*mut c_void) -> Result<Option<Output>>,
+    ) -> Result {
+        may_open()?;
+        // SAFETY: By the function's requirement the inode is valid.
+        let data = unsafe { (*inode).i_private };
+        let snapshot = snapshot(data)?;
+        // INVARIANT: That is where `data` is from.
+        let open = KBox::pin_init(
+            pin_init!(Self {
+                data,
+                snapshot <- new_mutex!(snapshot, "OpenFile::snapshot"),
+            }),
+            GFP_KERNEL,
+        )?;
+        // SAFETY: By the function's requirement the file is valid, and nobody else uses it yet.
+        unsafe { (*file).private_data = open.into_foreign() };
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// [`Self::attach`] must have succeeded for `file`, which must not be released before `'a`
+    /// ends.
+    unsafe fn of<'a>(file: *mut bindings::file) -> Pin<&'a Self> {
+        // SAFETY: By the function's requirement the file is valid.
+        let open = unsafe { (*file).private_data };
+        // SAFETY: By the function's requirement `attach` has put it there, and only `detach` takes
+        // it away, when the file is released.
+        unsafe { Pin::<KBox<Self>>::borrow(open) }
+    }
+
+    /// # Safety
+    ///
+    /// [`Self::attach`] must have succeeded for `file`, which is released now.
+    unsafe fn detach(file: *mut bindings::file) {
+        // SAFETY: By the function's requirement the file is valid.
+        let open = unsafe { (*file).private_data };
+        // SAFETY: By the function's requirement `attach` has put it there, and nobody borrows it
+        // any more, since no operation on the file is under way.
+        drop(unsafe { Pin::<KBox<Self>>::from_foreign(open) });
+    }
+}
+
 struct Reading<R>(PhantomData<R>);
 
 impl<R: Readable> Reading<R> {
     const OPERATIONS: bindings::file_operations = bindings::file_operations {
         owner: this_module(),
         open: Some(Self::open),
-        read: Some(bindings::seq_read),
-        llseek: Some(bindings::seq_lseek),
-        release: Some(bindings::single_release),
+        read: Some(Self::read),
+        llseek: Some(Self::llseek),
+        release: Some(Self::release),
         ..pin_init::zeroed()
     };
+
+    /// Takes a snapshot.
+    ///
+    /// Fails with `ENOMEM`.
+    ///
+    /// # Safety
+    ///
+    /// `data` must be the private data of an inode that debugfs opens or has opened for an
+    /// operation that is under way, and point to an `R::Data`.
+    unsafe fn snapshot(data: *mut c_void) -> Result<Output> {
+        // SAFETY: By the function's requirement it points to one. The data is dropped after the
+        // file has been removed, and removing the file waits for this operation.
+        let data = unsafe { &*data.cast::<R::Data>() };
+
+        let mut out = Output(KVVec::with_capacity(R::room(data), GFP_KERNEL)?);
+        match R::show(data, &mut out) {
+            Ok(()) => Ok(out),
+            Err(fmt::Error) => Err(ENOMEM),
+        }
+    }
 
     /// # Safety
     ///
     /// Called only by debugfs, for a file whose inode's private data points to an `R::Data`.
     unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-        if let Err(error) = may_open() {
-            return error.to_errno();
+        // SAFETY: By the function's requirement, this is the inode that debugfs opens.
+        let now = |data| unsafe { Self::snapshot(data) }.map(Some);
+        // SAFETY: By the function's requirement.
+        match unsafe { OpenFile::attach(inode, file, now) } {
+            Ok(()) => 0,
+            Err(error) => error.to_errno(),
         }
+    }
 
-        // SAFETY: By the function's requirement the inode is valid.
-        let data = unsafe { (*inode).i_private };
-        // SAFETY: By the function's requirement it is one. It goes only after the file has been
-        // removed, which waits for who opens it.
-        let room = R::room(unsafe { &*data.cast::<R::Data>() });
-        // SAFETY: By the function's requirement the file is valid, and `show` takes such data.
-        unsafe { bindings::single_open_size(file, Some(Self::show), data, room.max(PAGE_SIZE)) }
+    /// Returns the snapshot of an open file, and takes one if there is none.
+    ///
+    /// # Safety
+    ///
+    /// As that of [`Self::snapshot`], for `data`.
+    unsafe fn current(snapshot: &mut Option<Output>, data: *mut c_void) -> Result<&mut Output> {
+        Ok(match snapshot {
+            Some(snapshot) => snapshot,
+            // SAFETY: By the function's requirement.
+            none => none.insert(unsafe { Self::snapshot(data) }?),
+        })
     }
 
     /// # Safety
     ///
-    /// Called only for a `seq_file` that [`Self::open`] opened.
-    unsafe extern "C" fn show(seq: *mut bindings::seq_file, _: *mut c_void) -> c_int {
-        // SAFETY: By the function's requirement the `seq_file` is valid.
-        let data = unsafe { (*seq).private };
-        // SAFETY: By the requirement of `open`. debugfs reads only as long as the file has not been
-        // removed, and removing it waits for who reads; the data goes after that.
-        let data = unsafe { &*data.cast::<R::Data>() };
-
-        // INVARIANT: seq_file calls this with its lock held.
-        let mut out = Output {
-            seq,
-            _seq: PhantomData,
+    /// Called only by debugfs, for a file that [`Self::open`] or [`Answering::open`] opened.
+    unsafe extern "C" fn read(
+        file: *mut bindings::file,
+        to: *mut c_char,
+        len: usize,
+        at: *mut bindings::loff_t,
+    ) -> isize {
+        // SAFETY: By the function's requirement, and the file is not released during a read.
+        let open = unsafe { OpenFile::of(file) };
+        let mut snapshot = open.snapshot.lock();
+        // SAFETY: By the type invariant of `OpenFile` it is the inode's, which this read is of.
+        let octets = match unsafe { Self::current(&mut snapshot, open.data) } {
+            Ok(snapshot) => snapshot.0.as_slice(),
+            Err(error) => return error.to_errno() as isize,
         };
-        match R::show(data, &mut out) {
-            Ok(()) => 0,
-            Err(fmt::Error) => EIO.to_errno(),
+        // SAFETY: The position is valid for this call, and so many octets are there; `to` is the
+        // reader's, which the function checks.
+        unsafe {
+            bindings::simple_read_from_buffer(
+                to.cast(),
+                len,
+                at,
+                octets.as_ptr().cast(),
+                octets.len(),
+            )
         }
+    }
+
+    /// # Safety
+    ///
+    /// As that of [`Self::read`].
+    unsafe extern "C" fn llseek(
+        file: *mut bindings::file,
+        offset: bindings::loff_t,
+        whence: c_int,
+    ) -> bindings::loff_t {
+        // SAFETY: By the function's requirement, and the file is not released during a seek.
+        let open = unsafe { OpenFile::of(file) };
+        let mut snapshot = open.snapshot.lock();
+        // SAFETY: By the type invariant of `OpenFile` it is the inode's, which this seek is of.
+        let len = match unsafe { Self::current(&mut snapshot, open.data) } {
+            Ok(snapshot) => snapshot.0.len(),
+            Err(error) => return error.to_errno().into(),
+        };
+        let len = bindings::loff_t::try_from(len).unwrap_or(bindings::loff_t::MAX);
+        // SAFETY: By the function's requirement the file is valid.
+        let at = unsafe { bindings::fixed_size_llseek(file, offset, whence, len) };
+
+        // Asking for the position is no rewinding.
+        let asks = offset == 0 && whence == bindings::SEEK_CUR as c_int;
+        if at == 0 && !asks {
+            *snapshot = None;
+            // SAFETY: As above.
+            if let Err(error) = unsafe { Self::current(&mut snapshot, open.data) } {
+                return error.to_errno().into();
+            }
+        }
+        at
+    }
+
+    /// # Safety
+    ///
+    /// As that of [`Self::read`]; the file is released.
+    unsafe extern "C" fn release(_: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: By the function's requirement.
+        unsafe { OpenFile::detach(file) };
+        0
     }
 }
 
@@ -343,27 +488,48 @@ where
     F: Readable<Data = <F as Writable>::Data> + Writable,
 {
     const OPERATIONS: bindings::file_operations = bindings::file_operations {
+        open: Some(Self::open),
         write: Some(Self::write),
         ..Reading::<F>::OPERATIONS
     };
 
+    /// Leaves the snapshot to the first read: it is of interest after a write.
+    ///
     /// # Safety
     ///
-    /// Called only by debugfs, for a file that [`Reading::open`] opened.
+    /// As that of [`Reading::open`].
+    unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: By the function's requirement.
+        match unsafe { OpenFile::attach(inode, file, |_| Ok(None)) } {
+            Ok(()) => 0,
+            Err(error) => error.to_errno(),
+        }
+    }
+
+    /// Takes a line, after which the file is read from its beginning.
+    ///
+    /// # Safety
+    ///
+    /// Called only by debugfs, for a file that [`Self::open`] opened.
     unsafe extern "C" fn write(
         file: *mut bindings::file,
         from: *const c_char,
         len: usize,
-        _: *mut bindings::loff_t,
+        at: *mut bindings::loff_t,
     ) -> isize {
-        // SAFETY: By the function's requirement the file is valid.
-        let seq = unsafe { (*file).private_data }.cast::<bindings::seq_file>();
-        // SAFETY: As above: it has a `seq_file`.
-        let data = unsafe { (*seq).private };
-        // SAFETY: By the requirement of `open`. debugfs writes only as long as the file has not
-        // been removed, and removing it waits for who writes; the data goes after that.
-        let data = unsafe { &*data.cast::<<F as Writable>::Data>() };
+        // SAFETY: By the function's requirement, and the file is not released during a write.
+        let open = unsafe { OpenFile::of(file) };
+        // SAFETY: By the requirement of `open` it is one. debugfs writes only as long as the file
+        // has not been removed, and removing it waits for the writer; the data is dropped after
+        // that.
+        let data = unsafe { &*open.data.cast::<<F as Writable>::Data>() };
 
-        take_line::<F>(data, from, len)
+        let written = take_line::<F>(data, from, len);
+        if written >= 0 {
+            *open.snapshot.lock() = None;
+            // SAFETY: The position is valid for this call.
+            unsafe { *at = 0 };
+        }
+        written
     }
 }

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Shows the table of connections.
-pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
+pub(super) fn connections(registry: &Registry, out: &mut Output) -> fmt::Result {
     let mut columns = ConnectionColumns::new();
     for live in registry.each() {
         columns.include(&live.snapshot());
@@ -39,7 +39,7 @@ pub(super) fn connections(registry: &Registry, out: &mut Output<'_>) -> fmt::Res
 }
 
 /// Shows the table of listeners.
-pub(super) fn listeners(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
+pub(super) fn listeners(registry: &Registry, out: &mut Output) -> fmt::Result {
     let mut columns = ListenerColumns::new();
     let Ok(()) = registry.for_each_listener(|listener| {
         columns.include(&listener.snapshot());
@@ -51,28 +51,28 @@ pub(super) fn listeners(registry: &Registry, out: &mut Output<'_>) -> fmt::Resul
 }
 
 /// Shows the counters.
-pub(super) fn stats(registry: &Registry, out: &mut Output<'_>) -> fmt::Result {
+pub(super) fn stats(registry: &Registry, out: &mut Output) -> fmt::Result {
     registry.stats.map(Counter::get).write(out)
 }
 
 /// Shows the octets that this side sent.
-pub(super) fn sent(live: &Live, out: &mut Output<'_>) -> fmt::Result {
+pub(super) fn sent(live: &Live, out: &mut Output) -> fmt::Result {
     octets(live.snapshot().exchange.sent, out)
 }
 
 /// Shows the octets that the peer sent, as the transport delivered them.
-pub(super) fn received(live: &Live, out: &mut Output<'_>) -> fmt::Result {
+pub(super) fn received(live: &Live, out: &mut Output) -> fmt::Result {
     octets(live.snapshot().exchange.received, out)
 }
 
-fn octets(private_data: Option<ParsedPrivateData>, out: &mut Output<'_>) -> fmt::Result {
+fn octets(private_data: Option<ParsedPrivateData>, out: &mut Output) -> fmt::Result {
     if let Some(private_data) = private_data {
-        out.write_octets(private_data.octets.octets());
+        out.write_octets(private_data.octets.octets())?;
     }
     Ok(())
 }
 
 /// Shows all about one connection.
-pub(super) fn info(live: &Live, out: &mut Output<'_>) -> fmt::Result {
+pub(super) fn info(live: &Live, out: &mut Output) -> fmt::Result {
     protocol::info::info(&live.snapshot(), out)
 }
