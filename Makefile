@@ -54,7 +54,8 @@ help:
 	@echo 'make fuzz       fuzzers of all that parses, for FUZZ_SECONDS=... or until Ctrl-C'
 	@echo 'make bench      what observing costs NFS over RDMA; what RFC 8797 spares calls;'
 	@echo '                what it takes to parse; what many connections cost'
-	@echo 'make check      formatting, lints, warnings, no panic in the pure code, documents'
+	@echo 'make check      formatting, lints, warnings, layers, no panic in the pure code,'
+	@echo '                documents'
 	@echo
 	@echo 'SERIES=X.Y      takes another series of Debian'\''s kernels for these'
 	@echo
