@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The module's files are for who has CAP_SYS_ADMIN: neither an ordinary user, nor root
-# without it, nor root of a user namespace opens any. No kernel address is in what is
-# shown. With FULL=1 also: no octet of memory that nobody has written to is on the wire,
-# where make soak has filled such memory with a pattern.
+# without it, nor root of a user namespace opens any. No kernel address is shown or
+# sent: a capture shows that the offsets of all segments are the module's own. With
+# FULL=1 also: no octet of memory that nobody has written to is on the wire, where make
+# soak has filled such memory with a pattern.
 #
-# test: stock.rxe
-# soak: stock.rxe
+# test: stock.rxe debug.siw
+# soak: stock.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 
@@ -68,14 +69,41 @@ talk() {
 	done
 }
 
+# Calls and replies by chunks, in both versions, of one segment and of two.
+chunked() {
+	local words size port=20090
+	for words in rpcvers=1 rpcvers=2 'rpcvers=2 inv=1'; do
+		((++port))
+		control b listen "$B4:$port $words" &&
+			connect a "$B4:$port $words" || return
+		for size in 3 70001 1048576; do
+			control a call "connection $client echo size=$size chunks=1" || return
+		done
+	done
+}
+
+# foreign_offsets: the segments whose offsets are not the module's own, which are the
+# XID and the position in the chunk; and the sinks of RDMA Reads that do not begin at
+# the module's own offset.
+foreign_offsets() {
+	awk '
+	$1 == "segment" {
+		if ($7 != $2 sprintf("%08x", $6))
+			print
+	}
+	$1 == "sink" && $4 !~ /^000000010000[0-9a-f]{4}$/
+	' "$scratch/segments"
+}
+
 need 'a pair' pair
 need 'the module' module_load
 need 'an instance of ftrace' mkdir "$traces"
 at_end rmdir "$traces"
 echo 1 >"$traces/events/rpcrdma_cm/enable"
-[[ -z ${FULL:-} ]] || need 'a capture' start_capture
+need 'a capture' start_capture
 need 'connections and calls' talk
-[[ -z ${FULL:-} ]] || need 'the capture ends' stop_capture
+need 'calls by chunks' chunked
+need 'the capture ends' stop_capture
 mapfile -t files < <(find "$DEBUGFS" -type f)
 check_fails 'a connect that fails' control a connect "$B4:1"
 
@@ -110,7 +138,18 @@ check_fails 'nor in a format, but to addresses of the network' \
 	grep -nE 'field:.*(\*|long|ptr)|%p[^I]' /sys/kernel/tracing/events/rpcrdma_cm/*/format
 
 # About: what is sent.
-[[ -n ${FULL:-} ]] || exit 0
+need 'the segments on the wire' bash -c 'python3 -IS ./segments.py "$1" >"$2"' - \
+	"$capture" "$scratch/segments"
+lists=$(cut -d ' ' -f 1,3 "$scratch/segments" | sort -u | grep -c '^segment [rw]')
+check_equal 'segments of calls and of replies are among them' 2 "$lists"
+check 'of every call' test "$(grep -c '^segment' "$scratch/segments")" -ge 27
+check 'second segments, too' grep -qE '^segment [^ ]+ read [^ ]+ [^ ]+ 1048576 ' \
+	"$scratch/segments"
+[[ $TRANSPORT != siw ]] ||
+	check 'the memory that RDMA Reads are put into, too' grep -q ^sink "$scratch/segments"
+check_equal 'their offsets are the own ones of the module' '' "$(foreign_offsets)"
+
+[[ -n ${FULL:-} && $KERNEL = stock ]] || exit 0
 holds() { LC_ALL=C grep -qaP "$1" "$capture"; }
 check 'the capture holds messages' holds '\xf6\xab\x0e\x18\x01\x01\x03\x03'
 # include/linux/poison.h: of SLUB, and of pages.
