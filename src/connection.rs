@@ -78,28 +78,46 @@ use crate::{
         text::Text,
     },
     rdma::{
-        cm::{
-            ConnectionHandler,
-            Event,
-            HandlerId,
-            Id,
-            IdRef, //
-        },
+        capacity::Capacity,
+        cm_id::CmId,
+        completion_handler::CompletionHandler,
         device::{
             DeviceName,
             Transport, //
         },
+        draining::Handle,
         errno,
-        queue::Queue,
-        queue_pair::{
-            CompletionHandler,
-            QueuePair,
-            Room, //
+        event::{
+            ConnectionHandler,
+            Event, //
         },
-        revocable::Revocable, //
+        handler_id::HandlerId,
+        id_ref::IdRef,
+        parameters::Parameters,
+        queue::Queue,
+        queue_pair::QueuePair, //
     },
     registry::Registry,
     trace, //
+};
+
+/// The name under which the resource tracker lists the module's ids (`rdma resource show`).
+const OWNER: &CStr = c"rpcrdma_cm";
+
+/// How the ids of connections behave.
+const PARAMETERS: Parameters = Parameters {
+    owner: OWNER,
+    // As xprtrdma does.
+    retry_count: 6,
+    // For ever.
+    rnr_retry_count: 7,
+    // A peer that takes no message for as long, or does not let its memory be read, has lost the
+    // connection.
+    operation_ms: 5000,
+    flush_ms: 5000,
+    // InfiniBand's CM sends a DREQ three times until then, each time after four to five seconds, and
+    // no more once the id is destroyed.
+    disconnect_ms: 10_000,
 };
 
 /// Why there is no connection.
@@ -162,8 +180,8 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Returns the room that its queue pair has, where it has sent `sent`.
-    fn room(&self, sent: &ParsedPrivateData) -> Room {
+    /// Returns the capacity that its queue pair has, where it has sent `sent`.
+    fn capacity(&self, sent: &ParsedPrivateData) -> Result<Capacity> {
         let offer = sent.offer();
         // Version 2 has larger defaults, for which there must be room when the peer goes over to it
         // (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
@@ -171,11 +189,11 @@ impl Terms {
             true => Size::DEFAULT_TWO,
             false => Size::DEFAULT,
         };
-        Room {
-            receives: self.credits,
-            receive_size: offer.receive_size.max(at_least).octets(),
-            send_size: offer.send_size.max(at_least).octets(),
-        }
+        Capacity::new(
+            self.credits,
+            offer.receive_size.max(at_least).octets(),
+            offer.send_size.max(at_least).octets(),
+        )
     }
 }
 
@@ -240,7 +258,7 @@ struct Inner {
     /// Why the latest attempt's queue pair has failed before there was a connection.
     queue_pair_failure: Option<Failure>,
     /// The id of the latest attempt; [`None`] where that is over.
-    id: Option<Id<Attempt>>,
+    id: Option<CmId<Attempt>>,
     /// How many ids have not been destroyed yet.
     ids: u32,
     /// Whether the connection has left the registry, which is the last that happens to it.
@@ -330,15 +348,23 @@ impl WorkItem<MESSAGES> for Connection {
         let Some(queue_pair) = queue_pair.access() else {
             return;
         };
-        while queue_pair.next(|octets, arrival| match this.side {
-            Side::Client(_) => {
-                if let Some(answer) = this.take_reply(octets, arrival) {
-                    this.send_header(&queue_pair, &answer);
+        // A peer can send as fast as this runs. Other work has its turn after each round.
+        for _ in 0..this.terms.credits {
+            let taken = queue_pair.next(|octets, arrival| match this.side {
+                Side::Client(_) => {
+                    if let Some(answer) = this.take_reply(octets, arrival) {
+                        this.send_header(&queue_pair, &answer);
+                    }
                 }
+                Side::Server { .. } if this.terms.answers => this.respond(&queue_pair, octets),
+                Side::Server { .. } => {}
+            });
+            if !taken {
+                return;
             }
-            Side::Server { .. } if this.terms.answers => this.respond(&queue_pair, octets),
-            Side::Server { .. } => {}
-        }) {}
+        }
+        this.as_arc_borrow()
+            .enqueue::<MESSAGES>(&this.registry.transactions);
     }
 }
 
@@ -428,8 +454,8 @@ impl Connection {
     }
 
     /// Returns the queue pair of the latest attempt.
-    fn queue_pair(&self) -> Option<Arc<Revocable<QueuePair<Attempt>>>> {
-        self.inner.lock().id.as_ref().map(Id::queue_pair)
+    fn queue_pair(&self) -> Option<Handle<QueuePair<Attempt>>> {
+        self.inner.lock().id.as_ref().map(CmId::queue_pair)
     }
 
     /// Ends the connection. It is gone when its ids have been destroyed, which this does not wait
@@ -494,7 +520,7 @@ impl Connection {
     }
 
     /// Takes the id of attempt number `attempt`, unless that has come to its end already.
-    fn keep(self: ArcBorrow<'_, Self>, attempt: u32, id: Id<Attempt>) {
+    fn keep(self: ArcBorrow<'_, Self>, attempt: u32, id: CmId<Attempt>) {
         let mut inner = self.inner.lock();
         if inner.is_current(attempt) {
             inner.id = Some(id);

@@ -66,8 +66,8 @@ use crate::{
         text::Text, //
     }, //
     rdma::{
-        address::Net,
-        errno, //
+        errno,
+        net::Net, //
     },
     registry::{
         Live,

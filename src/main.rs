@@ -29,6 +29,7 @@ use crate::{
         RootFiles, //
     },
     observer::Observer,
+    rdma::unload::UnloadGuard,
     registry::Registry, //
 };
 
@@ -50,8 +51,16 @@ module! {
     },
 }
 
-/// The module. Its fields go in their order.
+/// The module. Its fields are dropped in the order of their declaration.
+#[pin_data]
 struct RpcrdmaCm {
+    _parts: Parts,
+    #[pin]
+    _unload: UnloadGuard,
+}
+
+/// The parts of the module, which are dropped in the order of their declaration.
+struct Parts {
     _observer: Option<Observer>,
     _live: Live,
     _files: RootFiles,
@@ -66,8 +75,8 @@ impl Drop for Live {
     }
 }
 
-impl kernel::Module for RpcrdmaCm {
-    fn init(_module: &'static ThisModule) -> Result<Self> {
+impl Parts {
+    fn new() -> Result<Self> {
         let root = Dir::new(c"rpcrdma_cm", None)?;
         let dir = Dir::new(c"connection", Some(&root))?;
         let max_observed = series::parameter(module_parameters::max_observed.value());
@@ -75,7 +84,7 @@ impl kernel::Module for RpcrdmaCm {
         let files = RootFiles::new(&root, live.0.clone())?;
         let observer = match series::parameter(module_parameters::observe.value()) {
             0 => None,
-            // What is missing of the kernel does not keep the rest from working.
+            // Where the kernel lacks what observing needs, the rest still works.
             _ => match Observer::new(live.0.clone()) {
                 Ok(observer) => Some(observer),
                 Err(ENOMEM) => return Err(ENOMEM),
@@ -90,6 +99,16 @@ impl kernel::Module for RpcrdmaCm {
             _observer: observer,
             _live: live,
             _files: files,
+        })
+    }
+}
+
+impl kernel::InPlaceModule for RpcrdmaCm {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        // The guard first: there are no ids and no queues without.
+        try_pin_init!(Self {
+            _unload <- UnloadGuard::new(c"rpcrdma_cm_teardown"),
+            _parts: Parts::new()?,
         })
     }
 }

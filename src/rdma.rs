@@ -1,60 +1,66 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A safe abstraction of rdma_cm and of what a connection needs of the verbs.
+//! A safe abstraction of rdma_cm, and of the verbs that a connection needs.
 //!
-//! An [`Id`](cm::Id) is what its owner holds: it resolves addresses, and dropping it ends the
-//! connection. What may be done only while rdma_cm holds the id's handler mutex (accept, reject,
-//! connect, set up the queue pair) is found on types that exist only in a handler:
-//! [`HandlerId`](cm::HandlerId) and [`Request`](cm::Request).
+//! A client makes an [`UnresolvedId`](unresolved_id::UnresolvedId), which becomes a
+//! [`CmId`](cm_id::CmId) when it begins to resolve its peer's address. A server has a
+//! [`CmListener`](listener::CmListener), and a `CmId` for each [`Request`](request::Request) that it
+//! accepts. Dropping a `CmId` ends the connection. The functions that are legal only while rdma_cm
+//! holds the id's handler mutex are found on types that exist only in a handler:
+//! [`HandlerId`](handler_id::HandlerId) and `Request`.
 //!
-//! The [`QueuePair`](queue_pair::QueuePair) of an id is [`Revocable`](revocable::Revocable): who
-//! sends or transfers on it holds up its end, and with it that of the id and of the device.
+//! The [`QueuePair`](queue_pair::QueuePair) of an id is used through a
+//! [`Handle`](draining::Handle). The end of the id, and with it that of the device, waits for each
+//! use.
+//!
+//! This layer has mechanisms only. Names, limits and times are [`Parameters`](parameters::Parameters)
+//! and arguments of its users. Its users also make the one
+//! [`UnloadGuard`](unload::UnloadGuard), without which there are no ids.
+//!
+//! No address of the kernel's memory is sent: see
+//! [`Registration`](registration::Registration) and `shim_transfer_init`.
 //!
 //! C headers: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h),
 //! [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 pub(crate) mod address;
-pub(crate) mod cm;
+pub(crate) mod arrival;
+mod buffer;
+pub(crate) mod capacity;
+pub(crate) mod cm_id;
+pub(crate) mod completion_handler;
+mod completion_queue;
+mod context;
 pub(crate) mod device;
+mod device_name;
+pub(crate) mod draining;
+pub(crate) mod event;
+pub(crate) mod handler_id;
+pub(crate) mod id_ref;
+pub(crate) mod listener;
 pub(crate) mod memory;
+pub(crate) mod net;
+mod operation;
+pub(crate) mod parameters;
+pub(crate) mod piece;
+mod protection_domain;
+pub(crate) mod purpose;
 pub(crate) mod queue;
 pub(crate) mod queue_pair;
+mod receive;
+mod region;
 pub(crate) mod registration;
-pub(crate) mod revocable;
+pub(crate) mod request;
+pub(crate) mod send_buffer;
+pub(crate) mod transfer;
+mod transport;
+pub(crate) mod unload;
+pub(crate) mod unresolved_id;
+pub(crate) mod wait;
 
-use kernel::{
-    prelude::*,
-    sync::{
-        CondVar,
-        CondVarTimeoutResult,
-        MutexGuard, //
-    },
-    time::msecs_to_jiffies, //
-};
-
-/// The name under which the resource tracker lists what this module makes (`rdma resource show`).
-const OWNER: &CStr = c"rpcrdma_cm";
+use kernel::prelude::*;
 
 /// Makes an [`Error`] of one of the kernel crate's unsigned errno constants.
 pub(crate) fn errno(errno: u32) -> Error {
     Error::from_errno(-(errno as i32))
-}
-
-/// Waits as long as `condition` holds of what `guard` guards, but no longer than so many
-/// milliseconds, and returns whether it still does; in work, which signals do not interrupt.
-pub(crate) fn wait_while<T>(
-    changed: &CondVar,
-    guard: &mut MutexGuard<'_, T>,
-    milliseconds: u32,
-    condition: impl Fn(&T) -> bool,
-) -> bool {
-    let mut jiffies = msecs_to_jiffies(milliseconds);
-    while condition(guard) {
-        match changed.wait_interruptible_timeout(guard, jiffies) {
-            CondVarTimeoutResult::Timeout => return condition(guard),
-            CondVarTimeoutResult::Woken { jiffies: rest }
-            | CondVarTimeoutResult::Signal { jiffies: rest } => jiffies = rest,
-        }
-    }
-    false
 }

@@ -53,7 +53,7 @@ use crate::{
     rdma::{
         errno,
         queue::Queue,
-        wait_while, //
+        wait::wait_while, //
     }, //
 };
 
@@ -192,7 +192,7 @@ pub(crate) struct Registry {
     last_connection: Atomic<u64>,
     last_listener: Atomic<u64>,
     pub(crate) stats: Stats<Counter>,
-    /// Where ids are destroyed.
+    /// Where listeners end, and connections leave.
     pub(crate) teardown: Arc<Queue>,
     /// Where the connections of others are searched for and shown; apart, as they wait for no peer.
     pub(crate) observations: Arc<Queue>,
@@ -256,7 +256,7 @@ impl Registry {
     /// `max_observed` connections of others.
     pub(crate) fn new(dir: Dir, max_observed: u32) -> Result<Arc<Self>> {
         let confirming = Queue::new(c"rpcrdma_cm_confirm")?;
-        let teardown = Queue::new(c"rpcrdma_cm_teardown")?;
+        let teardown = Queue::new(c"rpcrdma_cm_leave")?;
         let observations = Queue::new(c"rpcrdma_cm_observations")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
         let transactions = Queue::new(c"rpcrdma_cm_transactions")?;
@@ -362,8 +362,7 @@ impl Registry {
 
     /// Waits for `pause_ms` milliseconds, and returns whether the registry is still in use.
     fn pause(&self, pause_ms: u32) -> bool {
-        let mut connections = self.connections.lock();
-        wait_while(&self.shutting_down, &mut connections, pause_ms, |table| {
+        wait_while(&self.shutting_down, &self.connections, pause_ms, |table| {
             !table.shut_down
         })
     }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/atomic.h>
+#include <linux/limits.h>
+#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/nsproxy.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_verbs.h>
@@ -43,6 +47,71 @@ struct workqueue_struct *shim_alloc_workqueue(const char *name)
 void shim_flush_workqueue(struct workqueue_struct *queue)
 {
 	__flush_workqueue(queue);
+}
+
+/*
+ * How many objects the kernel may call the module for. INT_MIN is added where
+ * there can be no more: before the guard is made, and once it is dropped.
+ */
+static atomic_t holds = ATOMIC_INIT(INT_MIN);
+static DECLARE_WAIT_QUEUE_HEAD(no_holds);
+/* Valid as long as there are holds. */
+static struct workqueue_struct *teardown;
+
+/*
+ * A pinned @guard is dropped before its memory is freed. Where that is the
+ * module's own memory, it is dropped before the module goes.
+ */
+int shim_unload_guard(const void *guard, const char *name)
+{
+	if (!within_module_core((unsigned long)guard, THIS_MODULE))
+		return -EINVAL;
+	if (teardown)
+		return -EBUSY;
+	teardown = shim_alloc_workqueue(name);
+	if (!teardown)
+		return -ENOMEM;
+	atomic_set_release(&holds, 0);
+	return 0;
+}
+
+/* Lets there be no more holds. */
+void shim_unload_begin(void)
+{
+	atomic_add(INT_MIN, &holds);
+}
+
+/* Waits until there are no holds, but no longer than that; returns how many there are. */
+u32 shim_unload_wait(u32 milliseconds)
+{
+	wait_event_timeout(no_holds, atomic_read_acquire(&holds) == INT_MIN,
+			   msecs_to_jiffies(milliseconds));
+	return (u32)atomic_read_acquire(&holds) - (u32)INT_MIN;
+}
+
+/* The work that gave up the last hold has returned when this does. */
+void shim_unload_end(void)
+{
+	destroy_workqueue(teardown);
+	teardown = NULL;
+}
+
+/* Takes a hold, and returns the queue for teardown; NULL where there can be none. */
+struct workqueue_struct *shim_hold(void)
+{
+	return atomic_inc_unless_negative(&holds) ? teardown : NULL;
+}
+
+/* For a caller that has one. */
+void shim_hold_again(void)
+{
+	atomic_inc(&holds);
+}
+
+void shim_hold_end(void)
+{
+	if (atomic_dec_return(&holds) == INT_MIN)
+		wake_up_all(&no_holds);
 }
 
 /* Waits for the resolver's work that is under way for @id, or cancels it. */
@@ -159,8 +228,16 @@ u32 shim_mr_length(const struct ib_mr *mr)
 	return mr->length;
 }
 
-u64 shim_mr_iova(const struct ib_mr *mr)
+/*
+ * ib_map_mr_sg() has the region begin at the DMA address of its first octet,
+ * which devices without an IOMMU take for a kernel virtual address. The peer gets
+ * to know where it begins: let that be @offset, which is aligned to pages. Only
+ * where the first octet is in its page has to stay. To be called before the
+ * region is registered, as in frwr_map() of xprtrdma.
+ */
+u64 shim_mr_set_iova(struct ib_mr *mr, u64 offset)
 {
+	mr->iova = offset | (mr->iova & (mr->page_size - 1));
 	return mr->iova;
 }
 
@@ -171,17 +248,31 @@ void shim_mr_next_key(struct ib_mr *mr)
 
 /*
  * @octets come from kmalloc(), and stay until the transfer has been destroyed.
+ *
+ * On iWARP a Read Request carries the offset of the memory that the response is
+ * to be put into. rdma_rw registers that memory, see rdma_rw_io_needs_mr(): let it
+ * begin at an offset of ours, as in shim_mr_set_iova().
  */
 int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 		       void *octets, u32 len, u64 remote, u32 rkey,
 		       enum dma_data_direction direction)
 {
 	int ret;
+	u32 i;
 
 	sg_init_one(&transfer->sg, octets, len);
 	ret = rdma_rw_ctx_init(&transfer->ctx, qp, port, &transfer->sg, 1, 0, remote, rkey,
 			       direction);
-	return min(ret, 0);
+	if (ret < 0)
+		return ret;
+
+	if (direction == DMA_FROM_DEVICE && rdma_protocol_iwarp(qp->device, port))
+		for (i = 0; i < transfer->ctx.nr_ops; i++) {
+			struct rdma_rw_reg_ctx *reg = &transfer->ctx.reg[i];
+
+			reg->sge.addr = shim_mr_set_iova(reg->mr, 1ULL << 32);
+		}
+	return 0;
 }
 
 int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
@@ -206,11 +297,45 @@ int shim_post_send(struct ib_qp *qp, const struct ib_send_wr *wr)
 	return ib_post_send(qp, wr, NULL);
 }
 
-void shim_fail_qp(struct ib_qp *qp)
+int shim_fail_qp(struct ib_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	ib_modify_qp(qp, &attr, IB_QP_STATE);
+	return ib_modify_qp(qp, &attr, IB_QP_STATE);
+}
+
+/*
+ * The resource tracker prints the name of what is leaked also when the module,
+ * which the name is in, has been unloaded. That of the device stays.
+ */
+void shim_disown_pd(struct ib_pd *pd)
+{
+	WRITE_ONCE(pd->res.kern_name, pd->device->name);
+}
+
+void shim_disown_mr(struct ib_mr *mr)
+{
+	WRITE_ONCE(mr->res.kern_name, mr->device->name);
+}
+
+/*
+ * Destroys the queue pair of @id, which alone uses @cq. Where the device refuses
+ * that, returns false; completions are not handled any more then.
+ *
+ * rdma_destroy_qp() does not say whether it failed. ib_destroy_qp_user() gives up
+ * the use of the completion queue only if it did not.
+ */
+bool shim_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq)
+{
+	struct ib_qp *qp = id->qp;
+
+	rdma_destroy_qp(id);
+	if (!atomic_read(&cq->usecnt))
+		return true;
+	WRITE_ONCE(qp->res.kern_name, qp->device->name);
+	WRITE_ONCE(cq->res.kern_name, cq->device->name);
+	disable_work_sync(&cq->work);
+	return false;
 }
 
 int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)

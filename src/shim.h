@@ -11,6 +11,7 @@
 #include <linux/types.h>
 #include <rdma/rw.h>
 
+struct ib_cq;
 struct net;
 struct rdma_cm_id;
 struct sockaddr;
@@ -35,6 +36,14 @@ int shim_ifindex(struct net *net, const char *name);
 
 struct workqueue_struct *shim_alloc_workqueue(const char *name);
 void shim_flush_workqueue(struct workqueue_struct *queue);
+
+int shim_unload_guard(const void *guard, const char *name);
+void shim_unload_begin(void);
+u32 shim_unload_wait(u32 milliseconds);
+void shim_unload_end(void);
+struct workqueue_struct *shim_hold(void);
+void shim_hold_again(void);
+void shim_hold_end(void);
 
 void shim_stop_resolver(struct rdma_cm_id *id);
 const struct sockaddr *shim_local_addr(const struct rdma_cm_id *id);
@@ -65,7 +74,7 @@ void shim_dma_unmap_sg(struct ib_device *device, struct scatterlist *list, int e
 		       enum dma_data_direction direction);
 u32 shim_mr_rkey(const struct ib_mr *mr);
 u32 shim_mr_length(const struct ib_mr *mr);
-u64 shim_mr_iova(const struct ib_mr *mr);
+u64 shim_mr_set_iova(struct ib_mr *mr, u64 offset);
 void shim_mr_next_key(struct ib_mr *mr);
 
 int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
@@ -78,7 +87,10 @@ void shim_transfer_destroy(struct rpcrdma_cm_transfer *transfer, struct ib_qp *q
 
 void shim_reinit_completion(struct completion *done);
 int shim_post_send(struct ib_qp *qp, const struct ib_send_wr *wr);
-void shim_fail_qp(struct ib_qp *qp);
+int shim_fail_qp(struct ib_qp *qp);
+void shim_disown_pd(struct ib_pd *pd);
+void shim_disown_mr(struct ib_mr *mr);
+bool shim_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq);
 int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
 void shim_name_qp(struct ib_qp *qp, const char *name);
 

@@ -21,19 +21,24 @@ void trace_rpcrdma_cm_parsed(u64 id, bool server, u8 outcome, u8 len, u8 offset,
 			     send_size, receive_size, remote_invalidation);
 }
 
+/* As many octets as the family of @addr has; trace.rs makes no other addresses. */
+static size_t sockaddr_len(const struct sockaddr *addr)
+{
+	return addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+					     sizeof(struct sockaddr_in);
+}
+
 void trace_rpcrdma_cm_negotiated(u64 id, bool server, u32 generation,
 				 const struct sockaddr *local,
 				 const struct sockaddr *remote,
 				 u32 client_to_server, u32 server_to_client,
 				 bool remote_invalidation)
 {
-	size_t addr_len = local->sa_family == AF_INET6 ?
-			  sizeof(struct sockaddr_in6) :
-			  sizeof(struct sockaddr_in);
-
-	trace_connection_negotiated(id, server, generation, local, remote,
-				    addr_len, client_to_server,
-				    server_to_client, remote_invalidation);
+	trace_connection_negotiated(id, server, generation,
+				    local, sockaddr_len(local),
+				    remote, sockaddr_len(remote),
+				    client_to_server, server_to_client,
+				    remote_invalidation);
 }
 
 void trace_rpcrdma_cm_closed(u64 id, bool server, u32 generation, int error)

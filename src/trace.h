@@ -84,11 +84,12 @@ TRACE_EVENT(message_parsed,
 
 TRACE_EVENT(connection_negotiated,
 	TP_PROTO(u64 id, bool server, u32 generation,
-		 const struct sockaddr *local, const struct sockaddr *remote,
-		 size_t addr_len, u32 client_to_server, u32 server_to_client,
+		 const struct sockaddr *local, size_t local_len,
+		 const struct sockaddr *remote, size_t remote_len,
+		 u32 client_to_server, u32 server_to_client,
 		 bool remote_invalidation),
 
-	TP_ARGS(id, server, generation, local, remote, addr_len,
+	TP_ARGS(id, server, generation, local, local_len, remote, remote_len,
 		client_to_server, server_to_client, remote_invalidation),
 
 	TP_STRUCT__entry(
@@ -98,8 +99,8 @@ TRACE_EVENT(connection_negotiated,
 		__field(u32, client_to_server)
 		__field(u32, server_to_client)
 		__field(bool, remote_invalidation)
-		__sockaddr(local, addr_len)
-		__sockaddr(remote, addr_len)
+		__sockaddr(local, local_len)
+		__sockaddr(remote, remote_len)
 	),
 
 	TP_fast_assign(
@@ -109,8 +110,8 @@ TRACE_EVENT(connection_negotiated,
 		__entry->client_to_server = client_to_server;
 		__entry->server_to_client = server_to_client;
 		__entry->remote_invalidation = remote_invalidation;
-		__assign_sockaddr(local, local, addr_len);
-		__assign_sockaddr(remote, remote, addr_len);
+		__assign_sockaddr(local, local, local_len);
+		__assign_sockaddr(remote, remote, remote_len);
 	),
 
 	TP_printk("id=%llu role=%s generation=%u local=%pISpc remote=%pISpc client_to_server=%u server_to_client=%u remote_invalidation=%u",

@@ -82,7 +82,7 @@ pub(crate) fn connection_negotiated(
     let local = RawAddress::from(local);
     let remote = RawAddress::from(remote);
 
-    // SAFETY: The addresses are valid during the call and of one family, as those of a connection.
+    // SAFETY: Each address is valid during the call, and as large as its family asks for.
     unsafe {
         bindings::trace_rpcrdma_cm_negotiated(
             id,

@@ -25,6 +25,7 @@ use super::{
     Failure,
     Side,
     Terms,
+    PARAMETERS,
     RECONNECT, //
 };
 use crate::{
@@ -35,13 +36,11 @@ use crate::{
         snapshot::State, //
     },
     rdma::{
-        address::Net,
-        cm::{
-            HandlerId,
-            Id, //
-        },
         errno,
-        wait_while, //
+        handler_id::HandlerId,
+        net::Net,
+        unresolved_id::UnresolvedId,
+        wait::wait_while, //
     },
     registry::{
         Live,
@@ -156,13 +155,13 @@ impl Connection {
 
     /// Sets off an attempt with a new id, in whose handler the rest happens.
     fn start(self: ArcBorrow<'_, Self>, target: &Target, attempt: u32) -> Result<(), Failure> {
-        let teardown = self.registry.teardown.clone();
         let id = self
             .handler(attempt)
-            .and_then(|handler| Id::new(&target.net, teardown, handler))
+            .and_then(|handler| UnresolvedId::new(&target.net, PARAMETERS, handler))
             .map_err(|error| Failure::new(error, "no id for a connection"))?;
 
-        id.resolve_address(target.from, target.to, target.timeout_ms.min(RESOLVE_MS))
+        let id = id
+            .resolve_address(target.from, target.to, target.timeout_ms.min(RESOLVE_MS))
             .map_err(|error| Failure::to_connect(State::Resolving, error))?;
         self.keep(attempt, id);
         Ok(())
@@ -211,8 +210,7 @@ impl Connection {
 
     /// Waits for `pause_ms` milliseconds, and returns whether the connection is still to be made.
     fn pause(&self, pause_ms: u32) -> bool {
-        let mut inner = self.inner.lock();
-        wait_while(&self.changed, &mut inner, pause_ms, |inner| {
+        wait_while(&self.changed, &self.inner, pause_ms, |inner| {
             inner.state == State::Reconnecting
         })
     }
@@ -248,7 +246,9 @@ impl Connection {
             }
             inner.exchange = exchange;
         }
-        id.create_queue_pair(self.terms.room(&sent))
+        self.terms
+            .capacity(&sent)
+            .and_then(|capacity| id.create_queue_pair(capacity))
             .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
         id.resolve_route(target.timeout_ms).map_err(failed)
     }

@@ -29,7 +29,9 @@ use super::{
     Connection,
     Failure,
     Side,
-    Terms, //
+    Terms,
+    OWNER,
+    PARAMETERS, //
 };
 use crate::{
     protocol::{
@@ -44,13 +46,13 @@ use crate::{
         }, //
     },
     rdma::{
-        address::Net,
-        cm::{
-            ListenHandler,
-            ListenId,
-            Request, //
+        errno,
+        listener::{
+            CmListener,
+            ListenHandler, //
         },
-        errno, //
+        net::Net,
+        request::Request, //
     },
     registry::{
         Live,
@@ -78,7 +80,7 @@ pub(crate) struct Listener {
     registry: Arc<Registry>,
     connections: Atomic<u32>,
     #[pin]
-    id: Mutex<Option<ListenId<Self>>>,
+    id: Mutex<Option<CmListener<Self>>>,
     #[pin]
     stop: Work<Self>,
 }
@@ -117,7 +119,7 @@ pub(crate) fn listen(
     {
         // With the lock held: if the device goes now, `stop` waits to find the id.
         let mut id = listener.id.lock();
-        let new = ListenId::new(net, listener.clone(), address, BACKLOG);
+        let new = CmListener::new(net, OWNER, listener.clone(), address, BACKLOG);
         *id = Some(new.map_err(Failure::to_listen)?);
     }
     registry
@@ -205,9 +207,8 @@ impl Listener {
             .add(connection.number, Live::Own(connection.clone()))?;
 
         let handler = connection.as_arc_borrow().handler(attempt)?;
-        let teardown = self.registry.teardown.clone();
-        let room = self.terms.room(&sent);
-        match request.accept(teardown, handler, room, sent.octets.octets()) {
+        let capacity = self.terms.capacity(&sent)?;
+        match request.accept(PARAMETERS, handler, capacity, sent.octets.octets()) {
             Ok(id) => {
                 trace::message_sent(connection.number, Role::Server, &sent.octets);
                 connection.as_arc_borrow().keep(attempt, id);

@@ -67,23 +67,21 @@ use crate::{
         }, //
     },
     rdma::{
-        cm::Id,
+        arrival::Arrival,
+        cm_id::CmId,
         errno,
-        memory::Memory,
-        queue_pair::{
-            Arrival,
-            QueuePair, //
-        },
-        registration::{
-            Purpose,
-            Registration, //
-        }, //
+        purpose::Purpose,
+        queue_pair::QueuePair,
+        registration::Registration, //
     }, //
 };
 
 /// The longest first message, in octets: the default inline threshold of version 1 (RFC 8166,
 /// section 3.3.3; draft-cel-nfsv4-rpcrdma-version-two-01, section 5).
 const FIRST_MESSAGE: u32 = 1024;
+
+/// How many pages a memory region has at most, as in rdma_rw.
+const REGION_PAGES: u32 = 256;
 
 /// Length in octets of a call's head with AUTH_NONE.
 const CALL_HEAD: usize = 40;
@@ -301,7 +299,7 @@ impl Connection {
         let _turn = Turn::take(&self)?;
         let (attempt, queue_pair) = {
             let inner = self.inner.lock();
-            let queue_pair = inner.id.as_ref().map(Id::queue_pair);
+            let queue_pair = inner.id.as_ref().map(CmId::queue_pair);
             (inner.attempt, queue_pair.ok_or(Failure::not_connected())?)
         };
         let queue_pair = queue_pair.access().ok_or(Failure::not_connected())?;
@@ -434,7 +432,7 @@ impl Connection {
         };
         let reply_segments = match reply {
             Some(reply) => {
-                reply.register().map_err(Failure::to_call)?;
+                reply.register(xid).map_err(Failure::to_call)?;
                 segments(reply).map_err(Failure::to_call)?
             }
             None => KVec::new(),
@@ -449,10 +447,8 @@ impl Connection {
         let mut reads = KVec::new();
         if !inline {
             let call = prepare(queue_pair, &mut chunks.call, Purpose::Read, call_len)?;
-            if let Some(memory) = call.memory() {
-                write_call(memory, procedure, xid);
-            }
-            call.register().map_err(Failure::to_call)?;
+            write_call(call, procedure, xid).map_err(Failure::to_call)?;
+            call.register(xid).map_err(Failure::to_call)?;
             for target in &segments(call).map_err(Failure::to_call)? {
                 let segment = ReadSegment {
                     position: 0,
@@ -476,16 +472,16 @@ impl Connection {
 
         self.expect(xid, version)?;
         let start: Instant<Monotonic> = Instant::now();
-        let sent = queue_pair.send(limit, None, |buffer| {
+        let sent = queue_pair.send(limit, None, |message| {
             let too_long = |_| errno(bindings::EMSGSIZE);
-            let at = header.build(buffer).map_err(too_long)?;
+            message.append_with(|room| header.build(room).map_err(too_long))?;
             if !inline {
-                return Ok(at);
+                return Ok(());
             }
-            let payload = buffer.get_mut(at..at + call_len).unwrap_or_default();
+            let payload = message.append(call_len)?;
             let head = procedure.call(xid).build(payload).map_err(too_long)?;
             procedure.fill(xid, 0, payload.get_mut(head..).unwrap_or_default());
-            Ok(at + call_len)
+            Ok(())
         });
         let answered = match sent {
             Ok(()) => {
@@ -522,7 +518,7 @@ impl Connection {
             self.inner.lock().traffic.null_us = Some(took);
         }
         let octets = pending.map(|pending| pending.octets).unwrap_or_default();
-        let answer = self.understand(procedure, &octets, &reply_segments, chunks.reply.as_mut());
+        let answer = self.understand(procedure, &octets, &reply_segments, chunks.reply.as_ref());
         self.inner.lock().reply_room = octets;
         answer
     }
@@ -530,10 +526,11 @@ impl Connection {
     /// Makes ready for the reply to call `xid`.
     fn expect(&self, xid: u32, version: u32) -> Result<(), Failure> {
         let mut inner = self.inner.lock();
-        let room = inner.exchange.sent.map(|sent| self.terms.room(&sent));
+        let capacity = inner.exchange.sent.map(|sent| self.terms.capacity(&sent));
         let mut octets = mem::take(&mut inner.reply_room);
         drop(inner);
-        let room = room.map_or(0, |room| room.receive_size as usize);
+        let capacity = capacity.transpose().map_err(Failure::to_call)?;
+        let room = capacity.map_or(0, |capacity| capacity.receive_size() as usize);
         octets.clear();
         octets
             .reserve(room, GFP_KERNEL | __GFP_NOWARN)
@@ -594,7 +591,7 @@ impl Connection {
         procedure: &Procedure,
         octets: &[u8],
         reply_chunk: &[Segment],
-        memory: Option<&mut Registration<'_, Attempt>>,
+        memory: Option<&Registration<'_, Attempt>>,
     ) -> Result<Answer, Failure> {
         let malformed = Failure::new(errno(bindings::EPROTO), "the reply makes no sense");
         let (header, payload) = header::parse(octets).map_err(|_| malformed)?;
@@ -650,7 +647,9 @@ fn prepare<'a, 'b>(
 ) -> Result<&'b mut Registration<'a, Attempt>, Failure> {
     let made = match chunk.take() {
         Some(made) => made,
-        None => Registration::new(queue_pair, purpose, len).map_err(Failure::to_call)?,
+        None => {
+            Registration::new(queue_pair, purpose, len, REGION_PAGES).map_err(Failure::to_call)?
+        }
     };
     Ok(chunk.insert(made))
 }
@@ -662,7 +661,7 @@ fn segments(registration: &Registration<'_, Attempt>) -> Result<KVec<Segment>> {
         let segment = Segment {
             handle: piece.stag,
             length: piece.len,
-            offset: piece.address,
+            offset: piece.offset,
         };
         segments.push(segment, GFP_KERNEL)?;
     }
@@ -670,16 +669,17 @@ fn segments(registration: &Registration<'_, Attempt>) -> Result<KVec<Segment>> {
 }
 
 /// Writes a whole call.
-fn write_call(memory: &mut Memory, procedure: &Procedure, xid: u32) {
+fn write_call(memory: &mut Registration<'_, Attempt>, procedure: &Procedure, xid: u32) -> Result {
     let mut head = [0; CALL_HEAD];
     // It has just the room.
     let _ = procedure.call(xid).build(&mut head);
-    memory.write(0, &head);
+    memory.write(0, &head)?;
     let mut at = 0;
-    for piece in memory.pieces_mut(CALL_HEAD, procedure.len()) {
+    for piece in memory.pieces_mut(CALL_HEAD, procedure.len())? {
         procedure.fill(xid, at, piece);
         at += piece.len();
     }
+    Ok(())
 }
 
 /// Whether `payload` has from `at` on the results that this procedure must have.

@@ -57,10 +57,9 @@ use crate::{
             Memory,
             BLOCK, //
         },
-        queue_pair::{
-            QueuePair,
-            Transfer, //
-        }, //
+        queue_pair::QueuePair,
+        send_buffer::SendBuffer,
+        transfer::Transfer, //
     }, //
 };
 
@@ -218,7 +217,9 @@ impl Connection {
                 self.send_header(queue_pair, &answer(Body::ErrBadHeader));
             }
             // The requester has to know that a reply is lost (RFC 8166, section 4.5.4).
-            (Err(Refusal::Lost), _) => queue_pair.fail_because(c"a call could not be answered"),
+            (Err(Refusal::Lost), _) => {
+                queue_pair.fail_because(c"a call could not be answered");
+            }
         }
     }
 
@@ -298,13 +299,11 @@ impl Connection {
         let unused = unused.as_ref().map(|segments| List::new(segments));
         let short = reply_header(Body::Msg(version, lists(unused)));
         if short.len() + reply_len <= limit as usize {
-            return self.send_reply(queue_pair, header.version(), limit, stag, |buffer| {
-                let at = short.build(buffer).map_err(too_long)?;
-                let payload = buffer.get_mut(at..at + reply_len).unwrap_or_default();
-                let (to, results) = payload.split_at_mut_checked(head_len).ok_or(EINVAL)?;
-                to.copy_from_slice(head);
-                call.read(answer.at, results);
-                Ok(at + reply_len)
+            return self.send_reply(queue_pair, header.version(), limit, stag, |message| {
+                message.append_with(|room| short.build(room).map_err(too_long))?;
+                message.append(head_len)?.copy_from_slice(head);
+                call.read(answer.at, message.append(answer.len)?);
+                Ok(())
             });
         }
 
@@ -329,8 +328,8 @@ impl Connection {
             transfer(queue_pair, Transfer::Write, &mut memory, at, segment, start)?;
             at += segment.length as usize;
         }
-        self.send_reply(queue_pair, header.version(), limit, stag, |buffer| {
-            long.build(buffer).map_err(too_long)
+        self.send_reply(queue_pair, header.version(), limit, stag, |message| {
+            message.append_with(|room| long.build(room).map_err(too_long))
         })
     }
 
@@ -342,7 +341,7 @@ impl Connection {
         version: u32,
         limit: u32,
         stag: Option<u32>,
-        build: impl FnOnce(&mut [u8]) -> Result<usize>,
+        build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
     ) -> Result<(), Refusal> {
         self.send(queue_pair, limit, stag, build)?;
         self.inner.lock().exchange.version = Some(version);
@@ -370,7 +369,7 @@ impl Connection {
         queue_pair: &QueuePair<Attempt>,
         limit: u32,
         stag: Option<u32>,
-        build: impl FnOnce(&mut [u8]) -> Result<usize>,
+        build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
     ) -> Result<(), Refusal> {
         queue_pair.send(limit, stag, build).or(Err(Refusal::Lost))?;
         let mut inner = self.inner.lock();
@@ -380,8 +379,8 @@ impl Connection {
     }
 
     pub(super) fn send_header(&self, queue_pair: &QueuePair<Attempt>, header: &Header<'_>) {
-        let result = self.send(queue_pair, ERROR_MAX, None, |buffer| {
-            header.build(buffer).map_err(too_long)
+        let result = self.send(queue_pair, ERROR_MAX, None, |message| {
+            message.append_with(|room| header.build(room).map_err(too_long))
         });
         if result.is_err() {
             queue_pair.fail_because(c"an error could not be reported");

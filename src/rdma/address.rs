@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Network namespaces and socket addresses.
+//! Socket addresses.
 //!
-//! C headers: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h),
-//! [`include/linux/socket.h`](srctree/include/linux/socket.h)
+//! C header: [`include/linux/socket.h`](srctree/include/linux/socket.h)
 
 use core::{
     net::{
@@ -13,59 +12,20 @@ use core::{
         SocketAddrV4,
         SocketAddrV6, //
     },
-    ptr::{
-        self,
-        NonNull, //
-    },
+    ptr, //
 };
-
-use kernel::prelude::*;
 
 use crate::bindings;
 
-/// A reference on a network namespace.
-///
-/// # Invariants
-///
-/// The pointer is valid, and this owns one reference on what it points to.
-pub(crate) struct Net(NonNull<kernel::bindings::net>);
-
-// SAFETY: References on a namespace are counted atomically and belong to no thread.
-unsafe impl Send for Net {}
-// SAFETY: Nothing that `&Net` offers is bound to a thread.
-unsafe impl Sync for Net {}
-
-impl Net {
-    /// Returns the network namespace of the calling task; process context only.
-    pub(crate) fn current() -> Result<Self> {
-        // SAFETY: A task that calls into the kernel is alive and so has its namespaces.
-        let net = unsafe { bindings::shim_get_current_net() };
-
-        // INVARIANT: The function has taken a reference for its caller.
-        NonNull::new(net).map(Self).ok_or(EINVAL)
-    }
-
-    /// Returns the index of the interface called `name`, which ends with a NUL.
-    pub(crate) fn interface_index(&self, name: &CStr) -> Option<u32> {
-        // SAFETY: By the type invariant the namespace is valid, and `name` is a C string.
-        let index = unsafe { bindings::shim_ifindex(self.as_ptr(), name.as_char_ptr()) };
-
-        u32::try_from(index).ok().filter(|&index| index != 0)
-    }
-
-    pub(super) fn as_ptr(&self) -> *mut kernel::bindings::net {
-        self.0.as_ptr()
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant this reference is ours to give back.
-        unsafe { bindings::shim_put_net(self.as_ptr()) };
-    }
-}
-
 /// A socket address in the form that C functions take.
+///
+/// # Examples
+///
+/// ```ignore
+/// let raw = RawAddress::from(SocketAddr::from(([192, 0, 2, 1], 20049)));
+/// // SAFETY: It is as large as its family asks for.
+/// assert!(unsafe { RawAddress::read(raw.as_ptr()) }.is_some());
+/// ```
 pub(crate) enum RawAddress {
     V4(bindings::sockaddr_in),
     V6(bindings::sockaddr_in6),

@@ -1,30 +1,89 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A work queue of the module's own, which unload can wait for.
+//! Work queues of the module's own, which unload can wait for.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
 use core::ptr::NonNull;
 
 use kernel::{
+    impl_has_work,
+    new_work,
     prelude::*,
     sync::Arc,
     workqueue::{
         self,
-        RawWorkItem, //
+        RawWorkItem,
+        Work,
+        WorkItem, //
     }, //
 };
 
+use super::unload::Hold;
 use crate::bindings;
 
-/// An unbound work queue; its work may sleep.
-///
-/// The last reference must not be dropped by the queue's own work: dropping waits for the work.
+/// A work queue.
 ///
 /// # Invariants
 ///
 /// The pointer is to a work queue that this owns.
-pub(crate) struct Queue(NonNull<kernel::bindings::workqueue_struct>);
+struct RawQueue(NonNull<kernel::bindings::workqueue_struct>);
+
+// SAFETY: Work queues belong to no thread.
+unsafe impl Send for RawQueue {}
+// SAFETY: The functions of a work queue may be called from any thread at a time.
+unsafe impl Sync for RawQueue {}
+
+impl Drop for RawQueue {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the queue is ours, and nobody can reach it any more. This
+        // does not run in its own work: see `Destruction`.
+        unsafe { kernel::bindings::destroy_workqueue(self.0.as_ptr()) };
+    }
+}
+
+/// The work that destroys a queue, which runs in another one.
+#[pin_data]
+struct Destruction {
+    queue: RawQueue,
+    #[pin]
+    work: Work<Self>,
+    // Dropped last: until then the module stays.
+    hold: Hold,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Destruction { self.work }
+}
+
+impl WorkItem for Destruction {
+    type Pointer = Pin<KBox<Self>>;
+
+    fn run(this: Pin<KBox<Self>>) {
+        drop(this);
+    }
+}
+
+/// An unbound work queue; its work may sleep.
+///
+/// The last reference may be dropped anywhere, also by the queue's own work: the queue is destroyed
+/// by work of another queue, after its own work has run.
+///
+/// # Examples
+///
+/// ```ignore
+/// let queue = Queue::new(c"my_queue")?;
+/// let _ = queue.enqueue(Arc::clone(&my_work));
+/// queue.flush();
+/// ```
+///
+/// # Invariants
+///
+/// `queue` is the queue of `destruction`, which is there until this is dropped.
+pub(crate) struct Queue {
+    queue: NonNull<kernel::bindings::workqueue_struct>,
+    destruction: Option<Pin<KBox<Destruction>>>,
+}
 
 // SAFETY: Work queues belong to no thread.
 unsafe impl Send for Queue {}
@@ -33,13 +92,30 @@ unsafe impl Sync for Queue {}
 
 impl Queue {
     /// Makes a work queue; process context only.
+    ///
+    /// Fails with `ESHUTDOWN` where there is no [`UnloadGuard`](super::unload::UnloadGuard).
     pub(crate) fn new(name: &CStr) -> Result<Arc<Self>> {
+        let hold = Hold::new()?;
         // SAFETY: `name` is a C string, which the function copies.
         let queue = unsafe { bindings::shim_alloc_workqueue(name.as_char_ptr()) };
 
-        // INVARIANT: The function returns a new work queue or NULL.
-        let queue = NonNull::new(queue).map(Self).ok_or(ENOMEM)?;
-        Ok(Arc::new(queue, GFP_KERNEL)?)
+        let queue = NonNull::new(queue).ok_or(ENOMEM)?;
+        // INVARIANT: The function returns a new work queue.
+        let raw = RawQueue(queue);
+        let destruction = KBox::pin_init(
+            pin_init!(Destruction {
+                queue: raw,
+                work <- new_work!("Destruction::work"),
+                hold,
+            }),
+            GFP_KERNEL,
+        )?;
+        // INVARIANT: It is the same queue.
+        let this = Self {
+            queue,
+            destruction: Some(destruction),
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
     /// Queues `work`; any context.
@@ -48,19 +124,22 @@ impl Queue {
         W: RawWorkItem<ID> + Send + 'static,
     {
         // SAFETY: By the type invariant the queue is valid for as long as `self` is.
-        unsafe { workqueue::Queue::from_raw(self.0.as_ptr()) }.enqueue(work)
+        unsafe { workqueue::Queue::from_raw(self.queue.as_ptr()) }.enqueue(work)
     }
 
-    /// Waits until all that was queued before has run; process context, not from its own work.
+    /// Waits until all work that was queued before has run; process context, not from its own work.
     pub(crate) fn flush(&self) {
         // SAFETY: By the type invariant the queue is valid.
-        unsafe { bindings::shim_flush_workqueue(self.0.as_ptr()) };
+        unsafe { bindings::shim_flush_workqueue(self.queue.as_ptr()) };
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the queue is ours, and nobody can reach it any more.
-        unsafe { kernel::bindings::destroy_workqueue(self.0.as_ptr()) };
+        if let Some(destruction) = self.destruction.take() {
+            // The work may run, and drop its hold, before the call has returned.
+            let hold = destruction.hold.clone();
+            hold.enqueue(destruction);
+        }
     }
 }

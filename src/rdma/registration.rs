@@ -4,219 +4,90 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
-use core::ptr::{
-    self,
-    NonNull, //
-};
-
 use kernel::{
     bindings::{
         scatterlist,
         sg_init_table, //
     },
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
-    ffi::c_int,
     page::PAGE_SIZE,
     prelude::*, //
 };
 
 use super::{
+    completion_handler::CompletionHandler,
+    errno,
     memory::{
         Memory,
         BLOCK, //
     },
-    queue_pair::{
-        CompletionHandler,
-        QueuePair, //
-    },
+    piece::Piece,
+    purpose::Purpose,
+    queue_pair::QueuePair,
+    region::Region, //
 };
 use crate::bindings;
 
-/// How many pages one region has at most; devices may be able to do less.
-const REGION_PAGES: u32 = 256;
-
-/// What the peer may do with the memory.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Purpose {
-    /// Read it: a Read chunk.
-    Read,
-    /// Write it: a Write chunk, or the Reply chunk.
-    Write,
-}
-
-impl Purpose {
-    fn access(self) -> bindings::ib_access_flags {
-        match self {
-            Self::Read => bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
-            // A device that writes for the peer writes locally, too.
-            Self::Write => {
-                bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
-                    | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
-            }
-        }
-    }
-
-    fn direction(self) -> bindings::dma_data_direction {
-        match self {
-            Self::Read => bindings::dma_data_direction_DMA_TO_DEVICE,
-            Self::Write => bindings::dma_data_direction_DMA_FROM_DEVICE,
-        }
-    }
-}
-
-/// A piece of registered memory, as the peer has to know of it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Piece {
-    /// Its Steering Tag.
-    pub(crate) stag: u32,
-    pub(crate) len: u32,
-    pub(crate) address: u64,
-}
-
-/// A memory region of the device's.
+/// Memory for the peer, in as many regions as it takes. It can be registered again and again.
+///
+/// The peer finds it at offsets of the user's, never at an address of the kernel: piece by piece
+/// without gaps, from a tag in the upper half on, as Linux's client puts the XID there.
+///
+/// # Examples
+///
+/// ```ignore
+/// let mut call = Registration::new(&queue_pair, Purpose::Read, octets.len(), 256)?;
+/// call.write(0, octets)?;
+/// call.register(xid)?;
+/// for piece in call.pieces() {
+///     pr_info!("{:08x} {} {:016x}\n", piece.stag, piece.len, piece.offset);
+/// }
+/// // ... the peer reads it ...
+/// call.invalidate(None)?;
+/// ```
+///
+/// Only its content can be changed, and only while the peer has no access. The memory itself can
+/// neither be replaced nor freed, because no function returns `&mut Memory`:
+///
+/// ```compile_fail
+/// // error[E0594]: cannot assign to data in a `&` reference
+/// *call.memory().unwrap() = Memory::new();
+/// ```
 ///
 /// # Invariants
 ///
-/// `mr` is a memory region that this owns. `list` describes memory that stays as long as this does;
-/// it is mapped for the device where `mapped`, and does not change then.
-struct Region<'a, H: CompletionHandler> {
-    queue_pair: &'a QueuePair<H>,
-    purpose: Purpose,
-    mr: NonNull<bindings::ib_mr>,
-    list: KVec<scatterlist>,
-    mapped: bool,
-    /// Whether the peer may use it, as far as this side knows.
-    valid: bool,
-}
-
-impl<'a, H: CompletionHandler> Region<'a, H> {
-    /// # Safety
-    ///
-    /// The memory that `list` describes must stay until the region has been dropped.
-    unsafe fn new(
-        queue_pair: &'a QueuePair<H>,
-        purpose: Purpose,
-        pages: u32,
-        list: KVec<scatterlist>,
-    ) -> Result<Self> {
-        // SAFETY: The protection domain goes after the queue pair.
-        let mr = unsafe {
-            bindings::ib_alloc_mr(
-                queue_pair.protection_domain(),
-                bindings::ib_mr_type_IB_MR_TYPE_MEM_REG,
-                pages,
-            )
-        };
-        // INVARIANT: What is not an error pointer is a new region. Nothing is mapped.
-        Ok(Self {
-            queue_pair,
-            purpose,
-            mr: NonNull::new(from_err_ptr(mr)?).ok_or(ENOMEM)?,
-            list,
-            mapped: false,
-            valid: false,
-        })
-    }
-
-    fn register(&mut self) -> Result {
-        let entries = c_int::try_from(self.list.len())?;
-        // SAFETY: The queue pair keeps its device; the list is ours.
-        let entries = unsafe {
-            bindings::shim_dma_map_sg(
-                self.queue_pair.device(),
-                self.list.as_mut_ptr(),
-                entries,
-                self.purpose.direction(),
-            )
-        };
-        if entries <= 0 {
-            return Err(ENOMEM);
-        }
-        // INVARIANT: Mapped above.
-        self.mapped = true;
-
-        // SAFETY: The region is ours, the list mapped, with that many entries.
-        let taken = unsafe {
-            bindings::ib_map_mr_sg(
-                self.mr.as_ptr(),
-                self.list.as_mut_ptr(),
-                entries,
-                ptr::null_mut(),
-                PAGE_SIZE as u32,
-            )
-        };
-        to_result(taken)?;
-        if taken != entries {
-            return Err(EIO);
-        }
-        // SAFETY: The region is ours, and not registered.
-        unsafe { bindings::shim_mr_next_key(self.mr.as_ptr()) };
-        let access = self.purpose.access();
-        self.valid = true;
-        // SAFETY: The region stays, for which the queue pair is used no longer than it is there.
-        unsafe { self.queue_pair.register(self.mr, self.stag(), access) }
-    }
-
-    fn unmap(&mut self) {
-        if self.mapped {
-            self.mapped = false;
-            // SAFETY: By the type invariant the list is mapped, with this number of entries.
-            unsafe {
-                bindings::shim_dma_unmap_sg(
-                    self.queue_pair.device(),
-                    self.list.as_mut_ptr(),
-                    self.list.len() as c_int,
-                    self.purpose.direction(),
-                )
-            };
-        }
-    }
-
-    fn stag(&self) -> u32 {
-        // SAFETY: By the type invariant it is valid.
-        unsafe { bindings::shim_mr_rkey(self.mr.as_ptr()) }
-    }
-
-    fn piece(&self) -> Piece {
-        Piece {
-            stag: self.stag(),
-            // SAFETY: By the type invariant it is valid.
-            len: unsafe { bindings::shim_mr_length(self.mr.as_ptr()) },
-            // SAFETY: As above.
-            address: unsafe { bindings::shim_mr_iova(self.mr.as_ptr()) },
-        }
-    }
-}
-
-impl<H: CompletionHandler> Drop for Region<'_, H> {
-    fn drop(&mut self) {
-        // First: should the peer still have access, that ends here.
-        // SAFETY: By the type invariant it is ours.
-        unsafe { bindings::ib_dereg_mr_user(self.mr.as_ptr(), ptr::null_mut()) };
-        self.unmap();
-    }
-}
-
-/// Memory for the peer, in as many regions as it takes. It can be registered again and again.
+/// The regions describe the blocks of `memory`.
 pub(crate) struct Registration<'a, H: CompletionHandler> {
-    /// These stand before the memory that they describe, so go before it.
     regions: KVec<Region<'a, H>>,
     memory: Memory,
 }
 
 impl<'a, H: CompletionHandler> Registration<'a, H> {
-    /// Makes memory of `len` octets, which the peer has no access to yet.
-    pub(crate) fn new(queue_pair: &'a QueuePair<H>, purpose: Purpose, len: usize) -> Result<Self> {
+    /// Makes memory of `len` octets, which are zero and which the peer has no access to yet. One
+    /// region has no more than `max_pages` pages, nor than the device can.
+    ///
+    /// Fails with `EOPNOTSUPP` where the device cannot register as much as a block.
+    pub(crate) fn new(
+        queue_pair: &'a QueuePair<H>,
+        purpose: Purpose,
+        len: usize,
+        max_pages: u32,
+    ) -> Result<Self> {
+        // Its offsets have a half of 64 bits.
+        u32::try_from(len)?;
+        let pages = queue_pair.max_region_pages().min(max_pages);
+        let blocks = pages as usize / (BLOCK / PAGE_SIZE);
+        if blocks == 0 {
+            return Err(errno(kernel::bindings::EOPNOTSUPP));
+        }
         let mut memory = Memory::new();
         memory.grow(len)?;
-        let mut regions = KVec::new();
+        // INVARIANT: There are no regions yet.
+        let mut this = Self {
+            regions: KVec::new(),
+            memory,
+        };
 
-        let pages = queue_pair.max_region_pages().min(REGION_PAGES);
-        let blocks = (pages as usize * PAGE_SIZE / BLOCK).max(1);
-        let mut pieces = memory.pieces_mut(0, len);
+        let mut pieces = this.memory.pieces_mut(0, len);
         let mut left = len.div_ceil(BLOCK);
         while left > 0 {
             let mut list = KVec::new();
@@ -232,25 +103,71 @@ impl<'a, H: CompletionHandler> Registration<'a, H> {
                 // SAFETY: The entry is valid; the octets are of kmalloc.
                 unsafe { bindings::shim_sg_set(entry, octets, len) };
             }
-            // SAFETY: The blocks of the memory stay where they are, and go after the regions.
+            // SAFETY: The blocks of the memory stay where they are. `drop` ends the regions, and
+            // leaks the blocks unless that succeeds.
             let region = unsafe { Region::new(queue_pair, purpose, pages, list) }?;
-            regions.push(region, GFP_KERNEL)?;
+            // INVARIANT: It describes blocks of the memory.
+            this.regions.push(region, GFP_KERNEL)?;
         }
         drop(pieces);
-        Ok(Self { regions, memory })
+        Ok(this)
     }
 
-    /// Returns the memory, as long as the peer has no access to it.
-    pub(crate) fn memory(&mut self) -> Option<&mut Memory> {
-        let registered = self.regions.iter().any(|region| region.mapped);
-        (!registered).then_some(&mut self.memory)
+    fn is_mapped(&self) -> bool {
+        self.regions.iter().any(Region::is_mapped)
     }
 
-    /// Gives the peer access to the memory, each time under other Steering Tags. May sleep.
+    /// Returns the memory to be read, as long as the peer has no access to it.
+    pub(crate) fn memory(&self) -> Option<&Memory> {
+        (!self.is_mapped()).then_some(&self.memory)
+    }
+
+    /// Writes `octets` at `at`; those beyond the end are left out.
     ///
-    /// Where this fails, the connection is lost.
-    pub(crate) fn register(&mut self) -> Result {
-        self.regions.iter_mut().try_for_each(Region::register)
+    /// Fails with `EBUSY` where the peer has access.
+    pub(crate) fn write(&mut self, at: usize, octets: &[u8]) -> Result {
+        if self.is_mapped() {
+            return Err(EBUSY);
+        }
+        self.memory.write(at, octets);
+        Ok(())
+    }
+
+    /// Returns the octets from `at` on to be written, as [`Memory::pieces_mut`] does.
+    ///
+    /// Fails with `EBUSY` where the peer has access.
+    pub(crate) fn pieces_mut(
+        &mut self,
+        at: usize,
+        len: usize,
+    ) -> Result<impl Iterator<Item = &mut [u8]> + use<'_, 'a, H>> {
+        if self.is_mapped() {
+            return Err(EBUSY);
+        }
+        Ok(self.memory.pieces_mut(at, len))
+    }
+
+    /// Gives the peer access to the memory, each time under other Steering Tags, at offsets whose
+    /// upper halves are `tag`. May sleep.
+    ///
+    /// Fails with `EBUSY` where the peer has access already, with `ENOMEM` or `EIO` where memory
+    /// cannot be mapped for the device. The peer has no access then. Otherwise the connection is
+    /// lost.
+    pub(crate) fn register(&mut self, tag: u32) -> Result {
+        if self.is_mapped() {
+            return Err(EBUSY);
+        }
+        let mut offset = u64::from(tag) << 32;
+        for region in &mut self.regions {
+            let registered = region.register(offset);
+            offset += u64::from(region.piece().len);
+            if let Err(error) = registered {
+                // Where this fails, the connection is lost, and that has its own consequences.
+                let _ = self.invalidate(None);
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the pieces of the registered memory, in order.
@@ -265,14 +182,19 @@ impl<'a, H: CompletionHandler> Registration<'a, H> {
     pub(crate) fn invalidate(&mut self, remotely: Option<u32>) -> Result<u32> {
         let mut locally: u32 = 0;
         for region in &mut self.regions {
-            let stag = region.stag();
-            if region.valid && remotely != Some(stag) {
-                region.queue_pair.invalidate(stag)?;
-                locally = locally.saturating_add(1);
-            }
-            region.valid = false;
-            region.unmap();
+            locally = locally.saturating_add(region.invalidate(remotely)?.into());
         }
         Ok(locally)
+    }
+}
+
+impl<H: CompletionHandler> Drop for Registration<'_, H> {
+    fn drop(&mut self) {
+        // They end before the memory that they describe is freed.
+        while let Some(region) = self.regions.pop() {
+            if !region.end() {
+                self.memory.leak();
+            }
+        }
     }
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How large a queue pair is.
+
+use kernel::prelude::*;
+
+/// How many Receives a queue pair has, and how many octets its messages can have.
+///
+/// # Examples
+///
+/// ```ignore
+/// // 32 Receives of 4096 octets, and Sends of up to 1024.
+/// id.create_queue_pair(Capacity::new(32, 4096, 1024)?)?;
+/// ```
+///
+/// None of the values can be zero, and the completion queue must be able to hold all completions:
+///
+/// ```ignore
+/// assert_eq!(Capacity::new(0, 4096, 1024).err(), Some(EINVAL));
+/// assert_eq!(Capacity::new(u32::MAX, 4096, 1024).err(), Some(EINVAL));
+/// ```
+///
+/// # Invariants
+///
+/// No value is zero. `completions()` does not overflow, and fits into a C `int`.
+#[derive(Clone, Copy)]
+pub(crate) struct Capacity {
+    receives: u32,
+    receive_size: u32,
+    send_size: u32,
+}
+
+impl Capacity {
+    /// How many operations can be outstanding: one, and the marker of `ib_drain_qp`. The Work
+    /// Requests that rdma_rw posts for a transfer are counted by [`Self::TRANSFERS`].
+    pub(super) const SENDS: u32 = 2;
+
+    /// How many transfers can be outstanding.
+    pub(super) const TRANSFERS: u32 = 1;
+
+    /// The Receive that `ib_drain_qp` posts.
+    const DRAIN_RECEIVES: u32 = 1;
+
+    /// A transfer may be registered before, and invalidated after.
+    const EXTRA_COMPLETIONS: u32 = Self::DRAIN_RECEIVES + Self::SENDS + 3 * Self::TRANSFERS;
+
+    /// Makes room for so many Receives, of `receive_size` octets each, and for one Send of
+    /// `send_size` octets at a time.
+    ///
+    /// Fails with `EINVAL` where a value is zero, or the number of Receives cannot be counted.
+    pub(crate) fn new(receives: u32, receive_size: u32, send_size: u32) -> Result<Self> {
+        let completions = receives.checked_add(Self::EXTRA_COMPLETIONS);
+        let countable = completions.is_some_and(|count| i32::try_from(count).is_ok());
+        if receives == 0 || receive_size == 0 || send_size == 0 || !countable {
+            return Err(EINVAL);
+        }
+        // INVARIANT: Checked above.
+        Ok(Self {
+            receives,
+            receive_size,
+            send_size,
+        })
+    }
+
+    /// How many Receives are posted.
+    pub(crate) fn receives(&self) -> u32 {
+        self.receives
+    }
+
+    /// How many octets one Receive takes.
+    pub(crate) fn receive_size(&self) -> u32 {
+        self.receive_size
+    }
+
+    /// How many octets one Send can have.
+    pub(crate) fn send_size(&self) -> u32 {
+        self.send_size
+    }
+
+    /// How many Receives the queue pair must have room for.
+    pub(super) fn max_recv_wr(&self) -> u32 {
+        // By the type invariant it does not overflow.
+        self.receives + Self::DRAIN_RECEIVES
+    }
+
+    /// How many completions there can be at a time.
+    pub(super) fn completions(&self) -> u32 {
+        // By the type invariant it does not overflow.
+        self.receives + Self::EXTRA_COMPLETIONS
+    }
+}

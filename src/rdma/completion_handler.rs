@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The user's side of a queue pair's completions.
+
+use kernel::prelude::*;
+
+/// Handles the completions of a queue pair.
+///
+/// Both functions may sleep. They must not wait for the end of the connection, which waits for
+/// them.
+///
+/// # Examples
+///
+/// ```ignore
+/// impl CompletionHandler for MyConnection {
+///     fn arrived(&self) {
+///         // Takes the message with `QueuePair::next`.
+///         let _ = self.queue.enqueue(self.work.clone());
+///     }
+///
+///     fn queue_pair_failed(&self, reason: &'static CStr) {
+///         pr_info!("the connection is lost: {reason}\n");
+///     }
+/// }
+/// ```
+pub(crate) trait CompletionHandler: Send + Sync + 'static {
+    /// A message has arrived, which [`QueuePair::next`](super::queue_pair::QueuePair::next)
+    /// returns.
+    fn arrived(&self);
+
+    /// The queue pair failed, and nothing more can arrive. Called first with the `reason` for that,
+    /// if it is known, then for each Receive that is lost by it; also where this side has ended the
+    /// connection.
+    fn queue_pair_failed(&self, reason: &'static CStr);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queues.
+
+use core::ptr::{
+    self,
+    NonNull, //
+};
+
+use kernel::{
+    error::from_err_ptr,
+    prelude::*, //
+};
+
+use super::{
+    capacity::Capacity,
+    device::Device, //
+};
+use crate::bindings;
+
+/// A completion queue. A work queue of the RDMA core handles its completions.
+///
+/// # Examples
+///
+/// ```ignore
+/// // SAFETY: The id keeps the device. The queue pair is destroyed first, then this.
+/// let completions = unsafe { CompletionQueue::new(device, &capacity, c"my_module") }?;
+/// ```
+///
+/// # Invariants
+///
+/// The pointer is to a completion queue that this owns. Its device stays for as long as this does.
+pub(super) struct CompletionQueue(NonNull<bindings::ib_cq>);
+
+impl CompletionQueue {
+    /// Makes the completion queue of one queue pair.
+    ///
+    /// # Safety
+    ///
+    /// The device must stay until the completion queue has been dropped. The queue pair must be
+    /// destroyed before.
+    pub(super) unsafe fn new(
+        device: Device<'_>,
+        capacity: &Capacity,
+        owner: &'static CStr,
+    ) -> Result<Self> {
+        let entries = capacity.completions().try_into()?;
+        // SAFETY: The device is there for as long as `device` is; the name is static.
+        let cq = unsafe {
+            bindings::__ib_alloc_cq_any(
+                device.as_ptr(),
+                ptr::null_mut(),
+                entries,
+                bindings::ib_poll_context_IB_POLL_WORKQUEUE,
+                owner.as_char_ptr(),
+            )
+        };
+
+        // INVARIANT: What is not an error pointer is a new completion queue.
+        Ok(Self(NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?))
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut bindings::ib_cq {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant it is ours, and by the requirement of `new` its queue pair
+        // is gone. The function waits for completions that are being handled.
+        unsafe { bindings::ib_free_cq(self.as_ptr()) };
+    }
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The context of a connection's id, which lives as long as the id.
+
+use core::{
+    cell::Cell,
+    ptr::NonNull,
+    slice, //
+};
+
+use kernel::{
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    impl_has_work,
+    new_condvar,
+    new_mutex,
+    new_work,
+    prelude::*,
+    sync::{
+        CondVar,
+        Mutex, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    capacity::Capacity,
+    device::{
+        Device,
+        Transport, //
+    },
+    draining::Draining,
+    event::{
+        ConnectionHandler,
+        Event, //
+    },
+    handler_id::HandlerId,
+    id_ref::IdRef,
+    net::Net,
+    parameters::Parameters,
+    queue_pair::QueuePair,
+    unload::Hold,
+    wait::wait_while, //
+};
+use crate::bindings;
+
+/// The context of a connection's id.
+///
+/// # Invariants
+///
+/// `id` is valid until it is destroyed, which is the last step before the context is dropped.
+/// `closed` is accessed only with the id's handler mutex held.
+#[pin_data]
+pub(super) struct Context<H: ConnectionHandler> {
+    // Dropped first, which destroys the queue pair: that refers to the handler.
+    pub(super) queue_pair: Draining<QueuePair<H>>,
+    pub(super) handler: H,
+    pub(super) id: NonNull<bindings::rdma_cm_id>,
+    pub(super) parameters: Parameters,
+    closed: Cell<bool>,
+    /// Whether there is a peer that does not know yet that the connection is over.
+    #[pin]
+    connected: Mutex<bool>,
+    /// Notified when there is none any more.
+    #[pin]
+    disconnected: CondVar,
+    #[pin]
+    teardown: Work<Self>,
+    // Dropped last: until then the module stays.
+    pub(super) hold: Hold,
+}
+
+// SAFETY: All parts may be sent: the handler and the queue pair are `Send`, an id has no thread.
+unsafe impl<H: ConnectionHandler> Send for Context<H> {}
+// SAFETY: The handler and the queue pair are `Sync`. By the type invariant the cell is never
+// accessed by two threads at a time.
+unsafe impl<H: ConnectionHandler> Sync for Context<H> {}
+
+impl_has_work! {
+    impl{H: ConnectionHandler} HasWork<Self> for Context<H> { self.teardown }
+}
+
+impl<H: ConnectionHandler> Context<H> {
+    /// Makes the context of `id`, which is not the id's context yet.
+    ///
+    /// # Safety
+    ///
+    /// `id` must be valid, or be replaced before use, until the context is dropped.
+    pub(super) unsafe fn new(
+        id: NonNull<bindings::rdma_cm_id>,
+        parameters: Parameters,
+        handler: H,
+    ) -> Result<Pin<KBox<Self>>> {
+        let hold = Hold::new()?;
+        let queue_pair = Draining::new()?;
+        // INVARIANT: By the function's requirement.
+        KBox::pin_init(
+            pin_init!(Self {
+                queue_pair,
+                handler,
+                id,
+                parameters,
+                closed: Cell::new(false),
+                connected <- new_mutex!(false, "Context::connected"),
+                disconnected <- new_condvar!("Context::disconnected"),
+                teardown <- new_work!("Context::teardown"),
+                hold,
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Makes the queue pair; with the handler mutex of the id held.
+    ///
+    /// Fails with `EEXIST` where there is or has been one.
+    pub(super) fn create_queue_pair(&self, device: Device<'_>, capacity: Capacity) -> Result {
+        if self.queue_pair.is_used() {
+            return Err(EEXIST);
+        }
+        let handler = NonNull::from(&self.handler);
+        let Self { id, parameters, .. } = *self;
+        // SAFETY: The id has no other queue pair. By the type invariant it is valid. The handler is
+        // dropped after the queue pair, and the id destroyed.
+        let queue_pair = unsafe { QueuePair::new(id, device, handler, capacity, parameters) }?;
+        self.queue_pair.put(queue_pair).map_err(|_| EEXIST)
+    }
+
+    fn set_connected(&self, connected: bool) {
+        *self.connected.lock() = connected;
+        self.disconnected.notify_all();
+    }
+
+    /// Waits until the peer knows that the connection is over, but no longer than the limit.
+    fn wait_disconnected(&self) {
+        let limit = self.parameters.disconnect_ms;
+        wait_while(&self.disconnected, &self.connected, limit, |&connected| {
+            connected
+        });
+    }
+}
+
+impl<H: ConnectionHandler> WorkItem for Context<H> {
+    type Pointer = Pin<KBox<Self>>;
+
+    /// Ends the connection and destroys its id.
+    fn run(this: Pin<KBox<Self>>) {
+        let id = this.id.as_ptr();
+
+        // SAFETY: By the type invariant the id is valid, and no handler calls this.
+        unsafe { bindings::rdma_lock_handler(id) };
+        this.closed.set(true);
+        // SAFETY: It was locked above.
+        unsafe { bindings::rdma_unlock_handler(id) };
+
+        // Operations that are under way wait for the peer otherwise. Before disconnecting: siw
+        // forgets an RDMA Read that is under way when it disconnects, but flushes it when the queue
+        // pair fails.
+        if let Some(queue_pair) = this.queue_pair.access() {
+            // Where the device refuses, operations end at their time limits.
+            let _ = queue_pair.fail();
+        }
+        // SAFETY: The id is valid. The call fails where there is no connection to be ended.
+        let told = to_result(unsafe { bindings::rdma_disconnect(id) }).is_ok();
+        this.queue_pair.drain();
+        if told {
+            this.wait_disconnected();
+        }
+        // Where rdma_cm unlocks the id after its address has been resolved, it does not keep it, as
+        // it does elsewhere (reports/cma-unlock-after-free.txt).
+        // SAFETY: The id is valid, and this is not called by the resolver's work.
+        unsafe { bindings::shim_stop_resolver(id) };
+        // SAFETY: The id is valid and its queue pair is gone. The function waits for a handler that
+        // runs; none does afterwards, so that the context can be dropped.
+        unsafe { bindings::rdma_destroy_id(id) };
+    }
+}
+
+/// Gives up the owning pointer to a context.
+pub(super) fn into_raw<H: ConnectionHandler>(
+    context: Pin<KBox<Context<H>>>,
+) -> NonNull<Context<H>> {
+    // SAFETY: The pointer is not used to move the context, and comes back pinned.
+    let context = KBox::into_raw(unsafe { Pin::into_inner_unchecked(context) });
+    // SAFETY: A box is not NULL.
+    unsafe { NonNull::new_unchecked(context) }
+}
+
+/// Takes the owning pointer back.
+///
+/// # Safety
+///
+/// It must come from [`into_raw`], and be given back once.
+pub(super) unsafe fn from_raw<H: ConnectionHandler>(
+    context: NonNull<Context<H>>,
+) -> Pin<KBox<Context<H>>> {
+    // SAFETY: By the function's requirement.
+    let context = unsafe { KBox::from_raw(context.as_ptr()) };
+    // SAFETY: It was pinned before, and has not been moved.
+    unsafe { Pin::new_unchecked(context) }
+}
+
+/// Makes an id.
+///
+/// # Safety
+///
+/// `context` must be what `handler` expects, and stay valid until the id has been destroyed.
+pub(super) unsafe fn create_id(
+    net: &Net,
+    owner: &'static CStr,
+    handler: bindings::rdma_cm_event_handler,
+    context: *mut c_void,
+) -> Result<NonNull<bindings::rdma_cm_id>> {
+    // SAFETY: The id takes a reference on the namespace of its own; the name is static; the rest is
+    // this function's requirement.
+    let id = unsafe {
+        bindings::__rdma_create_kernel_id(
+            net.as_ptr(),
+            handler,
+            context,
+            bindings::rdma_ucm_port_space_RDMA_PS_TCP,
+            bindings::ib_qp_type_IB_QPT_RC,
+            owner.as_char_ptr(),
+        )
+    };
+    NonNull::new(from_err_ptr(id)?).ok_or(ENOMEM)
+}
+
+/// Returns the private data of an event; empty where the transport delivered none.
+///
+/// # Safety
+///
+/// `event` must be of a type that carries connection parameters, and be valid for `'a`.
+pub(super) unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
+    // SAFETY: By the function's requirement this is the member in use.
+    let parameters = unsafe { &event.param.conn };
+    let octets: *const u8 = parameters.private_data.cast();
+
+    // siw delivers a pointer to no octets where the peer sent none.
+    if octets.is_null() || parameters.private_data_len == 0 {
+        return &[];
+    }
+    // SAFETY: rdma_cm delivers that many octets, which stay for the time of the event.
+    unsafe { slice::from_raw_parts(octets, parameters.private_data_len.into()) }
+}
+
+/// Handles an event of a connection's id.
+///
+/// # Safety
+///
+/// Called only by rdma_cm, with an id whose context is a [`Context<H>`], and its handler mutex
+/// held.
+pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
+    id: *mut bindings::rdma_cm_id,
+    event: *mut bindings::rdma_cm_event,
+) -> c_int {
+    // SAFETY: rdma_cm calls with an id.
+    let id = unsafe { NonNull::new_unchecked(id) };
+    // SAFETY: By the function's requirement the id is valid.
+    let context = unsafe { (*id.as_ptr()).context };
+    // SAFETY: By the function's requirement the context is one, and is dropped only after the id.
+    let context = unsafe { &*context.cast::<Context<H>>() };
+    // SAFETY: By the function's requirement the event is valid during the call.
+    let event = unsafe { &*event };
+    match event.event {
+        // On iWARP TCP retransmits the disconnection, also when the id is gone.
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
+            // SAFETY: The id is valid and its handler mutex held during the call.
+            let device = unsafe { IdRef::new(id) }.device();
+            let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
+            context.set_connected(!iwarp);
+        }
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => context.set_connected(false),
+        _ => {}
+    }
+    if context.closed.get() {
+        if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
+            // It was not yet a connection when the teardown disconnected it.
+            // SAFETY: The id is valid and its handler mutex held during the call.
+            unsafe { bindings::rdma_disconnect(id.as_ptr()) };
+        }
+        return 0;
+    }
+
+    let status = to_result(event.status).err().unwrap_or(EIO);
+    let happened = match event.event {
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => Event::AddressResolved,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => Event::RouteResolved,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => Event::Established {
+            // SAFETY: This type of event carries connection parameters.
+            private_data: unsafe { private_data(event) },
+        },
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR => Event::AddressUnresolved(status),
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_ERROR
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => Event::Failed(status),
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
+            // SAFETY: The id is valid, and the function takes any status.
+            let reason = unsafe { bindings::rdma_reject_msg(id.as_ptr(), event.status) };
+            Event::Rejected {
+                // SAFETY: The function returns a static string.
+                reason: unsafe { CStr::from_char_ptr(reason) },
+            }
+        }
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED => Event::Disconnected,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => Event::AddressChanged,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => Event::DeviceRemoved,
+        _ => return 0,
+    };
+    // SAFETY: The id is valid, the context is its, and its handler mutex is held during the call.
+    let mut handler_id = unsafe { HandlerId::new(context, id) };
+    context.handler.event(&mut handler_id, happened);
+
+    // Not zero would have rdma_cm destroy the id, whose owner does that.
+    0
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Names of RDMA devices.
+
+use core::fmt;
+
+/// The length of a device's name in octets with its NUL: `IB_DEVICE_NAME_MAX`.
+pub(super) const NAME_LEN: usize = 64;
+
+/// A device's name.
+///
+/// # Examples
+///
+/// ```ignore
+/// pr_info!("bound to {}\n", id.device()?.name());
+/// ```
+#[derive(Clone, Copy)]
+pub(crate) struct DeviceName([u8; NAME_LEN]);
+
+impl DeviceName {
+    /// Takes a name as the kernel has it: what follows the first NUL does not count.
+    pub(crate) fn from_octets(octets: [u8; NAME_LEN]) -> Self {
+        Self(octets)
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.split(|&octet| octet == 0).next().unwrap_or_default();
+        f.pad(core::str::from_utf8(name).unwrap_or("?"))
+    }
+}

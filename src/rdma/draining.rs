@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A value that others use until its owner drains it.
+
+use core::{
+    cell::UnsafeCell,
+    ops::Deref, //
+};
+
+use kernel::{
+    new_condvar,
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        CondVar,
+        Mutex, //
+    }, //
+};
+
+/// What may be done with the value.
+#[derive(Eq, PartialEq)]
+enum Phase {
+    /// It is not there yet.
+    Empty,
+    /// Its use may begin.
+    Usable,
+    /// No use may begin any more.
+    Drained,
+}
+
+struct State {
+    phase: Phase,
+    users: usize,
+}
+
+/// # Invariants
+///
+/// `value` is written only with `state` locked, while there are no users and the phase is not
+/// [`Phase::Usable`].
+#[pin_data]
+struct Inner<T> {
+    #[pin]
+    state: Mutex<State>,
+    /// Notified when the last user has finished.
+    #[pin]
+    finished: CondVar,
+    value: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: Only the value is not `Send` for any `T`.
+unsafe impl<T: Send> Send for Inner<T> {}
+// SAFETY: Users share the value, and by the type invariant nobody writes to it meanwhile. It is put
+// in and taken out from any thread.
+unsafe impl<T: Send + Sync> Sync for Inner<T> {}
+
+/// The owner's end of a value that others use through a [`Handle`].
+///
+/// Unlike those of [`kernel::revocable::Revocable`], users may sleep, and the owner waits for them.
+/// Dropping the owner's end drains the value. It must not be dropped by a user of the value.
+///
+/// # Examples
+///
+/// ```ignore
+/// let owner = Draining::new()?;
+/// let handle = owner.handle();
+/// owner.put(value)?;
+///
+/// // Elsewhere:
+/// if let Some(value) = handle.access() {
+///     value.use_it();
+/// }
+///
+/// // Waits for `value` above to be dropped.
+/// drop(owner);
+/// assert!(handle.access().is_none());
+/// ```
+///
+/// A handle has no function that takes the value away, so this does not compile:
+///
+/// ```compile_fail
+/// // error[E0599]: no method named `drain` found for struct `Handle`
+/// let value = handle.drain();
+/// ```
+pub(super) struct Draining<T>(Arc<Inner<T>>);
+
+impl<T: Send + Sync> Draining<T> {
+    /// Makes one whose value is not there yet.
+    pub(super) fn new() -> Result<Self> {
+        let inner = pin_init!(Inner {
+            state <- new_mutex!(
+                State {
+                    phase: Phase::Empty,
+                    users: 0,
+                },
+                "Draining::state"
+            ),
+            finished <- new_condvar!("Draining::finished"),
+            value: UnsafeCell::new(None),
+        });
+        Ok(Self(Arc::pin_init(inner, GFP_KERNEL)?))
+    }
+
+    /// Whether there is a value, or has been one.
+    pub(super) fn is_used(&self) -> bool {
+        self.0.state.lock().phase != Phase::Empty
+    }
+
+    /// Puts the value in. Gives it back where there is one, or has been one.
+    pub(super) fn put(&self, value: T) -> Result<(), T> {
+        let mut state = self.0.state.lock();
+        if state.phase != Phase::Empty {
+            return Err(value);
+        }
+        // SAFETY: By the type invariant, as the phase is `Empty` and the state locked.
+        unsafe { *self.0.value.get() = Some(value) };
+        state.phase = Phase::Usable;
+        Ok(())
+    }
+
+    /// Returns a handle to use the value by.
+    pub(super) fn handle(&self) -> Handle<T> {
+        Handle(self.0.clone())
+    }
+}
+
+impl<T> Draining<T> {
+    /// Begins to use the value, as [`Handle::access`] does.
+    pub(super) fn access(&self) -> Option<Access<'_, T>> {
+        self.0.access()
+    }
+
+    /// Lets no further use begin, waits until the value is not used any more, and drops it; may
+    /// sleep.
+    pub(super) fn drain(&self) {
+        drop(self.0.drain());
+    }
+}
+
+impl<T> Drop for Draining<T> {
+    fn drop(&mut self) {
+        self.drain();
+    }
+}
+
+impl<T> Inner<T> {
+    fn access(&self) -> Option<Access<'_, T>> {
+        let mut state = self.state.lock();
+        if state.phase != Phase::Usable {
+            return None;
+        }
+        // SAFETY: By the type invariant nobody writes to it as long as there are users.
+        let value = unsafe { (*self.value.get()).as_ref() }?;
+        state.users += 1;
+        Some(Access { from: self, value })
+    }
+
+    fn drain(&self) -> Option<T> {
+        let mut state = self.state.lock();
+        state.phase = Phase::Drained;
+        while state.users > 0 {
+            self.finished.wait(&mut state);
+        }
+        // SAFETY: By the type invariant, as there are no users and the state is locked.
+        unsafe { (*self.value.get()).take() }
+    }
+}
+
+/// The users' end of a value: whoever holds it can use the value until its owner drains it, and
+/// cannot take it away from its owner.
+///
+/// # Examples
+///
+/// ```ignore
+/// let handle = id.queue_pair();
+/// let queue_pair = handle.access().ok_or(ENOTCONN)?;
+/// queue_pair.send(1024, None, |message| message.append(4)?.copy_from_slice(b"ping"))?;
+/// ```
+pub(crate) struct Handle<T>(Arc<Inner<T>>);
+
+impl<T> Handle<T> {
+    /// Begins to use the value; [`None`] where it is not there yet, or has been drained.
+    pub(crate) fn access(&self) -> Option<Access<'_, T>> {
+        self.0.access()
+    }
+}
+
+/// A use of the value, which its owner waits for.
+pub(crate) struct Access<'a, T> {
+    from: &'a Inner<T>,
+    value: &'a T,
+}
+
+impl<T> Deref for Access<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> Drop for Access<'_, T> {
+    fn drop(&mut self) {
+        let mut state = self.from.state.lock();
+        state.users -= 1;
+        if state.users == 0 {
+            self.from.finished.notify_all();
+        }
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The id of a connection during one of its events.
+
+use core::{
+    ops::Deref,
+    ptr::NonNull, //
+};
+
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+use super::{
+    capacity::Capacity,
+    context::Context,
+    errno,
+    event::ConnectionHandler,
+    id_ref::IdRef, //
+};
+use crate::bindings;
+
+/// The id of a connection during one of its events.
+///
+/// It proves that the id's handler mutex is held, and has the functions that are legal only then.
+///
+/// # Examples
+///
+/// ```ignore
+/// fn event(&self, id: &mut HandlerId<'_, Self>, event: Event<'_>) {
+///     if let Event::RouteResolved = event {
+///         let _ = id.connect(b"private data");
+///     }
+/// }
+/// ```
+///
+/// Outside of a handler there is none, so that the mutex cannot be missing. This does not compile:
+///
+/// ```compile_fail
+/// // error[E0599]: no method named `connect` found for struct `CmId`
+/// cm_id.connect(b"private data")?;
+/// ```
+///
+/// # Invariants
+///
+/// The context is valid, and the handler mutex of its id is held, for `'a`.
+pub(crate) struct HandlerId<'a, H: ConnectionHandler> {
+    context: &'a Context<H>,
+    id: IdRef<'a>,
+}
+
+impl<'a, H: ConnectionHandler> Deref for HandlerId<'a, H> {
+    type Target = IdRef<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.id
+    }
+}
+
+impl<'a, H: ConnectionHandler> HandlerId<'a, H> {
+    /// # Safety
+    ///
+    /// `id` must be valid for `'a`, its context be `context`, and its handler mutex be held during
+    /// that time.
+    pub(super) unsafe fn new(context: &'a Context<H>, id: NonNull<bindings::rdma_cm_id>) -> Self {
+        // INVARIANT: By the function's requirement.
+        Self {
+            context,
+            // SAFETY: By the function's requirement.
+            id: unsafe { IdRef::new(id) },
+        }
+    }
+
+    /// Makes the queue pair and posts its Receives; after the address was resolved.
+    pub(crate) fn create_queue_pair(&mut self, capacity: Capacity) -> Result {
+        let device = self.device()?;
+        self.context.create_queue_pair(device, capacity)
+    }
+
+    /// Resolves the route; after the address was resolved.
+    pub(crate) fn resolve_route(&mut self, timeout_ms: u32) -> Result {
+        // SAFETY: By the type invariant the id is valid.
+        to_result(unsafe { bindings::rdma_resolve_route(self.as_ptr(), timeout_ms as usize) })
+    }
+
+    /// Asks the peer for a connection; after the route was resolved.
+    ///
+    /// Fails with `EMSGSIZE` where a request cannot carry the private data.
+    pub(crate) fn connect(&mut self, private_data: &[u8]) -> Result {
+        let device = self.device()?;
+        if private_data.len() > device.transport().request_capacity() {
+            return Err(errno(kernel::bindings::EMSGSIZE));
+        }
+        let mut parameters = bindings::rdma_conn_param {
+            private_data: private_data.as_ptr().cast(),
+            private_data_len: private_data.len().try_into()?,
+            responder_resources: device.max_responder_resources(),
+            retry_count: self.context.parameters.retry_count,
+            rnr_retry_count: self.context.parameters.rnr_retry_count,
+            ..Default::default()
+        };
+
+        // SAFETY: The id is valid and its handler mutex held; the private data is copied.
+        to_result(unsafe { bindings::rdma_connect_locked(self.as_ptr(), &mut parameters) })
+    }
+}

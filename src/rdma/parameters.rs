@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Limits and times that the user of this layer decides upon.
+
+use kernel::prelude::*;
+
+/// How ids and their queue pairs are to behave.
+///
+/// # Examples
+///
+/// ```ignore
+/// const PARAMETERS: Parameters = Parameters {
+///     owner: c"my_module",
+///     retry_count: 6,
+///     rnr_retry_count: 7,
+///     operation_ms: 5000,
+///     flush_ms: 5000,
+///     disconnect_ms: 10_000,
+/// };
+/// ```
+#[derive(Clone, Copy)]
+pub(crate) struct Parameters {
+    /// The name under which the resource tracker lists ids and what they use.
+    pub(crate) owner: &'static CStr,
+    /// How often the transport retransmits a message before the connection is lost: 0 to 7.
+    pub(crate) retry_count: u8,
+    /// How often it retransmits a message that found no Receive: 0 to 7, and 7 is for ever.
+    pub(crate) rnr_retry_count: u8,
+    /// How long one operation of a queue pair may take, in milliseconds.
+    pub(crate) operation_ms: u32,
+    /// How long a device may take to flush an operation once the queue pair has failed, in
+    /// milliseconds.
+    pub(crate) flush_ms: u32,
+    /// How long the peer may take to answer a disconnection (DREQ), in milliseconds.
+    pub(crate) disconnect_ms: u32,
+}

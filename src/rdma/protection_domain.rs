@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Protection domains.
+
+use core::ptr::{
+    self,
+    NonNull, //
+};
+
+use kernel::{
+    error::from_err_ptr,
+    prelude::*, //
+};
+
+use super::device::Device;
+use crate::bindings;
+
+/// A protection domain. Each object in it holds a reference, so that the domain is deallocated
+/// after them, and stays where one of them is leaked.
+///
+/// # Examples
+///
+/// ```ignore
+/// // SAFETY: The id keeps the device, and is destroyed after the domain.
+/// let domain = Arc::new(unsafe { ProtectionDomain::new(device, c"my_module") }?, GFP_KERNEL)?;
+/// ```
+///
+/// # Invariants
+///
+/// The pointer is to a protection domain that this owns. Its device stays for as long as this does.
+pub(super) struct ProtectionDomain(NonNull<bindings::ib_pd>);
+
+// SAFETY: The objects of the verbs belong to no thread.
+unsafe impl Send for ProtectionDomain {}
+// SAFETY: The functions of the verbs may be called from several threads at a time.
+unsafe impl Sync for ProtectionDomain {}
+
+impl ProtectionDomain {
+    /// # Safety
+    ///
+    /// The device must stay until the domain has been dropped.
+    pub(super) unsafe fn new(device: Device<'_>, owner: &'static CStr) -> Result<Self> {
+        // SAFETY: The device is there for as long as `device` is; the name is static.
+        let pd = unsafe { bindings::__ib_alloc_pd(device.as_ptr(), 0, owner.as_char_ptr()) };
+
+        // INVARIANT: What is not an error pointer is a new protection domain.
+        Ok(Self(NonNull::new(from_err_ptr(pd)?).ok_or(ENOMEM)?))
+    }
+
+    /// Returns the key for memory of the kernel's that is mapped for the device.
+    pub(super) fn local_dma_lkey(&self) -> u32 {
+        // SAFETY: By the type invariant it is valid.
+        unsafe { bindings::shim_local_dma_lkey(self.as_ptr()) }
+    }
+
+    /// Gets ready for being leaked: the name of its owner may go then.
+    pub(super) fn disown(&self) {
+        // SAFETY: By the type invariant it is valid.
+        unsafe { bindings::shim_disown_pd(self.as_ptr()) };
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut bindings::ib_pd {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for ProtectionDomain {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant it is ours. All objects in it held a reference, so they are
+        // gone.
+        unsafe { bindings::ib_dealloc_pd_user(self.as_ptr(), ptr::null_mut()) };
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the peer may do with registered memory.
+
+use crate::bindings;
+
+/// What the peer may do with the memory.
+///
+/// # Examples
+///
+/// ```ignore
+/// let call = Registration::new(&queue_pair, Purpose::Read, len, max_pages)?;
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Purpose {
+    /// Read it: a Read chunk.
+    Read,
+    /// Write it: a Write chunk, or the Reply chunk.
+    Write,
+}
+
+impl Purpose {
+    pub(super) fn access(self) -> bindings::ib_access_flags {
+        match self {
+            Self::Read => bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
+            // A device that writes for the peer writes locally, too.
+            Self::Write => {
+                bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
+                    | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
+            }
+        }
+    }
+
+    pub(super) fn direction(self) -> bindings::dma_data_direction {
+        match self {
+            Self::Read => bindings::dma_data_direction_DMA_TO_DEVICE,
+            Self::Write => bindings::dma_data_direction_DMA_FROM_DEVICE,
+        }
+    }
+}

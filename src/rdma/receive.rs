@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Receives of a queue pair.
+
+use core::ptr::{
+    self,
+    NonNull, //
+};
+
+use kernel::{
+    container_of,
+    error::to_result,
+    ffi::c_int,
+    prelude::*,
+    time::Instant,
+    types::Opaque, //
+};
+
+use super::{
+    arrival::{
+        Arrival,
+        Arrivals, //
+    },
+    buffer::Buffer,
+    completion_handler::CompletionHandler,
+    operation::status_message, //
+};
+use crate::bindings;
+
+/// A Receive, posted again each time that its message has been taken.
+///
+/// # Examples
+///
+/// ```ignore
+/// // SAFETY: The queue pair is destroyed, and its completions handled, before the rest goes.
+/// let receive = KBox::pin_init(unsafe { Receive::new(/* ... */) }, GFP_KERNEL)?;
+/// receive.post()?;
+/// ```
+///
+/// # Invariants
+///
+/// `queue_pair`, `arrivals` and `handler` are valid until no completion can arrive any more.
+#[pin_data]
+pub(super) struct Receive<H: CompletionHandler> {
+    #[pin]
+    cqe: Opaque<bindings::ib_cqe>,
+    buffer: Buffer,
+    lkey: u32,
+    /// Its place among the Receives.
+    number: usize,
+    queue_pair: NonNull<bindings::ib_qp>,
+    arrivals: NonNull<Arrivals>,
+    handler: NonNull<H>,
+}
+
+impl<H: CompletionHandler> Receive<H> {
+    /// Makes Receive number `number` of a queue pair. It is not posted yet.
+    ///
+    /// # Safety
+    ///
+    /// `queue_pair`, `arrivals` and `handler` must be valid until no completion can arrive any
+    /// more, and the Receive must stay until then.
+    pub(super) unsafe fn new(
+        number: usize,
+        buffer: Buffer,
+        lkey: u32,
+        queue_pair: NonNull<bindings::ib_qp>,
+        arrivals: NonNull<Arrivals>,
+        handler: NonNull<H>,
+    ) -> impl PinInit<Self> {
+        // INVARIANT: By the function's requirement.
+        pin_init!(Self {
+            cqe <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
+                // SAFETY: `cqe` is valid for writes.
+                unsafe { (*cqe).done = Some(Self::done) }
+            }),
+            buffer,
+            lkey,
+            number,
+            queue_pair,
+            arrivals,
+            handler,
+        })
+    }
+
+    /// Returns the completion entry, from which a completion gets back to the whole.
+    fn cqe(&self) -> *mut bindings::ib_cqe {
+        let this = ptr::from_ref(self);
+        // SAFETY: `self` is valid. The pointer is made from one to the whole, so that it may be used
+        // for that, too.
+        unsafe { &raw const (*this).cqe }.cast_mut().cast()
+    }
+
+    /// Returns the octets of a message of length `len` that it has received.
+    ///
+    /// # Safety
+    ///
+    /// It must not be posted for the returned lifetime.
+    pub(super) unsafe fn received(&self, len: usize) -> &[u8] {
+        // SAFETY: By the function's requirement the device does not write.
+        unsafe { self.buffer.received(len) }
+    }
+
+    /// Gives the Receive to the device.
+    pub(super) fn post(&self) -> Result {
+        let mut sge = bindings::ib_sge {
+            addr: self.buffer.address(),
+            length: self.buffer.len().try_into()?,
+            lkey: self.lkey,
+        };
+        let mut request = bindings::ib_recv_wr {
+            sg_list: &mut sge,
+            num_sge: 1,
+            ..Default::default()
+        };
+        request.__bindgen_anon_1.wr_cqe = self.cqe();
+        self.buffer.sync_for_device();
+
+        // SAFETY: By the type invariant the queue pair is valid. The completion entry and the
+        // buffer stay until the queue pair is gone; the request is copied.
+        to_result(unsafe { bindings::shim_post_recv(self.queue_pair.as_ptr(), &request) })
+    }
+
+    /// # Safety
+    ///
+    /// Called only by the RDMA core, with the completion of a Receive that [`Self::post`] posted.
+    unsafe extern "C" fn done(_: *mut bindings::ib_cq, completion: *mut bindings::ib_wc) {
+        // SAFETY: By the function's requirement the completion is valid during the call.
+        let completion = unsafe { &*completion };
+        // SAFETY: Receives carry a completion entry, never a number.
+        let cqe = unsafe { completion.__bindgen_anon_1.wr_cqe };
+        // SAFETY: By the function's requirement the entry is that of a `Receive`.
+        let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
+        // SAFETY: By the type invariant, as this is a completion.
+        let handler = unsafe { this.handler.as_ref() };
+
+        if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
+            // Flushed, too: what a peer must not do fails the queue pair without a Receive.
+            return handler.queue_pair_failed(status_message(completion.status));
+        }
+        let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int;
+        let invalidated = match completion.wc_flags & with_invalidate {
+            0 => None,
+            // SAFETY: By the flag this is the member in use.
+            _ => Some(unsafe { completion.ex.invalidate_rkey }),
+        };
+        // The peer can also have a Receive completed by an RDMA Write, which is no message.
+        let len = match completion.opcode {
+            bindings::ib_wc_opcode_IB_WC_RECV => completion.byte_len as usize,
+            _ => 0,
+        };
+        let arrival = Arrival {
+            receive: this.number,
+            len,
+            invalidated,
+            at: Instant::now(),
+        };
+        // SAFETY: By the type invariant, as this is a completion.
+        let arrivals = unsafe { this.arrivals.as_ref() };
+        // There is room for one in each Receive.
+        let _ = arrivals.lock().push_within_capacity(arrival);
+        handler.arrived();
+    }
+}

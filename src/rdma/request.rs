@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests of peers for connections.
+
+use core::{
+    cell::Cell,
+    ops::Deref,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
+};
+
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+use super::{
+    capacity::Capacity,
+    cm_id::CmId,
+    context::{
+        connection_event,
+        into_raw,
+        private_data,
+        Context, //
+    },
+    errno,
+    event::ConnectionHandler,
+    id_ref::IdRef,
+    parameters::Parameters, //
+};
+use crate::bindings;
+
+/// A peer's request for a connection, during the event that brings it.
+///
+/// It is answered once; a request that is dropped is rejected.
+///
+/// # Examples
+///
+/// ```ignore
+/// fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>) {
+///     let capacity = this.capacity;
+///     match request.accept(PARAMETERS, MyConnection::new(), capacity, b"private data") {
+///         Ok(id) => this.keep(id),
+///         Err(error) => pr_info!("not accepted: {error:?}\n"),
+///     }
+/// }
+/// ```
+///
+/// Both answers consume it, so that a second one does not compile:
+///
+/// ```compile_fail
+/// // error[E0382]: use of moved value: `request`
+/// request.reject();
+/// request.reject();
+/// ```
+pub(crate) struct Request<'a> {
+    id: IdRef<'a>,
+    private_data: &'a [u8],
+    initiator_depth: u8,
+    accepted: &'a Cell<bool>,
+}
+
+impl<'a> Deref for Request<'a> {
+    type Target = IdRef<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.id
+    }
+}
+
+impl<'a> Request<'a> {
+    /// Makes the request that `event` brings for `id`. It sets `accepted` where it is accepted.
+    ///
+    /// # Safety
+    ///
+    /// For `'a`, `event` must be a valid event of a request, `id` its valid new id, and the handler
+    /// mutex of that be held. Where it is accepted, the id must not be destroyed by others.
+    pub(super) unsafe fn new(
+        id: NonNull<bindings::rdma_cm_id>,
+        event: &'a bindings::rdma_cm_event,
+        accepted: &'a Cell<bool>,
+    ) -> Self {
+        // SAFETY: By the function's requirement the event carries connection parameters.
+        let parameters = unsafe { &event.param.conn };
+        Self {
+            // SAFETY: By the function's requirement.
+            id: unsafe { IdRef::new(id) },
+            // SAFETY: By the function's requirement.
+            private_data: unsafe { private_data(event) },
+            initiator_depth: parameters.initiator_depth,
+            accepted,
+        }
+    }
+
+    /// Returns the private data that the request carries: as the transport delivers it, padded on
+    /// InfiniBand and RoCE.
+    pub(crate) fn private_data(&self) -> &'a [u8] {
+        self.private_data
+    }
+
+    /// Accepts the connection: makes its queue pair, posts the Receives, and answers with
+    /// `private_data`. What happens to the connection goes to `handler`.
+    ///
+    /// Fails with `EMSGSIZE` where the answer cannot carry the private data.
+    pub(crate) fn accept<H: ConnectionHandler>(
+        self,
+        parameters: Parameters,
+        handler: H,
+        capacity: Capacity,
+        private_data: &[u8],
+    ) -> Result<CmId<H>> {
+        let device = self.device()?;
+        if private_data.len() > device.transport().reply_capacity() {
+            return Err(errno(kernel::bindings::EMSGSIZE));
+        }
+        let mut answer = bindings::rdma_conn_param {
+            private_data: private_data.as_ptr().cast(),
+            private_data_len: private_data.len().try_into()?,
+            initiator_depth: self.initiator_depth.min(device.max_initiator_depth()),
+            rnr_retry_count: parameters.rnr_retry_count,
+            ..Default::default()
+        };
+
+        // SAFETY: The id is valid during the event. If it is accepted below, it is destroyed by the
+        // context's teardown; otherwise the context is dropped before this returns.
+        let context = unsafe { Context::new(self.id.as_non_null(), parameters, handler) }?;
+        context.create_queue_pair(device, capacity)?;
+        // SAFETY: The id is valid and its handler mutex held; the private data is copied.
+        to_result(unsafe { bindings::rdma_accept(self.as_ptr(), &mut answer) })?;
+
+        let context = into_raw(context);
+        // SAFETY: The id is valid, and its handler mutex, which is held, guards this member.
+        unsafe { (*self.as_ptr()).context = context.as_ptr().cast() };
+        // SAFETY: As above. The first event comes when the mutex has been released.
+        unsafe { (*self.as_ptr()).event_handler = Some(connection_event::<H>) };
+        self.accepted.set(true);
+        // SAFETY: The id points to the context since above. It is ours, as the handler is going to
+        // return that it was accepted.
+        Ok(unsafe { CmId::from_context(context) })
+    }
+
+    /// Rejects the connection for want of resources.
+    pub(crate) fn reject(self) {
+        // SAFETY: The id is valid. Failing has no consequence: it is destroyed in any case, and
+        // that rejects, too.
+        unsafe {
+            bindings::rdma_reject(
+                self.as_ptr(),
+                ptr::null(),
+                0,
+                bindings::ib_cm_rej_reason_IB_CM_REJ_NO_RESOURCES as u8,
+            )
+        };
+    }
+}

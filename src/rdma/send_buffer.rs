@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A message that is being written.
+
+use kernel::prelude::*;
+
+use super::errno;
+
+/// A message that is being written, whose length is that of what has been written: no more than
+/// that can be sent.
+///
+/// # Examples
+///
+/// ```ignore
+/// queue_pair.send(limit, None, |message| {
+///     message.append_with(|room| header.build(room))?;
+///     message.append(payload.len())?.copy_from_slice(payload);
+///     Ok(())
+/// })?;
+/// ```
+///
+/// A length that is claimed without an octet written does not exist as a value; what exceeds the
+/// buffer fails, and nothing is sent:
+///
+/// ```ignore
+/// let result = queue_pair.send(u32::MAX, None, |message| message.append(1 << 20).map(|_| ()));
+/// assert_eq!(result.err(), Some(errno(bindings::EMSGSIZE)));
+/// ```
+///
+/// # Invariants
+///
+/// `len` is no more than there are octets.
+pub(crate) struct SendBuffer<'a> {
+    octets: &'a mut [u8],
+    len: usize,
+}
+
+impl<'a> SendBuffer<'a> {
+    /// Begins a message in `octets`.
+    pub(super) fn new(octets: &'a mut [u8]) -> Self {
+        // INVARIANT: Nothing has been written.
+        Self { octets, len: 0 }
+    }
+
+    /// Returns the room that is left.
+    fn room(&mut self) -> &mut [u8] {
+        self.octets.get_mut(self.len..).unwrap_or_default()
+    }
+
+    /// Takes so many octets of the room for the message.
+    fn advance(&mut self, len: usize) -> Result {
+        if len > self.room().len() {
+            return Err(errno(kernel::bindings::EMSGSIZE));
+        }
+        // INVARIANT: There are as many left, as was checked above.
+        self.len += len;
+        Ok(())
+    }
+
+    /// Appends `len` octets, which are zero, and returns them to be written.
+    ///
+    /// Fails with `EMSGSIZE` where there are not as many left.
+    pub(crate) fn append(&mut self, len: usize) -> Result<&mut [u8]> {
+        let at = self.len;
+        self.advance(len)?;
+        let octets = self.octets.get_mut(at..self.len).unwrap_or_default();
+        octets.fill(0);
+        Ok(octets)
+    }
+
+    /// Appends what `write` writes at the beginning of the room that it is given, and returns the
+    /// number of.
+    ///
+    /// Fails with what `write` does; with `EMSGSIZE` where that is more than there is room.
+    pub(crate) fn append_with(&mut self, write: impl FnOnce(&mut [u8]) -> Result<usize>) -> Result {
+        let len = write(self.room())?;
+        self.advance(len)
+    }
+
+    /// Returns how many octets have been written.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which way transfers go.
+
+use crate::bindings;
+
+/// Which way a transfer goes (RFC 8166, section 2.1.2).
+///
+/// # Examples
+///
+/// ```ignore
+/// queue_pair.transfer(Transfer::Read, &mut memory, 0, memory.len(), stag, remote)?;
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Transfer {
+    /// RDMA Read: from the peer's memory.
+    Read,
+    /// RDMA Write: to the peer's memory.
+    Write,
+}
+
+impl Transfer {
+    /// Which way the octets go through the local memory.
+    pub(super) fn direction(self) -> bindings::dma_data_direction {
+        match self {
+            Self::Read => bindings::dma_data_direction_DMA_FROM_DEVICE,
+            Self::Write => bindings::dma_data_direction_DMA_TO_DEVICE,
+        }
+    }
+}

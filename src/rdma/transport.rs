@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The transports of RDMA.
+
+use core::fmt;
+
+use crate::bindings;
+
+/// The protocol that a port of a device speaks.
+///
+/// # Examples
+///
+/// ```ignore
+/// let fits = private_data.len() <= id.device()?.transport().request_capacity();
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Transport {
+    InfiniBand,
+    Roce,
+    Iwarp,
+}
+
+impl Transport {
+    /// Takes what `shim_transport` of shim.h returns; [`None`] for protocols that are not known.
+    pub(crate) fn from_raw(transport: bindings::rpcrdma_cm_transport) -> Option<Self> {
+        match transport {
+            bindings::rpcrdma_cm_transport_RPCRDMA_CM_INFINIBAND => Some(Self::InfiniBand),
+            bindings::rpcrdma_cm_transport_RPCRDMA_CM_ROCE => Some(Self::Roce),
+            bindings::rpcrdma_cm_transport_RPCRDMA_CM_IWARP => Some(Self::Iwarp),
+            _ => None,
+        }
+    }
+
+    /// How many octets of private data a connection request can carry.
+    ///
+    /// InfiniBand has 92 (`IB_CM_REQ_PRIVATE_DATA_SIZE`), of which rdma_cm takes 36 for its own
+    /// header where addresses are IP addresses. On iWARP the kernel counts private data in one
+    /// octet, and MPAv2 (RFC 6581, section 9) puts 4 octets before it.
+    pub(crate) const fn request_capacity(self) -> usize {
+        match self {
+            Self::InfiniBand | Self::Roce => 92 - 36,
+            Self::Iwarp => 255 - 4,
+        }
+    }
+
+    /// How many octets of private data the answer to a request can carry: on InfiniBand
+    /// `IB_CM_REP_PRIVATE_DATA_SIZE`.
+    pub(crate) const fn reply_capacity(self) -> usize {
+        match self {
+            Self::InfiniBand | Self::Roce => 196,
+            Self::Iwarp => self.request_capacity(),
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::InfiniBand => "infiniband",
+            Self::Roce => "roce",
+            Self::Iwarp => "iwarp",
+        })
+    }
+}

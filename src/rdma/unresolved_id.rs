@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ids of connections to be made, whose peers' addresses are not resolved yet.
+
+use core::{
+    net::SocketAddr,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
+};
+
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+use super::{
+    address::RawAddress,
+    cm_id::CmId,
+    context::{
+        connection_event,
+        create_id,
+        from_raw,
+        into_raw,
+        Context, //
+    },
+    event::ConnectionHandler,
+    net::Net,
+    parameters::Parameters, //
+};
+use crate::bindings;
+
+/// The id of a connection that is to be made.
+///
+/// rdma_cm binds and resolves without a lock: two calls at a time for one id would race. So the one
+/// call consumes this.
+///
+/// # Examples
+///
+/// ```ignore
+/// let id = UnresolvedId::new(&net, PARAMETERS, MyConnection::new())?;
+/// let id = id.resolve_address(None, address, 2000)?;
+/// ```
+///
+/// A second call does not compile:
+///
+/// ```compile_fail
+/// let a = id.resolve_address(None, address, 2000)?;
+/// // error[E0382]: use of moved value: `id`
+/// let b = id.resolve_address(None, other, 2000)?;
+/// ```
+pub(crate) struct UnresolvedId<H: ConnectionHandler>(CmId<H>);
+
+impl<H: ConnectionHandler> UnresolvedId<H> {
+    /// Makes an id that is going to connect from within `net`. Process context.
+    pub(crate) fn new(net: &Net, parameters: Parameters, handler: H) -> Result<Self> {
+        // SAFETY: The id is replaced below, or the context dropped without having used it.
+        let context = unsafe { Context::new(NonNull::dangling(), parameters, handler) }?;
+        let context = into_raw(context);
+        let pointer = context.as_ptr().cast();
+        // SAFETY: The context outlives the id. There are no events before the id is used.
+        match unsafe { create_id(net, parameters.owner, Some(connection_event::<H>), pointer) } {
+            Ok(id) => {
+                // SAFETY: The context is valid, and nobody else knows of it yet.
+                unsafe { (*context.as_ptr()).id = id };
+                // SAFETY: The id was made with this context, which is ours.
+                Ok(Self(unsafe { CmId::from_context(context) }))
+            }
+            Err(error) => {
+                // SAFETY: It came from `into_raw` above, and no id points to it.
+                drop(unsafe { from_raw(context) });
+                Err(error)
+            }
+        }
+    }
+
+    /// Resolves the remote address, and with it the device and, where `from` is [`None`], the local
+    /// address. The result is an event, which may arrive before this returns. Process context.
+    pub(crate) fn resolve_address(
+        self,
+        from: Option<SocketAddr>,
+        to: SocketAddr,
+        timeout_ms: u32,
+    ) -> Result<CmId<H>> {
+        let id = self.0.context().id.as_ptr();
+
+        // Apart from resolving, which warns if the device is removed right after its binding.
+        if let Some(from) = from {
+            let mut from = RawAddress::from(from);
+            // SAFETY: The id is valid as long as its context is, and nobody else uses it yet; the
+            // address is copied.
+            to_result(unsafe { bindings::rdma_bind_addr(id, from.as_mut_ptr()) })?;
+        }
+        let to = RawAddress::from(to);
+        // SAFETY: As above.
+        to_result(unsafe {
+            bindings::rdma_resolve_addr(id, ptr::null_mut(), to.as_ptr(), timeout_ms as usize)
+        })?;
+        Ok(self.0)
+    }
+}
