@@ -21,7 +21,6 @@
 use kernel::{
     bindings::{
         completion,
-        net,
         scatterlist,
         sockaddr,
         work_struct,
@@ -51,6 +50,8 @@ opaque! {
     ib_srq,
     ib_udata,
     ib_xrcd,
+    // In some configurations the kernel crate's has members that are not FFI-safe.
+    net,
 }
 
 type bool_ = bool;

@@ -22,7 +22,7 @@ use crate::bindings;
 /// # Invariants
 ///
 /// The pointer is valid, and this owns one reference on what it points to.
-pub(crate) struct Net(NonNull<kernel::bindings::net>);
+pub(crate) struct Net(NonNull<bindings::net>);
 
 // SAFETY: References on a namespace are counted atomically and belong to no thread.
 unsafe impl Send for Net {}
@@ -47,7 +47,7 @@ impl Net {
         u32::try_from(index).ok().filter(|&index| index != 0)
     }
 
-    pub(super) fn as_ptr(&self) -> *mut kernel::bindings::net {
+    pub(super) fn as_ptr(&self) -> *mut bindings::net {
         self.0.as_ptr()
     }
 }

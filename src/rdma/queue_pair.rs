@@ -283,8 +283,10 @@ impl<H: CompletionHandler> QueuePair<H> {
     /// Transfers the octets of `memory` from `at` on, `len` of them, from or to the peer's memory.
     /// That is registered under `stag` and begins at `remote`. May sleep.
     ///
-    /// Where this fails, the connection is lost. Where the device may still access the memory, that
-    /// is leaked, and `memory` has no octets any more.
+    /// Fails with `ENOMEM` where memory cannot be mapped for the device, or with the error of
+    /// rdma_rw, before anything is transferred of the block at hand; otherwise the connection is
+    /// lost. Where the device may still access the memory, that is leaked, and `memory` has no
+    /// octets any more.
     pub(crate) fn transfer(
         &self,
         transfer: Transfer,
