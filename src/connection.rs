@@ -115,8 +115,8 @@ const PARAMETERS: Parameters = Parameters {
     // connection.
     operation_ms: 5000,
     flush_ms: 5000,
-    // InfiniBand's CM sends a DREQ three times until then, each time after four to five seconds, and
-    // no more once the id is destroyed.
+    // InfiniBand's CM sends a DREQ three times until then, each time after four to five seconds,
+    // and no more once the id is destroyed.
     disconnect_ms: 10_000,
 };
 

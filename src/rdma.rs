@@ -4,17 +4,17 @@
 //!
 //! A client makes an [`UnresolvedId`](unresolved_id::UnresolvedId), which becomes a
 //! [`CmId`](cm_id::CmId) when it begins to resolve its peer's address. A server has a
-//! [`CmListener`](listener::CmListener), and a `CmId` for each [`Request`](request::Request) that it
-//! accepts. Dropping a `CmId` ends the connection. The functions that are legal only while rdma_cm
-//! holds the id's handler mutex are found on types that exist only in a handler:
+//! [`CmListener`](listener::CmListener), and a `CmId` for each [`Request`](request::Request) that
+//! it accepts. Dropping a `CmId` ends the connection. The functions that are legal only while
+//! rdma_cm holds the id's handler mutex are found on types that exist only in a handler:
 //! [`HandlerId`](handler_id::HandlerId) and `Request`.
 //!
 //! The [`QueuePair`](queue_pair::QueuePair) of an id is used through a
 //! [`Handle`](draining::Handle). The end of the id, and with it that of the device, waits for each
 //! use.
 //!
-//! This layer has mechanisms only. Names, limits and times are [`Parameters`](parameters::Parameters)
-//! and arguments of its users. Its users also make the one
+//! This layer has mechanisms only. Names, limits and times are
+//! [`Parameters`](parameters::Parameters) and arguments of its users. Its users also make the one
 //! [`UnloadGuard`](unload::UnloadGuard), without which there are no ids.
 //!
 //! No address of the kernel's memory is sent: see

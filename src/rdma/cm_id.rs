@@ -18,8 +18,8 @@ use super::{
 ///
 /// A client gets one from [`UnresolvedId`](super::unresolved_id::UnresolvedId), a server from
 /// [`Request::accept`](super::request::Request::accept). Dropping it ends the connection, destroys
-/// the id, and drops the handler, in this order and in a work queue of this layer. It may be dropped
-/// in any context, handlers included. Where it is not dropped, unload waits for it: see
+/// the id, and drops the handler, in this order and in a work queue of this layer. It may be
+/// dropped in any context, handlers included. Where it is not dropped, unload waits for it: see
 /// [`UnloadGuard`](super::unload::UnloadGuard).
 ///
 /// # Examples

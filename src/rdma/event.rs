@@ -29,8 +29,8 @@ pub(crate) enum Event<'a> {
     AddressResolved,
     /// The route was resolved: the next step is to connect.
     RouteResolved,
-    /// The connection is established. A client gets the private data of the REP. A server, which got
-    /// the client's from the request, gets none.
+    /// The connection is established. A client gets the private data of the REP. A server, which
+    /// got the client's from the request, gets none.
     Established {
         /// The private data: as the transport delivers it, padded on InfiniBand and RoCE.
         private_data: &'a [u8],

@@ -64,7 +64,8 @@ pub(crate) trait ListenHandler: Send + Sync + 'static {
 /// # Examples
 ///
 /// ```ignore
-/// let listener = CmListener::new(&net, c"my_module", Arc::new(MyServer, GFP_KERNEL)?, address, 128)?;
+/// let server = Arc::new(MyServer, GFP_KERNEL)?;
+/// let listener = CmListener::new(&net, c"my_module", server, address, 128)?;
 /// // Requests arrive at `MyServer::connect_request` until:
 /// drop(listener);
 /// ```
@@ -87,8 +88,8 @@ unsafe impl<L: ListenHandler> Sync for CmListener<L> {}
 impl<L: ListenHandler> CmListener<L> {
     /// Listens at `address` of `net`. Process context.
     ///
-    /// The resource tracker lists the id under the name `owner`. Fails with the error of rdma_cm, such
-    /// as `EADDRINUSE`. Requests may arrive before this returns.
+    /// The resource tracker lists the id under the name `owner`. Requests may arrive before this
+    /// returns. Fails with the error of rdma_cm, such as `EADDRINUSE`.
     pub(crate) fn new(
         net: &Net,
         owner: &'static CStr,
@@ -159,8 +160,8 @@ unsafe extern "C" fn listen_event<L: ListenHandler>(
     match event.event {
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST => {
             let accepted = Cell::new(false);
-            // SAFETY: The event is a request for the new id, whose handler mutex is held. The return
-            // value below has rdma_cm keep the id where it was accepted.
+            // SAFETY: The event is a request for the new id, whose handler mutex is held. The
+            // return value below has rdma_cm keep the id where it was accepted.
             let request = unsafe { Request::new(id, event, &accepted) };
             L::connect_request(handler, request);
             // Not zero has rdma_cm destroy the new id, which rejects the request.

@@ -62,8 +62,8 @@ struct Resources<H: CompletionHandler> {
 
 /// The queue pair of an id, and all that it uses.
 ///
-/// It performs one operation at a time, and waits for its completion. An operation that fails fails
-/// the queue pair, and with it the connection.
+/// It performs one operation at a time, and waits for its completion. Where an operation fails, so
+/// does the queue pair, and with it the connection.
 ///
 /// # A device that does not fail its queue pair
 ///

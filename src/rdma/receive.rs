@@ -86,8 +86,8 @@ impl<H: CompletionHandler> Receive<H> {
     /// Returns the completion entry, from which a completion gets back to the whole.
     fn cqe(&self) -> *mut bindings::ib_cqe {
         let this = ptr::from_ref(self);
-        // SAFETY: `self` is valid. The pointer is made from one to the whole, so that it may be used
-        // for that, too.
+        // SAFETY: `self` is valid. The pointer is made from one to the whole, so that it may be
+        // used for that, too.
         unsafe { &raw const (*this).cqe }.cast_mut().cast()
     }
 
