@@ -275,10 +275,15 @@ int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u
 	return 0;
 }
 
+/* Returns -EINPROGRESS where some of the Work Requests were posted, and some not. */
 int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 		       struct ib_cqe *cqe)
 {
-	return rdma_rw_ctx_post(&transfer->ctx, qp, port, cqe, NULL);
+	struct ib_send_wr *first = rdma_rw_ctx_wrs(&transfer->ctx, qp, port, cqe, NULL);
+	const struct ib_send_wr *bad = first;
+	int ret = ib_post_send(qp, first, &bad);
+
+	return ret && bad != first ? -EINPROGRESS : ret;
 }
 
 void shim_transfer_destroy(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,

@@ -217,9 +217,7 @@ impl Connection {
                 self.send_header(queue_pair, &answer(Body::ErrBadHeader));
             }
             // The requester has to know that a reply is lost (RFC 8166, section 4.5.4).
-            (Err(Refusal::Lost), _) => {
-                queue_pair.fail_because(c"a call could not be answered");
-            }
+            (Err(Refusal::Lost), _) => queue_pair.fail_because(c"a call could not be answered"),
         }
     }
 

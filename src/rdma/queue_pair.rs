@@ -456,10 +456,12 @@ impl<H: CompletionHandler> QueuePair<H> {
             return Err(lost());
         }
         operation.begin();
-        if to_result(post(operation.cqe())).is_err() {
-            // Work Requests before the one that was not posted may be under way.
-            if !self.fail_because(c"an operation could not be posted") {
+        if let Err(error) = to_result(post(operation.cqe())) {
+            self.fail_because(c"an operation could not be posted");
+            // There is no completion to wait for of a transfer that was posted in part.
+            if error == errno(kernel::bindings::EINPROGRESS) {
                 operation.abandon();
+                pr_warn!("a transfer was posted in part: leaking its memory\n");
             }
             return Err(lost());
         }
@@ -480,12 +482,12 @@ impl<H: CompletionHandler> QueuePair<H> {
         Ok(())
     }
 
-    /// Lets the queue pair fail, and says why before what is flushed by that does. Returns whether
-    /// the device has done so.
-    pub(crate) fn fail_because(&self, reason: &'static CStr) -> bool {
+    /// Lets the queue pair fail, and says why before what is flushed by that does. Where the device
+    /// refuses that, operations end at their time limits.
+    pub(crate) fn fail_because(&self, reason: &'static CStr) {
         // SAFETY: By the type invariant the handler is valid.
         unsafe { self.handler.as_ref() }.queue_pair_failed(reason);
-        self.fail().is_ok()
+        let _ = self.fail();
     }
 
     /// Ends all that is under way on the queue pair, by its failure. Fails where the device refuses
