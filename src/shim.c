@@ -81,7 +81,7 @@ void shim_unload_begin(void)
 	atomic_add(INT_MIN, &holds);
 }
 
-/* Waits until there are no holds, but no longer than that; returns how many there are. */
+/* Waits until there are no holds, at most that long; returns how many there are. */
 u32 shim_unload_wait(u32 milliseconds)
 {
 	wait_event_timeout(no_holds, atomic_read_acquire(&holds) == INT_MIN,
@@ -310,8 +310,8 @@ int shim_fail_qp(struct ib_qp *qp)
 }
 
 /*
- * The resource tracker prints the name of what is leaked also when the module,
- * which the name is in, has been unloaded. That of the device stays.
+ * The resource tracker prints the name of a leaked object also when the module,
+ * which holds that name, has been unloaded. The name of the device stays.
  */
 void shim_disown_pd(struct ib_pd *pd)
 {

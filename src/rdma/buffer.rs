@@ -61,7 +61,7 @@ impl Buffer {
                 direction,
             )
         };
-        // SAFETY: The address is what mapping for this device returned.
+        // SAFETY: Mapping for this device returned the address.
         if unsafe { bindings::shim_dma_mapping_error(device.as_ptr(), address) } {
             return Err(ENOMEM);
         }

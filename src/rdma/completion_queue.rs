@@ -56,7 +56,7 @@ impl CompletionQueue {
             )
         };
 
-        // INVARIANT: What is not an error pointer is a new completion queue.
+        // INVARIANT: The function returned no error, so a new completion queue.
         Ok(Self(NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?))
     }
 

@@ -139,7 +139,7 @@ impl<H: ConnectionHandler> Context<H> {
         self.disconnected.notify_all();
     }
 
-    /// Waits until the peer knows that the connection is over, but no longer than the limit.
+    /// Waits until the peer knows that the connection is over, at most until the time limit.
     fn wait_disconnected(&self) {
         let limit = self.parameters.disconnect_ms;
         wait_while(&self.disconnected, &self.connected, limit, |&connected| {
@@ -212,7 +212,8 @@ pub(super) unsafe fn from_raw<H: ConnectionHandler>(
 ///
 /// # Safety
 ///
-/// `context` must be what `handler` expects, and stay valid until the id has been destroyed.
+/// `context` must be of the type that `handler` expects, and stay valid until the id has been
+/// destroyed.
 pub(super) unsafe fn create_id(
     net: &Net,
     owner: &'static CStr,

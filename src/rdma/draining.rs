@@ -18,7 +18,7 @@ use kernel::{
     }, //
 };
 
-/// What may be done with the value.
+/// Which uses the value has at present.
 #[derive(Eq, PartialEq)]
 enum Phase {
     /// It is not there yet.

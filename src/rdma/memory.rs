@@ -15,8 +15,8 @@ use kernel::{
 
 /// Returns `len` octets, which are zero and physically contiguous.
 ///
-/// Not octet by octet, as `KVec::from_elem` does it. Without a warning: what one connection asks
-/// for must not put anything into the log.
+/// Not octet by octet, as `KVec::from_elem` does it. Without a warning: a connection that asks for
+/// much memory must not put anything into the log.
 pub(super) fn zeroed(len: usize) -> Result<KVec<u8>> {
     let mut octets = KVec::with_capacity(len, GFP_KERNEL | __GFP_NOWARN | __GFP_ZERO)?;
     // SAFETY: There is room for as many, and it is zero.
@@ -120,7 +120,7 @@ impl Memory {
         })
     }
 
-    /// Writes `octets` at `at`; what lies beyond the end is left out.
+    /// Writes `octets` at `at`; those beyond the end are left out.
     pub(crate) fn write(&mut self, at: usize, octets: &[u8]) {
         let mut rest = octets;
         for piece in self.pieces_mut(at, octets.len()) {

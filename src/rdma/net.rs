@@ -21,7 +21,7 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// The pointer is valid, and this owns one reference on what it points to.
+/// The pointer is valid, and this owns one reference on that namespace.
 pub(crate) struct Net(NonNull<bindings::net>);
 
 // SAFETY: References on a namespace are counted atomically and belong to no thread.

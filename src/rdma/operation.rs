@@ -22,7 +22,7 @@ use kernel::{
 use super::completion_handler::CompletionHandler;
 use crate::bindings;
 
-/// Says what a completion's status means.
+/// Returns a text for the status of a completion.
 pub(super) fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
     // SAFETY: The function takes any value.
     let message = unsafe { bindings::ib_wc_status_msg(status) };
@@ -32,7 +32,7 @@ pub(super) fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
 
 /// The operation that a queue pair performs at present, whose completion is waited for.
 ///
-/// There is one for the life of the queue pair: siw can complete twice what it flushes.
+/// There is one for the life of the queue pair: siw can complete a flushed operation twice.
 ///
 /// # Examples
 ///

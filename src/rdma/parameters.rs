@@ -20,7 +20,7 @@ use kernel::prelude::*;
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct Parameters {
-    /// The name under which the resource tracker lists ids and what they use.
+    /// The name under which the resource tracker lists ids and their objects of the verbs.
     pub(crate) owner: &'static CStr,
     /// How often the transport retransmits a message before the connection is lost: 0 to 7.
     pub(crate) retry_count: u8,

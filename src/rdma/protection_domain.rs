@@ -43,7 +43,7 @@ impl ProtectionDomain {
         // SAFETY: The device is there for as long as `device` is; the name is static.
         let pd = unsafe { bindings::__ib_alloc_pd(device.as_ptr(), 0, owner.as_char_ptr()) };
 
-        // INVARIANT: What is not an error pointer is a new protection domain.
+        // INVARIANT: The function returned no error, so a new protection domain.
         Ok(Self(NonNull::new(from_err_ptr(pd)?).ok_or(ENOMEM)?))
     }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the peer may do with registered memory.
+//! The access that a peer has to registered memory.
 
 use crate::bindings;
 
-/// What the peer may do with the memory.
+/// The access that the peer has to the memory.
 ///
 /// # Examples
 ///

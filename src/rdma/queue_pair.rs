@@ -183,7 +183,8 @@ impl<H: CompletionHandler> QueuePair<H> {
         for number in 0..capacity.receives() as usize {
             this.add_receive(device, number, receive_size)?;
         }
-        // Once posted, they must stay until the queue pair is gone: what can fail came before.
+        // After everything else that can fail: posted Receives must stay until the queue pair is
+        // destroyed.
         for receive in &this.resources.receives {
             receive.post()?;
         }
@@ -241,7 +242,7 @@ impl<H: CompletionHandler> QueuePair<H> {
     /// has room for. Invalidates `stag` of the peer with it (RFC 8797, section 4.1). May sleep, and
     /// returns when the transport has the peer's acknowledgment.
     ///
-    /// Fails with what `build` does, before anything is sent; otherwise the connection is lost.
+    /// Fails with the error of `build` before anything is sent; otherwise the connection is lost.
     pub(crate) fn send(
         &self,
         limit: u32,
@@ -424,8 +425,8 @@ impl<H: CompletionHandler> QueuePair<H> {
         unsafe { bindings::shim_max_fast_reg_page_list_len(self.device()) }
     }
 
-    /// Whether the device may still be performing an operation that nobody waits for. What that
-    /// uses must be leaked.
+    /// Whether the device may still be performing an operation that nobody waits for. The memory of
+    /// that operation must be leaked.
     pub(super) fn is_abandoned(&self) -> bool {
         self.resources.operation.is_abandoned()
     }
@@ -434,22 +435,22 @@ impl<H: CompletionHandler> QueuePair<H> {
     ///
     /// # Safety
     ///
-    /// `request` must be valid, within the whole of its type. What it refers to must stay until it
-    /// has completed or, if it is abandoned, until the queue pair is destroyed.
+    /// `request` must be valid, within the whole of its type. All that it refers to must stay until
+    /// it has completed or, if it is abandoned, until the queue pair is destroyed.
     unsafe fn post(&self, request: *mut bindings::ib_send_wr) -> Result {
         // SAFETY: By the function's requirement the request is valid.
         unsafe { (*request).send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED as c_int };
         self.perform(|cqe| {
             // SAFETY: By the function's requirement the request is valid.
             unsafe { (*request).__bindgen_anon_1.wr_cqe = cqe };
-            // SAFETY: By the type invariant the queue pair is valid. What the request refers to
-            // stays by the function's requirement; the request itself is copied.
+            // SAFETY: By the type invariant the queue pair is valid. All that the request refers
+            // to stays by the function's requirement; the request itself is copied.
             unsafe { bindings::shim_post_send(self.queue_pair.as_ptr(), request) }
         })
     }
 
-    /// Waits for the completion of what `post` posts with the completion entry that it is given;
-    /// with the lock of the Sends held.
+    /// Waits for the completion of the Work Request that `post` posts with the completion entry
+    /// that it is given; with the lock of the Sends held.
     fn perform(&self, post: impl FnOnce(*mut bindings::ib_cqe) -> c_int) -> Result {
         let operation = &self.resources.operation;
         if operation.is_abandoned() {
@@ -482,8 +483,8 @@ impl<H: CompletionHandler> QueuePair<H> {
         Ok(())
     }
 
-    /// Lets the queue pair fail, and says why before what is flushed by that does. Where the device
-    /// refuses that, operations end at their time limits.
+    /// Lets the queue pair fail. Tells the handler the reason before the flushed Receives tell it
+    /// theirs. Where the device refuses that, operations end at their time limits.
     pub(crate) fn fail_because(&self, reason: &'static CStr) {
         // SAFETY: By the type invariant the handler is valid.
         unsafe { self.handler.as_ref() }.queue_pair_failed(reason);
@@ -505,7 +506,7 @@ fn lost() -> Error {
 
 impl<H: CompletionHandler> Drop for QueuePair<H> {
     fn drop(&mut self) {
-        // `ib_drain_qp` waits for ever for what is not flushed.
+        // `ib_drain_qp` has no time limit.
         if self.is_abandoned() {
             pr_warn!("destroying a queue pair with an operation under way\n");
         } else if let Err(error) = self.fail() {

@@ -135,7 +135,8 @@ impl<H: CompletionHandler> Receive<H> {
         let handler = unsafe { this.handler.as_ref() };
 
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
-            // Flushed, too: what a peer must not do fails the queue pair without a Receive.
+            // Also where it was flushed: a fault of the peer can fail the queue pair without
+            // completing any other Receive.
             return handler.queue_pair_failed(status_message(completion.status));
         }
         let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int;

@@ -84,7 +84,7 @@ impl<'a, H: CompletionHandler> Region<'a, H> {
                 pages,
             )
         };
-        // INVARIANT: What is not an error pointer is a new region. Nothing is mapped.
+        // INVARIANT: The function returned no error, so a new region. Nothing is mapped.
         Ok(Self {
             queue_pair,
             purpose,
@@ -181,7 +181,7 @@ impl<'a, H: CompletionHandler> Region<'a, H> {
         unsafe { bindings::shim_mr_rkey(self.mr.as_ptr()) }
     }
 
-    /// Returns what the peer has to know of it.
+    /// Returns its description for the peer.
     pub(super) fn piece(&self) -> Piece {
         Piece {
             stag: self.stag(),

@@ -101,7 +101,7 @@ impl<'a> Request<'a> {
     }
 
     /// Accepts the connection: makes its queue pair, posts the Receives, and answers with
-    /// `private_data`. What happens to the connection goes to `handler`.
+    /// `private_data`. Events of the connection go to `handler`.
     ///
     /// Fails with `EMSGSIZE` where the answer cannot carry the private data.
     pub(crate) fn accept<H: ConnectionHandler>(

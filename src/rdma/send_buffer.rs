@@ -6,8 +6,8 @@ use kernel::prelude::*;
 
 use super::errno;
 
-/// A message that is being written, whose length is that of what has been written: no more than
-/// that can be sent.
+/// A message that is being written. Its length is the number of octets that have been written: no
+/// more can be sent.
 ///
 /// # Examples
 ///
@@ -19,8 +19,7 @@ use super::errno;
 /// })?;
 /// ```
 ///
-/// A length that is claimed without an octet written does not exist as a value; what exceeds the
-/// buffer fails, and nothing is sent:
+/// The user returns no length. Appending more than there is room for fails, and nothing is sent:
 ///
 /// ```ignore
 /// let result = queue_pair.send(u32::MAX, None, |message| message.append(1 << 20).map(|_| ()));
@@ -68,10 +67,10 @@ impl<'a> SendBuffer<'a> {
         Ok(octets)
     }
 
-    /// Appends what `write` writes at the beginning of the room that it is given, and returns the
-    /// number of.
+    /// Appends the octets that `write` writes at the beginning of the room that it is given. It
+    /// returns their number.
     ///
-    /// Fails with what `write` does; with `EMSGSIZE` where that is more than there is room.
+    /// Fails with the error of `write`, or with `EMSGSIZE` where the number exceeds the room.
     pub(crate) fn append_with(&mut self, write: impl FnOnce(&mut [u8]) -> Result<usize>) -> Result {
         let len = write(self.room())?;
         self.advance(len)

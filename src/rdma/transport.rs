@@ -21,7 +21,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Takes what `shim_transport` of shim.h returns; [`None`] for protocols that are not known.
+    /// Takes a value that `shim_transport` of shim.h returns; [`None`] for unknown protocols.
     pub(crate) fn from_raw(transport: bindings::rpcrdma_cm_transport) -> Option<Self> {
         match transport {
             bindings::rpcrdma_cm_transport_RPCRDMA_CM_INFINIBAND => Some(Self::InfiniBand),

@@ -11,7 +11,7 @@ use kernel::{
     time::msecs_to_jiffies, //
 };
 
-/// Waits until `condition` does not hold of what `mutex` guards, but no longer than so many
+/// Waits until `condition` does not hold of the value that `mutex` guards, at most so many
 /// milliseconds, and returns whether it still holds. Not interruptible by signals; may sleep.
 ///
 /// # Examples
