@@ -19,6 +19,7 @@ mod private_data;
 mod program;
 #[path = "../src/protocol.rs"]
 mod protocol;
+mod rdma;
 mod rows;
 mod rpc;
 mod stats;
