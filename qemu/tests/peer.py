@@ -4,7 +4,8 @@
 
 Reads commands, and answers each with one line:
     listen NETNS ADDRESS PORT             done
-    receives COUNT SIZE                   done; the next connections post these
+    receives COUNT SIZE [AGAIN]           done; the next connections post these, and what
+                                          finds none is sent again so often; 7 is for ever
     accept HEX|none                       what the next request carries
     connect NETNS ADDRESS PORT HEX|none   what the answer carries
     storm HOW COUNT [NETNS ADDRESS PORT]  OUTCOME=COUNT... of so many attempts; see Storm
@@ -291,7 +292,7 @@ class Peer:
         if not self.channel:
             raise OSError(ctypes.get_errno(), "rdma_create_event_channel")
         self.requests: list[tuple[c_void_p, str]] = []
-        self.count = self.size = 0
+        self.count = self.size = self.again = 0
         self.begin(c_void_p())
 
     def begin(self, new: c_void_p) -> None:
@@ -366,6 +367,7 @@ class Peer:
         parameters = Parameters(
             private_data=ctypes.addressof(data), private_data_len=len(data) - 1,
             responder_resources=MAX_READS, initiator_depth=MAX_READS, retry_count=6,
+            rnr_retry_count=self.again,
         )
         call(function, self.id, byref(parameters))
 
@@ -422,8 +424,8 @@ class Peer:
         call("rdma_listen", listener, 8)
         return "done"
 
-    def receives(self, count: str, size: str) -> str:
-        self.count, self.size = int(count), int(size)
+    def receives(self, count: str, size: str, again: str = "0") -> str:
+        self.count, self.size, self.again = int(count), int(size), int(again)
         return "done"
 
     def accept(self, private: str) -> str:

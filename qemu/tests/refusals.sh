@@ -65,7 +65,7 @@ need 'a pair of its own' pair_kept
 need 'the module again' insmod "$MODULE"
 modprobe -a rdma_ucm
 program 1
-need 'a peer' tell 1 receives 0 0
+need 'a peer' tell 1 receives 0 0 7
 need '... that listens' tell 1 listen "/run/netns/$B" "$B4" 2000
 say 1 accept none
 need 'a connection to it' control a connect "$B4:2000 null=0"
