@@ -13,10 +13,7 @@ use kernel::{
         from_err_ptr,
         to_result, //
     },
-    ffi::{
-        c_int,
-        c_void, //
-    },
+    ffi::c_void,
     impl_has_work,
     new_condvar,
     new_mutex,
@@ -34,17 +31,9 @@ use kernel::{
 
 use super::{
     capacity::Capacity,
-    device::{
-        Device,
-        Transport, //
-    },
+    completion_handler::CompletionHandler,
+    device::Device,
     draining::Draining,
-    event::{
-        ConnectionHandler,
-        Event, //
-    },
-    handler_id::HandlerId,
-    id_ref::IdRef,
     net::Net,
     parameters::Parameters,
     queue_pair::QueuePair,
@@ -60,13 +49,13 @@ use crate::bindings;
 /// `id` is valid until it is destroyed, which is the last step before the context is dropped.
 /// `closed` is accessed only with the id's handler mutex held.
 #[pin_data]
-pub(super) struct Context<H: ConnectionHandler> {
+pub(super) struct Context<H: CompletionHandler> {
     // Dropped first, which destroys the queue pair: that refers to the handler.
     pub(super) queue_pair: Draining<QueuePair<H>>,
     pub(super) handler: H,
     pub(super) id: NonNull<bindings::rdma_cm_id>,
     pub(super) parameters: Parameters,
-    closed: Cell<bool>,
+    pub(super) closed: Cell<bool>,
     /// Whether there is a peer that does not know yet that the connection is over.
     #[pin]
     connected: Mutex<bool>,
@@ -80,16 +69,16 @@ pub(super) struct Context<H: ConnectionHandler> {
 }
 
 // SAFETY: All parts may be sent: the handler and the queue pair are `Send`, an id has no thread.
-unsafe impl<H: ConnectionHandler> Send for Context<H> {}
+unsafe impl<H: CompletionHandler> Send for Context<H> {}
 // SAFETY: The handler and the queue pair are `Sync`. By the type invariant the cell is never
 // accessed by two threads at a time.
-unsafe impl<H: ConnectionHandler> Sync for Context<H> {}
+unsafe impl<H: CompletionHandler> Sync for Context<H> {}
 
 impl_has_work! {
-    impl{H: ConnectionHandler} HasWork<Self> for Context<H> { self.teardown }
+    impl{H: CompletionHandler} HasWork<Self> for Context<H> { self.teardown }
 }
 
-impl<H: ConnectionHandler> Context<H> {
+impl<H: CompletionHandler> Context<H> {
     /// Makes the context of `id`, which is not the id's context yet.
     ///
     /// # Safety
@@ -134,7 +123,7 @@ impl<H: ConnectionHandler> Context<H> {
         self.queue_pair.put(queue_pair).map_err(|_| EEXIST)
     }
 
-    fn set_connected(&self, connected: bool) {
+    pub(super) fn set_connected(&self, connected: bool) {
         *self.connected.lock() = connected;
         self.disconnected.notify_all();
     }
@@ -148,7 +137,7 @@ impl<H: ConnectionHandler> Context<H> {
     }
 }
 
-impl<H: ConnectionHandler> WorkItem for Context<H> {
+impl<H: CompletionHandler> WorkItem for Context<H> {
     type Pointer = Pin<KBox<Self>>;
 
     /// Ends the connection and destroys its id.
@@ -185,7 +174,7 @@ impl<H: ConnectionHandler> WorkItem for Context<H> {
 }
 
 /// Gives up the owning pointer to a context.
-pub(super) fn into_raw<H: ConnectionHandler>(
+pub(super) fn into_raw<H: CompletionHandler>(
     context: Pin<KBox<Context<H>>>,
 ) -> NonNull<Context<H>> {
     // SAFETY: The pointer is not used to move the context, and comes back pinned.
@@ -199,7 +188,7 @@ pub(super) fn into_raw<H: ConnectionHandler>(
 /// # Safety
 ///
 /// It must come from [`into_raw`], and be given back once.
-pub(super) unsafe fn from_raw<H: ConnectionHandler>(
+pub(super) unsafe fn from_raw<H: CompletionHandler>(
     context: NonNull<Context<H>>,
 ) -> Pin<KBox<Context<H>>> {
     // SAFETY: By the function's requirement.
@@ -251,77 +240,4 @@ pub(super) unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a
     }
     // SAFETY: rdma_cm delivers that many octets, which stay for the time of the event.
     unsafe { slice::from_raw_parts(octets, parameters.private_data_len.into()) }
-}
-
-/// Handles an event of a connection's id.
-///
-/// # Safety
-///
-/// Called only by rdma_cm, with an id whose context is a [`Context<H>`], and its handler mutex
-/// held.
-pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
-    id: *mut bindings::rdma_cm_id,
-    event: *mut bindings::rdma_cm_event,
-) -> c_int {
-    // SAFETY: rdma_cm calls with an id.
-    let id = unsafe { NonNull::new_unchecked(id) };
-    // SAFETY: By the function's requirement the id is valid.
-    let context = unsafe { (*id.as_ptr()).context };
-    // SAFETY: By the function's requirement the context is one, and is dropped only after the id.
-    let context = unsafe { &*context.cast::<Context<H>>() };
-    // SAFETY: By the function's requirement the event is valid during the call.
-    let event = unsafe { &*event };
-    match event.event {
-        // On iWARP TCP retransmits the disconnection, also when the id is gone.
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
-            // SAFETY: The id is valid and its handler mutex held during the call.
-            let device = unsafe { IdRef::new(id) }.device();
-            let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
-            context.set_connected(!iwarp);
-        }
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED
-        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED
-        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => context.set_connected(false),
-        _ => {}
-    }
-    if context.closed.get() {
-        if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
-            // It was not yet a connection when the teardown disconnected it.
-            // SAFETY: The id is valid and its handler mutex held during the call.
-            unsafe { bindings::rdma_disconnect(id.as_ptr()) };
-        }
-        return 0;
-    }
-
-    let status = to_result(event.status).err().unwrap_or(EIO);
-    let happened = match event.event {
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => Event::AddressResolved,
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => Event::RouteResolved,
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => Event::Established {
-            // SAFETY: This type of event carries connection parameters.
-            private_data: unsafe { private_data(event) },
-        },
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR => Event::AddressUnresolved(status),
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_ERROR
-        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
-        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => Event::Failed(status),
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
-            // SAFETY: The id is valid, and the function takes any status.
-            let reason = unsafe { bindings::rdma_reject_msg(id.as_ptr(), event.status) };
-            Event::Rejected {
-                // SAFETY: The function returns a static string.
-                reason: unsafe { CStr::from_char_ptr(reason) },
-            }
-        }
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED => Event::Disconnected,
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => Event::AddressChanged,
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => Event::DeviceRemoved,
-        _ => return 0,
-    };
-    // SAFETY: The id is valid, the context is its, and its handler mutex is held during the call.
-    let mut handler_id = unsafe { HandlerId::new(context, id) };
-    context.handler.event(&mut handler_id, happened);
-
-    // Not zero would have rdma_cm destroy the id, whose owner does that.
-    0
 }

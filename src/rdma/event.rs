@@ -2,12 +2,25 @@
 
 //! Events of a connection's id, and their handler.
 
-use kernel::prelude::*;
+use core::ptr::NonNull;
+
+use kernel::{
+    error::to_result,
+    ffi::c_int,
+    prelude::*, //
+};
 
 use super::{
     completion_handler::CompletionHandler,
-    handler_id::HandlerId, //
+    context::{
+        private_data,
+        Context, //
+    },
+    device::Transport,
+    handler_id::HandlerId,
+    id_ref::IdRef, //
 };
+use crate::bindings;
 
 /// An event of a connection's id.
 ///
@@ -71,4 +84,77 @@ pub(crate) trait ConnectionHandler: CompletionHandler {
     fn event(&self, id: &mut HandlerId<'_, Self>, event: Event<'_>)
     where
         Self: Sized;
+}
+
+/// Handles an event of a connection's id.
+///
+/// # Safety
+///
+/// Called only by rdma_cm, with an id whose context is a [`Context<H>`], and its handler mutex
+/// held.
+pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
+    id: *mut bindings::rdma_cm_id,
+    event: *mut bindings::rdma_cm_event,
+) -> c_int {
+    // SAFETY: rdma_cm calls with an id.
+    let id = unsafe { NonNull::new_unchecked(id) };
+    // SAFETY: By the function's requirement the id is valid.
+    let context = unsafe { (*id.as_ptr()).context };
+    // SAFETY: By the function's requirement the context is one, and is dropped only after the id.
+    let context = unsafe { &*context.cast::<Context<H>>() };
+    // SAFETY: By the function's requirement the event is valid during the call.
+    let event = unsafe { &*event };
+    match event.event {
+        // On iWARP TCP retransmits the disconnection, also when the id is gone.
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
+            // SAFETY: The id is valid and its handler mutex held during the call.
+            let device = unsafe { IdRef::new(id) }.device();
+            let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
+            context.set_connected(!iwarp);
+        }
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => context.set_connected(false),
+        _ => {}
+    }
+    if context.closed.get() {
+        if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
+            // It was not yet a connection when the teardown disconnected it.
+            // SAFETY: The id is valid and its handler mutex held during the call.
+            unsafe { bindings::rdma_disconnect(id.as_ptr()) };
+        }
+        return 0;
+    }
+
+    let status = to_result(event.status).err().unwrap_or(EIO);
+    let happened = match event.event {
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => Event::AddressResolved,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => Event::RouteResolved,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => Event::Established {
+            // SAFETY: This type of event carries connection parameters.
+            private_data: unsafe { private_data(event) },
+        },
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR => Event::AddressUnresolved(status),
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_ERROR
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => Event::Failed(status),
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
+            // SAFETY: The id is valid, and the function takes any status.
+            let reason = unsafe { bindings::rdma_reject_msg(id.as_ptr(), event.status) };
+            Event::Rejected {
+                // SAFETY: The function returns a static string.
+                reason: unsafe { CStr::from_char_ptr(reason) },
+            }
+        }
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED => Event::Disconnected,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => Event::AddressChanged,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => Event::DeviceRemoved,
+        _ => return 0,
+    };
+    // SAFETY: The id is valid, the context is its, and its handler mutex is held during the call.
+    let mut handler_id = unsafe { HandlerId::new(context, id) };
+    context.handler.event(&mut handler_id, happened);
+
+    // Not zero would have rdma_cm destroy the id, whose owner does that.
+    0
 }

@@ -14,9 +14,9 @@ use kernel::{
 
 use super::{
     capacity::Capacity,
+    completion_handler::CompletionHandler,
     context::Context,
     errno,
-    event::ConnectionHandler,
     id_ref::IdRef, //
 };
 use crate::bindings;
@@ -45,12 +45,12 @@ use crate::bindings;
 /// # Invariants
 ///
 /// The context is valid, and the handler mutex of its id is held, for `'a`.
-pub(crate) struct HandlerId<'a, H: ConnectionHandler> {
+pub(crate) struct HandlerId<'a, H: CompletionHandler> {
     context: &'a Context<H>,
     id: IdRef<'a>,
 }
 
-impl<'a, H: ConnectionHandler> Deref for HandlerId<'a, H> {
+impl<'a, H: CompletionHandler> Deref for HandlerId<'a, H> {
     type Target = IdRef<'a>;
 
     fn deref(&self) -> &Self::Target {
@@ -58,7 +58,7 @@ impl<'a, H: ConnectionHandler> Deref for HandlerId<'a, H> {
     }
 }
 
-impl<'a, H: ConnectionHandler> HandlerId<'a, H> {
+impl<'a, H: CompletionHandler> HandlerId<'a, H> {
     /// # Safety
     ///
     /// `id` must be valid for `'a`, its context be `context`, and its handler mutex be held during

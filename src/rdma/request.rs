@@ -20,13 +20,15 @@ use super::{
     capacity::Capacity,
     cm_id::CmId,
     context::{
-        connection_event,
         into_raw,
         private_data,
         Context, //
     },
     errno,
-    event::ConnectionHandler,
+    event::{
+        connection_event,
+        ConnectionHandler, //
+    },
     id_ref::IdRef,
     parameters::Parameters, //
 };

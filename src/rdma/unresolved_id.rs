@@ -19,13 +19,15 @@ use super::{
     address::RawAddress,
     cm_id::CmId,
     context::{
-        connection_event,
         create_id,
         from_raw,
         into_raw,
         Context, //
     },
-    event::ConnectionHandler,
+    event::{
+        connection_event,
+        ConnectionHandler, //
+    },
     net::Net,
     parameters::Parameters, //
 };
