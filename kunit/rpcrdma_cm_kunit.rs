@@ -13,6 +13,7 @@ mod control;
 mod exchange;
 mod header;
 mod info;
+mod invalidation;
 mod negotiation;
 mod octets;
 mod private_data;

@@ -3,9 +3,13 @@
 //! The connections of others: of the kernel's RPC-over-RDMA client and server, and of programs that
 //! speak it.
 //!
-//! Probes tell of each step of the set-up and of the end of an id, in the order in which they
-//! happen to that id, in contexts that may not sleep. What they tell is noted at once; what has to
-//! sleep, making and removing files, is left to a work of each id.
+//! Probes report each step of the set-up and the end of an id, in the order in which they happen to
+//! that id, in contexts that may not sleep. What they report is noted at once; what has to sleep,
+//! making and removing files, is left to a work of each id.
+//!
+//! Every connection of the machine passes by here. An id of a program that has not said yet whether
+//! it speaks RPC-over-RDMA is [`Undecided`], which is small; what is known of an id is gathered only
+//! when it does.
 //!
 //! Locks: those of [`Ids`] and of [`Facts`] are spin locks, and not taken one within the other.
 
@@ -34,13 +38,17 @@ use kernel::{
 use self::{
     probes::{
         tell_existing,
+        Event,
         Happening,
         IdKey,
         Probes,
         Seen,
         User, //
     },
-    watched::Facts, //
+    watched::{
+        Facts,
+        Undecided, //
+    }, //
 };
 use crate::{
     protocol::negotiation::Role,
@@ -69,7 +77,8 @@ impl Observer {
                 registry,
                 ids <- new_spinlock!(
                     Ids {
-                        watched: RBTree::new(),
+                        known: RBTree::new(),
+                        searching: true,
                         ended: [None; ENDED],
                         next_ended: 0,
                     },
@@ -100,8 +109,10 @@ impl Drop for Observer {
         // No probe is running when this returns, nor the search when it has been flushed.
         self.probes = None;
         observations.registry.observations.flush();
-        while let Some(watched) = observations.take_first() {
-            watched.leave();
+        while let Some(known) = observations.take_first() {
+            if let Known::Watched(watched) = known {
+                watched.leave();
+            }
         }
         observations.registry.observations.flush();
     }
@@ -110,9 +121,17 @@ impl Drop for Observer {
 /// How many ids are remembered that went, or were missed, while others were searched for.
 const ENDED: usize = 64;
 
+/// What is known of an id.
+enum Known {
+    Watched(Arc<Watched>),
+    Undecided(Undecided),
+}
+
 /// The ids that there are.
 struct Ids {
-    watched: RBTree<IdKey, Arc<Watched>>,
+    known: RBTree<IdKey, Known>,
+    /// Whether ids that are older than the probes are being searched for.
+    searching: bool,
     /// Ids that have lately gone without having been known, or been missed. The search must not
     /// take them for live, nor count them again, if it finds them on their way.
     ended: [Option<IdKey>; ENDED],
@@ -120,16 +139,23 @@ struct Ids {
 }
 
 impl Ids {
+    fn is_known(&self, id: IdKey) -> bool {
+        self.known.get(&id).is_some()
+    }
+
+    fn remove(&mut self, id: IdKey) -> Option<Known> {
+        let node = self.known.remove_node(&id);
+        node.map(|node| node.to_key_value().1)
+    }
+
     fn has_ended(&self, id: IdKey) -> bool {
         self.ended.contains(&Some(id))
     }
 
-    fn remove(&mut self, id: IdKey) -> Option<Arc<Watched>> {
-        let node = self.watched.remove_node(&id);
-        node.map(|node| node.to_key_value().1)
-    }
-
     fn add_ended(&mut self, id: IdKey) {
+        if !self.searching {
+            return;
+        }
         if let Some(slot) = self.ended.get_mut(self.next_ended) {
             *slot = Some(id);
         }
@@ -137,6 +163,9 @@ impl Ids {
     }
 
     fn forget_ended(&mut self, id: IdKey) {
+        if !self.searching {
+            return;
+        }
         for slot in self.ended.iter_mut().filter(|slot| **slot == Some(id)) {
             *slot = None;
         }
@@ -163,30 +192,109 @@ impl WorkItem for Observations {
     /// Searches for the connections that are older than the probes.
     fn run(this: Arc<Self>) {
         tell_existing(&this);
+        this.ids.lock().searching = false;
     }
 }
 
 impl Observations {
-    /// Notes what happened; any context in which a spin lock can be taken.
+    /// Notes an event; any context in which a spin lock can be taken.
+    ///
+    /// No other event of the same id comes meanwhile: rdma_cm holds the mutex of its handler.
+    fn event(&self, event: &Event<'_>) {
+        if event.happening == Happening::Destroyed {
+            self.destroyed(event.id);
+        } else if event.is_rpc_over_rdma() || !self.undecided(event) {
+            if let Some(seen) = event.describe() {
+                self.seen(&seen);
+            }
+        }
+    }
+
+    /// Notes an event that does not tell that its connection is one of RPC-over-RDMA. Returns
+    /// whether that is all there is to do: not so if it is known to be one.
+    fn undecided(&self, event: &Event<'_>) -> bool {
+        let role = match event.happening {
+            Happening::Request { refused: true } | Happening::Existing => return true,
+            Happening::Request { refused: false } => Role::Server,
+            Happening::Connect => match self.note_undecided(event) {
+                Some(done) => return done,
+                None => Role::Client,
+            },
+            _ => return self.note_undecided(event).unwrap_or(true),
+        };
+
+        let Ok(node) = Undecided::new(&self.registry, role, event).and_then(|undecided| {
+            let known = Known::Undecided(undecided);
+            RBTreeNode::new(event.id, known, GFP_NOWAIT)
+        }) else {
+            self.miss(event.id);
+            return true;
+        };
+        let old = {
+            let mut ids = self.ids.lock();
+            ids.forget_ended(event.id);
+            ids.known.insert(node)
+        };
+        if let Some((_, Known::Watched(old))) = old.map(|old| old.to_key_value()) {
+            old.end();
+        }
+        true
+    }
+
+    /// Notes an event of an id that is known; [`None`] for any other. Returns whether that is all
+    /// there is to do.
+    fn note_undecided(&self, event: &Event<'_>) -> Option<bool> {
+        let mut ids = self.ids.lock();
+        match ids.known.get_mut(&event.id)? {
+            Known::Watched(_) => Some(false),
+            Known::Undecided(undecided) => {
+                let old = match undecided.note(event) {
+                    true => ids.known.remove_node(&event.id),
+                    false => None,
+                };
+                drop(ids);
+                drop(old);
+                Some(true)
+            }
+        }
+    }
+
+    /// Notes what happened to an id of RPC-over-RDMA, or to one that is not known to be another's.
     fn seen(&self, seen: &Seen) {
-        let known = self.ids.lock().watched.get(&seen.id).cloned();
+        let known = {
+            let mut ids = self.ids.lock();
+            match ids.known.get(&seen.id) {
+                Some(Known::Watched(watched)) => Some(Known::Watched(watched.clone())),
+                // Who has got further cannot connect: the call is going to fail.
+                Some(Known::Undecided(undecided))
+                    if seen.happening == Happening::Connect && !undecided.can_connect() =>
+                {
+                    return;
+                }
+                Some(Known::Undecided(_)) => ids.remove(seen.id),
+                None => None,
+            }
+        };
 
         match (seen.happening, known) {
             (Happening::Request { refused: true }, _) => self.refused(seen),
-            (Happening::Request { refused: false }, _) => self.watch(Role::Server, seen),
-            (Happening::Connect, None) => self.watch(Role::Client, seen),
-            // Who has got further cannot connect: the call is going to fail.
-            (Happening::Connect, Some(watched)) if !watched.can_connect() => {}
+            (Happening::Request { refused: false }, _) => self.watch_as(Role::Server, seen),
+            // Likewise.
+            (Happening::Connect, Some(Known::Watched(watched))) if !watched.can_connect() => {}
             // A listener has no peer.
-            (Happening::Existing { .. }, Some(_)) => {}
-            (Happening::Existing { .. }, None) if seen.remote.is_none() => {}
-            (Happening::Existing { .. }, None) => self.watch(seen.role_of_existing(), seen),
+            (Happening::Existing, Some(_)) => {}
+            (Happening::Existing, None) if seen.remote.is_none() => {}
+            (Happening::Existing, None) => self.watch_as(seen.role_of_existing(), seen),
+            (_, Some(Known::Watched(watched))) => self.note(&watched, seen),
+            (Happening::Connect, _) => self.watch_as(Role::Client, seen),
+            (_, Some(Known::Undecided(before))) => {
+                self.watch(Watched::decided(self.registry.clone(), before, seen), seen);
+            }
             // The request is older than the probes, where it cannot be one that was missed.
             (Happening::Accept, None) if seen.user == User::Server && self.misses_none() => {
-                self.watch(Role::Server, seen);
+                self.watch_as(Role::Server, seen);
             }
             (_, None) => {}
-            (_, Some(watched)) => self.note(&watched, seen),
         }
     }
 
@@ -195,35 +303,37 @@ impl Observations {
         self.registry.stats.observed_missed.get() == 0
     }
 
+    fn watch_as(&self, role: Role, seen: &Seen) {
+        self.watch(Watched::new(self.registry.clone(), role, seen), seen);
+    }
+
     /// Begins to watch an id, instead of what was known of it.
-    fn watch(&self, role: Role, seen: &Seen) {
-        let Ok((watched, node)) =
-            Watched::new(self.registry.clone(), role, seen).and_then(|watched| {
-                let node = RBTreeNode::new(seen.id, watched.clone(), GFP_NOWAIT)?;
-                Ok((watched, node))
-            })
-        else {
-            self.registry.stats.observed_missed.increment();
-            self.ids.lock().add_ended(seen.id);
+    fn watch(&self, watched: Result<Arc<Watched>>, seen: &Seen) {
+        let Ok((watched, node)) = watched.and_then(|watched| {
+            let known = Known::Watched(watched.clone());
+            Ok((watched, RBTreeNode::new(seen.id, known, GFP_NOWAIT)?))
+        }) else {
+            self.miss(seen.id);
             return;
         };
 
         let old = {
             let mut ids = self.ids.lock();
             match seen.happening {
-                Happening::Existing { .. }
-                    if ids.has_ended(seen.id) || ids.watched.get(&seen.id).is_some() =>
-                {
-                    return;
-                }
+                Happening::Existing if ids.has_ended(seen.id) || ids.is_known(seen.id) => return,
                 _ => ids.forget_ended(seen.id),
             }
-            ids.watched.insert(node)
+            ids.known.insert(node)
         };
-        if let Some(old) = old {
-            old.to_key_value().1.end();
+        if let Some((_, Known::Watched(old))) = old.map(|old| old.to_key_value()) {
+            old.end();
         }
         self.note(&watched, seen);
+    }
+
+    fn miss(&self, id: IdKey) {
+        self.registry.stats.observed_missed.increment();
+        self.ids.lock().add_ended(id);
     }
 
     fn note(&self, watched: &Arc<Watched>, seen: &Seen) {
@@ -245,19 +355,19 @@ impl Observations {
     /// An id is about to go.
     fn destroyed(&self, id: IdKey) {
         let mut ids = self.ids.lock();
-        let watched = ids.remove(id);
-        if watched.is_none() {
+        let known = ids.remove(id);
+        if known.is_none() {
             ids.add_ended(id);
         }
         drop(ids);
-        if let Some(watched) = watched {
+        if let Some(Known::Watched(watched)) = known {
             watched.end();
         }
     }
 
-    fn take_first(&self) -> Option<Arc<Watched>> {
+    fn take_first(&self) -> Option<Known> {
         let mut ids = self.ids.lock();
-        let id = ids.watched.keys().next().copied()?;
+        let id = ids.known.keys().next().copied()?;
         ids.remove(id)
     }
 }

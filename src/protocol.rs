@@ -16,6 +16,8 @@ pub(crate) mod exchange;
 pub(crate) mod header;
 #[path = "protocol/info.rs"]
 pub(crate) mod info;
+#[path = "protocol/invalidation.rs"]
+pub(crate) mod invalidation;
 #[path = "protocol/negotiation.rs"]
 pub(crate) mod negotiation;
 #[path = "protocol/private_data.rs"]

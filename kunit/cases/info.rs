@@ -503,6 +503,7 @@ server_to_client_threshold: 1024
 remote_invalidation: no
 inline_send_in_use: 4096
 inline_receive_in_use: 8192
+remote_invalidation_in_use: unknown
 deviation: may send 4096 octets inline, where the threshold is 1024 (RFC 8797, section 4.2)
 deviation: expects up to 8192 octets inline, where the threshold is 1024 (RFC 8797, section 4.2)
 ",
@@ -544,6 +545,7 @@ server_to_client_threshold: unknown
 remote_invalidation: unknown
 inline_send_in_use: 4096
 inline_receive_in_use: unknown
+remote_invalidation_in_use: unknown
 note: older than the module, so that what was received is not known
 ",
     },
@@ -859,6 +861,7 @@ unexpected_messages: 0
         "\
 inline_send_in_use: unknown
 inline_receive_in_use: unknown
+remote_invalidation_in_use: unknown
 ",
     ),
     (

@@ -6,7 +6,6 @@
 
 #include <linux/llist.h>
 #include <linux/module.h>
-#include <linux/sched/task.h>
 #include <linux/uaccess.h>
 #include <rdma/rdma_cm.h>
 #include <rdma/restrack.h>
@@ -62,52 +61,31 @@ static int find_entry_offset(size_t *entry_offset)
 	return ret;
 }
 
-/* Describes what may be a connection, and is not about to end. */
-static bool describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id,
-		     enum rpcrdma_cm_user user)
-{
-	int ret;
-
-	rpcrdma_cm_describe(seen, id, user, RPCRDMA_CM_EXISTING);
-	switch (user) {
-	case RPCRDMA_CM_XPRTRDMA:
-		ret = rpcrdma_cm_xprtrdma_describe(seen, id);
-		seen->opaque = ret == -EOPNOTSUPP;
-		return id->qp && (!ret || seen->opaque);
-	case RPCRDMA_CM_SVCRDMA:
-		/* Not so of a listener, nor of what is going to be accepted, and seen. */
-		return seen->inline_receive;
-	case RPCRDMA_CM_UCMA:
-		return true;
-	}
-	return false;
-}
-
 /* The entry is held, and so is the id. */
 static void look_at(struct rdma_restrack_entry *entry, size_t entry_offset,
-		    rpcrdma_cm_seen_fn fn, void *data)
+		    rpcrdma_cm_event_fn fn, void *data)
 {
 	struct rdma_cm_id *id = (void *)entry - entry_offset;
-	struct rpcrdma_cm_seen seen;
-	enum rpcrdma_cm_user user;
+	struct rpcrdma_cm_event event = {
+		.id = id,
+		.happening = RPCRDMA_CM_EXISTING,
+	};
 
-	if (!rpcrdma_cm_user_of(id, &user))
+	if (!rpcrdma_cm_user_of(id, &event.user))
 		return;
 
 	/* No event comes meanwhile, and what comes later is seen. */
 	rdma_lock_handler(id);
-	if (describe(&seen, id, user)) {
-		if (entry->task) {
-			seen.pid = task_tgid_nr(entry->task);
-			get_task_comm(seen.comm, entry->task);
-		}
-		fn(data, &seen);
-	}
+	event.local_port = rpcrdma_cm_port(shim_local_addr(id));
+	event.remote_port = rpcrdma_cm_port(shim_remote_addr(id));
+	if (entry->task)
+		rpcrdma_cm_set_program(&event, entry->task);
+	fn(data, &event);
 	rdma_unlock_handler(id);
 }
 
 static void look_at_device(struct ib_device *device, size_t entry_offset,
-			   rpcrdma_cm_seen_fn fn, void *data)
+			   rpcrdma_cm_event_fn fn, void *data)
 {
 	int left = rdma_restrack_count(device, RDMA_RESTRACK_CM_ID, true);
 	struct rdma_restrack_entry *entry;
@@ -151,7 +129,7 @@ static int know_device(struct ib_device *ib)
  *
  * Waits for whoever handles an event of one of the ids.
  */
-void rpcrdma_cm_tell_existing(rpcrdma_cm_seen_fn fn, void *data)
+void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
 {
 	struct ib_client client = {
 		.name = KBUILD_MODNAME,

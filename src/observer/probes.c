@@ -14,10 +14,10 @@
  */
 
 #include <linux/fprobe.h>
-#include <linux/kallsyms.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/tracepoint.h>
-#include <linux/sunrpc/svc_rdma.h>
 #include <rdma/rdma_cm.h>
 
 #include "probes.h"
@@ -27,40 +27,11 @@
 /* rdma_cm's own view of an id, whose first member is the view of all others. */
 struct rdma_id_private;
 
-static rpcrdma_cm_seen_fn seen_fn;
-static void *seen_data;
+static rpcrdma_cm_event_fn event_fn;
+static void *event_data;
 
-/* Whose handler an id has, by the name of the handler: none is exported. */
-bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
-{
-	static const struct {
-		const char *handler;
-		enum rpcrdma_cm_user user;
-	} handlers[] = {
-		{ "rpcrdma_cm_event_handler", RPCRDMA_CM_XPRTRDMA },
-		{ "svc_rdma_listen_handler", RPCRDMA_CM_SVCRDMA },
-		{ "svc_rdma_cma_handler", RPCRDMA_CM_SVCRDMA },
-		{ "ucma_event_handler", RPCRDMA_CM_UCMA },
-	};
-	unsigned long handler = (unsigned long)READ_ONCE(id->event_handler);
-	char name[KSYM_SYMBOL_LEN];
-	size_t i;
-
-	if (id->ps != RDMA_PS_TCP || id->qp_type != IB_QPT_RC ||
-	    within_module_core(handler, THIS_MODULE))
-		return false;
-
-	sprint_symbol_no_offset(name, handler);
-	/* Less what compilers add to a name, and the name of its module. */
-	name[strcspn(name, ". ")] = '\0';
-	for (i = 0; i < ARRAY_SIZE(handlers); i++) {
-		if (!strcmp(name, handlers[i].handler)) {
-			*user = handlers[i].user;
-			return true;
-		}
-	}
-	return false;
-}
+/* Whether probes report the end of every id that they have reported. */
+static bool active;
 
 static void copy_address(struct sockaddr_in6 *to, const struct sockaddr *from)
 {
@@ -70,32 +41,52 @@ static void copy_address(struct sockaddr_in6 *to, const struct sockaddr *from)
 		memcpy(to, from, sizeof(struct sockaddr_in));
 }
 
-/*
- * What svcrdma goes by. It makes the queue pair of an id that has a transport
- * of its own, and frees the transport after the id.
- */
-static void describe_server(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id)
+/* Returns the port of an address, or 0. */
+u16 rpcrdma_cm_port(const struct sockaddr *address)
 {
-	const struct svcxprt_rdma *xprt;
-
-	if (!READ_ONCE(id->qp))
-		return;
-	xprt = id->context;
-	if (xprt->sc_cm_id != id || test_bit(XPT_DEAD, &xprt->sc_xprt.xpt_flags))
-		return;
-	seen->inline_send = xprt->sc_max_req_size;
-	seen->inline_receive = xprt->sc_max_req_size;
-	seen->send_with_invalidate = xprt->sc_snd_w_inv;
+	if (address->sa_family == AF_INET)
+		return ntohs(((const struct sockaddr_in *)address)->sin_port);
+	if (address->sa_family == AF_INET6)
+		return ntohs(((const struct sockaddr_in6 *)address)->sin6_port);
+	return 0;
 }
 
-/* Says all that is known of an id, which must not go during the call. */
-void rpcrdma_cm_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id,
-			 enum rpcrdma_cm_user user, enum rpcrdma_cm_happening happening)
+/* Whether an id that was found is a connection, and is not about to end. */
+static bool describe_existing(struct rpcrdma_cm_seen *seen, const struct rpcrdma_cm_event *event)
 {
+	int ret;
+
+	switch (event->user) {
+	case RPCRDMA_CM_XPRTRDMA:
+		ret = rpcrdma_cm_xprtrdma_describe(seen, event->id);
+		break;
+	case RPCRDMA_CM_SVCRDMA:
+		/* Not so of a listener, nor of what is going to be accepted, and seen. */
+		ret = rpcrdma_cm_svcrdma_describe(seen, event->id);
+		break;
+	case RPCRDMA_CM_UCMA:
+		return true;
+	default:
+		return false;
+	}
+	seen->opaque = ret == -EOPNOTSUPP;
+	return event->id->qp && (!ret || seen->opaque);
+}
+
+/**
+ * rpcrdma_cm_describe() - tell everything that is known of an id
+ * @seen: is set
+ * @event: the event that is being reported
+ *
+ * Context: in the call that reports @event.
+ *
+ * Return: whether the id is a connection, or about to become one.
+ */
+bool rpcrdma_cm_describe(struct rpcrdma_cm_seen *seen, const struct rpcrdma_cm_event *event)
+{
+	const struct rdma_cm_id *id = event->id;
+
 	*seen = (struct rpcrdma_cm_seen) {
-		.id = id,
-		.user = user,
-		.happening = happening,
 		.transport = RPCRDMA_CM_OTHER,
 		.send_with_invalidate = -1,
 	};
@@ -106,41 +97,67 @@ void rpcrdma_cm_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *
 		seen->transport = shim_transport(id->device, id->port_num);
 		shim_device_name(id->device, seen->device);
 	}
-	switch (happening) {
+	switch (event->happening) {
 	case RPCRDMA_CM_CONNECT:
 	case RPCRDMA_CM_ESTABLISHED:
-		if (user == RPCRDMA_CM_XPRTRDMA)
+		if (event->user == RPCRDMA_CM_XPRTRDMA)
 			rpcrdma_cm_xprtrdma_describe(seen, id);
-		break;
+		return true;
 	case RPCRDMA_CM_ACCEPT:
+		if (event->user == RPCRDMA_CM_SVCRDMA)
+			rpcrdma_cm_svcrdma_describe(seen, id);
+		return true;
 	case RPCRDMA_CM_EXISTING:
-		if (user == RPCRDMA_CM_SVCRDMA)
-			describe_server(seen, id);
+		return describe_existing(seen, event);
+	default:
+		return true;
+	}
+}
+
+/**
+ * rpcrdma_cm_count() - read what the kernel's client counts of a transport
+ * @counters: is set
+ * @id: the client's, whose end has not been reported; the caller must hold that
+ *	off by a spin lock that the report takes
+ *
+ * Return: whether that could be read.
+ */
+bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)
+{
+	bool ret = false;
+
+	/* Pairs with rpcrdma_cm_probes_unregister(), which waits. */
+	rcu_read_lock();
+	if (READ_ONCE(active))
+		ret = rpcrdma_cm_xprtrdma_count(counters, id);
+	rcu_read_unlock();
+	return ret;
+}
+
+void rpcrdma_cm_set_program(struct rpcrdma_cm_event *event, struct task_struct *task)
+{
+	event->pid = task_tgid_nr(task);
+	get_task_comm(event->comm, task);
+}
+
+static void report(struct rpcrdma_cm_event *event, const struct rdma_conn_param *param)
+{
+	const struct rdma_cm_id *id = event->id;
+
+	switch (event->happening) {
+	case RPCRDMA_CM_REQUEST:
+	case RPCRDMA_CM_CONNECT:
+		event->local_port = rpcrdma_cm_port(shim_local_addr(id));
+		event->remote_port = rpcrdma_cm_port(shim_remote_addr(id));
 		break;
 	default:
 		break;
 	}
-}
-
-static void tell(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
-		 enum rpcrdma_cm_happening happening, int result,
-		 const struct rdma_conn_param *param)
-{
-	struct rpcrdma_cm_seen seen;
-
-	rpcrdma_cm_describe(&seen, id, user, happening);
-	seen.result = result;
 	if (param && param->private_data) {
-		seen.len = param->private_data_len;
-		memcpy(seen.private_data, param->private_data, seen.len);
+		event->private_data = param->private_data;
+		event->len = param->private_data_len;
 	}
-	/* A program connects and accepts by itself. */
-	if (user == RPCRDMA_CM_UCMA &&
-	    (happening == RPCRDMA_CM_CONNECT || happening == RPCRDMA_CM_ACCEPT)) {
-		seen.pid = task_tgid_nr(current);
-		get_task_comm(seen.comm, current);
-	}
-	seen_fn(seen_data, &seen);
+	event_fn(event_data, event);
 }
 
 static void event_done(void *data, const struct rdma_id_private *id_priv,
@@ -148,55 +165,63 @@ static void event_done(void *data, const struct rdma_id_private *id_priv,
 {
 	const struct rdma_cm_id *id = (const struct rdma_cm_id *)id_priv;
 	const struct rdma_conn_param *param = NULL;
-	enum rpcrdma_cm_happening happening;
-	enum rpcrdma_cm_user user;
+	struct rpcrdma_cm_event reported = { .id = id, .result = result };
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		happening = RPCRDMA_CM_REQUEST;
+		reported.happening = RPCRDMA_CM_REQUEST;
 		param = &event->param.conn;
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		happening = RPCRDMA_CM_RESPONSE;
+		reported.happening = RPCRDMA_CM_RESPONSE;
 		param = &event->param.conn;
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		happening = RPCRDMA_CM_ESTABLISHED;
+		reported.happening = RPCRDMA_CM_ESTABLISHED;
 		param = &event->param.conn;
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		happening = RPCRDMA_CM_REJECTED;
+		reported.happening = RPCRDMA_CM_REJECTED;
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		happening = RPCRDMA_CM_FAILED;
+		reported.happening = RPCRDMA_CM_FAILED;
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		happening = RPCRDMA_CM_DISCONNECTED;
+		reported.happening = RPCRDMA_CM_DISCONNECTED;
 		break;
 	default:
 		return;
 	}
-	if (rpcrdma_cm_user_of(id, &user))
-		tell(id, user, happening, result, param);
+	if (rpcrdma_cm_user_of(id, &reported.user))
+		report(&reported, param);
 }
 
 static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 {
-	struct rpcrdma_cm_seen seen = { .id = id_priv, .happening = RPCRDMA_CM_DESTROYED };
+	struct rpcrdma_cm_event reported = {
+		.id = (const struct rdma_cm_id *)id_priv,
+		.happening = RPCRDMA_CM_DESTROYED,
+	};
 
-	seen_fn(seen_data, &seen);
+	if (rpcrdma_cm_user_of(reported.id, &reported.user))
+		report(&reported, NULL);
 }
 
 static void call_seen(struct ftrace_regs *regs, enum rpcrdma_cm_happening happening)
 {
-	const struct rdma_cm_id *id = (const void *)ftrace_regs_get_argument(regs, 0);
-	const struct rdma_conn_param *param = (const void *)ftrace_regs_get_argument(regs, 1);
-	enum rpcrdma_cm_user user;
+	struct rpcrdma_cm_event reported = {
+		.id = (const void *)ftrace_regs_get_argument(regs, 0),
+		.happening = happening,
+	};
 
-	if (rpcrdma_cm_user_of(id, &user))
-		tell(id, user, happening, 0, param);
+	if (!rpcrdma_cm_user_of(reported.id, &reported.user))
+		return;
+	/* A program connects and accepts by itself. */
+	if (reported.user == RPCRDMA_CM_UCMA)
+		rpcrdma_cm_set_program(&reported, current);
+	report(&reported, (const void *)ftrace_regs_get_argument(regs, 1));
 }
 
 static int connect_called(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
@@ -223,12 +248,13 @@ static struct {
 	{ .name = "cm_event_done", .probe = event_done },
 };
 
+/* By address: other modules may have functions of these names. */
 static struct {
-	const char *name;
+	unsigned long address;
 	struct fprobe fprobe;
 } calls[] = {
-	{ .name = "rdma_accept", .fprobe.entry_handler = accept_called },
-	{ .name = "rdma_connect_locked", .fprobe.entry_handler = connect_called },
+	{ (unsigned long)rdma_accept, { .entry_handler = accept_called } },
+	{ (unsigned long)rdma_connect_locked, { .entry_handler = connect_called } },
 };
 
 static void note_tracepoint(struct tracepoint *tracepoint, void *unused)
@@ -273,30 +299,48 @@ static int find_tracepoints(void)
 	return 0;
 }
 
+static void remove_probes(size_t points, size_t probes)
+{
+	while (probes--)
+		unregister_fprobe(&calls[probes].fprobe);
+	while (points--)
+		tracepoint_probe_unregister(tracepoints[points].tracepoint,
+					    tracepoints[points].probe, NULL);
+	tracepoint_synchronize_unregister();
+	rpcrdma_cm_transports_unregister();
+	rpcrdma_cm_handlers_unregister();
+	event_fn = NULL;
+}
+
 /**
- * rpcrdma_cm_probes_register() - begin to tell what happens
+ * rpcrdma_cm_probes_register() - begin to report events
  * @fn: is called in atomic context, by several processors at a time
  * @data: is given to @fn
  *
- * Return: 0, -EBUSY where it is done already, or another negative errno where
- * the kernel has not what it takes.
+ * Return: 0, -EBUSY where that is done already, or another negative errno where
+ * the kernel lacks something that it takes.
  */
-int rpcrdma_cm_probes_register(rpcrdma_cm_seen_fn fn, void *data)
+int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 {
 	size_t points = 0, probes = 0;
 	int ret;
 
-	if (seen_fn)
+	if (event_fn)
 		return -EBUSY;
 	ret = find_tracepoints();
 	if (ret)
 		return ret;
-	ret = rpcrdma_cm_xprtrdma_register();
+	ret = rpcrdma_cm_handlers_register();
 	if (ret)
 		return ret;
+	ret = rpcrdma_cm_transports_register();
+	if (ret) {
+		rpcrdma_cm_handlers_unregister();
+		return ret;
+	}
 
-	seen_fn = fn;
-	seen_data = data;
+	event_fn = fn;
+	event_data = data;
 	for (; points < ARRAY_SIZE(tracepoints); points++) {
 		ret = tracepoint_probe_register(tracepoints[points].tracepoint,
 						tracepoints[points].probe, NULL);
@@ -304,46 +348,34 @@ int rpcrdma_cm_probes_register(rpcrdma_cm_seen_fn fn, void *data)
 			goto undo;
 	}
 	for (; probes < ARRAY_SIZE(calls); probes++) {
-		ret = register_fprobe_syms(&calls[probes].fprobe, &calls[probes].name, 1);
+		ret = register_fprobe_ips(&calls[probes].fprobe, &calls[probes].address, 1);
 		if (ret)
 			goto undo;
 	}
+	WRITE_ONCE(active, true);
 	return 0;
 
 undo:
-	while (probes--)
-		unregister_fprobe(&calls[probes].fprobe);
-	while (points--)
-		tracepoint_probe_unregister(tracepoints[points].tracepoint,
-					    tracepoints[points].probe, NULL);
-	tracepoint_synchronize_unregister();
-	rpcrdma_cm_xprtrdma_unregister();
-	seen_fn = NULL;
+	remove_probes(points, probes);
 	return ret;
 }
 
 /**
- * rpcrdma_cm_probes_unregister() - end it
+ * rpcrdma_cm_probes_unregister() - end that
  *
  * When it returns, the function is not running and will not be called again.
  */
 void rpcrdma_cm_probes_unregister(void)
 {
-	size_t i;
-
-	for (i = ARRAY_SIZE(calls); i--;)
-		unregister_fprobe(&calls[i].fprobe);
-	for (i = ARRAY_SIZE(tracepoints); i--;)
-		tracepoint_probe_unregister(tracepoints[i].tracepoint,
-					    tracepoints[i].probe, NULL);
-	tracepoint_synchronize_unregister();
-	rpcrdma_cm_xprtrdma_unregister();
-	seen_fn = NULL;
+	/* From now on, ids end without being reported. */
+	WRITE_ONCE(active, false);
+	synchronize_rcu();
+	remove_probes(ARRAY_SIZE(tracepoints), ARRAY_SIZE(calls));
 }
 
 #else
 
-int rpcrdma_cm_probes_register(rpcrdma_cm_seen_fn fn, void *data)
+int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 {
 	return -EOPNOTSUPP;
 }
@@ -352,8 +384,18 @@ void rpcrdma_cm_probes_unregister(void)
 {
 }
 
-void rpcrdma_cm_tell_existing(rpcrdma_cm_seen_fn fn, void *data)
+void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
 {
+}
+
+bool rpcrdma_cm_describe(struct rpcrdma_cm_seen *seen, const struct rpcrdma_cm_event *event)
+{
+	return false;
+}
+
+bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)
+{
+	return false;
 }
 
 #endif

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the probes of probes.c tell, in safe terms.
+//! What the probes of probes.c report, in safe terms.
 
 use core::{
+    mem::MaybeUninit,
     net::SocketAddr,
-    ptr, //
+    ptr,
+    slice, //
 };
 
 use kernel::{
@@ -14,12 +16,20 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::Observations;
+use super::{
+    Observations,
+    NFS_RDMA_PORT, //
+};
 use crate::{
     bindings,
     protocol::{
+        invalidation::Counters,
         negotiation::InUse,
-        private_data::PrivateData,
+        private_data::{
+            parse,
+            Parsed,
+            PrivateData, //
+        },
         snapshot::Process, //
     },
     rdma::{
@@ -63,40 +73,66 @@ pub(super) enum Happening {
     Failed,
     Disconnected,
     /// It was found: what was exchanged is not known but, of the kernel's client, what it sent.
-    Existing {
-        /// Whether it is not established yet.
-        connecting: bool,
-        /// Whether the kernel does not let its client's transport be read.
-        opaque: bool,
-    },
+    Existing,
+    /// The id is about to go.
+    Destroyed,
 }
 
 /// Tells ids apart; not to be followed, as nothing keeps the id.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct IdKey(usize);
 
-/// One thing that happened to an id, with what is known of the id by then.
-pub(super) struct Seen {
+impl IdKey {
+    /// Reads what the kernel's client counts of the id's transport; any context.
+    ///
+    /// # Safety
+    ///
+    /// The probes must not have reported the end of the id, and must be unable to finish that
+    /// report during the call, which must be in a critical section of a spin lock.
+    pub(super) unsafe fn count(self) -> Option<Counters> {
+        let mut counters = MaybeUninit::uninit();
+        let id = ptr::with_exposed_provenance(self.0);
+        // SAFETY: As long as there are probes, which the function checks, the id stays until its
+        // end has been reported.
+        if !unsafe { bindings::rpcrdma_cm_count(counters.as_mut_ptr(), id) } {
+            return None;
+        }
+        // SAFETY: The function has set them.
+        Some(Counters::from(unsafe { counters.assume_init_ref() }))
+    }
+}
+
+impl From<&bindings::rpcrdma_cm_counters> for Counters {
+    fn from(counters: &bindings::rpcrdma_cm_counters) -> Self {
+        Self {
+            steady: counters.steady,
+            sends: counters.sends,
+            receives: counters.receives,
+            read_segments: counters.read_segments,
+            write_segments: counters.write_segments,
+            reply_segments: counters.reply_segments,
+            local_invalidations: counters.local_invalidations,
+            failed_marshals: counters.failed_marshals,
+        }
+    }
+}
+
+/// One event of an id, of which nothing has been copied yet.
+pub(super) struct Event<'a> {
+    raw: &'a bindings::rpcrdma_cm_event,
     pub(super) id: IdKey,
     pub(super) user: User,
     pub(super) happening: Happening,
-    pub(super) device: Option<(DeviceName, Transport)>,
-    pub(super) local: Option<SocketAddr>,
-    pub(super) remote: Option<SocketAddr>,
-    /// What the happening brought: the private data of one side.
-    pub(super) private_data: PrivateData,
-    pub(super) program: Option<Process>,
-    /// Which of its transport's connections this is, as far as known.
-    pub(super) generation: Option<u32>,
-    pub(super) in_use: InUse,
 }
 
-impl Seen {
-    /// Returns [`None`] for the end of an id.
-    fn new(seen: &bindings::rpcrdma_cm_seen) -> Option<Self> {
-        let happening = match seen.happening {
+impl<'a> Event<'a> {
+    /// # Safety
+    ///
+    /// `raw` must be reported at present, and so hold what it points to.
+    unsafe fn new(raw: &'a bindings::rpcrdma_cm_event) -> Self {
+        let happening = match raw.happening {
             bindings::rpcrdma_cm_happening_RPCRDMA_CM_REQUEST => Happening::Request {
-                refused: seen.result != 0,
+                refused: raw.result != 0,
             },
             bindings::rpcrdma_cm_happening_RPCRDMA_CM_ACCEPT => Happening::Accept,
             bindings::rpcrdma_cm_happening_RPCRDMA_CM_CONNECT => Happening::Connect,
@@ -105,37 +141,120 @@ impl Seen {
             bindings::rpcrdma_cm_happening_RPCRDMA_CM_REJECTED => Happening::Rejected,
             bindings::rpcrdma_cm_happening_RPCRDMA_CM_FAILED => Happening::Failed,
             bindings::rpcrdma_cm_happening_RPCRDMA_CM_DISCONNECTED => Happening::Disconnected,
-            bindings::rpcrdma_cm_happening_RPCRDMA_CM_EXISTING => Happening::Existing {
-                connecting: seen.connecting,
-                opaque: seen.opaque,
-            },
-            _ => return None,
+            bindings::rpcrdma_cm_happening_RPCRDMA_CM_EXISTING => Happening::Existing,
+            _ => Happening::Destroyed,
         };
+        Self {
+            raw,
+            id: IdKey(raw.id.expose_provenance()),
+            user: match raw.user {
+                bindings::rpcrdma_cm_user_RPCRDMA_CM_XPRTRDMA => User::Client,
+                bindings::rpcrdma_cm_user_RPCRDMA_CM_SVCRDMA => User::Server,
+                _ => User::Program,
+            },
+            happening,
+        }
+    }
+
+    /// Returns what the event brought: the private data of one side.
+    pub(super) fn private_data(&self) -> &'a [u8] {
+        if self.raw.private_data.is_null() {
+            return &[];
+        }
+        // SAFETY: By the requirement of `new`, so many octets are there as long as `raw` is.
+        unsafe { slice::from_raw_parts(self.raw.private_data.cast(), self.raw.len.into()) }
+    }
+
+    /// Whether the event tells that the connection is one of RPC-over-RDMA: by its owner, by what
+    /// it brought or, as far as it tells of a peer at all, by the server's port.
+    pub(super) fn is_rpc_over_rdma(&self) -> bool {
+        let server = match self.happening {
+            Happening::Request { .. } => self.raw.local_port,
+            Happening::Connect => self.raw.remote_port,
+            Happening::Existing if self.is_at_nfs_port() => NFS_RDMA_PORT,
+            Happening::Existing => self.raw.remote_port,
+            _ => 0,
+        };
+        self.user != User::Program
+            || server == NFS_RDMA_PORT
+            || parse(self.private_data()) != Parsed::Absent
+    }
+
+    /// Whether the local port is that of servers of NFS over RDMA; of an id that was found.
+    pub(super) fn is_at_nfs_port(&self) -> bool {
+        self.raw.local_port == NFS_RDMA_PORT
+    }
+
+    /// Returns the program that did it, where that is known.
+    pub(super) fn program(&self) -> Option<Process> {
+        (self.raw.pid != 0).then_some(Process {
+            pid: self.raw.pid,
+            command: self.raw.comm,
+        })
+    }
+
+    /// Returns all that is known by then; [`None`] for what is no connection.
+    pub(super) fn describe(&self) -> Option<Seen> {
+        let mut seen = MaybeUninit::uninit();
+        // SAFETY: The event is being reported, by the requirement of `new`.
+        if !unsafe { bindings::rpcrdma_cm_describe(seen.as_mut_ptr(), self.raw) } {
+            return None;
+        }
+        // SAFETY: The function has set it.
+        Some(Seen::new(self, unsafe { seen.assume_init_ref() }))
+    }
+}
+
+/// One thing that happened to an id, with what is known of the id by then.
+pub(super) struct Seen {
+    pub(super) id: IdKey,
+    pub(super) user: User,
+    pub(super) happening: Happening,
+    /// Of what was found: whether it is not established yet.
+    pub(super) connecting: bool,
+    /// Of what was found: whether the kernel does not let its transport be read.
+    pub(super) opaque: bool,
+    pub(super) device: Option<(DeviceName, Transport)>,
+    pub(super) local: Option<SocketAddr>,
+    pub(super) remote: Option<SocketAddr>,
+    /// What the happening brought, or what a client that was found had sent.
+    pub(super) private_data: PrivateData,
+    pub(super) program: Option<Process>,
+    /// Which of its transport's connections this is, as far as known.
+    pub(super) generation: Option<u32>,
+    pub(super) in_use: InUse,
+    /// What a client's transport has counted.
+    pub(super) counters: Option<Counters>,
+}
+
+impl Seen {
+    fn new(event: &Event<'_>, seen: &bindings::rpcrdma_cm_seen) -> Self {
         // SAFETY: The address has room for both families, and is zeroed where none was copied.
         let local = unsafe { RawAddress::read(ptr::from_ref(&seen.local).cast()) };
         // SAFETY: As above.
         let remote = unsafe { RawAddress::read(ptr::from_ref(&seen.remote).cast()) };
         let device = Transport::from_raw(seen.transport)
             .map(|transport| (DeviceName::from_octets(seen.device), transport));
-        let octets = seen.private_data.get(..seen.len.into()).unwrap_or_default();
+        let octets = match event.happening {
+            Happening::Existing => seen
+                .message
+                .get(..seen.message_len.into())
+                .unwrap_or_default(),
+            _ => event.private_data(),
+        };
         let known = |value| Some(value).filter(|&value| value != 0);
 
-        Some(Self {
-            id: IdKey(seen.id.addr()),
-            user: match seen.user {
-                bindings::rpcrdma_cm_user_RPCRDMA_CM_XPRTRDMA => User::Client,
-                bindings::rpcrdma_cm_user_RPCRDMA_CM_SVCRDMA => User::Server,
-                _ => User::Program,
-            },
-            happening,
+        Self {
+            id: event.id,
+            user: event.user,
+            happening: event.happening,
+            connecting: seen.connecting,
+            opaque: seen.opaque,
             device,
             local,
             remote,
             private_data: PrivateData::truncated(octets),
-            program: (seen.pid != 0).then_some(Process {
-                pid: seen.pid,
-                command: seen.comm,
-            }),
+            program: event.program(),
             generation: known(seen.generation),
             in_use: InUse {
                 inline_send: known(seen.inline_send),
@@ -143,7 +262,8 @@ impl Seen {
                 remote_invalidation: (seen.send_with_invalidate >= 0)
                     .then_some(seen.send_with_invalidate != 0),
             },
-        })
+            counters: seen.counted.then(|| Counters::from(&seen.counters)),
+        }
     }
 }
 
@@ -153,14 +273,14 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    /// Begins to tell `observations` what happens; process context.
+    /// Begins to report events to `observations`; process context.
     ///
     /// Fails with `EOPNOTSUPP` or `ENOENT` where the kernel has not what it takes, with `EBUSY`
     /// where there are probes already, and for want of memory.
     pub(super) fn new(observations: Arc<Observations>) -> Result<Self> {
         let data = Arc::as_ptr(&observations).cast_mut().cast();
         // SAFETY: The function takes such data, which stays until the probes are gone.
-        to_result(unsafe { bindings::rpcrdma_cm_probes_register(Some(seen), data) })?;
+        to_result(unsafe { bindings::rpcrdma_cm_probes_register(Some(event), data) })?;
         Ok(Self {
             _observations: observations,
         })
@@ -178,20 +298,17 @@ impl Drop for Probes {
 pub(super) fn tell_existing(observations: &Observations) {
     let data = ptr::from_ref(observations).cast_mut().cast();
     // SAFETY: The function takes such data, and uses it only before it returns.
-    unsafe { bindings::rpcrdma_cm_tell_existing(Some(seen), data) };
+    unsafe { bindings::rpcrdma_cm_tell_existing(Some(event), data) };
 }
 
 /// # Safety
 ///
-/// `data` must point to [`Observations`], and `seen` be valid, during the call.
-unsafe extern "C" fn seen(data: *mut c_void, seen: *const bindings::rpcrdma_cm_seen) {
+/// `data` must point to [`Observations`], and `event` be reported by this call.
+unsafe extern "C" fn event(data: *mut c_void, event: *const bindings::rpcrdma_cm_event) {
     // SAFETY: By the function's requirement; `Observations` may be shared between threads.
     let observations = unsafe { &*data.cast::<Observations>() };
     // SAFETY: By the function's requirement.
-    let seen = unsafe { &*seen };
-
-    match Seen::new(seen) {
-        Some(seen) => observations.seen(&seen),
-        None => observations.destroyed(IdKey(seen.id.addr())),
-    }
+    let event = unsafe { &*event };
+    // SAFETY: As above.
+    observations.event(&unsafe { Event::new(event) });
 }

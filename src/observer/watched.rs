@@ -24,7 +24,9 @@ use kernel::{
 
 use super::{
     probes::{
+        Event,
         Happening,
+        IdKey,
         Seen,
         User, //
     },
@@ -38,13 +40,21 @@ use crate::{
             Exchange,
             ParsedPrivateData, //
         },
+        invalidation::{
+            Counters,
+            Invalidations, //
+        },
         negotiation::{
             InUse,
             Role, //
         },
-        private_data::Parsed,
+        private_data::{
+            Parsed,
+            PrivateData, //
+        },
         snapshot::{
             Origin,
+            Process,
             Snapshot,
             State, //
         }, //
@@ -61,12 +71,83 @@ use crate::{
 /// Why not all is known of a connection.
 const OLDER: &str = "older than the module, so that what was received is not known";
 
+/// What is kept of a program's id whose protocol is not known yet: one side has sent its private
+/// data, which has no Format Identifier, and the server's port is another one.
+pub(super) struct Undecided {
+    role: Role,
+    /// When it got into its state.
+    since: Instant<Monotonic>,
+    /// What was sent by the side that is the first to send: the client.
+    octets: [u8; PrivateData::MAX_LEN],
+    len: u8,
+    program: Option<Process>,
+    /// Why it cannot be established any more.
+    failure: Option<Failure>,
+    place: Place,
+}
+
+impl Undecided {
+    /// Fails as [`Place::take`] does; any context.
+    pub(super) fn new(registry: &Arc<Registry>, role: Role, event: &Event<'_>) -> Result<Self> {
+        let mut this = Self {
+            role,
+            since: Instant::now(),
+            octets: [0; PrivateData::MAX_LEN],
+            len: 0,
+            program: None,
+            failure: None,
+            place: Place::take(registry)?,
+        };
+        this.begin(event);
+        Ok(this)
+    }
+
+    /// Begins once more, with what the client sends now.
+    fn begin(&mut self, event: &Event<'_>) {
+        let octets = event.private_data();
+
+        self.since = Instant::now();
+        self.program = event.program();
+        self.len = 0;
+        for (to, from) in self.octets.iter_mut().zip(octets) {
+            *to = *from;
+            self.len = self.len.saturating_add(1);
+        }
+    }
+
+    /// Notes an event that tells no more of the protocol. Returns whether the protocol is known
+    /// to be another one, so that nothing is to be kept.
+    pub(super) fn note(&mut self, event: &Event<'_>) -> bool {
+        match event.happening {
+            Happening::Connect if self.failure.is_none() => self.begin(event),
+            Happening::Established => return true,
+            Happening::Accept => return self.role == Role::Client,
+            happening => {
+                if let Some(failure) = happening.failure() {
+                    self.since = Instant::now();
+                    self.failure = Some(failure);
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether a call that connects can be meant.
+    pub(super) fn can_connect(&self) -> bool {
+        self.failure.is_none()
+    }
+}
+
 /// What is known of an id.
 pub(super) struct Facts {
     /// The id as it was when it entered its state.
     view: Snapshot,
     since: Instant<Monotonic>,
     failure: Option<Failure>,
+    /// Whether it is older than the module, so that not all of the exchange is known.
+    older: bool,
+    /// Whether the server uses Send with Invalidate; of the kernel's client.
+    invalidations: Invalidations,
     /// Whether it is one of RPC-over-RDMA, and so has a number.
     counts: bool,
     /// Whether it is in the registry; changed by the work alone.
@@ -78,9 +159,29 @@ pub(super) struct Facts {
     traced_negotiated: bool,
 }
 
+impl Happening {
+    /// Returns why there is no connection after this, where there was none before.
+    fn failure(self) -> Option<Failure> {
+        match self {
+            Self::Rejected => Some(Failure::new(
+                errno(bindings::ECONNREFUSED),
+                "the peer rejected the connection",
+            )),
+            Self::Failed => Some(Failure::new(
+                ETIMEDOUT,
+                "the connection was not established",
+            )),
+            Self::Disconnected => Some(Failure::new(errno(bindings::ECONNRESET), "disconnected")),
+            _ => None,
+        }
+    }
+}
+
 impl Facts {
     pub(super) fn new(role: Role, seen: &Seen) -> Self {
         Self {
+            older: false,
+            invalidations: Invalidations::default(),
             view: Snapshot {
                 number: 0,
                 origin: match seen.user {
@@ -162,6 +263,7 @@ impl Facts {
                 self.enter(State::Connecting);
                 self.view.exchange.sent = Some(message);
                 self.view.note = None;
+                self.older = false;
             }
             Happening::Request { .. } | Happening::Response => {
                 self.view.exchange.received = Some(message);
@@ -170,57 +272,79 @@ impl Facts {
             Happening::Accept => {
                 self.view.exchange.sent = Some(message);
                 if self.view.exchange.received.is_none() {
-                    self.view.note = Some(OLDER);
+                    self.be_older(OLDER);
                 }
             }
             Happening::Established => {
                 // A server has the client's message from the request: its own event has none.
-                if client && self.view.note.is_none() {
+                if client && !self.older {
                     self.view.exchange.received.get_or_insert(message);
+                }
+                if let Some(counters) = seen.counters {
+                    self.invalidations = Invalidations::begin(counters);
                 }
                 self.establish();
             }
-            Happening::Existing { connecting, opaque } => {
+            Happening::Existing => {
                 // What a client of the kernel has sent is not gone.
-                if seen.user == User::Client && !opaque {
+                if seen.user == User::Client && !seen.opaque {
                     self.view.exchange.sent = Some(message);
                     self.traced_sent = true;
                 }
-                if connecting {
+                if seen.connecting {
                     return;
                 }
+                // The counters of a transport begin with its first connection.
+                if seen.generation == Some(1) {
+                    self.invalidations = Invalidations::begin(Counters::default());
+                }
                 self.enter(State::Established);
-                self.view.note = Some(match seen.user {
+                self.be_older(match seen.user {
                     User::Program => "older than the module, and known by its port alone",
-                    _ if opaque => {
+                    _ if seen.opaque => {
                         "older than the module, and the kernel has no BTF to tell what it goes by"
                     }
                     _ => OLDER,
                 });
             }
-            Happening::Rejected => self.end(
-                State::Closing,
-                Failure::new(
-                    errno(bindings::ECONNREFUSED),
-                    "the peer rejected the connection",
-                ),
-            ),
             // A neighbour has another hardware address, or none: the queue pair decides.
             Happening::Failed if self.view.state == State::Established => {
                 self.failure = Some(Failure::new(ETIMEDOUT, "the peer was not reachable"));
             }
-            Happening::Failed => self.end(
-                State::Closing,
-                Failure::new(ETIMEDOUT, "the connection was not established"),
-            ),
-            Happening::Disconnected => self.end(
-                if self.view.state == State::Established {
-                    State::Disconnected
-                } else {
-                    State::Closing
-                },
-                Failure::new(errno(bindings::ECONNRESET), "disconnected"),
-            ),
+            happening => {
+                let state = match self.view.state {
+                    State::Established if happening == Happening::Disconnected => {
+                        State::Disconnected
+                    }
+                    _ => State::Closing,
+                };
+                if let Some(failure) = happening.failure() {
+                    self.end(state, failure);
+                }
+            }
+        }
+    }
+
+    fn be_older(&mut self, note: &'static str) {
+        self.view.note = Some(note);
+        self.older = true;
+    }
+
+    /// Asks what the client of an id counts, until that has told.
+    fn ask_client(&mut self, id: IdKey) {
+        let view = &mut self.view;
+        if self.gone
+            || (view.origin, view.role) != (Origin::Nfs, Role::Client)
+            || view.state != State::Established
+            || self.invalidations.used() == Some(true)
+        {
+            return;
+        }
+        // SAFETY: Not before `gone` has been set does the probe finish that reports the id's end,
+        // and the lock that protects these facts is held.
+        if let Some(counters) = unsafe { id.count() } {
+            self.invalidations.learn(&counters);
+            view.in_use.remote_invalidation = self.invalidations.used();
         }
     }
 
@@ -257,6 +381,7 @@ impl Facts {
 /// An id of others.
 #[pin_data]
 pub(crate) struct Watched {
+    id: IdKey,
     registry: Arc<Registry>,
     _place: Place,
     #[pin]
@@ -296,11 +421,38 @@ impl Watched {
     /// Begins to watch an id; any context.
     pub(super) fn new(registry: Arc<Registry>, role: Role, seen: &Seen) -> Result<Arc<Self>> {
         let place = Place::take(&registry)?;
+        Self::with(registry, place, Facts::new(role, seen), seen)
+    }
+
+    /// Begins to watch an id whose protocol was not known before; any context.
+    pub(super) fn decided(
+        registry: Arc<Registry>,
+        before: Undecided,
+        seen: &Seen,
+    ) -> Result<Arc<Self>> {
+        let mut facts = Facts::new(before.role, seen);
+        let octets = before.octets.get(..before.len.into()).unwrap_or_default();
+        let message = Some(ParsedPrivateData::new(PrivateData::truncated(octets)));
+
+        match before.role {
+            Role::Client => facts.view.exchange.sent = message,
+            Role::Server => facts.view.exchange.received = message,
+        }
+        if let Some(failure) = before.failure {
+            facts.end(State::Closing, failure);
+        }
+        facts.since = before.since;
+        facts.view.process = before.program;
+        Self::with(registry, before.place, facts, seen)
+    }
+
+    fn with(registry: Arc<Registry>, place: Place, facts: Facts, seen: &Seen) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
+                id: seen.id,
                 registry,
                 _place: place,
-                facts <- new_spinlock!(Facts::new(role, seen), "Watched::facts"),
+                facts <- new_spinlock!(facts, "Watched::facts"),
                 publish <- new_work!("Watched::publish"),
             }),
             GFP_NOWAIT,
@@ -309,7 +461,8 @@ impl Watched {
 
     /// Returns it as it is at this moment.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        let facts = self.facts.lock();
+        let mut facts = self.facts.lock();
+        facts.ask_client(self.id);
         Snapshot {
             age_ms: facts.since.elapsed().as_millis(),
             failure: facts.failure.map(|failure| failure.cause),
@@ -320,8 +473,8 @@ impl Watched {
     /// Whether a call that connects can be meant: it may come again after one that failed, and
     /// after a search that could not tell.
     pub(super) fn can_connect(&self) -> bool {
-        let view = &self.facts.lock().view;
-        view.state == State::Connecting || (view.origin == Origin::User && view.note.is_some())
+        let facts = self.facts.lock();
+        facts.view.state == State::Connecting || (facts.view.origin == Origin::User && facts.older)
     }
 
     /// Whether all has been said, and none of it in RPC-over-RDMA.
@@ -348,7 +501,7 @@ impl Watched {
         }
         facts.trace();
         match (facts.view.state, seen.happening) {
-            (State::Established, Happening::Existing { .. }) => {}
+            (State::Established, Happening::Existing) => {}
             (State::Established, _) if before != State::Established => {
                 stats.observed_established.increment();
             }

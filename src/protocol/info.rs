@@ -175,15 +175,11 @@ fn in_use(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
         "inline_receive_in_use",
         Or(in_use.inline_receive, UNKNOWN),
     )?;
-    if snapshot.role == Role::Server {
-        let remote_invalidation = in_use.remote_invalidation.map(yes_no);
-        line(
-            out,
-            "remote_invalidation_in_use",
-            Or(remote_invalidation, UNKNOWN),
-        )?;
-    }
-    Ok(())
+    line(
+        out,
+        "remote_invalidation_in_use",
+        Or(in_use.remote_invalidation.map(yes_no), UNKNOWN),
+    )
 }
 
 /// The messages on a connection of the module's.

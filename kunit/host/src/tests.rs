@@ -5,6 +5,7 @@
 mod control;
 mod header;
 mod info;
+mod invalidation;
 mod negotiation;
 mod private_data;
 mod program;

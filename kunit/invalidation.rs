@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The use of remote invalidation by the server (RFC 8797, section 4.1), as the client counts.
+
+use kernel::prelude::*;
+
+#[kunit_tests(rpcrdma_cm_invalidation)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::invalidation::{
+            Counters,
+            Invalidations, //
+        },
+        rows::check, //
+    };
+
+    /// Counters of a transport: sends, receives, segments of Read, Write and Reply chunks, local
+    /// invalidations, failed marshals.
+    fn counters(steady: bool, counts: [u64; 7]) -> Counters {
+        let [sends, receives, reads, writes, replies, local, failed] = counts;
+        Counters {
+            steady,
+            sends,
+            receives,
+            read_segments: reads,
+            write_segments: writes,
+            reply_segments: replies,
+            local_invalidations: local,
+            failed_marshals: failed,
+        }
+    }
+
+    /// Each row: what is counted once the connection has been established with 100 of everything.
+    #[test]
+    fn of_one_reading() -> Result {
+        let first = [100; 7];
+        for (row, steady, counts, expected) in [
+            ("nothing", true, [0; 7], None),
+            ("no chunks", true, [9, 9, 0, 0, 0, 0, 0], None),
+            ("a Read chunk", true, [9, 9, 1, 0, 0, 0, 0], Some(true)),
+            ("a Write chunk", true, [9, 9, 0, 1, 0, 0, 0], Some(true)),
+            ("a Reply chunk", true, [9, 9, 0, 0, 1, 0, 0], Some(true)),
+            ("all locally", true, [9, 9, 1, 2, 3, 6, 0], Some(false)),
+            ("one of them", true, [9, 9, 1, 0, 3, 3, 0], Some(true)),
+            ("while one is sent", false, [9, 9, 1, 0, 0, 0, 0], None),
+            ("all, while one is sent", false, [9, 9, 1, 0, 0, 1, 0], None),
+            ("while one is awaited", true, [9, 8, 1, 0, 0, 0, 0], None),
+            ("one that failed", true, [9, 9, 1, 0, 0, 0, 1], None),
+            // What is registered still has 32 segments at most for each.
+            ("many, one sent", false, [99, 99, 32, 0, 0, 0, 0], None),
+            (
+                "more, one sent",
+                false,
+                [99, 99, 33, 0, 0, 0, 0],
+                Some(true),
+            ),
+            ("many, one awaited", true, [99, 98, 64, 0, 0, 0, 0], None),
+            (
+                "more, one awaited",
+                true,
+                [99, 98, 65, 0, 0, 0, 0],
+                Some(true),
+            ),
+            ("many, one failed", true, [99, 99, 64, 0, 0, 0, 1], None),
+            (
+                "more, one failed",
+                true,
+                [99, 99, 65, 0, 0, 0, 1],
+                Some(true),
+            ),
+            // Every other segment of Write chunks may be for padding, and stay.
+            ("with padding", true, [9, 9, 0, 4, 0, 2, 0], None),
+            ("more than padding", true, [9, 9, 0, 5, 0, 2, 0], Some(true)),
+            ("a retransmission", true, [9, 8, 2, 0, 0, 1, 0], None),
+        ] {
+            let mut invalidations = Invalidations::begin(counters(true, first));
+            let mut now = first;
+            for (now, count) in now.iter_mut().zip(counts) {
+                *now += count;
+            }
+            invalidations.learn(&counters(steady, now));
+            check(row, invalidations.used(), expected)?;
+        }
+        Ok(())
+    }
+
+    /// Where it is not known what was there before, the first quiet moment is the beginning.
+    #[test]
+    fn of_several_readings() -> Result {
+        let mut invalidations = Invalidations::default();
+        for (row, steady, counts, expected) in [
+            ("calls under way", true, [9, 8, 5, 0, 0, 0, 0], None),
+            ("one being sent", false, [9, 9, 5, 0, 0, 0, 0], None),
+            ("quiet", true, [9, 9, 5, 0, 0, 0, 0], None),
+            ("one locally", true, [10, 10, 6, 0, 0, 1, 0], Some(false)),
+            ("busy", false, [12, 10, 9, 0, 0, 1, 0], Some(false)),
+            ("one remotely", true, [12, 12, 9, 0, 0, 3, 0], Some(true)),
+            (
+                "the others not",
+                true,
+                [19, 19, 19, 0, 0, 14, 0],
+                Some(true),
+            ),
+        ] {
+            invalidations.learn(&counters(steady, counts));
+            check(row, invalidations.used(), expected)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tells who owns an id, by the address of its event handler. None of the
+ * handlers is exported. The symbol of an address is looked up once, and is
+ * forgotten when the module with that address goes.
+ */
+
+#include <linux/atomic.h>
+#include <linux/kallsyms.h>
+#include <linux/module.h>
+#include <rdma/rdma_cm.h>
+
+#include "probes.h"
+
+#if RPCRDMA_CM_HAS_PROBES
+
+/* The module that has a handler; NULL where that is built in. */
+#define OWNER(config, module)	(IS_BUILTIN(config) ? NULL : (module))
+
+static const struct {
+	const char *symbol;
+	const char *module;
+	enum rpcrdma_cm_user user;
+} owners[] = {
+	{ "rpcrdma_cm_event_handler", OWNER(CONFIG_SUNRPC_XPRT_RDMA, "rpcrdma"),
+	  RPCRDMA_CM_XPRTRDMA },
+	{ "svc_rdma_listen_handler", OWNER(CONFIG_SUNRPC_XPRT_RDMA, "rpcrdma"),
+	  RPCRDMA_CM_SVCRDMA },
+	{ "svc_rdma_cma_handler", OWNER(CONFIG_SUNRPC_XPRT_RDMA, "rpcrdma"),
+	  RPCRDMA_CM_SVCRDMA },
+	{ "ucma_event_handler", OWNER(CONFIG_INFINIBAND_USER_ACCESS, "rdma_ucm"),
+	  RPCRDMA_CM_UCMA },
+};
+
+/* The addresses of these, and some that are known to be none of them; or 0. */
+static unsigned long known[ARRAY_SIZE(owners)];
+static unsigned long others[32];
+static atomic_t next_other = ATOMIC_INIT(0);
+
+/*
+ * Finds the index into owners[] by the symbol, "name" or "name [module]". What a
+ * compiler adds to a name comes behind a dot. A name alone is no proof: other
+ * modules may have functions of the same name.
+ */
+static int find_owner(unsigned long handler)
+{
+	char symbol[KSYM_SYMBOL_LEN];
+	char *module;
+	size_t i;
+
+	sprint_symbol_no_offset(symbol, handler);
+	module = strstr(symbol, " [");
+	if (module) {
+		*module = '\0';
+		module += strlen(" [");
+		module[strcspn(module, " ]")] = '\0';
+	}
+	symbol[strcspn(symbol, ".")] = '\0';
+
+	for (i = 0; i < ARRAY_SIZE(owners); i++) {
+		if (strcmp(symbol, owners[i].symbol))
+			continue;
+		if (owners[i].module ? module && !strcmp(module, owners[i].module) : !module)
+			return i;
+	}
+	return -ENOENT;
+}
+
+/*
+ * An id's owner cannot go during this: rdma_cm holds the mutex of the id's
+ * handler, or the resource tracker the id. So no address is added after its
+ * module has gone.
+ */
+static int look_up(unsigned long handler)
+{
+	unsigned int slot;
+	int owner;
+
+	owner = find_owner(handler);
+	if (owner >= 0) {
+		WRITE_ONCE(known[owner], handler);
+	} else {
+		slot = atomic_fetch_inc(&next_other);
+		WRITE_ONCE(others[slot % ARRAY_SIZE(others)], handler);
+	}
+	return owner;
+}
+
+/**
+ * rpcrdma_cm_user_of() - tell who owns an id
+ * @id: must not go during the call, nor its owner
+ * @user: is set where that is one of those that are observed
+ *
+ * Context: any.
+ *
+ * Return: whether the id is observed.
+ */
+bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
+{
+	unsigned long handler = (unsigned long)READ_ONCE(id->event_handler);
+	int owner;
+	size_t i;
+
+	if (!handler || id->ps != RDMA_PS_TCP || id->qp_type != IB_QPT_RC)
+		return false;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		if (READ_ONCE(known[i]) == handler) {
+			*user = owners[i].user;
+			return true;
+		}
+	}
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		if (READ_ONCE(others[i]) == handler)
+			return false;
+	}
+
+	owner = look_up(handler);
+	if (owner < 0)
+		return false;
+	*user = owners[owner].user;
+	return true;
+}
+
+static void forget(unsigned long *address, const struct module *mod)
+{
+	if (within_module(READ_ONCE(*address), mod))
+		WRITE_ONCE(*address, 0);
+}
+
+/* Another module may be loaded at the addresses of one that goes. */
+static int module_changed(struct notifier_block *nb, unsigned long action, void *data)
+{
+	size_t i;
+
+	if (action != MODULE_STATE_GOING)
+		return NOTIFY_DONE;
+	for (i = 0; i < ARRAY_SIZE(known); i++)
+		forget(&known[i], data);
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		forget(&others[i], data);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block module_notifier = { .notifier_call = module_changed };
+
+int rpcrdma_cm_handlers_register(void)
+{
+	return register_module_notifier(&module_notifier);
+}
+
+void rpcrdma_cm_handlers_unregister(void)
+{
+	unregister_module_notifier(&module_notifier);
+}
+
+#endif

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reads what the kernel's RPC-over-RDMA client and server keep of a connection,
+ * in structures of their own: members are found by their names in BTF, and are
+ * copied without faults. The structures are those of the module rpcrdma, which
+ * may come and go, and be another one the next time.
+ */
+
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sunrpc/xdr.h>
+#include <linux/sunrpc/rpc_rdma.h>
+#include <linux/sunrpc/svc_xprt.h>
+#include <linux/sunrpc/xprt.h>
+#include <linux/uaccess.h>
+#include <rdma/rdma_cm.h>
+
+#include "probes.h"
+
+#if RPCRDMA_CM_HAS_BTF
+
+/* Those of the client, those of what it counts, and those of the server. */
+enum {
+	EP_ID,
+	EP_XPRT,
+	EP_CM_PRIVATE,
+	EP_CONNECT_STATUS,
+	EP_INLINE_SEND,
+	EP_INLINE_RECV,
+	XPRT,
+	XPRT_CONNECTS,
+	CLIENT_MEMBERS,
+
+	XPRT_EP = CLIENT_MEMBERS,
+	XPRT_STATE,
+	XPRT_SENDS,
+	XPRT_RECVS,
+	XPRT_READS,
+	XPRT_WRITES,
+	XPRT_REPLIES,
+	XPRT_LOCAL_INVS,
+	XPRT_FAILED,
+	COUNTED_MEMBERS,
+
+	SVC_ID = COUNTED_MEMBERS,
+	SVC_FLAGS,
+	SVC_SEND_SGES,
+	SVC_REQ_SIZE,
+	SVC_SEND_WITH_INV,
+	ALL_MEMBERS,
+};
+
+#define POINTER	sizeof(void *)
+#define LONG	sizeof(unsigned long)
+#define INT	sizeof(int)
+
+/* rpcrdma_ep and rpcrdma_xprt are in net/sunrpc/xprtrdma/xprt_rdma.h. */
+static struct rpcrdma_cm_member members[ALL_MEMBERS] = {
+	[EP_ID] = { "rpcrdma_ep", "re_id", POINTER },
+	[EP_XPRT] = { "rpcrdma_ep", "re_xprt", POINTER },
+	[EP_CM_PRIVATE] = { "rpcrdma_ep", "re_cm_private",
+			    sizeof(struct rpcrdma_connect_private) },
+	[EP_CONNECT_STATUS] = { "rpcrdma_ep", "re_connect_status", INT },
+	[EP_INLINE_SEND] = { "rpcrdma_ep", "re_inline_send", INT },
+	[EP_INLINE_RECV] = { "rpcrdma_ep", "re_inline_recv", INT },
+	[XPRT] = { "rpcrdma_xprt", "rx_xprt", 0 },
+	[XPRT_CONNECTS] = { "rpcrdma_xprt", "rx_xprt.stat.connect_count", LONG },
+
+	[XPRT_EP] = { "rpcrdma_xprt", "rx_ep", POINTER },
+	[XPRT_STATE] = { "rpcrdma_xprt", "rx_xprt.state", LONG },
+	[XPRT_SENDS] = { "rpcrdma_xprt", "rx_xprt.stat.sends", LONG },
+	[XPRT_RECVS] = { "rpcrdma_xprt", "rx_xprt.stat.recvs", LONG },
+	[XPRT_READS] = { "rpcrdma_xprt", "rx_stats.read_chunk_count", LONG },
+	[XPRT_WRITES] = { "rpcrdma_xprt", "rx_stats.write_chunk_count", LONG },
+	[XPRT_REPLIES] = { "rpcrdma_xprt", "rx_stats.reply_chunk_count", LONG },
+	[XPRT_LOCAL_INVS] = { "rpcrdma_xprt", "rx_stats.local_inv_needed", LONG },
+	[XPRT_FAILED] = { "rpcrdma_xprt", "rx_stats.failed_marshal_count", LONG },
+
+	[SVC_ID] = { "svcxprt_rdma", "sc_cm_id", POINTER },
+	[SVC_FLAGS] = { "svcxprt_rdma", "sc_xprt.xpt_flags", LONG },
+	[SVC_SEND_SGES] = { "svcxprt_rdma", "sc_max_send_sges", INT },
+	[SVC_REQ_SIZE] = { "svcxprt_rdma", "sc_max_req_size", INT },
+	[SVC_SEND_WITH_INV] = { "svcxprt_rdma", "sc_snd_w_inv", sizeof(bool) },
+};
+
+/* Which of the three can be read; no id of rpcrdma is there when that changes. */
+static bool client_known, counted_known, server_known;
+static DEFINE_MUTEX(members_mutex);
+
+static bool all_found(int from, int to)
+{
+	for (; from < to; from++) {
+		if (members[from].offset == RPCRDMA_CM_NO_MEMBER)
+			return false;
+	}
+	return true;
+}
+
+static void find_members(void)
+{
+	bool client;
+
+	mutex_lock(&members_mutex);
+	if (!client_known && !server_known &&
+	    !rpcrdma_cm_find_members(members, ARRAY_SIZE(members))) {
+		client = all_found(0, CLIENT_MEMBERS);
+		/* A reader that sees one of these sees the offsets, too. */
+		smp_store_release(&client_known, client);
+		smp_store_release(&counted_known,
+				  client && all_found(CLIENT_MEMBERS, COUNTED_MEMBERS));
+		smp_store_release(&server_known, all_found(COUNTED_MEMBERS, ALL_MEMBERS));
+	}
+	mutex_unlock(&members_mutex);
+}
+
+static void forget_members(void)
+{
+	mutex_lock(&members_mutex);
+	WRITE_ONCE(client_known, false);
+	WRITE_ONCE(counted_known, false);
+	WRITE_ONCE(server_known, false);
+	mutex_unlock(&members_mutex);
+}
+
+static int module_changed(struct notifier_block *nb, unsigned long action, void *data)
+{
+	const struct module *mod = data;
+
+	if (strcmp(mod->name, "rpcrdma"))
+		return NOTIFY_DONE;
+	if (action == MODULE_STATE_LIVE)
+		find_members();
+	else if (action == MODULE_STATE_GOING)
+		forget_members();
+	return NOTIFY_OK;
+}
+
+static struct notifier_block module_notifier = { .notifier_call = module_changed };
+
+int rpcrdma_cm_transports_register(void)
+{
+	int ret = register_module_notifier(&module_notifier);
+
+	if (!ret)
+		find_members();
+	return ret;
+}
+
+void rpcrdma_cm_transports_unregister(void)
+{
+	unregister_module_notifier(&module_notifier);
+	forget_members();
+}
+
+/* Copies a member; its size has been compared with that of BTF. */
+#define copy_member(to, from, member)					\
+	copy_from_kernel_nofault((to), (from) + members[member].offset, sizeof(*(to)))
+
+/* Counters are read while they change, one after the other. */
+static bool copy_counter(u64 *to, const void *xprt, int member)
+{
+	unsigned long counter;
+
+	if (copy_member(&counter, xprt, member))
+		return false;
+	*to = counter;
+	return true;
+}
+
+/*
+ * The client frees its endpoint before the id, and only after the id's queue
+ * pair: an endpoint that was copied while there is a queue pair was not freed. A
+ * copy of anything else cannot fault, and is not used.
+ *
+ * Return: whether the id has an endpoint, and has @ep and @xprt by then. The
+ * caller checks has_queue_pair() when it has copied the rest.
+ */
+static bool find_endpoint(const struct rdma_cm_id *id, const void **ep, const void **xprt)
+{
+	const struct rdma_cm_id *ep_id;
+	const void *rpc_xprt;
+
+	*ep = READ_ONCE(id->context);
+	if (copy_member(&ep_id, *ep, EP_ID) || ep_id != id ||
+	    copy_member(&rpc_xprt, *ep, EP_XPRT))
+		return false;
+	*xprt = rpc_xprt - members[XPRT].offset;
+	return true;
+}
+
+static bool has_queue_pair(const struct rdma_cm_id *id)
+{
+	/* The copies come before what makes them good. */
+	smp_rmb();
+	return READ_ONCE(id->qp);
+}
+
+/**
+ * rpcrdma_cm_xprtrdma_count() - read what the client counts of a transport
+ * @counters: is set
+ * @id: the client's; must not go during the call
+ *
+ * Each counter is at least as late as the one before, in the order of sends,
+ * receives, segments, local invalidations and sends again. Where the transport is
+ * locked, a request is being sent, whose segments are counted and it is not.
+ *
+ * The endpoint may be there for longer than the transport: this refers to the
+ * endpoint only until just before it goes.
+ *
+ * Context: any.
+ *
+ * Return: whether that could be read.
+ */
+bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)
+{
+	const void *ep, *xprt, *xprt_ep;
+	unsigned long before, after;
+	u64 sends;
+
+	/* Pairs with find_members(). */
+	if (!smp_load_acquire(&counted_known))
+		return false;
+	if (!find_endpoint(id, &ep, &xprt))
+		return false;
+
+	if (copy_member(&before, xprt, XPRT_STATE) || !copy_counter(&sends, xprt, XPRT_SENDS))
+		return false;
+	smp_rmb();
+	if (!copy_counter(&counters->receives, xprt, XPRT_RECVS))
+		return false;
+	smp_rmb();
+	if (!copy_counter(&counters->read_segments, xprt, XPRT_READS) ||
+	    !copy_counter(&counters->write_segments, xprt, XPRT_WRITES) ||
+	    !copy_counter(&counters->reply_segments, xprt, XPRT_REPLIES))
+		return false;
+	smp_rmb();
+	if (!copy_counter(&counters->local_invalidations, xprt, XPRT_LOCAL_INVS) ||
+	    !copy_counter(&counters->failed_marshals, xprt, XPRT_FAILED))
+		return false;
+	smp_rmb();
+	if (!copy_counter(&counters->sends, xprt, XPRT_SENDS))
+		return false;
+	smp_rmb();
+	if (copy_member(&after, xprt, XPRT_STATE) || copy_member(&xprt_ep, xprt, XPRT_EP))
+		return false;
+	counters->steady = sends == counters->sends && !test_bit(XPRT_LOCKED, &before) &&
+			   !test_bit(XPRT_LOCKED, &after);
+	return xprt_ep == ep && has_queue_pair(id);
+}
+
+/**
+ * rpcrdma_cm_xprtrdma_describe() - read what the client goes by
+ * @seen: is added to
+ * @id: the client's; must not go during the call
+ *
+ * Of the transport that has connected, only a number is copied, which may be
+ * wrong while it is unmounted.
+ *
+ * Context: any.
+ *
+ * Return: 0; -EOPNOTSUPP where the endpoint cannot be read, -ENOTCONN where it is
+ * not there, or about to go.
+ */
+int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id)
+{
+	struct rpcrdma_connect_private message;
+	u32 inline_send, inline_receive;
+	unsigned long connects;
+	const void *ep, *xprt;
+	int connect_status;
+
+	/* Pairs with find_members(). */
+	if (!smp_load_acquire(&client_known))
+		return -EOPNOTSUPP;
+
+	if (!find_endpoint(id, &ep, &xprt) ||
+	    copy_member(&message, ep, EP_CM_PRIVATE) ||
+	    copy_member(&connect_status, ep, EP_CONNECT_STATUS) ||
+	    copy_member(&inline_send, ep, EP_INLINE_SEND) ||
+	    copy_member(&inline_receive, ep, EP_INLINE_RECV) ||
+	    copy_member(&connects, xprt, XPRT_CONNECTS) ||
+	    !has_queue_pair(id))
+		return -ENOTCONN;
+
+	/* Where it is established, it is counted, and the sizes are final. */
+	seen->generation = connects;
+	if (connect_status == 1) {
+		seen->inline_send = inline_send;
+		seen->inline_receive = inline_receive;
+		seen->counted = rpcrdma_cm_xprtrdma_count(&seen->counters, id);
+	} else if (connect_status == 0) {
+		seen->generation++;
+		seen->connecting = true;
+	}
+	BUILD_BUG_ON(sizeof(message) > sizeof(seen->message));
+	memcpy(seen->message, &message, sizeof(message));
+	seen->message_len = sizeof(message);
+	return 0;
+}
+
+/*
+ * The most that the server sends inline. Where there is no Reply chunk, it goes by
+ * how many pieces of memory it may send at a time: the transport header, the
+ * first page of the reply and the pages behind that, one less than its limit in
+ * all. What has more pieces is copied into a buffer, if that has room for it.
+ */
+static u32 max_inline_send(int send_sges, int req_size)
+{
+	u32 pieces = 0;
+
+	if (send_sges > 2)
+		pieces = RPCRDMA_HDRLEN_MIN + (send_sges - 2) * PAGE_SIZE;
+	return max_t(u32, pieces, req_size);
+}
+
+/**
+ * rpcrdma_cm_svcrdma_describe() - read what the server goes by
+ * @seen: is added to
+ * @id: the server's; must not go during the call
+ *
+ * The server makes the queue pair of an id that has a transport of its own, and
+ * frees the transport after the id. A listener's id has none.
+ *
+ * Context: any.
+ *
+ * Return: 0; -EOPNOTSUPP where the transport cannot be read, -ENOTCONN where
+ * there is none, or it is about to go.
+ */
+int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id)
+{
+	const void *xprt = READ_ONCE(id->context);
+	const struct rdma_cm_id *xprt_id;
+	int send_sges, req_size;
+	unsigned long flags;
+	u8 invalidates;
+
+	if (!READ_ONCE(id->qp))
+		return -ENOTCONN;
+	/* Pairs with find_members(). */
+	if (!smp_load_acquire(&server_known))
+		return -EOPNOTSUPP;
+
+	if (copy_member(&xprt_id, xprt, SVC_ID) || xprt_id != id ||
+	    copy_member(&flags, xprt, SVC_FLAGS) || test_bit(XPT_DEAD, &flags) ||
+	    copy_member(&send_sges, xprt, SVC_SEND_SGES) ||
+	    copy_member(&req_size, xprt, SVC_REQ_SIZE) ||
+	    copy_member(&invalidates, xprt, SVC_SEND_WITH_INV))
+		return -ENOTCONN;
+
+	seen->inline_send = max_inline_send(send_sges, req_size);
+	seen->inline_receive = req_size;
+	seen->send_with_invalidate = !!invalidates;
+	return 0;
+}
+
+#else
+
+int rpcrdma_cm_transports_register(void)
+{
+	return 0;
+}
+
+void rpcrdma_cm_transports_unregister(void)
+{
+}
+
+bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)
+{
+	return false;
+}
+
+int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id)
+{
+	return -EOPNOTSUPP;
+}
+
+int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id)
+{
+	return id->qp ? -EOPNOTSUPP : -ENOTCONN;
+}
+
+#endif
