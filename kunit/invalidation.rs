@@ -85,6 +85,23 @@ mod tests {
         Ok(())
     }
 
+    /// A quiet moment after a call that could not be sent is another beginning.
+    #[test]
+    fn of_failed_marshals() -> Result {
+        let mut invalidations = Invalidations::begin(Counters::default());
+        for (row, steady, counts, expected) in [
+            ("some failed", true, [8, 8, 9, 0, 0, 0, 3], None),
+            ("nothing else", true, [9, 9, 9, 0, 0, 0, 3], None),
+            ("another while busy", false, [10, 9, 11, 0, 0, 0, 4], None),
+            ("now it is quiet", true, [10, 10, 11, 0, 0, 0, 4], None),
+            ("one remotely", true, [11, 11, 12, 0, 0, 0, 4], Some(true)),
+        ] {
+            invalidations.learn(&counters(steady, counts));
+            check(row, invalidations.used(), expected)?;
+        }
+        Ok(())
+    }
+
     /// Where it is not known what was there before, the first quiet moment is the beginning.
     #[test]
     fn of_several_readings() -> Result {

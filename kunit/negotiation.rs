@@ -69,7 +69,7 @@ mod tests {
         let in_use = |inline_send, inline_receive| InUse {
             inline_send,
             inline_receive,
-            remote_invalidation: None,
+            ..InUse::default()
         };
         let send = |in_use, threshold| Deviation::InlineSend { in_use, threshold };
         let receive = |in_use, threshold| Deviation::InlineReceive { in_use, threshold };
@@ -98,6 +98,46 @@ mod tests {
                 format_args!("{role} {inline_send:?} {inline_receive:?}"),
                 role,
                 in_use(inline_send, inline_receive),
+                expected,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8797, section 5.2: "the offset of the Format Identifier is not restricted". Who has not
+    /// found a message departs from that, where it then expects less than the peer may send.
+    #[test]
+    fn section_5_2_deviations() -> Result {
+        for (role, inline_receive, expected) in [
+            (Role::Client, None, &[][..]),
+            (Role::Client, Some(2048), &[]),
+            (
+                Role::Client,
+                Some(1024),
+                &[Deviation::Misplaced {
+                    in_use: 1024,
+                    threshold: 2048,
+                }],
+            ),
+            (
+                Role::Client,
+                Some(4096),
+                &[Deviation::InlineReceive {
+                    in_use: 4096,
+                    threshold: 2048,
+                }],
+            ),
+            (Role::Server, Some(4096), &[]),
+        ] {
+            let in_use = InUse {
+                inline_receive,
+                misplaced: true,
+                ..InUse::default()
+            };
+            check_deviations(
+                format_args!("{role} {inline_receive:?}"),
+                role,
+                in_use,
                 expected,
             )?;
         }
@@ -152,6 +192,16 @@ mod tests {
             "receive",
             receive,
             "expects up to 1024 octets inline, where the threshold is 4096 (RFC 8797, section 4.2)",
+        )?;
+        let misplaced = Deviation::Misplaced {
+            in_use: 1024,
+            threshold: 4096,
+        };
+        check_display(
+            "misplaced",
+            misplaced,
+            "does not look for private data at other offsets than 0, and expects up to 1024 octets \
+             inline, where the threshold is 4096 (RFC 8797, section 5.2)",
         )?;
         check_display(
             "remote invalidation",

@@ -7,9 +7,9 @@
 //! that id, in contexts that may not sleep. What they report is noted at once; what has to sleep,
 //! making and removing files, is left to a work of each id.
 //!
-//! Every connection of the machine passes by here. An id of a program that has not said yet whether
-//! it speaks RPC-over-RDMA is [`Undecided`], which is small; what is known of an id is gathered only
-//! when it does.
+//! Every connection of the machine passes by here. A program's id is [`Undecided`], which is small,
+//! as long as nothing shows that it speaks RPC-over-RDMA. Everything that is known of an id is
+//! gathered only then.
 //!
 //! Locks: those of [`Ids`] and of [`Facts`] are spin locks, and not taken one within the other.
 

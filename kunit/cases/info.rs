@@ -472,6 +472,7 @@ unexpected_messages: 0
                 inline_send: Some(4096),
                 inline_receive: Some(8192),
                 remote_invalidation: None,
+                ..InUse::default()
             };
             it.traffic = None;
         },
@@ -566,6 +567,7 @@ note: older than the module, so that what was received is not known
                 inline_send: Some(1024),
                 inline_receive: Some(4096),
                 remote_invalidation: Some(true),
+                ..InUse::default()
             };
             it.traffic = None;
         },

@@ -261,6 +261,7 @@ impl Seen {
                 inline_receive: known(seen.inline_receive),
                 remote_invalidation: (seen.send_with_invalidate >= 0)
                     .then_some(seen.send_with_invalidate != 0),
+                ..InUse::default()
             },
             counters: seen.counted.then(|| Counters::from(&seen.counters)),
         }

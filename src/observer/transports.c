@@ -98,17 +98,19 @@ static bool all_found(int from, int to)
 
 static void find_members(void)
 {
-	bool client;
+	bool client, counted, server;
 
 	mutex_lock(&members_mutex);
 	if (!client_known && !server_known &&
 	    !rpcrdma_cm_find_members(members, ARRAY_SIZE(members))) {
 		client = all_found(0, CLIENT_MEMBERS);
-		/* A reader that sees one of these sees the offsets, too. */
-		smp_store_release(&client_known, client);
-		smp_store_release(&counted_known,
-				  client && all_found(CLIENT_MEMBERS, COUNTED_MEMBERS));
-		smp_store_release(&server_known, all_found(COUNTED_MEMBERS, ALL_MEMBERS));
+		counted = client && all_found(CLIENT_MEMBERS, COUNTED_MEMBERS);
+		server = all_found(COUNTED_MEMBERS, ALL_MEMBERS);
+		/* The offsets come before what makes them good. */
+		smp_wmb();
+		WRITE_ONCE(client_known, client);
+		WRITE_ONCE(counted_known, counted);
+		WRITE_ONCE(server_known, server);
 	}
 	mutex_unlock(&members_mutex);
 }
@@ -152,19 +154,10 @@ void rpcrdma_cm_transports_unregister(void)
 	forget_members();
 }
 
-/* Copies a member; its size has been compared with that of BTF. */
-#define copy_member(to, from, member)					\
-	copy_from_kernel_nofault((to), (from) + members[member].offset, sizeof(*(to)))
-
-/* Counters are read while they change, one after the other. */
-static bool copy_counter(u64 *to, const void *xprt, int member)
+/* @to has the size that the member has, by BTF. */
+static long copy_member(void *to, const void *from, int member)
 {
-	unsigned long counter;
-
-	if (copy_member(&counter, xprt, member))
-		return false;
-	*to = counter;
-	return true;
+	return copy_from_kernel_nofault(to, from + members[member].offset, members[member].size);
 }
 
 /*
@@ -200,12 +193,13 @@ static bool has_queue_pair(const struct rdma_cm_id *id)
  * @counters: is set
  * @id: the client's; must not go during the call
  *
- * Each counter is at least as late as the one before, in the order of sends,
- * receives, segments, local invalidations and sends again. Where the transport is
- * locked, a request is being sent, whose segments are counted and it is not.
+ * The counters change meanwhile. Receives are read first, then segments, then
+ * local invalidations, and sends last: so no call appears to be over, and no
+ * segment to be invalidated by the server, that is not. While the transport is
+ * locked, a call is being sent, whose segments are counted and it is not.
  *
- * The endpoint may be there for longer than the transport: this refers to the
- * endpoint only until just before it goes.
+ * An endpoint may be there for longer than its transport, which refers to it only
+ * until just before it is freed.
  *
  * Context: any.
  *
@@ -213,9 +207,22 @@ static bool has_queue_pair(const struct rdma_cm_id *id)
  */
 bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)
 {
+	enum { LOCK, SENDS, RECVS, READS, WRITES, REPLIES, LOCAL, FAILED, SENDS2, LOCK2, N };
+	static const int order[N] = {
+		[LOCK] = XPRT_STATE,
+		[SENDS] = XPRT_SENDS,
+		[RECVS] = XPRT_RECVS,
+		[READS] = XPRT_READS,
+		[WRITES] = XPRT_WRITES,
+		[REPLIES] = XPRT_REPLIES,
+		[LOCAL] = XPRT_LOCAL_INVS,
+		[FAILED] = XPRT_FAILED,
+		[SENDS2] = XPRT_SENDS,
+		[LOCK2] = XPRT_STATE,
+	};
 	const void *ep, *xprt, *xprt_ep;
-	unsigned long before, after;
-	u64 sends;
+	unsigned long read[N];
+	int i;
 
 	/* Pairs with find_members(). */
 	if (!smp_load_acquire(&counted_known))
@@ -223,29 +230,27 @@ bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struc
 	if (!find_endpoint(id, &ep, &xprt))
 		return false;
 
-	if (copy_member(&before, xprt, XPRT_STATE) || !copy_counter(&sends, xprt, XPRT_SENDS))
+	for (i = 0; i < N; i++) {
+		if (copy_member(&read[i], xprt, order[i]))
+			return false;
+		/* The next one is read later. */
+		smp_rmb();
+	}
+	if (copy_member(&xprt_ep, xprt, XPRT_EP) || xprt_ep != ep || !has_queue_pair(id))
 		return false;
-	smp_rmb();
-	if (!copy_counter(&counters->receives, xprt, XPRT_RECVS))
-		return false;
-	smp_rmb();
-	if (!copy_counter(&counters->read_segments, xprt, XPRT_READS) ||
-	    !copy_counter(&counters->write_segments, xprt, XPRT_WRITES) ||
-	    !copy_counter(&counters->reply_segments, xprt, XPRT_REPLIES))
-		return false;
-	smp_rmb();
-	if (!copy_counter(&counters->local_invalidations, xprt, XPRT_LOCAL_INVS) ||
-	    !copy_counter(&counters->failed_marshals, xprt, XPRT_FAILED))
-		return false;
-	smp_rmb();
-	if (!copy_counter(&counters->sends, xprt, XPRT_SENDS))
-		return false;
-	smp_rmb();
-	if (copy_member(&after, xprt, XPRT_STATE) || copy_member(&xprt_ep, xprt, XPRT_EP))
-		return false;
-	counters->steady = sends == counters->sends && !test_bit(XPRT_LOCKED, &before) &&
-			   !test_bit(XPRT_LOCKED, &after);
-	return xprt_ep == ep && has_queue_pair(id);
+
+	*counters = (struct rpcrdma_cm_counters) {
+		.steady = read[SENDS] == read[SENDS2] && !test_bit(XPRT_LOCKED, &read[LOCK]) &&
+			  !test_bit(XPRT_LOCKED, &read[LOCK2]),
+		.sends = read[SENDS2],
+		.receives = read[RECVS],
+		.read_segments = read[READS],
+		.write_segments = read[WRITES],
+		.reply_segments = read[REPLIES],
+		.local_invalidations = read[LOCAL],
+		.failed_marshals = read[FAILED],
+	};
+	return true;
 }
 
 /**

@@ -49,6 +49,7 @@ use crate::{
             Role, //
         },
         private_data::{
+            Offer,
             Parsed,
             PrivateData, //
         },
@@ -70,6 +71,10 @@ use crate::{
 
 /// Why not all is known of a connection.
 const OLDER: &str = "older than the module, so that what was received is not known";
+
+/// Why a program's thresholds may be others.
+const VERSION_UNKNOWN: &str =
+    "the version of RPC-over-RDMA is not known: in version 2, a threshold below 4096 is 4096";
 
 /// What is kept of a program's id whose protocol is not known yet: one side has sent its private
 /// data, which has no Format Identifier, and the server's port is another one.
@@ -323,11 +328,33 @@ impl Facts {
                 }
             }
         }
+        self.remark();
     }
 
     fn be_older(&mut self, note: &'static str) {
         self.view.note = Some(note);
         self.older = true;
+    }
+
+    /// Adds what follows from what is known.
+    fn remark(&mut self) {
+        let view = &mut self.view;
+        let received = view.exchange.received.map(|received| received.parsed);
+
+        view.in_use.misplaced = view.origin == Origin::Nfs
+            && matches!(received, Some(Parsed::Present(found)) if found.offset != 0);
+        if view.origin == Origin::User && view.state == State::Established && view.note.is_none() {
+            view.note = view
+                .exchange
+                .negotiated(view.role)
+                .filter(|negotiated| {
+                    let smaller = negotiated
+                        .client_to_server_threshold
+                        .min(negotiated.server_to_client_threshold);
+                    smaller < Offer::DEFAULT_TWO.send_size.octets()
+                })
+                .map(|_| VERSION_UNKNOWN);
+        }
     }
 
     /// Asks what the client of an id counts, until that has told.

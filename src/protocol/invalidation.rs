@@ -73,7 +73,8 @@ impl Invalidations {
 
         let since = now.since(first);
         let under_way = since.sends.saturating_sub(since.receives);
-        let settled = now.steady && under_way == 0 && since.failed_marshals == 0;
+        let quiet = now.steady && under_way == 0;
+        let settled = quiet && since.failed_marshals == 0;
         // So many segments may be registered still, or never have been sent.
         let left = match settled {
             true => 0,
@@ -91,6 +92,9 @@ impl Invalidations {
             self.used = Some(true);
         } else if settled && local > 0 && most == local && self.used.is_none() {
             self.used = Some(false);
+        } else if quiet && !settled {
+            // How many segments a failed call had is not known: begin again.
+            self.first = Some(*now);
         }
     }
 

@@ -62,6 +62,8 @@ pub(crate) struct InUse {
     pub(crate) inline_receive: Option<u32>,
     /// Whether the responder uses RDMA Send with Invalidate.
     pub(crate) remote_invalidation: Option<bool>,
+    /// Whether the peer's message begins at another offset than 0, where it does not look.
+    pub(crate) misplaced: bool,
 }
 
 /// How an implementation departs from what the two offers mean together.
@@ -71,6 +73,9 @@ pub(crate) enum Deviation {
     InlineSend { in_use: u32, threshold: u32 },
     /// It expects messages of another length than the threshold (RFC 8797, section 4.2).
     InlineReceive { in_use: u32, threshold: u32 },
+    /// It has not found the peer's message, which begins at another offset than 0, so that it
+    /// expects shorter messages than the peer may send (RFC 8797, section 5.2).
+    Misplaced { in_use: u32, threshold: u32 },
     /// It invalidates remotely, although not both sides support that (RFC 8797, section 4.1).
     RemoteInvalidation,
 }
@@ -87,6 +92,11 @@ impl fmt::Display for Deviation {
                 f,
                 "expects up to {in_use} octets inline, where the threshold is {threshold} \
                  (RFC 8797, section 4.2)"
+            ),
+            Self::Misplaced { in_use, threshold } => write!(
+                f,
+                "does not look for private data at other offsets than 0, and expects up to \
+                 {in_use} octets inline, where the threshold is {threshold} (RFC 8797, section 5.2)"
             ),
             Self::RemoteInvalidation => f.write_str(
                 "uses RDMA Send with Invalidate, although not both sides support remote \
@@ -130,9 +140,18 @@ impl Negotiated {
                 in_use,
                 threshold: send,
             }),
-            inline_receive.map(|in_use| Deviation::InlineReceive {
-                in_use,
-                threshold: receive,
+            inline_receive.map(|in_use_octets| {
+                if in_use.misplaced && in_use_octets < receive {
+                    Deviation::Misplaced {
+                        in_use: in_use_octets,
+                        threshold: receive,
+                    }
+                } else {
+                    Deviation::InlineReceive {
+                        in_use: in_use_octets,
+                        threshold: receive,
+                    }
+                }
             }),
             remote_invalidation.map(|_| Deviation::RemoteInvalidation),
         ]

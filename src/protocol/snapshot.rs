@@ -175,7 +175,8 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// Returns both inline thresholds, client-to-server first, in octets, as far as known. For an
-    /// exchange that was not observed, these are the values in use by the client.
+    /// exchange that was not observed, these are the values in use by the client, up to its offer:
+    /// Linux rounds its sizes down to multiples of 1024 in its message, and goes by the sizes.
     pub(crate) fn thresholds(&self) -> (Option<u32>, Option<u32>) {
         match self.exchange.negotiated(self.role) {
             Some(negotiated) => (
@@ -183,7 +184,20 @@ impl Snapshot {
                 Some(negotiated.server_to_client_threshold),
             ),
             None if self.note.is_some() && self.role == Role::Client => {
-                (self.in_use.inline_send, self.in_use.inline_receive)
+                let own = self.exchange.sent.map(|sent| self.exchange.offer_of(&sent));
+                let up_to = |in_use: Option<u32>, size: Option<u32>| {
+                    in_use.map(|in_use| size.map_or(in_use, |size| in_use.min(size)))
+                };
+                (
+                    up_to(
+                        self.in_use.inline_send,
+                        own.map(|own| own.send_size.octets()),
+                    ),
+                    up_to(
+                        self.in_use.inline_receive,
+                        own.map(|own| own.receive_size.octets()),
+                    ),
+                )
             }
             None => (None, None),
         }
