@@ -50,6 +50,8 @@ const MAX_SEGMENTS: u64 = 32;
 pub(crate) struct Invalidations {
     /// From when no call was under way.
     first: Option<Counters>,
+    /// Whether the server may have invalidated segments before that.
+    doubt: bool,
     used: Option<bool>,
 }
 
@@ -58,7 +60,7 @@ impl Invalidations {
     pub(crate) fn begin(counters: Counters) -> Self {
         Self {
             first: Some(counters),
-            used: None,
+            ..Self::default()
         }
     }
 
@@ -90,11 +92,12 @@ impl Invalidations {
         let local = since.local_invalidations;
         if fewest > local.saturating_add(left) {
             self.used = Some(true);
-        } else if settled && local > 0 && most == local && self.used.is_none() {
+        } else if settled && local > 0 && most == local && !self.doubt && self.used.is_none() {
             self.used = Some(false);
         } else if quiet && !settled {
             // How many segments a failed call had is not known: begin again.
             self.first = Some(*now);
+            self.doubt |= most > local;
         }
     }
 
