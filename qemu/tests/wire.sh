@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The octets on the wire, as tshark decodes them, are those that were to be sent
-# and those that both ends show.
+# and those that both ends show. And the dissector of tools/wireshark, which shares
+# no line with the module, finds in them what both ends have found.
 #
 # test: debug.rxe debug.siw
 . ./lib.sh
@@ -94,6 +95,165 @@ check_wire() {
 		"${info[local]##*:}" "${info[remote]##*:}"
 }
 
+# About: the dissector.
+
+# Installed as by users. Root's tshark loads no scripts, without a word.
+install_dissector() {
+	chmod a+x "$scratch" && chmod a+r "$capture" && install -D -m 644 \
+		../../tools/wireshark/rpcrdma_cm.lua "$scratch/home/.local/lib/wireshark/plugins/rpcrdma_cm.lua"
+}
+
+# dissect FILTER FIELD...: into $packets, a line for each with these fields. With two
+# passes, so that a request knows of its reply.
+dissect() {
+	local filter=$1 field fields=()
+	shift
+	for field; do fields+=(-e "$field"); done
+	mapfile -t packets < <(setpriv --reuid=65534 --regid=65534 --clear-groups \
+		env HOME="$scratch/home" tshark -2 -n -r "$capture" -Y "$filter" -T fields \
+		-o rpc.dissect_unknown_programs:TRUE \
+		-E 'separator=|' "${fields[@]}" 2>"$scratch/tshark")
+	! grep -q Lua "$scratch/tshark" || { cat "$scratch/tshark"; return 1; }
+}
+
+# From 0 on, fields that identify a packet; from 7 on, those that make up $dissected;
+# from 21 on, those of messages of version 2.
+columns=(frame.number rpcrdma_cm.role infiniband.cm.req.serviceid.dport tcp.srcport tcp.dstport
+	rpcrdma_cm.request_in rpcrdma_cm.octets
+	rpcrdma_cm.status rpcrdma_cm.length rpcrdma_cm.offset rpcrdma_cm.version rpcrdma_cm.reserved
+	rpcrdma_cm.r rpcrdma_cm.send_octets rpcrdma_cm.receive_octets
+	rpcrdma_cm.rejected rpcrdma_cm.rejected.offset rpcrdma_cm.rejected.version
+	rpcrdma_cm.client_to_server_threshold rpcrdma_cm.server_to_client_threshold
+	rpcrdma_cm.remote_invalidation
+	rpcrdma2.request_in rpcrdma2.from rpcrdma2.xid rpcrdma2.direction rpcrdma2.reads
+	rpcrdma2.writes rpcrdma2.reply infiniband.bth.opcode iwarp_rdma.opcode rpc.xid)
+
+# row_of REGEX: into $row, the fields of the first packet that matches.
+row_of() {
+	local line
+	row=()
+	for line in "${packets[@]}"; do
+		[[ ! $line =~ ^$1$ ]] || { IFS='|' read -ra row <<<"$line|"; return 0; }
+	done
+	return 1
+}
+
+# of_row: into $dissected, what the packet $row says; of several rejected candidates
+# the first one counts.
+of_row() {
+	local r=no
+	dissected="${row[7]} ${row[8]}"
+	case ${row[7]} in
+	present)
+		[[ ${row[12]} != True ]] || r=yes
+		printf -v dissected '%s %s %s 0x%02x %s %s %s' "$dissected" "${row[9]}" "${row[10]}" \
+			$((row[11] << 1)) "$r" "${row[13]}" "${row[14]}"
+		;;
+	rejected) dissected+=" ${row[16]%%,*} $(reason "${row[15]}")" ;;
+	esac
+}
+
+# of_info: into $shown, the same of $info, that is of what this end has received.
+of_info() {
+	local length=${info[peer_length]}
+	case ${info[peer_private_data]} in
+	present)
+		shown="present $length ${info[peer_offset]} ${info[peer_version]} ${info[peer_reserved]}"
+		shown+=" ${info[peer_remote_invalidation]} ${info[peer_send_size]} ${info[peer_receive_size]}"
+		;;
+	rejected:*) shown="rejected $length ${info[peer_offset]} $(reason "${info[peer_private_data]}")" ;;
+	*) shown="${info[peer_private_data]} $length" ;;
+	esac
+}
+
+# reason TEXT: of the first rejection, without the words around it.
+reason() { grep -oE -m1 'version [0-9]+|truncated' <<<"$1" | head -n1; }
+
+# same_dissected CLIENT SERVER: whether the dissector has found what both ends show.
+same_dissected() {
+	local client=$1 server=$2 bad=0 from to words yes_no=no request reply
+	local -A of_server
+	info "$server" && of_info || return
+	request=$shown
+	octets "connection/$server/received"
+	for words in client_to_server_threshold server_to_client_threshold remote_invalidation; do
+		of_server[$words]=${info[$words]}
+	done
+	info "$client" && of_info || return
+	reply=$shown
+	from=${info[local]##*:} to=${info[remote]##*:}
+
+	if [[ ${request%% *} = absent && ${reply%% *} = absent ]]; then
+		! request_row "$from" "$to" || { echo "not wanted: ${row[*]}"; bad=1; }
+		return "$bad"
+	fi
+	request_row "$from" "$to" || { echo 'no request was dissected'; return 1; }
+	of_row
+	same 'the request, to the server and to the dissector' "$request" "$dissected" || bad=1
+	same 'the octets of the request' "$octets" "${row[6]}" || bad=1
+	row_of "[0-9]+[|]server[|][^|]*[|][^|]*[|][^|]*[|]${row[0]}[|].*" ||
+		{ echo 'no reply was dissected'; return 1; }
+	of_row
+	same 'the reply, to the client and to the dissector' "$reply" "$dissected" || bad=1
+	octets "connection/$client/received"
+	same 'the octets of the reply' "$octets" "${row[6]}" || bad=1
+	[[ ${row[20]} != True ]] || yes_no=yes
+	words="${row[18]} ${row[19]} $yes_no"
+	same 'negotiated, to the client and to the dissector' "${info[client_to_server_threshold]} \
+${info[server_to_client_threshold]} ${info[remote_invalidation]}" "$words" || bad=1
+	same 'negotiated, to the server and to the dissector' "${of_server[client_to_server_threshold]} \
+${of_server[server_to_client_threshold]} ${of_server[remote_invalidation]}" "$words" || bad=1
+	return "$bad"
+}
+
+# same_calls CLIENT SERVER: whether the dissector has counted what both ends have. A
+# message that was retransmitted counts once.
+same_calls() {
+	local line request bad=0
+	local -A inline=() chunked=() invalidated=() sent=()
+	info "$1" || return
+	request_row "${info[local]##*:}" "${info[remote]##*:}" ||
+		{ echo 'no request was dissected'; return 1; }
+	request=${row[0]}
+	for line in "${packets[@]}"; do
+		IFS='|' read -ra row <<<"$line|"
+		[[ ${row[21]} = "$request" ]] || continue
+		# SEND Only with Invalidate; Send with Invalidate.
+		[[ ${row[28]} != 23 && ${row[29]} != 0x04 ]] || invalidated[${row[23]}]=1
+		[[ ${row[22]} = client ]] || continue
+		sent[${row[23]}]=1
+		same 'its direction' 0 "${row[24]}" || bad=1
+		if [[ ${row[25]} -gt 0 || ${row[26]} -gt 0 || ${row[27]} = True ]]; then
+			chunked[${row[23]}]=1
+		else
+			inline[${row[23]}]=1
+			same 'the XID of the RPC message' "${row[23]}" "${row[30]}" || bad=1
+		fi
+	done
+	same sends "${info[sends]}" "${#sent[@]}" || bad=1
+	same inline_calls "${info[inline_calls]}" "${#inline[@]}" || bad=1
+	same chunked_calls "${info[chunked_calls]}" "${#chunked[@]}" || bad=1
+	info "$2" || return
+	same sends_with_invalidate "${info[sends_with_invalidate]}" "${#invalidated[@]}" || bad=1
+	return "$bad"
+}
+
+# request_row FROM TO: into $row, the packet with the request from that port.
+request_row() {
+	local port
+	printf -v port 0x%04x "$2"
+	case $transport in
+	roce) row_of "[0-9]+[|]client[|]${port}[|].*" ;;
+	iwarp) row_of "[0-9]+[|]client[|][^|]*[|]$1[|]$2[|].*" ;;
+	esac
+}
+
+check_dissected() {
+	local client server
+	read -r client server _ <<<"$1"
+	same_dissected "$client" "$server"
+}
+
 need 'a pair' pair
 need 'the module' module_load
 need 'a capture' start_capture
@@ -117,14 +277,47 @@ need "${names[2]}" connected "$B4" "$ipv4" "private=$most" "private=$most_back" 
 need "${names[3]}" connected "$B4" "$ipv4" private=a5 private=5a a5 5a
 need "${names[4]}" connected "$B4" "$ipv4" private=none private=none none none
 
+# raw NAME REQUEST REPLY: private data as it is given.
+raw() {
+	names+=("$1")
+	need "$1" connected "$B4" "$ipv4" "private=$2" "private=$3" "$2" "$3"
+}
+# behind ROOM HEX: into $behind, HEX at the end of so many octets.
+behind() {
+	behind=${filler::2 * $1 - ${#2}}$2
+}
+raw 'none from the server' f6ab0e1801010303 none
+raw 'none from the client' none f6ab0e1801010303
+raw 'sizes at their ends' f6ab0e180100ff00 f6ab0e18010100ff
+raw 'one octet before a message' 00f6ab0e180100071f 5af6ab0e180101030f
+raw 'reserved bits' f6ab0e1801ff070f f6ab0e1801aa0f07
+raw 'versions 2 and 0' f6ab0e1802010f0f f6ab0e1800010f0f
+raw 'a version, then a message' f6ab0e1802f6ab0e1801010307 f6f6abf6ab0e1801010703f6ab0e1801000000
+raw 'two messages' f6ab0e1801010305f6ab0e1801000809 00f6ab0e1801000000f6ab0e180101ffff
+raw 'octets behind a message' f6ab0e1801010303a5a5 f6ab0e180101030300
+# R is clear: on RoCE the padding completes this to a message, and the module counts
+# only the octets that it was told to send as its own offer.
+raw 'seven of eight octets' f6ab0e18010007 f6ab0e18010007
+raw 'the identifier alone' f6ab0e18 f6ab0e18
+raw 'another identifier' f6ab0e1901010303 180eabf601010303
+behind "$request_room" f6ab0e1801013f00 && request=$behind
+behind "$reply_room" f6ab0e1801003f07
+raw 'the last octets' "$request" "$behind"
+behind "$request_room" f6ab0e1801013f && request=$behind
+behind "$reply_room" f6ab0e1801013f
+raw 'a message cut off' "$request" "$behind"
+
 # RFC 8797, section 4.1: replies that invalidate, if both sides set R.
 calls() {
 	control b listen "$B4:$1 inv=1" && connect a "$B4:$1 inv=$2 null=0" &&
 		control a call "connection $client echo size=10000 count=3" &&
 		same_info "$server" chunked_calls=3 sends_with_invalidate="$3"
 }
-need 'calls, with remote invalidation' calls 20060 1 3
-need 'calls, without' calls 20061 0 0
+need 'calls, with remote invalidation' calls 20160 1 3
+callers=("$client $server")
+need 'calls, without' calls 20161 0 0
+callers+=("$client $server")
+need 'calls that fit' control a call "connection $client echo size=100 count=2"
 
 need 'the capture ends' stop_capture
 case $transport in
@@ -149,3 +342,33 @@ roce) decode 'infiniband.bth.opcode == 0x17' infiniband.bth.opcode ;;
 iwarp) decode 'iwarp_rdma.opcode == 0x4' iwarp_rdma.opcode ;;
 esac
 check_equal 'on the wire: as many invalidate' 3 "${#packets[@]}"
+
+# same_counters: whether the dissector has seen as much private data of each kind as
+# the module's counters say, over all connections and at both ends.
+same_counters() {
+	local status line bad=0
+	local -A seen=() found=([present]=0 [rejected]=0)
+	for line in "${packets[@]}"; do
+		IFS='|' read -ra row <<<"$line|"
+		# The CM retransmits; a connection has one request and one reply.
+		[[ -n ${row[1]} && -z ${seen[${row[1]} ${row[2]} ${row[3]} ${row[4]} ${row[5]}]-} ]] || continue
+		seen[${row[1]} ${row[2]} ${row[3]} ${row[4]} ${row[5]}]=1
+		[[ ${row[7]} = absent ]] || ((found[${row[7]}]++))
+	done
+	for status in "${!found[@]}"; do
+		counter "private_data_$status"
+		same "private_data_$status" "$count" "${found[$status]}" || bad=1
+	done
+	return "$bad"
+}
+
+need 'the dissector' install_dissector
+need 'it runs' dissect 'rpcrdma_cm or rpcrdma2' "${columns[@]}"
+for n in "${!connections[@]}"; do
+	check "dissected: ${names[n]}" check_dissected "${connections[n]}"
+done
+for n in "${!callers[@]}"; do
+	# shellcheck disable=SC2086 # two words
+	check "dissected: calls $n" same_calls ${callers[n]}
+done
+check 'dissected: the counters' same_counters
