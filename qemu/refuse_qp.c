@@ -5,7 +5,9 @@
  *
  * No driver at hand does so by itself, and ib_modify_qp() is not among the functions
  * that the kernel's own fault injection may have fail. So a kprobe adds an attribute
- * to the mask that the driver is called with, which no driver knows.
+ * to the mask that the driver is called with, which no driver knows. The local ACK
+ * timeout of these queue pairs is infinite, so that what the peer does not take does
+ * not end by itself.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>
@@ -37,11 +39,14 @@ static void set_mask(struct pt_regs *regs, int mask)
 static int refuse(struct kprobe *probe, struct pt_regs *regs)
 {
 	const struct ib_qp *qp = (void *)regs_get_kernel_argument(regs, 0);
-	const struct ib_qp_attr *attr = (void *)regs_get_kernel_argument(regs, 1);
+	struct ib_qp_attr *attr = (void *)regs_get_kernel_argument(regs, 1);
 	int mask = regs_get_kernel_argument(regs, 2);
 
-	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR && qp->res.kern_name &&
-	    !strcmp(qp->res.kern_name, "rpcrdma_cm")) {
+	if (!qp->res.kern_name || strcmp(qp->res.kern_name, "rpcrdma_cm"))
+		return 0;
+	if (mask & IB_QP_TIMEOUT)
+		attr->timeout = 0;
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR) {
 		set_mask(regs, mask | ~IB_QP_ATTR_STANDARD_BITS);
 		refused++;
 	}

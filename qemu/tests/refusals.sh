@@ -67,12 +67,12 @@ modprobe -a rdma_ucm
 program 1
 need 'a peer' tell 1 receives 0 0 7
 need '... that listens' tell 1 listen "/run/netns/$B" "$B4" 2000
+need 'the device refuses again' refuses
 say 1 accept none
 need 'a connection to it' control a connect "$B4:2000 null=0"
 need '... is accepted' hear 1
 need '... by the module' newest client
 client=$id
-need 'the device refuses again' refuses
 call() {
 	! put a call "connection $client echo size=70001 chunks=1\\n" && same errno ECONNRESET "$errno"
 }
