@@ -286,6 +286,22 @@ int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u
 	return ret && bad != first ? -EINPROGRESS : ret;
 }
 
+/*
+ * Gets the memory regions of a transfer ready for being leaked, and returns whether
+ * there are any: they have left the pool of @qp, which does not free them. rdma_rw
+ * does not tell which transfers have regions, so @transfer must be the only one.
+ */
+bool shim_transfer_disown(const struct rpcrdma_cm_transfer *transfer, const struct ib_qp *qp)
+{
+	u32 i;
+
+	if (!qp->mrs_used)
+		return false;
+	for (i = 0; i < transfer->ctx.nr_ops; i++)
+		shim_disown_mr(transfer->ctx.reg[i].mr);
+	return true;
+}
+
 void shim_transfer_destroy(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 			   enum dma_data_direction direction)
 {

@@ -82,6 +82,7 @@ int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u
 		       enum dma_data_direction direction);
 int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 		       struct ib_cqe *cqe);
+bool shim_transfer_disown(const struct rpcrdma_cm_transfer *transfer, const struct ib_qp *qp);
 void shim_transfer_destroy(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 			   enum dma_data_direction direction);
 

@@ -2,14 +2,18 @@
 
 //! Protection domains.
 
-use core::ptr::{
-    self,
-    NonNull, //
+use core::{
+    mem,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 
 use kernel::{
     error::from_err_ptr,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 use super::device::Device;
@@ -59,6 +63,12 @@ impl ProtectionDomain {
         unsafe { bindings::shim_disown_pd(self.as_ptr()) };
     }
 
+    /// Leaks the domain, together with an object in it.
+    pub(super) fn leak(domain: Arc<Self>) {
+        domain.disown();
+        mem::forget(domain);
+    }
+
     pub(super) fn as_ptr(&self) -> *mut bindings::ib_pd {
         self.0.as_ptr()
     }
@@ -68,6 +78,9 @@ impl Drop for ProtectionDomain {
     fn drop(&mut self) {
         // SAFETY: By the type invariant it is ours. All objects in it held a reference, so they are
         // gone.
-        unsafe { bindings::ib_dealloc_pd_user(self.as_ptr(), ptr::null_mut()) };
+        if unsafe { bindings::ib_dealloc_pd_user(self.as_ptr(), ptr::null_mut()) } != 0 {
+            self.disown();
+            pr_warn!("a device keeps a protection domain: leaking it\n");
+        }
     }
 }

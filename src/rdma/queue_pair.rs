@@ -352,7 +352,15 @@ impl<H: CompletionHandler> QueuePair<H> {
             // copied.
             unsafe { bindings::shim_transfer_post(context, self.queue_pair.as_ptr(), port, cqe) }
         });
-        if !self.is_abandoned() {
+        if self.is_abandoned() {
+            // SAFETY: As above. There is no other transfer: one is performed at a time, and none
+            // after one that was abandoned.
+            let regions =
+                unsafe { bindings::shim_transfer_disown(context, self.queue_pair.as_ptr()) };
+            if regions {
+                ProtectionDomain::leak(self.resources.domain.clone());
+            }
+        } else {
             // SAFETY: As above, and the transfer is over.
             unsafe {
                 bindings::shim_transfer_destroy(
