@@ -50,7 +50,7 @@ void shim_flush_workqueue(struct workqueue_struct *queue)
 }
 
 /*
- * How many objects the kernel may call the module for. INT_MIN is added where
+ * For how many objects the kernel may use the module. INT_MIN is added where
  * there can be no more: before the guard is made, and once it is dropped.
  */
 static atomic_t holds = ATOMIC_INIT(INT_MIN);

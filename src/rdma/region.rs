@@ -2,12 +2,9 @@
 
 //! Memory regions.
 
-use core::{
-    mem,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+use core::ptr::{
+    self,
+    NonNull, //
 };
 
 use kernel::{
@@ -27,7 +24,8 @@ use super::{
     piece::Piece,
     protection_domain::ProtectionDomain,
     purpose::Purpose,
-    queue_pair::QueuePair, //
+    queue_pair::QueuePair,
+    unload::Hold, //
 };
 use crate::bindings;
 
@@ -61,6 +59,9 @@ pub(super) struct Region<'a, H: CompletionHandler> {
     offset: u64,
     /// Deallocated after the region; never where that is leaked.
     domain: Arc<ProtectionDomain>,
+    /// The kernel knows the region by the name of its owner, which is in the module: where
+    /// [`Self::end`] is never called, the module stays. Dropped last.
+    _hold: Hold,
 }
 
 impl<'a, H: CompletionHandler> Region<'a, H> {
@@ -75,6 +76,7 @@ impl<'a, H: CompletionHandler> Region<'a, H> {
         pages: u32,
         list: KVec<scatterlist>,
     ) -> Result<Self> {
+        let hold = Hold::new()?;
         let domain = queue_pair.domain().clone();
         // SAFETY: The region holds a reference on the protection domain.
         let mr = unsafe {
@@ -94,6 +96,7 @@ impl<'a, H: CompletionHandler> Region<'a, H> {
             valid: false,
             offset: 0,
             domain,
+            _hold: hold,
         })
     }
 
@@ -201,8 +204,7 @@ impl<'a, H: CompletionHandler> Region<'a, H> {
             pr_warn!("a device keeps a memory region: leaking its memory\n");
             // SAFETY: By the type invariant it is valid, as it was not deregistered.
             unsafe { bindings::shim_disown_mr(self.mr.as_ptr()) };
-            self.domain.disown();
-            mem::forget(self);
+            ProtectionDomain::leak(self.domain);
             return false;
         }
         self.unmap();

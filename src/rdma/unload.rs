@@ -22,15 +22,18 @@ use crate::bindings;
 /// How long unload waits before it says what it waits for, in milliseconds.
 const WARN_MS: u32 = 30_000;
 
-/// The field of the module's type that has unload wait until there are no ids and no queues.
+/// The field of the module's type that has unload wait until there are no ids, no queues and no
+/// memory regions.
 ///
 /// rdma_cm calls the handler of an id until the id is destroyed, and a handler is code of the
 /// module. An id whose destructor does not run (`mem::forget`, or a reference cycle through its
 /// handler) stays for ever: then unload waits for ever, too, and says so in the log, instead of
-/// freeing code that the kernel is going to call.
+/// freeing code that the kernel is going to call. So does a
+/// [`Registration`](super::registration::Registration) whose destructor does not run: the kernel
+/// prints the name of its owner, which is in the module.
 ///
-/// It must be the last field, as it waits for what the others hold. Until it is initialized no id
-/// and no queue can be made: that fails with `ESHUTDOWN`.
+/// It must be the last field, as it waits for what the others hold. Until it is initialized none of
+/// these can be made: that fails with `ESHUTDOWN`.
 ///
 /// # Why this cannot be circumvented
 ///
@@ -112,14 +115,14 @@ impl PinnedDrop for UnloadGuard {
             if left == 0 {
                 break;
             }
-            pr_warn!("unloading waits for {left} ids and work queues\n");
+            pr_warn!("unloading waits for {left} ids, work queues and memory regions\n");
         }
         // SAFETY: There are no holds, and there can be none, so nobody uses the queue.
         unsafe { bindings::shim_unload_end() };
     }
 }
 
-/// What an object that the kernel may call the module for keeps: unload waits for it.
+/// Kept by an object for which the kernel may use the module's code or data: unload waits for it.
 ///
 /// It also gives access to the work queue in which such objects end. That work may give up the last
 /// hold: unload waits for its return.
