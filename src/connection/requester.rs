@@ -67,7 +67,10 @@ use crate::{
         }, //
     },
     rdma::{
-        arrival::Arrival,
+        arrival::{
+            Arrival,
+            Invalidated, //
+        },
         cm_id::CmId,
         errno,
         purpose::Purpose,
@@ -577,7 +580,11 @@ impl Connection {
 
     /// Takes the access to the memory of a call from the responder, which has taken that for
     /// `invalidated` from itself.
-    fn invalidate(&self, chunks: &mut Chunks<'_>, invalidated: Option<u32>) -> Result<(), Failure> {
+    fn invalidate(
+        &self,
+        chunks: &mut Chunks<'_>,
+        invalidated: Option<Invalidated>,
+    ) -> Result<(), Failure> {
         for chunk in [&mut chunks.call, &mut chunks.reply].into_iter().flatten() {
             let locally = chunk.invalidate(invalidated).map_err(Failure::to_call)?;
             self.inner.lock().traffic.local_invalidations += u64::from(locally);

@@ -11,14 +11,37 @@ use kernel::{
     }, //
 };
 
+/// A Steering Tag of this side's that the peer has invalidated (RFC 8797, section 4.1).
+///
+/// Only the completion of a Receive makes one, so that
+/// [`Registration::invalidate`](super::registration::Registration::invalidate) can rely on it: the
+/// peer has no access any more.
+///
+/// # Examples
+///
+/// ```ignore
+/// reply.invalidate(arrival.invalidated)?;
+/// ```
+///
+/// A user cannot make one up:
+///
+/// ```compile_fail
+/// // error[E0451]: field `stag` of struct `Invalidated` is private
+/// reply.invalidate(Some(Invalidated { stag: 0x100 }))?;
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Invalidated {
+    pub(super) stag: u32,
+}
+
 /// A message that has arrived.
 ///
 /// # Examples
 ///
 /// ```ignore
 /// queue_pair.next(|octets, arrival| {
-///     if let Some(stag) = arrival.invalidated {
-///         pr_info!("{} octets, and {stag:#x} is invalid now\n", octets.len());
+///     if let Some(invalidated) = arrival.invalidated {
+///         pr_info!("{} octets, and {invalidated:x?}\n", octets.len());
 ///     }
 /// });
 /// ```
@@ -27,8 +50,8 @@ pub(crate) struct Arrival {
     /// Which Receive it is in.
     pub(super) receive: usize,
     pub(super) len: usize,
-    /// The Steering Tag that the peer has invalidated with it (RFC 8797, section 4.1).
-    pub(crate) invalidated: Option<u32>,
+    /// What the peer has invalidated with it.
+    pub(crate) invalidated: Option<Invalidated>,
     /// When it arrived.
     pub(crate) at: Instant<Monotonic>,
 }

@@ -19,7 +19,8 @@ use kernel::{
 use super::{
     arrival::{
         Arrival,
-        Arrivals, //
+        Arrivals,
+        Invalidated, //
     },
     buffer::Buffer,
     completion_handler::CompletionHandler,
@@ -142,8 +143,10 @@ impl<H: CompletionHandler> Receive<H> {
         let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int;
         let invalidated = match completion.wc_flags & with_invalidate {
             0 => None,
-            // SAFETY: By the flag this is the member in use.
-            _ => Some(unsafe { completion.ex.invalidate_rkey }),
+            _ => Some(Invalidated {
+                // SAFETY: By the flag this is the member in use.
+                stag: unsafe { completion.ex.invalidate_rkey },
+            }),
         };
         // The peer can also have a Receive completed by an RDMA Write, which is no message.
         let len = match completion.opcode {

@@ -20,6 +20,7 @@ use kernel::{
 };
 
 use super::{
+    arrival::Invalidated,
     completion_handler::CompletionHandler,
     piece::Piece,
     protection_domain::ProtectionDomain,
@@ -149,8 +150,9 @@ impl<'a, H: CompletionHandler> Region<'a, H> {
     /// region had to be invalidated here. May sleep.
     ///
     /// Where this fails, the connection is lost.
-    pub(super) fn invalidate(&mut self, remotely: Option<u32>) -> Result<bool> {
-        let locally = self.valid && remotely != Some(self.stag());
+    pub(super) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<bool> {
+        let remotely = remotely.is_some_and(|invalidated| invalidated.stag == self.stag());
+        let locally = self.valid && !remotely;
         if locally {
             self.queue_pair.invalidate(self.stag())?;
         }

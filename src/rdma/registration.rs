@@ -14,6 +14,7 @@ use kernel::{
 };
 
 use super::{
+    arrival::Invalidated,
     completion_handler::CompletionHandler,
     errno,
     memory::{
@@ -51,6 +52,13 @@ use crate::bindings;
 /// ```compile_fail
 /// // error[E0594]: cannot assign to data in a `&` reference
 /// *call.memory().unwrap() = Memory::new();
+/// ```
+///
+/// That the peer has taken the access from itself is said by a message of its own, not by a number:
+///
+/// ```compile_fail
+/// // error[E0308]: mismatched types: expected `Option<Invalidated>`, found `Option<u32>`
+/// call.invalidate(call.pieces().next().map(|piece| piece.stag))?;
 /// ```
 ///
 /// # Invariants
@@ -179,7 +187,7 @@ impl<'a, H: CompletionHandler> Registration<'a, H> {
     /// many regions had to be invalidated here. May sleep.
     ///
     /// Where this fails, the connection is lost, as it has to be (RFC 8166, section 4.5.4).
-    pub(crate) fn invalidate(&mut self, remotely: Option<u32>) -> Result<u32> {
+    pub(crate) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<u32> {
         let mut locally: u32 = 0;
         for region in &mut self.regions {
             locally = locally.saturating_add(region.invalidate(remotely)?.into());
