@@ -15,9 +15,12 @@
 
 #include "shim.h"
 
+/* Returns NULL where the task is ending, and has given up its namespaces. */
 struct net *shim_get_current_net(void)
 {
-	return get_net(current->nsproxy->net_ns);
+	struct nsproxy *nsproxy = current->nsproxy;
+
+	return nsproxy ? get_net(nsproxy->net_ns) : NULL;
 }
 
 void shim_put_net(struct net *net)

@@ -31,8 +31,10 @@ unsafe impl Sync for Net {}
 
 impl Net {
     /// Returns the network namespace of the calling task; process context only.
+    ///
+    /// Fails with `EINVAL` where the task is ending, and has given up its namespaces.
     pub(crate) fn current() -> Result<Self> {
-        // SAFETY: A task that calls into the kernel is alive and so has its namespaces.
+        // SAFETY: No requirement: where the task has no namespaces, the function returns NULL.
         let net = unsafe { bindings::shim_get_current_net() };
 
         // INVARIANT: The function has taken a reference for its caller.
