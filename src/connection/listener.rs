@@ -198,6 +198,7 @@ impl Listener {
 
     fn accept(&self, slot: Slot, request: Request<'_>) -> Result {
         let (exchange, sent) = Exchange::begin(&request, &self.terms.offered)?;
+        let capacity = self.terms.capacity(&sent)?;
 
         let side = Side::Server { _slot: slot };
         let connection = Connection::new(self.registry.clone(), self.terms, side)?;
@@ -207,7 +208,6 @@ impl Listener {
             .add(connection.number, Live::Own(connection.clone()))?;
 
         let handler = connection.as_arc_borrow().handler(attempt)?;
-        let capacity = self.terms.capacity(&sent)?;
         match request.accept(PARAMETERS, handler, capacity, sent.octets.octets()) {
             Ok(id) => {
                 trace::message_sent(connection.number, Role::Server, &sent.octets);
