@@ -277,41 +277,47 @@ impl Parsed {
 /// valid message counts, and where there is none, the first Format Identifier is the one reported.
 pub(crate) fn parse(octets: &[u8]) -> Parsed {
     // Where no other layer has data, it is at the beginning.
-    if let Some(Ok(found)) = parse_at(0, octets) {
-        return Parsed::Present(found);
-    }
-    // Mostly it is nowhere else, nor is its second octet (the first may be what fills the rest).
-    match pass(octets) {
-        Some(passed) => search(passed.saturating_sub(1), octets),
-        None => Parsed::Absent,
+    match parse_at(0, octets) {
+        Some(Ok(found)) => Parsed::Present(found),
+        _ => search(octets),
     }
 }
 
-/// The second octet of a Format Identifier.
-const SECOND: u8 = FORMAT_IDENTIFIER.to_be_bytes()[1];
-
-/// Finds the message; the caller knows that no Format Identifier begins before `from`. Looks
-/// through the octets once, whatever they are: there is nothing to find behind a first one but a
-/// valid message.
+/// Finds the message in one pass, wherever it begins (the algorithm of Boyer, Moore and Horspool).
+///
+/// The octet at `end` may be the last one of a Format Identifier. As the four octets of that are all
+/// different, this octet has one place in it at most: `end` moves on to the end of the Format
+/// Identifier that has the octet in that place, or past an octet that has none.
 #[inline(never)]
-fn search(from: usize, octets: &[u8]) -> Parsed {
-    let [id0, id1, id2, id3] = FORMAT_IDENTIFIER.to_be_bytes();
+fn search(octets: &[u8]) -> Parsed {
+    const FIRST: u8 = FORMAT_IDENTIFIER.to_be_bytes()[0];
+    const SECOND: u8 = FORMAT_IDENTIFIER.to_be_bytes()[1];
+    const THIRD: u8 = FORMAT_IDENTIFIER.to_be_bytes()[2];
+    const FOURTH: u8 = FORMAT_IDENTIFIER.to_be_bytes()[3];
 
-    let Some(offset) = find::<4, 11>([id0, id1, id2, id3], from, octets) else {
-        return Parsed::Absent;
-    };
-    let reason = match parse_at(offset, octets) {
-        Some(Ok(found)) => return Parsed::Present(found),
-        Some(Err(reason)) => reason,
-        None => return Parsed::Absent,
-    };
-
-    let found = find::<5, 12>([id0, id1, id2, id3, VERSION], offset, octets)
-        .and_then(|behind| parse_at(behind, octets));
-    match found {
-        Some(Ok(found)) => Parsed::Present(found),
-        _ => Parsed::Rejected { offset, reason },
+    let mut result = Parsed::Absent;
+    let mut end = 3_usize;
+    while let Some(&octet) = octets.get(end) {
+        let step = match octet {
+            FIRST => 3,
+            SECOND => 2,
+            THIRD => 1,
+            FOURTH => {
+                let offset = end.saturating_sub(3);
+                match parse_at(offset, octets) {
+                    Some(Ok(found)) => return Parsed::Present(found),
+                    Some(Err(reason)) if result == Parsed::Absent => {
+                        result = Parsed::Rejected { offset, reason };
+                    }
+                    _ => {}
+                }
+                4
+            }
+            _ => 4,
+        };
+        end = end.saturating_add(step);
     }
+    result
 }
 
 /// Parses the message that begins at `offset` (RFC 8797, sections 4 and 5.2); [`None`] where no
@@ -341,96 +347,4 @@ fn parse_at(offset: usize, octets: &[u8]) -> Option<Result<Found, Rejection>> {
             remote_invalidation: flags & R != 0,
         },
     }))
-}
-
-/// Returns the first offset at which `octets` are as `wanted`; the caller knows of none before
-/// `from`. `M` is how many octets [`find_in`] looks at: seven more than are wanted.
-fn find<const N: usize, const M: usize>(
-    wanted: [u8; N],
-    from: usize,
-    octets: &[u8],
-) -> Option<usize> {
-    let mut rest = octets.get(from..)?;
-    while let Some(window) = rest.first_chunk() {
-        if let Some(at) = find_in::<N, M>(wanted, window) {
-            return octets.len().checked_sub(rest.len())?.checked_add(at);
-        }
-        rest = rest.get(8..)?;
-    }
-    // Fewer are left: the last ones, with some in front of them.
-    if let Some((before, window)) = octets.split_last_chunk() {
-        return before.len().checked_add(find_in::<N, M>(wanted, window)?);
-    }
-    // There were not more. None of what is wanted ends with a zero, so it is not found behind them.
-    let mut window = [0; M];
-    for (to, from) in window.iter_mut().zip(octets) {
-        *to = *from;
-    }
-    find_in(wanted, &window)
-}
-
-/// Returns the first of eight offsets at which these octets are as `wanted`. Looks at all of them
-/// at once.
-fn find_in<const N: usize, const M: usize>(wanted: [u8; N], octets: &[u8; M]) -> Option<usize> {
-    // Its octets are zero at those offsets where all are as wanted.
-    let mut differences = 0;
-    let mut rest = octets.as_slice();
-    for octet in wanted {
-        differences |= word(*rest.first_chunk()?) ^ word([octet; 8]);
-        (_, rest) = rest.split_first()?;
-    }
-    match zeros(differences) & HIGHS {
-        0 => None,
-        zeros => Some(zeros.trailing_zeros() as usize / 8),
-    }
-}
-
-/// Returns how many octets from the first on are known not to be [`SECOND`]; [`None`] where none
-/// is.
-#[inline(never)]
-fn pass(octets: &[u8]) -> Option<usize> {
-    let mut rest = octets;
-    while let Some((block, behind)) = rest.split_first_chunk() {
-        if has_second(block) {
-            return octets.len().checked_sub(rest.len());
-        }
-        rest = behind;
-    }
-    // Fewer are left: they are looked at with those in front.
-    match octets.last_chunk() {
-        Some(block) if !has_second(block) => None,
-        _ => octets.len().checked_sub(rest.len()),
-    }
-}
-
-/// Whether one of these octets is [`SECOND`].
-fn has_second(octets: &[u8; 32]) -> bool {
-    let eights = || octets.chunks_exact(8).filter_map(<[u8]>::first_chunk);
-
-    // Before all else: it is odd, and what pads is not.
-    const { assert!(SECOND % 2 == 1) };
-    let any = eights().fold(0, |any, octets| any | word(*octets));
-    if any & word([1; 8]) == 0 {
-        return false;
-    }
-    let zeros = eights().fold(0, |any, octets| {
-        any | zeros(word(*octets) ^ word([SECOND; 8]))
-    });
-    zeros & HIGHS != 0
-}
-
-/// The high bit of each octet.
-const HIGHS: u64 = word([0x80; 8]);
-
-/// Returns a number of whose [`HIGHS`] the lowest belongs to the lowest of `octets` that is zero;
-/// it has none where none is.
-fn zeros(octets: u64) -> u64 {
-    // Subtracting one sets the high bit of an octet that has none if that is zero, or if one has to
-    // be borrowed for a lower one that is.
-    octets.wrapping_sub(word([1; 8])) & !octets
-}
-
-/// Returns eight octets as one number, of which the first is the lowest.
-const fn word(octets: [u8; 8]) -> u64 {
-    u64::from_le_bytes(octets)
 }

@@ -115,9 +115,9 @@ fn cases() -> Vec<(String, Vec<u8>)> {
             (0..len).map(|_| octet()).collect(),
         ));
         cases.push((format!("{len} octets, all 0xf6"), vec![0xf6; len]));
-        // What takes `parse` longest: a message of another version, and behind that everywhere the
-        // octet that it looks for first.
-        let mut worst = vec![0xab; len];
+        // The longest search: a message of another version, and behind that everywhere the octet
+        // that it steps over by one.
+        let mut worst = vec![0x0e; len];
         worst[..5].copy_from_slice(&[0xf6, 0xab, 0x0e, 0x18, 2]);
         cases.push((format!("{len} octets, worst"), worst));
     }
