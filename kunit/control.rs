@@ -25,13 +25,13 @@ mod tests {
                 parse_probe,
                 Address,
                 Call,
+                CalledProcedure,
                 Close,
                 Connect,
+                LineError,
                 Listen,
-                Refusal,
                 Rpc,
                 SocketAddr,
-                What,
                 Zone, //
             },
             header::Versions,
@@ -151,7 +151,7 @@ mod tests {
 
     fn check_refusal<T: Debug>(
         row: impl Display,
-        parsed: core::result::Result<T, Refusal<'_>>,
+        parsed: core::result::Result<T, LineError<'_>>,
         expected: &str,
     ) -> Result {
         match parsed {
@@ -723,12 +723,12 @@ mod tests {
     fn call() -> Result {
         let null = |connection, number, version, chunks| Call {
             connection,
-            what: What::Null(Program { number, version }),
+            procedure: CalledProcedure::Null(Program { number, version }),
             chunks,
         };
         let echo = |size, count, chunks| Call {
             connection: 7,
-            what: What::Echo { size, count },
+            procedure: CalledProcedure::Echo { size, count },
             chunks,
         };
 

@@ -14,8 +14,8 @@ mod tests {
                 fill_opaque,
                 is_opaque,
                 serve,
-                Procedure,
                 Program,
+                ServedProcedure,
                 ECHO,
                 ECHO_PROGRAM,
                 ECHO_VERSION,
@@ -95,11 +95,17 @@ mod tests {
     fn section_8_1_programs() -> Result {
         for (row, program, number, version, echo) in [
             ("NFS", Program::NFS, 100_003, 4, Err(Status::ProgUnavail)),
-            ("echo", Program::ECHO, 0x2000_8797, 1, Ok(Procedure::Echo)),
+            (
+                "echo",
+                Program::ECHO,
+                0x2000_8797,
+                1,
+                Ok(ServedProcedure::Echo),
+            ),
         ] {
             check(row, program, Program { number, version })?;
 
-            for (proc, expected) in [(0, Ok(Procedure::Null)), (1, echo)] {
+            for (proc, expected) in [(0, Ok(ServedProcedure::Null)), (1, echo)] {
                 let call = Call {
                     xid: X,
                     prog: program.number,
@@ -117,13 +123,13 @@ mod tests {
     fn section_9_served() -> Result {
         let mismatch = Err(Status::ProgMismatch { low: 1, high: 1 });
         for (prog, vers, proc, expected) in [
-            (0x2000_8797, 1, 0, Ok(Procedure::Null)),
-            (0x2000_8797, 2, 0, Ok(Procedure::Null)),
-            (100_003, 4, 0, Ok(Procedure::Null)),
-            (100_003, 3, 0, Ok(Procedure::Null)),
-            (0, 0, 0, Ok(Procedure::Null)),
-            (u32::MAX, u32::MAX, 0, Ok(Procedure::Null)),
-            (0x2000_8797, 1, 1, Ok(Procedure::Echo)),
+            (0x2000_8797, 1, 0, Ok(ServedProcedure::Null)),
+            (0x2000_8797, 2, 0, Ok(ServedProcedure::Null)),
+            (100_003, 4, 0, Ok(ServedProcedure::Null)),
+            (100_003, 3, 0, Ok(ServedProcedure::Null)),
+            (0, 0, 0, Ok(ServedProcedure::Null)),
+            (u32::MAX, u32::MAX, 0, Ok(ServedProcedure::Null)),
+            (0x2000_8797, 1, 1, Ok(ServedProcedure::Echo)),
             (0x2000_8797, 1, 2, Err(Status::ProcUnavail)),
             (0x2000_8797, 1, u32::MAX, Err(Status::ProcUnavail)),
             (0x2000_8797, 0, 1, mismatch),

@@ -56,8 +56,8 @@ use crate::{
         control::{
             self,
             Address,
+            CalledProcedure,
             Close,
-            What,
             Zone, //
         },
         program::Program,
@@ -164,16 +164,14 @@ impl Control {
 
 /// Why a control write was not carried out.
 enum Refused<'a> {
-    Line(control::Refusal<'a>),
+    Line(control::LineError<'a>),
     Action(Failure),
 }
 
 impl Refused<'_> {
     fn error(&self) -> Error {
         match self {
-            Self::Line(refusal) if refusal.is_too_many_octets() => {
-                errno(kernel::bindings::EMSGSIZE)
-            }
+            Self::Line(error) if error.is_too_many_octets() => errno(kernel::bindings::EMSGSIZE),
             Self::Line(_) => EINVAL,
             Self::Action(failure) => failure.error,
         }
@@ -183,15 +181,15 @@ impl Refused<'_> {
 impl fmt::Display for Refused<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Line(refusal) => fmt::Display::fmt(refusal, f),
+            Self::Line(error) => fmt::Display::fmt(error, f),
             Self::Action(failure) => fmt::Display::fmt(failure, f),
         }
     }
 }
 
-impl<'a> From<control::Refusal<'a>> for Refused<'a> {
-    fn from(refusal: control::Refusal<'a>) -> Self {
-        Self::Line(refusal)
+impl<'a> From<control::LineError<'a>> for Refused<'a> {
+    fn from(error: control::LineError<'a>) -> Self {
+        Self::Line(error)
     }
 }
 
@@ -301,9 +299,9 @@ impl Control {
     fn call<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let wanted = control::parse_call(line)?;
         let connection = self.own(wanted.connection)?;
-        let (program, echo, count) = match wanted.what {
-            What::Null(program) => (program, None, 1),
-            What::Echo { size, count } => (Program::ECHO, Some(size), count),
+        let (program, echo, count) = match wanted.procedure {
+            CalledProcedure::Null(program) => (program, None, 1),
+            CalledProcedure::Echo { size, count } => (Program::ECHO, Some(size), count),
         };
         let procedure = Procedure {
             program,

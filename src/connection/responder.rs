@@ -42,7 +42,7 @@ use crate::{
         program::{
             is_opaque,
             serve,
-            Procedure, //
+            ServedProcedure, //
         },
         rpc::{
             self,
@@ -99,8 +99,8 @@ impl Answer {
 
         let (status, at) = match rpc::parse_call(head) {
             Ok((call, arguments)) => match serve(&call) {
-                Ok(Procedure::Null) => (Status::Success, None),
-                Ok(Procedure::Echo) => {
+                Ok(ServedProcedure::Null) => (Status::Success, None),
+                Ok(ServedProcedure::Echo) => {
                     let at = head.len() - arguments.len();
                     let mut count = [0; 4];
                     payload.read(at, &mut count);

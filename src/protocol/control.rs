@@ -56,33 +56,33 @@ const SHOWN: usize = 64;
 /// The longest line that is read, in octets.
 pub(crate) const LINE_MAX: usize = 2048;
 
-/// What is wrong with a word, for who wrote it.
+/// The reason to refuse a word, in words for its writer.
 type Reason = &'static str;
 
-/// What is wrong with a key that a file does not have.
+/// The reason to refuse a key that a file does not have.
 const UNKNOWN_KEY: Reason = "unknown key";
 
-/// What is wrong with Private Data that no transport has room for.
+/// The reason to refuse Private Data that no transport has room for.
 const TOO_MANY_OCTETS: Reason = "more than 255 octets, which no transport can carry";
 
 /// The word that does not fit, and why.
 ///
 /// Its [`Display`](fmt::Display) form is bounded and printable, whatever was written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Refusal<'a> {
+pub(crate) struct LineError<'a> {
     /// The word as written; empty where one is missing.
     word: &'a [u8],
     reason: Reason,
 }
 
-impl Refusal<'_> {
+impl LineError<'_> {
     /// Whether the word asks for more Private Data than can be sent.
     pub(crate) fn is_too_many_octets(&self) -> bool {
         self.reason == TOO_MANY_OCTETS
     }
 }
 
-impl fmt::Display for Refusal<'_> {
+impl fmt::Display for LineError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for &octet in self.word.iter().take(SHOWN) {
             if octet.is_ascii_graphic() && octet != b'\\' {
@@ -138,7 +138,7 @@ pub(crate) struct Rpc {
     pub(crate) credits: u32,
 }
 
-/// What a line written to `connect` or `probe` asks for.
+/// The command in a line written to `connect` or `probe`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Connect {
     pub(crate) to: SocketAddr,
@@ -152,7 +152,7 @@ pub(crate) struct Connect {
     pub(crate) null: Option<Program>,
 }
 
-/// What a line written to `listen` asks for.
+/// The command in a line written to `listen`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Listen {
     pub(crate) at: SocketAddr,
@@ -164,19 +164,19 @@ pub(crate) struct Listen {
     pub(crate) answer: bool,
 }
 
-/// What a line written to `call` asks for.
+/// The command in a line written to `call`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Call {
     /// The number of the connection to call on.
     pub(crate) connection: u64,
-    pub(crate) what: What,
+    pub(crate) procedure: CalledProcedure,
     /// Whether to offer a Reply chunk although the reply fits inline (RFC 8166, section 4.3.3).
     pub(crate) chunks: bool,
 }
 
 /// Which procedure to call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum CalledProcedure {
     /// NULL of this program.
     Null(Program),
     /// ECHO of the module's own program.
@@ -188,7 +188,7 @@ pub(crate) enum What {
     },
 }
 
-/// What a line written to `close` asks for.
+/// The command in a line written to `close`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Close {
     Connection(u64),
@@ -201,7 +201,7 @@ pub(crate) enum Close {
 /// # Errors
 ///
 /// The first word that does not fit.
-pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, Refusal<'_>> {
+pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, LineError<'_>> {
     connect_without(&[], line)
 }
 
@@ -211,12 +211,12 @@ pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, Refusal<'_>> {
 /// # Errors
 ///
 /// The first word that does not fit.
-pub(crate) fn parse_probe(line: &[u8]) -> Result<Connect, Refusal<'_>> {
+pub(crate) fn parse_probe(line: &[u8]) -> Result<Connect, LineError<'_>> {
     connect_without(&["rpcvers", "reconnect", "null"], line)
 }
 
 /// Parses a line with the keys of `connect` but those of `unknown`.
-fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, Refusal<'a>> {
+fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, LineError<'a>> {
     let mut words = words(line)?;
     let to = read(words.next().unwrap_or_default(), socket_address)?;
 
@@ -253,7 +253,7 @@ fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, Refu
 /// # Errors
 ///
 /// The first word that does not fit.
-pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, Refusal<'_>> {
+pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
     let mut words = words(line)?;
     let at = read(words.next().unwrap_or_default(), socket_address)?;
 
@@ -283,18 +283,18 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, Refusal<'_>> {
 /// # Errors
 ///
 /// The first word that does not fit.
-pub(crate) fn parse_call(line: &[u8]) -> Result<Call, Refusal<'_>> {
+pub(crate) fn parse_call(line: &[u8]) -> Result<Call, LineError<'_>> {
     let mut words = words(line)?;
     let connection = match words.next().unwrap_or_default() {
         b"connection" => read(words.next().unwrap_or_default(), id)?,
         word => {
             let reason = "expected connection ID";
-            return Err(Refusal { word, reason });
+            return Err(LineError { word, reason });
         }
     };
 
     let mut chunks = None;
-    let what = match words.next().unwrap_or_default() {
+    let procedure = match words.next().unwrap_or_default() {
         b"null" => {
             let mut null = NullKeys::default();
             read_keys(words, |key, value| match key {
@@ -302,7 +302,7 @@ pub(crate) fn parse_call(line: &[u8]) -> Result<Call, Refusal<'_>> {
                 "chunks" => once(&mut chunks, flag(value)?),
                 _ => Err(UNKNOWN_KEY),
             })?;
-            What::Null(null.program())
+            CalledProcedure::Null(null.program())
         }
         b"echo" => {
             let mut size = None;
@@ -319,20 +319,20 @@ pub(crate) fn parse_call(line: &[u8]) -> Result<Call, Refusal<'_>> {
                 "chunks" => once(&mut chunks, flag(value)?),
                 _ => Err(UNKNOWN_KEY),
             })?;
-            What::Echo {
+            CalledProcedure::Echo {
                 size: size.unwrap_or(DEFAULT_ECHO_SIZE),
                 count: count.unwrap_or(1),
             }
         }
         word => {
             let reason = "expected null or echo";
-            return Err(Refusal { word, reason });
+            return Err(LineError { word, reason });
         }
     };
 
     Ok(Call {
         connection,
-        what,
+        procedure,
         chunks: chunks.unwrap_or(false),
     })
 }
@@ -342,7 +342,7 @@ pub(crate) fn parse_call(line: &[u8]) -> Result<Call, Refusal<'_>> {
 /// # Errors
 ///
 /// The first word that does not fit.
-pub(crate) fn parse_close(line: &[u8]) -> Result<Close, Refusal<'_>> {
+pub(crate) fn parse_close(line: &[u8]) -> Result<Close, LineError<'_>> {
     let mut words = words(line)?;
     let what = words.next().unwrap_or_default();
     let close = match what {
@@ -351,13 +351,13 @@ pub(crate) fn parse_close(line: &[u8]) -> Result<Close, Refusal<'_>> {
         b"all" => Close::All,
         word => {
             let reason = "expected connection ID, listener ID or all";
-            return Err(Refusal { word, reason });
+            return Err(LineError { word, reason });
         }
     };
 
     match words.next() {
         None => Ok(close),
-        Some(word) => Err(Refusal {
+        Some(word) => Err(LineError {
             word,
             reason: "one word too many",
         }),
@@ -456,9 +456,9 @@ impl NullKeys {
 }
 
 /// Splits a line into its words.
-fn words(line: &[u8]) -> Result<impl Iterator<Item = &[u8]>, Refusal<'_>> {
+fn words(line: &[u8]) -> Result<impl Iterator<Item = &[u8]>, LineError<'_>> {
     if line.len() > LINE_MAX {
-        return Err(Refusal {
+        return Err(LineError {
             word: b"",
             reason: "longer than 2048 octets",
         });
@@ -471,17 +471,17 @@ fn words(line: &[u8]) -> Result<impl Iterator<Item = &[u8]>, Refusal<'_>> {
 }
 
 /// Reads one word, which a failure of `parse` then names.
-fn read<T>(word: &[u8], parse: impl FnOnce(&str) -> Result<T, Reason>) -> Result<T, Refusal<'_>> {
+fn read<T>(word: &[u8], parse: impl FnOnce(&str) -> Result<T, Reason>) -> Result<T, LineError<'_>> {
     text(word)
         .and_then(parse)
-        .map_err(|reason| Refusal { word, reason })
+        .map_err(|reason| LineError { word, reason })
 }
 
 /// Reads `key=value` words and hands each to `take`.
 fn read_keys<'a>(
     words: impl Iterator<Item = &'a [u8]>,
     mut take: impl FnMut(&str, &str) -> Result<(), Reason>,
-) -> Result<(), Refusal<'a>> {
+) -> Result<(), LineError<'a>> {
     for word in words {
         read(word, |text| {
             let (key, rest) = until(text, b'=');

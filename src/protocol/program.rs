@@ -51,7 +51,7 @@ impl Program {
 
 /// What the module does for a caller.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Procedure {
+pub(crate) enum ServedProcedure {
     /// Returns nothing.
     Null,
     /// Returns the arguments.
@@ -94,10 +94,10 @@ pub(crate) fn fill_opaque(size: u32, seed: u32, at: usize, octets: &mut [u8]) {
 /// # Errors
 ///
 /// What to reply where there is no such procedure (RFC 5531, section 9: `accept_stat`).
-pub(crate) fn serve(call: &Call) -> Result<Procedure, Status> {
+pub(crate) fn serve(call: &Call) -> Result<ServedProcedure, Status> {
     match (call.prog, call.vers, call.proc) {
-        (_, _, NULL) => Ok(Procedure::Null),
-        (ECHO_PROGRAM, ECHO_VERSION, ECHO) => Ok(Procedure::Echo),
+        (_, _, NULL) => Ok(ServedProcedure::Null),
+        (ECHO_PROGRAM, ECHO_VERSION, ECHO) => Ok(ServedProcedure::Echo),
         (ECHO_PROGRAM, ECHO_VERSION, _) => Err(Status::ProcUnavail),
         (ECHO_PROGRAM, _, _) => Err(Status::ProgMismatch {
             low: ECHO_VERSION,

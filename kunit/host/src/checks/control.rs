@@ -21,13 +21,13 @@ use crate::protocol::{
         parse_probe,
         Address,
         Call,
+        CalledProcedure,
         Close,
         Connect,
+        LineError,
         Listen,
-        Refusal,
         Rpc,
         SocketAddr,
-        What,
         Zone, //
     },
     private_data::Offered,
@@ -130,12 +130,12 @@ pub(crate) fn listen_words(listen: Listen) -> Vec<String> {
 pub(crate) fn call_words(call: Call) -> Vec<String> {
     let connection = call.connection;
     let mut words = Vec::new();
-    match call.what {
-        What::Null(program) => {
+    match call.procedure {
+        CalledProcedure::Null(program) => {
             words.push(format!("connection {connection} null"));
             words.extend(program_words(program));
         }
-        What::Echo { size, count } => words.extend([
+        CalledProcedure::Echo { size, count } => words.extend([
             format!("connection {connection} echo"),
             format!("size={size}"),
             format!("count={count}"),
@@ -177,7 +177,7 @@ fn shown_word(word: &[u8]) -> String {
 /// form the same again. A refusal begins with the word that is the first not to fit.
 fn check_file<'a, T: Copy + Debug + PartialEq>(
     line: &'a [u8],
-    parse: impl for<'b> Fn(&'b [u8]) -> Result<T, Refusal<'b>>,
+    parse: impl for<'b> Fn(&'b [u8]) -> Result<T, LineError<'b>>,
     words: impl Fn(T) -> Vec<String>,
     verdict: Verdict<'a>,
 ) {

@@ -7,7 +7,7 @@ use crate::protocol::{
         fill_opaque,
         is_opaque,
         serve,
-        Procedure, //
+        ServedProcedure, //
     },
     rpc::{
         Call,
@@ -19,9 +19,9 @@ use crate::protocol::{
 pub(crate) const ECHO_PROGRAM: u32 = 536_905_623;
 
 /// One rule after the other: `accept_stat` says the first that is broken.
-fn expected(prog: u32, vers: u32, proc: u32) -> Result<Procedure, Status> {
+fn expected(prog: u32, vers: u32, proc: u32) -> Result<ServedProcedure, Status> {
     if proc == 0 {
-        return Ok(Procedure::Null);
+        return Ok(ServedProcedure::Null);
     }
     if prog != ECHO_PROGRAM {
         return Err(Status::ProgUnavail);
@@ -32,7 +32,7 @@ fn expected(prog: u32, vers: u32, proc: u32) -> Result<Procedure, Status> {
     if proc != 1 {
         return Err(Status::ProcUnavail);
     }
-    Ok(Procedure::Echo)
+    Ok(ServedProcedure::Echo)
 }
 
 /// RFC 5531, section 9: a call of any program, version and procedure.
