@@ -283,10 +283,10 @@ pub(crate) fn parse(octets: &[u8]) -> Parsed {
     }
 }
 
-/// Finds the message in one pass, wherever it begins (the algorithm of Boyer, Moore and Horspool).
+/// Finds the message in one pass, wherever it begins (Boyer, Moore and Horspool's algorithm).
 ///
-/// The octet at `end` may be the last one of a Format Identifier. As the four octets of that are all
-/// different, this octet has one place in it at most: `end` moves on to the end of the Format
+/// The octet at `end` may be the last one of a Format Identifier. Since the four octets of that all
+/// differ, this octet has one place in it at most: `end` moves on to the end of the Format
 /// Identifier that has the octet in that place, or past an octet that has none.
 #[inline(never)]
 fn search(octets: &[u8]) -> Parsed {
