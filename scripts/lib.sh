@@ -27,14 +27,16 @@ choose() {
 	shift
 	[[ $# -gt 0 ]] || die 'Debian has no kernel in backports'
 	if [[ -n $wanted ]]; then
-		[[ " $* " = *" $wanted "* ]] || die "Debian has no Linux $wanted (any more); it has: $*"
+		[[ " $* " = *" $wanted "* ]] ||
+			die "Debian has no Linux $wanted (any more); it has: $*"
 		best=$wanted
 	else
 		for series in "$@"; do
 			[[ " ${supported[*]} " != *" $series "* ]] || best=$series
 		done
 		if [[ -z $best ]]; then
-			say "Debian no longer has Linux ${supported[*]}, the supported series: trying $newest"
+			say "Debian no longer has Linux ${supported[*]}, the supported series:" \
+				"trying $newest"
 			best=$newest
 		elif [[ $best != "$newest" ]]; then
 			say "Debian has Linux $newest; taking $best, the newest supported series"
@@ -117,7 +119,8 @@ progress() {
 		kill "$shower" 2>/dev/null || true
 		wait "$shower" 2>/dev/null || true
 		printf %s "$line_start" >&2
-		[[ $status != 0 ]] || echo "$(matches "$pattern" "$log") $((SECONDS - start))" >"$last"
+		[[ $status != 0 ]] ||
+			echo "$(matches "$pattern" "$log") $((SECONDS - start))" >"$last"
 	fi
 	[[ $status = 0 ]] || { tail -n 60 "$log"; say "failed with $status: $*"; } >&2
 	exec {log_fd}>&-

@@ -398,7 +398,8 @@ whole_lines() {
 	for i in "${!lines[@]}"; do
 		[[ ${slowly[i]-} = "${lines[i]}" ]] || differs+="${slowly[i]-} / ${lines[i]};"
 	done
-	[[ ${#slowly[@]} = "${#lines[@]}" && $differs =~ ^'age_ms: '([0-9]+)' / age_ms: '([0-9]+)';'$ &&
+	[[ ${#slowly[@]} = "${#lines[@]}" &&
+		$differs =~ ^'age_ms: '([0-9]+)' / age_ms: '([0-9]+)';'$ &&
 		${#BASH_REMATCH[1]} -lt ${#BASH_REMATCH[2]} ]] && return
 	echo "$differs"
 	printf '%s\n' "${slowly[@]}"

@@ -74,7 +74,8 @@ need '... is accepted' hear 1
 need '... by the module' newest client
 client=$id
 call() {
-	! put a call "connection $client echo size=70001 chunks=1\\n" && same errno ECONNRESET "$errno"
+	! put a call "connection $client echo size=70001 chunks=1\\n" &&
+		same errno ECONNRESET "$errno"
 }
 check 'a call with chunks returns' in_time 15 call
 check 'the log says why' says 'a device does not end an operation'

@@ -101,8 +101,9 @@ check_wire() {
 
 # Installed as by users. Root's tshark loads no scripts, without a word.
 install_dissector() {
-	chmod a+x "$scratch" && chmod a+r "$capture" && install -D -m 644 \
-		../../tools/wireshark/rpcrdma_cm.lua "$scratch/home/.local/lib/wireshark/plugins/rpcrdma_cm.lua"
+	local plugins=$scratch/home/.local/lib/wireshark/plugins
+	chmod a+x "$scratch" && chmod a+r "$capture" &&
+		install -D -m 644 -t "$plugins" ../../tools/wireshark/rpcrdma_cm.lua
 }
 
 # dissect FILTER FIELD...: into $packets, a line for each with these fields. With two
@@ -148,8 +149,8 @@ of_row() {
 	case ${row[7]} in
 	present)
 		[[ ${row[12]} != True ]] || r=yes
-		printf -v dissected '%s %s %s 0x%02x %s %s %s' "$dissected" "${row[9]}" "${row[10]}" \
-			$((row[11] << 1)) "$r" "${row[13]}" "${row[14]}"
+		printf -v dissected '%s %s %s 0x%02x %s %s %s' "$dissected" \
+			"${row[9]}" "${row[10]}" $((row[11] << 1)) "$r" "${row[13]}" "${row[14]}"
 		;;
 	rejected) dissected+=" ${row[16]%%,*} $(reason "${row[15]}")" ;;
 	esac
@@ -160,10 +161,14 @@ of_info() {
 	local length=${info[peer_length]}
 	case ${info[peer_private_data]} in
 	present)
-		shown="present $length ${info[peer_offset]} ${info[peer_version]} ${info[peer_reserved]}"
-		shown+=" ${info[peer_remote_invalidation]} ${info[peer_send_size]} ${info[peer_receive_size]}"
+		shown="present $length ${info[peer_offset]} ${info[peer_version]}"
+		shown+=" ${info[peer_reserved]} ${info[peer_remote_invalidation]}"
+		shown+=" ${info[peer_send_size]} ${info[peer_receive_size]}"
 		;;
-	rejected:*) shown="rejected $length ${info[peer_offset]} $(reason "${info[peer_private_data]}")" ;;
+	rejected:*)
+		shown="rejected $length ${info[peer_offset]}"
+		shown+=" $(reason "${info[peer_private_data]}")"
+		;;
 	*) shown="${info[peer_private_data]} $length" ;;
 	esac
 }
@@ -203,7 +208,8 @@ same_dissected() {
 	words="${row[18]} ${row[19]} $yes_no"
 	same 'negotiated, to the client and to the dissector' "${info[client_to_server_threshold]} \
 ${info[server_to_client_threshold]} ${info[remote_invalidation]}" "$words" || bad=1
-	same 'negotiated, to the server and to the dissector' "${of_server[client_to_server_threshold]} \
+	same 'negotiated, to the server and to the dissector' \
+		"${of_server[client_to_server_threshold]} \
 ${of_server[server_to_client_threshold]} ${of_server[remote_invalidation]}" "$words" || bad=1
 	return "$bad"
 }
@@ -299,7 +305,8 @@ more() {
 	raw 'none from the client' none f6ab0e1801010303
 	raw 'sizes at their ends' f6ab0e180100ff00 f6ab0e18010100ff
 	raw 'reserved bits' f6ab0e1801ff070f f6ab0e1801aa0f07
-	raw 'a version, then a message' f6ab0e1802f6ab0e1801010307 f6f6abf6ab0e1801010703f6ab0e1801000000
+	raw 'a version, then a message' \
+		f6ab0e1802f6ab0e1801010307 f6f6abf6ab0e1801010703f6ab0e1801000000
 	raw 'octets behind a message' f6ab0e1801010303a5a5 f6ab0e180101030300
 	# R is clear: on RoCE the padding completes this to a message, and the module counts
 	# only the octets that it was told to send as its own offer.
@@ -352,12 +359,14 @@ check_equal 'on the wire: as many invalidate' 3 "${#packets[@]}"
 # the module's counters say, over all connections and at both ends.
 same_counters() {
 	local status line bad=0
+	local key
 	local -A seen=() found=([present]=0 [rejected]=0)
 	for line in "${packets[@]}"; do
 		IFS='|' read -ra row <<<"$line|"
 		# The CM retransmits; a connection has one request and one reply.
-		[[ -n ${row[1]} && -z ${seen[${row[1]} ${row[2]} ${row[3]} ${row[4]} ${row[5]}]-} ]] || continue
-		seen[${row[1]} ${row[2]} ${row[3]} ${row[4]} ${row[5]}]=1
+		key="${row[1]} ${row[2]} ${row[3]} ${row[4]} ${row[5]}"
+		[[ -n ${row[1]} && -z ${seen[$key]-} ]] || continue
+		seen[$key]=1
 		[[ ${row[7]} = absent ]] || ((found[${row[7]}]++))
 	done
 	for status in "${!found[@]}"; do
