@@ -136,7 +136,8 @@ lost_at_once() {
 # sent what failed it has not noticed.
 says_why() {
 	local process others bad=0
-	connect a "$B4:2000 reconnect=1 null=0" &&
+	# The next attempt must not fail before this one's failure has been read.
+	connect a "$B4:2000 reconnect=1 null=0 timeout_ms=60000" &&
 		netem a loss 100% || return
 	later call "connection $client null"
 	wait_for 10 grep -q queue_pair "/proc/$process/stack" || bad=1
