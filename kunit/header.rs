@@ -337,7 +337,7 @@ mod tests {
     }
 
     /// RFC 8166, section 4.5.1: "also providing the low and high inclusive version numbers it does,
-    /// in fact, support". What it does not support, it cannot find fault with.
+    /// in fact, support". A responder finds no fault with a version that it does not support.
     #[test]
     fn rfc_8166_section_4_5_1_range() -> Result {
         // What responders answer that speak 1, 2, and both.

@@ -63,7 +63,7 @@ mod tests {
     }
 
     /// RFC 8797, section 4.2: each side sends up to the threshold and receives up to the other.
-    /// What is not known, or is less than allowed, is no departure.
+    /// An unknown limit, or one below the threshold, is no departure.
     #[test]
     fn section_4_2_deviations() -> Result {
         let in_use = |inline_send, inline_receive| InUse {

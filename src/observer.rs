@@ -4,8 +4,8 @@
 //! speak it.
 //!
 //! Probes report each step of the set-up and the end of an id, in the order in which they happen to
-//! that id, in contexts that may not sleep. What they report is noted at once; what has to sleep,
-//! making and removing files, is left to a work of each id.
+//! that id, in contexts that may not sleep. Their reports are noted at once. Making and removing
+//! files may sleep, so a work of each id does that.
 //!
 //! Every connection of the machine passes by here. A program's id is [`Undecided`], which is small,
 //! as long as nothing shows that it speaks RPC-over-RDMA. Everything that is known of an id is

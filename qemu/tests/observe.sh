@@ -386,7 +386,7 @@ need 'programs: the client goes' tell 2 close
 need 'programs: the server goes' tell 1 close
 check 'programs: no connection is left' wait_for 20 none_shown
 
-# Who says first what tells nothing is found when the other one tells.
+# A client sends other octets; the server's message shows that the protocol is RPC-over-RDMA.
 need 'late: a server' tell 1 listen "/run/netns/$B" "$B4" 6
 say 1 accept f6ab0e1801010303
 need 'late: a client of something else' tell 2 connect "/run/netns/$A" "$B4" 6 0123456789abcdef

@@ -6,8 +6,8 @@ segment XID LIST STAG LENGTH POSITION OFFSET: of a chunk in a transport header. 
 read, write or reply; POSITION counts the octets of the chunk that come before it.
 sink STAG LENGTH OFFSET: the memory that an RDMA Read of iWARP is to be put into.
 
-Numbers are hexadecimal, but for LENGTH and POSITION. The capture is what tcpdump writes
-of an Ethernet device: RoCEv2, or iWARP over TCP connections seen from their beginning.
+Numbers are hexadecimal, except LENGTH and POSITION. The capture is one by tcpdump of an
+Ethernet device: RoCEv2, or iWARP over TCP connections seen from their beginning.
 """
 
 import struct

@@ -223,7 +223,7 @@ pub(super) struct Seen {
     /// Which of its transport's connections this is, as far as known.
     pub(super) generation: Option<u32>,
     pub(super) in_use: InUse,
-    /// What a client's transport has counted.
+    /// The counters of a client's transport.
     pub(super) counters: Option<Counters>,
 }
 

@@ -307,7 +307,7 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma
  * The most that the server sends inline. Where there is no Reply chunk, it goes by
  * how many pieces of memory it may send at a time: the transport header, the
  * first page of the reply and the pages behind that, one less than its limit in
- * all. What has more pieces is copied into a buffer, if that has room for it.
+ * all. A reply of more pieces is copied into a buffer, if that has room for it.
  */
 static u32 max_inline_send(int send_sges, int req_size)
 {

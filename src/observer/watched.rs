@@ -76,13 +76,13 @@ const OLDER: &str = "older than the module, so that what was received is not kno
 const VERSION_UNKNOWN: &str =
     "the version of RPC-over-RDMA is not known: in version 2, a threshold below 4096 is 4096";
 
-/// What is kept of a program's id whose protocol is not known yet: one side has sent its private
-/// data, which has no Format Identifier, and the server's port is another one.
+/// A note about a program's id whose protocol is not known yet: one side has sent its private
+/// data, which has no Format Identifier, and the server's port is not that of NFS over RDMA.
 pub(super) struct Undecided {
     role: Role,
     /// When it got into its state.
     since: Instant<Monotonic>,
-    /// What was sent by the side that is the first to send: the client.
+    /// The private data of the client, which sends first.
     octets: [u8; PrivateData::MAX_LEN],
     len: u8,
     program: Option<Process>,

@@ -45,7 +45,7 @@ impl Counters {
 /// The most segments that a call of the client has: its limit for a chunk list, for two of them.
 const MAX_SEGMENTS: u64 = 32;
 
-/// What the counters of one connection have told so far.
+/// The evidence that the counters of one connection have given so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Invalidations {
     /// From when no call was under way.

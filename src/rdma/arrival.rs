@@ -50,7 +50,7 @@ pub(crate) struct Arrival {
     /// Which Receive it is in.
     pub(super) receive: usize,
     pub(super) len: usize,
-    /// What the peer has invalidated with it.
+    /// The Steering Tag that the peer has invalidated with it.
     pub(crate) invalidated: Option<Invalidated>,
     /// When it arrived.
     pub(crate) at: Instant<Monotonic>,

@@ -27,7 +27,7 @@ impl Chunks {
     }
 }
 
-/// What the client does next.
+/// The next action of the client.
 #[derive(Clone, Debug)]
 enum Step {
     /// Registers the segments of a call, without having sent it yet.
