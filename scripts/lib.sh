@@ -133,7 +133,7 @@ matches() { grep -cE -e "$1" "$2" || true; }
 # that only one of several has at a time, else every half a minute in lines.
 show_progress() {
 	local what=$1 total=$2 pattern=$3 log=$4 last=$5 pid=$6 took='' pause=30 next count line
-	exec 7>"$cache/lock-terminal" 9>&-
+	share_terminal
 	[[ ! -s $last ]] || read -r total took <"$last"
 	[[ -z $line_start ]] || pause=1
 	SECONDS=0 next=$pause
@@ -150,12 +150,18 @@ show_progress() {
 		elif [[ $((count * 10)) -gt $total && $count -lt $total ]]; then
 			line+=", some $(duration $((SECONDS * (total - count) / count))) left"
 		fi
-		if [[ -n $line_start ]]; then
-			! flock -n 7 || printf '%s%s: %s' "$line_start" "${0##*/}" "$line" >&2
-		else
-			say "$line"
-		fi
+		show_line "$line"
 	done
+}
+
+# Several may show how far they are; on a terminal the first one does, in one line.
+share_terminal() { exec 7>"$cache/lock-terminal" 9>&-; }
+show_line() {
+	if [[ -n $line_start ]]; then
+		! flock -n 7 || printf '%s%s: %s' "$line_start" "${0##*/}" "$1" >&2
+	else
+		say "$1"
+	fi
 }
 
 # on_what COMMAND...: what figures have to be read with, as KEY: VALUE.
