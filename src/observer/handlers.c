@@ -40,7 +40,8 @@ static atomic_t next_other = ATOMIC_INIT(0);
 /*
  * Finds the index into owners[] by the symbol, "name" or "name [module]". What a
  * compiler adds to a name comes behind a dot. A name alone is no proof: other
- * modules may have functions of the same name.
+ * modules may have functions of the same name. Returns -ENOENT for the handler of
+ * another owner, -EAGAIN for an address without a symbol, which is a number.
  */
 static int find_owner(unsigned long handler)
 {
@@ -49,6 +50,8 @@ static int find_owner(unsigned long handler)
 	size_t i;
 
 	sprint_symbol_no_offset(symbol, handler);
+	if (symbol[0] == '0')
+		return -EAGAIN;
 	module = strstr(symbol, " [");
 	if (module) {
 		*module = '\0';
@@ -67,9 +70,9 @@ static int find_owner(unsigned long handler)
 }
 
 /*
- * An id's owner cannot go during this: rdma_cm holds the mutex of the id's
- * handler, or the resource tracker the id. So no address is added after its
- * module has gone.
+ * The owner's module cannot be unloaded during this: rdma_cm holds the mutex of the
+ * id's handler, or the resource tracker holds the id. So no address is added after
+ * module_changed() has forgotten those of its module.
  */
 static int look_up(unsigned long handler)
 {
@@ -79,16 +82,47 @@ static int look_up(unsigned long handler)
 	owner = find_owner(handler);
 	if (owner >= 0) {
 		WRITE_ONCE(known[owner], handler);
-	} else {
+	} else if (owner == -ENOENT) {
 		slot = atomic_fetch_inc(&next_other);
 		WRITE_ONCE(others[slot % ARRAY_SIZE(others)], handler);
 	}
 	return owner;
 }
 
+static bool is_other(unsigned long handler)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		if (READ_ONCE(others[i]) == handler)
+			return true;
+	}
+	return false;
+}
+
+/* Whether ids of this kind can be observed: those of connections. */
+static bool is_connection(const struct rdma_cm_id *id)
+{
+	return id->ps == RDMA_PS_TCP && id->qp_type == IB_QPT_RC;
+}
+
+/**
+ * rpcrdma_cm_is_other() - tell whether an id is known not to be observed
+ * @id: must not go during the call; the module of its owner may be unloaded already
+ *
+ * Context: any.
+ *
+ * Return: true for an id whose owner has been looked up before, and is none of those
+ * that are observed.
+ */
+bool rpcrdma_cm_is_other(const struct rdma_cm_id *id)
+{
+	return !is_connection(id) || is_other((unsigned long)READ_ONCE(id->event_handler));
+}
+
 /**
  * rpcrdma_cm_user_of() - tell who owns an id
- * @id: must not go during the call, nor its owner
+ * @id: must not go during the call, nor the module of its owner
  * @user: is set where that is one of those that are observed
  *
  * Context: any.
@@ -101,7 +135,7 @@ bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
 	int owner;
 	size_t i;
 
-	if (!handler || id->ps != RDMA_PS_TCP || id->qp_type != IB_QPT_RC)
+	if (!handler || !is_connection(id))
 		return false;
 
 	for (i = 0; i < ARRAY_SIZE(known); i++) {
@@ -110,10 +144,8 @@ bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
 			return true;
 		}
 	}
-	for (i = 0; i < ARRAY_SIZE(others); i++) {
-		if (READ_ONCE(others[i]) == handler)
-			return false;
-	}
+	if (is_other(handler))
+		return false;
 
 	owner = look_up(handler);
 	if (owner < 0)

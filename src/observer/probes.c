@@ -205,7 +205,11 @@ static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 		.happening = RPCRDMA_CM_DESTROYED,
 	};
 
-	if (rpcrdma_cm_user_of(reported.id, &reported.user))
+	/*
+	 * xprtrdma drops its reference on its module before this. Without the module its
+	 * ids cannot be told from others, so the end of each id is reported that may be one.
+	 */
+	if (!rpcrdma_cm_is_other(reported.id))
 		report(&reported, NULL);
 }
 

@@ -41,7 +41,7 @@ enum rpcrdma_cm_happening {
  */
 struct rpcrdma_cm_event {
 	const struct rdma_cm_id *id;
-	enum rpcrdma_cm_user user;
+	enum rpcrdma_cm_user user;	/* not of what is DESTROYED */
 	enum rpcrdma_cm_happening happening;
 	int result;		/* of the owner's handler: 0, or the id goes */
 
@@ -124,6 +124,7 @@ bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm
 struct rdma_conn_param;
 
 bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user);
+bool rpcrdma_cm_is_other(const struct rdma_cm_id *id);
 u16 rpcrdma_cm_port(const struct sockaddr *address);
 void rpcrdma_cm_set_program(struct rpcrdma_cm_event *event, struct task_struct *task);
 int rpcrdma_cm_handlers_register(void);
