@@ -74,9 +74,12 @@ remove() { "${as_root[@]}" rm -rf -- "$@"; }
 
 # once NAME WHAT COMMAND...: makes the directory NAME of the cache unless it is
 # there. COMMAND gets a temporary directory as its last argument, which takes
-# the name when it is whole. A second caller waits for the first.
+# the name when it is whole. A second caller waits for the first. With --resumable
+# COMMAND is given the same temporary directory again if it was interrupted.
 # Not for use in conditions: they switch `set -e` off.
 once() {
+	local resumable=''
+	[[ $1 != --resumable ]] || { resumable=1; shift; }
 	local name=$1 what=$2 start=$SECONDS
 	shift 2
 	[[ ! -d $cache/$name ]] || return 0
@@ -86,9 +89,12 @@ once() {
 		tmp=$cache/tmp-$name
 		trap 'remove "$tmp"; say "$what: failed"' EXIT
 		trap 'exit 130' INT TERM HUP
-		remove "$tmp"
-		mkdir "$tmp"
-		say "$what"
+		if [[ -n $resumable ]]; then
+			trap 'trap - EXIT; say "$what: interrupted, the next time goes on"; exit 130' INT TERM HUP
+		else
+			remove "$tmp"
+		fi
+		if mkdir "$tmp" 2>/dev/null; then say "$what"; else say "$what, from where it was interrupted"; fi
 		"$@" "$tmp" >&2 9>&-
 		mv -T "$tmp" "$cache/$name"
 		say "$what: took $((SECONDS - start)) s"
