@@ -148,9 +148,13 @@ show_progress() {
 		[[ $SECONDS -ge $next ]] || continue
 		next=$((SECONDS + pause))
 		count=$(matches "$pattern" "$log")
-		line="$what: $count"
-		[[ $count -gt $total ]] || line+=" of $total"
-		line+=", $(duration "$SECONDS")"
+		line="$what: "
+		if [[ $total != 0 ]]; then
+			line+=$count
+			[[ $count -gt $total ]] || line+=" of $total"
+			line+=', '
+		fi
+		line+=$(duration "$SECONDS")
 		if [[ -n $took && $took -gt $SECONDS ]]; then
 			line+=", some $(duration $((took - SECONDS))) left"
 		elif [[ $((count * 10)) -gt $total && $count -lt $total ]]; then
