@@ -70,4 +70,33 @@ mod tests {
         }
         Ok(())
     }
+
+    /// In version 2, receivers "MUST support an inline threshold of 4096 bytes": the private data
+    /// can only raise it (draft-cel-nfsv4-rpcrdma-version-two-01, section 2.3).
+    #[test]
+    fn draft_2_3_floor() -> Result {
+        let sizes = |send, receive| parsed(&[0xf6, 0xab, 0x0e, 0x18, 1, 0, send, receive]);
+        for (row, version, sent, received, client_to_server, server_to_client) in [
+            ("version 1, below", Some(1), (0, 2), (1, 1), 1024, 2048),
+            ("none yet, below", None, (0, 2), (1, 1), 1024, 2048),
+            ("below", Some(2), (0, 2), (1, 1), 4096, 4096),
+            ("one below, one above", Some(2), (7, 2), (7, 4), 5120, 4096),
+            ("equal", Some(2), (3, 3), (3, 3), 4096, 4096),
+            ("above", Some(2), (4, 4), (4, 4), 5120, 5120),
+        ] {
+            let exchange = Exchange {
+                sent: Some(sizes(sent.0, sent.1)),
+                received: Some(sizes(received.0, received.1)),
+                version,
+                ..Exchange::with(None)
+            };
+            let expected = Negotiated {
+                client_to_server_threshold: client_to_server,
+                server_to_client_threshold: server_to_client,
+                remote_invalidation: false,
+            };
+            check(row, exchange.negotiated(Role::Client), Some(expected))?;
+        }
+        Ok(())
+    }
 }

@@ -185,7 +185,7 @@ peer_send_size: 1024
 peer_receive_size: 262144
 peer_remote_invalidation: yes
 client_to_server_threshold: 4096
-server_to_client_threshold: 1024
+server_to_client_threshold: 4096
 remote_invalidation: yes
 rpc_version_used: 2
 rpc_null: SUCCESS

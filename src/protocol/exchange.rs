@@ -18,7 +18,8 @@ use super::{
         parse,
         Offer,
         Parsed,
-        PrivateData, //
+        PrivateData,
+        Size, //
     },
     text::Text, //
 };
@@ -110,13 +111,14 @@ impl Exchange {
     }
 
     /// Combines the two offers, where `role` is this side's; [`None`] as long as one of them is not
-    /// known.
+    /// known. In version 2 of RPC-over-RDMA both thresholds are at least 4096 octets, because every
+    /// receiver has that room (draft-cel-nfsv4-rpcrdma-version-two-01, section 2.3).
     pub(crate) fn negotiated(&self, role: Role) -> Option<Negotiated> {
         let (sent, received) = self.sent.as_ref().zip(self.received.as_ref())?;
-        Some(negotiate(
-            role,
-            self.offer_of(sent),
-            self.offer_of(received),
-        ))
+        let negotiated = negotiate(role, self.offer_of(sent), self.offer_of(received));
+        Some(match self.version {
+            Some(2) => negotiated.at_least(Size::DEFAULT_TWO),
+            _ => negotiated,
+        })
     }
 }

@@ -4,7 +4,10 @@
 
 use core::fmt;
 
-use super::private_data::Offer;
+use super::private_data::{
+    Offer,
+    Size, //
+};
 
 /// Which side of the connection this end is (RFC 8797, section 4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -107,6 +110,16 @@ impl fmt::Display for Deviation {
 }
 
 impl Negotiated {
+    /// Returns the same with thresholds that are not below `size`.
+    pub(crate) fn at_least(self, size: Size) -> Self {
+        let size = size.octets();
+        Self {
+            client_to_server_threshold: self.client_to_server_threshold.max(size),
+            server_to_client_threshold: self.server_to_client_threshold.max(size),
+            ..self
+        }
+    }
+
     /// Returns where an implementation in that role departs from this by what it goes by.
     ///
     /// To send less than is allowed, and not to invalidate, is no departure. A server may well be
