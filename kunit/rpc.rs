@@ -55,14 +55,14 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 5531, section 8.2: `opaque_auth`, whatever it holds.
+    /// RFC 5531, section 8.2: `opaque_auth`. The responder knows AUTH_NONE and AUTH_SYS.
     #[test]
     fn section_8_2_authentication() -> Result {
         for words in [
             // AUTH_SYS: stamp, machinename, uid, gid, gids.
             "X 0 2 186a3 3 7 / 1 18 0 4 61626364 0 0 0 / 0 0 | 8",
-            "X 0 2 186a3 3 7 / 6 1 1000000 / 6 5 1020304 5000000 | 8",
-            "X 0 2 186a3 3 7 / ffffffff 0 / 0 4 0 | 8",
+            "X 0 2 186a3 3 7 / 1 1 1000000 / 0 5 1020304 5000000 | 8",
+            "X 0 2 186a3 3 7 / 0 0 / 0 4 0 | 8",
         ] {
             let octets = Octets::new(words)?;
             let call = Call {
@@ -78,6 +78,23 @@ mod tests {
         // "opaque body<400>"
         let (low, high) = (2, 2);
         for (words, status, shown) in [
+            // RPCSEC_GSS (RFC 2203), and a flavor that nobody has.
+            (
+                "X 0 2 186a3 3 0 / 6 1 1000000 / 0 0",
+                Status::AuthError(1),
+                "refused with AUTH_ERROR 1",
+            ),
+            (
+                "X 0 2 186a3 3 7 / ffffffff 0 / 0 0 | 8",
+                Status::AuthError(1),
+                "refused with AUTH_ERROR 1",
+            ),
+            // RFC 5531, appendix A: with AUTH_SYS, the verifier is AUTH_NONE.
+            (
+                "X 0 2 186a3 3 7 / 1 0 / 1 0 | 8",
+                Status::AuthError(3),
+                "refused with AUTH_ERROR 3",
+            ),
             (
                 "X 0 2 186a3 3 7 / 1 191",
                 Status::AuthError(1),

@@ -2,7 +2,8 @@
 
 //! What an RPC message begins with, a call or a reply (RFC 5531, section 9).
 //!
-//! Calls are sent without credentials. Those of a received call are passed over.
+//! Calls are sent without credentials. A received call may have AUTH_NONE or AUTH_SYS, of which
+//! nothing is made.
 
 use core::fmt;
 
@@ -37,6 +38,9 @@ const AUTH_ERROR: u32 = 1;
 
 /// `auth_flavor` of no authentication; its body is best left empty (RFC 5531, section 10.1).
 const AUTH_NONE: u32 = 0;
+
+/// `auth_flavor` of a user and its groups (RFC 5531, section 10.1 and appendix A).
+const AUTH_SYS: u32 = 1;
 
 /// Length in octets of the longest `opaque_auth` body (RFC 5531, section 8.2).
 const AUTH_MAX: u32 = 400;
@@ -110,8 +114,12 @@ pub(crate) fn parse_call(octets: &[u8]) -> Result<(Call, &[u8]), Error> {
         vers: word(&mut reader)?,
         proc: word(&mut reader)?,
     };
-    pass_auth(&mut reader).map_err(|error| refused_auth(error, AUTH_BADCRED))?;
-    pass_auth(&mut reader).map_err(|error| refused_auth(error, AUTH_BADVERF))?;
+    // Nothing is made of them. But a context of RPCSEC_GSS, for one, would not be established by
+    // an answer that says SUCCESS.
+    let credentials = pass_auth(&mut reader, &[AUTH_NONE, AUTH_SYS]);
+    credentials.map_err(|error| refused_auth(error, AUTH_BADCRED))?;
+    let verifier = pass_auth(&mut reader, &[AUTH_NONE]);
+    verifier.map_err(|error| refused_auth(error, AUTH_BADVERF))?;
     Ok((call, reader.rest()))
 }
 
@@ -230,7 +238,7 @@ pub(crate) fn parse_reply(octets: &[u8]) -> Result<(Reply, &[u8]), Error> {
 
 /// `accepted_reply` (RFC 5531, section 9).
 fn accepted(reader: &mut Reader<'_>) -> Result<Status, Error> {
-    pass_auth(reader)?;
+    pass_opaque_auth(reader)?;
     let before = *reader;
     Ok(match word(reader)? {
         SUCCESS => Status::Success,
@@ -259,9 +267,21 @@ fn denied(reader: &mut Reader<'_>) -> Result<Status, Error> {
     })
 }
 
-/// Passes over an `opaque_auth`, whose length alone can be illegal (RFC 5531, section 8.2).
-fn pass_auth(reader: &mut Reader<'_>) -> Result<(), Error> {
-    let _flavor = word(reader)?;
+/// Passes over the `opaque_auth` of a call, which must have one of these flavors (RFC 5531, sections
+/// 8.2 and 9).
+fn pass_auth(reader: &mut Reader<'_>, flavors: &[u32]) -> Result<(), Error> {
+    let before = *reader;
+    let flavor = pass_opaque_auth(reader)?;
+    if !flavors.contains(&flavor) {
+        return Err(illegal(before, flavor));
+    }
+    Ok(())
+}
+
+/// Passes over an `opaque_auth` and returns its flavor. Its length alone can be illegal (RFC 5531,
+/// section 8.2).
+fn pass_opaque_auth(reader: &mut Reader<'_>) -> Result<u32, Error> {
+    let flavor = word(reader)?;
     let before = *reader;
     let length = word(reader)?;
     if length > AUTH_MAX {
@@ -269,7 +289,7 @@ fn pass_auth(reader: &mut Reader<'_>) -> Result<(), Error> {
     }
     let truncated = Error::Truncated { at: reader.at() };
     reader.opaque(length as usize).ok_or(truncated)?;
-    Ok(())
+    Ok(flavor)
 }
 
 fn word(reader: &mut Reader<'_>) -> Result<u32, Error> {

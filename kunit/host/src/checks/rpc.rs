@@ -74,6 +74,12 @@ fn expected_call(octets: &[u8]) -> Called {
     let Some(verifier) = words.behind_auth(6) else {
         return Called::Answer([xid, 1]);
     };
+    if !words.has(verifier) {
+        return Called::Nothing;
+    }
+    if words.0[6] > 1 {
+        return Called::Answer([xid, 1]);
+    }
     if !words.has(verifier + 2) {
         return Called::Nothing;
     }
@@ -82,6 +88,9 @@ fn expected_call(octets: &[u8]) -> Called {
     };
     if !words.has(arguments) {
         return Called::Nothing;
+    }
+    if words.0[verifier] != 0 {
+        return Called::Answer([xid, 3]);
     }
     Called::Call([xid, words.0[3], words.0[4], words.0[5]], 4 * arguments)
 }

@@ -106,13 +106,14 @@ proptest! {
     /// RFC 5531, section 8.2: credentials and verifiers of any length, mostly there.
     #[test]
     fn section_8_2_any_authentication(
+        flavors in (0..=2_u32, 0..=1_u32),
         lens in (0..=405_u32, 0..=405_u32),
         more in vec(any::<u8>(), 780..=830),
     ) {
         let unit = |len: u32| len.div_ceil(4) as usize * 4;
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
-        let head: Vec<u8> = words(&[7, 0, 2, 8, 9, 10, 1, lens.0]);
-        let verifier: Vec<u8> = words(&[1, lens.1]);
+        let head: Vec<u8> = words(&[7, 0, 2, 8, 9, 10, flavors.0, lens.0]);
+        let verifier: Vec<u8> = words(&[flavors.1, lens.1]);
         let call = [&head[..], &more[..unit(lens.0)], &verifier, &more[..unit(lens.1)]].concat();
         check(&[&call[..], &more].concat());
         check(&call);
