@@ -202,6 +202,8 @@ nfs_server() {
 	nfs_server=$!
 	at_end nfs_server_end
 	wait_for 90 test -s "$scratch/nfs-ready" || { cat "$scratch/nfs-log"; return 1; }
+	# A work of the server ends it; until then READ gets NFS4ERR_GRACE.
+	wait_for 30 in_nfs_server grep -q Y /proc/fs/nfsd/v4_end_grace
 }
 
 # in_nfs_server COMMAND...: among its files.
