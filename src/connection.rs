@@ -19,8 +19,6 @@ mod payload;
 pub(crate) mod requester;
 mod responder;
 
-use core::fmt;
-
 use kernel::{
     impl_has_work,
     new_condvar,
@@ -45,11 +43,15 @@ use kernel::{
 };
 
 use self::{
-    connector::Target,
+    connector::{
+        connect_failure,
+        Target, //
+    },
     listener::Slot,
     requester::Pending, //
 };
 use crate::{
+    failure::Failure,
     protocol::{
         exchange::{
             self,
@@ -68,7 +70,6 @@ use crate::{
             Size, //
         }, //
         snapshot::{
-            Cause,
             Null,
             Origin,
             Snapshot,
@@ -119,38 +120,6 @@ const PARAMETERS: Parameters = Parameters {
     // and no more once the id is destroyed.
     disconnect_ms: 10_000,
 };
-
-/// Why there is no connection.
-#[derive(Clone, Copy)]
-pub(crate) struct Failure {
-    pub(crate) error: Error,
-    pub(crate) cause: Cause,
-}
-
-impl Failure {
-    pub(crate) const fn new(error: Error, text: &'static str) -> Self {
-        Self {
-            error,
-            cause: Cause { text, detail: None },
-        }
-    }
-
-    const fn with_detail(error: Error, text: &'static str, detail: &'static CStr) -> Self {
-        Self {
-            error,
-            cause: Cause {
-                text,
-                detail: Some(detail),
-            },
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.cause.fmt(f)
-    }
-}
 
 impl From<(DeviceName, Transport)> for Device {
     fn from((name, transport): (DeviceName, Transport)) -> Self {
@@ -676,7 +645,7 @@ impl ConnectionHandler for Attempt {
             }
             Event::Failed(error) => {
                 let state = connection.inner.lock().state;
-                Err(Failure::to_connect(state, error))
+                Err(connect_failure(state, error))
             }
             Event::Rejected { reason } => Err(Failure::with_detail(
                 errno(kernel::bindings::ECONNREFUSED),

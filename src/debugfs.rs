@@ -49,9 +49,9 @@ use crate::{
         listener::listen,
         requester::Procedure,
         Connection,
-        Failure,
         Terms, //
     },
+    failure::Failure,
     protocol::{
         control::{
             self,
@@ -219,13 +219,11 @@ fn socket_addr(net: &Net, address: Address, port: u16) -> Result<SocketAddr, Fai
     }
 }
 
-impl Failure {
-    fn interrupted(error: Error) -> Self {
-        Self::new(
-            error,
-            "interrupted while waiting for the end of a connection",
-        )
-    }
+fn interrupted(error: Error) -> Failure {
+    Failure::new(
+        error,
+        "interrupted while waiting for the end of a connection",
+    )
 }
 
 impl From<Error> for Refused<'_> {
@@ -329,7 +327,7 @@ impl Control {
             Close::Connection(number) => {
                 let connection = self.own(number)?;
                 connection.as_arc_borrow().close();
-                connection.wait_gone().map_err(Failure::interrupted)?;
+                connection.wait_gone().map_err(interrupted)?;
             }
             Close::Listener(number) => {
                 if !registry.remove_listener(number) {
@@ -340,7 +338,7 @@ impl Control {
                 registry.close_all();
                 for connection in registry.each_own() {
                     if connection.snapshot().state == State::Closing {
-                        connection.wait_gone().map_err(Failure::interrupted)?;
+                        connection.wait_gone().map_err(interrupted)?;
                     }
                 }
             }

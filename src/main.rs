@@ -11,6 +11,7 @@
 mod bindings;
 mod connection;
 mod debugfs;
+mod failure;
 mod observer;
 mod protocol;
 mod rdma;

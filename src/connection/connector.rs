@@ -22,13 +22,13 @@ use kernel::{
 use super::{
     Attempt,
     Connection,
-    Failure,
     Side,
     Terms,
     PARAMETERS,
     RECONNECT, //
 };
 use crate::{
+    failure::Failure,
     protocol::{
         exchange::Exchange,
         negotiation::Role,
@@ -96,33 +96,31 @@ pub(crate) fn connect(
     Ok(connection)
 }
 
-impl Failure {
-    /// Says what `error` means to an attempt that has got to `state`.
-    pub(super) fn to_connect(state: State, error: Error) -> Self {
-        // Where no device has the address, rdma_cm speaks of the device.
-        if error == ENODEV || error == errno(bindings::EADDRNOTAVAIL) {
-            return Self::new(
-                errno(bindings::EADDRNOTAVAIL),
-                "no RDMA device can be used from or to that address",
-            );
+/// Says what `error` means to an attempt that has got to `state`.
+pub(super) fn connect_failure(state: State, error: Error) -> Failure {
+    // Where no device has the address, rdma_cm speaks of the device.
+    if error == ENODEV || error == errno(bindings::EADDRNOTAVAIL) {
+        return Failure::new(
+            errno(bindings::EADDRNOTAVAIL),
+            "no RDMA device can be used from or to that address",
+        );
+    }
+    match state {
+        State::Resolving if error == ETIMEDOUT => Failure::new(
+            errno(bindings::EHOSTUNREACH),
+            "the address was not resolved in time",
+        ),
+        State::Resolving => Failure::new(error, "the address was not resolved"),
+        State::Established => Failure::new(error, "the peer is no longer reachable"),
+        _ if error == ETIMEDOUT => Failure::new(error, "no answer in time"),
+        _ if error == errno(bindings::ECONNREFUSED) => {
+            Failure::new(error, "the peer's host refused the connection")
         }
-        match state {
-            State::Resolving if error == ETIMEDOUT => Self::new(
-                errno(bindings::EHOSTUNREACH),
-                "the address was not resolved in time",
-            ),
-            State::Resolving => Self::new(error, "the address was not resolved"),
-            State::Established => Self::new(error, "the peer is no longer reachable"),
-            _ if error == ETIMEDOUT => Self::new(error, "no answer in time"),
-            _ if error == errno(bindings::ECONNREFUSED) => {
-                Self::new(error, "the peer's host refused the connection")
-            }
-            _ if error == errno(bindings::EMSGSIZE) => Self::new(
-                error,
-                "the transport cannot carry that many octets of private data",
-            ),
-            _ => Self::new(error, "the connection was not established"),
-        }
+        _ if error == errno(bindings::EMSGSIZE) => Failure::new(
+            error,
+            "the transport cannot carry that many octets of private data",
+        ),
+        _ => Failure::new(error, "the connection was not established"),
     }
 }
 
@@ -162,7 +160,7 @@ impl Connection {
 
         let id = id
             .resolve_address(target.from, target.to, target.timeout_ms.min(RESOLVE_MS))
-            .map_err(|error| Failure::to_connect(State::Resolving, error))?;
+            .map_err(|error| connect_failure(State::Resolving, error))?;
         self.keep(attempt, id);
         Ok(())
     }
@@ -193,7 +191,7 @@ impl Connection {
             match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
                 CondVarTimeoutResult::Woken { jiffies: rest } => jiffies = rest,
                 CondVarTimeoutResult::Timeout => {
-                    given_up = Some(Failure::to_connect(inner.state, ETIMEDOUT));
+                    given_up = Some(connect_failure(inner.state, ETIMEDOUT));
                 }
                 CondVarTimeoutResult::Signal { .. } => {
                     given_up = Some(Failure::new(EINTR, "interrupted"));
@@ -219,7 +217,7 @@ impl Connection {
     pub(super) fn address_unresolved(&self, attempt: u32, error: Error) -> Result<(), Failure> {
         let mut inner = self.inner.lock();
         if error != ETIMEDOUT || !inner.is_attempting(attempt) {
-            return Err(Failure::to_connect(State::Resolving, error));
+            return Err(connect_failure(State::Resolving, error));
         }
         inner.unresolved = true;
         inner.id = None;
@@ -236,7 +234,7 @@ impl Connection {
         let Side::Client(target) = &self.side else {
             return Ok(());
         };
-        let failed = |error| Failure::to_connect(State::Resolving, error);
+        let failed = |error| connect_failure(State::Resolving, error);
 
         let (exchange, sent) = Exchange::begin(id, &self.terms.offered).map_err(failed)?;
         {
@@ -268,7 +266,7 @@ impl Connection {
             sent.octets
         };
         id.connect(sent.octets())
-            .map_err(|error| Failure::to_connect(State::Connecting, error))?;
+            .map_err(|error| connect_failure(State::Connecting, error))?;
         trace::message_sent(self.number, Role::Client, &sent);
         Ok(())
     }

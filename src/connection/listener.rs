@@ -27,13 +27,13 @@ use kernel::{
 
 use super::{
     Connection,
-    Failure,
     Side,
     Terms,
     OWNER,
     PARAMETERS, //
 };
 use crate::{
+    failure::Failure,
     protocol::{
         exchange::{
             Exchange,
@@ -120,7 +120,7 @@ pub(crate) fn listen(
         // With the lock held: if the device goes now, `stop` waits to find the id.
         let mut id = listener.id.lock();
         let new = CmListener::new(net, OWNER, listener.clone(), address, BACKLOG);
-        *id = Some(new.map_err(Failure::to_listen)?);
+        *id = Some(new.map_err(listen_failure)?);
     }
     registry
         .add_listener(listener.clone())
@@ -130,25 +130,23 @@ pub(crate) fn listen(
     // Its device may have gone before it could be found in the registry.
     if listener.id.lock().is_none() {
         registry.remove_listener(listener.number);
-        return Err(Failure::to_listen(ENODEV));
+        return Err(listen_failure(ENODEV));
     }
     Ok(())
 }
 
-impl Failure {
-    fn to_listen(error: Error) -> Self {
-        if error == errno(bindings::EADDRINUSE) {
-            return Self::new(error, "the port is taken");
-        }
-        // Where no device has the address, rdma_cm speaks of the device.
-        if error == ENODEV || error == errno(bindings::EADDRNOTAVAIL) {
-            return Self::new(
-                errno(bindings::EADDRNOTAVAIL),
-                "no RDMA device has that address",
-            );
-        }
-        Self::new(error, "not listening")
+fn listen_failure(error: Error) -> Failure {
+    if error == errno(bindings::EADDRINUSE) {
+        return Failure::new(error, "the port is taken");
     }
+    // Where no device has the address, rdma_cm speaks of the device.
+    if error == ENODEV || error == errno(bindings::EADDRNOTAVAIL) {
+        return Failure::new(
+            errno(bindings::EADDRNOTAVAIL),
+            "no RDMA device has that address",
+        );
+    }
+    Failure::new(error, "not listening")
 }
 
 /// The place of one connection among those that a listener may have.

@@ -30,12 +30,12 @@ use super::{
     payload::Payload,
     Attempt,
     Connection,
-    Failure,
     Inner,
     Side,
     GREET, //
 };
 use crate::{
+    failure::Failure,
     protocol::{
         header::{
             self,
@@ -184,24 +184,22 @@ enum Answer {
     Versions(Versions),
 }
 
-impl Failure {
-    fn not_connected() -> Self {
-        Self::new(errno(bindings::ENOTCONN), "not connected")
-    }
+fn not_connected() -> Failure {
+    Failure::new(errno(bindings::ENOTCONN), "not connected")
+}
 
-    fn to_call(error: Error) -> Self {
-        if error == ENOMEM {
-            return Self::new(error, "no memory for a call");
-        }
-        if error == errno(bindings::EMSGSIZE) {
-            return Self::new(error, "the header is longer than the inline threshold");
-        }
-        Self::new(error, "the connection was lost")
+fn call_failure(error: Error) -> Failure {
+    if error == ENOMEM {
+        return Failure::new(error, "no memory for a call");
     }
+    if error == errno(bindings::EMSGSIZE) {
+        return Failure::new(error, "the header is longer than the inline threshold");
+    }
+    Failure::new(error, "the connection was lost")
+}
 
-    fn refused(error: u32, detail: &'static CStr) -> Self {
-        Self::with_detail(errno(error), "the responder answered", detail)
-    }
+fn refused(error: u32, detail: &'static CStr) -> Failure {
+    Failure::with_detail(errno(error), "the responder answered", detail)
 }
 
 /// Says what a reply's status means to who called.
@@ -209,13 +207,13 @@ fn outcome(status: Status) -> Result<(), Failure> {
     let unsupported = bindings::EOPNOTSUPP;
     Err(match status {
         Status::Success => return Ok(()),
-        Status::ProgUnavail => Failure::refused(unsupported, c"PROG_UNAVAIL"),
-        Status::ProgMismatch { .. } => Failure::refused(unsupported, c"PROG_MISMATCH"),
-        Status::ProcUnavail => Failure::refused(unsupported, c"PROC_UNAVAIL"),
-        Status::GarbageArgs => Failure::refused(bindings::EINVAL, c"GARBAGE_ARGS"),
-        Status::SystemErr => Failure::refused(bindings::EREMOTEIO, c"SYSTEM_ERR"),
-        Status::RpcMismatch { .. } => Failure::refused(unsupported, c"RPC_MISMATCH"),
-        Status::AuthError(_) => Failure::refused(bindings::EACCES, c"AUTH_ERROR"),
+        Status::ProgUnavail => refused(unsupported, c"PROG_UNAVAIL"),
+        Status::ProgMismatch { .. } => refused(unsupported, c"PROG_MISMATCH"),
+        Status::ProcUnavail => refused(unsupported, c"PROC_UNAVAIL"),
+        Status::GarbageArgs => refused(bindings::EINVAL, c"GARBAGE_ARGS"),
+        Status::SystemErr => refused(bindings::EREMOTEIO, c"SYSTEM_ERR"),
+        Status::RpcMismatch { .. } => refused(unsupported, c"RPC_MISMATCH"),
+        Status::AuthError(_) => refused(bindings::EACCES, c"AUTH_ERROR"),
     })
 }
 
@@ -303,9 +301,9 @@ impl Connection {
         let (attempt, queue_pair) = {
             let inner = self.inner.lock();
             let queue_pair = inner.id.as_ref().map(CmId::queue_pair);
-            (inner.attempt, queue_pair.ok_or(Failure::not_connected())?)
+            (inner.attempt, queue_pair.ok_or(not_connected())?)
         };
-        let queue_pair = queue_pair.access().ok_or(Failure::not_connected())?;
+        let queue_pair = queue_pair.access().ok_or(not_connected())?;
         let mut chunks = Chunks {
             call: None,
             reply: None,
@@ -319,7 +317,7 @@ impl Connection {
         if inner.attempt == attempt && inner.state == State::Established {
             return Ok(change(&mut inner));
         }
-        Err(Failure::not_connected())
+        Err(not_connected())
     }
 
     /// Makes one call; in version 2 first, where it is not known what the responder speaks.
@@ -405,7 +403,7 @@ impl Connection {
             inner.xid = inner.xid.wrapping_add(1);
             (inner.xid, inner.exchange.negotiated(Role::Client))
         })?;
-        let negotiated = negotiated.ok_or(Failure::to_call(errno(bindings::ENOTCONN)))?;
+        let negotiated = negotiated.ok_or(call_failure(errno(bindings::ENOTCONN)))?;
         let mut limit = negotiated.client_to_server_threshold;
         if agreed.is_none() {
             limit = limit.min(FIRST_MESSAGE);
@@ -435,8 +433,8 @@ impl Connection {
         };
         let reply_segments = match reply {
             Some(reply) => {
-                reply.register(xid).map_err(Failure::to_call)?;
-                segments(reply).map_err(Failure::to_call)?
+                reply.register(xid).map_err(call_failure)?;
+                segments(reply).map_err(call_failure)?
             }
             None => KVec::new(),
         };
@@ -450,16 +448,16 @@ impl Connection {
         let mut reads = KVec::new();
         if !inline {
             let call = prepare(queue_pair, &mut chunks.call, Purpose::Read, call_len)?;
-            write_call(call, procedure, xid).map_err(Failure::to_call)?;
-            call.register(xid).map_err(Failure::to_call)?;
-            for target in &segments(call).map_err(Failure::to_call)? {
+            write_call(call, procedure, xid).map_err(call_failure)?;
+            call.register(xid).map_err(call_failure)?;
+            for target in &segments(call).map_err(call_failure)? {
                 let segment = ReadSegment {
                     position: 0,
                     target: *target,
                 };
                 reads
                     .push(segment, GFP_KERNEL)
-                    .map_err(|error| Failure::to_call(error.into()))?;
+                    .map_err(|error| call_failure(error.into()))?;
             }
         }
         let header = header(match inline {
@@ -497,7 +495,7 @@ impl Connection {
                 drop(inner);
                 self.wait_reply(attempt)
             }
-            Err(error) => Err(Failure::to_call(error)),
+            Err(error) => Err(call_failure(error)),
         };
         let (pending, answered) = {
             let mut inner = self.inner.lock();
@@ -532,12 +530,12 @@ impl Connection {
         let capacity = inner.exchange.sent.map(|sent| self.terms.capacity(&sent));
         let mut octets = mem::take(&mut inner.reply_room);
         drop(inner);
-        let capacity = capacity.transpose().map_err(Failure::to_call)?;
+        let capacity = capacity.transpose().map_err(call_failure)?;
         let room = capacity.map_or(0, |capacity| capacity.receive_size() as usize);
         octets.clear();
         octets
             .reserve(room, GFP_KERNEL | __GFP_NOWARN)
-            .map_err(|error| Failure::to_call(error.into()))?;
+            .map_err(|error| call_failure(error.into()))?;
         self.inner.lock().pending = Some(Pending {
             xid,
             version,
@@ -586,7 +584,7 @@ impl Connection {
         invalidated: Option<Invalidated>,
     ) -> Result<(), Failure> {
         for chunk in [&mut chunks.call, &mut chunks.reply].into_iter().flatten() {
-            let locally = chunk.invalidate(invalidated).map_err(Failure::to_call)?;
+            let locally = chunk.invalidate(invalidated).map_err(call_failure)?;
             self.inner.lock().traffic.local_invalidations += u64::from(locally);
         }
         Ok(())
@@ -617,10 +615,10 @@ impl Connection {
                 Payload::Long(memory, len)
             }
             Body::ErrVers { low, high, .. } => return Ok(Answer::Versions(Versions { low, high })),
-            Body::ErrChunk => return Err(Failure::refused(bindings::EPROTO, c"ERR_CHUNK")),
-            Body::ErrBadHeader => return Err(Failure::refused(bindings::EPROTO, c"BAD_HEADER")),
+            Body::ErrChunk => return Err(refused(bindings::EPROTO, c"ERR_CHUNK")),
+            Body::ErrBadHeader => return Err(refused(bindings::EPROTO, c"BAD_HEADER")),
             Body::ErrInvalidOption | Body::Optional { .. } => {
-                return Err(Failure::refused(bindings::EPROTO, c"INVALID_OPTION"));
+                return Err(refused(bindings::EPROTO, c"INVALID_OPTION"));
             }
         };
         self.inner.lock().traffic.credits_granted = Some(header.credit);
@@ -654,9 +652,7 @@ fn prepare<'a, 'b>(
 ) -> Result<&'b mut Registration<'a, Attempt>, Failure> {
     let made = match chunk.take() {
         Some(made) => made,
-        None => {
-            Registration::new(queue_pair, purpose, len, REGION_PAGES).map_err(Failure::to_call)?
-        }
+        None => Registration::new(queue_pair, purpose, len, REGION_PAGES).map_err(call_failure)?,
     };
     Ok(chunk.insert(made))
 }

@@ -21,9 +21,9 @@ use crate::{
     connection::{
         connector::connect,
         requester::Procedure,
-        Connection,
-        Failure, //
+        Connection, //
     },
+    failure::Failure,
     protocol::{
         control,
         header::Versions,

@@ -33,7 +33,7 @@ use super::{
     NFS_RDMA_PORT, //
 };
 use crate::{
-    connection::Failure,
+    failure::Failure,
     protocol::{
         exchange::{
             Device,

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Why something could not be done: an errno for the caller, and the cause in words.
+
+use core::fmt;
+
+use kernel::prelude::*;
+
+use crate::protocol::snapshot::Cause;
+
+/// Why something could not be done.
+#[derive(Clone, Copy)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    pub(crate) cause: Cause,
+}
+
+impl Failure {
+    pub(crate) const fn new(error: Error, text: &'static str) -> Self {
+        Self {
+            error,
+            cause: Cause { text, detail: None },
+        }
+    }
+
+    /// Makes a failure with the reason that the kernel or the peer gave.
+    pub(crate) const fn with_detail(
+        error: Error,
+        text: &'static str,
+        detail: &'static CStr,
+    ) -> Self {
+        Self {
+            error,
+            cause: Cause {
+                text,
+                detail: Some(detail),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.cause, f)
+    }
+}
