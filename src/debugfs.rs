@@ -51,6 +51,7 @@ use crate::{
         Connection,
         Terms, //
     },
+    counters::SharedStats,
     failure::Failure,
     protocol::{
         control::{
@@ -80,12 +81,14 @@ pub(crate) use self::file::Dir;
 /// The files of the module as a whole.
 pub(crate) struct RootFiles {
     _control: [File<Control>; 6],
-    _state: [File<Registry>; 3],
+    _tables: [File<Registry>; 2],
+    _stats: File<SharedStats>,
 }
 
 impl RootFiles {
     /// Makes the files in `dir`; process context.
     pub(crate) fn new(dir: &Dir, registry: Arc<Registry>) -> Result<Self> {
+        let stats = registry.stats.clone();
         let control_registry = registry.clone();
         let control = Arc::pin_init(
             pin_init!(Control {
@@ -105,11 +108,11 @@ impl RootFiles {
                 dir.answering::<ProbeFile>(c"probe", control.clone())?,
                 dir.readable::<LastErrorFile>(c"last_error", control)?,
             ],
-            _state: [
+            _tables: [
                 dir.readable::<ConnectionsFile>(c"connections", registry.clone())?,
-                dir.readable::<ListenersFile>(c"listeners", registry.clone())?,
-                dir.readable::<StatsFile>(c"stats", registry)?,
+                dir.readable::<ListenersFile>(c"listeners", registry)?,
             ],
+            _stats: dir.readable::<StatsFile>(c"stats", stats)?,
         })
     }
 }
@@ -426,7 +429,7 @@ readable! {
     LastErrorFile(Control) => Control::show_last_error;
     ProbeFile(Control) => Control::show_report;
     ListenersFile(Registry) => render::listeners;
-    StatsFile(Registry) => render::stats;
+    StatsFile(SharedStats) => render::stats;
     InfoFile(Live) => render::info;
     SentFile(Live) => render::sent;
     ReceivedFile(Live) => render::received;

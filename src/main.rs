@@ -10,6 +10,7 @@
 
 mod bindings;
 mod connection;
+mod counters;
 mod debugfs;
 mod failure;
 mod observer;
@@ -25,6 +26,7 @@ use kernel::{
 };
 
 use crate::{
+    counters::SharedStats,
     debugfs::{
         Dir,
         RootFiles, //
@@ -80,8 +82,9 @@ impl Parts {
     fn new() -> Result<Self> {
         let root = Dir::new(c"rpcrdma_cm", None)?;
         let dir = Dir::new(c"connection", Some(&root))?;
+        let stats = Arc::new(SharedStats::new(), GFP_KERNEL)?;
         let max_observed = series::parameter(module_parameters::max_observed.value());
-        let live = Live(Registry::new(dir, max_observed)?);
+        let live = Live(Registry::new(dir, stats, max_observed)?);
         let files = RootFiles::new(&root, live.0.clone())?;
         let observer = match series::parameter(module_parameters::observe.value()) {
             0 => None,

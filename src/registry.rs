@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every live connection and every listener, and what is counted.
+//! Every live connection and every listener.
 
 use core::{
     iter,
@@ -41,38 +41,19 @@ use crate::{
         listener::Listener,
         Connection, //
     },
+    counters::SharedStats,
     debugfs::{
         ConnectionFiles,
         Dir, //
     },
     observer::Watched,
-    protocol::{
-        snapshot::Snapshot,
-        stats::Stats, //
-    },
+    protocol::snapshot::Snapshot,
     rdma::{
         errno,
         queue::Queue,
         wait::wait_while, //
     }, //
 };
-
-/// A number that only grows.
-pub(crate) struct Counter(Atomic<u64>);
-
-impl Counter {
-    const fn new() -> Self {
-        Self(Atomic::new(0))
-    }
-
-    pub(crate) fn increment(&self) {
-        self.0.add(1, Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
 
 /// A live connection.
 pub(crate) enum Live {
@@ -191,7 +172,7 @@ pub(crate) struct Registry {
     listeners: Mutex<Table<Arc<Listener>>>,
     last_connection: Atomic<u64>,
     last_listener: Atomic<u64>,
-    pub(crate) stats: Stats<Counter>,
+    pub(crate) stats: Arc<SharedStats>,
     /// Where listeners end, and connections leave.
     pub(crate) teardown: Arc<Queue>,
     /// Where the connections of others are searched for and shown; apart, as they wait for no peer.
@@ -254,7 +235,7 @@ impl Drop for Place {
 impl Registry {
     /// Makes an empty registry, whose connections have their files in `dir`, and which has room for
     /// `max_observed` connections of others.
-    pub(crate) fn new(dir: Dir, max_observed: u32) -> Result<Arc<Self>> {
+    pub(crate) fn new(dir: Dir, stats: Arc<SharedStats>, max_observed: u32) -> Result<Arc<Self>> {
         let confirming = Queue::new(c"rpcrdma_cm_confirm")?;
         let teardown = Queue::new(c"rpcrdma_cm_leave")?;
         let observations = Queue::new(c"rpcrdma_cm_observations")?;
@@ -271,7 +252,7 @@ impl Registry {
                 listeners <- new_mutex!(Table::new(), "Registry::listeners"),
                 last_connection: Atomic::new(0),
                 last_listener: Atomic::new(0),
-                stats: Stats::with(Counter::new),
+                stats,
                 teardown,
                 observations,
                 reconnects,

@@ -9,6 +9,10 @@ use core::{
 
 use super::file::Output;
 use crate::{
+    counters::{
+        Counter,
+        SharedStats, //
+    },
     protocol::{
         self,
         exchange::ParsedPrivateData,
@@ -18,7 +22,6 @@ use crate::{
         }, //
     },
     registry::{
-        Counter,
         Live,
         Registry, //
     }, //
@@ -51,8 +54,8 @@ pub(super) fn listeners(registry: &Registry, out: &mut Output) -> fmt::Result {
 }
 
 /// Shows the counters.
-pub(super) fn stats(registry: &Registry, out: &mut Output) -> fmt::Result {
-    registry.stats.map(Counter::get).write(out)
+pub(super) fn stats(stats: &SharedStats, out: &mut Output) -> fmt::Result {
+    stats.map(Counter::get).write(out)
 }
 
 /// Shows the octets that this side sent.

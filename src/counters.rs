@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The counters that `stats` shows. Any processor may raise them.
+
+use kernel::sync::atomic::{
+    Atomic,
+    Relaxed, //
+};
+
+use crate::protocol::stats::Stats;
+
+/// A number that only grows.
+pub(crate) struct Counter(Atomic<u64>);
+
+impl Counter {
+    const fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    /// Adds one; any context.
+    pub(crate) fn increment(&self) {
+        self.0.add(1, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// The counters of the module.
+pub(crate) type SharedStats = Stats<Counter>;
+
+impl SharedStats {
+    /// Makes counters that are all zero.
+    pub(crate) fn new() -> Self {
+        Self::with(Counter::new)
+    }
+}
