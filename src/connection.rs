@@ -10,7 +10,7 @@
 //! RPC-over-RDMA (RFC 8166): [`requester`] and [`responder`].
 //!
 //! Locks, in this order: `Listener::id`, a handler mutex of rdma_cm, those of a queue pair, the
-//! registry's tables, a connection's, `VersionOne::responders`. Nothing of rdma_cm or of a queue
+//! registry's tables, a connection's, `VersionCache::responders`. Nothing of rdma_cm or of a queue
 //! pair is called with one of the latter three held.
 
 pub(crate) mod connector;
@@ -18,6 +18,7 @@ pub(crate) mod listener;
 mod payload;
 pub(crate) mod requester;
 mod responder;
+pub(crate) mod version_cache;
 
 use kernel::{
     impl_has_work,

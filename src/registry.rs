@@ -2,10 +2,7 @@
 
 //! Every live connection and every listener.
 
-use core::{
-    iter,
-    net::SocketAddr, //
-};
+use core::iter;
 
 use kernel::{
     impl_has_work,
@@ -26,10 +23,6 @@ use kernel::{
         CondVar,
         Mutex, //
     },
-    time::{
-        Instant,
-        Monotonic, //
-    },
     workqueue::{
         Work,
         WorkItem, //
@@ -39,6 +32,7 @@ use kernel::{
 use crate::{
     connection::{
         listener::Listener,
+        version_cache::VersionCache,
         Connection, //
     },
     counters::SharedStats,
@@ -102,56 +96,6 @@ impl<T> Table<T> {
     }
 }
 
-/// Responders that did not answer in version 2 of RPC-over-RDMA, so that the next connection to one
-/// of them begins with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
-#[pin_data]
-pub(crate) struct VersionOne {
-    /// With when that was; the one that was added last is the last one.
-    #[pin]
-    responders: Mutex<KVec<(SocketAddr, Instant<Monotonic>)>>,
-}
-
-impl VersionOne {
-    /// How many are remembered.
-    const MAX: usize = 64;
-
-    /// For how long, in milliseconds: a responder may learn.
-    const MAX_AGE_MS: i64 = 600_000;
-
-    /// Makes room for all at once: who remembers one may be unable to wait for memory, or to say
-    /// that there is none.
-    fn new() -> Result<impl PinInit<Self>> {
-        let responders = KVec::with_capacity(Self::MAX, GFP_KERNEL)?;
-        Ok(pin_init!(Self {
-            responders <- new_mutex!(responders, "VersionOne::responders"),
-        }))
-    }
-
-    /// Remembers `responder`.
-    pub(crate) fn add(&self, responder: SocketAddr) {
-        let mut responders = self.responders.lock();
-        responders.retain(|(other, _)| *other != responder);
-        if responders.len() >= Self::MAX {
-            let _ = responders.remove(0);
-        }
-        // There is room.
-        let _ = responders.push_within_capacity((responder, Instant::now()));
-    }
-
-    /// Forgets `responder`, which has answered in version 2.
-    pub(crate) fn remove(&self, responder: SocketAddr) {
-        self.responders
-            .lock()
-            .retain(|(other, _)| *other != responder);
-    }
-
-    pub(crate) fn contains(&self, responder: SocketAddr) -> bool {
-        self.responders.lock().iter().any(|(other, since)| {
-            *other == responder && since.elapsed().as_millis() < Self::MAX_AGE_MS
-        })
-    }
-}
-
 /// How often connections are looked for whose peers have been accepted and say nothing, in
 /// milliseconds.
 const CONFIRMATION_CHECK_MS: u32 = 5000;
@@ -182,7 +126,7 @@ pub(crate) struct Registry {
     /// Where calls are made and answered; apart, as the ends of ids wait for that.
     pub(crate) transactions: Arc<Queue>,
     #[pin]
-    pub(crate) only_version_one: VersionOne,
+    pub(crate) only_version_one: VersionCache,
     /// How many connections of others may be observed at a time, and how many are.
     max_observed: u32,
     observed: Atomic<u32>,
@@ -241,7 +185,7 @@ impl Registry {
         let observations = Queue::new(c"rpcrdma_cm_observations")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
         let transactions = Queue::new(c"rpcrdma_cm_transactions")?;
-        let only_version_one = VersionOne::new()?;
+        let only_version_one = VersionCache::new()?;
 
         Arc::pin_init(
             pin_init!(Self {

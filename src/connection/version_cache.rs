@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The responders that are known to speak version 1 of RPC-over-RDMA only.
+
+use core::net::SocketAddr;
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::Mutex,
+    time::{
+        Instant,
+        Monotonic, //
+    }, //
+};
+
+/// Responders that did not answer in version 2 of RPC-over-RDMA, so that the next connection to one
+/// of them begins with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+#[pin_data]
+pub(crate) struct VersionCache {
+    /// Each with the time at which it was added, the latest last.
+    #[pin]
+    responders: Mutex<KVec<(SocketAddr, Instant<Monotonic>)>>,
+}
+
+impl VersionCache {
+    /// How many are remembered.
+    const MAX: usize = 64;
+
+    /// How long one is remembered, in milliseconds: it may learn version 2.
+    const MAX_AGE_MS: i64 = 600_000;
+
+    /// Makes an empty cache; process context. All memory is allocated here, so that `add` needs
+    /// none and cannot fail.
+    pub(crate) fn new() -> Result<impl PinInit<Self>> {
+        let responders = KVec::with_capacity(Self::MAX, GFP_KERNEL)?;
+        Ok(pin_init!(Self {
+            responders <- new_mutex!(responders, "VersionCache::responders"),
+        }))
+    }
+
+    /// Remembers `responder`; process context, as the functions below.
+    pub(crate) fn add(&self, responder: SocketAddr) {
+        let mut responders = self.responders.lock();
+        responders.retain(|(other, _)| *other != responder);
+        if responders.len() >= Self::MAX {
+            let _ = responders.remove(0);
+        }
+        // There is room.
+        let _ = responders.push_within_capacity((responder, Instant::now()));
+    }
+
+    /// Forgets `responder`, which has answered in version 2.
+    pub(crate) fn remove(&self, responder: SocketAddr) {
+        self.responders
+            .lock()
+            .retain(|(other, _)| *other != responder);
+    }
+
+    /// Whether `responder` is remembered.
+    pub(crate) fn contains(&self, responder: SocketAddr) -> bool {
+        self.responders.lock().iter().any(|(other, since)| {
+            *other == responder && since.elapsed().as_millis() < Self::MAX_AGE_MS
+        })
+    }
+}
