@@ -1,436 +1,532 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The module's files: what is written to them is done, and what is live is shown in them.
-
-mod file;
-mod probe;
-mod render;
+//! Files and directories of debugfs that pin the module as long as they are open.
+//!
+//! Those of the kernel crate do not: their operations have no owner, so that the module can go
+//! while somebody still has a file open, and the close that follows runs into freed memory.
+//!
+//! C header: [`include/linux/debugfs.h`](srctree/include/linux/debugfs.h)
 
 use core::{
-    fmt::{
-        self,
-        Write, //
-    },
-    net::{
-        SocketAddr,
-        SocketAddrV4,
-        SocketAddrV6, //
-    }, //
+    fmt,
+    marker::PhantomData,
+    ptr, //
 };
 
 use kernel::{
+    bindings,
+    error::from_err_ptr,
+    ffi::{
+        c_char,
+        c_int,
+        c_void, //
+    },
     new_mutex,
     prelude::*,
-    str::CString,
     sync::{
         Arc,
         Mutex, //
+    },
+    types::ForeignOwnable,
+    uaccess::{
+        UserPtr,
+        UserSlice, //
     }, //
 };
 
-use self::{
-    file::{
-        File,
-        Output,
-        Readable,
-        Writable, //
-    },
-    probe::{
-        probe,
-        Report, //
-    }, //
-};
-use crate::{
-    connection::{
-        connector::{
-            connect,
-            Target, //
-        },
-        listener::listen,
-        requester::Procedure,
-        Connection,
-        Terms, //
-    },
-    counters::SharedStats,
-    failure::Failure,
-    protocol::{
-        control::{
-            self,
-            Address,
-            CalledProcedure,
-            Close,
-            Zone, //
-        },
-        program::Program,
-        snapshot::State,
-        tables::ConnectionColumns,
-        text::Text, //
-    }, //
-    rdma::{
-        errno,
-        net::Net, //
-    },
-    registry::{
-        Live,
-        Registry, //
-    },
-};
+use crate::series::this_module;
 
-pub(crate) use self::file::Dir;
-
-/// The files of the module as a whole.
-pub(crate) struct RootFiles {
-    _control: [File<Control>; 6],
-    _tables: [File<Registry>; 2],
-    _stats: File<SharedStats>,
+/// Whether who opens a file may.
+///
+/// Not only its mode says so: the files show the connections of all network namespaces, and act in
+/// that of who writes. So they are for those who may enter any, which neither root without
+/// capabilities nor root of a user namespace may.
+///
+/// Nobody may before the module's init has succeeded: where that fails, the module goes, whoever
+/// has one of its files open.
+fn may_open() -> Result {
+    // SAFETY: Looks at the current task.
+    if !unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as c_int) } {
+        return Err(EPERM);
+    }
+    // SAFETY: This is always a module, which is there as long as its code runs.
+    let state = unsafe { ptr::addr_of!((*this_module()).state).read_volatile() };
+    match state {
+        bindings::module_state_MODULE_STATE_LIVE => Ok(()),
+        _ => Err(EBUSY),
+    }
 }
 
-impl RootFiles {
-    /// Makes the files in `dir`; process context.
-    pub(crate) fn new(dir: &Dir, registry: Arc<Registry>) -> Result<Self> {
-        let stats = registry.stats.clone();
-        let control_registry = registry.clone();
-        let control = Arc::pin_init(
-            pin_init!(Control {
-                registry: control_registry,
-                last_error <- new_mutex!(Text::EMPTY, "Control::last_error"),
-                report <- new_mutex!(KVec::new(), "Control::report"),
+/// A file that shows a snapshot of its data.
+///
+/// An open file shows one moment, however it is read: the snapshot is taken when the file is opened
+/// or rewound to its beginning.
+pub(crate) trait Readable: 'static {
+    type Data: Send + Sync + 'static;
+
+    /// Writes the file's whole content; process context, may sleep.
+    ///
+    /// Fails only where `out` does.
+    fn show(data: &Self::Data, out: &mut Output) -> fmt::Result;
+
+    /// Returns how many octets that is probably going to be: room to begin with, so that a long
+    /// content is not copied again and again.
+    fn room(_data: &Self::Data) -> usize {
+        0
+    }
+}
+
+/// A file that takes lines.
+pub(crate) trait Writable: 'static {
+    type Data: Send + Sync + 'static;
+
+    /// How many octets the longest line has that it accepts.
+    const LINE_MAX: usize;
+
+    /// Takes one write as a whole, or why that could not be read; process context of who writes,
+    /// may sleep.
+    fn write(data: &Self::Data, line: Result<&[u8]>) -> Result;
+}
+
+/// The content of a file, as one snapshot shows it.
+pub(crate) struct Output(KVVec<u8>);
+
+impl Output {
+    /// Adds octets; fails only where there is no memory for them.
+    pub(crate) fn write_octets(&mut self, octets: &[u8]) -> fmt::Result {
+        self.0
+            .extend_from_slice(octets, GFP_KERNEL)
+            .map_err(|_| fmt::Error)
+    }
+}
+
+impl fmt::Write for Output {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        self.write_octets(s.as_bytes())
+    }
+}
+
+/// Something in debugfs that goes when this is dropped, and before its parent.
+///
+/// Dropping it waits for who is reading or writing at the moment, so may sleep.
+///
+/// # Invariants
+///
+/// The pointer is to a dentry of debugfs that this owns.
+struct Node {
+    dentry: *mut bindings::dentry,
+    _parent: Option<Arc<Node>>,
+}
+
+// SAFETY: Dentries belong to no thread.
+unsafe impl Send for Node {}
+// SAFETY: `&Node` gives only the pointer away, for functions that lock by themselves.
+unsafe impl Sync for Node {}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the dentry is ours.
+        unsafe { bindings::debugfs_remove(self.dentry) };
+    }
+}
+
+/// A directory; it stays as long as there is something in it.
+pub(crate) struct Dir(Arc<Node>);
+
+impl Dir {
+    /// Makes a directory in `parent`, or at the top; may sleep.
+    ///
+    /// Fails with `EEXIST` where the name is taken, and with `EPERM` where debugfs may not be used.
+    pub(crate) fn new(name: &CStr, parent: Option<&Dir>) -> Result<Self> {
+        let parent = parent.map(|dir| dir.0.clone());
+        let dentry = parent.as_ref().map_or(ptr::null_mut(), |node| node.dentry);
+        // SAFETY: The name is copied; the parent is NULL or a directory that is held.
+        let dentry = unsafe { bindings::debugfs_create_dir(name.as_char_ptr(), dentry) };
+
+        // INVARIANT: What is not an error pointer is a new dentry.
+        let node = Node {
+            dentry: from_err_ptr(dentry)?,
+            _parent: parent,
+        };
+        Ok(Self(Arc::new(node, GFP_KERNEL)?))
+    }
+
+    /// Makes a file that only root may read; may sleep.
+    pub(crate) fn readable<R: Readable>(
+        &self,
+        name: &CStr,
+        data: Arc<R::Data>,
+    ) -> Result<File<R::Data>> {
+        // SAFETY: The operations take what `data` points to.
+        unsafe { self.file(name, 0o400, data, &Reading::<R>::OPERATIONS) }
+    }
+
+    /// Makes a file that only root may write to; may sleep.
+    pub(crate) fn writable<W: Writable>(
+        &self,
+        name: &CStr,
+        data: Arc<W::Data>,
+    ) -> Result<File<W::Data>> {
+        // SAFETY: The operations take what `data` points to.
+        unsafe { self.file(name, 0o200, data, &Writing::<W>::OPERATIONS) }
+    }
+
+    /// Makes a file that only root may write to, and then read what came of it; may sleep.
+    pub(crate) fn answering<F>(
+        &self,
+        name: &CStr,
+        data: Arc<<F as Writable>::Data>,
+    ) -> Result<File<<F as Writable>::Data>>
+    where
+        F: Readable<Data = <F as Writable>::Data> + Writable,
+    {
+        // SAFETY: The operations take what `data` points to.
+        unsafe { self.file(name, 0o600, data, &Answering::<F>::OPERATIONS) }
+    }
+
+    /// # Safety
+    ///
+    /// The operations must expect the inode's private data to point to a `T`.
+    unsafe fn file<T>(
+        &self,
+        name: &CStr,
+        mode: u16,
+        data: Arc<T>,
+        operations: &'static bindings::file_operations,
+    ) -> Result<File<T>> {
+        // SAFETY: The name is copied; the directory is held; the operations are static, and `data`
+        // stays until the file has been removed.
+        let dentry = unsafe {
+            bindings::debugfs_create_file_full(
+                name.as_char_ptr(),
+                mode,
+                self.0.dentry,
+                Arc::as_ptr(&data).cast_mut().cast(),
+                ptr::null(),
+                operations,
+            )
+        };
+
+        Ok(File {
+            // INVARIANT: What is not an error pointer is a new dentry.
+            _node: Node {
+                dentry: from_err_ptr(dentry)?,
+                _parent: Some(self.0.clone()),
+            },
+            _data: data,
+        })
+    }
+}
+
+/// A file; it goes before the data that it shows or acts on.
+pub(crate) struct File<T> {
+    _node: Node,
+    _data: Arc<T>,
+}
+
+/// An open file that can be read.
+///
+/// # Invariants
+///
+/// `data` is the private data of the file's inode.
+#[pin_data]
+struct OpenFile {
+    data: *mut c_void,
+    /// [`None`] until the next read takes one.
+    #[pin]
+    snapshot: Mutex<Option<Output>>,
+}
+
+impl OpenFile {
+    /// Makes the private data of `file`.
+    ///
+    /// # Safety
+    ///
+    /// `inode` and `file` must be those that debugfs opens.
+    unsafe fn attach(
+        inode: *mut bindings::inode,
+        file: *mut bindings::file,
+        snapshot: impl FnOnce(*mut c_void) -> Result<Option<Output>>,
+    ) -> Result {
+        may_open()?;
+        // SAFETY: By the function's requirement the inode is valid.
+        let data = unsafe { (*inode).i_private };
+        let snapshot = snapshot(data)?;
+        // INVARIANT: That is where `data` is from.
+        let open = KBox::pin_init(
+            pin_init!(Self {
+                data,
+                snapshot <- new_mutex!(snapshot, "OpenFile::snapshot"),
             }),
             GFP_KERNEL,
         )?;
-
-        Ok(Self {
-            _control: [
-                dir.writable::<ConnectFile>(c"connect", control.clone())?,
-                dir.writable::<ListenFile>(c"listen", control.clone())?,
-                dir.writable::<CloseFile>(c"close", control.clone())?,
-                dir.writable::<CallFile>(c"call", control.clone())?,
-                dir.answering::<ProbeFile>(c"probe", control.clone())?,
-                dir.readable::<LastErrorFile>(c"last_error", control)?,
-            ],
-            _tables: [
-                dir.readable::<ConnectionsFile>(c"connections", registry.clone())?,
-                dir.readable::<ListenersFile>(c"listeners", registry)?,
-            ],
-            _stats: dir.readable::<StatsFile>(c"stats", stats)?,
-        })
-    }
-}
-
-/// The files of one connection, and the directory that holds them.
-pub(crate) struct ConnectionFiles {
-    _files: [File<Live>; 3],
-    _dir: Dir,
-}
-
-impl ConnectionFiles {
-    /// Makes the directory of `live`, which has that number, in `parent`; may sleep.
-    pub(crate) fn new(parent: &Dir, number: u64, live: Arc<Live>) -> Result<Self> {
-        let name = CString::try_from_fmt(fmt!("{number}"))?;
-        let dir = Dir::new(&name, Some(parent))?;
-
-        Ok(Self {
-            _files: [
-                dir.readable::<InfoFile>(c"info", live.clone())?,
-                dir.readable::<SentFile>(c"sent", live.clone())?,
-                dir.readable::<ReceivedFile>(c"received", live)?,
-            ],
-            _dir: dir,
-        })
-    }
-}
-
-/// What is behind the control files.
-#[pin_data]
-struct Control {
-    registry: Arc<Registry>,
-    /// Why the last write failed; empty where it did not.
-    #[pin]
-    last_error: Mutex<Text<256>>,
-    /// What the last probe found.
-    #[pin]
-    report: Mutex<KVec<u8>>,
-}
-
-impl Control {
-    /// Notes what became of a write to the file called `name`, and returns it to who wrote.
-    fn note(&self, name: &str, result: Result<(), Refused<'_>>) -> Result {
-        let mut last_error = self.last_error.lock();
-        *last_error = Text::EMPTY;
-        result.map_err(|refused| {
-            // `Text` cuts what does not fit, and never fails.
-            let _ = write!(last_error, "{name}: {refused}");
-            refused.error()
-        })
-    }
-}
-
-/// Why a control write was not carried out.
-enum Refused<'a> {
-    Line(control::LineError<'a>),
-    Action(Failure),
-}
-
-impl Refused<'_> {
-    fn error(&self) -> Error {
-        match self {
-            Self::Line(error) if error.is_too_many_octets() => errno(kernel::bindings::EMSGSIZE),
-            Self::Line(_) => EINVAL,
-            Self::Action(failure) => failure.error,
-        }
-    }
-}
-
-impl fmt::Display for Refused<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line(error) => fmt::Display::fmt(error, f),
-            Self::Action(failure) => fmt::Display::fmt(failure, f),
-        }
-    }
-}
-
-impl<'a> From<control::LineError<'a>> for Refused<'a> {
-    fn from(error: control::LineError<'a>) -> Self {
-        Self::Line(error)
-    }
-}
-
-impl From<Failure> for Refused<'_> {
-    fn from(failure: Failure) -> Self {
-        Self::Action(failure)
-    }
-}
-
-/// Looks up the zone of an address in `net`, whose interfaces zones name.
-fn socket_addr(net: &Net, address: Address, port: u16) -> Result<SocketAddr, Failure> {
-    let unknown = Failure::new(ENODEV, "no such interface");
-
-    match address {
-        Address::V4(ip) => Ok(SocketAddrV4::new(ip, port).into()),
-        Address::V6 { address: ip, zone } => {
-            let zone = match zone {
-                None => 0,
-                Some(Zone::Index(index)) => index,
-                Some(Zone::Name(name)) => CStr::from_bytes_until_nul(&name)
-                    .ok()
-                    .and_then(|name| net.interface_index(name))
-                    .ok_or(unknown)?,
-            };
-            Ok(SocketAddrV6::new(ip, port, 0, zone).into())
-        }
-    }
-}
-
-fn interrupted(error: Error) -> Failure {
-    Failure::new(
-        error,
-        "interrupted while waiting for the end of a connection",
-    )
-}
-
-impl From<Error> for Refused<'_> {
-    fn from(error: Error) -> Self {
-        Self::Action(match error {
-            ENOMEM => Failure::new(error, "no memory"),
-            _ => Failure::new(error, "the kernel refused"),
-        })
-    }
-}
-
-/// Returns whom to connect to, and with what, from within the writer's network namespace.
-fn target(wanted: &control::Connect) -> Result<(Target, Terms), Failure> {
-    let net = Net::current().map_err(|error| Failure::new(error, "no network namespace"))?;
-    let to = socket_addr(&net, wanted.to.address, wanted.to.port)?;
-    let from = wanted
-        .from
-        .map(|from| socket_addr(&net, from, 0))
-        .transpose()?;
-
-    let target = Target {
-        net,
-        to,
-        from,
-        reconnect: wanted.reconnect,
-        timeout_ms: wanted.timeout_ms,
-        null: wanted.null,
-    };
-    let terms = Terms {
-        offered: wanted.offer,
-        versions: wanted.rpc.versions,
-        credits: wanted.rpc.credits,
-        answers: false,
-    };
-    Ok((target, terms))
-}
-
-impl Control {
-    fn connect<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let (target, terms) = target(&control::parse_connect(line)?)?;
-        connect(&self.registry, target, terms)?;
+        // SAFETY: By the function's requirement the file is valid, and nobody else uses it yet.
+        unsafe { (*file).private_data = open.into_foreign() };
         Ok(())
     }
 
-    fn listen<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let wanted = control::parse_listen(line)?;
-        let net = Net::current()?;
-        let at = socket_addr(&net, wanted.at.address, wanted.at.port)?;
-        let terms = Terms {
-            offered: wanted.offer,
-            versions: wanted.rpc.versions,
-            credits: wanted.rpc.credits,
-            answers: wanted.answer,
-        };
-
-        Ok(listen(&self.registry, &net, at, terms, wanted.max)?)
+    /// # Safety
+    ///
+    /// [`Self::attach`] must have succeeded for `file`, which must not be released before `'a`
+    /// ends.
+    unsafe fn of<'a>(file: *mut bindings::file) -> Pin<&'a Self> {
+        // SAFETY: By the function's requirement the file is valid.
+        let open = unsafe { (*file).private_data };
+        // SAFETY: By the function's requirement `attach` has put it there, and only `detach` takes
+        // it away, when the file is released.
+        unsafe { Pin::<KBox<Self>>::borrow(open) }
     }
 
-    /// Returns the module's own connection of that number.
-    fn own(&self, number: u64) -> Result<Arc<Connection>, Failure> {
-        let live = self
-            .registry
-            .connection(number)
-            .ok_or(Failure::new(ENOENT, "no such connection"))?;
-        match &*live {
-            Live::Own(connection) => Ok(connection.clone()),
-            Live::Observed(_) => Err(Failure::new(EPERM, "not a connection of the module")),
-        }
-    }
-
-    fn call<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let wanted = control::parse_call(line)?;
-        let connection = self.own(wanted.connection)?;
-        let (program, echo, count) = match wanted.procedure {
-            CalledProcedure::Null(program) => (program, None, 1),
-            CalledProcedure::Echo { size, count } => (Program::ECHO, Some(size), count),
-        };
-        let procedure = Procedure {
-            program,
-            echo,
-            reply_chunk: wanted.chunks,
-        };
-        Ok(connection.as_arc_borrow().call(&procedure, count)?)
-    }
-
-    fn probe<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let wanted = control::parse_probe(line)?;
-        let mut report = Report(KVec::new());
-        probe(&self.registry, &wanted, &mut report)?;
-        *self.report.lock() = report.0;
-        Ok(())
-    }
-
-    fn show_report(&self, out: &mut Output) -> fmt::Result {
-        out.write_octets(&self.report.lock())
-    }
-
-    fn close<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let registry = &self.registry;
-        match control::parse_close(line)? {
-            Close::Connection(number) => {
-                let connection = self.own(number)?;
-                connection.as_arc_borrow().close();
-                connection.wait_gone().map_err(interrupted)?;
-            }
-            Close::Listener(number) => {
-                if !registry.remove_listener(number) {
-                    return Err(Failure::new(ENOENT, "no such listener").into());
-                }
-            }
-            Close::All => {
-                registry.close_all();
-                for connection in registry.each_own() {
-                    if connection.snapshot().state == State::Closing {
-                        connection.wait_gone().map_err(interrupted)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn show_last_error(&self, out: &mut Output) -> fmt::Result {
-        let last_error = self.last_error.lock();
-        match last_error.octets() {
-            [] => out.write_str("none\n"),
-            text => {
-                out.write_octets(text)?;
-                out.write_str("\n")
-            }
-        }
+    /// # Safety
+    ///
+    /// [`Self::attach`] must have succeeded for `file`, which is released now.
+    unsafe fn detach(file: *mut bindings::file) {
+        // SAFETY: By the function's requirement the file is valid.
+        let open = unsafe { (*file).private_data };
+        // SAFETY: By the function's requirement `attach` has put it there, and nobody borrows it
+        // any more, since no operation on the file is under way.
+        drop(unsafe { Pin::<KBox<Self>>::from_foreign(open) });
     }
 }
 
-struct ConnectFile;
-struct ListenFile;
-struct CloseFile;
-struct CallFile;
-struct ProbeFile;
-struct LastErrorFile;
-struct ConnectionsFile;
-struct ListenersFile;
-struct StatsFile;
-struct InfoFile;
-struct SentFile;
-struct ReceivedFile;
+struct Reading<R>(PhantomData<R>);
 
-/// Says what is done with a line written to a file.
-macro_rules! writable {
-    ($($name:ident($file:literal) => $apply:path;)*) => {
-        $(
-            impl Writable for $name {
-                type Data = Control;
-
-                fn write(control: &Control, line: Result<&[u8]>) -> Result {
-                    let line = line.map_err(Refused::from);
-                    control.note($file, line.and_then(|line| $apply(control, line)))
-                }
-            }
-        )*
+impl<R: Readable> Reading<R> {
+    const OPERATIONS: bindings::file_operations = bindings::file_operations {
+        owner: this_module(),
+        open: Some(Self::open),
+        read: Some(Self::read),
+        llseek: Some(Self::llseek),
+        release: Some(Self::release),
+        ..pin_init::zeroed()
     };
-}
 
-writable! {
-    ConnectFile("connect") => Control::connect;
-    ListenFile("listen") => Control::listen;
-    CloseFile("close") => Control::close;
-    CallFile("call") => Control::call;
-    ProbeFile("probe") => Control::probe;
-}
+    /// Takes a snapshot.
+    ///
+    /// Fails with `ENOMEM`.
+    ///
+    /// # Safety
+    ///
+    /// `data` must be the private data of an inode that debugfs opens or has opened for an
+    /// operation that is under way, and point to an `R::Data`.
+    unsafe fn snapshot(data: *mut c_void) -> Result<Output> {
+        // SAFETY: By the function's requirement it points to one. The data is dropped after the
+        // file has been removed, and removing the file waits for this operation.
+        let data = unsafe { &*data.cast::<R::Data>() };
 
-impl Readable for ConnectionsFile {
-    type Data = Registry;
-
-    fn show(registry: &Registry, out: &mut Output) -> fmt::Result {
-        render::connections(registry, out)
+        let mut out = Output(KVVec::with_capacity(R::room(data), GFP_KERNEL)?);
+        match R::show(data, &mut out) {
+            Ok(()) => Ok(out),
+            Err(fmt::Error) => Err(ENOMEM),
+        }
     }
 
-    fn room(registry: &Registry) -> usize {
-        (registry.count() + 1) * ConnectionColumns::LINE
+    /// # Safety
+    ///
+    /// Called only by debugfs, for a file whose inode's private data points to an `R::Data`.
+    unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: By the function's requirement, this is the inode that debugfs opens.
+        let now = |data| unsafe { Self::snapshot(data) }.map(Some);
+        // SAFETY: By the function's requirement.
+        match unsafe { OpenFile::attach(inode, file, now) } {
+            Ok(()) => 0,
+            Err(error) => error.to_errno(),
+        }
     }
-}
 
-/// Says what a file shows of its data.
-macro_rules! readable {
-    ($($name:ident($data:ty) => $show:path;)*) => {
-        $(
-            impl Readable for $name {
-                type Data = $data;
+    /// Returns the snapshot of an open file, and takes one if there is none.
+    ///
+    /// # Safety
+    ///
+    /// As that of [`Self::snapshot`], for `data`.
+    unsafe fn current(snapshot: &mut Option<Output>, data: *mut c_void) -> Result<&mut Output> {
+        Ok(match snapshot {
+            Some(snapshot) => snapshot,
+            // SAFETY: By the function's requirement.
+            none => none.insert(unsafe { Self::snapshot(data) }?),
+        })
+    }
 
-                fn show(data: &$data, out: &mut Output) -> fmt::Result {
-                    $show(data, out)
-                }
+    /// # Safety
+    ///
+    /// Called only by debugfs, for a file that [`Self::open`] or [`Answering::open`] opened.
+    unsafe extern "C" fn read(
+        file: *mut bindings::file,
+        to: *mut c_char,
+        len: usize,
+        at: *mut bindings::loff_t,
+    ) -> isize {
+        // SAFETY: By the function's requirement, and the file is not released during a read.
+        let open = unsafe { OpenFile::of(file) };
+        let mut snapshot = open.snapshot.lock();
+        // SAFETY: By the type invariant of `OpenFile` it is the inode's, which this read is of.
+        let octets = match unsafe { Self::current(&mut snapshot, open.data) } {
+            Ok(snapshot) => snapshot.0.as_slice(),
+            Err(error) => return error.to_errno() as isize,
+        };
+        // SAFETY: The position is valid for this call, and so many octets are there; `to` is the
+        // reader's, which the function checks.
+        unsafe {
+            bindings::simple_read_from_buffer(
+                to.cast(),
+                len,
+                at,
+                octets.as_ptr().cast(),
+                octets.len(),
+            )
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As that of [`Self::read`].
+    unsafe extern "C" fn llseek(
+        file: *mut bindings::file,
+        offset: bindings::loff_t,
+        whence: c_int,
+    ) -> bindings::loff_t {
+        // SAFETY: By the function's requirement, and the file is not released during a seek.
+        let open = unsafe { OpenFile::of(file) };
+        let mut snapshot = open.snapshot.lock();
+        // SAFETY: By the type invariant of `OpenFile` it is the inode's, which this seek is of.
+        let len = match unsafe { Self::current(&mut snapshot, open.data) } {
+            Ok(snapshot) => snapshot.0.len(),
+            Err(error) => return error.to_errno().into(),
+        };
+        let len = bindings::loff_t::try_from(len).unwrap_or(bindings::loff_t::MAX);
+        // SAFETY: By the function's requirement the file is valid.
+        let at = unsafe { bindings::fixed_size_llseek(file, offset, whence, len) };
+
+        // Asking for the position is no rewinding.
+        let asks = offset == 0 && whence == bindings::SEEK_CUR as c_int;
+        if at == 0 && !asks {
+            *snapshot = None;
+            // SAFETY: As above.
+            if let Err(error) = unsafe { Self::current(&mut snapshot, open.data) } {
+                return error.to_errno().into();
             }
-        )*
-    };
+        }
+        at
+    }
+
+    /// # Safety
+    ///
+    /// As that of [`Self::read`]; the file is released.
+    unsafe extern "C" fn release(_: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: By the function's requirement.
+        unsafe { OpenFile::detach(file) };
+        0
+    }
 }
 
-readable! {
-    LastErrorFile(Control) => Control::show_last_error;
-    ProbeFile(Control) => Control::show_report;
-    ListenersFile(Registry) => render::listeners;
-    StatsFile(SharedStats) => render::stats;
-    InfoFile(Live) => render::info;
-    SentFile(Live) => render::sent;
-    ReceivedFile(Live) => render::received;
+struct Writing<W>(PhantomData<W>);
+
+impl<W: Writable> Writing<W> {
+    const OPERATIONS: bindings::file_operations = bindings::file_operations {
+        owner: this_module(),
+        open: Some(Self::open),
+        write: Some(Self::write),
+        ..pin_init::zeroed()
+    };
+
+    /// # Safety
+    ///
+    /// Called only by debugfs, for a file whose inode's private data points to a `W::Data`.
+    unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        if let Err(error) = may_open() {
+            return error.to_errno();
+        }
+
+        // SAFETY: By the function's requirement the inode is valid.
+        let data = unsafe { (*inode).i_private };
+        // SAFETY: By the function's requirement the file is valid.
+        unsafe { (*file).private_data = data };
+        0
+    }
+
+    /// # Safety
+    ///
+    /// Called only by debugfs, for a file that [`Self::open`] opened.
+    unsafe extern "C" fn write(
+        file: *mut bindings::file,
+        from: *const c_char,
+        len: usize,
+        _: *mut bindings::loff_t,
+    ) -> isize {
+        // SAFETY: By the function's requirement the file is valid.
+        let data = unsafe { (*file).private_data };
+        // SAFETY: By the requirement of `open`. debugfs writes only as long as the file has not
+        // been removed, and removing it waits for who writes; the data goes after that.
+        let data = unsafe { &*data.cast::<W::Data>() };
+
+        take_line::<W>(data, from, len)
+    }
+}
+
+/// Hands what somebody writes to `W`.
+fn take_line<W: Writable>(data: &W::Data, from: *const c_char, len: usize) -> isize {
+    let user = UserSlice::new(
+        UserPtr::from_ptr(from.cast_mut().cast()),
+        // One more than the longest line, so that `W` sees when a line is too long.
+        len.min(W::LINE_MAX + 1),
+    );
+    let mut line = KVec::new();
+    let read = user.read_all(&mut line, GFP_KERNEL);
+    match W::write(data, read.map(|()| line.as_slice())) {
+        Ok(()) => isize::try_from(len).unwrap_or(isize::MAX),
+        Err(error) => error.to_errno() as isize,
+    }
+}
+
+struct Answering<F>(PhantomData<F>);
+
+impl<F> Answering<F>
+where
+    F: Readable<Data = <F as Writable>::Data> + Writable,
+{
+    const OPERATIONS: bindings::file_operations = bindings::file_operations {
+        open: Some(Self::open),
+        write: Some(Self::write),
+        ..Reading::<F>::OPERATIONS
+    };
+
+    /// Leaves the snapshot to the first read: it is of interest after a write.
+    ///
+    /// # Safety
+    ///
+    /// As that of [`Reading::open`].
+    unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: By the function's requirement.
+        match unsafe { OpenFile::attach(inode, file, |_| Ok(None)) } {
+            Ok(()) => 0,
+            Err(error) => error.to_errno(),
+        }
+    }
+
+    /// Takes a line, after which the file is read from its beginning.
+    ///
+    /// # Safety
+    ///
+    /// Called only by debugfs, for a file that [`Self::open`] opened.
+    unsafe extern "C" fn write(
+        file: *mut bindings::file,
+        from: *const c_char,
+        len: usize,
+        at: *mut bindings::loff_t,
+    ) -> isize {
+        // SAFETY: By the function's requirement, and the file is not released during a write.
+        let open = unsafe { OpenFile::of(file) };
+        // SAFETY: By the requirement of `open` it is one. debugfs writes only as long as the file
+        // has not been removed, and removing it waits for the writer; the data is dropped after
+        // that.
+        let data = unsafe { &*open.data.cast::<<F as Writable>::Data>() };
+
+        let written = take_line::<F>(data, from, len);
+        if written >= 0 {
+            *open.snapshot.lock() = None;
+            // SAFETY: The position is valid for this call.
+            unsafe { *at = 0 };
+        }
+        written
+    }
 }

@@ -4,12 +4,13 @@
 //!
 //! The octets of an event of rdma_cm go through [`protocol`], which parses them and combines two
 //! offers, [`connection`], which holds the state, and [`registry`], which knows what is live, to
-//! [`debugfs`], which shows it. [`observer`] brings there what others exchange.
+//! [`control`], which shows it. [`observer`] brings there what others exchange.
 
 #![crate_name = "rpcrdma_cm"]
 
 mod bindings;
 mod connection;
+mod control;
 mod counters;
 mod debugfs;
 mod failure;
@@ -26,11 +27,9 @@ use kernel::{
 };
 
 use crate::{
+    control::RootFiles,
     counters::SharedStats,
-    debugfs::{
-        Dir,
-        RootFiles, //
-    },
+    debugfs::Dir,
     observer::Observer,
     rdma::unload::UnloadGuard,
     registry::Registry, //

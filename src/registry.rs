@@ -2,7 +2,10 @@
 
 //! Every live connection and every listener.
 
-use core::iter;
+use core::{
+    fmt,
+    iter, //
+};
 
 use kernel::{
     impl_has_work,
@@ -14,6 +17,7 @@ use kernel::{
         RBTree,
         RBTreeNode, //
     },
+    str::CString,
     sync::{
         atomic::{
             Atomic,
@@ -37,11 +41,17 @@ use crate::{
     },
     counters::SharedStats,
     debugfs::{
-        ConnectionFiles,
-        Dir, //
+        Dir,
+        File,
+        Output,
+        Readable, //
     },
     observer::Watched,
-    protocol::snapshot::Snapshot,
+    protocol::{
+        exchange::ParsedPrivateData,
+        info::info,
+        snapshot::Snapshot, //
+    },
     rdma::{
         errno,
         queue::Queue,
@@ -63,6 +73,69 @@ impl Live {
             Self::Observed(watched) => watched.snapshot(),
         }
     }
+}
+
+/// The files of one connection, and the directory that holds them.
+struct ConnectionFiles {
+    _files: [File<Live>; 3],
+    _dir: Dir,
+}
+
+impl ConnectionFiles {
+    /// Makes the directory of `live`, which has that number, in `parent`; may sleep.
+    fn new(parent: &Dir, number: u64, live: Arc<Live>) -> Result<Self> {
+        let name = CString::try_from_fmt(fmt!("{number}"))?;
+        let dir = Dir::new(&name, Some(parent))?;
+
+        Ok(Self {
+            _files: [
+                dir.readable::<InfoFile>(c"info", live.clone())?,
+                dir.readable::<SentFile>(c"sent", live.clone())?,
+                dir.readable::<ReceivedFile>(c"received", live)?,
+            ],
+            _dir: dir,
+        })
+    }
+}
+
+/// Everything about one connection.
+struct InfoFile;
+
+impl Readable for InfoFile {
+    type Data = Live;
+
+    fn show(live: &Live, out: &mut Output) -> fmt::Result {
+        info(&live.snapshot(), out)
+    }
+}
+
+/// The octets that this side sent.
+struct SentFile;
+
+impl Readable for SentFile {
+    type Data = Live;
+
+    fn show(live: &Live, out: &mut Output) -> fmt::Result {
+        show_octets(live.snapshot().exchange.sent, out)
+    }
+}
+
+/// The octets that the peer sent, as the transport delivered them.
+struct ReceivedFile;
+
+impl Readable for ReceivedFile {
+    type Data = Live;
+
+    fn show(live: &Live, out: &mut Output) -> fmt::Result {
+        show_octets(live.snapshot().exchange.received, out)
+    }
+}
+
+fn show_octets(private_data: Option<ParsedPrivateData>, out: &mut Output) -> fmt::Result {
+    if let Some(private_data) = private_data {
+        out.write_octets(private_data.octets.octets())?;
+    }
+    Ok(())
 }
 
 /// A connection with its files; dropping it removes them, so needs a context that may sleep.

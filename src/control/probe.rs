@@ -14,7 +14,7 @@ use kernel::{
 };
 
 use super::{
-    target,
+    target::target,
     Refused, //
 };
 use crate::{

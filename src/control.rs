@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The files in the module's root directory: commands are written to some, and the others show
+//! tables, counters and errors.
+
+mod commands;
+mod probe;
+mod tables;
+mod target;
+
+use core::fmt::{
+    self,
+    Write, //
+};
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
+};
+
+use crate::{
+    counters::SharedStats,
+    debugfs::{
+        Dir,
+        File,
+        Output,
+        Readable,
+        Writable, //
+    },
+    failure::Failure,
+    protocol::{
+        control,
+        tables::ConnectionColumns,
+        text::Text, //
+    },
+    rdma::errno,
+    registry::Registry, //
+};
+
+/// The files of the module as a whole.
+pub(crate) struct RootFiles {
+    _control: [File<Control>; 6],
+    _tables: [File<Registry>; 2],
+    _stats: File<SharedStats>,
+}
+
+impl RootFiles {
+    /// Makes the files in `dir`; process context.
+    pub(crate) fn new(dir: &Dir, registry: Arc<Registry>) -> Result<Self> {
+        let stats = registry.stats.clone();
+        let control_registry = registry.clone();
+        let control = Arc::pin_init(
+            pin_init!(Control {
+                registry: control_registry,
+                last_error <- new_mutex!(Text::EMPTY, "Control::last_error"),
+                report <- new_mutex!(KVec::new(), "Control::report"),
+            }),
+            GFP_KERNEL,
+        )?;
+
+        Ok(Self {
+            _control: [
+                dir.writable::<ConnectFile>(c"connect", control.clone())?,
+                dir.writable::<ListenFile>(c"listen", control.clone())?,
+                dir.writable::<CloseFile>(c"close", control.clone())?,
+                dir.writable::<CallFile>(c"call", control.clone())?,
+                dir.answering::<ProbeFile>(c"probe", control.clone())?,
+                dir.readable::<LastErrorFile>(c"last_error", control)?,
+            ],
+            _tables: [
+                dir.readable::<ConnectionsFile>(c"connections", registry.clone())?,
+                dir.readable::<ListenersFile>(c"listeners", registry)?,
+            ],
+            _stats: dir.readable::<StatsFile>(c"stats", stats)?,
+        })
+    }
+}
+
+/// What is behind the control files.
+#[pin_data]
+struct Control {
+    registry: Arc<Registry>,
+    /// Why the last write failed; empty where it did not.
+    #[pin]
+    last_error: Mutex<Text<256>>,
+    /// What the last probe found.
+    #[pin]
+    report: Mutex<KVec<u8>>,
+}
+
+impl Control {
+    /// Notes the result of a write to the file called `name`, and returns it for the writer.
+    fn note(&self, name: &str, result: Result<(), Refused<'_>>) -> Result {
+        let mut last_error = self.last_error.lock();
+        *last_error = Text::EMPTY;
+        result.map_err(|refused| {
+            // `Text` cuts what does not fit, and never fails.
+            let _ = write!(last_error, "{name}: {refused}");
+            refused.error()
+        })
+    }
+
+    fn show_report(&self, out: &mut Output) -> fmt::Result {
+        out.write_octets(&self.report.lock())
+    }
+
+    fn show_last_error(&self, out: &mut Output) -> fmt::Result {
+        let last_error = self.last_error.lock();
+        match last_error.octets() {
+            [] => out.write_str("none\n"),
+            text => {
+                out.write_octets(text)?;
+                out.write_str("\n")
+            }
+        }
+    }
+}
+
+/// Why a control write was not carried out.
+enum Refused<'a> {
+    Line(control::LineError<'a>),
+    Action(Failure),
+}
+
+impl Refused<'_> {
+    fn error(&self) -> Error {
+        match self {
+            Self::Line(error) if error.is_too_many_octets() => errno(kernel::bindings::EMSGSIZE),
+            Self::Line(_) => EINVAL,
+            Self::Action(failure) => failure.error,
+        }
+    }
+}
+
+impl fmt::Display for Refused<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(error) => fmt::Display::fmt(error, f),
+            Self::Action(failure) => fmt::Display::fmt(failure, f),
+        }
+    }
+}
+
+impl<'a> From<control::LineError<'a>> for Refused<'a> {
+    fn from(error: control::LineError<'a>) -> Self {
+        Self::Line(error)
+    }
+}
+
+impl From<Failure> for Refused<'_> {
+    fn from(failure: Failure) -> Self {
+        Self::Action(failure)
+    }
+}
+
+impl From<Error> for Refused<'_> {
+    fn from(error: Error) -> Self {
+        Self::Action(match error {
+            ENOMEM => Failure::new(error, "no memory"),
+            _ => Failure::new(error, "the kernel refused"),
+        })
+    }
+}
+
+struct ConnectFile;
+struct ListenFile;
+struct CloseFile;
+struct CallFile;
+struct ProbeFile;
+struct LastErrorFile;
+struct ConnectionsFile;
+struct ListenersFile;
+struct StatsFile;
+
+/// Says what is done with a line written to a file.
+macro_rules! writable {
+    ($($name:ident($file:literal) => $apply:path;)*) => {
+        $(
+            impl Writable for $name {
+                type Data = Control;
+
+                const LINE_MAX: usize = control::LINE_MAX;
+
+                fn write(control: &Control, line: Result<&[u8]>) -> Result {
+                    let line = line.map_err(Refused::from);
+                    control.note($file, line.and_then(|line| $apply(control, line)))
+                }
+            }
+        )*
+    };
+}
+
+writable! {
+    ConnectFile("connect") => Control::connect;
+    ListenFile("listen") => Control::listen;
+    CloseFile("close") => Control::close;
+    CallFile("call") => Control::call;
+    ProbeFile("probe") => Control::probe;
+}
+
+impl Readable for ConnectionsFile {
+    type Data = Registry;
+
+    fn show(registry: &Registry, out: &mut Output) -> fmt::Result {
+        tables::connections(registry, out)
+    }
+
+    fn room(registry: &Registry) -> usize {
+        (registry.count() + 1) * ConnectionColumns::LINE
+    }
+}
+
+/// Says what a file shows of its data.
+macro_rules! readable {
+    ($($name:ident($data:ty) => $show:path;)*) => {
+        $(
+            impl Readable for $name {
+                type Data = $data;
+
+                fn show(data: &$data, out: &mut Output) -> fmt::Result {
+                    $show(data, out)
+                }
+            }
+        )*
+    };
+}
+
+readable! {
+    LastErrorFile(Control) => Control::show_last_error;
+    ProbeFile(Control) => Control::show_report;
+    ListenersFile(Registry) => tables::listeners;
+    StatsFile(SharedStats) => tables::stats;
+}

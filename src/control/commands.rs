@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The commands: each takes a line, in process context.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    probe::{
+        probe,
+        Report, //
+    },
+    target::{
+        socket_addr,
+        target, //
+    },
+    Control,
+    Refused, //
+};
+use crate::{
+    connection::{
+        connector::connect,
+        listener::listen,
+        requester::Procedure,
+        Connection,
+        Terms, //
+    },
+    failure::Failure,
+    protocol::{
+        control::{
+            self,
+            CalledProcedure,
+            Close, //
+        },
+        program::Program,
+        snapshot::State, //
+    },
+    rdma::net::Net,
+    registry::Live, //
+};
+
+fn interrupted(error: Error) -> Failure {
+    Failure::new(
+        error,
+        "interrupted while waiting for the end of a connection",
+    )
+}
+
+impl Control {
+    pub(super) fn connect<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+        let (target, terms) = target(&control::parse_connect(line)?)?;
+        connect(&self.registry, target, terms)?;
+        Ok(())
+    }
+
+    pub(super) fn listen<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+        let wanted = control::parse_listen(line)?;
+        let net = Net::current()?;
+        let at = socket_addr(&net, wanted.at.address, wanted.at.port)?;
+        let terms = Terms {
+            offered: wanted.offer,
+            versions: wanted.rpc.versions,
+            credits: wanted.rpc.credits,
+            answers: wanted.answer,
+        };
+
+        Ok(listen(&self.registry, &net, at, terms, wanted.max)?)
+    }
+
+    /// Returns the module's own connection of that number.
+    fn own(&self, number: u64) -> Result<Arc<Connection>, Failure> {
+        let live = self
+            .registry
+            .connection(number)
+            .ok_or(Failure::new(ENOENT, "no such connection"))?;
+        match &*live {
+            Live::Own(connection) => Ok(connection.clone()),
+            Live::Observed(_) => Err(Failure::new(EPERM, "not a connection of the module")),
+        }
+    }
+
+    pub(super) fn call<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+        let wanted = control::parse_call(line)?;
+        let connection = self.own(wanted.connection)?;
+        let (program, echo, count) = match wanted.procedure {
+            CalledProcedure::Null(program) => (program, None, 1),
+            CalledProcedure::Echo { size, count } => (Program::ECHO, Some(size), count),
+        };
+        let procedure = Procedure {
+            program,
+            echo,
+            reply_chunk: wanted.chunks,
+        };
+        Ok(connection.as_arc_borrow().call(&procedure, count)?)
+    }
+
+    pub(super) fn probe<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+        let wanted = control::parse_probe(line)?;
+        let mut report = Report(KVec::new());
+        probe(&self.registry, &wanted, &mut report)?;
+        *self.report.lock() = report.0;
+        Ok(())
+    }
+
+    pub(super) fn close<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+        let registry = &self.registry;
+        match control::parse_close(line)? {
+            Close::Connection(number) => {
+                let connection = self.own(number)?;
+                connection.as_arc_borrow().close();
+                connection.wait_gone().map_err(interrupted)?;
+            }
+            Close::Listener(number) => {
+                if !registry.remove_listener(number) {
+                    return Err(Failure::new(ENOENT, "no such listener").into());
+                }
+            }
+            Close::All => {
+                registry.close_all();
+                for connection in registry.each_own() {
+                    if connection.snapshot().state == State::Closing {
+                        connection.wait_gone().map_err(interrupted)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

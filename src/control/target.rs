@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Makes addresses and targets of the words of a command, within the writer's network namespace.
+
+use core::net::{
+    SocketAddr,
+    SocketAddrV4,
+    SocketAddrV6, //
+};
+
+use kernel::prelude::*;
+
+use crate::{
+    connection::{
+        connector::Target,
+        Terms, //
+    },
+    failure::Failure,
+    protocol::control::{
+        self,
+        Address,
+        Zone, //
+    },
+    rdma::net::Net, //
+};
+
+/// Looks up the zone of an address in `net`, whose interfaces zones name.
+pub(super) fn socket_addr(net: &Net, address: Address, port: u16) -> Result<SocketAddr, Failure> {
+    let unknown = Failure::new(ENODEV, "no such interface");
+
+    match address {
+        Address::V4(ip) => Ok(SocketAddrV4::new(ip, port).into()),
+        Address::V6 { address: ip, zone } => {
+            let zone = match zone {
+                None => 0,
+                Some(Zone::Index(index)) => index,
+                Some(Zone::Name(name)) => CStr::from_bytes_until_nul(&name)
+                    .ok()
+                    .and_then(|name| net.interface_index(name))
+                    .ok_or(unknown)?,
+            };
+            Ok(SocketAddrV6::new(ip, port, 0, zone).into())
+        }
+    }
+}
+
+/// Returns whom to connect to, and with what, from within the writer's network namespace.
+pub(super) fn target(wanted: &control::Connect) -> Result<(Target, Terms), Failure> {
+    let net = Net::current().map_err(|error| Failure::new(error, "no network namespace"))?;
+    let to = socket_addr(&net, wanted.to.address, wanted.to.port)?;
+    let from = wanted
+        .from
+        .map(|from| socket_addr(&net, from, 0))
+        .transpose()?;
+
+    let target = Target {
+        net,
+        to,
+        from,
+        reconnect: wanted.reconnect,
+        timeout_ms: wanted.timeout_ms,
+        null: wanted.null,
+    };
+    let terms = Terms {
+        offered: wanted.offer,
+        versions: wanted.rpc.versions,
+        credits: wanted.rpc.credits,
+        answers: false,
+    };
+    Ok((target, terms))
+}
