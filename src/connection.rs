@@ -48,11 +48,11 @@ use self::{
         connect_failure,
         Target, //
     },
-    listener::Slot,
     requester::Pending, //
 };
 use crate::{
     failure::Failure,
+    permits::Permit,
     protocol::{
         exchange::{
             self,
@@ -191,7 +191,7 @@ enum Side {
     Client(Target),
     Server {
         /// Held for the time of the connection.
-        _slot: Slot,
+        _permit: Permit,
     },
 }
 

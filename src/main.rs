@@ -15,6 +15,7 @@ mod counters;
 mod debugfs;
 mod failure;
 mod observer;
+mod permits;
 mod protocol;
 mod rdma;
 mod registry;

@@ -47,6 +47,7 @@ use crate::{
         Readable, //
     },
     observer::Watched,
+    permits::Permits,
     protocol::{
         exchange::ParsedPrivateData,
         info::info,
@@ -200,9 +201,8 @@ pub(crate) struct Registry {
     pub(crate) transactions: Arc<Queue>,
     #[pin]
     pub(crate) only_version_one: VersionCache,
-    /// How many connections of others may be observed at a time, and how many are.
-    max_observed: u32,
-    observed: Atomic<u32>,
+    /// One for each connection of others that may be observed at a time.
+    pub(crate) observed: Arc<Permits>,
     /// The directory that holds one directory for each connection.
     dir: Dir,
 }
@@ -229,26 +229,6 @@ impl WorkItem for Registry {
     }
 }
 
-/// The place of a connection of others among those that may be observed.
-pub(crate) struct Place(Arc<Registry>);
-
-impl Place {
-    /// Fails with `ENOSPC` where all are taken; any context.
-    pub(crate) fn take(registry: &Arc<Registry>) -> Result<Self> {
-        let place = Self(registry.clone());
-        match registry.observed.fetch_add(1, Relaxed) < registry.max_observed {
-            true => Ok(place),
-            false => Err(ENOSPC),
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.observed.fetch_sub(1, Relaxed);
-    }
-}
-
 impl Registry {
     /// Makes an empty registry, whose connections have their files in `dir`, and which has room for
     /// `max_observed` connections of others.
@@ -258,6 +238,7 @@ impl Registry {
         let observations = Queue::new(c"rpcrdma_cm_observations")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
         let transactions = Queue::new(c"rpcrdma_cm_transactions")?;
+        let observed = Permits::new(max_observed)?;
         let only_version_one = VersionCache::new()?;
 
         Arc::pin_init(
@@ -275,8 +256,7 @@ impl Registry {
                 reconnects,
                 transactions,
                 only_version_one <- only_version_one,
-                max_observed,
-                observed: Atomic::new(0),
+                observed,
                 dir,
             }),
             GFP_KERNEL,

@@ -11,10 +11,6 @@ use kernel::{
     new_work,
     prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
         Arc,
         ArcBorrow,
         Mutex, //
@@ -34,6 +30,10 @@ use super::{
 };
 use crate::{
     failure::Failure,
+    permits::{
+        Permit,
+        Permits, //
+    },
     protocol::{
         exchange::{
             Exchange,
@@ -75,10 +75,9 @@ pub(crate) struct Listener {
     pub(crate) number: u64,
     address: SocketAddr,
     terms: Terms,
-    /// How many connections it may have at a time.
-    max: u32,
+    /// One for each connection that it may have at a time.
+    permits: Arc<Permits>,
     registry: Arc<Registry>,
-    connections: Atomic<u32>,
     #[pin]
     id: Mutex<Option<CmListener<Self>>>,
     #[pin]
@@ -101,14 +100,14 @@ pub(crate) fn listen(
 ) -> Result<(), Failure> {
     let no_memory = |error| Failure::new(error, "no memory for a listener");
 
+    let permits = Permits::new(max).map_err(no_memory)?;
     let listener = Arc::pin_init(
         pin_init!(Listener {
             number: registry.next_listener_number(),
             address,
             terms,
-            max,
+            permits,
             registry: registry.clone(),
-            connections: Atomic::new(0),
             id <- new_mutex!(None, "Listener::id"),
             stop <- new_work!("Listener::stop"),
         }),
@@ -149,28 +148,6 @@ fn listen_failure(error: Error) -> Failure {
     Failure::new(error, "not listening")
 }
 
-/// The place of one connection among those that a listener may have.
-pub(super) struct Slot(Arc<Listener>);
-
-impl Slot {
-    fn take(listener: ArcBorrow<'_, Listener>) -> Option<Self> {
-        let mut taken = listener.connections.load(Relaxed);
-        while taken < listener.max {
-            match listener.connections.cmpxchg(taken, taken + 1, Relaxed) {
-                Ok(_) => return Some(Self(listener.into())),
-                Err(now) => taken = now,
-            }
-        }
-        None
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Relaxed);
-    }
-}
-
 impl Listener {
     /// Returns it as it is at this moment.
     pub(crate) fn snapshot(&self) -> ListenerSnapshot {
@@ -178,14 +155,9 @@ impl Listener {
             number: self.number,
             address: self.address,
             offer: self.terms.offered.offer(),
-            connections: self.connections(),
-            max: self.max,
+            connections: self.permits.taken(),
+            max: self.permits.max(),
         }
-    }
-
-    /// How many connections it has at present.
-    fn connections(&self) -> u32 {
-        self.connections.load(Relaxed)
     }
 
     /// Stops listening, and waits for the requests that are being answered; process context.
@@ -194,11 +166,11 @@ impl Listener {
         drop(id);
     }
 
-    fn accept(&self, slot: Slot, request: Request<'_>) -> Result {
+    fn accept(&self, permit: Permit, request: Request<'_>) -> Result {
         let (exchange, sent) = Exchange::begin(&request, &self.terms.offered)?;
         let capacity = self.terms.capacity(&sent)?;
 
-        let side = Side::Server { _slot: slot };
+        let side = Side::Server { _permit: permit };
         let connection = Connection::new(self.registry.clone(), self.terms, side)?;
         let attempt = connection.begin_attempt(State::Connecting, exchange)?;
         connection.receive(&mut connection.inner.lock(), request.private_data());
@@ -248,11 +220,11 @@ impl ListenHandler for Listener {
         let stats = &this.registry.stats;
         stats.requests.increment();
 
-        let Some(slot) = Slot::take(this) else {
+        let Some(permit) = this.permits.take() else {
             stats.requests_refused.increment();
             return request.reject();
         };
-        match this.accept(slot, request) {
+        match this.accept(permit, request) {
             Ok(()) => stats.requests_accepted.increment(),
             Err(_) => stats.requests_failed.increment(),
         }

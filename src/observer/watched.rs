@@ -34,6 +34,7 @@ use super::{
 };
 use crate::{
     failure::Failure,
+    permits::Permit,
     protocol::{
         exchange::{
             Device,
@@ -63,7 +64,6 @@ use crate::{
     rdma::errno,
     registry::{
         Live,
-        Place,
         Registry, //
     },
     trace, //
@@ -88,11 +88,11 @@ pub(super) struct Undecided {
     program: Option<Process>,
     /// Why it cannot be established any more.
     failure: Option<Failure>,
-    place: Place,
+    permit: Permit,
 }
 
 impl Undecided {
-    /// Fails as [`Place::take`] does; any context.
+    /// Fails with `ENOSPC` where as many as may be are observed; any context.
     pub(super) fn new(registry: &Arc<Registry>, role: Role, event: &Event<'_>) -> Result<Self> {
         let mut this = Self {
             role,
@@ -101,7 +101,7 @@ impl Undecided {
             len: 0,
             program: None,
             failure: None,
-            place: Place::take(registry)?,
+            permit: registry.observed.take().ok_or(ENOSPC)?,
         };
         this.begin(event);
         Ok(this)
@@ -410,7 +410,7 @@ impl Facts {
 pub(crate) struct Watched {
     id: IdKey,
     registry: Arc<Registry>,
-    _place: Place,
+    _permit: Permit,
     #[pin]
     facts: SpinLock<Facts>,
     #[pin]
@@ -447,8 +447,8 @@ impl WorkItem for Watched {
 impl Watched {
     /// Begins to watch an id; any context.
     pub(super) fn new(registry: Arc<Registry>, role: Role, seen: &Seen) -> Result<Arc<Self>> {
-        let place = Place::take(&registry)?;
-        Self::with(registry, place, Facts::new(role, seen), seen)
+        let permit = registry.observed.take().ok_or(ENOSPC)?;
+        Self::with(registry, permit, Facts::new(role, seen), seen)
     }
 
     /// Begins to watch an id whose protocol was not known before; any context.
@@ -470,15 +470,20 @@ impl Watched {
         }
         facts.since = before.since;
         facts.view.process = before.program;
-        Self::with(registry, before.place, facts, seen)
+        Self::with(registry, before.permit, facts, seen)
     }
 
-    fn with(registry: Arc<Registry>, place: Place, facts: Facts, seen: &Seen) -> Result<Arc<Self>> {
+    fn with(
+        registry: Arc<Registry>,
+        permit: Permit,
+        facts: Facts,
+        seen: &Seen,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 id: seen.id,
                 registry,
-                _place: place,
+                _permit: permit,
                 facts <- new_spinlock!(facts, "Watched::facts"),
                 publish <- new_work!("Watched::publish"),
             }),
