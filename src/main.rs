@@ -83,13 +83,16 @@ impl Parts {
         let root = Dir::new(c"rpcrdma_cm", None)?;
         let dir = Dir::new(c"connection", Some(&root))?;
         let stats = Arc::new(SharedStats::new(), GFP_KERNEL)?;
-        let max_observed = series::parameter(module_parameters::max_observed.value());
-        let live = Live(Registry::new(dir, stats, max_observed)?);
+        let live = Live(Registry::new(dir, stats.clone())?);
         let files = RootFiles::new(&root, live.0.clone())?;
         let observer = match series::parameter(module_parameters::observe.value()) {
             0 => None,
             // Where the kernel lacks what observing needs, the rest still works.
-            _ => match Observer::new(live.0.clone()) {
+            _ => match Observer::new(
+                live.0.clone(),
+                stats,
+                series::parameter(module_parameters::max_observed.value()),
+            ) {
                 Ok(observer) => Some(observer),
                 Err(ENOMEM) => return Err(ENOMEM),
                 Err(error) => {

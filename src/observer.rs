@@ -51,7 +51,10 @@ use self::{
     }, //
 };
 use crate::{
+    counters::SharedStats,
+    permits::Permits,
     protocol::negotiation::Role,
+    rdma::queue::Queue,
     registry::Registry, //
 };
 
@@ -68,13 +71,24 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Begins to observe; process context.
+    /// Begins to observe up to `max_observed` ids at a time; process context.
     ///
     /// Fails as [`Probes::new`] does.
-    pub(crate) fn new(registry: Arc<Registry>) -> Result<Self> {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        stats: Arc<SharedStats>,
+        max_observed: u32,
+    ) -> Result<Self> {
+        let shared = Shared {
+            registry,
+            stats,
+            permits: Permits::new(max_observed)?,
+            queue: Queue::new(c"rpcrdma_cm_observations")?,
+        };
+        let shared = Arc::new(shared, GFP_KERNEL)?;
         let observations = Arc::pin_init(
             pin_init!(Observations {
-                registry,
+                shared,
                 ids <- new_spinlock!(
                     Ids {
                         known: RBTree::new(),
@@ -96,7 +110,7 @@ impl Observer {
         observer.probes = Some(Probes::new(observations.clone())?);
 
         // In a work: it waits for whoever handles an event, which may take long.
-        let queue = observations.registry.observations.clone();
+        let queue = observations.shared.queue.clone();
         let _ = queue.enqueue(observations);
         Ok(observer)
     }
@@ -108,13 +122,13 @@ impl Drop for Observer {
 
         // No probe is running when this returns, nor the search when it has been flushed.
         self.probes = None;
-        observations.registry.observations.flush();
+        observations.shared.queue.flush();
         while let Some(known) = observations.take_first() {
             if let Known::Watched(watched) = known {
                 watched.leave();
             }
         }
-        observations.registry.observations.flush();
+        observations.shared.queue.flush();
     }
 }
 
@@ -172,10 +186,22 @@ impl Ids {
     }
 }
 
+/// What the observed connections share.
+struct Shared {
+    /// Where they are listed.
+    registry: Arc<Registry>,
+    stats: Arc<SharedStats>,
+    /// One for each id that may be observed at a time.
+    permits: Arc<Permits>,
+    /// Where connections are searched for, listed and taken from the list; apart, as that waits for
+    /// no peer.
+    queue: Arc<Queue>,
+}
+
 /// What the probes have told.
 #[pin_data]
 struct Observations {
-    registry: Arc<Registry>,
+    shared: Arc<Shared>,
     #[pin]
     ids: SpinLock<Ids>,
     #[pin]
@@ -223,7 +249,7 @@ impl Observations {
             _ => return self.note_undecided(event).unwrap_or(true),
         };
 
-        let Ok(node) = Undecided::new(&self.registry, role, event).and_then(|undecided| {
+        let Ok(node) = Undecided::new(&self.shared, role, event).and_then(|undecided| {
             let known = Known::Undecided(undecided);
             RBTreeNode::new(event.id, known, GFP_NOWAIT)
         }) else {
@@ -288,7 +314,7 @@ impl Observations {
             (_, Some(Known::Watched(watched))) => self.note(&watched, seen),
             (Happening::Connect, _) => self.watch_as(Role::Client, seen),
             (_, Some(Known::Undecided(before))) => {
-                self.watch(Watched::decided(self.registry.clone(), before, seen), seen);
+                self.watch(Watched::decided(self.shared.clone(), before, seen), seen);
             }
             // The request is older than the probes, where it cannot be one that was missed.
             (Happening::Accept, None) if seen.user == User::Server && self.misses_none() => {
@@ -300,11 +326,11 @@ impl Observations {
 
     /// Whether all that the probes have told of is observed.
     fn misses_none(&self) -> bool {
-        self.registry.stats.observed_missed.get() == 0
+        self.shared.stats.observed_missed.get() == 0
     }
 
     fn watch_as(&self, role: Role, seen: &Seen) {
-        self.watch(Watched::new(self.registry.clone(), role, seen), seen);
+        self.watch(Watched::new(self.shared.clone(), role, seen), seen);
     }
 
     /// Begins to watch an id, instead of what was known of it.
@@ -332,7 +358,7 @@ impl Observations {
     }
 
     fn miss(&self, id: IdKey) {
-        self.registry.stats.observed_missed.increment();
+        self.shared.stats.observed_missed.increment();
         self.ids.lock().add_ended(id);
     }
 
@@ -348,7 +374,7 @@ impl Observations {
         let mut facts = Facts::new(Role::Server, seen);
         facts.note(seen);
         if facts.is_rpc_over_rdma() {
-            self.registry.stats.observed_refused.increment();
+            self.shared.stats.observed_refused.increment();
         }
     }
 

@@ -47,7 +47,6 @@ use crate::{
         Readable, //
     },
     observer::Watched,
-    permits::Permits,
     protocol::{
         exchange::ParsedPrivateData,
         info::info,
@@ -193,16 +192,12 @@ pub(crate) struct Registry {
     pub(crate) stats: Arc<SharedStats>,
     /// Where listeners end, and connections leave.
     pub(crate) teardown: Arc<Queue>,
-    /// Where the connections of others are searched for and shown; apart, as they wait for no peer.
-    pub(crate) observations: Arc<Queue>,
     /// Where connections are made again; apart, as that waits for the ends of ids.
     pub(crate) reconnects: Arc<Queue>,
     /// Where calls are made and answered; apart, as the ends of ids wait for that.
     pub(crate) transactions: Arc<Queue>,
     #[pin]
     pub(crate) only_version_one: VersionCache,
-    /// One for each connection of others that may be observed at a time.
-    pub(crate) observed: Arc<Permits>,
     /// The directory that holds one directory for each connection.
     dir: Dir,
 }
@@ -230,15 +225,12 @@ impl WorkItem for Registry {
 }
 
 impl Registry {
-    /// Makes an empty registry, whose connections have their files in `dir`, and which has room for
-    /// `max_observed` connections of others.
-    pub(crate) fn new(dir: Dir, stats: Arc<SharedStats>, max_observed: u32) -> Result<Arc<Self>> {
+    /// Makes an empty registry, whose connections have their files in `dir`.
+    pub(crate) fn new(dir: Dir, stats: Arc<SharedStats>) -> Result<Arc<Self>> {
         let confirming = Queue::new(c"rpcrdma_cm_confirm")?;
         let teardown = Queue::new(c"rpcrdma_cm_leave")?;
-        let observations = Queue::new(c"rpcrdma_cm_observations")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
         let transactions = Queue::new(c"rpcrdma_cm_transactions")?;
-        let observed = Permits::new(max_observed)?;
         let only_version_one = VersionCache::new()?;
 
         Arc::pin_init(
@@ -252,11 +244,9 @@ impl Registry {
                 last_listener: Atomic::new(0),
                 stats,
                 teardown,
-                observations,
                 reconnects,
                 transactions,
                 only_version_one <- only_version_one,
-                observed,
                 dir,
             }),
             GFP_KERNEL,

@@ -30,6 +30,7 @@ use super::{
         Seen,
         User, //
     },
+    Shared,
     NFS_RDMA_PORT, //
 };
 use crate::{
@@ -62,10 +63,7 @@ use crate::{
         }, //
     },
     rdma::errno,
-    registry::{
-        Live,
-        Registry, //
-    },
+    registry::Live,
     trace, //
 };
 
@@ -93,7 +91,7 @@ pub(super) struct Undecided {
 
 impl Undecided {
     /// Fails with `ENOSPC` where as many as may be are observed; any context.
-    pub(super) fn new(registry: &Arc<Registry>, role: Role, event: &Event<'_>) -> Result<Self> {
+    pub(super) fn new(shared: &Shared, role: Role, event: &Event<'_>) -> Result<Self> {
         let mut this = Self {
             role,
             since: Instant::now(),
@@ -101,7 +99,7 @@ impl Undecided {
             len: 0,
             program: None,
             failure: None,
-            permit: registry.observed.take().ok_or(ENOSPC)?,
+            permit: shared.permits.take().ok_or(ENOSPC)?,
         };
         this.begin(event);
         Ok(this)
@@ -409,7 +407,7 @@ impl Facts {
 #[pin_data]
 pub(crate) struct Watched {
     id: IdKey,
-    registry: Arc<Registry>,
+    shared: Arc<Shared>,
     _permit: Permit,
     #[pin]
     facts: SpinLock<Facts>,
@@ -433,12 +431,16 @@ impl WorkItem for Watched {
 
         if gone {
             if listed {
-                this.registry.remove(number);
+                this.shared.registry.remove(number);
             }
         } else if !listed {
-            match this.registry.add(number, Live::Observed(this.clone())) {
+            match this
+                .shared
+                .registry
+                .add(number, Live::Observed(this.clone()))
+            {
                 Ok(()) => this.facts.lock().listed = true,
-                Err(_) => this.registry.stats.observed_missed.increment(),
+                Err(_) => this.shared.stats.observed_missed.increment(),
             }
         }
     }
@@ -446,14 +448,14 @@ impl WorkItem for Watched {
 
 impl Watched {
     /// Begins to watch an id; any context.
-    pub(super) fn new(registry: Arc<Registry>, role: Role, seen: &Seen) -> Result<Arc<Self>> {
-        let permit = registry.observed.take().ok_or(ENOSPC)?;
-        Self::with(registry, permit, Facts::new(role, seen), seen)
+    pub(super) fn new(shared: Arc<Shared>, role: Role, seen: &Seen) -> Result<Arc<Self>> {
+        let permit = shared.permits.take().ok_or(ENOSPC)?;
+        Self::with(shared, permit, Facts::new(role, seen), seen)
     }
 
     /// Begins to watch an id whose protocol was not known before; any context.
     pub(super) fn decided(
-        registry: Arc<Registry>,
+        shared: Arc<Shared>,
         before: Undecided,
         seen: &Seen,
     ) -> Result<Arc<Self>> {
@@ -470,19 +472,14 @@ impl Watched {
         }
         facts.since = before.since;
         facts.view.process = before.program;
-        Self::with(registry, before.permit, facts, seen)
+        Self::with(shared, before.permit, facts, seen)
     }
 
-    fn with(
-        registry: Arc<Registry>,
-        permit: Permit,
-        facts: Facts,
-        seen: &Seen,
-    ) -> Result<Arc<Self>> {
+    fn with(shared: Arc<Shared>, permit: Permit, facts: Facts, seen: &Seen) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 id: seen.id,
-                registry,
+                shared,
                 _permit: permit,
                 facts <- new_spinlock!(facts, "Watched::facts"),
                 publish <- new_work!("Watched::publish"),
@@ -517,7 +514,7 @@ impl Watched {
 
     /// Notes what happened to the id.
     pub(super) fn note(self: &Arc<Self>, seen: &Seen) {
-        let stats = &self.registry.stats;
+        let stats = &self.shared.stats;
         let mut facts = self.facts.lock();
 
         let before = facts.view.state;
@@ -527,7 +524,7 @@ impl Watched {
                 return;
             }
             facts.counts = true;
-            facts.view.number = self.registry.next_connection_number();
+            facts.view.number = self.shared.registry.next_connection_number();
             stats.observed.increment();
             self.publish();
         }
@@ -554,7 +551,7 @@ impl Watched {
                 trace::connection_closed(view.number, view.role, view.generation, error);
             }
             // The call failed, or its owner did not wait for an answer.
-            State::Connecting => self.registry.stats.observed_failed.increment(),
+            State::Connecting => self.shared.stats.observed_failed.increment(),
             _ => {}
         }
         drop(facts);
@@ -572,6 +569,6 @@ impl Watched {
 
     fn publish(self: &Arc<Self>) {
         // What is queued already is going to run, which is all that is wanted.
-        let _ = self.registry.observations.enqueue(self.clone());
+        let _ = self.shared.queue.enqueue(self.clone());
     }
 }
