@@ -10,15 +10,19 @@
 //! RPC-over-RDMA (RFC 8166): [`requester`] and [`responder`].
 //!
 //! Locks, in this order: `Listener::id`, a handler mutex of rdma_cm, those of a queue pair, the
-//! registry's tables, a connection's, `VersionCache::responders`. Nothing of rdma_cm or of a queue
-//! pair is called with one of the latter three held.
+//! table of listeners, that of connections, the registry's, a connection's,
+//! `VersionCache::responders`. Nothing of rdma_cm or of a queue pair is called with one of the latter
+//! five held.
 
+pub(crate) mod connections;
 pub(crate) mod connector;
 pub(crate) mod listener;
+pub(crate) mod own;
 mod payload;
 pub(crate) mod requester;
 mod responder;
-pub(crate) mod version_cache;
+mod table;
+mod version_cache;
 
 use kernel::{
     impl_has_work,
@@ -44,6 +48,7 @@ use kernel::{
 };
 
 use self::{
+    connections::Connections,
     connector::{
         connect_failure,
         Target, //
@@ -99,7 +104,6 @@ use crate::{
         queue::Queue,
         queue_pair::QueuePair, //
     },
-    registry::Registry,
     trace, //
 };
 
@@ -261,7 +265,7 @@ impl Inner {
 #[pin_data]
 pub(crate) struct Connection {
     pub(crate) number: u64,
-    registry: Arc<Registry>,
+    shared: Arc<Connections>,
     terms: Terms,
     side: Side,
     #[pin]
@@ -302,7 +306,7 @@ impl WorkItem<LEAVE> for Connection {
     /// Takes the connection out of the registry. Left to work, as that waits for who reads its
     /// files.
     fn run(this: Arc<Self>) {
-        this.registry.remove(this.number);
+        this.shared.remove(this.number);
         this.inner.lock().gone = true;
         this.changed.notify_all();
     }
@@ -334,17 +338,17 @@ impl WorkItem<MESSAGES> for Connection {
             }
         }
         this.as_arc_borrow()
-            .enqueue::<MESSAGES>(&this.registry.transactions);
+            .enqueue::<MESSAGES>(&this.shared.transactions);
     }
 }
 
 impl Connection {
-    fn new(registry: Arc<Registry>, terms: Terms, side: Side) -> Result<Arc<Self>> {
+    fn new(shared: Arc<Connections>, terms: Terms, side: Side) -> Result<Arc<Self>> {
         let unanswered = KVec::with_capacity(terms.credits as usize, GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(Self {
-                number: registry.next_connection_number(),
-                registry,
+                number: shared.next_number(),
+                shared,
                 terms,
                 side,
                 inner <- new_mutex!(
@@ -495,8 +499,8 @@ impl Connection {
         if inner.is_current(attempt) {
             inner.id = Some(id);
             // What needs the id may have been there before.
-            self.enqueue::<MESSAGES>(&self.registry.transactions);
-            self.enqueue::<GREET>(&self.registry.transactions);
+            self.enqueue::<MESSAGES>(&self.shared.transactions);
+            self.enqueue::<GREET>(&self.shared.transactions);
         }
     }
 
@@ -507,7 +511,7 @@ impl Connection {
         inner.exchange.received = Some(received);
 
         trace::message_parsed(self.number, self.role(), &received);
-        let stats = &self.registry.stats;
+        let stats = &self.shared.stats;
         stats.of_parsed(&received.parsed).increment();
         if let (Some(negotiated), Some(local), Some(remote)) = (
             inner.exchange.negotiated(self.role()),
@@ -528,11 +532,11 @@ impl Connection {
     /// The connection is there.
     fn establish(self: ArcBorrow<'_, Self>, inner: &mut Inner) {
         inner.enter(State::Established);
-        self.registry.stats.established.increment();
+        self.shared.stats.established.increment();
         self.changed.notify_all();
         if matches!(&self.side, Side::Client(target) if target.null.is_some()) {
             inner.traffic.null = Null::Pending;
-            self.enqueue::<GREET>(&self.registry.transactions);
+            self.enqueue::<GREET>(&self.shared.transactions);
         }
     }
 
@@ -566,12 +570,12 @@ impl Connection {
         let again = attempt.is_some()
             && (falls_back || (reconnects && (established || inner.generation > 1)));
         if let (true, Some(remote)) = (falls_back, inner.exchange.remote) {
-            self.registry.only_version_one.add(remote);
+            self.shared.only_version_one.add(remote);
         }
         if established {
             let error = failure.map(|failure| failure.error);
             trace::connection_closed(self.number, self.role(), inner.generation, error);
-            let stats = &self.registry.stats;
+            let stats = &self.shared.stats;
             match error {
                 Some(_) => stats.lost.increment(),
                 None => stats.closed.increment(),
@@ -579,7 +583,7 @@ impl Connection {
         }
         // What could not be accepted is counted by who could not.
         if matches!(self.side, Side::Server { .. }) && !established && attempt.is_some() {
-            self.registry.stats.requests_unconfirmed.increment();
+            self.shared.stats.requests_unconfirmed.increment();
         }
         if again && established {
             inner.generation = inner.generation.wrapping_add(1);
@@ -595,10 +599,10 @@ impl Connection {
         self.changed.notify_all();
         if again && established {
             // An attempt that fails is repeated by the work that makes it.
-            self.enqueue::<RECONNECT>(&self.registry.reconnects);
+            self.enqueue::<RECONNECT>(&self.shared.reconnects);
         }
         if inner.is_over() {
-            self.enqueue::<LEAVE>(&self.registry.teardown);
+            self.enqueue::<LEAVE>(&self.shared.teardown);
         }
     }
 
@@ -672,8 +676,8 @@ impl ConnectionHandler for Attempt {
 impl CompletionHandler for Attempt {
     fn arrived(&self) {
         let connection = self.connection.as_arc_borrow();
-        connection.registry.stats.messages_received.increment();
-        connection.enqueue::<MESSAGES>(&connection.registry.transactions);
+        connection.shared.stats.messages_received.increment();
+        connection.enqueue::<MESSAGES>(&connection.shared.transactions);
     }
 
     fn queue_pair_failed(&self, reason: &'static CStr) {
@@ -702,7 +706,7 @@ impl Drop for Attempt {
         let mut inner = connection.inner.lock();
         inner.ids -= 1;
         if inner.is_over() {
-            connection.enqueue::<LEAVE>(&connection.registry.teardown);
+            connection.enqueue::<LEAVE>(&connection.shared.teardown);
         }
     }
 }

@@ -23,6 +23,11 @@ use kernel::{
 };
 
 use crate::{
+    connection::{
+        connections::Connections,
+        listener::listeners::Listeners,
+        own::Own, //
+    },
     counters::SharedStats,
     debugfs::{
         Dir,
@@ -44,18 +49,27 @@ use crate::{
 /// The files of the module as a whole.
 pub(crate) struct RootFiles {
     _control: [File<Control>; 6],
-    _tables: [File<Registry>; 2],
+    _connections: File<Registry>,
+    _listeners: File<Listeners>,
     _stats: File<SharedStats>,
 }
 
 impl RootFiles {
     /// Makes the files in `dir`; process context.
-    pub(crate) fn new(dir: &Dir, registry: Arc<Registry>) -> Result<Self> {
-        let stats = registry.stats.clone();
+    pub(crate) fn new(
+        dir: &Dir,
+        registry: Arc<Registry>,
+        own: &Own,
+        stats: Arc<SharedStats>,
+    ) -> Result<Self> {
         let control_registry = registry.clone();
+        let connections = own.connections.clone();
+        let listeners = own.listeners.clone();
         let control = Arc::pin_init(
             pin_init!(Control {
                 registry: control_registry,
+                connections,
+                listeners,
                 last_error <- new_mutex!(Text::EMPTY, "Control::last_error"),
                 report <- new_mutex!(KVec::new(), "Control::report"),
             }),
@@ -71,10 +85,8 @@ impl RootFiles {
                 dir.answering::<ProbeFile>(c"probe", control.clone())?,
                 dir.readable::<LastErrorFile>(c"last_error", control)?,
             ],
-            _tables: [
-                dir.readable::<ConnectionsFile>(c"connections", registry.clone())?,
-                dir.readable::<ListenersFile>(c"listeners", registry)?,
-            ],
+            _connections: dir.readable::<ConnectionsFile>(c"connections", registry)?,
+            _listeners: dir.readable::<ListenersFile>(c"listeners", own.listeners.clone())?,
             _stats: dir.readable::<StatsFile>(c"stats", stats)?,
         })
     }
@@ -84,6 +96,8 @@ impl RootFiles {
 #[pin_data]
 struct Control {
     registry: Arc<Registry>,
+    connections: Arc<Connections>,
+    listeners: Arc<Listeners>,
     /// Why the last write failed; empty where it did not.
     #[pin]
     last_error: Mutex<Text<256>>,
@@ -232,6 +246,6 @@ macro_rules! readable {
 readable! {
     LastErrorFile(Control) => Control::show_last_error;
     ProbeFile(Control) => Control::show_report;
-    ListenersFile(Registry) => tables::listeners;
+    ListenersFile(Listeners) => tables::listeners;
     StatsFile(SharedStats) => tables::stats;
 }

@@ -28,6 +28,7 @@ use kernel::{
 };
 
 use crate::{
+    connection::own::Own,
     control::RootFiles,
     counters::SharedStats,
     debugfs::Dir,
@@ -65,17 +66,8 @@ struct RpcrdmaCm {
 /// The parts of the module, which are dropped in the order of their declaration.
 struct Parts {
     _observer: Option<Observer>,
-    _live: Live,
+    _own: Own,
     _files: RootFiles,
-}
-
-/// What is live; all of it ends when this is dropped.
-struct Live(Arc<Registry>);
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.0.shut_down();
-    }
 }
 
 impl Parts {
@@ -83,13 +75,14 @@ impl Parts {
         let root = Dir::new(c"rpcrdma_cm", None)?;
         let dir = Dir::new(c"connection", Some(&root))?;
         let stats = Arc::new(SharedStats::new(), GFP_KERNEL)?;
-        let live = Live(Registry::new(dir, stats.clone())?);
-        let files = RootFiles::new(&root, live.0.clone())?;
+        let registry = Registry::new(dir)?;
+        let own = Own::new(registry.clone(), stats.clone())?;
+        let files = RootFiles::new(&root, registry.clone(), &own, stats.clone())?;
         let observer = match series::parameter(module_parameters::observe.value()) {
             0 => None,
             // Where the kernel lacks what observing needs, the rest still works.
             _ => match Observer::new(
-                live.0.clone(),
+                registry,
                 stats,
                 series::parameter(module_parameters::max_observed.value()),
             ) {
@@ -104,7 +97,7 @@ impl Parts {
 
         Ok(Self {
             _observer: observer,
-            _live: live,
+            _own: own,
             _files: files,
         })
     }

@@ -20,6 +20,7 @@ use kernel::{
 };
 
 use super::{
+    connections::Connections,
     Attempt,
     Connection,
     Side,
@@ -41,10 +42,6 @@ use crate::{
         net::Net,
         unresolved_id::UnresolvedId,
         wait::wait_while, //
-    },
-    registry::{
-        Live,
-        Registry, //
     },
     trace, //
 };
@@ -75,17 +72,15 @@ pub(crate) struct Target {
 /// Fails with what the attempt failed with: `ECONNREFUSED`, `EHOSTUNREACH`, `ETIMEDOUT`,
 /// `EADDRNOTAVAIL`, `EMSGSIZE`, `EINTR` on a signal, or with what the kernel says otherwise.
 pub(crate) fn connect(
-    registry: &Arc<Registry>,
+    connections: &Arc<Connections>,
     target: Target,
     terms: Terms,
 ) -> Result<Arc<Connection>, Failure> {
     let no_memory = |error| Failure::new(error, "no memory for a connection");
 
     let connection =
-        Connection::new(registry.clone(), terms, Side::Client(target)).map_err(no_memory)?;
-    registry
-        .add(connection.number, Live::Own(connection.clone()))
-        .map_err(no_memory)?;
+        Connection::new(connections.clone(), terms, Side::Client(target)).map_err(no_memory)?;
+    connections.add(&connection).map_err(no_memory)?;
 
     if let Side::Client(target) = &connection.side {
         let connection = connection.as_arc_borrow();
@@ -132,15 +127,15 @@ impl Connection {
             .map_err(|error| Failure::new(error, "closed"))?;
         // Nothing has happened to this attempt yet.
         let generation = self.inner.lock().generation;
-        self.registry.stats.connects.increment();
+        self.shared.stats.connects.increment();
         if generation != 1 {
-            self.registry.stats.reconnects.increment();
+            self.shared.stats.reconnects.increment();
         }
         let result = self
             .start(target, attempt)
             .and_then(|()| self.wait(target, attempt, generation));
         result.map_err(|failure| {
-            self.registry.stats.connects_failed.increment();
+            self.shared.stats.connects_failed.increment();
             let mut inner = self.inner.lock();
             if inner.is_current(attempt) {
                 self.end_locked(&mut inner, Some(attempt), Some(failure));

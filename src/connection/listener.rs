@@ -2,6 +2,8 @@
 
 //! The server's side: listening, and accepting what comes.
 
+pub(crate) mod listeners;
+
 use core::net::SocketAddr;
 
 use kernel::{
@@ -21,6 +23,7 @@ use kernel::{
     }, //
 };
 
+use self::listeners::Listeners;
 use super::{
     Connection,
     Side,
@@ -54,10 +57,6 @@ use crate::{
         net::Net,
         request::Request, //
     },
-    registry::{
-        Live,
-        Registry, //
-    },
     trace, //
 };
 
@@ -77,7 +76,7 @@ pub(crate) struct Listener {
     terms: Terms,
     /// One for each connection that it may have at a time.
     permits: Arc<Permits>,
-    registry: Arc<Registry>,
+    listeners: Arc<Listeners>,
     #[pin]
     id: Mutex<Option<CmListener<Self>>>,
     #[pin]
@@ -92,7 +91,7 @@ impl_has_work! {
 ///
 /// Fails with `EADDRINUSE`, `EADDRNOTAVAIL`, or with what the kernel says otherwise.
 pub(crate) fn listen(
-    registry: &Arc<Registry>,
+    listeners: &Arc<Listeners>,
     net: &Net,
     address: SocketAddr,
     terms: Terms,
@@ -103,11 +102,11 @@ pub(crate) fn listen(
     let permits = Permits::new(max).map_err(no_memory)?;
     let listener = Arc::pin_init(
         pin_init!(Listener {
-            number: registry.next_listener_number(),
+            number: listeners.next_number(),
             address,
             terms,
             permits,
-            registry: registry.clone(),
+            listeners: listeners.clone(),
             id <- new_mutex!(None, "Listener::id"),
             stop <- new_work!("Listener::stop"),
         }),
@@ -121,14 +120,14 @@ pub(crate) fn listen(
         let new = CmListener::new(net, OWNER, listener.clone(), address, BACKLOG);
         *id = Some(new.map_err(listen_failure)?);
     }
-    registry
-        .add_listener(listener.clone())
+    listeners
+        .add(listener.clone())
         .map_err(no_memory)
         .inspect_err(|_| listener.stop())?;
 
-    // Its device may have gone before it could be found in the registry.
+    // Its device may have gone before it could be found in the table.
     if listener.id.lock().is_none() {
-        registry.remove_listener(listener.number);
+        listeners.remove(listener.number);
         return Err(listen_failure(ENODEV));
     }
     Ok(())
@@ -170,19 +169,19 @@ impl Listener {
         let (exchange, sent) = Exchange::begin(&request, &self.terms.offered)?;
         let capacity = self.terms.capacity(&sent)?;
 
+        let connections = &self.listeners.connections;
         let side = Side::Server { _permit: permit };
-        let connection = Connection::new(self.registry.clone(), self.terms, side)?;
+        let connection = Connection::new(connections.clone(), self.terms, side)?;
         let attempt = connection.begin_attempt(State::Connecting, exchange)?;
         connection.receive(&mut connection.inner.lock(), request.private_data());
-        self.registry
-            .add(connection.number, Live::Own(connection.clone()))?;
+        connections.add(&connection)?;
 
         let handler = connection.as_arc_borrow().handler(attempt)?;
         match request.accept(PARAMETERS, handler, capacity, sent.octets.octets()) {
             Ok(id) => {
                 trace::message_sent(connection.number, Role::Server, &sent.octets);
                 connection.as_arc_borrow().keep(attempt, id);
-                self.registry.expect_confirmation();
+                connections.expect_confirmation();
                 Ok(())
             }
             Err(error) => {
@@ -217,7 +216,7 @@ impl Connection {
 
 impl ListenHandler for Listener {
     fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>) {
-        let stats = &this.registry.stats;
+        let stats = &this.listeners.connections.stats;
         stats.requests.increment();
 
         let Some(permit) = this.permits.take() else {
@@ -232,7 +231,7 @@ impl ListenHandler for Listener {
 
     fn device_removed(this: ArcBorrow<'_, Self>) {
         // The work that is queued already does the same.
-        let _ = this.registry.teardown.enqueue(Arc::from(this));
+        let _ = this.listeners.connections.teardown.enqueue(Arc::from(this));
     }
 }
 
@@ -241,8 +240,8 @@ impl WorkItem for Listener {
 
     /// Ends a listener whose device goes away.
     fn run(this: Arc<Self>) {
-        // First, so that `listen` sees it if it has not been added to the registry yet.
+        // First, so that `listen` sees it if it has not been added to the table yet.
         this.stop();
-        this.registry.remove_listener(this.number);
+        this.listeners.remove(this.number);
     }
 }

@@ -344,7 +344,7 @@ impl Connection {
         }
         let versions = self.terms.versions;
         let mut version = agreed.unwrap_or(versions.high);
-        let only_one = |remote| self.registry.only_version_one.contains(remote);
+        let only_one = |remote| self.shared.only_version_one.contains(remote);
         if agreed.is_none() && versions.contains(1) && remote.is_some_and(only_one) {
             version = 1;
         }
@@ -366,7 +366,7 @@ impl Connection {
                     // The peer may have answered and closed.
                     let _ = self.on(attempt, |inner| inner.exchange.version = Some(version));
                     if let Some(remote) = remote.filter(|_| version > 1) {
-                        self.registry.only_version_one.remove(remote);
+                        self.shared.only_version_one.remove(remote);
                     }
                     return outcome(status);
                 }
@@ -382,7 +382,7 @@ impl Connection {
                         "the responder speaks other versions of RPC-over-RDMA",
                     ))?;
                     if let Some(remote) = remote {
-                        self.registry.only_version_one.add(remote);
+                        self.shared.only_version_one.add(remote);
                     }
                 }
             }

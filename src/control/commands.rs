@@ -51,7 +51,7 @@ fn interrupted(error: Error) -> Failure {
 impl Control {
     pub(super) fn connect<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let (target, terms) = target(&control::parse_connect(line)?)?;
-        connect(&self.registry, target, terms)?;
+        connect(&self.connections, target, terms)?;
         Ok(())
     }
 
@@ -66,7 +66,7 @@ impl Control {
             answers: wanted.answer,
         };
 
-        Ok(listen(&self.registry, &net, at, terms, wanted.max)?)
+        Ok(listen(&self.listeners, &net, at, terms, wanted.max)?)
     }
 
     /// Returns the module's own connection of that number.
@@ -99,13 +99,12 @@ impl Control {
     pub(super) fn probe<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let wanted = control::parse_probe(line)?;
         let mut report = Report(KVec::new());
-        probe(&self.registry, &wanted, &mut report)?;
+        probe(&self.connections, &wanted, &mut report)?;
         *self.report.lock() = report.0;
         Ok(())
     }
 
     pub(super) fn close<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let registry = &self.registry;
         match control::parse_close(line)? {
             Close::Connection(number) => {
                 let connection = self.own(number)?;
@@ -113,13 +112,15 @@ impl Control {
                 connection.wait_gone().map_err(interrupted)?;
             }
             Close::Listener(number) => {
-                if !registry.remove_listener(number) {
+                if !self.listeners.remove(number) {
                     return Err(Failure::new(ENOENT, "no such listener").into());
                 }
             }
             Close::All => {
-                registry.close_all();
-                for connection in registry.each_own() {
+                // In this order: a listener can still bring connections.
+                self.listeners.close_all();
+                self.connections.close_all();
+                for connection in self.connections.each() {
                     if connection.snapshot().state == State::Closing {
                         connection.wait_gone().map_err(interrupted)?;
                     }

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     connection::{
+        connections::Connections,
         connector::connect,
         requester::Procedure,
         Connection, //
@@ -34,8 +35,7 @@ use crate::{
             Snapshot, //
         }, //
     }, //
-    rdma::errno,
-    registry::Registry, //
+    rdma::errno, //
 };
 
 /// A text of any length.
@@ -65,13 +65,13 @@ impl Drop for Probe {
 ///
 /// Fails only where there is no report: for want of memory, or where it was interrupted.
 pub(super) fn probe(
-    registry: &Arc<Registry>,
+    connections: &Arc<Connections>,
     wanted: &control::Connect,
     report: &mut Report,
 ) -> Result<(), Refused<'static>> {
     let mut best = None;
     for version in [1, 2] {
-        let (snapshot, result) = match probe_version(registry, wanted, version) {
+        let (snapshot, result) = match probe_version(connections, wanted, version) {
             Ok((snapshot, result)) => (Some(snapshot), result),
             Err(failure) => (None, Err(failure)),
         };
@@ -107,7 +107,7 @@ pub(super) fn probe(
 /// Does so in one version, and returns what is known of the connection, with what became of the
 /// call.
 fn probe_version(
-    registry: &Arc<Registry>,
+    connections: &Arc<Connections>,
     wanted: &control::Connect,
     version: u32,
 ) -> Result<(Snapshot, Result<(), Failure>), Failure> {
@@ -115,7 +115,7 @@ fn probe_version(
     let program = target.null.take().unwrap_or(Program::NFS);
     terms.versions = Versions::only(version);
 
-    let connection = Probe(connect(registry, target, terms)?);
+    let connection = Probe(connect(connections, target, terms)?);
     let result = connection
         .0
         .as_arc_borrow()

@@ -8,6 +8,7 @@ use core::{
 };
 
 use crate::{
+    connection::listener::listeners::Listeners,
     counters::{
         Counter,
         SharedStats, //
@@ -35,15 +36,15 @@ pub(super) fn connections(registry: &Registry, out: &mut Output) -> fmt::Result 
 }
 
 /// Shows the table of listeners.
-pub(super) fn listeners(registry: &Registry, out: &mut Output) -> fmt::Result {
+pub(super) fn listeners(listeners: &Listeners, out: &mut Output) -> fmt::Result {
     let mut columns = ListenerColumns::new();
-    let Ok(()) = registry.for_each_listener(|listener| {
+    let Ok(()) = listeners.for_each(|listener| {
         columns.include(&listener.snapshot());
         Ok::<_, Infallible>(())
     });
 
     columns.header(out)?;
-    registry.for_each_listener(|listener| columns.line(&listener.snapshot(), out))
+    listeners.for_each(|listener| columns.line(&listener.snapshot(), out))
 }
 
 /// Shows the counters.

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Owns the module's listeners and connections.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    connections::Connections,
+    listener::listeners::Listeners, //
+};
+use crate::{
+    counters::SharedStats,
+    registry::Registry, //
+};
+
+/// The module's own listeners and connections. Dropping it ends all of them for good, and waits
+/// until they are gone.
+pub(crate) struct Own {
+    pub(crate) listeners: Arc<Listeners>,
+    pub(crate) connections: Arc<Connections>,
+}
+
+impl Own {
+    /// Makes empty tables; process context.
+    pub(crate) fn new(registry: Arc<Registry>, stats: Arc<SharedStats>) -> Result<Self> {
+        let connections = Connections::new(registry, stats)?;
+        Ok(Self {
+            listeners: Listeners::new(connections.clone())?,
+            connections,
+        })
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.connections.refuse_new();
+        // Before the connections: until then a listener accepts.
+        self.listeners.shut_down();
+        self.connections.shut_down();
+    }
+}
