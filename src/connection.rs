@@ -104,6 +104,7 @@ use crate::{
         queue::Queue,
         queue_pair::QueuePair, //
     },
+    registry::Live,
     trace, //
 };
 
@@ -342,6 +343,42 @@ impl WorkItem<MESSAGES> for Connection {
     }
 }
 
+impl Live for Connection {
+    fn snapshot(&self) -> Snapshot {
+        let inner = self.inner.lock();
+        Snapshot {
+            number: self.number,
+            origin: Origin::Module,
+            role: self.role(),
+            state: inner.state,
+            age_ms: inner.since.elapsed().as_millis(),
+            generation: inner.generation,
+            failure: inner.failure.map(|failure| failure.cause),
+            exchange: inner.exchange,
+            process: None,
+            in_use: InUse {
+                // Of the peer, if it is the responder.
+                remote_invalidation: (inner.traffic.remote_invalidations_received > 0)
+                    .then_some(true),
+                ..InUse::default()
+            },
+            traffic: Some(Traffic {
+                credits_granted: match self.side {
+                    Side::Client(_) => inner.traffic.credits_granted,
+                    Side::Server { .. } => Some(self.terms.credits),
+                },
+                ..inner.traffic
+            }),
+            note: None,
+        }
+    }
+
+    fn close_and_wait(self: ArcBorrow<'_, Self>) -> Result<(), Failure> {
+        self.close();
+        self.wait_gone()
+    }
+}
+
 impl Connection {
     fn new(shared: Arc<Connections>, terms: Terms, side: Side) -> Result<Arc<Self>> {
         let unanswered = KVec::with_capacity(terms.credits as usize, GFP_KERNEL)?;
@@ -392,36 +429,6 @@ impl Connection {
         }
     }
 
-    /// Returns it as it is at this moment.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        let inner = self.inner.lock();
-        Snapshot {
-            number: self.number,
-            origin: Origin::Module,
-            role: self.role(),
-            state: inner.state,
-            age_ms: inner.since.elapsed().as_millis(),
-            generation: inner.generation,
-            failure: inner.failure.map(|failure| failure.cause),
-            exchange: inner.exchange,
-            process: None,
-            in_use: InUse {
-                // Of the peer, if it is the responder.
-                remote_invalidation: (inner.traffic.remote_invalidations_received > 0)
-                    .then_some(true),
-                ..InUse::default()
-            },
-            traffic: Some(Traffic {
-                credits_granted: match self.side {
-                    Side::Client(_) => inner.traffic.credits_granted,
-                    Side::Server { .. } => Some(self.terms.credits),
-                },
-                ..inner.traffic
-            }),
-            note: None,
-        }
-    }
-
     /// Returns why the latest attempt came to its end.
     pub(crate) fn failure(&self) -> Option<Failure> {
         self.inner.lock().failure
@@ -441,11 +448,14 @@ impl Connection {
     /// Waits until the connection, which has been closed, is gone; process context.
     ///
     /// Fails with `EINTR` on a signal.
-    pub(crate) fn wait_gone(&self) -> Result {
+    pub(crate) fn wait_gone(&self) -> Result<(), Failure> {
         let mut inner = self.inner.lock();
         while !inner.gone {
             if self.changed.wait_interruptible(&mut inner) {
-                return Err(EINTR);
+                return Err(Failure::new(
+                    EINTR,
+                    "interrupted while waiting for the end of a connection",
+                ));
             }
         }
         Ok(())

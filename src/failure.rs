@@ -16,6 +16,9 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// A command is for the module's own connections, and names one of others.
+    pub(crate) const NOT_OWN: Self = Self::new(EPERM, "not a connection of the module");
+
     pub(crate) const fn new(error: Error, text: &'static str) -> Self {
         Self {
             error,

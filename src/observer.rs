@@ -47,7 +47,8 @@ use self::{
     },
     watched::{
         Facts,
-        Undecided, //
+        Undecided,
+        Watched, //
     }, //
 };
 use crate::{
@@ -57,8 +58,6 @@ use crate::{
     rdma::queue::Queue,
     registry::Registry, //
 };
-
-pub(crate) use self::watched::Watched;
 
 /// The port at which servers of NFS over RDMA listen (RFC 8267, section 6).
 const NFS_RDMA_PORT: u16 = 20049;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every live connection, of the module and of others.
+//! Every live connection, of the module and of others, with its files.
 
 use core::{
     fmt,
@@ -21,19 +21,19 @@ use kernel::{
             Relaxed, //
         },
         Arc,
+        ArcBorrow,
         Mutex, //
     }, //
 };
 
 use crate::{
-    connection::Connection,
     debugfs::{
         Dir,
         File,
         Output,
         Readable, //
     },
-    observer::Watched,
+    failure::Failure,
     protocol::{
         exchange::ParsedPrivateData,
         info::info,
@@ -41,39 +41,38 @@ use crate::{
     },
 };
 
-/// A live connection.
-pub(crate) enum Live {
-    Own(Arc<Connection>),
-    Observed(Arc<Watched>),
+/// A live connection, of whatever kind.
+pub(crate) trait Live: Send + Sync {
+    /// Returns the connection as it is at this moment; process context. Does not wait.
+    fn snapshot(&self) -> Snapshot;
+
+    /// Closes the connection, and waits until it is gone; process context.
+    ///
+    /// Fails with `EPERM` where it is not the module's, with `EINTR` on a signal.
+    fn close_and_wait(self: ArcBorrow<'_, Self>) -> Result<(), Failure>;
 }
 
-impl Live {
-    /// Returns it as it is at this moment; does not wait.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        match self {
-            Self::Own(connection) => connection.snapshot(),
-            Self::Observed(watched) => watched.snapshot(),
-        }
-    }
-}
+/// What the files of a connection show.
+struct Shown(Arc<dyn Live>);
 
 /// The files of one connection, and the directory that holds them.
 struct ConnectionFiles {
-    _files: [File<Live>; 3],
+    _files: [File<Shown>; 3],
     _dir: Dir,
 }
 
 impl ConnectionFiles {
     /// Makes the directory of `live`, which has that number, in `parent`; may sleep.
-    fn new(parent: &Dir, number: u64, live: Arc<Live>) -> Result<Self> {
+    fn new(parent: &Dir, number: u64, live: Arc<dyn Live>) -> Result<Self> {
+        let shown = Arc::new(Shown(live), GFP_KERNEL)?;
         let name = CString::try_from_fmt(fmt!("{number}"))?;
         let dir = Dir::new(&name, Some(parent))?;
 
         Ok(Self {
             _files: [
-                dir.readable::<InfoFile>(c"info", live.clone())?,
-                dir.readable::<SentFile>(c"sent", live.clone())?,
-                dir.readable::<ReceivedFile>(c"received", live)?,
+                dir.readable::<InfoFile>(c"info", shown.clone())?,
+                dir.readable::<SentFile>(c"sent", shown.clone())?,
+                dir.readable::<ReceivedFile>(c"received", shown)?,
             ],
             _dir: dir,
         })
@@ -84,9 +83,9 @@ impl ConnectionFiles {
 struct InfoFile;
 
 impl Readable for InfoFile {
-    type Data = Live;
+    type Data = Shown;
 
-    fn show(live: &Live, out: &mut Output) -> fmt::Result {
+    fn show(Shown(live): &Shown, out: &mut Output) -> fmt::Result {
         info(&live.snapshot(), out)
     }
 }
@@ -95,9 +94,9 @@ impl Readable for InfoFile {
 struct SentFile;
 
 impl Readable for SentFile {
-    type Data = Live;
+    type Data = Shown;
 
-    fn show(live: &Live, out: &mut Output) -> fmt::Result {
+    fn show(Shown(live): &Shown, out: &mut Output) -> fmt::Result {
         show_octets(live.snapshot().exchange.sent, out)
     }
 }
@@ -106,9 +105,9 @@ impl Readable for SentFile {
 struct ReceivedFile;
 
 impl Readable for ReceivedFile {
-    type Data = Live;
+    type Data = Shown;
 
-    fn show(live: &Live, out: &mut Output) -> fmt::Result {
+    fn show(Shown(live): &Shown, out: &mut Output) -> fmt::Result {
         show_octets(live.snapshot().exchange.received, out)
     }
 }
@@ -122,7 +121,7 @@ fn show_octets(private_data: Option<ParsedPrivateData>, out: &mut Output) -> fmt
 
 /// A connection with its files; dropping it removes them, so needs a context that may sleep.
 struct Entry {
-    live: Arc<Live>,
+    live: Arc<dyn Live>,
     _files: ConnectionFiles,
 }
 
@@ -131,7 +130,7 @@ struct Entry {
 pub(crate) struct Registry {
     #[pin]
     connections: Mutex<RBTree<u64, Entry>>,
-    last_connection: Atomic<u64>,
+    last_number: Atomic<u64>,
     /// The directory that holds one directory for each connection.
     dir: Dir,
 }
@@ -142,7 +141,7 @@ impl Registry {
         Arc::pin_init(
             pin_init!(Self {
                 connections <- new_mutex!(RBTree::new(), "Registry::connections"),
-                last_connection: Atomic::new(0),
+                last_number: Atomic::new(0),
                 dir,
             }),
             GFP_KERNEL,
@@ -150,18 +149,17 @@ impl Registry {
     }
 
     /// Returns a number that no connection has had yet; any context.
-    pub(crate) fn next_connection_number(&self) -> u64 {
-        self.last_connection.fetch_add(1, Relaxed) + 1
+    pub(crate) fn next_number(&self) -> u64 {
+        self.last_number.fetch_add(1, Relaxed) + 1
     }
 
     /// Returns the latest number that a connection has had; any context.
-    pub(crate) fn last_connection_number(&self) -> u64 {
-        self.last_connection.load(Relaxed)
+    pub(crate) fn last_number(&self) -> u64 {
+        self.last_number.load(Relaxed)
     }
 
     /// Makes a connection visible, under a number of its own; process context.
-    pub(crate) fn add(&self, number: u64, live: Live) -> Result {
-        let live = Arc::new(live, GFP_KERNEL)?;
+    pub(crate) fn add(&self, number: u64, live: Arc<dyn Live>) -> Result {
         let files = ConnectionFiles::new(&self.dir, number, live.clone())?;
         let entry = Entry {
             live,
@@ -180,7 +178,7 @@ impl Registry {
     }
 
     /// Returns the connection of that number; process context.
-    pub(crate) fn connection(&self, number: u64) -> Option<Arc<Live>> {
+    pub(crate) fn get(&self, number: u64) -> Option<Arc<dyn Live>> {
         let connections = self.connections.lock();
         connections.get(&number).map(|entry| entry.live.clone())
     }
@@ -193,8 +191,8 @@ impl Registry {
     /// Returns, in the order of their numbers, the connections, as far as they are still there when
     /// it is their turn; process context. No lock is held in between: there can be many, and new
     /// ones must not wait.
-    pub(crate) fn each(&self) -> impl Iterator<Item = Arc<Live>> + '_ {
-        let last = self.last_connection_number();
+    pub(crate) fn each(&self) -> impl Iterator<Item = Arc<dyn Live>> + '_ {
+        let last = self.last_number();
         let mut next = 0;
 
         iter::from_fn(move || {

@@ -34,10 +34,7 @@ use crate::{
         queue::Queue,
         wait::wait_while, //
     },
-    registry::{
-        Live,
-        Registry, //
-    }, //
+    registry::Registry, //
 };
 
 /// How often connections are looked for whose peers have been accepted and say nothing, in
@@ -119,7 +116,7 @@ impl Connections {
 
     /// Returns a number that no connection has had yet.
     pub(super) fn next_number(&self) -> u64 {
-        self.registry.next_connection_number()
+        self.registry.next_number()
     }
 
     /// Makes a connection visible; process context.
@@ -136,7 +133,7 @@ impl Connections {
             .insert(node)
             .map_err(|_| errno(kernel::bindings::ESHUTDOWN))?;
         self.registry
-            .add(number, Live::Own(connection.clone()))
+            .add(number, connection.clone())
             .inspect_err(|_| {
                 table.tree.remove_node(&number);
             })
@@ -144,15 +141,20 @@ impl Connections {
 
     /// Forgets a connection and removes its files, waiting for their readers; process context.
     pub(super) fn remove(&self, number: u64) {
-        let node = self.table.lock().tree.remove_node(&number);
         self.registry.remove(number);
+        let node = self.table.lock().tree.remove_node(&number);
         drop(node);
+    }
+
+    /// Returns the connection of that number, if it is one of the module's own; process context.
+    pub(crate) fn get(&self, number: u64) -> Option<Arc<Connection>> {
+        self.table.lock().tree.get(&number).cloned()
     }
 
     /// Returns, in the order of their numbers, the connections, as far as they are still there when
     /// it is their turn. No lock is held in between: there can be many, and new ones must not wait.
     pub(crate) fn each(&self) -> impl Iterator<Item = Arc<Connection>> + '_ {
-        let last = self.registry.last_connection_number();
+        let last = self.registry.last_number();
         let mut next = 0;
 
         iter::from_fn(move || {

@@ -41,13 +41,6 @@ use crate::{
     registry::Live, //
 };
 
-fn interrupted(error: Error) -> Failure {
-    Failure::new(
-        error,
-        "interrupted while waiting for the end of a connection",
-    )
-}
-
 impl Control {
     pub(super) fn connect<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let (target, terms) = target(&control::parse_connect(line)?)?;
@@ -69,16 +62,19 @@ impl Control {
         Ok(listen(&self.listeners, &net, at, terms, wanted.max)?)
     }
 
+    /// Returns the connection of that number, of whatever kind.
+    fn live(&self, number: u64) -> Result<Arc<dyn Live>, Failure> {
+        let live = self.registry.get(number);
+        live.ok_or(Failure::new(ENOENT, "no such connection"))
+    }
+
     /// Returns the module's own connection of that number.
     fn own(&self, number: u64) -> Result<Arc<Connection>, Failure> {
-        let live = self
-            .registry
-            .connection(number)
-            .ok_or(Failure::new(ENOENT, "no such connection"))?;
-        match &*live {
-            Live::Own(connection) => Ok(connection.clone()),
-            Live::Observed(_) => Err(Failure::new(EPERM, "not a connection of the module")),
-        }
+        let own = self.connections.get(number);
+        own.ok_or_else(|| match self.live(number) {
+            Ok(_) => Failure::NOT_OWN,
+            Err(failure) => failure,
+        })
     }
 
     pub(super) fn call<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
@@ -107,9 +103,7 @@ impl Control {
     pub(super) fn close<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         match control::parse_close(line)? {
             Close::Connection(number) => {
-                let connection = self.own(number)?;
-                connection.as_arc_borrow().close();
-                connection.wait_gone().map_err(interrupted)?;
+                self.live(number)?.as_arc_borrow().close_and_wait()?;
             }
             Close::Listener(number) => {
                 if !self.listeners.remove(number) {
@@ -122,7 +116,7 @@ impl Control {
                 self.connections.close_all();
                 for connection in self.connections.each() {
                     if connection.snapshot().state == State::Closing {
-                        connection.wait_gone().map_err(interrupted)?;
+                        connection.wait_gone()?;
                     }
                 }
             }

@@ -35,7 +35,8 @@ use crate::{
             Snapshot, //
         }, //
     }, //
-    rdma::errno, //
+    rdma::errno,
+    registry::Live, //
 };
 
 /// A text of any length.

@@ -10,6 +10,7 @@ use kernel::{
     prelude::*,
     sync::{
         Arc,
+        ArcBorrow,
         SpinLock, //
     },
     time::{
@@ -405,7 +406,7 @@ impl Facts {
 
 /// An id of others.
 #[pin_data]
-pub(crate) struct Watched {
+pub(super) struct Watched {
     id: IdKey,
     shared: Arc<Shared>,
     _permit: Permit,
@@ -434,15 +435,27 @@ impl WorkItem for Watched {
                 this.shared.registry.remove(number);
             }
         } else if !listed {
-            match this
-                .shared
-                .registry
-                .add(number, Live::Observed(this.clone()))
-            {
+            match this.shared.registry.add(number, this.clone()) {
                 Ok(()) => this.facts.lock().listed = true,
                 Err(_) => this.shared.stats.observed_missed.increment(),
             }
         }
+    }
+}
+
+impl Live for Watched {
+    fn snapshot(&self) -> Snapshot {
+        let mut facts = self.facts.lock();
+        facts.ask_client(self.id);
+        Snapshot {
+            age_ms: facts.since.elapsed().as_millis(),
+            failure: facts.failure.map(|failure| failure.cause),
+            ..facts.view
+        }
+    }
+
+    fn close_and_wait(self: ArcBorrow<'_, Self>) -> Result<(), Failure> {
+        Err(Failure::NOT_OWN)
     }
 }
 
@@ -488,17 +501,6 @@ impl Watched {
         )
     }
 
-    /// Returns it as it is at this moment.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        let mut facts = self.facts.lock();
-        facts.ask_client(self.id);
-        Snapshot {
-            age_ms: facts.since.elapsed().as_millis(),
-            failure: facts.failure.map(|failure| failure.cause),
-            ..facts.view
-        }
-    }
-
     /// Whether a call that connects can be meant: it may come again after one that failed, and
     /// after a search that could not tell.
     pub(super) fn can_connect(&self) -> bool {
@@ -524,7 +526,7 @@ impl Watched {
                 return;
             }
             facts.counts = true;
-            facts.view.number = self.shared.registry.next_connection_number();
+            facts.view.number = self.shared.registry.next_number();
             stats.observed.increment();
             self.publish();
         }
