@@ -3,8 +3,8 @@
 //! The connection set-up of RPC-over-RDMA (RFC 8797), as client and as server.
 //!
 //! The octets of an event of rdma_cm go through [`protocol`], which parses them and combines two
-//! offers, [`connection`], which holds the state, and [`registry`], which knows what is live, to
-//! [`control`], which shows it. [`observer`] brings there what others exchange.
+//! offers, and [`connection`], which holds the state, to the [`registry`]: it shows each live
+//! connection in debugfs. [`observer`] brings there what others exchange. [`control`] takes commands.
 
 #![crate_name = "rpcrdma_cm"]
 
@@ -65,8 +65,11 @@ struct RpcrdmaCm {
 
 /// The parts of the module, which are dropped in the order of their declaration.
 struct Parts {
+    // First: it waits for no peer, and adds to the registry until it is gone.
     _observer: Option<Observer>,
+    // Waits for peers. No command can begin anything new: an open file keeps the module loaded.
     _own: Own,
+    // Last: nothing waits for the files. No operation on them is under way, for the same reason.
     _files: RootFiles,
 }
 
