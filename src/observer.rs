@@ -13,8 +13,8 @@
 //!
 //! Locks: those of [`Ids`] and of [`Facts`] are spin locks, and not taken one within the other.
 
+mod observed_connection;
 mod probes;
-mod watched;
 
 use kernel::{
     impl_has_work,
@@ -36,6 +36,11 @@ use kernel::{
 };
 
 use self::{
+    observed_connection::{
+        Facts,
+        ObservedConnection,
+        Undecided, //
+    },
     probes::{
         tell_existing,
         Event,
@@ -44,11 +49,6 @@ use self::{
         Probes,
         Seen,
         User, //
-    },
-    watched::{
-        Facts,
-        Undecided,
-        Watched, //
     }, //
 };
 use crate::{
@@ -123,8 +123,8 @@ impl Drop for Observer {
         self.probes = None;
         observations.shared.queue.flush();
         while let Some(known) = observations.take_first() {
-            if let Known::Watched(watched) = known {
-                watched.leave();
+            if let Known::Observed(observed) = known {
+                observed.leave();
             }
         }
         observations.shared.queue.flush();
@@ -136,7 +136,7 @@ const ENDED: usize = 64;
 
 /// What is known of an id.
 enum Known {
-    Watched(Arc<Watched>),
+    Observed(Arc<ObservedConnection>),
     Undecided(Undecided),
 }
 
@@ -260,7 +260,7 @@ impl Observations {
             ids.forget_ended(event.id);
             ids.known.insert(node)
         };
-        if let Some((_, Known::Watched(old))) = old.map(|old| old.to_key_value()) {
+        if let Some((_, Known::Observed(old))) = old.map(|old| old.to_key_value()) {
             old.end();
         }
         true
@@ -271,7 +271,7 @@ impl Observations {
     fn note_undecided(&self, event: &Event<'_>) -> Option<bool> {
         let mut ids = self.ids.lock();
         match ids.known.get_mut(&event.id)? {
-            Known::Watched(_) => Some(false),
+            Known::Observed(_) => Some(false),
             Known::Undecided(undecided) => {
                 let old = match undecided.note(event) {
                     true => ids.known.remove_node(&event.id),
@@ -289,7 +289,7 @@ impl Observations {
         let known = {
             let mut ids = self.ids.lock();
             match ids.known.get(&seen.id) {
-                Some(Known::Watched(watched)) => Some(Known::Watched(watched.clone())),
+                Some(Known::Observed(observed)) => Some(Known::Observed(observed.clone())),
                 // Who has got further cannot connect: the call is going to fail.
                 Some(Known::Undecided(undecided))
                     if seen.happening == Happening::Connect && !undecided.can_connect() =>
@@ -303,21 +303,24 @@ impl Observations {
 
         match (seen.happening, known) {
             (Happening::Request { refused: true }, _) => self.refused(seen),
-            (Happening::Request { refused: false }, _) => self.watch_as(Role::Server, seen),
+            (Happening::Request { refused: false }, _) => self.observe_as(Role::Server, seen),
             // Likewise.
-            (Happening::Connect, Some(Known::Watched(watched))) if !watched.can_connect() => {}
+            (Happening::Connect, Some(Known::Observed(observed))) if !observed.can_connect() => {}
             // A listener has no peer.
             (Happening::Existing, Some(_)) => {}
             (Happening::Existing, None) if seen.remote.is_none() => {}
-            (Happening::Existing, None) => self.watch_as(seen.role_of_existing(), seen),
-            (_, Some(Known::Watched(watched))) => self.note(&watched, seen),
-            (Happening::Connect, _) => self.watch_as(Role::Client, seen),
+            (Happening::Existing, None) => self.observe_as(seen.role_of_existing(), seen),
+            (_, Some(Known::Observed(observed))) => self.note(&observed, seen),
+            (Happening::Connect, _) => self.observe_as(Role::Client, seen),
             (_, Some(Known::Undecided(before))) => {
-                self.watch(Watched::decided(self.shared.clone(), before, seen), seen);
+                self.observe(
+                    ObservedConnection::decided(self.shared.clone(), before, seen),
+                    seen,
+                );
             }
             // The request is older than the probes, where it cannot be one that was missed.
             (Happening::Accept, None) if seen.user == User::Server && self.misses_none() => {
-                self.watch_as(Role::Server, seen);
+                self.observe_as(Role::Server, seen);
             }
             (_, None) => {}
         }
@@ -328,15 +331,18 @@ impl Observations {
         self.shared.stats.observed_missed.get() == 0
     }
 
-    fn watch_as(&self, role: Role, seen: &Seen) {
-        self.watch(Watched::new(self.shared.clone(), role, seen), seen);
+    fn observe_as(&self, role: Role, seen: &Seen) {
+        self.observe(
+            ObservedConnection::new(self.shared.clone(), role, seen),
+            seen,
+        );
     }
 
-    /// Begins to watch an id, instead of what was known of it.
-    fn watch(&self, watched: Result<Arc<Watched>>, seen: &Seen) {
-        let Ok((watched, node)) = watched.and_then(|watched| {
-            let known = Known::Watched(watched.clone());
-            Ok((watched, RBTreeNode::new(seen.id, known, GFP_NOWAIT)?))
+    /// Begins to observe an id, instead of what was known of it.
+    fn observe(&self, observed: Result<Arc<ObservedConnection>>, seen: &Seen) {
+        let Ok((observed, node)) = observed.and_then(|observed| {
+            let known = Known::Observed(observed.clone());
+            Ok((observed, RBTreeNode::new(seen.id, known, GFP_NOWAIT)?))
         }) else {
             self.miss(seen.id);
             return;
@@ -350,10 +356,10 @@ impl Observations {
             }
             ids.known.insert(node)
         };
-        if let Some((_, Known::Watched(old))) = old.map(|old| old.to_key_value()) {
+        if let Some((_, Known::Observed(old))) = old.map(|old| old.to_key_value()) {
             old.end();
         }
-        self.note(&watched, seen);
+        self.note(&observed, seen);
     }
 
     fn miss(&self, id: IdKey) {
@@ -361,14 +367,14 @@ impl Observations {
         self.ids.lock().add_ended(id);
     }
 
-    fn note(&self, watched: &Arc<Watched>, seen: &Seen) {
-        watched.note(seen);
-        if watched.is_of_others() {
+    fn note(&self, observed: &Arc<ObservedConnection>, seen: &Seen) {
+        observed.note(seen);
+        if observed.is_of_others() {
             self.ids.lock().remove(seen.id);
         }
     }
 
-    /// A server refused a request at once, so that there is nothing to watch.
+    /// A server refused a request at once, so that there is nothing to observe.
     fn refused(&self, seen: &Seen) {
         let mut facts = Facts::new(Role::Server, seen);
         facts.note(seen);
@@ -385,8 +391,8 @@ impl Observations {
             ids.add_ended(id);
         }
         drop(ids);
-        if let Some(Known::Watched(watched)) = known {
-            watched.end();
+        if let Some(Known::Observed(observed)) = known {
+            observed.end();
         }
     }
 

@@ -406,7 +406,7 @@ impl Facts {
 
 /// An id of others.
 #[pin_data]
-pub(super) struct Watched {
+pub(super) struct ObservedConnection {
     id: IdKey,
     shared: Arc<Shared>,
     _permit: Permit,
@@ -417,10 +417,10 @@ pub(super) struct Watched {
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Watched { self.publish }
+    impl HasWork<Self> for ObservedConnection { self.publish }
 }
 
-impl WorkItem for Watched {
+impl WorkItem for ObservedConnection {
     type Pointer = Arc<Self>;
 
     /// Brings the registry up to date.
@@ -443,7 +443,7 @@ impl WorkItem for Watched {
     }
 }
 
-impl Live for Watched {
+impl Live for ObservedConnection {
     fn snapshot(&self) -> Snapshot {
         let mut facts = self.facts.lock();
         facts.ask_client(self.id);
@@ -459,14 +459,14 @@ impl Live for Watched {
     }
 }
 
-impl Watched {
-    /// Begins to watch an id; any context.
+impl ObservedConnection {
+    /// Begins to observe an id; any context.
     pub(super) fn new(shared: Arc<Shared>, role: Role, seen: &Seen) -> Result<Arc<Self>> {
         let permit = shared.permits.take().ok_or(ENOSPC)?;
         Self::with(shared, permit, Facts::new(role, seen), seen)
     }
 
-    /// Begins to watch an id whose protocol was not known before; any context.
+    /// Begins to observe an id whose protocol was not known before; any context.
     pub(super) fn decided(
         shared: Arc<Shared>,
         before: Undecided,
@@ -494,8 +494,8 @@ impl Watched {
                 id: seen.id,
                 shared,
                 _permit: permit,
-                facts <- new_spinlock!(facts, "Watched::facts"),
-                publish <- new_work!("Watched::publish"),
+                facts <- new_spinlock!(facts, "ObservedConnection::facts"),
+                publish <- new_work!("ObservedConnection::publish"),
             }),
             GFP_NOWAIT,
         )
