@@ -44,10 +44,10 @@ use self::{
     probes::{
         tell_existing,
         Event,
-        Happening,
+        EventKind,
         IdKey,
+        Observation,
         Probes,
-        Seen,
         User, //
     }, //
 };
@@ -226,11 +226,11 @@ impl Observations {
     ///
     /// No other event of the same id comes meanwhile: rdma_cm holds the mutex of its handler.
     fn event(&self, event: &Event<'_>) {
-        if event.happening == Happening::Destroyed {
+        if event.kind == EventKind::Destroyed {
             self.destroyed(event.id);
         } else if event.is_rpc_over_rdma() || !self.undecided(event) {
-            if let Some(seen) = event.describe() {
-                self.seen(&seen);
+            if let Some(observation) = event.describe() {
+                self.note_observation(&observation);
             }
         }
     }
@@ -238,10 +238,10 @@ impl Observations {
     /// Notes an event that does not tell that its connection is one of RPC-over-RDMA. Returns
     /// whether that is all there is to do: not so if it is known to be one.
     fn undecided(&self, event: &Event<'_>) -> bool {
-        let role = match event.happening {
-            Happening::Request { refused: true } | Happening::Existing => return true,
-            Happening::Request { refused: false } => Role::Server,
-            Happening::Connect => match self.note_undecided(event) {
+        let role = match event.kind {
+            EventKind::Request { refused: true } | EventKind::Existing => return true,
+            EventKind::Request { refused: false } => Role::Server,
+            EventKind::Connect => match self.note_undecided(event) {
                 Some(done) => return done,
                 None => Role::Client,
             },
@@ -285,42 +285,46 @@ impl Observations {
     }
 
     /// Notes what happened to an id of RPC-over-RDMA, or to one that is not known to be another's.
-    fn seen(&self, seen: &Seen) {
+    fn note_observation(&self, observation: &Observation) {
         let known = {
             let mut ids = self.ids.lock();
-            match ids.known.get(&seen.id) {
+            match ids.known.get(&observation.id) {
                 Some(Known::Observed(observed)) => Some(Known::Observed(observed.clone())),
                 // Who has got further cannot connect: the call is going to fail.
                 Some(Known::Undecided(undecided))
-                    if seen.happening == Happening::Connect && !undecided.can_connect() =>
+                    if observation.kind == EventKind::Connect && !undecided.can_connect() =>
                 {
                     return;
                 }
-                Some(Known::Undecided(_)) => ids.remove(seen.id),
+                Some(Known::Undecided(_)) => ids.remove(observation.id),
                 None => None,
             }
         };
 
-        match (seen.happening, known) {
-            (Happening::Request { refused: true }, _) => self.refused(seen),
-            (Happening::Request { refused: false }, _) => self.observe_as(Role::Server, seen),
+        match (observation.kind, known) {
+            (EventKind::Request { refused: true }, _) => self.refused(observation),
+            (EventKind::Request { refused: false }, _) => {
+                self.observe_as(Role::Server, observation)
+            }
             // Likewise.
-            (Happening::Connect, Some(Known::Observed(observed))) if !observed.can_connect() => {}
+            (EventKind::Connect, Some(Known::Observed(observed))) if !observed.can_connect() => {}
             // A listener has no peer.
-            (Happening::Existing, Some(_)) => {}
-            (Happening::Existing, None) if seen.remote.is_none() => {}
-            (Happening::Existing, None) => self.observe_as(seen.role_of_existing(), seen),
-            (_, Some(Known::Observed(observed))) => self.note(&observed, seen),
-            (Happening::Connect, _) => self.observe_as(Role::Client, seen),
+            (EventKind::Existing, Some(_)) => {}
+            (EventKind::Existing, None) if observation.remote.is_none() => {}
+            (EventKind::Existing, None) => {
+                self.observe_as(observation.role_of_existing(), observation)
+            }
+            (_, Some(Known::Observed(observed))) => self.note(&observed, observation),
+            (EventKind::Connect, _) => self.observe_as(Role::Client, observation),
             (_, Some(Known::Undecided(before))) => {
                 self.observe(
-                    ObservedConnection::decided(self.shared.clone(), before, seen),
-                    seen,
+                    ObservedConnection::decided(self.shared.clone(), before, observation),
+                    observation,
                 );
             }
             // The request is older than the probes, where it cannot be one that was missed.
-            (Happening::Accept, None) if seen.user == User::Server && self.misses_none() => {
-                self.observe_as(Role::Server, seen);
+            (EventKind::Accept, None) if observation.user == User::Server && self.misses_none() => {
+                self.observe_as(Role::Server, observation);
             }
             (_, None) => {}
         }
@@ -331,35 +335,42 @@ impl Observations {
         self.shared.stats.observed_missed.get() == 0
     }
 
-    fn observe_as(&self, role: Role, seen: &Seen) {
+    fn observe_as(&self, role: Role, observation: &Observation) {
         self.observe(
-            ObservedConnection::new(self.shared.clone(), role, seen),
-            seen,
+            ObservedConnection::new(self.shared.clone(), role, observation),
+            observation,
         );
     }
 
     /// Begins to observe an id, instead of what was known of it.
-    fn observe(&self, observed: Result<Arc<ObservedConnection>>, seen: &Seen) {
+    fn observe(&self, observed: Result<Arc<ObservedConnection>>, observation: &Observation) {
         let Ok((observed, node)) = observed.and_then(|observed| {
             let known = Known::Observed(observed.clone());
-            Ok((observed, RBTreeNode::new(seen.id, known, GFP_NOWAIT)?))
+            Ok((
+                observed,
+                RBTreeNode::new(observation.id, known, GFP_NOWAIT)?,
+            ))
         }) else {
-            self.miss(seen.id);
+            self.miss(observation.id);
             return;
         };
 
         let old = {
             let mut ids = self.ids.lock();
-            match seen.happening {
-                Happening::Existing if ids.has_ended(seen.id) || ids.is_known(seen.id) => return,
-                _ => ids.forget_ended(seen.id),
+            match observation.kind {
+                EventKind::Existing
+                    if ids.has_ended(observation.id) || ids.is_known(observation.id) =>
+                {
+                    return
+                }
+                _ => ids.forget_ended(observation.id),
             }
             ids.known.insert(node)
         };
         if let Some((_, Known::Observed(old))) = old.map(|old| old.to_key_value()) {
             old.end();
         }
-        self.note(&observed, seen);
+        self.note(&observed, observation);
     }
 
     fn miss(&self, id: IdKey) {
@@ -367,17 +378,17 @@ impl Observations {
         self.ids.lock().add_ended(id);
     }
 
-    fn note(&self, observed: &Arc<ObservedConnection>, seen: &Seen) {
-        observed.note(seen);
+    fn note(&self, observed: &Arc<ObservedConnection>, observation: &Observation) {
+        observed.note(observation);
         if observed.is_of_others() {
-            self.ids.lock().remove(seen.id);
+            self.ids.lock().remove(observation.id);
         }
     }
 
     /// A server refused a request at once, so that there is nothing to observe.
-    fn refused(&self, seen: &Seen) {
-        let mut facts = Facts::new(Role::Server, seen);
-        facts.note(seen);
+    fn refused(&self, observation: &Observation) {
+        let mut facts = Facts::new(Role::Server, observation);
+        facts.note(observation);
         if facts.is_rpc_over_rdma() {
             self.shared.stats.observed_refused.increment();
         }
@@ -403,7 +414,7 @@ impl Observations {
     }
 }
 
-impl Seen {
+impl Observation {
     /// Returns the role of an id that was found: of a program, the one that its port stands for.
     fn role_of_existing(&self) -> Role {
         let at_server = self

@@ -68,7 +68,7 @@ static void look_at(struct rdma_restrack_entry *entry, size_t entry_offset,
 	struct rdma_cm_id *id = (void *)entry - entry_offset;
 	struct rpcrdma_cm_event event = {
 		.id = id,
-		.happening = RPCRDMA_CM_EXISTING,
+		.kind = RPCRDMA_CM_EXISTING,
 	};
 
 	if (!rpcrdma_cm_user_of(id, &event.user))

@@ -26,9 +26,9 @@ use kernel::{
 use super::{
     probes::{
         Event,
-        Happening,
+        EventKind,
         IdKey,
-        Seen,
+        Observation,
         User, //
     },
     Shared,
@@ -122,12 +122,12 @@ impl Undecided {
     /// Notes an event that tells no more of the protocol. Returns whether the protocol is known
     /// to be another one, so that nothing is to be kept.
     pub(super) fn note(&mut self, event: &Event<'_>) -> bool {
-        match event.happening {
-            Happening::Connect if self.failure.is_none() => self.begin(event),
-            Happening::Established => return true,
-            Happening::Accept => return self.role == Role::Client,
-            happening => {
-                if let Some(failure) = happening.failure() {
+        match event.kind {
+            EventKind::Connect if self.failure.is_none() => self.begin(event),
+            EventKind::Established => return true,
+            EventKind::Accept => return self.role == Role::Client,
+            kind => {
+                if let Some(failure) = kind.failure() {
                     self.since = Instant::now();
                     self.failure = Some(failure);
                 }
@@ -163,7 +163,7 @@ pub(super) struct Facts {
     traced_negotiated: bool,
 }
 
-impl Happening {
+impl EventKind {
     /// Returns why there is no connection after this, where there was none before.
     fn failure(self) -> Option<Failure> {
         match self {
@@ -182,25 +182,25 @@ impl Happening {
 }
 
 impl Facts {
-    pub(super) fn new(role: Role, seen: &Seen) -> Self {
+    pub(super) fn new(role: Role, observation: &Observation) -> Self {
         Self {
             older: false,
             invalidations: Invalidations::default(),
             view: Snapshot {
                 number: 0,
-                origin: match seen.user {
+                origin: match observation.user {
                     User::Client | User::Server => Origin::Nfs,
                     User::Program => Origin::User,
                 },
                 role,
                 state: State::Connecting,
                 age_ms: 0,
-                generation: seen.generation.unwrap_or(1),
+                generation: observation.generation.unwrap_or(1),
                 failure: None,
                 exchange: Exchange {
-                    device: seen.device.map(Device::from),
-                    local: seen.local,
-                    remote: seen.remote,
+                    device: observation.device.map(Device::from),
+                    local: observation.local,
+                    remote: observation.remote,
                     sent: None,
                     received: None,
                     version: None,
@@ -252,77 +252,75 @@ impl Facts {
         self.failure = Some(failure);
     }
 
-    pub(super) fn note(&mut self, seen: &Seen) {
-        let message = ParsedPrivateData::new(seen.private_data);
+    pub(super) fn note(&mut self, observation: &Observation) {
+        let message = ParsedPrivateData::new(observation.private_data);
         let client = self.view.role == Role::Client;
 
-        if seen.program.is_some() {
-            self.view.process = seen.program;
+        if observation.program.is_some() {
+            self.view.process = observation.program;
         }
-        if seen.in_use != InUse::default() {
-            self.view.in_use = seen.in_use;
+        if observation.in_use != InUse::default() {
+            self.view.in_use = observation.in_use;
         }
-        match seen.happening {
-            Happening::Connect => {
+        match observation.kind {
+            EventKind::Connect => {
                 self.enter(State::Connecting);
                 self.view.exchange.sent = Some(message);
                 self.view.note = None;
                 self.older = false;
             }
-            Happening::Request { .. } | Happening::Response => {
+            EventKind::Request { .. } | EventKind::Response => {
                 self.view.exchange.received = Some(message);
             }
-            Happening::Accept if client => self.establish(),
-            Happening::Accept => {
+            EventKind::Accept if client => self.establish(),
+            EventKind::Accept => {
                 self.view.exchange.sent = Some(message);
                 if self.view.exchange.received.is_none() {
                     self.be_older(OLDER);
                 }
             }
-            Happening::Established => {
+            EventKind::Established => {
                 // A server has the client's message from the request: its own event has none.
                 if client && !self.older {
                     self.view.exchange.received.get_or_insert(message);
                 }
-                if let Some(counters) = seen.counters {
+                if let Some(counters) = observation.counters {
                     self.invalidations = Invalidations::begin(counters);
                 }
                 self.establish();
             }
-            Happening::Existing => {
+            EventKind::Existing => {
                 // What a client of the kernel has sent is not gone.
-                if seen.user == User::Client && !seen.opaque {
+                if observation.user == User::Client && !observation.opaque {
                     self.view.exchange.sent = Some(message);
                     self.traced_sent = true;
                 }
-                if seen.connecting {
+                if observation.connecting {
                     return;
                 }
                 // The counters of a transport begin with its first connection.
-                if seen.generation == Some(1) {
+                if observation.generation == Some(1) {
                     self.invalidations = Invalidations::begin(Counters::default());
                 }
                 self.enter(State::Established);
-                self.be_older(match seen.user {
+                self.be_older(match observation.user {
                     User::Program => "older than the module, and known by its port alone",
-                    _ if seen.opaque => {
+                    _ if observation.opaque => {
                         "older than the module, and the kernel has no BTF to tell what it goes by"
                     }
                     _ => OLDER,
                 });
             }
             // A neighbour has another hardware address, or none: the queue pair decides.
-            Happening::Failed if self.view.state == State::Established => {
+            EventKind::Failed if self.view.state == State::Established => {
                 self.failure = Some(Failure::new(ETIMEDOUT, "the peer was not reachable"));
             }
-            happening => {
+            kind => {
                 let state = match self.view.state {
-                    State::Established if happening == Happening::Disconnected => {
-                        State::Disconnected
-                    }
+                    State::Established if kind == EventKind::Disconnected => State::Disconnected,
                     _ => State::Closing,
                 };
-                if let Some(failure) = happening.failure() {
+                if let Some(failure) = kind.failure() {
                     self.end(state, failure);
                 }
             }
@@ -461,18 +459,22 @@ impl Live for ObservedConnection {
 
 impl ObservedConnection {
     /// Begins to observe an id; any context.
-    pub(super) fn new(shared: Arc<Shared>, role: Role, seen: &Seen) -> Result<Arc<Self>> {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        role: Role,
+        observation: &Observation,
+    ) -> Result<Arc<Self>> {
         let permit = shared.permits.take().ok_or(ENOSPC)?;
-        Self::with(shared, permit, Facts::new(role, seen), seen)
+        Self::with(shared, permit, Facts::new(role, observation), observation)
     }
 
     /// Begins to observe an id whose protocol was not known before; any context.
     pub(super) fn decided(
         shared: Arc<Shared>,
         before: Undecided,
-        seen: &Seen,
+        observation: &Observation,
     ) -> Result<Arc<Self>> {
-        let mut facts = Facts::new(before.role, seen);
+        let mut facts = Facts::new(before.role, observation);
         let octets = before.octets.get(..before.len.into()).unwrap_or_default();
         let message = Some(ParsedPrivateData::new(PrivateData::truncated(octets)));
 
@@ -485,13 +487,18 @@ impl ObservedConnection {
         }
         facts.since = before.since;
         facts.view.process = before.program;
-        Self::with(shared, before.permit, facts, seen)
+        Self::with(shared, before.permit, facts, observation)
     }
 
-    fn with(shared: Arc<Shared>, permit: Permit, facts: Facts, seen: &Seen) -> Result<Arc<Self>> {
+    fn with(
+        shared: Arc<Shared>,
+        permit: Permit,
+        facts: Facts,
+        observation: &Observation,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                id: seen.id,
+                id: observation.id,
                 shared,
                 _permit: permit,
                 facts <- new_spinlock!(facts, "ObservedConnection::facts"),
@@ -515,12 +522,12 @@ impl ObservedConnection {
     }
 
     /// Notes what happened to the id.
-    pub(super) fn note(self: &Arc<Self>, seen: &Seen) {
+    pub(super) fn note(self: &Arc<Self>, observation: &Observation) {
         let stats = &self.shared.stats;
         let mut facts = self.facts.lock();
 
         let before = facts.view.state;
-        facts.note(seen);
+        facts.note(observation);
         if !facts.counts {
             if !facts.is_rpc_over_rdma() {
                 return;
@@ -531,13 +538,13 @@ impl ObservedConnection {
             self.publish();
         }
         facts.trace();
-        match (facts.view.state, seen.happening) {
-            (State::Established, Happening::Existing) => {}
+        match (facts.view.state, observation.kind) {
+            (State::Established, EventKind::Existing) => {}
             (State::Established, _) if before != State::Established => {
                 stats.observed_established.increment();
             }
-            (_, Happening::Rejected) => stats.observed_refused.increment(),
-            (State::Closing, Happening::Failed) => stats.observed_failed.increment(),
+            (_, EventKind::Rejected) => stats.observed_refused.increment(),
+            (State::Closing, EventKind::Failed) => stats.observed_failed.increment(),
             _ => {}
         }
     }

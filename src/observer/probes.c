@@ -52,63 +52,65 @@ u16 rpcrdma_cm_port(const struct sockaddr *address)
 }
 
 /* Whether an id that was found is a connection, and is not about to end. */
-static bool describe_existing(struct rpcrdma_cm_seen *seen, const struct rpcrdma_cm_event *event)
+static bool describe_existing(struct rpcrdma_cm_observation *observation,
+			      const struct rpcrdma_cm_event *event)
 {
 	int ret;
 
 	switch (event->user) {
 	case RPCRDMA_CM_XPRTRDMA:
-		ret = rpcrdma_cm_xprtrdma_describe(seen, event->id);
+		ret = rpcrdma_cm_xprtrdma_describe(observation, event->id);
 		break;
 	case RPCRDMA_CM_SVCRDMA:
 		/* Not so of a listener, nor of what is going to be accepted, and seen. */
-		ret = rpcrdma_cm_svcrdma_describe(seen, event->id);
+		ret = rpcrdma_cm_svcrdma_describe(observation, event->id);
 		break;
 	case RPCRDMA_CM_UCMA:
 		return true;
 	default:
 		return false;
 	}
-	seen->opaque = ret == -EOPNOTSUPP;
-	return event->id->qp && (!ret || seen->opaque);
+	observation->opaque = ret == -EOPNOTSUPP;
+	return event->id->qp && (!ret || observation->opaque);
 }
 
 /**
  * rpcrdma_cm_describe() - tell everything that is known of an id
- * @seen: is set
+ * @observation: is set
  * @event: the event that is being reported
  *
  * Context: in the call that reports @event.
  *
  * Return: whether the id is a connection, or about to become one.
  */
-bool rpcrdma_cm_describe(struct rpcrdma_cm_seen *seen, const struct rpcrdma_cm_event *event)
+bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
+			 const struct rpcrdma_cm_event *event)
 {
 	const struct rdma_cm_id *id = event->id;
 
-	*seen = (struct rpcrdma_cm_seen) {
+	*observation = (struct rpcrdma_cm_observation) {
 		.transport = RPCRDMA_CM_OTHER,
 		.send_with_invalidate = -1,
 	};
-	copy_address(&seen->local, shim_local_addr(id));
-	copy_address(&seen->remote, shim_remote_addr(id));
+	copy_address(&observation->local, shim_local_addr(id));
+	copy_address(&observation->remote, shim_remote_addr(id));
 	/* A device stays as long as there are ids that are bound to it. */
 	if (id->device) {
-		seen->transport = shim_transport(id->device, id->port_num);
-		shim_device_name(id->device, seen->device);
+		observation->transport = shim_transport(id->device, id->port_num);
+		shim_device_name(id->device, observation->device);
 	}
-	switch (event->happening) {
+	switch (event->kind) {
 	case RPCRDMA_CM_CONNECT:
 	case RPCRDMA_CM_ESTABLISHED:
 		if (event->user == RPCRDMA_CM_XPRTRDMA)
-			rpcrdma_cm_xprtrdma_describe(seen, id);
+			rpcrdma_cm_xprtrdma_describe(observation, id);
 		return true;
 	case RPCRDMA_CM_ACCEPT:
 		if (event->user == RPCRDMA_CM_SVCRDMA)
-			rpcrdma_cm_svcrdma_describe(seen, id);
+			rpcrdma_cm_svcrdma_describe(observation, id);
 		return true;
 	case RPCRDMA_CM_EXISTING:
-		return describe_existing(seen, event);
+		return describe_existing(observation, event);
 	default:
 		return true;
 	}
@@ -144,7 +146,7 @@ static void report(struct rpcrdma_cm_event *event, const struct rdma_conn_param 
 {
 	const struct rdma_cm_id *id = event->id;
 
-	switch (event->happening) {
+	switch (event->kind) {
 	case RPCRDMA_CM_REQUEST:
 	case RPCRDMA_CM_CONNECT:
 		event->local_port = rpcrdma_cm_port(shim_local_addr(id));
@@ -169,27 +171,27 @@ static void event_done(void *data, const struct rdma_id_private *id_priv,
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		reported.happening = RPCRDMA_CM_REQUEST;
+		reported.kind = RPCRDMA_CM_REQUEST;
 		param = &event->param.conn;
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		reported.happening = RPCRDMA_CM_RESPONSE;
+		reported.kind = RPCRDMA_CM_RESPONSE;
 		param = &event->param.conn;
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		reported.happening = RPCRDMA_CM_ESTABLISHED;
+		reported.kind = RPCRDMA_CM_ESTABLISHED;
 		param = &event->param.conn;
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		reported.happening = RPCRDMA_CM_REJECTED;
+		reported.kind = RPCRDMA_CM_REJECTED;
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		reported.happening = RPCRDMA_CM_FAILED;
+		reported.kind = RPCRDMA_CM_FAILED;
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		reported.happening = RPCRDMA_CM_DISCONNECTED;
+		reported.kind = RPCRDMA_CM_DISCONNECTED;
 		break;
 	default:
 		return;
@@ -202,7 +204,7 @@ static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 {
 	struct rpcrdma_cm_event reported = {
 		.id = (const struct rdma_cm_id *)id_priv,
-		.happening = RPCRDMA_CM_DESTROYED,
+		.kind = RPCRDMA_CM_DESTROYED,
 	};
 
 	/*
@@ -213,11 +215,11 @@ static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 		report(&reported, NULL);
 }
 
-static void call_seen(struct ftrace_regs *regs, enum rpcrdma_cm_happening happening)
+static void report_call(struct ftrace_regs *regs, enum rpcrdma_cm_event_kind kind)
 {
 	struct rpcrdma_cm_event reported = {
 		.id = (const void *)ftrace_regs_get_argument(regs, 0),
-		.happening = happening,
+		.kind = kind,
 	};
 
 	if (!rpcrdma_cm_user_of(reported.id, &reported.user))
@@ -231,14 +233,14 @@ static void call_seen(struct ftrace_regs *regs, enum rpcrdma_cm_happening happen
 static int connect_called(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
 			  struct ftrace_regs *regs, void *entry_data)
 {
-	call_seen(regs, RPCRDMA_CM_CONNECT);
+	report_call(regs, RPCRDMA_CM_CONNECT);
 	return 0;
 }
 
 static int accept_called(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
 			 struct ftrace_regs *regs, void *entry_data)
 {
-	call_seen(regs, RPCRDMA_CM_ACCEPT);
+	report_call(regs, RPCRDMA_CM_ACCEPT);
 	return 0;
 }
 
@@ -392,7 +394,8 @@ void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
 {
 }
 
-bool rpcrdma_cm_describe(struct rpcrdma_cm_seen *seen, const struct rpcrdma_cm_event *event)
+bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
+			 const struct rpcrdma_cm_event *event)
 {
 	return false;
 }

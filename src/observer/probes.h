@@ -22,7 +22,7 @@ enum rpcrdma_cm_user {
 	RPCRDMA_CM_UCMA,	/* a program, of whatever protocol */
 };
 
-enum rpcrdma_cm_happening {
+enum rpcrdma_cm_event_kind {
 	RPCRDMA_CM_REQUEST,	/* a peer's request has been given to a server */
 	RPCRDMA_CM_ACCEPT,	/* a server accepts it; or a program its answer */
 	RPCRDMA_CM_CONNECT,	/* a client asks for a connection */
@@ -42,7 +42,7 @@ enum rpcrdma_cm_happening {
 struct rpcrdma_cm_event {
 	const struct rdma_cm_id *id;
 	enum rpcrdma_cm_user user;	/* not of what is DESTROYED */
-	enum rpcrdma_cm_happening happening;
+	enum rpcrdma_cm_event_kind kind;
 	int result;		/* of the owner's handler: 0, or the id goes */
 
 	/* Of a REQUEST, a CONNECT and an EXISTING. */
@@ -73,7 +73,7 @@ struct rpcrdma_cm_counters {
 };
 
 /* Everything that is known of an id when one of its events is reported. */
-struct rpcrdma_cm_seen {
+struct rpcrdma_cm_observation {
 	bool connecting;	/* of what is EXISTING: it is not established yet, */
 	bool opaque;		/* and its transport cannot be read */
 
@@ -108,7 +108,8 @@ typedef void (*rpcrdma_cm_event_fn)(void *data, const struct rpcrdma_cm_event *e
 int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data);
 void rpcrdma_cm_probes_unregister(void);
 void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data);
-bool rpcrdma_cm_describe(struct rpcrdma_cm_seen *seen, const struct rpcrdma_cm_event *event);
+bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
+			 const struct rpcrdma_cm_event *event);
 bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id);
 
 /* Of the C files among each other. */
@@ -144,8 +145,10 @@ int rpcrdma_cm_find_members(struct rpcrdma_cm_member *members, size_t n);
 
 int rpcrdma_cm_transports_register(void);
 void rpcrdma_cm_transports_unregister(void);
-int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id);
-int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id);
+int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
+				 const struct rdma_cm_id *id);
+int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
+				const struct rdma_cm_id *id);
 bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id);
 
 #endif /* RPCRDMA_CM_PROBES_H */

@@ -54,7 +54,7 @@ pub(super) enum User {
 
 /// What happened to an id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Happening {
+pub(super) enum EventKind {
     /// A peer's request was given to a server, which has refused it at once, or not.
     Request {
         refused: bool,
@@ -122,7 +122,7 @@ pub(super) struct Event<'a> {
     raw: &'a bindings::rpcrdma_cm_event,
     pub(super) id: IdKey,
     pub(super) user: User,
-    pub(super) happening: Happening,
+    pub(super) kind: EventKind,
 }
 
 impl<'a> Event<'a> {
@@ -130,19 +130,19 @@ impl<'a> Event<'a> {
     ///
     /// `raw` must be reported at present, and so hold what it points to.
     unsafe fn new(raw: &'a bindings::rpcrdma_cm_event) -> Self {
-        let happening = match raw.happening {
-            bindings::rpcrdma_cm_happening_RPCRDMA_CM_REQUEST => Happening::Request {
+        let kind = match raw.kind {
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REQUEST => EventKind::Request {
                 refused: raw.result != 0,
             },
-            bindings::rpcrdma_cm_happening_RPCRDMA_CM_ACCEPT => Happening::Accept,
-            bindings::rpcrdma_cm_happening_RPCRDMA_CM_CONNECT => Happening::Connect,
-            bindings::rpcrdma_cm_happening_RPCRDMA_CM_RESPONSE => Happening::Response,
-            bindings::rpcrdma_cm_happening_RPCRDMA_CM_ESTABLISHED => Happening::Established,
-            bindings::rpcrdma_cm_happening_RPCRDMA_CM_REJECTED => Happening::Rejected,
-            bindings::rpcrdma_cm_happening_RPCRDMA_CM_FAILED => Happening::Failed,
-            bindings::rpcrdma_cm_happening_RPCRDMA_CM_DISCONNECTED => Happening::Disconnected,
-            bindings::rpcrdma_cm_happening_RPCRDMA_CM_EXISTING => Happening::Existing,
-            _ => Happening::Destroyed,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_ACCEPT => EventKind::Accept,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_CONNECT => EventKind::Connect,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_RESPONSE => EventKind::Response,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_ESTABLISHED => EventKind::Established,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REJECTED => EventKind::Rejected,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_FAILED => EventKind::Failed,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECTED => EventKind::Disconnected,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_EXISTING => EventKind::Existing,
+            _ => EventKind::Destroyed,
         };
         Self {
             raw,
@@ -152,7 +152,7 @@ impl<'a> Event<'a> {
                 bindings::rpcrdma_cm_user_RPCRDMA_CM_SVCRDMA => User::Server,
                 _ => User::Program,
             },
-            happening,
+            kind,
         }
     }
 
@@ -168,11 +168,11 @@ impl<'a> Event<'a> {
     /// Whether the event tells that the connection is one of RPC-over-RDMA: by its owner, by what
     /// it brought or, as far as it tells of a peer at all, by the server's port.
     pub(super) fn is_rpc_over_rdma(&self) -> bool {
-        let server = match self.happening {
-            Happening::Request { .. } => self.raw.local_port,
-            Happening::Connect => self.raw.remote_port,
-            Happening::Existing if self.is_at_nfs_port() => NFS_RDMA_PORT,
-            Happening::Existing => self.raw.remote_port,
+        let server = match self.kind {
+            EventKind::Request { .. } => self.raw.local_port,
+            EventKind::Connect => self.raw.remote_port,
+            EventKind::Existing if self.is_at_nfs_port() => NFS_RDMA_PORT,
+            EventKind::Existing => self.raw.remote_port,
             _ => 0,
         };
         self.user != User::Program
@@ -194,22 +194,24 @@ impl<'a> Event<'a> {
     }
 
     /// Returns all that is known by then; [`None`] for what is no connection.
-    pub(super) fn describe(&self) -> Option<Seen> {
-        let mut seen = MaybeUninit::uninit();
+    pub(super) fn describe(&self) -> Option<Observation> {
+        let mut observation = MaybeUninit::uninit();
         // SAFETY: The event is being reported, by the requirement of `new`.
-        if !unsafe { bindings::rpcrdma_cm_describe(seen.as_mut_ptr(), self.raw) } {
+        if !unsafe { bindings::rpcrdma_cm_describe(observation.as_mut_ptr(), self.raw) } {
             return None;
         }
         // SAFETY: The function has set it.
-        Some(Seen::new(self, unsafe { seen.assume_init_ref() }))
+        Some(Observation::new(self, unsafe {
+            observation.assume_init_ref()
+        }))
     }
 }
 
 /// One thing that happened to an id, with what is known of the id by then.
-pub(super) struct Seen {
+pub(super) struct Observation {
     pub(super) id: IdKey,
     pub(super) user: User,
-    pub(super) happening: Happening,
+    pub(super) kind: EventKind,
     /// Of what was found: whether it is not established yet.
     pub(super) connecting: bool,
     /// Of what was found: whether the kernel does not let its transport be read.
@@ -217,7 +219,7 @@ pub(super) struct Seen {
     pub(super) device: Option<(DeviceName, Transport)>,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
-    /// What the happening brought, or what a client that was found had sent.
+    /// What the event brought, or what a client that was found had sent.
     pub(super) private_data: PrivateData,
     pub(super) program: Option<Process>,
     /// Which of its transport's connections this is, as far as known.
@@ -227,18 +229,18 @@ pub(super) struct Seen {
     pub(super) counters: Option<Counters>,
 }
 
-impl Seen {
-    fn new(event: &Event<'_>, seen: &bindings::rpcrdma_cm_seen) -> Self {
+impl Observation {
+    fn new(event: &Event<'_>, observation: &bindings::rpcrdma_cm_observation) -> Self {
         // SAFETY: The address has room for both families, and is zeroed where none was copied.
-        let local = unsafe { RawAddress::read(ptr::from_ref(&seen.local).cast()) };
+        let local = unsafe { RawAddress::read(ptr::from_ref(&observation.local).cast()) };
         // SAFETY: As above.
-        let remote = unsafe { RawAddress::read(ptr::from_ref(&seen.remote).cast()) };
-        let device = Transport::from_raw(seen.transport)
-            .map(|transport| (DeviceName::from_octets(seen.device), transport));
-        let octets = match event.happening {
-            Happening::Existing => seen
+        let remote = unsafe { RawAddress::read(ptr::from_ref(&observation.remote).cast()) };
+        let device = Transport::from_raw(observation.transport)
+            .map(|transport| (DeviceName::from_octets(observation.device), transport));
+        let octets = match event.kind {
+            EventKind::Existing => observation
                 .message
-                .get(..seen.message_len.into())
+                .get(..observation.message_len.into())
                 .unwrap_or_default(),
             _ => event.private_data(),
         };
@@ -247,23 +249,25 @@ impl Seen {
         Self {
             id: event.id,
             user: event.user,
-            happening: event.happening,
-            connecting: seen.connecting,
-            opaque: seen.opaque,
+            kind: event.kind,
+            connecting: observation.connecting,
+            opaque: observation.opaque,
             device,
             local,
             remote,
             private_data: PrivateData::truncated(octets),
             program: event.program(),
-            generation: known(seen.generation),
+            generation: known(observation.generation),
             in_use: InUse {
-                inline_send: known(seen.inline_send),
-                inline_receive: known(seen.inline_receive),
-                remote_invalidation: (seen.send_with_invalidate >= 0)
-                    .then_some(seen.send_with_invalidate != 0),
+                inline_send: known(observation.inline_send),
+                inline_receive: known(observation.inline_receive),
+                remote_invalidation: (observation.send_with_invalidate >= 0)
+                    .then_some(observation.send_with_invalidate != 0),
                 ..InUse::default()
             },
-            counters: seen.counted.then(|| Counters::from(&seen.counters)),
+            counters: observation
+                .counted
+                .then(|| Counters::from(&observation.counters)),
         }
     }
 }

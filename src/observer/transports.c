@@ -255,7 +255,7 @@ bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struc
 
 /**
  * rpcrdma_cm_xprtrdma_describe() - read what the client goes by
- * @seen: is added to
+ * @observation: is added to
  * @id: the client's; must not go during the call
  *
  * Of the transport that has connected, only a number is copied, which may be
@@ -266,7 +266,8 @@ bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struc
  * Return: 0; -EOPNOTSUPP where the endpoint cannot be read, -ENOTCONN where it is
  * not there, or about to go.
  */
-int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id)
+int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
+				 const struct rdma_cm_id *id)
 {
 	struct rpcrdma_connect_private message;
 	u32 inline_send, inline_receive;
@@ -288,18 +289,18 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma
 		return -ENOTCONN;
 
 	/* Where it is established, it is counted, and the sizes are final. */
-	seen->generation = connects;
+	observation->generation = connects;
 	if (connect_status == 1) {
-		seen->inline_send = inline_send;
-		seen->inline_receive = inline_receive;
-		seen->counted = rpcrdma_cm_xprtrdma_count(&seen->counters, id);
+		observation->inline_send = inline_send;
+		observation->inline_receive = inline_receive;
+		observation->counted = rpcrdma_cm_xprtrdma_count(&observation->counters, id);
 	} else if (connect_status == 0) {
-		seen->generation++;
-		seen->connecting = true;
+		observation->generation++;
+		observation->connecting = true;
 	}
-	BUILD_BUG_ON(sizeof(message) > sizeof(seen->message));
-	memcpy(seen->message, &message, sizeof(message));
-	seen->message_len = sizeof(message);
+	BUILD_BUG_ON(sizeof(message) > sizeof(observation->message));
+	memcpy(observation->message, &message, sizeof(message));
+	observation->message_len = sizeof(message);
 	return 0;
 }
 
@@ -320,7 +321,7 @@ static u32 max_inline_send(int send_sges, int req_size)
 
 /**
  * rpcrdma_cm_svcrdma_describe() - read what the server goes by
- * @seen: is added to
+ * @observation: is added to
  * @id: the server's; must not go during the call
  *
  * The server makes the queue pair of an id that has a transport of its own, and
@@ -331,7 +332,8 @@ static u32 max_inline_send(int send_sges, int req_size)
  * Return: 0; -EOPNOTSUPP where the transport cannot be read, -ENOTCONN where
  * there is none, or it is about to go.
  */
-int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id)
+int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
+				const struct rdma_cm_id *id)
 {
 	const void *xprt = READ_ONCE(id->context);
 	const struct rdma_cm_id *xprt_id;
@@ -352,9 +354,9 @@ int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_
 	    copy_member(&invalidates, xprt, SVC_SEND_WITH_INV))
 		return -ENOTCONN;
 
-	seen->inline_send = max_inline_send(send_sges, req_size);
-	seen->inline_receive = req_size;
-	seen->send_with_invalidate = !!invalidates;
+	observation->inline_send = max_inline_send(send_sges, req_size);
+	observation->inline_receive = req_size;
+	observation->send_with_invalidate = !!invalidates;
 	return 0;
 }
 
@@ -374,12 +376,14 @@ bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struc
 	return false;
 }
 
-int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id)
+int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
+				 const struct rdma_cm_id *id)
 {
 	return -EOPNOTSUPP;
 }
 
-int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_seen *seen, const struct rdma_cm_id *id)
+int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
+				const struct rdma_cm_id *id)
 {
 	return id->qp ? -EOPNOTSUPP : -ENOTCONN;
 }
