@@ -92,7 +92,7 @@ impl RootFiles {
     }
 }
 
-/// What is behind the control files.
+/// The state that the control files share.
 #[pin_data]
 struct Control {
     registry: Arc<Registry>,
@@ -101,7 +101,7 @@ struct Control {
     /// Why the last write failed; empty where it did not.
     #[pin]
     last_error: Mutex<Text<256>>,
-    /// What the last probe found.
+    /// The report of the last probe.
     #[pin]
     report: Mutex<KVec<u8>>,
 }

@@ -185,15 +185,15 @@ impl Ids {
     }
 }
 
-/// What the observed connections share.
+/// The means that all observed connections share.
 struct Shared {
-    /// Where they are listed.
+    /// Lists them, beside the module's own connections.
     registry: Arc<Registry>,
     stats: Arc<SharedStats>,
     /// One for each id that may be observed at a time.
     permits: Arc<Permits>,
-    /// Where connections are searched for, listed and taken from the list; apart, as that waits for
-    /// no peer.
+    /// The queue in which connections are searched for, listed and taken from the list; apart, as
+    /// that waits for no peer.
     queue: Arc<Queue>,
 }
 

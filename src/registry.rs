@@ -52,7 +52,7 @@ pub(crate) trait Live: Send + Sync {
     fn close_and_wait(self: ArcBorrow<'_, Self>) -> Result<(), Failure>;
 }
 
-/// What the files of a connection show.
+/// The connection that its files show.
 struct Shown(Arc<dyn Live>);
 
 /// The files of one connection, and the directory that holds them.
@@ -125,7 +125,7 @@ struct Entry {
     _files: ConnectionFiles,
 }
 
-/// What is live.
+/// The live connections, by number.
 #[pin_data]
 pub(crate) struct Registry {
     #[pin]

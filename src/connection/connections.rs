@@ -37,14 +37,14 @@ use crate::{
     registry::Registry, //
 };
 
-/// How often connections are looked for whose peers have been accepted and say nothing, in
-/// milliseconds.
+/// How often connections are looked for whose peers have been accepted and have not confirmed it,
+/// in milliseconds.
 const CONFIRMATION_CHECK_MS: u32 = 5000;
 
 /// The module's own connections.
 #[pin_data]
 pub(crate) struct Connections {
-    /// Where they are listed, with all others.
+    /// Lists them, beside the connections of others.
     registry: Arc<Registry>,
     pub(super) stats: Arc<SharedStats>,
     #[pin]
@@ -54,13 +54,13 @@ pub(crate) struct Connections {
     shutting_down: CondVar,
     #[pin]
     confirmations: Work<Self>,
-    /// Where that runs; apart, as it must not be late because others wait.
+    /// The queue of `confirmations`; apart, as it must not be late because others wait.
     confirming: Arc<Queue>,
-    /// Where listeners end, and connections leave.
+    /// The queue in which listeners end, and connections leave the tables.
     pub(super) teardown: Arc<Queue>,
-    /// Where connections are made again; apart, as that waits for the ends of ids.
+    /// The queue in which connections are made again; apart, as that waits for the ends of ids.
     pub(super) reconnects: Arc<Queue>,
-    /// Where calls are made and answered; apart, as the ends of ids wait for that.
+    /// The queue in which calls are made and answered; apart, as the ends of ids wait for that.
     pub(super) transactions: Arc<Queue>,
     #[pin]
     pub(super) only_version_one: VersionCache,
@@ -168,7 +168,7 @@ impl Connections {
 
     /// Sees to it that a connection that has been accepted is confirmed in time.
     pub(super) fn expect_confirmation(self: &Arc<Self>) {
-        // What is queued already is going to run, which is all that is wanted.
+        // Nothing is to be done if the work is queued already.
         let _ = self.confirming.enqueue(self.clone());
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What there is of one kind, by its number.
+//! A table of connections or of listeners, by their numbers.
 
 use kernel::rbtree::{
     RBTree,
@@ -21,7 +21,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Adds what `node` has. Gives it back where the table has been shut down.
+    /// Adds an entry. Fails with `node` once the table has been shut down.
     pub(super) fn insert(&mut self, node: RBTreeNode<u64, T>) -> Result<(), RBTreeNode<u64, T>> {
         if self.shut_down {
             return Err(node);
