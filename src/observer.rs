@@ -135,6 +135,8 @@ impl Drop for Observer {
 const ENDED: usize = 64;
 
 /// What is known of an id.
+// An id whose protocol is not known yet takes one allocation, that of the tree's node.
+#[allow(clippy::large_enum_variant)]
 enum Known {
     Observed(Arc<ObservedConnection>),
     Undecided(Undecided),
