@@ -435,7 +435,7 @@ impl Connection {
     }
 
     /// Returns the queue pair of the latest attempt.
-    fn queue_pair(&self) -> Option<Handle<QueuePair<Attempt>>> {
+    fn queue_pair(&self) -> Option<Handle<QueuePair<Completions>>> {
         self.inner.lock().id.as_ref().map(CmId::queue_pair)
     }
 
@@ -501,6 +501,15 @@ impl Connection {
             connection: self.into(),
             number: attempt,
         })
+    }
+
+    /// Returns the handler for the completions of attempt number `attempt`.
+    fn completions(self: ArcBorrow<'_, Self>, attempt: u32) -> Result<Arc<Completions>> {
+        let completions = Completions {
+            connection: self.into(),
+            number: attempt,
+        };
+        Ok(Arc::new(completions, GFP_KERNEL)?)
     }
 
     /// Takes the id of attempt number `attempt`, unless that has come to its end already.
@@ -640,7 +649,9 @@ impl Attempt {
 }
 
 impl ConnectionHandler for Attempt {
-    fn event(&self, id: &mut HandlerId<'_, Self>, event: Event<'_>) {
+    type Completions = Completions;
+
+    fn event(&self, id: &mut HandlerId<'_, Completions>, event: Event<'_>) {
         let connection = self.connection.as_arc_borrow();
         let done = match event {
             Event::AddressUnresolved(error) => connection.address_unresolved(self.number, error),
@@ -683,27 +694,33 @@ impl ConnectionHandler for Attempt {
     }
 }
 
-impl CompletionHandler for Attempt {
-    fn arrived(&self) {
-        let connection = self.connection.as_arc_borrow();
+/// What happens to the queue pair of one id of a connection.
+struct Completions {
+    connection: Arc<Connection>,
+    number: u32,
+}
+
+impl CompletionHandler for Completions {
+    fn arrived(this: ArcBorrow<'_, Self>) {
+        let connection = this.connection.as_arc_borrow();
         connection.shared.stats.messages_received.increment();
         connection.enqueue::<MESSAGES>(&connection.shared.transactions);
     }
 
-    fn queue_pair_failed(&self, reason: &'static CStr) {
+    fn queue_pair_failed(this: ArcBorrow<'_, Self>, reason: &'static CStr) {
         let failure = Failure::with_detail(
             errno(kernel::bindings::ECONNRESET),
             "the queue pair failed",
             reason,
         );
-        let mut inner = self.connection.inner.lock();
-        if inner.is_attempting(self.number) {
+        let mut inner = this.connection.inner.lock();
+        if inner.is_attempting(this.number) {
             // rdma_cm lets it fail where the peer refuses, and is about to say why.
             inner.queue_pair_failure.get_or_insert(failure);
         } else {
-            self.connection.as_arc_borrow().end_locked(
+            this.connection.as_arc_borrow().end_locked(
                 &mut inner,
-                Some(self.number),
+                Some(this.number),
                 Some(failure),
             );
         }

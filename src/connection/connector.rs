@@ -21,7 +21,7 @@ use kernel::{
 
 use super::{
     connections::Connections,
-    Attempt,
+    Completions,
     Connection,
     Side,
     Terms,
@@ -222,9 +222,9 @@ impl Connection {
 
     /// Handles the event of this name: gets all ready that the answer may need.
     pub(super) fn address_resolved(
-        &self,
+        self: ArcBorrow<'_, Self>,
         attempt: u32,
-        id: &mut HandlerId<'_, Attempt>,
+        id: &mut HandlerId<'_, Completions>,
     ) -> Result<(), Failure> {
         let Side::Client(target) = &self.side else {
             return Ok(());
@@ -241,7 +241,7 @@ impl Connection {
         }
         self.terms
             .capacity(&sent)
-            .and_then(|capacity| id.create_queue_pair(capacity))
+            .and_then(|capacity| id.create_queue_pair(capacity, self.completions(attempt)?))
             .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
         id.resolve_route(target.timeout_ms).map_err(failed)
     }
@@ -250,7 +250,7 @@ impl Connection {
     pub(super) fn route_resolved(
         &self,
         attempt: u32,
-        id: &mut HandlerId<'_, Attempt>,
+        id: &mut HandlerId<'_, Completions>,
     ) -> Result<(), Failure> {
         let sent = {
             let mut inner = self.inner.lock();

@@ -174,10 +174,17 @@ impl Listener {
         let connection = Connection::new(connections.clone(), self.terms, side)?;
         let attempt = connection.begin_attempt(State::Connecting, exchange)?;
         connection.receive(&mut connection.inner.lock(), request.private_data());
+        let completions = connection.as_arc_borrow().completions(attempt)?;
         connections.add(&connection)?;
 
         let handler = connection.as_arc_borrow().handler(attempt)?;
-        match request.accept(PARAMETERS, handler, capacity, sent.octets.octets()) {
+        match request.accept(
+            PARAMETERS,
+            handler,
+            completions,
+            capacity,
+            sent.octets.octets(),
+        ) {
             Ok(id) => {
                 trace::message_sent(connection.number, Role::Server, &sent.octets);
                 connection.as_arc_borrow().keep(attempt, id);

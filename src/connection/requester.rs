@@ -28,7 +28,7 @@ use kernel::{
 
 use super::{
     payload::Payload,
-    Attempt,
+    Completions,
     Connection,
     Inner,
     Side,
@@ -140,8 +140,8 @@ impl Procedure {
 
 /// The memory of a call that does not fit into a message, and that for its reply.
 struct Chunks<'a> {
-    call: Option<Registration<'a, Attempt>>,
-    reply: Option<Registration<'a, Attempt>>,
+    call: Option<Registration<'a, Completions>>,
+    reply: Option<Registration<'a, Completions>>,
 }
 
 /// A call that is under way.
@@ -323,7 +323,7 @@ impl Connection {
     /// Makes one call; in version 2 first, where it is not known what the responder speaks.
     fn call_once<'a>(
         self: ArcBorrow<'_, Self>,
-        queue_pair: &'a QueuePair<Attempt>,
+        queue_pair: &'a QueuePair<Completions>,
         attempt: u32,
         procedure: &Procedure,
         chunks: &mut Chunks<'a>,
@@ -392,7 +392,7 @@ impl Connection {
     /// Sends a call in `version` and waits for what is answered.
     fn transact<'a>(
         &self,
-        queue_pair: &'a QueuePair<Attempt>,
+        queue_pair: &'a QueuePair<Completions>,
         attempt: u32,
         version: u32,
         agreed: Option<u32>,
@@ -596,7 +596,7 @@ impl Connection {
         procedure: &Procedure,
         octets: &[u8],
         reply_chunk: &[Segment],
-        memory: Option<&Registration<'_, Attempt>>,
+        memory: Option<&Registration<'_, Completions>>,
     ) -> Result<Answer, Failure> {
         let malformed = Failure::new(errno(bindings::EPROTO), "the reply makes no sense");
         let (header, payload) = header::parse(octets).map_err(|_| malformed)?;
@@ -645,11 +645,11 @@ impl Connection {
 
 /// Returns the memory of a chunk, which is made where it is not there yet.
 fn prepare<'a, 'b>(
-    queue_pair: &'a QueuePair<Attempt>,
-    chunk: &'b mut Option<Registration<'a, Attempt>>,
+    queue_pair: &'a QueuePair<Completions>,
+    chunk: &'b mut Option<Registration<'a, Completions>>,
     purpose: Purpose,
     len: usize,
-) -> Result<&'b mut Registration<'a, Attempt>, Failure> {
+) -> Result<&'b mut Registration<'a, Completions>, Failure> {
     let made = match chunk.take() {
         Some(made) => made,
         None => Registration::new(queue_pair, purpose, len, REGION_PAGES).map_err(call_failure)?,
@@ -658,7 +658,7 @@ fn prepare<'a, 'b>(
 }
 
 /// Returns registered memory as chunks have it.
-fn segments(registration: &Registration<'_, Attempt>) -> Result<KVec<Segment>> {
+fn segments(registration: &Registration<'_, Completions>) -> Result<KVec<Segment>> {
     let mut segments = KVec::new();
     for piece in registration.pieces() {
         let segment = Segment {
@@ -672,7 +672,11 @@ fn segments(registration: &Registration<'_, Attempt>) -> Result<KVec<Segment>> {
 }
 
 /// Writes a whole call.
-fn write_call(memory: &mut Registration<'_, Attempt>, procedure: &Procedure, xid: u32) -> Result {
+fn write_call(
+    memory: &mut Registration<'_, Completions>,
+    procedure: &Procedure,
+    xid: u32,
+) -> Result {
     let mut head = [0; CALL_HEAD];
     // It has just the room.
     let _ = procedure.call(xid).build(&mut head);

@@ -18,7 +18,7 @@ use kernel::{
 
 use super::{
     payload::Payload,
-    Attempt,
+    Completions,
     Connection,
     Terms, //
 };
@@ -146,7 +146,7 @@ impl From<Error> for Refusal {
 
 impl Connection {
     /// Answers a message, if that is to be answered.
-    pub(super) fn respond(&self, queue_pair: &QueuePair<Attempt>, octets: &[u8]) {
+    pub(super) fn respond(&self, queue_pair: &QueuePair<Completions>, octets: &[u8]) {
         let Terms {
             versions, credits, ..
         } = self.terms;
@@ -224,7 +224,7 @@ impl Connection {
     /// Answers a call.
     fn answer(
         &self,
-        queue_pair: &QueuePair<Attempt>,
+        queue_pair: &QueuePair<Completions>,
         header: &Header<'_>,
         version: Version,
         lists: &ChunkLists<'_>,
@@ -335,7 +335,7 @@ impl Connection {
     /// 5.1).
     fn send_reply(
         &self,
-        queue_pair: &QueuePair<Attempt>,
+        queue_pair: &QueuePair<Completions>,
         version: u32,
         limit: u32,
         stag: Option<u32>,
@@ -364,7 +364,7 @@ impl Connection {
 
     fn send(
         &self,
-        queue_pair: &QueuePair<Attempt>,
+        queue_pair: &QueuePair<Completions>,
         limit: u32,
         stag: Option<u32>,
         build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
@@ -376,7 +376,7 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) fn send_header(&self, queue_pair: &QueuePair<Attempt>, header: &Header<'_>) {
+    pub(super) fn send_header(&self, queue_pair: &QueuePair<Completions>, header: &Header<'_>) {
         let result = self.send(queue_pair, ERROR_MAX, None, |message| {
             message.append_with(|room| header.build(room).map_err(too_long))
         });
@@ -403,7 +403,7 @@ fn collect<T>(items: impl Iterator<Item = T>) -> Result<KVec<T>, Refusal> {
 }
 
 /// Reads a Long Call from the requester's memory (RFC 8166, section 3.5.3).
-fn read_call(queue_pair: &QueuePair<Attempt>, reads: ReadList<'_>) -> Result<Memory, Refusal> {
+fn read_call(queue_pair: &QueuePair<Completions>, reads: ReadList<'_>) -> Result<Memory, Refusal> {
     let start: Instant<Monotonic> = Instant::now();
     let mut memory = Memory::new();
     for read in &collect(reads.iter())? {
@@ -426,7 +426,7 @@ fn read_call(queue_pair: &QueuePair<Attempt>, reads: ReadList<'_>) -> Result<Mem
 ///
 /// Fails where the transfers of the chunk, which began at `start`, take too long.
 fn transfer(
-    queue_pair: &QueuePair<Attempt>,
+    queue_pair: &QueuePair<Completions>,
     transfer: Transfer,
     memory: &mut Memory,
     mut at: usize,

@@ -5,12 +5,12 @@
 use core::ptr::NonNull;
 
 use super::{
-    context::{
-        from_raw,
-        Context, //
-    },
+    context::from_raw,
     draining::Handle,
-    event::ConnectionHandler,
+    event::{
+        ConnectionHandler,
+        ContextOf, //
+    },
     queue_pair::QueuePair, //
 };
 
@@ -36,8 +36,8 @@ use super::{
 ///
 /// # Invariants
 ///
-/// The pointer is to a pinned [`Context`] that this owns, and that its id points to.
-pub(crate) struct CmId<H: ConnectionHandler>(NonNull<Context<H>>);
+/// The pointer is to a pinned [`Context`](super::context::Context) that this owns, and that its id points to.
+pub(crate) struct CmId<H: ConnectionHandler>(NonNull<ContextOf<H>>);
 
 // SAFETY: The context is `Send`.
 unsafe impl<H: ConnectionHandler> Send for CmId<H> {}
@@ -49,19 +49,19 @@ impl<H: ConnectionHandler> CmId<H> {
     ///
     /// `context` must come from [`into_raw`](super::context::into_raw), be the context of its id,
     /// and not be used to make another [`CmId`].
-    pub(super) unsafe fn from_context(context: NonNull<Context<H>>) -> Self {
+    pub(super) unsafe fn from_context(context: NonNull<ContextOf<H>>) -> Self {
         // INVARIANT: By the function's requirement.
         Self(context)
     }
 
-    pub(super) fn context(&self) -> &Context<H> {
+    pub(super) fn context(&self) -> &ContextOf<H> {
         // SAFETY: By the type invariant the context is valid.
         unsafe { self.0.as_ref() }
     }
 
     /// Returns a handle to its queue pair. That is there from the event on that makes it until this
     /// is dropped.
-    pub(crate) fn queue_pair(&self) -> Handle<QueuePair<H>> {
+    pub(crate) fn queue_pair(&self) -> Handle<QueuePair<H::Completions>> {
         self.context().queue_pair.handle()
     }
 }

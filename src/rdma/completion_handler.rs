@@ -2,23 +2,26 @@
 
 //! The user's side of a queue pair's completions.
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::ArcBorrow, //
+};
 
 /// Handles the completions of a queue pair.
 ///
-/// Both functions may sleep. They must not wait for the end of the connection, which waits for
-/// them.
+/// The queue pair holds a reference on it until it is destroyed. Both functions may sleep. They must
+/// not wait for the end of the connection, which waits for them.
 ///
 /// # Examples
 ///
 /// ```ignore
-/// impl CompletionHandler for MyConnection {
-///     fn arrived(&self) {
-///         // Takes the message with `QueuePair::next`.
-///         let _ = self.queue.enqueue(self.work.clone());
+/// impl CompletionHandler for MyEndpoint {
+///     fn arrived(this: ArcBorrow<'_, Self>) {
+///         // The work takes the message with `QueuePair::next`.
+///         let _ = this.queue.enqueue(Arc::from(this));
 ///     }
 ///
-///     fn queue_pair_failed(&self, reason: &'static CStr) {
+///     fn queue_pair_failed(_this: ArcBorrow<'_, Self>, reason: &'static CStr) {
 ///         pr_info!("the connection is lost: {reason}\n");
 ///     }
 /// }
@@ -26,10 +29,10 @@ use kernel::prelude::*;
 pub(crate) trait CompletionHandler: Send + Sync + 'static {
     /// A message has arrived, which [`QueuePair::next`](super::queue_pair::QueuePair::next)
     /// returns.
-    fn arrived(&self);
+    fn arrived(this: ArcBorrow<'_, Self>);
 
     /// The queue pair failed, and nothing more can arrive. Called first with the `reason` for that,
     /// if it is known, then for each Receive that is lost by it; also where this side has ended the
     /// connection.
-    fn queue_pair_failed(&self, reason: &'static CStr);
+    fn queue_pair_failed(this: ArcBorrow<'_, Self>, reason: &'static CStr);
 }

@@ -30,9 +30,7 @@ use kernel::{
 };
 
 use super::{
-    capacity::Capacity,
     completion_handler::CompletionHandler,
-    device::Device,
     draining::Draining,
     net::Net,
     parameters::Parameters,
@@ -42,16 +40,16 @@ use super::{
 };
 use crate::bindings;
 
-/// The context of a connection's id.
+/// The context of a connection's id: `H` handles its events, `C` the completions of its queue pair.
 ///
 /// # Invariants
 ///
 /// `id` is valid until it is destroyed, which is the last step before the context is dropped.
 /// `closed` is accessed only with the id's handler mutex held.
 #[pin_data]
-pub(super) struct Context<H: CompletionHandler> {
-    // Dropped first, which destroys the queue pair: that refers to the handler.
-    pub(super) queue_pair: Draining<QueuePair<H>>,
+pub(super) struct Context<H, C: CompletionHandler> {
+    // Drained before the id is destroyed; where there is no id of the context's, dropped first.
+    pub(super) queue_pair: Draining<QueuePair<C>>,
     pub(super) handler: H,
     pub(super) id: NonNull<bindings::rdma_cm_id>,
     pub(super) parameters: Parameters,
@@ -69,16 +67,16 @@ pub(super) struct Context<H: CompletionHandler> {
 }
 
 // SAFETY: All parts may be sent: the handler and the queue pair are `Send`, an id has no thread.
-unsafe impl<H: CompletionHandler> Send for Context<H> {}
+unsafe impl<H: Send, C: CompletionHandler> Send for Context<H, C> {}
 // SAFETY: The handler and the queue pair are `Sync`. By the type invariant the cell is never
 // accessed by two threads at a time.
-unsafe impl<H: CompletionHandler> Sync for Context<H> {}
+unsafe impl<H: Sync, C: CompletionHandler> Sync for Context<H, C> {}
 
 impl_has_work! {
-    impl{H: CompletionHandler} HasWork<Self> for Context<H> { self.teardown }
+    impl{H, C: CompletionHandler} HasWork<Self> for Context<H, C> { self.teardown }
 }
 
-impl<H: CompletionHandler> Context<H> {
+impl<H, C: CompletionHandler> Context<H, C> {
     /// Makes the context of `id`, which is not the id's context yet.
     ///
     /// # Safety
@@ -108,21 +106,6 @@ impl<H: CompletionHandler> Context<H> {
         )
     }
 
-    /// Makes the queue pair; with the handler mutex of the id held.
-    ///
-    /// Fails with `EEXIST` where there is or has been one.
-    pub(super) fn create_queue_pair(&self, device: Device<'_>, capacity: Capacity) -> Result {
-        if self.queue_pair.is_used() {
-            return Err(EEXIST);
-        }
-        let handler = NonNull::from(&self.handler);
-        let Self { id, parameters, .. } = *self;
-        // SAFETY: The id has no other queue pair. By the type invariant it is valid. The handler is
-        // dropped after the queue pair, and the id destroyed.
-        let queue_pair = unsafe { QueuePair::new(id, device, handler, capacity, parameters) }?;
-        self.queue_pair.put(queue_pair).map_err(|_| EEXIST)
-    }
-
     pub(super) fn set_connected(&self, connected: bool) {
         *self.connected.lock() = connected;
         self.disconnected.notify_all();
@@ -137,7 +120,7 @@ impl<H: CompletionHandler> Context<H> {
     }
 }
 
-impl<H: CompletionHandler> WorkItem for Context<H> {
+impl<H, C: CompletionHandler> WorkItem for Context<H, C> {
     type Pointer = Pin<KBox<Self>>;
 
     /// Ends the connection and destroys its id.
@@ -174,9 +157,9 @@ impl<H: CompletionHandler> WorkItem for Context<H> {
 }
 
 /// Gives up the owning pointer to a context.
-pub(super) fn into_raw<H: CompletionHandler>(
-    context: Pin<KBox<Context<H>>>,
-) -> NonNull<Context<H>> {
+pub(super) fn into_raw<H, C: CompletionHandler>(
+    context: Pin<KBox<Context<H, C>>>,
+) -> NonNull<Context<H, C>> {
     // SAFETY: The pointer is not used to move the context, and comes back pinned.
     let context = KBox::into_raw(unsafe { Pin::into_inner_unchecked(context) });
     // SAFETY: A box is not NULL.
@@ -188,9 +171,9 @@ pub(super) fn into_raw<H: CompletionHandler>(
 /// # Safety
 ///
 /// It must come from [`into_raw`], and be given back once.
-pub(super) unsafe fn from_raw<H: CompletionHandler>(
-    context: NonNull<Context<H>>,
-) -> Pin<KBox<Context<H>>> {
+pub(super) unsafe fn from_raw<H, C: CompletionHandler>(
+    context: NonNull<Context<H, C>>,
+) -> Pin<KBox<Context<H, C>>> {
     // SAFETY: By the function's requirement.
     let context = unsafe { KBox::from_raw(context.as_ptr()) };
     // SAFETY: It was pinned before, and has not been moved.

@@ -29,7 +29,7 @@ use crate::bindings;
 /// ```ignore
 /// match event {
 ///     Event::AddressResolved => {
-///         id.create_queue_pair(Capacity::new(32, 4096, 4096)?)?;
+///         id.create_queue_pair(Capacity::new(32, 4096, 4096)?, self.endpoint.clone())?;
 ///         id.resolve_route(2000)
 ///     }
 ///     Event::RouteResolved => id.connect(&private_data),
@@ -71,7 +71,9 @@ pub(crate) enum Event<'a> {
 ///
 /// ```ignore
 /// impl ConnectionHandler for MyConnection {
-///     fn event(&self, id: &mut HandlerId<'_, Self>, event: Event<'_>) {
+///     type Completions = MyEndpoint;
+///
+///     fn event(&self, id: &mut HandlerId<'_, MyEndpoint>, event: Event<'_>) {
 ///         if let Event::Disconnected = event {
 ///             // Dropping the id only queues the work that destroys it.
 ///             *self.id.lock() = None;
@@ -79,19 +81,23 @@ pub(crate) enum Event<'a> {
 ///     }
 /// }
 /// ```
-pub(crate) trait ConnectionHandler: CompletionHandler {
+pub(crate) trait ConnectionHandler: Send + Sync + 'static {
+    /// Handles the completions of the id's queue pair, which knows nothing of the id.
+    type Completions: CompletionHandler;
+
     /// Runs with the id's handler mutex held, for one event at a time; may sleep.
-    fn event(&self, id: &mut HandlerId<'_, Self>, event: Event<'_>)
-    where
-        Self: Sized;
+    fn event(&self, id: &mut HandlerId<'_, Self::Completions>, event: Event<'_>);
 }
+
+/// The context of an id that `H` handles the events of.
+pub(super) type ContextOf<H> = Context<H, <H as ConnectionHandler>::Completions>;
 
 /// Handles an event of a connection's id.
 ///
 /// # Safety
 ///
-/// Called only by rdma_cm, with an id whose context is a [`Context<H>`], and its handler mutex
-/// held.
+/// Called only by rdma_cm, with an id whose context is a [`ContextOf<H>`], and its handler
+/// mutex held.
 pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     id: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,
@@ -101,7 +107,7 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     // SAFETY: By the function's requirement the id is valid.
     let context = unsafe { (*id.as_ptr()).context };
     // SAFETY: By the function's requirement the context is one, and is dropped only after the id.
-    let context = unsafe { &*context.cast::<Context<H>>() };
+    let context = unsafe { &*context.cast::<ContextOf<H>>() };
     // SAFETY: By the function's requirement the event is valid during the call.
     let event = unsafe { &*event };
     match event.event {

@@ -9,15 +9,19 @@ use core::{
 
 use kernel::{
     error::to_result,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 use super::{
     capacity::Capacity,
     completion_handler::CompletionHandler,
     context::Context,
+    draining::Draining,
     errno,
-    id_ref::IdRef, //
+    id_ref::IdRef,
+    parameters::Parameters,
+    queue_pair::QueuePair, //
 };
 use crate::bindings;
 
@@ -28,7 +32,7 @@ use crate::bindings;
 /// # Examples
 ///
 /// ```ignore
-/// fn event(&self, id: &mut HandlerId<'_, Self>, event: Event<'_>) {
+/// fn event(&self, id: &mut HandlerId<'_, MyEndpoint>, event: Event<'_>) {
 ///     if let Event::RouteResolved = event {
 ///         let _ = id.connect(b"private data");
 ///     }
@@ -44,13 +48,14 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// The context is valid, and the handler mutex of its id is held, for `'a`.
-pub(crate) struct HandlerId<'a, H: CompletionHandler> {
-    context: &'a Context<H>,
+/// `queue_pair` is the place of the id's queue pair: it is drained before the id is destroyed.
+pub(crate) struct HandlerId<'a, C: CompletionHandler> {
+    queue_pair: &'a Draining<QueuePair<C>>,
+    parameters: Parameters,
     id: IdRef<'a>,
 }
 
-impl<'a, H: CompletionHandler> Deref for HandlerId<'a, H> {
+impl<'a, C: CompletionHandler> Deref for HandlerId<'a, C> {
     type Target = IdRef<'a>;
 
     fn deref(&self) -> &Self::Target {
@@ -58,24 +63,33 @@ impl<'a, H: CompletionHandler> Deref for HandlerId<'a, H> {
     }
 }
 
-impl<'a, H: CompletionHandler> HandlerId<'a, H> {
+impl<'a, C: CompletionHandler> HandlerId<'a, C> {
     /// # Safety
     ///
     /// `id` must be valid for `'a`, its context be `context`, and its handler mutex be held during
     /// that time.
-    pub(super) unsafe fn new(context: &'a Context<H>, id: NonNull<bindings::rdma_cm_id>) -> Self {
-        // INVARIANT: By the function's requirement.
+    pub(super) unsafe fn new<H>(
+        context: &'a Context<H, C>,
+        id: NonNull<bindings::rdma_cm_id>,
+    ) -> Self {
+        // INVARIANT: By the function's requirement. The context drains it.
         Self {
-            context,
+            queue_pair: &context.queue_pair,
+            parameters: context.parameters,
             // SAFETY: By the function's requirement.
             id: unsafe { IdRef::new(id) },
         }
     }
 
-    /// Makes the queue pair and posts its Receives; after the address was resolved.
-    pub(crate) fn create_queue_pair(&mut self, capacity: Capacity) -> Result {
+    /// Makes the queue pair and posts its Receives; after the address was resolved. Completions go
+    /// to `handler`.
+    ///
+    /// Fails with `EEXIST` where there is or has been one.
+    pub(crate) fn create_queue_pair(&mut self, capacity: Capacity, handler: Arc<C>) -> Result {
         let device = self.device()?;
-        self.context.create_queue_pair(device, capacity)
+        let (place, id) = (self.queue_pair, self.as_non_null());
+        // SAFETY: The id is valid. By the type invariant `place` is that of its queue pair.
+        unsafe { QueuePair::create(place, id, device, handler, capacity, self.parameters) }
     }
 
     /// Resolves the route; after the address was resolved.
@@ -96,8 +110,8 @@ impl<'a, H: CompletionHandler> HandlerId<'a, H> {
             private_data: private_data.as_ptr().cast(),
             private_data_len: private_data.len().try_into()?,
             responder_resources: device.max_responder_resources(),
-            retry_count: self.context.parameters.retry_count,
-            rnr_retry_count: self.context.parameters.rnr_retry_count,
+            retry_count: self.parameters.retry_count,
+            rnr_retry_count: self.parameters.rnr_retry_count,
             ..Default::default()
         };
 

@@ -2,18 +2,18 @@
 
 //! Operations of a queue pair.
 
-use core::ptr::{
-    self,
-    NonNull, //
-};
+use core::ptr;
 
 use kernel::{
     container_of,
     prelude::*,
-    sync::atomic::{
-        Atomic,
-        AtomicFlag,
-        Relaxed, //
+    sync::{
+        atomic::{
+            Atomic,
+            AtomicFlag,
+            Relaxed, //
+        },
+        ArcBorrow, //
     },
     time::msecs_to_jiffies,
     types::Opaque, //
@@ -47,24 +47,25 @@ pub(super) fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
 ///
 /// # Invariants
 ///
-/// `handler` is valid until no completion can arrive any more.
+/// `handler` is of an [`Arc`](kernel::sync::Arc) that is held until no completion can arrive any
+/// more.
 #[pin_data]
-pub(super) struct Operation<H: CompletionHandler> {
+pub(super) struct Operation<C: CompletionHandler> {
     #[pin]
     cqe: Opaque<bindings::ib_cqe>,
     #[pin]
     done: Opaque<kernel::bindings::completion>,
     status: Atomic<bindings::ib_wc_status>,
     abandoned: AtomicFlag,
-    handler: NonNull<H>,
+    handler: *const C,
 }
 
-impl<H: CompletionHandler> Operation<H> {
+impl<C: CompletionHandler> Operation<C> {
     /// # Safety
     ///
-    /// `handler` must be valid until no completion can arrive any more, and the operation must stay
-    /// until then.
-    pub(super) unsafe fn new(handler: NonNull<H>) -> impl PinInit<Self> {
+    /// `handler` must be of an [`Arc`](kernel::sync::Arc) that is held until no completion can
+    /// arrive any more, and the operation must stay until then.
+    pub(super) unsafe fn new(handler: *const C) -> impl PinInit<Self> {
         // INVARIANT: By the function's requirement.
         pin_init!(Self {
             cqe <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
@@ -94,8 +95,9 @@ impl<H: CompletionHandler> Operation<H> {
         let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
             // Before the Receives that are flushed because of it.
-            // SAFETY: By the type invariant, as this is a completion.
-            unsafe { this.handler.as_ref() }.queue_pair_failed(status_message(completion.status));
+            // SAFETY: By the type invariant it is of an `Arc` that is held, as this is a completion.
+            let handler = unsafe { ArcBorrow::from_raw(this.handler) };
+            C::queue_pair_failed(handler, status_message(completion.status));
         }
         this.status.store(completion.status, Relaxed);
         // SAFETY: It is initialized.

@@ -35,6 +35,7 @@ use super::{
     completion_handler::CompletionHandler,
     completion_queue::CompletionQueue,
     device::Device,
+    draining::Draining,
     errno,
     memory::Memory,
     operation::Operation,
@@ -50,13 +51,13 @@ use crate::bindings;
 ///
 /// The fields stand in the order in which they must be dropped, once the queue pair is destroyed:
 /// when the first one is gone, there are no completions any more.
-struct Resources<H: CompletionHandler> {
+struct Resources<C: CompletionHandler> {
     completions: CompletionQueue,
-    receives: KVec<Pin<KBox<Receive<H>>>>,
+    receives: KVec<Pin<KBox<Receive<C>>>>,
     arrivals: Pin<KBox<Arrivals>>,
     /// The message that is sent. The lock is held for the time of any operation.
     sends: Pin<KBox<Mutex<Buffer>>>,
-    operation: Pin<KBox<Operation<H>>>,
+    operation: Pin<KBox<Operation<C>>>,
     domain: Arc<ProtectionDomain>,
 }
 
@@ -88,35 +89,61 @@ struct Resources<H: CompletionHandler> {
 ///
 /// # Invariants
 ///
-/// `id` is valid and has a queue pair, which this owns and which is `queue_pair`. `handler` is
-/// valid as long as this is, and as long as there can be completions.
-pub(crate) struct QueuePair<H: CompletionHandler> {
+/// `id` is valid and has a queue pair, which this owns and which is `queue_pair`. There can be
+/// completions only as long as this is there.
+pub(crate) struct QueuePair<C: CompletionHandler> {
     id: NonNull<bindings::rdma_cm_id>,
     queue_pair: NonNull<bindings::ib_qp>,
-    handler: NonNull<H>,
+    /// Outside of what is leaked if the device refuses to destroy the queue pair.
+    handler: Arc<C>,
     parameters: Parameters,
     /// The message that has been taken.
     taken: Pin<KBox<Mutex<KVec<u8>>>>,
-    resources: ManuallyDrop<Resources<H>>,
+    resources: ManuallyDrop<Resources<C>>,
 }
 
 // SAFETY: The objects of the verbs belong to no thread; the handler is `Send` and `Sync`.
-unsafe impl<H: CompletionHandler> Send for QueuePair<H> {}
+unsafe impl<C: CompletionHandler> Send for QueuePair<C> {}
 // SAFETY: The functions of the verbs may be called from several threads at a time; the rest is
 // locked.
-unsafe impl<H: CompletionHandler> Sync for QueuePair<H> {}
+unsafe impl<C: CompletionHandler> Sync for QueuePair<C> {}
 
-impl<H: CompletionHandler> QueuePair<H> {
+impl<C: CompletionHandler> QueuePair<C> {
+    /// Makes the queue pair of `id`, which is bound to `device`, and puts it into `place`. May
+    /// sleep; with the handler mutex of the id held.
+    ///
+    /// Fails with `EEXIST` where there is or has been one.
+    ///
+    /// # Safety
+    ///
+    /// `id` must be valid, have no queue pair except in `place`, and be destroyed only after that
+    /// has been drained.
+    pub(super) unsafe fn create(
+        place: &Draining<Self>,
+        id: NonNull<bindings::rdma_cm_id>,
+        device: Device<'_>,
+        handler: Arc<C>,
+        capacity: Capacity,
+        parameters: Parameters,
+    ) -> Result {
+        if place.is_used() {
+            return Err(EEXIST);
+        }
+        // SAFETY: The id has no queue pair. The rest is this function's requirement.
+        let queue_pair = unsafe { Self::new(id, device, handler, capacity, parameters) }?;
+        place.put(queue_pair).map_err(|_| EEXIST)
+    }
+
     /// Makes the queue pair of `id`, which is bound to `device`, and posts its Receives. May sleep.
     ///
     /// # Safety
     ///
     /// `id` must be valid, have no queue pair, and be destroyed only after the queue pair has been
-    /// dropped. `handler` must be valid until then.
-    pub(super) unsafe fn new(
+    /// dropped.
+    unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         device: Device<'_>,
-        handler: NonNull<H>,
+        handler: Arc<C>,
         capacity: Capacity,
         parameters: Parameters,
     ) -> Result<Self> {
@@ -131,8 +158,10 @@ impl<H: CompletionHandler> QueuePair<H> {
         // SAFETY: The id keeps the device, and is destroyed after the queue pair.
         let buffer = unsafe { Buffer::new(device, send_size, direction) }?;
         let sends = KBox::pin_init(new_mutex!(buffer, "QueuePair::sends"), GFP_KERNEL)?;
-        // SAFETY: By this function's requirement; `drop` ends completions before this is dropped.
-        let operation = KBox::pin_init(unsafe { Operation::new(handler) }, GFP_KERNEL)?;
+        // SAFETY: `drop` ends completions before it drops its resources, and those go before the
+        // reference on the handler.
+        let operation = unsafe { Operation::new(Arc::as_ptr(&handler)) };
+        let operation = KBox::pin_init(operation, GFP_KERNEL)?;
         let receive_size = capacity.receive_size() as usize;
         let taken = KVec::with_capacity(receive_size, GFP_KERNEL | __GFP_NOWARN)?;
         let taken = KBox::pin_init(new_mutex!(taken, "QueuePair::taken"), GFP_KERNEL)?;
@@ -164,7 +193,7 @@ impl<H: CompletionHandler> QueuePair<H> {
         // SAFETY: The queue pair is valid; the name is static.
         unsafe { bindings::shim_name_qp(queue_pair.as_ptr(), owner.as_char_ptr()) };
 
-        // INVARIANT: The queue pair has just been made; the handler by the function's requirement.
+        // INVARIANT: The queue pair has just been made.
         let mut this = Self {
             id,
             queue_pair,
@@ -199,7 +228,8 @@ impl<H: CompletionHandler> QueuePair<H> {
         let arrivals = NonNull::from(&*self.resources.arrivals);
 
         // SAFETY: The queue pair is destroyed before the completion queue is freed. With that
-        // completions end, and the Receives and the arrivals are dropped after that.
+        // completions end. The Receives, the arrivals and the reference on the handler are dropped
+        // after that.
         let receive = unsafe {
             Receive::new(
                 number,
@@ -207,7 +237,7 @@ impl<H: CompletionHandler> QueuePair<H> {
                 lkey,
                 self.queue_pair,
                 arrivals,
-                self.handler,
+                Arc::as_ptr(&self.handler),
             )
         };
         let receive = KBox::pin_init(receive, GFP_KERNEL)?;
@@ -494,8 +524,7 @@ impl<H: CompletionHandler> QueuePair<H> {
     /// Lets the queue pair fail. Tells the handler the reason before the flushed Receives tell it
     /// theirs. Where the device refuses that, operations end at their time limits.
     pub(crate) fn fail_because(&self, reason: &'static CStr) {
-        // SAFETY: By the type invariant the handler is valid.
-        unsafe { self.handler.as_ref() }.queue_pair_failed(reason);
+        C::queue_pair_failed(self.handler.as_arc_borrow(), reason);
         let _ = self.fail();
     }
 
@@ -512,7 +541,7 @@ fn lost() -> Error {
     errno(kernel::bindings::ECONNRESET)
 }
 
-impl<H: CompletionHandler> Drop for QueuePair<H> {
+impl<C: CompletionHandler> Drop for QueuePair<C> {
     fn drop(&mut self) {
         // `ib_drain_qp` has no time limit.
         if self.is_abandoned() {

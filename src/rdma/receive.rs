@@ -12,6 +12,7 @@ use kernel::{
     error::to_result,
     ffi::c_int,
     prelude::*,
+    sync::ArcBorrow,
     time::Instant,
     types::Opaque, //
 };
@@ -40,9 +41,10 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// `queue_pair`, `arrivals` and `handler` are valid until no completion can arrive any more.
+/// `queue_pair` and `arrivals` are valid until no completion can arrive any more. `handler` is of an
+/// [`Arc`](kernel::sync::Arc) that is held until then.
 #[pin_data]
-pub(super) struct Receive<H: CompletionHandler> {
+pub(super) struct Receive<C: CompletionHandler> {
     #[pin]
     cqe: Opaque<bindings::ib_cqe>,
     buffer: Buffer,
@@ -51,23 +53,24 @@ pub(super) struct Receive<H: CompletionHandler> {
     number: usize,
     queue_pair: NonNull<bindings::ib_qp>,
     arrivals: NonNull<Arrivals>,
-    handler: NonNull<H>,
+    handler: *const C,
 }
 
-impl<H: CompletionHandler> Receive<H> {
+impl<C: CompletionHandler> Receive<C> {
     /// Makes Receive number `number` of a queue pair. It is not posted yet.
     ///
     /// # Safety
     ///
-    /// `queue_pair`, `arrivals` and `handler` must be valid until no completion can arrive any
-    /// more, and the Receive must stay until then.
+    /// `queue_pair` and `arrivals` must be valid until no completion can arrive any more, and
+    /// `handler` be of an [`Arc`](kernel::sync::Arc) that is held until then. The Receive must stay
+    /// until then.
     pub(super) unsafe fn new(
         number: usize,
         buffer: Buffer,
         lkey: u32,
         queue_pair: NonNull<bindings::ib_qp>,
         arrivals: NonNull<Arrivals>,
-        handler: NonNull<H>,
+        handler: *const C,
     ) -> impl PinInit<Self> {
         // INVARIANT: By the function's requirement.
         pin_init!(Self {
@@ -132,13 +135,13 @@ impl<H: CompletionHandler> Receive<H> {
         let cqe = unsafe { completion.__bindgen_anon_1.wr_cqe };
         // SAFETY: By the function's requirement the entry is that of a `Receive`.
         let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
-        // SAFETY: By the type invariant, as this is a completion.
-        let handler = unsafe { this.handler.as_ref() };
+        // SAFETY: By the type invariant it is of an `Arc` that is held, as this is a completion.
+        let handler = unsafe { ArcBorrow::from_raw(this.handler) };
 
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
             // Also where it was flushed: a fault of the peer can fail the queue pair without
             // completing any other Receive.
-            return handler.queue_pair_failed(status_message(completion.status));
+            return C::queue_pair_failed(handler, status_message(completion.status));
         }
         let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int;
         let invalidated = match completion.wc_flags & with_invalidate {
@@ -163,6 +166,6 @@ impl<H: CompletionHandler> Receive<H> {
         let arrivals = unsafe { this.arrivals.as_ref() };
         // There is room for one in each Receive.
         let _ = arrivals.lock().push_within_capacity(arrival);
-        handler.arrived();
+        C::arrived(handler);
     }
 }

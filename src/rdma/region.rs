@@ -48,8 +48,8 @@ use crate::bindings;
 ///
 /// `mr` is a memory region that this owns. `list` describes memory that stays until [`Region::end`]
 /// has returned `true`. It is mapped for the device where `mapped`, and does not change then.
-pub(super) struct Region<'a, H: CompletionHandler> {
-    queue_pair: &'a QueuePair<H>,
+pub(super) struct Region<'a, C: CompletionHandler> {
+    queue_pair: &'a QueuePair<C>,
     purpose: Purpose,
     mr: NonNull<bindings::ib_mr>,
     list: KVec<scatterlist>,
@@ -65,14 +65,14 @@ pub(super) struct Region<'a, H: CompletionHandler> {
     _hold: Hold,
 }
 
-impl<'a, H: CompletionHandler> Region<'a, H> {
+impl<'a, C: CompletionHandler> Region<'a, C> {
     /// Makes a region of up to `pages` pages, which is not registered.
     ///
     /// # Safety
     ///
     /// The memory that `list` describes must stay until [`Self::end`] has returned `true`.
     pub(super) unsafe fn new(
-        queue_pair: &'a QueuePair<H>,
+        queue_pair: &'a QueuePair<C>,
         purpose: Purpose,
         pages: u32,
         list: KVec<scatterlist>,

@@ -64,18 +64,18 @@ use crate::bindings;
 /// # Invariants
 ///
 /// The regions describe the blocks of `memory`.
-pub(crate) struct Registration<'a, H: CompletionHandler> {
-    regions: KVec<Region<'a, H>>,
+pub(crate) struct Registration<'a, C: CompletionHandler> {
+    regions: KVec<Region<'a, C>>,
     memory: Memory,
 }
 
-impl<'a, H: CompletionHandler> Registration<'a, H> {
+impl<'a, C: CompletionHandler> Registration<'a, C> {
     /// Makes memory of `len` octets, which are zero and which the peer has no access to yet. One
     /// region has no more than `max_pages` pages, nor than the device can.
     ///
     /// Fails with `EOPNOTSUPP` where the device cannot register as much as a block.
     pub(crate) fn new(
-        queue_pair: &'a QueuePair<H>,
+        queue_pair: &'a QueuePair<C>,
         purpose: Purpose,
         len: usize,
         max_pages: u32,
@@ -148,7 +148,7 @@ impl<'a, H: CompletionHandler> Registration<'a, H> {
         &mut self,
         at: usize,
         len: usize,
-    ) -> Result<impl Iterator<Item = &mut [u8]> + use<'_, 'a, H>> {
+    ) -> Result<impl Iterator<Item = &mut [u8]> + use<'_, 'a, C>> {
         if self.is_mapped() {
             return Err(EBUSY);
         }
@@ -179,7 +179,7 @@ impl<'a, H: CompletionHandler> Registration<'a, H> {
     }
 
     /// Returns the pieces of the registered memory, in order.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> + use<'_, 'a, H> {
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> + use<'_, 'a, C> {
         self.regions.iter().map(Region::piece)
     }
 
@@ -196,7 +196,7 @@ impl<'a, H: CompletionHandler> Registration<'a, H> {
     }
 }
 
-impl<H: CompletionHandler> Drop for Registration<'_, H> {
+impl<C: CompletionHandler> Drop for Registration<'_, C> {
     fn drop(&mut self) {
         // They end before the memory that they describe is freed.
         while let Some(region) = self.regions.pop() {

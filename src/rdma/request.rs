@@ -13,7 +13,8 @@ use core::{
 
 use kernel::{
     error::to_result,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 use super::{
@@ -30,7 +31,8 @@ use super::{
         ConnectionHandler, //
     },
     id_ref::IdRef,
-    parameters::Parameters, //
+    parameters::Parameters,
+    queue_pair::QueuePair, //
 };
 use crate::bindings;
 
@@ -43,7 +45,8 @@ use crate::bindings;
 /// ```ignore
 /// fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>) {
 ///     let capacity = this.capacity;
-///     match request.accept(PARAMETERS, MyConnection::new(), capacity, b"private data") {
+///     let endpoint = MyEndpoint::new();
+///     match request.accept(PARAMETERS, MyConnection::new(), endpoint, capacity, b"private data") {
 ///         Ok(id) => this.keep(id),
 ///         Err(error) => pr_info!("not accepted: {error:?}\n"),
 ///     }
@@ -103,13 +106,15 @@ impl<'a> Request<'a> {
     }
 
     /// Accepts the connection: makes its queue pair, posts the Receives, and answers with
-    /// `private_data`. Events of the connection go to `handler`.
+    /// `private_data`. Events of the connection go to `handler`, completions of the queue pair to
+    /// `completions`.
     ///
     /// Fails with `EMSGSIZE` where the answer cannot carry the private data.
     pub(crate) fn accept<H: ConnectionHandler>(
         self,
         parameters: Parameters,
         handler: H,
+        completions: Arc<H::Completions>,
         capacity: Capacity,
         private_data: &[u8],
     ) -> Result<CmId<H>> {
@@ -128,7 +133,10 @@ impl<'a> Request<'a> {
         // SAFETY: The id is valid during the event. If it is accepted below, it is destroyed by the
         // context's teardown; otherwise the context is dropped before this returns.
         let context = unsafe { Context::new(self.id.as_non_null(), parameters, handler) }?;
-        context.create_queue_pair(device, capacity)?;
+        let (place, id) = (&context.queue_pair, self.id.as_non_null());
+        // SAFETY: The id is valid and has no queue pair. The context drains `place`: in its
+        // teardown, which then destroys the id, or before this returns.
+        unsafe { QueuePair::create(place, id, device, completions, capacity, parameters) }?;
         // SAFETY: The id is valid and its handler mutex held; the private data is copied.
         to_result(unsafe { bindings::rdma_accept(self.as_ptr(), &mut answer) })?;
 
