@@ -4,6 +4,9 @@
 
 use kernel::prelude::*;
 
+#[allow(dead_code)]
+#[path = "../src/rdma/arrival.rs"]
+mod arrival;
 #[path = "../src/rdma/capacity.rs"]
 mod capacity;
 #[allow(dead_code)]
@@ -12,6 +15,8 @@ mod draining;
 #[allow(dead_code)]
 #[path = "../src/rdma/memory.rs"]
 mod memory;
+#[path = "../src/rdma/moment.rs"]
+mod moment;
 #[path = "../src/rdma/send_buffer.rs"]
 mod send_buffer;
 #[path = "../src/rdma/wait.rs"]
@@ -24,6 +29,7 @@ fn errno(errno: u32) -> Error {
 #[kunit_tests(rpcrdma_cm_rdma)]
 mod tests {
     use super::{
+        arrival::Invalidated,
         capacity::Capacity,
         draining::Draining,
         errno,
@@ -31,6 +37,7 @@ mod tests {
             Memory,
             BLOCK, //
         },
+        moment::Moment,
         send_buffer::SendBuffer,
         wait::wait_while, //
     };
@@ -49,6 +56,22 @@ mod tests {
             Monotonic, //
         }, //
     };
+
+    /// A Steering Tag comes back after 256 registrations.
+    #[test]
+    fn an_old_invalidation_does_not_end_a_later_registration() {
+        let queue_pair = Moment::now();
+        let another = Moment::now();
+        let registered = Moment::now();
+        let invalidated = Invalidated::now(queue_pair, 0x100);
+        let registered_again = Moment::now();
+
+        assert!(invalidated.has_ended(queue_pair, 0x100, registered));
+        assert!(!invalidated.has_ended(queue_pair, 0x101, registered));
+        assert!(!invalidated.has_ended(another, 0x100, registered));
+        assert!(!invalidated.has_ended(queue_pair, 0x100, registered_again));
+        assert!(Invalidated::now(queue_pair, 0x100).has_ended(queue_pair, 0x100, registered_again));
+    }
 
     #[test]
     fn capacity_is_checked() -> Result {

@@ -39,6 +39,7 @@ pub(crate) mod handler_id;
 pub(crate) mod id_ref;
 pub(crate) mod listener;
 pub(crate) mod memory;
+mod moment;
 pub(crate) mod net;
 mod operation;
 pub(crate) mod parameters;

@@ -11,11 +11,15 @@ use kernel::{
     }, //
 };
 
-/// A Steering Tag of this side's that the peer has invalidated (RFC 8797, section 4.1).
+use super::moment::Moment;
+
+/// Says that the peer has invalidated a Steering Tag of this side's (RFC 8797, section 4.1).
 ///
 /// Only the completion of a Receive makes one, so that
 /// [`Registration::invalidate`](super::registration::Registration::invalidate) can rely on it: the
-/// peer has no access any more.
+/// peer has no access any more. It says so of one queue pair and one moment. A copy that is kept
+/// does no harm: a later registration under the same Steering Tag, or one on another queue pair,
+/// is invalidated as if there were none.
 ///
 /// # Examples
 ///
@@ -27,11 +31,45 @@ use kernel::{
 ///
 /// ```compile_fail
 /// // error[E0451]: field `stag` of struct `Invalidated` is private
-/// reply.invalidate(Some(Invalidated { stag: 0x100 }))?;
+/// reply.invalidate(Some(Invalidated { stag: 0x100, ..invalidated }))?;
+/// ```
+///
+/// An old one does not take effect again:
+///
+/// ```ignore
+/// reply.invalidate(Some(invalidated))?;
+/// for xid in 0..256 {
+///     reply.register(xid)?;
+///     // The last one of these is under the Steering Tag of the first one. Each of them returns 1:
+///     // the region was invalidated by this side.
+///     assert_eq!(reply.invalidate(Some(invalidated))?, 1);
+/// }
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Invalidated {
-    pub(super) stag: u32,
+    /// The queue pair that the message arrived on, by the moment that it was made.
+    queue_pair: Moment,
+    /// When the message arrived.
+    at: Moment,
+    stag: u32,
+}
+
+impl Invalidated {
+    /// Notes that a message has arrived that invalidated `stag`, on the queue pair that was made at
+    /// the moment `queue_pair`.
+    pub(super) fn now(queue_pair: Moment, stag: u32) -> Self {
+        Self {
+            queue_pair,
+            at: Moment::now(),
+            stag,
+        }
+    }
+
+    /// Whether this has ended the access that the peer has been given on that queue pair, under
+    /// `stag`, at the moment `registered`.
+    pub(super) fn has_ended(&self, queue_pair: Moment, stag: u32, registered: Moment) -> bool {
+        self.queue_pair == queue_pair && self.stag == stag && registered < self.at
+    }
 }
 
 /// A message that has arrived.

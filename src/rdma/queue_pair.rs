@@ -38,6 +38,7 @@ use super::{
     draining::Draining,
     errno,
     memory::Memory,
+    moment::Moment,
     operation::Operation,
     parameters::Parameters,
     protection_domain::ProtectionDomain,
@@ -97,6 +98,7 @@ pub(crate) struct QueuePair<C: CompletionHandler> {
     /// Outside of what is leaked if the device refuses to destroy the queue pair.
     handler: Arc<C>,
     parameters: Parameters,
+    made: Moment,
     /// The message that has been taken.
     taken: Pin<KBox<Mutex<KVec<u8>>>>,
     resources: ManuallyDrop<Resources<C>>,
@@ -199,6 +201,7 @@ impl<C: CompletionHandler> QueuePair<C> {
             queue_pair,
             handler,
             parameters,
+            made: Moment::now(),
             taken,
             resources: ManuallyDrop::new(Resources {
                 completions,
@@ -236,6 +239,7 @@ impl<C: CompletionHandler> QueuePair<C> {
                 buffer,
                 lkey,
                 self.queue_pair,
+                self.made,
                 arrivals,
                 Arc::as_ptr(&self.handler),
             )
@@ -444,6 +448,11 @@ impl<C: CompletionHandler> QueuePair<C> {
         request.ex.invalidate_rkey = stag;
         // SAFETY: The request is valid, and refers to nothing.
         unsafe { self.post(&raw mut request) }
+    }
+
+    /// Returns when it was made, which tells it from all other ones.
+    pub(super) fn made(&self) -> Moment {
+        self.made
     }
 
     /// Returns the protection domain, to make a memory region in.

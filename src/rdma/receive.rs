@@ -25,6 +25,7 @@ use super::{
     },
     buffer::Buffer,
     completion_handler::CompletionHandler,
+    moment::Moment,
     operation::status_message, //
 };
 use crate::bindings;
@@ -52,12 +53,15 @@ pub(super) struct Receive<C: CompletionHandler> {
     /// Its place among the Receives.
     number: usize,
     queue_pair: NonNull<bindings::ib_qp>,
+    /// When the queue pair was made.
+    made: Moment,
     arrivals: NonNull<Arrivals>,
     handler: *const C,
 }
 
 impl<C: CompletionHandler> Receive<C> {
-    /// Makes Receive number `number` of a queue pair. It is not posted yet.
+    /// Makes Receive number `number` of a queue pair, which was made at the moment `made`. It is not
+    /// posted yet.
     ///
     /// # Safety
     ///
@@ -69,6 +73,7 @@ impl<C: CompletionHandler> Receive<C> {
         buffer: Buffer,
         lkey: u32,
         queue_pair: NonNull<bindings::ib_qp>,
+        made: Moment,
         arrivals: NonNull<Arrivals>,
         handler: *const C,
     ) -> impl PinInit<Self> {
@@ -82,6 +87,7 @@ impl<C: CompletionHandler> Receive<C> {
             lkey,
             number,
             queue_pair,
+            made,
             arrivals,
             handler,
         })
@@ -146,10 +152,11 @@ impl<C: CompletionHandler> Receive<C> {
         let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int;
         let invalidated = match completion.wc_flags & with_invalidate {
             0 => None,
-            _ => Some(Invalidated {
+            _ => {
                 // SAFETY: By the flag this is the member in use.
-                stag: unsafe { completion.ex.invalidate_rkey },
-            }),
+                let stag = unsafe { completion.ex.invalidate_rkey };
+                Some(Invalidated::now(this.made, stag))
+            }
         };
         // The peer can also have a Receive completed by an RDMA Write, which is no message.
         let len = match completion.opcode {

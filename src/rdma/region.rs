@@ -22,6 +22,7 @@ use kernel::{
 use super::{
     arrival::Invalidated,
     completion_handler::CompletionHandler,
+    moment::Moment,
     piece::Piece,
     protection_domain::ProtectionDomain,
     purpose::Purpose,
@@ -56,6 +57,8 @@ pub(super) struct Region<'a, C: CompletionHandler> {
     mapped: bool,
     /// Whether the peer may use it, as far as this side knows.
     valid: bool,
+    /// When the peer was given access last.
+    registered: Moment,
     /// The offset of the first octet, for the peer.
     offset: u64,
     /// Deallocated after the region; never where that is leaked.
@@ -95,6 +98,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
             list,
             mapped: false,
             valid: false,
+            registered: Moment::now(),
             offset: 0,
             domain,
             _hold: hold,
@@ -143,7 +147,11 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         self.valid = true;
         // SAFETY: The region is of the queue pair's domain. `end` leaks it if the operation is
         // abandoned.
-        unsafe { self.queue_pair.register(self.mr, self.stag(), access) }
+        unsafe { self.queue_pair.register(self.mr, self.stag(), access) }?;
+        // The completions of messages that arrived before have been handled before that of the
+        // registration.
+        self.registered = Moment::now();
+        Ok(())
     }
 
     /// Takes the access from the peer, which has done so itself for `remotely`. Returns whether the
@@ -151,7 +159,9 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     ///
     /// Where this fails, the connection is lost.
     pub(super) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<bool> {
-        let remotely = remotely.is_some_and(|invalidated| invalidated.stag == self.stag());
+        let remotely = remotely.is_some_and(|invalidated| {
+            invalidated.has_ended(self.queue_pair.made(), self.stag(), self.registered)
+        });
         let locally = self.valid && !remotely;
         if locally {
             self.queue_pair.invalidate(self.stag())?;

@@ -54,7 +54,8 @@ use crate::bindings;
 /// *call.memory().unwrap() = Memory::new();
 /// ```
 ///
-/// That the peer has taken the access from itself is said by a message of its own, not by a number:
+/// That the peer has taken the access from itself is said by a message of its own, not by a number.
+/// [`Invalidated`] says what becomes of an old one:
 ///
 /// ```compile_fail
 /// // error[E0308]: mismatched types: expected `Option<Invalidated>`, found `Option<u32>`
