@@ -2,27 +2,24 @@
 
 //! The module's own connections: what state they are in, and what was exchanged.
 //!
-//! An id of rdma_cm serves one attempt to be connected; a connection that reconnects has one after
-//! the other. The handler of an id is an [`Attempt`], which holds the [`Connection`]. That holds
-//! the id of the attempt that counts, and lets it go when the attempt is over.
+//! An id of rdma_cm serves one [`attempt`] to be connected; a connection that reconnects has one
+//! after the other. The connection holds the attempt that counts in its [`state`], and lets it go
+//! when it is over. Events of earlier attempts have no effect ([`Connection::lock_current`]).
 //!
-//! Once there is a connection, its client is the requester and its server the responder of
-//! RPC-over-RDMA (RFC 8166): [`requester`] and [`responder`].
+//! RPC-over-RDMA on the queue pair of an attempt is the business of an
+//! [`Endpoint`], which the connection starts and ends.
 //!
-//! Locks, in this order: `Listener::id`, a handler mutex of rdma_cm, those of a queue pair, the
-//! table of listeners, that of connections, the registry's, a connection's,
-//! `VersionCache::responders`. Nothing of rdma_cm or of a queue pair is called with one of the latter
-//! five held.
+//! docs/design.md has the order of locks, and what refers to what.
 
+mod attempt;
 pub(crate) mod connections;
 pub(crate) mod connector;
 pub(crate) mod listener;
 pub(crate) mod own;
-mod payload;
-pub(crate) mod requester;
-mod responder;
+mod state;
 mod table;
-mod version_cache;
+
+use core::ptr;
 
 use kernel::{
     impl_has_work,
@@ -34,7 +31,8 @@ use kernel::{
         Arc,
         ArcBorrow,
         CondVar,
-        Mutex, //
+        Mutex,
+        MutexGuard, //
     },
     time::{
         Instant,
@@ -48,12 +46,13 @@ use kernel::{
 };
 
 use self::{
-    connections::Connections,
-    connector::{
-        connect_failure,
-        Target, //
+    attempt::{
+        Attempt,
+        AttemptHandler, //
     },
-    requester::Pending, //
+    connections::Connections,
+    connector::Target,
+    state::ConnectionState, //
 };
 use crate::{
     failure::Failure,
@@ -65,7 +64,6 @@ use crate::{
             Exchange,
             ParsedPrivateData, //
         },
-        header::Versions,
         negotiation::{
             InUse,
             Role, //
@@ -76,35 +74,36 @@ use crate::{
             Size, //
         }, //
         snapshot::{
-            Null,
             Origin,
-            Snapshot,
-            State,
-            Traffic, //
+            Snapshot, //
         },
         text::Text,
     },
     rdma::{
         capacity::Capacity,
         cm_id::CmId,
-        completion_handler::CompletionHandler,
         device::{
             DeviceName,
             Transport, //
         },
-        draining::Handle,
         errno,
-        event::{
-            ConnectionHandler,
-            Event, //
-        },
         handler_id::HandlerId,
         id_ref::IdRef,
         parameters::Parameters,
-        queue::Queue,
-        queue_pair::QueuePair, //
+        queue::Queue, //
     },
     registry::Live,
+    rpc::{
+        endpoint::{
+            Endpoint,
+            EndpointConfiguration,
+            Owner, //
+        },
+        requester::{
+            not_connected,
+            CallRequest, //
+        }, //
+    },
     trace, //
 };
 
@@ -142,30 +141,25 @@ impl From<(DeviceName, Transport)> for Device {
 
 /// What one side brings into a connection.
 #[derive(Clone, Copy)]
-pub(crate) struct Terms {
+pub(crate) struct Configuration {
     /// What it says in its private data.
     pub(crate) offered: Offered,
-    /// The versions of RPC-over-RDMA that it speaks.
-    pub(crate) versions: Versions,
-    /// How many Receives it posts, and so how many messages may be on their way to it (RFC 8166,
-    /// section 3.3.1): a requester asks for as many credits, a responder grants them.
-    pub(crate) credits: u32,
-    /// Whether a responder answers at all.
-    pub(crate) answers: bool,
+    /// How it speaks RPC-over-RDMA.
+    pub(crate) endpoint: EndpointConfiguration,
 }
 
-impl Terms {
+impl Configuration {
     /// Returns the capacity that its queue pair has, where it has sent `sent`.
     fn capacity(&self, sent: &ParsedPrivateData) -> Result<Capacity> {
         let offer = sent.offer();
         // Version 2 has larger defaults, for which there must be room when the peer goes over to it
         // (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
-        let at_least = match self.versions.contains(2) {
+        let at_least = match self.endpoint.versions.contains(2) {
             true => Size::DEFAULT_TWO,
             false => Size::DEFAULT,
         };
         Capacity::new(
-            self.credits,
+            self.endpoint.credits,
             offer.receive_size.max(at_least).octets(),
             offer.send_size.max(at_least).octets(),
         )
@@ -202,63 +196,42 @@ enum Side {
 
 /// The part of a connection that changes.
 struct Inner {
-    state: State,
+    state: ConnectionState,
     /// When it got into its state.
     since: Instant<Monotonic>,
     /// Raised by each loss of what had been established: what follows is negotiated afresh
     /// (RFC 8797, section 4).
     generation: u32,
+    /// How often it has been established.
+    established: u32,
     exchange: Exchange,
-    traffic: Traffic,
-    /// The call that is under way.
-    pending: Option<Pending>,
-    /// Memory for the next reply.
-    reply_room: KVec<u8>,
-    /// The peer has not answered a message of version 2 yet: if the connection is lost now, it is
-    /// made again, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
-    falls_back: bool,
-    /// The XIDs and versions of calls that nobody waits for any more, and that have not been
-    /// answered. It has room for one with each credit.
-    unanswered: KVec<(u32, u32)>,
-    /// Whether somebody makes calls: one at a time does.
-    calling: bool,
-    /// The XID of the latest call.
+    /// The XID of the latest call of the attempts that are over.
     xid: u32,
     /// Why the latest attempt came to its end.
     failure: Option<Failure>,
-    /// Counts the attempts, to tell the events of an earlier one's id.
-    attempt: u32,
-    /// The latest attempt's id could not resolve the peer's address, and another has to try.
-    unresolved: bool,
-    /// Why the latest attempt's queue pair has failed before there was a connection.
-    queue_pair_failure: Option<Failure>,
-    /// The id of the latest attempt; [`None`] where that is over.
-    id: Option<CmId<Attempt>>,
     /// How many ids have not been destroyed yet.
     ids: u32,
-    /// Whether the connection has left the registry, which is the last that happens to it.
+    /// Whether the connection has been removed from the tables, which is the last that happens to
+    /// it.
     gone: bool,
 }
 
 impl Inner {
-    fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: ConnectionState) {
         self.state = state;
         self.since = Instant::now();
     }
 
-    /// Whether attempt number `attempt` has led to neither a connection nor its end.
-    fn is_attempting(&self, attempt: u32) -> bool {
-        self.attempt == attempt && matches!(self.state, State::Resolving | State::Connecting)
+    /// Enters the state that `next` makes of the attempt at hand, if there is one.
+    fn advance(&mut self, next: impl FnOnce(Attempt) -> ConnectionState) {
+        if let Some(attempt) = self.state.take_attempt() {
+            self.enter(next(attempt));
+        }
     }
 
-    /// Whether attempt number `attempt` is under way or has led to the connection that there is.
-    fn is_current(&self, attempt: u32) -> bool {
-        self.is_attempting(attempt) || (self.attempt == attempt && self.state == State::Established)
-    }
-
-    /// Whether there is nothing left to wait for before the connection goes.
+    /// Whether there is nothing left to wait for before the connection is removed.
     fn is_over(&self) -> bool {
-        self.state == State::Closing && self.ids == 0
+        matches!(self.state, ConnectionState::Closing(_)) && self.ids == 0
     }
 }
 
@@ -267,45 +240,33 @@ impl Inner {
 pub(crate) struct Connection {
     pub(crate) number: u64,
     shared: Arc<Connections>,
-    terms: Terms,
+    configuration: Configuration,
     side: Side,
     #[pin]
     inner: Mutex<Inner>,
-    /// Notified when the state has changed, a reply is there, a call is over, or the connection is
-    /// gone.
+    /// Notified when the state has changed, or the connection is gone.
     #[pin]
     changed: CondVar,
     #[pin]
     reconnect: Work<Self, RECONNECT>,
     #[pin]
-    leave: Work<Self, LEAVE>,
-    #[pin]
-    greet: Work<Self, GREET>,
-    #[pin]
-    messages: Work<Self, MESSAGES>,
+    remove: Work<Self, REMOVE>,
 }
 
 /// The number of the work that connects again.
 const RECONNECT: u64 = 0;
-/// The number of the work that takes the connection out of the registry.
-const LEAVE: u64 = 1;
-/// The number of the work that makes the first call.
-const GREET: u64 = 2;
-/// The number of the work that takes the messages that have arrived.
-const MESSAGES: u64 = 3;
+/// The number of the work that removes the connection from the tables.
+const REMOVE: u64 = 1;
 
 impl_has_work! {
     impl HasWork<Self, RECONNECT> for Connection { self.reconnect }
-    impl HasWork<Self, LEAVE> for Connection { self.leave }
-    impl HasWork<Self, GREET> for Connection { self.greet }
-    impl HasWork<Self, MESSAGES> for Connection { self.messages }
+    impl HasWork<Self, REMOVE> for Connection { self.remove }
 }
 
-impl WorkItem<LEAVE> for Connection {
+impl WorkItem<REMOVE> for Connection {
     type Pointer = Arc<Self>;
 
-    /// Takes the connection out of the registry. Left to work, as that waits for who reads its
-    /// files.
+    /// Left to work, as that waits for who reads the connection's files.
     fn run(this: Arc<Self>) {
         this.shared.remove(this.number);
         this.inner.lock().gone = true;
@@ -313,62 +274,33 @@ impl WorkItem<LEAVE> for Connection {
     }
 }
 
-impl WorkItem<MESSAGES> for Connection {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        let Some(queue_pair) = this.queue_pair() else {
-            return;
-        };
-        let Some(queue_pair) = queue_pair.access() else {
-            return;
-        };
-        // A peer can send as fast as this runs. Other work has its turn after each round.
-        for _ in 0..this.terms.credits {
-            let taken = queue_pair.next(|octets, arrival| match this.side {
-                Side::Client(_) => {
-                    if let Some(answer) = this.take_reply(octets, arrival) {
-                        this.send_header(&queue_pair, &answer);
-                    }
-                }
-                Side::Server { .. } if this.terms.answers => this.respond(&queue_pair, octets),
-                Side::Server { .. } => {}
-            });
-            if !taken {
-                return;
-            }
-        }
-        this.as_arc_borrow()
-            .enqueue::<MESSAGES>(&this.shared.transactions);
-    }
-}
-
 impl Live for Connection {
     fn snapshot(&self) -> Snapshot {
         let inner = self.inner.lock();
+        let endpoint = inner.state.endpoint();
+        let (traffic, version) =
+            endpoint.map_or_else(Default::default, |endpoint| endpoint.traffic());
+        // What follows a loss is negotiated afresh.
+        let lost = matches!(inner.state, ConnectionState::Reconnecting(_));
         Snapshot {
             number: self.number,
             origin: Origin::Module,
             role: self.role(),
-            state: inner.state,
+            state: inner.state.name(),
             age_ms: inner.since.elapsed().as_millis(),
             generation: inner.generation,
             failure: inner.failure.map(|failure| failure.cause),
-            exchange: inner.exchange,
+            exchange: Exchange {
+                version: version.filter(|_| !lost),
+                ..inner.exchange
+            },
             process: None,
             in_use: InUse {
                 // Of the peer, if it is the responder.
-                remote_invalidation: (inner.traffic.remote_invalidations_received > 0)
-                    .then_some(true),
+                remote_invalidation: (traffic.remote_invalidations_received > 0).then_some(true),
                 ..InUse::default()
             },
-            traffic: Some(Traffic {
-                credits_granted: match self.side {
-                    Side::Client(_) => inner.traffic.credits_granted,
-                    Side::Server { .. } => Some(self.terms.credits),
-                },
-                ..inner.traffic
-            }),
+            traffic: Some(traffic),
             note: None,
         }
     }
@@ -380,32 +312,27 @@ impl Live for Connection {
 }
 
 impl Connection {
-    fn new(shared: Arc<Connections>, terms: Terms, side: Side) -> Result<Arc<Self>> {
-        let unanswered = KVec::with_capacity(terms.credits as usize, GFP_KERNEL)?;
+    /// Makes a connection, of which nothing has been attempted yet.
+    fn new(
+        shared: Arc<Connections>,
+        configuration: Configuration,
+        side: Side,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 number: shared.next_number(),
                 shared,
-                terms,
+                configuration,
                 side,
                 inner <- new_mutex!(
                     Inner {
-                        state: State::Resolving,
+                        state: ConnectionState::Resolving(None),
                         since: Instant::now(),
                         generation: 1,
+                        established: 0,
                         exchange: Exchange::with(None),
-                        traffic: Traffic::default(),
-                        pending: None,
-                        reply_room: KVec::new(),
-                        falls_back: false,
-                        unanswered,
-                        calling: false,
                         xid: 0,
                         failure: None,
-                        attempt: 0,
-                        unresolved: false,
-                        queue_pair_failure: None,
-                        id: None,
                         ids: 0,
                         gone: false,
                     },
@@ -413,9 +340,7 @@ impl Connection {
                 ),
                 changed <- new_condvar!("Connection::changed"),
                 reconnect <- new_work!("Connection::reconnect"),
-                leave <- new_work!("Connection::leave"),
-                greet <- new_work!("Connection::greet"),
-                messages <- new_work!("Connection::messages"),
+                remove <- new_work!("Connection::remove"),
             }),
             GFP_KERNEL,
         )
@@ -434,15 +359,10 @@ impl Connection {
         self.inner.lock().failure
     }
 
-    /// Returns the queue pair of the latest attempt.
-    fn queue_pair(&self) -> Option<Handle<QueuePair<Completions>>> {
-        self.inner.lock().id.as_ref().map(CmId::queue_pair)
-    }
-
-    /// Ends the connection. It is gone when its ids have been destroyed, which this does not wait
-    /// for.
-    pub(crate) fn close(self: ArcBorrow<'_, Self>) {
-        self.end(None, None);
+    /// Makes calls, as [`Endpoint::call`] does.
+    pub(crate) fn call(&self, request: &CallRequest, count: u32) -> Result<(), Failure> {
+        let endpoint = self.inner.lock().state.endpoint().cloned();
+        endpoint.ok_or(not_connected())?.call(request, count)
     }
 
     /// Waits until the connection, which has been closed, is gone; process context.
@@ -469,57 +389,51 @@ impl Connection {
         }
     }
 
-    /// Begins another attempt, and returns its number.
-    ///
-    /// Fails with `ESHUTDOWN` where the connection has been closed.
-    fn begin_attempt(&self, state: State, exchange: Exchange) -> Result<u32> {
-        let mut inner = self.inner.lock();
-        if inner.state == State::Closing {
-            return Err(errno(kernel::bindings::ESHUTDOWN));
-        }
-        inner.enter(state);
-        inner.exchange = exchange;
-        inner.traffic = Traffic::default();
-        inner.falls_back = false;
-        inner.unanswered.clear();
-        inner.unresolved = false;
-        inner.queue_pair_failure = None;
-        inner.attempt = inner.attempt.wrapping_add(1);
-        Ok(inner.attempt)
+    /// Makes the endpoint of another attempt.
+    fn new_endpoint(self: ArcBorrow<'_, Self>) -> Result<Arc<Endpoint>> {
+        let owner: Arc<Self> = self.into();
+        let xid = self.inner.lock().xid;
+        let services = self.shared.services.clone();
+        Endpoint::new(services, self.configuration.endpoint, owner, xid)
     }
 
-    /// Returns the handler for an id that is to serve attempt number `attempt`.
+    /// Returns the connection's lock, if the attempt with `endpoint` is under way or has led to the
+    /// connection that there is: whatever happens to another one has no effect.
+    fn lock_current(&self, endpoint: &Endpoint) -> Option<MutexGuard<'_, Inner>> {
+        let mut inner = self.inner.lock();
+        let current = inner.state.attempt_mut()?;
+        ptr::eq(&*current.endpoint, endpoint).then_some(inner)
+    }
+
+    /// Returns the handler for the id of the attempt with `endpoint`.
     ///
     /// Fails with `ESHUTDOWN` where that has come to its end.
-    fn handler(self: ArcBorrow<'_, Self>, attempt: u32) -> Result<Attempt> {
-        let mut inner = self.inner.lock();
-        if !inner.is_attempting(attempt) {
-            return Err(errno(kernel::bindings::ESHUTDOWN));
-        }
+    fn handler(self: ArcBorrow<'_, Self>, endpoint: &Arc<Endpoint>) -> Result<AttemptHandler> {
+        let mut inner = self
+            .lock_current(endpoint)
+            .ok_or(errno(kernel::bindings::ESHUTDOWN))?;
         inner.ids += 1;
-        Ok(Attempt {
+        Ok(AttemptHandler {
             connection: self.into(),
-            number: attempt,
+            endpoint: endpoint.clone(),
         })
     }
 
-    /// Returns the handler for the completions of attempt number `attempt`.
-    fn completions(self: ArcBorrow<'_, Self>, attempt: u32) -> Result<Arc<Completions>> {
-        let completions = Completions {
-            connection: self.into(),
-            number: attempt,
-        };
-        Ok(Arc::new(completions, GFP_KERNEL)?)
+    /// An id, of whichever attempt, has been destroyed.
+    fn id_destroyed(self: ArcBorrow<'_, Self>) {
+        let mut inner = self.inner.lock();
+        inner.ids -= 1;
+        if inner.is_over() {
+            self.enqueue::<REMOVE>(&self.shared.teardown);
+        }
     }
 
-    /// Takes the id of attempt number `attempt`, unless that has come to its end already.
-    fn keep(self: ArcBorrow<'_, Self>, attempt: u32, id: CmId<Attempt>) {
-        let mut inner = self.inner.lock();
-        if inner.is_current(attempt) {
-            inner.id = Some(id);
-            // What needs the id may have been there before.
-            self.enqueue::<MESSAGES>(&self.shared.transactions);
-            self.enqueue::<GREET>(&self.shared.transactions);
+    /// Takes the id of the attempt with `endpoint`, unless that has come to its end already.
+    fn keep(&self, endpoint: &Endpoint, id: CmId<AttemptHandler>) {
+        if let Some(mut inner) = self.lock_current(endpoint) {
+            if let Some(attempt) = inner.state.attempt_mut() {
+                attempt.id = Some(id);
+            }
         }
     }
 
@@ -548,81 +462,85 @@ impl Connection {
         }
     }
 
-    /// The connection is there.
-    fn establish(self: ArcBorrow<'_, Self>, inner: &mut Inner) {
-        inner.enter(State::Established);
+    /// Handles the event of this name: starts the endpoint.
+    fn established(
+        self: ArcBorrow<'_, Self>,
+        endpoint: &Arc<Endpoint>,
+        id: &HandlerId<'_, Endpoint>,
+        private_data: &[u8],
+    ) -> Result<(), Failure> {
+        let Some(mut inner) = self.lock_current(endpoint) else {
+            return Ok(());
+        };
+        let ConnectionState::Connecting { failure, .. } = inner.state else {
+            return Ok(());
+        };
+        // A server has the client's message from the request: its own event has none.
+        if self.role() == Role::Client {
+            inner.exchange.local = id.local();
+            self.receive(&mut inner, private_data);
+        }
+        inner.advance(ConnectionState::Established);
+        inner.established = inner.established.wrapping_add(1);
         self.shared.stats.established.increment();
         self.changed.notify_all();
-        if matches!(&self.side, Side::Client(target) if target.null.is_some()) {
-            inner.traffic.null = Null::Pending;
-            self.enqueue::<GREET>(&self.shared.transactions);
-        }
+        endpoint
+            .as_arc_borrow()
+            .start(id.queue_pair(), &inner.exchange);
+        failure.map_or(Ok(()), Err)
     }
 
-    /// Ends attempt number `attempt` and what came of it; where that is [`None`], the connection
-    /// for good. `failure` says why, unless somebody asked for it.
-    ///
-    /// Ending what is not the current attempt has no effect, so that whoever notices first wins.
-    fn end(self: ArcBorrow<'_, Self>, attempt: Option<u32>, failure: Option<Failure>) {
-        self.end_locked(&mut self.inner.lock(), attempt, failure);
+    /// Ends the connection. It is gone when its ids have been destroyed, which this does not wait
+    /// for.
+    pub(crate) fn close(self: ArcBorrow<'_, Self>) {
+        self.end(&mut self.inner.lock(), None);
     }
 
-    fn end_locked(
-        self: ArcBorrow<'_, Self>,
-        inner: &mut Inner,
-        attempt: Option<u32>,
-        failure: Option<Failure>,
-    ) {
-        if inner.state == State::Closing
-            || attempt.is_some_and(|attempt| !inner.is_current(attempt))
-        {
+    /// Ends the attempt at hand and the connection that it has led to, because of `failure`. Where
+    /// that is [`None`], somebody asked for it, and there is no other attempt.
+    fn end(self: ArcBorrow<'_, Self>, inner: &mut Inner, failure: Option<Failure>) {
+        if matches!(inner.state, ConnectionState::Closing(_)) {
             return;
         }
-
-        let established = inner.state == State::Established;
-        let is_gone = |failure: Failure| {
-            failure.error == ENODEV || failure.error == errno(kernel::bindings::ENETDOWN)
-        };
-        // Not where it is this side that has lost its device.
-        let falls_back = attempt.is_some() && inner.falls_back && !failure.is_some_and(is_gone);
-        let reconnects = matches!(&self.side, Side::Client(target) if target.reconnect);
-        let again = attempt.is_some()
-            && (falls_back || (reconnects && (established || inner.generation > 1)));
-        if let (true, Some(remote)) = (falls_back, inner.exchange.remote) {
-            self.shared.only_version_one.add(remote);
+        let established = matches!(inner.state, ConnectionState::Established(_));
+        let endpoint = inner.state.endpoint().cloned();
+        let mut falls_back = false;
+        if let Some(endpoint) = &endpoint {
+            falls_back = endpoint.end(failure);
+            inner.xid = endpoint.xid();
         }
+
+        let stats = &self.shared.stats;
         if established {
             let error = failure.map(|failure| failure.error);
             trace::connection_closed(self.number, self.role(), inner.generation, error);
-            let stats = &self.shared.stats;
             match error {
                 Some(_) => stats.lost.increment(),
                 None => stats.closed.increment(),
             }
+        } else if self.role() == Role::Server && failure.is_some() {
+            // The listener counts requests that it failed to accept.
+            stats.requests_unconfirmed.increment();
         }
-        // What could not be accepted is counted by who could not.
-        if matches!(self.side, Side::Server { .. }) && !established && attempt.is_some() {
-            self.shared.stats.requests_unconfirmed.increment();
-        }
-        if again && established {
-            inner.generation = inner.generation.wrapping_add(1);
-        }
-        if again {
-            inner.enter(State::Reconnecting);
-            inner.exchange = Exchange::with(inner.exchange.remote);
-        } else {
-            inner.enter(State::Closing);
-        }
+
+        let reconnects = matches!(&self.side, Side::Client(target) if target.reconnect)
+            && (established || inner.generation > 1);
         inner.failure = failure;
-        inner.id = None;
-        self.changed.notify_all();
-        if again && established {
+        if failure.is_some() && (falls_back || reconnects) {
+            inner.exchange = Exchange::with(inner.exchange.remote);
+            inner.enter(ConnectionState::Reconnecting(endpoint));
             // An attempt that fails is repeated by the work that makes it.
-            self.enqueue::<RECONNECT>(&self.shared.reconnects);
+            if established {
+                inner.generation = inner.generation.wrapping_add(1);
+                self.enqueue::<RECONNECT>(&self.shared.reconnects);
+            }
+        } else {
+            inner.enter(ConnectionState::Closing(endpoint));
+            if inner.is_over() {
+                self.enqueue::<REMOVE>(&self.shared.teardown);
+            }
         }
-        if inner.is_over() {
-            self.enqueue::<LEAVE>(&self.shared.teardown);
-        }
+        self.changed.notify_all();
     }
 
     fn enqueue<const WORK: u64>(self: ArcBorrow<'_, Self>, queue: &Queue)
@@ -634,106 +552,20 @@ impl Connection {
     }
 }
 
-/// What happens to one id of a connection. It is dropped when that id has been destroyed.
-struct Attempt {
-    connection: Arc<Connection>,
-    number: u32,
-}
-
-impl Attempt {
-    fn end(&self, failure: Failure) {
-        self.connection
-            .as_arc_borrow()
-            .end(Some(self.number), Some(failure));
-    }
-}
-
-impl ConnectionHandler for Attempt {
-    type Completions = Completions;
-
-    fn event(&self, id: &mut HandlerId<'_, Completions>, event: Event<'_>) {
-        let connection = self.connection.as_arc_borrow();
-        let done = match event {
-            Event::AddressUnresolved(error) => connection.address_unresolved(self.number, error),
-            Event::AddressResolved => connection.address_resolved(self.number, id),
-            Event::RouteResolved => connection.route_resolved(self.number, id),
-            Event::Established { private_data } => {
-                let mut inner = connection.inner.lock();
-                if inner.is_attempting(self.number) {
-                    // A server has the client's message from the request: its own event has none.
-                    if connection.role() == Role::Client {
-                        inner.exchange.local = id.local();
-                        connection.receive(&mut inner, private_data);
-                    }
-                    connection.establish(&mut inner);
-                }
-                inner.queue_pair_failure.map_or(Ok(()), Err)
-            }
-            Event::Failed(error) => {
-                let state = connection.inner.lock().state;
-                Err(connect_failure(state, error))
-            }
-            Event::Rejected { reason } => Err(Failure::with_detail(
-                errno(kernel::bindings::ECONNREFUSED),
-                "the peer rejected the connection",
-                reason,
-            )),
-            Event::Disconnected => Err(Failure::new(
-                errno(kernel::bindings::ECONNRESET),
-                "disconnected by the peer",
-            )),
-            Event::AddressChanged => Err(Failure::new(
-                errno(kernel::bindings::ENETDOWN),
-                "the network interface has changed",
-            )),
-            Event::DeviceRemoved => Err(Failure::new(ENODEV, "the device was removed")),
+impl Owner for Connection {
+    fn endpoint_failed(self: Arc<Self>, endpoint: &Endpoint, failure: Failure) {
+        let Some(mut inner) = self.lock_current(endpoint) else {
+            return;
         };
-        if let Err(failure) = done {
-            self.end(failure);
-        }
-    }
-}
-
-/// What happens to the queue pair of one id of a connection.
-struct Completions {
-    connection: Arc<Connection>,
-    number: u32,
-}
-
-impl CompletionHandler for Completions {
-    fn arrived(this: ArcBorrow<'_, Self>) {
-        let connection = this.connection.as_arc_borrow();
-        connection.shared.stats.messages_received.increment();
-        connection.enqueue::<MESSAGES>(&connection.shared.transactions);
-    }
-
-    fn queue_pair_failed(this: ArcBorrow<'_, Self>, reason: &'static CStr) {
-        let failure = Failure::with_detail(
-            errno(kernel::bindings::ECONNRESET),
-            "the queue pair failed",
-            reason,
-        );
-        let mut inner = this.connection.inner.lock();
-        if inner.is_attempting(this.number) {
-            // rdma_cm lets it fail where the peer refuses, and is about to say why.
-            inner.queue_pair_failure.get_or_insert(failure);
-        } else {
-            this.connection.as_arc_borrow().end_locked(
-                &mut inner,
-                Some(this.number),
-                Some(failure),
-            );
-        }
-    }
-}
-
-impl Drop for Attempt {
-    fn drop(&mut self) {
-        let connection = self.connection.as_arc_borrow();
-        let mut inner = connection.inner.lock();
-        inner.ids -= 1;
-        if inner.is_over() {
-            connection.enqueue::<LEAVE>(&connection.shared.teardown);
+        match &mut inner.state {
+            // rdma_cm lets the queue pair fail where the peer refuses, and is about to say why.
+            ConnectionState::Connecting { failure: first, .. } => {
+                first.get_or_insert(failure);
+            }
+            ConnectionState::Established(_) => {
+                self.as_arc_borrow().end(&mut inner, Some(failure));
+            }
+            _ => {}
         }
     }
 }

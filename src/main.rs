@@ -19,6 +19,7 @@ mod permits;
 mod protocol;
 mod rdma;
 mod registry;
+mod rpc;
 mod series;
 mod trace;
 

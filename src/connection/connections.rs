@@ -24,7 +24,6 @@ use kernel::{
 
 use super::{
     table::Table,
-    version_cache::VersionCache,
     Connection, //
 };
 use crate::{
@@ -34,7 +33,8 @@ use crate::{
         queue::Queue,
         wait::wait_while, //
     },
-    registry::Registry, //
+    registry::Registry,
+    rpc::endpoint::Services, //
 };
 
 /// How often connections are looked for whose peers have been accepted and have not confirmed it,
@@ -60,10 +60,8 @@ pub(crate) struct Connections {
     pub(super) teardown: Arc<Queue>,
     /// The queue in which connections are made again; apart, as that waits for the ends of ids.
     pub(super) reconnects: Arc<Queue>,
-    /// The queue in which calls are made and answered; apart, as the ends of ids wait for that.
-    pub(super) transactions: Arc<Queue>,
-    #[pin]
-    pub(super) only_version_one: VersionCache,
+    /// What their endpoints share.
+    pub(super) services: Arc<Services>,
 }
 
 impl_has_work! {
@@ -94,8 +92,7 @@ impl Connections {
         let confirming = Queue::new(c"rpcrdma_cm_confirm")?;
         let teardown = Queue::new(c"rpcrdma_cm_leave")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
-        let transactions = Queue::new(c"rpcrdma_cm_transactions")?;
-        let only_version_one = VersionCache::new()?;
+        let services = Services::new(stats.clone())?;
 
         Arc::pin_init(
             pin_init!(Self {
@@ -107,8 +104,7 @@ impl Connections {
                 confirming,
                 teardown,
                 reconnects,
-                transactions,
-                only_version_one <- only_version_one,
+                services,
             }),
             GFP_KERNEL,
         )
@@ -203,6 +199,6 @@ impl Connections {
         self.confirming.flush();
         self.reconnects.flush();
         self.teardown.flush();
-        self.transactions.flush();
+        self.services.flush();
     }
 }

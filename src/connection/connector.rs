@@ -2,10 +2,7 @@
 
 //! The client's side: connecting, and connecting again after a loss.
 
-use core::{
-    mem,
-    net::SocketAddr, //
-};
+use core::net::SocketAddr;
 
 use kernel::{
     bindings,
@@ -20,11 +17,15 @@ use kernel::{
 };
 
 use super::{
+    attempt::{
+        connect_failure,
+        Attempt, //
+    },
     connections::Connections,
-    Completions,
+    state::ConnectionState,
+    Configuration,
     Connection,
     Side,
-    Terms,
     PARAMETERS,
     RECONNECT, //
 };
@@ -33,7 +34,6 @@ use crate::{
     protocol::{
         exchange::Exchange,
         negotiation::Role,
-        program::Program,
         snapshot::State, //
     },
     rdma::{
@@ -43,6 +43,7 @@ use crate::{
         unresolved_id::UnresolvedId,
         wait::wait_while, //
     },
+    rpc::endpoint::Endpoint,
     trace, //
 };
 
@@ -61,10 +62,8 @@ pub(crate) struct Target {
     pub(crate) from: Option<SocketAddr>,
     /// Whether to connect again after a loss.
     pub(crate) reconnect: bool,
-    /// How long one attempt may take, and how long one call, in milliseconds.
+    /// How long one attempt may take, in milliseconds.
     pub(crate) timeout_ms: u32,
-    /// The program whose NULL procedure is called once there is a connection.
-    pub(crate) null: Option<Program>,
 }
 
 /// Connects, and returns when the connection is established; process context.
@@ -74,12 +73,13 @@ pub(crate) struct Target {
 pub(crate) fn connect(
     connections: &Arc<Connections>,
     target: Target,
-    terms: Terms,
+    configuration: Configuration,
 ) -> Result<Arc<Connection>, Failure> {
     let no_memory = |error| Failure::new(error, "no memory for a connection");
 
+    let side = Side::Client(target);
     let connection =
-        Connection::new(connections.clone(), terms, Side::Client(target)).map_err(no_memory)?;
+        Connection::new(connections.clone(), configuration, side).map_err(no_memory)?;
     connections.add(&connection).map_err(no_memory)?;
 
     if let Side::Client(target) = &connection.side {
@@ -91,157 +91,137 @@ pub(crate) fn connect(
     Ok(connection)
 }
 
-/// Says what `error` means to an attempt that has got to `state`.
-pub(super) fn connect_failure(state: State, error: Error) -> Failure {
-    // Where no device has the address, rdma_cm speaks of the device.
-    if error == ENODEV || error == errno(bindings::EADDRNOTAVAIL) {
-        return Failure::new(
-            errno(bindings::EADDRNOTAVAIL),
-            "no RDMA device can be used from or to that address",
-        );
-    }
-    match state {
-        State::Resolving if error == ETIMEDOUT => Failure::new(
-            errno(bindings::EHOSTUNREACH),
-            "the address was not resolved in time",
-        ),
-        State::Resolving => Failure::new(error, "the address was not resolved"),
-        State::Established => Failure::new(error, "the peer is no longer reachable"),
-        _ if error == ETIMEDOUT => Failure::new(error, "no answer in time"),
-        _ if error == errno(bindings::ECONNREFUSED) => {
-            Failure::new(error, "the peer's host refused the connection")
-        }
-        _ if error == errno(bindings::EMSGSIZE) => Failure::new(
-            error,
-            "the transport cannot carry that many octets of private data",
-        ),
-        _ => Failure::new(error, "the connection was not established"),
-    }
-}
-
 impl Connection {
     /// Makes one attempt to connect; process context, without locks.
     fn attempt(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
-        let attempt = self
-            .begin_attempt(State::Resolving, Exchange::with(Some(target.to)))
-            .map_err(|error| Failure::new(error, "closed"))?;
-        // Nothing has happened to this attempt yet.
-        let generation = self.inner.lock().generation;
+        let (established, generation) = {
+            let mut inner = self.inner.lock();
+            if matches!(inner.state, ConnectionState::Closing(_)) {
+                return Err(closed());
+            }
+            inner.enter(ConnectionState::Resolving(None));
+            inner.exchange = Exchange::with(Some(target.to));
+            (inner.established, inner.generation)
+        };
         self.shared.stats.connects.increment();
         if generation != 1 {
             self.shared.stats.reconnects.increment();
         }
-        let result = self
-            .start(target, attempt)
-            .and_then(|()| self.wait(target, attempt, generation));
-        result.map_err(|failure| {
+        self.wait(target, established).map_err(|failure| {
             self.shared.stats.connects_failed.increment();
             let mut inner = self.inner.lock();
-            if inner.is_current(attempt) {
-                self.end_locked(&mut inner, Some(attempt), Some(failure));
+            if inner.state.is_attempting() {
+                self.end(&mut inner, Some(failure));
                 return failure;
             }
-            // What has ended it says more than what failed because of that.
+            // Report the root cause, not the error that followed from it.
             inner.failure.unwrap_or(failure)
         })
     }
 
     /// Sets off an attempt with a new id, in whose handler the rest happens.
-    fn start(self: ArcBorrow<'_, Self>, target: &Target, attempt: u32) -> Result<(), Failure> {
-        let id = self
-            .handler(attempt)
-            .and_then(|handler| UnresolvedId::new(&target.net, PARAMETERS, handler))
-            .map_err(|error| Failure::new(error, "no id for a connection"))?;
+    fn start(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
+        let no_id = |error| Failure::new(error, "no id for a connection");
 
+        let endpoint = self.new_endpoint().map_err(no_id)?;
+        let attempt = Attempt {
+            id: None,
+            endpoint: endpoint.clone(),
+        };
+        match &mut self.inner.lock().state {
+            ConnectionState::Resolving(none) => *none = Some(attempt),
+            _ => return Err(closed()),
+        }
+        let id = self
+            .handler(&endpoint)
+            .and_then(|handler| UnresolvedId::new(&target.net, PARAMETERS, handler))
+            .map_err(no_id)?;
         let id = id
             .resolve_address(target.from, target.to, target.timeout_ms.min(RESOLVE_MS))
             .map_err(|error| connect_failure(State::Resolving, error))?;
-        self.keep(attempt, id);
+        self.keep(&endpoint, id);
         Ok(())
     }
 
-    /// Waits until attempt number `attempt` has led to something. It begins in `generation`.
-    fn wait(
-        self: ArcBorrow<'_, Self>,
-        target: &Target,
-        attempt: u32,
-        generation: u32,
-    ) -> Result<(), Failure> {
+    /// Has ids attempt to connect, until the connection has been established more often than
+    /// `established` times. Nobody else begins an attempt before.
+    fn wait(self: ArcBorrow<'_, Self>, target: &Target, established: u32) -> Result<(), Failure> {
         let mut jiffies = msecs_to_jiffies(target.timeout_ms);
         let mut given_up = None;
         let mut inner = self.inner.lock();
 
-        while inner.is_attempting(attempt) {
+        // It may have been lost already, and be made again.
+        while inner.established == established {
+            if !inner.state.is_attempting() {
+                return Err(inner.failure.unwrap_or(closed()));
+            }
             if given_up.is_some() {
                 // With the lock held: it must not be established in between.
-                self.end_locked(&mut inner, Some(attempt), given_up);
-                break;
+                self.end(&mut inner, given_up);
+                continue;
             }
-            if mem::take(&mut inner.unresolved) {
+            if matches!(inner.state, ConnectionState::Resolving(None)) {
                 drop(inner);
-                self.start(target, attempt)?;
+                self.start(target)?;
                 inner = self.inner.lock();
                 continue;
             }
             match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
                 CondVarTimeoutResult::Woken { jiffies: rest } => jiffies = rest,
                 CondVarTimeoutResult::Timeout => {
-                    given_up = Some(connect_failure(inner.state, ETIMEDOUT));
+                    given_up = Some(connect_failure(inner.state.name(), ETIMEDOUT));
                 }
                 CondVarTimeoutResult::Signal { .. } => {
                     given_up = Some(Failure::new(EINTR, "interrupted"));
                 }
             }
         }
-        // It may have been established and lost already, and be made again.
-        if inner.exchange.received.is_some() || inner.generation != generation {
-            return Ok(());
-        }
-        let closed = Failure::new(errno(bindings::ESHUTDOWN), "closed");
-        Err(inner.failure.unwrap_or(closed))
+        Ok(())
     }
 
     /// Waits for `pause_ms` milliseconds, and returns whether the connection is still to be made.
     fn pause(&self, pause_ms: u32) -> bool {
         wait_while(&self.changed, &self.inner, pause_ms, |inner| {
-            inner.state == State::Reconnecting
+            matches!(inner.state, ConnectionState::Reconnecting(_))
         })
     }
 
     /// Handles the event of this name: has another id try, as long as there is time.
-    pub(super) fn address_unresolved(&self, attempt: u32, error: Error) -> Result<(), Failure> {
-        let mut inner = self.inner.lock();
-        if error != ETIMEDOUT || !inner.is_attempting(attempt) {
+    pub(super) fn address_unresolved(
+        &self,
+        endpoint: &Endpoint,
+        error: Error,
+    ) -> Result<(), Failure> {
+        if error != ETIMEDOUT {
             return Err(connect_failure(State::Resolving, error));
         }
-        inner.unresolved = true;
-        inner.id = None;
-        self.changed.notify_all();
+        if let Some(mut inner) = self.lock_current(endpoint) {
+            inner.state = ConnectionState::Resolving(None);
+            self.changed.notify_all();
+        }
         Ok(())
     }
 
     /// Handles the event of this name: gets all ready that the answer may need.
     pub(super) fn address_resolved(
-        self: ArcBorrow<'_, Self>,
-        attempt: u32,
-        id: &mut HandlerId<'_, Completions>,
+        &self,
+        endpoint: &Arc<Endpoint>,
+        id: &mut HandlerId<'_, Endpoint>,
     ) -> Result<(), Failure> {
         let Side::Client(target) = &self.side else {
             return Ok(());
         };
         let failed = |error| connect_failure(State::Resolving, error);
 
-        let (exchange, sent) = Exchange::begin(id, &self.terms.offered).map_err(failed)?;
-        {
-            let mut inner = self.inner.lock();
-            if !inner.is_attempting(attempt) {
-                return Ok(());
-            }
-            inner.exchange = exchange;
+        let configuration = &self.configuration;
+        let (exchange, sent) = Exchange::begin(id, &configuration.offered).map_err(failed)?;
+        match self.lock_current(endpoint) {
+            Some(mut inner) => inner.exchange = exchange,
+            None => return Ok(()),
         }
-        self.terms
+        configuration
             .capacity(&sent)
-            .and_then(|capacity| id.create_queue_pair(capacity, self.completions(attempt)?))
+            .and_then(|capacity| id.create_queue_pair(capacity, endpoint.clone()))
             .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
         id.resolve_route(target.timeout_ms).map_err(failed)
     }
@@ -249,15 +229,20 @@ impl Connection {
     /// Handles the event of this name: asks the peer for the connection.
     pub(super) fn route_resolved(
         &self,
-        attempt: u32,
-        id: &mut HandlerId<'_, Completions>,
+        endpoint: &Endpoint,
+        id: &mut HandlerId<'_, Endpoint>,
     ) -> Result<(), Failure> {
         let sent = {
-            let mut inner = self.inner.lock();
-            let Some(sent) = inner.exchange.sent.filter(|_| inner.is_attempting(attempt)) else {
+            let Some(mut inner) = self.lock_current(endpoint) else {
                 return Ok(());
             };
-            inner.enter(State::Connecting);
+            let Some(sent) = inner.exchange.sent else {
+                return Ok(());
+            };
+            inner.advance(|attempt| ConnectionState::Connecting {
+                attempt,
+                failure: None,
+            });
             sent.octets
         };
         id.connect(sent.octets())
@@ -265,6 +250,10 @@ impl Connection {
         trace::message_sent(self.number, Role::Client, &sent);
         Ok(())
     }
+}
+
+fn closed() -> Failure {
+    Failure::new(errno(bindings::ESHUTDOWN), "closed")
 }
 
 impl WorkItem<RECONNECT> for Connection {

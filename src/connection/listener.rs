@@ -25,9 +25,11 @@ use kernel::{
 
 use self::listeners::Listeners;
 use super::{
+    attempt::Attempt,
+    state::ConnectionState,
+    Configuration,
     Connection,
     Side,
-    Terms,
     OWNER,
     PARAMETERS, //
 };
@@ -43,10 +45,7 @@ use crate::{
             Transport, //
         },
         negotiation::Role,
-        snapshot::{
-            ListenerSnapshot,
-            State, //
-        }, //
+        snapshot::ListenerSnapshot, //
     },
     rdma::{
         errno,
@@ -73,7 +72,7 @@ const CONFIRMATION_MS: i64 = 30_000;
 pub(crate) struct Listener {
     pub(crate) number: u64,
     address: SocketAddr,
-    terms: Terms,
+    configuration: Configuration,
     /// One for each connection that it may have at a time.
     permits: Arc<Permits>,
     listeners: Arc<Listeners>,
@@ -94,7 +93,7 @@ pub(crate) fn listen(
     listeners: &Arc<Listeners>,
     net: &Net,
     address: SocketAddr,
-    terms: Terms,
+    configuration: Configuration,
     max: u32,
 ) -> Result<(), Failure> {
     let no_memory = |error| Failure::new(error, "no memory for a listener");
@@ -104,7 +103,7 @@ pub(crate) fn listen(
         pin_init!(Listener {
             number: listeners.next_number(),
             address,
-            terms,
+            configuration,
             permits,
             listeners: listeners.clone(),
             id <- new_mutex!(None, "Listener::id"),
@@ -153,7 +152,7 @@ impl Listener {
         ListenerSnapshot {
             number: self.number,
             address: self.address,
-            offer: self.terms.offered.offer(),
+            offer: self.configuration.offered.offer(),
             connections: self.permits.taken(),
             max: self.permits.max(),
         }
@@ -166,28 +165,46 @@ impl Listener {
     }
 
     fn accept(&self, permit: Permit, request: Request<'_>) -> Result {
-        let (exchange, sent) = Exchange::begin(&request, &self.terms.offered)?;
-        let capacity = self.terms.capacity(&sent)?;
+        let (exchange, sent) = Exchange::begin(&request, &self.configuration.offered)?;
+        let capacity = self.configuration.capacity(&sent)?;
 
         let connections = &self.listeners.connections;
         let side = Side::Server { _permit: permit };
-        let connection = Connection::new(connections.clone(), self.terms, side)?;
-        let attempt = connection.begin_attempt(State::Connecting, exchange)?;
-        connection.receive(&mut connection.inner.lock(), request.private_data());
-        let completions = connection.as_arc_borrow().completions(attempt)?;
-        connections.add(&connection)?;
-
-        let handler = connection.as_arc_borrow().handler(attempt)?;
-        match request.accept(
-            PARAMETERS,
-            handler,
-            completions,
-            capacity,
-            sent.octets.octets(),
-        ) {
+        let connection = Connection::new(connections.clone(), self.configuration, side)?;
+        let endpoint = connection.as_arc_borrow().new_endpoint()?;
+        {
+            let mut inner = connection.inner.lock();
+            inner.exchange = exchange;
+            inner.enter(ConnectionState::Connecting {
+                attempt: Attempt {
+                    id: None,
+                    endpoint: endpoint.clone(),
+                },
+                failure: None,
+            });
+            connection.receive(&mut inner, request.private_data());
+        }
+        let accepted = connections
+            .add(&connection)
+            .and_then(|()| connection.as_arc_borrow().handler(&endpoint))
+            .and_then(|handler| {
+                let private_data = sent.octets.octets();
+                request.accept(
+                    PARAMETERS,
+                    handler,
+                    endpoint.clone(),
+                    capacity,
+                    private_data,
+                )
+            });
+        match accepted {
             Ok(id) => {
                 trace::message_sent(connection.number, Role::Server, &sent.octets);
-                connection.as_arc_borrow().keep(attempt, id);
+                // Both sides' messages are known, and the first call can come before RTU.
+                endpoint
+                    .as_arc_borrow()
+                    .start(id.queue_pair(), &connection.inner.lock().exchange);
+                connection.keep(&endpoint, id);
                 connections.expect_confirmation();
                 Ok(())
             }
@@ -208,15 +225,15 @@ impl Connection {
         // of what was never established, which iwcm takes for a fault of its own.
         let iwarp =
             matches!(inner.exchange.device, Some(device) if device.transport == Transport::Iwarp);
-        if self.role() != Role::Server || inner.state != State::Connecting || iwarp {
+        let connecting = matches!(inner.state, ConnectionState::Connecting { .. });
+        if self.role() != Role::Server || !connecting || iwarp {
             return false;
         }
         if inner.since.elapsed().as_millis() < CONFIRMATION_MS {
             return true;
         }
         let failure = Failure::new(ETIMEDOUT, "the peer did not confirm the connection");
-        let attempt = inner.attempt;
-        self.end_locked(&mut inner, Some(attempt), Some(failure));
+        self.end(&mut inner, Some(failure));
         false
     }
 }

@@ -23,9 +23,8 @@ use crate::{
     connection::{
         connector::connect,
         listener::listen,
-        requester::Procedure,
-        Connection,
-        Terms, //
+        Configuration,
+        Connection, //
     },
     failure::Failure,
     protocol::{
@@ -34,17 +33,22 @@ use crate::{
             CalledProcedure,
             Close, //
         },
+        negotiation::Role,
         program::Program,
         snapshot::State, //
     },
     rdma::net::Net,
-    registry::Live, //
+    registry::Live,
+    rpc::{
+        endpoint::EndpointConfiguration,
+        requester::CallRequest, //
+    }, //
 };
 
 impl Control {
     pub(super) fn connect<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let (target, terms) = target(&control::parse_connect(line)?)?;
-        connect(&self.connections, target, terms)?;
+        let (target, configuration) = target(&control::parse_connect(line)?)?;
+        connect(&self.connections, target, configuration)?;
         Ok(())
     }
 
@@ -52,14 +56,26 @@ impl Control {
         let wanted = control::parse_listen(line)?;
         let net = Net::current()?;
         let at = socket_addr(&net, wanted.at.address, wanted.at.port)?;
-        let terms = Terms {
+        let configuration = Configuration {
             offered: wanted.offer,
-            versions: wanted.rpc.versions,
-            credits: wanted.rpc.credits,
-            answers: wanted.answer,
+            endpoint: EndpointConfiguration {
+                role: Role::Server,
+                versions: wanted.rpc.versions,
+                credits: wanted.rpc.credits,
+                answers: wanted.answer,
+                // It makes no calls.
+                timeout_ms: 0,
+                null: None,
+            },
         };
 
-        Ok(listen(&self.listeners, &net, at, terms, wanted.max)?)
+        Ok(listen(
+            &self.listeners,
+            &net,
+            at,
+            configuration,
+            wanted.max,
+        )?)
     }
 
     /// Returns the connection of that number, of whatever kind.
@@ -84,12 +100,12 @@ impl Control {
             CalledProcedure::Null(program) => (program, None, 1),
             CalledProcedure::Echo { size, count } => (Program::ECHO, Some(size), count),
         };
-        let procedure = Procedure {
+        let request = CallRequest {
             program,
             echo,
             reply_chunk: wanted.chunks,
         };
-        Ok(connection.as_arc_borrow().call(&procedure, count)?)
+        Ok(connection.call(&request, count)?)
     }
 
     pub(super) fn probe<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {

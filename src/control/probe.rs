@@ -21,7 +21,6 @@ use crate::{
     connection::{
         connections::Connections,
         connector::connect,
-        requester::Procedure,
         Connection, //
     },
     failure::Failure,
@@ -36,7 +35,8 @@ use crate::{
         }, //
     }, //
     rdma::errno,
-    registry::Live, //
+    registry::Live,
+    rpc::requester::CallRequest, //
 };
 
 /// A text of any length.
@@ -112,15 +112,13 @@ fn probe_version(
     wanted: &control::Connect,
     version: u32,
 ) -> Result<(Snapshot, Result<(), Failure>), Failure> {
-    let (mut target, mut terms) = target(wanted)?;
-    let program = target.null.take().unwrap_or(Program::NFS);
-    terms.versions = Versions::only(version);
+    let (target, mut configuration) = target(wanted)?;
+    let program = configuration.endpoint.null.take();
+    let program = program.unwrap_or(Program::NFS);
+    configuration.endpoint.versions = Versions::only(version);
 
-    let connection = Probe(connect(connections, target, terms)?);
-    let result = connection
-        .0
-        .as_arc_borrow()
-        .call(&Procedure::null(program), 1);
+    let connection = Probe(connect(connections, target, configuration)?);
+    let result = connection.0.call(&CallRequest::null(program), 1);
     let mut snapshot = connection.0.snapshot();
     // It may be over already: the end's cause says more than the call's.
     let over = errno(bindings::ENOTCONN);

@@ -13,15 +13,19 @@ use kernel::prelude::*;
 use crate::{
     connection::{
         connector::Target,
-        Terms, //
+        Configuration, //
     },
     failure::Failure,
-    protocol::control::{
-        self,
-        Address,
-        Zone, //
+    protocol::{
+        control::{
+            self,
+            Address,
+            Zone, //
+        },
+        negotiation::Role, //
     },
-    rdma::net::Net, //
+    rdma::net::Net,
+    rpc::endpoint::EndpointConfiguration, //
 };
 
 /// Looks up the zone of an address in `net`, whose interfaces zones name.
@@ -45,7 +49,7 @@ pub(super) fn socket_addr(net: &Net, address: Address, port: u16) -> Result<Sock
 }
 
 /// Returns whom to connect to, and with what, from within the writer's network namespace.
-pub(super) fn target(wanted: &control::Connect) -> Result<(Target, Terms), Failure> {
+pub(super) fn target(wanted: &control::Connect) -> Result<(Target, Configuration), Failure> {
     let net = Net::current().map_err(|error| Failure::new(error, "no network namespace"))?;
     let to = socket_addr(&net, wanted.to.address, wanted.to.port)?;
     let from = wanted
@@ -59,13 +63,17 @@ pub(super) fn target(wanted: &control::Connect) -> Result<(Target, Terms), Failu
         from,
         reconnect: wanted.reconnect,
         timeout_ms: wanted.timeout_ms,
-        null: wanted.null,
     };
-    let terms = Terms {
+    let configuration = Configuration {
         offered: wanted.offer,
-        versions: wanted.rpc.versions,
-        credits: wanted.rpc.credits,
-        answers: false,
+        endpoint: EndpointConfiguration {
+            role: Role::Client,
+            versions: wanted.rpc.versions,
+            credits: wanted.rpc.credits,
+            answers: false,
+            timeout_ms: wanted.timeout_ms,
+            null: wanted.null,
+        },
     };
-    Ok((target, terms))
+    Ok((target, configuration))
 }

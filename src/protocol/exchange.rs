@@ -104,21 +104,54 @@ impl Exchange {
     /// Returns the offer in `private_data`, that of one of the two sides. The version of
     /// RPC-over-RDMA decides about the defaults.
     pub(crate) fn offer_of(&self, private_data: &ParsedPrivateData) -> Offer {
-        private_data.parsed.offer_or(match self.version {
-            Some(2) => Offer::DEFAULT_TWO,
-            _ => Offer::DEFAULT,
+        private_data.parsed.offer_or(default_offer(self.version))
+    }
+
+    /// Returns both sides' messages; [`None`] as long as one of them is not known.
+    pub(crate) fn messages(&self) -> Option<Messages> {
+        let (sent, received) = self.sent.as_ref().zip(self.received.as_ref())?;
+        Some(Messages {
+            sent: sent.parsed,
+            received: received.parsed,
         })
     }
 
     /// Combines the two offers, where `role` is this side's; [`None`] as long as one of them is not
-    /// known. In version 2 of RPC-over-RDMA both thresholds are at least 4096 octets, because every
-    /// receiver has that room (draft-cel-nfsv4-rpcrdma-version-two-01, section 2.3).
+    /// known.
     pub(crate) fn negotiated(&self, role: Role) -> Option<Negotiated> {
-        let (sent, received) = self.sent.as_ref().zip(self.received.as_ref())?;
-        let negotiated = negotiate(role, self.offer_of(sent), self.offer_of(received));
-        Some(match self.version {
+        let messages = self.messages()?;
+        Some(messages.negotiated(role, self.version))
+    }
+}
+
+/// The messages that the two sides of a connection have found in each other's private data.
+#[derive(Clone, Copy)]
+pub(crate) struct Messages {
+    /// That of this side.
+    sent: Parsed,
+    /// That of the peer.
+    received: Parsed,
+}
+
+impl Messages {
+    /// Combines the two offers, where `role` is this side's, and `version` that of RPC-over-RDMA,
+    /// once it is agreed upon. In version 2 both thresholds are at least 4096 octets, because every
+    /// receiver has that room (draft-cel-nfsv4-rpcrdma-version-two-01, section 2.3).
+    pub(crate) fn negotiated(&self, role: Role, version: Option<u32>) -> Negotiated {
+        let default = default_offer(version);
+        let own = self.sent.offer_or(default);
+        let negotiated = negotiate(role, own, self.received.offer_or(default));
+        match version {
             Some(2) => negotiated.at_least(Size::DEFAULT_TWO),
             _ => negotiated,
-        })
+        }
+    }
+}
+
+/// Returns the offer of a side that has sent no message.
+fn default_offer(version: Option<u32>) -> Offer {
+    match version {
+        Some(2) => Offer::DEFAULT_TWO,
+        _ => Offer::DEFAULT,
     }
 }

@@ -36,7 +36,8 @@ use super::{
 ///
 /// # Invariants
 ///
-/// The pointer is to a pinned [`Context`](super::context::Context) that this owns, and that its id points to.
+/// The pointer is to a pinned [`Context`](super::context::Context) that this owns, and that its id
+/// points to.
 pub(crate) struct CmId<H: ConnectionHandler>(NonNull<ContextOf<H>>);
 
 // SAFETY: The context is `Send`.

@@ -9,8 +9,8 @@ use kernel::{
 
 /// Handles the completions of a queue pair.
 ///
-/// The queue pair holds a reference on it until it is destroyed. Both functions may sleep. They must
-/// not wait for the end of the connection, which waits for them.
+/// The queue pair holds a reference on it until it is destroyed. Both functions may sleep. They
+/// must not wait for the end of the connection, which waits for them.
 ///
 /// # Examples
 ///

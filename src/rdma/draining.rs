@@ -178,6 +178,12 @@ impl<T> Inner<T> {
 /// ```
 pub(crate) struct Handle<T>(Arc<Inner<T>>);
 
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
 impl<T> Handle<T> {
     /// Begins to use the value; [`None`] where it is not there yet, or has been drained.
     pub(crate) fn access(&self) -> Option<Access<'_, T>> {

@@ -17,7 +17,10 @@ use super::{
     capacity::Capacity,
     completion_handler::CompletionHandler,
     context::Context,
-    draining::Draining,
+    draining::{
+        Draining,
+        Handle, //
+    },
     errno,
     id_ref::IdRef,
     parameters::Parameters,
@@ -90,6 +93,11 @@ impl<'a, C: CompletionHandler> HandlerId<'a, C> {
         let (place, id) = (self.queue_pair, self.as_non_null());
         // SAFETY: The id is valid. By the type invariant `place` is that of its queue pair.
         unsafe { QueuePair::create(place, id, device, handler, capacity, self.parameters) }
+    }
+
+    /// Returns a handle to the queue pair.
+    pub(crate) fn queue_pair(&self) -> Handle<QueuePair<C>> {
+        self.queue_pair.handle()
     }
 
     /// Resolves the route; after the address was resolved.

@@ -95,7 +95,8 @@ impl<C: CompletionHandler> Operation<C> {
         let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
             // Before the Receives that are flushed because of it.
-            // SAFETY: By the type invariant it is of an `Arc` that is held, as this is a completion.
+            // SAFETY: By the type invariant it is of an `Arc` that is held, as this is a
+            // completion.
             let handler = unsafe { ArcBorrow::from_raw(this.handler) };
             C::queue_pair_failed(handler, status_message(completion.status));
         }

@@ -98,6 +98,7 @@ pub(crate) struct QueuePair<C: CompletionHandler> {
     /// Outside of what is leaked if the device refuses to destroy the queue pair.
     handler: Arc<C>,
     parameters: Parameters,
+    capacity: Capacity,
     made: Moment,
     /// The message that has been taken.
     taken: Pin<KBox<Mutex<KVec<u8>>>>,
@@ -201,6 +202,7 @@ impl<C: CompletionHandler> QueuePair<C> {
             queue_pair,
             handler,
             parameters,
+            capacity,
             made: Moment::now(),
             taken,
             resources: ManuallyDrop::new(Resources {
@@ -448,6 +450,11 @@ impl<C: CompletionHandler> QueuePair<C> {
         request.ex.invalidate_rkey = stag;
         // SAFETY: The request is valid, and refers to nothing.
         unsafe { self.post(&raw mut request) }
+    }
+
+    /// Returns its capacity.
+    pub(crate) fn capacity(&self) -> &Capacity {
+        &self.capacity
     }
 
     /// Returns when it was made, which tells it from all other ones.

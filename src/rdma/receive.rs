@@ -42,8 +42,8 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// `queue_pair` and `arrivals` are valid until no completion can arrive any more. `handler` is of an
-/// [`Arc`](kernel::sync::Arc) that is held until then.
+/// `queue_pair` and `arrivals` are valid until no completion can arrive any more. `handler` is of
+/// an [`Arc`](kernel::sync::Arc) that is held until then.
 #[pin_data]
 pub(super) struct Receive<C: CompletionHandler> {
     #[pin]
@@ -60,8 +60,8 @@ pub(super) struct Receive<C: CompletionHandler> {
 }
 
 impl<C: CompletionHandler> Receive<C> {
-    /// Makes Receive number `number` of a queue pair, which was made at the moment `made`. It is not
-    /// posted yet.
+    /// Makes Receive number `number` of a queue pair, which was made at the moment `made`. It is
+    /// not posted yet.
     ///
     /// # Safety
     ///

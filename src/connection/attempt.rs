@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Attempts to connect, and what happens to their ids.
+
+use kernel::{
+    bindings,
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::Connection;
+use crate::{
+    failure::Failure,
+    protocol::snapshot::State,
+    rdma::{
+        cm_id::CmId,
+        errno,
+        event::{
+            ConnectionHandler,
+            Event, //
+        },
+        handler_id::HandlerId, //
+    },
+    rpc::endpoint::Endpoint, //
+};
+
+/// An attempt to connect, and the connection that it has led to: one id, with its queue pair.
+pub(super) struct Attempt {
+    /// The id; [`None`] until it has been handed over. Its events can come before that.
+    pub(super) id: Option<CmId<AttemptHandler>>,
+    /// The end of RPC-over-RDMA on the queue pair. No other attempt has the same one, so that it
+    /// tells the events of this attempt from those of earlier ones.
+    pub(super) endpoint: Arc<Endpoint>,
+}
+
+/// Handles the events of one id of a connection. It is dropped when that id has been destroyed.
+pub(super) struct AttemptHandler {
+    pub(super) connection: Arc<Connection>,
+    pub(super) endpoint: Arc<Endpoint>,
+}
+
+impl ConnectionHandler for AttemptHandler {
+    type Completions = Endpoint;
+
+    fn event(&self, id: &mut HandlerId<'_, Endpoint>, event: Event<'_>) {
+        let connection = self.connection.as_arc_borrow();
+        let endpoint = &self.endpoint;
+        let done = match event {
+            Event::AddressUnresolved(error) => connection.address_unresolved(endpoint, error),
+            Event::AddressResolved => connection.address_resolved(endpoint, id),
+            Event::RouteResolved => connection.route_resolved(endpoint, id),
+            Event::Established { private_data } => {
+                connection.established(endpoint, id, private_data)
+            }
+            Event::Failed(error) => {
+                let state = connection.inner.lock().state.name();
+                Err(connect_failure(state, error))
+            }
+            Event::Rejected { reason } => Err(Failure::with_detail(
+                errno(bindings::ECONNREFUSED),
+                "the peer rejected the connection",
+                reason,
+            )),
+            Event::Disconnected => Err(Failure::new(
+                errno(bindings::ECONNRESET),
+                "disconnected by the peer",
+            )),
+            Event::AddressChanged => Err(Failure::new(
+                errno(bindings::ENETDOWN),
+                "the network interface has changed",
+            )),
+            Event::DeviceRemoved => Err(Failure::new(ENODEV, "the device was removed")),
+        };
+        if let Err(failure) = done {
+            if let Some(mut inner) = connection.lock_current(endpoint) {
+                connection.end(&mut inner, Some(failure));
+            }
+        }
+    }
+}
+
+impl Drop for AttemptHandler {
+    fn drop(&mut self) {
+        self.connection.as_arc_borrow().id_destroyed();
+    }
+}
+
+/// Says what `error` means to an attempt that has got to `state`.
+pub(super) fn connect_failure(state: State, error: Error) -> Failure {
+    // Where no device has the address, rdma_cm speaks of the device.
+    if error == ENODEV || error == errno(bindings::EADDRNOTAVAIL) {
+        return Failure::new(
+            errno(bindings::EADDRNOTAVAIL),
+            "no RDMA device can be used from or to that address",
+        );
+    }
+    match state {
+        State::Resolving if error == ETIMEDOUT => Failure::new(
+            errno(bindings::EHOSTUNREACH),
+            "the address was not resolved in time",
+        ),
+        State::Resolving => Failure::new(error, "the address was not resolved"),
+        State::Established => Failure::new(error, "the peer is no longer reachable"),
+        _ if error == ETIMEDOUT => Failure::new(error, "no answer in time"),
+        _ if error == errno(bindings::ECONNREFUSED) => {
+            Failure::new(error, "the peer's host refused the connection")
+        }
+        _ if error == errno(bindings::EMSGSIZE) => Failure::new(
+            error,
+            "the transport cannot carry that many octets of private data",
+        ),
+        _ => Failure::new(error, "the connection was not established"),
+    }
+}

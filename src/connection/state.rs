@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The states of a connection.
+
+use core::mem;
+
+use kernel::sync::Arc;
+
+use super::attempt::Attempt;
+use crate::{
+    failure::Failure,
+    protocol::snapshot::State,
+    rpc::endpoint::Endpoint, //
+};
+
+/// The state of a connection, with what exists in that state.
+pub(super) enum ConnectionState {
+    /// The peer's address, or the route to it, is being resolved. [`None`] until there is an id for
+    /// that, and where one could not resolve the address, so that another id has to try.
+    Resolving(Option<Attempt>),
+    /// A client waits for REP, a server for RTU.
+    Connecting {
+        attempt: Attempt,
+        /// Why the queue pair has failed already.
+        failure: Option<Failure>,
+    },
+    Established(Attempt),
+    /// Lost, and about to be attempted again. The endpoint has ended; it still shows its counters.
+    Reconnecting(Option<Arc<Endpoint>>),
+    /// Over; the connection is removed when its ids have been destroyed. The same of the endpoint.
+    Closing(Option<Arc<Endpoint>>),
+}
+
+impl ConnectionState {
+    /// Returns the name of the state, for users.
+    pub(super) fn name(&self) -> State {
+        match self {
+            Self::Resolving(_) => State::Resolving,
+            Self::Connecting { .. } => State::Connecting,
+            Self::Established(_) => State::Established,
+            Self::Reconnecting(_) => State::Reconnecting,
+            Self::Closing(_) => State::Closing,
+        }
+    }
+
+    /// Whether this has led to neither a connection nor its end.
+    pub(super) fn is_attempting(&self) -> bool {
+        matches!(self, Self::Resolving(_) | Self::Connecting { .. })
+    }
+
+    /// Returns the attempt that is under way or has led to the connection.
+    pub(super) fn attempt_mut(&mut self) -> Option<&mut Attempt> {
+        match self {
+            Self::Resolving(attempt) => attempt.as_mut(),
+            Self::Connecting { attempt, .. } | Self::Established(attempt) => Some(attempt),
+            Self::Reconnecting(_) | Self::Closing(_) => None,
+        }
+    }
+
+    /// Takes that attempt out, for another state to be entered.
+    pub(super) fn take_attempt(&mut self) -> Option<Attempt> {
+        self.attempt_mut()?;
+        match mem::replace(self, Self::Resolving(None)) {
+            Self::Resolving(attempt) => attempt,
+            Self::Connecting { attempt, .. } | Self::Established(attempt) => Some(attempt),
+            Self::Reconnecting(_) | Self::Closing(_) => None,
+        }
+    }
+
+    /// Returns the endpoint of the latest attempt.
+    pub(super) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
+        match self {
+            Self::Resolving(attempt) => attempt.as_ref().map(|attempt| &attempt.endpoint),
+            Self::Connecting { attempt, .. } | Self::Established(attempt) => {
+                Some(&attempt.endpoint)
+            }
+            Self::Reconnecting(endpoint) | Self::Closing(endpoint) => endpoint.as_ref(),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RPC-over-RDMA (RFC 8166) on a queue pair, in versions 1 and 2.
+//!
+//! An [`Endpoint`](endpoint::Endpoint) is one end of it, for the life of one queue pair. Its
+//! [`requester`] makes calls, its [`responder`] answers those of the peer. It knows nothing of how
+//! the two ends came to be connected.
+
+pub(crate) mod endpoint;
+mod payload;
+mod pending;
+pub(crate) mod requester;
+mod responder;
+mod version_cache;

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ends of RPC-over-RDMA.
+
+use core::{
+    mem,
+    net::SocketAddr, //
+};
+
+use kernel::{
+    impl_has_work,
+    new_condvar,
+    new_mutex,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow,
+        CondVar,
+        Mutex, //
+    },
+    workqueue::{
+        HasWork,
+        Work,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    pending::Pending,
+    version_cache::VersionCache, //
+};
+use crate::{
+    counters::SharedStats,
+    failure::Failure,
+    protocol::{
+        exchange::{
+            Exchange,
+            Messages, //
+        },
+        header::{
+            Header,
+            Versions, //
+        },
+        negotiation::{
+            Negotiated,
+            Role, //
+        },
+        program::Program,
+        snapshot::{
+            Null,
+            Traffic, //
+        },
+        xdr::NoRoom, //
+    },
+    rdma::{
+        arrival::Arrival,
+        completion_handler::CompletionHandler,
+        draining::Handle,
+        errno,
+        queue::Queue,
+        queue_pair::QueuePair,
+        send_buffer::SendBuffer, //
+    }, //
+};
+
+/// Length in octets of the longest header that reports an error.
+const ERROR_MAX: u32 = 28;
+
+/// What all endpoints share.
+#[pin_data]
+pub(crate) struct Services {
+    /// The queue in which calls are made and answered; apart, as the ends of ids wait for that.
+    queue: Arc<Queue>,
+    #[pin]
+    pub(super) only_version_one: VersionCache,
+    stats: Arc<SharedStats>,
+}
+
+impl Services {
+    /// Process context.
+    pub(crate) fn new(stats: Arc<SharedStats>) -> Result<Arc<Self>> {
+        let queue = Queue::new(c"rpcrdma_cm_transactions")?;
+        let only_version_one = VersionCache::new()?;
+        Arc::pin_init(
+            pin_init!(Self {
+                queue,
+                only_version_one <- only_version_one,
+                stats,
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Waits until no endpoint that has ended is at work any more; process context.
+    pub(crate) fn flush(&self) {
+        self.queue.flush();
+    }
+}
+
+/// How an endpoint is to behave.
+#[derive(Clone, Copy)]
+pub(crate) struct EndpointConfiguration {
+    /// A client's endpoint is the requester, a server's the responder.
+    pub(crate) role: Role,
+    /// The versions of RPC-over-RDMA that it speaks.
+    pub(crate) versions: Versions,
+    /// How many Receives its queue pair has, and so how many messages may be on their way to it
+    /// (RFC 8166, section 3.3.1): a requester asks for as many credits, a responder grants them.
+    pub(crate) credits: u32,
+    /// Whether a responder answers at all.
+    pub(crate) answers: bool,
+    /// How long a requester waits for a reply, in milliseconds.
+    pub(crate) timeout_ms: u32,
+    /// The program whose NULL procedure a requester calls first.
+    pub(crate) null: Option<Program>,
+}
+
+/// The owner of endpoints: the connection that they belong to.
+pub(crate) trait Owner: Send + Sync + 'static {
+    /// `endpoint` is of no use any more, because of `failure`: its queue pair has failed, or a call
+    /// in version 2 got no reply in time, so that version 1 is to be tried on another connection.
+    /// The owner is expected to end the endpoint.
+    ///
+    /// Also called before the endpoint was started, and again for each Receive that is lost. Called
+    /// without the endpoint's lock, possibly with those of its queue pair; may sleep. It must not
+    /// wait for the end of the queue pair.
+    fn endpoint_failed(self: Arc<Self>, endpoint: &Endpoint, failure: Failure);
+}
+
+/// An endpoint's access to its peer.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) queue_pair: Handle<QueuePair<Endpoint>>,
+    messages: Messages,
+    pub(super) remote: Option<SocketAddr>,
+}
+
+/// What an endpoint has got to.
+enum Phase {
+    /// Its queue pair is not connected yet.
+    Unconnected,
+    Started(Link),
+    /// Over: because of a failure, or because it was asked for.
+    Ended(Option<Failure>),
+}
+
+/// The part of an endpoint that changes.
+pub(super) struct Inner {
+    phase: Phase,
+    /// [`None`] once the endpoint has ended.
+    owner: Option<Arc<dyn Owner>>,
+    /// The version of RPC-over-RDMA that has been agreed upon, or the one that the requester used
+    /// last.
+    pub(super) version: Option<u32>,
+    pub(super) traffic: Traffic,
+    /// Whether somebody makes calls: one at a time does.
+    pub(super) calling: bool,
+    /// The XID of the latest call.
+    pub(super) xid: u32,
+    /// The call that is under way.
+    pub(super) pending: Option<Pending>,
+    /// Memory for the next reply.
+    pub(super) reply_room: KVec<u8>,
+    /// The peer has not answered a message of version 2 yet: if the endpoint fails now, another
+    /// connection is made, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+    pub(super) falls_back: bool,
+    /// The XIDs and versions of calls that nobody waits for any more, and that have not been
+    /// answered. It has room for one with each credit.
+    pub(super) unanswered: KVec<(u32, u32)>,
+}
+
+impl Inner {
+    /// Returns the access to the peer, while there is one.
+    pub(super) fn link(&self) -> Option<&Link> {
+        match &self.phase {
+            Phase::Started(link) => Some(link),
+            Phase::Unconnected | Phase::Ended(_) => None,
+        }
+    }
+
+    /// Returns why the endpoint has ended; [`None`] as long as it has not.
+    pub(super) fn end(&self) -> Option<Failure> {
+        match self.phase {
+            Phase::Ended(failure) => Some(failure.unwrap_or(Failure::new(
+                errno(kernel::bindings::ECONNRESET),
+                "the connection was closed",
+            ))),
+            Phase::Unconnected | Phase::Started(_) => None,
+        }
+    }
+
+    /// Returns the thresholds at present, where `role` is this end's: version 2 has larger
+    /// defaults, once it is agreed upon.
+    pub(super) fn negotiated(&self, role: Role) -> Option<Negotiated> {
+        let link = self.link()?;
+        Some(link.messages.negotiated(role, self.version))
+    }
+}
+
+/// One end of RPC-over-RDMA, for the life of one queue pair.
+///
+/// It is made before its queue pair, which hands it the completions. Its owner starts it when the
+/// queue pair is connected, and ends it. That wakes its callers. Operations that are under way on
+/// the queue pair end with the queue pair.
+///
+/// # References
+///
+/// The endpoint and its owner refer to each other until [`Endpoint::end`]. So do the endpoint and
+/// its queue pair: until then, or until the queue pair is drained. An endpoint that has ended
+/// refers to neither, and is still there to show what it has counted.
+///
+/// # Locks
+///
+/// `inner` is taken with the owner's lock held, and with those of a queue pair. Neither the owner
+/// nor the queue pair is called with it held. `VersionCache::responders` is taken last.
+#[pin_data]
+pub(crate) struct Endpoint {
+    pub(super) configuration: EndpointConfiguration,
+    pub(super) services: Arc<Services>,
+    #[pin]
+    pub(super) inner: Mutex<Inner>,
+    /// Notified when a reply has arrived, nobody makes calls any more, or the endpoint has ended.
+    #[pin]
+    pub(super) changed: CondVar,
+    #[pin]
+    messages: Work<Self, MESSAGES>,
+    #[pin]
+    first_call: Work<Self, FIRST_CALL>,
+}
+
+/// The number of the work that takes the messages that have arrived.
+const MESSAGES: u64 = 0;
+/// The number of the work that makes the first call.
+pub(super) const FIRST_CALL: u64 = 1;
+
+impl_has_work! {
+    impl HasWork<Self, MESSAGES> for Endpoint { self.messages }
+    impl HasWork<Self, FIRST_CALL> for Endpoint { self.first_call }
+}
+
+impl Endpoint {
+    /// Makes an endpoint of `owner`. Its calls have the XIDs after `xid`.
+    pub(crate) fn new(
+        services: Arc<Services>,
+        configuration: EndpointConfiguration,
+        owner: Arc<dyn Owner>,
+        xid: u32,
+    ) -> Result<Arc<Self>> {
+        let unanswered = KVec::with_capacity(configuration.credits as usize, GFP_KERNEL)?;
+        Arc::pin_init(
+            pin_init!(Self {
+                configuration,
+                services,
+                inner <- new_mutex!(
+                    Inner {
+                        phase: Phase::Unconnected,
+                        owner: Some(owner),
+                        version: None,
+                        traffic: Traffic::default(),
+                        calling: false,
+                        xid,
+                        pending: None,
+                        reply_room: KVec::new(),
+                        falls_back: false,
+                        unanswered,
+                    },
+                    "Endpoint::inner"
+                ),
+                changed <- new_condvar!("Endpoint::changed"),
+                messages <- new_work!("Endpoint::messages"),
+                first_call <- new_work!("Endpoint::first_call"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Starts the endpoint: `queue_pair`, whose completions it handles, is connected, and both
+    /// sides' private data are known by `exchange`. Has no effect if it was started or has ended.
+    pub(crate) fn start(
+        self: ArcBorrow<'_, Self>,
+        queue_pair: Handle<QueuePair<Self>>,
+        exchange: &Exchange,
+    ) {
+        let Some(messages) = exchange.messages() else {
+            return;
+        };
+        {
+            let mut inner = self.inner.lock();
+            if !matches!(inner.phase, Phase::Unconnected) {
+                return;
+            }
+            inner.phase = Phase::Started(Link {
+                queue_pair,
+                messages,
+                remote: exchange.remote,
+            });
+            if self.configuration.null.is_some() {
+                inner.traffic.null = Null::Pending;
+            }
+        }
+        // Some may have arrived before.
+        self.enqueue::<MESSAGES>();
+        if self.configuration.null.is_some() {
+            self.enqueue::<FIRST_CALL>();
+        }
+    }
+
+    /// Ends the endpoint, because of `failure` unless somebody asked for it. Its callers return;
+    /// this does not wait for them.
+    ///
+    /// Returns whether the peer is to be connected to again, to try version 1, which is remembered
+    /// (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+    pub(crate) fn end(&self, failure: Option<Failure>) -> bool {
+        let (phase, owner, falls_back) = {
+            let mut inner = self.inner.lock();
+            if matches!(inner.phase, Phase::Ended(_)) {
+                return false;
+            }
+            let phase = mem::replace(&mut inner.phase, Phase::Ended(failure));
+            (phase, inner.owner.take(), mem::take(&mut inner.falls_back))
+        };
+        self.changed.notify_all();
+        // The caller holds another reference.
+        drop(owner);
+
+        // A device of this side's that is gone says nothing about the peer.
+        let falls_back = falls_back && failure.is_some_and(|failure| !is_of_device(&failure));
+        let remote = match phase {
+            Phase::Started(link) => link.remote,
+            Phase::Unconnected | Phase::Ended(_) => None,
+        };
+        if let (true, Some(remote)) = (falls_back, remote) {
+            self.services.only_version_one.add(remote);
+        }
+        falls_back
+    }
+
+    /// Tells the owner that the endpoint is of no use any more.
+    pub(super) fn fail(&self, failure: Failure) {
+        let owner = self.inner.lock().owner.clone();
+        if let Some(owner) = owner {
+            owner.endpoint_failed(self, failure);
+        }
+    }
+
+    /// Returns what it has counted, and the version of RPC-over-RDMA that has been agreed upon.
+    pub(crate) fn traffic(&self) -> (Traffic, Option<u32>) {
+        let inner = self.inner.lock();
+        let traffic = Traffic {
+            credits_granted: match self.configuration.role {
+                Role::Client => inner.traffic.credits_granted,
+                Role::Server => Some(self.configuration.credits),
+            },
+            ..inner.traffic
+        };
+        (traffic, inner.version)
+    }
+
+    /// Returns the XID of the latest call.
+    pub(crate) fn xid(&self) -> u32 {
+        self.inner.lock().xid
+    }
+
+    /// Takes a message that has arrived.
+    fn take_message(&self, queue_pair: &QueuePair<Self>, octets: &[u8], arrival: &Arrival) {
+        match self.configuration.role {
+            Role::Client => {
+                if let Some(answer) = self.take_reply(octets, arrival) {
+                    self.send_error(queue_pair, &answer);
+                }
+            }
+            Role::Server if self.configuration.answers => self.respond(queue_pair, octets),
+            Role::Server => {}
+        }
+    }
+
+    /// Sends a message, as [`QueuePair::send`] does, and counts it.
+    pub(super) fn send(
+        &self,
+        queue_pair: &QueuePair<Self>,
+        limit: u32,
+        stag: Option<u32>,
+        build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
+    ) -> Result {
+        queue_pair.send(limit, stag, build)?;
+        let mut inner = self.inner.lock();
+        inner.traffic.sends += 1;
+        inner.traffic.sends_with_invalidate += u64::from(stag.is_some());
+        Ok(())
+    }
+
+    /// Reports an error to the peer. Where that fails, the connection is lost.
+    pub(super) fn send_error(&self, queue_pair: &QueuePair<Self>, error: &Header<'_>) {
+        let result = self.send(queue_pair, ERROR_MAX, None, |message| {
+            message.append_with(|room| error.build(room).map_err(too_long))
+        });
+        if result.is_err() {
+            queue_pair.fail_because(c"an error could not be reported");
+        }
+    }
+
+    fn enqueue<const WORK: u64>(self: ArcBorrow<'_, Self>)
+    where
+        Self: HasWork<Self, WORK> + WorkItem<WORK, Pointer = Arc<Self>>,
+    {
+        // What is queued already is going to run, which is all that is wanted.
+        let _ = self.services.queue.enqueue::<_, WORK>(Arc::from(self));
+    }
+}
+
+/// Whether this side has lost its device, or the address of it.
+fn is_of_device(failure: &Failure) -> bool {
+    failure.error == ENODEV || failure.error == errno(kernel::bindings::ENETDOWN)
+}
+
+/// Returns the error for a message that exceeds its limit.
+pub(super) fn too_long(_: NoRoom) -> Error {
+    errno(kernel::bindings::EMSGSIZE)
+}
+
+impl CompletionHandler for Endpoint {
+    fn arrived(this: ArcBorrow<'_, Self>) {
+        this.services.stats.messages_received.increment();
+        this.enqueue::<MESSAGES>();
+    }
+
+    fn queue_pair_failed(this: ArcBorrow<'_, Self>, reason: &'static CStr) {
+        this.fail(Failure::with_detail(
+            errno(kernel::bindings::ECONNRESET),
+            "the queue pair failed",
+            reason,
+        ));
+    }
+}
+
+impl WorkItem<MESSAGES> for Endpoint {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let Some(link) = this.inner.lock().link().cloned() else {
+            return;
+        };
+        let Some(queue_pair) = link.queue_pair.access() else {
+            return;
+        };
+        // A peer can send as fast as this runs. Other work has its turn after each round.
+        for _ in 0..this.configuration.credits {
+            let taken =
+                queue_pair.next(|octets, arrival| this.take_message(&queue_pair, octets, arrival));
+            if !taken {
+                return;
+            }
+        }
+        this.as_arc_borrow().enqueue::<MESSAGES>();
+    }
+}

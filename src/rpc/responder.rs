@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The responder: answers calls (RFC 8166, sections 3 and 4).
+//!
+//! One message after the other is answered, in the version that it came in
+//! (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.3). Nothing is eligible for direct data
+//! placement: what does not fit into a message goes as a Long Message (RFC 8166, section 3.5.3).
+
+use kernel::{
+    alloc::AllocError,
+    prelude::*,
+    time::{
+        Instant,
+        Monotonic, //
+    }, //
+};
+
+use super::{
+    endpoint::{
+        too_long,
+        Endpoint,
+        EndpointConfiguration, //
+    },
+    payload::Payload, //
+};
+use crate::{
+    protocol::{
+        header::{
+            self,
+            chunks::{
+                ChunkLists,
+                List,
+                ReadList,
+                Segment,
+                WriteChunk,
+                WriteList, //
+            },
+            Body,
+            Direction,
+            Header,
+            Version, //
+        },
+        negotiation::Role,
+        program::{
+            is_opaque,
+            serve,
+            ServedProcedure, //
+        },
+        rpc::{
+            self,
+            Reply,
+            Status, //
+        }, //
+    },
+    rdma::{
+        memory::{
+            Memory,
+            BLOCK, //
+        },
+        queue_pair::QueuePair,
+        send_buffer::SendBuffer,
+        transfer::Transfer, //
+    }, //
+};
+
+/// The longest call that is read from the requester's memory, in octets.
+const CALL_MAX: u64 = (1 << 20) + 1024;
+
+/// How many chunks a call may have, and how many segments a chunk.
+const CHUNKS_MAX: usize = 64;
+
+/// How long it may take to read or write all of a chunk, in milliseconds.
+const TRANSFER_MS: i64 = 10_000;
+
+/// Length in octets of the longest head of a call (RFC 5531, section 9).
+const CALL_HEAD_MAX: usize = 24 + 2 * (8 + 400);
+
+/// Length in octets of the longest head of a reply that the module makes.
+const REPLY_HEAD_MAX: usize = 32;
+
+/// The reply to a call, before it is known how to send it.
+struct PreparedReply {
+    reply: Reply,
+    /// Where its results are in the call.
+    at: usize,
+    /// How many octets these have.
+    len: usize,
+}
+
+impl PreparedReply {
+    /// Performs `call`; [`None`] where that is no call, but a reply.
+    fn new(xid: u32, call: &Payload<'_>) -> Option<Self> {
+        let mut head = [0; CALL_HEAD_MAX];
+        let head = head.get_mut(..call.len().min(CALL_HEAD_MAX))?;
+        call.read(0, head);
+
+        let (status, at) = match rpc::parse_call(head) {
+            Ok((parsed, arguments)) => match serve(&parsed) {
+                Ok(ServedProcedure::Null) => (Status::Success, None),
+                Ok(ServedProcedure::Echo) => {
+                    let at = head.len() - arguments.len();
+                    let mut count = [0; 4];
+                    call.read(at, &mut count);
+                    match is_opaque(u32::from_be_bytes(count), call.len() - at) {
+                        true => (Status::Success, Some(at)),
+                        false => (Status::GarbageArgs, None),
+                    }
+                }
+                Err(status) => (status, None),
+            },
+            Err(rpc::Error::Refused(reply)) => (reply.status, None),
+            Err(rpc::Error::Truncated { .. }) => (Status::GarbageArgs, None),
+            Err(rpc::Error::Value { .. }) => return None,
+        };
+        Some(Self {
+            reply: Reply { xid, status },
+            at: at.unwrap_or_default(),
+            len: at.map_or(0, |at| call.len() - at),
+        })
+    }
+}
+
+/// Why a call gets no reply.
+enum ReplyError {
+    /// Its chunks do not do (RFC 8166, section 4.5.3).
+    Chunk,
+    /// The connection is lost, or there is no memory for a reply, and it has to be (RFC 8166,
+    /// section 4.5.4).
+    Lost,
+}
+
+impl From<AllocError> for ReplyError {
+    fn from(_: AllocError) -> Self {
+        Self::Lost
+    }
+}
+
+impl From<Error> for ReplyError {
+    fn from(_: Error) -> Self {
+        Self::Lost
+    }
+}
+
+/// A call that has arrived.
+struct IncomingCall<'a> {
+    queue_pair: &'a QueuePair<Endpoint>,
+    header: &'a Header<'a>,
+    version: Version,
+    lists: &'a ChunkLists<'a>,
+    payload: Payload<'a>,
+}
+
+impl IncomingCall<'_> {
+    /// Returns the Steering Tag of a segment that belongs to this call, to be invalidated with the
+    /// reply (RFC 8797, section 4.1).
+    fn stag(&self) -> Option<u32> {
+        let lists = self.lists;
+        let read = lists.reads.iter().map(|read| read.target).next();
+        let written = || {
+            let mut chunks = lists.writes.iter().flat_map(List::iter);
+            chunks.next().or_else(|| lists.reply?.iter().next())
+        };
+        read.or_else(written)
+            // An empty segment need not have one.
+            .filter(|segment| segment.length > 0)
+            .map(|segment| segment.handle)
+    }
+}
+
+/// How a reply is to be sent: with its head, and in which message.
+struct ReplyMessage<'a> {
+    reply: &'a PreparedReply,
+    head: &'a [u8],
+    /// The most octets that the message may have.
+    limit: u32,
+    /// The Steering Tag that the message invalidates.
+    stag: Option<u32>,
+}
+
+impl ReplyMessage<'_> {
+    /// Returns how many octets the reply has.
+    fn len(&self) -> usize {
+        self.head.len() + self.reply.len
+    }
+}
+
+impl Endpoint {
+    /// Answers a message, if that is to be answered.
+    pub(super) fn respond(&self, queue_pair: &QueuePair<Self>, octets: &[u8]) {
+        let EndpointConfiguration {
+            versions, credits, ..
+        } = self.configuration;
+        let (header, payload) = match header::parse(octets) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                self.inner.lock().traffic.bad_headers += 1;
+                if let Some(answer) = error.answer(credits, versions) {
+                    self.send_error(queue_pair, &answer);
+                }
+                return;
+            }
+        };
+        if let Some(answer) = header.version_error(credits, versions) {
+            self.inner.lock().traffic.bad_headers += 1;
+            return self.send_error(queue_pair, &answer);
+        }
+        let (version, result) = match &header.body {
+            // In the other direction; errors are for calls (RFC 8166, section 4.5).
+            Body::Msg(Version::Two(Direction::Reply), _)
+            | Body::Nomsg(Version::Two(Direction::Reply), _) => {
+                self.inner.lock().traffic.unexpected_messages += 1;
+                return;
+            }
+            Body::Msg(version, lists) if lists.reads.is_empty() => {
+                let call = IncomingCall {
+                    queue_pair,
+                    header: &header,
+                    version: *version,
+                    lists,
+                    payload: Payload::Inline(payload),
+                };
+                (*version, self.answer(&call))
+            }
+            Body::Msg(version, _) => (*version, Err(ReplyError::Chunk)),
+            Body::Nomsg(version, lists) => {
+                let result = read_call(queue_pair, lists.reads).and_then(|memory| {
+                    self.answer(&IncomingCall {
+                        queue_pair,
+                        header: &header,
+                        version: *version,
+                        lists,
+                        payload: Payload::Long(&memory, memory.len()),
+                    })
+                });
+                (*version, result)
+            }
+            Body::Optional {
+                direction: Direction::Call,
+                ..
+            } => {
+                return self.send_error(
+                    queue_pair,
+                    &self.reply_header(&header, Body::ErrInvalidOption),
+                )
+            }
+            _ => {
+                self.inner.lock().traffic.unexpected_messages += 1;
+                return;
+            }
+        };
+        let body = match (result, version) {
+            (Ok(()), _) => return,
+            (Err(ReplyError::Chunk), Version::One) => Body::ErrChunk,
+            (Err(ReplyError::Chunk), Version::Two(_)) => Body::ErrBadHeader,
+            // The requester has to know that a reply is lost (RFC 8166, section 4.5.4).
+            (Err(ReplyError::Lost), _) => {
+                return queue_pair.fail_because(c"a call could not be answered");
+            }
+        };
+        self.send_error(queue_pair, &self.reply_header(&header, body));
+    }
+
+    /// Returns the header of the answer to a message with the header `to`.
+    fn reply_header<'a>(&self, to: &Header<'_>, body: Body<'a>) -> Header<'a> {
+        Header {
+            xid: to.xid,
+            credit: self.configuration.credits,
+            body,
+        }
+    }
+
+    /// Answers a call.
+    fn answer(&self, call: &IncomingCall<'_>) -> Result<(), ReplyError> {
+        let mut xid = [0; 4];
+        call.payload.read(0, &mut xid);
+        if u32::from_be_bytes(xid) != call.header.xid {
+            return Err(ReplyError::Chunk);
+        }
+        let Some(reply) = PreparedReply::new(call.header.xid, &call.payload) else {
+            // What came inline has been found out already (the draft, section 4.2.2).
+            if matches!(call.version, Version::Two(_)) {
+                return Err(ReplyError::Chunk);
+            }
+            self.inner.lock().traffic.unexpected_messages += 1;
+            return Ok(());
+        };
+        {
+            let mut inner = self.inner.lock();
+            match call.lists.is_empty() {
+                true => inner.traffic.inline_calls += 1,
+                false => inner.traffic.chunked_calls += 1,
+            }
+        }
+        let (limit, may_invalidate) = self.begin_reply(call.header.version());
+        let mut head = [0; REPLY_HEAD_MAX];
+        let len = reply.reply.build(&mut head).or(Err(ReplyError::Chunk))?;
+        let message = ReplyMessage {
+            reply: &reply,
+            head: head.get(..len).unwrap_or_default(),
+            limit,
+            stag: call.stag().filter(|_| may_invalidate),
+        };
+
+        // The chunks go back with the reply, which says how much of them is used (RFC 8166,
+        // sections 4.3.2 and 4.3.3): of Write chunks nothing.
+        let mut unused_writes = KVec::new();
+        for chunk in call.lists.writes.iter().take(CHUNKS_MAX + 1) {
+            unused_writes.push(collect(chunk.filled(0))?, GFP_KERNEL)?;
+        }
+        let writes = collect(unused_writes.iter().map(|chunk| List::new(chunk)))?;
+        let writes = List::new(&writes);
+        if self.reply_inline(call, &message, writes)? {
+            return Ok(());
+        }
+        self.reply_long(call, &message, writes)
+    }
+
+    /// Sends a reply within the message, unless that would be too long. Returns whether it did.
+    fn reply_inline(
+        &self,
+        call: &IncomingCall<'_>,
+        message: &ReplyMessage<'_>,
+        writes: WriteList<'_>,
+    ) -> Result<bool, ReplyError> {
+        let unused = call.lists.reply.map(|chunk| collect(chunk.filled(0)));
+        let unused = unused.transpose()?;
+        let lists = ChunkLists {
+            reads: List::EMPTY,
+            writes,
+            reply: unused.as_ref().map(|segments| List::new(segments)),
+        };
+        let header = self.reply_header(call.header, Body::Msg(to_reply(call.version), lists));
+        if header.len() + message.len() > message.limit as usize {
+            return Ok(false);
+        }
+        self.send_reply(call, message, |buffer| {
+            buffer.append_with(|room| header.build(room).map_err(too_long))?;
+            buffer
+                .append(message.head.len())?
+                .copy_from_slice(message.head);
+            let results = buffer.append(message.reply.len)?;
+            call.payload.read(message.reply.at, results);
+            Ok(())
+        })?;
+        Ok(true)
+    }
+
+    /// Writes a reply to the requester's memory, and sends a message that says so (RFC 8166,
+    /// section 3.5.3).
+    fn reply_long(
+        &self,
+        call: &IncomingCall<'_>,
+        message: &ReplyMessage<'_>,
+        writes: WriteList<'_>,
+    ) -> Result<(), ReplyError> {
+        let len = message.len();
+        let fits = |chunk: &WriteChunk<'_>| chunk.length() >= len as u64;
+        let chunk = call.lists.reply.filter(fits).ok_or(ReplyError::Chunk)?;
+        let mut memory = Memory::new();
+        memory.grow(len)?;
+        memory.write(0, message.head);
+        let mut at = message.reply.at;
+        for piece in memory.pieces_mut(message.head.len(), message.reply.len) {
+            call.payload.read(at, piece);
+            at += piece.len();
+        }
+
+        let filled = collect(chunk.filled(len as u64))?;
+        let lists = ChunkLists {
+            reads: List::EMPTY,
+            writes,
+            reply: Some(List::new(&filled)),
+        };
+        let header = self.reply_header(call.header, Body::Nomsg(to_reply(call.version), lists));
+        if header.len() > message.limit as usize {
+            return Err(ReplyError::Chunk);
+        }
+        let start: Instant<Monotonic> = Instant::now();
+        let (queue_pair, mut at) = (call.queue_pair, 0);
+        for &segment in &filled {
+            transfer(queue_pair, Transfer::Write, &mut memory, at, segment, start)?;
+            at += segment.length as usize;
+        }
+        self.send_reply(call, message, |buffer| {
+            buffer.append_with(|room| header.build(room).map_err(too_long))
+        })
+    }
+
+    /// Sends the reply to a call, whose version is agreed upon by that (the draft, section 5.1).
+    fn send_reply(
+        &self,
+        call: &IncomingCall<'_>,
+        message: &ReplyMessage<'_>,
+        build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
+    ) -> Result<(), ReplyError> {
+        self.send(call.queue_pair, message.limit, message.stag, build)?;
+        self.inner.lock().version = Some(call.header.version());
+        Ok(())
+    }
+
+    /// Returns the inline threshold for the reply to a call of this version, in octets, and whether
+    /// it may invalidate remotely.
+    fn begin_reply(&self, version: u32) -> (u32, bool) {
+        let mut inner = self.inner.lock();
+        // What is larger in version 2 holds only after the first reply.
+        if version == 1 {
+            inner.version = Some(1);
+        }
+        inner.negotiated(Role::Server).map_or((0, false), |n| {
+            (n.server_to_client_threshold, n.remote_invalidation)
+        })
+    }
+}
+
+/// Returns the version of the reply to a call of this version.
+fn to_reply(version: Version) -> Version {
+    match version {
+        Version::One => Version::One,
+        Version::Two(_) => Version::Two(Direction::Reply),
+    }
+}
+
+/// Collects chunks, or segments, of which no call needs more than [`CHUNKS_MAX`].
+fn collect<T>(items: impl Iterator<Item = T>) -> Result<KVec<T>, ReplyError> {
+    let mut all = KVec::new();
+    for item in items {
+        if all.len() >= CHUNKS_MAX {
+            return Err(ReplyError::Chunk);
+        }
+        all.push(item, GFP_KERNEL)?;
+    }
+    Ok(all)
+}
+
+/// Reads a Long Call from the requester's memory (RFC 8166, section 3.5.3).
+fn read_call(queue_pair: &QueuePair<Endpoint>, reads: ReadList<'_>) -> Result<Memory, ReplyError> {
+    let start: Instant<Monotonic> = Instant::now();
+    let mut memory = Memory::new();
+    for read in &collect(reads.iter())? {
+        let segment = read.target;
+        let at = memory.len();
+        let total = (at as u64).saturating_add(segment.length.into());
+        if read.position != 0 || total > CALL_MAX {
+            return Err(ReplyError::Chunk);
+        }
+        transfer(queue_pair, Transfer::Read, &mut memory, at, segment, start)?;
+    }
+    if memory.len() == 0 {
+        return Err(ReplyError::Chunk);
+    }
+    Ok(memory)
+}
+
+/// Transfers a segment from or to `memory` from `at` on, block by block. Memory that ends before
+/// that grows: by no more than what is known to be there, and the next block.
+///
+/// Fails where the transfers of the chunk, which began at `start`, take too long.
+fn transfer(
+    queue_pair: &QueuePair<Endpoint>,
+    transfer: Transfer,
+    memory: &mut Memory,
+    mut at: usize,
+    mut segment: Segment,
+    start: Instant<Monotonic>,
+) -> Result<(), ReplyError> {
+    while segment.length > 0 {
+        let octets = segment.length.min(BLOCK as u32);
+        let len = octets as usize;
+        memory.grow((at + len).saturating_sub(memory.len()))?;
+        queue_pair
+            .transfer(transfer, memory, at, len, segment.handle, segment.offset)
+            .or(Err(ReplyError::Lost))?;
+        if start.elapsed().as_millis() > TRANSFER_MS {
+            return Err(ReplyError::Lost);
+        }
+        at += len;
+        segment.length -= octets;
+        segment.offset = segment.offset.wrapping_add(octets.into());
+    }
+    Ok(())
+}
