@@ -47,7 +47,8 @@ help:
 	@echo '$${XDG_CACHE_HOME:-~/.cache}/rpcrdma_cm; nothing else on this machine changes:'
 	@echo
 	@echo 'make demo       boots a stock Debian kernel in QEMU, mounts NFS over RDMA there'
-	@echo '                and shows what the connections negotiated'
+	@echo '                and shows what the connections negotiated;'
+	@echo '                VERBOSE=1 prints every file'
 	@echo 'make shell      a shell in that guest'
 	@echo 'make test       host tests, KUnit and the scripts of qemu/tests, in some minutes'
 	@echo 'make soak       those that would take longer; other series of kernels, arm64'
