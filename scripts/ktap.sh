@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# KTAP: what scripts that test print. Source it first, with a directory in $scratch;
+# at the end comes `plan`.
+
+# shellcheck disable=SC2154 # scratch
+tests=0 failures=0
+echo 'KTAP version 1'
+
+diag() { sed 's/^/# /'; }
+
+# places: the file and the line of each call that led here, the script's own first.
+places() {
+	local n
+	for ((n = ${#FUNCNAME[@]} - 1; n > 0; n--)); do
+		case ${BASH_SOURCE[n]##*/} in
+		ktap.sh | lib.sh) ;;
+		*) echo "at ${BASH_SOURCE[n]##*/}:${BASH_LINENO[n - 1]}" ;;
+		esac
+	done
+}
+
+ok() { echo "ok $((++tests)) $*"; }
+
+# not_ok NAME: what it reads says why. (Not at the end of a pipe: a pipe's parts
+# count for themselves.)
+not_ok() {
+	echo "not ok $((++tests)) $*"
+	((++failures))
+	places | diag
+	diag
+}
+
+skip() { echo "ok $((++tests)) $1 # SKIP $2"; }
+
+# check NAME COMMAND...: shows the command and its output when it fails.
+check() {
+	local name=$1 status=0
+	shift
+	"$@" >"$scratch/output" 2>&1 </dev/null || status=$?
+	if [[ $status = 0 ]]; then
+		ok "$name"
+	else
+		not_ok "$name" < <(echo "$* ended with $status"; cat "$scratch/output")
+	fi
+	return "$status"
+}
+
+# check_equal NAME WANTED FOUND
+check_equal() {
+	if [[ $2 = "$3" ]]; then
+		ok "$1"
+	else
+		not_ok "$1" < <(printf 'wanted: %s\nfound:  %s\n' "$2" "$3")
+		return 1
+	fi
+}
+
+# check_fails NAME COMMAND...: it must not succeed.
+check_fails() {
+	local name=$1
+	shift
+	if "$@" >"$scratch/output" 2>&1 </dev/null; then
+		not_ok "$name" < <(echo "$* succeeded"; cat "$scratch/output")
+		return 1
+	fi
+	ok "$name"
+}
+
+# plan: how many checks there were, and whether all of them passed.
+plan() {
+	echo "1..$tests"
+	((failures == 0))
+}
