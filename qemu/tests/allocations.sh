@@ -111,54 +111,6 @@ disarm() {
 	echo "${counts[$1]}" >"/run/$1"
 }
 
-# The same process as for all other writes.
-agent_program='
-import ctypes
-libc = ctypes.CDLL(None, use_errno=True)
-def check(result):
-    if result < 0:
-        raise OSError(ctypes.get_errno(), "")
-def load(file):
-    fd = os.open(file, os.O_RDONLY)
-    try:
-        check(libc.syscall(313, fd, b"", 0))
-    finally:
-        os.close(fd)
-def unload(file):
-    check(libc.syscall(176, b"rpcrdma_cm", os.O_NONBLOCK))
-def get(file):
-    fd = os.open(file, os.O_RDONLY)
-    try:
-        while os.read(fd, 65536):
-            pass
-    finally:
-        os.close(fd)
-def failing(nth, netns, what, file, text):
-    net = os.open(netns, os.O_RDONLY)
-    os.setns(net, os.CLONE_NEWNET)
-    os.close(net)
-    if what == "put":
-        # Nothing has been asked of the module before it is written to.
-        fd, octets = os.open(file, os.O_WRONLY), text.encode()
-        do = lambda: os.write(fd, octets)
-    else:
-        fd, do = -1, lambda: globals()[what](file)
-    outcome = "0"
-    faults = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
-    os.write(faults, nth.encode())
-    try:
-        do()
-    except OSError as e:
-        outcome = errno.errorcode[e.errno]
-    left = int(os.pread(faults, 16, 0))
-    os.write(faults, b"0")
-    os.close(faults)
-    if fd >= 0:
-        os.close(fd)
-    os.setns(home, os.CLONE_NEWNET)
-    return f"{outcome} {int(left == 0)}"
-'$agent_program
-
 # act SIDE put|get|load|unload [FILE [TEXT]]: here, with allocation number $here
 # failing. Into $errno.
 here=0
@@ -262,16 +214,10 @@ third_fails() {
 
 # About: what is left.
 
-# Of the module's ids and queue pairs, but for listeners.
-nothing_known() {
-	resources >"$scratch/left" 2>&1 || { cat "$scratch/left"; return 1; }
-	! grep -v 'state LISTEN' "$scratch/left"
-}
-
-nothing_left() {
-	lines connections
-	[[ ${#lines[@]} = 1 ]] || { printf '%s\n' "${lines[@]}"; return 1; }
-	nothing_known
+# Also of what is observed.
+nothing_at_all() {
+	none_shown || { printf '%s\n' "${lines[@]}"; return 1; }
+	nothing_known 'state LISTEN'
 }
 
 # About: the operations. An errno in small letters is none, but what went wrong.
@@ -285,7 +231,7 @@ load_ready() { :; }
 load() { act - load "$scratch/module"; }
 load_after() {
 	[[ ! -d /sys/module/rpcrdma_cm ]] || { act - unload && [[ $errno = 0 ]]; } || return
-	wait_for "$soon" nothing_known && [[ ! -e $DEBUGFS ]]
+	wait_for "$soon" nothing_known 'state LISTEN' && [[ ! -e $DEBUGFS ]]
 }
 
 # It is somewhere else each time.
@@ -324,7 +270,7 @@ set_up() {
 }
 set_up_after() {
 	! newest client || control a close "connection $id" || return
-	wait_for "$soon" nothing_left
+	wait_for "$soon" nothing_at_all
 }
 
 connected() { connect a "$B4:1 $terms $patience" && wait_for "$soon" settled; }
@@ -345,7 +291,7 @@ call() {
 	wait_for "$soon" settled || errno=unsettled
 }
 # What is lost is gone.
-call_after() { is_state "$client" established || wait_for "$soon" nothing_left; }
+call_after() { is_state "$client" established || wait_for "$soon" nothing_at_all; }
 
 probe_ready() { :; }
 probe() {
@@ -353,7 +299,7 @@ probe() {
 	wait_for "$soon" none_live || errno=unsettled
 	[[ $errno != 0 || $(<"$DEBUGFS/probe") = 'reachable: yes'* ]] || errno=unreachable
 }
-probe_after() { wait_for "$soon" nothing_left; }
+probe_after() { wait_for "$soon" nothing_at_all; }
 
 get_ready() { :; }
 get() { act - get "$DEBUGFS/$file"; }
@@ -372,7 +318,7 @@ observe() {
 	say 1 accept "$message" && tell 2 connect "/run/netns/$A" "$B4" 3 "$message" && hear 1 &&
 		wait_for "$soon" observed || errno=unseen
 } >"$scratch/observe"
-observe_after() { tell 2 close && tell 1 close && wait_for "$soon" nothing_left; }
+observe_after() { tell 2 close && tell 1 close && wait_for "$soon" nothing_at_all; }
 
 need 'a pair' pair
 need 'the module loads' module_load

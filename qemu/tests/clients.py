@@ -10,17 +10,18 @@
         slowest end in milliseconds.
     agree SECONDS PORT...
         Whether by then each end has another one that says the same, after each client has
-        made a call, or is closed since it may make none. Servers at PORTs may be left over, and are counted.
+        made a call, or is closed since it may make none. Servers at PORTs may be left over,
+        and are counted.
 """
 
 import collections
-import errno
-import os
 import sys
 import threading
 import time
 
-DEBUGFS = "/sys/kernel/debug/rpcrdma_cm"
+from lib import module
+from lib.hosts import HOME
+
 # Of a call, beside its timeout: how long its Send may take. And guests are slow.
 OPERATION_MS = 5000
 MARGIN_MS = 4000
@@ -32,42 +33,16 @@ LOST = "ECONNRESET ENOTCONN ENOENT".split()
 KINDS = ["null", "echo size=100", "echo size=1000", "echo size=65536", "echo size=1048576"]
 
 
-def enter(netns):
-    """Takes this thread into a network namespace."""
-    fd = os.open(netns, os.O_RDONLY)
-    os.setns(fd, os.CLONE_NEWNET)
-    os.close(fd)
-
-
-def write(file, line):
+def write(netns, file, line):
     """Returns the errno's name and how many milliseconds it took."""
     start = time.monotonic()
-    outcome = "0"
-    try:
-        fd = os.open(f"{DEBUGFS}/{file}", os.O_WRONLY)
-        try:
-            os.write(fd, line.encode())
-        finally:
-            os.close(fd)
-    except OSError as error:
-        outcome = errno.errorcode[error.errno]
+    outcome = module.write(netns, file, line.encode())
     return outcome, int(1000 * (time.monotonic() - start))
-
-
-def info(number):
-    """Returns what is said of a connection, or nothing."""
-    try:
-        with open(f"{DEBUGFS}/connection/{number}/info", encoding="ascii") as lines:
-            return dict(line.rstrip("\n").split(": ", 1) for line in lines)
-    except OSError:
-        return {}
 
 
 def own():
     """Returns the module's connections."""
-    with open(f"{DEBUGFS}/connections", encoding="ascii") as lines:
-        rows = [line.split() for line in lines][1:]
-    infos = [info(row[0]) for row in rows if row[1] == "module"]
+    infos = [module.info(row[0]) for row in module.own_rows()]
     return [one for one in infos if one]
 
 
@@ -99,11 +74,10 @@ class Load:
 
     def client(self, n, until):
         """One client: its Send Size tells it from the others."""
-        enter(self.netns)
         send = 1024 * (n + 1)
         versions = self.versions[n % len(self.versions)]
         line = f"{self.address} send={send} recv=16384 inv={n % 2} rpcvers={versions} {self.keys}"
-        outcome, took = write("connect", line)
+        outcome, took = write(self.netns, "connect", line)
         self.note("connect", outcome, took, CONNECT, self.timeout_ms + MARGIN_MS)
         if outcome != "0":
             return
@@ -112,7 +86,7 @@ class Load:
         calls = 0
         while ids and (calls == 0 or time.monotonic() < until):
             kind = self.kinds[(n + calls) % len(self.kinds)]
-            outcome, took = write("call", f"connection {ids[0]} {kind}")
+            outcome, took = write(self.netns, "call", f"connection {ids[0]} {kind}")
             limit = self.timeout_ms + OPERATION_MS + MARGIN_MS
             self.note(kind, outcome, took, CALL, limit)
             calls += 1
@@ -183,8 +157,8 @@ def disagreement(ports):
 
 def learn(number):
     """Has a client find out whether there is somebody; without credits it never will."""
-    if write("call", f"connection {number} null")[0] == "EBUSY":
-        write("close", f"connection {number}")
+    if write(HOME, "call", f"connection {number} null")[0] == "EBUSY":
+        write(HOME, "close", f"connection {number}")
 
 
 def agree(seconds, *ports):
@@ -204,8 +178,7 @@ def agree(seconds, *ports):
 
 def write_one(netns, file, line):
     """The command `write`."""
-    enter(netns)
-    print(*write(file, line))
+    print(*write(netns, file, line))
     return True
 
 

@@ -13,32 +13,15 @@
 CYCLES=300
 [[ -z ${FULL:-} ]] || CYCLES=500
 
-# Python, which forks nothing: each cycle connects and closes both ends.
-cycle_program='
-import os, sys
-netns, address, debugfs, cycles = sys.argv[1:]
-def write(file, line):
-    fd = os.open(f"{debugfs}/{file}", os.O_WRONLY)
-    try:
-        os.write(fd, line.encode())
-    finally:
-        os.close(fd)
-net = os.open(netns, os.O_RDONLY)
-os.setns(net, os.CLONE_NEWNET)
-for n in range(int(cycles)):
-    write("connect", f"{address} send={1024 << n % 9} recv={1024 << n % 7} inv={n % 2}")
-    with open(f"{debugfs}/connections") as table:
-        rows = [line.split() for line in table][1:]
-    for row in rows:
-        if row[2] == "client":
-            write("close", f"connection {row[0]}")
-'
+# Each cycle connects and closes both ends.
+cycle() {
+	ask cycles "/run/netns/$A" "$B4:1" "$1"
+	same 'the cycles ended with' 0 "$answer"
+}
 
-cycle() { python3 -ISc "$cycle_program" "/run/netns/$A" "$B4:1" "$DEBUGFS" "$1"; }
-
-need 'a pair' pair
-need 'the module' module_load
-need 'a listener' control b listen "$B4:1 recv=65536 inv=1"
+need_pair
+need_module
+need 'a listener for the cycles' control b listen "$B4:1 recv=65536 inv=1"
 need 'a few cycles, until all caches are warm' cycle 20
 need 'none is left of them' wait_for 20 none_live
 objects "$scratch/before"

@@ -10,7 +10,6 @@
 
 gone() { is_gone "$1"; }
 listener_gone() { ! row listeners "$1"; }
-is_generation() { is_state "$1" established && [[ ${info[generation]} = "$2" ]]; }
 
 need 'a pair' pair
 first=${A#a}
@@ -42,13 +41,13 @@ check 'who reconnects, tries' wait_for 10 is_state "$two_client" reconnecting
 check 'the second pair lives on' is_state "$other_client" established
 check 'with both ends' is_state "$other_server" established
 
-need 'the device is back' on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV"
-check 'and so is the connection' wait_for 20 is_generation "$two_client" 2
+need "the server's device is back" on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV"
+check "the connection is back with the server's device" wait_for 20 is_generation "$two_client" 2
 
 need "the client's device goes" rdma link delete "$A_RDMA"
 check 'it tries again' wait_for 10 is_state "$two_client" reconnecting
-need 'the device is back' on_a rdma link add "$A_RDMA" type "$TRANSPORT" netdev "$A_DEV"
-check 'and so is the connection' wait_for 30 is_generation "$two_client" 3
+need "the client's device is back" on_a rdma link add "$A_RDMA" type "$TRANSPORT" netdev "$A_DEV"
+check "the connection is back with the client's device" wait_for 30 is_generation "$two_client" 3
 need 'a third connection' connect a "$B4:2"
 
 need "the server's network interface goes" ip -n "$B" link delete "$B_DEV"

@@ -26,17 +26,10 @@ fails() {
 	same errno "$1" "$errno" && [[ $(<"$DEBUGFS/last_error") = connect:* ]]
 }
 
-# But for listeners.
-nothing_left() {
-	none_live || { cat "$DEBUGFS/connections"; return 1; }
-	resources >"$scratch/left" 2>&1 || { cat "$scratch/left"; return 1; }
-	! grep -v 'state LISTEN' "$scratch/left"
-}
-
 # leaves_nothing NAME COMMAND...: checks both.
 leaves_nothing() {
 	check "$@"
-	check "... and leaves nothing" wait_for 10 nothing_left
+	check "$1, and leaves nothing" wait_for 10 nothing_left 'state LISTEN'
 }
 
 # About: never established.
@@ -141,7 +134,7 @@ says_why() {
 		netem a loss 100% || return
 	later call "connection $client null"
 	wait_for 10 grep -q queue_pair "/proc/$process/stack" || bad=1
-	crowd && wait_for 20 is_generation 2 || bad=1
+	crowd && wait_for 20 has_generation 2 || bad=1
 	same last_failure 'the queue pair failed: transport retry counter exceeded' \
 		"${info[last_failure]}" || bad=1
 	ended
@@ -149,7 +142,8 @@ says_why() {
 	control a close "connection $client" && wait_for 20 none_live && return "$bad"
 }
 
-is_generation() { info "$client" && [[ ${info[generation]} = "$1" ]]; }
+# Also while it is not yet established again.
+has_generation() { info "$client" && [[ ${info[generation]} = "$1" ]]; }
 
 serve() { control b listen "$B4:2000 $1"; }
 

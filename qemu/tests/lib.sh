@@ -15,6 +15,12 @@ need() {
 	check "$@" || exit 1
 }
 
+# What many scripts begin with.
+need_pair() { need 'a pair' pair; }
+need_neighbours() { need 'they reach each other' on_a ping -c1 -W5 "$B4"; }
+need_module() { need 'the module loads' module_load; }
+need_nfs_server() { need 'an NFS server' nfs_server; }
+
 not_cleaned_up() { not_ok "cleaning up: $1"; }
 
 finish() {

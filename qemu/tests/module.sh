@@ -5,9 +5,8 @@
 # debugfs; source it after lib.sh or hosts.sh. SIDE is a or b: a host of the pair;
 # or -: where the script runs.
 #
-# One process of Python does what bash cannot: write once and know the errno,
-# from within a network namespace, and read octets that are NUL. It forks
-# nothing, so that a connection costs little more than the kernel's work.
+# One process of Python, agent.py, does what bash cannot: write once and know the
+# errno, from within a network namespace, and read octets that are NUL.
 
 shopt -s extglob
 
@@ -19,107 +18,14 @@ rxe) transport=roce request_room=56 reply_room=196 ;;
 siw) transport=iwarp request_room=251 reply_room=251 ;;
 esac
 
-agent_program='
-import errno, os, sys, time
-home = os.open("/proc/self/ns/net", os.O_RDONLY)
-def write(netns, file, text):
-    octets = text.encode("latin-1").decode("unicode_escape").encode("latin-1")
-    try:
-        net = os.open(netns, os.O_RDONLY)
-        os.setns(net, os.CLONE_NEWNET)
-        os.close(net)
-        fd = os.open(file, os.O_WRONLY)
-        try:
-            n = os.write(fd, octets)
-        finally:
-            os.close(fd)
-        return "0" if n == len(octets) else f"{n} of {len(octets)}"
-    except OSError as e:
-        return errno.errorcode[e.errno]
-    finally:
-        os.setns(home, os.CLONE_NEWNET)
-def octets(file):
-    try:
-        return open(file, "rb").read().hex()
-    except OSError as e:
-        return errno.errorcode[e.errno]
-def times(netns, file, text, count, at_once):
-    import threading
-    def turns():
-        for _ in range(int(count) // int(at_once)):
-            start = time.perf_counter_ns()
-            outcome.append(write(netns, file, text))
-            took.append((time.perf_counter_ns() - start) // 1000)
-    took, outcome, threads = [], [], [threading.Thread(target=turns) for _ in range(int(at_once))]
-    start = time.perf_counter_ns()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    all_of_it = (time.perf_counter_ns() - start) // 1000
-    failures = [word for word in outcome if word != "0"]
-    return " ".join(failures or map(str, [all_of_it, *sorted(took)]))
-def reading(file):
-    start = time.monotonic_ns()
-    fd = os.open(file, os.O_RDONLY)
-    while os.read(fd, 1 << 20):
-        pass
-    os.close(fd)
-    return time.monotonic_ns() - start
-def content(fd):
-    return b"".join(iter(lambda: os.read(fd, 7), b""))
-def moments(file):
-    fd = os.open(file, os.O_RDONLY)
-    first = content(fd)
-    time.sleep(0.02)
-    kept = os.pread(fd, 1 << 20, 0) == first and os.lseek(fd, 0, os.SEEK_CUR) == len(first)
-    os.lseek(fd, 0, os.SEEK_SET)
-    later = content(fd)
-    os.close(fd)
-    return ("one moment" if kept else "several") + (", another" if later != first else ", the same")
-def reports(netns, file, *texts):
-    fd, other = os.open(file, os.O_RDWR), os.open(file, os.O_RDONLY)
-    shown = []
-    def show(octets):
-        shown.append(octets.split(b"\n")[0].split(b": ")[1].decode())
-    net = os.open(netns, os.O_RDONLY)
-    try:
-        os.setns(net, os.CLONE_NEWNET)
-        for text in texts:
-            os.write(fd, text.encode())
-            show(content(fd))
-            show(os.pread(other, 1 << 20, 0))
-        os.lseek(other, 0, os.SEEK_SET)
-        show(content(other))
-    except OSError as e:
-        shown.append(errno.errorcode[e.errno])
-    finally:
-        os.setns(home, os.CLONE_NEWNET)
-        for each in net, fd, other:
-            os.close(each)
-    return " ".join(shown)
-def write_then_stat(netns, file, text, other):
-    return write(netns, file, text) + (" there" if os.path.exists(other) else " gone")
-def nobody(file):
-    os.seteuid(65534)
-    outcome = []
-    for flags in os.O_RDONLY, os.O_WRONLY:
-        try:
-            os.close(os.open(file, flags))
-            outcome.append("0")
-        except OSError as e:
-            outcome.append(errno.errorcode[e.errno])
-    os.seteuid(0)
-    return " ".join(outcome)
-for line in sys.stdin:
-    command, *words = line.rstrip("\n").split("\t")
-    print(globals()[command](*words), flush=True)
-'
+# Without what the guest's packages add to Python, which would take it long to start.
+python=(python3 -EsSB)
+library=${BASH_SOURCE[0]%/*}
 
 # ask FUNCTION ARGUMENT...: into $answer.
 ask() {
 	if [[ -z ${AGENT_PID:-} ]]; then
-		coproc AGENT { exec python3 -ISc "$agent_program"; }
+		coproc AGENT { exec "${python[@]}" "$library/agent.py"; }
 		at_end kill "$AGENT_PID"
 	fi
 	local IFS=$'\t'
@@ -221,8 +127,12 @@ info() {
 
 is_state() { info "$1" && [[ ${info[state]} = "$2" ]]; }
 is_gone() { [[ ! -e $DEBUGFS/connection/$1 ]]; }
+# is_generation ID N: whether it is established for the N-th time.
+is_generation() { is_state "$1" established && [[ ${info[generation]} = "$2" ]]; }
 # Of the module's own.
 none_live() { lines connections && [[ "${lines[*]}" != *' module '* ]]; }
+# Nor any that is observed.
+none_shown() { lines connections && [[ ${#lines[@]} = 1 ]]; }
 
 # same_info ID KEY=VALUE...: whether it says all that; prints where it does not.
 same_info() {
@@ -242,6 +152,20 @@ same_info() {
 resources() {
 	printf 'resource show %s\n' cm_id qp | rdma -b - | grep -F '[rpcrdma_cm]'
 	return "${PIPESTATUS[1]}"
+}
+
+# nothing_known [EXCEPT]: whether the resource tracker knows nothing of the module's,
+# except lines with that; prints what it knows.
+nothing_known() {
+	# shellcheck disable=SC2154 # from lib.sh
+	resources >"$scratch/known" 2>&1 || { cat "$scratch/known"; return 1; }
+	! grep -v -e "${1:-^$}" "$scratch/known"
+}
+
+# nothing_left [EXCEPT]: likewise, and no connection of the module's is shown.
+nothing_left() {
+	none_live || { cat "$DEBUGFS/connections"; return 1; }
+	nothing_known "$@"
 }
 
 # counter NAME: into $count one of those of stats.
@@ -365,7 +289,7 @@ program() {
 	local fd
 	# shellcheck disable=SC2154 # from lib.sh
 	mkfifo "$scratch/to$1" "$scratch/from$1"
-	python3 -IS ./peer.py <"$scratch/to$1" >"$scratch/from$1" 2>&1 &
+	"${python[@]}" ./peer.py <"$scratch/to$1" >"$scratch/from$1" 2>&1 &
 	pid=$!
 	programs[$1]=$pid
 	at_end program_end "$1"

@@ -50,7 +50,7 @@ tally() {
 # load PORT SECONDS null|all KEY...: the clients of a; prints what came out.
 load() {
 	local status=0
-	python3 -ISB ./clients.py call "/run/netns/$A" "$B4:$1" "$clients" "${@:2}" \
+	"${python[@]}" ./clients.py call "/run/netns/$A" "$B4:$1" "$clients" "${@:2}" \
 		>"$scratch/load" || status=$?
 	loaded
 	return "$status"
@@ -65,7 +65,7 @@ loaded() {
 # agree SECONDS PORT...: see clients.py.
 agree() {
 	local status=0
-	python3 -ISB ./clients.py agree "$@" >"$scratch/agree" || status=$?
+	"${python[@]}" ./clients.py agree "$@" >"$scratch/agree" || status=$?
 	tail -n 1 "$scratch/agree" | diag >&3
 	[[ $status = 0 ]] || cat "$scratch/agree"
 	return "$status"
@@ -74,7 +74,7 @@ agree() {
 # later FILE LINE: writes it meanwhile; ended: into $errno and $took with what and
 # after how many milliseconds.
 later() {
-	python3 -ISB ./clients.py write "/run/netns/$A" "$@" >"$scratch/later" &
+	"${python[@]}" ./clients.py write "/run/netns/$A" "$@" >"$scratch/later" &
 	process=$!
 }
 
@@ -207,8 +207,6 @@ comes_back() {
 	newest_peer && agree 30 20 && return "$bad"
 }
 
-is_generation() { is_state "$1" established && [[ ${info[generation]} = "$2" ]]; }
-
 # The first call of version 2 would have another connection made, for version 1.
 while_waiting() {
 	local bad=0
@@ -312,7 +310,7 @@ idle_flaps() {
 # meanwhile there are clients that call.
 flaps() {
 	local process sides=(a b) n status=0
-	python3 -ISB ./clients.py call "/run/netns/$A" "$B4:40" "$clients" 15 all \
+	"${python[@]}" ./clients.py call "/run/netns/$A" "$B4:40" "$clients" 15 all \
 		null=0 reconnect=1 timeout_ms=3000 >"$scratch/load" &
 	process=$!
 	wait_for 30 are_established $((2 * clients + 2)) || status=1

@@ -22,7 +22,6 @@ ids() {
 }
 
 has() { ids "$1" "$2" && ((${#ids[@]} == $3)); }
-none_shown() { lines connections && [[ ${#lines[@]} = 1 ]]; }
 
 # said ID SENT RECEIVED: whether these octets were, but for padding.
 said() {
@@ -217,8 +216,8 @@ at_end rmdir "$traces"
 need 'the module' module_load
 check 'it shows what was there before' same_old 1
 check 'and finds out that the server invalidates' wait_for 10 invalidated
-check 'unmount' umount /mnt/nfs
-check 'no connection is left' wait_for 20 none_shown
+check 'older than the module: unmount' umount /mnt/nfs
+check 'older than the module: no connection is left' wait_for 20 none_shown
 
 # The kernel empties the buffers of events that go with their module: apart.
 mkdir "$traces-own"
@@ -318,8 +317,8 @@ if [[ -n ${FULL:-} ]]; then
 	check 'restarted: another generation' wait_for 60 has_generation $((before + 1))
 	check 'restarted: it has the new exchange' same_client "$id" "$generation" 4096 4096 4096
 fi
-check 'unmount' umount /mnt/nfs
-check 'no connection is left' wait_for 60 none_shown
+check 'lost: unmount' umount /mnt/nfs
+check 'lost: no connection is left' wait_for 60 none_shown
 
 on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
 	-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1

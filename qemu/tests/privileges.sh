@@ -141,7 +141,7 @@ check_fails 'nor in a format, but to addresses of the network' \
 	grep -nE 'field:.*(\*|long|ptr)|%p[^I]' /sys/kernel/tracing/events/rpcrdma_cm/*/format
 
 # About: what is sent.
-segments() { python3 -IS ./segments.py "$capture" >"$scratch/segments"; }
+segments() { "${python[@]}" ./segments.py "$capture" >"$scratch/segments"; }
 need 'the segments on the wire' segments
 lists=$(cut -d ' ' -f 1,3 "$scratch/segments" | sort -u | grep -c '^segment [rw]')
 check_equal 'segments of calls and of replies are among them' 2 "$lists"

@@ -29,6 +29,8 @@ import sys
 import time
 import traceback
 
+from lib.hosts import Host, enter
+
 DEBUGFS, MODULE, TRANSPORT, SEED, SECONDS, WORK, STILL, FIRST = sys.argv[1:]
 libc = ctypes.CDLL(None, use_errno=True)
 # As qemu/tests/run says, all is several times slower in a guest.
@@ -103,14 +105,15 @@ class Fault(Exception):
 
 
 class Site:
-    """A pair, as hosts.sh names things."""
+    """A pair, by the sides of it."""
 
     def __init__(self, number: int) -> None:
-        self.netns = {"a": f"a{number}", "b": f"b{number}"}
-        self.device = {side: f"v{side}{number}" for side in "ab"}
-        self.rdma = {side: f"{TRANSPORT}_{side}{number}" for side in "ab"}
-        self.ip4 = {"a": f"10.77.{number}.1", "b": f"10.77.{number}.2"}
-        self.ip6 = {"a": f"fd77:{number}::1", "b": f"fd77:{number}::2"}
+        hosts = {side: Host(side, number, TRANSPORT) for side in "ab"}
+        self.netns = {side: host.netns for side, host in hosts.items()}
+        self.device = {side: host.device for side, host in hosts.items()}
+        self.rdma = {side: host.rdma for side, host in hosts.items()}
+        self.ip4 = {side: host.ip4 for side, host in hosts.items()}
+        self.ip6 = {side: host.ip6 for side, host in hosts.items()}
 
 
 def name_of(error: OSError) -> str:
@@ -182,16 +185,10 @@ class Worker:
     def enter(self, netns: str) -> bool:
         """Changes into it; it may be gone."""
         try:
-            fd = os.open(f"/run/netns/{netns}", os.O_RDONLY)
+            enter(f"/run/netns/{netns}")
         except OSError:
+            # Also where it is not mounted yet.
             return False
-        try:
-            os.setns(fd, os.CLONE_NEWNET)
-        except OSError:
-            # Not mounted yet.
-            return False
-        finally:
-            os.close(fd)
         return True
 
     def write(self, file: str, line: str, more: frozenset[str] | set[str] = frozenset()) -> str:
@@ -601,7 +598,7 @@ class Foreigners(Worker):
         self.does(f"peer: {line}")
         if not self.peer:
             self.peer = subprocess.Popen(
-                ["python3", "-IS", "./peer.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                ["python3", "-EsSB", "./peer.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, text=True,
             )
             self.listens = False

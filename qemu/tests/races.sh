@@ -14,11 +14,6 @@
 seed=${RACES_SEED:-$SRANDOM}
 seconds=${RACES_SECONDS:-$((${FULL:+110} + 10))}
 
-nothing_left() {
-	resources >"$scratch/left" 2>&1 || { cat "$scratch/left"; return 1; }
-	! grep . "$scratch/left"
-}
-
 no_listeners() { lines listeners && ((${#lines[@]} == 1)); }
 
 # Those of the namespaces that were deleted: nobody has kept one of these.
@@ -65,7 +60,7 @@ if [[ $KERNEL = kcsan ]]; then
 	echo 100 >/sys/module/kcsan/parameters/skip_watch
 	echo 500 >/sys/module/kcsan/parameters/udelay_task
 fi
-python3 -IS ./races.py "$DEBUGFS" "$MODULE" "$TRANSPORT" "$seed" "$seconds" \
+"${python[@]}" ./races.py "$DEBUGFS" "$MODULE" "$TRANSPORT" "$seed" "$seconds" \
 	"$work" "$still" $((still + 10)) >"$scratch/races" 2>&1
 status=$?
 sed 's/^/# /' "$scratch/races"
@@ -76,7 +71,7 @@ check_equal 'every action returns, and fails for a reason that it may have' 0 "$
 check 'all is closed' control - close all
 check 'no connection is left' wait_for 60 none_live
 check 'no listener is left' no_listeners
-check 'rdma_cm knows of nothing' wait_for 10 nothing_left
+check 'rdma_cm knows of nothing' wait_for 10 nothing_known
 kept=
 wait_for 60 devices_left >"$scratch/kept" || kept=1
 [[ $TRANSPORT = siw ]] || check_equal 'no namespace is kept' '' "$kept"
@@ -86,8 +81,8 @@ need 'a connection' connect a "$B4:2000 inv=1"
 check 'an inline call' control - call "connection $client echo size=100"
 check 'a call with chunks' control - call "connection $client echo size=100000"
 ! devices_left >"$scratch/kept" || kept=
-need 'the module unloads' rmmod rpcrdma_cm
-check 'nothing is left of it' nothing_left
+need 'the module unloads after the races' rmmod rpcrdma_cm
+check 'nothing is left of the unloaded module' nothing_known
 # What stays without the module is not the module's.
 if [[ $TRANSPORT = siw && $kept ]] && ! wait_for 20 devices_left >"$scratch/kept"; then
 	skip 'no namespace is kept by the module' "siw keeps one: $(tail -n 1 "$scratch/kept")"

@@ -19,8 +19,6 @@ says() {
 	dmesg | grep -F "rpcrdma_cm: $1" >"$scratch/said" || { dmesg | tail; return 1; }
 }
 
-nothing_left() { none_live && [[ -z $(resources 2>&1) ]]; }
-
 # in_time SECONDS COMMAND...
 in_time() {
 	local start

@@ -209,7 +209,7 @@ stormed() {
 	stats
 	for n in "${!stat[@]}"; do before[$n]=${stat[$n]}; done
 	need "$name: half of the storm" storm "$2" 2002 $((attempts / 2))
-	check "$name: nothing is left" wait_for $((confirmation + 60)) nothing_left
+	check "$name: nothing is left" wait_for $((confirmation + 60)) nothing_left 'state LISTEN'
 	stats
 	for n in "${!stat[@]}"; do more[$n]=$((stat[$n] - ${before[$n]})); done
 	echo "# $name: at most $most connections; peers: ${got[*]@K}; behaving: ${good[*]@K}"
@@ -253,11 +253,6 @@ stormed() {
 	for n in "${good[2002.slowest_ms]}" "${good[$2.slowest_ms]}"; do
 		((n <= all[slowest_ms])) || all[slowest_ms]=$n
 	done
-}
-
-nothing_left() {
-	none_live && resources >"$scratch/left"
-	! grep -v 'state LISTEN' "$scratch/left"
 }
 
 # About: memory.
@@ -388,8 +383,8 @@ if [[ $TRANSPORT = rxe ]]; then
 	need 'and killed' reconnect
 	check 'nobody said so' holds 2001 4
 	check 'until they are closed' control b close all
-	check 'which does not take long' wait_for 10 nothing_left
-	listen
+	check 'which does not take long' wait_for 10 nothing_left 'state LISTEN'
+	listen 'after peers that were cut off'
 else
 	need 'a third of a request' speak 8 'MPA I'
 	check 'is not waited for' all_closed

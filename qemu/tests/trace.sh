@@ -165,8 +165,7 @@ newest_peer
 need 'a server closes' control - close "connection $server"
 expect connection_closed id="$server" role=server generation=1 error=0
 expect connection_closed id="$client" role=client generation=1 error=-104
-is_second() { is_state "$client" established && [[ ${info[generation]} = 2 ]]; }
-need 'its client connects again' wait_for 10 is_second
+need 'its client connects again' wait_for 10 is_generation "$client" 2
 need 'to a new server' wait_for 10 newest_peer
 need 'which is there' wait_for 10 is_state "$server" established
 expect_sent "$client" client f6ab0e180101070f

@@ -21,7 +21,7 @@ load() { need "$1: the module loads" insmod "$MODULE"; }
 # Somebody else's client, which asks the module for connections as fast as it
 # can and goes on when they end.
 keep_asking() {
-	python3 -IS ./peer.py >"$scratch/asker" 2>&1 < <(
+	"${python[@]}" ./peer.py >"$scratch/asker" 2>&1 < <(
 		while printf '%s\n' "connect /run/netns/$A $B4 7 none" close; do :; done
 	) &
 	asker=$!

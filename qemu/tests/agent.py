@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""What bash cannot do, for module.sh: write once and know the errno, from within a network
+namespace, and read octets that are NUL.
+
+Reads lines, each with the name of a function and its arguments, with tabs between, and
+answers each with one line. Forks nothing, so that a connection costs little more than the
+kernel's work.
+"""
+
+import ctypes
+import errno
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from lib import module
+from lib.hosts import HOME, entered
+
+# Of x86-64.
+FINIT_MODULE, DELETE_MODULE = 313, 176
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def unescaped(text: str) -> bytes:
+    """Python's escapes stand for octets."""
+    return text.encode("latin-1").decode("unicode_escape").encode("latin-1")
+
+
+def error_of(function: Callable[..., object], *arguments: object) -> str:
+    """Returns the errno's name, or 0."""
+    try:
+        function(*arguments)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "0"
+
+
+def write(netns: str, file: str, text: str) -> str:
+    return module.write(netns, file, unescaped(text), HOME)
+
+
+def octets(file: str) -> str:
+    try:
+        return module.read(file).hex()
+    except OSError as error:
+        return errno.errorcode[error.errno]
+
+
+def write_then_stat(netns: str, file: str, text: str, other: str) -> str:
+    return write(netns, file, text) + (" there" if os.path.exists(other) else " gone")
+
+
+def times(netns: str, file: str, text: str, count: str, at_once: str) -> str:
+    """How many microseconds all of the writes took, and then each of them."""
+    def turns() -> None:
+        for _ in range(int(count) // int(at_once)):
+            start = time.perf_counter_ns()
+            outcome.append(write(netns, file, text))
+            took.append((time.perf_counter_ns() - start) // 1000)
+
+    took: list[int] = []
+    outcome: list[str] = []
+    threads = [threading.Thread(target=turns) for _ in range(int(at_once))]
+    start = time.perf_counter_ns()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    all_of_it = (time.perf_counter_ns() - start) // 1000
+    failures = [word for word in outcome if word != "0"]
+    return " ".join(failures or map(str, [all_of_it, *sorted(took)]))
+
+
+def cycles(netns: str, address: str, count: str) -> str:
+    """Connects, and closes both ends, so many times. Returns the first errno, or 0."""
+    for n in range(int(count)):
+        sizes = f"send={1024 << n % 9} recv={1024 << n % 7} inv={n % 2}"
+        found = [module.write(netns, "connect", f"{address} {sizes}".encode())]
+        found += [module.write(netns, "close", f"connection {row[0]}".encode())
+                  for row in module.rows() if row[2] == "client"]
+        for outcome in found:
+            if outcome != module.DONE:
+                return outcome
+    return module.DONE
+
+
+def reading(file: str) -> int:
+    start = time.monotonic_ns()
+    fd = os.open(file, os.O_RDONLY)
+    while os.read(fd, 1 << 20):
+        pass
+    os.close(fd)
+    return time.monotonic_ns() - start
+
+
+def content(fd: int) -> bytes:
+    return b"".join(iter(lambda: os.read(fd, 7), b""))
+
+
+def moments(file: str) -> str:
+    fd = os.open(file, os.O_RDONLY)
+    first = content(fd)
+    time.sleep(0.02)
+    kept = os.pread(fd, 1 << 20, 0) == first and os.lseek(fd, 0, os.SEEK_CUR) == len(first)
+    os.lseek(fd, 0, os.SEEK_SET)
+    later = content(fd)
+    os.close(fd)
+    return ("one moment" if kept else "several") + (", another" if later != first else ", the same")
+
+
+def reports(netns: str, file: str, *texts: str) -> str:
+    fd, other = os.open(file, os.O_RDWR), os.open(file, os.O_RDONLY)
+    shown: list[str] = []
+
+    def show(report: bytes) -> None:
+        shown.append(report.split(b"\n")[0].split(b": ")[1].decode())
+
+    try:
+        with entered(netns):
+            for text in texts:
+                os.write(fd, text.encode())
+                show(content(fd))
+                show(os.pread(other, 1 << 20, 0))
+            os.lseek(other, 0, os.SEEK_SET)
+            show(content(other))
+    except OSError as error:
+        shown.append(errno.errorcode[error.errno])
+    finally:
+        os.close(fd)
+        os.close(other)
+    return " ".join(shown)
+
+
+def nobody(file: str) -> str:
+    """What an ordinary user's attempts to open a file end with."""
+    os.seteuid(65534)
+    outcome = [error_of(lambda: os.close(os.open(file, flags)))
+               for flags in (os.O_RDONLY, os.O_WRONLY)]
+    os.seteuid(0)
+    return " ".join(outcome)
+
+
+def check(result: int) -> None:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "")
+
+
+def load(file: str) -> None:
+    fd = os.open(file, os.O_RDONLY)
+    try:
+        check(libc.syscall(FINIT_MODULE, fd, b"", 0))
+    finally:
+        os.close(fd)
+
+
+def unload(_: str) -> None:
+    check(libc.syscall(DELETE_MODULE, b"rpcrdma_cm", os.O_NONBLOCK))
+
+
+def get(file: str) -> None:
+    fd = os.open(file, os.O_RDONLY)
+    try:
+        while os.read(fd, 65536):
+            pass
+    finally:
+        os.close(fd)
+
+
+def failing(nth: str, netns: str, what: str, file: str, text: str) -> str:
+    """The errno of an operation whose allocation of that number fails, and whether one has."""
+    with entered(netns):
+        fd, data = -1, text.encode()
+        if what == "put":
+            # Nothing has been asked of the module before it is written to.
+            fd = os.open(file, os.O_WRONLY)
+        faults = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
+        os.write(faults, nth.encode())
+        if fd >= 0:
+            outcome = error_of(os.write, fd, data)
+        else:
+            outcome = error_of(globals()[what], file)
+        left = int(os.pread(faults, 16, 0))
+        os.write(faults, b"0")
+        os.close(faults)
+        if fd >= 0:
+            os.close(fd)
+    return f"{outcome} {int(left == 0)}"
+
+
+for line in sys.stdin:
+    command, *words = line.rstrip("\n").split("\t")
+    print(globals()[command](*words), flush=True)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Hosts inside of the guest: network namespaces with an RDMA device. qemu/hosts.sh makes
+them, because ip(8) and rdma(8) are for the shell."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+
+TRANSPORT = os.environ.get("TRANSPORT") or "rxe"
+HOSTS = os.path.join(os.path.dirname(__file__), "../../hosts.sh")
+# Of the calling thread: namespaces are a thread's, not a process's.
+CURRENT = "/proc/thread-self/ns/net"
+HOME = os.open(CURRENT, os.O_RDONLY)
+
+
+def enter(netns: str | int) -> None:
+    """Takes the calling thread into a network namespace: a path, or an open file."""
+    if isinstance(netns, int):
+        os.setns(netns, os.CLONE_NEWNET)
+        return
+    fd = os.open(netns, os.O_RDONLY)
+    try:
+        os.setns(fd, os.CLONE_NEWNET)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def entered(netns: str | int, back: int | None = None) -> Iterator[None]:
+    """The same, and back at the end: to where the thread was, unless another one is named."""
+    before = os.open(CURRENT, os.O_RDONLY) if back is None else back
+    try:
+        enter(netns)
+        yield
+    finally:
+        os.setns(before, os.CLONE_NEWNET)
+        if back is None:
+            os.close(before)
+
+
+class Host:
+    """A network namespace, with names as in qemu/hosts.sh."""
+
+    def __init__(self, side: str, number: int, transport: str = TRANSPORT) -> None:
+        last = "ab".index(side) + 1
+        self.netns = f"{side}{number}"
+        self.path = f"/run/netns/{self.netns}"
+        self.device = f"v{side}{number}"
+        self.rdma = f"{transport}_{side}{number}"
+        self.ip4 = f"10.77.{number}.{last}"
+        self.ip6 = f"fd77:{number}::{last}"
+
+    def popen(self, *command: str, **more: object) -> subprocess.Popen:
+        """Starts a program there."""
+        return subprocess.Popen(["nsenter", f"--net={self.path}", *command], **more)
+
+    def run(self, *command: str) -> str:
+        """Runs a program there, which has to succeed, and returns its output."""
+        return run("nsenter", f"--net={self.path}", *command)
+
+
+def run(*command: str) -> str:
+    """Runs a program, which has to succeed, and returns its output."""
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, check=False)
+    if result.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {result.returncode}: {result.stdout}")
+    return result.stdout
+
+
+def shell(script: str, *words: str) -> str:
+    """Runs a script that may call the functions of qemu/hosts.sh."""
+    return run("bash", "-uc", f'. "$0" && trap \'rm -rf "$scratch"\' EXIT && {{ {script}; }}',
+               HOSTS, *words)
+
+
+class Pair:
+    """Two hosts that see only each other."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.a, self.b = Host("a", number), Host("b", number)
+
+
+def pair() -> Pair:
+    """One that an earlier script has kept, or a fresh one."""
+    return Pair(int(shell('pair >&2 && echo "${A#a}"').split()[-1]))
+
+
+def end_pair(found: Pair, failures: int) -> None:
+    """Keeps it for the next script, unless this one has failed."""
+    shell('failures=$1 && pair_end "$TRANSPORT" "$2"', str(failures), str(found.number))
+
+
+def has_rdma_cm() -> bool:
+    """Whether programs can use the connection manager."""
+    subprocess.run(["modprobe", "-q", "rdma_ucm"], check=False)
+    return os.path.exists("/dev/infiniband/rdma_cm")
