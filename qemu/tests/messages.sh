@@ -3,7 +3,7 @@
 #
 # RPC-over-RDMA messages, between two ends of the module and with the kernel's
 # NFS server and client: versions, inline thresholds, chunks, invalidation. What
-# other peers send is for messages-foreign.sh.
+# other peers send is for rpc-peer.py.
 #
 # test: debug.rxe
 # soak: debug.rxe debug.siw arm64.rxe

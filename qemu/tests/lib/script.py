@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the scripts have in common: a pair of hosts, the module, and a peer."""
+
+from lib import hosts, module
+from lib.ktap import Checks, wait_for
+from lib.peer import Peer
+
+
+class Script(Checks):
+    """The checks of a script that needs all three."""
+
+    pair: hosts.Pair
+    peer: Peer
+
+    def set_up(self) -> None:
+        self.skip_unless(hosts.has_rdma_cm, "user space has no rdma_cm: no module rdma_ucm")
+        self.need("a pair of hosts", self.begin)
+        self.need("the hosts reach each other", self.ping)
+        self.need("the module loads for the peer", self.load)
+        self.need("the peer starts", self.start_peer)
+
+    def begin(self) -> None:
+        self.pair = hosts.pair()
+        self.leave("pair", self.pair.number)
+
+    def after(self, left: dict[str, int]) -> None:
+        if "pair" in left:
+            hosts.end_pair(hosts.Pair(left["pair"]), left["failed"])
+
+    def ping(self) -> None:
+        self.pair.a.run("ping", "-c1", "-W5", self.pair.b.ip4)
+
+    def load(self) -> None:
+        module.load()
+        self.at_end(module.unload)
+
+    def start_peer(self) -> None:
+        self.peer = Peer()
+        self.at_end(self.peer.end)
+
+    def listen(self, port: int, words: str) -> None:
+        """The module does, at the second host."""
+        module.control(self.pair.b.path, "listen", f"{self.pair.b.ip4}:{port} {words}")
+
+    def check_none_left(self) -> None:
+        self.check("no connection of the module is left", wait_for, 10, module.none_live)

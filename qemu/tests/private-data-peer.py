@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Private data of a peer in user space, in every form: the peer sends everything that a peer
+could send, ucmatose sends nothing. What the module finds in it, and takes for negotiated, is
+what RFC 8797 says."""
+
+# test: debug.rxe
+# soak: debug.siw
+
+import fnmatch
+import subprocess
+
+from lib import module
+from lib.hosts import TRANSPORT, Host
+from lib.ktap import fail, same, wait_for
+from lib.module import (
+    REPLY_ROOM, REQUEST_ROOM, Command, arrives, control, is_gone, is_state, newest, same_info,
+)
+from lib.script import Script
+
+OWN_SEND, OWN_RECEIVE = 8192, 16384
+OWN_WORDS = f"send={OWN_SEND} recv={OWN_RECEIVE} inv=1"
+OWN_OCTETS = module.offer(OWN_SEND, OWN_RECEIVE, True)
+
+# Ports of the module, of a second listener of it, of the peer, and of ucmatose.
+OF_MODULE, OF_MODULE_TOO, OF_PEER, OF_UCMATOSE = 2000, 2002, 2001, 7471
+
+script = Script()
+check = script.check
+
+
+class Found:
+    """What the module is to find in a peer's private data: its status, a pattern, and keys of
+    `info`. What is no message means the defaults (RFC 8797, section 5.1)."""
+
+    def __init__(self, status: str, offset: int | str = "none", version: int | str = "none",
+                 reserved: str = "none", send: int = 1024, receive: int = 1024,
+                 r: str = "no") -> None:
+        self.status, self.offset, self.version, self.reserved = status, offset, version, reserved
+        self.send, self.receive, self.r = send, receive, r
+
+    def same(self, number: str, role: str, padded: bytes, start: int = 0) -> None:
+        """The connection holds this, which the peer said in these octets."""
+        offset = self.offset if isinstance(self.offset, str) else self.offset + start
+        # RFC 8797, section 4.2.
+        to_peer, to_own = min(OWN_SEND, self.receive), min(self.send, OWN_RECEIVE)
+        c2s, s2c = (to_peer, to_own) if role == "client" else (to_own, to_peer)
+
+        same("received", padded, module.read(f"connection/{number}/received"))
+        same("sent", OWN_OCTETS, module.read(f"connection/{number}/sent"))
+        # As the module has offered R, it is the peer's that counts (section 4.1).
+        found = same_info(
+            number, role=role, state="established", transport=module.NAME,
+            peer_length=len(padded), peer_offset=offset, peer_version=self.version,
+            peer_reserved=self.reserved, peer_send_size=self.send, peer_receive_size=self.receive,
+            peer_remote_invalidation=self.r, client_to_server_threshold=c2s,
+            server_to_client_threshold=s2c, remote_invalidation=self.r,
+        )
+        status = found.get("peer_private_data", "nothing")
+        if not fnmatch.fnmatchcase(status, self.status):
+            fail(f"peer_private_data: wanted {self.status}, found {status}")
+
+
+def absent() -> Found:
+    return Found("absent")
+
+
+def truncated() -> Found:
+    return Found("rejected: *truncated*", 0)
+
+
+def rejected(version: int) -> Found:
+    return Found(f"rejected: *version {version}*", 0, version)
+
+
+def present(offset: int = 0, reserved: str = "0x00", **more: object) -> Found:
+    return Found("present", offset, 1, reserved, **more)
+
+
+class Private:
+    """Octets that a peer sends. At the end, they end where the room does."""
+
+    def __init__(self, octets: str, at_end: bool = False) -> None:
+        self.octets, self.at_end = bytes.fromhex(octets), at_end
+
+    def start(self, room: int) -> int:
+        return room - len(self.octets) if self.at_end else 0
+
+    def within(self, room: int) -> bytes:
+        return b"\xaa" * self.start(room) + self.octets
+
+
+# About: what a peer says.
+
+
+def to_server(private: Private, found: Found) -> None:
+    """The peer connects to the module."""
+    octets = private.within(REQUEST_ROOM)
+    answer = script.peer.connect(script.pair.a.path, script.pair.b.ip4, OF_MODULE, octets)
+    same("the peer received", arrives(OWN_OCTETS, REPLY_ROOM), answer)
+    server = newest("server")
+    wait_for(10, is_state, server, "established")
+    found.same(server, "server", arrives(octets, REQUEST_ROOM), private.start(REQUEST_ROOM))
+    script.peer.close()
+    wait_for(10, is_gone, server)
+
+
+def to_client(private: Private, found: Found) -> None:
+    """The module connects to the peer."""
+    octets = private.within(REPLY_ROOM)
+    line = f"{script.pair.b.ip4}:{OF_PEER} {OWN_WORDS} null=0"
+    with Command(script.pair.a.path, "connect", line):
+        request = script.peer.accept(octets)
+    same("the peer received", arrives(OWN_OCTETS, REQUEST_ROOM), request)
+    client = newest("client")
+    found.same(client, "client", arrives(octets, REPLY_ROOM), private.start(REPLY_ROOM))
+    close_to_peer(client)
+
+
+def close_to_peer(client: str) -> None:
+    with Command(script.pair.a.path, "close", f"connection {client}"):
+        script.peer.ended()
+
+
+def says(name: str, octets: str, found: Found, at_end: bool = False) -> None:
+    """In both directions."""
+    private = Private(octets, at_end)
+    check(f"{name}, to the server", to_server, private, found)
+    check(f"{name}, to the client", to_client, private, found)
+
+
+# About: what the module says.
+
+
+def sent_and_heard(number: str, octets: bytes, room: int, heard: bytes) -> None:
+    same("the peer received", arrives(octets, room), heard)
+    same("sent", octets, module.read(f"connection/{number}/sent"))
+
+
+def from_client(words: str, octets: bytes) -> None:
+    with Command(script.pair.a.path, "connect", f"{script.pair.b.ip4}:{OF_PEER} {words} null=0"):
+        heard = script.peer.accept(b"")
+    client = newest("client")
+    sent_and_heard(client, octets, REQUEST_ROOM, heard)
+    close_to_peer(client)
+
+
+def from_server(words: str, octets: bytes) -> None:
+    control(script.pair.b.path, "listen", f"{script.pair.b.ip4}:{OF_MODULE_TOO} {words}")
+    listener = module.rows("listeners")[-1][0]
+    heard = script.peer.connect(script.pair.a.path, script.pair.b.ip4, OF_MODULE_TOO, b"")
+    server = newest("server")
+    sent_and_heard(server, octets, REPLY_ROOM, heard)
+    script.peer.close()
+    wait_for(10, is_gone, server)
+    control(script.pair.b.path, "close", f"listener {listener}")
+
+
+def hears(name: str, words: str, octets: str) -> None:
+    """The peer receives these octets, as request and as answer, when the module has been told
+    the words."""
+    check(f"{name}, from the client", from_client, words, bytes.fromhex(octets))
+    check(f"{name}, from the server", from_server, words, bytes.fromhex(octets))
+
+
+# About: ucmatose. Its server sends one message, its client waits for one; both until they are
+# killed.
+
+
+def ucmatose(host: Host, *options: str) -> subprocess.Popen:
+    return host.popen("ucmatose", *options, "-C", "1",
+                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def ucmatose_connects() -> None:
+    process = ucmatose(script.pair.a, "-s", script.pair.b.ip4, "-p", str(OF_MODULE))
+    server = ""
+    try:
+        server = str(wait_for(20, newest, "server"))
+        wait_for(10, is_state, server, "established")
+        absent().same(server, "server", arrives(b"", REQUEST_ROOM))
+    finally:
+        gone_after_kill(process, server)
+
+
+def ucmatose_listens() -> None:
+    before = module.stats()["messages_received"]
+    process = ucmatose(script.pair.b, "-b", script.pair.b.ip4)
+    client = ""
+    try:
+        wait_for(20, connects_to_ucmatose)
+        client = newest("client")
+        absent().same(client, "client", arrives(b"", REPLY_ROOM))
+        wait_for(10, lambda: module.stats()["messages_received"] == before + 1)
+    finally:
+        gone_after_kill(process, client)
+
+
+def connects_to_ucmatose() -> bool:
+    line = f"{script.pair.b.ip4}:{OF_UCMATOSE} {OWN_WORDS} null=0\n"
+    return module.write(script.pair.a.path, "connect", line.encode()) == module.DONE
+
+
+def gone_after_kill(process: subprocess.Popen, number: str) -> None:
+    process.kill()
+    process.wait()
+    if number:
+        wait_for(10, is_gone, number)
+
+
+# -----------------------------------------------------------------------------
+
+
+script.set_up()
+script.need("the module listens", script.listen, OF_MODULE, OWN_WORDS)
+script.need("the peer listens for the module",
+            lambda: script.peer.listen(script.pair.b.path, script.pair.b.ip4, OF_PEER))
+
+says("no private data", "", absent())
+says("one octet", "f6", absent())
+if TRANSPORT == "siw":
+    says("the identifier alone", "f6ab0e18", truncated())
+    says("seven octets of a message", "f6ab0e18010107", truncated())
+else:
+    # The padding makes more of it.
+    says("the identifier alone", "f6ab0e18", rejected(0))
+    says("seven octets of a message", "f6ab0e18010107", present(r="yes", send=8192, receive=1024))
+says("a message", "f6ab0e180101030f", present(r="yes", send=4096, receive=16384))
+says("the smallest sizes", "f6ab0e1801000000", present())
+says("the largest sizes", "f6ab0e180100ffff", present(send=262144, receive=262144))
+says("reserved bits, not R", "f6ab0e1801fe0303", present(reserved="0xfe", send=4096, receive=4096))
+says("reserved bits, and R", "f6ab0e1801ff0303",
+     present(reserved="0xfe", r="yes", send=4096, receive=4096))
+says("another identifier", "f6ab0e1901010303", absent())
+says("the identifier in the wrong order", "180eabf601010303", absent())
+says("version 0", "f6ab0e1800010303", rejected(0))
+says("version 2", "f6ab0e1802010303", rejected(2))
+says("one octet before a message", "00f6ab0e180100071f", present(1, send=8192, receive=32768))
+says("the begin of an identifier before a message", "f6abf6ab0ef6ab0e1801011f07",
+     present(5, r="yes", send=32768, receive=8192))
+says("a message at the end", "f6ab0e1801010101", present(r="yes", send=2048, receive=2048), True)
+says("a message that the end cuts off", "f6ab0e18010101", truncated(), True)
+says("version 2, then a message", "f6ab0e1802ffffff00f6ab0e1801010203",
+     present(9, r="yes", send=3072, receive=4096))
+says("version 2, then a message cut off", "f6ab0e1802fffffff6ab0e1801", rejected(2), True)
+says("two messages", "00f6ab0e1801010305f6ab0e1801000809",
+     present(1, r="yes", send=4096, receive=6144))
+
+hears("nothing to send", "private=none", "")
+hears("one octet to send", "private=00", "00")
+hears("a message of its own", "send=65536 recv=1024 inv=1", "f6ab0e1801013f00")
+hears("octets that no sender may send", "private=f6ab0e1802ff00ff0a", "f6ab0e1802ff00ff0a")
+MOST = bytes.fromhex("f6ab0e1801010303").rjust(REQUEST_ROOM, b"\0").hex()
+hears("all that a request has room for", f"private={MOST}", MOST)
+
+check("ucmatose connects, says nothing, and is killed", ucmatose_connects)
+check("ucmatose listens, says nothing, and is killed", ucmatose_listens)
+script.check_none_left()
+script.run()

@@ -1,0 +1,995 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""RPC-over-RDMA with a peer in user space, octet for octet, in both roles. The peer sends
+everything that a peer could send. What is to be sent and received is written out here, word
+for word, from RFC 8166 (version 1), draft-cel-nfsv4-rpcrdma-version-two-01 (version 2) and
+RFC 5531 (RPC)."""
+
+# test: debug.siw
+# soak: debug.rxe
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from lib import module
+from lib.hosts import HOME, TRANSPORT
+from lib.ktap import Failed, fail, same, wait_for
+from lib.module import Command, control, info, is_gone, is_state, same_info
+from lib.peer import CLOSED, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
+from lib.script import Script
+from lib.wire import octets, segment, split
+
+# Granted by the module as server, requested by it as client, and the peer's.
+GRANTS, REQUESTS, PEERS = 5, 7, 9
+
+# About: what messages consist of, in words: see lib/wire.py.
+
+# RFC 5531, section 9: xid, CALL, RPC version 2, program, version, procedure, and
+# AUTH_NONE of length 0 twice; xid, REPLY, MSG_ACCEPTED, AUTH_NONE, SUCCESS.
+AUTH = "0 0  0 0"
+CALL_NULL = f"X 0 2  100003 4 0  {AUTH}"
+ECHO = "0x20008797"
+CALL_ECHO = f"X 0 2  {ECHO} 1 1  {AUTH}"
+SUCCESS = "X 1 0  0 0  0"
+
+# RFC 8166, section 4.1.2: xid, version, credits, RDMA_MSG, and no chunks; the
+# draft, section 4.2: with the direction before these.
+CALL = {1: "X 1 32 0    0 0 0 ", 2: "X 2 32 0 0  0 0 0 "}
+REPLY = {1: f"X 1 {GRANTS} 0    0 0 0 ", 2: f"X 2 {GRANTS} 0 1  0 0 0 "}
+# RDMA_ERROR with ERR_CHUNK and RDMA2_ERR_BAD_HEADER.
+ERR_CHUNK = f"X 1 {GRANTS} 4  2"
+BAD_HEADER = f"X 2 {GRANTS} 4  2"
+MALFORMED = {1: ERR_CHUNK, 2: BAD_HEADER}
+# RFC 8797, section 4, with R: sizes of 4096 and of 1024.
+PRIVATE = bytes.fromhex("f6ab0e1801010303")
+PRIVATE_1024 = bytes.fromhex("f6ab0e1801010000")
+
+# More than fits into any Send here.
+DATA = b"".join(number.to_bytes(4, "big") for number in range(1, 1101))
+SIZE = len(DATA)
+# An ECHO of DATA, by itself, and its reply.
+LONG_CALL, LONG_REPLY = 40 + 4 + SIZE, 24 + 4 + SIZE
+# And so does memory look that nobody is to write to.
+UNTOUCHED = b"\xa5" * 6000
+
+# Ports of the module, by the versions that it speaks there, and one of the peer.
+BOTH, ONLY_1, ONLY_2, OF_PEER = 2000, 2002, 2003, 2001
+
+script = Script()
+check, need = script.check, script.need
+
+
+class Link:
+    """What both roles have in common."""
+
+    # A connection of the module with itself, which all of this leaves alone.
+    bystander: str
+
+    def __init__(self) -> None:
+        self.xid = 0x70000000
+        # The module's end.
+        self.id = ""
+
+    @property
+    def peer(self) -> Peer:
+        return script.peer
+
+    @property
+    def client_netns(self) -> str:
+        return script.pair.a.path
+
+    @property
+    def server_netns(self) -> str:
+        return script.pair.b.path
+
+    @property
+    def server(self) -> str:
+        return script.pair.b.ip4
+
+    def octets(self, words: str | bytes) -> bytes:
+        return octets(words, self.xid)
+
+    def sends(self, words: str | bytes) -> None:
+        """The peer does."""
+        self.peer.send(self.octets(words))
+
+    def tries_to_send(self, words: str | bytes) -> None:
+        """The same, where that may be the end of the connection."""
+        with contextlib.suppress(OSError, RuntimeError):
+            self.sends(words)
+
+    def next_message(self) -> bytes | str:
+        """Of the module. What arrives while siw accepts, siw only looks at when more arrives."""
+        found = self.peer.receive(1000)
+        if found == NOTHING:
+            if TRANSPORT == "siw":
+                self.peer.nudge()
+            found = self.peer.receive(5000)
+        return found
+
+    def receives(self, words: str | bytes) -> None:
+        """That is what the peer receives next."""
+        same("the peer received", self.octets(words), self.next_message())
+
+    def closed(self) -> None:
+        """The peer notices that the connection is over."""
+        same("the peer received", CLOSED, self.peer.receive(10000))
+
+    def only_that_ended(self) -> None:
+        """Everything else lives on."""
+        control(HOME, "call", f"connection {self.bystander} null")
+        same_info(self.bystander, generation=1)
+
+
+def segment_of(memory: Memory, length: int, key: int | None = None) -> str:
+    return segment(memory.key if key is None else key, length, memory.address)
+
+
+def segments_of(memories: list[Memory], *lengths: int) -> str:
+    return " ".join(map(segment_of, memories, lengths))
+
+
+class Requester(Link):
+    """The module is the server."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # How many malformed headers the connection has had.
+        self.malformed = 0
+
+    def connects(self, port: int, private: bytes = b"") -> None:
+        self.peer.connect(self.client_netns, self.server, port, private)
+        self.id = module.newest("server")
+        wait_for(10, is_state, self.id, "established")
+
+    def leaves(self) -> None:
+        self.peer.close()
+        wait_for(10, is_gone, self.id)
+
+    def answered(self, words: str | bytes, answer: str) -> None:
+        """What the module answers; after NOTHING it is the answer to the next call."""
+        self.xid += 1
+        self.sends(words)
+        if answer != NOTHING:
+            self.receives(answer)
+        else:
+            self.answers_next()
+
+    def answers_next(self) -> None:
+        self.xid += 1
+        self.sends(CALL[1] + CALL_NULL)
+        self.receives(REPLY[1] + SUCCESS)
+
+    def refused(self, words: str | bytes, answer: str) -> None:
+        """The same, with a malformed header."""
+        self.malformed += 1
+        self.answered(words, answer)
+
+    def offers_call(self) -> Memory:
+        """An ECHO of DATA, to call by Read chunk."""
+        memory = self.peer.register(LONG_CALL, REMOTE_READ)
+        memory.fill(self.octets(f"{CALL_ECHO} {SIZE}") + DATA)
+        return memory
+
+    def by_chunks(self, version: int) -> None:
+        """The call by Read chunk, the reply by Reply chunk."""
+        direction, reply_direction = ("", "") if version == 1 else ("0", "1")
+        before = int(info(self.id)["sends_with_invalidate"])
+        self.xid += 1
+        call = self.offers_call()
+        reply = self.peer.register(len(UNTOUCHED), REMOTE_WRITE)
+        reply.fill(UNTOUCHED)
+        self.sends(f"X {version} 32 1 {direction}  1 0 {segment_of(call, LONG_CALL)} 0  0  "
+                   f"1 1 {segment_of(reply, len(UNTOUCHED))}")
+        self.receives(f"X {version} {GRANTS} 1 {reply_direction}  0  0  "
+                      f"1 1 {segment_of(reply, LONG_REPLY)}")
+        # siw does not tell user space.
+        if TRANSPORT != "siw" and self.peer.invalidated not in (reply.key, call.key):
+            fail(f"invalidated: {self.peer.invalidated}")
+        same("the Reply chunk has",
+             self.octets(f"{SUCCESS} {SIZE}") + DATA + UNTOUCHED[LONG_REPLY:],
+             reply.octets(len(UNTOUCHED)))
+        # The peer may be faster than the count.
+        same_info(self.id, 10, sends_with_invalidate=before + 1)
+
+    def thresholds(self) -> None:
+        """Nobody has said what it can receive. So it is the default of the version, which in
+        version 2 is larger, once there has been a reply (the draft, section 5.1)."""
+        words = f"1100 {' '.join(map(str, range(1, 276)))}"
+        self.answered(f"{CALL[2]} {CALL_ECHO} {words}", BAD_HEADER)
+        self.answered(f"{CALL[2]} {CALL_NULL}", f"{REPLY[2]} {SUCCESS}")
+        self.answered(f"{CALL[2]} {CALL_ECHO} {words}", f"{REPLY[2]} {SUCCESS} {words}")
+        self.answered(f"{CALL[1]} {CALL_ECHO} {words}", ERR_CHUNK)
+        self.answered(f"{CALL[1]} {CALL_NULL}", f"{REPLY[1]} {SUCCESS}")
+
+    def in_pieces(self) -> None:
+        """Segments are filled in order (RFC 8166, section 3.4.6)."""
+        self.xid += 1
+        call = self.offers_call()
+        # Its first 1000 octets are a piece of their own.
+        rest = segment(call.key, LONG_CALL - 1000, call.address + 1000)
+        pieces = [self.peer.register(size, REMOTE_WRITE) for size in (1000, 4000, 500)]
+        self.sends(f"X 1 32 1  1 0 {segment_of(call, 1000)} 1 0 {rest} 0  0  1 3 "
+                   + segments_of(pieces, 1000, 4000, 500))
+        self.receives(f"X 1 {GRANTS} 1  0  0  1 3 "
+                      + segments_of(pieces, 1000, 3428, 0))
+        reply = self.octets(f"{SUCCESS} {SIZE}") + DATA
+        same("the first piece", reply[:1000], pieces[0].octets(1000))
+        same("the second piece", reply[1000:], pieces[1].octets(3428))
+
+    def long_reply_without_chunk(self) -> None:
+        """A reply that does not fit into a Send."""
+        self.xid += 1
+        self.sends(f"X 1 32 1  1 0 {segment_of(self.offers_call(), LONG_CALL)} 0  0  0")
+        self.receives(ERR_CHUNK)
+
+    def reply_chunk_unused(self) -> None:
+        """Chunks come back, with what was written to them: nothing."""
+        self.xid += 1
+        chunk = self.peer.register(64, REMOTE_WRITE)
+        self.sends(f"X 1 32 0  0  0  1 1 {segment_of(chunk, 64)}  {CALL_NULL}")
+        self.receives(f"X 1 {GRANTS} 0  0  0  1 1 {segment_of(chunk, 0)}  {SUCCESS}")
+
+    def write_chunk_unused(self) -> None:
+        self.xid += 1
+        chunk = self.peer.register(64, REMOTE_WRITE)
+        self.sends(f"X 1 32 0  0  1 1 {segment_of(chunk, 64)} 0  0  {CALL_NULL}")
+        self.receives(f"X 1 {GRANTS} 0  0  1 1 {segment_of(chunk, 0)} 0  0  {SUCCESS}")
+
+    def long_call_of_another(self) -> None:
+        """The message in the Read chunk is of another XID than its header."""
+        self.xid += 1
+        call = self.offers_call()
+        self.xid += 1
+        self.sends(f"X 1 32 1  1 0 {segment_of(call, LONG_CALL)} 0  0  0")
+        self.receives(ERR_CHUNK)
+
+    # About: connections that end. Each check has one of its own.
+
+    def on_its_own(self, function: Callable[..., None], *arguments: object) -> None:
+        self.connects(BOTH, PRIVATE_1024)
+        function(*arguments)
+
+    def only_this_ended(self) -> None:
+        self.leaves()
+        self.only_that_ended()
+
+    def refused_or_ended(self, words: str) -> None:
+        """The module refuses the message, or the connection ends. Which it is depends on what
+        sees first that it cannot be done: the module or the device."""
+        self.tries_to_send(words)
+        found = self.peer.receive(10000)
+        if found != CLOSED:
+            same("the peer received", self.octets(ERR_CHUNK), found)
+        self.only_this_ended()
+
+    def ended(self) -> None:
+        self.closed()
+        self.only_this_ended()
+
+    def not_read(self, key: int | None, length: int) -> None:
+        """A call that the peer does not let the module read."""
+        self.xid += 1
+        memory = self.peer.register(64, REMOTE_READ)
+        self.refused_or_ended(f"X 1 32 1  1 0 {segment_of(memory, length, key)} 0  0  0")
+
+    def not_written(self, key: int | None, length: int) -> None:
+        self.xid += 1
+        call = self.offers_call()
+        memory = self.peer.register(64, REMOTE_WRITE)
+        self.refused_or_ended(f"X 1 32 1  1 0 {segment_of(call, LONG_CALL)} 0  0  "
+                              f"1 1 {segment_of(memory, length, key)}")
+
+    def too_long(self) -> None:
+        """The connection has Receives of 4096 octets."""
+        self.tries_to_send(bytes(5000))
+        self.ended()
+
+    def receives_only(self, count: int, size: int) -> None:
+        """Too little for a reply."""
+        self.peer.receives(count, size)
+        try:
+            self.connects(BOTH)
+            self.xid += 1
+            self.tries_to_send(f"{CALL[1]} {CALL_NULL}")
+            self.ended()
+        finally:
+            self.peer.receives(32, 4096)
+
+    def at_once(self) -> None:
+        """More than are granted. RoCE makes them wait, on iWARP that may be the end."""
+        xids = range(self.xid + 1, self.xid + 21)
+        self.xid = xids[-1]
+        try:
+            self.peer.send(*(octets(f"{CALL[1]} {CALL_NULL}", xid) for xid in xids))
+        except (OSError, RuntimeError):
+            if TRANSPORT != "siw":
+                raise
+        for number, xid in enumerate(xids):
+            found = self.peer.receive(5000)
+            if found == CLOSED:
+                same("the transport", "siw", TRANSPORT)
+                return self.only_this_ended()
+            if not same(f"reply {number}", octets(f"{REPLY[1]} {SUCCESS}", xid), found):
+                return None
+        self.answers_next()
+        self.leaves()
+
+
+class Responder(Link):
+    """The module is the client."""
+
+    def listens_at(self, port: int) -> None:
+        self.peer.listen(self.server_netns, self.server, port)
+
+    def module_connects(self, port: int, words: str) -> None:
+        line = f"{self.server}:{port} credits={REQUESTS} {words}"
+        with Command(self.client_netns, "connect", line):
+            self.peer.accept(PRIVATE)
+        self.id = module.newest("client")
+
+    def module_leaves(self) -> None:
+        control(self.client_netns, "close", f"connection {self.id}")
+        same("the peer received", CLOSED, self.peer.receive(5000))
+        self.peer.close()
+
+    def gone(self) -> None:
+        wait_for(10, is_gone, self.id)
+
+    def speaks(self, version: int) -> None:
+        """Its calls and the replies to them are like this from now on, and replies in chunks
+        begin with `long`."""
+        self.version = version
+        if version == 1:
+            self.asks = f"X 1 {REQUESTS} 0    0 0 0 "
+            self.replies = f"X 1 {PEERS} 0    0 0 0 "
+            self.long = f"X 1 {PEERS} 1  "
+        else:
+            self.asks = f"X 2 {REQUESTS} 0 0  0 0 0 "
+            self.replies = f"X 2 {PEERS} 0 1  0 0 0 "
+            self.long = f"X 2 {PEERS} 1 1"
+
+    def message_arrives(self) -> bytes:
+        """Of the module; its XID is X from now on."""
+        message = self.next_message()
+        if not isinstance(message, bytes) or len(message) < 28:
+            raise Failed(f"instead of a message: {message}")
+        self.xid = split(message)[0]
+        return message
+
+    def asked(self, words: str) -> None:
+        """That is what the module sends next."""
+        message = self.message_arrives()
+        same("the module sent", self.octets(words), message)
+
+    def asked_null(self) -> None:
+        self.asked(self.asks + CALL_NULL)
+
+    def asked_echo(self, length: int) -> bytes:
+        """The same, of an ECHO, whose octets are the module's choice. Returns them."""
+        message = self.message_arrives()
+        call = self.octets(f"{self.asks} {CALL_ECHO} {length}")
+        same("the module sent", call, message[:len(call)])
+        arguments = message[len(call):]
+        same("octets of the argument", length, len(arguments))
+        return arguments
+
+    def sends_success(self) -> None:
+        self.sends(self.replies + SUCCESS)
+
+    def sends_echo(self, arguments: bytes) -> None:
+        self.sends(self.octets(f"{self.replies} {SUCCESS} {len(arguments)}") + arguments)
+
+    def calling(self, words: str = "null", outcome: str = module.DONE) -> Command:
+        """The module calls, and waits for its reply."""
+        return Command(HOME, "call", f"connection {self.id} {words}", outcome)
+
+    def null_is(self, status: str, version: int) -> None:
+        """What the module says of its NULL call."""
+        same_info(self.id, 10, rpc_null=status, rpc_version_used=version)
+
+    @contextlib.contextmanager
+    def counted(self, counter: str, count: int = 1, seconds: float = 10) -> Iterator[None]:
+        """The counter of the connection rises by that much, at the latest in so many seconds."""
+        before = int(info(self.id)[counter])
+        yield
+        same_info(self.id, seconds, **{counter: before + count})
+
+    def outlives(self, counter: str, *messages: str | bytes) -> None:
+        """A call gets its reply although these come first, and they are counted there."""
+        with self.counted(counter, len(messages), 0):
+            self.ends(module.DONE, *messages, self.replies + SUCCESS)
+
+    def ends(self, outcome: str, *messages: str | bytes) -> None:
+        """A call ends like this when it is answered so."""
+        with self.calling("null", outcome):
+            self.asked_null()
+            for message in messages:
+                self.sends(message)
+
+    def first_call(self) -> None:
+        """Before it is answered, no other is sent (RFC 8166, section 3.3.3)."""
+        self.asked_null()
+        first = self.xid
+        with self.calling():
+            same("before a reply, the module sent", NOTHING, self.peer.receive(300))
+            self.sends_success()
+            self.null_is("SUCCESS", self.version)
+            self.asked_null()
+            if self.xid == first:
+                fail(f"both calls have the XID {first:08x}")
+            self.sends_success()
+        same_info(self.id, credits_granted=PEERS)
+
+    def first_call_answered(self) -> None:
+        self.asked_null()
+        self.answers_null(self.version)
+
+    def granting(self, credits: int) -> str:
+        return self.replies.replace(f" {PEERS} ", f" {credits} ")
+
+    def no_credits(self) -> None:
+        """Which is not allowed, and counts as one (RFC 8166, section 3.3.1)."""
+        self.ends(module.DONE, self.granting(0) + SUCCESS)
+        self.outlives("bad_headers")
+
+    def within_credits(self) -> None:
+        """Two at a time, when two are granted; they are answered last come first."""
+        reply = self.granting(2) + SUCCESS
+        self.ends(module.DONE, reply)
+        count = 0
+        with self.calling("echo size=4 count=3"):
+            while count < 3:
+                messages = []
+                while isinstance(message := self.peer.receive(200), bytes):
+                    messages.insert(0, message)
+                if not 1 <= len(messages) <= 2:
+                    fail(f"{len(messages)} calls at once")
+                    break
+                count += len(messages)
+                for message in messages:
+                    self.xid = split(message)[0]
+                    # Its last two words are the argument.
+                    self.sends(self.octets(reply) + message[-8:])
+
+    def refuses_option(self) -> None:
+        """An option that is not known (the draft, section 3.1)."""
+        with self.counted("unexpected_messages"):
+            self.sends(f"Y 2 {PEERS} 5  0 7 0")
+            self.receives(f"Y 2 {REQUESTS} 4  3")
+
+    def duplicate(self) -> None:
+        """Again, when it has been answered."""
+        self.outlives("bad_headers")
+        self.late_reply()
+
+    def late(self) -> None:
+        """Too late."""
+        self.ends("ETIMEDOUT")
+        self.late_reply()
+
+    def late_reply(self) -> None:
+        with self.counted("unexpected_messages"):
+            self.sends_success()
+
+    def not_late(self) -> None:
+        """A call of the peer's with the XID of the module's is no answer to that, and so does
+        not give its credit back."""
+        self.ends(module.DONE, self.granting(1) + SUCCESS)
+        self.ends("ETIMEDOUT")
+        with self.counted("unexpected_messages"):
+            self.sends(self.asks + CALL_NULL)
+        with self.calling("null", "EBUSY"):
+            pass
+        self.late_reply()
+        self.ends(module.DONE, self.replies + SUCCESS)
+
+    def echo_inline(self, outcome: str, others: bytes = b"") -> None:
+        """The peer may return others."""
+        with self.calling("echo size=20 chunks=0", outcome):
+            arguments = self.asked_echo(20)
+            self.sends_echo(others or arguments)
+
+    # About: chunks.
+
+    def asked_by_chunks(self) -> None:
+        """The call is in memory of the module's, and the reply goes there: asked for in a
+        header whose segments are `call` and `reply` then."""
+        message = self.message_arrives()
+        words, direction = split(message), ""
+        if self.version == 2:
+            direction = "0"
+            words = words[:4] + words[5:]
+        if len(words) < 18:
+            raise Failed(f"the module sent {len(words)} words")
+        self.call, self.reply = Chunk(words[6:10]), Chunk(words[14:18])
+        same("the module sent",
+             self.octets(f"X {self.version} {REQUESTS} 1 {direction}  1 0 {self.call} 0  0  "
+                         f"1 1 {self.reply}"), message)
+        same("the length of the call", LONG_CALL, self.call.length)
+        if self.reply.length < LONG_REPLY:
+            same("the length of the Reply chunk", f"{LONG_REPLY} or more", self.reply.length)
+
+    def reads_call(self, length: int) -> bytes:
+        return self.peer.read(self.call.key, self.call.address, length)
+
+    def echo_by_chunks(self, invalidates: bool) -> None:
+        with self.calling(f"echo size={SIZE} chunks=1"):
+            self.asked_by_chunks()
+            call = self.reads_call(self.call.length)
+            head = self.octets(f"{CALL_ECHO} {SIZE}")
+            same("the call", head, call[:len(head)])
+            self.peer.write(self.reply.key, self.reply.address,
+                            self.octets(f"{SUCCESS} {SIZE}") + call[len(head):])
+            message = self.octets(f"{self.long}  0  0  1 1 {self.reply.of_length(LONG_REPLY)}")
+            if invalidates:
+                self.peer.send_invalidate(self.reply.key, message)
+            else:
+                self.peer.send(message)
+
+    def by_chunks(self, invalidates: bool) -> None:
+        with self.counted("chunked_calls", 1, 0), \
+                self.counted("remote_invalidations_received", int(invalidates), 0):
+            self.echo_by_chunks(invalidates)
+
+    def another_chunk(self) -> None:
+        """A Reply chunk that is not the one that was offered: it comes back longer, with
+        another key, or as two."""
+        for count, *segments in (
+            (1, ("H", LONG_REPLY + 4)), (1, (0x12345678, 40)), (2, ("H", 40), (0x12345678, 40)),
+            (0,),
+        ):
+            with self.calling(f"echo size={SIZE} chunks=1", "EPROTO"):
+                self.asked_by_chunks()
+                words = [segment(self.reply.key if key == "H" else key, length, self.reply.address)
+                         for key, length in segments]
+                self.sends(f"{self.long}  0  0  1 {count} {' '.join(words)}")
+
+    def first_is_short(self) -> None:
+        """Larger ones would do, but the responder may not know that (RFC 8166, section 3.3.3;
+        the draft, section 5). Then they do."""
+        direction = "" if self.version == 1 else "0"
+        self.module_connects(OF_PEER, f"rpcvers={self.version} null=0")
+        with self.calling("echo size=1100 count=2 chunks=0"):
+            message = self.message_arrives()
+            words = split(message)
+            if direction:
+                words = words[:4] + words[5:]
+            call = Chunk(words[6:10])
+            same("the module sent",
+                 self.octets(f"X {self.version} {REQUESTS} 1 {direction} 1 0 "
+                             f"{call.of_length(0x478)} 0 0 0"), message)
+            head = self.octets(f"{CALL_ECHO} 1100")
+            found = self.peer.read(call.key, call.address, 1144)
+            same("the call", head, found[:len(head)])
+            self.sends_echo(found[len(head):])
+            self.sends_echo(self.asked_echo(1100))
+        self.module_leaves()
+
+    def memory_is_gone(self) -> None:
+        """Of a call that is over (RFC 8166, section 4.4.1)."""
+        try:
+            found = self.reads_call(8)
+        except (OSError, RuntimeError):
+            return
+        fail(f"the peer still reads {found.hex()}")
+
+    def unanswered_chunks(self) -> None:
+        """The peer does not keep the memory for that."""
+        with self.calling(f"echo size={SIZE} chunks=1", "ETIMEDOUT"):
+            self.asked_by_chunks()
+            self.reads_call(8)
+        self.memory_is_gone()
+
+    # About: connections that end.
+
+    def loses(self, function: Callable[..., None], *arguments: object) -> None:
+        """What the peer does is the end of a connection. Everything else lives on."""
+        self.module_connects(OF_PEER, "rpcvers=1 null=0")
+        self.speaks(1)
+        with self.calling("null", "ECONNRESET"):
+            self.asked_null()
+            function(*arguments)
+        if self.peer.id:
+            self.peer.close()
+        self.gone()
+        self.only_that_ended()
+
+    def invalidates_nothing(self) -> None:
+        with contextlib.suppress(OSError, RuntimeError):
+            self.peer.send_invalidate(0x12345678, b"\0")
+
+    # About: which version (the draft, section 5).
+
+    def first_null(self, port: int, words: str, version: int) -> None:
+        """A connection, and its NULL call in that version."""
+        self.module_connects(port, words)
+        self.speaks(version)
+        self.asked_null()
+
+    def answers_null(self, version: int) -> None:
+        self.sends_success()
+        self.null_is("SUCCESS", version)
+
+    def falls_back(self, port: int, message: str) -> None:
+        """The peer answers version 2 so, and then speaks 1."""
+        self.listens_at(port)
+        self.first_null(port, "rpcvers=auto", 2)
+        self.sends(message)
+        self.speaks(1)
+        self.asked_null()
+        self.answers_null(1)
+        same_info(self.id, generation=1)
+        self.module_leaves()
+
+    def connects_anew(self, port: int, dropped: bool) -> None:
+        """Version 2 is not answered: the module ends the connection when it has waited, or the
+        peer does. A peer that was so once is spoken to in version 1."""
+        self.listens_at(port)
+        self.first_null(port, "rpcvers=auto timeout_ms=2000", 2)
+        if dropped:
+            self.closed()
+        self.peer.close()
+        self.peer.accept(PRIVATE)
+        self.speaks(1)
+        self.asked_null()
+        self.answers_null(1)
+        self.module_leaves()
+        self.first_null(port, "rpcvers=auto", 1)
+        self.answers_null(1)
+        self.module_leaves()
+
+    def has_no_version(self, port: int, words: str, version: int, message: str) -> None:
+        """The NULL call fails."""
+        self.listens_at(port)
+        self.first_null(port, words, version)
+        self.sends(message)
+        wait_for(10, self.null_failed)
+        same_info(self.id, rpc_version_used="none")
+        self.module_leaves()
+
+    def refuses_each(self, port: int) -> None:
+        """A peer that says that it speaks 1, and does not."""
+        self.listens_at(port)
+        self.first_null(port, "rpcvers=auto", 2)
+        self.sends(f"X 2 {PEERS} 4  1 1 1")
+        self.speaks(1)
+        self.asked_null()
+        self.sends(f"X 1 {PEERS} 4  1 1 1")
+        wait_for(10, self.null_failed)
+        self.module_leaves()
+
+    def null_failed(self) -> bool:
+        return info(self.id).get("rpc_null", "pending") not in ("pending", "SUCCESS")
+
+    def another_program(self) -> None:
+        """As it is told."""
+        self.module_connects(OF_PEER, "rpcvers=1 program=305419896 version=9")
+        self.speaks(1)
+        self.asked(f"{self.asks}  X 0 2  0x12345678 9 0  {AUTH}")
+        self.answers_null(1)
+        self.module_leaves()
+
+    def no_null(self) -> None:
+        self.module_connects(OF_PEER, "rpcvers=1 null=0")
+        same("the module sent", NOTHING, self.peer.receive(500))
+        self.module_leaves()
+
+
+class Chunk:
+    """A segment that the module offers."""
+
+    def __init__(self, words: list[int]) -> None:
+        self.key, self.length = words[:2]
+        self.address = words[2] << 32 | words[3]
+
+    def of_length(self, length: int) -> str:
+        return segment(self.key, length, self.address)
+
+    def __str__(self) -> str:
+        return self.of_length(self.length)
+
+
+requester, responder = Requester(), Responder()
+
+# -----------------------------------------------------------------------------
+
+
+def connect_bystander() -> None:
+    control(script.pair.a.path, "connect", f"{script.pair.b.ip4}:{BOTH}")
+    Link.bystander = module.newest("client")
+    wait_for(10, is_state, module.newest("server"), "established")
+
+
+def set_up() -> None:
+    script.set_up()
+    for name, port, words in (
+        ("the module listens, for both versions", BOTH, "recv=4096 inv=1"),
+        ("the module listens, for version 1", ONLY_1, "rpcvers=1"),
+        ("the module listens, for version 2", ONLY_2, "rpcvers=2"),
+    ):
+        need(name, script.listen, port, f"{words} credits={GRANTS}")
+    need("the peer listens", responder.listens_at, OF_PEER)
+    need("the peer has Receives", lambda: script.peer.receives(32, 4096))
+    need("a connection of the module with itself", connect_bystander)
+
+
+# Name, call, reply: in both versions, which differ by the direction.
+ANSWERED = [
+    ("NULL is answered", CALL_NULL, SUCCESS),
+    ("NULL of any program is answered", f"X 0 2  0x12345678 9 0  {AUTH}", SUCCESS),
+    ("ECHO is answered", f"{CALL_ECHO} 5 0x68656c6c 0x6f000000",
+     f"{SUCCESS} 5 0x68656c6c 0x6f000000"),
+    ("ECHO of nothing is answered", f"{CALL_ECHO} 0", f"{SUCCESS} 0"),
+    ("another procedure of NFS: PROG_UNAVAIL", f"X 0 2  100003 4 1  {AUTH}", "X 1 0  0 0  1"),
+    ("another version of ECHO: PROG_MISMATCH", f"X 0 2  {ECHO} 2 1  {AUTH} 0", "X 1 0  0 0  2 1 1"),
+    ("another procedure of ECHO: PROC_UNAVAIL", f"X 0 2  {ECHO} 1 2  {AUTH} 0", "X 1 0  0 0  3"),
+    ("ECHO of fewer octets than it says: GARBAGE_ARGS", f"{CALL_ECHO} 9 0x68656c6c",
+     "X 1 0  0 0  4"),
+    ("credentials are accepted", "X 0 2  100003 4 0  1 8 0 0  0 0", SUCCESS),
+    ("a call that is cut off: GARBAGE_ARGS", "X 0 2  100003 4", "X 1 0  0 0  4"),
+    ("version 3 of RPC: RPC_MISMATCH", f"X 0 3  100003 4 0  {AUTH}", "X 1 1  0 2 2"),
+    ("credentials that are too long: AUTH_BADCRED", "X 0 2  100003 4 0  1 401 0 0", "X 1 1  1 1"),
+    ("a verifier that is too long: AUTH_BADVERF", "X 0 2  100003 4 0  0 0  1 401 0", "X 1 1  1 3"),
+]
+
+# Name, procedure, what follows, which begins with the chunk lists: likewise.
+REFUSED = [
+    ("an unknown procedure of the header", 6, "0 0 0"),
+    ("the last procedure of the header", 0xffffffff, "0 0 0"),
+    ("RDMA_NOMSG without a chunk", 1, "0 0 0"),
+    ("RDMA_MSG without a message", 0, "0 0 0"),
+    ("RDMA_MSG with another XID", 0, f"0 0 0  Y 0 2  100003 4 0  {AUTH}"),
+    ("a Read list that is neither present nor absent", 0, f"2 0 0  {CALL_NULL}"),
+    ("a Read list at an odd Position", 0, f"1 42 1 4 0 0  0 0 0  {CALL_NULL}"),
+    ("a Read list that is cut off", 0, "1 0 1 4"),
+    ("a Read list that does not end", 0, "1 0 1 4 0 0"),
+    ("a Write list that is neither present nor absent", 0, f"0 2 0 0  {CALL_NULL}"),
+    ("a Write chunk of more segments than there are", 0, f"0 1 99 1 4 0 0 0 0  {CALL_NULL}"),
+    ("a Write chunk of 2^28 segments", 0, f"0 1 0x10000000 1 4 0 0 0 0  {CALL_NULL}"),
+    ("a Reply chunk that is neither present nor absent", 0, f"0 0 0x100  {CALL_NULL}"),
+    ("a Reply chunk of more segments than any", 0, f"0 0 1 0xffffffff 1 4 0 0  {CALL_NULL}"),
+    ("a header that ends before the Reply chunk", 0, "0 1 0 0"),
+]
+
+
+def module_as_server() -> None:
+    answered, refused = requester.answered, requester.refused
+    need("the peer connects", requester.connects, BOTH)
+    for name, call, reply in ANSWERED:
+        for version in 1, 2:
+            check(f"{name}, version {version}", answered, f"{CALL[version]} {call}",
+                  f"{REPLY[version]} {reply}")
+
+    for version in "0", "3", "0xffffffff":
+        check(f"ERR_VERS answers version {version}", refused,
+              f"X {version} 32 0  0 0 0  {CALL_NULL}", f"X {version} {GRANTS} 4  1 1 2")
+    check("ERR_VERS answers version 3 of an unknown form", refused,
+          "X 3 32 99  Y Y Y", f"X 3 {GRANTS} 4  1 1 2")
+
+    check("no octet is dropped", refused, b"", NOTHING)
+    check("one octet is dropped", refused, b"\0", NOTHING)
+    check("four octets are dropped", refused, bytes.fromhex("70000001"), NOTHING)
+    check("16 octets of version 3 are dropped", refused, "X 3 32 0", NOTHING)
+    check("27 octets are dropped", refused,
+          bytes.fromhex("700000010000000100000020000000000000000000000000000000"), NOTHING)
+    check("RDMA_MSGP, version 1", refused, f"X 1 32 2  0 0  0 0 0  {CALL_NULL}", ERR_CHUNK)
+    check("RDMA_DONE, version 1", refused, "X 1 32 3  0 0 0", NOTHING)
+    check("RDMA_MSGP, version 2", refused, f"X 2 32 2  0 0  0 0 0  {CALL_NULL}", BAD_HEADER)
+    check("RDMA_DONE, version 2", refused, "X 2 32 3  0 0 0", BAD_HEADER)
+    for name, procedure, lists in REFUSED:
+        for version, direction in (1, ""), (2, "0"):
+            check(f"{name}, version {version}", refused,
+                  f"X {version} 32 {procedure} {direction}  {lists}", MALFORMED[version])
+    check("a direction that is none", refused, f"X 2 32 0 2  0 0 0  {CALL_NULL}", BAD_HEADER)
+    check("a call in the direction of a reply", refused,
+          f"X 2 32 0 1  0 0 0  {CALL_NULL}", BAD_HEADER)
+    check("a reply in the direction of a call", refused,
+          f"X 2 32 0 0  0 0 0  {SUCCESS}", BAD_HEADER)
+    check("an option in no direction", refused, "X 2 32 5 2  77 0", BAD_HEADER)
+    check("an option of fewer octets than it says", refused, "X 2 32 5 0  77 9 1", BAD_HEADER)
+    check("an option that is not filled up with zeros", refused, "X 2 32 5 0  77 3 1", BAD_HEADER)
+    check("an unknown error is dropped", refused, "X 1 32 4  9 0 0", NOTHING)
+    check("each malformed header was counted",
+          lambda: same_info(requester.id, bad_headers=requester.malformed))
+
+    check("a call that asks for no credits", answered,
+          f"X 1 0 0  0 0 0  {CALL_NULL}", f"{REPLY[1]} {SUCCESS}")
+    check("an unknown option", answered, "X 2 32 5 0  77 0", f"X 2 {GRANTS} 4  3")
+    check("an unknown option, with octets", answered,
+          f"X 2 32 5 0  78 5 1 0x02000000  {CALL_NULL}", f"X 2 {GRANTS} 4  3")
+    # Nothing that the module serves is DDP-eligible (RFC 8166, sections 3.4.1 and 4.3.2.2).
+    check("a Read chunk within the call, version 1", answered,
+          f"X 1 32 0  1 40 1 4 0 0  0 0 0  {CALL_NULL}", ERR_CHUNK)
+    check("a Read chunk within the call, version 2", answered,
+          f"X 2 32 0 0  1 40 1 4 0 0  0 0 0  {CALL_NULL}", BAD_HEADER)
+
+    check("no message was unexpected", lambda: same_info(requester.id, unexpected_messages=0))
+    check("an unexpected reply, version 1", answered, f"X 1 32 0  0 0 0  {SUCCESS}", NOTHING)
+    check("an unexpected reply, version 2", answered, f"X 2 32 0 1  0 0 0  {SUCCESS}", NOTHING)
+    check("an unexpected ERR_VERS", answered, "X 3 32 4  1 1 1", NOTHING)
+    check("an unexpected ERR_CHUNK", answered, "X 1 32 4  2", NOTHING)
+    check("an unexpected RDMA2_ERR_INVALID_OPTION", answered, "X 2 32 4  3", NOTHING)
+    check("an option in the direction of a reply", answered, "X 2 32 5 1  77 0", NOTHING)
+    check("neither a call nor a reply", answered, "X 1 32 0  0 0 0  X 2", NOTHING)
+    check("the server's end makes no calls", makes_no_calls)
+    check("these seven messages were unexpected, and no others",
+          lambda: same_info(requester.id, unexpected_messages=7, bad_headers=requester.malformed,
+                            credits_granted=GRANTS, sends_with_invalidate=0, generation=1))
+    check("the peer disconnects", requester.leaves)
+
+    need("the peer connects, for version 1 alone", requester.connects, ONLY_1)
+    check("version 1 is answered where it is spoken", answered,
+          f"{CALL[1]} {CALL_NULL}", f"{REPLY[1]} {SUCCESS}")
+    check("ERR_VERS answers version 2 where only 1 is spoken", answered,
+          f"{CALL[2]} {CALL_NULL}", f"X 2 {GRANTS} 4  1 1 1")
+    check("the peer disconnects, version 1 alone", requester.leaves)
+    need("the peer connects, for version 2 alone", requester.connects, ONLY_2)
+    check("version 2 is answered where it is spoken", answered,
+          f"{CALL[2]} {CALL_NULL}", f"{REPLY[2]} {SUCCESS}")
+    check("ERR_VERS answers version 1 where only 2 is spoken", answered,
+          f"{CALL[1]} {CALL_NULL}", f"X 1 {GRANTS} 4  1 2 2")
+    check("the peer disconnects, version 2 alone", requester.leaves)
+
+    need("the peer connects, and says nothing about sizes", requester.connects, BOTH)
+    check("ECHO of more than the inline threshold", requester.thresholds)
+    check("the peer that said nothing about sizes disconnects", requester.leaves)
+
+    need("the peer connects, and allows remote invalidation", requester.connects, BOTH,
+         PRIVATE_1024)
+    for version in 1, 2:
+        check(f"a Long Call and a Long Reply to the server, version {version}",
+              requester.by_chunks, version)
+    check("a Long Call and a Long Reply in pieces", requester.in_pieces)
+    check("a Long Reply without a Reply chunk", requester.long_reply_without_chunk)
+    check("a Reply chunk that is not needed", requester.reply_chunk_unused)
+    check("a Write chunk that is not needed", requester.write_chunk_unused)
+    check("a Long Call with another XID", requester.long_call_of_another)
+    check("the peer that allowed remote invalidation disconnects", requester.leaves)
+
+    for name, function, *arguments in (
+        ("a Read chunk that is not registered", requester.not_read, 0x12345678, 64),
+        ("a Read chunk that is longer than the memory", requester.not_read, None, 65536),
+        ("a Read chunk that is longer than any", requester.not_read, None, 4294967295),
+        ("a Read chunk of no octets", requester.not_read, None, 0),
+        ("a Reply chunk that is not registered", requester.not_written, 0x12345678, 65536),
+        ("a Reply chunk that is longer than the memory", requester.not_written, None, 65536),
+        ("a Reply chunk that is too short", requester.not_written, None, 64),
+        ("a Send to the server that is longer than a Receive", requester.too_long),
+        ("more calls than are granted", requester.at_once),
+    ):
+        check(name, requester.on_its_own, function, *arguments)
+    check("a peer that has no Receives", requester.receives_only, 0, 0)
+    check("a peer whose Receives are too small", requester.receives_only, 4, 16)
+
+
+def makes_no_calls() -> None:
+    found = module.write(HOME, "call", f"connection {requester.id} null\n".encode())
+    if found == module.DONE:
+        fail("the call succeeded")
+
+
+# Name, outcome of the call, reply: begins with {replies} where it has a header of its own.
+ENDS = [
+    ("a header that the responder cannot read", "EPROTO", "X {version} {peers} 4  2"),
+    ("a version that the responder no longer speaks", "EPROTONOSUPPORT",
+     "X {version} {peers} 4  1 3 4"),
+    ("PROG_UNAVAIL to the client", "ENOTSUP", "{replies} X 1 0  0 0  1"),
+    ("PROG_MISMATCH to the client", "ENOTSUP", "{replies} X 1 0  0 0  2 1 1"),
+    ("PROC_UNAVAIL to the client", "ENOTSUP", "{replies} X 1 0  0 0  3"),
+    ("GARBAGE_ARGS to the client", "EINVAL", "{replies} X 1 0  0 0  4"),
+    ("SYSTEM_ERR to the client", "EREMOTEIO", "{replies} X 1 0  0 0  5"),
+    ("RPC_MISMATCH to the client", "ENOTSUP", "{replies} X 1 1  0 3 3"),
+    ("AUTH_ERROR to the client", "EACCES", "{replies} X 1 1  1 5"),
+    ("a reply that is cut off", "EPROTO", "{replies} X 1 0"),
+    ("results that nobody wants", "EBADMSG", "{replies} " + SUCCESS + " 1"),
+    ("a reply in a chunk that was not offered", "EPROTO",
+     "{long} 0  0  1 1 0x1234 24 0 0x1000"),
+]
+
+
+def module_as_client(version: int) -> None:
+    client = Responder()
+    client.speaks(version)
+    replies = client.replies
+    without_chunks = replies.rstrip().removesuffix("0 0 0")
+    other = f"{replies} {SUCCESS}".replace("X", "Y")
+
+    def check_too(name: str, function: Callable[..., object], *arguments: object) -> None:
+        check(f"{name}, version {version}", function, *arguments)
+
+    def connected(name: str, words: str) -> None:
+        need(f"{name}, version {version}", client.module_connects, OF_PEER,
+             f"rpcvers={version} {words}")
+
+    def closed(name: str) -> None:
+        check_too(f"the peer closes {name}", lambda: script.peer.close())
+        check_too(f"the connection is gone {name}", client.gone)
+
+    connected("the module connects", "inv=1")
+    check_too("the first call is the only one", client.first_call)
+    check_too("a call is answered", client.outlives, "bad_headers")
+    check_too("a reply that grants no credits", client.no_credits)
+    check_too("a reply to another call, then the reply", client.outlives, "unexpected_messages",
+              other)
+    check_too("two replies", client.duplicate)
+    check_too("a call, then the reply", client.outlives, "unexpected_messages",
+              f"{client.asks} {CALL_NULL}".replace("X", "Y"))
+    check_too("errors that answer nothing", client.outlives, "unexpected_messages",
+              f"Y {version} {PEERS} 4  2", f"Y {version} {PEERS} 4  1 1 1",
+              f"Y 3 {PEERS} 4  1 1 1")
+    if version == 2:
+        check_too("an unknown option to the client", client.refuses_option)
+    check_too("replies that are too short", client.outlives, "bad_headers", b"", b"\0", "X 1 9 0",
+              bytes.fromhex("7000000100000001000000090000000000000000000000000000"))
+    check_too("replies that are malformed", client.outlives, "bad_headers",
+              f"X {version} {PEERS} 99  0 0 0 0", f"X {version} {PEERS} 3  0 0 0 0", replies,
+              f"{replies} {SUCCESS.replace('X', 'Y')}", f"{without_chunks} 2 0 0 {SUCCESS}",
+              f"{without_chunks} 0 1 0x10000000 0 {SUCCESS}", f"{without_chunks} 0 0 1 9 {SUCCESS}",
+              f"X {version} {PEERS} 4  9 0 0 0", f"X 9 {PEERS} 0 0  0 0 0  {SUCCESS}")
+    for name, outcome, reply in ENDS:
+        check_too(name, client.ends, outcome,
+                  reply.format(version=version, peers=PEERS, replies=replies, long=client.long))
+    check_too("no more calls than the peer grants", client.within_credits)
+    check_too("ECHO of the client", client.echo_inline, module.DONE)
+    check_too("ECHO that returns other octets", client.echo_inline, "EBADMSG", bytes(20))
+    check_too("a Long Call and a Long Reply of the client", client.by_chunks, False)
+    check_too("a Long Call and a Long Reply, with remote invalidation", client.by_chunks, True)
+    check_too("another Reply chunk than was offered", client.another_chunk)
+    check_too("a call after malformed chunks", client.outlives, "bad_headers")
+    check_too("the memory of a call that is over is gone", client.memory_is_gone)
+    closed("after the calls")
+
+    check_too("a first call of 1100 octets", client.first_is_short)
+    connected("the module connects again", "timeout_ms=1500")
+    check_too("NULL of the client", client.first_call_answered)
+    check_too("a reply that comes too late", client.late)
+    check_too("a call instead of the reply", client.not_late)
+    check_too("a Long Call without a reply", client.unanswered_chunks)
+    closed("after the late replies")
+
+
+def connections_of_client() -> None:
+    check("NULL of another program", responder.another_program)
+    check("no NULL where none is wanted", responder.no_null)
+
+    check("a call when the peer disconnects", responder.loses, lambda: script.peer.close())
+    check("a Send to the client that is longer than a Receive", responder.loses,
+          responder.tries_to_send, bytes(5000))
+    check("a Send that invalidates an unknown key", responder.loses,
+          responder.invalidates_nothing)
+
+    for name, port, version in (("ERR_VERS in version 2", 2011, 2),
+                                ("ERR_VERS in version 1", 2012, 1)):
+        check(f"{name}: the client falls back to version 1", responder.falls_back, port,
+              f"X {version} {PEERS} 4  1 1 1")
+    for name, port, words, version, message in (
+        ("ERR_VERS of other versions", 2013, "rpcvers=auto", 2, f"X 2 {PEERS} 4  1 3 4"),
+        ("ERR_VERS of that version", 2014, "rpcvers=auto", 2, f"X 2 {PEERS} 4  1 2 3"),
+        ("ERR_VERS of no version", 2015, "rpcvers=auto", 2, f"X 2 {PEERS} 4  1 2 1"),
+        ("ERR_VERS to a client of version 2 alone", 2016, "rpcvers=2", 2, f"X 2 {PEERS} 4  1 1 1"),
+        ("ERR_VERS to a client of version 1 alone", 2017, "rpcvers=1", 1, f"X 1 {PEERS} 4  1 2 2"),
+        ("RDMA2_ERR_BAD_HEADER to the first call", 2018, "rpcvers=auto", 2, f"X 2 {PEERS} 4  2"),
+    ):
+        check(name, responder.has_no_version, port, words, version, message)
+    check("ERR_VERS to each version", responder.refuses_each, 2019)
+    check("version 2 is dropped: the client connects anew", responder.connects_anew, 2021, True)
+    check("version 2 ends the connection: the client connects anew", responder.connects_anew, 2022,
+          False)
+
+
+def finish() -> None:
+    check("the connection of the module with itself is as it was",
+          lambda: same_info(Link.bystander, state="established", generation=1, bad_headers=0,
+                            unexpected_messages=0))
+    check("every connection and listener is closed", control, HOME, "close", "all")
+    script.check_none_left()
+
+
+set_up()
+module_as_server()
+for number in 1, 2:
+    module_as_client(number)
+connections_of_client()
+finish()
+script.run()
