@@ -63,9 +63,9 @@ to_nfs_client() {
 	control - close all && wait_for 20 none_live
 }
 
-need 'a pair' pair
-need 'the module' module_load
-need 'an NFS server' nfs_server
+need_pair
+need_module
+need_nfs_server
 mkdir "$scratch/mount"
 
 dmesg --clear

@@ -2,10 +2,11 @@
 # shellcheck shell=bash
 #
 # KTAP: what scripts that test print. Source it first, with a directory in $scratch;
-# at the end comes `plan`.
+# at the end comes `plan`. qemu/tests/lib/ktap.py is the same for Python.
 
 # shellcheck disable=SC2154 # scratch
 tests=0 failures=0
+declare -A names_used=()
 echo 'KTAP version 1'
 
 diag() { sed 's/^/# /'; }
@@ -21,7 +22,15 @@ places() {
 	done
 }
 
-ok() { echo "ok $((++tests)) $*"; }
+# ok NAME: it fails where another check has that name, which then leads to two lines.
+ok() {
+	if [[ -n ${names_used[$*]-} ]]; then
+		not_ok "$*" <<<'another check has this name'
+		return
+	fi
+	names_used[$*]=1
+	echo "ok $((++tests)) $*"
+}
 
 # not_ok NAME: what it reads says why. (Not at the end of a pipe: a pipe's parts
 # count for themselves.)

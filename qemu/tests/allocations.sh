@@ -320,19 +320,19 @@ observe() {
 } >"$scratch/observe"
 observe_after() { tell 2 close && tell 1 close && wait_for "$soon" nothing_at_all; }
 
-need 'a pair' pair
-need 'the module loads' module_load
-need 'the module unloads' module_unload
+need_pair
+need_module
+need 'the module unloads before any allocation fails' module_unload
 need 'fault injection' prepare_faults
 # What is read again and again had better be short.
 strip --strip-debug -o "$scratch/module" "$MODULE"
 walk load load here 0 ENOMEM
 
-need 'the module loads' module_load
+need_module
 need 'the third allocation is the one that fails' third_fails
 may_fail 1
 at_end may_fail 0
-need 'it listens' control b listen "$B4:1 $terms"
+need 'it listens while allocations may fail' control b listen "$B4:1 $terms"
 
 # rxe has a socket for each queue pair, siw for all that connects or listens. Without
 # memory, Linux says ENFILE of a socket, and EADDRINUSE of its port.
@@ -391,7 +391,7 @@ need 'a program listens' tell 1 listen "/run/netns/$B" "$B4" 3
 may_fail 1 "$listener" "$pid"
 walk "a program's connection" observe failslab 0
 
-need 'the module unloads' module_unload
+need 'the module unloads after the programs' module_unload
 # Whoever unloads it allocates for other parts of the kernel alone.
 spare "$farewell"
 walk 'unload, elsewhere' unload failslab 0

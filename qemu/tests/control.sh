@@ -225,15 +225,15 @@ one_line() {
 }
 printf -v long '%*s' 5000 ''
 
-need 'a pair' pair
-need 'the module' module_load
+need_pair
+need_module
 
 check 'connect refuses what is no address' malformed_addresses connect
-check 'listen, too' malformed_addresses listen
+check 'listen refuses what is no address' malformed_addresses listen
 check 'connect refuses what is no offer' malformed_keys connect
-check 'listen, too' malformed_keys listen
+check 'listen refuses what is no offer' malformed_keys listen
 check 'connect refuses what is no key or value of its' malformed_connect
-check 'listen, too' malformed_listen
+check 'listen refuses what is no key or value of its' malformed_listen
 check 'close refuses what it does not know' malformed_close
 check 'words can be missing' missing
 check 'a write is one line' one_line
@@ -249,26 +249,27 @@ check_equal 'what succeeds leaves no error' none "$said"
 
 # About: listeners.
 
-check 'a listener' control b listen "$B4:20049"
+check "a listener at the host's address" control b listen "$B4:20049"
 check 'without a newline' put b listen "$B4:20050"
 check 'with more space' put b listen " \\t $B4:20051 \\t max=7  send=1024\\t\\n"
 check 'an address of another host' refused EADDRNOTAVAIL listen "$B4:20052"
 check 'of IPv6' refused EADDRNOTAVAIL listen "[$B6]:20052"
 check 'a zone that is not there' refused ENODEV listen '[fe80::1%nonsense]:20052'
 check_fails 'a port that is taken' put b listen "$B4:20049"
-check_equal 'is in use' EADDRINUSE "$errno"
+check_equal 'a port that is taken: EADDRINUSE' EADDRINUSE "$errno"
 check_fails 'for all addresses, too' put b listen '0.0.0.0:20049'
-check_equal 'is in use' EADDRINUSE "$errno"
+check_equal 'a port that is taken, at all addresses: EADDRINUSE' EADDRINUSE "$errno"
 check 'it is free on the other host' control a listen "$A4:20049"
 for one in "$A4" "[$A6]"; do
 	[[ $one = "$A4" ]] && any=0.0.0.0 || any='[::]'
 	check "a listener at $any" control a listen "$any:20054"
 	last listeners
 	check "has its port at $one, too" refused EADDRINUSE listen "$one:20054" 'port is taken'
-	check 'until it is closed' control a close "listener $last"
-	check 'then the port is free' control a listen "$one:20054"
+	check "the port at $one is taken until the listener is closed" \
+		control a close "listener $last"
+	check "then the port at $one is free" control a listen "$one:20054"
 	last listeners
-	check 'and once more' control a close "listener $last"
+	check "a listener at $one is closed" control a close "listener $last"
 done
 row listeners 3
 check_equal 'what a listener is' "3 $B4:20051 1024 4096 no 0 7" "${row[*]}"
@@ -286,9 +287,10 @@ ip -n "$A" link set plain up
 check 'to an address of it' refused EADDRNOTAVAIL connect 192.0.2.2:20049
 check 'from an address of it' refused EADDRNOTAVAIL connect "$B4:20049 from=192.0.2.1"
 check 'at an address of it' refused EADDRNOTAVAIL listen 192.0.2.1:20052
-check 'nobody listens' refused ECONNREFUSED connect "$B4:1"
+check 'nobody has listened at that port' refused ECONNREFUSED connect "$B4:1"
 start=${EPOCHREALTIME/./}
-check 'nobody has the address' refused EHOSTUNREACH connect "${B4%.*}.9:20049 timeout_ms=300"
+check 'connect to an address that nobody has' \
+	refused EHOSTUNREACH connect "${B4%.*}.9:20049 timeout_ms=300"
 took=$(((${EPOCHREALTIME/./} - start) / 1000))
 check "in time: $took ms" test "$took" -ge 300 -a "$took" -lt 3000
 check 'more octets than a request can carry' \
@@ -296,17 +298,18 @@ check 'more octets than a request can carry' \
 for file in connect listen; do
 	check "more octets than any can carry, $file" \
 		refused EMSGSIZE $file "$B4:20053 private=$(octet_string 256)"
-	check 'far more' refused EMSGSIZE $file "$B4:20053 private=$(octet_string 700)"
+	check "far more octets, $file" \
+		refused EMSGSIZE $file "$B4:20053 private=$(octet_string 700)"
 done
 check 'as many as a request can carry' connect a "$B4:20049 private=$(octet_string "$request_room")"
-check 'nothing is left of the others' wait_for 10 has_connections 2
+check 'nothing is left of the attempts that failed' wait_for 10 has_connections 2
 
 check 'a listener with more octets than an answer can carry' \
 	control b listen "$B4:20060 private=$(octet_string $((reply_room + 1)))"
 count_from requests_failed
 check 'does not answer with them' refused ECONNREFUSED connect "$B4:20060"
-check 'which is counted' has_risen requests_failed 1
-check 'nothing is left of it' wait_for 10 has_connections 2
+check 'the request that failed is counted' has_risen requests_failed 1
+check 'nothing is left of a request that could not be answered' wait_for 10 has_connections 2
 
 # About: as many connections as a listener takes.
 
@@ -320,11 +323,11 @@ check 'takes another' connect a "$B4:20070"
 second=$client second_server=$server
 check 'no third' refused ECONNREFUSED connect "$B4:20070"
 check 'no fourth' refused ECONNREFUSED connect "$B4:20070"
-check 'which is counted' has_risen requests_refused 2
+check 'the refused requests are counted' has_risen requests_refused 2
 check 'as requests, too' has_risen requests 4
 row listeners "$listener"
 check_equal 'it has two' "$listener $B4:20070 4096 4096 no 2 2" "${row[*]}"
-check 'nothing is left of the others' wait_for 10 has_connections 6
+check 'nothing is left of the refused attempts' wait_for 10 has_connections 6
 
 # About: closing.
 
@@ -336,43 +339,43 @@ ends() {
 }
 
 count_from closed lost
-check 'a client closes' ends "$first"
+check 'a client closes, and the write waits for that' ends "$first"
 check 'the server sees it' wait_for 10 is_gone "$first_server"
-check 'one closed' has_risen closed 1
-check 'one lost' has_risen lost 1
-check 'it is not closed twice' refused ENOENT close "connection $first"
+check 'the counter of closed connections, after the client' has_risen closed 1
+check 'the counter of lost connections, after the client' has_risen lost 1
+check 'a connection is not closed twice' refused ENOENT close "connection $first"
 check 'the other one stays' is_state "$second" established
 check 'at both ends' is_state "$second_server" established
 check 'there is place for another' connect a "$B4:20070"
 check 'but not for two' refused ECONNREFUSED connect "$B4:20070"
 
 count_from closed lost
-check 'a server closes' ends "$server"
+check 'a server closes, and the write waits for that' ends "$server"
 check 'the client sees it' wait_for 10 is_gone "$client"
-check 'one closed' has_risen closed 1
-check 'one lost' has_risen lost 1
+check 'the counter of closed connections, after the server' has_risen closed 1
+check 'the counter of lost connections, after the server' has_risen lost 1
 
 check 'a listener is closed' control a close "listener $listener"
 check_fails 'it is gone at once' row listeners "$listener"
-check 'nobody listens' refused ECONNREFUSED connect "$B4:20070"
+check "nobody listens any more at a closed listener's port" refused ECONNREFUSED connect "$B4:20070"
 check 'what it took stays' is_state "$second_server" established
 check 'with its client' is_state "$second" established
-check 'it is not closed twice' refused ENOENT close "listener $listener"
+check 'a listener is not closed twice' refused ENOENT close "listener $listener"
 check 'the port is free' control b listen "$B4:20070"
 last listeners
-check 'under another number' test "$last" -gt "$listener"
+check 'a listener after a closed one has another number' test "$last" -gt "$listener"
 listener=$last
 
-check 'a connection' connect a "$B4:20070"
-check 'all are closed' control a close all
+check 'a connection to be closed with all' connect a "$B4:20070"
+check 'all connections and listeners are closed' control a close all
 check 'nothing is left at once' nothing_live
-check 'nobody listens' refused ECONNREFUSED connect "$B4:20049"
-check 'a listener again' control b listen "$B4:20049"
+check 'nobody listens after all were closed' refused ECONNREFUSED connect "$B4:20049"
+check 'a listener after all were closed' control b listen "$B4:20049"
 last listeners
-check 'under another number' test "$last" -gt "$listener"
+check 'a listener after all were closed has another number' test "$last" -gt "$listener"
 server_before=$server
-check 'a connection again' connect a "$B4:20049"
-check 'under another number' test "$client" -gt "$server_before"
+check 'a connection after all were closed' connect a "$B4:20049"
+check 'a connection after all were closed has another number' test "$client" -gt "$server_before"
 
 # About: an open file shows one moment.
 
@@ -432,7 +435,7 @@ wanted=$({
 } | sort)
 check_equal 'modes and owners' "$wanted" "$modes"
 # It is the files that are to refuse, not the directory above.
-need 'all may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
+need 'everybody may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
 at_end mount -o remount,mode=700 /sys/kernel/debug
 while read -r file _; do
 	ask nobody "$DEBUGFS/$file"

@@ -26,11 +26,11 @@ need 'a few cycles, until all caches are warm' cycle 20
 need 'none is left of them' wait_for 20 none_live
 objects "$scratch/before"
 need "$CYCLES cycles" cycle "$CYCLES"
-check 'no connection is left' wait_for 20 none_live
+check 'no connection is left of the cycles' wait_for 20 none_live
 counter connects
 check_equal 'as many attempts as cycles' $((CYCLES + 20)) "$count"
 counter connects_failed
 check_equal 'none of them failed' 0 "$count"
 # The connection manager keeps what it knows of a connection for a while, and each
 # processor some dozens of free objects, which count.
-check 'no slab cache has grown' wait_for 40 not_grown $((CYCLES / 2))
+check 'no slab cache has grown with the cycles' wait_for 40 not_grown $((CYCLES / 2))

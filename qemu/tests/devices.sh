@@ -11,11 +11,11 @@
 gone() { is_gone "$1"; }
 listener_gone() { ! row listeners "$1"; }
 
-need 'a pair' pair
+need_pair
 first=${A#a}
 need 'another pair' pair
 second=${A#a}
-need 'the module' module_load
+need_module
 
 use_pair "$second"
 need 'a listener at the second pair' control b listen "$B4:1"
@@ -38,8 +38,8 @@ check "so is the peer's end" wait_for 10 gone "$one_client"
 check 'the listener at its address is gone' wait_for 10 listener_gone "$bound"
 check 'the listener at all addresses is not' row listeners 3
 check 'who reconnects, tries' wait_for 10 is_state "$two_client" reconnecting
-check 'the second pair lives on' is_state "$other_client" established
-check 'with both ends' is_state "$other_server" established
+check "the second pair lives on without the server's device" is_state "$other_client" established
+check "both ends live on without the server's device" is_state "$other_server" established
 
 need "the server's device is back" on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV"
 check "the connection is back with the server's device" wait_for 20 is_generation "$two_client" 2
@@ -51,9 +51,9 @@ check "the connection is back with the client's device" wait_for 30 is_generatio
 need 'a third connection' connect a "$B4:2"
 
 need "the server's network interface goes" ip -n "$B" link delete "$B_DEV"
-check 'the connection is gone' wait_for 20 gone "$server"
+check 'the connection of a network interface is gone' wait_for 20 gone "$server"
 check "so is the client's end, whose interface went with it" wait_for 20 gone "$client"
-check 'the second pair lives on' is_state "$other_client" established
-check 'with both ends' is_state "$other_server" established
-check 'all is closed' control - close all
-check 'no connection is left' wait_for 10 none_live
+check 'the second pair lives on without the network interface' is_state "$other_client" established
+check 'both ends live on without the network interface' is_state "$other_server" established
+check 'everything is closed at both pairs' control - close all
+check 'no connection is left of the devices' wait_for 10 none_live

@@ -133,8 +133,8 @@ aligned() {
 	done
 }
 
-need 'a pair' pair
-need 'the module' module_load
+need_pair
+need_module
 need 'a link-local address of either' wait_for 10 link_local "$A" "$A_DEV"
 a_link=$address
 link_local "$B" "$B_DEV"
@@ -153,7 +153,7 @@ for x in 0 1 2 3; do
 done
 lines connections
 check_equal 'all are there' 33 "${#lines[@]}"
-check 'all end' control - close all
+check 'all connections of the pairwise combinations end' control - close all
 
 # Sizes that tell all sides apart, and which is the smaller one.
 built C 8192 16384 1
@@ -192,10 +192,10 @@ raw S "$(filler $((reply_room - 7)))${message%??}" rejected
 check 'a message without its last octet' exchange "$B4" "$B4" "$A4"
 raw C f6ab0e1802010f0f rejected
 raw S f6ab0e1800010f0f rejected
-check 'versions 2 and 0' exchange "$B4" "$B4" "$A4"
+check 'versions 2 and 0 of the message' exchange "$B4" "$B4" "$A4"
 raw C f6ab0e1801ff070f present offset=0 version=1 reserved=0xfe send=8192 recv=16384 r=1
 raw S f6ab0e1801aa0f07 present offset=0 version=1 reserved=0xaa send=16384 recv=8192 r=0
-check 'reserved bits' exchange "$B4" "$B4" "$A4"
+check 'reserved bits of both sides' exchange "$B4" "$B4" "$A4"
 raw C f6ab0e1802f6ab0e1801010307 present offset=5 version=1 reserved=0x00 \
 	send=4096 recv=8192 r=1
 raw S f6f6abf6ab0e1801010703f6ab0e1801000000 present offset=3 version=1 reserved=0x00 \
@@ -209,7 +209,7 @@ raw S '' absent
 check 'none' exchange "$B4" "$B4" "$A4"
 built C 2048 3072 1
 check 'none from the server only' exchange "$B4" "$B4" "$A4"
-check 'all columns are aligned' aligned
+check 'all columns are aligned, with link-local addresses' aligned
 
 # Names of real devices are longer.
 long=${A_RDMA}_np0_23456789
@@ -217,7 +217,7 @@ need 'a device of a long name' rdma dev set "$A_RDMA" name "$long"
 at_end rdma dev set "$long" name "$A_RDMA"
 A_RDMA=$long
 check 'its connection' exchange "$B4" "$B4" "$A4"
-check 'all columns are aligned' aligned
+check 'all columns are aligned, with a long name' aligned
 
 if [[ -n ${FULL:-} ]]; then
 	bad=0

@@ -186,20 +186,20 @@ reconnecting() {
 }
 
 
-need 'a pair' pair
-need 'the module loads' module_load
+need_pair
+need_module
 
-need 'it listens' serve ''
+need 'it listens with its defaults' serve ''
 leaves_nothing 'a closed port' fails ECONNREFUSED "$B4:9"
 leaves_nothing 'a closed port, to reconnect' fails ECONNREFUSED "$B4:9 reconnect=1"
-leaves_nothing 'nobody has the address' fails EHOSTUNREACH "${B4%.*}.99:2000"
+leaves_nothing 'an address that nobody has' fails EHOSTUNREACH "${B4%.*}.99:2000"
 leaves_nothing 'no route' fails ENETUNREACH 192.0.2.1:2000
 leaves_nothing 'no answer' mute fails ETIMEDOUT "$B4:2000" 1000
 [[ $TRANSPORT = rxe ]] || leaves_nothing 'a peer that does not speak MPA' speechless
 leaves_nothing 'interrupted' mute interrupted
 
 for end in a b; do
-	check 'connect' connect a "$B4:2000" || continue
+	check "a connection to be closed by $end" connect a "$B4:2000" || continue
 	[[ $end = a ]] && id=$client || id=$server
 	leaves_nothing "closed by $end" both_gone "$end" close "connection $id"
 done
@@ -207,7 +207,7 @@ done
 [[ $TRANSPORT = siw ]] || check 'no message arrives' says_why
 check 'end the listener' serve_not
 if [[ $TRANSPORT = rxe ]]; then
-	need 'a program' program 1
+	need 'a program that is to close at once' program 1
 	leaves_nothing 'closed by the peer at once' lost_at_once
 fi
 
@@ -215,16 +215,16 @@ need 'it listens, says nothing' serve private=none
 need 'connect, to reconnect' connect a "$B4:2000 send=131072 recv=32768 inv=1 reconnect=1 null=0"
 check 'both defaults hold' same_info "$client" generation=1 peer_private_data=absent \
 	{client_to_server_threshold,server_to_client_threshold}=1024 remote_invalidation=no
-check 'the listener ends' serve_not
-check 'the peer ends the connection' lose
+check 'the listener that says nothing ends' serve_not
+check 'the peer ends the connection without private data' lose
 check 'it is reconnecting, and knows of no peer' reconnecting 2
-need 'there is another listener' serve 'send=65536 recv=262144 inv=1'
-check 'it is established, by what that one says' established 2 65536 262144 1 131072 32768
-check 'the listener ends' serve_not
-need 'there is another listener' serve 'send=2048 recv=4096'
-check 'the peer ends the connection' lose
-check 'it is established, by what that one says' established 3 2048 4096 0 4096 2048
-check 'the listener ends' serve_not
-check 'the peer ends the connection' lose
+need 'there is another listener, with larger sizes' serve 'send=65536 recv=262144 inv=1'
+check 'it is established with the larger sizes' established 2 65536 262144 1 131072 32768
+check 'the listener with the larger sizes ends' serve_not
+need 'there is another listener, with smaller sizes' serve 'send=2048 recv=4096'
+check 'the peer ends the connection with the larger sizes' lose
+check 'it is established with the smaller sizes' established 3 2048 4096 0 4096 2048
+check 'the listener with the smaller sizes ends' serve_not
+check 'the peer ends the connection with the smaller sizes' lose
 check 'it is reconnecting' reconnecting 4
 leaves_nothing 'closed while reconnecting' control a close "connection $client"

@@ -84,8 +84,8 @@ thresholds() {
 
 # -----------------------------------------------------------------------------
 
-need 'a pair' pair
-need 'the module' module_load
+need_pair
+need_module
 
 other='the responder speaks other versions of RPC-over-RDMA'
 check 'both speak version 1' speak 1 1 1
@@ -98,15 +98,15 @@ check 'a server of version 2' speak auto 2 2
 check 'version 1 to version 2' speak 1 2 "$other"
 check 'version 2 to version 1' speak 2 1 "$other"
 need 'again, to the server of version 1' connect a "$B4:$((port - 3)) null=0"
-check 'a call' first_call
+check 'a call of version 1 to it' first_call
 check 'it was remembered: one message' same_info "$client" rpc_version_used=1 sends=1
-need 'the end' close_both
+need 'the connection that needed one message ends' close_both
 if [[ $TRANSPORT = rxe ]]; then
 	need 'a connection as by default' connect a "$B4:$((port - 6))"
 	check 'begins with a call' wait_for 20 greeted
 	check 'which is answered' same_info "$client" rpc_null=SUCCESS rpc_version_used=2 sends=1
 	check 'in some time' test "${info[rpc_null_us]}" -ge 0
-	need 'the end' close_both
+	need 'the connection as by default ends' close_both
 fi
 
 for version in 1 2; do
@@ -117,27 +117,30 @@ for version in 1 2; do
 	[[ -n ${FULL:-} ]] || continue
 	for to in 1024 4096 65536 262144; do
 		for back in 1024 4096 65536 262144; do
-			thresholds "$version" "$to" "$back" "$back" "$to"
+			# These two are above.
+			[[ $to$back = @(10241024|6553665536) ]] ||
+				thresholds "$version" "$to" "$back" "$back" "$to"
 		done
 	done
 done
 
 # RFC 8797, section 4.1. A chunk for the call, and one for the reply.
 for r in 0 1 2 3; do
-	need 'a connection' connected "inv=$((r & 1))" "inv=$((r >> 1)) timeout_ms=60000"
+	of="client R=$((r >> 1)), server R=$((r & 1))"
+	need "a connection, $of" connected "inv=$((r & 1))" "inv=$((r >> 1)) timeout_ms=60000"
 	if [[ $r = 3 ]]; then
 		changes=(s:sends_with_invalidate=1 remote_invalidations_received=1
 			local_invalidations=1)
 	else
 		changes=(local_invalidations=2)
 	fi
-	check "client R=$((r & 1)), server R=$((r >> 1))" \
+	check "chunks are invalidated, $of" \
 		counted chunked_calls=1 s:chunked_calls=1 "${changes[@]}" -- echoes 10000
-	check 'nothing to invalidate' counted inline_calls=1 s:inline_calls=1 -- echoes 100
-	check 'a chunk that is not needed' counted chunked_calls=1 s:chunked_calls=1 \
+	check "nothing to invalidate, $of" counted inline_calls=1 s:inline_calls=1 -- echoes 100
+	check "a chunk that is not needed, $of" counted chunked_calls=1 s:chunked_calls=1 \
 		"${changes[@]/local_invalidations=?/local_invalidations=$((r < 3))}" \
 		-- echoes 100 chunks=1
-	[[ $r = 3 ]] || need 'the end' close_both
+	[[ $r = 3 ]] || need "the connection ends, $of" close_both
 done
 check '1 MiB' echoes 1048576
 check 'nothing' echoes 0
@@ -156,11 +159,11 @@ check 'raises the thresholds' same_info "$client" client_to_server_threshold=409
 	server_to_client_threshold=4096 generation=1 peer_send_size=4096
 check 'on both sides' same_info "$server" client_to_server_threshold=4096 \
 	server_to_client_threshold=4096 generation=1 peer_receive_size=4096
-check 'and they hold' at_threshold 2
+check 'the thresholds of version 2 hold' at_threshold 2
 need 'version 1 without private data' connected private=none 'private=none rpcvers=1'
 check 'does not' same_info "$client" client_to_server_threshold=1024 \
 	server_to_client_threshold=1024 peer_send_size=1024
-check 'and they hold' at_threshold 1
+check 'the thresholds of version 1 hold' at_threshold 1
 
 # About: errors.
 
@@ -172,7 +175,7 @@ failed() { # ERRNO WORDS LINE
 check 'no such connection' failed ENOENT 'no such connection' 'connection 999 null'
 check "the server's end" failed ENOTSUP "responder's end" "connection $server null"
 need 'a server that does not answer' control b listen "$B4:20099 answer=0"
-need 'a connection' connect a "$B4:20099 rpcvers=1 timeout_ms=300"
+need 'a connection to a server that does not answer' connect a "$B4:20099 rpcvers=1 timeout_ms=300"
 check 'its first call is over' wait_for 20 greeted
 check 'without an answer' same_info "$client" rpc_null='no reply in time' rpc_version_used=none
 # RFC 8166, section 3.3.3: there is one credit, until a reply says otherwise.
@@ -186,7 +189,7 @@ again() {
 	info "$client" && [[ ${info[generation]} = 2 && ${info[rpc_null]} = 'no reply in time' ]]
 }
 check 'is tried once' wait_for 20 again
-check 'all end' control - close all
+check 'all connections without answers end' control - close all
 
 # About: calls that are under way.
 
@@ -201,15 +204,15 @@ is_calling() { info "$client" && ((info[chunked_calls] > 3)); }
 caller_fails() { ! wait "$caller"; }
 
 for end in client server; do
-	need 'a connection' connected inv=1 inv=1
-	need 'calls' calling
+	need "a connection that the $end closes" connected inv=1 inv=1
+	need "calls until the $end closes" calling
 	check "the $end closes it" control - close "connection ${!end}"
-	check 'the call fails' caller_fails
-	check 'both ends go' wait_for 20 none_live
+	check "the call fails that the $end has ended" caller_fails
+	check "both ends go after the $end has closed" wait_for 20 none_live
 done
 
-need 'a connection' connected inv=1 inv=1
-need 'calls' calling
+need 'a connection whose device goes' connected inv=1 inv=1
+need 'calls until the device goes' calling
 nsenter --net="/run/netns/$A" bash -c "echo connection $client null >$DEBUGFS/call" 2>/dev/null &
 waiting=$!
 # Not before: the shell that is about to run it would take the signal.
@@ -217,7 +220,7 @@ is_waiting() { grep -q vfs_write "/proc/$waiting/stack"; }
 need 'somebody waits for a turn' wait_for 20 is_waiting
 interrupted() { kill "$waiting" && ! wait "$waiting"; }
 check 'who waits for its turn can be interrupted' interrupted
-need 'the device goes' rdma link delete "$A_RDMA"
-check 'the call fails' caller_fails
-check 'both ends go' wait_for 20 none_live
+need 'the device goes while there are calls' rdma link delete "$A_RDMA"
+check 'the call fails whose device is gone' caller_fails
+check 'both ends go after the device' wait_for 20 none_live
 need 'the device comes back' on_a rdma link add "$A_RDMA" type "$TRANSPORT" netdev "$A_DEV"

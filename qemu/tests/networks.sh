@@ -402,8 +402,8 @@ some_succeeded() {
 	done
 }
 
-need 'a pair' pair
-need 'the module' module_load
+need_pair
+need_module
 # So that TCP gives up after 0.2 s + 0.4 s + ... and not after a quarter of an hour.
 for side in a b; do
 	echo 4 | "on_$side" tee /proc/sys/net/ipv4/tcp_retries2 >/dev/null
@@ -417,23 +417,22 @@ lossy 'nothing' 30000 delay 0
 check '... and succeeds' some_succeeded connect null 'echo size='{100,1000,65536,1048576}
 lossy '1 % lost' 15000 loss 1%
 check '... and succeeds, too' some_succeeded connect null 'echo size='{100,1000,65536}
-for percent in 5 10; do
-	lossy "$percent % lost" 15000 loss "$percent%"
-done
-for percent in 20 30; do
-	lossy "$percent % lost" 5000 loss "$percent%"
+timeout_ms=15000
+for percent in 5 10 20 30; do
+	((percent <= 10)) || timeout_ms=5000
+	lossy "$percent % lost" "$timeout_ms" loss "$percent%"
 done
 lossy 'reordered' 15000 delay 5ms reorder 25% 50%
 lossy 'repeated' 15000 duplicate 20%
 lossy 'delayed, by more or less' 15000 delay 10ms 8ms
 lossy 'changed' 15000 corrupt 5%
 lossy 'all of that' 15000 loss 5% duplicate 5% corrupt 2% delay 5ms 4ms reorder 20%
-check 'the ends agree' agree 90 2005 2006
-check 'the counters add up' counters_add_up
-check 'all are closed' control - close all
-check 'nothing is left' wait_for 10 none_live
+check 'the ends agree after the lossy networks' agree 90 2005 2006
+check 'the counters add up after the lossy networks' counters_add_up
+check 'all are closed after the lossy networks' control - close all
+check 'nothing is left of the lossy networks' wait_for 10 none_live
 
-need 'it listens' control b listen "$B4:20 send=8192"
+need 'it listens for hosts that disappear' control b listen "$B4:20 send=8192"
 need 'it listens, and does not answer' control b listen "$B4:30 answer=0"
 need 'they know each other' on_a ping -c 1 "$B4"
 check 'a host disappears before it answers a request' while_connecting
@@ -447,32 +446,32 @@ check 'a host disappears, and the connection is closed' while_closing
 check '... by the other one, too' close_other
 check 'a disconnection is lost, and said again' disconnection_lost
 [[ $TRANSPORT = siw ]] || check 'a disconnection is lost, and then the device' device_goes
-check 'all are closed' control - close all
-check 'nothing is left' wait_for 10 none_live
-check 'the counters add up' counters_add_up
+check 'all are closed after the hosts disappeared' control - close all
+check 'nothing is left of the hosts that disappeared' wait_for 10 none_live
+check 'the counters add up after the hosts disappeared' counters_add_up
 
-need 'it listens' control b listen '0.0.0.0:40 send=65536 recv=16384 inv=1'
+need 'it listens for links that go down' control b listen '0.0.0.0:40 send=65536 recv=16384 inv=1'
 check 'links go down and come up, and nobody talks' idle_flaps
 ((++seed))
 check "links go down and come up, with seed $seed" flaps
-check 'the ends agree' agree 60
-check 'all are closed' control - close all
+check 'the ends agree after the flaps' agree 60
+check 'all are closed after the flaps' control - close all
 need 'it listens, and is going to be another' control b listen '0.0.0.0:50 recv=2048'
 check 'a link goes down, and the server is another one' negotiates_afresh
-check 'all are closed' control - close all
-check 'nothing is left' wait_for 20 none_live
+check 'all are closed after the server has changed' control - close all
+check 'nothing is left of the links that went down' wait_for 20 none_live
 
 ((++seed))
-need 'it listens' control b listen "$B4:21"
-need 'a program' program 1
-need '10 % lost' impair loss 10%
+need 'it listens for programs' control b listen "$B4:21"
+need 'a program that calls' program 1
+need '10 % lost, for user space' impair loss 10%
 need 'it has room for replies' tell 1 receives 4 4096
 check "user space's calls, with seeds $seed and $((seed + 1000))" foreign
 heal
 check 'all that it left is gone' wait_for 80 none_live
 if [[ $TRANSPORT = rxe ]]; then
 	need "the kernel's NFS server" nfs_server
-	need '10 % lost' impair loss 10%
+	need '10 % lost, for NFS' impair loss 10%
 	check 'calls to it' load 20049 "$seconds" null rpcvers=auto timeout_ms=5000
 	heal
 fi

@@ -86,16 +86,16 @@ received_since() { counter messages_received && ((count > $1)); }
 
 # -----------------------------------------------------------------------------
 
-need 'a pair' pair
-need 'they reach each other' on_a ping -c1 -W5 "$B4"
+need_pair
+need_neighbours
 need 'over IPv6 too' on_a ping -c1 -W5 "$B6"
-need 'the module loads' module_load
+need_module
 
-need 'an NFS server' nfs_server
+need_nfs_server
 other_versions='the responder speaks other versions of RPC-over-RDMA'
 max_requests=$(</proc/sys/sunrpc/svc_rdma/max_requests)
 # About: calls to it. It speaks version 1 only, and says so; "auto" begins with 2.
-need 'a connection' called "$B4:20049 inv=1"
+need 'a connection to the NFS server' called "$B4:20049 inv=1"
 check 'the second message was answered' same_info "$id" sends=2 inline_calls=2 generation=1 \
 	rpc_version_used=1 credits_granted="$max_requests" bad_headers=0
 check 'no other program' fails_with ENOTSUP PROG_UNAVAIL "connection $id echo"
@@ -105,7 +105,7 @@ check 'with a Reply chunk' control a call "connection $id null chunks=1"
 check 'it invalidates that' same_info "$id" remote_invalidations_received=1 local_invalidations=0 \
 	chunked_calls=1 deviation="uses RDMA Send with Invalidate, although not both sides support\
  remote invalidation (RFC 8797, section 4.1)"
-need 'another connection' called "$B4:20049"
+need 'another connection to the NFS server' called "$B4:20049"
 check 'it is called in version 1 at once' same_info "$id" sends=1 rpc_version_used=1
 if [[ $TRANSPORT = rxe ]]; then
 	need 'a probe' control a probe "$B4:20049"
@@ -123,13 +123,13 @@ if [[ $TRANSPORT = rxe ]]; then
 	[[ $KERNEL != debug ]] || time+='|0'
 	check 'the probe took a time' grep -qxE "rpc_null_us: ($time)" "$DEBUGFS/probe"
 fi
-check 'all end' control - close all
+check 'all connections to the NFS server end' control - close all
 need 'a probe of nobody' control a probe "$B4:4"
 check 'is not reachable' grep -Eqx \
 	"reachable: no: the peer('s host refused| rejected) the connection.*" "$DEBUGFS/probe"
 
 check 'what it offers' linux_serves "$B4" 4096 4096 2048
-check 'what it offers over IPv6' linux_serves "[$B6]" 4096 4096 2048
+check 'what the server offers over IPv6' linux_serves "[$B6]" 4096 4096 2048
 check 'what it offers with another max_req_size' \
 	with svc_rdma/max_req_size 16384 linux_serves "$B4" 16384 8192 2048
 
@@ -141,7 +141,7 @@ mkdir "$traces"
 at_end rmdir "$traces"
 echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
 check 'what the client offers' linux_mounts rdma "$B4" 4096 4096 4096 2048
-check 'what it offers over IPv6' linux_mounts rdma6 "[$B6]" 4096 4096 1024 1024
+check 'what the client offers over IPv6' linux_mounts rdma6 "[$B6]" 4096 4096 1024 1024
 if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
 	check 'what it offers with other inline sizes' \
 		with rdma_max_inline_write 16384 with rdma_max_inline_read 1024 \
@@ -159,4 +159,4 @@ check_equal 'the mount fails' 32 $?
 # Of EPFNOSUPPORT, which is what PROG_UNAVAIL becomes, it says no more.
 check_equal 'at once' "mount.nfs: mount system call failed for $scratch/mount" "$answer"
 check 'both NULL and EXCHANGE_ID were answered' received_since 1
-check 'nothing is left' wait_for 20 none_live
+check 'nothing is left of the NFS client' wait_for 20 none_live

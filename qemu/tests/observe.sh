@@ -207,13 +207,13 @@ mib=2
 mib=${mib:-8}
 traces=/sys/kernel/tracing/instances/observe
 
-need 'a pair' pair
-need 'they reach each other' on_a ping -c1 -W5 "$B4"
-need 'an NFS server' nfs_server
+need_pair
+need_neighbours
+need_nfs_server
 need 'a mount before the module' nfs_mount 4.2 /mnt/nfs
 trace_thresholds
 at_end rmdir "$traces"
-need 'the module' module_load
+need_module
 check 'it shows what was there before' same_old 1
 check 'and finds out that the server invalidates' wait_for 10 invalidated
 check 'older than the module: unmount' umount /mnt/nfs
@@ -226,10 +226,10 @@ mounted 'version 3' 1 3
 traced() { [[ $(grep -c " $1: id=[0-9]* role=$2 .*$3" "$traces-own/trace") = 1 ]]; }
 for role in client server; do
 	check "traced: what the $role sent" traced message_sent "$role" 'octets=f6ab0e1801'
-	check "traced: what it received" traced message_parsed "$role" 'outcome=present'
-	check "traced: what that means" traced connection_negotiated "$role" \
+	check "traced: what the $role received" traced message_parsed "$role" 'outcome=present'
+	check "traced: what that means to the $role" traced connection_negotiated "$role" \
 		'client_to_server=4096 server_to_client=4096 remote_invalidation=0'
-	check "traced: its end" traced connection_closed "$role" 'generation=1'
+	check "traced: the end of the $role" traced connection_closed "$role" 'generation=1'
 done
 rmdir "$traces-own"
 
@@ -353,10 +353,10 @@ client_pid=$pid
 need 'programs: a server of something else' tell 1 listen "/run/netns/$B" "$B4" 8
 say 1 accept 0123456789abcdef
 need 'programs: its client' tell 2 connect "/run/netns/$A" "$B4" 8 fedcba9876543210
-need 'programs: they are connected' hear 1
+need 'programs: those of something else are connected' hear 1
 check 'programs: neither is shown' none_shown
-need 'programs: the client goes' tell 2 close
-need 'programs: the server goes' tell 1 close
+need 'programs: the client of something else goes' tell 2 close
+need 'programs: the server of something else goes' tell 1 close
 need 'programs: a server' tell 1 listen "/run/netns/$B" "$B4" 7
 say 1 accept f6ab0e1801010f07
 need 'programs: a client that says nothing' tell 2 connect "/run/netns/$A" "$B4" 7 none

@@ -98,22 +98,22 @@ foreign_offsets() {
 	' "$scratch/segments"
 }
 
-need 'a pair' pair
-need 'the module' module_load
-need 'an instance of ftrace' mkdir "$traces"
+need_pair
+need_module
+need 'an instance of ftrace for the addresses' mkdir "$traces"
 at_end rmdir "$traces"
 echo 1 >"$traces/events/rpcrdma_cm/enable"
-need 'a capture' start_capture
+need 'a capture of the connections and calls' start_capture
 need 'connections and calls' talk
 need 'calls by chunks' chunked
-need 'the capture ends' stop_capture
+need 'the capture of the connections and calls ends' stop_capture
 mapfile -t files < <(find "$DEBUGFS" -type f)
 check_fails 'a connect that fails' control a connect "$B4:1"
 
 # About: who may. It is the files that are to refuse, not the directory above.
 check 'all files, and those of connections' test "${#files[@]}" -ge $((9 + 2 * 3))
 check_equal 'root opens all' 0 "$(opens)"
-need 'all may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
+need 'ordinary users may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
 at_end mount -o remount,mode=700 /sys/kernel/debug
 check_equal 'an ordinary user opens none' EACCES "$(opens "${ordinary[@]}")"
 check_equal 'nor as root of a user namespace' EACCES \

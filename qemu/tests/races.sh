@@ -44,17 +44,17 @@ need 'a pair whose devices come and go' pair
 work=${A#a}
 need 'a pair whose devices stay' pair
 still=${A#a}
-need 'an NFS server' nfs_server
-need 'the module' module_load
+need_nfs_server
+need_module
 # The kernel complains of a network interface that takes longer to go, which is
 # what a slow machine needs for its RDMA device.
 echo 60 >/proc/sys/net/core/netdev_unregister_timeout_secs
 # For what nfs_server told at_end.
 at_end use_pair "$still"
 rm -f /run/races-sites
-need 'a listener' control b listen "$B4:2000"
+need 'a listener for many calls' control b listen "$B4:2000"
 check 'many calls at a time' all_call
-check 'all is closed' control - close all
+check 'everything is closed before the races' control - close all
 if [[ $KERNEL = kcsan ]]; then
 	# What meets seldom is watched more often and longer.
 	echo 100 >/sys/module/kcsan/parameters/skip_watch
@@ -68,28 +68,30 @@ sed 's/^/# /' "$scratch/races"
 check_equal 'every action returns, and fails for a reason that it may have' 0 "$status"
 [[ $status != 2 ]] || exit
 
-check 'all is closed' control - close all
-check 'no connection is left' wait_for 60 none_live
+check 'everything is closed after the races' control - close all
+check 'no connection is left of the races' wait_for 60 none_live
 check 'no listener is left' no_listeners
 check 'rdma_cm knows of nothing' wait_for 10 nothing_known
 kept=
 wait_for 60 devices_left >"$scratch/kept" || kept=1
 [[ $TRANSPORT = siw ]] || check_equal 'no namespace is kept' '' "$kept"
 use_pair "$work"
-need 'a listener' control b listen "$B4:2000 inv=1"
-need 'a connection' connect a "$B4:2000 inv=1"
+need 'a listener after the races' control b listen "$B4:2000 inv=1"
+need 'a connection with remote invalidation' connect a "$B4:2000 inv=1"
 check 'an inline call' control - call "connection $client echo size=100"
 check 'a call with chunks' control - call "connection $client echo size=100000"
 ! devices_left >"$scratch/kept" || kept=
 need 'the module unloads after the races' rmmod rpcrdma_cm
 check 'nothing is left of the unloaded module' nothing_known
 # What stays without the module is not the module's.
+name='no namespace is kept by the module'
 if [[ $TRANSPORT = siw && $kept ]] && ! wait_for 20 devices_left >"$scratch/kept"; then
-	skip 'no namespace is kept by the module' "siw keeps one: $(tail -n 1 "$scratch/kept")"
+	skip "$name" "siw keeps one: $(tail -n 1 "$scratch/kept")"
 elif [[ $TRANSPORT = siw ]]; then
-	check_equal 'no namespace is kept by the module' '' "$kept"
+	check_equal "$name" '' "$kept"
 fi
 need 'it loads' insmod "$MODULE"
-need 'a listener' control b listen "$B4:2000"
-need 'a connection' connect a "$B4:2000"
-check 'a call' control - call "connection $client null program=$((0x20008797)) version=1"
+need 'a listener of the module loaded again' control b listen "$B4:2000"
+need 'a connection of the module loaded again' connect a "$B4:2000"
+check 'a call of the module loaded again' \
+	control - call "connection $client null program=$((0x20008797)) version=1"

@@ -31,10 +31,10 @@ in_time() {
 # (its pools are not empty), so that no other script is to have it.
 pair_kept() { pair "$TRANSPORT" && cleanups[0]=:; }
 
-need 'a pair' pair
-need 'the module' module_load
-need 'a listener' control b listen "$B4:1"
-need 'a connection' connect a "$B4:1"
+need_pair
+need_module
+need 'a listener while the device still obeys' control b listen "$B4:1"
+need 'a connection at rest' connect a "$B4:1"
 need 'the device refuses' refuses
 
 # About: nothing is under way.
@@ -43,19 +43,21 @@ check '... and are gone' wait_for 10 nothing_left
 check 'it was refused' has_refused
 check 'the log says so' says 'a device refuses to fail a queue pair'
 
-need 'a listener again' control b listen "$B4:1"
-need 'a connection again' connect a "$B4:1"
+need 'a listener while the device refuses' control b listen "$B4:1"
+need 'a connection at rest again' connect a "$B4:1"
 need 'a connection that calls' connect a "$B4:1"
-check 'a call' control a call "connection $client echo size=70001 chunks=1"
-check 'the device goes' in_time 20 rdma link delete "$B_RDMA"
+check 'a call with chunks before the device goes' \
+	control a call "connection $client echo size=70001 chunks=1"
+check 'the device goes, although it refuses' in_time 20 rdma link delete "$B_RDMA"
 check '... and its connections' wait_for 10 is_gone "$server"
-need 'the device is back' on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV"
+need 'the device that refused is back' \
+	on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV"
 need 'it is up' wait_for 10 is_up "$B_RDMA"
 
-need 'another listener' control b listen "$B4:2"
-need 'another connection' connect a "$B4:2"
-check 'the module unloads' in_time 20 rmmod rpcrdma_cm
-check_equal 'nothing is left of it' '' "$(resources 2>&1)"
+need 'a listener for the unloading' control b listen "$B4:2"
+need 'a connection for the unloading' connect a "$B4:2"
+check 'the module unloads, although the device refuses' in_time 20 rmmod rpcrdma_cm
+check_equal 'nothing is left of the module that the device refused' '' "$(resources 2>&1)"
 need 'the device obeys again' obeys
 
 # About: an operation is under way, as the peer takes no message.
@@ -78,8 +80,8 @@ call() {
 check 'a call with chunks returns' in_time 15 call
 check 'the log says why' says 'a device does not end an operation'
 check '... and that memory is leaked' says 'a device keeps a memory region: leaking its memory'
-check 'the connection is gone' wait_for 15 is_gone "$client"
+check 'the connection with an operation under way is gone' wait_for 15 is_gone "$client"
 check '... and its queue pair' says 'destroying a queue pair with an operation under way'
 check 'nothing of the module is left' wait_for 10 nothing_left
 program_end 1
-check 'the module unloads' in_time 20 rmmod rpcrdma_cm
+check 'the module unloads with memory leaked' in_time 20 rmmod rpcrdma_cm

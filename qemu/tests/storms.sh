@@ -326,11 +326,12 @@ all_closed() {
 
 # -----------------------------------------------------------------------------
 
+# listen WHEN
 listen() {
-	need 'a listener without a limit' control b listen "$B4:2000 max=$unlimited"
-	need 'a listener with a limit' control b listen "$B4:2001 max=$limit"
-	need 'another listener' control b listen "$B4:2002"
-	need 'a listener with large Receives' \
+	need "$1: a listener without a limit" control b listen "$B4:2000 max=$unlimited"
+	need "$1: a listener with a limit" control b listen "$B4:2001 max=$limit"
+	need "$1: a listener for well-behaved peers" control b listen "$B4:2002"
+	need "$1: a listener with large Receives" \
 		control b listen "$B4:2003 max=$full recv=$receive credits=$credits"
 }
 
@@ -341,9 +342,9 @@ rows() {
 	same rows "$1" "$(grep -c ' user ' "$scratch/rows")"
 }
 
-need 'a pair' pair
-need 'the module' module_load
-listen
+need_pair
+need_module
+listen 'at first'
 
 # The kernel's caches are warm then.
 program 1
@@ -399,8 +400,8 @@ check 'a limit of its own' between 1 "$unlimited" "$most"
 stormed 'a limit' 2001
 check 'it was reached' between 1 "$attempts" "${got[$refused]}"
 check 'and held' between 0 "$limit" "$most"
-check 'no slab cache has grown' wait_for 120 not_grown $((attempts / 10))
-check 'the module unloads' module_unload
+check 'no slab cache has grown with the storms' wait_for 120 not_grown $((attempts / 10))
+check 'the module unloads after the storms' module_unload
 
 need 'it loads, to observe four' insmod "$MODULE" max_observed=4
 program 1

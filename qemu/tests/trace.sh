@@ -100,8 +100,8 @@ has_resources() {
 
 recording() { [[ $(<"$tracefs/events/rpcrdma_cm/enable") = 1 ]]; }
 
-need 'a pair' pair
-need 'the module' module_load
+need_pair
+need_module
 
 check_equal 'the tracepoints' \
 	'connection_closed connection_negotiated message_parsed message_sent' \
@@ -109,7 +109,7 @@ check_equal 'the tracepoints' \
 zero=$(sed -n 's/: 0$//p' "$DEBUGFS/stats" | wc -l)
 check_equal 'the counters begin at zero' "$(wc -l <"$DEBUGFS/stats")" "$zero"
 
-need 'an instance of ftrace' mkdir "$instance"
+need 'an instance of ftrace for the events' mkdir "$instance"
 at_end rmdir "$instance"
 echo 1 >"$instance/events/rpcrdma_cm/enable"
 trace-cmd record -q -e rpcrdma_cm -o "$scratch/trace.dat" >"$scratch/record" 2>&1 &
@@ -124,8 +124,8 @@ fi
 
 # About: what happens.
 
-need 'a listener' control b listen "$B4:20049 send=32768 recv=4096 inv=1"
-need 'a connection' connect a "$B4:20049 send=8192 recv=16384 inv=1 reconnect=1"
+need 'a traced listener' control b listen "$B4:20049 send=32768 recv=4096 inv=1"
+need 'a traced connection' connect a "$B4:20049 send=8192 recv=16384 inv=1 reconnect=1"
 expect_sent "$client" client f6ab0e180101070f
 expect_sent "$server" server f6ab0e1801011f03
 expect_parsed "$server" server "$request_room" present 1 8192 16384 1
@@ -154,7 +154,7 @@ expect_negotiated 1 1024 1024 0
 
 check 'the RDMA core knows whose they are' has_resources 3 3 6 3
 check 'and where they go' grep -q "^link $A_RDMA/.* $addresses " <(rdma resource show cm_id)
-need 'a client closes' close_client 1
+need 'the first client closes' close_client 1
 read -r client server <<<"$two"
 need 'another client closes' close_client 1
 
@@ -162,7 +162,7 @@ need 'another client closes' close_client 1
 # generation.
 client=$one
 newest_peer
-need 'a server closes' control - close "connection $server"
+need 'the first server closes' control - close "connection $server"
 expect connection_closed id="$server" role=server generation=1 error=0
 expect connection_closed id="$client" role=client generation=1 error=-104
 need 'its client connects again' wait_for 10 is_generation "$client" 2
@@ -191,9 +191,9 @@ for tool in "${tools[@]}"; do
 	check_equal "$tool tells of each once" "${#expected[@]}" "${#lines[@]}"
 done
 
-check_fails 'nobody listens' control a connect "$B4:20052"
+check_fails 'an attempt that is refused' control a connect "$B4:20052"
 check 'the listeners stay' wait_for 10 has_resources 0 0 3 0
-check 'all is closed' control - close all
+check 'everything that was traced is closed' control - close all
 check 'nothing is left for the RDMA core' has_resources 0 0 0 0
 wanted=(
 	connects:5 connects_failed:1 reconnects:1

@@ -37,7 +37,7 @@ stop_asking() {
 lose_answers() { netem b loss 100%; }
 find_answers() { netem b; }
 
-need 'a pair' pair
+need_pair
 modprobe -a rdma_cm 2>/dev/null
 at_end module_unload
 

@@ -262,9 +262,9 @@ check_dissected() {
 	same_dissected "$client" "$server"
 }
 
-need 'a pair' pair
-need 'the module' module_load
-need 'a capture' start_capture
+need_pair
+need_module
+need 'a capture of the private data' start_capture
 
 IFS=. read -ra a <<<"$A4"
 IFS=. read -ra b <<<"$B4"
@@ -295,7 +295,7 @@ behind() {
 	behind=${filler::2 * $1 - ${#2}}$2
 }
 raw 'one octet before a message' 00f6ab0e180100071f 5af6ab0e180101030f
-raw 'versions 2 and 0' f6ab0e1802010f0f f6ab0e1800010f0f
+raw 'versions 2 and 0 in a capture' f6ab0e1802010f0f f6ab0e1800010f0f
 raw 'two messages' f6ab0e1801010305f6ab0e1801000809 00f6ab0e1801000000f6ab0e180101ffff
 behind "$request_room" f6ab0e1801013f00 && request=$behind
 behind "$reply_room" f6ab0e1801003f07
@@ -304,7 +304,7 @@ more() {
 	raw 'none from the server' f6ab0e1801010303 none
 	raw 'none from the client' none f6ab0e1801010303
 	raw 'sizes at their ends' f6ab0e180100ff00 f6ab0e18010100ff
-	raw 'reserved bits' f6ab0e1801ff070f f6ab0e1801aa0f07
+	raw 'reserved bits in a capture' f6ab0e1801ff070f f6ab0e1801aa0f07
 	raw 'a version, then a message' \
 		f6ab0e1802f6ab0e1801010307 f6f6abf6ab0e1801010703f6ab0e1801000000
 	raw 'octets behind a message' f6ab0e1801010303a5a5 f6ab0e180101030300
@@ -331,7 +331,7 @@ need 'calls, without' calls 20161 0 0
 callers+=("$client $server")
 need 'calls that fit' control a call "connection $client echo size=100 count=2"
 
-need 'the capture ends' stop_capture
+need 'the capture of the private data ends' stop_capture
 case $transport in
 roce)
 	decode 'infiniband.cm.req or infiniband.cm.rep' \
