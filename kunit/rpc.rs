@@ -227,7 +227,7 @@ mod tests {
     /// RFC 5531, section 9: no beginning of a head is one.
     #[test]
     fn section_9_every_truncation() -> Result {
-        let words = "X 0 2 186a3 3 7 / 6 1 1000000 / 6 5 1020304 5000000";
+        let words = "X 0 2 186a3 3 7 / 1 1 1000000 / 0 5 1020304 5000000";
         let octets = Octets::new(words)?;
         for length in 0..octets.len {
             let parsed = parse_call(&octets.all()[..length]);
