@@ -54,7 +54,8 @@ help:
 	@echo 'make soak       those that would take longer; other series of kernels, arm64'
 	@echo 'make fuzz       fuzzers of all that parses, for FUZZ_SECONDS=... or until Ctrl-C'
 	@echo 'make bench      what observing costs NFS over RDMA; what RFC 8797 spares calls;'
-	@echo '                what it takes to parse; what many connections cost'
+	@echo '                what it takes to parse; what many connections cost. In a table,'
+	@echo '                and drawn in build/bench'
 	@echo 'make check      formatting, lints, warnings, layers, no panic in the pure code,'
 	@echo '                documents'
 	@echo
