@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where the texts come from, and what to do where one cannot be read.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{
+        self,
+        Read,
+        Seek,
+        Write, //
+    },
+    os::unix::fs::MetadataExt,
+    path::{
+        Path,
+        PathBuf, //
+    }, //
+};
+
+/// A sentence for the administrator.
+pub(crate) type Result<T> = std::result::Result<T, String>;
+
+/// The directories.
+pub(crate) struct Files {
+    pub(crate) debugfs: PathBuf,
+    pub(crate) proc: PathBuf,
+}
+
+/// What is to be read of one mount namespace.
+pub(crate) struct Namespace {
+    /// `None` for that of this process, otherwise the number of the namespace and a process in it.
+    pub(crate) of: Option<(u64, u64)>,
+    pub(crate) mountinfo: String,
+    pub(crate) mountstats: String,
+}
+
+impl Files {
+    /// Reads a file of the module.
+    pub(crate) fn module(&self, name: &str) -> Result<String> {
+        self.bytes(name)
+            .map(|octets| String::from_utf8_lossy(&octets).into_owned())
+    }
+
+    /// Reads a file of the module as octets.
+    pub(crate) fn bytes(&self, name: &str) -> Result<Vec<u8>> {
+        let path = self.debugfs.join(name);
+        fs::read(&path).map_err(|error| self.explain(&path, &error))
+    }
+
+    /// Reads a file that not every version of the module has; `None` where it is missing.
+    pub(crate) fn optional(&self, name: &str) -> Result<Option<String>> {
+        match fs::read(self.debugfs.join(name)) {
+            Ok(octets) => Ok(Some(String::from_utf8_lossy(&octets).into_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Or is it the module that is missing?
+                self.module("connections").map(|_| None)
+            }
+            Err(error) => Err(self.explain(&self.debugfs.join(name), &error)),
+        }
+    }
+
+    /// Writes a line to the file `probe`, and reads the report.
+    pub(crate) fn probe(&self, line: &str) -> Result<String> {
+        let path = self.debugfs.join("probe");
+        let mut file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(|error| self.explain(&path, &error))?;
+        file.write_all(line.as_bytes()).map_err(|error| {
+            let why = self.module("last_error").unwrap_or_default();
+            match why.trim().strip_prefix("probe: ") {
+                Some(why) => format!("the module refuses the probe: {why}"),
+                None => format!("the module refuses the probe: {error}"),
+            }
+        })?;
+        let mut report = Vec::new();
+        file.rewind()
+            .and_then(|()| file.read_to_end(&mut report))
+            .map_err(|error| self.explain(&path, &error))?;
+        Ok(String::from_utf8_lossy(&report).into_owned())
+    }
+
+    /// Says in one line why a file of the module could not be opened or read, and what helps.
+    fn explain(&self, path: &Path, error: &io::Error) -> String {
+        let shown = path.display();
+        match error.kind() {
+            io::ErrorKind::NotFound if !self.debugfs.is_dir() => self.explain_missing(),
+            io::ErrorKind::NotFound => format!("{shown}: there is no such file"),
+            io::ErrorKind::PermissionDenied if self.is_root() => format!(
+                "{shown}: not permitted: this takes CAP_SYS_ADMIN in the initial user namespace, \
+                 and no lockdown of the kernel"
+            ),
+            io::ErrorKind::PermissionDenied => {
+                format!("{shown}: permission denied: the module's files are for root, try sudo")
+            }
+            io::ErrorKind::ResourceBusy => {
+                format!("{shown}: the module is being loaded: try again")
+            }
+            _ => format!("{shown}: {error}"),
+        }
+    }
+
+    /// Why the directory of the module is missing.
+    fn explain_missing(&self) -> String {
+        let directory = self.debugfs.display();
+        let parent = self.debugfs.parent().unwrap_or(Path::new("/"));
+        if !self.is_debugfs(parent) {
+            return format!(
+                "{directory}: debugfs is not mounted there: mount -t debugfs none {}",
+                parent.display()
+            );
+        }
+        let modules = fs::read_to_string(self.proc.join("modules")).unwrap_or_default();
+        if modules
+            .lines()
+            .any(|line| line.split(' ').next() == Some("rpcrdma_cm"))
+        {
+            return format!("{directory}: the module rpcrdma_cm has made no files: see dmesg");
+        }
+        "the module rpcrdma_cm is not loaded: modprobe rpcrdma_cm".to_owned()
+    }
+
+    fn is_debugfs(&self, directory: &Path) -> bool {
+        let mounts = fs::read_to_string(self.proc.join("self/mountinfo")).unwrap_or_default();
+        mounts.lines().any(|line| {
+            let point = line.split(' ').nth(4);
+            let kind = line.split_once(" - ").map(|(_, system)| system);
+            point.map(Path::new) == Some(directory)
+                && kind.is_some_and(|system| system.starts_with("debugfs "))
+        })
+    }
+
+    fn is_root(&self) -> bool {
+        fs::metadata(self.proc.join("self")).is_ok_and(|own| own.uid() == 0)
+    }
+
+    /// The mounts that this process sees.
+    pub(crate) fn own_namespace(&self) -> Result<Namespace> {
+        let own = self.proc.join("self");
+        let read = |name: &str| {
+            let path = own.join(name);
+            fs::read(&path)
+                .map(|octets| String::from_utf8_lossy(&octets).into_owned())
+                .map_err(|error| format!("{}: {error}", path.display()))
+        };
+        Ok(Namespace {
+            of: None,
+            mountinfo: read("mountinfo")?,
+            mountstats: read("mountstats")?,
+        })
+    }
+
+    /// The mounts of all other mount namespaces that have a process, each by its first one; and how
+    /// many processes could not be looked at. A process that ends meanwhile is left out.
+    pub(crate) fn other_namespaces(&self) -> Result<(Vec<Namespace>, usize)> {
+        let own = namespace_of(&self.proc.join("self")).ok();
+        let mut denied = 0_usize;
+        let mut processes: BTreeMap<u64, PathBuf> = BTreeMap::new();
+        let entries = fs::read_dir(&self.proc)
+            .map_err(|error| format!("{}: {error}", self.proc.display()))?;
+        for entry in entries.flatten() {
+            if let Some(pid) = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+            {
+                processes.insert(pid, entry.path());
+            }
+        }
+        let mut seen = BTreeMap::new();
+        for (pid, path) in processes {
+            let number = match namespace_of(&path) {
+                Ok(number) => number,
+                Err(error) => {
+                    denied += usize::from(error.kind() == io::ErrorKind::PermissionDenied);
+                    continue;
+                }
+            };
+            if own == Some(number) || seen.contains_key(&number) {
+                continue;
+            }
+            let read = |name: &str| fs::read(path.join(name));
+            match (read("mountinfo"), read("mountstats")) {
+                (Ok(mountinfo), Ok(mountstats)) => {
+                    seen.insert(
+                        number,
+                        Namespace {
+                            of: Some((number, pid)),
+                            mountinfo: String::from_utf8_lossy(&mountinfo).into_owned(),
+                            mountstats: String::from_utf8_lossy(&mountstats).into_owned(),
+                        },
+                    );
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    denied += usize::from(error.kind() == io::ErrorKind::PermissionDenied);
+                }
+            }
+        }
+        Ok((seen.into_values().collect(), denied))
+    }
+}
+
+/// The number of a process's mount namespace: the link reads `mnt:[4026531840]`.
+fn namespace_of(process: &Path) -> io::Result<u64> {
+    let link = fs::read_link(process.join("ns/mnt"))?;
+    link.to_str()
+        .and_then(|link| link.strip_prefix("mnt:[")?.strip_suffix(']')?.parse().ok())
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Replaces a file as a whole, or leaves it alone: a reader sees the old text or the new one.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
+    let name = path
+        .file_name()
+        .ok_or_else(|| format!("{}: no name of a file", path.display()))?;
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}", std::process::id()));
+    let temporary = path.with_file_name(temporary);
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&temporary)
+        .and_then(|mut file| {
+            let written = file
+                .write_all(text.as_bytes())
+                .and_then(|()| file.sync_all())
+                .and_then(|()| fs::rename(&temporary, path));
+            if written.is_err() {
+                // The first error counts.
+                let _ = fs::remove_file(&temporary);
+            }
+            written
+        });
+    written.map_err(|error| format!("{}: {error}", path.display()))
+}

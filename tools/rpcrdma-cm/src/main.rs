@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! rpcrdma-cm: what NFS mounts and other RPC-over-RDMA connections negotiated.
+//!
+//! `parse` makes values of texts, `report` joins them, `verdict` judges them, and `render` shows
+//! them. These do no input or output. `files` reads, and this file puts both together.
+
+mod cli;
+mod files;
+mod parse;
+mod render;
+mod report;
+mod target;
+mod verdict;
+
+use std::{
+    io::{
+        self,
+        IsTerminal,
+        Write, //
+    },
+    net::ToSocketAddrs,
+    process::ExitCode,
+    thread,
+    time::{
+        Duration,
+        SystemTime, //
+    }, //
+};
+
+use clap::{
+    CommandFactory,
+    Parser, //
+};
+use serde_json::json;
+
+use crate::{
+    cli::{
+        Cli,
+        Command,
+        Pace,
+        Probe, //
+    },
+    files::Files,
+    parse::{
+        history::{
+            history,
+            news,
+            Event, //
+        },
+        info,
+        stats::stats, //
+    },
+    render::{
+        openmetrics,
+        table,
+        words,
+        Style, //
+    },
+    report::{
+        Module,
+        MountReport, //
+    },
+    target::Target,
+    verdict::Severity, //
+};
+
+/// Something could not be read, or the command line does not fit.
+const FAILED: u8 = 3;
+
+/// Why a command ended early.
+enum Failure {
+    /// To be told.
+    Sentence(String),
+    /// Nobody reads the output any more.
+    Closed,
+}
+
+impl From<String> for Failure {
+    fn from(sentence: String) -> Self {
+        Self::Sentence(sentence)
+    }
+}
+
+type Result<T> = std::result::Result<T, Failure>;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { FAILED } else { 0 });
+        }
+    };
+    match run(cli) {
+        Ok(status) => ExitCode::from(status),
+        Err(Failure::Closed) => ExitCode::SUCCESS,
+        Err(Failure::Sentence(sentence)) => {
+            complain(&sentence);
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Says one line to the administrator.
+fn complain(sentence: &str) {
+    let _ = writeln!(io::stderr(), "rpcrdma-cm: {}", render::escape(sentence));
+}
+
+fn run(cli: Cli) -> Result<u8> {
+    let tool = Tool::new(&cli);
+    match cli.command.unwrap_or(Command::Connections) {
+        Command::Connections => tool.connections()?,
+        Command::Mounts { all_namespaces } => tool.mounts(all_namespaces)?,
+        Command::Show { id } => tool.show(id)?,
+        Command::History { follow, pace } => tool.history(follow, &pace)?,
+        Command::Watch { pace } => tool.watch(&pace)?,
+        Command::Probe(probe) => return tool.probe(&probe),
+        Command::Metrics { output } => tool.metrics(output.as_deref())?,
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "rpcrdma-cm", &mut text);
+            print_octets(&text)?;
+        }
+        Command::Man { command } => man(command.as_deref())?,
+    }
+    Ok(0)
+}
+
+/// Prints the man page of the whole, or of a command.
+fn man(command: Option<&str>) -> Result<()> {
+    let mut whole = Cli::command();
+    // Gives the commands their full names.
+    whole.build();
+    let page = match command {
+        None => whole,
+        Some(name) => whole
+            .find_subcommand(name)
+            .cloned()
+            .ok_or_else(|| format!("{name}: no such command"))?,
+    };
+    let mut text = Vec::new();
+    clap_mangen::Man::new(page)
+        .render(&mut text)
+        .map_err(|error| error.to_string())?;
+    print_octets(&text)
+}
+
+fn print_octets(octets: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(octets)
+        .and_then(|()| out.flush())
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::Closed,
+            _ => Failure::Sentence(format!("standard output: {error}")),
+        })
+}
+
+fn print(text: &str) -> Result<()> {
+    print_octets(text.as_bytes())
+}
+
+struct Tool {
+    files: Files,
+    json: bool,
+    style: Style,
+}
+
+impl Tool {
+    fn new(cli: &Cli) -> Self {
+        let terminal = io::stdout().is_terminal();
+        // https://no-color.org: where it is set and not empty.
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self {
+            files: Files {
+                debugfs: cli.common.debugfs.clone(),
+                proc: cli.common.proc.clone(),
+            },
+            json: cli.common.json,
+            style: Style {
+                colour: terminal && wanted,
+                terminal,
+            },
+        }
+    }
+
+    /// The connections, rendered.
+    fn connections_text(&self) -> Result<String> {
+        let connections = info::connections(&self.files.module("connections")?);
+        if self.json {
+            let rows: Vec<_> = connections.iter().map(info::row).collect();
+            return Ok(render::json("connections", json!({ "connections": rows }))?);
+        }
+        Ok(table::connections(self.style, &connections))
+    }
+
+    fn connections(&self) -> Result<()> {
+        print(&self.connections_text()?)
+    }
+
+    fn watch(&self, pace: &Pace) -> Result<()> {
+        self.repeat(pace, |_| {
+            let text = self.connections_text()?;
+            match (self.json, self.style.terminal) {
+                (true, _) => print(&text),
+                // From the upper left corner of an empty screen.
+                (false, true) => print(&format!("\u{1b}[H\u{1b}[2J{text}")),
+                (false, false) => print(&format!("{text}\n")),
+            }
+        })
+    }
+
+    /// Calls `round` again and again.
+    fn repeat(&self, pace: &Pace, mut round: impl FnMut(u64) -> Result<()>) -> Result<()> {
+        let mut done = 0;
+        loop {
+            round(done)?;
+            done += 1;
+            if pace.count.is_some_and(|count| done >= count) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_secs(pace.interval));
+        }
+    }
+
+    fn mounts(&self, all_namespaces: bool) -> Result<()> {
+        let reports = self.reports(all_namespaces)?;
+        if self.json {
+            return print(&render::json("mounts", json!({ "mounts": reports }))?);
+        }
+        if reports.is_empty() {
+            return print("no NFS mount uses RDMA\n");
+        }
+        print(&table::mounts(self.style, &reports))
+    }
+
+    /// All that is known of the mounts. Where the files of the module cannot be read, says why, and
+    /// goes on with what NFS says.
+    fn reports(&self, all_namespaces: bool) -> Result<Vec<MountReport>> {
+        let read = self
+            .infos()
+            .and_then(|infos| Ok((infos, self.events()?)))
+            .map_err(|why| complain(&why))
+            .ok();
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |now| now.as_secs());
+        let module = read.as_ref().map(|(connections, events)| Module {
+            connections,
+            history: events.as_deref(),
+            now,
+        });
+        let mut namespaces = vec![self.files.own_namespace()?];
+        if all_namespaces {
+            let (others, denied) = self.files.other_namespaces()?;
+            namespaces.extend(others);
+            if denied > 0 {
+                complain(&format!(
+                    "{denied} processes could not be looked at: their namespaces are seen by root only"
+                ));
+            }
+        }
+        Ok(namespaces
+            .iter()
+            .flat_map(|namespace| {
+                report::mounts(
+                    &namespace.mountinfo,
+                    &namespace.mountstats,
+                    namespace.of,
+                    module.as_ref(),
+                )
+            })
+            .collect())
+    }
+
+    /// The `info` of every connection; one that ends meanwhile is left out.
+    fn infos(&self) -> files::Result<Vec<info::Info>> {
+        let connections = info::connections(&self.files.module("connections")?);
+        Ok(connections
+            .iter()
+            .filter_map(|row| {
+                let text = self
+                    .files
+                    .module(&format!("connection/{}/info", row.id?))
+                    .ok()?;
+                Some(info::info(&text))
+            })
+            .collect())
+    }
+
+    /// The events; `None` where the module has no `history`.
+    fn events(&self) -> files::Result<Option<Vec<Event>>> {
+        Ok(self.files.optional("history")?.map(|text| history(&text)))
+    }
+
+    fn show(&self, id: u64) -> Result<()> {
+        let directory = format!("connection/{id}");
+        let text = match self.files.module(&format!("{directory}/info")) {
+            Ok(text) => text,
+            Err(why) => {
+                // Reading the table tells a missing connection from a missing module.
+                self.files.module("connections")?;
+                if self.files.debugfs.join(&directory).is_dir() {
+                    return Err(why.into());
+                }
+                return Err(format!("there is no connection {id}").into());
+            }
+        };
+        let info = info::info(&text);
+        let sent = self.files.bytes(&format!("{directory}/sent"))?;
+        let received = self.files.bytes(&format!("{directory}/received"))?;
+        if self.json {
+            let content = json!({
+                "connection": info,
+                "sent": hex(&sent),
+                "received": hex(&received),
+                "verdicts": verdict::of_connection(&info),
+            });
+            return print(&render::json("connection", content)?);
+        }
+        print(&words::show(self.style, &info, &sent, &received))
+    }
+
+    fn history(&self, follow: bool, pace: &Pace) -> Result<()> {
+        let mut known: Option<Vec<Event>> = None;
+        let once = Pace {
+            interval: pace.interval,
+            count: Some(1),
+        };
+        self.repeat(if follow { pace } else { &once }, |_| {
+            let events = self
+                .events()?
+                .ok_or_else(|| "this version of the module rpcrdma_cm has no history".to_owned())?;
+            let new = news(known.as_deref().unwrap_or_default(), &events);
+            let text = match (self.json, &known) {
+                (true, None) => render::json("history", json!({ "events": new }))?,
+                (true, Some(_)) => new
+                    .iter()
+                    .map(|event| render::json("history", json!({ "events": [event] })))
+                    .collect::<std::result::Result<String, String>>()?,
+                (false, Some(_)) if new.is_empty() => String::new(),
+                (false, known) => {
+                    let text = table::history(self.style, new);
+                    // The header stands above the first ones only.
+                    match known {
+                        Some(_) => text
+                            .split_once('\n')
+                            .map_or("", |(_, rest)| rest)
+                            .to_owned(),
+                        None => text,
+                    }
+                }
+            };
+            known = Some(events);
+            print(&text)
+        })
+    }
+
+    fn probe(&self, probe: &Probe) -> Result<u8> {
+        let target = Target::parse(&probe.target)?.resolved(resolve)?;
+        let mut line = target.clone();
+        let from = match &probe.from {
+            // Without a port, in the form of the module.
+            Some(from) => {
+                let from =
+                    Target::parse(from)?.resolved(|name, _| Err(format!("{name}: no address")))?;
+                from.rsplit_once(':').map(|(address, _)| address.to_owned())
+            }
+            None => None,
+        };
+        for (key, value) in [
+            ("send", probe.send.map(|value| value.to_string())),
+            ("recv", probe.receive.map(|value| value.to_string())),
+            ("inv", probe.invalidation.then(|| "1".to_owned())),
+            ("from", from),
+            (
+                "timeout_ms",
+                probe.timeout_ms.map(|value| value.to_string()),
+            ),
+        ] {
+            if let Some(value) = value {
+                line.push_str(&format!(" {key}={value}"));
+            }
+        }
+        line.push('\n');
+        let report = info::report(&self.files.probe(&line)?);
+        let verdicts = verdict::of_report(&report);
+        let worst = verdicts.iter().map(|verdict| verdict.severity).max();
+        let status = match worst {
+            Some(Severity::Failed) => 2,
+            Some(Severity::Degraded) => 1,
+            Some(Severity::Unknown) => FAILED,
+            _ => 0,
+        };
+        if self.json {
+            let content = json!({
+                "target": target,
+                "report": report,
+                "verdicts": verdicts,
+                "status": status,
+            });
+            print(&render::json("probe", content)?)?;
+        } else {
+            print(&words::probe(self.style, &target, &report, &verdicts))?;
+        }
+        Ok(status)
+    }
+
+    fn metrics(&self, output: Option<&std::path::Path>) -> Result<()> {
+        let mounts = self.reports(false)?;
+        let module = self.files.module("connections").and_then(|connections| {
+            Ok((
+                info::connections(&connections),
+                stats(&self.files.module("stats")?),
+            ))
+        });
+        let module = module.ok();
+        let families = openmetrics::families(&openmetrics::Content {
+            module: module
+                .as_ref()
+                .map(|(connections, stats)| (connections.as_slice(), stats.as_slice())),
+            mounts: &mounts,
+        });
+        let text = if self.json {
+            render::json("metrics", json!({ "families": families }))?
+        } else {
+            openmetrics::text(&families)
+        };
+        match output {
+            Some(path) => Ok(files::replace(path, &text)?),
+            None => print(&text),
+        }
+    }
+}
+
+/// Looks a name up; the first address counts.
+fn resolve(name: &str, port: u16) -> std::result::Result<std::net::SocketAddr, String> {
+    (name, port)
+        .to_socket_addrs()
+        .map_err(|error| format!("{name}: {error}"))?
+        .next()
+        .ok_or_else(|| format!("{name}: no address"))
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The texts of the module and of /proc. Nothing here fails: a word that is not understood is left
+//! out, and a value that is missing is `None`.
+
+pub(crate) mod history;
+pub(crate) mod info;
+pub(crate) mod mounts;
+pub(crate) mod stats;
+
+/// A value that the module writes as text.
+pub(crate) trait Value: Sized {
+    /// Returns `None` where the value is unknown, does not apply, or is of another type.
+    fn parse(text: &str) -> Option<Self>;
+}
+
+impl Value for u64 {
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for bool {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "yes" => Some(true),
+            "no" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl Value for String {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "" | "-" | "none" | "unknown" => None,
+            text => Some(text.to_owned()),
+        }
+    }
+}
+
+/// Splits `key: value`.
+fn key_value(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    Some((key.trim(), value.trim()))
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The files `connection/ID/info` and `connections`.
+
+use serde::Serialize;
+
+use super::{
+    key_value,
+    Value, //
+};
+
+macro_rules! info {
+    ($($key:ident: $kind:ty,)*) => {
+        /// All that the module says of one connection, under its own keys
+        /// (docs/ABI/testing/debugfs-rpcrdma_cm).
+        #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+        pub(crate) struct Info {
+            $(pub(crate) $key: Option<$kind>,)*
+            pub(crate) deviation: Vec<String>,
+            pub(crate) note: Vec<String>,
+        }
+
+        impl Info {
+            /// Takes the value of one key; a key that is not known here is ignored.
+            fn set(&mut self, key: &str, value: &str) {
+                match key {
+                    $(stringify!($key) => self.$key = Value::parse(value),)*
+                    "deviation" => self.deviation.push(value.to_owned()),
+                    "note" => self.note.push(value.to_owned()),
+                    _ => (),
+                }
+            }
+        }
+    };
+}
+
+info! {
+    id: u64,
+    origin: String,
+    command: String,
+    pid: u64,
+    role: String,
+    state: String,
+    device: String,
+    transport: String,
+    local: String,
+    remote: String,
+    generation: u64,
+    age_ms: u64,
+    last_failure: String,
+    local_send_size: u64,
+    local_receive_size: u64,
+    local_remote_invalidation: bool,
+    peer_private_data: String,
+    peer_length: u64,
+    peer_offset: u64,
+    peer_version: u64,
+    peer_reserved: String,
+    peer_send_size: u64,
+    peer_receive_size: u64,
+    peer_remote_invalidation: bool,
+    client_to_server_threshold: u64,
+    server_to_client_threshold: u64,
+    remote_invalidation: bool,
+    inline_send_in_use: u64,
+    inline_receive_in_use: u64,
+    remote_invalidation_in_use: bool,
+    rpc_version_used: u64,
+    rpc_null: String,
+    rpc_null_us: u64,
+    credits_granted: u64,
+    sends: u64,
+    sends_with_invalidate: u64,
+    remote_invalidations_received: u64,
+    local_invalidations: u64,
+    inline_calls: u64,
+    chunked_calls: u64,
+    bad_headers: u64,
+    unexpected_messages: u64,
+}
+
+impl Info {
+    /// Whether `word` is the value of the key `origin`.
+    pub(crate) fn is_of(&self, origin: &str) -> bool {
+        self.origin.as_deref() == Some(origin)
+    }
+
+    /// Whether this end is the client.
+    pub(crate) fn is_client(&self) -> bool {
+        self.role.as_deref() == Some("client")
+    }
+
+    /// Whether the connection is established at present.
+    pub(crate) fn is_established(&self) -> bool {
+        self.state.as_deref() == Some("established")
+    }
+}
+
+/// Parses `connection/ID/info`, or the keys of `info` in the file `probe`.
+pub(crate) fn info(text: &str) -> Info {
+    let mut info = Info::default();
+    for (key, value) in text.lines().filter_map(key_value) {
+        info.set(key, value);
+    }
+    info
+}
+
+/// Parses `connections`: the header line names the columns, so that new ones do no harm. A line
+/// without a number is left out.
+pub(crate) fn connections(text: &str) -> Vec<Info> {
+    let mut lines = text.lines();
+    let keys: Vec<String> = lines
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(|column| match column {
+            "GEN" => "generation".to_owned(),
+            "C2S" => "client_to_server_threshold".to_owned(),
+            "S2C" => "server_to_client_threshold".to_owned(),
+            "INV" => "remote_invalidation".to_owned(),
+            column => column.to_lowercase(),
+        })
+        .collect();
+    lines
+        .map(|line| {
+            let mut info = Info::default();
+            for (key, value) in keys.iter().zip(line.split_whitespace()) {
+                info.set(key, value);
+            }
+            info
+        })
+        .filter(|info| info.id.is_some())
+        .collect()
+}
+
+/// A line of `connections` for JSON: the keys of `info` that the table has.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row<'a> {
+    id: Option<u64>,
+    origin: &'a Option<String>,
+    role: &'a Option<String>,
+    state: &'a Option<String>,
+    device: &'a Option<String>,
+    transport: &'a Option<String>,
+    local: &'a Option<String>,
+    remote: &'a Option<String>,
+    generation: Option<u64>,
+    client_to_server_threshold: Option<u64>,
+    server_to_client_threshold: Option<u64>,
+    remote_invalidation: Option<bool>,
+}
+
+/// Takes the values that the table has.
+pub(crate) fn row(info: &Info) -> Row<'_> {
+    Row {
+        id: info.id,
+        origin: &info.origin,
+        role: &info.role,
+        state: &info.state,
+        device: &info.device,
+        transport: &info.transport,
+        local: &info.local,
+        remote: &info.remote,
+        generation: info.generation,
+        client_to_server_threshold: info.client_to_server_threshold,
+        server_to_client_threshold: info.server_to_client_threshold,
+        remote_invalidation: info.remote_invalidation,
+    }
+}
+
+/// The report in the file `probe`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Report {
+    /// `None` where there has been no probe yet.
+    pub(crate) reachable: Option<bool>,
+    /// Why the peer was not reached.
+    pub(crate) reason: Option<String>,
+    pub(crate) rpc_version_1: Option<String>,
+    pub(crate) rpc_version_2: Option<String>,
+    pub(crate) info: Info,
+}
+
+/// Parses the file `probe`.
+pub(crate) fn report(text: &str) -> Report {
+    let mut report = Report {
+        info: info(text),
+        ..Report::default()
+    };
+    for (key, value) in text.lines().filter_map(key_value) {
+        match key {
+            "reachable" => {
+                let (word, reason) = key_value(value).unwrap_or((value, ""));
+                report.reachable = Value::parse(word);
+                report.reason = Value::parse(reason);
+            }
+            "rpc_version_1" => report.rpc_version_1 = Value::parse(value),
+            "rpc_version_2" => report.rpc_version_2 = Value::parse(value),
+            _ => (),
+        }
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+ID     ORIGIN ROLE   STATE        DEVICE TRANSPORT  LOCAL              REMOTE              GEN    C2S    S2C INV
+1      nfs    client established  rxe_a1 roce       10.77.1.1:38012    10.77.1.2:20049       1   4096   4096 no
+2      module server resolving    -      -          -                  -                     1      -      - -
+";
+
+    #[test]
+    fn connections_by_the_names_of_columns() {
+        let rows = connections(TABLE);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0].remote.as_deref(), Some("10.77.1.2:20049"));
+        assert_eq!(rows[0].client_to_server_threshold, Some(4096));
+        assert_eq!(rows[0].remote_invalidation, Some(false));
+        assert!(rows[0].is_established() && rows[0].is_client() && rows[0].is_of("nfs"));
+        assert_eq!(rows[1].device, None);
+        assert_eq!(rows[1].server_to_client_threshold, None);
+    }
+
+    #[test]
+    fn connections_with_other_columns() {
+        let rows = connections("NEW GEN ID\nx 7 3\n\nno number here\n");
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].id, rows[0].generation), (Some(3), Some(7)));
+        assert_eq!(rows[0].state, None);
+    }
+
+    #[test]
+    fn info_of_unknown_text() {
+        assert_eq!(info(""), Info::default());
+        assert_eq!(
+            info("\u{0}\u{ffff}::\nfuture: 1\nid\nage_ms: -1\npid: 99999999999999999999999\n"),
+            Info::default()
+        );
+        let info = info(
+            "id: 4\npeer_private_data: rejected: unrecognized version 0\nnote: a\nnote: b: c\n",
+        );
+        assert_eq!(info.id, Some(4));
+        assert_eq!(
+            info.peer_private_data.as_deref(),
+            Some("rejected: unrecognized version 0")
+        );
+        assert_eq!(info.note, ["a", "b: c"]);
+    }
+
+    #[test]
+    fn words_for_no_value() {
+        let info = info("remote_invalidation: unknown\nlast_failure: none\npeer_offset: none\n");
+        assert_eq!(info, Info::default());
+    }
+
+    #[test]
+    fn reports() {
+        assert_eq!(report("").reachable, None);
+        let no = report("reachable: no: peer rejected: nothing listens there\n");
+        assert_eq!(no.reachable, Some(false));
+        assert_eq!(
+            no.reason.as_deref(),
+            Some("peer rejected: nothing listens there")
+        );
+        let yes =
+            report("reachable: yes\nrpc_version_1: SUCCESS\nrpc_version_2: ERR_VERS\nid: 9\n");
+        assert_eq!(yes.reachable, Some(true));
+        assert_eq!(yes.rpc_version_1.as_deref(), Some("SUCCESS"));
+        assert_eq!(yes.info.id, Some(9));
+    }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Metrics, in the text form of OpenMetrics 1.0.
+//!
+//! No label has a value that a peer or a connection can choose anew each time: no number of a
+//! connection, and no port of a client. There are as many series as mounts, and a fixed number for
+//! each.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write, //
+};
+
+use serde::Serialize;
+
+use crate::{
+    parse::info::Info,
+    report::MountReport,
+    verdict::Code, //
+};
+
+/// One family of metrics.
+#[derive(Debug, Serialize)]
+pub(crate) struct Family {
+    name: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    help: String,
+    samples: Vec<Sample>,
+}
+
+#[derive(Debug, Serialize)]
+struct Sample {
+    labels: BTreeMap<&'static str, String>,
+    value: u64,
+}
+
+/// What the metrics are made of.
+pub(crate) struct Content<'a> {
+    /// `None` where the files of the module could not be read.
+    pub(crate) module: Option<(&'a [Info], &'a [(String, u64)])>,
+    pub(crate) mounts: &'a [MountReport],
+}
+
+/// All metrics.
+pub(crate) fn families(content: &Content<'_>) -> Vec<Family> {
+    let mut families = vec![Family {
+        name: "rpcrdma_cm_up".to_owned(),
+        kind: "gauge",
+        help: "Whether the files of the module rpcrdma_cm could be read.".to_owned(),
+        samples: vec![Sample {
+            labels: BTreeMap::new(),
+            value: u64::from(content.module.is_some()),
+        }],
+    }];
+    if let Some((connections, stats)) = content.module {
+        families.push(connections_by_state(connections));
+        for (key, value) in stats {
+            families.push(Family {
+                name: format!("rpcrdma_cm_stats_{key}"),
+                kind: "counter",
+                help: format!("The counter {key} of the file stats."),
+                samples: vec![Sample {
+                    labels: BTreeMap::new(),
+                    value: *value,
+                }],
+            });
+        }
+    }
+    families.extend(of_mounts(content.mounts));
+    families
+}
+
+fn connections_by_state(connections: &[Info]) -> Family {
+    // Words of the module, each of few.
+    let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    let mut counts: BTreeMap<[String; 3], u64> = BTreeMap::new();
+    for info in connections {
+        let count = counts
+            .entry([word(&info.origin), word(&info.role), word(&info.state)])
+            .or_default();
+        *count = count.saturating_add(1);
+    }
+    Family {
+        name: "rpcrdma_cm_connections".to_owned(),
+        kind: "gauge",
+        help: "Connections of RPC-over-RDMA at present.".to_owned(),
+        samples: counts
+            .into_iter()
+            .map(|([origin, role, state], value)| Sample {
+                labels: BTreeMap::from([("origin", origin), ("role", role), ("state", state)]),
+                value,
+            })
+            .collect(),
+    }
+}
+
+fn of_mounts(mounts: &[MountReport]) -> Vec<Family> {
+    // The uppermost of those that are mounted over each other.
+    let mounts: BTreeMap<(String, String), &MountReport> = mounts
+        .iter()
+        .map(|report| {
+            let server = report
+                .mount
+                .remote()
+                .or_else(|| report.mount.address.clone())
+                .unwrap_or_else(|| "unknown".to_owned());
+            ((report.mount.mount_point.clone(), server), report)
+        })
+        .collect();
+    let labels = |(mount, server): &(String, String), more: &[(&'static str, &str)]| {
+        let mut labels = BTreeMap::from([("mount", mount.clone()), ("server", server.clone())]);
+        labels.extend(more.iter().map(|(key, value)| (*key, (*value).to_owned())));
+        labels
+    };
+    let mut families = Vec::new();
+    let mut family = |name: &str, kind, help: &str, samples: Vec<Sample>| {
+        families.push(Family {
+            name: format!("rpcrdma_cm_mount_{name}"),
+            kind,
+            help: help.to_owned(),
+            samples,
+        });
+    };
+    let of_each = |label: &'static str,
+                   values: &[(&str, &dyn Fn(&MountReport) -> Option<u64>)]|
+     -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for (key, report) in &mounts {
+            for (word, value) in values {
+                let more = [(label, *word)];
+                let more = if word.is_empty() { &[][..] } else { &more[..] };
+                samples.extend(value(report).map(|value| Sample {
+                    labels: labels(key, more),
+                    value,
+                }));
+            }
+        }
+        samples
+    };
+    family(
+        "connections",
+        "gauge",
+        "Connections of the NFS client to the server of the mount that are established.",
+        of_each(
+            "",
+            &[("", &|report| {
+                let up = report.connections.as_ref()?.iter();
+                u64::try_from(up.filter(|info| info.is_established()).count()).ok()
+            })],
+        ),
+    );
+    let least = |report: &MountReport, value: fn(&Info) -> Option<u64>| {
+        report.connections.as_ref()?.iter().filter_map(value).min()
+    };
+    family(
+        "inline_threshold_octets",
+        "gauge",
+        "The least inline threshold of these connections (RFC 8797, section 4.2).",
+        of_each(
+            "direction",
+            &[
+                ("client_to_server", &|report| {
+                    least(report, |info| info.client_to_server_threshold)
+                }),
+                ("server_to_client", &|report| {
+                    least(report, |info| info.server_to_client_threshold)
+                }),
+            ],
+        ),
+    );
+    family(
+        "calls",
+        "counter",
+        "Messages that the transports of the mount sent.",
+        of_each("", &[("", &|report| report.stats.as_ref()?.counters.sends)]),
+    );
+    family(
+        "chunk_segments",
+        "counter",
+        "Segments of chunks that calls offered.",
+        of_each(
+            "list",
+            &[
+                ("read", &|report| {
+                    report.stats.as_ref()?.counters.read_chunks
+                }),
+                ("write", &|report| {
+                    report.stats.as_ref()?.counters.write_chunks
+                }),
+                ("reply", &|report| {
+                    report.stats.as_ref()?.counters.reply_chunks
+                }),
+            ],
+        ),
+    );
+    family(
+        "local_invalidations",
+        "counter",
+        "Segments that the client had to invalidate itself.",
+        of_each(
+            "",
+            &[("", &|report| {
+                report.stats.as_ref()?.counters.local_invalidations
+            })],
+        ),
+    );
+    family(
+        "reconnects",
+        "counter",
+        "Connections that replaced an earlier one.",
+        of_each("", &[("", &|report| report.reconnects)]),
+    );
+    family(
+        "verdict",
+        "gauge",
+        "1 for each verdict of `rpcrdma-cm mounts` on the mount, otherwise 0.",
+        mounts
+            .iter()
+            .flat_map(|(key, report)| {
+                Code::ALL.iter().map(|code| Sample {
+                    labels: labels(key, &[("verdict", code.name())]),
+                    value: u64::from(report.verdicts.iter().any(|verdict| verdict.code == *code)),
+                })
+            })
+            .collect(),
+    );
+    families
+}
+
+/// Renders them.
+pub(crate) fn text(families: &[Family]) -> String {
+    let mut out = String::new();
+    for family in families {
+        let Family {
+            name, kind, help, ..
+        } = family;
+        let _ = writeln!(out, "# TYPE {name} {kind}\n# HELP {name} {help}");
+        let suffix = if *kind == "counter" { "_total" } else { "" };
+        for sample in &family.samples {
+            let labels: Vec<String> = sample
+                .labels
+                .iter()
+                .map(|(key, value)| format!("{key}=\"{}\"", escape(value)))
+                .collect();
+            let labels = if labels.is_empty() {
+                String::new()
+            } else {
+                format!("{{{}}}", labels.join(","))
+            };
+            let _ = writeln!(out, "{name}{suffix}{labels} {}", sample.value);
+        }
+    }
+    out.push_str("# EOF\n");
+    out
+}
+
+/// Escapes the value of a label.
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        parse::info::connections,
+        report, //
+    };
+
+    #[test]
+    fn without_the_module() {
+        let families = families(&Content {
+            module: None,
+            mounts: &[],
+        });
+        let text = text(&families);
+        assert!(text.contains("\nrpcrdma_cm_up 0\n"), "{text}");
+        assert!(text.ends_with("\n# EOF\n"), "{text}");
+        assert!(!text.contains("rpcrdma_cm_connections"), "{text}");
+    }
+
+    #[test]
+    fn hostile_labels_and_mounts_over_each_other() {
+        let line =
+            "1 2 0:3 / /a\\012\"\\134 rw - nfs4 s:/ rw,proto=rdma,port=20049,addr=10.0.0.2\n";
+        let mounts = report::mounts(&format!("{line}{line}"), "", None, None);
+        let families = families(&Content {
+            module: Some((
+                &connections("ID STATE\n1 established\n2 established\n"),
+                &[("lost".to_owned(), 7)],
+            )),
+            mounts: &mounts,
+        });
+        let text = text(&families);
+        let expected = "rpcrdma_cm_mount_verdict{mount=\"/a\\n\\\"\\\\\",server=\"10.0.0.2:20049\",verdict=\"unknown\"} 1\n";
+        assert_eq!(text.matches(expected).count(), 1, "{text}");
+        assert!(text.contains("\nrpcrdma_cm_stats_lost_total 7\n"), "{text}");
+        let expected =
+            "rpcrdma_cm_connections{origin=\"unknown\",role=\"unknown\",state=\"established\"} 2\n";
+        assert!(text.contains(expected), "{text}");
+    }
+}

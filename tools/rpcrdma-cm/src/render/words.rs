@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One connection, and one probe, in words.
+
+use std::fmt::Write;
+
+use super::{
+    escape,
+    octets,
+    or_dash,
+    yes_no,
+    Style, //
+};
+use crate::{
+    parse::info::{
+        Info,
+        Report, //
+    },
+    verdict::{
+        self,
+        Verdict, //
+    }, //
+};
+
+/// One connection: who, what was offered, what follows, and the private data.
+pub(crate) fn show(style: Style, info: &Info, sent: &[u8], received: &[u8]) -> String {
+    let mut out = String::new();
+    identity(info, &mut out);
+    offers(info, &mut out);
+    negotiated(info, &mut out);
+    traffic(info, &mut out);
+    remarks(info, &mut out);
+    verdicts(style, &verdict::of_connection(info), &mut out);
+    private_data("Private data sent", sent, octets::find(sent), &mut out);
+    private_data(
+        "Private data received",
+        received,
+        info.peer_offset,
+        &mut out,
+    );
+    out
+}
+
+/// The report of a probe.
+pub(crate) fn probe(style: Style, target: &str, report: &Report, found: &[Verdict]) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "Probe of {}", escape(target));
+    if report.reachable == Some(true) {
+        for (version, answer) in [(1, &report.rpc_version_1), (2, &report.rpc_version_2)] {
+            let _ = writeln!(
+                out,
+                "  NULL in version {version} of RPC-over-RDMA: {}",
+                or_dash(answer.as_ref())
+            );
+        }
+        offers(&report.info, &mut out);
+        negotiated(&report.info, &mut out);
+        remarks(&report.info, &mut out);
+    }
+    verdicts(style, found, &mut out);
+    out
+}
+
+fn identity(info: &Info, out: &mut String) {
+    let role = if info.is_client() { "client" } else { "server" };
+    let owner = match (info.origin.as_deref(), &info.command) {
+        (Some("nfs"), _) => "the kernel's NFS".to_owned(),
+        (Some("module"), _) => "the module".to_owned(),
+        (_, Some(command)) => format!("{} (pid {})", escape(command), or_dash(info.pid)),
+        _ => "a program".to_owned(),
+    };
+    let _ = writeln!(
+        out,
+        "Connection {}: {owner} as {role}, {}",
+        or_dash(info.id),
+        or_dash(info.state.as_ref()),
+    );
+    let _ = writeln!(
+        out,
+        "  from {} to {}, by {} ({})",
+        or_dash(info.local.as_ref()),
+        or_dash(info.remote.as_ref()),
+        or_dash(info.device.as_ref()),
+        or_dash(info.transport.as_ref()),
+    );
+    if let Some(age) = info.age_ms {
+        let _ = writeln!(
+            out,
+            "  in this state for {}, generation {}",
+            verdict::duration(age / 1000),
+            or_dash(info.generation)
+        );
+    }
+    if let Some(failure) = &info.last_failure {
+        let _ = writeln!(out, "  last failure: {}", escape(failure));
+    }
+}
+
+fn offers(info: &Info, out: &mut String) {
+    let _ = writeln!(
+        out,
+        "Offers       Send Size  Receive Size  remote invalidation"
+    );
+    for (end, send, receive, invalidation) in [
+        (
+            "this end",
+            info.local_send_size,
+            info.local_receive_size,
+            info.local_remote_invalidation,
+        ),
+        (
+            "peer",
+            info.peer_send_size,
+            info.peer_receive_size,
+            info.peer_remote_invalidation,
+        ),
+    ] {
+        let _ = writeln!(
+            out,
+            "  {end:<10} {:>9}  {:>12}  {}",
+            or_dash(send),
+            or_dash(receive),
+            yes_no(invalidation)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "  The peer's message: {}",
+        or_dash(info.peer_private_data.as_ref())
+    );
+}
+
+fn negotiated(info: &Info, out: &mut String) {
+    let _ = writeln!(out, "Negotiated");
+    for (direction, threshold) in [
+        ("client to server", info.client_to_server_threshold),
+        ("server to client", info.server_to_client_threshold),
+    ] {
+        let _ = writeln!(
+            out,
+            "  {direction}: messages of up to {} octets go inline, longer ones by chunks",
+            or_dash(threshold)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "  remote invalidation: {}",
+        yes_no(info.remote_invalidation)
+    );
+    if info.is_of("nfs") {
+        let _ = writeln!(
+            out,
+            "In use by the kernel: inline send {}, inline receive {}, remote invalidation {}",
+            or_dash(info.inline_send_in_use),
+            or_dash(info.inline_receive_in_use),
+            yes_no(info.remote_invalidation_in_use)
+        );
+    }
+}
+
+fn traffic(info: &Info, out: &mut String) {
+    let Some(sends) = info.sends else {
+        return;
+    };
+    let _ = writeln!(
+        out,
+        "Traffic: version {} of RPC-over-RDMA, {sends} messages sent, {} calls inline, {} with chunks, {} credits",
+        or_dash(info.rpc_version_used),
+        or_dash(info.inline_calls),
+        or_dash(info.chunked_calls),
+        or_dash(info.credits_granted),
+    );
+}
+
+fn remarks(info: &Info, out: &mut String) {
+    for note in &info.note {
+        let _ = writeln!(out, "Note: {}", escape(note));
+    }
+}
+
+fn verdicts(style: Style, verdicts: &[Verdict], out: &mut String) {
+    let _ = writeln!(out, "Verdict");
+    for verdict in verdicts {
+        let sentence = style.severity(verdict.severity, &escape(&verdict.sentence));
+        let _ = writeln!(out, "  {sentence}");
+    }
+}
+
+fn private_data(title: &str, octets: &[u8], offset: Option<u64>, out: &mut String) {
+    if octets.is_empty() {
+        let _ = writeln!(out, "{title}: none");
+    } else {
+        let _ = writeln!(out, "{title}: {} octets", octets.len());
+        out.push_str(&octets::annotated(octets, offset));
+    }
+}

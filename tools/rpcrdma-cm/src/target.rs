@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The peer of a probe, as the administrator names it and as the module's files take it.
+
+use std::net::{
+    IpAddr,
+    Ipv4Addr,
+    Ipv6Addr,
+    SocketAddr, //
+};
+
+/// The port of NFS over RDMA.
+const PORT: u16 = 20049;
+
+/// A host and a port.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Target {
+    host: Host,
+    port: u16,
+}
+
+#[derive(Debug, Eq, PartialEq)]
+enum Host {
+    V4(Ipv4Addr),
+    /// With a zone.
+    V6(Ipv6Addr, Option<String>),
+    Name(String),
+}
+
+impl Target {
+    /// Parses ADDR[:PORT].
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (address, after) = rest
+                    .split_once(']')
+                    .ok_or_else(|| format!("{text}: no ] after the address"))?;
+                let host = Host::v6(address).ok_or_else(|| format!("{text}: no IPv6 address"))?;
+                match after {
+                    "" => (host, None),
+                    after => {
+                        let port = after.strip_prefix(':');
+                        let port = port.ok_or_else(|| format!("{text}: no : after the ]"))?;
+                        (host, Some(port))
+                    }
+                }
+            }
+            None => match Host::v6(text) {
+                Some(host) => (host, None),
+                None => {
+                    let (name, port) = match text.split_once(':') {
+                        Some((name, port)) => (name, Some(port)),
+                        None => (text, None),
+                    };
+                    let host = match name.parse() {
+                        Ok(address) => Host::V4(address),
+                        Err(_) if is_name(name) => Host::Name(name.to_owned()),
+                        Err(_) => return Err(format!("{text}: neither an address nor a name")),
+                    };
+                    (host, port)
+                }
+            },
+        };
+        let port = match port.map(str::parse) {
+            None => PORT,
+            Some(Ok(port)) if port != 0 => port,
+            Some(_) => return Err(format!("{text}: the port is not one of 1 to 65535")),
+        };
+        Ok(Self { host, port })
+    }
+
+    /// ADDR:PORT for the module. `resolve` looks a name up.
+    pub(crate) fn resolved(
+        &self,
+        resolve: impl FnOnce(&str, u16) -> Result<SocketAddr, String>,
+    ) -> Result<String, String> {
+        Ok(match &self.host {
+            Host::V4(address) => format!("{address}:{}", self.port),
+            Host::V6(address, None) => format!("[{address}]:{}", self.port),
+            Host::V6(address, Some(zone)) => format!("[{address}%{zone}]:{}", self.port),
+            Host::Name(name) => {
+                let address = resolve(name, self.port)?;
+                match address.ip() {
+                    IpAddr::V4(ip) => format!("{ip}:{}", self.port),
+                    IpAddr::V6(ip) => format!("[{ip}]:{}", self.port),
+                }
+            }
+        })
+    }
+}
+
+impl Host {
+    fn v6(text: &str) -> Option<Self> {
+        let (address, zone) = match text.split_once('%') {
+            Some((_, zone)) if zone.is_empty() || zone.contains(char::is_whitespace) => {
+                return None
+            }
+            Some((address, zone)) => (address, Some(zone.to_owned())),
+            None => (text, None),
+        };
+        Some(Self::V6(address.parse().ok()?, zone))
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets() {
+        let resolve = |name: &str, port| {
+            assert_eq!(name, "nas.example");
+            Ok(SocketAddr::from((Ipv6Addr::LOCALHOST, port)))
+        };
+        for (text, expected) in [
+            ("192.0.2.7", "192.0.2.7:20049"),
+            ("192.0.2.7:2049", "192.0.2.7:2049"),
+            ("fe80::7%eth0", "[fe80::7%eth0]:20049"),
+            ("::1", "[::1]:20049"),
+            ("[fe80::7%eth0]", "[fe80::7%eth0]:20049"),
+            ("[fe80::7]:1", "[fe80::7]:1"),
+            ("nas.example", "[::1]:20049"),
+            ("nas.example:9", "[::1]:9"),
+        ] {
+            let target = Target::parse(text).unwrap();
+            assert_eq!(target.resolved(resolve).as_deref(), Ok(expected), "{text}");
+        }
+        for text in [
+            "",
+            ":",
+            ":1",
+            "1.2.3.4:",
+            "1.2.3.4:0",
+            "1.2.3.4:65536",
+            "1.2.3.4:1:1",
+            "[::1",
+            "[::1]1",
+            "[::1]:",
+            "[1.2.3.4]",
+            "a b",
+            "1.2.3.4 inv=1",
+            "[::1%a b]:1",
+            "::1%",
+            "a\nb",
+            "a/b",
+        ] {
+            assert!(Target::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,811 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The verdicts: sentences that follow from what was read, and from nothing else.
+
+use serde::Serialize;
+
+use crate::parse::{
+    info::{
+        Info,
+        Report, //
+    },
+    mounts::{
+        Mount,
+        Stats, //
+    }, //
+};
+
+/// The port of NFS over RDMA (RFC 8267, section 6). A mount that asks for RDMA has it unless it
+/// names another.
+const NFS_RDMA_PORT: u64 = 20049;
+
+/// The Linux client ends a transport after this time without a call (`RPCRDMA_IDLE_DISC_TO`), and
+/// connects again with the next call.
+const IDLE_SECONDS: u64 = 300;
+
+/// How bad it is, mildest first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Severity {
+    Fine,
+    /// Worth to be known, no reason to act.
+    Note,
+    /// Not enough could be read.
+    Unknown,
+    /// It works, and worse than it could.
+    Degraded,
+    /// It does not do what it was asked for.
+    Failed,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $code:ident: $name:literal,)*) => {
+        /// The kinds of verdicts; monitoring goes by these.
+        #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+        pub(crate) enum Code {
+            $($(#[$doc])* #[serde(rename = $name)] $code,)*
+        }
+
+        impl Code {
+            pub(crate) const ALL: &[Self] = &[$(Self::$code,)*];
+
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$code => $name,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    Fine: "fine",
+    NoPrivateData: "no-private-data",
+    SmallReceiveSize: "small-receive-size",
+    SmallSendSize: "small-send-size",
+    LostOften: "lost-often",
+    InvalidatesUnoffered: "invalidates-unoffered",
+    NotRdma: "not-rdma",
+    NotConnected: "not-connected",
+    Deviates: "deviates",
+    NoAnswer: "no-answer",
+    Unreachable: "unreachable",
+    Unknown: "unknown",
+}
+
+/// One sentence.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub(crate) struct Verdict {
+    pub(crate) code: Code,
+    pub(crate) severity: Severity,
+    pub(crate) sentence: String,
+}
+
+fn verdict(code: Code, severity: Severity, sentence: impl Into<String>) -> Verdict {
+    Verdict {
+        code,
+        severity,
+        sentence: sentence.into(),
+    }
+}
+
+/// What is known of a mount.
+pub(crate) struct Facts<'a> {
+    pub(crate) mount: &'a Mount,
+    pub(crate) stats: Option<&'a Stats>,
+    /// The connections of the kernel's NFS client to the mount's server; `None` where the files of
+    /// the module could not be read.
+    pub(crate) connections: Option<&'a [Info]>,
+    /// How many connections to that server the last hour lost, by `history`; `None` where there is
+    /// none.
+    pub(crate) lost_in_an_hour: Option<u64>,
+}
+
+/// The verdicts on a mount, worst first; never none.
+pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
+    if !facts.mount.is_rdma() {
+        return finish(not_rdma(facts.mount).into_iter().collect());
+    }
+    let mut verdicts: Vec<Verdict> = lost_often(facts).into_iter().collect();
+    match facts.connections {
+        None => verdicts.push(verdict(
+            Code::Unknown,
+            Severity::Unknown,
+            "unknown what it negotiated: the module's files could not be read",
+        )),
+        Some(connections) => {
+            verdicts.extend(not_connected(connections));
+            verdicts.extend(of_all_offers(connections));
+            verdicts.extend(invalidates_unoffered(connections, facts.stats));
+        }
+    }
+    finish(verdicts)
+}
+
+/// The verdicts on one connection, worst first; never none.
+pub(crate) fn of_connection(info: &Info) -> Vec<Verdict> {
+    let mut verdicts = of_offers(info);
+    verdicts.extend(invalidates_unoffered(std::slice::from_ref(info), None));
+    verdicts.extend(deviates(info));
+    finish(verdicts)
+}
+
+/// The verdicts on a peer that was probed, worst first; never none.
+///
+/// `unreachable`: the report says so. `no-answer`: NULL was answered with SUCCESS in neither
+/// version of RPC-over-RDMA.
+pub(crate) fn of_report(report: &Report) -> Vec<Verdict> {
+    match report.reachable {
+        Some(true) => (),
+        Some(false) => {
+            let reason = report.reason.as_deref().unwrap_or("no reason is known");
+            return vec![verdict(
+                Code::Unreachable,
+                Severity::Failed,
+                format!("unreachable: {reason}"),
+            )];
+        }
+        None => {
+            return vec![verdict(
+                Code::Unknown,
+                Severity::Unknown,
+                "unknown: the module has no report of the probe",
+            )]
+        }
+    }
+    let mut verdicts = of_offers(&report.info);
+    verdicts.extend(deviates(&report.info));
+    let answers = [&report.rpc_version_1, &report.rpc_version_2];
+    if !answers
+        .iter()
+        .any(|answer| answer.as_deref() == Some("SUCCESS"))
+    {
+        let why = answers
+            .iter()
+            .find_map(|answer| answer.as_deref())
+            .unwrap_or("no reason is known");
+        verdicts.push(verdict(
+            Code::NoAnswer,
+            Severity::Degraded,
+            format!("it accepts connections and does not answer NULL: {why}"),
+        ));
+    }
+    finish(verdicts)
+}
+
+/// Puts the worst first, leaves out repetitions, and says "fine" where nothing is wrong.
+fn finish(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
+    if verdicts
+        .iter()
+        .all(|verdict| verdict.severity == Severity::Note)
+    {
+        verdicts.push(verdict(Code::Fine, Severity::Fine, "fine"));
+    }
+    // Stable; "fine" stands before its notes.
+    verdicts.sort_by_key(|verdict| match verdict.severity {
+        Severity::Fine => 1,
+        Severity::Note => 0,
+        Severity::Unknown => 2,
+        Severity::Degraded => 3,
+        Severity::Failed => 4,
+    });
+    verdicts.reverse();
+    let mut seen: Vec<Verdict> = Vec::new();
+    for verdict in verdicts {
+        if !seen.contains(&verdict) {
+            seen.push(verdict);
+        }
+    }
+    seen
+}
+
+/// How the two ends are called in a sentence.
+struct Ends {
+    peer: &'static str,
+    this: &'static str,
+    /// Where the Send Size and the Receive Size of this end come from.
+    send: &'static str,
+    receive: &'static str,
+}
+
+impl Ends {
+    fn of(info: &Info) -> Self {
+        let nfs = info.is_of("nfs");
+        match (info.is_client(), nfs) {
+            (true, true) => Self {
+                peer: "server",
+                this: "client",
+                send: "rdma_max_inline_write",
+                receive: "rdma_max_inline_read",
+            },
+            (false, true) => Self {
+                peer: "client",
+                this: "server",
+                send: "svc_rdma/max_req_size",
+                receive: "svc_rdma/max_req_size",
+            },
+            (true, false) => Self {
+                peer: "server",
+                this: "client",
+                send: "Send Size",
+                receive: "Receive Size",
+            },
+            (false, false) => Self {
+                peer: "client",
+                this: "server",
+                send: "Send Size",
+                receive: "Receive Size",
+            },
+        }
+    }
+}
+
+/// What the two messages lead to.
+///
+/// `no-private-data`: `peer_private_data` is `absent`, or `rejected: REASON`.
+/// `small-receive-size`: it is `present`, and `peer_receive_size` is below `local_send_size`.
+/// `small-send-size`: it is `present`, and `peer_send_size` is below `local_receive_size`.
+///
+/// Of a connection of NFS, the size of this end is the value that its sysctl had when the
+/// connection was made, rounded down to 1024.
+fn of_offers(info: &Info) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    let Ends {
+        peer,
+        this,
+        send,
+        receive,
+    } = Ends::of(info);
+    let private_data = info.peer_private_data.as_deref();
+    // The defaults are 1024 in version 1 and 4096 in version 2.
+    let default = info.peer_receive_size.unwrap_or(1024);
+    if private_data == Some("absent") {
+        verdicts.push(verdict(
+            Code::NoPrivateData,
+            Severity::Degraded,
+            format!(
+                "the {peer} sends no RFC 8797 private data: messages over {default} octets go by \
+                 chunks"
+            ),
+        ));
+    }
+    if let Some(reason) = private_data.and_then(|text| text.strip_prefix("rejected:")) {
+        verdicts.push(verdict(
+            Code::NoPrivateData,
+            Severity::Degraded,
+            format!(
+                "the {peer}'s private data cannot be used ({}): messages over {default} octets go \
+                 by chunks",
+                reason.trim()
+            ),
+        ));
+    }
+    if private_data != Some("present") {
+        return verdicts;
+    }
+    let sizes = [
+        (
+            Code::SmallReceiveSize,
+            "Receive Size",
+            info.peer_receive_size,
+            send,
+            info.local_send_size,
+        ),
+        (
+            Code::SmallSendSize,
+            "Send Size",
+            info.peer_send_size,
+            receive,
+            info.local_receive_size,
+        ),
+    ];
+    for (code, name, theirs, own_name, ours) in sizes {
+        if let Some((theirs, ours)) = theirs.zip(ours).filter(|(theirs, ours)| theirs < ours) {
+            verdicts.push(verdict(
+                code,
+                Severity::Degraded,
+                format!("the {peer}'s {name} is {theirs}, this {this}'s {own_name} {ours}"),
+            ));
+        }
+    }
+    verdicts
+}
+
+/// The verdicts on the offers of all connections to a server. A sentence that is not true of all of
+/// them says of how many it is: another mount of that server can have other connections.
+fn of_all_offers(connections: &[Info]) -> Vec<Verdict> {
+    let all: Vec<Verdict> = connections.iter().flat_map(of_offers).collect();
+    let mut verdicts: Vec<Verdict> = Vec::new();
+    for verdict in &all {
+        let count = all.iter().filter(|other| *other == verdict).count();
+        let mut verdict = verdict.clone();
+        if count < connections.len() {
+            verdict.sentence.push_str(&format!(
+                " (on {count} of {} connections to the server)",
+                connections.len()
+            ));
+        }
+        verdicts.push(verdict);
+    }
+    verdicts
+}
+
+/// `invalidates-unoffered`, a note: of an NFS client's connection, `remote_invalidation` is `no`
+/// and `remote_invalidation_in_use` is `yes`. With the counters of a mount the sentence has N of M:
+/// M segments were registered for chunks, and the client invalidated M - N of them itself.
+fn invalidates_unoffered(connections: &[Info], stats: Option<&Stats>) -> Option<Verdict> {
+    connections.iter().find(|info| {
+        info.is_client()
+            && info.remote_invalidation == Some(false)
+            && info.remote_invalidation_in_use == Some(true)
+    })?;
+    let sentence = "the server invalidates remotely although it did not offer to";
+    let regions = stats.and_then(|stats| {
+        let regions = stats.regions()?;
+        let spared = regions.checked_sub(stats.counters.local_invalidations?)?;
+        Some(format!(
+            "{sentence}: {spared} of {regions} regions needed no local invalidation"
+        ))
+    });
+    Some(verdict(
+        Code::InvalidatesUnoffered,
+        Severity::Note,
+        regions.unwrap_or_else(|| sentence.to_owned()),
+    ))
+}
+
+/// `deviates`: `info` has lines `deviation:`. That Linux invalidates without an offer is said by
+/// `invalidates-unoffered` already where this end is a client of NFS.
+fn deviates(info: &Info) -> Vec<Verdict> {
+    let severity = if info.is_of("nfs") {
+        Severity::Note
+    } else {
+        Severity::Degraded
+    };
+    info.deviation
+        .iter()
+        .map(|deviation| verdict(Code::Deviates, severity, format!("deviation: {deviation}")))
+        .collect()
+}
+
+/// `lost-often`, by `history`: two connections or more to the server were lost in the last hour.
+///
+/// Without `history`, by mountstats: the transports were connected again more often than the
+/// client's own idle time explains, which is once in 300 seconds for each of them.
+fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
+    if let Some(lost) = facts.lost_in_an_hour {
+        return (lost >= 2).then(|| {
+            verdict(
+                Code::LostOften,
+                Severity::Degraded,
+                format!("lost {lost} times in an hour"),
+            )
+        });
+    }
+    let stats = facts.stats?;
+    let reconnects = stats.reconnects()?;
+    let age = stats.age_seconds?;
+    let idle = (age / IDLE_SECONDS).saturating_mul(stats.transports);
+    (reconnects > idle && reconnects >= 2).then(|| {
+        verdict(
+            Code::LostOften,
+            Severity::Degraded,
+            format!(
+                "connected again {reconnects} times in the {} since it was mounted",
+                duration(age)
+            ),
+        )
+    })
+}
+
+/// `not-connected`: no connection to the server is established. A note where there is none at all,
+/// since an idle client has none.
+fn not_connected(connections: &[Info]) -> Option<Verdict> {
+    if connections.iter().any(Info::is_established) {
+        return None;
+    }
+    let Some(info) = connections.first() else {
+        return Some(verdict(
+            Code::NotConnected,
+            Severity::Note,
+            "not connected at present: the client connects again with the next call",
+        ));
+    };
+    let state = info.state.as_deref().unwrap_or("in an unknown state");
+    let failure = match &info.last_failure {
+        Some(failure) => format!("; last failure: {failure}"),
+        None => String::new(),
+    };
+    Some(verdict(
+        Code::NotConnected,
+        Severity::Failed,
+        format!("not connected: {state}{failure}"),
+    ))
+}
+
+/// `not-rdma`: the mount has the port of NFS over RDMA, and another transport.
+///
+/// mount.nfs sets that port with `proto=rdma`. The client takes an existing transport instead where
+/// the server of a mount of version 4.1 or later is known from an earlier mount.
+pub(crate) fn not_rdma(mount: &Mount) -> Option<Verdict> {
+    (!mount.is_rdma() && mount.port == Some(NFS_RDMA_PORT)).then(|| {
+        let protocol = mount.protocol.as_deref().unwrap_or("another transport");
+        verdict(
+            Code::NotRdma,
+            Severity::Failed,
+            format!(
+                "not RDMA: this mount fell back to {}",
+                protocol.to_uppercase()
+            ),
+        )
+    })
+}
+
+/// A time in words: the unit in which it is one or more.
+pub(crate) fn duration(seconds: u64) -> String {
+    let (count, unit) = match seconds {
+        0..60 => (seconds, "second"),
+        60..3600 => (seconds / 60, "minute"),
+        3600..86400 => (seconds / 3600, "hour"),
+        _ => (seconds / 86400, "day"),
+    };
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::{
+        info,
+        mounts, //
+    };
+
+    fn mount(options: &str) -> Mount {
+        let line = format!("1 2 0:3 / /mnt rw - nfs4 s:/ rw,{options},addr=10.0.0.2\n");
+        mounts::mountinfo(&line).remove(0)
+    }
+
+    fn stats(age: u64, transports: &[&str]) -> Stats {
+        let mut text =
+            format!("device s:/ mounted on /mnt with fstype nfs4 statvers=1.1\nage: {age}\n");
+        for transport in transports {
+            text.push_str(&format!("xprt: rdma {transport}\n"));
+        }
+        let mount = mount("proto=rdma");
+        mounts::with_stats(vec![mount], &text).remove(0).1.unwrap()
+    }
+
+    /// `connects` and `local_invalidations`; 8 read, 2 write and 1 reply chunks.
+    fn transport(connects: u64, local: u64) -> String {
+        format!("0 0 {connects} 0 0 50 50 0 50 0 8 2 1 0 0 0 0 0 0 0 0 0 0 16 {local} 0 0")
+    }
+
+    const CLIENT: &str = "origin: nfs\nrole: client\nstate: established\n\
+        local_send_size: 4096\nlocal_receive_size: 4096\npeer_private_data: present\n\
+        peer_send_size: 4096\npeer_receive_size: 4096\nremote_invalidation: no\n";
+
+    fn client(changes: &str) -> Info {
+        info::info(&format!("{CLIENT}{changes}"))
+    }
+
+    fn sentences(verdicts: &[Verdict]) -> Vec<(&'static str, Severity, &str)> {
+        verdicts
+            .iter()
+            .map(|verdict| (verdict.code.name(), verdict.severity, &*verdict.sentence))
+            .collect()
+    }
+
+    #[test]
+    fn of_connections() {
+        use Severity::{
+            Degraded,
+            Fine,
+            Note, //
+        };
+        for (changes, expected) in [
+            ("", vec![("fine", Fine, "fine")]),
+            ("remote_invalidation_in_use: no\n", vec![("fine", Fine, "fine")]),
+            ("peer_private_data: unknown\n", vec![("fine", Fine, "fine")]),
+            (
+                "peer_private_data: absent\npeer_receive_size: 1024\npeer_send_size: 1024\n",
+                vec![(
+                    "no-private-data",
+                    Degraded,
+                    "the server sends no RFC 8797 private data: messages over 1024 octets go by chunks",
+                )],
+            ),
+            (
+                "role: server\npeer_private_data: absent\npeer_receive_size: 4096\n",
+                vec![(
+                    "no-private-data",
+                    Degraded,
+                    "the client sends no RFC 8797 private data: messages over 4096 octets go by chunks",
+                )],
+            ),
+            (
+                "peer_private_data: rejected: truncated\npeer_receive_size: 1024\n",
+                vec![(
+                    "no-private-data",
+                    Degraded,
+                    "the server's private data cannot be used (truncated): messages over 1024 octets go by chunks",
+                )],
+            ),
+            (
+                "local_send_size: 65536\n",
+                vec![(
+                    "small-receive-size",
+                    Degraded,
+                    "the server's Receive Size is 4096, this client's rdma_max_inline_write 65536",
+                )],
+            ),
+            ("peer_receive_size: 65536\n", vec![("fine", Fine, "fine")]),
+            (
+                "local_receive_size: 8192\n",
+                vec![(
+                    "small-send-size",
+                    Degraded,
+                    "the server's Send Size is 4096, this client's rdma_max_inline_read 8192",
+                )],
+            ),
+            (
+                "origin: module\nlocal_send_size: 65536\n",
+                vec![(
+                    "small-receive-size",
+                    Degraded,
+                    "the server's Receive Size is 4096, this client's Send Size 65536",
+                )],
+            ),
+            (
+                "role: server\nlocal_send_size: 65536\n",
+                vec![(
+                    "small-receive-size",
+                    Degraded,
+                    "the client's Receive Size is 4096, this server's svc_rdma/max_req_size 65536",
+                )],
+            ),
+            (
+                "remote_invalidation_in_use: yes\n",
+                vec![
+                    ("fine", Fine, "fine"),
+                    (
+                        "invalidates-unoffered",
+                        Note,
+                        "the server invalidates remotely although it did not offer to",
+                    ),
+                ],
+            ),
+            (
+                "remote_invalidation: yes\nremote_invalidation_in_use: yes\n",
+                vec![("fine", Fine, "fine")],
+            ),
+            (
+                "role: server\nremote_invalidation_in_use: yes\n",
+                vec![("fine", Fine, "fine")],
+            ),
+            (
+                "origin: module\ndeviation: a (RFC 8797, section 4.1)\n",
+                vec![("deviates", Degraded, "deviation: a (RFC 8797, section 4.1)")],
+            ),
+            (
+                "deviation: a\n",
+                vec![("fine", Fine, "fine"), ("deviates", Note, "deviation: a")],
+            ),
+        ] {
+            let verdicts = of_connection(&client(changes));
+            assert_eq!(sentences(&verdicts), expected, "{changes}");
+        }
+    }
+
+    #[test]
+    fn of_mounts_by_their_transports() {
+        let established = [client("")];
+        // Connections of each transport, age in seconds, transports.
+        for (connects, age, transports, often) in [
+            (1, 0, 1, None),
+            (2, 10, 1, None),
+            (
+                3,
+                10,
+                1,
+                Some("connected again 2 times in the 10 seconds since it was mounted"),
+            ),
+            (13, 3600, 1, None),
+            (
+                15,
+                3600,
+                1,
+                Some("connected again 14 times in the 1 hour since it was mounted"),
+            ),
+            (15, 7200, 1, None),
+            (4, 900, 2, None),
+            (
+                5,
+                900,
+                2,
+                Some("connected again 8 times in the 15 minutes since it was mounted"),
+            ),
+        ] {
+            let transport = transport(connects, 0);
+            let stats = stats(age, &vec![&*transport; transports]);
+            let facts = Facts {
+                mount: &mount("proto=rdma"),
+                stats: Some(&stats),
+                connections: Some(&established),
+                lost_in_an_hour: None,
+            };
+            let expected = match often {
+                Some(sentence) => ("lost-often", Severity::Degraded, sentence),
+                None => ("fine", Severity::Fine, "fine"),
+            };
+            assert_eq!(
+                sentences(&of_mount(&facts)),
+                [expected],
+                "{connects} {age} {transports}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_mounts_by_their_history() {
+        let established = [client("")];
+        let often = stats(10, &[&transport(15, 0)]);
+        for (lost, expected) in [
+            (0, ("fine", Severity::Fine, "fine")),
+            (1, ("fine", Severity::Fine, "fine")),
+            (
+                2,
+                ("lost-often", Severity::Degraded, "lost 2 times in an hour"),
+            ),
+            (
+                14,
+                ("lost-often", Severity::Degraded, "lost 14 times in an hour"),
+            ),
+        ] {
+            let facts = Facts {
+                mount: &mount("proto=rdma"),
+                stats: Some(&often),
+                connections: Some(&established),
+                lost_in_an_hour: Some(lost),
+            };
+            assert_eq!(sentences(&of_mount(&facts)), [expected], "{lost}");
+        }
+    }
+
+    #[test]
+    fn of_mounts_by_their_connections() {
+        use Severity::{
+            Degraded,
+            Failed,
+            Fine,
+            Note,
+            Unknown, //
+        };
+        let stats = stats(100, &[&transport(1, 3)]);
+        let offer = client("remote_invalidation_in_use: yes\n");
+        let small = client("local_send_size: 65536\n");
+        let lost = client("state: reconnecting\nlast_failure: transport retry counter exceeded\n");
+        let idle = "not connected at present: the client connects again with the next call";
+        let size = "the server's Receive Size is 4096, this client's rdma_max_inline_write 65536 (on 2 of 3 connections to the server)";
+        let unknown = "unknown what it negotiated: the module's files could not be read";
+        let spared = "the server invalidates remotely although it did not offer to: \
+                      8 of 11 regions needed no local invalidation";
+        let reconnecting =
+            "not connected: reconnecting; last failure: transport retry counter exceeded";
+        for (connections, expected) in [
+            (None, vec![("unknown", Unknown, unknown)]),
+            (
+                Some(vec![]),
+                vec![("fine", Fine, "fine"), ("not-connected", Note, idle)],
+            ),
+            (
+                Some(vec![offer.clone(), offer.clone()]),
+                vec![
+                    ("fine", Fine, "fine"),
+                    ("invalidates-unoffered", Note, spared),
+                ],
+            ),
+            (
+                Some(vec![offer, small.clone(), small]),
+                vec![
+                    ("small-receive-size", Degraded, size),
+                    ("invalidates-unoffered", Note, spared),
+                ],
+            ),
+            (
+                Some(vec![lost.clone()]),
+                vec![("not-connected", Failed, reconnecting)],
+            ),
+            (Some(vec![lost, client("")]), vec![("fine", Fine, "fine")]),
+        ] {
+            let facts = Facts {
+                mount: &mount("proto=rdma"),
+                stats: Some(&stats),
+                connections: connections.as_deref(),
+                lost_in_an_hour: None,
+            };
+            assert_eq!(sentences(&of_mount(&facts)), expected);
+        }
+    }
+
+    #[test]
+    fn of_other_transports() {
+        for (options, expected) in [
+            (
+                "proto=tcp,port=20049",
+                Some("not RDMA: this mount fell back to TCP"),
+            ),
+            (
+                "proto=tcp6,port=20049",
+                Some("not RDMA: this mount fell back to TCP6"),
+            ),
+            ("proto=tcp", None),
+            ("proto=rdma,port=20049", None),
+            ("proto=rdma6,port=20049", None),
+        ] {
+            let found = not_rdma(&mount(options));
+            assert_eq!(
+                found.as_ref().map(|verdict| &*verdict.sentence),
+                expected,
+                "{options}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_reports() {
+        use Severity::{
+            Degraded,
+            Failed,
+            Fine,
+            Unknown, //
+        };
+        let module = "origin: module\nrole: client\npeer_private_data: present\n";
+        for (text, expected) in [
+            (
+                String::new(),
+                vec![("unknown", Unknown, "unknown: the module has no report of the probe")],
+            ),
+            (
+                "reachable: no: connection refused\n".to_owned(),
+                vec![("unreachable", Failed, "unreachable: connection refused")],
+            ),
+            (
+                format!("reachable: yes\nrpc_version_1: SUCCESS\nrpc_version_2: ERR_VERS\n{module}"),
+                vec![("fine", Fine, "fine")],
+            ),
+            (
+                format!("reachable: yes\nrpc_version_1: no reply\nrpc_version_2: SUCCESS\n{module}"),
+                vec![("fine", Fine, "fine")],
+            ),
+            (
+                format!("reachable: yes\nrpc_version_1: PROG_UNAVAIL\nrpc_version_2: no reply\n{module}"),
+                vec![(
+                    "no-answer",
+                    Degraded,
+                    "it accepts connections and does not answer NULL: PROG_UNAVAIL",
+                )],
+            ),
+            (
+                format!("reachable: yes\nrpc_version_1: SUCCESS\n{module}deviation: b\n"),
+                vec![("deviates", Degraded, "deviation: b")],
+            ),
+        ] {
+            assert_eq!(sentences(&of_report(&info::report(&text))), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_in_words() {
+        for (seconds, text) in [
+            (0, "0 seconds"),
+            (1, "1 second"),
+            (59, "59 seconds"),
+            (60, "1 minute"),
+            (3599, "59 minutes"),
+            (7200, "2 hours"),
+            (200_000, "2 days"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

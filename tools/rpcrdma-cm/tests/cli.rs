@@ -1,0 +1,605 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The program as it is run, over directories of files in place of debugfs and /proc.
+
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::symlink,
+    path::{
+        Path,
+        PathBuf, //
+    },
+    process::{
+        Command,
+        Output,
+        Stdio, //
+    }, //
+};
+
+use serde_json::Value;
+
+const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
+
+/// A directory of one test with `debugfs` and `proc`.
+struct World(PathBuf);
+
+impl World {
+    /// Without anything.
+    fn empty(name: &str) -> Self {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&root);
+        let world = Self(root);
+        world.write("proc/self/mountinfo", "");
+        world.write("proc/self/mountstats", "");
+        world
+    }
+
+    /// With the files of a real guest.
+    fn guest(name: &str) -> Self {
+        let world = Self::empty(name);
+        copy(&Path::new(FOLDER).join("tests/fixtures/guest"), &world.0);
+        world
+    }
+
+    fn write(&self, path: &str, octets: impl AsRef<[u8]>) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, octets).unwrap();
+    }
+
+    /// A connection with this `info`, and no private data.
+    fn connection(&self, id: u64, info: &str) {
+        let path = format!("debugfs/connection/{id}");
+        self.write(&format!("{path}/info"), format!("id: {id}\n{info}"));
+        self.write(&format!("{path}/sent"), "");
+        self.write(&format!("{path}/received"), "");
+    }
+
+    /// A process in a mount namespace.
+    fn process(&self, pid: &str, namespace: u64, mountinfo: &str) {
+        self.write(&format!("proc/{pid}/mountinfo"), mountinfo);
+        self.write(&format!("proc/{pid}/mountstats"), "");
+        fs::create_dir_all(self.0.join(format!("proc/{pid}/ns"))).unwrap();
+        let link = self.0.join(format!("proc/{pid}/ns/mnt"));
+        symlink(format!("mnt:[{namespace}]"), link).unwrap();
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rpcrdma-cm"));
+        command
+            .args(words)
+            .arg("--debugfs")
+            .arg(self.0.join("debugfs"))
+            .arg("--proc")
+            .arg(self.0.join("proc"));
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> (i32, String, String) {
+        result(self.command(words).output().unwrap())
+    }
+
+    /// Runs a command that has to succeed without a complaint.
+    fn show(&self, words: &[&str]) -> String {
+        let (status, out, err) = self.run(words);
+        assert_eq!((status, &*err), (0, ""), "{words:?}: {out}");
+        out
+    }
+}
+
+fn result(output: Output) -> (i32, String, String) {
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+const HISTORY: &str = "\
+TIME      DATE                     ID ORIGIN ROLE   EVENT          LOCAL         REMOTE          GEN LASTED_MS C2S        S2C  INV REASON
+61.204518 2026-11-22T01:02:03.456Z 1  nfs    client established    10.77.1.1:123 10.77.1.2:20049 1   -         4096       4096 no  -
+75.010022 2026-11-22T01:02:17.262Z 1  nfs    client lost           10.77.1.1:123 10.77.1.2:20049 1   13806     4096       4096 no  transport retry counter exceeded
+80.310022 2026-11-22T01:02:22.562Z 1  nfs    client re-established 10.77.1.1:124 10.77.1.2:20049 2   -         4096>65536 4096 no  -
+";
+
+const MOUNT: &str =
+    "36 35 0:47 / /mnt rw - nfs4 10.77.1.2:/ rw,vers=4.2,proto=rdma,port=20049,addr=10.77.1.2\n";
+const CLIENT: &str = "origin: nfs\nrole: client\nstate: established\nremote: 10.77.1.2:20049\n";
+
+/// Every command with `--json`, of a real guest and of texts that leave out all they can.
+#[test]
+fn json_is_as_the_schema_says() {
+    let world = World::guest("schema");
+    world.write("debugfs/history", HISTORY);
+    world.process(
+        "self",
+        1,
+        &(fs::read_to_string(world.0.join("proc/self/mountinfo")).unwrap()),
+    );
+    world.process("7", 2, MOUNT);
+    let bare = World::empty("schema-bare");
+    bare.write("debugfs/connections", "ID\n1\n");
+    bare.write("debugfs/stats", "");
+    bare.write("debugfs/history", "EVENT\nlost\n");
+    bare.write("debugfs/probe", "reachable: no: refused\n");
+    bare.write(
+        "proc/self/mountinfo",
+        "1 1 0:1 / /m rw - nfs s rw,proto=rdma\n",
+    );
+    bare.connection(1, "");
+    let ids = |world: &World| -> Vec<String> {
+        world
+            .show(&[])
+            .lines()
+            .skip(1)
+            .map(|line| line.split_whitespace().next().unwrap().to_owned())
+            .collect()
+    };
+    let mut documents = String::new();
+    for world in [&world, &bare] {
+        for words in [
+            &["connections", "--json"][..],
+            &["--json"],
+            &["watch", "--json", "--count", "2", "--interval", "1"],
+            &["mounts", "--json"],
+            &["history", "--json"],
+            &["metrics", "--json"],
+        ] {
+            documents += &world.show(words);
+        }
+        documents += &world.run(&["mounts", "--all-namespaces", "--json"]).1;
+        for id in ids(world) {
+            documents += &world.show(&["show", &id, "--json"]);
+        }
+    }
+    for report in [
+        fs::read_to_string(world.0.join("debugfs/probe")).unwrap(),
+        "reachable: no: refused\n".to_owned(),
+    ] {
+        documents += &probe(&world, &report, &["192.0.2.7", "--json"]).1;
+    }
+    // Without the module.
+    documents += &World::empty("schema-none").run(&["mounts", "--json"]).1;
+    documents += &World::empty("schema-none").run(&["metrics", "--json"]).1;
+    assert!(documents.lines().count() > 20, "{documents}");
+
+    let mut validator = Command::new("python3")
+        .arg(format!("{FOLDER}/tests/validate.py"))
+        .arg(format!("{FOLDER}/schema.json"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    validator
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(documents.as_bytes())
+        .unwrap();
+    let (status, out, err) = result(validator.wait_with_output().unwrap());
+    assert_eq!(status, 0, "{out}{err}");
+}
+
+/// Runs `probe`, with `report` in the place of the module's. A probe writes at the beginning of the
+/// file, so the report has a first line that it overwrites.
+fn probe(world: &World, report: &str, words: &[&str]) -> (i32, String, String) {
+    world.write("debugfs/probe", format!("{:99}\n{report}", ""));
+    world.run(&[&["probe"], words].concat())
+}
+
+#[test]
+fn exit_status_of_probe() {
+    let world = World::empty("probe");
+    let good = "reachable: yes\nrpc_version_1: SUCCESS\nrpc_version_2: ERR_VERS\norigin: module\n\
+                role: client\npeer_private_data: present\n";
+    for (report, expected, sentence) in [
+        (good, 0, "  fine\n"),
+        (
+            &good.replace("present", "absent"),
+            1,
+            "sends no RFC 8797 private data",
+        ),
+        (&format!("{good}deviation: x\n"), 1, "  deviation: x\n"),
+        (
+            &good.replace("SUCCESS", "no reply"),
+            1,
+            "does not answer NULL: no reply",
+        ),
+        (
+            "reachable: no: connection refused\n",
+            2,
+            "  unreachable: connection refused\n",
+        ),
+        ("", 3, "no report"),
+    ] {
+        let (status, out, err) = probe(&world, report, &["192.0.2.7"]);
+        assert_eq!((status, &*err), (expected, ""), "{out}");
+        assert!(out.contains(sentence), "{out}");
+    }
+    // As it was written.
+    let line = |words: &[&str]| {
+        probe(&world, good, words);
+        let text = fs::read_to_string(world.0.join("debugfs/probe")).unwrap();
+        text.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(line(&["192.0.2.7"]), "192.0.2.7:20049");
+    assert_eq!(
+        line(&[
+            "[fe80::7%eth0]:9",
+            "--send",
+            "8192",
+            "--receive",
+            "2048",
+            "--invalidation",
+            "--from",
+            "fe80::1%eth0",
+            "--timeout-ms",
+            "100"
+        ]),
+        "[fe80::7%eth0]:9 send=8192 recv=2048 inv=1 from=[fe80::1%eth0] timeout_ms=100"
+    );
+    assert_eq!(
+        line(&["192.0.2.7", "--from", "192.0.2.1"]),
+        "192.0.2.7:20049 from=192.0.2.1"
+    );
+    let (status, _, err) = world.run(&["probe", "192.0.2.7:0"]);
+    assert_eq!((status, err.lines().count()), (3, 1), "{err}");
+}
+
+/// One line each, that says what helps.
+#[test]
+fn errors() {
+    let mounted = "24 22 0:7 / ROOT rw - debugfs none rw\n";
+    let world = World::empty("errors");
+    let root = world.0.to_str().unwrap().to_owned();
+    let says = |words: &[&str], expected: &str| {
+        let (status, out, err) = world.run(words);
+        assert_eq!((status, &*out), (3, ""), "{words:?}: {err}");
+        assert_eq!(err.lines().count(), 1, "{err}");
+        assert!(
+            err.starts_with("rpcrdma-cm: ") && err.contains(expected),
+            "{err}"
+        );
+    };
+    for words in [
+        &[][..],
+        &["show", "1"],
+        &["history"],
+        &["watch"],
+        &["probe", "::1"],
+    ] {
+        says(
+            words,
+            &format!("debugfs is not mounted there: mount -t debugfs none {root}"),
+        );
+    }
+    world.write("proc/self/mountinfo", mounted.replace("ROOT", &root));
+    says(
+        &[],
+        "the module rpcrdma_cm is not loaded: modprobe rpcrdma_cm",
+    );
+    world.write(
+        "proc/modules",
+        "rpcrdma_cm_kunit 1 0 - Live 0x0\nrpcrdma_cm 1 0 - Live 0x0\n",
+    );
+    says(&[], "has made no files: see dmesg");
+    world.write("debugfs/connections", "ID\n");
+    says(&["show", "1"], "there is no connection 1");
+    says(
+        &["history"],
+        "this version of the module rpcrdma_cm has no history",
+    );
+    says(&["history", "--follow"], "has no history");
+    let (status, _, err) = world.run(&["show", "x"]);
+    assert_eq!(status, 3, "{err}");
+    assert_eq!(world.run(&["--version"]).0, 0);
+    // The file is a directory: any other error is told as it is.
+    fs::remove_file(world.0.join("debugfs/connections")).unwrap();
+    fs::create_dir(world.0.join("debugfs/connections")).unwrap();
+    says(&[], "Is a directory");
+}
+
+#[test]
+fn without_root() {
+    let world = World::empty("root");
+    world.write("debugfs/connections", "ID\n");
+    let status = Command::new("chmod")
+        .arg("000")
+        .arg(world.0.join("debugfs/connections"))
+        .status()
+        .unwrap();
+    assert!(status.success());
+    // Root is asked to open it without capabilities, as root of a container is.
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--bounding-set=-all", "--inh-caps=-all", "--"])
+        .arg(env!("CARGO_BIN_EXE_rpcrdma-cm"))
+        .arg("--debugfs")
+        .arg(world.0.join("debugfs"))
+        .arg("--proc")
+        .arg(world.0.join("proc"));
+    let (status, out, err) = result(command.output().unwrap());
+    assert_eq!((status, &*out), (3, ""), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert!(
+        err.contains("not permitted") || err.contains("try sudo"),
+        "{err}"
+    );
+}
+
+/// Without the files of the module, what NFS says is still there.
+#[test]
+fn mounts_without_the_module() {
+    let world = World::empty("no-module");
+    world.write("proc/self/mountinfo", MOUNT);
+    let (status, out, err) = world.run(&["mounts"]);
+    assert_eq!((status, err.lines().count()), (0, 1), "{err}");
+    assert!(out.contains("/mnt: unknown what it negotiated"), "{out}");
+}
+
+#[test]
+fn mounts_of_other_namespaces() {
+    let world = World::empty("namespaces");
+    world.write("debugfs/connections", "ID\n1\n2\n3\n");
+    world.connection(1, CLIENT);
+    world.connection(2, CLIENT);
+    world.connection(
+        3,
+        "origin: nfs\nrole: client\nstate: established\nremote: 10.77.1.3:20049\n",
+    );
+    fs::remove_dir_all(world.0.join("proc/self")).unwrap();
+    world.process("self", 1, MOUNT);
+    world.process("10", 1, MOUNT);
+    world.process("9", 2, &MOUNT.replace("/mnt", "/other"));
+    world.process("11", 2, &MOUNT.replace("/mnt", "/never"));
+    let own = world.show(&["mounts"]);
+    assert_eq!(own.matches("/mnt:").count(), 1, "{own}");
+    assert!(own.contains(" 2/2 ") && !own.contains("/other"), "{own}");
+    let all = world.show(&["mounts", "--all-namespaces"]);
+    assert!(all.contains("\n/mnt: fine\n"), "{all}");
+    assert!(
+        all.contains("\n/other (namespace of pid 9): fine\n"),
+        "{all}"
+    );
+    assert!(!all.contains("/never"), "{all}");
+}
+
+#[test]
+fn losses_of_the_last_hour() {
+    let world = World::empty("losses");
+    world.write("debugfs/connections", "ID\n1\n");
+    world.connection(1, CLIENT);
+    world.write("proc/self/mountinfo", MOUNT);
+    let now = Command::new("date")
+        .args(["-u", "+%FT%T.000Z"])
+        .output()
+        .unwrap();
+    let now = String::from_utf8(now.stdout).unwrap();
+    let line = format!("{} nfs client lost 10.77.1.2:20049\n", now.trim());
+    world.write(
+        "debugfs/history",
+        format!("DATE ORIGIN ROLE EVENT REMOTE\n1999-12-31T00:00:00Z nfs client lost 10.77.1.2:20049\n{line}{line}{line}"),
+    );
+    let out = world.show(&["mounts"]);
+    assert!(out.contains("/mnt: lost 3 times in an hour\n"), "{out}");
+}
+
+#[test]
+fn history_goes_on() {
+    let world = World::empty("follow");
+    world.write("debugfs/connections", "ID\n");
+    world.write("debugfs/history", HISTORY);
+    let table = world.show(&["history"]);
+    assert!(
+        table.contains("13.806 s") && table.contains("4096 -> 65536"),
+        "{table}"
+    );
+    let follower = world
+        .command(&[
+            "history",
+            "--follow",
+            "--interval",
+            "1",
+            "--count",
+            "3",
+            "--json",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let more = HISTORY.lines().nth(2).unwrap().replace("75.01", "99.01");
+    // Written before the first reading, or after it: it appears once.
+    world.write("debugfs/history", format!("{HISTORY}{more}\n"));
+    let output = follower.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("99.01").count(), 1, "{text}");
+    assert_eq!(text.matches("\"75.01").count(), 1, "{text}");
+}
+
+#[test]
+fn metrics_are_replaced_as_a_whole() {
+    let world = World::guest("metrics");
+    let path = world.0.join("out.prom");
+    let words = ["metrics", "--output", path.to_str().unwrap()];
+    assert_eq!(world.show(&words), "");
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text, world.show(&["metrics"]));
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    // The reference parser of OpenMetrics.
+    let parse = "import sys; from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse; \
+                 print(sum(len(family.samples) for family in parse(open(sys.argv[1]).read())))";
+    let parsed = Command::new("python3")
+        .args(["-c", parse, path.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let (status, count, err) = result(parsed);
+    assert_eq!(status, 0, "{err}");
+    let samples = text.lines().filter(|line| !line.starts_with('#')).count();
+    assert_eq!(count.trim(), samples.to_string());
+    fs::write(&path, "old").unwrap();
+    world.show(&words);
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    // Nothing else is left there.
+    let names: Vec<_> = fs::read_dir(&world.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    let (status, _, err) = world.run(&["metrics", "--output", "/proc/no/such.prom"]);
+    assert_eq!((status, err.lines().count()), (3, 1), "{err}");
+}
+
+/// A reader that stops is no error, and text of any form is none.
+#[test]
+fn hostile_surroundings() {
+    let world = World::empty("hostile");
+    let noise: Vec<u8> = (0..20_000_u32)
+        .map(|n| u8::try_from(n.wrapping_mul(2_654_435_761) >> 24).unwrap())
+        .collect();
+    for name in [
+        "debugfs/connections",
+        "debugfs/stats",
+        "debugfs/history",
+        "debugfs/connection/1/info",
+        "debugfs/connection/1/sent",
+        "debugfs/connection/1/received",
+        "proc/self/mountinfo",
+        "proc/self/mountstats",
+    ] {
+        world.write(name, &noise);
+    }
+    for words in [
+        &["connections"][..],
+        &["mounts"],
+        &["mounts", "--all-namespaces"],
+        &["show", "1"],
+        &["history"],
+        &["metrics"],
+        &["mounts", "--json"],
+    ] {
+        assert_eq!(world.run(words).0, 0, "{words:?}");
+    }
+    world.write("debugfs/connections", "ID DEVICE\n1 \u{1b}[2J\u{7}x\n");
+    let out = world.show(&[]);
+    assert!(
+        out.contains("\\u{1b}[2J\\u{7}x") && !out.contains('\u{1b}'),
+        "{out}"
+    );
+    let mut rows = "ID\n".to_owned();
+    for id in 0..100_000 {
+        rows += &format!("{id}\n");
+    }
+    world.write("debugfs/connections", rows);
+    let mut child = world
+        .command(&["--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let (status, _, err) = result(child.wait_with_output().unwrap());
+    assert_eq!((status, &*err), (0, ""));
+}
+
+/// On a terminal, which `script` makes.
+#[test]
+fn colour_and_width() {
+    let world = World::guest("colour");
+    let on_terminal = |columns: &str, environment: &str| {
+        let line = format!(
+            "stty cols {columns}; {environment} {} mounts --debugfs {root}/debugfs --proc {root}/proc",
+            env!("CARGO_BIN_EXE_rpcrdma-cm"),
+            root = world.0.display()
+        );
+        let output = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap().replace('\r', "")
+    };
+    let wide = on_terminal("200", "");
+    assert!(wide.contains("\u{1b}[3"), "{wide}");
+    let plain = on_terminal("200", "NO_COLOR=1");
+    assert!(!plain.contains('\u{1b}'), "{plain}");
+    assert!(!world.show(&["mounts"]).contains('\u{1b}'));
+    let narrow = on_terminal("70", "NO_COLOR=1");
+    let table: Vec<&str> = narrow
+        .lines()
+        .take_while(|line| !line.starts_with("/mnt/version three: "))
+        .collect();
+    assert!(
+        table.iter().all(|line| line.chars().count() <= 70),
+        "{narrow}"
+    );
+    assert!(
+        table.len()
+            > plain
+                .lines()
+                .take_while(|line| !line.starts_with("/mnt/version three: "))
+                .count(),
+        "{narrow}"
+    );
+}
+
+#[test]
+fn pages_and_completions() {
+    let world = World::empty("pages");
+    let page = world.show(&["man"]);
+    assert!(page.contains(".TH rpcrdma-cm 1"), "{page}");
+    for name in [
+        "connections",
+        "mounts",
+        "show",
+        "history",
+        "watch",
+        "probe",
+        "metrics",
+    ] {
+        assert!(page.contains(&format!("rpcrdma\\-cm\\-{name}")), "{page}");
+        assert!(world
+            .show(&["man", name])
+            .contains(&format!("rpcrdma-cm-{name} 1")));
+    }
+    assert!(!page.contains("completions"), "{page}");
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(world
+            .show(&["completions", shell])
+            .contains("all-namespaces"));
+    }
+}
+
+/// The guest's own: each command has something to say of it.
+#[test]
+fn a_real_guest() {
+    let world = World::guest("guest");
+    let table = world.show(&[]);
+    assert!(table.contains("established"), "{table}");
+    let mounts: Value = serde_json::from_str(&world.show(&["mounts", "--json"])).unwrap();
+    let mounts = mounts["mounts"].as_array().unwrap();
+    assert!(!mounts.is_empty());
+    for mount in mounts {
+        if mount["protocol"] == "rdma" {
+            assert_ne!(mount["connections"].as_array().unwrap().len(), 0, "{mount}");
+            assert!(
+                mount["stats"]["counters"]["sends"].as_u64() > Some(0),
+                "{mount}"
+            );
+        }
+    }
+}
