@@ -90,11 +90,16 @@ once() {
 		trap 'remove "$tmp"; say "$what: failed"' EXIT
 		trap 'exit 130' INT TERM HUP
 		if [[ -n $resumable ]]; then
-			trap 'trap - EXIT; say "$what: interrupted, the next time goes on"; exit 130' INT TERM HUP
+			trap 'trap - EXIT; say "$what: interrupted, the next time goes on"; exit 130' \
+				INT TERM HUP
 		else
 			remove "$tmp"
 		fi
-		if mkdir "$tmp" 2>/dev/null; then say "$what"; else say "$what, from where it was interrupted"; fi
+		if mkdir "$tmp" 2>/dev/null; then
+			say "$what"
+		else
+			say "$what, from where it was interrupted"
+		fi
 		"$@" "$tmp" >&2 9>&-
 		mv -T "$tmp" "$cache/$name"
 		say "$what: took $((SECONDS - start)) s"

@@ -4,7 +4,8 @@
 //!
 //! The octets of an event of rdma_cm go through [`protocol`], which parses them and combines two
 //! offers, and [`connection`], which holds the state, to the [`registry`]: it shows each live
-//! connection in debugfs. [`observer`] brings there what others exchange. [`control`] takes commands.
+//! connection in debugfs. [`observer`] brings there what others exchange. [`control`] takes
+//! commands.
 
 #![crate_name = "rpcrdma_cm"]
 

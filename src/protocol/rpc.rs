@@ -267,8 +267,8 @@ fn denied(reader: &mut Reader<'_>) -> Result<Status, Error> {
     })
 }
 
-/// Passes over the `opaque_auth` of a call, which must have one of these flavors (RFC 5531, sections
-/// 8.2 and 9).
+/// Passes over the `opaque_auth` of a call, which must have one of these flavors (RFC 5531,
+/// sections 8.2 and 9).
 fn pass_auth(reader: &mut Reader<'_>, flavors: &[u32]) -> Result<(), Error> {
     let before = *reader;
     let flavor = pass_opaque_auth(reader)?;

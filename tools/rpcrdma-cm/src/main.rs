@@ -443,5 +443,9 @@ fn resolve(name: &str, port: u16) -> std::result::Result<std::net::SocketAddr, S
 }
 
 fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    octets.iter().fold(String::new(), |mut hex, octet| {
+        // A `String` takes any text.
+        let _ = std::fmt::Write::write_fmt(&mut hex, format_args!("{octet:02x}"));
+        hex
+    })
 }

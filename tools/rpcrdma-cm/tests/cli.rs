@@ -2,6 +2,9 @@
 
 //! The program as it is run, over directories of files in place of debugfs and /proc.
 
+// A test panics where something is not as it must be.
+#![allow(clippy::unwrap_used)]
+
 use std::{
     fs,
     io::Write,

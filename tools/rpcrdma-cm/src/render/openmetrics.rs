@@ -35,10 +35,16 @@ struct Sample {
     value: u64,
 }
 
+/// The connections, and the counters of `stats`.
+type Module<'a> = (&'a [Info], &'a [(String, u64)]);
+
+/// A value of a mount, where that is known.
+type MountValue<'a> = &'a dyn Fn(&MountReport) -> Option<u64>;
+
 /// What the metrics are made of.
 pub(crate) struct Content<'a> {
     /// `None` where the files of the module could not be read.
-    pub(crate) module: Option<(&'a [Info], &'a [(String, u64)])>,
+    pub(crate) module: Option<Module<'a>>,
     pub(crate) mounts: &'a [MountReport],
 }
 
@@ -122,9 +128,7 @@ fn of_mounts(mounts: &[MountReport]) -> Vec<Family> {
             samples,
         });
     };
-    let of_each = |label: &'static str,
-                   values: &[(&str, &dyn Fn(&MountReport) -> Option<u64>)]|
-     -> Vec<Sample> {
+    let of_each = |label: &'static str, values: &[(&str, MountValue<'_>)]| -> Vec<Sample> {
         let mut samples = Vec::new();
         for (key, report) in &mounts {
             for (word, value) in values {

@@ -150,7 +150,7 @@ pub(crate) fn mounts(style: Style, mounts: &[MountReport]) -> String {
             number(calls),
             share(chunks, calls),
             share(counters.and_then(|counters| counters.reply_chunks), calls),
-            number(counters.and_then(|_| report.reconnects)),
+            number(counters.and(report.reconnects)),
         ]);
     }
     let mut out = finish(&table);
