@@ -84,6 +84,13 @@ use_pair() {
 	A4=10.77.$1.1 B4=10.77.$1.2 A6=fd77:$1::1 B6=fd77:$1::2
 }
 
+# use_guests: the same names where the hosts are the guests of qemu/run-pair, with one
+# network namespace each.
+use_guests() {
+	A=self B=self A_DEV=eth0 B_DEV=eth0 A_RDMA=rxe0 B_RDMA=rxe0
+	A4=10.77.0.1 B4=10.77.0.2 A6=fd77::1 B6=fd77::2
+}
+
 # pair [rxe|siw]: one that an earlier script kept, or a fresh one. Names are used
 # for one only, so that what is left of another cannot be taken for it.
 pair() {

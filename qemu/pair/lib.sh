@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Functions of the scripts of qemu/run-pair; sourced first. The scripts run on the host and print
+# KTAP by the functions of qemu/tests/lib.sh. Commands run in the guests by
+#   on_a COMMAND...    in the guest a, with its output and its status
+#   on_b COMMAND...    in the guest b
+# among the functions of qemu/pair/agent. $A4, $A6, $B4 and $B6 are the guests' addresses;
+# $share_a and $share_b are /share in them.
+# shellcheck disable=SC2034,SC2154,SC2317 # for and from the scripts
+set -uo pipefail
+
+# shellcheck source=qemu/tests/lib.sh
+. ../tests/lib.sh
+# shellcheck source=qemu/tests/module.sh
+. ../tests/module.sh
+# shellcheck source=scripts/lib.sh
+. ../../scripts/lib.sh
+set +e
+use_guests
+share_a=$PAIR/share-a share_b=$PAIR/share-b
+declare -A to_guest=() from_guest=()
+
+# open_guest SIDE: its pipes, which QEMU has at their other ends.
+open_guest() {
+	local fd what
+	for what in agent monitor; do
+		exec {fd}<>"$PAIR/$1-$what.in"
+		to_guest[$1-$what]=$fd
+		exec {fd}<>"$PAIR/$1-$what.out"
+		from_guest[$1-$what]=$fd
+	done
+}
+open_guest a
+open_guest b
+
+# guest SIDE COMMAND...
+guest() {
+	local side=$1 line status output
+	shift
+	printf -v line '%q ' "$@"
+	printf '%s\n' "$line" >&"${to_guest[$side-agent]}"
+	if ! read -rt 180 -u "${from_guest[$side-agent]}" status output; then
+		echo "the guest $side gave no answer to: $*"
+		return 1
+	fi
+	if [[ $status = ready ]]; then
+		echo "the guest $side has booted again during: $*"
+		return 1
+	fi
+	base64 -d <<<"$output"
+	return "$status"
+}
+on_a() { guest a "$@"; }
+on_b() { guest b "$@"; }
+
+# up SIDE [SECONDS]: waits until it has booted, which takes minutes beside a lot of other work.
+up() {
+	local word
+	if ! read -rt "${2:-300}" -u "${from_guest[$1-agent]}" word || [[ $word != ready ]]; then
+		echo "the guest $1 did not boot: ${word:-}"
+		return 1
+	fi
+	guest "$1" link_up
+}
+
+# dies SIDE: without a word to anyone. It boots again by itself: see up.
+dies() { echo 'busybox reboot -f' >&"${to_guest[$1-agent]}"; }
+
+# pause SIDE, resume SIDE: its processors stand still, and so does its clock.
+pause() { monitor "$1" stop && monitor_says "$1" paused; }
+resume() { monitor "$1" cont && monitor_says "$1" running; }
+monitor() { printf '%s\n' "$2" >&"${to_guest[$1-monitor]}"; }
+monitor_says() {
+	local line
+	monitor "$1" 'info status' || return
+	while read -rt 10 -u "${from_guest[$1-monitor]}" line; do
+		[[ $line != *"VM status: $2"* ]] || return 0
+	done
+	echo "the guest $1 is not $2"
+	return 1
+}
+
+# both COMMAND...: in either guest.
+both() { on_a "$@" && on_b "$@"; }
+
+# value SIDE ID KEY: into $value, of that connection's info.
+value() {
+	value=$(guest "$1" sed -n "s/^$3: //p" "$DEBUGFS/connection/$2/info")
+	[[ -n $value ]]
+}
+
+# number SIDE ORIGIN ROLE: into $id the newest connection of that kind.
+number() {
+	local output
+	output=$(guest "$1" eval "newest_of $2 $3 && echo \$id") ||
+		{ echo "in the guest $1: $output"; return 1; }
+	id=$output
+}
+
+# start_capture, stop_capture: of what arrives at a and leaves it, into $capture.
+captures=0
+start_capture() {
+	capture=$share_a/wire-$((++captures)).pcap
+	# shellcheck disable=SC2016 # for the guest
+	on_a eval 'capture=/share/'"${capture##*/}"'
+		later tcpdump tcpdump -i "$A_DEV" -U --immediate-mode -w "$capture" \
+			"udp port 4791 or udp port 9" &&
+			wait_for 20 grep -q "listening on" "$scratch/later-tcpdump"'
+}
+# It holds all that came before a packet of ours once it holds that. The guest keeps what was
+# written last to itself for a time.
+stop_capture() {
+	# shellcheck disable=SC2016 # for the guest
+	on_a eval 'echo that-is-all >/dev/udp/$B4/9; wait_for 20 grep -qa that-is-all "$capture" &&
+		pkill -x tcpdump; wait_for 20 over tcpdump && sync "$capture"'
+}
+
+# dissect FILTER FIELD...: into $packets, a line for each packet of $capture with these
+# fields, by the dissector of tools/wireshark. Root's tshark loads no scripts. With two
+# passes, so that a request knows of its reply.
+dissect() {
+	local filter=$1 field fields=()
+	shift
+	for field; do fields+=(-e "$field"); done
+	# shellcheck disable=SC2016 # for the lab
+	"$project/scripts/lab" bash -euc '
+		plugin=$1 capture=$2
+		shift 2
+		install -D -m 644 -t /tmp/home/.local/lib/wireshark/plugins "$plugin"
+		install -m 644 "$capture" /tmp/wire.pcap
+		chmod -R a+rX /tmp/home
+		exec setpriv --reuid=65534 --regid=65534 --clear-groups \
+			env HOME=/tmp/home tshark -2 -n -r /tmp/wire.pcap "$@"
+	' dissect "$project/tools/wireshark/rpcrdma_cm.lua" "$capture" \
+		-Y "$filter" -T fields -E 'separator=|' "${fields[@]}" \
+		>"$scratch/dissected" 2>"$scratch/tshark" || { cat "$scratch/tshark"; return 1; }
+	! grep Lua "$scratch/tshark" || return
+	mapfile -t packets <"$scratch/dissected"
+}
+
+# learn SIDE ID ARRAY: the info of that connection, and its octets as sent and received.
+learn() {
+	local -n learned=$3
+	local line
+	learned=()
+	while IFS= read -r line; do
+		learned[${line%%: *}]=${line#*: }
+	done < <(guest "$1" eval "cat $DEBUGFS/connection/$2/info
+		for file in sent received; do
+			echo \$file: \$(od -An -v -tx1 $DEBUGFS/connection/$2/\$file | tr -d ' \n')
+		done")
+	[[ -n ${learned[state]-} ]] || { echo "no connection $2 in the guest $1"; return 1; }
+}
+
+boot_both() {
+	need 'the guest a boots' up a
+	need 'the guest b boots' up b
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# An observer on each machine: what it shows of its end agrees with what the other one shows
+# of the other end, and with what the dissector of tools/wireshark finds on the wire.
+# shellcheck disable=SC2154 # from lib.sh
+cd "$(dirname "$0")" || exit
+. ./lib.sh
+
+declare -A client=() server=()
+
+# same_ends: whether both ends say the same.
+same_ends() {
+	local key bad=0
+	same 'role of a' client "${client[role]}" || bad=1
+	same 'role of b' server "${server[role]}" || bad=1
+	same 'address of a' "${client[local]}" "${server[remote]}" || bad=1
+	same 'address of b' "${client[remote]}" "${server[local]}" || bad=1
+	for key in send_size receive_size remote_invalidation; do
+		same "$key of a" "${client[local_$key]}" "${server[peer_$key]}" || bad=1
+		same "$key of b" "${server[local_$key]}" "${client[peer_$key]}" || bad=1
+	done
+	for key in client_to_server_threshold server_to_client_threshold remote_invalidation; do
+		same "$key" "${client[$key]}" "${server[$key]}" || bad=1
+	done
+	# The CM fills up its messages (RoCE): 56 octets of a REQ, 196 of a REP.
+	padded "${client[sent]}" 56
+	same 'the octets of a' "$padded" "${server[received]}" || bad=1
+	padded "${server[sent]}" 196
+	same 'the octets of b' "$padded" "${client[received]}" || bad=1
+	return "$bad"
+}
+
+# same_wire: whether the dissector says the same.
+columns=(rpcrdma_cm.role rpcrdma_cm.octets rpcrdma_cm.status rpcrdma_cm.offset
+	rpcrdma_cm.send_octets rpcrdma_cm.receive_octets rpcrdma_cm.r
+	rpcrdma_cm.client_to_server_threshold rpcrdma_cm.server_to_client_threshold
+	rpcrdma_cm.remote_invalidation)
+same_wire() {
+	local line row bad=0 seen=''
+	for line in "${packets[@]}"; do
+		IFS='|' read -ra row <<<"$line|"
+		# The CM may retransmit: each is looked at.
+		seen+=" ${row[0]}"
+		case ${row[0]} in
+		client)
+			same 'octets of the REQ' "${server[received]}" "${row[1]}" || bad=1
+			same 'the REQ' "$(offer server)" \
+				"${row[2]} ${row[3]} ${row[4]} ${row[5]} $(is "${row[6]}")" || bad=1
+			;;
+		server)
+			same 'octets of the REP' "${client[received]}" "${row[1]}" || bad=1
+			same 'the REP' "$(offer client)" \
+				"${row[2]} ${row[3]} ${row[4]} ${row[5]} $(is "${row[6]}")" || bad=1
+			same 'negotiated' "${client[client_to_server_threshold]} \
+${client[server_to_client_threshold]} ${client[remote_invalidation]}" \
+				"${row[7]} ${row[8]} $(is "${row[9]}")" || bad=1
+			;;
+		esac
+	done
+	[[ $seen = *' client'*' server'* ]] || { echo "no REQ and REP, only:$seen"; bad=1; }
+	return "$bad"
+}
+is() { if [[ $1 = @(True|1) ]]; then echo yes; else echo no; fi; }
+
+# offer END: what that end has received.
+offer() {
+	local -n end=$1
+	echo "${end[peer_private_data]} ${end[peer_offset]} ${end[peer_send_size]}" \
+		"${end[peer_receive_size]} ${end[peer_remote_invalidation]}"
+}
+
+# ends ORIGIN: both ends of the newest connection of that origin.
+ends() {
+	number a "$1" client && learn a "$id" client &&
+		number b "$1" server && learn b "$id" server
+}
+
+# invalidations COUNT: whether so many messages of the capture invalidate something.
+invalidations() {
+	dissect 'infiniband.bth.opcode == 23 or infiniband.bth.opcode == 22' infiniband.bth.opcode &&
+		same 'invalidating messages on the wire' "$1" "${#packets[@]}"
+}
+
+boot_both
+need 'the module, on both' both module_load
+need 'b serves NFS' on_b nfs_server
+
+need 'a capture' start_capture
+need 'NFS: a mounts' on_a nfs_mount 4.2 /mnt/nfs
+need 'NFS: with chunks' on_a eval 'head -c 1M /dev/urandom >/mnt/nfs/data && sync /mnt/nfs/data'
+need 'NFS: both ends' ends nfs
+need 'NFS: the capture ends' stop_capture
+check 'NFS: the ends agree' same_ends
+check_equal 'NFS: the server invalidates, says a' yes "${client[remote_invalidation_in_use]}"
+check_equal 'NFS: the server invalidates, says b' yes "${server[remote_invalidation_in_use]}"
+need 'NFS: it can be dissected' dissect rpcrdma_cm "${columns[@]}"
+check 'NFS: the wire agrees' same_wire
+check 'NFS: unmount' on_a umount /mnt/nfs
+
+need 'a capture' start_capture
+need 'module: b listens' on_b control - listen "$B4:2000 send=65536 recv=2048 inv=1"
+need 'module: a connects' on_a control - connect "$B4:2000 send=32768 recv=8192 inv=1 null=0"
+need 'module: a connection' number a module client
+need 'module: calls' on_a control - call "connection $id echo size=20000 count=3"
+need 'module: both ends' ends module
+need 'module: the capture ends' stop_capture
+check 'module: the ends agree' same_ends
+check_equal 'module: three invalidations, says b' 3 "${server[sends_with_invalidate]}"
+check_equal 'module: three invalidations, says a' 3 "${client[remote_invalidations_received]}"
+check 'module: three invalidations, says the wire' invalidations 3
+need 'module: it can be dissected' dissect rpcrdma_cm "${columns[@]}"
+check 'module: the wire agrees' same_wire
+check 'module: all are closed' both control - close all
+
+# Programs: the message is not at the beginning.
+net=/proc/self/ns/net
+need 'a capture' start_capture
+need 'programs: both start' both program 1
+need 'programs: b listens' on_b tell 1 listen "$net" "$B4" 7
+need 'programs: b is going to accept' on_b say 1 accept 00f6ab0e1801010f07
+need 'programs: a connects' on_a tell 1 connect "$net" "$B4" 7 a5a5a5f6ab0e1801000103
+need 'programs: b has accepted' on_b hear 1
+need 'programs: both ends' ends user
+need 'programs: the capture ends' stop_capture
+check 'programs: the ends agree' same_ends
+need 'programs: it can be dissected' dissect rpcrdma_cm "${columns[@]}"
+check 'programs: the wire agrees' same_wire
+check 'programs: both end' both tell 1 close
+check 'the module goes' both module_unload
