@@ -90,8 +90,7 @@ once() {
 		trap 'remove "$tmp"; say "$what: failed"' EXIT
 		trap 'exit 130' INT TERM HUP
 		if [[ -n $resumable ]]; then
-			trap 'trap - EXIT; say "$what: interrupted, the next time goes on"; exit 130' \
-				INT TERM HUP
+			trap 'trap - EXIT; say "$what: interrupted"; exit 130' INT TERM HUP
 		else
 			remove "$tmp"
 		fi

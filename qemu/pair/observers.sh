@@ -86,7 +86,7 @@ boot_both
 need 'the module, on both' both module_load
 need 'b serves NFS' on_b nfs_server
 
-need 'a capture' start_capture
+need 'NFS: the capture begins' start_capture
 need 'NFS: a mounts' on_a nfs_mount 4.2 /mnt/nfs
 need 'NFS: with chunks' on_a eval 'head -c 1M /dev/urandom >/mnt/nfs/data && sync /mnt/nfs/data'
 need 'NFS: both ends' ends nfs
@@ -98,7 +98,7 @@ need 'NFS: it can be dissected' dissect rpcrdma_cm "${columns[@]}"
 check 'NFS: the wire agrees' same_wire
 check 'NFS: unmount' on_a umount /mnt/nfs
 
-need 'a capture' start_capture
+need 'module: the capture begins' start_capture
 need 'module: b listens' on_b control - listen "$B4:2000 send=65536 recv=2048 inv=1"
 need 'module: a connects' on_a control - connect "$B4:2000 send=32768 recv=8192 inv=1 null=0"
 need 'module: a connection' number a module client
@@ -115,7 +115,7 @@ check 'module: all are closed' both control - close all
 
 # Programs: the message is not at the beginning.
 net=/proc/self/ns/net
-need 'a capture' start_capture
+need 'programs: the capture begins' start_capture
 need 'programs: both start' both program 1
 need 'programs: b listens' on_b tell 1 listen "$net" "$B4" 7
 need 'programs: b is going to accept' on_b say 1 accept 00f6ab0e1801010f07
@@ -127,4 +127,4 @@ check 'programs: the ends agree' same_ends
 need 'programs: it can be dissected' dissect rpcrdma_cm "${columns[@]}"
 check 'programs: the wire agrees' same_wire
 check 'programs: both end' both tell 1 close
-check 'the module goes' both module_unload
+check 'the module goes, on both' both module_unload
