@@ -226,10 +226,13 @@ impl WorkItem for Observations {
 impl Observations {
     /// Notes an event; any context in which a spin lock can be taken.
     ///
-    /// No other event of the same id comes meanwhile: rdma_cm holds the mutex of its handler.
+    /// No other event of the same id comes meanwhile, except for its owner's call to disconnect:
+    /// rdma_cm holds the mutex of its handler.
     fn event(&self, event: &Event<'_>) {
         if event.kind == EventKind::Destroyed {
             self.destroyed(event.id);
+        } else if event.kind == EventKind::Disconnect {
+            self.disconnecting(event.id);
         } else if event.is_rpc_over_rdma() || !self.undecided(event) {
             if let Some(observation) = event.describe() {
                 self.note_observation(&observation);
@@ -394,6 +397,15 @@ impl Observations {
         if facts.is_rpc_over_rdma() {
             self.shared.stats.observed_refused.increment();
         }
+    }
+
+    /// The owner of an id disconnects.
+    fn disconnecting(&self, id: IdKey) {
+        let observed = match self.ids.lock().known.get(&id) {
+            Some(Known::Observed(observed)) => observed.clone(),
+            _ => return,
+        };
+        observed.disconnecting();
     }
 
     /// An id is about to go.

@@ -190,7 +190,7 @@ set_sysctl() {
 # A neighbour without an address is no end of a connection, but a failure.
 failed() { has_generation 1 && [[ ${info[last_failure]} != none ]]; }
 
-attached() { grep -qE '^rdma_(connect_locked|accept) ' /sys/kernel/tracing/enabled_functions; }
+attached() { grep -qE '^rdma_(connect_locked|accept|disconnect) ' /sys/kernel/tracing/enabled_functions; }
 
 trace_thresholds() {
 	mkdir "$traces" && echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"

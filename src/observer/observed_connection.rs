@@ -148,6 +148,8 @@ pub(super) struct Facts {
     view: Snapshot,
     since: Instant<Monotonic>,
     failure: Option<Failure>,
+    /// Whether the owner has disconnected first.
+    disconnects: bool,
     /// Whether it is older than the module, so that not all of the exchange is known.
     older: bool,
     /// Whether the server uses Send with Invalidate; of the kernel's client.
@@ -175,7 +177,11 @@ impl EventKind {
                 ETIMEDOUT,
                 "the connection was not established",
             )),
-            Self::Disconnected => Some(Failure::new(errno(bindings::ECONNRESET), "disconnected")),
+            Self::Disconnected => Some(Failure::new(
+                errno(bindings::ECONNRESET),
+                "disconnected by the peer",
+            )),
+            Self::DeviceRemoved => Some(Failure::new(ENODEV, "the device was removed")),
             _ => None,
         }
     }
@@ -212,6 +218,7 @@ impl Facts {
             },
             since: Instant::now(),
             failure: None,
+            disconnects: false,
             counts: false,
             listed: false,
             gone: false,
@@ -244,6 +251,7 @@ impl Facts {
 
     fn establish(&mut self) {
         self.enter(State::Established);
+        self.disconnects = false;
         self.failure = None;
     }
 
@@ -317,10 +325,17 @@ impl Facts {
             }
             kind => {
                 let state = match self.view.state {
-                    State::Established if kind == EventKind::Disconnected => State::Disconnected,
+                    State::Established => State::Disconnected,
                     _ => State::Closing,
                 };
-                if let Some(failure) = kind.failure() {
+                let failure = match kind {
+                    EventKind::Disconnected if self.disconnects => Some(Failure::new(
+                        errno(bindings::ECONNRESET),
+                        "disconnected by this end",
+                    )),
+                    _ => kind.failure(),
+                };
+                if let Some(failure) = failure {
                     self.end(state, failure);
                 }
             }
@@ -547,6 +562,12 @@ impl ObservedConnection {
             (State::Closing, EventKind::Failed) => stats.observed_failed.increment(),
             _ => {}
         }
+    }
+
+    /// The owner of the id disconnects; before the peer, if there is a connection.
+    pub(super) fn disconnecting(&self) {
+        let mut facts = self.facts.lock();
+        facts.disconnects = facts.view.state == State::Established;
     }
 
     /// The id is about to go.

@@ -5,12 +5,16 @@
  *
  *   rdma_connect_locked(),       what an id's owner sends, on their entry;
  *   rdma_accept()                all that connects goes through the former
+ *   rdma_disconnect()            this end disconnects: before the peer, or after
+ *   rdma_cma:cm_event_handler    the connection has ended, before the owner has
+ *                                seen that, and disconnects as well
  *   rdma_cma:cm_event_done       what the peer sent, when the owner has seen it:
  *                                the id has its final handler by then, and
  *                                wildcard listeners fire it once only
  *   rdma_cma:cm_id_destroy       the end of an id, before its memory goes
  *
- * rdma_cm holds the id's handler mutex around the first three.
+ * rdma_cm holds the id's handler mutex around all of them, except for
+ * rdma_disconnect() and cm_id_destroy.
  */
 
 #include <linux/fprobe.h>
@@ -189,15 +193,30 @@ static void event_done(void *data, const struct rdma_id_private *id_priv,
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		reported.kind = RPCRDMA_CM_FAILED;
 		break;
-	case RDMA_CM_EVENT_DISCONNECTED:
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		reported.kind = RPCRDMA_CM_DISCONNECTED;
-		break;
 	default:
 		return;
 	}
 	if (rpcrdma_cm_user_of(id, &reported.user))
 		report(&reported, param);
+}
+
+static void event_begins(void *data, const struct rdma_id_private *id_priv,
+			 const struct rdma_cm_event *event)
+{
+	struct rpcrdma_cm_event reported = { .id = (const struct rdma_cm_id *)id_priv };
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_DISCONNECTED:
+		reported.kind = RPCRDMA_CM_DISCONNECTED;
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		reported.kind = RPCRDMA_CM_DEVICE_REMOVED;
+		break;
+	default:
+		return;
+	}
+	if (rpcrdma_cm_user_of(reported.id, &reported.user))
+		report(&reported, NULL);
 }
 
 static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
@@ -244,6 +263,19 @@ static int accept_called(struct fprobe *fp, unsigned long ip, unsigned long ret_
 	return 0;
 }
 
+static int disconnect_called(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
+			     struct ftrace_regs *regs, void *entry_data)
+{
+	struct rpcrdma_cm_event reported = {
+		.id = (const void *)ftrace_regs_get_argument(regs, 0),
+		.kind = RPCRDMA_CM_DISCONNECT,
+	};
+
+	if (rpcrdma_cm_user_of(reported.id, &reported.user))
+		report(&reported, NULL);
+	return 0;
+}
+
 static struct {
 	const char *name;
 	void *probe;
@@ -252,6 +284,7 @@ static struct {
 	/* In this order: an id whose end is missed would be listed for ever. */
 	{ .name = "cm_id_destroy", .probe = id_destroyed },
 	{ .name = "cm_event_done", .probe = event_done },
+	{ .name = "cm_event_handler", .probe = event_begins },
 };
 
 /* By address: other modules may have functions of these names. */
@@ -261,6 +294,7 @@ static struct {
 } calls[] = {
 	{ (unsigned long)rdma_accept, { .entry_handler = accept_called } },
 	{ (unsigned long)rdma_connect_locked, { .entry_handler = connect_called } },
+	{ (unsigned long)rdma_disconnect, { .entry_handler = disconnect_called } },
 };
 
 static void note_tracepoint(struct tracepoint *tracepoint, void *unused)

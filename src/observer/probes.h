@@ -30,7 +30,9 @@ enum rpcrdma_cm_event_kind {
 	RPCRDMA_CM_ESTABLISHED,
 	RPCRDMA_CM_REJECTED,
 	RPCRDMA_CM_FAILED,
+	RPCRDMA_CM_DISCONNECT,	/* this end disconnects; no mutex is held */
 	RPCRDMA_CM_DISCONNECTED,
+	RPCRDMA_CM_DEVICE_REMOVED,
 	RPCRDMA_CM_DESTROYED,
 	RPCRDMA_CM_EXISTING,	/* found: older than the probes */
 };
@@ -100,8 +102,8 @@ struct rpcrdma_cm_observation {
 };
 
 /*
- * Called in atomic context, with the mutex of the id's handler held, and with
- * what rpcrdma_cm_probes_register() was given.
+ * Called in atomic context, with the mutex of the id's handler held except for a
+ * DISCONNECT, and with what rpcrdma_cm_probes_register() was given.
  */
 typedef void (*rpcrdma_cm_event_fn)(void *data, const struct rpcrdma_cm_event *event);
 

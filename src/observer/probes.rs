@@ -71,7 +71,10 @@ pub(super) enum EventKind {
     Rejected,
     /// There was no connection to be had.
     Failed,
+    /// This end disconnects, because it wants to or as the peer has.
+    Disconnect,
     Disconnected,
+    DeviceRemoved,
     /// It was found: what was exchanged is not known but, of the kernel's client, what it sent.
     Existing,
     /// The id is about to go.
@@ -140,7 +143,9 @@ impl<'a> Event<'a> {
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_ESTABLISHED => EventKind::Established,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REJECTED => EventKind::Rejected,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_FAILED => EventKind::Failed,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECT => EventKind::Disconnect,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECTED => EventKind::Disconnected,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DEVICE_REMOVED => EventKind::DeviceRemoved,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_EXISTING => EventKind::Existing,
             _ => EventKind::Destroyed,
         };
