@@ -10,6 +10,8 @@ use core::fmt::{
 };
 
 // The paths are spelled out for the same reason as in `protocol.rs`.
+#[path = "cases/history.rs"]
+pub(crate) mod history;
 #[path = "cases/info.rs"]
 pub(crate) mod info;
 #[path = "cases/stats.rs"]

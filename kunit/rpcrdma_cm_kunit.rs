@@ -12,6 +12,7 @@ mod cases;
 mod control;
 mod exchange;
 mod header;
+mod history;
 mod info;
 mod invalidation;
 mod negotiation;

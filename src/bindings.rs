@@ -2,7 +2,8 @@
 
 //! Bindings of the kernel's RDMA interfaces and of the module's own C code.
 //!
-//! May not be used outside of [`crate::rdma`], [`crate::trace`] and [`crate::observer`].
+//! May not be used outside of [`crate::rdma`], [`crate::trace`] and [`crate::observer`], except for
+//! [`log_clock`].
 
 // Which of these a generated file needs depends on the kernel's configuration.
 #![allow(
@@ -57,3 +58,9 @@ opaque! {
 type bool_ = bool;
 
 include!(env!("RPCRDMA_CM_BINDINGS"));
+
+/// Returns the time as the messages of the kernel's log have it, in nanoseconds; any context.
+pub(crate) fn log_clock() -> u64 {
+    // SAFETY: The function takes nothing, and may be called in any context.
+    unsafe { shim_log_clock() }
+}

@@ -64,6 +64,11 @@ use crate::{
             Exchange,
             ParsedPrivateData, //
         },
+        history::{
+            self,
+            Outcome,
+            Transition, //
+        },
         negotiation::{
             InUse,
             Role, //
@@ -483,11 +488,32 @@ impl Connection {
         inner.advance(ConnectionState::Established);
         inner.established = inner.established.wrapping_add(1);
         self.shared.stats.established.increment();
+        self.record(&inner, Transition::established(inner.generation), None);
         self.changed.notify_all();
         endpoint
             .as_arc_borrow()
             .start(id.queue_pair(), &inner.exchange);
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Records in the history what happens to the connection, before its state changes further.
+    fn record(&self, inner: &Inner, transition: Transition, reason: Option<Failure>) {
+        let ends = matches!(transition, Transition::Lost | Transition::Closed);
+        let established = matches!(inner.state, ConnectionState::Established(_));
+        let lasted = (ends && established).then(|| inner.since.elapsed());
+
+        self.shared.history.record(history::Event {
+            transition,
+            number: Some(self.number),
+            origin: Origin::Module,
+            role: self.role(),
+            local: inner.exchange.local,
+            remote: inner.exchange.remote,
+            generation: Some(inner.generation),
+            lasted_ms: lasted.map(|lasted| lasted.as_millis()),
+            outcome: Outcome::of(&inner.exchange, self.role()),
+            reason: reason.map(|failure| failure.cause),
+        });
     }
 
     /// Ends the connection. It is gone when its ids have been destroyed, which this does not wait
@@ -508,6 +534,12 @@ impl Connection {
         if let Some(endpoint) = &endpoint {
             falls_back = endpoint.end(failure);
             inner.xid = endpoint.xid();
+        }
+        match failure {
+            Some(failure) => self.record(inner, failure.transition(established), Some(failure)),
+            // The listener records what it failed to accept.
+            None if !established && self.role() == Role::Server => {}
+            None => self.record(inner, Transition::Closed, None),
         }
 
         let stats = &self.shared.stats;

@@ -37,8 +37,10 @@ use crate::{
         Writable, //
     },
     failure::Failure,
+    history::History,
     protocol::{
         control,
+        history::HistoryColumns,
         tables::ConnectionColumns,
         text::Text, //
     },
@@ -52,6 +54,7 @@ pub(crate) struct RootFiles {
     _connections: File<Registry>,
     _listeners: File<Listeners>,
     _stats: File<SharedStats>,
+    _history: File<History>,
 }
 
 impl RootFiles {
@@ -61,6 +64,7 @@ impl RootFiles {
         registry: Arc<Registry>,
         own: &Own,
         stats: Arc<SharedStats>,
+        history: Arc<History>,
     ) -> Result<Self> {
         let control_registry = registry.clone();
         let connections = own.connections.clone();
@@ -88,6 +92,7 @@ impl RootFiles {
             _connections: dir.readable::<ConnectionsFile>(c"connections", registry)?,
             _listeners: dir.readable::<ListenersFile>(c"listeners", own.listeners.clone())?,
             _stats: dir.readable::<StatsFile>(c"stats", stats)?,
+            _history: dir.readable::<HistoryFile>(c"history", history)?,
         })
     }
 }
@@ -189,6 +194,7 @@ struct LastErrorFile;
 struct ConnectionsFile;
 struct ListenersFile;
 struct StatsFile;
+struct HistoryFile;
 
 /// Says what is done with a line written to a file.
 macro_rules! writable {
@@ -225,6 +231,18 @@ impl Readable for ConnectionsFile {
 
     fn room(registry: &Registry) -> usize {
         (registry.count() + 1) * ConnectionColumns::LINE
+    }
+}
+
+impl Readable for HistoryFile {
+    type Data = History;
+
+    fn show(history: &History, out: &mut Output) -> fmt::Result {
+        tables::history(history, out)
+    }
+
+    fn room(history: &History) -> usize {
+        (history.count() + 1) * HistoryColumns::LINE
     }
 }
 

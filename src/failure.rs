@@ -4,9 +4,18 @@
 
 use core::fmt;
 
-use kernel::prelude::*;
+use kernel::{
+    bindings,
+    prelude::*, //
+};
 
-use crate::protocol::snapshot::Cause;
+use crate::{
+    protocol::{
+        history::Transition,
+        snapshot::Cause, //
+    },
+    rdma::errno, //
+};
 
 /// Why something could not be done.
 #[derive(Clone, Copy)]
@@ -23,6 +32,15 @@ impl Failure {
         Self {
             error,
             cause: Cause { text, detail: None },
+        }
+    }
+
+    /// Returns the event that it is for a connection, `established` or still being attempted.
+    pub(crate) fn transition(&self, established: bool) -> Transition {
+        match established {
+            true => Transition::Lost,
+            false if self.error == errno(bindings::ECONNREFUSED) => Transition::Refused,
+            false => Transition::Failed,
         }
     }
 

@@ -15,6 +15,7 @@ mod control;
 mod counters;
 mod debugfs;
 mod failure;
+mod history;
 mod observer;
 mod permits;
 mod protocol;
@@ -34,6 +35,7 @@ use crate::{
     control::RootFiles,
     counters::SharedStats,
     debugfs::Dir,
+    history::History,
     observer::Observer,
     rdma::unload::UnloadGuard,
     registry::Registry, //
@@ -53,6 +55,10 @@ module! {
         max_observed: u32 {
             default: 16384,
             description: "How many connections of others are kept at a time",
+        },
+        history: u32 {
+            default: 1024,
+            description: "How many events of connections the file history keeps (0 to 65536)",
         },
     },
 }
@@ -80,15 +86,26 @@ impl Parts {
         let root = Dir::new(c"rpcrdma_cm", None)?;
         let dir = Dir::new(c"connection", Some(&root))?;
         let stats = Arc::new(SharedStats::new(), GFP_KERNEL)?;
+        let history = History::new(
+            series::parameter(module_parameters::history.value()),
+            stats.clone(),
+        )?;
         let registry = Registry::new(dir)?;
-        let own = Own::new(registry.clone(), stats.clone())?;
-        let files = RootFiles::new(&root, registry.clone(), &own, stats.clone())?;
+        let own = Own::new(registry.clone(), stats.clone(), history.clone())?;
+        let files = RootFiles::new(
+            &root,
+            registry.clone(),
+            &own,
+            stats.clone(),
+            history.clone(),
+        )?;
         let observer = match series::parameter(module_parameters::observe.value()) {
             0 => None,
             // Where the kernel lacks what observing needs, the rest still works.
             _ => match Observer::new(
                 registry,
                 stats,
+                history,
                 series::parameter(module_parameters::max_observed.value()),
             ) {
                 Ok(observer) => Some(observer),

@@ -12,6 +12,7 @@
 //! gathered only then.
 //!
 //! Locks: those of [`Ids`] and of [`Facts`] are spin locks, and not taken one within the other.
+//! That of the history is taken within the latter.
 
 mod observed_connection;
 mod probes;
@@ -53,6 +54,7 @@ use self::{
 };
 use crate::{
     counters::SharedStats,
+    history::History,
     permits::Permits,
     protocol::negotiation::Role,
     rdma::queue::Queue,
@@ -76,11 +78,13 @@ impl Observer {
     pub(crate) fn new(
         registry: Arc<Registry>,
         stats: Arc<SharedStats>,
+        history: Arc<History>,
         max_observed: u32,
     ) -> Result<Self> {
         let shared = Shared {
             registry,
             stats,
+            history,
             permits: Permits::new(max_observed)?,
             queue: Queue::new(c"rpcrdma_cm_observations")?,
         };
@@ -192,6 +196,7 @@ struct Shared {
     /// Lists them, beside the module's own connections.
     registry: Arc<Registry>,
     stats: Arc<SharedStats>,
+    history: Arc<History>,
     /// One for each id that may be observed at a time.
     permits: Arc<Permits>,
     /// The queue in which connections are searched for, listed and taken from the list; apart, as
@@ -396,6 +401,7 @@ impl Observations {
         facts.note(observation);
         if facts.is_rpc_over_rdma() {
             self.shared.stats.observed_refused.increment();
+            self.shared.history.record(facts.refusal());
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) mod control;
 pub(crate) mod exchange;
 #[path = "protocol/header.rs"]
 pub(crate) mod header;
+#[path = "protocol/history.rs"]
+pub(crate) mod history;
 #[path = "protocol/info.rs"]
 pub(crate) mod info;
 #[path = "protocol/invalidation.rs"]

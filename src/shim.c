@@ -7,6 +7,7 @@
 #include <linux/nsproxy.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
+#include <linux/sched/clock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
@@ -14,6 +15,12 @@
 #include <rdma/rdma_cm.h>
 
 #include "shim.h"
+
+/* Returns the time as the messages of the kernel's log have it, in nanoseconds. */
+u64 shim_log_clock(void)
+{
+	return local_clock();
+}
 
 /* Returns NULL where the task is ending, and has given up its namespaces. */
 struct net *shim_get_current_net(void)

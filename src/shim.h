@@ -30,6 +30,8 @@ enum rpcrdma_cm_transport {
 	RPCRDMA_CM_OTHER,
 };
 
+u64 shim_log_clock(void);
+
 struct net *shim_get_current_net(void);
 void shim_put_net(struct net *net);
 int shim_ifindex(struct net *net, const char *name);

@@ -12,7 +12,7 @@ pub(crate) fn stats() -> Stats<u64> {
         next
     });
     stats.connects = 0;
-    stats.observed_missed = u64::MAX;
+    stats.history_overwritten = u64::MAX;
     stats
 }
 
@@ -37,5 +37,6 @@ observed: 16
 observed_established: 17
 observed_refused: 18
 observed_failed: 19
-observed_missed: 18446744073709551615
+observed_missed: 20
+history_overwritten: 18446744073709551615
 ";

@@ -78,7 +78,7 @@ ends() {
 
 # invalidations COUNT: whether so many messages of the capture invalidate something.
 invalidations() {
-	dissect 'infiniband.bth.opcode == 23 or infiniband.bth.opcode == 22' infiniband.bth.opcode &&
+	dissect 'infiniband.bth.opcode in {22, 23}' infiniband.bth.opcode &&
 		same 'invalidating messages on the wire' "$1" "${#packets[@]}"
 }
 

@@ -361,7 +361,7 @@ walk "$words, elsewhere" call failslab 0 ENOMEM ECONNRESET
 walk "$words, elsewhere, by pages" call fail_page_alloc 0 ENOMEM ECONNRESET
 
 need 'there is a connection' call_ready
-for file in connections listeners stats last_error probe \
+for file in connections listeners stats history last_error probe \
 	"connection/$client"/{info,sent,received}; do
 	walk "$file" get here 0 ENOMEM
 done

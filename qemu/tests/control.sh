@@ -430,7 +430,7 @@ modes=$(cd "$DEBUGFS" && find . -type f -printf '%P %m %u:%g\n' | sort)
 wanted=$({
 	printf '%s 200 root:root\n' call connect listen close
 	printf '%s 600 root:root\n' probe
-	printf '%s 400 root:root\n' connections listeners last_error stats \
+	printf '%s 400 root:root\n' connections listeners last_error stats history \
 		connection/{"$client","$server"}/{info,sent,received}
 } | sort)
 check_equal 'modes and owners' "$wanted" "$modes"

@@ -178,6 +178,41 @@ counter() {
 	return 1
 }
 
+# consistent_history: whether the events are in the order of their times, and each
+# connection that was established has ended once, or still is. Prints those that
+# have not. (One that ends between the two readings has not: wait_for it.)
+consistent_history() {
+	counter history_overwritten && cat "$DEBUGFS/history" "$DEBUGFS/connections" |
+		awk -v overwritten="$count" '
+		/^(TIME|ID) / {
+			for (n = 1; n <= NF; n++) at[$n] = n
+			live = $1 == "ID"
+			next
+		}
+		{ key = $at["ID"] " " $at["GEN"] }
+		live {
+			if ($at["STATE"] == "established") delete open[key]
+			next
+		}
+		$1 + 0 < last { print "before the event in front of it: " $0; bad = 1 }
+		{ last = $1 + 0 }
+		$at["EVENT"] ~ /established$/ {
+			if (key in open) { print "established twice: " $0; bad = 1 }
+			open[key] = $0
+		}
+		$at["EVENT"] == "lost" || $at["EVENT"] == "closed" && $at["LASTED_MS"] != "-" {
+			if (!(key in open) && !overwritten && $at["LASTED_MS"] != "-") {
+				print "ends, and was not established: " $0
+				bad = 1
+			}
+			delete open[key]
+		}
+		END {
+			for (key in open) { print "has not ended: " open[key]; bad = 1 }
+			exit bad
+		}'
+}
+
 # What was freed is given back before it is counted, KASAN's quarantine too. Not
 # counted are the areas of vmalloc, which the kernel frees when there are many,
 # what the debug kernel remembers of them and of all else, the paths of who opens

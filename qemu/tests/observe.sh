@@ -167,7 +167,8 @@ two_mounts() { has nfs server 2 && has nfs client 2; }
 # All of our files, again and again.
 keep_reading() {
 	while [[ -e $scratch/reading ]]; do
-		cat "$DEBUGFS"/{connections,listeners,stats,last_error} "$DEBUGFS"/connection/*/*
+		cat "$DEBUGFS"/{connections,listeners,stats,history,last_error} \
+			"$DEBUGFS"/connection/*/*
 	done >/dev/null 2>&1
 	return 0
 }
@@ -190,7 +191,9 @@ set_sysctl() {
 # A neighbour without an address is no end of a connection, but a failure.
 failed() { has_generation 1 && [[ ${info[last_failure]} != none ]]; }
 
-attached() { grep -qE '^rdma_(connect_locked|accept|disconnect) ' /sys/kernel/tracing/enabled_functions; }
+attached() {
+	grep -qE '^rdma_(connect_locked|accept|disconnect) ' /sys/kernel/tracing/enabled_functions
+}
 
 trace_thresholds() {
 	mkdir "$traces" && echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"

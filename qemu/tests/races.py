@@ -354,7 +354,7 @@ class Anyone(Worker):
 
     def files(self) -> list[str]:
         found = [f"{DEBUGFS}/{file}" for file in (
-            "connections", "listeners", "stats", "last_error", "probe",
+            "connections", "listeners", "stats", "history", "last_error", "probe",
         )]
         try:
             numbers = os.listdir(f"{DEBUGFS}/connection")

@@ -70,6 +70,7 @@ check_equal 'every action returns, and fails for a reason that it may have' 0 "$
 
 check 'everything is closed after the races' control - close all
 check 'no connection is left of the races' wait_for 60 none_live
+check 'each connection of the history has its end, after the races' wait_for 10 consistent_history
 check 'no listener is left' no_listeners
 check 'rdma_cm knows of nothing' wait_for 10 nothing_known
 kept=

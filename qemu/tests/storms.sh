@@ -210,6 +210,7 @@ stormed() {
 	for n in "${!stat[@]}"; do before[$n]=${stat[$n]}; done
 	need "$name: half of the storm" storm "$2" 2002 $((attempts / 2))
 	check "$name: nothing is left" wait_for $((confirmation + 60)) nothing_left 'state LISTEN'
+	check "$name: each connection of the history has its end" wait_for 10 consistent_history
 	stats
 	for n in "${!stat[@]}"; do more[$n]=$((stat[$n] - ${before[$n]})); done
 	echo "# $name: at most $most connections; peers: ${got[*]@K}; behaving: ${good[*]@K}"

@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     counters::SharedStats,
+    history::History,
     rdma::{
         errno,
         queue::Queue,
@@ -47,6 +48,7 @@ pub(crate) struct Connections {
     /// Lists them, beside the connections of others.
     registry: Arc<Registry>,
     pub(super) stats: Arc<SharedStats>,
+    pub(super) history: Arc<History>,
     #[pin]
     table: Mutex<Table<Arc<Connection>>>,
     /// Notified when the table is shut down.
@@ -88,7 +90,11 @@ impl WorkItem for Connections {
 
 impl Connections {
     /// Makes an empty table, whose connections are listed in `registry`; process context.
-    pub(super) fn new(registry: Arc<Registry>, stats: Arc<SharedStats>) -> Result<Arc<Self>> {
+    pub(super) fn new(
+        registry: Arc<Registry>,
+        stats: Arc<SharedStats>,
+        history: Arc<History>,
+    ) -> Result<Arc<Self>> {
         let confirming = Queue::new(c"rpcrdma_cm_confirm")?;
         let teardown = Queue::new(c"rpcrdma_cm_leave")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
@@ -98,6 +104,7 @@ impl Connections {
             pin_init!(Self {
                 registry,
                 stats,
+                history,
                 table <- new_mutex!(Table::new(), "Connections::table"),
                 shutting_down <- new_condvar!("Connections::shutting_down"),
                 confirmations <- new_work!("Connections::confirmations"),

@@ -44,8 +44,15 @@ use crate::{
             Exchange,
             Transport, //
         },
+        history::{
+            self,
+            Outcome, //
+        },
         negotiation::Role,
-        snapshot::ListenerSnapshot, //
+        snapshot::{
+            ListenerSnapshot,
+            Origin, //
+        },
     },
     rdma::{
         errno,
@@ -164,6 +171,22 @@ impl Listener {
         drop(id);
     }
 
+    /// Records in the history that the request of `remote` became no connection.
+    fn record(&self, local: Option<SocketAddr>, remote: Option<SocketAddr>, failure: Failure) {
+        self.listeners.connections.history.record(history::Event {
+            transition: failure.transition(false),
+            number: None,
+            origin: Origin::Module,
+            role: Role::Server,
+            local,
+            remote,
+            generation: None,
+            lasted_ms: None,
+            outcome: Outcome::default(),
+            reason: Some(failure.cause),
+        });
+    }
+
     fn accept(&self, permit: Permit, request: Request<'_>) -> Result {
         let (exchange, sent) = Exchange::begin(&request, &self.configuration.offered)?;
         let capacity = self.configuration.capacity(&sent)?;
@@ -242,14 +265,25 @@ impl ListenHandler for Listener {
     fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>) {
         let stats = &this.listeners.connections.stats;
         stats.requests.increment();
+        let (local, remote) = (request.local(), request.remote());
 
         let Some(permit) = this.permits.take() else {
             stats.requests_refused.increment();
+            let error = errno(bindings::ECONNREFUSED);
+            let failure = Failure::new(error, "the listener has its maximum of connections");
+            this.record(local, remote, failure);
             return request.reject();
         };
         match this.accept(permit, request) {
             Ok(()) => stats.requests_accepted.increment(),
-            Err(_) => stats.requests_failed.increment(),
+            Err(error) => {
+                stats.requests_failed.increment();
+                let text = match error {
+                    ENOMEM => "no memory for a connection",
+                    _ => "the request was not accepted",
+                };
+                this.record(local, remote, Failure::new(error, text));
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     counters::SharedStats,
+    history::History,
     registry::Registry, //
 };
 
@@ -25,8 +26,12 @@ pub(crate) struct Own {
 
 impl Own {
     /// Makes empty tables; process context.
-    pub(crate) fn new(registry: Arc<Registry>, stats: Arc<SharedStats>) -> Result<Self> {
-        let connections = Connections::new(registry, stats)?;
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        stats: Arc<SharedStats>,
+        history: Arc<History>,
+    ) -> Result<Self> {
+        let connections = Connections::new(registry, stats, history)?;
         Ok(Self {
             listeners: Listeners::new(connections.clone())?,
             connections,

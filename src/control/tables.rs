@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The tables of connections, listeners and counters.
+//! The tables of connections, listeners, counters and events.
 
 use core::{
     convert::Infallible,
@@ -14,9 +14,13 @@ use crate::{
         SharedStats, //
     },
     debugfs::Output,
-    protocol::tables::{
-        ConnectionColumns,
-        ListenerColumns, //
+    history::History,
+    protocol::{
+        history::HistoryColumns,
+        tables::{
+            ConnectionColumns,
+            ListenerColumns, //
+        }, //
     },
     registry::Registry, //
 };
@@ -50,4 +54,15 @@ pub(super) fn listeners(listeners: &Listeners, out: &mut Output) -> fmt::Result 
 /// Shows the counters.
 pub(super) fn stats(stats: &SharedStats, out: &mut Output) -> fmt::Result {
     stats.map(Counter::get).write(out)
+}
+
+/// Shows the events, the oldest one first.
+pub(super) fn history(history: &History, out: &mut Output) -> fmt::Result {
+    let entries = history.latest_first().map_err(|_| fmt::Error)?;
+    let mut columns = HistoryColumns::new();
+    entries.iter().for_each(|entry| columns.include(entry));
+
+    columns.header(out)?;
+    let mut oldest_first = entries.iter().rev();
+    oldest_first.try_for_each(|entry| columns.line(entry, out))
 }

@@ -43,6 +43,11 @@ use crate::{
             Exchange,
             ParsedPrivateData, //
         },
+        history::{
+            self,
+            Outcome,
+            Transition, //
+        },
         invalidation::{
             Counters,
             Invalidations, //
@@ -57,6 +62,7 @@ use crate::{
             PrivateData, //
         },
         snapshot::{
+            Cause,
             Origin,
             Process,
             Snapshot,
@@ -74,6 +80,19 @@ const OLDER: &str = "older than the module, so that what was received is not kno
 /// Why a program's thresholds may be others.
 const VERSION_UNKNOWN: &str =
     "the version of RPC-over-RDMA is not known: in version 2, a threshold below 4096 is 4096";
+
+/// Why a server's handler ends an id at once.
+const REFUSED: Cause = Cause {
+    text: "the server refused the request",
+    detail: None,
+};
+
+/// Why an id is destroyed before there is a connection: the call to connect failed, or nobody
+/// waited for the answer.
+const GIVEN_UP: Cause = Cause {
+    text: "given up before there was an answer",
+    detail: None,
+};
 
 /// A note about a program's id whose protocol is not known yet: one side has sent its private
 /// data, which has no Format Identifier, and the server's port is not that of NFS over RDMA.
@@ -343,6 +362,82 @@ impl Facts {
         self.remark();
     }
 
+    /// Returns the event that a server has refused this request.
+    pub(super) fn refusal(&self) -> history::Event {
+        self.event(Transition::Refused, None, Some(REFUSED))
+    }
+
+    /// Returns the event that follows from a change of the state, which was `before` until now.
+    fn change(&self, before: State, lasted_ms: Option<i64>) -> Option<history::Event> {
+        let cause = self.failure.map(|failure| failure.cause);
+
+        match (before, self.view.state) {
+            (State::Established, State::Established) => None,
+            (_, State::Established) => {
+                let transition = Transition::established(self.view.generation);
+                Some(self.event(transition, None, None))
+            }
+            (State::Established, State::Disconnected) => {
+                let transition = match self.disconnects {
+                    true => Transition::Closed,
+                    false => Transition::Lost,
+                };
+                Some(self.event(transition, lasted_ms, cause))
+            }
+            (State::Connecting, State::Closing) => {
+                let failure = self.failure?;
+                Some(self.event(failure.transition(false), None, cause))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the event that the id is destroyed, unless its connection has ended before.
+    fn end_of_id(&self) -> Option<history::Event> {
+        let cause = self.failure.map(|failure| failure.cause);
+
+        match self.view.state {
+            State::Established => Some(self.event(Transition::Closed, self.lasted_ms(), cause)),
+            State::Connecting => Some(self.event(Transition::Failed, None, Some(GIVEN_UP))),
+            _ => None,
+        }
+    }
+
+    /// Returns how long the id has been in its state, in milliseconds, where that is known.
+    fn lasted_ms(&self) -> Option<i64> {
+        (!self.older).then(|| self.since.elapsed().as_millis())
+    }
+
+    fn event(
+        &self,
+        transition: Transition,
+        lasted_ms: Option<i64>,
+        reason: Option<Cause>,
+    ) -> history::Event {
+        let view = &self.view;
+        let (client_to_server, server_to_client) = view.thresholds();
+        let negotiated = view.exchange.negotiated(view.role);
+        // Numbers begin with 1.
+        let number = Some(view.number).filter(|&number| number != 0);
+
+        history::Event {
+            transition,
+            number,
+            origin: view.origin,
+            role: view.role,
+            local: view.exchange.local,
+            remote: view.exchange.remote,
+            generation: number.map(|_| view.generation),
+            lasted_ms,
+            outcome: Outcome {
+                client_to_server,
+                server_to_client,
+                remote_invalidation: negotiated.map(|both| both.remote_invalidation),
+            },
+            reason,
+        }
+    }
+
     fn be_older(&mut self, note: &'static str) {
         self.view.note = Some(note);
         self.older = true;
@@ -542,6 +637,7 @@ impl ObservedConnection {
         let mut facts = self.facts.lock();
 
         let before = facts.view.state;
+        let lasted_ms = facts.lasted_ms();
         facts.note(observation);
         if !facts.counts {
             if !facts.is_rpc_over_rdma() {
@@ -553,6 +649,12 @@ impl ObservedConnection {
             self.publish();
         }
         facts.trace();
+        // A connection that was found was established before.
+        if observation.kind != EventKind::Existing {
+            if let Some(event) = facts.change(before, lasted_ms) {
+                self.shared.history.record(event);
+            }
+        }
         match (facts.view.state, observation.kind) {
             (State::Established, EventKind::Existing) => {}
             (State::Established, _) if before != State::Established => {
@@ -574,6 +676,9 @@ impl ObservedConnection {
     pub(super) fn end(self: &Arc<Self>) {
         let facts = self.facts.lock();
         let view = &facts.view;
+        if let Some(event) = facts.end_of_id().filter(|_| facts.counts) {
+            self.shared.history.record(event);
+        }
         match view.state {
             _ if !facts.counts => {}
             State::Established | State::Disconnected => {

@@ -81,6 +81,8 @@ stats! {
     observed_failed,
     /// Connections of others that could not be observed, for want of memory or of a place.
     observed_missed,
+    /// Events that `history` held, and that later ones have overwritten.
+    history_overwritten,
 }
 
 impl<C> Stats<C> {

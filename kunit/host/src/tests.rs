@@ -4,6 +4,7 @@
 
 mod control;
 mod header;
+mod history;
 mod info;
 mod invalidation;
 mod negotiation;

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `history`.
+
+use core::fmt::{
+    self,
+    Write, //
+};
+
+use crate::protocol::{
+    history::{
+        Entry,
+        Event,
+        HistoryColumns,
+        Moment,
+        Outcome,
+        Transition, //
+    },
+    negotiation::Role,
+    snapshot::{
+        Cause,
+        Origin, //
+    }, //
+};
+
+/// The file without an event.
+pub(crate) const NO_EVENTS: &str = "\
+TIME DATE                     ID ORIGIN ROLE   EVENT          LOCAL REMOTE GEN LASTED_MS C2S \
+S2C INV REASON
+";
+
+/// A client of the module, established for the first time.
+fn event() -> Event {
+    Event {
+        transition: Transition::Established,
+        number: Some(7),
+        origin: Origin::Module,
+        role: Role::Client,
+        local: "192.0.2.1:35000".parse().ok(),
+        remote: "192.0.2.2:20049".parse().ok(),
+        generation: Some(1),
+        lasted_ms: None,
+        outcome: outcome(4096, 4096, false),
+        reason: None,
+    }
+}
+
+fn outcome(client_to_server: u32, server_to_client: u32, remote_invalidation: bool) -> Outcome {
+    Outcome {
+        client_to_server: Some(client_to_server),
+        server_to_client: Some(server_to_client),
+        remote_invalidation: Some(remote_invalidation),
+    }
+}
+
+fn reason(text: &'static str) -> Option<Cause> {
+    Some(Cause { text, detail: None })
+}
+
+/// How many events [`EVENTS`] has.
+const COUNT: usize = 16;
+
+/// When an event happened, as [`Moment`] has it, and what it differs by.
+type Change = (u64, u64, fn(&mut Event));
+
+/// The events of [`TEXT`], oldest first, each as it differs from [`event`], with its moment.
+const EVENTS: [Change; COUNT] = [
+    (0, 0, |_| {}),
+    (999, 999_999, |it| {
+        it.transition = Transition::Lost;
+        it.lasted_ms = Some(0);
+        it.reason = reason("disconnected by the peer");
+    }),
+    // A failed attempt has no outcome, and leaves no gap between the generations.
+    (1_000, 1_000_000, |it| {
+        it.transition = Transition::Refused;
+        it.local = None;
+        it.generation = Some(2);
+        it.outcome = Outcome::default();
+        it.reason = Some(Cause {
+            text: "the peer rejected the connection",
+            detail: Some(c"consumer defined"),
+        });
+    }),
+    // Everything has changed.
+    (999_999_999, 68_169_599_999_999_999, |it| {
+        it.transition = Transition::established(2);
+        it.local = "192.0.2.1:35001".parse().ok();
+        it.generation = Some(2);
+        it.outcome = outcome(131_072, 1024, true);
+    }),
+    (1_000_000_000, 68_169_600_000_000_000, |it| {
+        it.transition = Transition::Closed;
+        it.local = "192.0.2.1:35001".parse().ok();
+        it.generation = Some(2);
+        it.lasted_ms = Some(86_400_000);
+        it.outcome = outcome(131_072, 1024, true);
+    }),
+    // Each connection of the kernel's client has a number of its own.
+    (1_000_001_000, 951_782_400_000_000_000, |it| {
+        it.number = Some(8);
+        it.origin = Origin::Nfs;
+    }),
+    // Not of the same server.
+    (1_000_002_000, 951_825_600_500_000_000, |it| {
+        it.number = Some(9);
+        it.origin = Origin::Nfs;
+        it.remote = "192.0.2.3:20049".parse().ok();
+        it.outcome = outcome(1024, 1024, true);
+    }),
+    // Not of the same origin, nor of the same role.
+    (1_000_003_000, 951_868_799_999_000_000, |it| {
+        it.number = Some(10);
+        it.origin = Origin::User;
+        it.outcome = outcome(2048, 2048, true);
+    }),
+    (1_000_003_000, 951_868_800_000_000_000, |it| {
+        it.number = Some(11);
+        it.origin = Origin::Nfs;
+        it.role = Role::Server;
+        it.outcome = outcome(3072, 3072, true);
+    }),
+    // One value has changed.
+    (12_000_000_000, 1_795_309_323_456_789_012, |it| {
+        it.transition = Transition::established(2);
+        it.number = Some(12);
+        it.origin = Origin::Nfs;
+        it.generation = Some(2);
+        it.outcome = outcome(4096, 8192, false);
+    }),
+    // Each generation follows the one before it.
+    (12_000_000_000, 1_795_309_323_457_000_000, |it| {
+        it.transition = Transition::established(3);
+        it.number = Some(13);
+        it.origin = Origin::Nfs;
+        it.generation = Some(3);
+        it.outcome = outcome(4096, 4096, false);
+    }),
+    // Nothing is known of the generation before.
+    (12_000_000_000, 1_795_309_323_457_000_000, |it| {
+        it.transition = Transition::established(9);
+        it.number = Some(14);
+        it.origin = Origin::Nfs;
+        it.generation = Some(9);
+        it.outcome = outcome(1024, 1024, true);
+    }),
+    // What is not known has not changed.
+    (12_000_000_000, 1_795_309_323_457_000_000, |it| {
+        it.transition = Transition::established(10);
+        it.number = Some(15);
+        it.origin = Origin::Nfs;
+        it.generation = Some(10);
+        it.outcome = Outcome {
+            server_to_client: Some(2048),
+            ..Outcome::default()
+        };
+    }),
+    // A request that became no connection has no number.
+    (34_567_890_123_456, 4_107_542_399_999_000_000, |it| {
+        it.transition = Transition::Refused;
+        it.number = None;
+        it.role = Role::Server;
+        it.local = "[fd00::1]:20049".parse().ok();
+        it.remote = "[fd00:1234:5678:9abc:def0:1234:5678:9abc]:65535"
+            .parse()
+            .ok();
+        it.generation = None;
+        it.outcome = Outcome::default();
+        it.reason = reason("the listener has its maximum of connections");
+    }),
+    (34_567_890_124_456, 4_107_542_400_000_000_000, |it| {
+        it.transition = Transition::Failed;
+        it.number = Some(1000);
+        it.origin = Origin::User;
+        it.local = None;
+        it.remote = None;
+        it.generation = Some(4_294_967_295);
+        it.outcome = Outcome::default();
+        it.reason = reason("given up before there was an answer");
+    }),
+    (u64::MAX, u64::MAX, |it| {
+        it.transition = Transition::Lost;
+        it.origin = Origin::User;
+        it.role = Role::Server;
+        it.lasted_ms = Some(i64::MAX);
+        it.outcome.remote_invalidation = None;
+        it.reason = reason("disconnected");
+    }),
+];
+
+/// The file of [`EVENTS`].
+pub(crate) const TEXT: &str = "\
+TIME               DATE                     ID   ORIGIN ROLE   EVENT          LOCAL           \
+REMOTE                                          GEN           LASTED_MS         C2S       S2C \
+INV    REASON
+0.000000           1970-01-01T00:00:00.000Z 7    module client established    192.0.2.1:35000 \
+192.0.2.2:20049                                   1                   -        4096      4096 \
+no     -
+0.000000           1970-01-01T00:00:00.000Z 7    module client lost           192.0.2.1:35000 \
+192.0.2.2:20049                                   1                   0        4096      4096 \
+no     disconnected by the peer
+0.000001           1970-01-01T00:00:00.001Z 7    module client refused        -               \
+192.0.2.2:20049                                   2                   -           -         - \
+-      the peer rejected the connection: consumer defined
+0.999999           1972-02-28T23:59:59.999Z 7    module client re-established 192.0.2.1:35001 \
+192.0.2.2:20049                                   2                   - 4096>131072 4096>1024 \
+no>yes -
+1.000000           1972-02-29T00:00:00.000Z 7    module client closed         192.0.2.1:35001 \
+192.0.2.2:20049                                   2            86400000      131072      1024 \
+yes    -
+1.000001           2000-02-29T00:00:00.000Z 8    nfs    client established    192.0.2.1:35000 \
+192.0.2.2:20049                                   1                   -        4096      4096 \
+no     -
+1.000002           2000-02-29T12:00:00.500Z 9    nfs    client established    192.0.2.1:35000 \
+192.0.2.3:20049                                   1                   -        1024      1024 \
+yes    -
+1.000003           2000-02-29T23:59:59.999Z 10   user   client established    192.0.2.1:35000 \
+192.0.2.2:20049                                   1                   -        2048      2048 \
+yes    -
+1.000003           2000-03-01T00:00:00.000Z 11   nfs    server established    192.0.2.1:35000 \
+192.0.2.2:20049                                   1                   -        3072      3072 \
+yes    -
+12.000000          2026-11-22T01:02:03.456Z 12   nfs    client re-established 192.0.2.1:35000 \
+192.0.2.2:20049                                   2                   -        4096 4096>8192 \
+no     -
+12.000000          2026-11-22T01:02:03.457Z 13   nfs    client re-established 192.0.2.1:35000 \
+192.0.2.2:20049                                   3                   -        4096 8192>4096 \
+no     -
+12.000000          2026-11-22T01:02:03.457Z 14   nfs    client re-established 192.0.2.1:35000 \
+192.0.2.2:20049                                   9                   -        1024      1024 \
+yes    -
+12.000000          2026-11-22T01:02:03.457Z 15   nfs    client re-established 192.0.2.1:35000 \
+192.0.2.2:20049                                  10                   -           - 1024>2048 \
+-      -
+34567.890123       2100-02-28T23:59:59.999Z -    module server refused        [fd00::1]:20049 \
+[fd00:1234:5678:9abc:def0:1234:5678:9abc]:65535   -                   -           -         - \
+-      the listener has its maximum of connections
+34567.890124       2100-03-01T00:00:00.000Z 1000 user   client failed         -               \
+-                                               4294967295                   -           \
+-         - -      given up before there was an answer
+18446744073.709551 2554-07-21T23:34:33.709Z 7    user   server lost           192.0.2.1:35000 \
+192.0.2.2:20049                                   1 9223372036854775807        4096      4096 \
+-      disconnected
+";
+
+/// Writes the file of [`EVENTS`].
+pub(crate) fn history(out: &mut dyn Write) -> fmt::Result {
+    let mut entries: [Option<Entry>; COUNT] = [None; COUNT];
+    for (at, &(log_ns, utc_ns, change)) in EVENTS.iter().enumerate() {
+        let mut event = event();
+        change(&mut event);
+        let earlier = entries.get(..at).unwrap_or_default().iter().rev().flatten();
+        let entry = Entry::new(Moment { log_ns, utc_ns }, event, earlier);
+        if let Some(place) = entries.get_mut(at) {
+            *place = Some(entry);
+        }
+    }
+
+    let mut columns = HistoryColumns::new();
+    entries
+        .iter()
+        .flatten()
+        .for_each(|entry| columns.include(entry));
+    columns.header(out)?;
+    entries
+        .iter()
+        .flatten()
+        .try_for_each(|entry| columns.line(entry, out))
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `history`, the whole file, octet for octet.
+
+use kernel::prelude::*;
+
+#[kunit_tests(rpcrdma_cm_history)]
+mod tests {
+    use super::*;
+    use crate::{
+        cases::{
+            difference,
+            history::{
+                history,
+                NO_EVENTS,
+                TEXT, //
+            }, //
+        },
+        protocol::{
+            exchange::{
+                Exchange,
+                ParsedPrivateData, //
+            },
+            history::{
+                HistoryColumns,
+                Outcome, //
+            },
+            negotiation::Role,
+            private_data::PrivateData, //
+        },
+        rows::check, //
+    };
+
+    /// What both offers mean together, and nothing before both are known.
+    #[test]
+    fn outcome() -> Result {
+        let octets = b"\xf6\xab\x0e\x18\x01\x01\x03\x07";
+        let message = Some(ParsedPrivateData::new(PrivateData::truncated(octets)));
+        let one = Exchange {
+            sent: message,
+            ..Exchange::with(None)
+        };
+        check("one", Outcome::of(&one, Role::Client), Outcome::default())?;
+        let both = Exchange {
+            received: message,
+            ..one
+        };
+        let expected = Outcome {
+            client_to_server: Some(4096),
+            server_to_client: Some(4096),
+            remote_invalidation: Some(true),
+        };
+        check("both", Outcome::of(&both, Role::Client), expected)
+    }
+
+    #[test]
+    fn file() -> Result {
+        let none = difference(&[NO_EVENTS], |out| HistoryColumns::new().header(out));
+        check("no events", none, None)?;
+        check("room", NO_EVENTS.len() <= HistoryColumns::LINE, true)?;
+        check("events", difference(&[TEXT], history), None)
+    }
+}

@@ -1,0 +1,206 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The history: each kind of event by a real cause, as both ends see it, what a loss
+# changed, when it was, and what is overwritten.
+#
+# test: debug.rxe stock.rxe
+. ./lib.sh
+. ./module.sh
+
+# event COLUMN=VALUE...: into ${event[COLUMN]} the latest event that has these.
+declare -A event
+event() {
+	local line word n found=1 names cells
+	lines history
+	read -ra names <<<"${lines[0]}"
+	for line in "${lines[@]:1}"; do
+		read -ra cells <<<"$line"
+		local -A one=()
+		for ((n = 0; n < ${#names[@]} - 1; n++)); do one[${names[n]}]=${cells[n]}; done
+		one[${names[n]}]=${cells[*]:n}
+		for word in "$@"; do
+			[[ ${one[${word%%=*}]-} = "${word#*=}" ]] || continue 2
+		done
+		for word in "${!one[@]}"; do event[$word]=${one[$word]}; done
+		found=0
+	done
+	[[ $found = 0 ]] || printf '%s\n' "no event with $*:" "${lines[@]}"
+	return "$found"
+}
+
+# recorded NAME COLUMN=VALUE...: whether there is such an event, soon.
+recorded() { check "$1" wait_for 20 event "${@:2}"; }
+
+# lasted LOW HIGH: whether the event's connection had lasted so many milliseconds.
+lasted() {
+	local ms=${event[LASTED_MS]}
+	[[ $ms =~ ^[0-9]+$ ]] && ((ms >= $1 && ms <= $2)) && return
+	echo "lasted $ms"
+	return 1
+}
+
+# log_time WORD: into $us the time of that message in the kernel's log.
+log_time() {
+	us=$(dmesg | sed -nE "s/^\[ *([0-9]+)\.([0-9]{6})\].*$1\$/\1\2/p" | tail -n 1)
+	[[ -n $us ]]
+}
+
+# between_messages: whether the event happened between the two, by the log's clock.
+between_messages() {
+	local from
+	log_time 'history: before' && from=$us && log_time 'history: after' || return
+	((from < 10#${event[TIME]/./} && 10#${event[TIME]/./} < us)) ||
+		{ echo "not between $from and $us: ${event[TIME]}"; return 1; }
+}
+
+# between_dates FROM: and before now, as octets compare.
+between_dates() {
+	local now
+	now=$(date -u +%FT%T.%3NZ)
+	[[ ! ${event[DATE]} < $1 && ! ${event[DATE]} > $now ]] ||
+		{ echo "not between $1 and $now: ${event[DATE]}"; return 1; }
+}
+
+# set_sysctl FILE OCTETS: of sunrpc, whose default is 4096 octets.
+set_sysctl() {
+	at_end eval "echo 4096 >/proc/sys/sunrpc/$1"
+	echo "$2" >"/proc/sys/sunrpc/$1"
+}
+
+refused_by_module() { ! put a connect "$1\\n"; }
+has_lines() { lines history && same lines "$1" "${#lines[@]}"; }
+
+need_pair
+need_nfs_server
+need_module
+check 'it begins with no event' has_lines 1
+
+# About: attempts of the module.
+
+at_client=(ORIGIN=module ROLE=client)
+at_server=(ORIGIN=module ROLE=server)
+never=(GEN=1 LASTED_MS=- C2S=- S2C=- INV=-)
+check 'an event where nobody listens' refused_by_module "$B4:9"
+recorded 'an event where nobody listens: refused' \
+	"${at_client[@]}" EVENT=refused REMOTE="$B4:9" "${never[@]}" \
+	REASON='the peer rejected the connection: invalid service ID'
+check 'nobody has the address' refused_by_module "${B4%.*}.99:2000 timeout_ms=1000"
+recorded 'nobody has the address: failed' \
+	"${at_client[@]}" EVENT=failed REMOTE="${B4%.*}.99:2000" "${never[@]}" \
+	REASON='the address was not resolved in time'
+
+need 'a listener for one' control b listen "$B4:2000 max=1 private=none"
+since=$(date -u +%FT%T.%3NZ)
+echo 'history: before' >/dev/kmsg
+need 'a connection is recorded' connect a "$B4:2000 send=131072 recv=32768 inv=1 reconnect=1 null=0"
+echo 'history: after' >/dev/kmsg
+ends=("$client" "$server")
+ids=(ID="$client" ID="$server")
+recorded 'a connection is recorded: established' \
+	"${at_client[@]}" "${ids[0]}" EVENT=established REMOTE="$B4:2000" GEN=1 \
+	LASTED_MS=- C2S=1024 S2C=1024 INV=no REASON=-
+check 'a connection is recorded: by the clock of the log' between_messages
+check 'a connection is recorded: and by that of the day' between_dates "$since"
+recorded 'a connection is recorded: its server, too' \
+	"${at_server[@]}" "${ids[1]}" EVENT=established LOCAL="$B4:2000" GEN=1 \
+	LASTED_MS=- C2S=1024 S2C=1024 INV=no REASON=-
+check 'a connection beyond the maximum' refused_by_module "$B4:2000"
+recorded 'a connection beyond the maximum: refused' \
+	"${at_client[@]}" EVENT=refused REMOTE="$B4:2000"
+recorded 'a connection beyond the maximum: by its server, without a number' \
+	ID=- "${at_server[@]}" EVENT=refused \
+	LOCAL="$B4:2000" GEN=- LASTED_MS=- C2S=- S2C=- INV=- \
+	REASON='the listener has its maximum of connections'
+
+lines listeners
+need 'the listener ends' control b close "listener ${lines[-1]%% *}"
+need 'there is another one' control b listen "$B4:2000 send=65536 recv=262144 inv=1"
+need 'the recorded server closes' control b close "connection ${ends[1]}"
+recorded 'the recorded server closes: closed' \
+	"${at_server[@]}" "${ids[1]}" EVENT=closed GEN=1 REASON=-
+check 'the recorded server closes: with its time' lasted 1 600000
+recorded 'the recorded server closes: lost to its client' \
+	"${at_client[@]}" "${ids[0]}" EVENT=lost GEN=1 C2S=1024 S2C=1024 \
+	INV=no REASON='disconnected by the peer'
+check 'the recorded server closes: with its time, again' lasted 1 600000
+recorded 'the recorded server closes: re-established, with what has changed' \
+	"${at_client[@]}" "${ids[0]}" \
+	EVENT=re-established GEN=2 LASTED_MS=- C2S='1024>131072' S2C='1024>32768' INV='no>yes' \
+	REASON=-
+need 'the recorded client closes' control a close "connection ${ends[0]}"
+recorded 'the recorded client closes: closed' \
+	"${at_client[@]}" "${ids[0]}" EVENT=closed GEN=2 C2S=131072 S2C=32768 INV=yes
+check 'each event has its end' wait_for 10 consistent_history
+
+# About: a mount.
+
+at_client=(ORIGIN=nfs ROLE=client REMOTE="$B4:20049")
+at_server=(ORIGIN=nfs ROLE=server LOCAL="$B4:20049")
+before=4096 after=4096
+if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
+	set_sysctl rdma_max_inline_write 16384
+	after='4096>8192'
+fi
+need 'a mount is recorded' nfs_mount 4.2 /mnt/nfs
+echo text >/mnt/nfs/file
+recorded 'a mount is recorded: established' \
+	"${at_client[@]}" EVENT=established GEN=1 C2S="$before" S2C=4096 INV=no
+id=${event[ID]}
+recorded 'a mount is recorded: its server, too' \
+	"${at_server[@]}" EVENT=established GEN=1 C2S="$before" S2C=4096 INV=no
+need 'the recorded NFS server stops' in_nfs_server rpc.nfsd 0
+recorded 'the recorded NFS server stops: closed by the server' \
+	"${at_server[@]}" EVENT=closed GEN=1 \
+	REASON='disconnected by this end'
+check 'the recorded NFS server stops: with its time' lasted 1 600000
+recorded 'the recorded NFS server stops: lost to the client' \
+	"${at_client[@]}" ID="$id" EVENT=lost GEN=1 C2S="$before" \
+	REASON='disconnected by the peer'
+check 'the recorded NFS server stops: with its time, again' lasted 1 600000
+set_sysctl svc_rdma/max_req_size 8192
+need 'the server starts' in_nfs_server rpc.nfsd 4
+need 'the server starts: over RDMA' in_nfs_server sh -c 'echo "rdma 20049" >/proc/fs/nfsd/portlist'
+echo Y | in_nfs_server tee /proc/fs/nfsd/v4_end_grace >/dev/null 2>&1
+check 'the server starts: it can be read' timeout 120 stat /mnt/nfs/file
+recorded 'the server starts: re-established' \
+	"${at_client[@]}" EVENT=re-established GEN=2 C2S="$after" S2C=4096
+sed 's/^/# /' "$DEBUGFS/history"
+need 'the recorded mount ends' umount /mnt/nfs
+recorded 'the recorded mount ends: closed by the client' "${at_client[@]}" EVENT=closed GEN=2 \
+	REASON='disconnected by this end'
+recorded 'the recorded mount ends: lost to the server' \
+	"${at_server[@]}" EVENT=lost REASON='disconnected by the peer'
+on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
+	-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1
+recorded 'a mount that is refused' ORIGIN=nfs ROLE=client REMOTE="$B4:1" EVENT=refused \
+	"${never[@]:1}" REASON='the peer rejected the connection'
+check 'each event of a mount has its end' wait_for 10 consistent_history
+
+# About: how many are kept.
+
+counter history_overwritten
+check_equal 'nothing was overwritten' 0 "$count"
+need 'a history of four: the module goes' rmmod rpcrdma_cm
+need 'a history of four: the module goes: and comes' insmod "$MODULE" history=4
+need 'a history of four: the module goes: a listener' control b listen "$B4:2000"
+for n in 1 2 3; do
+	need "a history of four: the module goes: connection $n" connect a "$B4:2000 null=0"
+	need "a history of four: the module goes: closed $n" control a close "connection $client"
+	recorded "a history of four: the module goes: at both ends $n" ID="$server" EVENT=lost
+done
+check 'a history of four: the module goes: four are shown' has_lines 5
+counter history_overwritten
+check_equal 'a history of four: the module goes: the others are counted' 8 "$count"
+check 'a history of four: the module goes: the latest ones are there' \
+	event ID="$client" EVENT=closed
+check_fails 'a history of four: the module goes: and no earlier ones' event ID=1
+check 'a history of four: the module goes: each has its end' wait_for 10 consistent_history
+need 'no history: the module goes' rmmod rpcrdma_cm
+need 'no history: the module goes: and comes' insmod "$MODULE" history=0
+check 'no history: the module goes: nobody listens' refused_by_module "$B4:9"
+check 'no history: the module goes: nothing is recorded' has_lines 1
+need 'too much: the module goes' rmmod rpcrdma_cm
+need 'too much: the module goes: and comes' insmod "$MODULE" history=4294967295
+check 'too much: the module goes: nobody listens' refused_by_module "$B4:9"
+recorded 'too much: the module goes: refused' EVENT=refused

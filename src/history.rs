@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The latest events of connections, of the module and of others, which `history` shows.
+//!
+//! Events happen where nothing may sleep, and none may be held up. So the memory is allocated when
+//! the module is loaded, and the oldest event gives way to a new one.
+//!
+//! The lock is a spin lock that is taken with any other lock of the module held, and no lock is
+//! taken with it held. Events are reported by tasks, and never by interrupts.
+
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLock, //
+    },
+    time::{
+        ClockSource,
+        RealTime, //
+    }, //
+};
+
+use crate::{
+    bindings::log_clock,
+    counters::SharedStats,
+    protocol::history::{
+        Entry,
+        Event,
+        Moment, //
+    }, //
+};
+
+/// How many events are kept at most.
+const MAX: u32 = 65_536;
+
+/// How many events are copied at a time for a reader, with the lock held.
+const COPIED: u64 = 64;
+
+/// The latest events.
+struct Ring {
+    /// The event number `n` is at the place `n` modulo the size.
+    entries: KVVec<Entry>,
+    /// How many events have been recorded.
+    recorded: u64,
+}
+
+/// The history of all connections.
+#[pin_data]
+pub(crate) struct History {
+    /// How many events are kept; 0: none.
+    size: u64,
+    stats: Arc<SharedStats>,
+    #[pin]
+    ring: SpinLock<Ring>,
+}
+
+impl History {
+    /// Makes an empty history, which keeps `size` events, up to a limit; process context.
+    ///
+    /// Fails with `ENOMEM`.
+    pub(crate) fn new(size: u32, stats: Arc<SharedStats>) -> Result<Arc<Self>> {
+        let size = size.min(MAX);
+        let ring = Ring {
+            entries: KVVec::with_capacity(size as usize, GFP_KERNEL)?,
+            recorded: 0,
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                size: size.into(),
+                stats,
+                ring <- new_spinlock!(ring, "History::ring"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns how many events are kept at this moment; any context except interrupts.
+    pub(crate) fn count(&self) -> usize {
+        self.ring.lock().entries.len()
+    }
+
+    /// Adds an event that happens now; any context except interrupts.
+    pub(crate) fn record(&self, event: Event) {
+        let mut ring = self.ring.lock();
+        let Some(place) = ring.recorded.checked_rem(self.size) else {
+            return;
+        };
+        let place = place as usize;
+        // With the lock held, so that times are in the order of the events.
+        let moment = Moment {
+            log_ns: log_clock(),
+            utc_ns: RealTime::ktime_get().unsigned_abs(),
+        };
+        let (later, earlier) = ring.entries.split_at_checked(place).unwrap_or_default();
+        let latest_first = Iterator::chain(later.iter().rev(), earlier.iter().rev());
+        let entry = Entry::new(moment, event, latest_first);
+
+        ring.recorded += 1;
+        match ring.entries.get_mut(place) {
+            Some(oldest) => {
+                *oldest = entry;
+                self.stats.history_overwritten.increment();
+            }
+            // There is room for as many as are kept.
+            None => {
+                let _ = ring.entries.push_within_capacity(entry);
+            }
+        }
+    }
+
+    /// Returns the events up to now, the latest one first; process context, may sleep.
+    ///
+    /// Fails with `ENOMEM`.
+    pub(crate) fn latest_first(&self) -> Result<KVVec<Entry>> {
+        let mut copy = KVVec::with_capacity(self.size as usize, GFP_KERNEL)?;
+        let mut end = self.ring.lock().recorded;
+
+        // A few at a time, so that no event waits for long. The latest ones first: those that are
+        // overwritten meanwhile are the oldest ones, and none is missing in between.
+        loop {
+            let ring = self.ring.lock();
+            let oldest = ring.recorded.saturating_sub(self.size);
+            let begin = end.saturating_sub(COPIED).max(oldest);
+            if begin >= end {
+                return Ok(copy);
+            }
+            for number in (begin..end).rev() {
+                let place = number.checked_rem(self.size).unwrap_or_default();
+                if let Some(entry) = ring.entries.get(place as usize) {
+                    // There is room for as many as are kept.
+                    let _ = copy.push_within_capacity(*entry);
+                }
+            }
+            end = begin;
+        }
+    }
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The events of connections, and the text of `history`: a header line, and one line each, oldest
+//! first.
+
+use core::{
+    fmt::{
+        self,
+        Display,
+        Write, //
+    },
+    net::SocketAddr, //
+};
+
+use super::{
+    exchange::Exchange,
+    negotiation::Role,
+    snapshot::{
+        Cause,
+        Origin, //
+    },
+    text::{
+        wider,
+        yes_no,
+        Or,
+        Text, //
+    }, //
+};
+
+/// The value of a column whose value is not known, or does not apply.
+const UNKNOWN: &str = "-";
+
+/// How many of the latest events are searched for the generation before, which happens with a lock
+/// held.
+const SEARCHED: usize = 1024;
+
+/// What happened to a connection, or to an attempt to connect.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Transition {
+    /// The first generation was established.
+    Established,
+    /// A later generation was established.
+    Reestablished,
+    /// One side rejected the attempt.
+    Refused,
+    /// The attempt led to no connection for another reason.
+    Failed,
+    /// The connection ended, and this end had not asked for that.
+    Lost,
+    /// This end closed the connection, or gave up an attempt.
+    Closed,
+}
+
+impl Transition {
+    /// Returns the event of a connection that is established in `generation`.
+    pub(crate) const fn established(generation: u32) -> Self {
+        match generation {
+            0..=1 => Self::Established,
+            _ => Self::Reestablished,
+        }
+    }
+
+    /// Whether a connection exists from then on.
+    fn is_established(self) -> bool {
+        matches!(self, Self::Established | Self::Reestablished)
+    }
+}
+
+impl Display for Transition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Established => "established",
+            Self::Reestablished => "re-established",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Lost => "lost",
+            Self::Closed => "closed",
+        })
+    }
+}
+
+/// The result of combining both offers, as far as known.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Outcome {
+    /// The client-to-server inline threshold in octets.
+    pub(crate) client_to_server: Option<u32>,
+    /// The server-to-client inline threshold in octets.
+    pub(crate) server_to_client: Option<u32>,
+    pub(crate) remote_invalidation: Option<bool>,
+}
+
+impl Outcome {
+    /// Returns the outcome of `exchange`, where `role` is this side's.
+    pub(crate) fn of(exchange: &Exchange, role: Role) -> Self {
+        exchange
+            .negotiated(role)
+            .map_or(Self::default(), |negotiated| Self {
+                client_to_server: Some(negotiated.client_to_server_threshold),
+                server_to_client: Some(negotiated.server_to_client_threshold),
+                remote_invalidation: Some(negotiated.remote_invalidation),
+            })
+    }
+}
+
+/// What happened, and to which connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Event {
+    pub(crate) transition: Transition,
+    /// [`None`] for a request that became no connection.
+    pub(crate) number: Option<u64>,
+    pub(crate) origin: Origin,
+    pub(crate) role: Role,
+    pub(crate) local: Option<SocketAddr>,
+    pub(crate) remote: Option<SocketAddr>,
+    pub(crate) generation: Option<u32>,
+    /// How long the connection had been established when it ended, in milliseconds.
+    pub(crate) lasted_ms: Option<i64>,
+    pub(crate) outcome: Outcome,
+    pub(crate) reason: Option<Cause>,
+}
+
+impl Event {
+    /// Whether the generation before that of `next` was established with this event.
+    ///
+    /// The module's own connections keep their numbers. Each connection of the kernel's client has
+    /// a number of its own: the one before was to the same server.
+    fn precedes(&self, next: &Self) -> bool {
+        let generation = next.generation.and_then(|next| next.checked_sub(1));
+        let same = match next.origin {
+            Origin::Module => self.number == next.number,
+            Origin::Nfs | Origin::User => self.remote == next.remote,
+        };
+
+        same && self.transition.is_established()
+            && self.generation == generation
+            && (self.origin, self.role) == (next.origin, next.role)
+    }
+}
+
+/// The moment of an event.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    /// On the clock of the kernel's log, in nanoseconds.
+    pub(crate) log_ns: u64,
+    /// Since the beginning of 1970 in UTC, in nanoseconds, by the clock as it was set then.
+    pub(crate) utc_ns: u64,
+}
+
+/// An event as it is kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    moment: Moment,
+    event: Event,
+    /// The outcome of the generation before, where that is known.
+    before: Option<Outcome>,
+}
+
+impl Entry {
+    /// Makes the entry of `event`. `earlier` are the entries before it, the latest one first.
+    pub(crate) fn new<'a>(
+        moment: Moment,
+        event: Event,
+        earlier: impl Iterator<Item = &'a Entry>,
+    ) -> Self {
+        let before = match event.transition {
+            Transition::Reestablished => earlier
+                .take(SEARCHED)
+                .find(|earlier| earlier.event.precedes(&event))
+                .map(|earlier| earlier.event.outcome),
+            _ => None,
+        };
+        Self {
+            moment,
+            event,
+            before,
+        }
+    }
+
+    fn client_to_server(&self) -> Text<24> {
+        changed(self.before, self.event.outcome, |outcome| {
+            outcome.client_to_server
+        })
+    }
+
+    fn server_to_client(&self) -> Text<24> {
+        changed(self.before, self.event.outcome, |outcome| {
+            outcome.server_to_client
+        })
+    }
+
+    fn remote_invalidation(&self) -> Text<24> {
+        changed(self.before, self.event.outcome, |outcome| {
+            outcome.remote_invalidation.map(yes_no)
+        })
+    }
+}
+
+/// Returns a value of an outcome. Where both are known and differ, the one before is in front of
+/// it, with `>` between them.
+fn changed<T: Copy + Display + PartialEq>(
+    before: Option<Outcome>,
+    now: Outcome,
+    value: impl Fn(Outcome) -> Option<T>,
+) -> Text<24> {
+    let now = value(now);
+    match before.and_then(value).zip(now) {
+        Some((before, now)) if before != now => Text::of(format_args!("{before}>{now}")),
+        _ => Text::of(Or(now, UNKNOWN)),
+    }
+}
+
+/// Seconds and microseconds, as the kernel's log shows them.
+struct LogTime(u64);
+
+impl Display for LogTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = self.0 / 1000;
+        write!(f, "{}.{:06}", us / 1_000_000, us % 1_000_000)
+    }
+}
+
+/// The day that a number of days after 1 January 1970 is: its year, month and day of the month.
+pub(crate) fn date(days: u32) -> (u32, u32, u32) {
+    // In years that begin in March, the day that leap years add is the last one. From 1 March of
+    // the year 0 it takes 719468 days to 1970. 400 years have 146097 days.
+    let days = u64::from(days).wrapping_add(719_468);
+    let (cycles, day) = (days / 146_097, days % 146_097);
+    // Without the days that leap years have added before, each year has 365 days.
+    let leap_days = (day / 1460)
+        .wrapping_sub(day / 36_524)
+        .wrapping_add(day / 146_096);
+    let year = day.wrapping_sub(leap_days) / 365;
+    let first = (year * 365).wrapping_add(year / 4).wrapping_sub(year / 100);
+    let day = day.wrapping_sub(first);
+    // From March on, five months in a row have 153 days.
+    let month = day.wrapping_mul(5).wrapping_add(2) / 153;
+    let first = month.wrapping_mul(153).wrapping_add(2) / 5;
+    let day = day.wrapping_sub(first).wrapping_add(1);
+
+    let (next_year, month) = match month {
+        0..=9 => (0, month.wrapping_add(3)),
+        _ => (1, month.wrapping_sub(9)),
+    };
+    let year = cycles
+        .wrapping_mul(400)
+        .wrapping_add(year)
+        .wrapping_add(next_year);
+    (year as u32, month as u32, day as u32)
+}
+
+/// A date and the time of day in UTC, with milliseconds (ISO 8601).
+struct Utc(u64);
+
+impl Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = self.0 / 1_000_000;
+        let seconds = ms / 1000;
+        // 64 bits of nanoseconds hold fewer days than 2^32.
+        let (year, month, day) = date((seconds / 86_400) as u32);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
+            seconds / 3600 % 24,
+            seconds / 60 % 60,
+            seconds % 60,
+            ms % 1000,
+        )
+    }
+}
+
+/// The columns of `history`.
+pub(crate) struct HistoryColumns {
+    time: usize,
+    number: usize,
+    local: usize,
+    remote: usize,
+    lasted: usize,
+    client_to_server: usize,
+    server_to_client: usize,
+    remote_invalidation: usize,
+}
+
+impl HistoryColumns {
+    /// The length of a line in octets, with addresses of IPv4 or short ones of IPv6.
+    pub(crate) const LINE: usize = 208;
+
+    /// Makes the columns of a table without events.
+    pub(crate) const fn new() -> Self {
+        Self {
+            time: "TIME".len(),
+            number: "ID".len(),
+            local: "LOCAL".len(),
+            remote: "REMOTE".len(),
+            lasted: "LASTED_MS".len(),
+            client_to_server: "C2S".len(),
+            server_to_client: "S2C".len(),
+            remote_invalidation: "INV".len(),
+        }
+    }
+
+    /// Makes room for an event.
+    pub(crate) fn include(&mut self, entry: &Entry) {
+        let event = &entry.event;
+        self.time = wider(self.time, Some(LogTime(entry.moment.log_ns)));
+        self.number = wider(self.number, event.number);
+        self.local = wider(self.local, event.local);
+        self.remote = wider(self.remote, event.remote);
+        self.lasted = wider(self.lasted, event.lasted_ms);
+        self.client_to_server = wider(self.client_to_server, Some(entry.client_to_server()));
+        self.server_to_client = wider(self.server_to_client, Some(entry.server_to_client()));
+        self.remote_invalidation =
+            wider(self.remote_invalidation, Some(entry.remote_invalidation()));
+    }
+
+    /// Writes the header line.
+    pub(crate) fn header(&self, out: &mut dyn Write) -> fmt::Result {
+        let Self {
+            time,
+            number,
+            local,
+            remote,
+            lasted,
+            client_to_server,
+            server_to_client,
+            remote_invalidation,
+        } = *self;
+        writeln!(
+            out,
+            "{:<time$} {:<24} {:<number$} {:<6} {:<6} {:<14} {:<local$} {:<remote$} {:>3} \
+             {:>lasted$} {:>client_to_server$} {:>server_to_client$} \
+             {:<remote_invalidation$} REASON",
+            "TIME",
+            "DATE",
+            "ID",
+            "ORIGIN",
+            "ROLE",
+            "EVENT",
+            "LOCAL",
+            "REMOTE",
+            "GEN",
+            "LASTED_MS",
+            "C2S",
+            "S2C",
+            "INV",
+        )
+    }
+
+    /// Writes the line of an event.
+    pub(crate) fn line(&self, entry: &Entry, out: &mut dyn Write) -> fmt::Result {
+        let Self {
+            time,
+            number,
+            local,
+            remote,
+            lasted,
+            client_to_server,
+            server_to_client,
+            remote_invalidation,
+        } = *self;
+        let event = &entry.event;
+        writeln!(
+            out,
+            "{:<time$} {} {:<number$} {:<6} {:<6} {:<14} {:<local$} {:<remote$} {:>3} \
+             {:>lasted$} {:>client_to_server$} {:>server_to_client$} \
+             {:<remote_invalidation$} {}",
+            Text::<24>::of(LogTime(entry.moment.log_ns)),
+            Utc(entry.moment.utc_ns),
+            Or(event.number, UNKNOWN),
+            event.origin,
+            event.role,
+            event.transition,
+            Or(event.local, UNKNOWN),
+            Or(event.remote, UNKNOWN),
+            Or(event.generation, UNKNOWN),
+            Or(event.lasted_ms, UNKNOWN),
+            entry.client_to_server(),
+            entry.server_to_client(),
+            entry.remote_invalidation(),
+            Or(event.reason, UNKNOWN),
+        )
+    }
+}
