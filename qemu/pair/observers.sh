@@ -99,7 +99,7 @@ check 'NFS: the wire agrees' same_wire
 check 'NFS: unmount' on_a umount /mnt/nfs
 
 need 'module: the capture begins' start_capture
-need 'module: b listens' on_b control - listen "$B4:2000 send=65536 recv=2048 inv=1"
+need 'module: b listens' on_b control - listen "$B4:2000 send=65536 recv=6144 inv=1"
 need 'module: a connects' on_a control - connect "$B4:2000 send=32768 recv=8192 inv=1 null=0"
 need 'module: a connection' number a module client
 need 'module: calls' on_a control - call "connection $id echo size=20000 count=3"
