@@ -271,7 +271,7 @@ impl_has_work! {
 impl WorkItem<REMOVE> for Connection {
     type Pointer = Arc<Self>;
 
-    /// Left to work, as that waits for who reads the connection's files.
+    /// Left to work, as that waits for readers of the connection's files.
     fn run(this: Arc<Self>) {
         this.shared.remove(this.number);
         this.inner.lock().gone = true;

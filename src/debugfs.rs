@@ -108,7 +108,7 @@ impl fmt::Write for Output {
 
 /// Something in debugfs that goes when this is dropped, and before its parent.
 ///
-/// Dropping it waits for who is reading or writing at the moment, so may sleep.
+/// Dropping it waits for operations that are under way, so may sleep.
 ///
 /// # Invariants
 ///
@@ -456,7 +456,7 @@ impl<W: Writable> Writing<W> {
         // SAFETY: By the function's requirement the file is valid.
         let data = unsafe { (*file).private_data };
         // SAFETY: By the requirement of `open`. debugfs writes only as long as the file has not
-        // been removed, and removing it waits for who writes; the data goes after that.
+        // been removed, and removing it waits for writers; the data goes after that.
         let data = unsafe { &*data.cast::<W::Data>() };
 
         take_line::<W>(data, from, len)
