@@ -31,7 +31,7 @@ mod tests {
         rows::check, //
     };
 
-    /// What both offers mean together, and nothing before both are known.
+    /// The outcome is the negotiated values, and is empty before both offers are known.
     #[test]
     fn outcome() -> Result {
         let octets = b"\xf6\xab\x0e\x18\x01\x01\x03\x07";

@@ -36,11 +36,11 @@ use kernel::{
 
 use crate::series::this_module;
 
-/// Whether who opens a file may.
+/// Checks that the opener of a file is allowed to open it.
 ///
-/// Not only its mode says so: the files show the connections of all network namespaces, and act in
-/// that of who writes. So they are for those who may enter any, which neither root without
-/// capabilities nor root of a user namespace may.
+/// The mode alone does not decide: the files show the connections of all network namespaces, and
+/// commands act in the writer's. So the opener must be allowed to enter any namespace, which
+/// neither root without capabilities nor root of a user namespace is.
 ///
 /// Nobody may before the module's init has succeeded: where that fails, the module goes, whoever
 /// has one of its files open.
@@ -83,8 +83,8 @@ pub(crate) trait Writable: 'static {
     /// How many octets the longest line has that it accepts.
     const LINE_MAX: usize;
 
-    /// Takes one write as a whole, or why that could not be read; process context of who writes,
-    /// may sleep.
+    /// Takes one write as a whole, or why that could not be read; in the writer's process
+    /// context, may sleep.
     fn write(data: &Self::Data, line: Result<&[u8]>) -> Result;
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Private data of a peer in user space, in every form: the peer sends everything that a peer
-could send, ucmatose sends nothing. What the module finds in it, and takes for negotiated, is
-what RFC 8797 says."""
+could send, ucmatose sends nothing. The message that the module finds, and the values that it
+negotiates, are those of RFC 8797."""
 
 # test: debug.rxe
 # soak: debug.siw

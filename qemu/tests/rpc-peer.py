@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """RPC-over-RDMA with a peer in user space, octet for octet, in both roles. The peer sends
-everything that a peer could send. What is to be sent and received is written out here, word
+everything that a peer could send. The messages in both directions are written out here, word
 for word, from RFC 8166 (version 1), draft-cel-nfsv4-rpcrdma-version-two-01 (version 2) and
 RFC 5531 (RPC)."""
 

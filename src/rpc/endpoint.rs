@@ -136,7 +136,7 @@ pub(super) struct Link {
     pub(super) remote: Option<SocketAddr>,
 }
 
-/// What an endpoint has got to.
+/// The phases of an endpoint's life.
 enum Phase {
     /// Its queue pair is not connected yet.
     Unconnected,

@@ -387,7 +387,7 @@ class Peer:
         found = Completion()
         end = time.monotonic() + milliseconds / 1000
         while True:
-            # What has arrived before the end is there now.
+            # Completions from before the time limit can still be polled.
             last = self.over or time.monotonic() > end
             if self.verbs.poll_cq(queue, 1, byref(found)):
                 return found
@@ -404,8 +404,8 @@ class Peer:
         call("rdma_listen", listener, 8)
 
     def receives(self, count: int, size: int, again: int = 0) -> None:
-        """The next connections post so many Receives. What finds none is sent again so often;
-        7 is for ever."""
+        """The next connections post so many Receives. The peer retransmits a message that finds
+        no Receive so often; 7 is for ever."""
         self.count, self.size, self.again = count, size, again
 
     def accept(self, private: bytes) -> bytes:

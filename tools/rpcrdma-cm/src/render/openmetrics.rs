@@ -41,7 +41,7 @@ type Module<'a> = (&'a [Info], &'a [(String, u64)]);
 /// A value of a mount, where that is known.
 type MountValue<'a> = &'a dyn Fn(&MountReport) -> Option<u64>;
 
-/// What the metrics are made of.
+/// The sources of the metrics.
 pub(crate) struct Content<'a> {
     /// `None` where the files of the module could not be read.
     pub(crate) module: Option<Module<'a>>,
