@@ -150,9 +150,10 @@ id=${event[ID]}
 recorded 'a mount is recorded: its server, too' \
 	"${at_server[@]}" EVENT=established GEN=1 C2S="$before" S2C=4096 INV=no
 need 'the recorded NFS server stops' in_nfs_server rpc.nfsd 0
+# nfsd destroys its id at once: whether the DISCONNECTED event comes first, and with it the
+# reason, is a race.
 recorded 'the recorded NFS server stops: closed by the server' \
-	"${at_server[@]}" EVENT=closed GEN=1 \
-	REASON='disconnected by this end'
+	"${at_server[@]}" EVENT=closed GEN=1
 check 'the recorded NFS server stops: with its time' lasted 1 600000
 recorded 'the recorded NFS server stops: lost to the client' \
 	"${at_client[@]}" ID="$id" EVENT=lost GEN=1 C2S="$before" \
