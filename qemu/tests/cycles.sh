@@ -6,7 +6,7 @@
 # cache grows with the number of connections.
 #
 # test: debug.rxe
-# soak: debug.rxe debug.siw
+# soak: debug.siw
 . ./lib.sh
 . ./module.sh
 

@@ -8,7 +8,7 @@
 # meet in all their combinations; with FULL=1 all five do.
 #
 # test: debug.rxe
-# soak: debug.rxe debug.siw arm64.rxe
+# soak: debug.siw arm64.rxe
 . ./lib.sh
 . ./module.sh
 

@@ -6,7 +6,7 @@
 # other peers send is for rpc-peer.py.
 #
 # test: debug.rxe
-# soak: debug.rxe debug.siw arm64.rxe
+# soak: debug.siw arm64.rxe
 . ./lib.sh
 . ./module.sh
 

@@ -6,7 +6,7 @@
 # send, with RFC 8797, and with what the kernel itself traces.
 #
 # test: stock.rxe
-# soak: debug.rxe debug.siw stock.rxe
+# soak: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 

@@ -8,7 +8,6 @@
 # soak has filled such memory with a pattern.
 #
 # test: stock.rxe debug.siw
-# soak: stock.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 

@@ -7,7 +7,6 @@
 # more private data.
 #
 # test: debug.rxe debug.siw
-# soak: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 
