@@ -60,7 +60,7 @@ if [[ $KERNEL = kcsan ]]; then
 	echo 100 >/sys/module/kcsan/parameters/skip_watch
 	echo 500 >/sys/module/kcsan/parameters/udelay_task
 fi
-"${python[@]}" ./races.py "$DEBUGFS" "$MODULE" "$TRANSPORT" "$seed" "$seconds" \
+"${python[@]}" ./workers.py "$DEBUGFS" "$MODULE" "$TRANSPORT" "$seed" "$seconds" \
 	"$work" "$still" $((still + 10)) >"$scratch/races" 2>&1
 status=$?
 sed 's/^/# /' "$scratch/races"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Does everything to the module at once, at random, and says what came of it.
 
-    races.py DEBUGFS MODULE TRANSPORT SEED SECONDS WORK STILL FIRST
+    workers.py DEBUGFS MODULE TRANSPORT SEED SECONDS WORK STILL FIRST
 
 WORK and STILL are pairs of hosts.sh: the first loses its devices and its link now
 and then, the second has an NFS server and is left alone. Others, from FIRST on, are
