@@ -21,7 +21,7 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
 /// let raw = RawAddress::from(SocketAddr::from(([192, 0, 2, 1], 20049)));
 /// // SAFETY: It is as large as its family asks for.
 /// assert!(unsafe { RawAddress::read(raw.as_ptr()) }.is_some());

@@ -23,20 +23,23 @@ use super::moment::Moment;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (mut reply, arrival): (Registration<'_, MyEndpoint>, Arrival) = given();
 /// reply.invalidate(arrival.invalidated)?;
 /// ```
 ///
 /// A user cannot make one up:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0451
+/// # let (mut reply, invalidated): (Registration<'_, MyEndpoint>, Invalidated) = given();
 /// // error[E0451]: field `stag` of struct `Invalidated` is private
 /// reply.invalidate(Some(Invalidated { stag: 0x100, ..invalidated }))?;
 /// ```
 ///
 /// An old one does not take effect again:
 ///
-/// ```ignore
+/// ```no_run
+/// # let (mut reply, invalidated): (Registration<'_, MyEndpoint>, Invalidated) = given();
 /// reply.invalidate(Some(invalidated))?;
 /// for xid in 0..256 {
 ///     reply.register(xid)?;
@@ -76,7 +79,8 @@ impl Invalidated {
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let queue_pair: &QueuePair<MyEndpoint> = given();
 /// queue_pair.next(|octets, arrival| {
 ///     if let Some(invalidated) = arrival.invalidated {
 ///         pr_info!("{} octets, and {invalidated:x?}\n", octets.len());

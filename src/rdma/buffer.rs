@@ -19,9 +19,11 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let device: Device<'_> = given();
+/// let direction = bindings::dma_data_direction_DMA_TO_DEVICE;
 /// // SAFETY: The id keeps the device, and is destroyed after the buffer.
-/// let mut buffer = unsafe { Buffer::new(device, 1024, dma_data_direction_DMA_TO_DEVICE) }?;
+/// let mut buffer = unsafe { Buffer::new(device, 1024, direction) }?;
 /// buffer.octets_mut().fill(0xa5);
 /// buffer.sync_for_device();
 /// ```

@@ -8,14 +8,15 @@ use kernel::prelude::*;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (id, endpoint): (&mut HandlerId<'_, MyEndpoint>, Arc<MyEndpoint>) = given();
 /// // 32 Receives of 4096 octets, and Sends of up to 1024.
-/// id.create_queue_pair(Capacity::new(32, 4096, 1024)?)?;
+/// id.create_queue_pair(Capacity::new(32, 4096, 1024)?, endpoint)?;
 /// ```
 ///
 /// None of the values can be zero, and the completion queue must be able to hold all completions:
 ///
-/// ```ignore
+/// ```no_run
 /// assert_eq!(Capacity::new(0, 4096, 1024).err(), Some(EINVAL));
 /// assert_eq!(Capacity::new(u32::MAX, 4096, 1024).err(), Some(EINVAL));
 /// ```

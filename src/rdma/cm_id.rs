@@ -24,7 +24,8 @@ use super::{
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (net, address): (Net, SocketAddr) = given();
 /// let id = UnresolvedId::new(&net, PARAMETERS, MyConnection::new())?;
 /// let id = id.resolve_address(None, address, 2000)?;
 /// // Events arrive at `MyConnection::event`. When the connection is established:

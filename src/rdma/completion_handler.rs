@@ -14,11 +14,15 @@ use kernel::{
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # struct MyEndpoint {
+/// #     queue: Arc<Queue>,
+/// #     work: Arc<MyWork>,
+/// # }
 /// impl CompletionHandler for MyEndpoint {
 ///     fn arrived(this: ArcBorrow<'_, Self>) {
 ///         // The work takes the message with `QueuePair::next`.
-///         let _ = this.queue.enqueue(Arc::from(this));
+///         let _ = this.queue.enqueue(this.work.clone());
 ///     }
 ///
 ///     fn queue_pair_failed(_this: ArcBorrow<'_, Self>, reason: &'static CStr) {

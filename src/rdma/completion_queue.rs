@@ -22,7 +22,8 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (device, capacity): (Device<'_>, Capacity) = given();
 /// // SAFETY: The id keeps the device. The queue pair is destroyed first, then this.
 /// let completions = unsafe { CompletionQueue::new(device, &capacity, c"my_module") }?;
 /// ```

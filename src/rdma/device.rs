@@ -19,16 +19,21 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (id, out): (&IdRef<'_>, &mut dyn fmt::Write) = given();
 /// let device = id.device()?;
-/// pr_info!("{}: {}\n", device.name(), device.transport());
+/// writeln!(out, "{}: {}", device.name(), device.transport())?;
 /// ```
 ///
 /// It does not outlive the event of the id that it comes from, so this does not compile:
 ///
-/// ```compile_fail
-/// // error: lifetime may not live long enough
-/// let device: Device<'static> = id.device()?;
+/// ```compile_fail,E0521
+/// # fn keep(_: Device<'static>) {}
+/// # fn example(id: &IdRef<'_>) -> Result {
+/// // error[E0521]: borrowed data escapes outside of function
+/// keep(id.device()?);
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// # Invariants

@@ -11,8 +11,9 @@ pub(super) const NAME_LEN: usize = 64;
 ///
 /// # Examples
 ///
-/// ```ignore
-/// pr_info!("bound to {}\n", id.device()?.name());
+/// ```no_run
+/// # let (id, out): (&IdRef<'_>, &mut dyn fmt::Write) = given();
+/// writeln!(out, "bound to {}", id.device()?.name())?;
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct DeviceName([u8; NAME_LEN]);

@@ -61,14 +61,15 @@ unsafe impl<T: Send + Sync> Sync for Inner<T> {}
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let value = 42;
 /// let owner = Draining::new()?;
 /// let handle = owner.handle();
-/// owner.put(value)?;
+/// assert!(owner.put(value).is_ok());
 ///
 /// // Elsewhere:
 /// if let Some(value) = handle.access() {
-///     value.use_it();
+///     pr_info!("{}\n", *value);
 /// }
 ///
 /// // Waits for `value` above to be dropped.
@@ -78,7 +79,8 @@ unsafe impl<T: Send + Sync> Sync for Inner<T> {}
 ///
 /// A handle has no function that takes the value away, so this does not compile:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0599
+/// # let handle: Handle<u32> = given();
 /// // error[E0599]: no method named `drain` found for struct `Handle`
 /// let value = handle.drain();
 /// ```
@@ -171,10 +173,11 @@ impl<T> Inner<T> {
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let id: CmId<MyConnection> = given();
 /// let handle = id.queue_pair();
-/// let queue_pair = handle.access().ok_or(ENOTCONN)?;
-/// queue_pair.send(1024, None, |message| message.append(4)?.copy_from_slice(b"ping"))?;
+/// let queue_pair = handle.access().ok_or(ENODEV)?;
+/// queue_pair.send(1024, None, |message| Ok(message.append(4)?.copy_from_slice(b"ping")))?;
 /// ```
 pub(crate) struct Handle<T>(Arc<Inner<T>>);
 

@@ -26,15 +26,16 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (id, event): (&mut HandlerId<'_, MyEndpoint>, Event<'_>) = given();
 /// match event {
 ///     Event::AddressResolved => {
-///         id.create_queue_pair(Capacity::new(32, 4096, 4096)?, self.endpoint.clone())?;
-///         id.resolve_route(2000)
+///         id.create_queue_pair(Capacity::new(32, 4096, 4096)?, MyEndpoint::new())?;
+///         id.resolve_route(2000)?;
 ///     }
-///     Event::RouteResolved => id.connect(&private_data),
-///     Event::Established { private_data } => self.established(private_data),
-///     _ => self.lost(),
+///     Event::RouteResolved => id.connect(b"private data")?,
+///     Event::Established { private_data } => pr_info!("the peer sent {private_data:x?}\n"),
+///     _ => pr_info!("the connection is lost\n"),
 /// }
 /// ```
 pub(crate) enum Event<'a> {
@@ -69,7 +70,10 @@ pub(crate) enum Event<'a> {
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # struct MyConnection {
+/// #     id: Pin<KBox<Mutex<Option<CmId<Self>>>>>,
+/// # }
 /// impl ConnectionHandler for MyConnection {
 ///     type Completions = MyEndpoint;
 ///

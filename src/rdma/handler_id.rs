@@ -34,17 +34,20 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # trait Example {
 /// fn event(&self, id: &mut HandlerId<'_, MyEndpoint>, event: Event<'_>) {
 ///     if let Event::RouteResolved = event {
 ///         let _ = id.connect(b"private data");
 ///     }
 /// }
+/// # }
 /// ```
 ///
 /// Outside of a handler there is none, so that the mutex cannot be missing. This does not compile:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0599
+/// # let cm_id: CmId<MyConnection> = given();
 /// // error[E0599]: no method named `connect` found for struct `CmId`
 /// cm_id.connect(b"private data")?;
 /// ```

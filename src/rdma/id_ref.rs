@@ -23,10 +23,11 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (id, out): (&IdRef<'_>, &mut dyn fmt::Write) = given();
 /// let device = id.device()?;
 /// if let (Some(local), Some(remote)) = (id.local(), id.remote()) {
-///     pr_info!("{}: {local} to {remote}\n", device.name());
+///     writeln!(out, "{}: {local} to {remote}", device.name())?;
 /// }
 /// ```
 ///

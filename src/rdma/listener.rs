@@ -32,7 +32,11 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # struct MyServer {
+/// #     queue: Arc<Queue>,
+/// #     work: Arc<MyWork>,
+/// # }
 /// impl ListenHandler for MyServer {
 ///     fn connect_request(_this: ArcBorrow<'_, Self>, request: Request<'_>) {
 ///         request.reject();
@@ -40,7 +44,7 @@ use crate::bindings;
 ///
 ///     fn device_removed(this: ArcBorrow<'_, Self>) {
 ///         // The work drops the listener.
-///         let _ = this.queue.enqueue(Arc::from(this));
+///         let _ = this.queue.enqueue(this.work.clone());
 ///     }
 /// }
 /// ```
@@ -63,7 +67,8 @@ pub(crate) trait ListenHandler: Send + Sync + 'static {
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (net, address): (Net, SocketAddr) = given();
 /// let server = Arc::new(MyServer, GFP_KERNEL)?;
 /// let listener = CmListener::new(&net, c"my_module", server, address, 128)?;
 /// // Requests arrive at `MyServer::connect_request` until:

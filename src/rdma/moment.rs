@@ -14,7 +14,7 @@ use kernel::sync::atomic::{
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
 /// let registered = Moment::now();
 /// let invalidated = Moment::now();
 /// assert!(registered < invalidated);

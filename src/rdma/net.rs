@@ -14,7 +14,7 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
 /// let net = Net::current()?;
 /// let index = net.interface_index(c"eth0");
 /// ```

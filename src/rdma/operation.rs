@@ -36,7 +36,9 @@ pub(super) fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let operation: &Operation<MyEndpoint> = given();
+/// # let mut request = bindings::ib_send_wr::default();
 /// operation.begin();
 /// request.__bindgen_anon_1.wr_cqe = operation.cqe();
 /// // ... post the request ...

@@ -8,7 +8,7 @@ use kernel::prelude::*;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
 /// const PARAMETERS: Parameters = Parameters {
 ///     owner: c"my_module",
 ///     retry_count: 6,

@@ -6,7 +6,8 @@
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let registration: Registration<'_, MyEndpoint> = given();
 /// let pieces = registration.pieces();
 /// let segments = pieces.map(|piece| (piece.stag, piece.len, piece.offset));
 /// ```

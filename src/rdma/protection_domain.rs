@@ -24,7 +24,8 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let device: Device<'_> = given();
 /// // SAFETY: The id keeps the device, and is destroyed after the domain.
 /// let domain = Arc::new(unsafe { ProtectionDomain::new(device, c"my_module") }?, GFP_KERNEL)?;
 /// ```

@@ -8,8 +8,9 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
-/// let call = Registration::new(&queue_pair, Purpose::Read, len, max_pages)?;
+/// ```no_run
+/// # let (queue_pair, len): (&QueuePair<MyEndpoint>, usize) = given();
+/// let call = Registration::new(queue_pair, Purpose::Read, len, 256)?;
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Purpose {

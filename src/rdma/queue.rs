@@ -71,7 +71,8 @@ impl WorkItem for Destruction {
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let my_work: Arc<MyWork> = given();
 /// let queue = Queue::new(c"my_queue")?;
 /// let _ = queue.enqueue(Arc::clone(&my_work));
 /// queue.flush();

@@ -78,9 +78,10 @@ struct Resources<C: CompletionHandler> {
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let id: CmId<MyConnection> = given();
 /// let handle = id.queue_pair();
-/// let queue_pair = handle.access().ok_or(ENOTCONN)?;
+/// let queue_pair = handle.access().ok_or(ENODEV)?;
 /// queue_pair.send(1024, None, |message| {
 ///     message.append(4)?.copy_from_slice(b"ping");
 ///     Ok(())

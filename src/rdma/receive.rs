@@ -34,9 +34,12 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (buffer, queue_pair, made): (Buffer, NonNull<bindings::ib_qp>, Moment) = given();
+/// # let (arrivals, lkey, handler): (NonNull<Arrivals>, u32, *const MyEndpoint) = given();
 /// // SAFETY: The queue pair is destroyed, and its completions handled, before the rest goes.
-/// let receive = KBox::pin_init(unsafe { Receive::new(/* ... */) }, GFP_KERNEL)?;
+/// let receive = unsafe { Receive::new(0, buffer, lkey, queue_pair, made, arrivals, handler) };
+/// let receive = KBox::pin_init(receive, GFP_KERNEL)?;
 /// receive.post()?;
 /// ```
 ///

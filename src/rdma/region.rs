@@ -35,7 +35,9 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (queue_pair, xid): (&QueuePair<MyEndpoint>, u32) = given();
+/// # let (pages, list): (u32, KVec<kernel::bindings::scatterlist>) = given();
 /// // SAFETY: The blocks that the list describes are freed only where `end` says so.
 /// let mut region = unsafe { Region::new(queue_pair, Purpose::Read, pages, list) }?;
 /// region.register(u64::from(xid) << 32)?;

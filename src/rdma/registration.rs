@@ -35,8 +35,9 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
-/// let mut call = Registration::new(&queue_pair, Purpose::Read, octets.len(), 256)?;
+/// ```no_run
+/// # let (queue_pair, octets, xid): (&QueuePair<MyEndpoint>, &[u8], u32) = given();
+/// let mut call = Registration::new(queue_pair, Purpose::Read, octets.len(), 256)?;
 /// call.write(0, octets)?;
 /// call.register(xid)?;
 /// for piece in call.pieces() {
@@ -49,7 +50,8 @@ use crate::bindings;
 /// Only its content can be changed, and only while the peer has no access. The memory itself can
 /// neither be replaced nor freed, because no function returns `&mut Memory`:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0594
+/// # let mut call: Registration<'_, MyEndpoint> = given();
 /// // error[E0594]: cannot assign to data in a `&` reference
 /// *call.memory().unwrap() = Memory::new();
 /// ```
@@ -57,7 +59,8 @@ use crate::bindings;
 /// That the peer has taken the access from itself is said by a message of its own, not by a number.
 /// [`Invalidated`] says what becomes of an old one:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0308
+/// # let mut call: Registration<'_, MyEndpoint> = given();
 /// // error[E0308]: mismatched types: expected `Option<Invalidated>`, found `Option<u32>`
 /// call.invalidate(call.pieces().next().map(|piece| piece.stag))?;
 /// ```

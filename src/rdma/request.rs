@@ -42,7 +42,15 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # struct MyServer {
+/// #     capacity: Capacity,
+/// # }
+/// # impl MyServer {
+/// #     fn keep(&self, _: CmId<MyConnection>) {}
+/// # }
+/// # impl ListenHandler for MyServer {
+/// #     fn device_removed(_: ArcBorrow<'_, Self>) {}
 /// fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>) {
 ///     let capacity = this.capacity;
 ///     let endpoint = MyEndpoint::new();
@@ -51,11 +59,13 @@ use crate::bindings;
 ///         Err(error) => pr_info!("not accepted: {error:?}\n"),
 ///     }
 /// }
+/// # }
 /// ```
 ///
 /// Both answers consume it, so that a second one does not compile:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0382
+/// # let request: Request<'_> = given();
 /// // error[E0382]: use of moved value: `request`
 /// request.reject();
 /// request.reject();

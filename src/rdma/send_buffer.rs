@@ -11,9 +11,11 @@ use super::errno;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (queue_pair, limit, payload): (&QueuePair<MyEndpoint>, u32, &[u8]) = given();
+/// # fn write_header(_room: &mut [u8]) -> Result<usize> { given() }
 /// queue_pair.send(limit, None, |message| {
-///     message.append_with(|room| header.build(room))?;
+///     message.append_with(write_header)?;
 ///     message.append(payload.len())?.copy_from_slice(payload);
 ///     Ok(())
 /// })?;
@@ -21,9 +23,10 @@ use super::errno;
 ///
 /// The user returns no length. Appending more than there is room for fails, and nothing is sent:
 ///
-/// ```ignore
+/// ```no_run
+/// # let queue_pair: &QueuePair<MyEndpoint> = given();
 /// let result = queue_pair.send(u32::MAX, None, |message| message.append(1 << 20).map(|_| ()));
-/// assert_eq!(result.err(), Some(errno(bindings::EMSGSIZE)));
+/// assert_eq!(result.err(), Some(errno(kernel::bindings::EMSGSIZE)));
 /// ```
 ///
 /// # Invariants

@@ -8,8 +8,11 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
-/// queue_pair.transfer(Transfer::Read, &mut memory, 0, memory.len(), stag, remote)?;
+/// ```no_run
+/// # let (queue_pair, stag, remote): (&QueuePair<MyEndpoint>, u32, u64) = given();
+/// let mut memory = Memory::new();
+/// memory.grow(1000)?;
+/// queue_pair.transfer(Transfer::Read, &mut memory, 0, 1000, stag, remote)?;
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Transfer {

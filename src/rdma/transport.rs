@@ -10,7 +10,8 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (id, private_data): (&IdRef<'_>, &[u8]) = given();
 /// let fits = private_data.len() <= id.device()?.transport().request_capacity();
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -44,10 +44,10 @@ const WARN_MS: u32 = 30_000;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
 /// #[pin_data]
 /// struct MyModule {
-///     listener: CmListener<MyHandler>,
+///     listener: CmListener<MyServer>,
 ///     // Dropped last.
 ///     #[pin]
 ///     unload: UnloadGuard,
@@ -55,10 +55,11 @@ const WARN_MS: u32 = 30_000;
 ///
 /// impl kernel::InPlaceModule for MyModule {
 ///     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
-///         // Initialized first.
+/// #       let (net, server, address): (Net, Arc<MyServer>, SocketAddr) = given();
 ///         try_pin_init!(Self {
+///             // Initialized first.
 ///             unload <- UnloadGuard::new(c"my_teardown"),
-///             listener: CmListener::new(/* ... */)?,
+///             listener: CmListener::new(&net, c"my_module", server, address, 128)?,
 ///         })
 ///     }
 /// }
@@ -66,7 +67,7 @@ const WARN_MS: u32 = 30_000;
 ///
 /// A guard elsewhere could be leaked, so this fails with `EINVAL`:
 ///
-/// ```ignore
+/// ```no_run
 /// core::mem::forget(KBox::pin_init(UnloadGuard::new(c"my_teardown"), GFP_KERNEL)?);
 /// ```
 ///

@@ -40,14 +40,16 @@ use crate::bindings;
 ///
 /// # Examples
 ///
-/// ```ignore
+/// ```no_run
+/// # let (net, address): (Net, SocketAddr) = given();
 /// let id = UnresolvedId::new(&net, PARAMETERS, MyConnection::new())?;
 /// let id = id.resolve_address(None, address, 2000)?;
 /// ```
 ///
 /// A second call does not compile:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0382
+/// # let (id, address, other): (UnresolvedId<MyConnection>, SocketAddr, SocketAddr) = given();
 /// let a = id.resolve_address(None, address, 2000)?;
 /// // error[E0382]: use of moved value: `id`
 /// let b = id.resolve_address(None, other, 2000)?;

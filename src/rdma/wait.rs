@@ -16,8 +16,9 @@ use kernel::{
 ///
 /// # Examples
 ///
-/// ```ignore
-/// let timed_out = wait_while(&changed, &connected, 10_000, |&connected| connected);
+/// ```no_run
+/// # let (changed, connected): (&CondVar, &Mutex<bool>) = given();
+/// let timed_out = wait_while(changed, connected, 10_000, |&connected| connected);
 /// ```
 pub(crate) fn wait_while<T>(
     changed: &CondVar,

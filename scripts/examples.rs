@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The names that the examples in the documentation of src/rdma take as given: the user's own
+//! types. scripts/check-examples compiles it with the examples, as a module of src/rdma.
+
+use core::{
+    fmt,
+    net::SocketAddr,
+    ptr::NonNull, //
+};
+
+use kernel::{
+    impl_has_work,
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow,
+        CondVar,
+        Mutex, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    address::*,
+    arrival::*,
+    buffer::*,
+    capacity::*,
+    cm_id::*,
+    completion_handler::*,
+    completion_queue::*,
+    device::*,
+    draining::*,
+    event::*,
+    handler_id::*,
+    id_ref::*,
+    listener::*,
+    memory::*,
+    moment::*,
+    net::*,
+    operation::*,
+    parameters::*,
+    piece::*,
+    protection_domain::*,
+    purpose::*,
+    queue::*,
+    queue_pair::*,
+    receive::*,
+    region::*,
+    registration::*,
+    request::*,
+    send_buffer::*,
+    transfer::*,
+    unload::*,
+    unresolved_id::*,
+    wait::*,
+    *, //
+};
+use crate::bindings;
+
+const PARAMETERS: Parameters = Parameters {
+    owner: c"my_module",
+    retry_count: 6,
+    rnr_retry_count: 7,
+    operation_ms: 5000,
+    flush_ms: 5000,
+    disconnect_ms: 10_000,
+};
+
+/// A value that the reader of an example has already.
+fn given<T>() -> T {
+    loop {}
+}
+
+struct MyEndpoint;
+
+impl MyEndpoint {
+    fn new() -> Arc<Self> {
+        given()
+    }
+}
+
+impl CompletionHandler for MyEndpoint {
+    fn arrived(_this: ArcBorrow<'_, Self>) {}
+
+    fn queue_pair_failed(_this: ArcBorrow<'_, Self>, _reason: &'static CStr) {}
+}
+
+struct MyConnection;
+
+impl MyConnection {
+    fn new() -> Self {
+        Self
+    }
+}
+
+impl ConnectionHandler for MyConnection {
+    type Completions = MyEndpoint;
+
+    fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, _event: Event<'_>) {}
+}
+
+struct MyServer;
+
+impl ListenHandler for MyServer {
+    fn connect_request(_this: ArcBorrow<'_, Self>, _request: Request<'_>) {}
+
+    fn device_removed(_this: ArcBorrow<'_, Self>) {}
+}
+
+#[pin_data]
+struct MyWork {
+    #[pin]
+    work: Work<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for MyWork { self.work }
+}
+
+impl WorkItem for MyWork {
+    type Pointer = Arc<Self>;
+
+    fn run(_this: Arc<Self>) {}
+}
