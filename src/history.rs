@@ -27,7 +27,7 @@ use crate::{
     protocol::history::{
         Entry,
         Event,
-        Moment, //
+        Timestamp, //
     }, //
 };
 
@@ -88,13 +88,13 @@ impl History {
         };
         let place = place as usize;
         // With the lock held, so that times are in the order of the events.
-        let moment = Moment {
+        let timestamp = Timestamp {
             log_ns: log_clock(),
             utc_ns: RealTime::ktime_get().unsigned_abs(),
         };
         let (later, earlier) = ring.entries.split_at_checked(place).unwrap_or_default();
         let latest_first = Iterator::chain(later.iter().rev(), earlier.iter().rev());
-        let entry = Entry::new(moment, event, latest_first);
+        let entry = Entry::new(timestamp, event, latest_first);
 
         ring.recorded += 1;
         match ring.entries.get_mut(place) {

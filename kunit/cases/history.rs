@@ -12,8 +12,8 @@ use crate::protocol::{
         Entry,
         Event,
         HistoryColumns,
-        Moment,
         Outcome,
+        Timestamp,
         Transition, //
     },
     negotiation::Role,
@@ -60,10 +60,10 @@ fn reason(text: &'static str) -> Option<Cause> {
 /// How many events [`EVENTS`] has.
 const COUNT: usize = 16;
 
-/// When an event happened, as [`Moment`] has it, and what it differs by.
+/// When an event happened, as [`Timestamp`] has it, and what it differs by.
 type Change = (u64, u64, fn(&mut Event));
 
-/// The events of [`TEXT`], oldest first, each as it differs from [`event`], with its moment.
+/// The events of [`TEXT`], oldest first, each as it differs from [`event`], with its time.
 const EVENTS: [Change; COUNT] = [
     (0, 0, |_| {}),
     (999, 999_999, |it| {
@@ -250,7 +250,7 @@ pub(crate) fn history(out: &mut dyn Write) -> fmt::Result {
         let mut event = event();
         change(&mut event);
         let earlier = entries.get(..at).unwrap_or_default().iter().rev().flatten();
-        let entry = Entry::new(Moment { log_ns, utc_ns }, event, earlier);
+        let entry = Entry::new(Timestamp { log_ns, utc_ns }, event, earlier);
         if let Some(place) = entries.get_mut(at) {
             *place = Some(entry);
         }

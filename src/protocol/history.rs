@@ -137,9 +137,9 @@ impl Event {
     }
 }
 
-/// The moment of an event.
+/// When an event happened.
 #[derive(Clone, Copy)]
-pub(crate) struct Moment {
+pub(crate) struct Timestamp {
     /// On the clock of the kernel's log, in nanoseconds.
     pub(crate) log_ns: u64,
     /// Since the beginning of 1970 in UTC, in nanoseconds, by the clock as it was set then.
@@ -149,7 +149,7 @@ pub(crate) struct Moment {
 /// An event as it is kept.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
-    moment: Moment,
+    timestamp: Timestamp,
     event: Event,
     /// The outcome of the generation before, where that is known.
     before: Option<Outcome>,
@@ -158,7 +158,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Makes the entry of `event`. `earlier` are the entries before it, the latest one first.
     pub(crate) fn new<'a>(
-        moment: Moment,
+        timestamp: Timestamp,
         event: Event,
         earlier: impl Iterator<Item = &'a Entry>,
     ) -> Self {
@@ -170,7 +170,7 @@ impl Entry {
             _ => None,
         };
         Self {
-            moment,
+            timestamp,
             event,
             before,
         }
@@ -301,7 +301,7 @@ impl HistoryColumns {
     /// Makes room for an event.
     pub(crate) fn include(&mut self, entry: &Entry) {
         let event = &entry.event;
-        self.time = wider(self.time, Some(LogTime(entry.moment.log_ns)));
+        self.time = wider(self.time, Some(LogTime(entry.timestamp.log_ns)));
         self.number = wider(self.number, event.number);
         self.local = wider(self.local, event.local);
         self.remote = wider(self.remote, event.remote);
@@ -363,8 +363,8 @@ impl HistoryColumns {
             "{:<time$} {} {:<number$} {:<6} {:<6} {:<14} {:<local$} {:<remote$} {:>3} \
              {:>lasted$} {:>client_to_server$} {:>server_to_client$} \
              {:<remote_invalidation$} {}",
-            Text::<24>::of(LogTime(entry.moment.log_ns)),
-            Utc(entry.moment.utc_ns),
+            Text::<24>::of(LogTime(entry.timestamp.log_ns)),
+            Utc(entry.timestamp.utc_ns),
             Or(event.number, UNKNOWN),
             event.origin,
             event.role,
