@@ -93,14 +93,15 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
         }
         let mut memory = Memory::new();
         memory.grow(len)?;
+        let mut left = len.div_ceil(BLOCK);
         // INVARIANT: There are no regions yet.
         let mut this = Self {
-            regions: KVec::new(),
+            // Pushing must not fail: a region that is dropped without its end is leaked.
+            regions: KVec::with_capacity(left.div_ceil(blocks), GFP_KERNEL)?,
             memory,
         };
 
         let mut pieces = this.memory.pieces_mut(0, len);
-        let mut left = len.div_ceil(BLOCK);
         while left > 0 {
             let mut list = KVec::new();
             for _ in 0..left.min(blocks) {
