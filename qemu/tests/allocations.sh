@@ -328,7 +328,7 @@ need 'fault injection' prepare_faults
 strip --strip-debug -o "$scratch/module" "$MODULE"
 walk load load here 0 ENOMEM
 
-need_module
+need 'the module loads after all allocations had failed' module_load
 need 'the third allocation is the one that fails' third_fails
 may_fail 1
 at_end may_fail 0
