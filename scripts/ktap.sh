@@ -45,15 +45,16 @@ skip() { echo "ok $((++tests)) $1 # SKIP $2"; }
 
 # check NAME COMMAND...: shows the command and its output when it fails.
 check() {
-	local name=$1 status=0
+	# COMMAND sees these, and may have variables of more common names.
+	local check_name=$1 check_status=0
 	shift
-	"$@" >"$scratch/output" 2>&1 </dev/null || status=$?
-	if [[ $status = 0 ]]; then
-		ok "$name"
+	"$@" >"$scratch/output" 2>&1 </dev/null || check_status=$?
+	if [[ $check_status = 0 ]]; then
+		ok "$check_name"
 	else
-		not_ok "$name" < <(echo "$* ended with $status"; cat "$scratch/output")
+		not_ok "$check_name" < <(echo "$* ended with $check_status"; cat "$scratch/output")
 	fi
-	return "$status"
+	return "$check_status"
 }
 
 # check_equal NAME WANTED FOUND
@@ -68,13 +69,13 @@ check_equal() {
 
 # check_fails NAME COMMAND...: it must not succeed.
 check_fails() {
-	local name=$1
+	local check_name=$1
 	shift
 	if "$@" >"$scratch/output" 2>&1 </dev/null; then
-		not_ok "$name" < <(echo "$* succeeded"; cat "$scratch/output")
+		not_ok "$check_name" < <(echo "$* succeeded"; cat "$scratch/output")
 		return 1
 	fi
-	ok "$name"
+	ok "$check_name"
 }
 
 # plan: how many checks there were, and whether all of them passed.
