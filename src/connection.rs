@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The module's own connections: what state they are in, and what was exchanged.
+//! The module's own connections: their states, and the private data that was exchanged.
 //!
-//! An id of rdma_cm serves one [`attempt`] to be connected; a connection that reconnects has one
-//! after the other. The connection holds the attempt that counts in its [`state`], and lets it go
-//! when it is over. Events of earlier attempts have no effect ([`Connection::lock_current`]).
+//! An id of rdma_cm serves one [`attempt`] to connect. A connection that reconnects makes one
+//! attempt after the other. Its [`state`] holds the current attempt, and drops it when the attempt
+//! has ended. Events of earlier attempts have no effect ([`Connection::lock_current`]).
 //!
-//! RPC-over-RDMA on the queue pair of an attempt is the business of an
-//! [`Endpoint`], which the connection starts and ends.
+//! The connection starts and ends an [`Endpoint`] for each attempt. The endpoint speaks
+//! RPC-over-RDMA on the queue pair of the attempt.
 //!
-//! docs/design.md has the order of locks, and what refers to what.
+//! docs/design.md has the order of locks, and the references between these objects.
 
 mod attempt;
 pub(crate) mod connections;
@@ -118,16 +118,15 @@ const OWNER: &CStr = c"rpcrdma_cm";
 /// How the ids of connections behave.
 const PARAMETERS: Parameters = Parameters {
     owner: OWNER,
-    // As xprtrdma does.
+    // The same as in xprtrdma.
     retry_count: 6,
-    // For ever.
+    // 7 stands for retrying without limit.
     rnr_retry_count: 7,
-    // A peer that takes no message for as long, or does not let its memory be read, has lost the
-    // connection.
+    // A Send or a transfer of a chunk that takes longer fails the queue pair.
     operation_ms: 5000,
     flush_ms: 5000,
-    // InfiniBand's CM sends a DREQ three times until then, each time after four to five seconds,
-    // and no more once the id is destroyed.
+    // InfiniBand's CM retransmits a DREQ after four to five seconds, so three are sent in this
+    // time. It stops retransmitting when the id is destroyed.
     disconnect_ms: 10_000,
 };
 
@@ -144,21 +143,21 @@ impl From<(DeviceName, Transport)> for Device {
     }
 }
 
-/// What one side brings into a connection.
+/// The configuration of this side of a connection, from the keys of `connect` or `listen`.
 #[derive(Clone, Copy)]
 pub(crate) struct Configuration {
-    /// What it says in its private data.
+    /// The private data to send.
     pub(crate) offered: Offered,
-    /// How it speaks RPC-over-RDMA.
+    /// The versions, credits and calls of RPC-over-RDMA.
     pub(crate) endpoint: EndpointConfiguration,
 }
 
 impl Configuration {
-    /// Returns the capacity that its queue pair has, where it has sent `sent`.
+    /// Returns the capacity of a queue pair whose side sends the private data `sent`.
     fn capacity(&self, sent: &ParsedPrivateData) -> Result<Capacity> {
         let offer = sent.offer();
-        // Version 2 has larger defaults, for which there must be room when the peer goes over to it
-        // (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+        // Version 2 has larger defaults. The Receives must have room for them before the peer
+        // changes to version 2 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
         let at_least = match self.endpoint.versions.contains(2) {
             true => Size::DEFAULT_TWO,
             false => Size::DEFAULT,
@@ -172,9 +171,10 @@ impl Configuration {
 }
 
 impl Exchange {
-    /// Begins the exchange of an id, once that is bound to a device; returns what to send, too.
+    /// Begins the exchange of an id that is bound to a device. Also returns the private data to
+    /// send.
     ///
-    /// Fails with `ENODEV` where it is not, or not to one with a transport that is known.
+    /// Fails with `ENODEV` if the id is bound to no device, or the device's transport is unknown.
     fn begin(id: &IdRef<'_>, offered: &Offered) -> Result<(Self, ParsedPrivateData)> {
         let device = id.device()?;
         let sent = ParsedPrivateData::new(offered.private_data(device.can_invalidate()));
@@ -190,11 +190,11 @@ impl Exchange {
     }
 }
 
-/// Which side of a connection this is, and what that needs.
+/// The side of a connection that this end is, with the data that only that side has.
 enum Side {
     Client(Target),
     Server {
-        /// Held for the time of the connection.
+        /// The listener's permit. It is given back when the connection is dropped.
         _permit: Permit,
     },
 }
@@ -202,22 +202,21 @@ enum Side {
 /// The part of a connection that changes.
 struct Inner {
     state: ConnectionState,
-    /// When it got into its state.
+    /// The time at which the connection entered its state.
     since: Instant<Monotonic>,
-    /// Raised by each loss of what had been established: what follows is negotiated afresh
-    /// (RFC 8797, section 4).
+    /// Starts at 1, and grows by one with each loss of an established connection. Each generation
+    /// negotiates afresh (RFC 8797, section 4).
     generation: u32,
-    /// How often it has been established.
+    /// How many times the connection has been established.
     established: u32,
     exchange: Exchange,
-    /// The XID of the latest call of the attempts that are over.
+    /// The XID of the latest call of earlier attempts.
     xid: u32,
-    /// Why the latest attempt came to its end.
+    /// Why the latest attempt ended.
     failure: Option<Failure>,
-    /// How many ids have not been destroyed yet.
+    /// How many ids of this connection exist.
     ids: u32,
-    /// Whether the connection has been removed from the tables, which is the last that happens to
-    /// it.
+    /// Whether the connection has been removed from the tables. Nothing happens to it afterwards.
     gone: bool,
 }
 
@@ -227,14 +226,14 @@ impl Inner {
         self.since = Instant::now();
     }
 
-    /// Enters the state that `next` makes of the attempt at hand, if there is one.
+    /// Enters the state that `next` returns for the current attempt, if there is one.
     fn advance(&mut self, next: impl FnOnce(Attempt) -> ConnectionState) {
         if let Some(attempt) = self.state.take_attempt() {
             self.enter(next(attempt));
         }
     }
 
-    /// Whether there is nothing left to wait for before the connection is removed.
+    /// Whether the connection is closing and all of its ids have been destroyed.
     fn is_over(&self) -> bool {
         matches!(self.state, ConnectionState::Closing(_)) && self.ids == 0
     }
@@ -249,7 +248,7 @@ pub(crate) struct Connection {
     side: Side,
     #[pin]
     inner: Mutex<Inner>,
-    /// Notified when the state has changed, or the connection is gone.
+    /// Notified when the state has changed, and when `gone` is set.
     #[pin]
     changed: CondVar,
     #[pin]
@@ -271,7 +270,8 @@ impl_has_work! {
 impl WorkItem<REMOVE> for Connection {
     type Pointer = Arc<Self>;
 
-    /// Left to work, as that waits for readers of the connection's files.
+    /// Removes the connection from the tables. This is a work because it waits for readers of the
+    /// connection's files.
     fn run(this: Arc<Self>) {
         this.shared.remove(this.number);
         this.inner.lock().gone = true;
@@ -285,7 +285,7 @@ impl Live for Connection {
         let endpoint = inner.state.endpoint();
         let (traffic, version) =
             endpoint.map_or_else(Default::default, |endpoint| endpoint.traffic());
-        // What follows a loss is negotiated afresh.
+        // The next generation negotiates its version afresh.
         let lost = matches!(inner.state, ConnectionState::Reconnecting(_));
         Snapshot {
             number: self.number,
@@ -301,7 +301,7 @@ impl Live for Connection {
             },
             process: None,
             in_use: InUse {
-                // Of the peer, if it is the responder.
+                // Only a client receives remote invalidations, so this describes the server.
                 remote_invalidation: (traffic.remote_invalidations_received > 0).then_some(true),
                 ..InUse::default()
             },
@@ -317,7 +317,7 @@ impl Live for Connection {
 }
 
 impl Connection {
-    /// Makes a connection, of which nothing has been attempted yet.
+    /// Makes a connection without an attempt.
     fn new(
         shared: Arc<Connections>,
         configuration: Configuration,
@@ -351,7 +351,7 @@ impl Connection {
         )
     }
 
-    /// Which side of the connection this end is.
+    /// Returns the role of this end.
     pub(crate) fn role(&self) -> Role {
         match self.side {
             Side::Client(_) => Role::Client,
@@ -359,7 +359,7 @@ impl Connection {
         }
     }
 
-    /// Returns why the latest attempt came to its end.
+    /// Returns why the latest attempt ended.
     pub(crate) fn failure(&self) -> Option<Failure> {
         self.inner.lock().failure
     }
@@ -370,7 +370,8 @@ impl Connection {
         endpoint.ok_or(not_connected())?.call(request, count)
     }
 
-    /// Waits until the connection, which has been closed, is gone; process context.
+    /// Waits until the connection has been removed from the tables; process context. The connection
+    /// must have been closed.
     ///
     /// Fails with `EINTR` on a signal.
     pub(crate) fn wait_gone(&self) -> Result<(), Failure> {
@@ -386,7 +387,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The same, but not to be interrupted.
+    /// Waits like [`Self::wait_gone`], but ignores signals.
     pub(crate) fn wait_gone_uninterruptible(&self) {
         let mut inner = self.inner.lock();
         while !inner.gone {
@@ -394,7 +395,7 @@ impl Connection {
         }
     }
 
-    /// Makes the endpoint of another attempt.
+    /// Makes the endpoint of a new attempt.
     fn new_endpoint(self: ArcBorrow<'_, Self>) -> Result<Arc<Endpoint>> {
         let owner: Arc<Self> = self.into();
         let xid = self.inner.lock().xid;
@@ -402,8 +403,8 @@ impl Connection {
         Endpoint::new(services, self.configuration.endpoint, owner, xid)
     }
 
-    /// Returns the connection's lock, if the attempt with `endpoint` is under way or has led to the
-    /// connection that there is: whatever happens to another one has no effect.
+    /// Locks and returns the connection if `endpoint` is that of the current attempt. Otherwise
+    /// returns [`None`], so that events of earlier attempts have no effect.
     fn lock_current(&self, endpoint: &Endpoint) -> Option<MutexGuard<'_, Inner>> {
         let mut inner = self.inner.lock();
         let current = inner.state.attempt_mut()?;
@@ -412,7 +413,7 @@ impl Connection {
 
     /// Returns the handler for the id of the attempt with `endpoint`.
     ///
-    /// Fails with `ESHUTDOWN` where that has come to its end.
+    /// Fails with `ESHUTDOWN` if that attempt has ended.
     fn handler(self: ArcBorrow<'_, Self>, endpoint: &Arc<Endpoint>) -> Result<AttemptHandler> {
         let mut inner = self
             .lock_current(endpoint)
@@ -424,7 +425,7 @@ impl Connection {
         })
     }
 
-    /// An id, of whichever attempt, has been destroyed.
+    /// Called when an id of this connection, of any attempt, has been destroyed.
     fn id_destroyed(self: ArcBorrow<'_, Self>) {
         let mut inner = self.inner.lock();
         inner.ids -= 1;
@@ -433,7 +434,7 @@ impl Connection {
         }
     }
 
-    /// Takes the id of the attempt with `endpoint`, unless that has come to its end already.
+    /// Stores the id of the attempt with `endpoint`. Drops the id if that attempt has ended.
     fn keep(&self, endpoint: &Endpoint, id: CmId<AttemptHandler>) {
         if let Some(mut inner) = self.lock_current(endpoint) {
             if let Some(attempt) = inner.state.attempt_mut() {
@@ -442,9 +443,9 @@ impl Connection {
         }
     }
 
-    /// Takes the private data of the peer.
+    /// Stores the private data of the peer, parses it, and counts and traces the result.
     fn receive(&self, inner: &mut Inner, octets: &[u8]) {
-        // None is left out: the kernel counts them in one octet itself.
+        // Nothing is truncated: the kernel's own length is an `u8`, so at most 255 octets arrive.
         let received = ParsedPrivateData::new(PrivateData::truncated(octets));
         inner.exchange.received = Some(received);
 
@@ -467,7 +468,9 @@ impl Connection {
         }
     }
 
-    /// Handles the event of this name: starts the endpoint.
+    /// Handles ESTABLISHED: enters the state and starts the endpoint.
+    ///
+    /// Fails with the queue pair's failure, if that was reported first.
     fn established(
         self: ArcBorrow<'_, Self>,
         endpoint: &Arc<Endpoint>,
@@ -480,7 +483,7 @@ impl Connection {
         let ConnectionState::Connecting { failure, .. } = inner.state else {
             return Ok(());
         };
-        // A server has the client's message from the request: its own event has none.
+        // A server got the client's private data with the REQ. Its ESTABLISHED carries none.
         if self.role() == Role::Client {
             inner.exchange.local = id.local();
             self.receive(&mut inner, private_data);
@@ -496,7 +499,8 @@ impl Connection {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Records in the history what happens to the connection, before its state changes further.
+    /// Adds an event of this connection to the history. Called before the state changes, because
+    /// the event says how long the connection was established.
     fn record(&self, inner: &Inner, transition: Transition, reason: Option<Failure>) {
         let ends = matches!(transition, Transition::Lost | Transition::Closed);
         let established = matches!(inner.state, ConnectionState::Established(_));
@@ -516,14 +520,14 @@ impl Connection {
         });
     }
 
-    /// Ends the connection. It is gone when its ids have been destroyed, which this does not wait
-    /// for.
+    /// Closes the connection. Does not wait: the connection is removed when its ids have been
+    /// destroyed.
     pub(crate) fn close(self: ArcBorrow<'_, Self>) {
         self.end(&mut self.inner.lock(), None);
     }
 
-    /// Ends the attempt at hand and the connection that it has led to, because of `failure`. Where
-    /// that is [`None`], somebody asked for it, and there is no other attempt.
+    /// Ends the current attempt, also if it is established. `failure` is the reason; with [`None`]
+    /// the user closed the connection, and no other attempt follows.
     fn end(self: ArcBorrow<'_, Self>, inner: &mut Inner, failure: Option<Failure>) {
         if matches!(inner.state, ConnectionState::Closing(_)) {
             return;
@@ -561,7 +565,7 @@ impl Connection {
         if failure.is_some() && (falls_back || reconnects) {
             inner.exchange = Exchange::with(inner.exchange.remote);
             inner.enter(ConnectionState::Reconnecting(endpoint));
-            // An attempt that fails is repeated by the work that makes it.
+            // Otherwise the reconnect work is running already, and makes the next attempt.
             if established {
                 inner.generation = inner.generation.wrapping_add(1);
                 self.enqueue::<RECONNECT>(&self.shared.reconnects);
@@ -579,7 +583,7 @@ impl Connection {
     where
         Self: HasWork<Self, WORK> + WorkItem<WORK, Pointer = Arc<Self>>,
     {
-        // What is queued already is going to run, which is all that is wanted.
+        // Queueing fails only if the work is pending. Then it runs after this, which is enough.
         let _ = queue.enqueue::<_, WORK>(Arc::from(self));
     }
 }
@@ -590,7 +594,8 @@ impl Owner for Connection {
             return;
         };
         match &mut inner.state {
-            // rdma_cm lets the queue pair fail where the peer refuses, and is about to say why.
+            // When the peer rejects the request, rdma_cm fails the queue pair first, and then
+            // reports REJECTED with the reason.
             ConnectionState::Connecting { failure: first, .. } => {
                 first.get_or_insert(failure);
             }

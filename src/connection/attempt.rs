@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Attempts to connect, and what happens to their ids.
+//! Attempts to connect, and the events of their ids.
 
 use kernel::{
     bindings,
@@ -24,12 +24,13 @@ use crate::{
     rpc::endpoint::Endpoint, //
 };
 
-/// An attempt to connect, and the connection that it has led to: one id, with its queue pair.
+/// An attempt to connect: one id with its queue pair. It lasts until the connection that it led to
+/// has ended.
 pub(super) struct Attempt {
-    /// The id; [`None`] until it has been handed over. Its events can come before that.
+    /// The id; [`None`] until [`Connection::keep`] stores it. Its events can come before that.
     pub(super) id: Option<CmId<AttemptHandler>>,
-    /// The end of RPC-over-RDMA on the queue pair. No other attempt has the same one, so that it
-    /// tells the events of this attempt from those of earlier ones.
+    /// The endpoint on the queue pair. Each attempt has its own, so the endpoint also tells events
+    /// of this attempt from those of earlier ones.
     pub(super) endpoint: Arc<Endpoint>,
 }
 
@@ -85,9 +86,9 @@ impl Drop for AttemptHandler {
     }
 }
 
-/// Says what `error` means to an attempt that has got to `state`.
+/// Returns the failure of an attempt that got `error` from rdma_cm in `state`.
 pub(super) fn connect_failure(state: State, error: Error) -> Failure {
-    // Where no device has the address, rdma_cm speaks of the device.
+    // rdma_cm returns ENODEV if no device has the address.
     if error == ENODEV || error == errno(bindings::EADDRNOTAVAIL) {
         return Failure::new(
             errno(bindings::EADDRNOTAVAIL),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! All of the module's own connections, and what they share.
+//! The table of the module's own connections, and their work queues.
 
 use core::iter;
 
@@ -38,8 +38,8 @@ use crate::{
     rpc::endpoint::Services, //
 };
 
-/// How often connections are looked for whose peers have been accepted and have not confirmed it,
-/// in milliseconds.
+/// The interval at which accepted connections without an RTU are checked for their time limit, in
+/// milliseconds.
 const CONFIRMATION_CHECK_MS: u32 = 5000;
 
 /// The module's own connections.
@@ -56,13 +56,14 @@ pub(crate) struct Connections {
     shutting_down: CondVar,
     #[pin]
     confirmations: Work<Self>,
-    /// The queue of `confirmations`; apart, as it must not be late because others wait.
+    /// The queue of `confirmations`. A queue of its own, so that no other work delays it.
     confirming: Arc<Queue>,
-    /// The queue in which listeners end, and connections leave the tables.
+    /// The queue in which listeners end, and connections are removed from the tables.
     pub(super) teardown: Arc<Queue>,
-    /// The queue in which connections are made again; apart, as that waits for the ends of ids.
+    /// The queue of reconnecting. A queue of its own, because reconnecting waits until ids have
+    /// been destroyed.
     pub(super) reconnects: Arc<Queue>,
-    /// What their endpoints share.
+    /// The queue and the counters that all endpoints share.
     pub(super) services: Arc<Services>,
 }
 
@@ -73,8 +74,8 @@ impl_has_work! {
 impl WorkItem for Connections {
     type Pointer = Arc<Self>;
 
-    /// Ends the connections whose peers take too long to confirm them, until there are none that
-    /// wait for that.
+    /// Ends the connections whose RTU does not arrive in time. Returns when no connection waits for
+    /// an RTU.
     fn run(this: Arc<Self>) {
         while this.pause(CONFIRMATION_CHECK_MS) {
             let mut waiting = false;
@@ -129,8 +130,9 @@ impl Connections {
         let number = connection.number;
         let node = RBTreeNode::new(number, connection.clone(), GFP_KERNEL)?;
 
-        // With the lock held until the connection is in both tables: whoever finds it in one may
-        // close it, and its removal from both must come after this.
+        // The lock is held until the connection is in both tables. Otherwise a task that finds the
+        // connection in one table could close it, and it would be removed before it is in the
+        // other.
         let mut table = self.table.lock();
         table
             .insert(node)
@@ -142,7 +144,8 @@ impl Connections {
             })
     }
 
-    /// Forgets a connection and removes its files, waiting for their readers; process context.
+    /// Removes a connection from both tables. Also removes its files, and waits for their readers;
+    /// process context.
     pub(super) fn remove(&self, number: u64) {
         self.registry.remove(number);
         let node = self.table.lock().tree.remove_node(&number);
@@ -154,8 +157,9 @@ impl Connections {
         self.table.lock().tree.get(&number).cloned()
     }
 
-    /// Returns, in the order of their numbers, the connections, as far as they are still there when
-    /// it is their turn. No lock is held in between: there can be many, and new ones must not wait.
+    /// Returns the connections in the order of their numbers; process context. The lock is released
+    /// between two connections, so that new ones need not wait: a connection that is removed before
+    /// its turn is left out.
     pub(crate) fn each(&self) -> impl Iterator<Item = Arc<Connection>> + '_ {
         let last = self.registry.last_number();
         let mut next = 0;
@@ -169,9 +173,9 @@ impl Connections {
         })
     }
 
-    /// Sees to it that a connection that has been accepted is confirmed in time.
+    /// Starts checking accepted connections for the time limit of their RTU; any context.
     pub(super) fn expect_confirmation(self: &Arc<Self>) {
-        // Nothing is to be done if the work is queued already.
+        // Queueing fails only if the work is pending. Then it runs after this, which is enough.
         let _ = self.confirming.enqueue(self.clone());
     }
 
@@ -182,27 +186,27 @@ impl Connections {
         })
     }
 
-    /// Ends all connections; process context. Does not wait for them to be gone.
+    /// Closes all connections; process context. Does not wait until they are gone.
     pub(crate) fn close_all(&self) {
         for connection in self.each() {
             connection.as_arc_borrow().close();
         }
     }
 
-    /// Has [`Self::add`] fail from now on; process context.
+    /// Makes [`Self::add`] fail from now on; process context.
     pub(super) fn refuse_new(&self) {
         self.table.lock().shut_down = true;
         self.shutting_down.notify_all();
     }
 
-    /// Ends all connections and waits until they are gone, when no new one can be added; process
-    /// context.
+    /// Closes all connections and waits until they are gone; process context. Called after
+    /// [`Self::refuse_new`].
     pub(super) fn shut_down(&self) {
         self.close_all();
         for connection in self.each() {
             connection.wait_gone_uninterruptible();
         }
-        // A connection may be on its way to one of the queues until it is gone.
+        // The works hold references to connections until they return.
         self.confirming.flush();
         self.reconnects.flush();
         self.teardown.flush();

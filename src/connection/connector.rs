@@ -51,11 +51,12 @@ use crate::{
 const FIRST_PAUSE_MS: u32 = 100;
 const LONGEST_PAUSE_MS: u32 = 30_000;
 
-/// How long one id may resolve the peer's address, in milliseconds. Where the neighbour answers
-/// before the kernel's resolver waits for that, it learns of it only at the end of this time.
+/// How long one id may take to resolve the peer's address, in milliseconds. If the neighbour
+/// answers before the kernel's resolver begins to wait, the resolver notices the answer only after
+/// this time. So the time is short, and another id tries again.
 const RESOLVE_MS: u32 = 250;
 
-/// Whom to connect to, and how.
+/// The server to connect to, and how.
 pub(crate) struct Target {
     pub(crate) net: Net,
     pub(crate) to: SocketAddr,
@@ -68,8 +69,8 @@ pub(crate) struct Target {
 
 /// Connects, and returns when the connection is established; process context.
 ///
-/// Fails with what the attempt failed with: `ECONNREFUSED`, `EHOSTUNREACH`, `ETIMEDOUT`,
-/// `EADDRNOTAVAIL`, `EMSGSIZE`, `EINTR` on a signal, or with what the kernel says otherwise.
+/// Fails with the error of the attempt: `ECONNREFUSED`, `EHOSTUNREACH`, `ETIMEDOUT`,
+/// `EADDRNOTAVAIL`, `EMSGSIZE`, `EINTR` on a signal, or another error from rdma_cm.
 pub(crate) fn connect(
     connections: &Arc<Connections>,
     target: Target,
@@ -119,7 +120,7 @@ impl Connection {
         })
     }
 
-    /// Sets off an attempt with a new id, in whose handler the rest happens.
+    /// Starts an attempt with a new id. The handler of the id does the rest.
     fn start(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
         let no_id = |error| Failure::new(error, "no id for a connection");
 
@@ -143,20 +144,21 @@ impl Connection {
         Ok(())
     }
 
-    /// Has ids attempt to connect, until the connection has been established more often than
-    /// `established` times. Nobody else begins an attempt before.
+    /// Makes attempts, and waits until the connection has been established more than `established`
+    /// times. No other task makes attempts meanwhile.
     fn wait(self: ArcBorrow<'_, Self>, target: &Target, established: u32) -> Result<(), Failure> {
         let mut jiffies = msecs_to_jiffies(target.timeout_ms);
         let mut given_up = None;
         let mut inner = self.inner.lock();
 
-        // It may have been lost already, and be made again.
+        // The count decides, not the state: the connection may have been established and lost again
+        // before this task runs.
         while inner.established == established {
             if !inner.state.is_attempting() {
                 return Err(inner.failure.unwrap_or(closed()));
             }
             if given_up.is_some() {
-                // With the lock held: it must not be established in between.
+                // The lock is held, so the connection cannot be established before it ends.
                 self.end(&mut inner, given_up);
                 continue;
             }
@@ -179,14 +181,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for `pause_ms` milliseconds, and returns whether the connection is still to be made.
+    /// Waits for `pause_ms` milliseconds, or until the state changes. Returns whether the
+    /// connection is still `Reconnecting`.
     fn pause(&self, pause_ms: u32) -> bool {
         wait_while(&self.changed, &self.inner, pause_ms, |inner| {
             matches!(inner.state, ConnectionState::Reconnecting(_))
         })
     }
 
-    /// Handles the event of this name: has another id try, as long as there is time.
+    /// Handles ADDR_ERROR. After a timeout, another id tries, as long as `timeout_ms` allows.
     pub(super) fn address_unresolved(
         &self,
         endpoint: &Endpoint,
@@ -202,7 +205,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Handles the event of this name: gets all ready that the answer may need.
+    /// Handles ADDR_RESOLVED: makes the queue pair, posts its Receives, and resolves the route.
     pub(super) fn address_resolved(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -226,7 +229,7 @@ impl Connection {
         id.resolve_route(target.timeout_ms).map_err(failed)
     }
 
-    /// Handles the event of this name: asks the peer for the connection.
+    /// Handles ROUTE_RESOLVED: sends the REQ.
     pub(super) fn route_resolved(
         &self,
         endpoint: &Endpoint,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The server's side: listening, and accepting what comes.
+//! The server's side: listening, and accepting requests.
 
 pub(crate) mod listeners;
 
@@ -66,12 +66,12 @@ use crate::{
     trace, //
 };
 
-/// How many requests may wait for their answer on iWARP.
+/// How many requests may wait for their REP on iWARP. Other transports ignore it.
 const BACKLOG: i32 = 128;
 
-/// How long a peer may take to confirm that it has been accepted, in milliseconds: seven times what
-/// Linux waits before it answers once more. The connection manager asks for as long as the peer has
-/// wished for in its request, which may be hours.
+/// How long a peer may take to send RTU, in milliseconds. Linux retransmits a REP after some four
+/// seconds, so this allows for seven REPs. The CM's own limit comes from the peer's REQ, and may be
+/// hours.
 const CONFIRMATION_MS: i64 = 30_000;
 
 /// Accepts connections at one address.
@@ -80,7 +80,7 @@ pub(crate) struct Listener {
     pub(crate) number: u64,
     address: SocketAddr,
     configuration: Configuration,
-    /// One for each connection that it may have at a time.
+    /// One permit for each connection that the listener may have at a time.
     permits: Arc<Permits>,
     listeners: Arc<Listeners>,
     #[pin]
@@ -95,7 +95,7 @@ impl_has_work! {
 
 /// Listens at `address` of `net`; process context.
 ///
-/// Fails with `EADDRINUSE`, `EADDRNOTAVAIL`, or with what the kernel says otherwise.
+/// Fails with `EADDRINUSE`, `EADDRNOTAVAIL`, or another error from rdma_cm.
 pub(crate) fn listen(
     listeners: &Arc<Listeners>,
     net: &Net,
@@ -121,7 +121,7 @@ pub(crate) fn listen(
     .map_err(no_memory)?;
 
     {
-        // With the lock held: if the device goes now, `stop` waits to find the id.
+        // The lock is held: if the device is removed now, `stop` waits until the id is stored.
         let mut id = listener.id.lock();
         let new = CmListener::new(net, OWNER, listener.clone(), address, BACKLOG);
         *id = Some(new.map_err(listen_failure)?);
@@ -131,7 +131,7 @@ pub(crate) fn listen(
         .map_err(no_memory)
         .inspect_err(|_| listener.stop())?;
 
-    // Its device may have gone before it could be found in the table.
+    // If the device was removed before the listener was in the table, `stop` has taken the id.
     if listener.id.lock().is_none() {
         listeners.remove(listener.number);
         return Err(listen_failure(ENODEV));
@@ -143,7 +143,7 @@ fn listen_failure(error: Error) -> Failure {
     if error == errno(bindings::EADDRINUSE) {
         return Failure::new(error, "the port is taken");
     }
-    // Where no device has the address, rdma_cm speaks of the device.
+    // rdma_cm returns ENODEV if no device has the address.
     if error == ENODEV || error == errno(bindings::EADDRNOTAVAIL) {
         return Failure::new(
             errno(bindings::EADDRNOTAVAIL),
@@ -154,7 +154,7 @@ fn listen_failure(error: Error) -> Failure {
 }
 
 impl Listener {
-    /// Returns it as it is at this moment.
+    /// Returns the listener as it is at this moment; any context.
     pub(crate) fn snapshot(&self) -> ListenerSnapshot {
         ListenerSnapshot {
             number: self.number,
@@ -165,13 +165,13 @@ impl Listener {
         }
     }
 
-    /// Stops listening, and waits for the requests that are being answered; process context.
+    /// Stops listening, and waits for handlers that are running; process context.
     pub(crate) fn stop(&self) {
         let id = self.id.lock().take();
         drop(id);
     }
 
-    /// Records in the history that the request of `remote` became no connection.
+    /// Adds to the history that the request of `remote` was refused or failed.
     fn record(&self, local: Option<SocketAddr>, remote: Option<SocketAddr>, failure: Failure) {
         self.listeners.connections.history.record(history::Event {
             transition: failure.transition(false),
@@ -223,7 +223,7 @@ impl Listener {
         match accepted {
             Ok(id) => {
                 trace::message_sent(connection.number, Role::Server, &sent.octets);
-                // Both sides' messages are known, and the first call can come before RTU.
+                // Started now: both offers are known, and the first call can arrive before RTU.
                 endpoint
                     .as_arc_borrow()
                     .start(id.queue_pair(), &connection.inner.lock().exchange);
@@ -240,12 +240,12 @@ impl Listener {
 }
 
 impl Connection {
-    /// Ends the connection if its peer has taken too long to confirm it. Returns whether it is
-    /// still to do so.
+    /// Ends the connection if its RTU has not arrived in time; process context. Returns whether the
+    /// connection still waits for it.
     pub(crate) fn expire(self: ArcBorrow<'_, Self>) -> bool {
         let mut inner = self.inner.lock();
-        // On iWARP the kernel does not survive that: when the queue pair fails, siw reports the end
-        // of what was never established, which iwcm takes for a fault of its own.
+        // Not on iWARP: when the queue pair fails, siw reports the end of a connection that was
+        // never established. iwcm takes that for a fault of its own, and the kernel crashes.
         let iwarp =
             matches!(inner.exchange.device, Some(device) if device.transport == Transport::Iwarp);
         let connecting = matches!(inner.state, ConnectionState::Connecting { .. });
@@ -288,7 +288,7 @@ impl ListenHandler for Listener {
     }
 
     fn device_removed(this: ArcBorrow<'_, Self>) {
-        // The work that is queued already does the same.
+        // Queueing fails only if the work is pending. Then it runs after this, which is enough.
         let _ = this.listeners.connections.teardown.enqueue(Arc::from(this));
     }
 }
@@ -296,9 +296,9 @@ impl ListenHandler for Listener {
 impl WorkItem for Listener {
     type Pointer = Arc<Self>;
 
-    /// Ends a listener whose device goes away.
+    /// Ends a listener whose device is removed.
     fn run(this: Arc<Self>) {
-        // First, so that `listen` sees it if it has not been added to the table yet.
+        // Before the removal: if `listen` has yet to add it to the table, it finds no id.
         this.stop();
         this.listeners.remove(this.number);
     }

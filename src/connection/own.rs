@@ -17,8 +17,8 @@ use crate::{
     registry::Registry, //
 };
 
-/// The module's own listeners and connections. Dropping it ends all of them for good, and waits
-/// until they are gone.
+/// The module's own listeners and connections. Dropping it ends all of them, and waits until they
+/// are gone. No new ones can be added afterwards.
 pub(crate) struct Own {
     pub(crate) listeners: Arc<Listeners>,
     pub(crate) connections: Arc<Connections>,
@@ -42,7 +42,7 @@ impl Own {
 impl Drop for Own {
     fn drop(&mut self) {
         self.connections.refuse_new();
-        // Before the connections: until then a listener accepts.
+        // Before the connections: a listener accepts requests until it has ended.
         self.listeners.shut_down();
         self.connections.shut_down();
     }

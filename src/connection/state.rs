@@ -15,24 +15,26 @@ use crate::{
 
 /// The state of a connection, with what exists in that state.
 pub(super) enum ConnectionState {
-    /// The peer's address, or the route to it, is being resolved. [`None`] until there is an id for
-    /// that, and where one could not resolve the address, so that another id has to try.
+    /// The peer's address, or the route to it, is being resolved. [`None`] until there is an id,
+    /// and again after an id failed to resolve the address: then another id tries.
     Resolving(Option<Attempt>),
     /// A client waits for REP, a server for RTU.
     Connecting {
         attempt: Attempt,
-        /// Why the queue pair has failed already.
+        /// Why the queue pair failed, if it failed before the CM's event arrived.
         failure: Option<Failure>,
     },
     Established(Attempt),
-    /// Lost, and about to be attempted again. The endpoint has ended; it still shows its counters.
+    /// Lost; the client is going to connect again. The endpoint has ended, and is kept for its
+    /// counters.
     Reconnecting(Option<Arc<Endpoint>>),
-    /// Over; the connection is removed when its ids have been destroyed. The same of the endpoint.
+    /// Ended; the connection is removed when its ids have been destroyed. The endpoint has ended,
+    /// and is kept for its counters.
     Closing(Option<Arc<Endpoint>>),
 }
 
 impl ConnectionState {
-    /// Returns the name of the state, for users.
+    /// Returns the state as `info` names it.
     pub(super) fn name(&self) -> State {
         match self {
             Self::Resolving(_) => State::Resolving,
@@ -43,12 +45,12 @@ impl ConnectionState {
         }
     }
 
-    /// Whether this has led to neither a connection nor its end.
+    /// Whether an attempt is under way: neither established nor ended.
     pub(super) fn is_attempting(&self) -> bool {
         matches!(self, Self::Resolving(_) | Self::Connecting { .. })
     }
 
-    /// Returns the attempt that is under way or has led to the connection.
+    /// Returns the current attempt, whether it is under way or established.
     pub(super) fn attempt_mut(&mut self) -> Option<&mut Attempt> {
         match self {
             Self::Resolving(attempt) => attempt.as_mut(),
@@ -57,7 +59,7 @@ impl ConnectionState {
         }
     }
 
-    /// Takes that attempt out, for another state to be entered.
+    /// Takes the current attempt out. The caller then enters another state.
     pub(super) fn take_attempt(&mut self) -> Option<Attempt> {
         self.attempt_mut()?;
         match mem::replace(self, Self::Resolving(None)) {

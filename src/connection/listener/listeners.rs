@@ -28,7 +28,7 @@ use crate::{
 /// The module's listeners.
 #[pin_data]
 pub(crate) struct Listeners {
-    /// Get the connections that the listeners accept.
+    /// The table to which listeners add the connections that they accept.
     pub(super) connections: Arc<Connections>,
     #[pin]
     table: Mutex<Table<Arc<Listener>>>,
@@ -73,8 +73,8 @@ impl Listeners {
         true
     }
 
-    /// Calls `f` with each listener, in the order of their numbers; process context. `f` must not
-    /// wait.
+    /// Calls `f` with each listener, in the order of their numbers; process context. The table is
+    /// locked meanwhile, so `f` must not wait.
     pub(crate) fn for_each<E>(
         &self,
         f: impl FnMut(&Arc<Listener>) -> Result<(), E>,
@@ -93,7 +93,7 @@ impl Listeners {
         self.table.lock().tree.keys().next().copied()
     }
 
-    /// Ends all listeners for good; process context.
+    /// Ends all listeners, and makes [`Self::add`] fail from now on; process context.
     pub(in crate::connection) fn shut_down(&self) {
         self.table.lock().shut_down = true;
         self.close_all();
