@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The connections of others: of the kernel's RPC-over-RDMA client and server, and of programs that
-//! speak it.
+//! speak RPC-over-RDMA.
 //!
-//! Probes report each step of the set-up and the end of an id, in the order in which they happen to
-//! that id, in contexts that may not sleep. Their reports are noted at once. Making and removing
+//! Probes report the steps of the set-up of each id, and its end. The events of one id are reported
+//! in their order, in contexts that must not sleep, and are noted at once. Making and removing
 //! files may sleep, so a work of each id does that.
 //!
-//! Every connection of the machine passes by here. A program's id is [`Undecided`], which is small,
-//! as long as nothing shows that it speaks RPC-over-RDMA. Everything that is known of an id is
-//! gathered only then.
+//! The probes see every connection of the machine. A program's id is [`Undecided`], which is small,
+//! until an event shows that it speaks RPC-over-RDMA. Only then is everything that is known of the
+//! id gathered.
 //!
-//! Locks: those of [`Ids`] and of [`Facts`] are spin locks, and not taken one within the other.
-//! That of the history is taken within the latter.
+//! Locks: [`Ids`] and [`Facts`] are each protected by a spin lock. Neither is taken with the other
+//! one held. The lock of the history may be taken with that of [`Facts`] held.
 
 mod observed_connection;
 mod probes;
@@ -64,10 +64,10 @@ use crate::{
 /// The port at which servers of NFS over RDMA listen (RFC 8267, section 6).
 const NFS_RDMA_PORT: u16 = 20049;
 
-/// Observes as long as it is there.
+/// Observes the connections of others until it is dropped.
 pub(crate) struct Observer {
     observations: Arc<Observations>,
-    /// [`None`] when there is nothing more to observe.
+    /// [`None`] before the probes are registered, and after they have been removed.
     probes: Option<Probes>,
 }
 
@@ -105,14 +105,15 @@ impl Observer {
             }),
             GFP_KERNEL,
         )?;
-        // Complete before there are probes: if these fail, what they have told goes in `drop`.
+        // Made before the probes: if registering some of them fails, `drop` removes the connections
+        // that the others have reported.
         let mut observer = Self {
             observations: observations.clone(),
             probes: None,
         };
         observer.probes = Some(Probes::new(observations.clone())?);
 
-        // In a work: it waits for whoever handles an event, which may take long.
+        // In a work: the search waits for handlers of events, which may take long.
         let queue = observations.shared.queue.clone();
         let _ = queue.enqueue(observations);
         Ok(observer)
@@ -123,7 +124,7 @@ impl Drop for Observer {
     fn drop(&mut self) {
         let observations = &self.observations;
 
-        // No probe is running when this returns, nor the search when it has been flushed.
+        // After this no probe is running. After the flush the search is not running, either.
         self.probes = None;
         observations.shared.queue.flush();
         while let Some(known) = observations.take_first() {
@@ -135,25 +136,26 @@ impl Drop for Observer {
     }
 }
 
-/// How many ids are remembered that went, or were missed, while others were searched for.
+/// The number of entries of [`Ids::ended`].
 const ENDED: usize = 64;
 
-/// What is known of an id.
-// An id whose protocol is not known yet takes one allocation, that of the tree's node.
+/// A known id.
+// `Undecided` is not boxed, so that an undecided id takes only one allocation: the tree's node.
 #[allow(clippy::large_enum_variant)]
 enum Known {
     Observed(Arc<ObservedConnection>),
     Undecided(Undecided),
 }
 
-/// The ids that there are.
+/// The ids that the probes or the search have reported, and that still exist.
 struct Ids {
     known: RBTree<IdKey, Known>,
-    /// Whether ids that are older than the probes are being searched for.
+    /// Whether the search for ids that are older than the probes is running.
     searching: bool,
-    /// Ids that have lately gone without having been known, or been missed. The search must not
-    /// take them for live, nor count them again, if it finds them on their way.
+    /// The latest ids that were destroyed without having been known, or that were missed, during
+    /// the search. If the search finds one of them, it must not observe it, nor count it again.
     ended: [Option<IdKey>; ENDED],
+    /// The index in `ended` of the next entry to overwrite.
     next_ended: usize,
 }
 
@@ -191,20 +193,20 @@ impl Ids {
     }
 }
 
-/// The means that all observed connections share.
+/// The data that all observed connections share.
 struct Shared {
-    /// Lists them, beside the module's own connections.
+    /// The list of connections, with the module's own.
     registry: Arc<Registry>,
     stats: Arc<SharedStats>,
     history: Arc<History>,
-    /// One for each id that may be observed at a time.
+    /// One permit for each id that may be observed at a time.
     permits: Arc<Permits>,
-    /// The queue in which connections are searched for, listed and taken from the list; apart, as
-    /// that waits for no peer.
+    /// The queue of the search, and of adding connections to the registry and removing them. A
+    /// queue of its own, so that this work does not wait for peers.
     queue: Arc<Queue>,
 }
 
-/// What the probes have told.
+/// Everything that the probes have reported.
 #[pin_data]
 struct Observations {
     shared: Arc<Shared>,
@@ -231,8 +233,8 @@ impl WorkItem for Observations {
 impl Observations {
     /// Notes an event; any context in which a spin lock can be taken.
     ///
-    /// No other event of the same id comes meanwhile, except for its owner's call to disconnect:
-    /// rdma_cm holds the mutex of its handler.
+    /// rdma_cm holds the handler mutex of the id, so no other event of the same id is reported
+    /// meanwhile. The only exception is the owner's call to disconnect.
     fn event(&self, event: &Event<'_>) {
         if event.kind == EventKind::Destroyed {
             self.destroyed(event.id);
@@ -245,8 +247,8 @@ impl Observations {
         }
     }
 
-    /// Notes an event that does not tell that its connection is one of RPC-over-RDMA. Returns
-    /// whether that is all there is to do: not so if it is known to be one.
+    /// Notes an event that does not show that its id speaks RPC-over-RDMA. Returns false if the id
+    /// is observed, so that the event has yet to be noted as an observation.
     fn undecided(&self, event: &Event<'_>) -> bool {
         let role = match event.kind {
             EventKind::Request { refused: true } | EventKind::Existing => return true,
@@ -276,8 +278,8 @@ impl Observations {
         true
     }
 
-    /// Notes an event of an id that is known; [`None`] for any other. Returns whether that is all
-    /// there is to do.
+    /// Notes an event of a known id as [`Self::undecided`] does. Returns [`None`] if the id is not
+    /// known.
     fn note_undecided(&self, event: &Event<'_>) -> Option<bool> {
         let mut ids = self.ids.lock();
         match ids.known.get_mut(&event.id)? {
@@ -294,13 +296,13 @@ impl Observations {
         }
     }
 
-    /// Notes what happened to an id of RPC-over-RDMA, or to one that is not known to be another's.
+    /// Notes an observation of an id that speaks RPC-over-RDMA, or that may do so.
     fn note_observation(&self, observation: &Observation) {
         let known = {
             let mut ids = self.ids.lock();
             match ids.known.get(&observation.id) {
                 Some(Known::Observed(observed)) => Some(Known::Observed(observed.clone())),
-                // Who has got further cannot connect: the call is going to fail.
+                // The id is beyond connecting, so the owner's call to connect is going to fail.
                 Some(Known::Undecided(undecided))
                     if observation.kind == EventKind::Connect && !undecided.can_connect() =>
                 {
@@ -316,10 +318,10 @@ impl Observations {
             (EventKind::Request { refused: false }, _) => {
                 self.observe_as(Role::Server, observation)
             }
-            // Likewise.
+            // The same: the call to connect is going to fail.
             (EventKind::Connect, Some(Known::Observed(observed))) if !observed.can_connect() => {}
-            // A listener has no peer.
             (EventKind::Existing, Some(_)) => {}
+            // An id without a peer's address is a listener.
             (EventKind::Existing, None) if observation.remote.is_none() => {}
             (EventKind::Existing, None) => {
                 self.observe_as(observation.role_of_existing(), observation)
@@ -332,7 +334,8 @@ impl Observations {
                     observation,
                 );
             }
-            // The request is older than the probes, where it cannot be one that was missed.
+            // An accept without a request: the request came before the probes were registered. If
+            // events have been missed, the request may be one of them, and is counted already.
             (EventKind::Accept, None) if observation.user == User::Server && self.misses_none() => {
                 self.observe_as(Role::Server, observation);
             }
@@ -340,7 +343,7 @@ impl Observations {
         }
     }
 
-    /// Whether all that the probes have told of is observed.
+    /// Whether no reported connection was missed.
     fn misses_none(&self) -> bool {
         self.shared.stats.observed_missed.get() == 0
     }
@@ -352,7 +355,7 @@ impl Observations {
         );
     }
 
-    /// Begins to observe an id, instead of what was known of it.
+    /// Begins to observe an id. Replaces the entry of the id, if there is one.
     fn observe(&self, observed: Result<Arc<ObservedConnection>>, observation: &Observation) {
         let Ok((observed, node)) = observed.and_then(|observed| {
             let known = Known::Observed(observed.clone());
@@ -383,6 +386,7 @@ impl Observations {
         self.note(&observed, observation);
     }
 
+    /// Counts an id that cannot be observed.
     fn miss(&self, id: IdKey) {
         self.shared.stats.observed_missed.increment();
         self.ids.lock().add_ended(id);
@@ -395,7 +399,8 @@ impl Observations {
         }
     }
 
-    /// A server refused a request at once, so that there is nothing to observe.
+    /// Counts and records a request that the server's handler refused. Its id is destroyed at once,
+    /// so it is not observed.
     fn refused(&self, observation: &Observation) {
         let mut facts = Facts::new(Role::Server, observation);
         facts.note(observation);
@@ -405,7 +410,7 @@ impl Observations {
         }
     }
 
-    /// The owner of an id disconnects.
+    /// Notes that the owner of an id is about to disconnect.
     fn disconnecting(&self, id: IdKey) {
         let observed = match self.ids.lock().known.get(&id) {
             Some(Known::Observed(observed)) => observed.clone(),
@@ -414,7 +419,7 @@ impl Observations {
         observed.disconnecting();
     }
 
-    /// An id is about to go.
+    /// Notes that an id is about to be destroyed.
     fn destroyed(&self, id: IdKey) {
         let mut ids = self.ids.lock();
         let known = ids.remove(id);
@@ -435,7 +440,7 @@ impl Observations {
 }
 
 impl Observation {
-    /// Returns the role of an id that was found: of a program, the one that its port stands for.
+    /// Returns the role of an id that the search found. Of a program, the local port tells.
     fn role_of_existing(&self) -> Role {
         let at_server = self
             .local

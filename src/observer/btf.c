@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Finds members of the structures of rpcrdma, which no header shows or which may
- * differ from what a header shows, by their names in the kernel's BTF.
+ * Finds members of the structures of the module rpcrdma by their names in the
+ * kernel's BTF. No header declares some of these structures, and others may
+ * differ from the header that this module was built with.
  */
 
 #include <linux/btf.h>
@@ -12,7 +13,7 @@
 
 #if RPCRDMA_CM_HAS_BTF
 
-/* The types and the strings of a BTF, or of the one that it extends. */
+/* The types and the strings of a BTF. */
 struct btf_part {
 	const void *types;
 	u32 types_len;
@@ -20,15 +21,21 @@ struct btf_part {
 	u32 strings_len;
 };
 
-/* A BTF; @base has no strings where the BTF extends none. */
+/*
+ * A BTF and its parts. The BTF of a module extends that of the kernel, which is
+ * @base then. @base has no strings if @btf extends no other BTF.
+ */
 struct btf_parts {
 	const struct btf *btf;
 	struct btf_part base;
 	struct btf_part own;
-	u32 first;		/* the number of its first own type */
+	u32 first;		/* the number of the first type of @own */
 };
 
-/* In front of the types is the header that tells the rest. */
+/*
+ * Finds the parts of a BTF whose first type is at @types. The header directly in
+ * front of the types has their lengths. Its own length depends on the kernel.
+ */
 static int find_part(const void *types, struct btf_part *part)
 {
 	static const u32 header_lengths[] = {
@@ -61,8 +68,9 @@ static bool has_type(const struct btf_part *part, const void *type)
 }
 
 /*
- * Names are in strings that no exported function reads. The types of a BTF are
- * in one piece, in the order of their numbers; type 0 is none.
+ * Finds the parts of @btf, of which type @id is an own type. No exported function
+ * returns the name of a type or member, so the strings have to be found. The types
+ * of a BTF are contiguous, in the order of their numbers, which begin with 1.
  */
 static int find_parts(struct btf_parts *parts, const struct btf *btf, u32 id)
 {
@@ -99,7 +107,7 @@ static const char *name_at(const struct btf_parts *parts, u32 offset)
 	return "";
 }
 
-/* Of an array of anything except characters it is 0. */
+/* Returns the size of an array of characters, and 0 for any other array. */
 static u32 size_of_text(const struct btf *btf, const struct btf_type *type)
 {
 	const struct btf_type *element = btf_type_by_id(btf, btf_array(type)->type);
@@ -109,7 +117,7 @@ static u32 size_of_text(const struct btf *btf, const struct btf_type *type)
 	return btf_array(type)->nelems;
 }
 
-/* Of a type whose size is not of use here it is 0. */
+/* Returns the size of a type, and 0 for a type that no wanted member has. */
 static u32 size_of(const struct btf *btf, u32 id)
 {
 	const struct btf_type *type;
@@ -157,7 +165,7 @@ static const struct btf_type *structure_by_name(const struct btf_parts *parts, c
 	return NULL;
 }
 
-/* Finds a member by the first @len characters of @name. */
+/* Finds the member whose name is the first @len characters of @name. */
 static const struct btf_member *member_by_name(const struct btf_parts *parts,
 					       const struct btf_type *type,
 					       const char *name, size_t len)
@@ -174,6 +182,7 @@ static const struct btf_member *member_by_name(const struct btf_parts *parts,
 	return NULL;
 }
 
+/* Sets the offset of @wanted, a member of @type or of a structure inside of it. */
 static int find_member(const struct btf_parts *parts, const struct btf_type *type,
 		       struct rpcrdma_cm_member *wanted)
 {
@@ -205,8 +214,8 @@ static int find_member(const struct btf_parts *parts, const struct btf_type *typ
 }
 
 /*
- * Whether the BTF is rpcrdma's: other modules may have structures of the same
- * names. A BTF knows the name of its module, and its own structure is in BTF.
+ * Whether the BTF is that of rpcrdma: other modules may have structures of the same
+ * names. struct btf holds the name of its module. That member, too, is found by BTF.
  */
 static bool is_of_rpcrdma(const struct btf_parts *parts)
 {
@@ -230,18 +239,18 @@ static bool is_of_rpcrdma(const struct btf_parts *parts)
 
 /**
  * rpcrdma_cm_find_members() - find members of rpcrdma's structures
- * @members: those that are wanted; the offset of each is set
- * @n: how many
+ * @members: the members to find; the offset of each is set
+ * @n: the number of @members
  *
- * The offset of a member that is not there, or has another size, becomes
- * RPCRDMA_CM_NO_MEMBER.
+ * The offset becomes RPCRDMA_CM_NO_MEMBER if the structure has no such member, or the
+ * member has another size.
  *
- * Looking up a type takes a reference on its BTF, which nothing that is exported
- * gives back: call this once for each time that rpcrdma is loaded.
+ * Looking up a type takes a reference on its BTF, and no exported function drops the
+ * reference. So call this only once for each time that rpcrdma is loaded.
  *
- * Context: process context.
+ * Context: process context, may sleep.
  *
- * Return: 0, or a negative errno where rpcrdma has no BTF.
+ * Return: 0, or a negative errno if rpcrdma has no BTF.
  */
 int rpcrdma_cm_find_members(struct rpcrdma_cm_member *members, size_t n)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The connections that are older than the probes: the resource tracker knows
- * the ids of every device, and keeps the id that it is asked for.
+ * Finds the connections that are older than the probes, by the resource tracker. It
+ * has an entry for each id that is bound to a device. An id is not destroyed while a
+ * reference to its entry is held.
  */
 
 #include <linux/llist.h>
@@ -14,10 +15,10 @@
 
 #if RPCRDMA_CM_HAS_PROBES
 
-/* The tracker counts on; where it has come this far, what is beyond is not found. */
+/* The tracker numbers entries in increasing order. Higher numbers are not looked at. */
 #define NUMBERS_MAX		(16 * 1024 * 1024)
 
-/* How far an id's entry may be behind the part of the id that all see. */
+/* The highest offset from an id at which its tracker entry is searched for, in octets. */
 #define ENTRY_OFFSET_MAX	2048
 
 struct known_device {
@@ -31,8 +32,9 @@ static int never_called(struct rdma_cm_id *id, struct rdma_cm_event *event)
 }
 
 /*
- * From an id to its entry in the tracker, which is in the part of the id that
- * only rdma_cm sees. In an id of our own it is found by the name of its owner.
+ * Finds the offset from an id to its tracker entry. The entry is in struct
+ * rdma_id_private, which no header declares. So an id is made here, and its entry is
+ * recognized by the name of its owner.
  */
 static int find_entry_offset(size_t *entry_offset)
 {
@@ -61,7 +63,7 @@ static int find_entry_offset(size_t *entry_offset)
 	return ret;
 }
 
-/* The entry is held, and so is the id. */
+/* Reports the id of @entry. The caller holds a reference, so the id is not destroyed. */
 static void look_at(struct rdma_restrack_entry *entry, size_t entry_offset,
 		    rpcrdma_cm_event_fn fn, void *data)
 {
@@ -74,7 +76,7 @@ static void look_at(struct rdma_restrack_entry *entry, size_t entry_offset,
 	if (!rpcrdma_cm_user_of(id, &event.user))
 		return;
 
-	/* No event comes meanwhile, and what comes later is seen. */
+	/* No event of the id is reported meanwhile, and the probes see every later one. */
 	rdma_lock_handler(id);
 	event.local_port = rpcrdma_cm_port(shim_local_addr(id));
 	event.remote_port = rpcrdma_cm_port(shim_remote_addr(id));
@@ -105,8 +107,9 @@ static void look_at_device(struct ib_device *device, size_t entry_offset,
 static LLIST_HEAD(devices);
 
 /*
- * Called with locks held that all of RDMA wants: the device is looked at later.
- * Devices that are being added may all come at a time.
+ * Puts the device on the list. It is searched later, because this is called with
+ * locks held that other users of RDMA devices wait for. May be called for several
+ * devices at a time.
  */
 static int know_device(struct ib_device *ib)
 {
@@ -118,16 +121,18 @@ static int know_device(struct ib_device *ib)
 		device->ib = ib;
 		llist_add(&device->node, &devices);
 	}
-	/* It does not become one of ours. */
+	/* With an error, the device does not become a device of this client. */
 	return -EOPNOTSUPP;
 }
 
 /**
- * rpcrdma_cm_tell_existing() - tell of the connections that there are
- * @fn: is called, in process context, for each
- * @data: is given to @fn
+ * rpcrdma_cm_tell_existing() - report the connections that exist already
+ * @fn: is called for each connection, in process context
+ * @data: is passed to @fn
  *
- * Waits for whoever handles an event of one of the ids.
+ * Waits for handlers of events of these ids that are running.
+ *
+ * Context: process context, may sleep.
  */
 void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
 {
@@ -148,7 +153,7 @@ void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
 		ib_unregister_client(&client);
 
 	llist_for_each_entry_safe(device, next, llist_del_all(&devices), node) {
-		/* If a device goes, it waits only while it is looked at. */
+		/* Removal of a device waits for this reference, only while it is searched. */
 		if (!ret && ib_device_try_get(device->ib)) {
 			look_at_device(device->ib, entry_offset, fn, data);
 			ib_device_put(device->ib);

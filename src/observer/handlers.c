@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tells who owns an id, by the address of its event handler. None of the
- * handlers is exported. The symbol of an address is looked up once, and is
- * forgotten when the module with that address goes.
+ * Finds the owner of an id by the address of its event handler. The handlers are not
+ * exported, so the symbol of an address is looked up. The result is kept until the
+ * module with that address is unloaded.
  */
 
 #include <linux/atomic.h>
@@ -14,7 +14,7 @@
 
 #if RPCRDMA_CM_HAS_PROBES
 
-/* The module that has a handler; NULL where that is built in. */
+/* The module that has a handler; NULL if the handler is built into the kernel. */
 #define OWNER(config, module)	(IS_BUILTIN(config) ? NULL : (module))
 
 static const struct {
@@ -32,16 +32,20 @@ static const struct {
 	  RPCRDMA_CM_UCMA },
 };
 
-/* The addresses of these, and some that are known to be none of them; or 0. */
+/*
+ * The addresses of the handlers of owners[], and of some handlers that are known to be
+ * those of other owners. 0 stands for an address that is not known.
+ */
 static unsigned long known[ARRAY_SIZE(owners)];
 static unsigned long others[32];
 static atomic_t next_other = ATOMIC_INIT(0);
 
 /*
- * Finds the index into owners[] by the symbol, "name" or "name [module]". What a
- * compiler adds to a name comes behind a dot. A name alone is no proof: other
- * modules may have functions of the same name. Returns -ENOENT for the handler of
- * another owner, -EAGAIN for an address without a symbol, which is a number.
+ * Returns the index into owners[] of a handler, by its symbol: "name" or
+ * "name [module]". A suffix that the compiler added to the name begins with a dot. The
+ * module has to match, too: other modules may have functions of the same name. Returns
+ * -ENOENT for the handler of another owner. Returns -EAGAIN for an address without a
+ * symbol, which is printed as a number.
  */
 static int find_owner(unsigned long handler)
 {
@@ -70,9 +74,10 @@ static int find_owner(unsigned long handler)
 }
 
 /*
- * The owner's module cannot be unloaded during this: rdma_cm holds the mutex of the
- * id's handler, or the resource tracker holds the id. So no address is added after
- * module_changed() has forgotten those of its module.
+ * Looks an address up, and keeps the result. The owner's module cannot be unloaded
+ * meanwhile: rdma_cm holds the handler mutex of the id, or the caller holds a reference
+ * from the resource tracker. So no address is stored after module_changed() has cleared
+ * those of its module.
  */
 static int look_up(unsigned long handler)
 {
@@ -100,7 +105,7 @@ static bool is_other(unsigned long handler)
 	return false;
 }
 
-/* Whether ids of this kind can be observed: those of connections. */
+/* Whether the id is one of a reliable connection. Other ids are not observed. */
 static bool is_connection(const struct rdma_cm_id *id)
 {
 	return id->ps == RDMA_PS_TCP && id->qp_type == IB_QPT_RC;
@@ -108,12 +113,13 @@ static bool is_connection(const struct rdma_cm_id *id)
 
 /**
  * rpcrdma_cm_is_other() - tell whether an id is known not to be observed
- * @id: must not go during the call; the module of its owner may be unloaded already
+ * @id: the id, which must not be destroyed during the call; the module of its owner may
+ *	be unloaded already
  *
  * Context: any.
  *
- * Return: true for an id whose owner has been looked up before, and is none of those
- * that are observed.
+ * Return: true if the owner of the id has been looked up before, and its ids are not
+ * observed.
  */
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id)
 {
@@ -121,13 +127,14 @@ bool rpcrdma_cm_is_other(const struct rdma_cm_id *id)
 }
 
 /**
- * rpcrdma_cm_user_of() - tell who owns an id
- * @id: must not go during the call, nor the module of its owner
- * @user: is set where that is one of those that are observed
+ * rpcrdma_cm_user_of() - find the owner of an id
+ * @id: the id, which must not be destroyed during the call; nor may the module of its
+ *	owner be unloaded
+ * @user: is set to the owner if its ids are observed
  *
  * Context: any.
  *
- * Return: whether the id is observed.
+ * Return: whether the ids of the owner are observed.
  */
 bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
 {
@@ -160,7 +167,7 @@ static void forget(unsigned long *address, const struct module *mod)
 		WRITE_ONCE(*address, 0);
 }
 
-/* Another module may be loaded at the addresses of one that goes. */
+/* Clears the addresses of a module that is unloaded: another one may be loaded there. */
 static int module_changed(struct notifier_block *nb, unsigned long action, void *data)
 {
 	size_t i;

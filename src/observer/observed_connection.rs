@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is known of an id of others.
+//! A connection of others, with everything that is known of it.
 
 use kernel::{
     bindings,
@@ -74,43 +74,45 @@ use crate::{
     trace, //
 };
 
-/// Why not all is known of a connection.
+/// The note of a connection whose received private data is not known.
 const OLDER: &str = "older than the module, so that what was received is not known";
 
-/// Why a program's thresholds may be others.
+/// The note of a program's connection whose thresholds depend on its version of RPC-over-RDMA.
 const VERSION_UNKNOWN: &str =
     "the version of RPC-over-RDMA is not known: in version 2, a threshold below 4096 is 4096";
 
-/// Why a server's handler ends an id at once.
+/// The reason in `history` of a request that the server's handler refused.
 const REFUSED: Cause = Cause {
     text: "the server refused the request",
     detail: None,
 };
 
-/// Why an id is destroyed before there is a connection: the call to connect failed, or nobody
-/// waited for the answer.
+/// The reason in `history` of an id that was destroyed while connecting: the call to connect
+/// failed, or the owner did not wait for a REP.
 const GIVEN_UP: Cause = Cause {
     text: "given up before there was an answer",
     detail: None,
 };
 
-/// A note about a program's id whose protocol is not known yet: one side has sent its private
-/// data, which has no Format Identifier, and the server's port is not that of NFS over RDMA.
+/// A program's id whose protocol is not known yet. The client has sent its private data, which has
+/// no Format Identifier, and the server's port is not that of NFS over RDMA.
 pub(super) struct Undecided {
     role: Role,
-    /// When it got into its state.
+    /// The time of the REQ or of the failure.
     since: Instant<Monotonic>,
     /// The private data of the client, which sends first.
     octets: [u8; PrivateData::MAX_LEN],
     len: u8,
     program: Option<Process>,
-    /// Why it cannot be established any more.
+    /// Why the connection was not established.
     failure: Option<Failure>,
     permit: Permit,
 }
 
 impl Undecided {
-    /// Fails with `ENOSPC` where as many as may be are observed; any context.
+    /// Makes the entry of an id from its first event; any context.
+    ///
+    /// Fails with `ENOSPC` if `max_observed` ids are kept already.
     pub(super) fn new(shared: &Shared, role: Role, event: &Event<'_>) -> Result<Self> {
         let mut this = Self {
             role,
@@ -125,7 +127,7 @@ impl Undecided {
         Ok(this)
     }
 
-    /// Begins once more, with what the client sends now.
+    /// Takes the private data of a REQ, which may follow a REQ that failed.
     fn begin(&mut self, event: &Event<'_>) {
         let octets = event.private_data();
 
@@ -138,8 +140,8 @@ impl Undecided {
         }
     }
 
-    /// Notes an event that tells no more of the protocol. Returns whether the protocol is known
-    /// to be another one, so that nothing is to be kept.
+    /// Notes an event that does not show the protocol. Returns whether both sides have now sent
+    /// their private data, so that the protocol is another one and the entry can be dropped.
     pub(super) fn note(&mut self, event: &Event<'_>) -> bool {
         match event.kind {
             EventKind::Connect if self.failure.is_none() => self.begin(event),
@@ -155,29 +157,30 @@ impl Undecided {
         false
     }
 
-    /// Whether a call that connects can be meant.
+    /// Whether a call to connect can succeed in this state.
     pub(super) fn can_connect(&self) -> bool {
         self.failure.is_none()
     }
 }
 
-/// What is known of an id.
+/// Everything that is known of an id.
 pub(super) struct Facts {
-    /// The id as it was when it entered its state.
+    /// The snapshot to show, except for its age and failure.
     view: Snapshot,
+    /// The time at which the id entered its state.
     since: Instant<Monotonic>,
     failure: Option<Failure>,
-    /// Whether the owner has disconnected first.
+    /// Whether the owner disconnected before the peer did.
     disconnects: bool,
-    /// Whether it is older than the module, so that not all of the exchange is known.
+    /// Whether the id is older than the module, so that not all of the exchange is known.
     older: bool,
-    /// Whether the server uses Send with Invalidate; of the kernel's client.
+    /// Of the kernel's client: the evidence whether its server uses Send with Invalidate.
     invalidations: Invalidations,
-    /// Whether it is one of RPC-over-RDMA, and so has a number.
+    /// Whether the id speaks RPC-over-RDMA, and so has a number.
     counts: bool,
-    /// Whether it is in the registry; changed by the work alone.
+    /// Whether the id is in the registry. Only the work changes this.
     listed: bool,
-    /// Whether the id is gone.
+    /// Whether the id was destroyed, or observing ends.
     gone: bool,
     traced_sent: bool,
     traced_received: bool,
@@ -185,7 +188,7 @@ pub(super) struct Facts {
 }
 
 impl EventKind {
-    /// Returns why there is no connection after this, where there was none before.
+    /// Returns the failure that this event is for the connection, if it is one.
     fn failure(self) -> Option<Failure> {
         match self {
             Self::Rejected => Some(Failure::new(
@@ -247,8 +250,8 @@ impl Facts {
         }
     }
 
-    /// Whether it is a connection of RPC-over-RDMA: of a program that is known by what either side
-    /// said or, where neither said anything, by the port.
+    /// Whether the id speaks RPC-over-RDMA. Of a program, the private data of either side tells, or
+    /// the server's port.
     pub(super) fn is_rpc_over_rdma(&self) -> bool {
         let exchange = &self.view.exchange;
         let server = match self.view.role {
@@ -279,6 +282,7 @@ impl Facts {
         self.failure = Some(failure);
     }
 
+    /// Changes the facts as `observation` says.
     pub(super) fn note(&mut self, observation: &Observation) {
         let message = ParsedPrivateData::new(observation.private_data);
         let client = self.view.role == Role::Client;
@@ -307,7 +311,8 @@ impl Facts {
                 }
             }
             EventKind::Established => {
-                // A server has the client's message from the request: its own event has none.
+                // A server got the client's private data with the REQ. Its ESTABLISHED carries
+                // none.
                 if client && !self.older {
                     self.view.exchange.received.get_or_insert(message);
                 }
@@ -317,7 +322,7 @@ impl Facts {
                 self.establish();
             }
             EventKind::Existing => {
-                // What a client of the kernel has sent is not gone.
+                // A client of the kernel keeps the private data that it sent.
                 if observation.user == User::Client && !observation.opaque {
                     self.view.exchange.sent = Some(message);
                     self.traced_sent = true;
@@ -325,7 +330,7 @@ impl Facts {
                 if observation.connecting {
                     return;
                 }
-                // The counters of a transport begin with its first connection.
+                // The counters of a transport start at zero with its first connection.
                 if observation.generation == Some(1) {
                     self.invalidations = Invalidations::begin(Counters::default());
                 }
@@ -338,7 +343,8 @@ impl Facts {
                     _ => OLDER,
                 });
             }
-            // A neighbour has another hardware address, or none: the queue pair decides.
+            // UNREACHABLE of an established connection: its neighbour has another hardware address,
+            // or none. The connection may survive that.
             EventKind::Failed if self.view.state == State::Established => {
                 self.failure = Some(Failure::new(ETIMEDOUT, "the peer was not reachable"));
             }
@@ -362,12 +368,13 @@ impl Facts {
         self.remark();
     }
 
-    /// Returns the event that a server has refused this request.
+    /// Returns the event that a server refused this request.
     pub(super) fn refusal(&self) -> history::Event {
         self.event(Transition::Refused, None, Some(REFUSED))
     }
 
-    /// Returns the event that follows from a change of the state, which was `before` until now.
+    /// Returns the event for the change from the state `before` to the present one, if there is
+    /// one. `lasted_ms` is the time that the id was in the state `before`.
     fn change(&self, before: State, lasted_ms: Option<i64>) -> Option<history::Event> {
         let cause = self.failure.map(|failure| failure.cause);
 
@@ -392,7 +399,7 @@ impl Facts {
         }
     }
 
-    /// Returns the event that the id is destroyed, unless its connection has ended before.
+    /// Returns the event for the end of the id, unless its connection has ended before.
     fn end_of_id(&self) -> Option<history::Event> {
         let cause = self.failure.map(|failure| failure.cause);
 
@@ -403,7 +410,7 @@ impl Facts {
         }
     }
 
-    /// Returns how long the id has been in its state, in milliseconds, where that is known.
+    /// Returns the time since the id entered its state, in milliseconds, if known.
     fn lasted_ms(&self) -> Option<i64> {
         (!self.older).then(|| self.since.elapsed().as_millis())
     }
@@ -443,7 +450,7 @@ impl Facts {
         self.older = true;
     }
 
-    /// Adds what follows from what is known.
+    /// Brings the parts of the snapshot up to date that follow from the others.
     fn remark(&mut self) {
         let view = &mut self.view;
         let received = view.exchange.received.map(|received| received.parsed);
@@ -464,7 +471,8 @@ impl Facts {
         }
     }
 
-    /// Asks what the client of an id counts, until that has told.
+    /// Reads the counters of the kernel's client, until they show that its server invalidates
+    /// remotely.
     fn ask_client(&mut self, id: IdKey) {
         let view = &mut self.view;
         if self.gone
@@ -474,15 +482,16 @@ impl Facts {
         {
             return;
         }
-        // SAFETY: Not before `gone` has been set does the probe finish that reports the id's end,
-        // and the lock that protects these facts is held.
+        // SAFETY: The probe that reports the end of the id sets `gone` with the spin lock of these
+        // facts held. The lock is held now, and `gone` is not set: the report has not finished, and
+        // cannot finish during the call.
         if let Some(counters) = unsafe { id.count() } {
             self.invalidations.learn(&counters);
             view.in_use.remote_invalidation = self.invalidations.used();
         }
     }
 
-    /// Traces what there is and has not been traced.
+    /// Fires the trace events whose data is known, each of them once.
     fn trace(&mut self) {
         let Snapshot {
             number,
@@ -512,7 +521,7 @@ impl Facts {
     }
 }
 
-/// An id of others.
+/// An observed connection: an id of others.
 #[pin_data]
 pub(super) struct ObservedConnection {
     id: IdKey,
@@ -531,7 +540,7 @@ impl_has_work! {
 impl WorkItem for ObservedConnection {
     type Pointer = Arc<Self>;
 
-    /// Brings the registry up to date.
+    /// Adds the connection to the registry, or removes it.
     fn run(this: Arc<Self>) {
         let (number, listed, gone) = {
             let facts = this.facts.lock();
@@ -569,6 +578,8 @@ impl Live for ObservedConnection {
 
 impl ObservedConnection {
     /// Begins to observe an id; any context.
+    ///
+    /// Fails with `ENOSPC` if `max_observed` ids are kept already, and with `ENOMEM`.
     pub(super) fn new(
         shared: Arc<Shared>,
         role: Role,
@@ -578,7 +589,9 @@ impl ObservedConnection {
         Self::with(shared, permit, Facts::new(role, observation), observation)
     }
 
-    /// Begins to observe an id whose protocol was not known before; any context.
+    /// Begins to observe an id that was undecided before; any context.
+    ///
+    /// Fails with `ENOMEM`.
     pub(super) fn decided(
         shared: Arc<Shared>,
         before: Undecided,
@@ -618,20 +631,21 @@ impl ObservedConnection {
         )
     }
 
-    /// Whether a call that connects can be meant: it may come again after one that failed, and
-    /// after a search that could not tell.
+    /// Whether a call to connect can succeed in this state. It may be repeated after a call that
+    /// failed. A program's id that the search found may not have been connected at all.
     pub(super) fn can_connect(&self) -> bool {
         let facts = self.facts.lock();
         facts.view.state == State::Connecting || (facts.view.origin == Origin::User && facts.older)
     }
 
-    /// Whether all has been said, and none of it in RPC-over-RDMA.
+    /// Whether both sides have sent their private data, and neither speaks RPC-over-RDMA.
     pub(super) fn is_of_others(&self) -> bool {
         let facts = self.facts.lock();
         !facts.counts && facts.view.state == State::Established
     }
 
-    /// Notes what happened to the id.
+    /// Notes an event of the id, counts it, and records it in the history; any context in which a
+    /// spin lock can be taken.
     pub(super) fn note(self: &Arc<Self>, observation: &Observation) {
         let stats = &self.shared.stats;
         let mut facts = self.facts.lock();
@@ -649,7 +663,7 @@ impl ObservedConnection {
             self.publish();
         }
         facts.trace();
-        // A connection that was found was established before.
+        // A connection that the search found was established earlier: that is no event now.
         if observation.kind != EventKind::Existing {
             if let Some(event) = facts.change(before, lasted_ms) {
                 self.shared.history.record(event);
@@ -666,13 +680,14 @@ impl ObservedConnection {
         }
     }
 
-    /// The owner of the id disconnects; before the peer, if there is a connection.
+    /// Notes that the owner of the id disconnects. If the connection is established, the owner does
+    /// so before the peer.
     pub(super) fn disconnecting(&self) {
         let mut facts = self.facts.lock();
         facts.disconnects = facts.view.state == State::Established;
     }
 
-    /// The id is about to go.
+    /// Notes that the id is about to be destroyed.
     pub(super) fn end(self: &Arc<Self>) {
         let facts = self.facts.lock();
         let view = &facts.view;
@@ -685,7 +700,7 @@ impl ObservedConnection {
                 let error = facts.failure.map(|failure| failure.error);
                 trace::connection_closed(view.number, view.role, view.generation, error);
             }
-            // The call failed, or its owner did not wait for an answer.
+            // The call to connect failed, or the owner did not wait for a REP.
             State::Connecting => self.shared.stats.observed_failed.increment(),
             _ => {}
         }
@@ -693,7 +708,7 @@ impl ObservedConnection {
         self.leave();
     }
 
-    /// Goes from the registry, whether or not the id does.
+    /// Leaves the registry, because the id is destroyed or observing ends.
     pub(super) fn leave(self: &Arc<Self>) {
         let mut facts = self.facts.lock();
         facts.gone = true;
@@ -703,7 +718,7 @@ impl ObservedConnection {
     }
 
     fn publish(self: &Arc<Self>) {
-        // What is queued already is going to run, which is all that is wanted.
+        // Queueing fails only if the work is pending. Then it runs after this, which is enough.
         let _ = self.shared.queue.enqueue(self.clone());
     }
 }

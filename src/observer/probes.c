@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where the ids of rdma_cm are watched, in the set-up and the end of
- * connections only:
+ * The probes on rdma_cm. They are hit by the set-up and the end of connections only:
  *
- *   rdma_connect_locked(),       what an id's owner sends, on their entry;
- *   rdma_accept()                all that connects goes through the former
- *   rdma_disconnect()            this end disconnects: before the peer, or after
- *   rdma_cma:cm_event_handler    the connection has ended, before the owner has
- *                                seen that, and disconnects as well
- *   rdma_cma:cm_event_done       what the peer sent, when the owner has seen it:
- *                                the id has its final handler by then, and
- *                                wildcard listeners fire it once only
- *   rdma_cma:cm_id_destroy       the end of an id, before its memory goes
+ *   rdma_connect_locked()        on entry: the owner of an id sends REQ. Every way to
+ *                                connect calls this function.
+ *   rdma_accept()                on entry: the owner of an id sends REP or RTU.
+ *   rdma_disconnect()            on entry: this end disconnects, first or in response
+ *                                to the peer.
+ *   rdma_cma:cm_event_handler    before the owner's handler is called: the connection
+ *                                has ended. After this, the owner disconnects as well.
+ *   rdma_cma:cm_event_done       after the owner's handler was called: the private data
+ *                                of the peer. The id of a REQ has its final handler by
+ *                                then, and a wildcard listener fires this only once.
+ *   rdma_cma:cm_id_destroy       an id is destroyed; its memory is still valid.
  *
- * rdma_cm holds the id's handler mutex around all of them, except for
- * rdma_disconnect() and cm_id_destroy.
+ * rdma_cm holds the handler mutex of the id meanwhile, except for rdma_disconnect() and
+ * cm_id_destroy.
  */
 
 #include <linux/fprobe.h>
@@ -28,7 +29,7 @@
 
 #if RPCRDMA_CM_HAS_PROBES
 
-/* rdma_cm's own view of an id, whose first member is the view of all others. */
+/* The private structure of rdma_cm. Its first member is the struct rdma_cm_id. */
 struct rdma_id_private;
 
 static rpcrdma_cm_event_fn event_fn;
@@ -55,7 +56,7 @@ u16 rpcrdma_cm_port(const struct sockaddr *address)
 	return 0;
 }
 
-/* Whether an id that was found is a connection, and is not about to end. */
+/* Describes an id that the search found. Returns whether it is a connection that has not ended. */
 static bool describe_existing(struct rpcrdma_cm_observation *observation,
 			      const struct rpcrdma_cm_event *event)
 {
@@ -66,7 +67,7 @@ static bool describe_existing(struct rpcrdma_cm_observation *observation,
 		ret = rpcrdma_cm_xprtrdma_describe(observation, event->id);
 		break;
 	case RPCRDMA_CM_SVCRDMA:
-		/* Not so of a listener, nor of what is going to be accepted, and seen. */
+		/* Fails for a listener, and before rdma_accept(), which the probes see. */
 		ret = rpcrdma_cm_svcrdma_describe(observation, event->id);
 		break;
 	case RPCRDMA_CM_UCMA:
@@ -79,7 +80,7 @@ static bool describe_existing(struct rpcrdma_cm_observation *observation,
 }
 
 /**
- * rpcrdma_cm_describe() - tell everything that is known of an id
+ * rpcrdma_cm_describe() - gather everything that is known of an id
  * @observation: is set
  * @event: the event that is being reported
  *
@@ -98,7 +99,7 @@ bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
 	};
 	copy_address(&observation->local, shim_local_addr(id));
 	copy_address(&observation->remote, shim_remote_addr(id));
-	/* A device stays as long as there are ids that are bound to it. */
+	/* A device is not freed while an id is bound to it. */
 	if (id->device) {
 		observation->transport = shim_transport(id->device, id->port_num);
 		shim_device_name(id->device, observation->device);
@@ -121,18 +122,20 @@ bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
 }
 
 /**
- * rpcrdma_cm_count() - read what the kernel's client counts of a transport
+ * rpcrdma_cm_count() - read the counters that the kernel's client keeps of a transport
  * @counters: is set
- * @id: the client's, whose end has not been reported; the caller must hold that
- *	off by a spin lock that the report takes
+ * @id: an id of the client, whose end has not been reported; the caller must hold a spin
+ *	lock that the report takes
  *
- * Return: whether that could be read.
+ * Context: any.
+ *
+ * Return: whether the counters could be read.
  */
 bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)
 {
 	bool ret = false;
 
-	/* Pairs with rpcrdma_cm_probes_unregister(), which waits. */
+	/* rpcrdma_cm_probes_unregister() waits for this, after it has cleared @active. */
 	rcu_read_lock();
 	if (READ_ONCE(active))
 		ret = rpcrdma_cm_xprtrdma_count(counters, id);
@@ -227,8 +230,9 @@ static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 	};
 
 	/*
-	 * xprtrdma drops its reference on its module before this. Without the module its
-	 * ids cannot be told from others, so the end of each id is reported that may be one.
+	 * xprtrdma drops the reference on its module before it destroys an id. If the module
+	 * has been unloaded, the owner cannot be looked up. So the end of every id is
+	 * reported, except those that are known to have another owner.
 	 */
 	if (!rpcrdma_cm_is_other(reported.id))
 		report(&reported, NULL);
@@ -243,7 +247,7 @@ static void report_call(struct ftrace_regs *regs, enum rpcrdma_cm_event_kind kin
 
 	if (!rpcrdma_cm_user_of(reported.id, &reported.user))
 		return;
-	/* A program connects and accepts by itself. */
+	/* For a program, the current task is the program itself. */
 	if (reported.user == RPCRDMA_CM_UCMA)
 		rpcrdma_cm_set_program(&reported, current);
 	report(&reported, (const void *)ftrace_regs_get_argument(regs, 1));
@@ -281,13 +285,13 @@ static struct {
 	void *probe;
 	struct tracepoint *tracepoint;
 } tracepoints[] = {
-	/* In this order: an id whose end is missed would be listed for ever. */
+	/* Registered in this order: an id whose end is not seen would be listed for ever. */
 	{ .name = "cm_id_destroy", .probe = id_destroyed },
 	{ .name = "cm_event_done", .probe = event_done },
 	{ .name = "cm_event_handler", .probe = event_begins },
 };
 
-/* By address: other modules may have functions of these names. */
+/* Registered by address, because other modules may have functions of these names. */
 static struct {
 	unsigned long address;
 	struct fprobe fprobe;
@@ -319,7 +323,10 @@ static int note_module(struct notifier_block *nb, unsigned long action, void *da
 	return NOTIFY_OK;
 }
 
-/* rdma_cm is built in, or a module that this one needs: what is found stays. */
+/*
+ * Finds the tracepoints. They stay valid: rdma_cm is built in, or it is a module that
+ * cannot be unloaded before this one.
+ */
 static int find_tracepoints(void)
 {
 	struct notifier_block nb = { .notifier_call = note_module };
@@ -354,11 +361,13 @@ static void remove_probes(size_t points, size_t probes)
 
 /**
  * rpcrdma_cm_probes_register() - begin to report events
- * @fn: is called in atomic context, by several processors at a time
- * @data: is given to @fn
+ * @fn: is called for each event, in atomic context, by several processors at a time
+ * @data: is passed to @fn
  *
- * Return: 0, -EBUSY where that is done already, or another negative errno where
- * the kernel lacks something that it takes.
+ * Context: process context, may sleep.
+ *
+ * Return: 0; -EBUSY if probes are registered already; or another negative errno if the
+ * kernel lacks an option or a tracepoint that the probes need.
  */
 int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 {
@@ -401,13 +410,15 @@ undo:
 }
 
 /**
- * rpcrdma_cm_probes_unregister() - end that
+ * rpcrdma_cm_probes_unregister() - stop reporting events
  *
- * When it returns, the function is not running and will not be called again.
+ * When this returns, no call of the function is running, and none follows.
+ *
+ * Context: process context, may sleep.
  */
 void rpcrdma_cm_probes_unregister(void)
 {
-	/* From now on, ids end without being reported. */
+	/* From now on, ids may be destroyed without being reported. */
 	WRITE_ONCE(active, false);
 	synchronize_rcu();
 	remove_probes(ARRAY_SIZE(tracepoints), ARRAY_SIZE(calls));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Events of the ids of rdma_cm that others own: probes see them, and report
- * them to the observer. The definitions and the bindings come from this one file.
+ * The events of other owners' rdma_cm ids, which probes report to the observer. The C
+ * files and the Rust bindings both use this file, so they cannot differ.
  */
 #ifndef RPCRDMA_CM_PROBES_H
 #define RPCRDMA_CM_PROBES_H
@@ -15,55 +15,52 @@
 
 struct rdma_cm_id;
 
-/* Who has an id. */
+/* The owner of an id. */
 enum rpcrdma_cm_user {
 	RPCRDMA_CM_XPRTRDMA,	/* the kernel's RPC-over-RDMA client */
 	RPCRDMA_CM_SVCRDMA,	/* the kernel's RPC-over-RDMA server */
-	RPCRDMA_CM_UCMA,	/* a program, of whatever protocol */
+	RPCRDMA_CM_UCMA,	/* a program; its protocol is not known */
 };
 
 enum rpcrdma_cm_event_kind {
-	RPCRDMA_CM_REQUEST,	/* a peer's request has been given to a server */
-	RPCRDMA_CM_ACCEPT,	/* a server accepts it; or a program its answer */
-	RPCRDMA_CM_CONNECT,	/* a client asks for a connection */
-	RPCRDMA_CM_RESPONSE,	/* a program has the answer, and may refuse it */
+	RPCRDMA_CM_REQUEST,	/* the handler of a server was called with a REQ */
+	RPCRDMA_CM_ACCEPT,	/* a server sends REP, or a program as client RTU */
+	RPCRDMA_CM_CONNECT,	/* a client sends REQ */
+	RPCRDMA_CM_RESPONSE,	/* a program has received REP, and may reject it */
 	RPCRDMA_CM_ESTABLISHED,
 	RPCRDMA_CM_REJECTED,
 	RPCRDMA_CM_FAILED,
-	RPCRDMA_CM_DISCONNECT,	/* this end disconnects; no mutex is held */
+	RPCRDMA_CM_DISCONNECT,	/* the owner disconnects; no mutex is held */
 	RPCRDMA_CM_DISCONNECTED,
 	RPCRDMA_CM_DEVICE_REMOVED,
 	RPCRDMA_CM_DESTROYED,
-	RPCRDMA_CM_EXISTING,	/* found: older than the probes */
+	RPCRDMA_CM_EXISTING,	/* the search found the id: it is older than the probes */
 };
 
 /*
- * One event of an id. Nothing is copied: it is valid during the call that
- * reports it.
+ * One event of an id. Its data is not copied: it is valid during the call that
+ * reports the event.
  */
 struct rpcrdma_cm_event {
 	const struct rdma_cm_id *id;
-	enum rpcrdma_cm_user user;	/* not of what is DESTROYED */
+	enum rpcrdma_cm_user user;	/* not set for DESTROYED */
 	enum rpcrdma_cm_event_kind kind;
-	int result;		/* of the owner's handler: 0, or the id goes */
+	int result;	/* of the owner's handler; if not 0, the id is destroyed */
 
-	/* Of a REQUEST, a CONNECT and an EXISTING. */
+	/* Set for REQUEST, CONNECT and EXISTING. */
 	u16 local_port;
 	u16 remote_port;
-	/* What one side has sent, where the event brings that. */
+	/* The private data of one side, if the event carries it. */
 	const void *private_data;
 	u8 len;
-	/* The program, where there is one and it is known: @pid is not 0. */
+	/* The program that owns the id; @pid is 0 if there is none or it is not known. */
 	pid_t pid;
 	char comm[TASK_COMM_LEN];
 };
 
-/*
- * What the kernel's client counts of one of its transports. The differences
- * between two readings say what the peer does.
- */
+/* The counters that the kernel's client keeps of one of its transports. */
 struct rpcrdma_cm_counters {
-	/* No request was being sent while these were read. */
+	/* No call was being sent while the others were read. */
 	bool steady;
 	u64 sends;
 	u64 receives;
@@ -76,34 +73,36 @@ struct rpcrdma_cm_counters {
 
 /* Everything that is known of an id when one of its events is reported. */
 struct rpcrdma_cm_observation {
-	bool connecting;	/* of what is EXISTING: it is not established yet, */
-	bool opaque;		/* and its transport cannot be read */
+	bool connecting;	/* of EXISTING: the connection is not established yet */
+	bool opaque;		/* of EXISTING: its transport cannot be read */
 
 	struct sockaddr_in6 local;	/* or a sockaddr_in, by its family */
 	struct sockaddr_in6 remote;
 	enum rpcrdma_cm_transport transport;
 	char device[IB_DEVICE_NAME_MAX];
 
-	/* What the client has sent, as it keeps that. */
+	/* The private data that the kernel's client has sent. */
 	u8 message[8];
 	u8 message_len;
 
-	/* Which of its transport's connections this is; 0: not known. */
+	/* How many connections the transport has made, with this one; 0: not known. */
 	u32 generation;
-	/* What the transport goes by; 0: not known. */
+	/* The inline sizes that the transport uses; 0: not known. */
 	u32 inline_send;
 	u32 inline_receive;
 	/* Whether the server invalidates remotely; -1: not known. */
 	s8 send_with_invalidate;
 
-	/* Of a client that is being established, or EXISTING. */
+	/* Whether @counters are set: of a client that is ESTABLISHED or EXISTING. */
 	bool counted;
 	struct rpcrdma_cm_counters counters;
 };
 
 /*
- * Called in atomic context, with the mutex of the id's handler held except for a
- * DISCONNECT, and with what rpcrdma_cm_probes_register() was given.
+ * Is called for each event, with the @data of rpcrdma_cm_probes_register(). The
+ * context is atomic. The handler mutex of the id is held, except for a DISCONNECT and a
+ * DESTROYED. Events that are found by rpcrdma_cm_tell_existing() are reported in process
+ * context.
  */
 typedef void (*rpcrdma_cm_event_fn)(void *data, const struct rpcrdma_cm_event *event);
 
@@ -114,8 +113,9 @@ bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
 			 const struct rpcrdma_cm_event *event);
 bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id);
 
-/* Of the C files among each other. */
-/* With PREEMPT_RT, spin locks sleep, which the entry of a function must not. */
+/* The rest is used by the C files only. */
+
+/* Not with PREEMPT_RT: spin locks may sleep there, and the entry of a function must not. */
 #define RPCRDMA_CM_HAS_PROBES						\
 	(IS_ENABLED(CONFIG_FPROBE) && IS_ENABLED(CONFIG_TRACEPOINTS) &&	\
 	 IS_ENABLED(CONFIG_KALLSYMS) && !IS_ENABLED(CONFIG_PREEMPT_RT))
@@ -133,12 +133,12 @@ void rpcrdma_cm_set_program(struct rpcrdma_cm_event *event, struct task_struct *
 int rpcrdma_cm_handlers_register(void);
 void rpcrdma_cm_handlers_unregister(void);
 
-/* A member of a structure: where it is, in octets from the structure's start. */
+/* A member of a structure. */
 struct rpcrdma_cm_member {
 	const char *structure;
-	const char *path;	/* names, with dots between them */
-	u32 size;		/* that it must have; 0: any */
-	u32 offset;
+	const char *path;	/* the name, or names with dots between them */
+	u32 size;		/* the size that it must have; 0: any */
+	u32 offset;		/* in octets from the start of the structure */
 };
 
 #define RPCRDMA_CM_NO_MEMBER	U32_MAX

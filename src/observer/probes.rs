@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the probes of probes.c report, in safe terms.
+//! A safe interface to the probes of probes.c.
 
 use core::{
     mem::MaybeUninit,
@@ -41,66 +41,69 @@ use crate::{
     }, //
 };
 
-/// Who has an id.
+/// The owner of an id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum User {
     /// The kernel's RPC-over-RDMA client, xprtrdma.
     Client,
     /// The kernel's RPC-over-RDMA server, svcrdma.
     Server,
-    /// A program, of whatever protocol.
+    /// A program. Its protocol is not known.
     Program,
 }
 
-/// What happened to an id.
+/// The kind of an event of an id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum EventKind {
-    /// A peer's request was given to a server, which has refused it at once, or not.
+    /// The handler of a server was called with a REQ. `refused`: the handler has refused it.
     Request {
         refused: bool,
     },
-    /// The server accepts the request; or a program, as client, the answer to its own.
+    /// The owner calls rdma_accept: a server sends REP, or a program as client sends RTU.
     Accept,
-    /// A client asks for a connection.
+    /// A client sends REQ.
     Connect,
-    /// A program has the answer.
+    /// A program as client has received REP.
     Response,
-    /// The connection is there; a client of the kernel has the answer with this.
+    /// The connection is established. A client of the kernel gets the content of REP with this.
     Established,
-    /// The peer refused the connection.
+    /// The peer rejected the connection (REJ).
     Rejected,
-    /// There was no connection to be had.
+    /// The connection was not established for another reason.
     Failed,
-    /// This end disconnects, because it wants to or as the peer has.
+    /// The owner calls rdma_disconnect, first or in response to the peer.
     Disconnect,
     Disconnected,
     DeviceRemoved,
-    /// It was found: what was exchanged is not known but, of the kernel's client, what it sent.
+    /// The search found the id. The private data is not known, except what the kernel's client
+    /// sent.
     Existing,
-    /// The id is about to go.
+    /// The id is about to be destroyed.
     Destroyed,
 }
 
-/// Tells ids apart; not to be followed, as nothing keeps the id.
+/// The address of an id. It only tells ids apart: nothing keeps the id, so it must not be
+/// dereferenced.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct IdKey(usize);
 
 impl IdKey {
-    /// Reads what the kernel's client counts of the id's transport; any context.
+    /// Reads the counters that the kernel's client keeps of the id's transport; any context.
+    /// Returns [`None`] if they cannot be read.
     ///
     /// # Safety
     ///
-    /// The probes must not have reported the end of the id, and must be unable to finish that
-    /// report during the call, which must be in a critical section of a spin lock.
+    /// The probes must not have reported the end of the id. The caller must hold a spin lock that
+    /// the report of the end takes, so that the report cannot finish during the call.
     pub(super) unsafe fn count(self) -> Option<Counters> {
         let mut counters = MaybeUninit::uninit();
         let id = ptr::with_exposed_provenance(self.0);
-        // SAFETY: As long as there are probes, which the function checks, the id stays until its
-        // end has been reported.
+        // SAFETY: The id exists until its end has been reported. By this function's requirement,
+        // that is not before the call returns. The C function itself checks that there are probes.
         if !unsafe { bindings::rpcrdma_cm_count(counters.as_mut_ptr(), id) } {
             return None;
         }
-        // SAFETY: The function has set them.
+        // SAFETY: The C function returned true, so it has set the counters.
         Some(Counters::from(unsafe { counters.assume_init_ref() }))
     }
 }
@@ -120,7 +123,7 @@ impl From<&bindings::rpcrdma_cm_counters> for Counters {
     }
 }
 
-/// One event of an id, of which nothing has been copied yet.
+/// One event of an id, as it is being reported. Its data is not copied.
 pub(super) struct Event<'a> {
     raw: &'a bindings::rpcrdma_cm_event,
     pub(super) id: IdKey,
@@ -131,7 +134,7 @@ pub(super) struct Event<'a> {
 impl<'a> Event<'a> {
     /// # Safety
     ///
-    /// `raw` must be reported at present, and so hold what it points to.
+    /// `raw` must be the event of the report that is under way, so that its pointers are valid.
     unsafe fn new(raw: &'a bindings::rpcrdma_cm_event) -> Self {
         let kind = match raw.kind {
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REQUEST => EventKind::Request {
@@ -161,17 +164,18 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Returns what the event brought: the private data of one side.
+    /// Returns the private data that the event carries: that of one side, or nothing.
     pub(super) fn private_data(&self) -> &'a [u8] {
         if self.raw.private_data.is_null() {
             return &[];
         }
-        // SAFETY: By the requirement of `new`, so many octets are there as long as `raw` is.
+        // SAFETY: By the requirement of `new`, `private_data` points to `len` octets that are valid
+        // as long as `raw`.
         unsafe { slice::from_raw_parts(self.raw.private_data.cast(), self.raw.len.into()) }
     }
 
-    /// Whether the event tells that the connection is one of RPC-over-RDMA: by its owner, by what
-    /// it brought or, as far as it tells of a peer at all, by the server's port.
+    /// Whether the event shows that the connection speaks RPC-over-RDMA: by its owner, by its
+    /// private data, or by the server's port if the event has addresses.
     pub(super) fn is_rpc_over_rdma(&self) -> bool {
         let server = match self.kind {
             EventKind::Request { .. } => self.raw.local_port,
@@ -185,12 +189,13 @@ impl<'a> Event<'a> {
             || parse(self.private_data()) != Parsed::Absent
     }
 
-    /// Whether the local port is that of servers of NFS over RDMA; of an id that was found.
+    /// Whether the local port is that of servers of NFS over RDMA. Only events with addresses have
+    /// a port.
     pub(super) fn is_at_nfs_port(&self) -> bool {
         self.raw.local_port == NFS_RDMA_PORT
     }
 
-    /// Returns the program that did it, where that is known.
+    /// Returns the program that owns the id, if known.
     pub(super) fn program(&self) -> Option<Process> {
         (self.raw.pid != 0).then_some(Process {
             pid: self.raw.pid,
@@ -198,36 +203,39 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// Returns all that is known by then; [`None`] for what is no connection.
+    /// Gathers everything that is known of the id at the moment of the event. Returns [`None`] if
+    /// the id is no connection.
     pub(super) fn describe(&self) -> Option<Observation> {
         let mut observation = MaybeUninit::uninit();
-        // SAFETY: The event is being reported, by the requirement of `new`.
+        // SAFETY: By the requirement of `new` the event is being reported.
         if !unsafe { bindings::rpcrdma_cm_describe(observation.as_mut_ptr(), self.raw) } {
             return None;
         }
-        // SAFETY: The function has set it.
+        // SAFETY: The function returned true, so it has set the observation.
         Some(Observation::new(self, unsafe {
             observation.assume_init_ref()
         }))
     }
 }
 
-/// One thing that happened to an id, with what is known of the id by then.
+/// One event of an id, with everything that is known of the id at that moment.
 pub(super) struct Observation {
     pub(super) id: IdKey,
     pub(super) user: User,
     pub(super) kind: EventKind,
-    /// Of what was found: whether it is not established yet.
+    /// Of [`EventKind::Existing`]: whether the connection is not established yet.
     pub(super) connecting: bool,
-    /// Of what was found: whether the kernel does not let its transport be read.
+    /// Of [`EventKind::Existing`]: whether the transport cannot be read, because the kernel has no
+    /// BTF.
     pub(super) opaque: bool,
     pub(super) device: Option<(DeviceName, Transport)>,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
-    /// What the event brought, or what a client that was found had sent.
+    /// The private data that the event carries. Of [`EventKind::Existing`]: the private data that
+    /// the kernel's client sent.
     pub(super) private_data: PrivateData,
     pub(super) program: Option<Process>,
-    /// Which of its transport's connections this is, as far as known.
+    /// How many connections the client's transport has made, this one included, if known.
     pub(super) generation: Option<u32>,
     pub(super) in_use: InUse,
     /// The counters of a client's transport.
@@ -236,9 +244,10 @@ pub(super) struct Observation {
 
 impl Observation {
     fn new(event: &Event<'_>, observation: &bindings::rpcrdma_cm_observation) -> Self {
-        // SAFETY: The address has room for both families, and is zeroed where none was copied.
+        // SAFETY: The field is a `sockaddr_in6`, large enough for both families. It holds an
+        // address of one of them, or zeros.
         let local = unsafe { RawAddress::read(ptr::from_ref(&observation.local).cast()) };
-        // SAFETY: As above.
+        // SAFETY: The same as for `local`.
         let remote = unsafe { RawAddress::read(ptr::from_ref(&observation.remote).cast()) };
         let device = Transport::from_raw(observation.transport)
             .map(|transport| (DeviceName::from_octets(observation.device), transport));
@@ -277,7 +286,7 @@ impl Observation {
     }
 }
 
-/// The probes; they are there as long as this is.
+/// The registered probes. Dropping this removes them.
 pub(super) struct Probes {
     _observations: Arc<Observations>,
 }
@@ -285,11 +294,12 @@ pub(super) struct Probes {
 impl Probes {
     /// Begins to report events to `observations`; process context.
     ///
-    /// Fails with `EOPNOTSUPP` or `ENOENT` where the kernel has not what it takes, with `EBUSY`
-    /// where there are probes already, and for want of memory.
+    /// Fails with `EOPNOTSUPP` or `ENOENT` if the kernel lacks an option or a tracepoint that the
+    /// probes need, with `EBUSY` if probes are registered already, and with `ENOMEM`.
     pub(super) fn new(observations: Arc<Observations>) -> Result<Self> {
         let data = Arc::as_ptr(&observations).cast_mut().cast();
-        // SAFETY: The function takes such data, which stays until the probes are gone.
+        // SAFETY: `event` expects a pointer to `Observations`. `_observations` keeps them until the
+        // probes have been removed.
         to_result(unsafe { bindings::rpcrdma_cm_probes_register(Some(event), data) })?;
         Ok(Self {
             _observations: observations,
@@ -299,26 +309,30 @@ impl Probes {
 
 impl Drop for Probes {
     fn drop(&mut self) {
-        // SAFETY: They were registered, and this is not called by one of them.
+        // SAFETY: `new` registered the probes, and no probe drops this.
         unsafe { bindings::rpcrdma_cm_probes_unregister() };
     }
 }
 
-/// Tells `observations` of the ids that there are already; process context.
+/// Reports the ids that are older than the probes to `observations`; process context. Waits for
+/// handlers of events that are running.
 pub(super) fn tell_existing(observations: &Observations) {
     let data = ptr::from_ref(observations).cast_mut().cast();
-    // SAFETY: The function takes such data, and uses it only before it returns.
+    // SAFETY: `event` expects a pointer to `Observations`. The function uses it only until it
+    // returns.
     unsafe { bindings::rpcrdma_cm_tell_existing(Some(event), data) };
 }
 
+/// Called by C code for each event.
+///
 /// # Safety
 ///
-/// `data` must point to [`Observations`], and `event` be reported by this call.
+/// `data` must point to [`Observations`]. `event` must be valid during the call, which reports it.
 unsafe extern "C" fn event(data: *mut c_void, event: *const bindings::rpcrdma_cm_event) {
-    // SAFETY: By the function's requirement; `Observations` may be shared between threads.
+    // SAFETY: By the function's requirement `data` points to `Observations`, which are `Sync`.
     let observations = unsafe { &*data.cast::<Observations>() };
-    // SAFETY: By the function's requirement.
+    // SAFETY: By the function's requirement `event` is valid during the call.
     let event = unsafe { &*event };
-    // SAFETY: As above.
+    // SAFETY: By the function's requirement this call reports the event.
     observations.event(&unsafe { Event::new(event) });
 }

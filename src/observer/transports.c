@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads what the kernel's RPC-over-RDMA client and server keep of a connection,
- * in structures of their own: members are found by their names in BTF, and are
- * copied without faults. The structures are those of the module rpcrdma, which
- * may come and go, and be another one the next time.
+ * Reads the structures that the kernel's RPC-over-RDMA client and server keep for a
+ * connection. Members are found by their names in BTF, and are copied with functions
+ * that cannot fault. The structures belong to the module rpcrdma. If rpcrdma is unloaded
+ * and loaded again, it may be another build, so its members are found again.
  */
 
 #include <linux/module.h>
@@ -19,7 +19,7 @@
 
 #if RPCRDMA_CM_HAS_BTF
 
-/* Those of the client, those of what it counts, and those of the server. */
+/* The members of the client, then those of its counters, then those of the server. */
 enum {
 	EP_ID,
 	EP_XPRT,
@@ -83,7 +83,7 @@ static struct rpcrdma_cm_member members[ALL_MEMBERS] = {
 	[SVC_SEND_WITH_INV] = { "svcxprt_rdma", "sc_snd_w_inv", sizeof(bool) },
 };
 
-/* Which of the three can be read; no id of rpcrdma is there when that changes. */
+/* Which of the three groups can be read. No id of rpcrdma exists while this changes. */
 static bool client_known, counted_known, server_known;
 static DEFINE_MUTEX(members_mutex);
 
@@ -106,7 +106,7 @@ static void find_members(void)
 		client = all_found(0, CLIENT_MEMBERS);
 		counted = client && all_found(CLIENT_MEMBERS, COUNTED_MEMBERS);
 		server = all_found(COUNTED_MEMBERS, ALL_MEMBERS);
-		/* The offsets come before what makes them good. */
+		/* Publishes the offsets before the flags. Pairs with smp_load_acquire(). */
 		smp_wmb();
 		WRITE_ONCE(client_known, client);
 		WRITE_ONCE(counted_known, counted);
@@ -154,19 +154,20 @@ void rpcrdma_cm_transports_unregister(void)
 	forget_members();
 }
 
-/* @to has the size that the member has, by BTF. */
+/* Copies a member. @to must have the size in members[], which BTF has confirmed. */
 static long copy_member(void *to, const void *from, int member)
 {
 	return copy_from_kernel_nofault(to, from + members[member].offset, members[member].size);
 }
 
 /*
- * The client frees its endpoint before the id, and only after the id's queue
- * pair: an endpoint that was copied while there is a queue pair was not freed. A
- * copy of anything else cannot fault, and is not used.
+ * Finds the endpoint of an id, and its transport. The client frees the endpoint before
+ * it destroys the id, but after the id's queue pair. So if the id still has its queue
+ * pair after the endpoint was copied, the endpoint was valid. Copying freed memory
+ * cannot fault, and the copy is then discarded.
  *
- * Return: whether the id has an endpoint, and has @ep and @xprt by then. The
- * caller checks has_queue_pair() when it has copied the rest.
+ * Return: whether the id has an endpoint; then @ep and @xprt are set. The caller must
+ * check has_queue_pair() after it has copied the members.
  */
 static bool find_endpoint(const struct rdma_cm_id *id, const void **ep, const void **xprt)
 {
@@ -183,27 +184,28 @@ static bool find_endpoint(const struct rdma_cm_id *id, const void **ep, const vo
 
 static bool has_queue_pair(const struct rdma_cm_id *id)
 {
-	/* The copies come before what makes them good. */
+	/* The members were copied before this check. */
 	smp_rmb();
 	return READ_ONCE(id->qp);
 }
 
 /**
- * rpcrdma_cm_xprtrdma_count() - read what the client counts of a transport
+ * rpcrdma_cm_xprtrdma_count() - read the counters that the client keeps of a transport
  * @counters: is set
- * @id: the client's; must not go during the call
+ * @id: an id of the client, which must not be destroyed during the call
  *
- * The counters change meanwhile. Receives are read first, then segments, then
- * local invalidations, and sends last: so no call appears to be over, and no
- * segment to be invalidated by the server, that is not. While the transport is
- * locked, a call is being sent, whose segments are counted and it is not.
+ * The counters may change meanwhile. Receives are read first, then segments, then
+ * local invalidations, and sends last. In this order no call appears to be answered that
+ * is not, and no segment appears to be invalidated by the server that is not. While a
+ * call is being sent, its segments are counted already, and the call itself is not: the
+ * transport is locked then.
  *
- * An endpoint may be there for longer than its transport, which refers to it only
- * until just before it is freed.
+ * A transport may be freed before its endpoint. It refers to the endpoint until just
+ * before that, so the reference is checked last.
  *
  * Context: any.
  *
- * Return: whether that could be read.
+ * Return: whether the counters could be read.
  */
 bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)
 {
@@ -233,7 +235,7 @@ bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struc
 	for (i = 0; i < N; i++) {
 		if (copy_member(&read[i], xprt, order[i]))
 			return false;
-		/* The next one is read later. */
+		/* The members are read in this order. */
 		smp_rmb();
 	}
 	if (copy_member(&xprt_ep, xprt, XPRT_EP) || xprt_ep != ep || !has_queue_pair(id))
@@ -254,17 +256,17 @@ bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struc
 }
 
 /**
- * rpcrdma_cm_xprtrdma_describe() - read what the client goes by
- * @observation: is added to
- * @id: the client's; must not go during the call
+ * rpcrdma_cm_xprtrdma_describe() - read the values that the client uses
+ * @observation: the values are added to this
+ * @id: an id of the client, which must not be destroyed during the call
  *
- * Of the transport that has connected, only a number is copied, which may be
- * wrong while it is unmounted.
+ * The number of connections comes from the transport. It may be wrong during umount,
+ * when the transport may have been freed.
  *
  * Context: any.
  *
- * Return: 0; -EOPNOTSUPP where the endpoint cannot be read, -ENOTCONN where it is
- * not there, or about to go.
+ * Return: 0; -EOPNOTSUPP if the members of the endpoint are not known; -ENOTCONN if the
+ * id has no endpoint, or the endpoint is being freed.
  */
 int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 				 const struct rdma_cm_id *id)
@@ -288,7 +290,7 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 	    !has_queue_pair(id))
 		return -ENOTCONN;
 
-	/* Where it is established, it is counted, and the sizes are final. */
+	/* If the connection is established, it is counted already, and the sizes are final. */
 	observation->generation = connects;
 	if (connect_status == 1) {
 		observation->inline_send = inline_send;
@@ -305,10 +307,11 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 }
 
 /*
- * The most that the server sends inline. Where there is no Reply chunk, it goes by
- * how many pieces of memory it may send at a time: the transport header, the
- * first page of the reply and the pages behind that, one less than its limit in
- * all. A reply of more pieces is copied into a buffer, if that has room for it.
+ * Returns the length of the longest message that the server may send inline. If a call
+ * has no Reply chunk, the server does not compare the reply with the client's Receive
+ * Size. It sends as many SGEs as it may use in one Send, less one: the transport header,
+ * the first page of the reply and the pages behind that. A reply that needs more SGEs is
+ * copied into one buffer of @req_size octets, if it fits.
  */
 static u32 max_inline_send(int send_sges, int req_size)
 {
@@ -320,17 +323,17 @@ static u32 max_inline_send(int send_sges, int req_size)
 }
 
 /**
- * rpcrdma_cm_svcrdma_describe() - read what the server goes by
- * @observation: is added to
- * @id: the server's; must not go during the call
+ * rpcrdma_cm_svcrdma_describe() - read the values that the server uses
+ * @observation: the values are added to this
+ * @id: an id of the server, which must not be destroyed during the call
  *
- * The server makes the queue pair of an id that has a transport of its own, and
- * frees the transport after the id. A listener's id has none.
+ * An id with a queue pair has a transport of its own, and the server frees the transport
+ * after the id. The id of a listener has no queue pair.
  *
  * Context: any.
  *
- * Return: 0; -EOPNOTSUPP where the transport cannot be read, -ENOTCONN where
- * there is none, or it is about to go.
+ * Return: 0; -EOPNOTSUPP if the members of the transport are not known; -ENOTCONN if the
+ * id has no transport, or the transport is being closed.
  */
 int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
 				const struct rdma_cm_id *id)
