@@ -3,11 +3,12 @@
 //! The pure core: the protocols, the grammar of the control files, and the text of the files that
 //! show connections.
 //!
-//! Nothing below this module knows the kernel: pure `core`, no allocation, no panic. The same files
-//! are compiled into the module, into the KUnit module and into the crates of `kunit`.
+//! No file of this module knows the kernel: they use `core` alone, allocate nothing and cannot
+//! panic. The same files are compiled into the module, into the KUnit module and into the crates of
+//! `kunit`.
 
-// The paths are spelled out because the test crates include this file with `#[path]`, which would
-// otherwise move its children to the directory it is in.
+// The test crates include this file with `#[path]`. Without paths of their own, the files below
+// would then be looked for in the directory of this file.
 #[path = "protocol/control.rs"]
 pub(crate) mod control;
 #[path = "protocol/exchange.rs"]

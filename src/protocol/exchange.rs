@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The private data of both sides, for the one connection that they sent it for (RFC 8797,
-//! section 4).
+//! The private data that both sides of one connection exchanged (RFC 8797, section 4).
 
 use core::{
     fmt,
@@ -24,8 +23,7 @@ use super::{
     text::Text, //
 };
 
-/// The private data of one side, and the message that the other side finds in it (RFC 8797,
-/// section 5.2).
+/// The private data of one side, and the result of parsing it (RFC 8797, section 5.2).
 #[derive(Clone, Copy)]
 pub(crate) struct ParsedPrivateData {
     pub(crate) octets: PrivateData,
@@ -33,7 +31,7 @@ pub(crate) struct ParsedPrivateData {
 }
 
 impl ParsedPrivateData {
-    /// Parses `octets`.
+    /// Parses `octets`, and keeps them.
     pub(crate) fn new(octets: PrivateData) -> Self {
         Self {
             octets,
@@ -41,7 +39,8 @@ impl ParsedPrivateData {
         }
     }
 
-    /// Returns the offer of the side that sent it (RFC 8797, section 5.1).
+    /// Returns the offer of the side that sent the private data: the defaults if it is not valid
+    /// (RFC 8797, section 5.1).
     pub(crate) fn offer(&self) -> Offer {
         self.parsed.offer()
     }
@@ -79,17 +78,17 @@ pub(crate) struct Exchange {
     pub(crate) device: Option<Device>,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) remote: Option<SocketAddr>,
-    /// The private data that this side sends, once that is known.
+    /// The private data that this side sends; [`None`] if it is not known.
     pub(crate) sent: Option<ParsedPrivateData>,
-    /// The private data of the peer, once it has arrived.
+    /// The private data of the peer; [`None`] until it has arrived, or if it is not known.
     pub(crate) received: Option<ParsedPrivateData>,
-    /// The version of RPC-over-RDMA that has been agreed upon since, or the one that the requester
-    /// used last.
+    /// The version of RPC-over-RDMA that both sides have agreed upon; before that, the version that
+    /// the requester used last.
     pub(crate) version: Option<u32>,
 }
 
 impl Exchange {
-    /// Begins an exchange of which only the peer's address is known, if that.
+    /// Makes an exchange of which at most the peer's address is known.
     pub(crate) const fn with(remote: Option<SocketAddr>) -> Self {
         Self {
             device: None,
@@ -101,13 +100,13 @@ impl Exchange {
         }
     }
 
-    /// Returns the offer in `private_data`, that of one of the two sides. The version of
-    /// RPC-over-RDMA decides about the defaults.
+    /// Returns the offer in `private_data`, which is `sent` or `received`. The defaults are those
+    /// of the version of RPC-over-RDMA.
     pub(crate) fn offer_of(&self, private_data: &ParsedPrivateData) -> Offer {
         private_data.parsed.offer_or(default_offer(self.version))
     }
 
-    /// Returns both sides' messages; [`None`] as long as one of them is not known.
+    /// Returns the messages of both sides; [`None`] until both are known.
     pub(crate) fn messages(&self) -> Option<Messages> {
         let (sent, received) = self.sent.as_ref().zip(self.received.as_ref())?;
         Some(Messages {
@@ -116,27 +115,26 @@ impl Exchange {
         })
     }
 
-    /// Combines the two offers, where `role` is this side's; [`None`] as long as one of them is not
-    /// known.
+    /// Combines the two offers. `role` is that of this side. Returns [`None`] until both are known.
     pub(crate) fn negotiated(&self, role: Role) -> Option<Negotiated> {
         let messages = self.messages()?;
         Some(messages.negotiated(role, self.version))
     }
 }
 
-/// The messages that the two sides of a connection have found in each other's private data.
+/// The messages in the private data of both sides.
 #[derive(Clone, Copy)]
 pub(crate) struct Messages {
-    /// That of this side.
+    /// The message of this side.
     sent: Parsed,
-    /// That of the peer.
+    /// The message of the peer.
     received: Parsed,
 }
 
 impl Messages {
-    /// Combines the two offers, where `role` is this side's, and `version` that of RPC-over-RDMA,
-    /// once it is agreed upon. In version 2 both thresholds are at least 4096 octets, because every
-    /// receiver has that room (draft-cel-nfsv4-rpcrdma-version-two-01, section 2.3).
+    /// Combines the two offers. `role` is that of this side. `version` is the version of
+    /// RPC-over-RDMA, if known. In version 2 both thresholds are at least 4096 octets, because
+    /// every receiver has that room (draft-cel-nfsv4-rpcrdma-version-two-01, section 2.3).
     pub(crate) fn negotiated(&self, role: Role, version: Option<u32>) -> Negotiated {
         let default = default_offer(version);
         let own = self.sent.offer_or(default);
@@ -148,7 +146,7 @@ impl Messages {
     }
 }
 
-/// Returns the offer of a side that has sent no message.
+/// Returns the offer of a side that has sent no valid message (RFC 8797, section 5.1).
 fn default_offer(version: Option<u32>) -> Offer {
     match version {
         Some(2) => Offer::DEFAULT_TWO,

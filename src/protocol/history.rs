@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The events of connections, and the text of `history`: a header line, and one line each, oldest
-//! first.
+//! The events of connections, and the text of the file `history`: a header line, and one line for
+//! each event, oldest first.
 
 use core::{
     fmt::{
@@ -27,11 +27,11 @@ use super::{
     }, //
 };
 
-/// The value of a column whose value is not known, or does not apply.
+/// Stands for a value that is not known, or does not apply.
 const UNKNOWN: &str = "-";
 
-/// How many of the latest events are searched for the generation before, which happens with a lock
-/// held.
+/// How many of the latest events are searched for the previous generation. The number is limited
+/// because a lock is held meanwhile.
 const SEARCHED: usize = 1024;
 
 /// What happened to a connection, or to an attempt to connect.
@@ -45,14 +45,14 @@ pub(crate) enum Transition {
     Refused,
     /// The attempt led to no connection for another reason.
     Failed,
-    /// The connection ended, and this end had not asked for that.
+    /// An established connection ended because of the peer or of a failure.
     Lost,
     /// This end closed the connection, or gave up an attempt.
     Closed,
 }
 
 impl Transition {
-    /// Returns the event of a connection that is established in `generation`.
+    /// Returns the event for a connection whose generation `generation` was established.
     pub(crate) const fn established(generation: u32) -> Self {
         match generation {
             0..=1 => Self::Established,
@@ -60,7 +60,7 @@ impl Transition {
         }
     }
 
-    /// Whether a connection exists from then on.
+    /// Whether this is one of the two events that begin a generation.
     fn is_established(self) -> bool {
         matches!(self, Self::Established | Self::Reestablished)
     }
@@ -79,7 +79,7 @@ impl Display for Transition {
     }
 }
 
-/// The result of combining both offers, as far as known.
+/// The result of combining both offers. [`None`] stands for a value that is not known.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Outcome {
     /// The client-to-server inline threshold in octets.
@@ -90,7 +90,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of `exchange`, where `role` is this side's.
+    /// Returns the outcome of `exchange`. `role` is that of this side.
     pub(crate) fn of(exchange: &Exchange, role: Role) -> Self {
         exchange
             .negotiated(role)
@@ -102,11 +102,11 @@ impl Outcome {
     }
 }
 
-/// What happened, and to which connection.
+/// An event, with the connection that it happened to.
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) transition: Transition,
-    /// [`None`] for a request that became no connection.
+    /// The number of the connection; [`None`] for a request that was refused or failed.
     pub(crate) number: Option<u64>,
     pub(crate) origin: Origin,
     pub(crate) role: Role,
@@ -120,10 +120,10 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// Whether the generation before that of `next` was established with this event.
+    /// Whether this event established the generation before that of `next`.
     ///
-    /// The module's own connections keep their numbers. Each connection of the kernel's client has
-    /// a number of its own: the one before was to the same server.
+    /// The module's own connections keep their numbers when they reconnect. The kernel's client has
+    /// a new number for each connection: there, the remote address tells.
     fn precedes(&self, next: &Self) -> bool {
         let generation = next.generation.and_then(|next| next.checked_sub(1));
         let same = match next.origin {
@@ -140,23 +140,23 @@ impl Event {
 /// When an event happened.
 #[derive(Clone, Copy)]
 pub(crate) struct Timestamp {
-    /// On the clock of the kernel's log, in nanoseconds.
+    /// The time on the clock of the kernel's log, in nanoseconds.
     pub(crate) log_ns: u64,
-    /// Since the beginning of 1970 in UTC, in nanoseconds, by the clock as it was set then.
+    /// The time since the beginning of 1970 in UTC, in nanoseconds, as the clock was set then.
     pub(crate) utc_ns: u64,
 }
 
-/// An event as it is kept.
+/// An entry of the history: an event with its time.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     timestamp: Timestamp,
     event: Event,
-    /// The outcome of the generation before, where that is known.
+    /// Of [`Transition::Reestablished`]: the outcome of the previous generation, if known.
     before: Option<Outcome>,
 }
 
 impl Entry {
-    /// Makes the entry of `event`. `earlier` are the entries before it, the latest one first.
+    /// Makes the entry of `event`. `earlier` are the earlier entries, the latest one first.
     pub(crate) fn new<'a>(
         timestamp: Timestamp,
         event: Event,
@@ -195,8 +195,8 @@ impl Entry {
     }
 }
 
-/// Returns a value of an outcome. Where both are known and differ, the one before is in front of
-/// it, with `>` between them.
+/// Returns the text of a value of the outcome `now`: `BEFORE>NOW` if the value of the previous
+/// generation is known and differs.
 fn changed<T: Copy + Display + PartialEq>(
     before: Option<Outcome>,
     now: Outcome,
@@ -209,7 +209,7 @@ fn changed<T: Copy + Display + PartialEq>(
     }
 }
 
-/// Seconds and microseconds, as the kernel's log shows them.
+/// A time in nanoseconds, shown in seconds with six decimals, as in the kernel's log.
 struct LogTime(u64);
 
 impl Display for LogTime {
@@ -219,20 +219,21 @@ impl Display for LogTime {
     }
 }
 
-/// The day that a number of days after 1 January 1970 is: its year, month and day of the month.
+/// Returns the date that is `days` days after 1 January 1970: year, month and day of the month.
 pub(crate) fn date(days: u32) -> (u32, u32, u32) {
-    // In years that begin in March, the day that leap years add is the last one. From 1 March of
-    // the year 0 it takes 719468 days to 1970. 400 years have 146097 days.
+    // Years are counted from 1 March here, so that 29 February is the last day of a leap year.
+    // There are 719468 days from 1 March of the year 0 to 1 January 1970. 400 years have 146097
+    // days.
     let days = u64::from(days).wrapping_add(719_468);
     let (cycles, day) = (days / 146_097, days % 146_097);
-    // Without the days that leap years have added before, each year has 365 days.
+    // Without the leap days that came before, each year has 365 days.
     let leap_days = (day / 1460)
         .wrapping_sub(day / 36_524)
         .wrapping_add(day / 146_096);
     let year = day.wrapping_sub(leap_days) / 365;
     let first = (year * 365).wrapping_add(year / 4).wrapping_sub(year / 100);
     let day = day.wrapping_sub(first);
-    // From March on, five months in a row have 153 days.
+    // From March on, each five months in a row have 153 days.
     let month = day.wrapping_mul(5).wrapping_add(2) / 153;
     let first = month.wrapping_mul(153).wrapping_add(2) / 5;
     let day = day.wrapping_sub(first).wrapping_add(1);
@@ -248,14 +249,15 @@ pub(crate) fn date(days: u32) -> (u32, u32, u32) {
     (year as u32, month as u32, day as u32)
 }
 
-/// A date and the time of day in UTC, with milliseconds (ISO 8601).
+/// A time in nanoseconds since the beginning of 1970, shown as date and time in UTC, with
+/// milliseconds (ISO 8601).
 struct Utc(u64);
 
 impl Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = self.0 / 1_000_000;
         let seconds = ms / 1000;
-        // 64 bits of nanoseconds hold fewer days than 2^32.
+        // An `u64` of nanoseconds holds fewer than 2^32 days, so the cast loses nothing.
         let (year, month, day) = date((seconds / 86_400) as u32);
         write!(
             f,
@@ -268,7 +270,7 @@ impl Display for Utc {
     }
 }
 
-/// The columns of `history`.
+/// The widths of the columns of `history`, in characters.
 pub(crate) struct HistoryColumns {
     time: usize,
     number: usize,
@@ -281,10 +283,10 @@ pub(crate) struct HistoryColumns {
 }
 
 impl HistoryColumns {
-    /// The length of a line in octets, with addresses of IPv4 or short ones of IPv6.
+    /// An estimate of the length of a line in octets, for IPv4 and short IPv6 addresses.
     pub(crate) const LINE: usize = 208;
 
-    /// Makes the columns of a table without events.
+    /// Makes columns that are as wide as their names.
     pub(crate) const fn new() -> Self {
         Self {
             time: "TIME".len(),
@@ -298,7 +300,7 @@ impl HistoryColumns {
         }
     }
 
-    /// Makes room for an event.
+    /// Makes columns wider where the values of an event need it.
     pub(crate) fn include(&mut self, entry: &Entry) {
         let event = &entry.event;
         self.time = wider(self.time, Some(LogTime(entry.timestamp.log_ns)));

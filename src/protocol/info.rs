@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The text of `info`: all about one connection, `key: value`.
+//! The text of the file `info`: everything about one connection, one `key: value` a line.
 
 use core::fmt::{
     self,
@@ -27,13 +27,13 @@ use super::{
     }, //
 };
 
-/// The value of a key whose value is not known.
+/// Stands for a value that is not known.
 const UNKNOWN: &str = "unknown";
 
-/// The value of a key that does not apply.
+/// Stands for the value of a key that does not apply.
 const NONE: &str = "none";
 
-/// Writes the file.
+/// Writes the file's content. Fails only if `out` fails.
 pub(crate) fn info(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     identity(snapshot, out)?;
     endpoints(snapshot, out)?;
@@ -65,7 +65,7 @@ fn line(out: &mut dyn Write, key: &str, value: impl Display) -> fmt::Result {
     writeln!(out, "{key}: {value}")
 }
 
-/// The connection itself, up to its state.
+/// Writes the keys from `id` to `state`.
 fn identity(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     line(out, "id", snapshot.number)?;
     line(out, "origin", snapshot.origin)?;
@@ -77,7 +77,7 @@ fn identity(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     line(out, "state", snapshot.state)
 }
 
-/// The two ends, and the history of the connection between them.
+/// Writes the keys from `device` to `last_failure`.
 fn endpoints(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     let exchange = &snapshot.exchange;
     let device = exchange.device;
@@ -95,7 +95,7 @@ fn endpoints(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     line(out, "last_failure", Or(snapshot.failure, NONE))
 }
 
-/// The offer of the side called `side`.
+/// Writes the offer of `side`: "local" or "peer".
 fn offer(side: &str, offer: Option<Offer>, out: &mut dyn Write) -> fmt::Result {
     let send_size = offer.map(|offer| offer.send_size.octets());
     let receive_size = offer.map(|offer| offer.receive_size.octets());
@@ -110,7 +110,7 @@ fn offer(side: &str, offer: Option<Offer>, out: &mut dyn Write) -> fmt::Result {
     )
 }
 
-/// The private data of the peer.
+/// Writes the keys about the private data of the peer.
 fn private_data(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     let received = snapshot.exchange.received;
     let parsed = received.map(|received| received.parsed);
@@ -146,7 +146,7 @@ fn private_data(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     }
 }
 
-/// The result of combining both offers.
+/// Writes the result of combining both offers.
 fn negotiated(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     let (client_to_server, server_to_client) = snapshot.thresholds();
     let negotiated = snapshot.exchange.negotiated(snapshot.role);
@@ -165,7 +165,7 @@ fn negotiated(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     line(out, "remote_invalidation", Or(remote_invalidation, UNKNOWN))
 }
 
-/// The values in use by the kernel's client or server.
+/// Writes the values in use by the kernel's client or server.
 fn in_use(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     let in_use = &snapshot.in_use;
 
@@ -182,7 +182,7 @@ fn in_use(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     )
 }
 
-/// The messages on a connection of the module's.
+/// Writes the keys about the messages on a connection of the module's own.
 fn traffic(snapshot: &Snapshot, traffic: &Traffic, out: &mut dyn Write) -> fmt::Result {
     line(out, "rpc_version_used", Or(snapshot.exchange.version, NONE))?;
     if snapshot.role == Role::Client {
@@ -213,7 +213,7 @@ fn traffic(snapshot: &Snapshot, traffic: &Traffic, out: &mut dyn Write) -> fmt::
     Ok(())
 }
 
-/// How the values in use depart from the offers.
+/// Writes a line for each difference between the values in use and the result of both offers.
 fn deviations(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     let Some(negotiated) = snapshot.exchange.negotiated(snapshot.role) else {
         return Ok(());

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether a server uses RDMA Send with Invalidate, as the kernel's client lets know.
+//! Concludes from the counters of the kernel's client whether its server uses RDMA Send with
+//! Invalidate.
 //!
 //! The client counts the segments that it registers and those that it has to invalidate itself.
-//! The server invalidated the others, unless they are still registered.
+//! The server invalidated all others, except those that are still registered.
 
-/// What the client counts of one transport, at one moment.
+/// The counters of one transport of the kernel's client, at one moment.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Counters {
-    /// Whether no call was being sent while these were read.
+    /// Whether no call was being sent while the counters were read.
     pub(crate) steady: bool,
     pub(crate) sends: u64,
     pub(crate) receives: u64,
     /// Segments of Read lists.
     pub(crate) read_segments: u64,
-    /// Segments of Write chunks. With these, the client counts a segment for padding, which stays
-    /// registered: at most one in each chunk, beside at least one of the others.
+    /// Segments of Write chunks. The client also counts a segment for padding, which stays
+    /// registered. A chunk has at most one of these, and at least one other segment.
     pub(crate) write_segments: u64,
     /// Segments of Reply chunks.
     pub(crate) reply_segments: u64,
     pub(crate) local_invalidations: u64,
-    /// Calls that could not be sent, whose segments are counted.
+    /// Calls that could not be sent. Their segments are in the counters above, too.
     pub(crate) failed_marshals: u64,
 }
 
 impl Counters {
-    /// Returns what was counted since `first`.
+    /// Returns the differences to `first`, which was read before.
     fn since(&self, first: &Self) -> Self {
         Self {
             steady: self.steady,
@@ -42,21 +43,23 @@ impl Counters {
     }
 }
 
-/// The most segments that a call of the client has: its limit for a chunk list, for two of them.
+/// The most segments that a call of the client has: 16 in each of two chunk lists.
 const MAX_SEGMENTS: u64 = 32;
 
 /// The evidence that the counters of one connection have given so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Invalidations {
-    /// From when no call was under way.
+    /// The counters at a moment when no call was under way. Later readings are compared with them.
     first: Option<Counters>,
-    /// Whether the server may have invalidated segments before that.
+    /// Whether the server may have invalidated segments before `first`.
     doubt: bool,
+    /// The conclusion so far.
     used: Option<bool>,
 }
 
 impl Invalidations {
-    /// Begins with a connection that has just been established, so that no call is under way.
+    /// Begins with the counters of a connection that was just established, so that no call is under
+    /// way.
     pub(crate) fn begin(counters: Counters) -> Self {
         Self {
             first: Some(counters),
@@ -64,7 +67,7 @@ impl Invalidations {
         }
     }
 
-    /// Learns from what is counted `now`.
+    /// Draws a conclusion from `now`, the present counters, if they allow one.
     pub(crate) fn learn(&mut self, now: &Counters) {
         let Some(first) = &self.first else {
             if now.steady && now.sends == now.receives {
@@ -77,7 +80,7 @@ impl Invalidations {
         let under_way = since.sends.saturating_sub(since.receives);
         let quiet = now.steady && under_way == 0;
         let settled = quiet && since.failed_marshals == 0;
-        // So many segments may be registered still, or never have been sent.
+        // At most so many segments may still be registered, or were never sent.
         let left = match settled {
             true => 0,
             false => under_way
@@ -95,13 +98,13 @@ impl Invalidations {
         } else if settled && local > 0 && most == local && !self.doubt && self.used.is_none() {
             self.used = Some(false);
         } else if quiet && !settled {
-            // How many segments a failed call had is not known: begin again.
+            // It is not known how many segments the failed calls had, so begin again.
             self.first = Some(*now);
             self.doubt |= most > local;
         }
     }
 
-    /// Returns whether the server uses it; [`None`] as long as that is not known.
+    /// Returns whether the server uses Send with Invalidate; [`None`] until that is known.
     pub(crate) fn used(&self) -> Option<bool> {
         self.used
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the offers of the two sides mean together (RFC 8797, sections 4.1 and 4.2).
+//! Combines the offers of both sides (RFC 8797, sections 4.1 and 4.2), and compares the result with
+//! the values that an implementation really uses.
 
 use core::fmt;
 
@@ -9,7 +10,7 @@ use super::private_data::{
     Size, //
 };
 
-/// Which side of the connection this end is (RFC 8797, section 4).
+/// The role of this end of a connection (RFC 8797, section 4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
     /// The side that actively establishes the connection; the requester.
@@ -27,7 +28,8 @@ impl fmt::Display for Role {
     }
 }
 
-/// What holds for the life of one connection (RFC 8797, sections 4.1 and 4.2).
+/// The result of combining both offers. It holds for the life of one connection (RFC 8797,
+/// sections 4.1 and 4.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Negotiated {
     /// The client-to-server inline threshold, in octets (RFC 8797, section 4.2).
@@ -38,11 +40,11 @@ pub(crate) struct Negotiated {
     pub(crate) remote_invalidation: bool,
 }
 
-/// Combines the offers of both sides, where `role` is that of the side that made `own`
-/// (RFC 8797, sections 4.1 and 4.2).
+/// Combines the offers of both sides (RFC 8797, sections 4.1 and 4.2). `role` is the role of the
+/// side that made the offer `own`.
 ///
-/// RFC 8797 has each side compute the threshold for what it sends. Here each side computes both:
-/// it holds both offers, and the two ends of a connection arrive at the same result.
+/// RFC 8797 has each side compute the threshold for the messages that it sends. Here each side
+/// computes both thresholds: it knows both offers, and both ends arrive at the same result.
 pub(crate) fn negotiate(role: Role, own: Offer, peer: Offer) -> Negotiated {
     let (client, server) = match role {
         Role::Client => (own, peer),
@@ -56,30 +58,35 @@ pub(crate) fn negotiate(role: Role, own: Offer, peer: Offer) -> Negotiated {
     }
 }
 
-/// What an implementation goes by on one connection, as far as that is known.
+/// The values that an implementation really uses on one connection. [`None`] stands for a value
+/// that is not known.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct InUse {
-    /// The most that it sends inline, in octets.
+    /// The length of the longest message that it sends inline, in octets.
     pub(crate) inline_send: Option<u32>,
-    /// The most that it expects to receive inline, in octets.
+    /// The length of the longest message that it expects to receive inline, in octets.
     pub(crate) inline_receive: Option<u32>,
     /// Whether the responder uses RDMA Send with Invalidate.
     pub(crate) remote_invalidation: Option<bool>,
-    /// Whether the peer's message begins at another offset than 0, where it does not look.
+    /// Whether the peer's message begins at another offset than 0, and the implementation looks for
+    /// it at offset 0 only.
     pub(crate) misplaced: bool,
 }
 
-/// How an implementation departs from what the two offers mean together.
+/// A difference between the values that an implementation uses and the result of both offers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Deviation {
-    /// It may send longer messages than the threshold allows (RFC 8797, section 4.2).
+    /// The implementation may send longer messages than the threshold allows (RFC 8797, section
+    /// 4.2).
     InlineSend { in_use: u32, threshold: u32 },
-    /// It expects messages of another length than the threshold (RFC 8797, section 4.2).
+    /// The implementation expects messages of another length than the threshold (RFC 8797, section
+    /// 4.2).
     InlineReceive { in_use: u32, threshold: u32 },
-    /// It has not found the peer's message, which begins at another offset than 0, so that it
-    /// expects shorter messages than the peer may send (RFC 8797, section 5.2).
+    /// The implementation has not found the peer's message, because it begins at another offset
+    /// than 0. So it expects shorter messages than the peer may send (RFC 8797, section 5.2).
     Misplaced { in_use: u32, threshold: u32 },
-    /// It invalidates remotely, although not both sides support that (RFC 8797, section 4.1).
+    /// The implementation invalidates remotely, although not both sides support that (RFC 8797,
+    /// section 4.1).
     RemoteInvalidation,
 }
 
@@ -110,7 +117,7 @@ impl fmt::Display for Deviation {
 }
 
 impl Negotiated {
-    /// Returns the same with thresholds that are not below `size`.
+    /// Returns the same result with both thresholds raised to `size`, if they are below.
     pub(crate) fn at_least(self, size: Size) -> Self {
         let size = size.octets();
         Self {
@@ -120,11 +127,12 @@ impl Negotiated {
         }
     }
 
-    /// Returns where an implementation in that role departs from this by what it goes by.
+    /// Returns the deviations of an implementation in `role` that uses the values `in_use`.
     ///
-    /// To send less than is allowed, and not to invalidate, is no departure. A server may well be
-    /// ready for more than it is ever sent; a client chooses by what it expects how a reply is to
-    /// come, so has to expect what the server may send.
+    /// Sending less than the threshold allows is no deviation, nor is not invalidating remotely. A
+    /// server may be prepared to receive longer messages than the threshold. A client may not: it
+    /// decides by the length that it expects whether to offer a Reply chunk, so that length must be
+    /// the one up to which the server sends inline.
     pub(crate) fn deviations(
         &self,
         role: Role,

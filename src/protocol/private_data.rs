@@ -3,7 +3,7 @@
 //! The RPC-over-RDMA version 1 CM Private Data message (RFC 8797, section 4).
 //!
 //! Each side of a connection may send one such message while the connection is set up. It is eight
-//! octets long and says what its sender offers for the life of that connection.
+//! octets long, and states the offer of its sender for the life of that connection.
 
 use core::fmt;
 
@@ -16,24 +16,25 @@ pub(crate) const VERSION: u8 = 1;
 /// Length in octets of a version 1 message (RFC 8797, section 4, "Version").
 pub(crate) const MESSAGE_LEN: usize = 8;
 
-/// The R field: the last bit of the octet whose other seven are Reserved (RFC 8797, section 4).
+/// The R field: the lowest bit of the flags octet. The other seven bits are Reserved (RFC 8797,
+/// section 4).
 const R: u8 = 0x01;
 
-/// What Send Size and Receive Size count in, in octets (RFC 8797, section 4.2).
+/// The unit of Send Size and Receive Size, in octets (RFC 8797, section 4.2).
 const KILO_OCTET: u32 = 1024;
 
 /// The value of a Send Size or Receive Size field (RFC 8797, section 4.2).
 ///
-/// The field holds the number of additional kilo-octets beyond the first 1024 octets, so that each
-/// of its values is a valid size.
+/// The field holds the number of kilo-octets beyond the first one, so that each of its values is a
+/// valid size.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Size(u8);
 
 impl Size {
-    /// The size to assume of a peer that did not say: 1024 octets (RFC 8797, section 5.1).
+    /// The size of a side that sent no valid message: 1024 octets (RFC 8797, section 5.1).
     pub(crate) const DEFAULT: Self = Self(0);
 
-    /// The same in version 2 of RPC-over-RDMA: 4096 octets
+    /// The default size in version 2 of RPC-over-RDMA: 4096 octets
     /// (draft-cel-nfsv4-rpcrdma-version-two-01, section 2.3).
     pub(crate) const DEFAULT_TWO: Self = Self(3);
 
@@ -45,11 +46,9 @@ impl Size {
 
     /// Encodes a buffer size given in octets (RFC 8797, section 4.2).
     ///
-    /// Rounds down to a multiple of 1024 octets, since a peer may use all of what is advertised.
-    ///
-    /// Returns [`None`] where the field cannot represent the size: below [`Self::MIN_OCTETS`], and
-    /// above [`Self::MAX_OCTETS`], where the caller knows better than this function what to
-    /// advertise in its place.
+    /// Rounds down to a multiple of 1024 octets, because a peer may use the whole size that is
+    /// advertised. Returns [`None`] if the size is below [`Self::MIN_OCTETS`] or above
+    /// [`Self::MAX_OCTETS`].
     pub(crate) fn from_octets(octets: u32) -> Option<Self> {
         if !(Self::MIN_OCTETS..=Self::MAX_OCTETS).contains(&octets) {
             return None;
@@ -57,43 +56,43 @@ impl Size {
         u8::try_from(octets / KILO_OCTET - 1).ok().map(Self)
     }
 
-    /// Takes a field as received; each value is valid (RFC 8797, section 4.2).
+    /// Makes a size from the value of a field. Each value is valid (RFC 8797, section 4.2).
     pub(crate) const fn from_encoded(encoded: u8) -> Self {
         Self(encoded)
     }
 
-    /// Returns the field's value as sent (RFC 8797, section 4.2).
+    /// Returns the value of the field (RFC 8797, section 4.2).
     pub(crate) const fn encoded(self) -> u8 {
         self.0
     }
 
-    /// Decodes the size, in octets (RFC 8797, section 4.2).
+    /// Returns the size in octets (RFC 8797, section 4.2).
     pub(crate) fn octets(self) -> u32 {
         (u32::from(self.0) + 1) * KILO_OCTET
     }
 }
 
-/// What one side's message says (RFC 8797, section 4).
+/// The content of one side's message (RFC 8797, section 4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Offer {
-    /// The most that the sender of the message transmits in one RDMA Send.
+    /// The length of the longest RDMA Send that the sender of the message transmits.
     pub(crate) send_size: Size,
-    /// The most that the sender of the message receives with one RDMA Receive.
+    /// The length of the longest message for which the sender of the message posts RDMA Receives.
     pub(crate) receive_size: Size,
     /// The R field: the sender of the message supports remote invalidation.
     pub(crate) remote_invalidation: bool,
 }
 
 impl Offer {
-    /// What a peer offers that sent no valid message (RFC 8797, section 5.1).
+    /// The offer of a side that sent no valid message (RFC 8797, section 5.1).
     pub(crate) const DEFAULT: Self = Self {
         send_size: Size::DEFAULT,
         receive_size: Size::DEFAULT,
         remote_invalidation: false,
     };
 
-    /// The same where version 2 of RPC-over-RDMA is in use
-    /// (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.1).
+    /// The default offer in version 2 of RPC-over-RDMA (draft-cel-nfsv4-rpcrdma-version-two-01,
+    /// section 5.1).
     pub(crate) const DEFAULT_TWO: Self = Self {
         send_size: Size::DEFAULT_TWO,
         receive_size: Size::DEFAULT_TWO,
@@ -116,8 +115,8 @@ impl Offer {
     }
 }
 
-/// What a CM Private Data field holds (RFC 8797, section 4): up to 255 octets, which is as far as
-/// the kernel counts, or none.
+/// The content of a CM Private Data field (RFC 8797, section 4): up to 255 octets, the maximum of
+/// the kernel's length field.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct PrivateData {
     octets: [u8; Self::MAX_LEN],
@@ -134,14 +133,14 @@ impl PrivateData {
         len: 0,
     };
 
-    /// Copies `octets`, of which those beyond [`Self::MAX_LEN`] are left out.
+    /// Copies the first [`Self::MAX_LEN`] of `octets`.
     pub(crate) fn truncated(octets: &[u8]) -> Self {
         let mut this = Self::EMPTY;
         let _ = octets.iter().try_for_each(|&octet| this.push(octet));
         this
     }
 
-    /// Adds an octet; [`None`] where there are [`Self::MAX_LEN`] already.
+    /// Adds an octet. Returns [`None`] if there are [`Self::MAX_LEN`] already.
     pub(crate) fn push(&mut self, octet: u8) -> Option<()> {
         let len = self.len.checked_add(1)?;
         *self.octets.get_mut(usize::from(self.len))? = octet;
@@ -160,23 +159,23 @@ impl PrivateData {
     }
 }
 
-/// What to send as CM Private Data (RFC 8797, section 4).
+/// The CM Private Data to send (RFC 8797, section 4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "a box would need an allocation, to save what fits on any stack"
+    reason = "a box needs an allocation, and 256 octets fit on the stack"
 )]
 pub(crate) enum Offered {
-    /// A message built from this (RFC 8797, section 4).
+    /// A message with this offer (RFC 8797, section 4).
     Message(Offer),
-    /// These octets, whatever they are.
+    /// The octets of `private=`.
     Raw(PrivateData),
     /// No Private Data at all.
     None,
 }
 
 impl Offered {
-    /// Returns the octets to send. The R field is cleared unless `can_invalidate`, since not all
+    /// Returns the octets to send. Clears the R field unless `can_invalidate`, because not all
     /// RNICs support remote invalidation (RFC 8797, section 3.2).
     pub(crate) fn private_data(&self, can_invalidate: bool) -> PrivateData {
         match *self {
@@ -192,34 +191,34 @@ impl Offered {
         }
     }
 
-    /// Returns what a peer can read in it (RFC 8797, sections 5.1 and 5.2), if the device can do
-    /// remote invalidation.
+    /// Returns the offer that a peer reads in the octets (RFC 8797, sections 5.1 and 5.2), assuming
+    /// that the device supports remote invalidation.
     pub(crate) fn offer(&self) -> Offer {
         parse(self.private_data(true).octets()).offer()
     }
 }
 
-/// A valid message and where it was found (RFC 8797, section 5.2).
+/// A valid message, with its place (RFC 8797, section 5.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Found {
-    /// Where its Format Identifier begins, in octets from the start of the Private Data.
+    /// The offset of its Format Identifier, in octets from the start of the Private Data.
     pub(crate) offset: usize,
-    /// Its Version field; [`VERSION`], as no other is recognized.
+    /// Its Version field: [`VERSION`], the only one that is recognized.
     pub(crate) version: u8,
-    /// The octet after the Version without R: the Reserved field, ignored and kept for display.
+    /// The flags octet without R: the Reserved field. It is ignored, and kept for display.
     pub(crate) reserved: u8,
-    /// What it says.
+    /// Its content.
     pub(crate) offer: Offer,
 }
 
-/// Why octets that follow a Format Identifier are not a message (RFC 8797, section 5.2).
+/// Why the octets that begin with a Format Identifier are no valid message (RFC 8797, section 5.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Rejection {
-    /// The version number is not a recognized one (RFC 8797, sections 5.2 and 6).
+    /// The Version field is not 1 (RFC 8797, sections 5.2 and 6).
     Version(u8),
-    /// The message overruns the Private Data that was delivered (RFC 8797, section 5.2).
+    /// The Private Data ends before the message does (RFC 8797, section 5.2).
     Truncated {
-        /// How many octets there are from the Format Identifier on; fewer than [`MESSAGE_LEN`].
+        /// The number of octets from the Format Identifier on; fewer than [`MESSAGE_LEN`].
         available: usize,
     },
 }
@@ -235,30 +234,30 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// What a peer's Private Data holds (RFC 8797, section 5.2).
+/// The result of parsing a peer's Private Data (RFC 8797, section 5.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Parsed {
-    /// A valid message.
+    /// There is a valid message.
     Present(Found),
-    /// No Format Identifier.
+    /// There is no Format Identifier.
     Absent,
-    /// A Format Identifier, and no valid message behind any.
+    /// There is a Format Identifier, but no valid message.
     Rejected {
-        /// Where the first Format Identifier begins, in octets from the start of the Private Data.
+        /// The offset of the first Format Identifier, in octets from the start of the Private Data.
         offset: usize,
-        /// Why the octets behind it are not a message.
+        /// Why the octets at that offset are no valid message.
         reason: Rejection,
     },
 }
 
 impl Parsed {
-    /// Returns what to take the peer to offer: the defaults unless it sent a valid message
-    /// (RFC 8797, section 5.1).
+    /// Returns the offer of the peer: the defaults unless it sent a valid message (RFC 8797,
+    /// section 5.1).
     pub(crate) fn offer(&self) -> Offer {
         self.offer_or(Offer::DEFAULT)
     }
 
-    /// The same, with other defaults.
+    /// Returns the offer of the peer: `default` unless it sent a valid message.
     pub(crate) fn offer_or(&self, default: Offer) -> Offer {
         match self {
             Self::Present(found) => found.offer,
@@ -269,25 +268,28 @@ impl Parsed {
 
 /// Finds the message in a peer's Private Data (RFC 8797, section 5.2).
 ///
-/// `octets` is all that the transport delivered: none, fewer than a message has, or more, since
-/// other layers may put their own data before it and InfiniBand pads behind it.
+/// `octets` is everything that the transport delivered. It may be empty, or shorter than a message,
+/// or longer: other layers may put their own data in front of the message, and InfiniBand pads
+/// behind it.
 ///
-/// The Format Identifier is looked for at every offset. It can also occur by chance in the data of
-/// another layer (RFC 8797, section 7), so what does not parse does not end the search: the first
-/// valid message counts, and where there is none, the first Format Identifier is the one reported.
+/// Looks for the Format Identifier at every offset. It can also occur by chance in the data of
+/// another layer (RFC 8797, section 7). So a Format Identifier without a valid message does not end
+/// the search: the first valid message counts. If there is none, the first Format Identifier is
+/// reported.
 pub(crate) fn parse(octets: &[u8]) -> Parsed {
-    // Where no other layer has data, it is at the beginning.
+    // Offset 0 first: usually no other layer has data.
     match parse_at(0, octets) {
         Some(Ok(found)) => Parsed::Present(found),
         _ => search(octets),
     }
 }
 
-/// Finds the message in one pass, wherever it begins (Boyer, Moore and Horspool's algorithm).
+/// Finds the message at any offset, in one pass (the algorithm of Boyer, Moore and Horspool).
 ///
-/// The octet at `end` may be the last one of a Format Identifier. Since the four octets of that all
-/// differ, this octet has one place in it at most: `end` moves on to the end of the Format
-/// Identifier that has the octet in that place, or past an octet that has none.
+/// `end` is where the last octet of a Format Identifier may be. The four octets of a Format
+/// Identifier differ from each other. So the octet at `end` can only be one of them, and tells
+/// where the Format Identifier would end: `end` moves there. If the octet is none of the four, no
+/// Format Identifier contains it, and `end` moves on by four.
 #[inline(never)]
 fn search(octets: &[u8]) -> Parsed {
     const FIRST: u8 = FORMAT_IDENTIFIER.to_be_bytes()[0];
@@ -320,8 +322,8 @@ fn search(octets: &[u8]) -> Parsed {
     result
 }
 
-/// Parses the message that begins at `offset` (RFC 8797, sections 4 and 5.2); [`None`] where no
-/// Format Identifier does.
+/// Parses the message that begins at `offset` (RFC 8797, sections 4 and 5.2). Returns [`None`] if
+/// there is no Format Identifier at that offset.
 fn parse_at(offset: usize, octets: &[u8]) -> Option<Result<Found, Rejection>> {
     let candidate = octets.get(offset..)?;
     let (&identifier, fields) = candidate.split_first_chunk()?;

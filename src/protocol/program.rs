@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The programs that calls are for (RFC 5531, section 8.1): what the module serves, and what it
-//! calls unless told otherwise.
+//! RPC programs (RFC 5531, section 8.1): the one that the module serves, and the one that it calls
+//! by default.
 
 use super::rpc::{
     Call,
     Status, //
 };
 
-/// The module's own program, from the numbers that are "Defined by local administrator" (RFC 5531,
-/// section 8.3). Its one procedure but NULL is [`ECHO`].
+/// The module's own program. Its number is one of those that are "Defined by local administrator"
+/// (RFC 5531, section 8.3). Its procedures are [`NULL`] and [`ECHO`].
 pub(crate) const ECHO_PROGRAM: u32 = 0x2000_8797;
 
 /// The one version of the module's own program.
 pub(crate) const ECHO_VERSION: u32 = 1;
 
-/// The procedure of any program that takes nothing and returns nothing (RFC 5531, section 12.1).
+/// Procedure 0 of any program, which takes nothing and returns nothing (RFC 5531, section 12.1).
 pub(crate) const NULL: u32 = 0;
 
-/// The procedure of the module's own program that takes `opaque<>` (RFC 4506, section 4.10) and
-/// returns it octet for octet.
+/// Procedure 1 of the module's own program, which takes `opaque<>` (RFC 4506, section 4.10) and
+/// returns the same octets.
 pub(crate) const ECHO: u32 = 1;
 
-/// The program of NFS (RFC 7530, section 17.2), which peers serve as a rule.
+/// The program of NFS (RFC 7530, section 17.2). Most peers serve it.
 pub(crate) const NFS_PROGRAM: u32 = 100_003;
 
 /// Version 4 of NFS (RFC 7530, section 17.2).
@@ -36,20 +36,20 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// What peers serve as a rule.
+    /// NFS, the default of `program=` and `version=`.
     pub(crate) const NFS: Self = Self {
         number: NFS_PROGRAM,
         version: NFS_VERSION,
     };
 
-    /// The module's own.
+    /// The module's own program.
     pub(crate) const ECHO: Self = Self {
         number: ECHO_PROGRAM,
         version: ECHO_VERSION,
     };
 }
 
-/// What the module does for a caller.
+/// A procedure that the module serves.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ServedProcedure {
     /// Returns nothing.
@@ -58,18 +58,19 @@ pub(crate) enum ServedProcedure {
     Echo,
 }
 
-/// Whether `len` octets can be the arguments of [`ECHO`], where the first word of them is `count`
-/// (RFC 4506, section 4.10).
+/// Whether `len` octets are the right length for the arguments of [`ECHO`], an `opaque<>` whose
+/// first word says `count` octets (RFC 4506, section 4.10).
 pub(crate) fn is_opaque(count: u32, len: usize) -> bool {
     let unit = |count: u32| count.checked_next_multiple_of(4)?.checked_add(4);
     unit(count).and_then(|wanted| usize::try_from(wanted).ok()) == Some(len)
 }
 
-/// Writes the arguments for a call of [`ECHO`], `size` octets as `opaque<>` (RFC 4506, section
-/// 4.10), from octet `at` of them on, and zeros behind them. Goes by words: `at` is a multiple of
-/// four, and so are the `octets`.
+/// Writes a part of the arguments of [`ECHO`], `size` octets as `opaque<>` (RFC 4506, section
+/// 4.10). Fills `octets` with the part that begins at octet `at` of the arguments, and with zeros
+/// behind their end. `at` and the length of `octets` must be multiples of four.
 ///
-/// Any octets do that differ from call to call, for which there is `seed`, and from word to word.
+/// The content differs from call to call, by `seed`, and from word to word, so that the client
+/// notices octets that come back from another call or another place.
 pub(crate) fn fill_opaque(size: u32, seed: u32, at: usize, octets: &mut [u8]) {
     for (number, word) in (at / 4..usize::MAX).zip(octets.chunks_exact_mut(4)) {
         if let Some(word) = word.first_chunk_mut() {
@@ -87,13 +88,13 @@ pub(crate) fn fill_opaque(size: u32, seed: u32, at: usize, octets: &mut [u8]) {
 
 /// Returns the procedure that a call asks for.
 ///
-/// [`NULL`] is served of every program and version, so that peers which begin with it find one,
-/// whatever they want (RFC 5531, section 12.1: "procedure 0 of any RPC protocol should have the
-/// same semantics").
+/// [`NULL`] is served for every program and version, because most peers begin with it (RFC 5531,
+/// section 12.1: "procedure 0 of any RPC protocol should have the same semantics").
 ///
 /// # Errors
 ///
-/// What to reply where there is no such procedure (RFC 5531, section 9: `accept_stat`).
+/// Fails with the status to reply if there is no such procedure (RFC 5531, section 9:
+/// `accept_stat`).
 pub(crate) fn serve(call: &Call) -> Result<ServedProcedure, Status> {
     match (call.prog, call.vers, call.proc) {
         (_, _, NULL) => Ok(ServedProcedure::Null),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an RPC message begins with, a call or a reply (RFC 5531, section 9).
+//! The headers of RPC calls and replies (RFC 5531, section 9).
 //!
-//! Calls are sent without credentials. A received call may have AUTH_NONE or AUTH_SYS, of which
-//! nothing is made.
+//! Calls are sent without credentials. A received call may have AUTH_NONE or AUTH_SYS, and the
+//! module ignores the content of AUTH_SYS.
 
 use core::fmt;
 
@@ -36,7 +36,7 @@ const SYSTEM_ERR: u32 = 5;
 const RPC_MISMATCH: u32 = 0;
 const AUTH_ERROR: u32 = 1;
 
-/// `auth_flavor` of no authentication; its body is best left empty (RFC 5531, section 10.1).
+/// `auth_flavor` of no authentication; its body should be empty (RFC 5531, section 10.1).
 const AUTH_NONE: u32 = 0;
 
 /// `auth_flavor` of a user and its groups (RFC 5531, section 10.1 and appendix A).
@@ -45,16 +45,16 @@ const AUTH_SYS: u32 = 1;
 /// Length in octets of the longest `opaque_auth` body (RFC 5531, section 8.2).
 const AUTH_MAX: u32 = 400;
 
-/// `auth_stat` of credentials that are none (RFC 5531, section 9).
+/// `auth_stat` of bad credentials (RFC 5531, section 9).
 const AUTH_BADCRED: u32 = 1;
 
-/// `auth_stat` of a verifier that is none (RFC 5531, section 9).
+/// `auth_stat` of a bad verifier (RFC 5531, section 9).
 const AUTH_BADVERF: u32 = 3;
 
 /// A call without its arguments: `rpc_msg` and `call_body` (RFC 5531, section 9).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Call {
-    /// `xid`: what its reply has, too.
+    /// `xid`: the transaction ID. The reply has the same one.
     pub(crate) xid: u32,
     /// `prog`: the program.
     pub(crate) prog: u32,
@@ -65,7 +65,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Writes what the call begins with, with AUTH_NONE, and returns how many octets that has.
+    /// Writes the header of the call, with AUTH_NONE, and returns its length in octets.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Call {
         for word in [self.xid, CALL, RPC_VERS, self.prog, self.vers, self.proc] {
             writer.word(word);
         }
-        // The credentials and the verifier, with no body each.
+        // The credentials and the verifier, each with an empty body.
         for word in [AUTH_NONE, 0, AUTH_NONE, 0] {
             writer.word(word);
         }
@@ -83,11 +83,12 @@ impl Call {
     }
 }
 
-/// Parses what a call begins with, and returns it with its arguments.
+/// Parses the header of a call, and returns it with the arguments.
 ///
 /// # Errors
 ///
-/// Fails where there is no call, or one that is to be answered with the reply that the error holds.
+/// Fails with [`Error::Refused`] and the reply to send if the call is to be refused. Fails with
+/// another error if the octets are no call.
 pub(crate) fn parse_call(octets: &[u8]) -> Result<(Call, &[u8]), Error> {
     let mut reader = Reader::new(octets);
     let xid = word(&mut reader)?;
@@ -101,7 +102,7 @@ pub(crate) fn parse_call(octets: &[u8]) -> Result<(Call, &[u8]), Error> {
         CALL => {}
         value => return Err(illegal(before, value)),
     }
-    // Only version 2 says what is behind this word.
+    // The rest of the header is known for version 2 of RPC only.
     if word(&mut reader)? != RPC_VERS {
         return Err(refused(Status::RpcMismatch {
             low: RPC_VERS,
@@ -114,8 +115,8 @@ pub(crate) fn parse_call(octets: &[u8]) -> Result<(Call, &[u8]), Error> {
         vers: word(&mut reader)?,
         proc: word(&mut reader)?,
     };
-    // Nothing is made of them. But a context of RPCSEC_GSS, for one, would not be established by
-    // an answer that says SUCCESS.
+    // The content is ignored, but the flavor is checked: a reply with SUCCESS to a call that
+    // establishes a context of RPCSEC_GSS, for example, would be wrong.
     let credentials = pass_auth(&mut reader, &[AUTH_NONE, AUTH_SYS]);
     credentials.map_err(|error| refused_auth(error, AUTH_BADCRED))?;
     let verifier = pass_auth(&mut reader, &[AUTH_NONE]);
@@ -126,9 +127,9 @@ pub(crate) fn parse_call(octets: &[u8]) -> Result<(Call, &[u8]), Error> {
 /// A reply without its results: `rpc_msg` and `reply_body` (RFC 5531, section 9).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Reply {
-    /// `xid`: that of the call.
+    /// `xid`: the transaction ID of the call.
     pub(crate) xid: u32,
-    /// What became of the call.
+    /// The result of the call.
     pub(crate) status: Status,
 }
 
@@ -139,11 +140,11 @@ pub(crate) enum Status {
     Success,
     /// PROG_UNAVAIL: there is no such program.
     ProgUnavail,
-    /// PROG_MISMATCH: there are only these versions of the program.
+    /// PROG_MISMATCH: the program has no such version.
     ProgMismatch {
-        /// The lowest one.
+        /// The lowest version that it has.
         low: u32,
-        /// The highest one.
+        /// The highest version that it has.
         high: u32,
     },
     /// PROC_UNAVAIL: the program has no such procedure.
@@ -152,14 +153,14 @@ pub(crate) enum Status {
     GarbageArgs,
     /// SYSTEM_ERR: something else went wrong, such as an allocation.
     SystemErr,
-    /// RPC_MISMATCH: only these versions of RPC are understood.
+    /// RPC_MISMATCH: the version of RPC is not supported.
     RpcMismatch {
-        /// The lowest one.
+        /// The lowest version that is supported.
         low: u32,
-        /// The highest one.
+        /// The highest version that is supported.
         high: u32,
     },
-    /// AUTH_ERROR, with `auth_stat`: the caller is not believed.
+    /// AUTH_ERROR, with `auth_stat`: the authentication failed.
     AuthError(u32),
 }
 
@@ -179,7 +180,7 @@ impl fmt::Display for Status {
 }
 
 impl Reply {
-    /// Writes what the reply begins with, with AUTH_NONE, and returns how many octets that has.
+    /// Writes the header of the reply, with AUTH_NONE, and returns its length in octets.
     ///
     /// # Errors
     ///
@@ -207,18 +208,18 @@ impl Reply {
     }
 }
 
-/// Whether an RPC message is a reply; where it is too short to say so, it is none.
+/// Whether an RPC message is a reply. A message that is too short to tell is not.
 pub(crate) fn is_reply(octets: &[u8]) -> bool {
     let mut reader = Reader::new(octets);
     let _xid = reader.word();
     reader.word() == Some(REPLY)
 }
 
-/// Parses what a reply begins with, and returns it with its results.
+/// Parses the header of a reply, and returns it with the results.
 ///
 /// # Errors
 ///
-/// Fails where there is no reply.
+/// Fails if the octets are no reply.
 pub(crate) fn parse_reply(octets: &[u8]) -> Result<(Reply, &[u8]), Error> {
     let mut reader = Reader::new(octets);
     let xid = word(&mut reader)?;
@@ -236,7 +237,7 @@ pub(crate) fn parse_reply(octets: &[u8]) -> Result<(Reply, &[u8]), Error> {
     Ok((Reply { xid, status }, reader.rest()))
 }
 
-/// `accepted_reply` (RFC 5531, section 9).
+/// Parses `accepted_reply` (RFC 5531, section 9).
 fn accepted(reader: &mut Reader<'_>) -> Result<Status, Error> {
     pass_opaque_auth(reader)?;
     let before = *reader;
@@ -254,7 +255,7 @@ fn accepted(reader: &mut Reader<'_>) -> Result<Status, Error> {
     })
 }
 
-/// `rejected_reply` (RFC 5531, section 9).
+/// Parses `rejected_reply` (RFC 5531, section 9).
 fn denied(reader: &mut Reader<'_>) -> Result<Status, Error> {
     let before = *reader;
     Ok(match word(reader)? {
@@ -267,8 +268,8 @@ fn denied(reader: &mut Reader<'_>) -> Result<Status, Error> {
     })
 }
 
-/// Passes over the `opaque_auth` of a call, which must have one of these flavors (RFC 5531,
-/// sections 8.2 and 9).
+/// Skips the `opaque_auth` of a call. Fails unless it has one of these flavors (RFC 5531, sections
+/// 8.2 and 9).
 fn pass_auth(reader: &mut Reader<'_>, flavors: &[u32]) -> Result<(), Error> {
     let before = *reader;
     let flavor = pass_opaque_auth(reader)?;
@@ -278,8 +279,8 @@ fn pass_auth(reader: &mut Reader<'_>, flavors: &[u32]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Passes over an `opaque_auth` and returns its flavor. Its length alone can be illegal (RFC 5531,
-/// section 8.2).
+/// Skips an `opaque_auth` and returns its flavor. Fails if its body is longer than [`AUTH_MAX`]
+/// (RFC 5531, section 8.2).
 fn pass_opaque_auth(reader: &mut Reader<'_>) -> Result<u32, Error> {
     let flavor = word(reader)?;
     let before = *reader;
@@ -297,7 +298,7 @@ fn word(reader: &mut Reader<'_>) -> Result<u32, Error> {
     reader.word().ok_or(Error::Truncated { at })
 }
 
-/// Says that the word that `before` comes to next has a value that it cannot have.
+/// Returns the error for the illegal `value` of the word that `before` reads next.
 fn illegal(before: Reader<'_>, value: u32) -> Error {
     Error::Value {
         at: before.at(),
@@ -305,22 +306,22 @@ fn illegal(before: Reader<'_>, value: u32) -> Error {
     }
 }
 
-/// Why octets are no call, or no reply (RFC 5531, section 9).
+/// Why octets are no valid call or reply (RFC 5531, section 9).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Error {
-    /// The octets end where something must be.
+    /// The octets end too early.
     Truncated {
-        /// Where that is, in octets from the beginning of the RPC message.
+        /// The offset of the missing word or data, in octets from the beginning of the RPC message.
         at: usize,
     },
-    /// A word has none of the values that it can have.
+    /// A word has an illegal value.
     Value {
-        /// Where it is, in octets from the beginning of the RPC message.
+        /// The offset of the word, in octets from the beginning of the RPC message.
         at: usize,
-        /// What it is.
+        /// The value.
         value: u32,
     },
-    /// A call that this is the reply to.
+    /// The octets are a call that is refused with this reply.
     Refused(Reply),
 }
 

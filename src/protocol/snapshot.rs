@@ -20,14 +20,14 @@ use super::{
     private_data::Offer, //
 };
 
-/// Whose connection it is.
+/// The owner of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Origin {
-    /// The module's own.
+    /// This module.
     Module,
     /// The kernel's RPC-over-RDMA client or server.
     Nfs,
-    /// A user process's.
+    /// A user process.
     User,
 }
 
@@ -49,11 +49,11 @@ pub(crate) enum State {
     /// Waiting for the peer's REP or, on the server's side, for its RTU.
     Connecting,
     Established,
-    /// Lost, and about to be attempted again.
+    /// Lost; the client is going to connect again.
     Reconnecting,
-    /// Lost, with its id still there; of observed connections.
+    /// Lost, but its id still exists. Only observed connections have this state.
     Disconnected,
-    /// Over; it is removed when its ids have been destroyed.
+    /// Ended; the connection is removed when its ids have been destroyed.
     Closing,
 }
 
@@ -91,15 +91,15 @@ impl fmt::Display for Cause {
 /// The user process that owns an id.
 #[derive(Clone, Copy)]
 pub(crate) struct Process {
-    /// In the first namespace of process ids.
+    /// Its process id in the initial pid namespace.
     pub(crate) pid: i32,
-    /// Its command: `TASK_COMM_LEN` octets, padded with NUL.
+    /// Its name (`comm`): `TASK_COMM_LEN` octets, padded with NUL.
     pub(crate) command: [u8; 16],
 }
 
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A process chooses its command freely: a newline in it would forge a line of `info`.
+        // A process chooses its name freely: a newline in it could forge a line of `info`.
         self.command
             .iter()
             .take_while(|&&octet| octet != 0)
@@ -111,10 +111,10 @@ impl fmt::Display for Process {
     }
 }
 
-/// The result of the NULL call that a client begins with.
+/// The result of the NULL call that a client makes first.
 #[derive(Clone, Copy, Default)]
 pub(crate) enum Null {
-    /// None was made.
+    /// No NULL call was made.
     #[default]
     None,
     Pending,
@@ -122,19 +122,19 @@ pub(crate) enum Null {
     Failed(Cause),
 }
 
-/// The messages on one connection (RFC 8166), counted.
+/// Counters of the messages on one connection (RFC 8166), and the result of the NULL call.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Traffic {
     pub(crate) null: Null,
-    /// How long the latest NULL call took to be answered, in microseconds.
+    /// The round-trip time of the latest NULL call, in microseconds.
     pub(crate) null_us: Option<i64>,
     /// The credits that the responder granted last (RFC 8166, section 3.3.1).
     pub(crate) credits_granted: Option<u32>,
     /// Messages sent.
     pub(crate) sends: u64,
-    /// Messages of these that invalidated a Steering Tag of the peer's (RFC 8797, section 4.1).
+    /// Messages among `sends` that invalidated a Steering Tag of the peer (RFC 8797, section 4.1).
     pub(crate) sends_with_invalidate: u64,
-    /// Messages received that invalidated a Steering Tag of this side's.
+    /// Messages received that invalidated a Steering Tag of this side.
     pub(crate) remote_invalidations_received: u64,
     /// Steering Tags that this side had to invalidate itself.
     pub(crate) local_invalidations: u64,
@@ -142,9 +142,10 @@ pub(crate) struct Traffic {
     pub(crate) inline_calls: u64,
     /// Calls with chunks (RFC 8166, section 3.5.3).
     pub(crate) chunked_calls: u64,
-    /// Messages received that no header begins (RFC 8166, section 4.5).
+    /// Messages received without a valid transport header (RFC 8166, section 4.5).
     pub(crate) bad_headers: u64,
-    /// Messages received that nobody waits for: unknown XIDs, duplicates, wrong directions.
+    /// Messages received with a valid header that match no call: unknown XIDs, duplicates, wrong
+    /// directions.
     pub(crate) unexpected_messages: u64,
 }
 
@@ -155,28 +156,30 @@ pub(crate) struct Snapshot {
     pub(crate) origin: Origin,
     pub(crate) role: Role,
     pub(crate) state: State,
-    /// How long it has been in its state, in milliseconds.
+    /// The time since the connection entered its state, in milliseconds.
     pub(crate) age_ms: i64,
-    /// Raised by each loss of an established connection.
+    /// Starts at 1, and grows by one with each loss of an established connection.
     pub(crate) generation: u32,
-    /// Why it was lost or not established.
+    /// Why the connection was last lost or not established.
     pub(crate) failure: Option<Cause>,
     pub(crate) exchange: Exchange,
-    /// The user process that owns it; [`None`] also where that is not known.
+    /// The user process that owns the connection; [`None`] also if that is not known.
     pub(crate) process: Option<Process>,
-    /// The values in use by the kernel's client or server; for the module's own connections, by the
-    /// peer.
+    /// The values in use by the kernel's client or server. Of the module's own connections, those
+    /// in use by the peer.
     pub(crate) in_use: InUse,
-    /// The messages on it; of the module's own only.
+    /// The counters of messages; only of the module's own connections.
     pub(crate) traffic: Option<Traffic>,
-    /// Why some values are not known; of connections that are older than the module.
+    /// Why some values are not known; only of observed connections.
     pub(crate) note: Option<&'static str>,
 }
 
 impl Snapshot {
-    /// Returns both inline thresholds, client-to-server first, in octets, as far as known. For an
-    /// exchange that was not observed, these are the values in use by the client, up to its offer:
-    /// Linux rounds its sizes down to multiples of 1024 in its message, and goes by the sizes.
+    /// Returns both inline thresholds, client-to-server first, in octets; [`None`] if not known.
+    ///
+    /// If a client is older than the module, the messages are not both known. Then the thresholds
+    /// are the values in use by the client, limited to its offer: Linux sends its sizes rounded
+    /// down to multiples of 1024, and uses the exact ones.
     pub(crate) fn thresholds(&self) -> (Option<u32>, Option<u32>) {
         match self.exchange.negotiated(self.role) {
             Some(negotiated) => (
@@ -209,10 +212,10 @@ impl Snapshot {
 pub(crate) struct ListenerSnapshot {
     pub(crate) number: u64,
     pub(crate) address: SocketAddr,
-    /// The offer that it answers requests with.
+    /// The offer that it sends in a REP.
     pub(crate) offer: Offer,
-    /// How many connections it has.
+    /// How many connections count against `max`.
     pub(crate) connections: u32,
-    /// How many connections it accepts at most.
+    /// How many connections it may have at a time.
     pub(crate) max: u32,
 }

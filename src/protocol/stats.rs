@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counters, and the text of `stats`.
+//! The module's counters, and the text of the file `stats`.
 
 use core::fmt::{
     self,
@@ -11,27 +11,27 @@ use super::private_data::Parsed;
 
 macro_rules! stats {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Events since the module was loaded. `C` counts one kind of them: a number, or one that
-        /// several processors may raise.
+        /// The counters of events since the module was loaded. `C` is the type of one counter: an
+        /// `u64` in a snapshot, or one that several processors may increment at a time.
         #[derive(Clone, Copy)]
         pub(crate) struct Stats<C> {
             $($(#[$doc])* pub(crate) $name: C,)*
         }
 
         impl<C> Stats<C> {
-            /// Makes counters that are all as `counter` returns them.
+            /// Makes each counter with `counter`.
             pub(crate) fn with(mut counter: impl FnMut() -> C) -> Self {
                 Self { $($name: counter(),)* }
             }
 
-            /// Reads each counter with `read`.
+            /// Returns the result of `read` for each counter.
             pub(crate) fn map<D>(&self, mut read: impl FnMut(&C) -> D) -> Stats<D> {
                 Stats { $($name: read(&self.$name),)* }
             }
         }
 
         impl Stats<u64> {
-            /// Writes the file.
+            /// Writes the file's content. Fails only if `out` fails.
             pub(crate) fn write(&self, out: &mut dyn Write) -> fmt::Result {
                 $(writeln!(out, concat!(stringify!($name), ": {}"), self.$name)?;)*
                 Ok(())
@@ -43,25 +43,25 @@ macro_rules! stats {
 stats! {
     /// Attempts to connect as client.
     connects,
-    /// Attempts of these that did not lead to a connection.
+    /// Attempts among `connects` that led to no connection.
     connects_failed,
-    /// Attempts of these that followed a loss.
+    /// Attempts among `connects` that followed a loss.
     reconnects,
-    /// Requests of peers for a connection.
+    /// Connection requests of peers (REQ).
     requests,
-    /// Requests of these that were accepted.
+    /// Requests that were accepted (REP sent).
     requests_accepted,
-    /// Requests of these that were rejected as the listener had its maximum of connections.
+    /// Requests that were rejected because the listener had `max=` connections.
     requests_refused,
-    /// Requests of these that failed for want of resources or of a known transport.
+    /// Requests that could not be accepted: no memory, or an unknown transport.
     requests_failed,
-    /// Requests that were accepted, but whose peer never confirmed that.
+    /// Accepted requests that the peer never confirmed (RTU).
     requests_unconfirmed,
-    /// Connections established, on either side.
+    /// Connections established, in either role.
     established,
-    /// Connections of these that were lost.
+    /// Connections among `established` that were lost.
     lost,
-    /// Connections of these that were closed by this side.
+    /// Connections among `established` that were closed by this side.
     closed,
     /// Peers' private data with a valid message (RFC 8797, section 4).
     private_data_present,
@@ -69,19 +69,19 @@ stats! {
     private_data_absent,
     /// Peers' private data with a Format Identifier, but no valid message.
     private_data_rejected,
-    /// Messages that arrived on connections.
+    /// Messages that arrived on the module's own connections.
     messages_received,
-    /// Connections of others that have been observed.
+    /// Connections of others that were observed.
     observed,
-    /// Connections of these that were established.
+    /// Connections among `observed` that were established.
     observed_established,
-    /// Attempts of others to connect that a side refused.
+    /// Connection attempts of others that either side refused.
     observed_refused,
-    /// Attempts of others to connect that failed otherwise.
+    /// Connection attempts of others that failed otherwise.
     observed_failed,
-    /// Connections of others that could not be observed, for want of memory or of a place.
+    /// Connections of others that could not be observed: no memory, or `max_observed` reached.
     observed_missed,
-    /// Events that `history` held, and that later ones have overwritten.
+    /// Events that were in `history`, and that later events have overwritten.
     history_overwritten,
 }
 

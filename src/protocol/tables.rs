@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The text of the tables `connections` and `listeners`: a header line, and one line each. Columns
-//! of addresses and names are as wide as their widest value.
+//! The text of the files `connections` and `listeners`: a header line, and one line for each
+//! connection or listener. Columns of addresses and names are as wide as their widest value.
 
 use core::fmt::{
     self,
@@ -20,10 +20,10 @@ use super::{
     }, //
 };
 
-/// The value of a column whose value is not known.
+/// Stands for a value that is not known.
 const UNKNOWN: &str = "-";
 
-/// The columns of `connections`.
+/// The widths of the columns of `connections` that depend on their values, in characters.
 pub(crate) struct ConnectionColumns {
     device: usize,
     local: usize,
@@ -31,10 +31,10 @@ pub(crate) struct ConnectionColumns {
 }
 
 impl ConnectionColumns {
-    /// The length of a line in octets, with addresses of IPv4 or short ones of IPv6.
+    /// An estimate of the length of a line in octets, for IPv4 and short IPv6 addresses.
     pub(crate) const LINE: usize = 160;
 
-    /// Makes the columns of a table without connections.
+    /// Makes columns that are as wide as their names.
     pub(crate) const fn new() -> Self {
         Self {
             device: "DEVICE".len(),
@@ -43,7 +43,7 @@ impl ConnectionColumns {
         }
     }
 
-    /// Makes room for a connection.
+    /// Makes columns wider where the values of a connection need it.
     pub(crate) fn include(&mut self, snapshot: &Snapshot) {
         let exchange = &snapshot.exchange;
         self.device = wider(self.device, exchange.device.map(|device| device.name));
@@ -104,20 +104,20 @@ impl ConnectionColumns {
     }
 }
 
-/// The columns of `listeners`.
+/// The widths of the columns of `listeners` that depend on their values, in characters.
 pub(crate) struct ListenerColumns {
     local: usize,
 }
 
 impl ListenerColumns {
-    /// Makes the columns of a table without listeners.
+    /// Makes columns that are as wide as their names.
     pub(crate) const fn new() -> Self {
         Self {
             local: "LOCAL".len(),
         }
     }
 
-    /// Makes room for a listener.
+    /// Makes the column wider where the address of a listener needs it.
     pub(crate) fn include(&mut self, snapshot: &ListenerSnapshot) {
         self.local = wider(self.local, Some(snapshot.address));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Text without an allocation.
+//! Text that needs no allocation.
 
 use core::{
     fmt::{
@@ -19,16 +19,16 @@ pub(crate) struct Text<const N: usize> {
 }
 
 impl<const N: usize> Text<N> {
-    /// No octet at all.
+    /// The empty text.
     pub(crate) const EMPTY: Self = Self {
         octets: [0; N],
         len: 0,
     };
 
-    /// Takes the text that `value` displays as.
+    /// Returns the text of `value`.
     pub(crate) fn of(value: impl Display) -> Self {
         let mut text = Self::EMPTY;
-        // Text is left out rather than refused.
+        // `write_str` of this type truncates, and never fails.
         let _ = write!(text, "{value}");
         text
     }
@@ -57,7 +57,7 @@ impl<const N: usize> Display for Text<N> {
     }
 }
 
-/// Displays a value, or a word in the place of one that is not known.
+/// Displays a value, or the given word for [`None`].
 pub(super) struct Or<T>(pub(super) Option<T>, pub(super) &'static str);
 
 impl<T: Display> Display for Or<T> {
@@ -69,7 +69,7 @@ impl<T: Display> Display for Or<T> {
     }
 }
 
-/// Returns the word for a flag.
+/// Returns "yes" or "no".
 pub(super) fn yes_no(yes: bool) -> &'static str {
     if yes {
         "yes"
@@ -89,7 +89,7 @@ impl Write for Width {
     }
 }
 
-/// Returns the larger of `width` and the number of octets that `value` displays as.
+/// Returns the larger of `width` and the length of the text of `value`, in octets.
 pub(super) fn wider(width: usize, value: Option<impl Display>) -> usize {
     let mut shown = Width::default();
     match value.map(|value| write!(shown, "{value}")) {

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The External Data Representation (RFC 4506), as far as RPC and its transport headers need it.
+//! The part of the External Data Representation (RFC 4506) that RPC and its transport headers use.
 
 use core::fmt;
 
-/// The basic block size in octets, of which all data are multiples (RFC 4506, section 3).
+/// The basic block size in octets. The length of every data item is a multiple of it (RFC 4506,
+/// section 3).
 const UNIT: usize = 4;
 
-/// What is left to read of some octets (RFC 4506, section 3).
+/// Reads data items from octets, one after the other (RFC 4506, section 3).
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
-    /// How many octets there were at first.
+    /// How many octets there were at the beginning.
     len: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `octets` from their first on.
+    /// Makes a reader that begins with the first of `octets`.
     pub(crate) fn new(octets: &'a [u8]) -> Self {
         Self {
             rest: octets,
@@ -34,16 +35,16 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// Reads an unsigned integer, or what is encoded as one (RFC 4506, section 4.2); [`None`] where
-    /// there is no whole one.
+    /// Reads an unsigned integer, or an item that is encoded as one (RFC 4506, section 4.2).
+    /// Returns [`None`] if fewer than four octets are left.
     pub(crate) fn word(&mut self) -> Option<u32> {
         let (&word, rest) = self.rest.split_first_chunk()?;
         self.rest = rest;
         Some(u32::from_be_bytes(word))
     }
 
-    /// Reads `len` octets of opaque data, and the octets that fill up its last unit (RFC 4506,
-    /// section 4.9); [`None`] where they are not all there.
+    /// Reads `len` octets of opaque data, and the octets that fill up its last block (RFC 4506,
+    /// section 4.9). Returns [`None`] if fewer octets are left.
     pub(crate) fn opaque(&mut self, len: usize) -> Option<(&'a [u8], &'a [u8])> {
         let (data, rest) = self.rest.split_at_checked(len)?;
         let (residual, rest) = rest.split_at_checked(residual(len))?;
@@ -52,39 +53,40 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns how many octets fill up the last unit of `len` octets (RFC 4506, section 3).
+/// Returns how many octets fill up the last block of `len` octets (RFC 4506, section 3).
 fn residual(len: usize) -> usize {
     len.wrapping_neg() % UNIT
 }
 
-/// Writes into a buffer, and counts on where that ends (RFC 4506, section 3).
+/// Writes data items into a buffer (RFC 4506, section 3). Behind the end of the buffer it only
+/// counts octets, so that [`Self::finish`] can say how many are needed.
 pub(crate) struct Writer<'a> {
     buffer: &'a mut [u8],
     len: usize,
 }
 
 impl<'a> Writer<'a> {
-    /// Writes into `buffer` from its first octet on.
+    /// Makes a writer that begins with the first octet of `buffer`.
     pub(crate) fn new(buffer: &'a mut [u8]) -> Self {
         Self { buffer, len: 0 }
     }
 
-    /// Writes an unsigned integer, or what is encoded as one (RFC 4506, section 4.2).
+    /// Writes an unsigned integer, or an item that is encoded as one (RFC 4506, section 4.2).
     pub(crate) fn word(&mut self, word: u32) {
         self.octets(&word.to_be_bytes());
     }
 
-    /// Writes the number of elements of what has a variable length (RFC 4506, sections 4.10 and
+    /// Writes the number of elements of an item of variable length (RFC 4506, sections 4.10 and
     /// 4.13).
     pub(crate) fn count(&mut self, count: usize) {
         match u32::try_from(count) {
             Ok(count) => self.word(count),
-            // There is no room anywhere for what XDR cannot count.
+            // XDR cannot express the count, so that `finish` has to fail.
             Err(_) => self.len = usize::MAX,
         }
     }
 
-    /// Writes opaque data, and zeros that fill up its last unit (RFC 4506, section 4.9).
+    /// Writes opaque data, and zeros that fill up its last block (RFC 4506, section 4.9).
     pub(crate) fn opaque(&mut self, data: &[u8]) {
         self.octets(data);
         for _ in 0..residual(data.len()) {
@@ -106,7 +108,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the buffer is shorter than that.
+    /// Fails if they did not all fit into the buffer.
     pub(crate) fn finish(self) -> Result<usize, NoRoom> {
         let available = self.buffer.len();
         if self.len > available {
@@ -119,10 +121,10 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A buffer is too short for what is to be written into it; what it holds then means nothing.
+/// The error of a write into a buffer that is too short. The content of the buffer is meaningless.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct NoRoom {
-    /// How many octets it takes.
+    /// How many octets the write needs.
     pub(crate) needed: usize,
     /// How many octets the buffer has.
     pub(crate) available: usize,
