@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Files and directories of debugfs that pin the module as long as they are open.
+//! Files and directories of debugfs. An open file keeps the module from being unloaded.
 //!
-//! Those of the kernel crate do not: their operations have no owner, so that the module can go
-//! while somebody still has a file open, and the close that follows runs into freed memory.
+//! The files of the kernel crate do not: their operations have no owner. The module can then be
+//! unloaded while a file is open, and closing the file calls freed code.
 //!
 //! C header: [`include/linux/debugfs.h`](srctree/include/linux/debugfs.h)
 
@@ -39,17 +39,17 @@ use crate::series::this_module;
 /// Checks that the opener of a file is allowed to open it.
 ///
 /// The mode alone does not decide: the files show the connections of all network namespaces, and
-/// commands act in the writer's. So the opener must be allowed to enter any namespace, which
-/// neither root without capabilities nor root of a user namespace is.
+/// commands act in the writer's. So the opener needs `CAP_SYS_ADMIN` in the initial user namespace.
+/// Neither root without capabilities nor root of another user namespace has it.
 ///
-/// Nobody may before the module's init has succeeded: where that fails, the module goes, whoever
-/// has one of its files open.
+/// Fails with `EPERM`, and with `EBUSY` until the module's init has succeeded: if init fails, the
+/// module is unloaded even while a file is open.
 fn may_open() -> Result {
-    // SAFETY: Looks at the current task.
+    // SAFETY: No requirement: the function only looks at the current task.
     if !unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as c_int) } {
         return Err(EPERM);
     }
-    // SAFETY: This is always a module, which is there as long as its code runs.
+    // SAFETY: The pointer is to this module, which is loaded as long as its code runs.
     let state = unsafe { ptr::addr_of!((*this_module()).state).read_volatile() };
     match state {
         bindings::module_state_MODULE_STATE_LIVE => Ok(()),
@@ -66,11 +66,11 @@ pub(crate) trait Readable: 'static {
 
     /// Writes the file's whole content; process context, may sleep.
     ///
-    /// Fails only where `out` does.
+    /// Fails only if `out` fails.
     fn show(data: &Self::Data, out: &mut Output) -> fmt::Result;
 
-    /// Returns how many octets that is probably going to be: room to begin with, so that a long
-    /// content is not copied again and again.
+    /// Returns the probable length of the content in octets. So much is allocated at first, so that
+    /// a long content is not reallocated again and again.
     fn room(_data: &Self::Data) -> usize {
         0
     }
@@ -80,19 +80,19 @@ pub(crate) trait Readable: 'static {
 pub(crate) trait Writable: 'static {
     type Data: Send + Sync + 'static;
 
-    /// How many octets the longest line has that it accepts.
+    /// The length in octets of the longest line that the file accepts.
     const LINE_MAX: usize;
 
-    /// Takes one write as a whole, or why that could not be read; in the writer's process
-    /// context, may sleep.
+    /// Acts on one write. `line` is its content, up to `LINE_MAX + 1` octets, or the error if it
+    /// could not be copied from user space. Called in the writer's process context, may sleep.
     fn write(data: &Self::Data, line: Result<&[u8]>) -> Result;
 }
 
-/// The content of a file, as one snapshot shows it.
+/// The content of a file at one moment.
 pub(crate) struct Output(KVVec<u8>);
 
 impl Output {
-    /// Adds octets; fails only where there is no memory for them.
+    /// Adds octets. Fails only if there is no memory for them.
     pub(crate) fn write_octets(&mut self, octets: &[u8]) -> fmt::Result {
         self.0
             .extend_from_slice(octets, GFP_KERNEL)
@@ -106,44 +106,49 @@ impl fmt::Write for Output {
     }
 }
 
-/// Something in debugfs that goes when this is dropped, and before its parent.
+/// A file or directory of debugfs. It keeps its parent directory.
 ///
-/// Dropping it waits for operations that are under way, so may sleep.
+/// Dropping it removes the file or directory, and waits for operations that are under way. So it
+/// may sleep.
 ///
 /// # Invariants
 ///
-/// The pointer is to a dentry of debugfs that this owns.
+/// `dentry` is a dentry of debugfs that this object owns.
 struct Node {
     dentry: *mut bindings::dentry,
     _parent: Option<Arc<Node>>,
 }
 
-// SAFETY: Dentries belong to no thread.
+// SAFETY: A dentry may be used and removed by any task.
 unsafe impl Send for Node {}
-// SAFETY: `&Node` gives only the pointer away, for functions that lock by themselves.
+// SAFETY: `&Node` only gives access to the pointer. The functions of debugfs that take it do their
+// own locking.
 unsafe impl Sync for Node {}
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the dentry is ours.
+        // SAFETY: By the type invariant this object owns the dentry, and nothing uses it
+        // afterwards.
         unsafe { bindings::debugfs_remove(self.dentry) };
     }
 }
 
-/// A directory; it stays as long as there is something in it.
+/// A directory. It is removed when this and everything in it has been dropped.
 pub(crate) struct Dir(Arc<Node>);
 
 impl Dir {
-    /// Makes a directory in `parent`, or at the top; may sleep.
+    /// Makes a directory in `parent`, or in the root of debugfs; may sleep.
     ///
-    /// Fails with `EEXIST` where the name is taken, and with `EPERM` where debugfs may not be used.
+    /// Fails with `EEXIST` if the name is taken, and with `EPERM` if debugfs is disabled.
     pub(crate) fn new(name: &CStr, parent: Option<&Dir>) -> Result<Self> {
         let parent = parent.map(|dir| dir.0.clone());
         let dentry = parent.as_ref().map_or(ptr::null_mut(), |node| node.dentry);
-        // SAFETY: The name is copied; the parent is NULL or a directory that is held.
+        // SAFETY: The name is valid during the call, which copies it. The parent is NULL, or a
+        // directory that `parent` keeps.
         let dentry = unsafe { bindings::debugfs_create_dir(name.as_char_ptr(), dentry) };
 
-        // INVARIANT: What is not an error pointer is a new dentry.
+        // INVARIANT: The function returns a new dentry or an error pointer, which `from_err_ptr`
+        // refuses.
         let node = Node {
             dentry: from_err_ptr(dentry)?,
             _parent: parent,
@@ -157,7 +162,7 @@ impl Dir {
         name: &CStr,
         data: Arc<R::Data>,
     ) -> Result<File<R::Data>> {
-        // SAFETY: The operations take what `data` points to.
+        // SAFETY: The operations of `Reading<R>` expect an `R::Data`, which `data` points to.
         unsafe { self.file(name, 0o400, data, &Reading::<R>::OPERATIONS) }
     }
 
@@ -167,11 +172,11 @@ impl Dir {
         name: &CStr,
         data: Arc<W::Data>,
     ) -> Result<File<W::Data>> {
-        // SAFETY: The operations take what `data` points to.
+        // SAFETY: The operations of `Writing<W>` expect a `W::Data`, which `data` points to.
         unsafe { self.file(name, 0o200, data, &Writing::<W>::OPERATIONS) }
     }
 
-    /// Makes a file that only root may write to, and then read what came of it; may sleep.
+    /// Makes a file that only root may write to, and whose result can then be read; may sleep.
     pub(crate) fn answering<F>(
         &self,
         name: &CStr,
@@ -180,10 +185,12 @@ impl Dir {
     where
         F: Readable<Data = <F as Writable>::Data> + Writable,
     {
-        // SAFETY: The operations take what `data` points to.
+        // SAFETY: The operations of `Answering<F>` expect an `F::Data`, which `data` points to.
         unsafe { self.file(name, 0o600, data, &Answering::<F>::OPERATIONS) }
     }
 
+    /// Makes a file; may sleep.
+    ///
     /// # Safety
     ///
     /// The operations must expect the inode's private data to point to a `T`.
@@ -194,8 +201,9 @@ impl Dir {
         data: Arc<T>,
         operations: &'static bindings::file_operations,
     ) -> Result<File<T>> {
-        // SAFETY: The name is copied; the directory is held; the operations are static, and `data`
-        // stays until the file has been removed.
+        // SAFETY: The name is valid during the call, which copies it. The new file keeps the
+        // directory. The operations are static, and the new `File` drops `data` only after it has
+        // removed the file.
         let dentry = unsafe {
             bindings::debugfs_create_file_full(
                 name.as_char_ptr(),
@@ -208,7 +216,8 @@ impl Dir {
         };
 
         Ok(File {
-            // INVARIANT: What is not an error pointer is a new dentry.
+            // INVARIANT: The function returns a new dentry or an error pointer, which
+            // `from_err_ptr` refuses.
             _node: Node {
                 dentry: from_err_ptr(dentry)?,
                 _parent: Some(self.0.clone()),
@@ -218,7 +227,8 @@ impl Dir {
     }
 }
 
-/// A file; it goes before the data that it shows or acts on.
+/// A file. Its fields are dropped in declaration order: the file is removed before its data is
+/// dropped.
 pub(crate) struct File<T> {
     _node: Node,
     _data: Arc<T>,
@@ -232,13 +242,15 @@ pub(crate) struct File<T> {
 #[pin_data]
 struct OpenFile {
     data: *mut c_void,
-    /// [`None`] until the next read takes one.
+    /// The content that reads return; [`None`] if the next read is to take a new snapshot.
     #[pin]
     snapshot: Mutex<Option<Output>>,
 }
 
 impl OpenFile {
-    /// Makes the private data of `file`.
+    /// Makes the private data of `file`; may sleep. `snapshot` returns its first snapshot, if any.
+    ///
+    /// Fails as [`may_open`] and `snapshot` do, and with `ENOMEM`.
     ///
     /// # Safety
     ///
@@ -252,7 +264,7 @@ impl OpenFile {
         // SAFETY: By the function's requirement the inode is valid.
         let data = unsafe { (*inode).i_private };
         let snapshot = snapshot(data)?;
-        // INVARIANT: That is where `data` is from.
+        // INVARIANT: `data` was read from the inode's private data.
         let open = KBox::pin_init(
             pin_init!(Self {
                 data,
@@ -260,11 +272,14 @@ impl OpenFile {
             }),
             GFP_KERNEL,
         )?;
-        // SAFETY: By the function's requirement the file is valid, and nobody else uses it yet.
+        // SAFETY: By the function's requirement the file is valid. It is being opened, so no other
+        // operation uses it.
         unsafe { (*file).private_data = open.into_foreign() };
         Ok(())
     }
 
+    /// Returns the private data of `file`.
+    ///
     /// # Safety
     ///
     /// [`Self::attach`] must have succeeded for `file`, which must not be released before `'a`
@@ -272,19 +287,21 @@ impl OpenFile {
     unsafe fn of<'a>(file: *mut bindings::file) -> Pin<&'a Self> {
         // SAFETY: By the function's requirement the file is valid.
         let open = unsafe { (*file).private_data };
-        // SAFETY: By the function's requirement `attach` has put it there, and only `detach` takes
-        // it away, when the file is released.
+        // SAFETY: By the function's requirement `attach` stored the pointer, and `detach` is not
+        // called before `'a` ends, because that is called when the file is released.
         unsafe { Pin::<KBox<Self>>::borrow(open) }
     }
 
+    /// Drops the private data of `file`.
+    ///
     /// # Safety
     ///
-    /// [`Self::attach`] must have succeeded for `file`, which is released now.
+    /// [`Self::attach`] must have succeeded for `file`, which is being released.
     unsafe fn detach(file: *mut bindings::file) {
         // SAFETY: By the function's requirement the file is valid.
         let open = unsafe { (*file).private_data };
-        // SAFETY: By the function's requirement `attach` has put it there, and nobody borrows it
-        // any more, since no operation on the file is under way.
+        // SAFETY: By the function's requirement `attach` stored the pointer. No operation on the
+        // file is under way when it is released, so nothing borrows it.
         drop(unsafe { Pin::<KBox<Self>>::from_foreign(open) });
     }
 }
@@ -301,17 +318,17 @@ impl<R: Readable> Reading<R> {
         ..pin_init::zeroed()
     };
 
-    /// Takes a snapshot.
+    /// Takes a snapshot; may sleep.
     ///
     /// Fails with `ENOMEM`.
     ///
     /// # Safety
     ///
-    /// `data` must be the private data of an inode that debugfs opens or has opened for an
-    /// operation that is under way, and point to an `R::Data`.
+    /// `data` must be the private data of the inode of an operation of debugfs that is under way,
+    /// and point to an `R::Data`.
     unsafe fn snapshot(data: *mut c_void) -> Result<Output> {
-        // SAFETY: By the function's requirement it points to one. The data is dropped after the
-        // file has been removed, and removing the file waits for this operation.
+        // SAFETY: By the function's requirement `data` points to an `R::Data`. That is dropped
+        // after the file has been removed, and removing the file waits for this operation.
         let data = unsafe { &*data.cast::<R::Data>() };
 
         let mut out = Output(KVVec::with_capacity(R::room(data), GFP_KERNEL)?);
@@ -325,24 +342,25 @@ impl<R: Readable> Reading<R> {
     ///
     /// Called only by debugfs, for a file whose inode's private data points to an `R::Data`.
     unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-        // SAFETY: By the function's requirement, this is the inode that debugfs opens.
+        // SAFETY: `attach` passes the private data of `inode`, which debugfs is opening. By the
+        // function's requirement that points to an `R::Data`.
         let now = |data| unsafe { Self::snapshot(data) }.map(Some);
-        // SAFETY: By the function's requirement.
+        // SAFETY: By the function's requirement debugfs is opening `inode` and `file`.
         match unsafe { OpenFile::attach(inode, file, now) } {
             Ok(()) => 0,
             Err(error) => error.to_errno(),
         }
     }
 
-    /// Returns the snapshot of an open file, and takes one if there is none.
+    /// Returns the snapshot of an open file, and takes one if there is none; may sleep.
     ///
     /// # Safety
     ///
-    /// As that of [`Self::snapshot`], for `data`.
+    /// The same as of [`Self::snapshot`].
     unsafe fn current(snapshot: &mut Option<Output>, data: *mut c_void) -> Result<&mut Output> {
         Ok(match snapshot {
             Some(snapshot) => snapshot,
-            // SAFETY: By the function's requirement.
+            // SAFETY: The requirement is that of this function.
             none => none.insert(unsafe { Self::snapshot(data) }?),
         })
     }
@@ -356,16 +374,18 @@ impl<R: Readable> Reading<R> {
         len: usize,
         at: *mut bindings::loff_t,
     ) -> isize {
-        // SAFETY: By the function's requirement, and the file is not released during a read.
+        // SAFETY: By the function's requirement `open` called `attach`, and the file is not
+        // released during a read.
         let open = unsafe { OpenFile::of(file) };
         let mut snapshot = open.snapshot.lock();
-        // SAFETY: By the type invariant of `OpenFile` it is the inode's, which this read is of.
+        // SAFETY: By the type invariant of `OpenFile`, `data` is the private data of the inode that
+        // is being read. By the function's requirement that points to an `R::Data`.
         let octets = match unsafe { Self::current(&mut snapshot, open.data) } {
             Ok(snapshot) => snapshot.0.as_slice(),
             Err(error) => return error.to_errno() as isize,
         };
-        // SAFETY: The position is valid for this call, and so many octets are there; `to` is the
-        // reader's, which the function checks.
+        // SAFETY: `at` is valid during the call, and `octets` is a slice of that length. `to` is a
+        // pointer to user space, which the function checks.
         unsafe {
             bindings::simple_read_from_buffer(
                 to.cast(),
@@ -377,18 +397,22 @@ impl<R: Readable> Reading<R> {
         }
     }
 
+    /// Moves the position. A move to the beginning takes a new snapshot.
+    ///
     /// # Safety
     ///
-    /// As that of [`Self::read`].
+    /// The same as of [`Self::read`].
     unsafe extern "C" fn llseek(
         file: *mut bindings::file,
         offset: bindings::loff_t,
         whence: c_int,
     ) -> bindings::loff_t {
-        // SAFETY: By the function's requirement, and the file is not released during a seek.
+        // SAFETY: By the function's requirement `open` called `attach`, and the file is not
+        // released during a seek.
         let open = unsafe { OpenFile::of(file) };
         let mut snapshot = open.snapshot.lock();
-        // SAFETY: By the type invariant of `OpenFile` it is the inode's, which this seek is of.
+        // SAFETY: By the type invariant of `OpenFile`, `data` is the private data of the inode that
+        // is being moved in. By the function's requirement that points to an `R::Data`.
         let len = match unsafe { Self::current(&mut snapshot, open.data) } {
             Ok(snapshot) => snapshot.0.len(),
             Err(error) => return error.to_errno().into(),
@@ -397,11 +421,11 @@ impl<R: Readable> Reading<R> {
         // SAFETY: By the function's requirement the file is valid.
         let at = unsafe { bindings::fixed_size_llseek(file, offset, whence, len) };
 
-        // Asking for the position is no rewinding.
+        // A program that only asks for the position does not rewind the file.
         let asks = offset == 0 && whence == bindings::SEEK_CUR as c_int;
         if at == 0 && !asks {
             *snapshot = None;
-            // SAFETY: As above.
+            // SAFETY: The same as for the call above.
             if let Err(error) = unsafe { Self::current(&mut snapshot, open.data) } {
                 return error.to_errno().into();
             }
@@ -411,9 +435,10 @@ impl<R: Readable> Reading<R> {
 
     /// # Safety
     ///
-    /// As that of [`Self::read`]; the file is released.
+    /// The same as of [`Self::read`]. The file must be being released.
     unsafe extern "C" fn release(_: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-        // SAFETY: By the function's requirement.
+        // SAFETY: By the function's requirement `open` called `attach`, and the file is being
+        // released.
         unsafe { OpenFile::detach(file) };
         0
     }
@@ -439,7 +464,8 @@ impl<W: Writable> Writing<W> {
 
         // SAFETY: By the function's requirement the inode is valid.
         let data = unsafe { (*inode).i_private };
-        // SAFETY: By the function's requirement the file is valid.
+        // SAFETY: By the function's requirement the file is valid. It is being opened, so no other
+        // operation uses it.
         unsafe { (*file).private_data = data };
         0
     }
@@ -455,19 +481,20 @@ impl<W: Writable> Writing<W> {
     ) -> isize {
         // SAFETY: By the function's requirement the file is valid.
         let data = unsafe { (*file).private_data };
-        // SAFETY: By the requirement of `open`. debugfs writes only as long as the file has not
-        // been removed, and removing it waits for writers; the data goes after that.
+        // SAFETY: `open` stored the private data of the inode, which points to a `W::Data`. That is
+        // dropped after the file has been removed, and removing the file waits for this operation.
         let data = unsafe { &*data.cast::<W::Data>() };
 
         take_line::<W>(data, from, len)
     }
 }
 
-/// Hands what somebody writes to `W`.
+/// Copies a write from user space and hands it to `W`; may sleep. Returns the number of octets
+/// written, or a negative errno.
 fn take_line<W: Writable>(data: &W::Data, from: *const c_char, len: usize) -> isize {
     let user = UserSlice::new(
         UserPtr::from_ptr(from.cast_mut().cast()),
-        // One more than the longest line, so that `W` sees when a line is too long.
+        // One octet more than the longest line, so that `W` sees that a line is too long.
         len.min(W::LINE_MAX + 1),
     );
     let mut line = KVec::new();
@@ -490,20 +517,20 @@ where
         ..Reading::<F>::OPERATIONS
     };
 
-    /// Leaves the snapshot to the first read: it is of interest after a write.
+    /// Takes no snapshot: the first read does, which usually comes after a write.
     ///
     /// # Safety
     ///
-    /// As that of [`Reading::open`].
+    /// The same as of [`Reading::open`].
     unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-        // SAFETY: By the function's requirement.
+        // SAFETY: By the function's requirement debugfs is opening `inode` and `file`.
         match unsafe { OpenFile::attach(inode, file, |_| Ok(None)) } {
             Ok(()) => 0,
             Err(error) => error.to_errno(),
         }
     }
 
-    /// Takes a line, after which the file is read from its beginning.
+    /// Hands a line to `F`. The next read takes a new snapshot, and starts at its beginning.
     ///
     /// # Safety
     ///
@@ -514,17 +541,18 @@ where
         len: usize,
         at: *mut bindings::loff_t,
     ) -> isize {
-        // SAFETY: By the function's requirement, and the file is not released during a write.
+        // SAFETY: By the function's requirement `open` called `attach`, and the file is not
+        // released during a write.
         let open = unsafe { OpenFile::of(file) };
-        // SAFETY: By the requirement of `open` it is one. debugfs writes only as long as the file
-        // has not been removed, and removing it waits for the writer; the data is dropped after
-        // that.
+        // SAFETY: By the type invariant of `OpenFile`, `data` is the private data of the inode. By
+        // the requirement of `open` that points to an `F::Data`. It is dropped after the file has
+        // been removed, and removing the file waits for this operation.
         let data = unsafe { &*open.data.cast::<<F as Writable>::Data>() };
 
         let written = take_line::<F>(data, from, len);
         if written >= 0 {
             *open.snapshot.lock() = None;
-            // SAFETY: The position is valid for this call.
+            // SAFETY: debugfs passes a position that is valid during the call.
             unsafe { *at = 0 };
         }
         written
