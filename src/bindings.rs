@@ -2,10 +2,10 @@
 
 //! Bindings of the kernel's RDMA interfaces and of the module's own C code.
 //!
-//! May not be used outside of [`crate::rdma`], [`crate::trace`] and [`crate::observer`], except for
+//! Only [`crate::rdma`], [`crate::trace`] and [`crate::observer`] may use it, except for
 //! [`log_clock`].
 
-// Which of these a generated file needs depends on the kernel's configuration.
+// The generated code breaks some of these rules, depending on the kernel's configuration.
 #![allow(
     clippy::all,
     clippy::undocumented_unsafe_blocks,
@@ -30,7 +30,7 @@ use kernel::{
     ffi, //
 };
 
-/// Types that are only ever pointed to.
+/// Declares C types that Rust code uses by pointers only.
 macro_rules! opaque {
     ($($name:ident),* $(,)?) => {
         $(
@@ -51,7 +51,7 @@ opaque! {
     ib_srq,
     ib_udata,
     ib_xrcd,
-    // In some configurations the kernel crate's has members that are not FFI-safe.
+    // Not the type of the kernel crate: in some configurations its members are not FFI-safe.
     net,
 }
 
@@ -59,8 +59,8 @@ type bool_ = bool;
 
 include!(env!("RPCRDMA_CM_BINDINGS"));
 
-/// Returns the time as the messages of the kernel's log have it, in nanoseconds; any context.
+/// Returns the time on the clock of the kernel's log, in nanoseconds; any context.
 pub(crate) fn log_clock() -> u64 {
-    // SAFETY: The function takes nothing, and may be called in any context.
+    // SAFETY: No requirement: the function may be called in any context.
     unsafe { shim_log_clock() }
 }

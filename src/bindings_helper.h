@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What bindings_generated.rs is made from; bindgen_parameters says which of it.
+ * The headers from which bindgen makes bindings_generated.rs. bindgen_parameters lists
+ * the items to bind.
  */
 
 #include <linux/in.h>

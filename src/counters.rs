@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counters that `stats` shows. Any processor may raise them.
+//! The counters that `stats` shows. All processors may increment them at a time.
 
 use kernel::sync::atomic::{
     Atomic,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why something could not be done: an errno for the caller, and the cause in words.
+//! Failures: an errno for the caller, and the cause in words.
 
 use core::fmt;
 
@@ -17,7 +17,7 @@ use crate::{
     rdma::errno, //
 };
 
-/// Why something could not be done.
+/// Why a command failed, or a connection was lost or not established.
 #[derive(Clone, Copy)]
 pub(crate) struct Failure {
     pub(crate) error: Error,
@@ -25,7 +25,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A command is for the module's own connections, and names one of others.
+    /// The failure of a command that names a connection of others.
     pub(crate) const NOT_OWN: Self = Self::new(EPERM, "not a connection of the module");
 
     pub(crate) const fn new(error: Error, text: &'static str) -> Self {
@@ -35,7 +35,8 @@ impl Failure {
         }
     }
 
-    /// Returns the event that it is for a connection, `established` or still being attempted.
+    /// Returns the event that this failure is in `history`. `established` says whether the
+    /// connection was established.
     pub(crate) fn transition(&self, established: bool) -> Transition {
         match established {
             true => Transition::Lost,

@@ -2,11 +2,11 @@
 
 //! The latest events of connections, of the module and of others, which `history` shows.
 //!
-//! Events happen where nothing may sleep, and none may be held up. So the memory is allocated when
-//! the module is loaded, and the oldest event gives way to a new one.
+//! Events are recorded in contexts that must not sleep or wait. So the memory is allocated when the
+//! module is loaded, and a new event overwrites the oldest one.
 //!
-//! The lock is a spin lock that is taken with any other lock of the module held, and no lock is
-//! taken with it held. Events are reported by tasks, and never by interrupts.
+//! The lock is a spin lock. It may be taken with any other lock of the module held, and no lock is
+//! taken with it held. Events are never recorded in interrupts.
 
 use kernel::{
     new_spinlock,
@@ -31,24 +31,24 @@ use crate::{
     }, //
 };
 
-/// How many events are kept at most.
+/// The limit of the parameter `history`, in events.
 const MAX: u32 = 65_536;
 
-/// How many events are copied at a time for a reader, with the lock held.
+/// How many events are copied for a reader before the lock is released once.
 const COPIED: u64 = 64;
 
 /// The latest events.
 struct Ring {
-    /// The event number `n` is at the place `n` modulo the size.
+    /// Event number `n`, counted from 0, is at index `n` modulo the size.
     entries: KVVec<Entry>,
-    /// How many events have been recorded.
+    /// How many events have been recorded since the module was loaded.
     recorded: u64,
 }
 
 /// The history of all connections.
 #[pin_data]
 pub(crate) struct History {
-    /// How many events are kept; 0: none.
+    /// How many events are kept. With 0, no event is recorded.
     size: u64,
     stats: Arc<SharedStats>,
     #[pin]
@@ -56,7 +56,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Makes an empty history, which keeps `size` events, up to a limit; process context.
+    /// Makes an empty history, which keeps `size` events, at most [`MAX`]; process context.
     ///
     /// Fails with `ENOMEM`.
     pub(crate) fn new(size: u32, stats: Arc<SharedStats>) -> Result<Arc<Self>> {
@@ -80,14 +80,14 @@ impl History {
         self.ring.lock().entries.len()
     }
 
-    /// Adds an event that happens now; any context except interrupts.
+    /// Records an event, with the present time; any context except interrupts.
     pub(crate) fn record(&self, event: Event) {
         let mut ring = self.ring.lock();
         let Some(place) = ring.recorded.checked_rem(self.size) else {
             return;
         };
         let place = place as usize;
-        // With the lock held, so that times are in the order of the events.
+        // The time is taken with the lock held, so that the events are in the order of their times.
         let timestamp = Timestamp {
             log_ns: log_clock(),
             utc_ns: RealTime::ktime_get().unsigned_abs(),
@@ -102,7 +102,7 @@ impl History {
                 *oldest = entry;
                 self.stats.history_overwritten.increment();
             }
-            // There is room for as many as are kept.
+            // The capacity is `size`, so this does not fail.
             None => {
                 let _ = ring.entries.push_within_capacity(entry);
             }
@@ -116,8 +116,9 @@ impl History {
         let mut copy = KVVec::with_capacity(self.size as usize, GFP_KERNEL)?;
         let mut end = self.ring.lock().recorded;
 
-        // A few at a time, so that no event waits for long. The latest ones first: those that are
-        // overwritten meanwhile are the oldest ones, and none is missing in between.
+        // The lock is released after a few events, so that no new event waits for long. The latest
+        // events are copied first: events that are overwritten meanwhile are the oldest ones, so
+        // the copy has no gap.
         loop {
             let ring = self.ring.lock();
             let oldest = ring.recorded.saturating_sub(self.size);
@@ -128,7 +129,7 @@ impl History {
             for number in (begin..end).rev() {
                 let place = number.checked_rem(self.size).unwrap_or_default();
                 if let Some(entry) = ring.entries.get(place as usize) {
-                    // There is room for as many as are kept.
+                    // The capacity is `size`, so this does not fail.
                     let _ = copy.push_within_capacity(*entry);
                 }
             }

@@ -13,7 +13,7 @@ use kernel::{
     }, //
 };
 
-/// The permits that there are.
+/// A fixed number of permits.
 pub(crate) struct Permits {
     max: u32,
     taken: Atomic<u32>,
@@ -36,12 +36,12 @@ impl Permits {
         self.max
     }
 
-    /// Returns how many are taken at present.
+    /// Returns how many permits are taken at present; any context.
     pub(crate) fn taken(&self) -> u32 {
         self.taken.load(Relaxed)
     }
 
-    /// Takes one, unless all are taken; any context.
+    /// Takes a permit; [`None`] if all are taken; any context.
     pub(crate) fn take(self: &Arc<Self>) -> Option<Permit> {
         let mut taken = self.taken();
         while taken < self.max {

@@ -41,18 +41,18 @@ use crate::{
     },
 };
 
-/// A live connection, of whatever kind.
+/// A live connection: the module's own, or one that the observer found.
 pub(crate) trait Live: Send + Sync {
     /// Returns the connection as it is at this moment; process context. Does not wait.
     fn snapshot(&self) -> Snapshot;
 
     /// Closes the connection, and waits until it is gone; process context.
     ///
-    /// Fails with `EPERM` where it is not the module's, with `EINTR` on a signal.
+    /// Fails with `EPERM` if it is not the module's own, and with `EINTR` on a signal.
     fn close_and_wait(self: ArcBorrow<'_, Self>) -> Result<(), Failure>;
 }
 
-/// The connection that its files show.
+/// The data of a connection's files.
 struct Shown(Arc<dyn Live>);
 
 /// The files of one connection, and the directory that holds them.
@@ -62,7 +62,7 @@ struct ConnectionFiles {
 }
 
 impl ConnectionFiles {
-    /// Makes the directory of `live`, which has that number, in `parent`; may sleep.
+    /// Makes the directory of connection `number` in `parent`, with its files; may sleep.
     fn new(parent: &Dir, number: u64, live: Arc<dyn Live>) -> Result<Self> {
         let shown = Arc::new(Shown(live), GFP_KERNEL)?;
         let name = CString::try_from_fmt(fmt!("{number}"))?;
@@ -79,7 +79,7 @@ impl ConnectionFiles {
     }
 }
 
-/// Everything about one connection.
+/// The file `info`: everything about one connection.
 struct InfoFile;
 
 impl Readable for InfoFile {
@@ -90,7 +90,7 @@ impl Readable for InfoFile {
     }
 }
 
-/// The octets that this side sent.
+/// The file `sent`: the private data that this end sent.
 struct SentFile;
 
 impl Readable for SentFile {
@@ -101,7 +101,7 @@ impl Readable for SentFile {
     }
 }
 
-/// The octets that the peer sent, as the transport delivered them.
+/// The file `received`: the private data of the peer, as the transport delivered it.
 struct ReceivedFile;
 
 impl Readable for ReceivedFile {
@@ -119,7 +119,8 @@ fn show_octets(private_data: Option<ParsedPrivateData>, out: &mut Output) -> fmt
     Ok(())
 }
 
-/// A connection with its files; dropping it removes them, so needs a context that may sleep.
+/// A connection with its files. Dropping it removes the files and waits for their readers, so it
+/// may sleep.
 struct Entry {
     live: Arc<dyn Live>,
     _files: ConnectionFiles,
@@ -136,7 +137,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Makes an empty registry, whose connections have their files in `dir`; process context.
+    /// Makes an empty registry, which makes the files of connections in `dir`; process context.
     pub(crate) fn new(dir: Dir) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -153,12 +154,13 @@ impl Registry {
         self.last_number.fetch_add(1, Relaxed) + 1
     }
 
-    /// Returns the latest number that a connection has had; any context.
+    /// Returns the number that [`Self::next_number`] returned last; any context.
     pub(crate) fn last_number(&self) -> u64 {
         self.last_number.load(Relaxed)
     }
 
-    /// Makes a connection visible, under a number of its own; process context.
+    /// Adds a connection under a number from [`Self::next_number`], and makes its files; process
+    /// context.
     pub(crate) fn add(&self, number: u64, live: Arc<dyn Live>) -> Result {
         let files = ConnectionFiles::new(&self.dir, number, live.clone())?;
         let entry = Entry {
@@ -171,7 +173,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Forgets a connection and removes its files, waiting for their readers; process context.
+    /// Removes a connection and its files, and waits for readers of the files; process context.
     pub(crate) fn remove(&self, number: u64) {
         let entry = self.connections.lock().remove_node(&number);
         drop(entry);
@@ -188,9 +190,9 @@ impl Registry {
         self.connections.lock().values().count()
     }
 
-    /// Returns, in the order of their numbers, the connections, as far as they are still there when
-    /// it is their turn; process context. No lock is held in between: there can be many, and new
-    /// ones must not wait.
+    /// Returns the connections in the order of their numbers; process context. The lock is released
+    /// between two connections, so that new ones need not wait: a connection that is removed before
+    /// its turn is left out.
     pub(crate) fn each(&self) -> impl Iterator<Item = Arc<dyn Live>> + '_ {
         let last = self.last_number();
         let mut next = 0;

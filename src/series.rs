@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The differences between the supported series of kernels, as far as they concern Rust.
+//! The differences between the supported series of kernels that concern Rust.
 //!
-//! Kbuild passes `--cfg` for each interface that a series has; the rest of the module does not
-//! know the series.
+//! Kbuild passes a `--cfg` for each interface that not every series has. No other Rust file depends
+//! on the series.
 
 use core::borrow::Borrow;
 
@@ -15,15 +15,15 @@ use crate::THIS_MODULE;
 #[cfg(has_module_metadata)]
 const THIS_MODULE: &kernel::ThisModule = kernel::module::this_module::<crate::LocalModule>();
 
-/// Returns this module, as the owner of what it registers.
+/// Returns this module, for use as the owner of its files.
 ///
-/// Before 7.3 the `module!` macro defines a static for it, then a trait of the module.
+/// Up to 7.2 the `module!` macro defines a static for it. Since 7.3 it implements a trait.
 pub(crate) const fn this_module() -> *mut bindings::module {
     THIS_MODULE.as_ptr()
 }
 
-/// Returns the value of a module parameter from what its `value()` returns: a reference before
-/// 7.3, then the value.
+/// Returns the value of a module parameter from the result of its `value()`: a reference up to 7.2,
+/// the value itself since 7.3.
 pub(crate) fn parameter<T: Copy>(value: impl Borrow<T>) -> T {
     *value.borrow()
 }

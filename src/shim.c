@@ -16,13 +16,16 @@
 
 #include "shim.h"
 
-/* Returns the time as the messages of the kernel's log have it, in nanoseconds. */
+/* Returns the time on the clock of the kernel's log, in nanoseconds. */
 u64 shim_log_clock(void)
 {
 	return local_clock();
 }
 
-/* Returns NULL where the task is ending, and has given up its namespaces. */
+/*
+ * Returns the network namespace of the current task, with a reference. Returns NULL if
+ * the task is exiting, and has left its namespaces.
+ */
 struct net *shim_get_current_net(void)
 {
 	struct nsproxy *nsproxy = current->nsproxy;
@@ -35,7 +38,7 @@ void shim_put_net(struct net *net)
 	put_net(net);
 }
 
-/* Returns the index of the interface, or 0 where there is none of that name. */
+/* Returns the index of the interface of that name, or 0 if there is none. */
 int shim_ifindex(struct net *net, const char *name)
 {
 	struct net_device *dev;
@@ -60,8 +63,9 @@ void shim_flush_workqueue(struct workqueue_struct *queue)
 }
 
 /*
- * For how many objects the kernel may use the module. INT_MIN is added where
- * there can be no more: before the guard is made, and once it is dropped.
+ * The number of holds: objects through which the kernel may still call the module.
+ * INT_MIN is added while no new hold may be taken: before the guard is made, and after
+ * it is dropped.
  */
 static atomic_t holds = ATOMIC_INIT(INT_MIN);
 static DECLARE_WAIT_QUEUE_HEAD(no_holds);
@@ -69,8 +73,9 @@ static DECLARE_WAIT_QUEUE_HEAD(no_holds);
 static struct workqueue_struct *teardown;
 
 /*
- * A pinned @guard is dropped before its memory is freed. Where that is the
- * module's own memory, it is dropped before the module goes.
+ * Makes the unload guard, and the queue for teardown. @guard must be in the module's own
+ * memory and pinned: then it is dropped before the module is freed. Returns -EINVAL if
+ * it is elsewhere, -EBUSY if there is a guard already, or -ENOMEM.
  */
 int shim_unload_guard(const void *guard, const char *name)
 {
@@ -85,13 +90,13 @@ int shim_unload_guard(const void *guard, const char *name)
 	return 0;
 }
 
-/* Lets there be no more holds. */
+/* Makes shim_hold() fail from now on. */
 void shim_unload_begin(void)
 {
 	atomic_add(INT_MIN, &holds);
 }
 
-/* Waits until there are no holds, at most that long; returns how many there are. */
+/* Waits until there are no holds, or that time has passed. Returns how many are left. */
 u32 shim_unload_wait(u32 milliseconds)
 {
 	wait_event_timeout(no_holds, atomic_read_acquire(&holds) == INT_MIN,
@@ -99,20 +104,20 @@ u32 shim_unload_wait(u32 milliseconds)
 	return (u32)atomic_read_acquire(&holds) - (u32)INT_MIN;
 }
 
-/* The work that gave up the last hold has returned when this does. */
+/* Waits until the work that ended the last hold has returned. */
 void shim_unload_end(void)
 {
 	destroy_workqueue(teardown);
 	teardown = NULL;
 }
 
-/* Takes a hold, and returns the queue for teardown; NULL where there can be none. */
+/* Takes a hold and returns the queue for teardown, or NULL if no hold may be taken. */
 struct workqueue_struct *shim_hold(void)
 {
 	return atomic_inc_unless_negative(&holds) ? teardown : NULL;
 }
 
-/* For a caller that has one. */
+/* Takes another hold. The caller must have one, so that this cannot fail. */
 void shim_hold_again(void)
 {
 	atomic_inc(&holds);
@@ -124,7 +129,7 @@ void shim_hold_end(void)
 		wake_up_all(&no_holds);
 }
 
-/* Waits for the resolver's work that is under way for @id, or cancels it. */
+/* Cancels the address resolver's work for @id, or waits for it if it is running. */
 void shim_stop_resolver(struct rdma_cm_id *id)
 {
 	rdma_addr_cancel(&id->route.addr.dev_addr);
@@ -140,7 +145,7 @@ const struct sockaddr *shim_remote_addr(const struct rdma_cm_id *id)
 	return (const struct sockaddr *)&id->route.addr.dst_addr;
 }
 
-/* @name has room for IB_DEVICE_NAME_MAX octets. */
+/* Copies the name of the device. @name must have room for IB_DEVICE_NAME_MAX octets. */
 void shim_device_name(const struct ib_device *device, char *name)
 {
 	strscpy(name, device->name, IB_DEVICE_NAME_MAX);
@@ -239,11 +244,11 @@ u32 shim_mr_length(const struct ib_mr *mr)
 }
 
 /*
- * ib_map_mr_sg() has the region begin at the DMA address of its first octet,
- * which devices without an IOMMU take for a kernel virtual address. The peer gets
- * to know where it begins: let that be @offset, which is aligned to pages. Only
- * where the first octet is in its page has to stay. To be called before the
- * region is registered, as in frwr_map() of xprtrdma.
+ * Sets the offset by which the peer addresses the region, and returns it. It begins as
+ * the DMA address of the first octet, by ib_map_mr_sg(). Over rxe and siw that is a
+ * kernel virtual address, which the peer must not learn. This replaces it by @offset,
+ * which must be aligned to pages, and keeps the position of the first octet in its page.
+ * Must be called before the region is registered, as in frwr_map() of xprtrdma.
  */
 u64 shim_mr_set_iova(struct ib_mr *mr, u64 offset)
 {
@@ -257,11 +262,12 @@ void shim_mr_next_key(struct ib_mr *mr)
 }
 
 /*
- * @octets come from kmalloc(), and stay until the transfer has been destroyed.
+ * Prepares a transfer between @octets and the peer's memory. @octets must come from
+ * kmalloc(), and must not be freed until the transfer has been destroyed.
  *
- * On iWARP a Read Request carries the offset of the memory that the response is
- * to be put into. rdma_rw registers that memory, see rdma_rw_io_needs_mr(): let it
- * begin at an offset of ours, as in shim_mr_set_iova().
+ * On iWARP a Read Request tells the peer the offset of the memory that receives the
+ * response. rdma_rw registers that memory, see rdma_rw_io_needs_mr(). The offset is set
+ * here, so that the peer does not learn an address, as in shim_mr_set_iova().
  */
 int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 		       void *octets, u32 len, u64 remote, u32 rkey,
@@ -285,7 +291,10 @@ int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u
 	return 0;
 }
 
-/* Returns -EINPROGRESS where some of the Work Requests were posted, and some not. */
+/*
+ * Posts the Work Requests of a transfer. Returns -EINPROGRESS if only some of them were
+ * posted.
+ */
 int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 		       struct ib_cqe *cqe)
 {
@@ -297,9 +306,10 @@ int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u
 }
 
 /*
- * Gets the memory regions of a transfer ready for being leaked, and returns whether
- * there are any: they have left the pool of @qp, which does not free them. rdma_rw
- * does not tell which transfers have regions, so @transfer must be the only one.
+ * Prepares the memory regions of a transfer for being leaked, and returns whether there
+ * are any. The regions are not in the pool of @qp at present, so destroying the pool does
+ * not free them. rdma_rw does not tell which transfers have regions, so @transfer must be
+ * the only transfer of @qp.
  */
 bool shim_transfer_disown(const struct rpcrdma_cm_transfer *transfer, const struct ib_qp *qp)
 {
@@ -336,8 +346,8 @@ int shim_fail_qp(struct ib_qp *qp)
 }
 
 /*
- * The resource tracker prints the name of a leaked object also when the module,
- * which holds that name, has been unloaded. The name of the device stays.
+ * Gives a leaked object the name of its device. Its old name is in the memory of this
+ * module, and the resource tracker prints the name even after the module was unloaded.
  */
 void shim_disown_pd(struct ib_pd *pd)
 {
@@ -350,11 +360,11 @@ void shim_disown_mr(struct ib_mr *mr)
 }
 
 /*
- * Destroys the queue pair of @id, which alone uses @cq. Where the device refuses
- * that, returns false; completions are not handled any more then.
+ * Destroys the queue pair of @id, the only user of @cq. Returns false if the device
+ * refuses. The queue pair is leaked then, and its completions are not handled any more.
  *
- * rdma_destroy_qp() does not say whether it failed. ib_destroy_qp_user() gives up
- * the use of the completion queue only if it did not.
+ * rdma_destroy_qp() returns no error. But ib_destroy_qp_user() decrements the use count
+ * of the completion queue only if it succeeds.
  */
 bool shim_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq)
 {
@@ -375,8 +385,8 @@ int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)
 }
 
 /*
- * rdma_create_qp() makes the queue pair in the name of rdma_cm itself. Readers
- * of the resource tracker print whichever of the two names they find.
+ * Sets the owner's name of a queue pair. rdma_create_qp() has set that of rdma_cm.
+ * Readers of the resource tracker may see either name meanwhile.
  */
 void shim_name_qp(struct ib_qp *qp, const char *name)
 {

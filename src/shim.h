@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Inline functions and macros of the kernel that bindgen cannot bind. The
- * definitions and the bindings come from this one file, so they cannot differ.
+ * Functions for inline functions and macros of the kernel, which bindgen cannot bind. The
+ * C files and the Rust bindings both use this file, so they cannot differ.
  */
 #ifndef RPCRDMA_CM_SHIM_H
 #define RPCRDMA_CM_SHIM_H
@@ -17,7 +17,7 @@ struct rdma_cm_id;
 struct sockaddr;
 struct workqueue_struct;
 
-/* One piece of memory on its way from or to the peer's. */
+/* One transfer: an RDMA Read or Write between local memory and that of the peer. */
 struct rpcrdma_cm_transfer {
 	struct rdma_rw_ctx ctx;
 	struct scatterlist sg;

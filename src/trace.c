@@ -21,7 +21,7 @@ void trace_rpcrdma_cm_parsed(u64 id, bool server, u8 outcome, u8 len, u8 offset,
 			     send_size, receive_size, remote_invalidation);
 }
 
-/* As many octets as the family of @addr has; trace.rs makes no other addresses. */
+/* Returns the size of an address. trace.rs passes IPv4 and IPv6 addresses only. */
 static size_t sockaddr_len(const struct sockaddr *addr)
 {
 	return addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :

@@ -32,17 +32,17 @@ enum Outcome {
     Truncated = 3,
 }
 
-/// This side sent `message` as its private data.
+/// Traces that this side sent `message` as its private data; any context.
 pub(crate) fn message_sent(id: u64, role: Role, message: &PrivateData) {
     let octets = message.octets();
 
-    // SAFETY: The octets are valid during the call, which copies them.
+    // SAFETY: `octets` is valid during the call, which copies it.
     unsafe {
         bindings::trace_rpcrdma_cm_sent(id, role == Role::Server, octets.as_ptr(), message.len())
     };
 }
 
-/// The private data of the peer, `received`, was searched for a message.
+/// Traces the result of parsing the private data of the peer; any context.
 pub(crate) fn message_parsed(id: u64, role: Role, received: &ParsedPrivateData) {
     let (outcome, offset, version) = match received.parsed {
         Parsed::Absent => (Outcome::Absent, 0, 0),
@@ -54,7 +54,7 @@ pub(crate) fn message_parsed(id: u64, role: Role, received: &ParsedPrivateData) 
     };
     let offer = received.offer();
 
-    // SAFETY: The function takes any values.
+    // SAFETY: No requirement: the function takes integers only.
     unsafe {
         bindings::trace_rpcrdma_cm_parsed(
             id,
@@ -70,7 +70,7 @@ pub(crate) fn message_parsed(id: u64, role: Role, received: &ParsedPrivateData) 
     };
 }
 
-/// Both offers of a connection are known.
+/// Traces the result of combining both offers; any context.
 pub(crate) fn connection_negotiated(
     id: u64,
     role: Role,
@@ -82,7 +82,7 @@ pub(crate) fn connection_negotiated(
     let local = RawAddress::from(local);
     let remote = RawAddress::from(remote);
 
-    // SAFETY: Each address is valid during the call, and as large as its family asks for.
+    // SAFETY: Both addresses are valid during the call, and as large as their families require.
     unsafe {
         bindings::trace_rpcrdma_cm_negotiated(
             id,
@@ -97,9 +97,10 @@ pub(crate) fn connection_negotiated(
     };
 }
 
-/// An established connection ended; on request, or because of `error`.
+/// Traces the end of an established connection; any context. `error` is [`None`] if it was closed
+/// on request.
 pub(crate) fn connection_closed(id: u64, role: Role, generation: u32, error: Option<Error>) {
-    // SAFETY: The function takes any values.
+    // SAFETY: No requirement: the function takes integers only.
     unsafe {
         bindings::trace_rpcrdma_cm_closed(
             id,
