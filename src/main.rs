@@ -2,10 +2,18 @@
 
 //! The connection set-up of RPC-over-RDMA (RFC 8797), as client and as server.
 //!
-//! The octets of an event of rdma_cm go through [`protocol`], which parses them and combines two
-//! offers, and [`connection`], which holds the state, to the [`registry`]: it shows each live
-//! connection in debugfs. [`observer`] brings there what others exchange. [`control`] takes
-//! commands.
+//! This is the way of the data, and the order in which to read the modules:
+//!
+//! 1. [`rdma`] hands over the events of rdma_cm with their private data.
+//! 2. [`protocol`] parses the private data and combines the offers of both sides. It is pure: it
+//!    knows no kernel.
+//! 3. [`connection`] holds the state of the connections that this module makes and accepts.
+//!    [`observer`] does the same for the connections of the kernel's NFS and of programs.
+//! 4. [`registry`] lists both kinds, and shows each connection in a directory of debugfs.
+//!
+//! [`rpc`] makes and answers calls on an established connection. [`control`] has the files that
+//! take commands. docs/design.md has the layers, the life of an id, the locks and the order of
+//! unloading.
 
 #![crate_name = "rpcrdma_cm"]
 
@@ -63,7 +71,7 @@ module! {
     },
 }
 
-/// The module. Its fields are dropped in the order of their declaration.
+/// The module. Its fields are dropped in declaration order, which is the teardown order.
 #[pin_data]
 struct RpcrdmaCm {
     _parts: Parts,
@@ -71,13 +79,15 @@ struct RpcrdmaCm {
     _unload: UnloadGuard,
 }
 
-/// The parts of the module, which are dropped in the order of their declaration.
+/// The parts of the module. They are dropped in declaration order, which is the teardown order.
 struct Parts {
-    // First: it waits for no peer, and adds to the registry until it is gone.
+    // First: the observer waits for no peer, and adds connections to the registry until it is
+    // dropped.
     _observer: Option<Observer>,
-    // Waits for peers. No command can begin anything new: an open file keeps the module loaded.
+    // Dropping this waits for peers. No command can begin anything new meanwhile: an open file
+    // would have kept the module loaded.
     _own: Own,
-    // Last: nothing waits for the files. No operation on them is under way, for the same reason.
+    // Last: nothing waits for the files. No file is open, so no operation on one is under way.
     _files: RootFiles,
 }
 
@@ -101,7 +111,7 @@ impl Parts {
         )?;
         let observer = match series::parameter(module_parameters::observe.value()) {
             0 => None,
-            // Where the kernel lacks what observing needs, the rest still works.
+            // Without the kernel options that observing needs, the rest of the module still works.
             _ => match Observer::new(
                 registry,
                 stats,
@@ -127,7 +137,7 @@ impl Parts {
 
 impl kernel::InPlaceModule for RpcrdmaCm {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
-        // The guard first: there are no ids and no queues without.
+        // The guard first: without it, no id and no queue can be made.
         try_pin_init!(Self {
             _unload <- UnloadGuard::new(c"rpcrdma_cm_teardown"),
             _parts: Parts::new()?,
