@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whole files of debugfs, octet for octet: the host tests and KUnit compare them alike.
+//! Whole files of debugfs, which both the host tests and KUnit compare octet for octet.
 //!
-//! The texts are written by hand, from the contract of the files; none is computed.
+//! The texts are written by hand, from the description of the files. None is computed.
 
 use core::fmt::{
     self,
@@ -40,7 +40,7 @@ use crate::protocol::{
     text::Text, //
 };
 
-/// The rest of an expected text; takes only octets that are as expected.
+/// The rest of an expected text. Writing other octets to it fails.
 struct Rest<'p, 'a> {
     text: &'a str,
     /// The pieces of text that follow.
@@ -48,7 +48,7 @@ struct Rest<'p, 'a> {
 }
 
 impl Rest<'_, '_> {
-    /// Goes on to the next octet that is expected.
+    /// Moves to the next piece that is not empty.
     fn settle(&mut self) {
         while let ("", [text, pieces @ ..]) = (self.text, self.pieces) {
             self.text = text;
@@ -103,7 +103,7 @@ fn device(name: &str, transport: Transport) -> Option<Device> {
     })
 }
 
-/// A connection of the module's as client, just established, whose private data nobody knows.
+/// A connection that the module has just established as client, without private data.
 fn snapshot() -> Snapshot {
     Snapshot {
         number: 7,

@@ -54,10 +54,10 @@ mod tests {
         Ipv6Addr, //
     };
 
-    /// Keys, and what they change.
+    /// The keys of a line, and the changes that they make to the defaults.
     type Row<T> = (&'static str, fn(&mut T));
 
-    /// What `192.0.2.1:1` asks of `connect` and `probe`.
+    /// The result for the line `192.0.2.1:1` of `connect` and `probe`.
     const CONNECT: Connect = Connect {
         to: v4(1),
         from: None,
@@ -68,7 +68,7 @@ mod tests {
         null: Some(NFS),
     };
 
-    /// What `192.0.2.1:1` asks of `listen`.
+    /// The result for the line `192.0.2.1:1` of `listen`.
     const LISTEN: Listen = Listen {
         at: v4(1),
         offer: UNTOLD,
@@ -89,7 +89,7 @@ mod tests {
         version: 4,
     };
 
-    /// 4096 octets each way and R clear.
+    /// The default offer: 4096 octets each way, and R clear.
     const UNTOLD: Offered = message(3, 3, false);
 
     /// A message with the values of the Size fields (RFC 8797, section 4.2).
@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// Checks what `connect`, `probe` and `listen` make of a line.
+    /// Checks the result of `connect`, `probe` and `listen` for a line.
     fn check_all(line: &str, address: SocketAddr, offer: Offered) -> Result {
         let connect = Connect {
             to: address,
@@ -142,7 +142,7 @@ mod tests {
         check(line, parse_listen(line.as_bytes()), Ok(listen))
     }
 
-    /// Checks what `connect`, `probe` and `listen` say of a line.
+    /// Checks that `connect`, `probe` and `listen` refuse a line, and the reason.
     fn check_all_refuse(line: &str, refusal: &str) -> Result {
         check_refusal(line, parse_connect(line.as_bytes()), refusal)?;
         check_refusal(line, parse_probe(line.as_bytes()), refusal)?;
@@ -165,7 +165,7 @@ mod tests {
         CString::try_from_fmt(format_args!("192.0.2.1:1 {keys}"))
     }
 
-    /// What a refusal looks like that names a word.
+    /// The text of a refusal that names a word.
     fn refusal(word: &str, reason: &str) -> Result<CString> {
         CString::try_from_fmt(format_args!("{word}: {reason}"))
     }
@@ -240,7 +240,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8797, sections 4.1 and 4.2: what the message is to say.
+    /// RFC 8797, sections 4.1 and 4.2: the offer in the message.
     #[test]
     fn section_4_offers() -> Result {
         for (keys, offer) in [
@@ -260,7 +260,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8797, section 4.2: sizes that the message cannot say.
+    /// RFC 8797, section 4.2: sizes that the fields of the message cannot express.
     #[test]
     fn section_4_2_sizes_refused() -> Result {
         const MULTIPLE: &str = "not a multiple of 1024 octets";
@@ -293,7 +293,7 @@ mod tests {
         Ok(())
     }
 
-    /// Checks the octets that a line has sent as they are.
+    /// Checks the octets of `private=`.
     fn check_raw(line: &[u8], octets: &[u8]) -> Result {
         let parsed = parse_connect(line);
         match parsed {
@@ -375,7 +375,8 @@ mod tests {
 
     #[test]
     fn connect_keys() -> Result {
-        // What is expected is large, and the stack small: a row says what is different.
+        // A row only has the differences to the defaults: the whole value is large, and the
+        // kernel's stack is small.
         let rows: &[Row<Connect>] = &[
             ("from=192.0.2.1", |c| c.from = Some(c.to.address)),
             ("reconnect=0", |c| c.reconnect = false),
@@ -422,7 +423,7 @@ mod tests {
         check(line, parse_connect(line.as_bytes()), Ok(connect))
     }
 
-    /// The keys of `connect`, without those that a probe has no use for.
+    /// The keys of `connect` that `probe` has, too.
     #[test]
     fn probe_keys() -> Result {
         let all = "[fe80::1%2]:1 from=[fe80::1%2] timeout_ms=7 credits=3 program=5 version=6 \
@@ -648,7 +649,7 @@ mod tests {
             check_all_refuse(line(keys)?.to_str()?, refusal(word, reason)?.to_str()?)?;
         }
 
-        // What a CString cannot hold, and no str.
+        // Words that neither a CString nor a str can hold.
         for (line, word) in [
             (&b"192.0.2.1:1\0"[..], "192.0.2.1:1\\x00"),
             (b"192.0.2.1:1 inv=1\0", "inv=1\\x00"),
@@ -807,7 +808,7 @@ mod tests {
             ("connection 1 null echo", "echo", "not key=value"),
             ("connection 1 echo 5", "5", "not key=value"),
             ("connection 1 echo size=", "size=", "no value"),
-            // What either call does not have.
+            // Keys that this call does not have.
             ("connection 1 null size=1", "size=1", UNKNOWN),
             ("connection 1 null count=1", "count=1", UNKNOWN),
             ("connection 1 null null=1", "null=1", UNKNOWN),
@@ -817,7 +818,7 @@ mod tests {
             ("connection 1 echo version=1", "version=1", UNKNOWN),
             ("connection 1 echo send=1024", "send=1024", UNKNOWN),
             ("connection 1 echo timeout_ms=1", "timeout_ms=1", UNKNOWN),
-            // Values.
+            // Values that are out of range.
             (
                 "connection 1 null program=4294967296",
                 "program=4294967296",
@@ -842,7 +843,7 @@ mod tests {
                 "count=4294967297",
                 COUNT,
             ),
-            // Words that were there.
+            // Words that are given twice.
             ("connection 1 null program=1 program=1", "program=1", TWICE),
             ("connection 1 null version=1 version=2", "version=2", TWICE),
             ("connection 1 null chunks=0 chunks=1", "chunks=1", TWICE),

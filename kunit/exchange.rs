@@ -29,7 +29,7 @@ mod tests {
         ParsedPrivateData::new(PrivateData::truncated(octets))
     }
 
-    /// Without a message, the version of RPC-over-RDMA decides about the defaults.
+    /// Without a message, the defaults are those of the version of RPC-over-RDMA.
     #[test]
     fn section_5_1_defaults() -> Result {
         let mut exchange = Exchange::with(None);

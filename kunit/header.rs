@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// Checks what a message means, and that its header is built from that and as long.
+    /// Checks the result of parsing a message, and that building that again makes the same header.
     fn check_header(words: &str, expected: Header<'_>) -> Result {
         let octets = Octets::new(words)?;
         let (head, payload) = octets.all().split_at(octets.head);
@@ -118,8 +118,8 @@ mod tests {
         check_built(words, head, |buffer| expected.build(buffer))
     }
 
-    /// Checks why a message is none, also in words, and what a responder that grants 7 and speaks
-    /// all versions answers.
+    /// Checks the error of a message that is not valid, also in words, and the answer of a
+    /// responder that grants 7 credits and speaks all versions.
     fn check_error(words: &str, expected: Error, shown: &str, answer: Option<&str>) -> Result {
         let octets = Octets::new(words)?;
         check(words, parse(octets.all()), Err(expected))?;
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// Checks why a message of a known version is none.
+    /// Checks the error of a message of a known version that is not valid.
     fn check_malformed(
         words: &str,
         part: Part,
@@ -254,7 +254,7 @@ mod tests {
                 writes(&chunks),
             ),
             ("X 1 20 1 / 0 0 / 1 1 b2 0 0 4", reply(&[B])),
-            // What follows nevertheless is not the header's.
+            // Octets that follow nevertheless do not belong to the header.
             ("X 1 20 1 / 0 0 / 1 1 b2 0 0 4 | 5", reply(&[B])),
         ] {
             check_header(words, header(Body::Nomsg(Version::One, lists)))?;
@@ -337,10 +337,11 @@ mod tests {
     }
 
     /// RFC 8166, section 4.5.1: "also providing the low and high inclusive version numbers it does,
-    /// in fact, support". A responder finds no fault with a version that it does not support.
+    /// in fact, support". A responder looks for no other errors in a version that it does not
+    /// support.
     #[test]
     fn rfc_8166_section_4_5_1_range() -> Result {
-        // What responders answer that speak 1, 2, and both.
+        // The answers of responders that speak version 1, version 2, and both.
         for (words, answers) in [
             ("X 1 20 0 / 0 0 0 | X", ["", "X 1 7 4 / 1 2 2", ""]),
             ("X 1 20 1 / 0 0 / 1 0", ["", "X 1 7 4 / 1 2 2", ""]),
@@ -356,7 +357,7 @@ mod tests {
                 "X 0 20 3 / 0 0 0",
                 ["X 0 7 4 / 1 1 1", "X 0 7 4 / 1 2 2", "X 0 7 4 / 1 1 2"],
             ),
-            // Malformed, in the eyes of those who know.
+            // Malformed, but only a responder that speaks the version can tell.
             (
                 "X 1 20 0 / 2 0 0",
                 ["X 1 7 4 / 2", "X 1 7 4 / 1 2 2", "X 1 7 4 / 2"],
@@ -374,7 +375,7 @@ mod tests {
                 "X 2 20 3 / 0 0 0",
                 ["X 2 7 4 / 1 1 1", "X 2 7 4 / 2", "X 2 7 4 / 2"],
             ),
-            // Section 4.5: too short; section 4.2.4: errors, whatever they are.
+            // Section 4.5: too short; section 4.2.4: any error.
             ("X 1 20 0 / 0 0", ["", "", ""]),
             ("X 2 20 0 / 0 0", ["", "", ""]),
             ("X 1 20 4 / 1 1 1", ["", "", ""]),
@@ -402,7 +403,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8166, section 4.2.2: where a header says its version.
+    /// RFC 8166, section 4.2.2: the place of the version in a header.
     #[test]
     fn rfc_8166_section_4_2_2_version() -> Result {
         for (words, version) in [
@@ -448,7 +449,7 @@ mod tests {
             (2, 3, Some(2), None, Some(2)),
             (3, 3, None, None, None),
             (3, u32::MAX, None, None, None),
-            // There are none in these.
+            // Empty ranges.
             (2, 1, None, None, None),
             (u32::MAX, 0, None, None, None),
         ] {
@@ -529,7 +530,7 @@ mod tests {
                 Reason::Position(0xffff_ffff),
                 "Read list at octet 44: Position 4294967295 is not a multiple of four",
             ),
-            // RFC 4506, section 4.19: optional-data is there, 1, or not, 0.
+            // RFC 4506, section 4.19: optional-data is preceded by 1 if it is present, or 0.
             (
                 "X 1 20 0 / 2 / 0 0 | X",
                 Part::ReadList,
@@ -587,7 +588,7 @@ mod tests {
                 Reason::Count(0xffff_ffff),
                 "Reply chunk at octet 28: a count of 4294967295 is more than there is",
             ),
-            // What is not there.
+            // Truncated.
             (
                 "X 1 20 0 / 1 28 a1",
                 Part::ReadList,
@@ -632,7 +633,7 @@ mod tests {
             ("X 1 20 4 / 0 1 1", 16, value(0), "16: illegal value 0"),
             ("X 1 20 4 / 3 1 1", 16, value(3), "16: illegal value 3"),
             ("X 2 20 4 / 4 1 1", 16, value(4), "16: illegal value 4"),
-            // Of other versions, ERR_VERS is all that is known.
+            // In other versions, only ERR_VERS is known.
             ("X 0 20 4 / 2", 16, value(2), "16: illegal value 2"),
             ("X 3 20 4 / 2 1 1", 16, value(2), "16: illegal value 2"),
             ("X 1 20 4 / 1", 20, Reason::Truncated, "20: truncated"),
@@ -837,7 +838,7 @@ mod tests {
                 Reason::Value(0xffff_ffff),
                 "direction at octet 16: illegal value 4294967295",
             ),
-            // Of version 1, the shortest.
+            // The length of the shortest header of version 1.
             (
                 "X 2 20 0 / 0 0 0",
                 Part::ReplyChunk,
@@ -931,7 +932,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8166, sections 4.5 and 4.5.2: no beginning of a message is a message.
+    /// RFC 8166, sections 4.5 and 4.5.2: a message that is cut at any octet is not valid.
     #[test]
     fn rfc_8166_section_4_5_2_every_truncation() -> Result {
         for (words, fewest) in [

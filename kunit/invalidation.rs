@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The use of remote invalidation by the server (RFC 8797, section 4.1), as the client counts.
+//! Whether a server invalidates remotely (RFC 8797, section 4.1), concluded from the counters of
+//! the kernel's client.
 
 use kernel::prelude::*;
 
@@ -31,7 +32,7 @@ mod tests {
         }
     }
 
-    /// Each row: what is counted once the connection has been established with 100 of everything.
+    /// All counters are 100 when the connection is established. Each row adds to them.
     #[test]
     fn of_one_reading() -> Result {
         let first = [100; 7];
@@ -47,7 +48,7 @@ mod tests {
             ("all, while one is sent", false, [9, 9, 1, 0, 0, 1, 0], None),
             ("while one is awaited", true, [9, 8, 1, 0, 0, 0, 0], None),
             ("one that failed", true, [9, 9, 1, 0, 0, 0, 1], None),
-            // What is registered still has 32 segments at most for each.
+            // A call that is not answered yet may have up to 32 segments registered.
             ("many, one sent", false, [99, 99, 32, 0, 0, 0, 0], None),
             (
                 "more, one sent",
@@ -69,7 +70,7 @@ mod tests {
                 [99, 99, 65, 0, 0, 0, 1],
                 Some(true),
             ),
-            // Every other segment of Write chunks may be for padding, and stay.
+            // Half of the segments of Write chunks may be for padding, and stay registered.
             ("with padding", true, [9, 9, 0, 4, 0, 2, 0], None),
             ("more than padding", true, [9, 9, 0, 5, 0, 2, 0], Some(true)),
             ("a retransmission", true, [9, 8, 2, 0, 0, 1, 0], None),
@@ -85,7 +86,7 @@ mod tests {
         Ok(())
     }
 
-    /// A quiet moment after a call that could not be sent is another beginning.
+    /// After calls that could not be sent, the evidence begins again at the next quiet moment.
     #[test]
     fn of_failed_marshals() -> Result {
         let mut invalidations = Invalidations::begin(Counters::default());
@@ -102,7 +103,8 @@ mod tests {
         Ok(())
     }
 
-    /// Where it is not known what was there before, the first quiet moment is the beginning.
+    /// If the counters at the beginning are not known, the evidence begins at the first quiet
+    /// moment.
     #[test]
     fn of_several_readings() -> Result {
         let mut invalidations = Invalidations::default();

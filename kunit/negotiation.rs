@@ -48,7 +48,7 @@ mod tests {
         remote_invalidation: false,
     };
 
-    /// Checks where `in_use` departs from [`NEGOTIATED`].
+    /// Checks the deviations of `in_use` from [`NEGOTIATED`].
     fn check_deviations(
         row: impl Display,
         role: Role,
@@ -62,8 +62,8 @@ mod tests {
         check(row, &*found, expected)
     }
 
-    /// RFC 8797, section 4.2: each side sends up to the threshold and receives up to the other.
-    /// An unknown limit, or one below the threshold, is no departure.
+    /// RFC 8797, section 4.2: each side sends up to one threshold and receives up to the other one.
+    /// An unknown value is no deviation, nor is sending less than the threshold.
     #[test]
     fn section_4_2_deviations() -> Result {
         let in_use = |inline_send, inline_receive| InUse {
@@ -84,7 +84,7 @@ mod tests {
             (Role::Server, Some(2048), Some(4096), &[]),
             (Role::Server, Some(1024), Some(4096), &[]),
             (Role::Server, Some(2049), Some(4096), &[send(2049, 2048)]),
-            // A server may be ready for more than the client can send.
+            // A server may be prepared to receive more than the client can send.
             (Role::Server, Some(2048), Some(8192), &[]),
             (Role::Server, Some(2048), Some(4095), &[receive(4095, 4096)]),
             (
@@ -104,8 +104,8 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8797, section 5.2: "the offset of the Format Identifier is not restricted". Who has not
-    /// found a message departs from that, where it then expects less than the peer may send.
+    /// RFC 8797, section 5.2: "the offset of the Format Identifier is not restricted". Not finding
+    /// the message is a deviation if the side then expects less than the peer may send.
     #[test]
     fn section_5_2_deviations() -> Result {
         for (role, inline_receive, expected) in [
@@ -172,7 +172,7 @@ mod tests {
         Ok(())
     }
 
-    /// The words that `info` shows.
+    /// The text that `info` shows.
     #[test]
     fn deviations_in_words() -> Result {
         let send = Deviation::InlineSend {
@@ -211,7 +211,7 @@ mod tests {
         )
     }
 
-    /// Checks what each side makes of the two offers.
+    /// Checks the result that each side computes from the two offers.
     fn check_both(
         row: impl Display + Copy,
         client: Offer,
@@ -275,7 +275,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8797, section 5.1: what holds with a peer that sent nothing valid.
+    /// RFC 8797, section 5.1: the result with a peer that sent no valid message.
     #[test]
     fn section_5_1_defaults() -> Result {
         let defaults = Negotiated {
@@ -288,11 +288,11 @@ mod tests {
         check_both("client", Offer::DEFAULT, most, defaults)
     }
 
-    /// The draft of version 2, sections 2.3 and 5.1: what holds in version 2 where both sides, or
-    /// one of them, said nothing valid.
+    /// The draft of version 2, sections 2.3 and 5.1: the result in version 2 if one side, or both
+    /// of them, sent no valid message.
     #[test]
     fn draft_section_5_1_defaults() -> Result {
-        // What the other side says; client-to-server, server-to-client in octets.
+        // The offer of the other side; client-to-server, server-to-client in octets.
         let absent = Offer::DEFAULT_TWO;
         for (row, said, to_absent, from_absent) in [
             ("both", absent, 4096, 4096),
@@ -321,7 +321,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8797, section 4: the sides, in the words that `info` shows.
+    /// RFC 8797, section 4: the roles, as `info` shows them.
     #[test]
     fn section_4_roles() -> Result {
         check_display("client", Role::Client, "client")?;

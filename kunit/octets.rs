@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Messages written down in words.
+//! Messages, written as words of 32 bits.
 
 use kernel::prelude::*;
 
@@ -12,12 +12,12 @@ use crate::{
 /// The XID of most messages.
 pub(crate) const X: u32 = 0x1122_3344;
 
-/// A message, written down as RFC 8166, section 4.7, does: its words in hex, X for [`X`], `/`
-/// between parts of a header, and `|` behind the header.
+/// A message, written in the notation of RFC 8166, section 4.7: its words in hexadecimal, X for
+/// [`X`], `/` between the parts of a header, and `|` behind the header.
 pub(crate) struct Octets {
     pub(crate) octets: [u8; 256],
     pub(crate) len: usize,
-    /// How many are before the `|`.
+    /// The number of octets before the `|`.
     pub(crate) head: usize,
 }
 
@@ -46,7 +46,7 @@ impl Octets {
     }
 }
 
-/// Checks what is built, and for which buffers that is too much.
+/// Checks the octets that `build` writes, and that it fails for every buffer that is too short.
 pub(crate) fn check_built(
     row: &str,
     expected: &[u8],

@@ -26,7 +26,7 @@ mod tests {
         }, //
     };
 
-    /// A message as the RFC describes it, sizes in octets.
+    /// The meaning of a message, with sizes in octets.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Message {
         offset: usize,
@@ -37,10 +37,10 @@ mod tests {
         receive_size: u32,
     }
 
-    /// What most rows hold: R, 4096 octets to send, 8192 to receive.
+    /// The message of most rows: R, 4096 octets to send, 8192 to receive.
     const OCTETS: [u8; 8] = *b"\xf6\xab\x0e\x18\x01\x01\x03\x07";
 
-    /// [`OCTETS`] as the RFC describes them.
+    /// The meaning of [`OCTETS`].
     const MESSAGE: Message = Message {
         offset: 0,
         version: 1,
@@ -67,7 +67,8 @@ mod tests {
         check(row, got, expected)
     }
 
-    /// Checks what does not conform, and that it counts as the defaults of RFC 8797, section 5.1.
+    /// Checks the result for octets without a valid message, and that the offer is then the
+    /// defaults of RFC 8797, section 5.1.
     fn check_defaults(row: &str, octets: &[u8], expected: Parsed) -> Result {
         let parsed = parse(octets);
         check(row, parsed, expected)?;
@@ -168,14 +169,14 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8797, section 4: version 1 is exactly eight octets, so what is behind them is not its
-    /// concern.
+    /// RFC 8797, section 4: a message of version 1 has exactly eight octets, so octets behind it
+    /// are ignored.
     #[test]
     fn section_4_exactly_eight_octets() -> Result {
         for padding in [0x00, 0xff] {
             let mut octets = [padding; 196];
             octets[..8].copy_from_slice(&OCTETS);
-            // Of RDMA_CM over InfiniBand, a request has 56 octets and a reply 196.
+            // With rdma_cm over InfiniBand, a REQ has 56 octets and a REP 196.
             for len in [8, 9, 56, 196] {
                 check_message(len, &octets[..len], MESSAGE)?;
             }
@@ -183,7 +184,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8797, section 4.1: where the R field is.
+    /// RFC 8797, section 4.1: the place of the R field.
     #[test]
     fn section_4_1_r_field() -> Result {
         for bit in 0..8u8 {
@@ -198,8 +199,8 @@ mod tests {
         check("set", offer.to_octets()[5], 0x01)
     }
 
-    /// RFC 8797, sections 3.2 and 4.1: a message says R only where the device can do it. What is to
-    /// be sent as it is stays as it is.
+    /// RFC 8797, sections 3.2 and 4.1: a message has R set only if the device supports it. Octets
+    /// of `private=` are not changed.
     #[test]
     fn section_4_1_device() -> Result {
         let asking = Offered::Message(parse(&OCTETS).offer());
@@ -224,7 +225,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8797, section 5.2: what a peer reads in what is sent, a message or not.
+    /// RFC 8797, section 5.2: the offer that a peer reads in the octets that are sent.
     #[test]
     fn section_5_2_own_offer() -> Result {
         let offer = parse(&OCTETS).offer();
@@ -242,7 +243,7 @@ mod tests {
         Ok(())
     }
 
-    /// How many octets there can be, as far as the kernel counts them.
+    /// The most octets that the kernel's length field can express.
     #[test]
     fn capacity() -> Result {
         for (len, kept) in [
@@ -312,8 +313,8 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8797, section 5.1: what does not conform to section 4 counts as a message with R clear
-    /// and zero in both Size fields.
+    /// RFC 8797, section 5.1: octets that do not conform to section 4 count as a message with R
+    /// clear and zero in both Size fields.
     #[test]
     fn section_5_1_defaults() -> Result {
         let defaults = 0xf6ab_0e18_0100_0000_u64.to_be_bytes();
@@ -331,7 +332,7 @@ mod tests {
     }
 
     /// The draft of version 2, section 2.3: "senders MUST assume a receiver's inline threshold is
-    /// 4096 bytes"; as RFC 8797, section 4.2, encodes it. Nothing there is about the R field.
+    /// 4096 bytes". RFC 8797, section 4.2, has the encoding. The draft says nothing about R.
     #[test]
     fn draft_section_2_3_defaults() -> Result {
         check("size", Size::DEFAULT_TWO.octets(), 4096)?;
@@ -343,8 +344,8 @@ mod tests {
     }
 
     /// The draft of version 2, section 5.1: "both peers use the default inline threshold value for
-    /// RPC-over-RDMA Version Two connections (4096 bytes)", where there is nothing valid. A valid
-    /// message counts in both versions, also if it says less.
+    /// RPC-over-RDMA Version Two connections (4096 bytes)", if there is no valid message. A valid
+    /// message counts in both versions, also with smaller sizes.
     #[test]
     fn draft_section_5_1_defaults() -> Result {
         let least = b"\xf6\xab\x0e\x18\x01\x00\x00\x00";
@@ -383,7 +384,7 @@ mod tests {
     /// alignment."
     #[test]
     fn section_5_2_any_offset() -> Result {
-        // The last three are a beginning of the Format Identifier each.
+        // The last three are the first octets of a Format Identifier.
         for before in [&b""[..], b"\xff", b"\xf6", b"\xf6\xab", b"\xf6\xab\x0e"] {
             for offset in before.len()..=188 {
                 let mut octets = [0; 196];
@@ -418,7 +419,7 @@ mod tests {
             check_message(offset, whole, Message { offset, ..MESSAGE })?;
         }
 
-        // Of how many octets another version has, this one's receiver knows nothing.
+        // A receiver of version 1 does not know the length of another version's message.
         let cut = b"\xf6\xab\x0e\x18\x02";
         check_defaults("cut, and another version", cut, truncated(0, 5))
     }
@@ -443,12 +444,12 @@ mod tests {
     #[test]
     fn section_5_2_several_identifiers() -> Result {
         for (octets, offset) in [
-            // Behind another version's, and inside one.
+            // Behind a message of another version, and inside of one.
             (0xf6ab_0e18_0201_0307_f6ab_0e18_0101_0307_u128, 8),
             (0xf6ab_0e18_00f6_ab0e_1801_0103_0700_0000, 5),
             // Behind an identifier alone.
             (0xf6ab_0e18_f6ab_0e18_0101_0307_0000_0000, 4),
-            // Before another message, another version's and a cut one.
+            // In front of another message, of one of another version, and of a truncated one.
             (0xf6ab_0e18_0101_0307_f6ab_0e18_0100_0000, 0),
             (0xf6ab_0e18_0101_0307_f6ab_0e18_0201_0307, 0),
             (0x0000_f6ab_0e18_0101_0307_f6ab_0e18_0101, 2),
@@ -467,8 +468,7 @@ mod tests {
         check_defaults("a version, a cut one", &octets, version(1, 2))
     }
 
-    /// RFC 8797, section 6: what the formats that may come look like to a receiver that knows only
-    /// version 1.
+    /// RFC 8797, section 6: other formats, as a receiver sees them that knows only version 1.
     #[test]
     fn section_6_other_formats() -> Result {
         let octets = b"\xf6\xab\x0e\x1a\x01\x01\x03\x07";
@@ -492,7 +492,7 @@ mod tests {
         )
     }
 
-    /// RFC 8797, section 5.2: why a message was rejected, in the words that `info` shows.
+    /// RFC 8797, section 5.2: the reason of a rejection, as `info` shows it.
     #[test]
     fn section_5_2_reasons() -> Result {
         let reason = Rejection::Version(2);

@@ -48,7 +48,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 4506, section 4.10: the arguments of ECHO, and what is too short or too long for them.
+    /// RFC 4506, section 4.10: the arguments of ECHO, also too short and too long.
     #[test]
     fn section_4_10_opaque() -> Result {
         for (count, len, expected) in [
@@ -72,8 +72,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 4506, section 4.10: the length, the octets, which may be any, and zeros that make them a
-    /// multiple of four.
+    /// RFC 4506, section 4.10: the length, the octets, and zeros up to a multiple of four octets.
     #[test]
     fn section_4_10_arguments() -> Result {
         for (size, at, expected) in [
@@ -89,8 +88,8 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 5531, section 8.1: a program has a number and a version; which the two are. The module
-    /// serves its own.
+    /// RFC 5531, section 8.1: the numbers and the versions of the two programs. The module serves
+    /// its own.
     #[test]
     fn section_8_1_programs() -> Result {
         for (row, program, number, version, echo) in [

@@ -57,7 +57,7 @@ mod tests {
         }, //
     };
 
-    /// A Steering Tag comes back after 256 registrations.
+    /// A Steering Tag is used again after 256 registrations.
     #[test]
     fn an_old_invalidation_does_not_end_a_later_registration() {
         let queue_pair = Moment::now();

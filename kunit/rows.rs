@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rows of tables: a row that fails is named in the kernel log.
+//! Comparisons for tests that are tables: if a row fails, its name is in the kernel's log.
 
 use core::fmt::{
     Debug,
@@ -12,9 +12,7 @@ use kernel::{
     str::CString, //
 };
 
-/// Compares one row of a table.
-///
-/// An assertion would name the line, which the rows share.
+/// Compares one row of a table. An assertion would only name the line, which all rows share.
 pub(crate) fn check<T: Debug + PartialEq>(row: impl Display, got: T, expected: T) -> Result {
     if got == expected {
         return Ok(());
@@ -22,7 +20,7 @@ pub(crate) fn check<T: Debug + PartialEq>(row: impl Display, got: T, expected: T
     failed(row, format_args!("got {got:?}, expected {expected:?}"))
 }
 
-/// Compares what one row of a table displays.
+/// Compares the text that one row of a table displays.
 pub(crate) fn check_display(row: impl Display, shown: impl Display, expected: &str) -> Result {
     let shown = CString::try_from_fmt(format_args!("{shown}"))?;
     check(row, shown.to_str()?, expected)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RPC messages: RFC 5531. A message is written down as a transport header is.
+//! RPC messages (RFC 5531), in the notation of [`crate::octets`].
 
 use kernel::prelude::*;
 
@@ -78,7 +78,7 @@ mod tests {
         // "opaque body<400>"
         let (low, high) = (2, 2);
         for (words, status, shown) in [
-            // RPCSEC_GSS (RFC 2203), and a flavor that nobody has.
+            // RPCSEC_GSS (RFC 2203), and a flavor that is not assigned.
             (
                 "X 0 2 186a3 3 0 / 6 1 1000000 / 0 0",
                 Status::AuthError(1),
@@ -138,7 +138,7 @@ mod tests {
         check("399", parse_call(&longest[..439]), truncated)
     }
 
-    /// RFC 5531, section 9: `msg_type`, whatever follows.
+    /// RFC 5531, section 9: `msg_type` alone decides.
     #[test]
     fn section_9_is_reply() -> Result {
         for (octets, expected) in [
@@ -190,7 +190,7 @@ mod tests {
         check("verifier", parse_reply(octets.all()), Ok((reply, &[][..])))
     }
 
-    /// RFC 5531, section 9: what is no call, and no reply.
+    /// RFC 5531, section 9: octets that are no call and no reply.
     #[test]
     fn section_9_values() -> Result {
         for (words, at, value) in [("X 1", 4, 1), ("X 2 2", 4, 2), ("X ffffffff", 4, !0)] {
@@ -224,7 +224,7 @@ mod tests {
         )
     }
 
-    /// RFC 5531, section 9: no beginning of a head is one.
+    /// RFC 5531, section 9: a header that is cut at any octet is not valid.
     #[test]
     fn section_9_every_truncation() -> Result {
         let words = "X 0 2 186a3 3 7 / 1 1 1000000 / 0 5 1020304 5000000";

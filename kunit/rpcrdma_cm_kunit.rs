@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! KUnit tests of the files of `rpcrdma_cm` that know no kernel.
+//! KUnit tests of the pure files of `rpcrdma_cm`, and of the files of src/rdma that need no device.
 //!
-//! A test is named after the section whose rules its rows hold, of RFC 8797 if its suite does not
-//! say another document, and what its rows expect is written out from there, not computed. A row
-//! that fails is named in the kernel log.
+//! A test is named after the section that it checks: of RFC 8797, unless its suite names another
+//! document. The expected values of its rows are copied from the section, not computed. If a row
+//! fails, its name is in the kernel's log.
 
 #![crate_name = "rpcrdma_cm_tests"]
 

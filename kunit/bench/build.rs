@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Compiles what the parser is compared with, as clang compiles the kernel.
+//! Compiles the C code that the parser is compared with, with the flags of a kernel that clang
+//! builds.
 
 use std::{
     env,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `history`.
+//! The file `history`.
 
 use core::fmt::{
     self,
@@ -60,10 +60,10 @@ fn reason(text: &'static str) -> Option<Cause> {
 /// How many events [`EVENTS`] has.
 const COUNT: usize = 16;
 
-/// When an event happened, as [`Timestamp`] has it, and what it differs by.
+/// The time of an event, as in [`Timestamp`], and its differences to [`event`].
 type Change = (u64, u64, fn(&mut Event));
 
-/// The events of [`TEXT`], oldest first, each as it differs from [`event`], with its time.
+/// The events of [`TEXT`], oldest first.
 const EVENTS: [Change; COUNT] = [
     (0, 0, |_| {}),
     (999, 999_999, |it| {
@@ -101,14 +101,14 @@ const EVENTS: [Change; COUNT] = [
         it.number = Some(8);
         it.origin = Origin::Nfs;
     }),
-    // Not of the same server.
+    // Another server.
     (1_000_002_000, 951_825_600_500_000_000, |it| {
         it.number = Some(9);
         it.origin = Origin::Nfs;
         it.remote = "192.0.2.3:20049".parse().ok();
         it.outcome = outcome(1024, 1024, true);
     }),
-    // Not of the same origin, nor of the same role.
+    // Another origin, or another role.
     (1_000_003_000, 951_868_799_999_000_000, |it| {
         it.number = Some(10);
         it.origin = Origin::User;
@@ -136,7 +136,7 @@ const EVENTS: [Change; COUNT] = [
         it.generation = Some(3);
         it.outcome = outcome(4096, 4096, false);
     }),
-    // Nothing is known of the generation before.
+    // The generation before is not known.
     (12_000_000_000, 1_795_309_323_457_000_000, |it| {
         it.transition = Transition::established(9);
         it.number = Some(14);
@@ -144,7 +144,7 @@ const EVENTS: [Change; COUNT] = [
         it.generation = Some(9);
         it.outcome = outcome(1024, 1024, true);
     }),
-    // What is not known has not changed.
+    // An unknown value is not shown as a change.
     (12_000_000_000, 1_795_309_323_457_000_000, |it| {
         it.transition = Transition::established(10);
         it.number = Some(15);
@@ -155,7 +155,7 @@ const EVENTS: [Change; COUNT] = [
             ..Outcome::default()
         };
     }),
-    // A request that became no connection has no number.
+    // A request that was refused has no number.
     (34_567_890_123_456, 4_107_542_399_999_000_000, |it| {
         it.transition = Transition::Refused;
         it.number = None;

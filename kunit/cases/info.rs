@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `info`.
+//! The file `info`.
 
 use super::{
     device,
@@ -24,10 +24,10 @@ use crate::protocol::{
     }, //
 };
 
-/// A connection, and its whole file.
+/// A connection with its whole file.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// Changes the connection of [`snapshot`].
+    /// Makes the differences to the connection of [`snapshot`].
     change: fn(&mut Snapshot),
     pub(crate) text: &'static str,
 }
@@ -697,9 +697,9 @@ remote_invalidation: yes
 struct Kind {
     octets: Option<&'static [u8]>,
     lines: &'static str,
-    /// The result of the negotiation, where this side is client.
+    /// The lines of the negotiated values if this side is the client.
     client: &'static str,
-    /// The same, where it is server.
+    /// The lines of the negotiated values if this side is the server.
     server: &'static str,
 }
 
@@ -813,7 +813,7 @@ const STATES: &[(State, &str)] = &[
     (State::Closing, "closing"),
 ];
 
-/// An origin and a role, with the words for them and the end of the file.
+/// An origin and a role, with their names and the end of the file.
 type Whose = (Origin, &'static str, Role, &'static str, &'static str);
 
 const WHOSE: &[Whose] = &[
@@ -881,8 +881,8 @@ remote_invalidation_in_use: unknown
     (Origin::User, "user", Role::Server, "server", ""),
 ];
 
-/// Hands `check` a connection of every origin, role, state and kind of private data, with the
-/// pieces of its whole file.
+/// Calls `check` with a connection of every origin, role, state and kind of private data, and with
+/// the pieces of its whole file.
 pub(crate) fn each_combination<E>(
     mut check: impl FnMut(&Snapshot, &[&str]) -> Result<(), E>,
 ) -> Result<(), E> {

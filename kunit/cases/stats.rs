@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `stats`.
+//! The file `stats`.
 
 use crate::protocol::stats::Stats;
 
-/// Counters of which each has another value.
+/// Counters that all differ.
 pub(crate) fn stats() -> Stats<u64> {
     let mut next = 0;
     let mut stats = Stats::with(|| {

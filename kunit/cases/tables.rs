@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `connections` and `listeners`.
+//! The files `connections` and `listeners`.
 
 use core::fmt::{
     self,
@@ -39,7 +39,7 @@ pub(crate) const NO_CONNECTIONS: &str = "\
 ID     ORIGIN ROLE   STATE        DEVICE TRANSPORT  LOCAL REMOTE GEN    C2S    S2C INV
 ";
 
-/// The connections of [`CONNECTIONS`], each as it differs from [`snapshot`].
+/// The connections of [`CONNECTIONS`], each by its differences to [`snapshot`].
 const CHANGES: &[fn(&mut Snapshot)] = &[
     |it| {
         it.number = 1;
@@ -111,10 +111,10 @@ const CHANGES: &[fn(&mut Snapshot)] = &[
     },
 ];
 
-/// The whole file of these.
+/// The whole file of the connections of [`CHANGES`].
 pub(crate) const CONNECTIONS: &str = include_str!("connections.txt");
 
-/// Writes the file of [`CONNECTIONS`] as debugfs does: in two passes.
+/// Writes the file of [`CONNECTIONS`] in two passes, as the module does.
 pub(crate) fn connections(out: &mut dyn Write) -> fmt::Result {
     let mut columns = ConnectionColumns::new();
     for change in CHANGES {
@@ -131,7 +131,7 @@ pub(crate) fn connections(out: &mut dyn Write) -> fmt::Result {
     Ok(())
 }
 
-/// The whole file of a connection of every origin, role and state, of which nothing else is known.
+/// The whole file of one connection of each origin, role and state. Everything else is unknown.
 pub(crate) const STATES: &str = include_str!("states.txt");
 
 /// Writes the file of [`STATES`].

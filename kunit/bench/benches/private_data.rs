@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What it takes to find a message in Private Data, and to build one. Beside it, on the same
-//! octets: a check as that of Linux, which looks at offset 0 alone and not at the length; a plain
-//! search in C; and `memmem` for the Format Identifier, with vectors and, as in a kernel, without.
+//! Measures how long it takes to find a message in Private Data, and to build one. For comparison,
+//! on the same octets: a check like that of Linux, which looks at offset 0 only and does not check
+//! the length; a simple search in C; and `memmem` for the Format Identifier, with vector
+//! instructions and, as in a kernel, without.
 //!
-//! With `--count`, for callgrind: calls each a thousand times, and `mark` behind that.
+//! With `--count`, for callgrind: calls each variant a thousand times, and `mark` after that.
 
 #![allow(dead_code, reason = "the module uses all of it, this some")]
 
@@ -33,7 +34,7 @@ use protocol::private_data::{
 
 const MESSAGE: [u8; 8] = [0xf6, 0xab, 0x0e, 0x18, 0x01, 0x01, 0x03, 0x07];
 
-/// How often each is called with `--count`.
+/// How many times each variant is called with `--count`.
 const COUNTED: u32 = 1000;
 
 #[repr(C)]
@@ -54,14 +55,16 @@ extern "C" {
 
 fn by_c(check: Check, octets: &[u8]) -> (c_int, COffer) {
     let mut offer = COffer::default();
-    // SAFETY: There are so many octets, and never fewer than the eight that are looked at anyway.
+    // SAFETY: `octets` is valid for its length. `check_at_start` reads eight octets without looking
+    // at the length, and every case has at least eight.
     let found = unsafe { check(octets.as_ptr(), octets.len(), &mut offer) };
     (found, offer)
 }
 
-/// What `memmem` does without vectors, which it does not show by itself: it looks for the rarest
-/// octet, by words, and then at those around it. Without its record of how often that was in vain,
-/// and comparing no more than there is to compare.
+/// The algorithm of `memmem` without vector instructions, which the crate does not offer on its
+/// own. It looks for the rarest octet, word by word, and then compares the octets around it. Two
+/// parts of the original are left out: the record of failed comparisons, and comparing beyond the
+/// octets that are wanted.
 struct Scalar<'a> {
     wanted: &'a [u8],
     rarest: One,
@@ -91,7 +94,7 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// Private Data as InfiniBand and RoCE deliver it with a request, and with a reply.
+/// Private Data as InfiniBand and RoCE deliver it with a REQ and with a REP.
 fn cases() -> Vec<(String, Vec<u8>)> {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut octet = || {
@@ -115,8 +118,8 @@ fn cases() -> Vec<(String, Vec<u8>)> {
             (0..len).map(|_| octet()).collect(),
         ));
         cases.push((format!("{len} octets, all 0xf6"), vec![0xf6; len]));
-        // The longest search: a message of another version, and behind that everywhere the octet
-        // that it steps over by one.
+        // The longest search: a message of another version, and behind that only the octet at which
+        // the search moves on by one.
         let mut worst = vec![0x0e; len];
         worst[..5].copy_from_slice(&[0xf6, 0xab, 0x0e, 0x18, 2]);
         cases.push((format!("{len} octets, worst"), worst));
@@ -124,20 +127,19 @@ fn cases() -> Vec<(String, Vec<u8>)> {
     cases
 }
 
-/// Calls `each` with the name of a case, that of a variant, and what to measure.
+/// Calls `each` with the name of a case, the name of a variant, and the function to measure.
 fn for_each(mut each: impl FnMut(&str, &str, &mut dyn FnMut())) {
     let finder = Finder::new(&MESSAGE[..4]);
     let scalar = Scalar::new(&MESSAGE[..4]);
     for (name, octets) in cases() {
         let octets = || black_box(&octets[..]);
-        // The first one is what the others are compared with. Who looks at offset 0 alone is none
-        // where the message is elsewhere.
+        // A check of offset 0 alone is no comparison if the message is elsewhere.
         if name.ends_with("message at 0") {
             each(&name, "Linux", &mut || {
                 black_box(by_c(check_at_start, octets()));
             });
         }
-        // Who looks for the Format Identifier alone ends there.
+        // A search for the Format Identifier alone stops at the first one.
         if !name.ends_with("worst") {
             each(&name, "memmem", &mut || {
                 black_box(finder.find(octets()));
@@ -172,7 +174,7 @@ extern "C" fn mark() {
 
 fn count() {
     let one = |name: &str, variant: &str, call: &mut dyn FnMut()| {
-        // What comes first binds symbols, and detects the processor.
+        // Called once before: the first call binds symbols and detects the processor.
         call();
         println!("{name}\t{variant}\t{COUNTED}");
         mark();

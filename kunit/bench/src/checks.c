@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the parser is compared with: a check as that of xprtrdma, which looks at
- * offset 0 alone and does not ask how many octets there are, and a search that
- * does both as simply as C can.
+ * The C code that the parser is compared with: a check like that of xprtrdma, which
+ * looks at offset 0 only and does not check the length; and the simplest search that
+ * looks at every offset and checks the length.
  */
 #include <stddef.h>
 #include <string.h>

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Benchmarks of the files of `rpcrdma_cm` that know no kernel: `benches`.
+//! Benchmarks of the pure files of `rpcrdma_cm`. They are in `benches`.

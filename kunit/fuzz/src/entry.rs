@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What libFuzzer calls with each input. A panic aborts, which it takes for a crash.
+//! The function that libFuzzer calls with each input. A panic aborts, so libFuzzer sees a crash.
 
 use std::{
     ffi::c_int,
@@ -17,8 +17,8 @@ extern "C" fn LLVMFuzzerTestOneInput(data: *const u8, size: usize) -> c_int {
         // `data` may be NULL then.
         &[]
     } else {
-        // SAFETY: libFuzzer passes `size` octets at `data`, and leaves them alone until this
-        // returns.
+        // SAFETY: libFuzzer passes `size` octets at `data`, and does not change them until this
+        // function returns.
         unsafe { slice::from_raw_parts(data, size) }
     };
     crate::fuzz(octets);

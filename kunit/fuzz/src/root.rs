@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-// What is at the root of each fuzzer: the pure files, which name each other from there.
+// The modules at the root of each fuzzer. The pure files name each other by `crate::`.
 
 #[path = "../../host/src/checks.rs"]
 mod checks;

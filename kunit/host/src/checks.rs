@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What must hold of any octets, whoever makes them up: the tests of this crate, or the fuzzers of
-//! `kunit/fuzz`.
+//! Properties that hold for any octets. The tests of this crate and the fuzzers of `kunit/fuzz`
+//! check them.
 
 use std::fmt;
 
@@ -40,7 +40,8 @@ pub(crate) fn offer(send_size: u8, receive_size: u8, remote_invalidation: bool) 
     }
 }
 
-/// Builds into no octets at first, which says how many it takes.
+/// Returns the octets that `build` writes. Calls it with an empty buffer first, to learn the
+/// length.
 pub(crate) fn built(build: impl Fn(&mut [u8]) -> Result<usize, NoRoom>) -> Vec<u8> {
     let no_room = build(&mut []).unwrap_err();
     shown(no_room);
@@ -51,7 +52,7 @@ pub(crate) fn built(build: impl Fn(&mut [u8]) -> Result<usize, NoRoom>) -> Vec<u
     octets
 }
 
-/// Shows what may come from anywhere, which is to be one bounded line of text.
+/// Returns the text of a value, and checks that it is one line of limited length.
 pub(crate) fn shown(what: impl fmt::Display) -> String {
     let shown = what.to_string();
     assert!(shown.len() <= 64 * 4 + 128, "{shown}");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Host tests of the files of `rpcrdma_cm` that know no kernel.
+//! Host tests of the pure files of `rpcrdma_cm`.
 //!
-//! Here is what takes too long for the kernel or needs more than `core`: whole input spaces,
-//! against a second implementation, and random inputs. The rules of the RFCs one by one are in
-//! `rpcrdma_cm_kunit.rs`.
+//! These tests take too long for the kernel, or need more than `core`: whole input spaces, random
+//! inputs, and comparisons with a second implementation. KUnit (`rpcrdma_cm_kunit.rs`) tests the
+//! rules of the RFCs one by one.
 
 #![allow(dead_code, reason = "the module uses all of it, the tests some")]
-// What panics is for the tests only.
+// Only the tests may panic.
 #![cfg_attr(
     not(test),
     deny(

@@ -21,7 +21,7 @@ use std::{
 
 use proptest::test_runner::Config;
 
-/// How many random inputs a property gets; a failure is printed and leaves no file behind.
+/// Sets the number of random inputs of a property. A failure is printed, and not kept in a file.
 fn cases(cases: u32) -> Config {
     Config {
         cases,
@@ -36,7 +36,7 @@ fn for_each_u32(check: impl Fn(u32) + Sync) {
     thread::scope(|scope| {
         for first in 0..threads {
             let check = &check;
-            // Interleaved, as what is cheap to check may lie together.
+            // Interleaved, because inputs that are cheap to check may be adjacent.
             let highs = (first..=0xffff).step_by(threads);
             scope.spawn(move || {
                 for high in highs {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Lines written to the control files, each by itself and all at once.
+//! Fuzzes lines of the control files, each in a write of its own, and all of them in one write.
 
 #![no_main]
 #![allow(dead_code, reason = "the module uses all of it, each fuzzer some")]
@@ -14,7 +14,7 @@ fn fuzz(octets: &[u8]) {
     let first = lines.next().unwrap_or_default();
     check(first);
     lines.clone().for_each(check);
-    // All in one write are none.
+    // Several lines in one write are refused.
     if lines.next().is_some() {
         check(octets);
     }

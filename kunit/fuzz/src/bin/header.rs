@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Transport headers of any octets, of both versions (RFC 8166, section 4; the draft, section 4).
+//! Fuzzes the parser of transport headers, with any octets (RFC 8166, section 4; the draft, section
+//! 4).
 
 #![no_main]
 #![allow(dead_code, reason = "the module uses all of it, each fuzzer some")]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Transport headers that the module builds, with any lists and options.
+//! Fuzzes building transport headers, with any lists and options.
 
 #![no_main]
 #![allow(dead_code, reason = "the module uses all of it, each fuzzer some")]
@@ -20,7 +20,7 @@ use protocol::header::chunks::{
     Segment, //
 };
 
-/// What a header is made from; zeros where the input has ended.
+/// The input, from which a header is made. Zeros follow its end.
 struct Source<'a>(&'a [u8]);
 
 impl<'a> Source<'a> {
@@ -50,7 +50,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Up to so many elements.
+    /// Makes up to `most` elements.
     fn some<T>(&mut self, most: u8, mut make: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let count = self.octet() % (most + 1);
         (0..count).map(|_| make(self)).collect()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Private Data of any octets (RFC 8797, section 5.2), and a message in the midst of them.
+//! Fuzzes the parser of Private Data (RFC 8797, section 5.2), with any octets, and with a message
+//! in the middle of them.
 
 #![no_main]
 #![allow(dead_code, reason = "the module uses all of it, each fuzzer some")]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RPC messages of any octets (RFC 5531, section 9), and what is served of them.
+//! Fuzzes the parser of RPC messages (RFC 5531, section 9), and the choice of the procedure.
 
 #![no_main]
 #![allow(dead_code, reason = "the module uses all of it, each fuzzer some")]

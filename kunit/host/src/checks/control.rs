@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The grammar of the control files: what is understood of a line is put into words again, in a
-//! canonical form.
+//! The grammar of the control files. The result of parsing a line is turned into words again, in a
+//! canonical form, and compared with the oracle.
 
 use std::fmt::Debug;
 
@@ -112,7 +112,7 @@ pub(crate) fn connect_words(connect: Connect) -> Vec<String> {
     words(connect.to, &connect.offer, connect.rpc, &others)
 }
 
-/// As of `connect`, without what is the same of all probes.
+/// The words of `connect`, without those that are the same for all probes.
 pub(crate) fn probe_words(connect: Connect) -> Vec<String> {
     let mut words = connect_words(connect);
     let len = words.len();
@@ -153,7 +153,7 @@ fn close_words(close: Close) -> Vec<String> {
     }]
 }
 
-/// How a word that may be anything is shown: the beginning of what `last_error` says.
+/// Returns a word as `last_error` shows it.
 fn shown_word(word: &[u8]) -> String {
     let mut shown: String = word
         .iter()
@@ -173,8 +173,8 @@ fn shown_word(word: &[u8]) -> String {
     shown
 }
 
-/// Checks what one file makes of a line: the same as the oracle, and of its words in the canonical
-/// form the same again. A refusal begins with the word that is the first not to fit.
+/// Checks the result of one file for a line: it is that of the oracle, and parsing its canonical
+/// form gives the same result. A refusal begins with the first word that does not fit.
 fn check_file<'a, T: Copy + Debug + PartialEq>(
     line: &'a [u8],
     parse: impl for<'b> Fn(&'b [u8]) -> Result<T, LineError<'b>>,
@@ -204,7 +204,7 @@ fn check_file<'a, T: Copy + Debug + PartialEq>(
     }
 }
 
-/// Checks what is made of a line that may be anything.
+/// Checks the results of all control files for a line.
 pub(crate) fn check(line: &[u8]) {
     check_file(
         line,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The grammar of the control files a second time, written from docs/admin-guide.md and made
-//! differently: each key is a row of a table, and what a line asks for is words again, with all
-//! that it leaves to defaults.
+//! A second implementation of the grammar of the control files, written from docs/admin-guide.md in
+//! another way: each key is a row of a table, and the result of a line is its words, completed by
+//! the defaults.
 
 use std::{
     net::{
@@ -12,10 +12,11 @@ use std::{
     str,
 };
 
-/// What a line asks for, or the first word that does not fit; an empty one is missing.
+/// The words of a line, or the first word that does not fit. An empty word stands for a missing
+/// one.
 pub(crate) type Verdict<'a> = Result<Vec<String>, &'a [u8]>;
 
-/// What a value can be.
+/// The values that a key can have.
 #[derive(Clone, Copy)]
 enum Kind {
     Number(u128, u128),
@@ -26,7 +27,7 @@ enum Kind {
     Address,
 }
 
-/// A key; what it is without being given, if anything; and what it can be.
+/// A key, its default if it has one, and its possible values.
 type Row = (&'static str, Option<&'static str>, Kind);
 
 const SEND: Row = ("send", Some("4096"), Kind::Size);
@@ -55,7 +56,7 @@ const PROBE: [Row; 9] = [
 ];
 const LISTEN: [Row; 8] = [SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, MAX, ANSWER];
 
-/// Of two keys, the second of which is not said where the first has that value.
+/// Two keys: the second one may not be given if the first one has that value.
 const EXCLUDED: [(&str, &str, &str); 5] = [
     ("private", "", "send"),
     ("private", "", "recv"),
@@ -124,7 +125,7 @@ fn words(line: &[u8]) -> Result<Vec<&[u8]>, &[u8]> {
         .collect())
 }
 
-/// A word that is text, as all are but the fixed ones.
+/// Returns a word as text. All words except the fixed ones have to be text.
 fn text(word: &[u8]) -> Option<&str> {
     let text = str::from_utf8(word).ok()?;
     (!text.contains(char::is_control)).then_some(text)
@@ -144,7 +145,7 @@ fn at_address<'a>(line: &'a [u8], rows: &[Row]) -> Verdict<'a> {
     Ok([vec![format!("{address}:{port}")], said].concat())
 }
 
-/// `[key=value]…` where the line begins with that address.
+/// `[key=value]…` of a line that begins with the address `to`, if it has one.
 fn keys<'a>(words: &[&'a [u8]], rows: &[Row], to: Option<&str>) -> Verdict<'a> {
     let mut given: Vec<(&str, String)> = Vec::new();
     for word in words {
@@ -191,7 +192,7 @@ fn excludes(said: &(&str, &str), by: &str, having: &str) -> bool {
     said.0 == by && (having.is_empty() || said.1 == having)
 }
 
-/// A word with a key, and the value in its one form.
+/// Splits a word into its key and its value, which is brought into its canonical form.
 fn said(word: &[u8], rows: &[Row]) -> Option<(&'static str, String)> {
     let (key, value) = text(word)?.split_once('=')?;
     let (key, _, kind) = rows.iter().find(|row| row.0 == key)?;
@@ -228,7 +229,7 @@ fn digits(text: &str, low: u128, high: u128) -> Option<String> {
         "" => "0",
         number => number,
     };
-    // What has more digits than an u128 is not in any range.
+    // A number that an u128 cannot hold is in no range.
     let is_within = number
         .parse()
         .is_ok_and(|number| (low..=high).contains(&number));

@@ -31,18 +31,18 @@ use crate::protocol::{
     xdr::NoRoom, //
 };
 
-/// What a responder grants in these tests.
+/// The credits that a responder grants in these tests.
 pub(crate) const CREDIT: u32 = 0xc0de;
 
-/// What responders speak in these tests.
+/// The versions that responders speak in these tests.
 pub(crate) const SPOKEN: [Versions; 3] = [Versions::only(1), Versions::only(2), Versions::ALL];
 
-/// A header that owns what it says.
+/// A header that owns its lists and options.
 #[derive(Clone, Debug)]
 pub(crate) struct Owned {
     pub(crate) xid: u32,
     pub(crate) credit: u32,
-    /// Without lists and options: those are below.
+    /// The body, without the lists and options that follow.
     pub(crate) body: Body<'static>,
     pub(crate) reads: Vec<ReadSegment>,
     pub(crate) writes: Vec<Vec<Segment>>,
@@ -51,7 +51,7 @@ pub(crate) struct Owned {
 }
 
 impl Owned {
-    /// Calls `check` with the header that this is.
+    /// Calls `check` with this header.
     pub(crate) fn with<T>(&self, check: impl FnOnce(Header<'_>) -> T) -> T {
         let writes: Vec<_> = self
             .writes
@@ -65,7 +65,7 @@ impl Owned {
         };
         let body = match self.body {
             Body::Msg(version, _) => Body::Msg(version, lists),
-            // One chunk at least.
+            // An RDMA_NOMSG has at least one chunk.
             Body::Nomsg(version, _) if lists.is_empty() => Body::Nomsg(
                 version,
                 ChunkLists {
@@ -90,7 +90,7 @@ impl Owned {
         })
     }
 
-    /// Returns the shortest message that the header makes, and the length of the header.
+    /// Returns the shortest message with this header, and the length of the header.
     pub(crate) fn message(&self) -> (Vec<u8>, usize) {
         self.with(|header| {
             let mut octets = built(|buffer| header.build(buffer));
@@ -106,7 +106,7 @@ impl Owned {
     }
 }
 
-/// What a responder that speaks `versions` answers to octets.
+/// Returns the answer of a responder that speaks `versions`.
 pub(crate) fn answer(octets: &[u8], versions: Versions) -> Option<Header<'static>> {
     match parse(octets) {
         Ok((header, _)) => header.version_error(CREDIT, versions),
@@ -114,12 +114,12 @@ pub(crate) fn answer(octets: &[u8], versions: Versions) -> Option<Header<'static
     }
 }
 
-/// Says what the code found as the oracle says it.
+/// Returns the result of the code in the form of the oracle.
 fn verdict(octets: &[u8], versions: Versions) -> Verdict {
     match (answer(octets, versions), parse(octets)) {
         (Some(answer), _) => Verdict::Answer(words(&built(|buffer| answer.build(buffer)))),
         (None, Ok((header, payload))) => {
-            // What was parsed is built again from where it lies.
+            // Building the parsed header again makes the same octets.
             let own = built(|buffer| header.build(buffer));
             assert_eq!([&own[..], payload].concat(), octets);
             Verdict::Valid(text(header), own.len())
@@ -128,7 +128,7 @@ fn verdict(octets: &[u8], versions: Versions) -> Verdict {
     }
 }
 
-/// Checks what responders make of octets.
+/// Checks the results of responders for octets.
 pub(crate) fn check(octets: &[u8]) {
     match parse(octets) {
         Ok((header, _)) => {
@@ -150,7 +150,7 @@ pub(crate) fn check(octets: &[u8]) {
     }
 }
 
-/// The draft, section 5.2: with which version a requester goes on.
+/// The draft, section 5.2: the version with which a requester goes on.
 fn check_common(theirs: Versions) {
     let expected = [2, 1]
         .into_iter()
@@ -166,7 +166,7 @@ fn words(octets: &[u8]) -> Vec<u32> {
         .collect()
 }
 
-/// Writes a header down as the oracle does.
+/// Writes a header in the form of the oracle.
 pub(crate) fn text(header: Header<'_>) -> String {
     let hloo = |segment: Segment| {
         let Segment {
@@ -237,7 +237,8 @@ pub(crate) fn text(header: Header<'_>) -> String {
     )
 }
 
-/// One of all kinds of bodies, with words that some of them have; lists and options are empty.
+/// Returns one of all kinds of bodies. The words are used by the kinds that have some. Lists and
+/// options are empty.
 pub(crate) fn body(which: usize, one: u32, other: u32, third: u32) -> Body<'static> {
     let call = Version::Two(Direction::Call);
     let reply = Version::Two(Direction::Reply);
@@ -266,8 +267,8 @@ pub(crate) fn body(which: usize, one: u32, other: u32, third: u32) -> Body<'stat
     bodies[which % bodies.len()]
 }
 
-/// How many octets a header has, counted by the pictures of RFC 8166, section 4.7, and the XDR of
-/// section 4.1.2 and of the draft, section 4.2.
+/// Returns the length of a header in octets, counted by the figures of RFC 8166, section 4.7, and
+/// the XDR of section 4.1.2 and of the draft, section 4.2.
 fn xdr_len(header: Header<'_>) -> usize {
     // "HLOO", behind a count.
     let chunk = |chunk: WriteChunk<'_>| 4 + 16 * chunk.iter().count();
@@ -292,7 +293,7 @@ fn xdr_len(header: Header<'_>) -> usize {
     }
 }
 
-/// What is built is what is parsed, and what is behind it is left.
+/// Parsing a built header returns the same header, and leaves the octets behind it.
 pub(crate) fn check_round_trip(owned: &Owned, more: &[u8]) {
     let (mut octets, len) = owned.message();
     octets.extend(more);
@@ -306,8 +307,7 @@ pub(crate) fn check_round_trip(owned: &Owned, more: &[u8]) {
     check(&octets);
 }
 
-/// A buffer is long enough, or too short and the error says so; nothing is written behind what is
-/// needed.
+/// Building fails with an error if the buffer is too short. Nothing is written behind the header.
 pub(crate) fn check_room(owned: &Owned, available: usize) {
     owned.with(|header| {
         let octets = built(|buffer| header.build(buffer));
@@ -324,15 +324,15 @@ pub(crate) fn check_room(owned: &Owned, available: usize) {
     });
 }
 
-/// A header is as long as it says: what is built changes that many octets, which is also where the
-/// payload begins for who parses it, and as many as the words of the XDR have.
+/// The length of a header is the same by four ways of counting: the length that it states, the
+/// octets that building it changes, the place where the parser finds the payload, and the XDR.
 pub(crate) fn check_len(owned: &Owned) {
     let (octets, _) = owned.message();
     owned.with(|header| {
         let len = header.len();
         assert_eq!(len, xdr_len(header));
 
-        // Each octet is there in one of two buffers that differ everywhere.
+        // Building into two buffers that differ everywhere shows each octet that is written.
         let mut buffers = [vec![0x00; len + 64], vec![0xff; len + 64]];
         for buffer in &mut buffers {
             assert_eq!(header.build(buffer), Ok(len));
@@ -346,8 +346,8 @@ pub(crate) fn check_len(owned: &Owned) {
     });
 }
 
-/// RFC 8166, section 4.5: an answer has the XID and the version of what it answers, can be read,
-/// and is never answered itself, whole or not.
+/// RFC 8166, section 4.5: an answer has the XID and the version of its message, can be parsed, and
+/// is never answered itself, whole or truncated.
 pub(crate) fn check_answers(octets: &[u8]) {
     for versions in SPOKEN {
         if let Some(header) = answer(octets, versions) {
@@ -362,8 +362,8 @@ pub(crate) fn check_answers(octets: &[u8]) {
     }
 }
 
-/// RFC 8166, section 3.4.6: what is returned of a chunk has its handles and offsets, is filled in
-/// order, and holds as much as was written and fits.
+/// RFC 8166, section 3.4.6: a returned chunk has the handles and offsets of the original. Its
+/// segments are filled in order, and their lengths add up to the octets that were written and fit.
 pub(crate) fn check_filled(chunk: &[Segment], octets: u64) {
     let own = WriteChunk::new(chunk);
     let filled: Vec<_> = own.filled(octets).collect();

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The transport headers a second time, written from the XDR of RFC 8166 and the draft and made
-//! differently: a message is words, what is read of it is written down as text, and that something
-//! is wrong is all that is known of an error.
+//! A second implementation of the parser of transport headers, written from the XDR of RFC 8166 and
+//! the draft in another way: a message is a list of words, the result is text, and all errors are
+//! the same.
 
 use std::ops::RangeInclusive;
 
-/// What a message is.
+/// The result for a message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
-    /// Silently discarded.
+    /// The message is silently discarded.
     Discard,
-    /// Answered with these words.
+    /// The message is answered with these words.
     Answer(Vec<u32>),
-    /// Valid: its fields in order, and how many octets its header has.
+    /// The message is valid: its fields in order, and the length of its header in octets.
     Valid(String, usize),
 }
 
-/// What is not as the XDR has it.
+/// The message does not conform to the XDR.
 struct Bad;
 
 /// The words of a message that have not been read.
@@ -37,7 +37,7 @@ impl Words<'_> {
         self.text += text;
     }
 
-    /// Reads words as they are: "HLOO" takes four.
+    /// Reads one word for each letter: "HLOO" reads four.
     fn take(&mut self, names: &str) -> Result<(), Bad> {
         for name in names.chars() {
             let word = self.next()?;
@@ -54,7 +54,7 @@ impl Words<'_> {
         }
     }
 
-    /// `struct xdr_read_list *`: what it points to ends with another one.
+    /// `struct xdr_read_list *`: a list in which each element ends with the next pointer.
     fn read_list(&mut self) -> Result<(), Bad> {
         while self.bool()? {
             if self.words.first().is_some_and(|position| position & 3 != 0) {
@@ -112,7 +112,7 @@ impl Words<'_> {
         Ok(())
     }
 
-    /// What begins behind the fourth word.
+    /// The words behind the fourth one.
     fn body(&mut self, xid: u32, vers: u32, proc: u32) -> Result<(), Bad> {
         self.say(&format!("proc {proc} "));
         match (vers, proc) {
@@ -136,14 +136,14 @@ impl Words<'_> {
                 }
                 self.lists()?;
                 if proc == 1 {
-                    // Three words that say that there is nothing.
+                    // Three words of zero: all lists are empty.
                     let nothing = 3 + usize::from(vers == 2);
                     return match before - self.words.len() == nothing {
                         true => Err(Bad),
                         false => Ok(()),
                     };
                 }
-                // What follows is not the header's, and is looked at.
+                // The words that follow are not part of the header, but are checked.
                 let expected = match direction {
                     None => vec![xid],
                     Some(direction) => vec![xid, direction.into()],

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RFC 8797 a second time, written from its text and made differently: messages are numbers of 64
-//! bits, sizes are octets, and all candidates are judged before one is chosen.
+//! A second implementation of RFC 8797, written from its text in another way: messages are numbers
+//! of 64 bits, sizes are octets, and all candidates are judged before one is chosen.
 
-/// What Private Data holds.
+/// The content of Private Data.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
     Message {
@@ -52,7 +52,7 @@ pub(crate) fn decode(encoded: u64) -> u32 {
 
 /// Section 5.2, for any Private Data.
 pub(crate) fn private_data(octets: &[u8]) -> Verdict {
-    // Each octet moves the eight that are looked at by one; zeros follow the last one.
+    // `bits` holds eight octets at a time, and moves on by one octet. Zeros follow the last one.
     let mut bits = 0;
     let candidates: Vec<_> = octets
         .iter()

@@ -22,7 +22,7 @@ use crate::protocol::private_data::{
 
 pub(crate) const IDENTIFIER: [u8; 4] = [0xf6, 0xab, 0x0e, 0x18];
 
-/// Says what the code found as the oracle says it.
+/// Returns the result of the code in the form of the oracle.
 pub(crate) fn verdict(parsed: Parsed) -> Verdict {
     match parsed {
         Parsed::Present(found) => {
@@ -67,7 +67,7 @@ pub(crate) fn check(octets: &[u8]) {
     }
 }
 
-/// RFC 8797, section 5.2: octets to be sent as they are, and what a peer reads in them.
+/// RFC 8797, section 5.2: the octets of `private=`, and the offer that a peer reads in them.
 pub(crate) fn check_raw(octets: &[u8], can_invalidate: bool) {
     let data = PrivateData::truncated(octets);
     let kept = &octets[..octets.len().min(255)];
@@ -82,13 +82,13 @@ pub(crate) fn check_raw(octets: &[u8], can_invalidate: bool) {
     assert_eq!(Offered::None.private_data(can_invalidate), nothing);
 }
 
-/// RFC 8797, section 4: an offer, sent by itself.
+/// RFC 8797, section 4: a message with this offer.
 pub(crate) fn check_offer(offer: Offer) {
     let sent = Offered::Message(offer);
     assert_eq!(sent.private_data(true).octets(), offer.to_octets());
     assert_eq!(sent.offer(), offer);
 
-    // What the device cannot do is not offered (RFC 8797, section 3.2).
+    // R is not sent if the device does not support it (RFC 8797, section 3.2).
     let without_r = Offer {
         remote_invalidation: false,
         ..offer
@@ -96,7 +96,7 @@ pub(crate) fn check_offer(offer: Offer) {
     assert_eq!(sent.private_data(false).octets(), without_r.to_octets());
 }
 
-/// RFC 8797, section 5.2: what is built is what is found, whatever is around it.
+/// RFC 8797, section 5.2: a built message is found between any other octets.
 pub(crate) fn check_embedded(before: &[u8], offer: Offer, after: &[u8]) {
     let octets = [before, &offer.to_octets()[..], after].concat();
     let Parsed::Present(found) = parse(&octets) else {
@@ -106,7 +106,7 @@ pub(crate) fn check_embedded(before: &[u8], offer: Offer, after: &[u8]) {
         assert_eq!(found.reserved, 0);
         assert_eq!(found.offer, offer);
     } else {
-        // A candidate of its own; no message can begin within another one's identifier.
+        // `before` has a candidate of its own. Two Format Identifiers cannot overlap.
         assert!(has_identifier(before), "{octets:02x?}");
     }
 }
@@ -120,7 +120,7 @@ pub(crate) fn check_size(octets: u32) {
         "{octets}"
     );
     if let Some(size) = size {
-        // The largest that the field can say and the buffer holds.
+        // The largest size that the field can express and that is not larger than the buffer.
         let encoded = u64::from(size.encoded());
         assert_eq!(size.octets(), oracle::decode(encoded), "{octets}");
         assert!(size.octets() <= octets, "{octets}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the module serves (RFC 5531, sections 9 and 12.1).
+//! The choice of the procedure (RFC 5531, sections 9 and 12.1), and the arguments of ECHO.
 
 use crate::protocol::{
     program::{
@@ -15,10 +15,10 @@ use crate::protocol::{
     }, //
 };
 
-/// The program, as its callers know it.
+/// The number of the module's program, written in decimal.
 pub(crate) const ECHO_PROGRAM: u32 = 536_905_623;
 
-/// One rule after the other: `accept_stat` says the first that is broken.
+/// Returns the expected result: `accept_stat` names the first rule that the call breaks.
 fn expected(prog: u32, vers: u32, proc: u32) -> Result<ServedProcedure, Status> {
     if proc == 0 {
         return Ok(ServedProcedure::Null);
@@ -46,7 +46,7 @@ pub(crate) fn check(prog: u32, vers: u32, proc: u32) {
     assert_eq!(served, expected(prog, vers, proc), "{prog} {vers} {proc}");
 }
 
-/// RFC 4506, section 4.10: of arguments, that they are an `opaque<>` and nothing else.
+/// RFC 4506, section 4.10: whether arguments are one `opaque<>` and nothing else.
 pub(crate) fn check_opaque(arguments: &[u8]) {
     let Some((&count, rest)) = arguments.split_first_chunk() else {
         return;
@@ -79,7 +79,7 @@ pub(crate) fn check_fill(size: u32, seed: u32) {
         assert_eq!(pieces.concat(), all, "{size} in two at {at}");
     }
 
-    // Whole words of data: none is there twice, nor at the same place with another seed.
+    // No whole word of data occurs twice, nor at the same place with another seed.
     let data: Vec<_> = all[4..end].chunks_exact(4).collect();
     let other = filled(0, len, seed.wrapping_add(1));
     for (at, word) in data.iter().enumerate() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What RPC messages begin with (RFC 5531, section 9), against a second decoder that is made
-//! differently: of a message it knows the words alone, and where the results begin.
+//! The headers of RPC messages (RFC 5531, section 9), compared with a second decoder that works in
+//! another way: by patterns of words.
 
 use super::{
     built,
@@ -17,7 +17,7 @@ use crate::protocol::rpc::{
     Status, //
 };
 
-/// The words of a message, and zeros as far as anybody looks behind it.
+/// The words of a message, with zeros behind them.
 struct Words(Vec<u32>, usize);
 
 impl Words {
@@ -30,8 +30,7 @@ impl Words {
         Self(words, octets.len())
     }
 
-    /// Whether there are that many words, and these are the first ones, in a pattern where `?` is
-    /// any word.
+    /// Whether the message begins with the words of `pattern`, where `?` stands for any word.
     fn are(&self, pattern: &str) -> bool {
         let pattern: Vec<_> = pattern.split_whitespace().collect();
         4 * pattern.len() <= self.1
@@ -51,7 +50,8 @@ impl Words {
     }
 }
 
-/// What a responder makes of octets: a call and where its arguments begin, a reply, or nothing.
+/// The result of a responder for octets: a call with the offset of its arguments, a reply, or
+/// nothing.
 #[derive(Debug, PartialEq)]
 enum Called {
     Call([u32; 4], usize),
@@ -117,7 +117,7 @@ fn called(octets: &[u8]) -> Called {
     }
 }
 
-/// The status of a reply, and where its results begin.
+/// Returns the XID and the status of a reply, and the offset of its results.
 fn expected_reply(octets: &[u8]) -> Option<(u32, Status, usize)> {
     let words = Words::new(octets);
     let xid = words.0[0];
@@ -144,7 +144,8 @@ fn expected_reply(octets: &[u8]) -> Option<(u32, Status, usize)> {
     words.has(at).then_some((xid, status, 4 * at))
 }
 
-/// RFC 5531, section 9: what is built is what is parsed, and what is behind it is left.
+/// RFC 5531, section 9: parsing a built call returns the same call, and leaves the octets behind
+/// it.
 pub(crate) fn check_call(call: Call, more: &[u8]) -> Vec<u8> {
     let octets = built(|buffer| call.build(buffer));
     let message = [&octets[..], more].concat();
@@ -152,7 +153,7 @@ pub(crate) fn check_call(call: Call, more: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// The same of a reply.
+/// RFC 5531, section 9: parsing a built reply returns the same reply.
 pub(crate) fn check_reply(reply: Reply, more: &[u8]) -> Vec<u8> {
     let octets = built(|buffer| reply.build(buffer));
     let message = [&octets[..], more].concat();
@@ -160,7 +161,7 @@ pub(crate) fn check_reply(reply: Reply, more: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// Any octets.
+/// Checks the results for any octets, as a call and as a reply.
 pub(crate) fn check(octets: &[u8]) {
     assert_eq!(called(octets), expected_call(octets), "{octets:02x?}");
     assert_eq!(is_reply(octets), octets.get(4..8) == Some(&[0, 0, 0, 1]));

@@ -2,8 +2,8 @@
 
 //! The grammar of the control files.
 //!
-//! A line is made from words in a canonical form: in any order and spacing, with or without those
-//! that only say what holds anyway. What is understood of it is put into that form again.
+//! A line is made from words in a canonical form, in any order and spacing, with or without the
+//! words that repeat a default. The result of parsing it is turned into that form again.
 
 use std::net::{
     Ipv4Addr,
@@ -39,7 +39,7 @@ use crate::{
     }, //
 };
 
-/// What holds where a line does not say otherwise.
+/// The words of all defaults.
 const UNTOLD: [&str; 15] = [
     "send=4096",
     "recv=4096",
@@ -75,7 +75,7 @@ fn addresses(v6: bool) -> BoxedStrategy<String> {
     }
 }
 
-/// Mostly any of `numbers`, and often enough `default`.
+/// A key with any of `numbers`, or often with `default`.
 fn number(
     key: &'static str,
     default: u32,
@@ -179,7 +179,7 @@ fn calls() -> impl Strategy<Value = Vec<String>> {
     prop_oneof![nulls, echoes]
 }
 
-/// Writes words down in some other way that means the same.
+/// Writes words as a line, in any way that means the same.
 fn lines(words: Vec<String>) -> impl Strategy<Value = (Vec<String>, String)> {
     let address = words[0].clone();
     let keys = Just(words[1..].to_vec()).prop_shuffle();
@@ -217,7 +217,7 @@ proptest! {
     #[test]
     fn probe((mut words, line) in connects().prop_flat_map(lines)) {
         check(line.as_bytes());
-        // All probes are the same in these.
+        // These are the same for all probes.
         words.retain(|word| {
             ["rpcvers=", "reconnect=", "null="]
                 .iter()
@@ -247,7 +247,7 @@ proptest! {
         check(&line);
     }
 
-    /// Lines that are nearly right get further than any octets do.
+    /// Lines that are nearly right. They reach more code than random octets do.
     #[test]
     fn any_change(
         (_, line) in prop_oneof![connects(), listens(), calls()].prop_flat_map(lines),
@@ -261,7 +261,7 @@ proptest! {
         check(&line);
     }
 
-    /// A word twice is one too many, whichever it is.
+    /// Any word that is given twice is refused.
     #[test]
     fn repeated(
         connect in connects(),
@@ -275,7 +275,7 @@ proptest! {
         prop_assert!(parse_call(repeated(call).as_bytes()).is_err());
     }
 
-    /// A program and no call of it is one word too many, in whatever order.
+    /// `program=` or `version=` together with `null=0` is refused, in any order.
     #[test]
     fn no_call_of_a_program(words in (programs(), any::<Index>()).prop_flat_map(
         |(program, which)| Just(vec!["null=0".into(), which.get(&program).clone()]).prop_shuffle()

@@ -80,7 +80,7 @@ fn headers() -> impl Strategy<Value = Owned> {
         )
 }
 
-/// A word that has a meaning somewhere, or any.
+/// A word that has a meaning somewhere in a header, or any word.
 fn telling() -> impl Strategy<Value = u32> {
     prop_oneof![
         8 => 0..7_u32,
@@ -89,7 +89,7 @@ fn telling() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// Messages of which the first words mostly make sense.
+/// Messages whose first words are mostly meaningful.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     (vec(telling(), 0..40), vec(any::<u8>(), 0..4)).prop_map(|(words, more)| {
         let mut octets: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
@@ -98,7 +98,7 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What may happen to a message: at which of its words, what, and with which word.
+/// A change of a message at one of its words.
 #[derive(Clone, Copy, Debug)]
 enum Mutation {
     Replace(Index, u32),
@@ -147,8 +147,8 @@ impl Mutation {
     }
 }
 
-/// RFC 8166, section 4.1.2, and the draft, section 4.2: all that a few words of small values can
-/// be, in each version and one before and behind, of each procedure.
+/// RFC 8166, section 4.1.2, and the draft, section 4.2: all combinations of a few words with small
+/// values, in each version, the ones below and above, and of each procedure.
 #[test]
 fn section_4_every_small_message() {
     for vers in 0..=3 {
@@ -184,27 +184,26 @@ fn section_4_2_every_half_word() {
 proptest! {
     #![proptest_config(cases(20_000))]
 
-    /// What is built is what is parsed, and what is behind it is left.
+    /// Parsing a built header returns the same header, and leaves the octets behind it.
     #[test]
     fn section_4_round_trip(owned in headers(), more in vec(any::<u8>(), 0..=9)) {
         check_round_trip(&owned, &more);
     }
 
-    /// A buffer is long enough, or too short and the error says so; nothing is written behind what
-    /// is needed.
+    /// Building fails with an error if the buffer is too short. Nothing is written behind the
+    /// header.
     #[test]
     fn section_4_room(owned in headers(), available in 0..400_usize) {
         check_room(&owned, available);
     }
 
-    /// A header is as long as it says: what is built changes that many octets, which is also where
-    /// the payload begins for who parses it, and as many as the words of the XDR have.
+    /// The length of a header is the same by four ways of counting.
     #[test]
     fn section_4_len(owned in headers()) {
         check_len(&owned);
     }
 
-    /// RFC 8166, section 4.5: no beginning of a message is a message, and which error that is.
+    /// RFC 8166, section 4.5: a message that is cut anywhere is not valid, with the right error.
     #[test]
     fn section_4_5_every_truncation(owned in headers()) {
         let (octets, _) = owned.message();
@@ -228,19 +227,19 @@ proptest! {
         }
     }
 
-    /// Any octets: no panic, and where they are a header, it is built again as it was.
+    /// Any octets: no panic, and building a valid header again makes the same octets.
     #[test]
     fn section_4_any_octets(octets in vec(any::<u8>(), 0..=300)) {
         check(&octets);
     }
 
-    /// Words that often have a meaning.
+    /// Words that are often meaningful.
     #[test]
     fn section_4_any_words(octets in messages()) {
         check(&octets);
     }
 
-    /// Words behind fixed fields that are right.
+    /// Valid fixed fields, followed by words that are often meaningful.
     #[test]
     fn section_4_any_body(vers in 1..=2_u32, proc in 0..6_u32, body in messages()) {
         let fixed = [3, vers, 5, proc].map(u32::to_be_bytes).concat();
@@ -248,7 +247,7 @@ proptest! {
         check(&octets);
     }
 
-    /// Messages with something wrong, mostly.
+    /// Valid messages with changes, which make most of them invalid.
     #[test]
     fn section_4_mutated(owned in headers(), mutations in vec(mutations(), 1..4)) {
         let (mut octets, _) = owned.message();
@@ -258,14 +257,15 @@ proptest! {
         check(&octets);
     }
 
-    /// RFC 8166, section 4.5: an answer has the XID and the version of what it answers, can be
-    /// read, and is never answered itself, whole or not.
+    /// RFC 8166, section 4.5: an answer has the XID and the version of its message, can be parsed,
+    /// and is never answered itself, whole or truncated.
     #[test]
     fn section_4_5_answers(octets in messages()) {
         check_answers(&octets);
     }
 
-    /// The draft, section 5.2: of two ranges, against all that is in them.
+    /// The draft, section 5.2: the highest common version of two ranges, compared with all versions
+    /// in them.
     #[test]
     fn draft_section_5_2_highest_common(ranges in any::<[[u8; 2]; 2]>(), version in any::<u8>()) {
         let versions = ranges.map(|[low, high]| Versions {
@@ -281,8 +281,7 @@ proptest! {
         });
     }
 
-    /// RFC 8166, section 3.4.6: what is returned of a chunk has its handles and offsets, is filled
-    /// in order, and holds as much as was written and fits.
+    /// RFC 8166, section 3.4.6: the handles, offsets and lengths of a returned chunk.
     #[test]
     fn section_3_4_6_filled(
         chunk in vec(segments(), 0..6),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The whole file `history`, octet for octet, and all its dates.
+//! The whole file `history`, octet for octet, and all dates that it can show.
 
 use crate::{
     cases::{
@@ -24,7 +24,7 @@ fn file() {
     assert_eq!(difference(&[TEXT], history), None);
 }
 
-/// The rule of the Gregorian calendar.
+/// Returns the number of days of a month in the Gregorian calendar.
 fn days_of(year: u32, month: u32) -> u32 {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {
@@ -34,7 +34,7 @@ fn days_of(year: u32, month: u32) -> u32 {
     }
 }
 
-/// Every day that 64 bits of nanoseconds reach, counted one by one.
+/// Every day that an `u64` of nanoseconds can express, counted one by one.
 #[test]
 fn every_day() {
     let last = u64::MAX / 1_000_000_000 / 86_400;
@@ -52,7 +52,8 @@ fn every_day() {
     assert_eq!(year, 2554);
 }
 
-/// `date -u -d @SECONDS +'%Y %m %d'`, of each row's days times 86400.
+/// Compares with `date -u -d @SECONDS +'%Y %m %d'`, where SECONDS are 86400 times the days of the
+/// row.
 #[test]
 fn known_days() {
     for (days, expected) in [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the counters of Linux's client tell of the server, against a model of that client.
+//! The conclusions from the counters of the kernel's client, compared with a model of that client.
 
 use proptest::prelude::*;
 
@@ -39,12 +39,12 @@ enum Step {
     Reply { invalidated: bool },
     /// A call ends without a reply.
     Abandon,
-    /// Somebody reads the counters.
+    /// The counters are read.
     Read,
 }
 
 fn chunks() -> impl Strategy<Value = Chunks> {
-    // The client's combinations of chunk lists.
+    // The combinations of chunk lists that the client uses.
     prop_oneof![
         2 => Just((0, 0, 0)),
         2 => (1..=16u64).prop_map(|read| (read, 0, 0)),
@@ -73,7 +73,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The client, with what it counts.
+/// The client, with its counters.
 #[derive(Default)]
 struct Client {
     counters: Counters,
@@ -127,7 +127,7 @@ impl Client {
 proptest! {
     #![proptest_config(cases(20_000))]
 
-    /// No verdict is wrong, whenever the counters are read.
+    /// No conclusion is wrong, at any moment at which the counters are read.
     #[test]
     fn no_verdict_is_wrong(
         invalidates in any::<bool>(),
@@ -138,7 +138,7 @@ proptest! {
         let mut client = Client::default();
         let mut invalidations = Invalidations::begin(Counters::default());
         if older {
-            // Of these, nothing is known.
+            // These happen before the first reading.
             for step in &before {
                 client.take(step, invalidates);
             }
@@ -153,7 +153,7 @@ proptest! {
                 invalidations.learn(&client.counters());
                 match invalidations.used() {
                     Some(true) => prop_assert!(client.invalidated || (older && invalidates)),
-                    // What has been said before stays until the opposite shows.
+                    // A conclusion stays until the opposite is certain.
                     Some(false) if known.is_none() => {
                         prop_assert!(!client.invalidated || older);
                         prop_assert!(client.replied_with_chunks);
@@ -165,7 +165,7 @@ proptest! {
     }
 }
 
-/// A server that invalidates what it can is found out by the first call with a chunk.
+/// A server that invalidates whenever it can is detected with the first call that has a chunk.
 #[test]
 fn one_call_is_enough() {
     for chunks in [(1, 0, 0), (0, 1, 0), (0, 0, 1)] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What two offers mean together (RFC 8797, sections 4.1 and 4.2).
+//! The result of combining two offers (RFC 8797, sections 4.1 and 4.2).
 
 use crate::{
     checks::{
@@ -17,7 +17,7 @@ use crate::{
 /// One side's Send Size, Receive Size and R field.
 type Side = (u8, u8, bool);
 
-/// Checks what each side makes of the two, against the sentences of the RFC.
+/// Checks the result of each side against the sentences of the RFC.
 fn check(client: Side, server: Side) {
     let smaller = |one: u8, other: u8| {
         let (one, other) = (oracle::decode(one.into()), oracle::decode(other.into()));
@@ -45,7 +45,7 @@ fn check(client: Side, server: Side) {
     assert_eq!(negotiate(Role::Server, server, client), expected);
 }
 
-/// Every pair of sizes in each direction, beside several in the other, with every pair of R.
+/// Every pair of sizes in each direction, with several pairs in the other one, and every pair of R.
 #[test]
 fn section_4_every_pair_of_offers() {
     for fields in 0..=u16::MAX {

@@ -39,15 +39,15 @@ use crate::{
     }, //
 };
 
-/// Writes a message, or as much of it as there is room for.
+/// Writes as much of a message as fits.
 fn put(octets: &mut [u8], offset: usize, message: u64) {
     for (octet, from) in octets[offset..].iter_mut().zip(message.to_be_bytes()) {
         *octet = from;
     }
 }
 
-/// RFC 8797, section 4: every Version, flags octet, Send Size and Receive Size there is. Without
-/// FULL=1, of versions other than 1 some.
+/// RFC 8797, section 4: every Version, flags octet, Send Size and Receive Size. Without FULL=1,
+/// only some of the versions other than 1.
 #[test]
 fn section_4_every_message() {
     let full = env::var_os("FULL").is_some();
@@ -65,7 +65,7 @@ fn section_4_every_message() {
     });
 }
 
-/// RFC 8797, section 4: every offer there is, built with the Reserved bits zero.
+/// RFC 8797, section 4: every offer, built with the Reserved bits zero.
 #[test]
 fn section_4_every_offer() {
     for fields in 0..=0x1_ffff_u32 {
@@ -82,7 +82,7 @@ fn section_4_every_offer() {
     }
 }
 
-/// RFC 8797, section 4.2: every buffer size there is.
+/// RFC 8797, section 4.2: every buffer size.
 #[test]
 fn section_4_2_every_size() {
     for_each_u32(check_size);
@@ -91,7 +91,7 @@ fn section_4_2_every_size() {
 /// RFC 8797, section 5.2: every offset in Private Data of every length, whole and cut by its end.
 #[test]
 fn section_5_2_every_offset_and_length() {
-    // What the other octets repeat; the last three are a beginning of the Format Identifier each.
+    // The octets around the message. The last three are the first octets of a Format Identifier.
     for other in [
         &[0x00][..],
         &[0xff],
@@ -121,8 +121,8 @@ fn section_5_2_every_offset_and_length() {
     }
 }
 
-/// RFC 8797, section 5.2: every way in which two identifiers can lie, overlap and be cut, and each
-/// can be a message's or another version's.
+/// RFC 8797, section 5.2: two Format Identifiers at all offsets, also where they overlap or are
+/// cut. Each can be that of a message, or of another version.
 #[test]
 fn section_5_2_every_pair() {
     let kinds = [
@@ -169,11 +169,11 @@ fn octets() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(cases(20_000))]
 
-    /// RFC 8797, section 5.2: what is built is what is found, whatever is around it.
+    /// RFC 8797, section 5.2: a built message is found between any other octets.
     #[test]
     fn section_5_2_embedded(mut before in octets(), offer in offers(), after in octets()) {
         check_embedded(&before, offer, &after);
-        // Now without an identifier in front, which would be a candidate of its own.
+        // Once more without a Format Identifier in front, which would be a candidate of its own.
         before.retain(|octet| *octet != 0x18);
         check_embedded(&before, offer, &after);
     }
@@ -184,7 +184,7 @@ proptest! {
         check(&octets);
     }
 
-    /// RFC 8797, section 5.2: octets to be sent as they are, and what a peer reads in them.
+    /// RFC 8797, section 5.2: the octets of `private=`, and the offer that a peer reads in them.
     #[test]
     fn section_5_2_raw(octets in octets(), can_invalidate in any::<bool>()) {
         check_raw(&octets, can_invalidate);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the module serves (RFC 5531, sections 9 and 12.1).
+//! The choice of the procedure (RFC 5531, sections 9 and 12.1), and the arguments of ECHO.
 
 use proptest::prelude::*;
 
@@ -34,7 +34,7 @@ fn section_9_every_half_word() {
     }
 }
 
-/// RFC 4506, section 4.10: what ECHO is called with, of every length up to some words.
+/// RFC 4506, section 4.10: the arguments of ECHO, of every length up to some words.
 #[test]
 fn section_4_10_every_length() {
     for size in 0..=100 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What RPC messages begin with (RFC 5531, section 9).
+//! The headers of RPC messages (RFC 5531, section 9).
 
 use proptest::{
     collection::vec,
@@ -38,7 +38,7 @@ fn statuses() -> impl Strategy<Value = Status> {
     })
 }
 
-/// Words that mostly mean something, and some octets.
+/// Words that are mostly meaningful, and some octets.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         8 => 0..7_u32,
@@ -52,7 +52,7 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// RFC 5531, section 9: all that a few words of small values can be.
+/// RFC 5531, section 9: all combinations of a few words with small values.
 #[test]
 fn section_9_every_small_message() {
     for len in 0..=9 {
@@ -67,7 +67,8 @@ fn section_9_every_small_message() {
 proptest! {
     #![proptest_config(cases(20_000))]
 
-    /// RFC 5531, section 9: what is built is what is parsed, and no beginning of it is.
+    /// RFC 5531, section 9: parsing a built header returns the same header. A truncated one is not
+    /// valid.
     #[test]
     fn section_9_round_trip(
         (xid, prog, vers, proc) in any::<(u32, u32, u32, u32)>(),
@@ -97,7 +98,7 @@ proptest! {
         check(&octets);
     }
 
-    /// Words that mostly mean something.
+    /// Words that are mostly meaningful.
     #[test]
     fn section_9_any_words(octets in messages()) {
         check(&octets);
