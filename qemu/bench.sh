@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In the guest, side by side: what it costs NFS over RDMA to be observed, and
-# what calls cost without that which RFC 8797 lets two sides agree on. The
-# variants are measured in turn, round by round, so that what drifts hits all
-# alike. Then, once, what a connection costs when there are many. Prints MEASURED,
-# VARIANT and VALUE, with tabs between, for each. Whatever else it prints has no
-# tabs, since a guest's output is one stream.
+# The benchmarks that run in a guest: the cost of observing NFS over RDMA, the savings of
+# RFC 8797, and the cost of setting connections up. The variants are measured in turn,
+# round by round, so that a drift affects all of them alike. Then, once, the cost of a
+# connection when there are many. Prints a line for each result: MEASURED, VARIANT and
+# VALUE with tabs between them. Other lines have no tabs.
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=qemu/hosts.sh
@@ -19,7 +18,7 @@ rounds=$1 siw=$2
 trap 'clean_up echo "could not clean up:" >&2' EXIT
 trap 'exit 130' INT TERM
 
-# took COMMAND...: into $us, how long it took. Without a process of its own.
+# took COMMAND...: runs COMMAND, without a process of its own. Sets $us to the time it took.
 took() {
 	local start=${EPOCHREALTIME/./}
 	"$@" || return
@@ -32,8 +31,8 @@ load() {
 	[[ $1 = absent ]] || insmod "$MODULE" "$1"
 }
 
-# About: mounts, and writes and reads through a mount, without the module, with
-# observe=0 and with observe=1.
+# Mounts, and writes and reads through a mount: without the module, with observe=0 and
+# with observe=1.
 
 mounts=5 mib=16
 modes=(absent observe=0 observe=1)
@@ -48,8 +47,9 @@ mount_once() {
 
 copy() { dd bs=1M "$@" 2>/dev/null; }
 
-# processor: into $ns, how long programs and threads have had it. An idle guest's time
-# passes as the machine's does, so that what a mount waits for says how busy that is.
+# processor: sets $ns to the processor time that programs and threads have used. (While a
+# mount waits, the guest is idle and the machine's time passes. So the duration of a mount
+# also depends on how busy the machine is.)
 processor() {
 	local name
 	while read -r name _ _ _ _ _ _ ns _; do
@@ -60,7 +60,7 @@ processor() {
 
 nfs_mount_once() {
 	local before
-	# The programs that mount may not be in the page cache.
+	# Once without measuring, so that the programs are in the page cache.
 	mount_once
 	processor
 	before=$ns
@@ -83,7 +83,7 @@ nfs_copy() {
 all_nfs() {
 	local n turn mode
 	for ((n = 0; n < mounts; n++)); do
-		# Another one begins each time.
+		# Each time another mode is the first.
 		for ((turn = 0; turn < ${#modes[@]}; turn++)); do
 			mode=${modes[($1 + n + turn) % ${#modes[@]}]}
 			load "$mode"
@@ -94,18 +94,18 @@ all_nfs() {
 	done
 }
 
-# About: calls of ECHO between two ends of the module.
+# Calls of ECHO between two ends of the module.
 
-# What both sides of a connection offer.
+# The offers of both sides of a connection.
 declare -A offers=(
 	[1024]='send=1024 recv=1024' [4096]='send=4096 recv=4096'
 	[65536]='send=65536 recv=65536'
 	[inv=0]='inv=0' [inv=1]='inv=1'
 )
 
-# How many octets are echoed; in how many calls; on which connection; how many
-# chunks of each call are invalidated by the client itself, and how many by the
-# server's reply. A call with neither must go inline.
+# Each row: octets; number of calls; offers; chunks of each call that the client
+# invalidates itself; chunks of each call that the reply invalidates; keys of `call`. A
+# call without chunks must be sent inline.
 echoes=(
 	'100 100 1024 0 0'
 	'100 100 4096 0 0'
@@ -131,8 +131,8 @@ echoes=(
 	'8192 100 inv=1 1 1'
 )
 
-# echoed SIZE COUNT CONNECTION LOCALLY REMOTELY [KEY=VALUE]: prints how long one
-# call took. Counters say whether it was what its name says.
+# echoed SIZE COUNT CONNECTION LOCALLY REMOTELY [KEY=VALUE]: makes calls, and prints the
+# time of one. Fails unless the counters of both ends are as the row says.
 echoed() {
 	local how=inline measured="$TRANSPORT: ECHO, $1 octets, us" variant
 	(($4 + $5 == 0)) || how=chunked
@@ -145,7 +145,7 @@ echoed() {
 	counted "${how}_calls=$2" "s:${how}_calls=$2" local_invalidations=$(($2 * $4)) \
 		remote_invalidations_received=$(($2 * $5)) s:sends_with_invalidate=$(($2 * $5)) \
 		-- took control a call "connection $client echo size=$1 count=$2 ${6-}" || {
-		echo "this was not $measured, $variant"
+		echo "the counters do not match: $measured, $variant"
 		return 1
 	}
 	result "$measured" "$variant" $((us / $2))
@@ -164,7 +164,7 @@ all_echoes() {
 		connect a "$B4:$port rpcvers=1 null=0 timeout_ms=60000 ${offers[$offer]}"
 		ends[$offer]="$client $server"
 	done
-	# To and fro, so that neither of two is always the first.
+	# Forwards and then backwards, so that neither of two rows is always the first.
 	for ((n = 0; n <= 2 * last + 1; n++)); do
 		# shellcheck disable=SC2086 # words
 		echoed ${echoes[n <= last ? n : 2 * last + 1 - n]}
@@ -172,13 +172,14 @@ all_echoes() {
 	module_unload
 }
 
-# About: setting connections up, with the message of RFC 8797 and without.
+# Setting connections up, with the message of RFC 8797 and without.
 
 setups=100
-# What both sides say, in turn.
+# The private data of both sides, in turn: the variant, and the keys for it.
 said=('no private data|private=none' 'RFC 8797|')
 
-# set_up AT_ONCE VARIANT KEYS: into ${times[@]} how long all took, and each, sorted.
+# set_up AT_ONCE VARIANT KEYS: sets up $setups connections, AT_ONCE at a time. Sets
+# ${times[@]} to the total time, followed by the time of each, sorted.
 set_up() {
 	control b listen "$B4:20200 max=$setups $3"
 	ask times "/run/netns/$A" "$DEBUGFS/connect" "$B4:20200 null=0 timeout_ms=60000 $3\\n" \
@@ -205,8 +206,8 @@ all_set_ups() {
 	cmtime_beside
 }
 
-# cmtime_beside: the same by rdma-core's own, between two programs. Its first table is
-# the one with queue pairs.
+# cmtime_beside: measures the same with cmtime of rdma-core, between two programs. The
+# first table in its output is the one with queue pairs.
 cmtime_beside() {
 	local us server
 	on_b timeout 60 cmtime -b "$B4" -c "$setups" >/dev/null &
@@ -220,19 +221,18 @@ cmtime_beside() {
 
 listens() { rdma resource show cm_id | grep 'LISTEN.* comm cmtime'; }
 
-# About: how that grows with the number of connections.
+# The cost of one more connection, by the number of connections.
 
 scale=(100 1000 10000)
-# So many are looked at, the last ones of each.
+# The last connections of each number are measured; this is how many.
 sample=50
 
 tracing=/sys/kernel/tracing
 allocations=(kmalloc kmem_cache_alloc kfree kmem_cache_free)
 
-# Of what is allocated while connections are made and not freed, what is the
-# module's: what Rust asks for, which nothing else in this guest is written in,
-# and the files in debugfs. All else is of rdma_cm, of the device and its queue
-# pairs.
+# Prints the octets per end that the module has allocated and not freed while connections
+# were made: allocations by Rust code (nothing else in this guest is written in Rust), and
+# those for files in debugfs. Everything else belongs to rdma_cm and to the device.
 # shellcheck disable=SC2016 # for awk
 own_program='
 { at = match($0, / (kmalloc|kmem_cache_alloc|kfree|kmem_cache_free): /) }
@@ -257,7 +257,7 @@ trace_allocations() {
 	for event in "${allocations[@]}"; do echo "$1" >"$tracing/events/kmem/$event/enable"; done
 }
 
-# kernel_octets: into $octets, what is in slabs and from vmalloc().
+# kernel_octets: sets $octets to the memory in slabs and from vmalloc().
 kernel_octets() {
 	octets=$(awk '/^(Slab|VmallocUsed):/ { n += $2 } END { print n * 1024 }' /proc/meminfo)
 }

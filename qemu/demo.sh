@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In the guest: the module between the kernel's own NFS server and client. Prints a
-# result that fits two screens of 100 columns, and before it every file if VERBOSE is
-# set.
+# The demo that runs in a guest: the module between the kernel's own NFS server and client.
+# Prints a result that fits on two screens of 100 columns. With VERBOSE=1 prints every file
+# before that.
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=qemu/hosts.sh
@@ -16,17 +16,17 @@ say() { printf '\n== %s\n' "$*"; }
 
 verbose() { [[ -n ${VERBOSE:-} ]]; }
 
-# step TEXT: a heading.
+# step TEXT: prints a heading, with VERBOSE=1.
 step() { ! verbose || say "$@"; }
 
-# show COMMAND: as one would type it, with its output.
+# show COMMAND: prints COMMAND as typed and its output, with VERBOSE=1.
 show() {
 	verbose || return 0
 	printf '# %s\n' "$1"
 	eval "$1"
 }
 
-# written HOST LINE FILE: writes LINE to a control file, from within a host.
+# written HOST LINE FILE: writes LINE to a control file, in the network namespace of HOST.
 written() {
 	! verbose || printf '%s# echo %q > %s\n' "$1" "$2" "$3"
 	nsenter --net="/run/netns/$1" bash -c "echo '$2' >$DEBUGFS/$3"
@@ -35,8 +35,8 @@ written() {
 # number ORIGIN ROLE: the ID of the first such connection.
 number() { awk -v a="$1" -v b="$2" '$2 == a && $3 == b { print $1; exit }' connections; }
 
-# narrow FILE: its columns as wide as their widest word; those of the file need more than
-# 100 columns.
+# narrow FILE: prints a table with columns as wide as their widest word. The file itself
+# needs more than 100 columns.
 narrow() {
 	awk '
 		{ for (i = 1; i <= NF; i++) if (length($i) > width[i]) width[i] = length($i) }
@@ -68,7 +68,7 @@ declare -A meaning=(
 	[credits_granted]='The number of calls that a client may have under way.'
 )
 
-# explain FILE KEY...: these lines of FILE, each with its sentence.
+# explain FILE KEY...: prints these lines of FILE, each with its sentence.
 explain() {
 	local key line
 	for key in "${@:2}"; do
@@ -93,16 +93,16 @@ show "ls $DEBUGFS"
 
 cd "$DEBUGFS"
 
-step 'A mount by the kernel, of the one from the other: the module has no part in it'
+step 'A mount by the kernel, of the one host from the other: the module only observes it'
 nfs_mount 4.2 /mnt/nfs
-# Data that needs chunks: a chunk shows whether the server invalidates remotely.
+# A write of this size needs chunks, and chunks show whether the server invalidates remotely.
 dd if=/dev/zero of=/mnt/nfs/data bs=1M count=1 conv=fsync status=none
 show 'findmnt -n /mnt/nfs -o SOURCE,TARGET,FSTYPE'
 
 step "As client: it connects to the kernel's NFS server"
 written "$A" "$B4:20049 send=8192 recv=16384 inv=1" connect
 
-step "As server: the kernel's NFS client mounts from it, and gets no further than the connection"
+step "As server: the kernel's NFS client connects to it. (The mount does not succeed.)"
 written "$B" "$B4:20050 send=65536 recv=65536 inv=1 answer=0" listen
 mkdir /mnt/demo
 on_a timeout -s KILL 60 mount -t nfs -o "proto=rdma,port=20050,vers=4.2,timeo=600" \
@@ -117,18 +117,18 @@ show 'cat connections'
 show "cat connection/$listening/info"
 show "od -An -tx1 -N8 connection/$listening/received"
 
-step "What the kernel's NFS server makes of the mount"
+step "The server's end of the mount"
 show "cat connection/$server/info"
 
-step 'The resource tracker knows them, too'
+step 'The resource tracker lists the connections of the module, too'
 show 'rdma resource show cm_id | grep rpcrdma_cm'
 
-step 'A probe of that server: what an administrator points at an appliance'
+step 'A probe of that server, as an administrator would probe an appliance'
 written "$A" "$B4:20049" probe
 show 'cat probe'
 
 if verbose; then
-	say 'Calls between two ends of the module: what fits goes inline, what does not by chunks'
+	say 'Calls between two ends of the module: short ones are sent inline, long ones by chunks'
 	written "$B" "$B4:20051 inv=1" listen
 	written "$A" "$B4:20051 inv=1" connect
 	own=$(awk '$2 == "module" && $3 == "client" { id = $1 } END { print id }' connections)
@@ -157,6 +157,6 @@ explain probe reachable rpc_version_1 rpc_version_2 peer_private_data credits_gr
 
 verbose || printf '\nVERBOSE=1 also prints every file. make shell gives a shell in this guest.\n'
 
-# The shell reports what it kills, at either of these.
+# The shell reports the killed process at either of these commands.
 { kill -KILL "$mount"; wait "$mount"; } 2>/dev/null || :
 cd /

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Hosts inside of the guest, and what runs on them: for the demo and the tests.
+# Hosts inside of the guest, with an NFS server and client: for the demo and the tests.
 #
-# What most happens in is a pair: two hosts that see each other alone.
+# Most scripts use a pair: two hosts that reach only each other.
 #
 #   network namespace $A                   network namespace $B
 #   +-------------------------+            +-------------------------+
@@ -12,19 +12,20 @@
 #   +-------------------------+            +-------------------------+
 #   on_a COMMAND runs in $A                on_b COMMAND runs in $B
 #
-# For siw, $A is a name of the guest's first namespace: see pair.
+# With siw, $A is the guest's initial namespace under another name: see pair_make.
 
 TRANSPORT=${TRANSPORT:-rxe}
-# shellcheck disable=SC2034 # for who sources this
+# shellcheck disable=SC2034 # used by the scripts that source this
 DEBUGFS=/sys/kernel/debug/rpcrdma_cm
 
 scratch=$(mktemp -d)
 cleanups=()
 
-# at_end COMMAND...: runs when the script ends, last come first.
+# at_end COMMAND...: runs COMMAND when the script ends. The latest one runs first.
 at_end() { cleanups=("$(printf '%q ' "$@")" "${cleanups[@]}"); }
 
-# clean_up COMMAND...: what at_end was told; COMMAND is called with what failed.
+# clean_up COMMAND...: runs the commands of at_end. For each one that fails, calls COMMAND
+# with its name as argument and its output as input.
 clean_up() {
 	local cleanup
 	for cleanup in "${cleanups[@]}"; do
@@ -33,10 +34,10 @@ clean_up() {
 	rm -rf "$scratch"
 }
 
-# A pipe that nothing comes out of: to wait at without a process for it.
+# A pipe that never has anything to read: a read with a time limit sleeps without a process.
 exec {silence}<> <(:)
 
-# wait_for SECONDS COMMAND...: until it succeeds; not longer than that.
+# wait_for SECONDS COMMAND...: runs COMMAND until it succeeds, or fails after that time.
 wait_for() {
 	local limit=$((SECONDS + $1))
 	shift
@@ -50,7 +51,7 @@ wait_for() {
 	done
 }
 
-# module_load: and removes it at the end.
+# module_load: loads the module, and unloads it at the end of the script.
 module_load() {
 	local needed
 	needed=$(modinfo -F depends "$MODULE" | tr , ' ')
@@ -66,10 +67,10 @@ module_unload() {
 on_a() { nsenter --net="/run/netns/$A" "$@"; }
 on_b() { nsenter --net="/run/netns/$B" "$@"; }
 
-# netem SIDE [OPTION...]: what becomes from now on of what that side sends; without
-# options, it arrives. The queue stays the same: one that goes drops what is being
-# sent, by which rxe has a queue pair fail, also that of the connection manager, and
-# then the device makes no more connections.
+# netem SIDE [OPTION...]: sets how packets that this side sends are lost or delayed; without
+# options they arrive. The qdisc is changed and never removed: removing it drops packets,
+# and a dropped packet makes rxe fail its queue pair. If that is the CM's, the device makes
+# no more connections.
 netem() {
 	local device=$A_DEV
 	[[ $1 = a ]] || device=$B_DEV
@@ -78,21 +79,21 @@ netem() {
 
 is_up() { [[ $(<"/sys/class/infiniband/$1/ports/1/state") = *ACTIVE ]]; }
 
-# use_pair N: the hosts of that pair are $A and $B from now on.
+# use_pair N: makes pair N the current one, with the hosts $A and $B.
 use_pair() {
 	A=a$1 B=b$1 A_DEV=va$1 B_DEV=vb$1 A_RDMA=${TRANSPORT}_a$1 B_RDMA=${TRANSPORT}_b$1
 	A4=10.77.$1.1 B4=10.77.$1.2 A6=fd77:$1::1 B6=fd77:$1::2
 }
 
-# use_guests: the same names where the hosts are the guests of qemu/run-pair, with one
-# network namespace each.
+# use_guests: sets the same names for the guests of qemu/run-pair. There each host is a
+# guest, with one network namespace.
 use_guests() {
 	A=self B=self A_DEV=eth0 B_DEV=eth0 A_RDMA=rxe0 B_RDMA=rxe0
 	A4=10.77.0.1 B4=10.77.0.2 A6=fd77::1 B6=fd77::2
 }
 
-# pair [rxe|siw]: one that an earlier script kept, or a fresh one. Names are used
-# for one only, so that what is left of another cannot be taken for it.
+# pair [rxe|siw]: takes the pair that an earlier script kept, or makes a new one. Each pair
+# has another number, so that the remains of one cannot be taken for another.
 pair() {
 	local n=0 kept
 	TRANSPORT=${1:-$TRANSPORT}
@@ -112,18 +113,19 @@ pair() {
 pair_make() {
 	local first="add $A" file
 	[[ -d /sys/module/$TRANSPORT ]] || modprobe -q "rdma_$TRANSPORT" || modprobe -q "$TRANSPORT"
-	# Addresses are there at once, not after a search for duplicates: new
-	# namespaces have that from the first one.
+	# Without duplicate address detection, IPv6 addresses can be used at once. New
+	# namespaces inherit the setting from the initial one.
 	echo 1 >/proc/sys/net/core/devconf_inherit_init_net
 	for file in /proc/sys/net/ipv6/conf/{all,default}/accept_dad; do echo 0 >"$file"; done
-	# siw makes its socket in the namespace of whoever connects, which is the
-	# first one for the kernel's workers, such as those of NFS. An attempt ends
-	# when TCP gives up, so let that be soon.
+	# siw makes its socket in the namespace of the task that connects. That is the
+	# initial one for the kernel's workers, such as those of NFS, so $A has to be that
+	# one. An attempt ends only when TCP gives up, so TCP retries only once.
 	if [[ $TRANSPORT = siw ]]; then
 		first="attach $A 1"
 		echo 1 >/proc/sys/net/ipv4/tcp_syn_retries
 	fi
-	# siw tells devices apart by their index, whatever their network namespace.
+	# siw identifies network devices by their index only, so an index must not occur in
+	# two namespaces.
 	ip -batch - <<-END &&
 		netns $first
 		netns add $B
@@ -136,7 +138,7 @@ pair_make() {
 		wait_for 10 is_up "$A_RDMA" && wait_for 10 is_up "$B_RDMA"
 }
 
-# up_on NAMESPACE DEVICE IPV4 IPV6
+# up_on NAMESPACE DEVICE IPV4 IPV6: sets the addresses of a device, and sets it up.
 up_on() {
 	ip -n "$1" -batch - <<-END
 		link set lo up
@@ -146,8 +148,9 @@ up_on() {
 	END
 }
 
-# pair_end TRANSPORT N: keeps it for the next script, since making one takes
-# seconds, unless that has one already, or this one failed or has called netem.
+# pair_end TRANSPORT N: keeps the pair for the next script, because making one takes
+# seconds. Deletes it if another pair is kept already, if the script has failed, or if it
+# has called netem.
 pair_end() {
 	local queues
 	TRANSPORT=$1
@@ -161,8 +164,8 @@ pair_end() {
 	fi
 }
 
-# The veth goes first: not before its last user, which its namespace would not
-# wait for.
+# Deletes the current pair. The veth is deleted explicitly, because that waits until
+# nothing uses it. Deleting the namespaces would not wait.
 pair_delete() {
 	local device
 	for device in "$A_RDMA" "$B_RDMA"; do
@@ -172,7 +175,7 @@ pair_delete() {
 	printf 'netns delete %s\n' "$A" "$B" | ip -batch -
 }
 
-# pairs_end: those that were kept.
+# pairs_end: deletes the pairs that were kept.
 pairs_end() {
 	for TRANSPORT in rxe siw; do
 		[[ -s /run/pair-$TRANSPORT ]] || continue
@@ -181,8 +184,8 @@ pairs_end() {
 	done
 }
 
-# nfs_server: the kernel's, in $B, exporting a tmpfs; over RDMA at port 20049.
-# Daemons and mounts of its own: pairs do not meet in the file system either.
+# nfs_server: starts the kernel's NFS server in $B. It exports a tmpfs over RDMA at port
+# 20049. Its daemons have a mount namespace of their own, so that pairs share no files.
 nfs_server() {
 	rm -f "$scratch/nfs-ready"
 	# shellcheck disable=SC2016 # for the shell that runs there
@@ -201,7 +204,8 @@ nfs_server() {
 		rpc.mountd
 		rpc.nfsd 4
 		echo "rdma 20049" >/proc/fs/nfsd/portlist
-		# Nobody has anything to reclaim; where the server knows, it says EBUSY.
+		# No client has state to reclaim, so the grace period ends now. If it has
+		# ended already, the write fails with EBUSY.
 		echo Y >/proc/fs/nfsd/v4_end_grace || true
 		echo ready >"$1"
 		exec sleep infinity
@@ -209,11 +213,11 @@ nfs_server() {
 	nfs_server=$!
 	at_end nfs_server_end
 	wait_for 90 test -s "$scratch/nfs-ready" || { cat "$scratch/nfs-log"; return 1; }
-	# A work of the server ends it; until then READ gets NFS4ERR_GRACE.
+	# A work of the server ends the grace period. Until then READ gets NFS4ERR_GRACE.
 	wait_for 30 in_nfs_server grep -q Y /proc/fs/nfsd/v4_end_grace
 }
 
-# in_nfs_server COMMAND...: among its files.
+# in_nfs_server COMMAND...: runs COMMAND in the namespaces of the NFS server.
 in_nfs_server() { nsenter --target "$nfs_server" --mount --net --root --wd "$@"; }
 
 nfs_server_end() {
@@ -224,16 +228,16 @@ nfs_server_end() {
 		exportfs -f
 		umount /proc/fs/nfsd
 	'
-	# All that runs in the server network namespace, the daemons too.
+	# All processes in the server's network namespace, also the daemons.
 	ip netns pids "$B" | xargs -r kill
 	wait "$nfs_server" 2>/dev/null
 	nfs_server=
 }
 
-# nfs_mount VERSION DIR [OPTION,...]: by the kernel client in $A.
+# nfs_mount VERSION DIR [OPTION,...]: mounts from the NFS server, by the kernel's client in $A.
 nfs_mount() {
 	local options="proto=rdma,port=20049,vers=$1,hard,timeo=100${3:+,$3}" path=/
-	# Version 3 knows no pseudo root, and locks by another protocol.
+	# Version 3 has no pseudo root, and uses another protocol for locks.
 	[[ $1 != 3 ]] || options+=,nolock,mountproto=tcp path=/export
 	mkdir -p "$2"
 	on_a timeout 60 mount -t nfs -o "$options" "$B4:$path" "$2" || return

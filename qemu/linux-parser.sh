@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In the guest, for scripts/test-linux: private data that is shorter than the message
-# of RFC 8797, over soft-iWARP, which delivers as many octets as were sent. The
-# module takes it for what it is. The kernel's NFS server and client never look at
-# its length (svc_rdma_parse_connect_private, rpcrdma_update_cm_private) and read
-# what is behind it: a report of KASAN.
+# For scripts/test-linux, in a guest: private data that is shorter than the message of RFC
+# 8797, over soft-iWARP, which delivers it without padding. The module reports it as
+# truncated. The kernel's NFS server and client do not check its length
+# (svc_rdma_parse_connect_private, rpcrdma_update_cm_private) and read beyond its end, which
+# KASAN reports.
 cd "$(dirname "$0")/tests" || exit
 TRANSPORT=siw
 . ./lib.sh
 . ./module.sh
 
-# What these static functions may have been compiled into.
+# The functions into which the compiler may have inlined these static functions.
 by_server='svc_rdma_parse_connect_private|handle_connect_req|svc_rdma_listen_handler'
 by_client='rpcrdma_update_cm_private|rpcrdma_cm_event_handler'
 
-# to_module HEX: as private data of both ends, which say what they take it for.
+# to_module HEX: whether both ends of the module report this private data correctly.
 port=20100
 to_module() {
 	local found='rejected: *truncated*' length=$((${#1} / 2)) id
@@ -35,8 +35,8 @@ to_module() {
 
 reported() { dmesg | ../faults; }
 
-# reads_on FUNCTIONS HEX COMMAND...: whether these, and nothing else, are reported for
-# reading what is behind these octets when COMMAND has sent them.
+# reads_on FUNCTIONS HEX COMMAND...: whether KASAN reports that FUNCTIONS, and nothing else,
+# read beyond these octets when COMMAND sends them.
 reads_on() {
 	dmesg --clear
 	"${@:3}" "$2" || return
@@ -49,7 +49,8 @@ reads_on() {
 
 to_nfs_server() { control a connect "$B4:20049 private=$1 null=0" && control - close all; }
 
-# The mount waits for an answer that it is not given.
+# to_nfs_client: sends the octets to the NFS client. Its mount hangs, because it gets no
+# reply.
 to_nfs_client() {
 	local process
 	((++port))
@@ -69,14 +70,14 @@ need_nfs_server
 mkdir "$scratch/mount"
 
 dmesg --clear
-# Less than an identifier; that alone; the whole message but its last octet.
+# None; less than a Format Identifier; a Format Identifier; a message without its last octet.
 for hex in none f6 f6ab0e18 f6ab0e18010107; do
 	check "the module takes $hex for what it is" to_module "$hex"
 done
 check_fails 'and nothing is reported' reported
 
-# None at all is memory that nobody has written to, which KASAN does not see. Nor is
-# the server interested in sizes.
+# Without private data, Linux reads uninitialized memory, which KASAN does not report. The
+# server does not read the sizes.
 for hex in f6 f6ab0e18 f6ab0e1801; do
 	check "Linux as server reads on after $hex" reads_on "$by_server" "$hex" to_nfs_server
 done

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For qemu/tests alone: as long as this module is loaded, the driver of a device
- * refuses to move the queue pairs of rpcrdma_cm to the error state.
+ * For qemu/tests only: while this module is loaded, the driver of a device refuses to
+ * move the queue pairs of rpcrdma_cm to the error state.
  *
- * No driver at hand does so by itself, and ib_modify_qp() is not among the functions
- * that the kernel's own fault injection may have fail. So a kprobe adds an attribute
- * to the mask that the driver is called with, which no driver knows. The local ACK
- * timeout of these queue pairs is infinite, so that what the peer does not take does
- * not end by itself.
+ * The drivers in the tests never do that by themselves, and the kernel's fault injection
+ * cannot make ib_modify_qp() fail. So a kprobe adds an attribute that no driver knows to
+ * the mask that the driver is called with. It also makes the local ACK timeout of these
+ * queue pairs infinite, so that a message that the peer does not take never fails.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In the guest: what the documents show. For scripts/transcripts: each transcript stands
-# between a line "transcript NAME" and a line "end of transcript". The function that prints
-# it is called transcript_NAME.
+# Prints the transcripts of the documents, in a guest, for scripts/transcripts. A transcript
+# is between a line "transcript NAME" and a line "end of transcript". The function
+# transcript_NAME prints it.
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=qemu/hosts.sh
@@ -12,15 +12,15 @@ cd "$(dirname "$0")"
 trap 'clean_up echo "could not clean up:"' EXIT
 trap 'exit 130' INT TERM
 
-# shown COMMAND: as typed in the root directory of the module, on host $A, with its output.
-# It may fail: the shell says so, which belongs to the transcript.
+# shown COMMAND: prints COMMAND as typed in the module's directory on host $A, and its
+# output. COMMAND may fail: the shell's message belongs to the transcript.
 shown() {
 	printf '# %s\n' "$1"
 	{ nsenter --net="/run/netns/$A" bash -c "cd $DEBUGFS; $1" 2>&1 || true; } |
 		sed 's/^bash: line [0-9]*: /bash: /'
 }
 
-# README.md: the result of make demo, without what a reader meets later in the text.
+# For README.md: the result of make demo up to the probe, which a later section shows.
 transcript_demo() { ./demo.sh | sed '1d; /^== probe:/,$d'; }
 
 transcript_probe() { shown "echo '$B4:20049' > probe; head -n 3 probe"; }
@@ -38,7 +38,7 @@ print() {
 	echo 'end of transcript'
 }
 
-# Its hosts are gone when it ends.
+# First: the demo makes its own pair, and deletes it.
 print demo
 pair rxe
 nfs_server

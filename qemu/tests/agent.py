@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What bash cannot do, for module.sh: write once and know the errno, from within a network
-namespace, and read octets that are NUL.
+"""Does for module.sh what bash cannot: writes once, in a network namespace, and tells the errno;
+and reads octets that may be NUL.
 
 Reads lines, each with the name of a function and its arguments, with tabs between, and
 answers each with one line. Forks nothing, so that a connection costs little more than the
@@ -19,18 +19,18 @@ from collections.abc import Callable
 from lib import module
 from lib.hosts import HOME, entered
 
-# Of x86-64.
+# Numbers of system calls on x86-64.
 FINIT_MODULE, DELETE_MODULE = 313, 176
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unescaped(text: str) -> bytes:
-    """Python's escapes stand for octets."""
+    """Returns the octets of a text with Python's escapes."""
     return text.encode("latin-1").decode("unicode_escape").encode("latin-1")
 
 
 def error_of(function: Callable[..., object], *arguments: object) -> str:
-    """Returns the errno's name, or 0."""
+    """Returns the name of the errno, or 0."""
     try:
         function(*arguments)
     except OSError as error:
@@ -54,7 +54,7 @@ def write_then_stat(netns: str, file: str, text: str, other: str) -> str:
 
 
 def times(netns: str, file: str, text: str, count: str, at_once: str) -> str:
-    """How many microseconds all of the writes took, and then each of them."""
+    """Returns the time that all of the writes took, and then the time of each, in microseconds."""
     def turns() -> None:
         for _ in range(int(count) // int(at_once)):
             start = time.perf_counter_ns()
@@ -135,7 +135,7 @@ def reports(netns: str, file: str, *texts: str) -> str:
 
 
 def nobody(file: str) -> str:
-    """What an ordinary user's attempts to open a file end with."""
+    """Returns the results of an ordinary user's attempts to open a file."""
     os.seteuid(65534)
     outcome = [error_of(lambda: os.close(os.open(file, flags)))
                for flags in (os.O_RDONLY, os.O_WRONLY)]
@@ -170,11 +170,12 @@ def get(file: str) -> None:
 
 
 def failing(nth: str, netns: str, what: str, file: str, text: str) -> str:
-    """The errno of an operation whose allocation of that number fails, and whether one has."""
+    """Runs an operation with that allocation failing. Returns its errno, and whether the allocation
+    was reached."""
     with entered(netns):
         fd, data = -1, text.encode()
         if what == "put":
-            # Nothing has been asked of the module before it is written to.
+            # Opened before: only the allocations of the write are to fail.
             fd = os.open(file, os.O_WRONLY)
         faults = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
         os.write(faults, nth.encode())

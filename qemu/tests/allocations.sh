@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Every allocation fails once: of an operation the first one, then the second
-# one, and so on until it has no more. Each time there is a clear errno or nobody
-# needed the memory, nothing is left, and the next attempt works.
+# Every allocation fails once: the first one of an operation, then the second one, and so
+# on until the operation has no more. Each time the operation ends with a clear errno, or
+# succeeds without the memory. Nothing is left, and the next attempt works.
 #
-# Those of who writes or reads are counted by the kernel for that task (fail-nth),
-# whatever they are for. Those that happen in other tasks for the module (handlers
-# of rdma_cm, completions, works, probes) are found by the module's code on the
-# stack, and counted: see arm.
+# The kernel counts all allocations of the task that writes or reads (fail-nth).
+# Allocations in other tasks (handlers of rdma_cm, completions, works, probes) are counted
+# if the module's code is on their stack: see arm.
 #
 # soak: debug.rxe debug.siw
 . ./lib.sh
@@ -19,7 +18,7 @@
 injection=/sys/kernel/debug
 declare -A counts=([failslab]=0 [fail_page_alloc]=0)
 
-# set_faults KEY=VALUE...: of both kinds.
+# set_faults KEY=VALUE...: sets attributes of both kinds of fault injection.
 set_faults() {
 	local kind word
 	for kind in "${!counts[@]}"; do
@@ -27,7 +26,7 @@ set_faults() {
 	done
 }
 
-# code SYMBOL: into $start and $end, where it is.
+# code SYMBOL: sets $start and $end to the addresses of a function.
 code() {
 	read -r start end < <(awk -v name="$1" '
 		NR == FNR { if ($3 == name) start = $1; next }
@@ -36,14 +35,15 @@ code() {
 	start=0x$start end=0x$end
 }
 
-# spare SYMBOL: nothing fails that is allocated there, or in what that calls.
+# spare SYMBOL: no allocation fails in that function or in functions that it calls.
 spare() {
 	local start end
 	code "$1"
 	set_faults reject-start="$start" reject-end="$end"
 }
 
-# fail_under SYMBOL|module|anything: what is allocated there, or in what that calls.
+# fail_under SYMBOL|module|anything: only allocations in that function, or in functions that
+# it calls, may fail; or those under the module's code; or any.
 fail_under() {
 	local start=0 end=0xffffffffffffffff
 	case $1 in
@@ -66,7 +66,7 @@ prepare_faults() {
 		stacktrace-depth=32 || return
 	echo N >"$injection/fail_page_alloc/ignore-gfp-highmem"
 	echo 0 >"$injection/fail_page_alloc/min-order"
-	# kmemleak notes each allocation in memory of its own, and has a reserve.
+	# kmemleak allocates a record for each allocation. It has a reserve of its own.
 	spare __alloc_object || return
 	at_end set_faults reject-start=0 reject-end=0
 	for kind in "${!counts[@]}"; do
@@ -74,8 +74,8 @@ prepare_faults() {
 	done
 }
 
-# may_fail 0|1 [PID...]: these tasks, or all of the kernel's. What kthreadd makes
-# later is as that is.
+# may_fail 0|1 [PID...]: sets whether allocations of these tasks may fail; by default those
+# of all kernel threads. New kernel threads inherit it from kthreadd.
 may_fail() {
 	local process stat
 	if (($# > 1)); then
@@ -91,11 +91,11 @@ may_fail() {
 	return 0
 }
 
-# arm KIND N: the N-th allocation of that kind from now on fails, in tasks that may
-# fail. The kernel counts what fits and fails what makes the count a multiple of
-# the interval; it counts nothing before it is told to, nor after that one. So the
-# count is known, and the interval that is N more has its first multiple there.
-# (But with an interval of 1 it does not count.)
+# arm KIND N: makes the N-th matching allocation from now on fail, in the tasks of
+# may_fail. The kernel counts matching allocations only while injection is enabled, up to
+# the one that fails, and fails the one at which the count is a multiple of the interval.
+# So the count is known here, and an interval of that count plus N does it. (With an
+# interval of 1 the kernel does not count.)
 arm() {
 	interval=$((${counts[$1]} + $2))
 	echo "$interval" >"$injection/$1/interval"
@@ -103,7 +103,7 @@ arm() {
 	echo 100 >"$injection/$1/probability"
 }
 
-# disarm KIND: into $fired whether it has failed.
+# disarm KIND: sets $fired to whether an allocation has failed.
 disarm() {
 	echo 0 >"$injection/$1/probability"
 	fired=$((! $(<"$injection/$1/times")))
@@ -111,8 +111,8 @@ disarm() {
 	echo "${counts[$1]}" >"/run/$1"
 }
 
-# act SIDE put|get|load|unload [FILE [TEXT]]: here, with allocation number $here
-# failing. Into $errno.
+# act SIDE put|get|load|unload [FILE [TEXT]]: does this in agent.py, with allocation number
+# $here of that task failing. Sets $errno.
 here=0
 act() {
 	local netns=/proc/self/ns/net
@@ -124,10 +124,10 @@ act() {
 	read -r errno fired_here <<<"$answer"
 }
 
-# walk NAME OPERATION WHERE ERRNO...: fails one allocation of the operation after the
-# other, here or of a kind elsewhere. OPERATION_ready makes what it needs; OPERATION
-# puts into $errno what it ended with, one of these, and waits until nothing goes
-# on; OPERATION_after sees to it that nothing is left.
+# walk NAME OPERATION WHERE ERRNO...: repeats OPERATION, and fails another one of its
+# allocations each time. WHERE is "here" for the task that acts, or a kind of allocation in
+# other tasks. OPERATION_ready prepares it. OPERATION sets $errno, which must be one of
+# ERRNO..., and waits until everything has ended. OPERATION_after removes the rest.
 total=0
 walk() {
 	local name=$1 operation=$2 where=$3 allowed=" ${*:4} " n=1 points=0 over=0 summary='' key
@@ -141,8 +141,8 @@ walk() {
 	: >"$scratch/bad"
 	while step "$n" "$n"; do
 		if ((fired)); then
-			# Where the end came before the failure, not all had been
-			# counted, but now it has.
+			# The operation ended before the allocation was reached. More may
+			# have been counted since, so one more time.
 			((!over)) || break
 			((++points))
 			ended[$errno]=$((${ended[$errno]:-0} + 1))
@@ -163,8 +163,7 @@ walk() {
 	check_equal "$name${summary/,/:}" '' "$(<"$scratch/bad")"
 }
 
-# step N NAME: the operation, with that allocation failing, or with 0 none. Into
-# $fired whether it has failed.
+# step N NAME: runs the operation with allocation N failing, or none with 0. Sets $fired.
 step() {
 	here=0 fired=0
 	leaves "$2: not ready" "${operation}_ready" || return
@@ -185,12 +184,12 @@ step() {
 	errno=$outcome
 }
 
-# leaves NAME COMMAND...: notes where it fails.
+# leaves NAME COMMAND...: runs COMMAND, and notes that NAME failed if it fails.
 leaves() {
 	"${@:2}" >"$scratch/why" 2>&1 || { echo "$1"; cat "$scratch/why"; false; } >>"$scratch/bad"
 }
 
-# Whether the errno is one of those that say what it was, and the words are there.
+# Whether the errno is one of the expected ones, and last_error has a reason.
 verify() {
 	[[ $allowed = *" $errno "* ]] || return
 	[[ $errno = 0 || $operation = @(get|load|unload) || $(<"$DEBUGFS/last_error") = *:* ]]
@@ -214,17 +213,17 @@ third_fails() {
 
 # About: what is left.
 
-# Also of what is observed.
+# Also no connection of others.
 nothing_at_all() {
 	none_shown || { printf '%s\n' "${lines[@]}"; return 1; }
 	nothing_known 'state LISTEN'
 }
 
-# About: the operations. An errno in small letters is none, but what went wrong.
+# About: the operations. An errno in small letters is not an errno: it says what went wrong.
 
-# A few Receives say as much as many.
+# Few Receives, so that there are fewer allocations of the same kind.
 terms='credits=2'
-# The other side learns what has become of this one long before its patience ends.
+# The other side learns of a failure within $soon seconds, long before its own time limit.
 soon=30 patience=timeout_ms=60000
 
 load_ready() { :; }
@@ -234,7 +233,7 @@ load_after() {
 	wait_for "$soon" nothing_known 'state LISTEN' && [[ ! -e $DEBUGFS ]]
 }
 
-# It is somewhere else each time.
+# The module's addresses differ each time it is loaded.
 unload_ready() {
 	act - load "$scratch/module" && fail_under module && control b listen "$B4:1 $terms" &&
 		connected
@@ -244,7 +243,7 @@ unload_after() { load_after; }
 
 listen_ready() { :; }
 listen() { act b put "$DEBUGFS/listen" "$B4:2 $terms"; }
-# Another can have the port.
+# Another listener can use the port.
 listen_after() {
 	end_listener && control b listen "$B4:2" && end_listener
 }
@@ -290,7 +289,7 @@ call() {
 	act a put "$DEBUGFS/call" "connection $client $words"
 	wait_for "$soon" settled || errno=unsettled
 }
-# What is lost is gone.
+# The connection is established, or has been removed.
 call_after() { is_state "$client" established || wait_for "$soon" nothing_at_all; }
 
 probe_ready() { :; }
@@ -305,7 +304,7 @@ get_ready() { :; }
 get() { act - get "$DEBUGFS/$file"; }
 get_after() { :; }
 
-# Both ends of what others do are shown, or missed and counted.
+# Both ends of the connections of others are shown, or counted as missed.
 observed() {
 	counter observed_missed
 	lines connections
@@ -324,7 +323,7 @@ need_pair
 need_module
 need 'the module unloads before any allocation fails' module_unload
 need 'fault injection' prepare_faults
-# What is read again and again had better be short.
+# The file is read again and again, so it is made smaller.
 strip --strip-debug -o "$scratch/module" "$MODULE"
 walk load load here 0 ENOMEM
 
@@ -334,14 +333,14 @@ may_fail 1
 at_end may_fail 0
 need 'it listens while allocations may fail' control b listen "$B4:1 $terms"
 
-# rxe has a socket for each queue pair, siw for all that connects or listens. Without
-# memory, Linux says ENFILE of a socket, and EADDRINUSE of its port.
+# rxe makes a socket for each queue pair, siw one for each connection and listener. Without
+# memory, making a socket fails with ENFILE, and binding it with EADDRINUSE.
 listening=(0 ENOMEM ENFILE)
 [[ $TRANSPORT = rxe ]] || listening+=(EADDRINUSE)
 walk 'listen, by who asks' listen here "${listening[@]}"
 walk 'connect, by who asks' set_up here 0 ENOMEM
-# Not over siw: what it has no memory to accept, it does not, and then frees the endpoint
-# that listens (reports/siw-closed-before-accept.txt).
+# Not over siw: if it has no memory to accept a connection, it frees the listening endpoint
+# (reports/siw-closed-before-accept.txt).
 if [[ $TRANSPORT = rxe ]]; then
 	elsewhere=(0 ENOMEM ENFILE ECONNREFUSED ECONNRESET)
 	walk 'connect, elsewhere' set_up failslab "${elsewhere[@]}"
@@ -351,12 +350,12 @@ if [[ $TRANSPORT = rxe ]]; then
 fi
 
 for words in null 'echo size=100' 'echo size=65536'; do
-	# siw leaks what it has for a Steering Tag (reports/siw-page-list-leak.txt).
+	# siw leaks a page list here (reports/siw-page-list-leak.txt).
 	[[ $TRANSPORT$words != siw*65536 ]] || spare siw_mr_add_mem
 	walk "$words, by who asks" call here 0 ENOMEM
 done
 spare __alloc_object
-# Only what goes by chunks takes memory elsewhere.
+# Only calls with chunks allocate in other tasks.
 walk "$words, elsewhere" call failslab 0 ENOMEM ECONNRESET
 walk "$words, elsewhere, by pages" call fail_page_alloc 0 ENOMEM ECONNRESET
 
@@ -367,13 +366,13 @@ for file in connections listeners stats history last_error probe \
 done
 need 'the connection closes' set_up_after
 
-# What happens elsewhere is as above, twice.
+# The allocations in other tasks are those of two connects, which are tested above.
 walk 'probe, by who asks' probe here 0 ENOMEM
 
 side=a end=client
 walk 'close, by who asks' close here 0 ENOMEM
-# For want of memory ib_cm leaves out the message that ends a connection, as does TCP,
-# and says so to nobody: the peer learns of it when it sends something.
+# Without memory ib_cm does not send the DREQ, nor TCP its end, and reports no error. The
+# peer learns of it when it sends something.
 case $TRANSPORT in
 rxe) farewell=ib_send_cm_dreq ;;
 siw) farewell=tcp_send_fin ;;
@@ -381,7 +380,7 @@ esac
 spare "$farewell"
 walk 'close, elsewhere' close failslab 0
 side=b end=server
-# That takes none over siw.
+# Over siw this allocates nothing.
 [[ $TRANSPORT = siw ]] || walk 'close by the server, elsewhere' close failslab 0
 spare __alloc_object
 
@@ -392,7 +391,7 @@ may_fail 1 "$listener" "$pid"
 walk "a program's connection" observe failslab 0
 
 need 'the module unloads after the programs' module_unload
-# Whoever unloads it allocates for other parts of the kernel alone.
+# The task that unloads the module allocates only in other parts of the kernel.
 spare "$farewell"
 walk 'unload, elsewhere' unload failslab 0
 echo "# tried: allocations: $total points failed"

@@ -22,13 +22,13 @@ import time
 from lib import module
 from lib.hosts import HOME
 
-# Of a call, beside its timeout: how long its Send may take. And guests are slow.
+# How long the Send of a call may take, in addition to its timeout.
 OPERATION_MS = 5000
 MARGIN_MS = 4000
-# What may come out of a network that fails.
+# The allowed results of connect over a network that fails.
 CONNECT = "0 ETIMEDOUT ECONNREFUSED ECONNRESET EHOSTUNREACH".split()
 CALL = "0 ETIMEDOUT ECONNRESET ENOTCONN ENOENT EBUSY".split()
-# After these there is no connection.
+# After these results of a call there is no connection.
 LOST = "ECONNRESET ENOTCONN ENOENT".split()
 KINDS = ["null", "echo size=100", "echo size=1000", "echo size=65536", "echo size=1048576"]
 
@@ -47,7 +47,7 @@ def own():
 
 
 class Load:
-    """What the clients have done."""
+    """The clients, and the results of their commands."""
 
     def __init__(self, netns, address, kinds, keys):
         self.netns, self.address = netns, address
@@ -64,7 +64,7 @@ class Load:
         self.bad = []
 
     def note(self, what, outcome, took, allowed, limit):
-        """Notes what came out of something, once it is over."""
+        """Notes the result of a command."""
         self.outcomes[what, outcome] += 1
         self.slowest[what] = max(self.slowest[what], took)
         if outcome not in allowed:
@@ -73,7 +73,7 @@ class Load:
             self.bad.append(f"{what}: {outcome} after {took} ms, wanted {limit}")
 
     def client(self, n, until):
-        """One client: its Send Size tells it from the others."""
+        """Runs one client. Its Send Size identifies it."""
         send = 1024 * (n + 1)
         versions = self.versions[n % len(self.versions)]
         line = f"{self.address} send={send} recv=16384 inv={n % 2} rpcvers={versions} {self.keys}"
@@ -96,7 +96,7 @@ class Load:
                 time.sleep(0.2)
 
     def report(self):
-        """Prints it; whether nothing was bad."""
+        """Prints the results. Returns whether all were allowed."""
         for what in sorted(self.slowest):
             ends = [f"{n} {of}" for (this, of), n in sorted(self.outcomes.items()) if this == what]
             print(f"{what}: {', '.join(ends)}; at most {self.slowest[what]} ms")
@@ -110,7 +110,7 @@ class Load:
 
 
 def each(function, arguments):
-    """Calls it in threads, one for each of the arguments, and waits for them."""
+    """Calls a function in threads, one for each of the arguments, and waits for them."""
     threads = [threading.Thread(target=function, args=one) for one in arguments]
     for thread in threads:
         thread.start()
@@ -119,7 +119,7 @@ def each(function, arguments):
 
 
 def call(netns, address, count, seconds, kinds, *keys):
-    """The command of this name."""
+    """The command `load`."""
     load = Load(netns, address, kinds, keys)
     until = time.monotonic() + float(seconds)
     each(load.client, [(n, until) for n in range(int(count))])
@@ -127,7 +127,7 @@ def call(netns, address, count, seconds, kinds, *keys):
 
 
 def difference(one, other):
-    """What two ends that are connected say differently."""
+    """Returns the keys in which the two ends of a connection differ."""
     same = "client_to_server_threshold", "server_to_client_threshold", "remote_invalidation"
     keys = [(key, key) for key in same]
     for name in "send_size", "receive_size", "remote_invalidation":
@@ -136,7 +136,7 @@ def difference(one, other):
 
 
 def disagreement(ports):
-    """Returns what is not as it must be, and how many servers are left over."""
+    """Returns the differences between all ends, and the number of servers without a client."""
     ends = own()
     by_addresses = {(end["local"], end["remote"]): end for end in ends}
     wrong, stale = [], 0
@@ -156,13 +156,14 @@ def disagreement(ports):
 
 
 def learn(number):
-    """Has a client find out whether there is somebody; without credits it never will."""
+    """Makes a client notice whether its server still exists, by a call. Without credits it
+    cannot."""
     if write(HOME, "call", f"connection {number} null")[0] == "EBUSY":
         write(HOME, "close", f"connection {number}")
 
 
 def agree(seconds, *ports):
-    """The command of this name."""
+    """The command `agree`."""
     start = time.monotonic()
     each(learn, [(end["id"],) for end in own() if end["role"] == "client"])
     while True:

@@ -9,7 +9,7 @@
 . ./lib.sh
 . ./module.sh
 
-# octets LENGTH: so many of them, in hex.
+# octet_string LENGTH: prints LENGTH octets in hexadecimal.
 octet_string() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }
 
 has_connections() {
@@ -24,19 +24,19 @@ count_from() {
 	for name in "$@"; do counter "$name" && counted[$name]=$count; done
 }
 
-# has_risen NAME NUMBER: by that much.
+# has_risen NAME NUMBER: whether a counter is higher by NUMBER than at count_from.
 has_risen() {
 	counter "$1"
 	[[ $((count - counted[$1])) = "$2" ]] ||
 		{ echo "$1: $count, wanted $2 more than ${counted[$1]}"; return 1; }
 }
 
-# last FILE: into $last the last ID of a table.
+# last FILE: sets $last to the last ID of a table.
 last() { lines "$1"; last=${lines[-1]%% *}; }
 
 said() { lines last_error; said=${lines[0]-}; }
 
-# refused ERRNO FILE LINE [WORD]: and last_error names the word.
+# refused ERRNO FILE LINE [WORD]: whether the line is refused, and last_error names WORD.
 refused() {
 	put a "$2" "$3\\n"
 	said
@@ -45,8 +45,8 @@ refused() {
 	return 1
 }
 
-# all_refused FILE PREFIX: each line of stdin, whose last word is at fault, with
-# EINVAL, and nothing comes of it.
+# all_refused FILE PREFIX: whether each line of stdin is refused with EINVAL because of its
+# last word, and has no effect.
 all_refused() {
 	local line bad=0
 	while IFS= read -r line; do
@@ -62,7 +62,7 @@ nothing_live() {
 	[[ ${#lines[@]} = 1 ]] || { printf '%s\n' "${lines[@]}"; return 1; }
 }
 
-# A here-document cannot go through check, which redirects.
+# In functions, because check redirects the input of its command.
 malformed_addresses() {
 	all_refused "$1" '' <<-END
 		nonsense
@@ -206,7 +206,7 @@ missing() {
 	return "$bad"
 }
 
-# One write, one line: what comes behind its end makes it another thing.
+# One write is one line: more octets behind its end are refused.
 one_line() {
 	local bad=0
 	refused EINVAL listen "$B4:1\\n$B4:2" || bad=1
@@ -331,7 +331,7 @@ check 'nothing is left of the refused attempts' wait_for 10 has_connections 6
 
 # About: closing.
 
-# The write returns when it is done, not some time before that.
+# The write returns only when the connections are gone.
 ends() {
 	ask write_then_stat /proc/self/ns/net "$DEBUGFS/close" "connection $1\\n" \
 		"$DEBUGFS/connection/$1"
@@ -379,8 +379,8 @@ check 'a connection after all were closed has another number' test "$client" -gt
 
 # About: an open file shows one moment.
 
-# read_slowly ID: into $slowly, line by line; the age gets another digit meanwhile.
-# Bash reads ahead and seeks back to the end of each line.
+# read_slowly ID: sets $slowly to the lines of info, read one by one. Meanwhile the age gets
+# one more digit. Bash reads ahead, and seeks back to the end of each line.
 read_slowly() {
 	local line age rest
 	slowly=()
@@ -393,7 +393,7 @@ read_slowly() {
 	done <"$DEBUGFS/connection/$1/info"
 }
 
-# Only the age may differ from that of a later reading.
+# Compared with a later reading, only the age may differ.
 whole_lines() {
 	local i differs=''
 	read_slowly "$1"
@@ -424,7 +424,7 @@ client=$id
 peer_of "$client"
 server=$id
 
-# About: who may.
+# About: permission to open the files.
 
 modes=$(cd "$DEBUGFS" && find . -type f -printf '%P %m %u:%g\n' | sort)
 wanted=$({
@@ -434,7 +434,7 @@ wanted=$({
 		connection/{"$client","$server"}/{info,sent,received}
 } | sort)
 check_equal 'modes and owners' "$wanted" "$modes"
-# It is the files that are to refuse, not the directory above.
+# The files themselves must refuse, not the directory above.
 need 'everybody may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
 at_end mount -o remount,mode=700 /sys/kernel/debug
 while read -r file _; do

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Connections come and go, and leave no memory behind. That nothing is lost is
-# what kmemleak says at the end of the debug kernel's guest; here, that no slab
-# cache grows with the number of connections.
+# Connections come and go, and leave no memory behind: no slab cache grows with the number
+# of connections. (At the end of the debug guest, kmemleak looks for leaks.)
 #
 # test: debug.rxe
 # soak: debug.siw
@@ -31,6 +30,6 @@ counter connects
 check_equal 'as many attempts as cycles' $((CYCLES + 20)) "$count"
 counter connects_failed
 check_equal 'none of them failed' 0 "$count"
-# The connection manager keeps what it knows of a connection for a while, and each
-# processor some dozens of free objects, which count.
+# The CM keeps its records of a connection for a while. Each processor also keeps some
+# dozens of free objects, which are counted.
 check 'no slab cache has grown with the cycles' wait_for 40 not_grown $((CYCLES / 2))

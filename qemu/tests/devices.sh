@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A device goes away with live connections: they end, and the others live on.
+# A device with live connections is removed: its connections end, and others stay.
 #
 # test: debug.siw
 # soak: debug.rxe

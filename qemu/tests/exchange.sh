@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Both ends are the module: what each side offers, what the other reads of it,
-# and what both take for negotiated. Wanted is what RFC 8797 says.
+# Both ends are the module: the offer of each side, the offer that the other side reads,
+# and the values that both negotiate. The expected values are those of RFC 8797.
 #
-# Any two of the five parameters that count (four sizes, and R on both sides)
-# meet in all their combinations; with FULL=1 all five do.
+# There are five parameters: four sizes, and R on both sides. All combinations of any two
+# of them are tested; with FULL=1 all combinations of all five.
 #
 # test: debug.rxe
 # soak: debug.siw arm64.rxe
@@ -16,7 +16,7 @@ sizes=(1024 4096 65536 262144)
 yes_no=(no yes)
 port=20049
 
-# What each side says: the words that make it, the octets, and how they read.
+# Each side: its words of the command, the octets that it sends, and their meaning.
 declare -A C S
 
 # built C|S SEND RECEIVE R
@@ -27,8 +27,8 @@ built() {
 		[found]=present [offset]=0 [version]=1 [reserved]=0x00)
 }
 
-# raw C|S HEX FOUND [KEY=VALUE]...: what is no message means the defaults (RFC
-# 8797, section 5.1).
+# raw C|S HEX FOUND [KEY=VALUE]...: the side sends these octets. Without a valid message the
+# offer is the defaults (RFC 8797, section 5.1).
 raw() {
 	local word
 	# shellcheck disable=SC2178 # a name
@@ -38,8 +38,8 @@ raw() {
 	for word in "${@:4}"; do side[${word%%=*}]=${word#*=}; done
 }
 
-# same_end ID ROLE OWN PEER ROOM DEVICE LOCAL REMOTE: whether this end of the
-# connection holds what it must. ROOM is that of what it receives.
+# same_end ID ROLE OWN PEER ROOM DEVICE LOCAL REMOTE: whether info of this end is right.
+# ROOM is the capacity of the CM's message that it receives.
 same_end() {
 	local id=$1 bad=0 found from to c2s s2c inv
 	local -n own=$3 peer=$4
@@ -62,11 +62,11 @@ same_end() {
 		peer_remote_invalidation="${yes_no[peer[r]]}" \
 		client_to_server_threshold="$c2s" server_to_client_threshold="$s2c" \
 		remote_invalidation="$inv" || bad=1
-	# The contract leaves the reason open.
+	# Any reason may follow "rejected".
 	found=${info[peer_private_data]}
 	same peer_private_data "${peer[found]}" "${found/#rejected: ?*/rejected}" || bad=1
 	[[ ${info[age_ms]} = +([0-9]) ]] || same age_ms 'a number' "${info[age_ms]}" || bad=1
-	# Of a server's connection, rdma_cm does not know the zone.
+	# At the server's end, rdma_cm does not know the zone.
 	from=${info[local]} to=${info[remote]}
 	same 'local and remote' "$7 $8" "${from//%+([0-9])/} ${to//%+([0-9])/}" || bad=1
 
@@ -81,8 +81,8 @@ same_end() {
 	return "$bad"
 }
 
-# exchange AT TO FROM [KEY=VALUE]...: the server listens at AT, the client, from
-# the address FROM, connects to TO; they say what C and S hold.
+# exchange AT TO FROM [KEY=VALUE]...: the server listens at AT, and the client connects from
+# the address FROM to TO. They offer what is in C and S.
 exchange() {
 	local at=$1 to=$2 from=$3 bad=0
 	shift 3
@@ -92,7 +92,7 @@ exchange() {
 
 	info "$client"
 	to=${to/\%*]/]}:$port
-	# It is any port, but both ends must speak of the same.
+	# Any port, but both ends must show the same.
 	[[ ${info[local]} =~ :[1-9][0-9]*$ ]]
 	from+=${BASH_REMATCH[0]-}
 	same_end "$client" client C S "$reply_room" "$A_RDMA" "$from" "$to" || bad=1
@@ -100,18 +100,18 @@ exchange() {
 	return "$bad"
 }
 
-# link_local NAMESPACE DEVICE: into $address.
+# link_local NAMESPACE DEVICE: sets $address to the link-local address of a device.
 link_local() {
 	local _
 	read -r _ _ address _ < <(ip -n "$1" -6 -br address show dev "$2" scope link)
 	[[ $address = fe80:* ]] && address=[${address%/*}]
 }
 
-# filler LENGTH: so many octets in hex, none of them zero.
+# filler LENGTH: prints LENGTH octets in hexadecimal, none of them zero.
 filler() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }
 
-# aligned: whether each line of `connections` has its columns where the head has
-# them: where they begin or, of numbers, end.
+# aligned: whether the columns of `connections` are aligned with the header line: at their
+# beginning, or at their end if they are numbers.
 aligned() {
 	local line name column=0 at edge count before
 	lines connections
@@ -140,8 +140,8 @@ a_link=$address
 link_local "$B" "$B_DEV"
 b_link=$address
 
-# The sizes by their places in the list: x and y, and what an orthogonal array
-# (from the field of four elements) makes of them.
+# Indices of sizes: an orthogonal array, from the field of four elements, computes the other
+# columns from x and y.
 twice=(0 2 3 1) thrice=(0 3 1 2)
 for x in 0 1 2 3; do
 	for y in 0 1 2 3; do
@@ -155,13 +155,13 @@ lines connections
 check_equal 'all are there' 33 "${#lines[@]}"
 check 'all connections of the pairwise combinations end' control - close all
 
-# Sizes that tell all sides apart, and which is the smaller one.
+# Sizes that all differ, so that each result has one possible origin.
 built C 8192 16384 1
 built S 32768 4096 1
 check 'IPv6' exchange "[$B6]" "[$B6]" "[$A6]"
 check 'a listener at any IPv4 address' exchange 0.0.0.0 "$B4" "$A4"
 check 'a listener at any address' exchange '[::]' "[$B6]" "[$A6]"
-# siw has it as IPv6, which rdma_cm does not find a device for.
+# siw reports the address as IPv6, and rdma_cm finds no device for that.
 [[ $TRANSPORT = siw ]] || check 'its IPv4' exchange '[::]' "$B4" "$A4"
 check 'link-local addresses' exchange "${b_link/]/%$B_DEV]}" "${b_link/]/%$A_DEV]}" "$a_link"
 zone=$(ip -n "$A" -o link show "$A_DEV")
@@ -169,7 +169,7 @@ zone=${zone%%:*}
 check 'a zone by its number' exchange '[::]' "${b_link/]/%$zone]}" "$a_link"
 check 'which is shown' same_info "$client" remote="${b_link/]/%$zone]}:$port"
 
-# rxe learns of an address by and by.
+# rxe notices a new address with a delay.
 need 'another address' ip -n "$A" address add "${A4%.*}.3/24" dev "$A_DEV"
 at_end ip -n "$A" address delete "${A4%.*}.3/24" dev "$A_DEV"
 IFS=. read -ra octets <<<"${A4%.*}.3"
@@ -179,7 +179,7 @@ printf -v gid '%02x%02x:%02x%02x' "${octets[@]}"
 		wait_for 10 grep -qs ":$gid" "/sys/class/infiniband/$A_RDMA/ports/1/gids/"*
 check 'from it' exchange "$B4" "$B4" "${A4%.*}.3" from="${A4%.*}.3"
 
-# Octets as they are given (RFC 8797, sections 4, 5.1 and 5.2).
+# Octets of private= (RFC 8797, sections 4, 5.1 and 5.2).
 message 65536 262144 1
 raw C "$(filler $((request_room - 8)))$message" present offset=$((request_room - 8)) \
 	version=1 reserved=0x00 send=65536 recv=262144 r=1

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What becomes of a connection that cannot be made, is not waited for any more,
-# or is lost: who asked for it learns why, what is made again is made afresh,
-# and nothing of it is left.
+# A connection that cannot be made, that is given up, or that is lost: the command fails
+# with the right errno and reason, reconnecting negotiates afresh, and nothing is left.
 #
 # test: debug.rxe debug.siw
 . ./lib.sh
@@ -12,8 +11,8 @@
 # Above its timeout, a connect that fails may take this long: guests are slow.
 margin_ms=1500
 
-# fails ERRNO LINE [FROM]: whether connecting does, after FROM milliseconds at
-# the earliest and not much later than after the second of its timeout.
+# fails ERRNO LINE [FROM]: whether connecting fails so, after at least FROM milliseconds,
+# and not much later than its timeout of one second.
 fails() {
 	local start
 	now_ms
@@ -26,7 +25,7 @@ fails() {
 	same errno "$1" "$errno" && [[ $(<"$DEBUGFS/last_error") = connect:* ]]
 }
 
-# leaves_nothing NAME COMMAND...: checks both.
+# leaves_nothing NAME COMMAND...: checks COMMAND, and that nothing is left after it.
 leaves_nothing() {
 	check "$@"
 	check "$1, and leaves nothing" wait_for 10 nothing_left 'state LISTEN'
@@ -34,7 +33,8 @@ leaves_nothing() {
 
 # About: never established.
 
-# mute COMMAND...: with $B, a known neighbour, hearing all and saying nothing.
+# mute COMMAND...: runs COMMAND while $B, a known neighbour, receives everything and sends
+# nothing.
 mute() {
 	local status=0
 	netem b loss 100% || return
@@ -42,7 +42,7 @@ mute() {
 	netem b && return "$status"
 }
 
-# A peer that accepts and says nothing, on iWARP, where that is one of TCP.
+# Over iWARP: a TCP server that accepts the connection, and sends nothing.
 speechless() {
 	local process status=0
 	mkfifo "$scratch/nothing"
@@ -52,13 +52,14 @@ speechless() {
 	fails ETIMEDOUT "$B4:2100" 1000 || status=$?
 	kill "$process"
 	wait "$process"
-	# It was spoken to.
+	# It has received the MPA request.
 	grep -q '^MPA ID Req Frame' "$scratch/heard" && return "$status"
 }
 
 listens_tcp() { on_b ss -Htln | grep ':2100 '; }
 
-# As Ctrl-C does: bash would have its children ignore the signal.
+# A command that gets SIGINT, as by Ctrl-C. (Bash starts background commands with SIGINT
+# ignored, so env sets the default.)
 interrupted() {
 	local process start bad=0
 	# shellcheck disable=SC2016 # for the shell there
@@ -77,7 +78,7 @@ interrupted() {
 
 # About: lost.
 
-# counts NAME=N...: whether these counters are by so much more than in ${before[...]}.
+# counts NAME=N...: whether these counters are higher by N than in ${before[...]}.
 declare -A before
 counts() {
 	local word bad=0
@@ -88,8 +89,8 @@ counts() {
 	return "$bad"
 }
 
-# later FILE LINE: writes it meanwhile, from a. On its processor, others are served
-# first from when they crowd there.
+# later FILE LINE: writes the line in the background, from a. The task is idle, so the
+# loops of `crowd` on its processor hold it up.
 later() {
 	nsenter --net="/run/netns/$A" taskset 1 chrt --idle 0 bash -c "echo $2 >$DEBUGFS/$1" &
 	process=$!
@@ -111,7 +112,7 @@ ended() {
 	wait "$process" "${others[@]}"
 }
 
-# A peer that accepts and closes, before who asked for the connection has noticed.
+# The peer accepts and closes before the client's connect has returned.
 lost_at_once() {
 	local process others name bad=0
 	for name in connects connects_failed established lost; do
@@ -125,8 +126,7 @@ lost_at_once() {
 	counts connects=1 connects_failed=0 established=1 lost=1 && return "$bad"
 }
 
-# What is said is why the queue pair failed, not what came of that, although who
-# sent what failed it has not noticed.
+# last_failure is the reason why the queue pair failed, not an error that followed from it.
 says_why() {
 	local process others bad=0
 	# The next attempt must not fail before this one's failure has been read.
@@ -142,12 +142,12 @@ says_why() {
 	control a close "connection $client" && wait_for 20 none_live && return "$bad"
 }
 
-# Also while it is not yet established again.
+# has_generation N: in any state.
 has_generation() { info "$client" && [[ ${info[generation]} = "$1" ]]; }
 
 serve() { control b listen "$B4:2000 $1"; }
 
-# A listener's end leaves its connections alone.
+# Closing a listener does not close its connections.
 serve_not() { lines listeners && control b close "listener ${lines[-1]%% *}"; }
 
 lose() { peer_of "$client" && control b close "connection $id"; }
@@ -156,8 +156,8 @@ both_gone() {
 	control "$@" && wait_for 10 is_gone "$client" && wait_for 10 is_gone "$server"
 }
 
-# established GENERATION SEND RECEIVE R C2S S2C: whether the client is, once
-# more, with a peer that offers this.
+# established GENERATION SEND RECEIVE R C2S S2C: whether the client is established in that
+# generation, with a peer that offers this.
 established() {
 	local yes_no=(no yes)
 	message "$2" "$3" "$4"
@@ -169,8 +169,8 @@ established() {
 		client_to_server_threshold="$5" server_to_client_threshold="$6"
 }
 
-# reconnecting GENERATION: whether the client is, and from the first time that it
-# says so, nothing is known of a peer.
+# reconnecting GENERATION: whether the client is reconnecting, and shows nothing of the
+# peer any more.
 reconnecting() {
 	local limit=$((SECONDS + 10)) key bad=0
 	until info "$client" && [[ ${info[state]} = reconnecting ]]; do
@@ -203,7 +203,7 @@ for end in a b; do
 	[[ $end = a ]] && id=$client || id=$server
 	leaves_nothing "closed by $end" both_gone "$end" close "connection $id"
 done
-# Over siw there is one processor, which would be crowded for all.
+# Not over siw, where all of this runs on one processor.
 [[ $TRANSPORT = siw ]] || check 'no message arrives' says_why
 check 'end the listener' serve_not
 if [[ $TRANSPORT = rxe ]]; then

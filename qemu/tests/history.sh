@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The history: each kind of event by a real cause, as both ends see it, what a loss
-# changed, when it was, and what is overwritten.
+# The history: each kind of event by a real cause, at both ends; the changes after a loss;
+# times; and overwriting.
 #
 # test: debug.rxe stock.rxe
 . ./lib.sh
 . ./module.sh
 
-# event COLUMN=VALUE...: into ${event[COLUMN]} the latest event that has these.
+# event COLUMN=VALUE...: sets ${event[COLUMN]} to the latest event with these values.
 declare -A event
 event() {
 	local line word n found=1 names cells
@@ -29,10 +29,10 @@ event() {
 	return "$found"
 }
 
-# recorded NAME COLUMN=VALUE...: whether there is such an event, soon.
+# recorded NAME COLUMN=VALUE...: checks that such an event appears within 20 s.
 recorded() { check "$1" wait_for 20 event "${@:2}"; }
 
-# lasted LOW HIGH: whether the event's connection had lasted so many milliseconds.
+# lasted LOW HIGH: whether LASTED_MS of the event is in this range.
 lasted() {
 	local ms=${event[LASTED_MS]}
 	[[ $ms =~ ^[0-9]+$ ]] && ((ms >= $1 && ms <= $2)) && return
@@ -40,13 +40,13 @@ lasted() {
 	return 1
 }
 
-# log_time WORD: into $us the time of that message in the kernel's log.
+# log_time WORD: sets $us to the time of that message in the kernel's log.
 log_time() {
 	us=$(dmesg | sed -nE "s/^\[ *([0-9]+)\.([0-9]{6})\].*$1\$/\1\2/p" | tail -n 1)
 	[[ -n $us ]]
 }
 
-# between_messages: whether the event happened between the two, by the log's clock.
+# between_messages: whether the event is between the two messages, by the log's clock.
 between_messages() {
 	local from
 	log_time 'history: before' && from=$us && log_time 'history: after' || return
@@ -54,7 +54,7 @@ between_messages() {
 		{ echo "not between $from and $us: ${event[TIME]}"; return 1; }
 }
 
-# between_dates FROM: and before now, as octets compare.
+# between_dates FROM: whether DATE of the event is between FROM and now.
 between_dates() {
 	local now
 	now=$(date -u +%FT%T.%3NZ)
@@ -62,7 +62,7 @@ between_dates() {
 		{ echo "not between $1 and $now: ${event[DATE]}"; return 1; }
 }
 
-# set_sysctl FILE OCTETS: of sunrpc, whose default is 4096 octets.
+# set_sysctl FILE OCTETS: sets a sysctl of sunrpc, whose default is 4096 octets.
 set_sysctl() {
 	at_end eval "echo 4096 >/proc/sys/sunrpc/$1"
 	echo "$2" >"/proc/sys/sunrpc/$1"

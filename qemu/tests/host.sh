@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The host tests, on a processor of another kind than the host's: scripts/test has built
-# them beside the module.
+# The host tests on another architecture. scripts/test has built them beside the module.
 #
 # soak: arm64.rxe
 set -uo pipefail
 
-# The full forms take minutes without emulation.
+# Even without emulation the full forms take minutes.
 unset FULL
 echo 'KTAP version 1'
 "${MODULE%/*}/host-tests" 2>&1 | {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# KUnit runs a module's suites when it is loaded, and answers in the log.
+# The KUnit suites. KUnit runs them when the module is loaded, and logs the results.
 #
 # test: debug.rxe
 set -uo pipefail

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the guest's tests share: source it first, it prints the KTAP around them.
-# qemu/tests/run says on which kernels and transports a script runs.
+# The library of the test scripts in the shell. A script sources it first. It prints the
+# KTAP around the checks, and cleans up at the end.
 set -uo pipefail
 
 # shellcheck source=qemu/hosts.sh
@@ -10,12 +10,13 @@ set -uo pipefail
 # shellcheck source=scripts/ktap.sh
 . ../../scripts/ktap.sh
 
-# What no later test can do without.
+# need NAME COMMAND...: a check without which the rest makes no sense: ends the script if
+# it fails.
 need() {
 	check "$@" || exit 1
 }
 
-# What many scripts begin with.
+# The checks that many scripts begin with.
 need_pair() { need 'a pair' pair; }
 need_neighbours() { need 'they reach each other' on_a ping -c1 -W5 "$B4"; }
 need_module() { need 'the module loads' module_load; }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # RPC-over-RDMA messages, between two ends of the module and with the kernel's
-# NFS server and client: versions, inline thresholds, chunks, invalidation. What
-# other peers send is for rpc-peer.py.
+# NFS server and client: versions, inline thresholds, chunks, invalidation. rpc-peer.py has
+# the messages of other peers.
 #
 # test: debug.rxe
 # soak: debug.siw arm64.rxe
@@ -15,11 +15,11 @@
 header=([1]=28 [2]=32)
 call_head=40 reply_head=24 count=4
 
-# greeted: the call that a client begins with is over.
+# greeted: whether the client's first NULL call has ended.
 greeted() { info "$client" && [[ ${info[rpc_null]} != pending ]]; }
 
-# connected LISTEN CONNECT: into $client and $server; with a first call, which is
-# made when the server is there: siw forgets what comes before.
+# connected LISTEN CONNECT: listens and connects with these keys, and waits for the first
+# call. That is made only when the server's end is established: siw loses earlier ones.
 port=20100
 connected() {
 	((++port))
@@ -31,14 +31,14 @@ first_call() {
 	put a call "connection $client null" || outcome=$(<"$DEBUGFS/last_error")
 }
 
-# echo SIZE [KEY=VALUE]...: by the client; there and back unchanged.
+# echoes SIZE [KEY=VALUE]...: calls ECHO from the client, which compares the octets.
 echoes() { control a call "connection $client echo size=$1 ${*:2}"; }
 
 close_both() { control a close "connection $client" && wait_for 20 is_gone "$server"; }
 
 # About: versions.
 
-# speak CLIENT SERVER USED|REASON: what they arrive at.
+# speak CLIENT SERVER USED|REASON: whether rpcvers= of both leads to that version or reason.
 speak() {
 	local bad=0
 	connected "rpcvers=$2" "rpcvers=$1" || return
@@ -60,9 +60,8 @@ speak() {
 
 # About: what goes inline.
 
-# at_threshold VERSION: the longest ECHO whose call fits into the client-to-server
-# threshold, and whose reply into the other one, is inline; one octet more goes by
-# chunks.
+# at_threshold VERSION: whether the longest ECHO whose call and reply fit into the
+# thresholds is sent inline, and an ECHO with one octet more by chunks.
 at_threshold() {
 	local fits reply
 	info "$client"
@@ -71,11 +70,12 @@ at_threshold() {
 	((fits < reply)) || fits=$reply
 	counted inline_calls=2 s:inline_calls=2 -- echoes "$fits" count=2 || return
 	counted inline_calls=1 s:inline_calls=1 -- echoes $((fits - 1)) || return
-	# XDR fills up the last unit, so that this is four octets longer.
+	# XDR fills up the last block, so that this is four octets longer.
 	counted chunked_calls=1 s:chunked_calls=1 local_invalidations=1 -- echoes $((fits + 1))
 }
 
-# thresholds VERSION SEND RECEIVE SEND RECEIVE: of the client, of the server.
+# thresholds VERSION SEND RECEIVE SEND RECEIVE: checks at_threshold with these sizes of the
+# client and of the server.
 thresholds() {
 	connected "send=$4 recv=$5 rpcvers=$1" "send=$2 recv=$3 rpcvers=$1" || return
 	check "version $1, client $2/$3, server $4/$5: around the threshold" at_threshold "$1"
@@ -183,7 +183,7 @@ check 'another must not be made' failed EBUSY 'all credits' "connection $client 
 check 'the connection lives on' same_info "$client" state=established sends=1
 need 'a connection without a first call' connect a "$B4:20099 rpcvers=1 timeout_ms=300 null=0"
 check 'no reply' failed ETIMEDOUT 'no reply in time' "connection $client null"
-# The draft, section 5.2: to version 2 the same is a reason to begin again.
+# The draft, section 5.2: with version 2, a call without a reply leads to a new connection.
 need 'version 2 first' connect a "$B4:20099 timeout_ms=300"
 again() {
 	info "$client" && [[ ${info[generation]} = 2 && ${info[rpc_null]} = 'no reply in time' ]]
@@ -193,7 +193,7 @@ check 'all connections without answers end' control - close all
 
 # About: calls that are under way.
 
-# calling: goes on until the connection is lost, in $caller.
+# calling: calls in the background until the connection is lost. Sets $caller.
 calling() {
 	nsenter --net="/run/netns/$A" bash -c \
 		"echo connection $client echo size=20000 count=1000000 >$DEBUGFS/call" 2>/dev/null &
@@ -215,7 +215,7 @@ need 'a connection whose device goes' connected inv=1 inv=1
 need 'calls until the device goes' calling
 nsenter --net="/run/netns/$A" bash -c "echo connection $client null >$DEBUGFS/call" 2>/dev/null &
 waiting=$!
-# Not before: the shell that is about to run it would take the signal.
+# Waits until the write is in the kernel: before that, the shell would get the signal.
 is_waiting() { grep -q vfs_write "/proc/$waiting/stack"; }
 need 'somebody waits for a turn' wait_for 20 is_waiting
 interrupted() { kill "$waiting" && ! wait "$waiting"; }

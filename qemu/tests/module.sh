@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034,SC2153
 #
-# What the tests of the module and the benchmark share, about its files in
-# debugfs; source it after lib.sh or hosts.sh. SIDE is a or b: a host of the pair;
-# or -: where the script runs.
+# The module's files in debugfs, for the tests and the benchmark. Source it after lib.sh
+# or hosts.sh. SIDE is a or b for a host of the pair, or - for the namespace of the
+# script.
 #
-# One process of Python, agent.py, does what bash cannot: write once and know the
-# errno, from within a network namespace, and read octets that are NUL.
+# A Python process, agent.py, does what bash cannot: it writes once, in a network
+# namespace, and tells the errno; and it reads octets that may be NUL.
 
 shopt -s extglob
 
-# InfiniBand's CM has fields of a fixed size for private data, padded with zeros,
-# and rdma_cm takes 36 of a request's 92 octets. MPA counts: in one octet in the
-# kernel, and MPAv2 takes 4 (RFC 6581, section 9).
+# The capacity of a REQ and of a REP for private data, in octets. InfiniBand's CM pads
+# private data with zeros to a fixed length, and rdma_cm uses 36 of the 92 octets of a REQ.
+# MPA has a length field. The kernel limits it to 255, and MPAv2 uses 4 octets (RFC 6581,
+# section 9).
 case $TRANSPORT in
 rxe) transport=roce request_room=56 reply_room=196 ;;
 siw) transport=iwarp request_room=251 reply_room=251 ;;
 esac
 
-# Without what the guest's packages add to Python, which would take it long to start.
+# Without the packages of the guest, so that Python starts faster.
 python=(python3 -EsSB)
 library=${BASH_SOURCE[0]%/*}
 
-# ask FUNCTION ARGUMENT...: into $answer.
+# ask FUNCTION ARGUMENT...: calls a function of agent.py. Sets $answer to its result.
 ask() {
 	if [[ -z ${AGENT_PID:-} ]]; then
 		coproc AGENT { exec "${python[@]}" "$library/agent.py"; }
@@ -33,8 +34,8 @@ ask() {
 	printf '%s\n' "$*" >&"${AGENT[1]}" && read -r answer <&"${AGENT[0]}"
 }
 
-# put SIDE FILE TEXT: in one write, with Python's escapes. Into $errno what it
-# failed with, or 0; fails too.
+# put SIDE FILE TEXT: writes TEXT, with Python's escapes, in one write. Sets $errno to the
+# errno or to 0, and fails if the write failed.
 put() {
 	local netns=/proc/self/ns/net
 	case $1 in
@@ -46,23 +47,24 @@ put() {
 	[[ $answer = 0 ]]
 }
 
-# control SIDE FILE LINE: and show on failure what the module says about it.
+# control SIDE FILE LINE: writes a line. If that fails, prints the errno and last_error.
 control() {
 	put "$1" "$2" "$3\\n" && return
 	echo "$3 > $2: $errno, $(<"$DEBUGFS/last_error")"
 	return 1
 }
 
-# octets FILE: into $octets, in hex; FILE as in connection/7/sent.
+# octets FILE: sets $octets to the content of a file, such as connection/7/sent, in
+# hexadecimal.
 octets() {
 	ask octets "$DEBUGFS/$1"
 	octets=$answer
 }
 
-# lines FILE: into $lines.
+# lines FILE: sets $lines to the lines of a file.
 lines() { mapfile -t lines <"$DEBUGFS/$1"; }
 
-# row FILE ID: into the array of that name the columns of a table's line.
+# row FILE ID: sets $row to the columns of the line of ID in a table.
 row() {
 	local line
 	row=()
@@ -73,7 +75,7 @@ row() {
 	return 1
 }
 
-# newest client|server: into $id the newest connection of that role.
+# newest client|server: sets $id to the newest connection of the module in that role.
 newest() {
 	local line
 	id=
@@ -84,11 +86,11 @@ newest() {
 	[[ -n $id ]]
 }
 
-# peer_of ID: into $id the module's connection that is the other end of it.
+# peer_of ID: sets $id to the module's connection that is the other end of ID.
 peer_of() {
 	local line from to zone='%+([0-9])'
 	row connections "$1" || return
-	# Each end has zones of its own.
+	# The two ends name different zones.
 	# shellcheck disable=SC2295 # a pattern
 	from=${row[6]//$zone/} to=${row[7]//$zone/}
 	id=
@@ -100,8 +102,8 @@ peer_of() {
 	[[ -n $id ]]
 }
 
-# connect SIDE LINE: into $client and $server the two ends, both established.
-# For a server that is the module, too.
+# connect SIDE LINE: connects to a listener of the module, and waits until both ends are
+# established. Sets $client and $server to their numbers.
 connect() {
 	client='' server=''
 	control "$1" connect "$2" || return
@@ -112,8 +114,8 @@ connect() {
 
 newest_peer() { peer_of "$client" && server=$id; }
 
-# info ID: into the array of that name; fails where there is no such connection, or
-# none any more when it is read.
+# info ID: sets the array $info to the keys of a connection. Fails if there is no such
+# connection.
 declare -A info
 info() {
 	local line
@@ -127,14 +129,15 @@ info() {
 
 is_state() { info "$1" && [[ ${info[state]} = "$2" ]]; }
 is_gone() { [[ ! -e $DEBUGFS/connection/$1 ]]; }
-# is_generation ID N: whether it is established for the N-th time.
+# is_generation ID N: whether the connection is established in generation N.
 is_generation() { is_state "$1" established && [[ ${info[generation]} = "$2" ]]; }
-# Of the module's own.
+# none_live: whether the module has no connection of its own.
 none_live() { lines connections && [[ "${lines[*]}" != *' module '* ]]; }
-# Nor any that is observed.
+# none_shown: whether no connection is listed, of the module or of others.
 none_shown() { lines connections && [[ ${#lines[@]} = 1 ]]; }
 
-# same_info ID KEY=VALUE...: whether it says all that; prints where it does not.
+# same_info ID KEY=VALUE...: whether the keys of a connection have these values. Prints
+# each difference.
 same_info() {
 	local id=$1 word same=0
 	shift
@@ -147,28 +150,27 @@ same_info() {
 	return "$same"
 }
 
-# resources: prints what the resource tracker, which names who made an id or a
-# queue pair, knows of the module.
+# resources: prints the ids and queue pairs of the module, by the resource tracker.
 resources() {
 	printf 'resource show %s\n' cm_id qp | rdma -b - | grep -F '[rpcrdma_cm]'
 	return "${PIPESTATUS[1]}"
 }
 
-# nothing_known [EXCEPT]: whether the resource tracker knows nothing of the module's,
-# except lines with that; prints what it knows.
+# nothing_known [EXCEPT]: whether the resource tracker has no object of the module, except
+# lines that match EXCEPT. Prints the others.
 nothing_known() {
 	# shellcheck disable=SC2154 # from lib.sh
 	resources >"$scratch/known" 2>&1 || { cat "$scratch/known"; return 1; }
 	! grep -v -e "${1:-^$}" "$scratch/known"
 }
 
-# nothing_left [EXCEPT]: likewise, and no connection of the module's is shown.
+# nothing_left [EXCEPT]: the same, and whether the module has no connection of its own.
 nothing_left() {
 	none_live || { cat "$DEBUGFS/connections"; return 1; }
 	nothing_known "$@"
 }
 
-# counter NAME: into $count one of those of stats.
+# counter NAME: sets $count to a counter of stats.
 counter() {
 	local line
 	lines stats
@@ -179,8 +181,8 @@ counter() {
 }
 
 # consistent_history: whether the events are in the order of their times, and each
-# connection that was established has ended once, or still is. Prints those that
-# have not. (One that ends between the two readings has not: wait_for it.)
+# connection that was established has ended once, or is still established. Prints the
+# exceptions. (A connection may end between the two readings, so use wait_for.)
 consistent_history() {
 	counter history_overwritten && cat "$DEBUGFS/history" "$DEBUGFS/connections" |
 		awk -v overwritten="$count" '
@@ -213,10 +215,10 @@ consistent_history() {
 		}'
 }
 
-# What was freed is given back before it is counted, KASAN's quarantine too. Not
-# counted are the areas of vmalloc, which the kernel frees when there are many,
-# what the debug kernel remembers of them and of all else, the paths of who opens
-# files, and what TCP keeps of siw's connections for a minute.
+# objects FILE: writes the number of objects in each slab cache to FILE. The caches are
+# shrunk first, so that freed objects are not counted, nor those in KASAN's quarantine.
+# Left out are caches whose objects are freed later: areas of vmalloc, records of the
+# debugging tools, path names, and what TCP keeps of siw's connections for a minute.
 objects() {
 	local cache
 	for cache in /sys/kernel/slab/*/shrink; do
@@ -226,8 +228,8 @@ objects() {
 	awk -v kept="^($kept)\$" 'NR > 2 && $1 !~ kept { print $1, $2 }' /proc/slabinfo | sort >"$1"
 }
 
-# not_grown N: by as many objects in a cache since `objects "$scratch/before"`;
-# prints what was.
+# not_grown N: whether no cache has N more objects than at `objects "$scratch/before"`.
+# Prints those that have.
 not_grown() {
 	# shellcheck disable=SC2154 # from lib.sh
 	objects "$scratch/after"
@@ -235,18 +237,20 @@ not_grown() {
 		awk -v n="$1" '$3 - $2 >= n { print; grown = 1 } END { exit grown }'
 }
 
-# message SEND RECEIVE R: into $message what RFC 8797, section 4 says, in hex.
+# message SEND RECEIVE R: sets $message to the message of RFC 8797, section 4, in
+# hexadecimal.
 message() {
 	printf -v message 'f6ab0e1801%02x%02x%02x' "$3" $(($1 / 1024 - 1)) $(($2 / 1024 - 1))
 }
 
-# padded HEX LENGTH: into $padded, with zeros up to LENGTH octets.
+# padded HEX LENGTH: sets $padded to HEX with zeros up to LENGTH octets.
 padded() {
 	printf -v padded '%*s' $((2 * $2 - ${#1})) ''
 	padded=$1${padded// /0}
 }
 
-# arrives HEX ROOM: into $padded, how octets arrive where there is that room.
+# arrives HEX ROOM: sets $padded to the octets as the transport delivers them. ROOM is the
+# capacity of the CM's message.
 arrives() {
 	padded=$1
 	[[ $TRANSPORT = siw ]] || padded "$1" "$2"
@@ -254,7 +258,7 @@ arrives() {
 
 now_ms() { now=$((${EPOCHREALTIME/./} / 1000)); }
 
-# within FROM TO SINCE: whether so many milliseconds have passed.
+# within FROM TO SINCE: whether FROM to TO milliseconds have passed since SINCE.
 within() {
 	now_ms
 	(($1 <= now - $3 && now - $3 <= $2)) && return
@@ -262,11 +266,12 @@ within() {
 	return 1
 }
 
-# same NAME WANTED FOUND: prints where it is not.
+# same NAME WANTED FOUND: whether both are equal. Prints them if not.
 same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
 
-# counted KEY=CHANGE... -- COMMAND...: by how much the counters of $client and $server
-# change; keys of the server begin with s:. Counters that are not named stay.
+# counted KEY=CHANGE... -- COMMAND...: runs COMMAND, and compares the changes of the
+# counters of $client and $server. Keys of the server begin with s:. Counters that are not
+# named must not change.
 counters=(sends_with_invalidate remote_invalidations_received local_invalidations
 	inline_calls chunked_calls bad_headers unexpected_messages)
 counted() {
@@ -289,7 +294,7 @@ counted() {
 	return "$bad"
 }
 
-# count_both: into ${counts[...]}, those of $client and $server.
+# count_both: sets ${counts[...]} to the counters of $client and $server.
 count_both() {
 	local name
 	info "$client"
@@ -298,8 +303,8 @@ count_both() {
 	for name in "${counters[@]}"; do counts[s:$name]=${info[$name]}; done
 }
 
-# start_capture: of all packets between the hosts that RDMA may be in, to $capture.
-# shellcheck disable=SC2154 # from lib.sh, and from who calls it
+# start_capture: captures all packets between the hosts that may carry RDMA, into $capture.
+# shellcheck disable=SC2154 # from lib.sh, and from the caller
 start_capture() {
 	on_a tcpdump -i "$A_DEV" -U --immediate-mode -w "$capture" \
 		'udp port 4791 or udp port 9 or tcp' 2>"$scratch/tcpdump" &
@@ -307,7 +312,8 @@ start_capture() {
 	wait_for 20 grep -q 'listening on' "$scratch/tcpdump"
 }
 
-# stop_capture: it holds all that came before a packet of ours once it holds that.
+# stop_capture: sends a last packet, and waits until the capture holds it. Then it also
+# holds all earlier packets.
 # shellcheck disable=SC2154
 stop_capture() {
 	on_a bash -c "echo that-is-all >/dev/udp/$B4/9"
@@ -316,9 +322,9 @@ stop_capture() {
 	wait "$tcpdump" || :
 }
 
-# program N: number N is peer.py, which speaks librdmacm; its process is in $pid.
+# program N: starts peer.py, a peer in user space, as program N. Sets $pid.
 programs=() to_program=() from_program=()
-# One that has died is a failure, not the end of the script.
+# Writing to a program that has died fails, and does not end the script.
 trap : PIPE
 program() {
 	local fd
@@ -334,7 +340,7 @@ program() {
 	from_program[$1]=$fd
 }
 
-# program_end N: and with it all that it has.
+# program_end N: ends program N, and with it all of its connections.
 program_end() {
 	local fd died=0
 	[[ -n ${programs[$1]:-} ]] || return 0
@@ -349,8 +355,9 @@ program_end() {
 	return "$died"
 }
 
-# say N COMMAND...: to a program; hear N [SECONDS]: its answer, into $said; tell:
-# both.
+# say N COMMAND...: sends a command to program N.
+# hear N [SECONDS]: sets $said to its answer. Fails if that is "failed", or late.
+# tell N COMMAND...: does both.
 say() { printf '%s\n' "${*:2}" >&"${to_program[$1]}"; }
 
 hear() {

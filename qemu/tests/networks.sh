@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Networks that lose, reorder, repeat, delay and change what is sent, links that
-# go down, and hosts that disappear: all that is asked for ends in time, with data
-# that is right or with an errno that the guide names, and when the network is well
-# again both ends say the same. The times are those of docs/admin-guide.md.
+# Networks that lose, reorder, duplicate, delay and corrupt packets, links that go down,
+# and hosts that disappear. Every command ends in time, with correct data or with an errno
+# that the guide names. When the network works again, both ends show the same. The times
+# are those of docs/admin-guide.md.
 #
 # soak: stock.rxe debug.rxe debug.siw
 . ./lib.sh
@@ -14,23 +14,23 @@ seed=${SEED:-20008797}
 clients=6 seconds=6
 [[ -n ${FULL:-} ]] || clients=3 seconds=3
 
-# Above what the guide says, since guests are slow.
+# Added to the times of the guide, because guests are slow.
 margin_ms=4000
-# By which a transport has given up a message: rxe, whose queue pairs have a
-# retry_cnt of 6 and a timeout of 4.096 us * 2^17; siw, as TCP is told to below.
+# The time after which a transport gives up a message. Queue pairs of rxe have a retry_cnt
+# of 6 and a timeout of 4.096 us * 2^17. For siw, TCP is configured below.
 retries_s=5
 [[ $TRANSPORT = rxe ]] || retries_s=8
 
-# For what is said of checks that hold, too.
+# For diagnostics of checks that pass, too: check hides their output.
 exec 3>&1
 connects=0 calls=0 flaps=0 failed=0 slowest=0
 
 # About: the network between the two.
 
-# device SIDE: its interface.
+# device SIDE: prints the network interface of a side.
 device() { [[ $1 = a ]] && echo "$A_DEV" || echo "$B_DEV"; }
 
-# Both hear nothing of each other.
+# vanish: from now on all packets between the two hosts are lost.
 vanish() { netem a loss 100% && netem b loss 100%; }
 
 heal() { netem a && netem b; }
@@ -39,7 +39,7 @@ pause() { read -rt "$1" -u "$silence" || true; }
 
 # About: clients.
 
-# tally LINE: what clients.py says last.
+# tally LINE: adds up the last line of clients.py.
 tally() {
 	local words
 	read -ra words <<<"$1"
@@ -47,7 +47,7 @@ tally() {
 	((words[3] <= slowest)) || slowest=${words[3]}
 }
 
-# load PORT SECONDS null|all KEY...: the clients of a; prints what came out.
+# load PORT SECONDS null|all KEY...: runs the clients on a, and prints their results.
 load() {
 	local status=0
 	"${python[@]}" ./clients.py call "/run/netns/$A" "$B4:$1" "$clients" "${@:2}" \
@@ -71,8 +71,8 @@ agree() {
 	return "$status"
 }
 
-# later FILE LINE: writes it meanwhile; ended: into $errno and $took with what and
-# after how many milliseconds.
+# later FILE LINE: writes the line in the background. ended: waits for it, and sets $errno,
+# and $took in milliseconds.
 later() {
 	"${python[@]}" ./clients.py write "/run/netns/$A" "$@" >"$scratch/later" &
 	process=$!
@@ -84,7 +84,7 @@ ended() {
 	((took <= slowest)) || slowest=$took
 }
 
-# ends ERRNO FROM TO: whether it did, after so many milliseconds.
+# ends ERRNO FROM TO: whether the command of later ended so, after FROM to TO milliseconds.
 ends() {
 	ended || return
 	echo "# $errno after $took ms" >&3
@@ -93,10 +93,10 @@ ends() {
 	return 1
 }
 
-# fails FILE LINE ERRNO FROM TO
+# fails FILE LINE ERRNO FROM TO: later, and then ends.
 fails() { later "$1" "$2" && ends "${@:3}"; }
 
-# gone_within SECONDS ID: and says when.
+# gone_within SECONDS ID: waits until the connection is removed, and prints how long it took.
 gone_within() {
 	local start
 	now_ms
@@ -106,7 +106,8 @@ gone_within() {
 	echo "# gone after $((now - start)) ms" >&3
 }
 
-# counters_add_up: with no connection about to be made or closed.
+# counters_add_up: whether the counters of stats are consistent. No connection may be being
+# made or closed meanwhile.
 counters_add_up() {
 	local -A counts=()
 	local live=0 line bad=0
@@ -124,13 +125,13 @@ counters_add_up() {
 		return "$bad"
 }
 
-# Until all that rxe or TCP try again has been tried.
+# Until rxe or TCP has given up all retransmissions.
 stays() {
 	pause "$retries_s"
 	is_state "$client" established && is_state "$server" established
 }
 
-# transmitted SIDE: octets that its interface has sent, into $transmitted.
+# transmitted SIDE: sets $transmitted to the octets that its interface has sent.
 transmitted() {
 	transmitted=$("on_$1" ip -j -s link show "$(device "$1")" |
 		grep -o '"tx":{"bytes":[0-9]*' | grep -o '[0-9]*$')
@@ -138,8 +139,8 @@ transmitted() {
 has_sent() { transmitted "$1" && ((transmitted > before + $2)); }
 has_info() { info "$1" && [[ ${info[$2]} = "$3" ]]; }
 
-# lossy NAME TIMEOUT OPTION...: the network is like that, and clients with that
-# timeout in milliseconds go about it.
+# lossy NAME TIMEOUT OPTION...: runs clients with that timeout, in milliseconds, over a
+# network with these options of netem.
 port=2000
 lossy() {
 	((++port, ++seed))
@@ -153,11 +154,11 @@ impair() { netem a "$@" seed "$seed" && netem b "$@" seed "$((seed + 1000))"; }
 
 # About: hosts that disappear.
 
-# connected LINE: to the module of b.
+# connected LINE: connects to the listener of b.
 connected() { ((++connects)) && connect a "$B4:$1"; }
 
-# The server has the request, the client never has the answer. TCP, of which the
-# latter comes first, says nothing to a server then.
+# The server gets the REQ, and the client gets no REP. Over iWARP the lost packet is already
+# TCP's SYN-ACK, so the server sees no request.
 while_connecting() {
 	local bad=0 patience=8000
 	netem b loss 100% || return
@@ -170,7 +171,7 @@ while_connecting() {
 	netem a loss 100% || bad=1
 	((++connects))
 	ends ETIMEDOUT "$patience" "$patience" || bad=1
-	# The module gives it 30 s, and looks every five.
+	# The module's time limit is 30 s, and is checked every 5 s.
 	[[ $TRANSPORT = siw ]] || gone_within 45 "$id" || bad=1
 	heal && wait_for 20 none_live && return "$bad"
 }
@@ -180,10 +181,10 @@ while_idle() {
 		control a call "connection $client null" && vanish && stays
 }
 
-# call_ends ERRNO FROM TO LINE: whether the client's call does.
+# call_ends ERRNO FROM TO LINE: whether the client's call ends so.
 call_ends() { ((++calls)) && later call "connection $client $4" && ends "${@:1:3}"; }
 
-# A Send is acknowledged on RoCE: not by a peer that is not there. TCP takes it.
+# On RoCE a Send that is not acknowledged fails. On iWARP, TCP takes the Send.
 call_fails() {
 	case $TRANSPORT in
 	rxe) call_ends ECONNRESET 0 5000 null ;;
@@ -194,7 +195,8 @@ call_fails() {
 	[[ $TRANSPORT = siw || ${info[last_failure]} = *': transport retry counter exceeded' ]]
 }
 
-# Some attempts fail before that. Who had not been told of the loss, is left over.
+# Some attempts fail before one succeeds. A server that was not told of the loss is left
+# over.
 comes_back() {
 	local start bad=0
 	pause 3
@@ -207,7 +209,8 @@ comes_back() {
 	newest_peer && agree 30 20 && return "$bad"
 }
 
-# The first call of version 2 would have another connection made, for version 1.
+# (Without a reply to a first call in version 2, the client would connect again for
+# version 1.)
 while_waiting() {
 	local bad=0
 	connected '30 null=0 rpcvers=1 timeout_ms=3000' || return
@@ -217,13 +220,14 @@ while_waiting() {
 	vanish
 	ends ETIMEDOUT 3000 3000 || bad=1
 	is_state "$client" established || bad=1
-	# It has no credits left, and so cannot find out.
+	# It has no credits left, so it cannot call again.
 	call_ends EBUSY 0 0 null || bad=1
 	heal
 	control a close "connection $client" && wait_for 10 is_gone "$server" && return "$bad"
 }
 
-# while_transferring SIDE: which side's memory goes over the network: slowly.
+# while_transferring SIDE: the network fails while the memory of SIDE is being transferred.
+# The network is slow, so that this takes long.
 while_transferring() {
 	local bad=0
 	connected '20 null=0 timeout_ms=9000' && control a call "connection $client null" &&
@@ -232,14 +236,14 @@ while_transferring() {
 	((++calls))
 	later call "connection $client echo size=262144"
 	wait_for 30 has_sent "$1" 60000 || bad=1
-	# By then, the call has been read.
+	# At that time the server has read the call.
 	[[ $1 = a ]] || has_info "$server" chunked_calls 1 || bad=1
 	vanish
-	# It finds out in time, and says so in vain.
+	# The server notices in time. Its DREQ is lost.
 	gone_within 25 "$server" || bad=1
 	ends ETIMEDOUT 9000 9000 || bad=1
 	heal
-	# Either it has been told, or now it finds out.
+	# The client has been told, or notices with this call.
 	((++calls))
 	control a call "connection $client null"
 	[[ $errno = @(ECONNRESET|ENOENT|ENOTCONN) ]] || bad=1
@@ -251,13 +255,13 @@ while_closing() {
 	connected '20 null=0' && vanish && close_ends "$client" && is_state "$server" established
 }
 
-# close_ends ID: as soon as it is clear that nobody answers.
+# close_ends ID: whether close returns within 10 s, though the peer does not answer.
 close_ends() { later close "connection $1" && ends 0 0 10000 && is_gone "$1"; }
 
-# close_other: by when nothing is left of the first.
+# close_other: closes the server's end after the client's.
 close_other() { close_ends "$server" && heal; }
 
-# begin_close ID: about to be closed, and not so soon.
+# begin_close ID: starts a close, and waits until it is waiting for the DREP.
 begin_close() {
 	later close "connection $1"
 	[[ $TRANSPORT = siw ]] || wait_for 10 is_state "$1" closing
@@ -270,7 +274,7 @@ disconnection_lost() {
 	gone_within 20 "$server" && ends 0 0 10000
 }
 
-# The device does not wait for who does not answer.
+# Removing the device does not wait for the peer.
 device_goes() {
 	local start
 	connected '20 null=0' && vanish && begin_close "$client" || return
@@ -292,22 +296,22 @@ unloading() {
 
 # About: links that go down and come up.
 
-# flap SIDE SECONDS
+# flap SIDE SECONDS: sets the link down for that time.
 flap() {
 	((++flaps))
 	"on_$1" ip link set "$(device "$1")" down && pause "$2" &&
 		"on_$1" ip link set "$(device "$1")" up
 }
 
-# Nothing is sent that could get lost.
+# idle_flaps: with no messages under way, nothing is lost.
 idle_flaps() {
 	connected '40 null=0' && flap a 0.3 && flap b 0.3 && flap b $((retries_s + 1)) &&
 		same_info "$client" state=established generation=1 &&
 		same_info "$server" state=established && control a call "connection $client null"
 }
 
-# Short ones and some that are longer than a transport goes on trying, at random;
-# meanwhile there are clients that call.
+# flaps: flaps of random length while clients call. Some are longer than the transport's
+# retransmissions.
 flaps() {
 	local process sides=(a b) n status=0
 	"${python[@]}" ./clients.py call "/run/netns/$A" "$B4:40" "$clients" 15 all \
@@ -328,8 +332,9 @@ flaps() {
 	renew && return "$status"
 }
 
-# What rxe cannot send, for there is no link or no route, fails the queue pair. Also
-# that of the connection manager: from then on, the device makes no connections.
+# renew: makes the devices again. If rxe cannot send a packet, because there is no link or
+# no route, it fails the queue pair. If that is the CM's, the device makes no more
+# connections.
 renew() {
 	[[ $TRANSPORT = rxe ]] || return 0
 	rdma link delete "$A_RDMA" && rdma link delete "$B_RDMA" &&
@@ -343,7 +348,8 @@ are_established() {
 	[[ $(printf '%s\n' "${lines[@]}" | grep -c ' module .* established ') = "$1" ]]
 }
 
-# It goes down with a call under way, and the server is another one when it is up.
+# negotiates_afresh: the link goes down with a call under way. When it is up again, the
+# server has another offer.
 negotiates_afresh() {
 	connected '50 null=0 reconnect=1 send=32768 recv=32768 inv=1 timeout_ms=2000' &&
 		same_info "$client" generation=1 peer_receive_size=2048 remote_invalidation=no &&
@@ -358,14 +364,14 @@ negotiates_afresh() {
 	ended
 	wait_for 20 is_state "$client" reconnecting || return
 	on_b ip link set "$B_DEV" up && renew || return
-	# After 30 s at the latest it tries again.
+	# The pause before an attempt is at most 30 s.
 	wait_for 45 is_generation "$client" 2 || return
 	same_info "$client" peer_receive_size=65536 client_to_server_threshold=32768 \
 		server_to_client_threshold=16384 remote_invalidation=yes && newest_peer &&
 		control a call "connection $client null"
 }
 
-# About: who is not the module.
+# About: peers that are not the module.
 
 # NULL of NFS by RFC 8166, section 4.1.2, and RFC 5531, section 9; and its reply.
 foreign() {
@@ -392,7 +398,7 @@ foreign() {
 	return "$bad"
 }
 
-# some_succeeded WHAT...: of each of these that clients.py does.
+# some_succeeded WHAT...: whether clients.py succeeded at least once with each of these.
 some_succeeded() {
 	local what
 	for what in "$@"; do
@@ -407,7 +413,7 @@ need_module
 # So that TCP gives up after 0.2 s + 0.4 s + ... and not after a quarter of an hour.
 for side in a b; do
 	echo 4 | "on_$side" tee /proc/sys/net/ipv4/tcp_retries2 >/dev/null
-	# A link that goes down takes other addresses with it.
+	# Otherwise a link that goes down loses its IPv6 addresses.
 	echo 1 | "on_$side" tee /proc/sys/net/ipv6/conf/all/keep_addr_on_down >/dev/null
 	at_end "on_$side" sh -c 'cd /proc/sys/net &&
 		echo 15 >ipv4/tcp_retries2 && echo 0 >ipv6/conf/all/keep_addr_on_down'

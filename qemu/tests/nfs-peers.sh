@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The other end is Linux: the kernel's NFS server and its NFS client. Both say
-# what they offer; what the module makes of it is what RFC 8797 says.
+# The kernel's NFS server and client as peers. The module reads their offers, and
+# negotiates what RFC 8797 says.
 #
 # test: stock.rxe
 # soak: debug.rxe debug.siw arm64.rxe
 . ./lib.sh
 . ./module.sh
 
-# same_linux ID ROLE ROOM SEND RECEIVE R KEY=VALUE...: whether a peer that offers
-# this has said it as Linux does, at offset 0, and what else the info holds.
+# same_linux ID ROLE ROOM SEND RECEIVE R KEY=VALUE...: whether the peer sent this offer as
+# Linux does, at offset 0, and info has these values.
 same_linux() {
 	local bad=0 yes_no=(no yes)
 	message "$4" "$5" "$6"
@@ -24,7 +24,7 @@ same_linux() {
 		peer_remote_invalidation="${yes_no[$6]}" "${@:7}" && return "$bad"
 }
 
-# with FILE VALUE COMMAND...: with a sysctl of sunrpc set for that time.
+# with FILE VALUE COMMAND...: runs COMMAND with a sysctl of sunrpc set to VALUE.
 with() {
 	local file=/proc/sys/sunrpc/$1 before status=0
 	before=$(<"$file") && echo "$2" >"$file" || return
@@ -34,7 +34,7 @@ with() {
 
 # About: Linux as server.
 
-# linux_serves ADDRESS SIZE C2S S2C: it offers one size in both directions, no R.
+# linux_serves ADDRESS SIZE C2S S2C: the server offers one size in both directions, and no R.
 linux_serves() {
 	local bad=0
 	control a connect "$1:20049 send=8192 recv=2048 inv=1" && newest client || return
@@ -45,8 +45,8 @@ linux_serves() {
 
 # About: Linux as client.
 
-# linux_mounts PROTOCOL ADDRESS SEND RECEIVE C2S S2C: it takes the same for negotiated as
-# the module does. The mount waits for an answer that it is not given.
+# linux_mounts PROTOCOL ADDRESS SEND RECEIVE C2S S2C: the client negotiates the same values
+# as the module. The mount hangs, because the module does not reply.
 linux_mounts() {
 	local process bad=0 before
 	counter messages_received && before=$count
@@ -67,15 +67,15 @@ linux_mounts() {
 	wait_for 20 none_live && return "$bad"
 }
 
-# called CONNECT: into $id a connection with a first call; that is made when the
-# server is there, for siw forgets what comes before.
+# called CONNECT: connects and waits for the first call. Sets $id. The call is made only
+# when the server's end is established: siw loses earlier ones.
 called() {
 	control a connect "$1 null=0" && newest client && info "$id" &&
 		wait_for 10 is_served "${info[local]}" && control a call "connection $id null"
 }
 is_served() { grep -Eq " nfs +server +established .* ${1//./\\.} " "$DEBUGFS/connections"; }
 
-# fails_with ERRNO WORD LINE: what is written to `call`.
+# fails_with ERRNO WORD LINE: whether writing LINE to `call` fails so.
 fails_with() {
 	! put a call "$3" && [[ $errno = "$1" ]] && grep -qF -- "$2" "$DEBUGFS/last_error" && return
 	echo "$errno, $(<"$DEBUGFS/last_error")"
@@ -94,14 +94,14 @@ need_module
 need_nfs_server
 other_versions='the responder speaks other versions of RPC-over-RDMA'
 max_requests=$(</proc/sys/sunrpc/svc_rdma/max_requests)
-# About: calls to it. It speaks version 1 only, and says so; "auto" begins with 2.
+# About: calls to the server. It speaks version 1 only; "auto" begins with version 2.
 need 'a connection to the NFS server' called "$B4:20049 inv=1"
 check 'the second message was answered' same_info "$id" sends=2 inline_calls=2 generation=1 \
 	rpc_version_used=1 credits_granted="$max_requests" bad_headers=0
 check 'no other program' fails_with ENOTSUP PROG_UNAVAIL "connection $id echo"
 check 'NULL of another version' fails_with ENOTSUP PROG_MISMATCH "connection $id null version=77"
 check 'with a Reply chunk' control a call "connection $id null chunks=1"
-# It goes by the client's R alone.
+# The server only looks at the client's R.
 check 'it invalidates that' same_info "$id" remote_invalidations_received=1 local_invalidations=0 \
 	chunked_calls=1 deviation="uses RDMA Send with Invalidate, although not both sides support\
  remote invalidation (RFC 8797, section 4.1)"
@@ -118,7 +118,7 @@ if [[ $TRANSPORT = rxe ]]; then
 		"credits_granted: $max_requests"; do
 		check "the probe says $line" grep -qxF "$line" "$DEBUGFS/probe"
 	done
-	# The debug kernel's clock ticks every 4 ms, within which there may be an answer.
+	# The clock of the debug kernel ticks every 4 ms. A reply may arrive within one tick.
 	time='[1-9][0-9]*'
 	[[ $KERNEL != debug ]] || time+='|0'
 	check 'the probe took a time' grep -qxE "rpc_null_us: ($time)" "$DEBUGFS/probe"
@@ -148,7 +148,7 @@ if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
 		linux_mounts rdma "$B4" 16384 1024 16384 1024
 fi
 
-# About: answers to it. The module has no NFS to offer.
+# About: answers to the client. The module does not serve NFS.
 need 'a listener that answers' control b listen "$B4:2001 inv=1"
 mounting() {
 	on_a timeout -s KILL 60 mount.nfs "$B4:/" "$scratch/mount" \
@@ -156,7 +156,7 @@ mounting() {
 }
 answer=$(mounting)
 check_equal 'the mount fails' 32 $?
-# Of EPFNOSUPPORT, which is what PROG_UNAVAIL becomes, it says no more.
+# mount.nfs has no text of its own for EPFNOSUPPORT, which PROG_UNAVAIL becomes.
 check_equal 'at once' "mount.nfs: mount system call failed for $scratch/mount" "$answer"
 check 'both NULL and EXCHANGE_ID were answered' received_since 1
 check 'nothing is left of the NFS client' wait_for 20 none_live

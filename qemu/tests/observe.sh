@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The connections of others: of the kernel's own NFS client and server, and of
-# programs. What is shown is compared with the octets that Linux is known to
-# send, with RFC 8797, and with what the kernel itself traces.
+# The connections of others: of the kernel's NFS client and server, and of programs. The
+# files are compared with the octets that Linux sends, with RFC 8797, and with the kernel's
+# own trace events.
 #
 # test: stock.rxe
 # soak: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 
-# ids ORIGIN ROLE: into the array of that name those that are established.
+# ids ORIGIN ROLE: sets $ids to the established connections of that origin and role.
 ids() {
 	local line
 	ids=()
@@ -23,7 +23,7 @@ ids() {
 
 has() { ids "$1" "$2" && ((${#ids[@]} == $3)); }
 
-# said ID SENT RECEIVED: whether these octets were, but for padding.
+# said ID SENT RECEIVED: whether these octets were sent and received, apart from padding.
 said() {
 	octets "connection/$1/sent"
 	[[ $octets = "$2" ]] || { echo "sent: wanted $2, found $octets"; return 1; }
@@ -31,7 +31,8 @@ said() {
 	[[ $octets =~ ^"$3"(00)*$ ]] || { echo "received: wanted $3, found $octets"; return 1; }
 }
 
-# same_client ID GENERATION WRITE READ SERVER: with these inline sizes of both.
+# same_client ID GENERATION WRITE READ SERVER: whether info of a client is right, with these
+# inline sizes of client and server.
 same_client() {
 	local sent c2s=$(($3 < $5 ? $3 : $5)) s2c=$(($4 < $5 ? $4 : $5))
 	message "$3" "$4" 1 && sent=$message
@@ -42,18 +43,18 @@ same_client() {
 		client_to_server_threshold="$c2s" server_to_client_threshold="$s2c" \
 		remote_invalidation=no inline_send_in_use="$c2s" \
 		inline_receive_in_use="$s2c" || return
-	# Mounting may have taken calls with chunks already.
+	# The mount itself may have made calls with chunks already.
 	case ${info[remote_invalidation_in_use]} in
 	yes) deviates "$uninvited" ;;
 	unknown) [[ -z ${info[deviation]:-} ]] || { echo "deviates: ${info[deviation]}"; false; } ;;
 	*) echo "remote_invalidation_in_use: ${info[remote_invalidation_in_use]}"; false ;;
 	esac || return
-	# What the kernel says about it.
+	# The kernel's own trace event of the thresholds.
 	grep -q "neg send/recv=$c2s/$s2c," "$traces/trace" ||
 		{ echo "not traced: $c2s/$s2c"; cat "$traces/trace"; return 1; }
 }
 
-# deviates LINE...: whether the connection whose info was read last deviates so.
+# deviates LINE...: whether info, as read last, has exactly these lines of deviations.
 deviates() {
 	local line found=()
 	for line in "${lines[@]}"; do
@@ -66,14 +67,15 @@ deviates() {
 uninvited='uses RDMA Send with Invalidate, although not both sides support remote invalidation'
 uninvited+=' (RFC 8797, section 4.1)'
 
-# sends_more THRESHOLD: the line of the server whose info was read last.
+# sends_more THRESHOLD: prints the deviation that follows from inline_send_in_use in info, as
+# read last.
 sends_more() {
 	echo "may send ${info[inline_send_in_use]} octets inline, where the threshold is $1" \
 		'(RFC 8797, section 4.2)'
 }
 
-# by_pieces: whether the server sends a header and pages, more than the info's
-# other size; no buffer has a size like that.
+# by_pieces: whether inline_send_in_use is a header and a number of pages, and more than
+# inline_receive_in_use.
 by_pieces() {
 	local size=${info[inline_send_in_use]}
 	if [[ ! $size =~ ^[0-9]+$ ]] || ((size <= info[inline_receive_in_use])) ||
@@ -83,8 +85,8 @@ by_pieces() {
 	fi
 }
 
-# same_server ID WRITE READ SERVER: Linux answers without R, and takes the
-# client's for all it needs. It goes by no limit of the client's.
+# same_server ID WRITE READ SERVER: whether info of a server is right. Linux sends no R, and
+# only looks at the client's R. It does not limit replies to the client's Receive Size.
 same_server() {
 	local received
 	message "$2" "$3" 1 && received=$message
@@ -98,7 +100,8 @@ same_server() {
 	deviates "$(sends_more $(($3 < $4 ? $3 : $4)))" "$uninvited"
 }
 
-# transports: into $n those of the mount that have been connected, as NFS counts.
+# transports: sets $n to the number of transports of the mount that have connected, by the
+# counters of NFS.
 transports() {
 	n=$(awk '/^device / { ours = / \/mnt\/nfs / } ours && /xprt:/ { n += $5 > 0 }
 		END { print n + 0 }' /proc/self/mountstats)
@@ -106,8 +109,8 @@ transports() {
 
 all_shown() { transports && ((n >= $1)) && has nfs client "$n" && has nfs server "$n"; }
 
-# same_all N GENERATION WRITE READ SERVER: both ends of all connections, which are
-# N or, as Linux does not make all at once, more.
+# same_all N GENERATION WRITE READ SERVER: whether info of both ends of all connections is
+# right. There are N or more, because Linux does not make all at once.
 same_all() {
 	local id bad=0
 	wait_for 30 all_shown "$1" || return
@@ -117,7 +120,8 @@ same_all() {
 	return "$bad"
 }
 
-# mounted NAME N VERSION [OPTION]: N connections or more; none when it is over.
+# mounted NAME N VERSION [OPTION]: mounts with N connections or more. None is shown after
+# umount.
 mounted() {
 	need "$1: a mount" nfs_mount "$3" /mnt/nfs "${4:-}"
 	check "$1: both ends" same_all "$2" 1 4096 4096 4096
@@ -125,7 +129,7 @@ mounted() {
 	check "$1: no connection is left" wait_for 20 none_shown
 }
 
-# Older than the module: what is left of it.
+# same_old: connections that are older than the module.
 same_old() {
 	wait_for 10 has nfs client 1 && wait_for 10 has nfs server 1 || return
 	same_info "${ids[0]}" peer_private_data=unknown client_to_server_threshold=unknown \
@@ -142,8 +146,8 @@ same_old() {
 	[[ ${info[note]} = 'older than the module'* ]] || { echo 'no note'; return 1; }
 }
 
-# invalidated: the client finds out that the server invalidates remotely, in a call
-# with a chunk. (Where a call could not be sent at first, it begins again.)
+# invalidated: whether the client's end shows that the server invalidates remotely, after a
+# call with a chunk. (After a call that could not be sent, the evidence begins again.)
 invalidated() {
 	head -c 20000 /dev/zero >/mnt/nfs/chunked
 	ids nfs client
@@ -152,19 +156,19 @@ invalidated() {
 	return 1
 }
 
-# The counters that NFS keeps of its transport, of what went wrong.
+# undisturbed: whether the transport's counters of NFS show no errors.
 undisturbed() {
 	local words
 	read -ra words < <(sed -n '/ mounted on \/mnt\/nfs /,/xprt:/s/.*xprt:[[:space:]]*//p' \
 		/proc/self/mountstats)
-	# Connections that it made, replies to nothing, replies that are malformed.
+	# Connections made, replies without a call, malformed replies.
 	[[ ${words[0]} = rdma && ${words[3]} = "$1" && ${words[8]} = 0 && ${words[20]} = 0 ]] ||
 		{ echo "${words[*]}"; return 1; }
 }
 
 two_mounts() { has nfs server 2 && has nfs client 2; }
 
-# All of our files, again and again.
+# keep_reading: reads all files of the module again and again.
 keep_reading() {
 	while [[ -e $scratch/reading ]]; do
 		cat "$DEBUGFS"/{connections,listeners,stats,history,last_error} \
@@ -173,7 +177,8 @@ keep_reading() {
 	return 0
 }
 
-# has_generation N: or a later one is established; into $id and $generation.
+# has_generation N: whether generation N or a later one is established. Sets $id and
+# $generation.
 has_generation() {
 	ids nfs client
 	id=${ids[-1]:-0}
@@ -182,13 +187,13 @@ has_generation() {
 
 tries_again() { grep -q '^[0-9]* *nfs *client *connecting ' "$DEBUGFS/connections"; }
 
-# set_sysctl FILE OCTETS: of sunrpc, whose default is 4096 octets.
+# set_sysctl FILE OCTETS: sets a sysctl of sunrpc, whose default is 4096 octets.
 set_sysctl() {
 	at_end eval "echo 4096 >/proc/sys/sunrpc/$1"
 	echo "$2" >"/proc/sys/sunrpc/$1"
 }
 
-# A neighbour without an address is no end of a connection, but a failure.
+# A neighbour that lost its hardware address does not end a connection, but is a failure.
 failed() { has_generation 1 && [[ ${info[last_failure]} != none ]]; }
 
 attached() {
@@ -199,7 +204,7 @@ trace_thresholds() {
 	mkdir "$traces" && echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
 }
 
-# siw refuses in the call itself.
+# Over siw the call to connect itself fails.
 refused() {
 	counter "observed_$([[ $TRANSPORT = rxe ]] && echo refused || echo failed)" &&
 		((count > 0))
@@ -222,7 +227,8 @@ check 'and finds out that the server invalidates' wait_for 10 invalidated
 check 'older than the module: unmount' umount /mnt/nfs
 check 'older than the module: no connection is left' wait_for 20 none_shown
 
-# The kernel empties the buffers of events that go with their module: apart.
+# A trace instance of its own: the kernel empties the buffer with the module's events when
+# the module is unloaded.
 mkdir "$traces-own"
 echo 1 >"$traces-own/events/rpcrdma_cm/enable"
 mounted 'version 3' 1 3
@@ -251,7 +257,7 @@ if [[ -n ${FULL:-} ]]; then
 	fi
 fi
 
-# NFS gives up a connection whose replies take long, as they may here.
+# A longer timeout: NFS gives up a connection whose replies take long, as they may here.
 need 'traffic: a mount' nfs_mount 4.2 /mnt/nfs timeo=600
 # From another namespace: the server's own. (siw's clients are all in one.)
 if [[ $TRANSPORT = rxe ]]; then
@@ -269,7 +275,7 @@ keep_reading &
 readers=$!
 cp "$scratch/data" /mnt/nfs/data &
 writer=$!
-# As soon as none of its files is open.
+# As soon as none of the module's files is open.
 need 'traffic: the module goes' wait_for 20 rmmod rpcrdma_cm
 check_fails 'traffic: nothing is attached to rdma_cm' attached
 need 'traffic: and comes again' insmod "$MODULE"
@@ -284,7 +290,7 @@ check 'traffic: NFS has not noticed' undisturbed 1
 
 check 'traffic: unmount' umount /mnt/nfs
 
-# NFS gives up a connection of siw, too, when replies do not come.
+# Also over siw, NFS gives up a connection when replies do not arrive.
 need 'lost: a mount' nfs_mount 4.2 /mnt/nfs
 set_sysctl svc_rdma/max_req_size 8192
 need 'lost: no message arrives' netem b loss 100%
@@ -297,7 +303,7 @@ check 'lost: it has the new exchange' same_client "$id" "$generation" 4096 4096 
 wait "$writer"
 echo 3 >/proc/sys/vm/drop_caches
 check 'lost: nothing was lost' cmp "$scratch/some" /mnt/nfs/again
-# The counters are of the transport, also of what was registered and lost.
+# The counters are those of the transport. They include segments of lost connections.
 check 'lost: the server invalidates' wait_for 10 invalidated
 check 'lost: uninvited' deviates "$uninvited"
 set_sysctl svc_rdma/max_req_size 4096
@@ -327,7 +333,7 @@ on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
 	-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1
 check 'who is refused is counted' refused
 
-# The client of NFS can go where it is a module.
+# Where rpcrdma is a module, it can be unloaded.
 if [[ $KERNEL = stock ]]; then
 	nfs_server_end
 	need 'the kernel unloads rpcrdma' wait_for 20 modprobe -r rpcrdma
@@ -405,11 +411,11 @@ need 'late: the client goes' tell 2 close
 need 'late: the server goes' tell 1 close
 check 'late: no connection is left' wait_for 20 none_shown
 
-# Of a client that reads more than it has offered to receive.
-# words NUMBER...: into $words, each of 32 bits.
+# A client that reads more than its Receive Size.
+# words NUMBER...: sets $words to these numbers, as words of 32 bits in hexadecimal.
 words() { printf -v words '%08x' "$@"; }
 
-# nfs_read NAME COUNT: into $call, without chunks: PUTROOTFH, LOOKUP, READ.
+# nfs_read NAME COUNT: sets $call to a call without chunks: PUTROOTFH, LOOKUP, READ.
 nfs_read() {
 	local name
 	name=$(printf %s "$1" | od -An -tx1 | tr -d ' \n')
@@ -419,7 +425,7 @@ nfs_read() {
 	words 25 0 0 0 0 0 0 "$2" && call+=$words
 }
 
-# longer_than LENGTH: what the program receives next.
+# longer_than LENGTH: whether the next message to the program is longer.
 longer_than() {
 	tell 2 receive 10000 && ((${#said} > 2 * $1)) && return
 	echo "received: ${said:0:200}"

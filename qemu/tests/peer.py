@@ -25,7 +25,7 @@ from ctypes import byref
 
 from lib.peer import CLOSED, CONNECT_REQUEST, ESTABLISHED, NOTHING, Parameters, Peer, call
 
-# What needs no connection.
+# Commands that need no connection.
 BEFORE = "listen", "receives", "accept", "connect", "storm"
 
 
@@ -39,7 +39,7 @@ class Storm:
     by the listener that there is.
     """
 
-    # How many are under way at a time, where that is not one.
+    # How many attempts are under way at a time; one for all others.
     AT_ONCE = {"mute": 4, "ghost": 4, "flood": 16, "hold": 1000}
 
     def __init__(self, owner: Peer, netns: str = "", host: str = "", port: str = "0") -> None:
@@ -56,7 +56,7 @@ class Storm:
         return " ".join([*words, f"slowest_ms={self.slowest * 1000:.0f}"])
 
     def note(self, step: Callable[[], object]) -> bool:
-        """Counts what comes of the last step of an attempt."""
+        """Counts the result of the last step of an attempt."""
         start = time.monotonic()
         try:
             step()
@@ -76,7 +76,7 @@ class Storm:
         process = os.fork()
         if not process:
             try:
-                # Of its own: what it has from before is not closed with it.
+                # With a new Peer: the child must not close the objects of its parent.
                 child = Peer()
                 child.ask(*self.server, b"")
                 if number % 2:
@@ -91,7 +91,7 @@ class Storm:
             if peer.id:
                 peer.leave()
             peer.resolve(*self.server)
-            # The peer keeps these apart by their number.
+            # The other side tells requests apart by this number.
             number = int.from_bytes(os.urandom(3), "big")
             call("rdma_connect", peer.id, byref(Parameters(retry_count=6, qp_num=number)))
             self.outcomes["unanswered"] += 1
@@ -104,7 +104,7 @@ class Storm:
             self.outcomes["unanswered"] += 1
 
     def flood(self, peers: list[Peer], number: int) -> None:
-        # Some take no answers.
+        # Every other time, the peers post no Receives for replies.
         takes = number // len(peers) % 2 * 64
         for peer in peers:
             peer.receives(takes, 1024)
@@ -113,7 +113,7 @@ class Storm:
         for peer in established:
             peer.litter()
         for peer in established:
-            # That may have ended the connection.
+            # The message may have ended the connection.
             peer.completion(peer.queue_pair.contents.send_cq, 100)
         for peer in peers:
             peer.close()
@@ -136,7 +136,7 @@ def from_hex(word: str) -> bytes:
 
 
 class Commands:
-    """What the peer does, by the words of a command."""
+    """Executes a command."""
 
     def __init__(self) -> None:
         self.peer = Peer()

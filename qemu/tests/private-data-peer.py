@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Private data of a peer in user space, in every form: the peer sends everything that a peer
-could send, ucmatose sends nothing. The message that the module finds, and the values that it
-negotiates, are those of RFC 8797."""
+"""Private data of a peer in user space, in every form. The peer sends any octets; ucmatose sends
+no private data. The message that the module finds, and the values that it negotiates, are those
+of RFC 8797."""
 
 # test: debug.rxe
 # soak: debug.siw
@@ -30,8 +30,8 @@ check = script.check
 
 
 class Found:
-    """What the module is to find in a peer's private data: its status, a pattern, and keys of
-    `info`. What is no message means the defaults (RFC 8797, section 5.1)."""
+    """The expected result for a peer's private data: its status, a pattern, and keys of `info`.
+    Without a valid message the defaults count (RFC 8797, section 5.1)."""
 
     def __init__(self, status: str, offset: int | str = "none", version: int | str = "none",
                  reserved: str = "none", send: int = 1024, receive: int = 1024,
@@ -40,7 +40,7 @@ class Found:
         self.send, self.receive, self.r = send, receive, r
 
     def same(self, number: str, role: str, padded: bytes, start: int = 0) -> None:
-        """The connection holds this, which the peer said in these octets."""
+        """Compares `info` of the connection. The peer sent these octets."""
         offset = self.offset if isinstance(self.offset, str) else self.offset + start
         # RFC 8797, section 4.2.
         to_peer, to_own = min(OWN_SEND, self.receive), min(self.send, OWN_RECEIVE)
@@ -48,7 +48,7 @@ class Found:
 
         same("received", padded, module.read(f"connection/{number}/received"))
         same("sent", OWN_OCTETS, module.read(f"connection/{number}/sent"))
-        # As the module has offered R, it is the peer's that counts (section 4.1).
+        # The module has offered R, so the peer's R decides (section 4.1).
         found = same_info(
             number, role=role, state="established", transport=module.NAME,
             peer_length=len(padded), peer_offset=offset, peer_version=self.version,
@@ -78,7 +78,7 @@ def present(offset: int = 0, reserved: str = "0x00", **more: object) -> Found:
 
 
 class Private:
-    """Octets that a peer sends. At the end, they end where the room does."""
+    """Octets that a peer sends: at the beginning or at the end of the private data."""
 
     def __init__(self, octets: str, at_end: bool = False) -> None:
         self.octets, self.at_end = bytes.fromhex(octets), at_end
@@ -90,7 +90,7 @@ class Private:
         return b"\xaa" * self.start(room) + self.octets
 
 
-# About: what a peer says.
+# About: the private data of the peer.
 
 
 def to_server(private: Private, found: Found) -> None:
@@ -123,13 +123,13 @@ def close_to_peer(client: str) -> None:
 
 
 def says(name: str, octets: str, found: Found, at_end: bool = False) -> None:
-    """In both directions."""
+    """Registers checks in both directions."""
     private = Private(octets, at_end)
     check(f"{name}, to the server", to_server, private, found)
     check(f"{name}, to the client", to_client, private, found)
 
 
-# About: what the module says.
+# About: the private data of the module.
 
 
 def sent_and_heard(number: str, octets: bytes, room: int, heard: bytes) -> None:
@@ -157,14 +157,14 @@ def from_server(words: str, octets: bytes) -> None:
 
 
 def hears(name: str, words: str, octets: str) -> None:
-    """The peer receives these octets, as request and as answer, when the module has been told
-    the words."""
+    """Registers checks that the peer receives these octets in a REQ and in a REP of the module,
+    with these words in the command."""
     check(f"{name}, from the client", from_client, words, bytes.fromhex(octets))
     check(f"{name}, from the server", from_server, words, bytes.fromhex(octets))
 
 
-# About: ucmatose. Its server sends one message, its client waits for one; both until they are
-# killed.
+# About: ucmatose. Its server sends one message, and its client waits for one. Both run until they
+# are killed.
 
 
 def ucmatose(host: Host, *options: str) -> subprocess.Popen:
@@ -222,7 +222,7 @@ if TRANSPORT == "siw":
     says("the identifier alone", "f6ab0e18", truncated())
     says("seven octets of a message", "f6ab0e18010107", truncated())
 else:
-    # The padding makes more of it.
+    # The padding of RoCE adds octets.
     says("the identifier alone", "f6ab0e18", rejected(0))
     says("seven octets of a message", "f6ab0e18010107", present(r="yes", send=8192, receive=1024))
 says("a message", "f6ab0e180101030f", present(r="yes", send=4096, receive=16384))

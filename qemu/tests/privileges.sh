@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The module's files are for who has CAP_SYS_ADMIN: neither an ordinary user, nor root
-# without it, nor root of a user namespace opens any. No kernel address is shown or
-# sent: a capture shows that the offsets of all segments are the module's own. With
-# FULL=1 also: no octet of memory that nobody has written to is on the wire, where make
-# soak has filled such memory with a pattern.
+# Opening the module's files needs CAP_SYS_ADMIN: an ordinary user, root without it, and
+# root of a user namespace cannot open any. No kernel address is shown or sent: in a
+# capture, the offsets of all segments are the module's own. With FULL=1 also: no
+# uninitialized memory is sent (make soak fills it with a pattern).
 #
 # test: stock.rxe debug.siw
 . ./lib.sh
@@ -14,7 +13,7 @@
 capture=$scratch/wire.pcap
 traces=/sys/kernel/tracing/instances/privileges
 
-# opens COMMAND...: what becomes of opening each file in each way, by Python that
+# opens COMMAND...: prints the result of opening each file in each mode, by Python that
 # COMMAND runs.
 try='
 import errno, os, sys
@@ -33,7 +32,7 @@ opens() { "$@" python3 -ISc "$try" "${files[@]}"; }
 ordinary=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 namespace=(unshare --user --map-root-user --net)
 
-# shown: all that the module shows; of octets their digits.
+# shown: prints everything that the module shows; octets in hexadecimal.
 shown() {
 	local file
 	for file in "${files[@]}"; do
@@ -48,8 +47,8 @@ shown() {
 	dmesg | grep rpcrdma_cm
 }
 
-# Of kernel addresses, with four or five levels of page tables, in either order of octets;
-# and of what %p makes of one.
+# Kernel addresses, with page tables of four or five levels, in either order of octets; and
+# the text that %p prints.
 address='ff[0-9a-f]{14}|[0-9a-f]{14}ff|(^|[^0-9a-f])0{8}[0-9a-f]{8}($|[^0-9a-f])'
 
 # Without a message in private data and with one, in both versions, inline and by chunks,
@@ -84,9 +83,9 @@ chunked() {
 	done
 }
 
-# foreign_offsets: the segments whose offsets are not the module's own, which are the
-# XID and the position in the chunk; and the sinks of RDMA Reads that do not begin at
-# the module's own offset.
+# foreign_offsets: prints segments whose offsets are not the module's own: the XID and the
+# position in the chunk. Also prints RDMA Reads whose local memory does not begin at the
+# module's own offset.
 foreign_offsets() {
 	awk '
 	$1 == "segment" {
@@ -109,7 +108,7 @@ need 'the capture of the connections and calls ends' stop_capture
 mapfile -t files < <(find "$DEBUGFS" -type f)
 check_fails 'a connect that fails' control a connect "$B4:1"
 
-# About: who may. It is the files that are to refuse, not the directory above.
+# About: permission to open the files. The files themselves must refuse, not the directory.
 check 'all files, and those of connections' test "${#files[@]}" -ge $((9 + 2 * 3))
 check_equal 'root opens all' 0 "$(opens)"
 need 'ordinary users may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
@@ -122,7 +121,7 @@ check_equal 'nor does root of a user namespace that is root' EPERM \
 check_equal 'nor root without CAP_SYS_ADMIN' EPERM \
 	"$(opens setpriv --bounding-set -sys_admin --inh-caps -sys_admin)"
 
-# Who may open it may hand it on, but not the network namespace with it.
+# An open file can be handed on. The command then acts in the namespace of the writer.
 exec {fd}>"$DEBUGFS/listen"
 check_fails 'an open file acts in the namespace of who writes' \
 	"${ordinary[@]}" "${namespace[@]}" bash -c "echo $B4:20099 >&$fd"
@@ -130,7 +129,7 @@ check_equal 'which has no such address' 'listen: no RDMA device has that address
 	"$(<"$DEBUGFS/last_error")"
 exec {fd}>&-
 
-# About: what is shown.
+# About: addresses in the files.
 shown >"$scratch/shown"
 check 'all is shown' grep -q '^last_failure: none' "$scratch/shown"
 check 'and traced' grep -q 'connection_negotiated: id=' "$scratch/shown"
@@ -139,7 +138,7 @@ check_fails 'there is none in what is shown' grep -nE "$address" "$scratch/shown
 check_fails 'nor in a format, but to addresses of the network' \
 	grep -nE 'field:.*(\*|long|ptr)|%p[^I]' /sys/kernel/tracing/events/rpcrdma_cm/*/format
 
-# About: what is sent.
+# About: addresses and uninitialized memory in messages.
 segments() { "${python[@]}" ./segments.py "$capture" >"$scratch/segments"; }
 need 'the segments on the wire' segments
 lists=$(cut -d ' ' -f 1,3 "$scratch/segments" | sort -u | grep -c '^segment [rw]')
@@ -154,6 +153,6 @@ check_equal 'their offsets are the own ones of the module' '' "$(foreign_offsets
 [[ -n ${FULL:-} && $KERNEL = stock ]] || exit 0
 holds() { LC_ALL=C grep -qaP "$1" "$capture"; }
 check 'the capture holds messages' holds '\xf6\xab\x0e\x18\x01\x01\x03\x03'
-# include/linux/poison.h: of SLUB, and of pages.
+# The patterns of include/linux/poison.h, for SLUB and for pages.
 check_fails 'and nothing of what nobody has written' holds '(\x6b|\x5a|\xbb|\xcc|\xaa)\g1{7}'
 check_equal 'which is full of that' 1 "$(</sys/kernel/slab/kmalloc-4k/poison)"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Everything at once and at random, for RACES_SECONDS: connections, calls, readers,
-# signals, devices, network namespaces, programs, mounts, and the module itself come
-# and go. Nothing hangs, nothing fails for another reason than the guide has, and
-# all of it can be ended. RACES_SEED makes each worker choose again what it chose,
-# but cannot make them interleave as they did.
+# signals, devices, network namespaces, programs, mounts, and the module itself come and
+# go. Nothing hangs, every failure is one that the guide names, and everything can be
+# ended. With RACES_SEED each worker makes the same choices again, but their interleaving
+# differs.
 #
 # soak: debug.rxe debug.siw kcsan.rxe
 . ./lib.sh
@@ -16,7 +16,7 @@ seconds=${RACES_SECONDS:-$((${FULL:+110} + 10))}
 
 no_listeners() { lines listeners && ((${#lines[@]} == 1)); }
 
-# Those of the namespaces that were deleted: nobody has kept one of these.
+# devices_left: whether no device of a deleted namespace is left. Prints the first one.
 devices_left() {
 	local device
 	for device in /sys/class/infiniband/*; do
@@ -27,7 +27,7 @@ devices_left() {
 	done
 }
 
-# Nothing but calls, so that those who handle them meet as often as may be.
+# Only calls, so that their handlers run at the same time as often as possible.
 all_call() {
 	local n process processes=() bad=0
 	for n in {1..4}; do
@@ -46,17 +46,17 @@ need 'a pair whose devices stay' pair
 still=${A#a}
 need_nfs_server
 need_module
-# The kernel complains of a network interface that takes longer to go, which is
-# what a slow machine needs for its RDMA device.
+# The kernel logs an error if removing a network interface takes longer. On a slow machine
+# its RDMA device needs more time.
 echo 60 >/proc/sys/net/core/netdev_unregister_timeout_secs
-# For what nfs_server told at_end.
+# The cleanup of nfs_server expects its own pair to be the current one.
 at_end use_pair "$still"
 rm -f /run/races-sites
 need 'a listener for many calls' control b listen "$B4:2000"
 check 'many calls at a time' all_call
 check 'everything is closed before the races' control - close all
 if [[ $KERNEL = kcsan ]]; then
-	# What meets seldom is watched more often and longer.
+	# KCSAN watches more accesses, because real races are rare.
 	echo 100 >/sys/module/kcsan/parameters/skip_watch
 	echo 500 >/sys/module/kcsan/parameters/udelay_task
 fi
@@ -84,7 +84,7 @@ check 'a call with chunks' control - call "connection $client echo size=100000"
 ! devices_left >"$scratch/kept" || kept=
 need 'the module unloads after the races' rmmod rpcrdma_cm
 check 'nothing is left of the unloaded module' nothing_known
-# What stays without the module is not the module's.
+# A namespace that stays without the module was not kept by the module.
 name='no namespace is kept by the module'
 if [[ $TRANSPORT = siw && $kept ]] && ! wait_for 20 devices_left >"$scratch/kept"; then
 	skip "$name" "siw keeps one: $(tail -n 1 "$scratch/kept")"

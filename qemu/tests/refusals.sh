@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A device refuses to move queue pairs to the error state, where nothing of what is
-# under way on them is flushed: who waits for that does not wait for ever, and memory
-# that the device may still access is leaked. refuse_qp.c has rxe refuse it.
+# A device refuses to move queue pairs to the error state, so operations are not flushed.
+# No task waits for ever, and memory that the device may still access is leaked.
+# refuse_qp.c makes rxe refuse.
 #
 # test: stock.rxe
 . ./lib.sh
@@ -14,12 +14,12 @@ refuses() { insmod "$refuse_qp" && at_end obeys; }
 obeys() { [[ ! -d /sys/module/refuse_qp ]] || rmmod refuse_qp; }
 has_refused() { (($(</sys/module/refuse_qp/parameters/refused) > 0)); }
 
-# says TEXT: whether the module has logged that since the last time.
+# says TEXT: whether the module has logged TEXT since the last call.
 says() {
 	dmesg | grep -F "rpcrdma_cm: $1" >"$scratch/said" || { dmesg | tail; return 1; }
 }
 
-# in_time SECONDS COMMAND...
+# in_time SECONDS COMMAND...: whether COMMAND succeeds within that time.
 in_time() {
 	local start
 	now_ms
@@ -27,8 +27,8 @@ in_time() {
 	"${@:2}" && within 0 "$(($1 * 1000))" "$start"
 }
 
-# Objects that are leaked keep the pair from being removed without a warning of rxe's
-# (its pools are not empty), so that no other script is to have it.
+# pair_kept: makes a pair that is never deleted. With leaked objects, rxe warns when its
+# devices are removed (its pools are not empty), and no other script may use the pair.
 pair_kept() { pair "$TRANSPORT" && cleanups[0]=:; }
 
 need_pair
@@ -60,7 +60,7 @@ check 'the module unloads, although the device refuses' in_time 20 rmmod rpcrdma
 check_equal 'nothing is left of the module that the device refused' '' "$(resources 2>&1)"
 need 'the device obeys again' obeys
 
-# About: an operation is under way, as the peer takes no message.
+# About: an operation is under way, because the peer takes no message.
 need 'a pair of its own' pair_kept
 need 'the module again' insmod "$MODULE"
 modprobe -a rdma_ucm

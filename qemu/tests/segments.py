@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 ROCE = 4791
 SEND_FIRST, SEND_ONLY, SEND_ONLY_IMMEDIATE, SEND_ONLY_INVALIDATE = 0x00, 0x04, 0x05, 0x17
-# Length of what stands between the Base Transport Header and the message.
+# Length of the extended headers between the Base Transport Header and the message.
 EXTENDED = {SEND_FIRST: 0, SEND_ONLY: 0, SEND_ONLY_IMMEDIATE: 4, SEND_ONLY_INVALIDATE: 4}
 READ_REQUEST, SENDS = 1, (3, 4, 5, 6)
 MSG, NOMSG = 0, 1
@@ -32,7 +32,7 @@ def frames(capture: bytes) -> Iterator[bytes]:
 
 
 def packets(frame: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """The protocol, the addresses, and what follows the IP header."""
+    """Returns the protocol, the addresses, and the octets behind the IP header."""
     kind = struct.unpack_from(">H", frame, 12)[0]
     if kind == 0x0800:
         length = struct.unpack_from(">H", frame, 16)[0]
@@ -48,7 +48,7 @@ def words(octets: bytes, at: int, count: int) -> tuple[int, ...]:
 
 
 def header(message: bytes) -> Iterator[str]:
-    """The segments of a transport header of version 1 or 2."""
+    """Returns the segments of a transport header of version 1 or 2."""
     xid, version, _, procedure = words(message, 0, 4)
     if version not in (1, 2) or procedure not in (MSG, NOMSG):
         return
@@ -94,7 +94,7 @@ def roce(datagram: bytes) -> Iterator[str]:
 
 
 def iwarp(octets: bytes) -> Iterator[str]:
-    """One direction of a connection: a frame of MPA, then its FPDUs."""
+    """Handles one direction of a connection: a frame of MPA, then FPDUs."""
     if octets[:6] != b"MPA ID":
         return
     at = 20 + struct.unpack_from(">H", octets, 18)[0]
@@ -114,7 +114,7 @@ def iwarp(octets: bytes) -> Iterator[str]:
 
 
 def stream(segments: list[tuple[int, bytes]]) -> bytes:
-    """What was sent from the beginning on, without repetitions, up to the first gap."""
+    """Returns the octets of a TCP stream, without retransmissions, up to the first gap."""
     first = segments[0][0]
     whole = b""
     for sequence, octets in sorted(((s - first) & 0xFFFFFFFF, o) for s, o in segments):

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A storm of attempts to connect: peers in user space, peer.py, that do what no
-# peer should, sixteen at a time, first without a limit, then with one. Who
-# behaves is accepted meanwhile, what the module counts adds up, its memory stays
-# within what the guide states, and when the storm is over nothing is left.
+# A storm of attempts to connect: abusive peers in user space (peer.py), sixteen at a
+# time, first without a limit, then with one. Well-behaved clients are accepted meanwhile,
+# the counters add up, the memory stays within the limit of the guide, and nothing is left
+# after the storm.
 #
-# A listener whose limit is reached can accept nobody. There, who behaves gets
-# its refusal as fast as elsewhere its connection; and the places of peers that
-# ask and say no more come back by themselves.
+# A listener whose limit is reached rejects every request. There, well-behaved clients are
+# rejected as fast as they are accepted elsewhere. The permits of peers that send REQ and
+# nothing more are given back after a time.
 #
 # soak: stock.rxe debug.rxe
 . ./lib.sh
@@ -18,27 +18,26 @@ attempts=1000 second_ms=6000 may_fail_percent=2
 [[ $KERNEL != stock ]] || attempts=10000 second_ms=1000 may_fail_percent=1
 attempts=${ATTEMPTS:-$attempts}
 
-# What is accepted and not confirmed ends after 30 seconds, and is looked for
-# every five: connection/listener.rs, registry.rs.
+# An accepted connection without RTU ends after 30 seconds, which is checked every five:
+# src/connection/listener.rs, src/connection/connections.rs.
 confirmation=35
 
 # A listener of rdma_cm that is not the module, to compare with.
 yardstick=2100
 
-# With this, a listener has no limit but its largest.
+# The largest limit that a listener can have, and a small one.
 unlimited=65536 limit=8
 
-# What a peer is told that is over the limit: IB_CM_REJ_NO_RESOURCES; on iWARP
-# nobody says why.
+# The event of a peer that is rejected: IB_CM_REJ_NO_RESOURCES; iWARP has no reason.
 refused='RDMA_CM_EVENT_REJECTED,_status_3'
 [[ $TRANSPORT = rxe ]] || refused='RDMA_CM_EVENT_REJECTED,_status_-111'
 
-# siw knows of a queue pair that there is not.
+# (siw checks that a queue pair exists.)
 ghost=ghost
 [[ $TRANSPORT = rxe ]] || ghost=mute
 
-# How each of the sixteen behaves, and how many thousandths of the attempts it
-# makes. Those that refuse are servers.
+# The behaviour of each of the sixteen, and its share of the attempts in thousandths. Those
+# that refuse are servers.
 storm=(
 	orderly\ 40 orderly\ 40 orderly\ 40 orderly\ 40
 	"$ghost 150" "$ghost 150" "$ghost 150" "$ghost 150"
@@ -48,7 +47,7 @@ storm=(
 	refuse\ 25 refuse\ 25
 )
 
-# outcomes: adds those that a storm answered in $said to ${got[...]}.
+# outcomes: adds the outcomes of a storm in $said to ${got[...]}.
 outcomes() {
 	local word
 	for word in $said; do
@@ -61,13 +60,14 @@ outcomes() {
 	done
 }
 
-# storm_of PROGRAM HOW COUNT PORT: into $said what becomes of that.
+# storm_of PROGRAM HOW COUNT PORT: runs a storm of one kind. Sets $said to its outcomes.
 storm_of() {
 	say "$1" storm "$2" "$3" "/run/netns/$A" "$B4" "$4"
 	hear "$1" 300
 }
 
-# behave PROGRAM PORT [TIMES]: into ${good[...]} what becomes of who behaves.
+# behave PROGRAM PORT [TIMES]: connects as a well-behaved client. Adds the outcomes to
+# ${good[...]}.
 behave() {
 	local -A got=()
 	local outcome
@@ -83,30 +83,30 @@ behave() {
 	done
 }
 
-# The same with a listener that is not the module, under the same load: what the
-# guest and rdma_cm make of it.
+# behave_elsewhere: the same with a listener that is not the module, under the same load,
+# to know how slow the guest and rdma_cm themselves are.
 behave_elsewhere() {
 	local n
 	for n in 1 2; do
 		say 18 accept none
-		# Who behaves may have gone before this one has seen that it was there.
+		# The client may have closed before the server saw ESTABLISHED.
 		behave 17 "$yardstick" 1 &&
 			{ hear 18 60 || [[ $said = 'failed: disconnected' ]]; } &&
 			tell 18 close || return
 	done
 }
 
-# has_answered PROGRAM
+# has_answered PROGRAM: whether there is something to hear.
 has_answered() { read -rt 0 -u "${from_program[$1]}"; }
 
-# connects PORT COUNT: the module, which is refused each time.
+# connects PORT COUNT: the module connects, and is rejected each time.
 connects() {
 	# shellcheck disable=SC2016 # for the shell there
 	on_a bash -c 'for ((n = 0; n < $1; n++)); do echo "$2 timeout_ms=60000"; done >"$3"' \
 		- "$2" "$B4:$1" "$DEBUGFS/connect" 2>&1 | grep -c 'Connection refused'
 }
 
-# kib KEY...: the sum of these of /proc/meminfo, into $kib.
+# kib KEY...: sets $kib to the sum of these values of /proc/meminfo.
 kib() {
 	local key value
 	kib=0
@@ -115,7 +115,7 @@ kib() {
 	done </proc/meminfo
 }
 
-# held: into ${held[PORT]} how many connections each has.
+# held: sets ${held[PORT]} to the number of connections of each listener.
 declare -A held
 held() {
 	local line words
@@ -127,7 +127,7 @@ held() {
 	done
 }
 
-# stats: into ${stat[...]}, all of them.
+# stats: sets ${stat[...]} to all counters.
 declare -A stat
 stats() {
 	local line
@@ -135,9 +135,9 @@ stats() {
 	for line in "${lines[@]}"; do stat[${line%%: *}]=${line#*: }; done
 }
 
-# storm PORT GOOD_PORT ATTEMPTS: all sixteen, against the listener at PORT. Into
-# ${got[...]} what became of that; into ${good[...]} of who behaves meanwhile, at
-# both ports; into $most how many connections the listener had at most.
+# storm PORT GOOD_PORT ATTEMPTS: runs all sixteen against the listener at PORT. Sets
+# ${got[...]} to their outcomes, ${good[...]} to those of well-behaved clients at both
+# ports, and $most to the highest number of connections of the listener.
 storm() {
 	local how share n=0 bad=0 pids=()
 	got=() good=() most=0
@@ -174,7 +174,7 @@ storm() {
 	return "$bad"
 }
 
-# only OUTCOMES NAME...: whether nothing else is among those in that array.
+# only OUTCOMES NAME...: whether the array OUTCOMES has no other outcomes than these.
 only() {
 	local -n found=$1
 	local outcome bad=0
@@ -186,22 +186,22 @@ only() {
 	return "$bad"
 }
 
-# between LOW HIGH NUMBER
+# between LOW HIGH NUMBER: whether NUMBER is in this range.
 between() {
 	(($1 <= $3 && $3 <= $2)) && return
 	echo "wanted $1 to $2, found $3"
 	return 1
 }
 
-# quick PORT...: who behaves did not wait longer than a second there or, where the
-# guest is what is slow, not much longer than at the yardstick.
+# quick PORT...: whether well-behaved clients waited there for at most a second; or, if the
+# guest is slow, not much longer than at the yardstick.
 quick() {
 	local port limit_ms=$((3 * good[$yardstick.slowest_ms]))
 	((limit_ms >= second_ms)) || limit_ms=$second_ms
 	for port in "$@"; do between 0 "$limit_ms" "${good[$port.slowest_ms]}" || return; done
 }
 
-# stormed NAME PORT: a storm, and what must hold after any. Adds to ${all[...]}.
+# stormed NAME PORT: runs a storm, and checks what must hold after each. Adds to ${all[...]}.
 declare -A got good all=([attempts]=0 [accepted]=0 [rejected]=0 [vanished]=0 [slowest_ms]=0)
 stormed() {
 	local name=$1 n asked answered silent
@@ -225,13 +225,13 @@ stormed() {
 	for n in {2002,"$2"}.{established,"$refused"}; do ((answered += good[$n])); done
 	silent=$((got[unanswered] + got[vanished]))
 	asked=$((answered + silent))
-	# Who vanishes may have taken the request along. One that is repeated when all is
-	# over is another one.
+	# A peer that vanishes may not have sent its request. A request that is retransmitted
+	# after the storm counts as another one.
 	check "$name: all requests were seen" \
 		between $((asked - got[vanished])) $((asked * 101 / 100)) "${more[requests]}"
 	check_equal "$name: each was accepted or refused, or failed" "${more[requests]}" \
 		$((more[requests_accepted] + more[requests_refused] + more[requests_failed]))
-	# Whose peer gives up just then cannot be accepted.
+	# Accepting fails if the peer gives up at the same moment.
 	check "$name: hardly any failed" \
 		between 0 $((silent * may_fail_percent / 100)) "${more[requests_failed]}"
 	n=$((got[$refused] + good[2002.$refused] + good[$2.$refused]))
@@ -241,12 +241,12 @@ stormed() {
 		$((more[lost] + more[closed]))
 	check_equal "$name: the module was told nothing else" \
 		"${got[refuses]} ${got[refuses]}" "${more[connects]} ${more[connects_failed]}"
-	# A refusal that is lost is said again, if there is still somebody to say it.
+	# A lost REJ is retransmitted, if the peer still exists.
 	check "$name: the module was refused as often as it asked" \
 		between $((got[refuses] * 9 / 10)) "${got[refuses]}" "${got[refusals]}"
 
 	((all[attempts] += got[established] + got[$refused] + silent + got[refusals]))
-	# Who behaves does not count.
+	# Without the well-behaved clients.
 	n=$((good[2002.established] + good[$2.established]))
 	((all[accepted] += more[requests_accepted] - n))
 	((all[rejected] += more[requests_refused] - good[$2.$refused] + got[refusals]))
@@ -258,13 +258,13 @@ stormed() {
 
 # About: memory.
 
-# What a connection takes: docs/admin-guide.md, Limits. What rdma_cm and the drivers take
-# at both ends comes on top.
+# The memory of a connection by docs/admin-guide.md, Limits. rdma_cm and the drivers take
+# more at both ends.
 full=50 receive=65536 credits=8
 octets_each=$(((credits + 1) * receive + 4096 + 16384))
 others_each=65536
 
-# grown: into $grown, how much more there is in slabs than $before_kib.
+# grown: sets $grown to the growth of the slabs since $before_kib.
 grown() { kib Slab && grown=$((kib - before_kib)); }
 
 within_bound() {
@@ -280,12 +280,12 @@ given_back() {
 	between -65536 $((full * credits * receive / 1024 / 8)) "$grown"
 }
 
-# told OUTCOME=COUNT...: whether the last storm came to that.
+# told OUTCOME=COUNT...: whether the last storm had these outcomes.
 told() { same outcomes "$*" "${said% slowest_ms=*}"; }
 
 holds() { held && same connections "$2" "${held[$1]}"; }
 
-# About: peers that say no more.
+# About: peers that send REQ and nothing more.
 
 cut_off() { netem a loss 100% && netem b loss 100%; }
 reconnect() { netem a && netem b; }
@@ -294,7 +294,7 @@ reconnect() { netem a && netem b; }
 # docs/admin-guide.md, Limits.)
 mpa_request='MPA ID Req Frame\x40\x01\x00\x00'
 
-# speak N OCTETS: to the listener with a limit, over so many connections of TCP.
+# speak N OCTETS: sends OCTETS to the listener with a limit, over N TCP connections.
 speak() {
 	local n fd
 	fds=()
@@ -310,7 +310,7 @@ hang_up() {
 	for fd in "${fds[@]}"; do exec {fd}>&-; done
 }
 
-# all_closed: by the listener; then by this side, too.
+# all_closed: waits until the listener has closed them, and closes this side, too.
 all_closed() {
 	local fd status bad=0
 	for fd in "${fds[@]}"; do
@@ -318,7 +318,7 @@ all_closed() {
 		until [[ $status != 0 ]]; do
 			read -rN1 -t 60 -u "$fd" || status=$?
 		done
-		# More where the time is over.
+		# A status above 128: the time limit of read.
 		((status <= 128)) || bad=1
 	done
 	hang_up
@@ -327,7 +327,7 @@ all_closed() {
 
 # -----------------------------------------------------------------------------
 
-# listen WHEN
+# listen WHEN: checks that the listeners can be made.
 listen() {
 	need "$1: a listener without a limit" control b listen "$B4:2000 max=$unlimited"
 	need "$1: a listener with a limit" control b listen "$B4:2001 max=$limit"
@@ -336,7 +336,7 @@ listen() {
 		control b listen "$B4:2003 max=$full recv=$receive credits=$credits"
 }
 
-# rows COUNT: whether as many connections of programs are shown.
+# rows COUNT: whether COUNT connections of programs are shown.
 rows() {
 	lines connections
 	printf '%s\n' "${lines[@]}" >"$scratch/rows"
@@ -347,7 +347,7 @@ need_pair
 need_module
 listen 'at first'
 
-# The kernel's caches are warm then.
+# A first storm that does not count, to fill the kernel's caches.
 program 1
 need 'a few connections' storm_of 1 orderly 20 2003
 program_end 1

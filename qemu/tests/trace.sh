@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What others see of the module: tracepoints, through tracefs, trace-cmd and
-# perf, the resource tracker of the RDMA core, and the counters.
+# The module's tracepoints, through tracefs, trace-cmd and perf; its objects in the
+# resource tracker of the RDMA core; and its counters.
 #
 # test: stock.rxe
 # soak: debug.rxe
@@ -10,24 +10,24 @@
 . ./module.sh
 
 tracefs=/sys/kernel/tracing
-# The top one is left to trace-cmd.
+# An instance of its own: trace-cmd uses the top one.
 instance=$tracefs/instances/rpcrdma_cm
 
-# expect EVENT KEY=VALUE...
+# expect EVENT KEY=VALUE...: adds an event that must be traced.
 expected=()
 expect() { expected+=("$1: ${*:2}"); }
 
 # expect_sent ID ROLE HEX
 expect_sent() { expect message_sent id="$1" role="$2" length=$((${#3} / 2)) octets="$3"; }
 
-# expect_parsed ID ROLE ROOM OUTCOME VERSION SEND RECEIVE R: of eight octets.
+# expect_parsed ID ROLE ROOM OUTCOME VERSION SEND RECEIVE R: for eight octets that were sent.
 expect_parsed() {
 	expect message_parsed id="$1" role="$2" outcome="$4" length="$3" offset=0 version="$5" \
 		send_size="$6" receive_size="$7" remote_invalidation="$8"
 }
 
-# expect_negotiated GENERATION C2S S2C R: at both ends; the server's generation is
-# its first, whatever the client's.
+# expect_negotiated GENERATION C2S S2C R: at both ends. GENERATION is that of the client; a
+# server's connection only has generation 1.
 expect_negotiated() {
 	local id generation=$1
 	for id in "$client" "$server"; do
@@ -39,7 +39,7 @@ expect_negotiated() {
 	done
 }
 
-# close_client GENERATION: and wait for the server to notice.
+# close_client GENERATION: closes the client's end, and waits until the server's is gone.
 close_client() {
 	control - close "connection $client" && wait_for 10 is_gone "$server" || return
 	expect connection_closed id="$client" role=client generation="$1" error=0
@@ -47,7 +47,7 @@ close_client() {
 	expect connection_closed id="$server" role=server generation=1 error=-104
 }
 
-# all_traced TOOL: what was expected, and nothing else.
+# all_traced TOOL: whether exactly the expected events were traced.
 all_traced() {
 	local line bad=0
 	local -A seen=()
@@ -62,11 +62,10 @@ all_traced() {
 	return "$bad"
 }
 
-# comparable: of each line the event, without the task, the time, the system and
-# more space than one.
+# comparable: reduces each line to the event: without task, time, system and extra spaces.
 comparable() { sed -nE 's/^(.*[0-9]: +| *rpcrdma_cm:)([a-z_]+): +(.*)$/\2: \3/p'; }
 
-# perf says when it has begun, through a pipe.
+# perf_records: starts perf, and waits until it says through a pipe that it records.
 perf_records() {
 	mkfifo "$scratch/control" "$scratch/answers"
 	perf record -qBa -D -1 --control "fifo:$scratch/control,$scratch/answers" \
@@ -77,7 +76,7 @@ perf_records() {
 	read -rt 60 -u "$answers" || { cat "$scratch/perf-record"; return 1; }
 }
 
-# has_resources CM_IDS_A QPS_A CM_IDS_B QPS_B: so many are the module's.
+# has_resources CM_IDS_A QPS_A CM_IDS_B QPS_B: whether the module has so many.
 has_resources() {
 	local kind line found key
 	local -A mine=()
@@ -116,13 +115,13 @@ trace-cmd record -q -e rpcrdma_cm -o "$scratch/trace.dat" >"$scratch/record" 2>&
 recorder=$!
 need 'trace-cmd records' wait_for 20 recording
 tools=(tracefs trace-cmd)
-# perf takes long to start on the debug kernel.
+# Not on the debug kernel, where perf takes long to start.
 if [[ $KERNEL = stock ]]; then
 	tools+=(perf)
 	need 'perf records' perf_records
 fi
 
-# About: what happens.
+# About: the actions, with the events that they cause.
 
 need 'a traced listener' control b listen "$B4:20049 send=32768 recv=4096 inv=1"
 need 'a traced connection' connect a "$B4:20049 send=8192 recv=16384 inv=1 reconnect=1"
@@ -158,7 +157,7 @@ need 'the first client closes' close_client 1
 read -r client server <<<"$two"
 need 'another client closes' close_client 1
 
-# What a server ends is lost to its client, and what follows is another
+# A connection that the server closes is lost for the client. The next one is another
 # generation.
 client=$one
 newest_peer
@@ -175,7 +174,7 @@ expect_parsed "$client" client "$reply_room" present 1 32768 4096 1
 expect_negotiated 2 4096 16384 1
 need 'the client closes' close_client 2
 
-# About: what was seen of it.
+# About: the events that each tool has seen.
 
 kill -INT "$recorder" ${perf:+"$perf"}
 wait "$recorder" ${perf:+"$perf"}

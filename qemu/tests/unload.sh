@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The module goes at any moment, and nothing of it stays; but not while
-# somebody has one of its files open.
+# The module can be unloaded at any moment, except while one of its files is open, and
+# nothing of it is left.
 #
 # test: debug.rxe stock.rxe
 # soak: debug.siw arm64.rxe
 . ./lib.sh
 . ./module.sh
 
-# unload NAME: now, and see that nothing is left.
+# unload NAME: unloads the module, and checks that nothing is left.
 unload() {
 	check "$1: the module unloads" rmmod rpcrdma_cm || { dmesg | tail -n 20 | diag; exit 1; }
 	check_equal "$1: nothing is left of it" '' "$(resources 2>&1)"
@@ -18,8 +18,8 @@ unload() {
 
 load() { need "$1: the module loads" insmod "$MODULE"; }
 
-# Somebody else's client, which asks the module for connections as fast as it
-# can and goes on when they end.
+# A client that is not the module. It connects to the module as fast as it can, and goes on
+# when connections end.
 keep_asking() {
 	"${python[@]}" ./peer.py >"$scratch/asker" 2>&1 < <(
 		while printf '%s\n' "connect /run/netns/$A $B4 7 none" close; do :; done
@@ -33,7 +33,7 @@ stop_asking() {
 	wait "$asker" 2>/dev/null || true
 }
 
-# The answers of $B are lost from now on.
+# lose_answers: from now on all packets from $B are lost.
 lose_answers() { netem b loss 100%; }
 find_answers() { netem b; }
 

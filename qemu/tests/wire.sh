@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The octets on the wire, as tshark decodes them, are those that were to be sent
-# and those that both ends show. And the dissector of tools/wireshark, which shares
-# no line with the module, finds in them what both ends have found. With FULL=1, of
-# more private data.
+# The octets on the wire, as tshark decodes them, are the expected ones, and those that
+# both ends show. The dissector of tools/wireshark, which shares no code with the module,
+# finds in them the same messages as both ends. With FULL=1, with more private data.
 #
 # test: debug.rxe debug.siw
 . ./lib.sh
@@ -12,9 +11,9 @@
 
 capture=$scratch/wire.pcap
 
-# connected ADDRESS HEADER CLIENT_WORDS SERVER_WORDS REQUEST REPLY: REQUEST and
-# REPLY are the octets to be found; HEADER is of what rdma_cm puts before the
-# former on InfiniBand, without the port.
+# connected ADDRESS HEADER CLIENT_WORDS SERVER_WORDS REQUEST REPLY: connects. REQUEST and
+# REPLY are the expected octets. HEADER is the header that rdma_cm puts before REQUEST on
+# InfiniBand, without the port.
 port=20048
 connections=()
 connected() {
@@ -23,7 +22,7 @@ connected() {
 	connections+=("$client $server ${*:5:2} $2")
 }
 
-# decode FILTER FIELD...: into $packets, a line for each with these fields.
+# decode FILTER FIELD...: sets $packets to a line with these fields for each packet.
 decode() {
 	local filter=$1 field fields=()
 	shift
@@ -32,7 +31,7 @@ decode() {
 		"${fields[@]}" 2>"$scratch/tshark")
 }
 
-# packet REGEX: into the array of that name, the fields of the first that matches.
+# packet REGEX: sets $packet to the fields of the first packet that matches.
 packet() {
 	local line
 	for line in "${packets[@]}"; do
@@ -43,7 +42,7 @@ packet() {
 	return 1
 }
 
-# shows ID SENT RECEIVED: whether that end does.
+# shows ID SENT RECEIVED: whether the files of that end have these octets.
 shows() {
 	local bad=0
 	octets "connection/$1/sent"
@@ -72,8 +71,8 @@ check_roce() {
 	return "$bad"
 }
 
-# MPA's frames have what was sent behind the 4 octets of MPAv2 (RFC 6581, section
-# 9), whose presence a bit of the header says that is reserved in MPA.
+# In frames of MPA the private data is behind the 4 octets of MPAv2 (RFC 6581, section 9).
+# A bit in the header says that they are present.
 check_iwarp() {
 	local client=$1 server=$2 request=$3 reply=$4 from=$6 to=$7 bad=0
 
@@ -98,15 +97,15 @@ check_wire() {
 
 # About: the dissector.
 
-# Installed as by users. Root's tshark loads no scripts, without a word.
+# Installed as users do it. tshark of root loads no scripts, and prints no error.
 install_dissector() {
 	local plugins=$scratch/home/.local/lib/wireshark/plugins
 	chmod a+x "$scratch" && chmod a+r "$capture" &&
 		install -D -m 644 -t "$plugins" ../../tools/wireshark/rpcrdma_cm.lua
 }
 
-# dissect FILTER FIELD...: into $packets, a line for each with these fields. With two
-# passes, so that a request knows of its reply.
+# dissect FILTER FIELD...: like decode, with the dissector. In two passes, so that the line
+# of a request has fields of its reply.
 dissect() {
 	local filter=$1 field fields=()
 	shift
@@ -118,8 +117,8 @@ dissect() {
 	! grep -q Lua "$scratch/tshark" || { cat "$scratch/tshark"; return 1; }
 }
 
-# From 0 on, fields that identify a packet; from 7 on, those that make up $dissected;
-# from 21 on, those of messages of version 2.
+# Fields 0 to 6 identify a packet, fields 7 to 20 make up $dissected, and the fields from 21
+# on are those of messages of version 2.
 columns=(frame.number rpcrdma_cm.role infiniband.cm.req.serviceid.dport tcp.srcport tcp.dstport
 	rpcrdma_cm.request_in rpcrdma_cm.octets
 	rpcrdma_cm.status rpcrdma_cm.length rpcrdma_cm.offset rpcrdma_cm.version rpcrdma_cm.reserved
@@ -130,7 +129,7 @@ columns=(frame.number rpcrdma_cm.role infiniband.cm.req.serviceid.dport tcp.srcp
 	rpcrdma2.request_in rpcrdma2.from rpcrdma2.xid rpcrdma2.direction rpcrdma2.reads
 	rpcrdma2.writes rpcrdma2.reply infiniband.bth.opcode iwarp_rdma.opcode rpc.xid)
 
-# row_of REGEX: into $row, the fields of the first packet that matches.
+# row_of REGEX: sets $row to the fields of the first packet that matches.
 row_of() {
 	local line
 	row=()
@@ -140,8 +139,8 @@ row_of() {
 	return 1
 }
 
-# of_row: into $dissected, what the packet $row says; of several rejected candidates
-# the first one counts.
+# of_row: sets $dissected to the result of the dissector for the packet $row. If there are
+# several rejected candidates, the first one counts.
 of_row() {
 	local r=no
 	dissected="${row[7]} ${row[8]}"
@@ -155,7 +154,7 @@ of_row() {
 	esac
 }
 
-# of_info: into $shown, the same of $info, that is of what this end has received.
+# of_info: sets $shown to the same values of $info, about the private data received.
 of_info() {
 	local length=${info[peer_length]}
 	case ${info[peer_private_data]} in
@@ -172,10 +171,10 @@ of_info() {
 	esac
 }
 
-# reason TEXT: of the first rejection, without the words around it.
+# reason TEXT: prints the reason of the first rejection in TEXT.
 reason() { grep -oE -m1 'version [0-9]+|truncated' <<<"$1" | head -n1; }
 
-# same_dissected CLIENT SERVER: whether the dissector has found what both ends show.
+# same_dissected CLIENT SERVER: whether the dissector has found the values of both ends.
 same_dissected() {
 	local client=$1 server=$2 bad=0 from to words yes_no=no request reply
 	local -A of_server
@@ -213,8 +212,8 @@ ${of_server[server_to_client_threshold]} ${of_server[remote_invalidation]}" "$wo
 	return "$bad"
 }
 
-# same_calls CLIENT SERVER: whether the dissector has counted what both ends have. A
-# message that was retransmitted counts once.
+# same_calls CLIENT SERVER: whether the calls in the capture are those in the counters of
+# both ends. A message that was retransmitted counts once.
 same_calls() {
 	local line request bad=0
 	local -A inline=() chunked=() invalidated=() sent=()
@@ -245,7 +244,7 @@ same_calls() {
 	return "$bad"
 }
 
-# request_row FROM TO: into $row, the packet with the request from that port.
+# request_row FROM TO: sets $row to the packet with the request between these ports.
 request_row() {
 	local port
 	printf -v port 0x%04x "$2"
@@ -269,9 +268,9 @@ IFS=. read -ra a <<<"$A4"
 IFS=. read -ra b <<<"$B4"
 n=${a[2]}
 printf -v ipv4 '0040PORT%024d%02x%02x%02x%02x%024d%02x%02x%02x%02x' 0 "${a[@]}" 0 "${b[@]}"
-# Of fd77:$n::1 and fd77:$n::2.
+# The header of rdma_cm for fd77:$n::1 and fd77:$n::2.
 printf -v ipv6 '0060PORTfd77%04d%023d1fd77%04d%023d2' "$n" 0 "$n" 0
-# No octet twice in a row, none of them zero.
+# Octets without zeros, in which neighbours differ.
 printf -v filler '%02x' {1..255}
 most=${filler::2 * request_room} most_back=${filler::2 * reply_room}
 
@@ -284,12 +283,12 @@ need "${names[2]}" connected "$B4" "$ipv4" "private=$most" "private=$most_back" 
 need "${names[3]}" connected "$B4" "$ipv4" private=a5 private=5a a5 5a
 need "${names[4]}" connected "$B4" "$ipv4" private=none private=none none none
 
-# raw NAME REQUEST REPLY: private data as it is given.
+# raw NAME REQUEST REPLY: connects with this private data.
 raw() {
 	names+=("$1")
 	need "$1" connected "$B4" "$ipv4" "private=$2" "private=$3" "$2" "$3"
 }
-# behind ROOM HEX: into $behind, HEX at the end of so many octets.
+# behind ROOM HEX: sets $behind to ROOM octets that end with HEX.
 behind() {
 	behind=${filler::2 * $1 - ${#2}}$2
 }
@@ -307,8 +306,8 @@ more() {
 	raw 'a version, then a message' \
 		f6ab0e1802f6ab0e1801010307 f6f6abf6ab0e1801010703f6ab0e1801000000
 	raw 'octets behind a message' f6ab0e1801010303a5a5 f6ab0e180101030300
-	# R is clear: on RoCE the padding completes this to a message, and the module counts
-	# only the octets that it was told to send as its own offer.
+	# On RoCE the padding completes this to a message, but for the sender's own offer the
+	# module only looks at the octets that it sent. R is clear, so that both agree.
 	raw 'seven of eight octets' f6ab0e18010007 f6ab0e18010007
 	raw 'the identifier alone' f6ab0e18 f6ab0e18
 	raw 'another identifier' f6ab0e1901010303 180eabf601010303
@@ -354,15 +353,15 @@ iwarp) decode 'iwarp_rdma.opcode == 0x4' iwarp_rdma.opcode ;;
 esac
 check_equal 'on the wire: as many invalidate' 3 "${#packets[@]}"
 
-# same_counters: whether the dissector has seen as much private data of each kind as
-# the module's counters say, over all connections and at both ends.
+# same_counters: whether the private data in the capture, of each kind, is as much as in the
+# module's counters, over all connections and at both ends.
 same_counters() {
 	local status line bad=0
 	local key
 	local -A seen=() found=([present]=0 [rejected]=0)
 	for line in "${packets[@]}"; do
 		IFS='|' read -ra row <<<"$line|"
-		# The CM retransmits; a connection has one request and one reply.
+		# Without retransmissions of the CM: a connection has one REQ and one REP.
 		key="${row[1]} ${row[2]} ${row[3]} ${row[4]} ${row[5]}"
 		[[ -n ${row[1]} && -z ${seen[$key]-} ]] || continue
 		seen[$key]=1

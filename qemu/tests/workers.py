@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Does everything to the module at once, at random, and says what came of it.
+"""Does everything to the module at once, at random, and prints the results.
 
     workers.py DEBUGFS MODULE TRANSPORT SEED SECONDS WORK STILL FIRST
 
@@ -33,7 +33,7 @@ from lib.hosts import Host, enter
 
 DEBUGFS, MODULE, TRANSPORT, SEED, SECONDS, WORK, STILL, FIRST = sys.argv[1:]
 libc = ctypes.CDLL(None, use_errno=True)
-# As qemu/tests/run says, all is several times slower in a guest.
+# The time limit of an action in seconds. Guests are slow.
 LIMIT = 100
 # A program that has not ended by then is killed.
 PATIENCE = 15
@@ -41,7 +41,7 @@ PORTS = range(2000, 2006)
 CONNECTIONS_MAX = 40
 SITES_MAX = 2
 
-# What a file of the module's that is coming, going or gone is opened and read with.
+# Errors of opening or reading a file of the module while it is made, removed, or gone.
 GONE = {"EBUSY", "ENOENT", "ENXIO", "EIO", "ENODEV"}
 CONNECT = {
     "EADDRNOTAVAIL", "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT", "ECONNRESET",
@@ -60,8 +60,8 @@ ALLOWED = {
 
 
 class Shared:
-    """What the workers and who watches them have in common: some numbers, and for each
-    worker what it does, since when, and how long that may take."""
+    """Memory that the workers share with their watcher: some numbers, and for each worker its
+    action, the beginning of the action, and its time limit."""
 
     SLOT = 256
     WORD = struct.Struct("d")
@@ -82,7 +82,7 @@ class Shared:
         room = self.SLOT - self.TEXT
         self.memory[at + self.TEXT:at + self.SLOT] = what.encode()[:room].ljust(room, b"\0")
         self.WORD.pack_into(self.memory, at + self.WORD.size, limit)
-        # Last: it says that the rest is there.
+        # Written last: it tells the watcher that the rest is complete.
         self.WORD.pack_into(self.memory, at, time.monotonic())
 
     def end(self, worker: int) -> None:
@@ -96,16 +96,16 @@ class Shared:
         return since, limit, text.rstrip(b"\0").decode(errors="replace")
 
 
-# Its numbers: the end of all; the module is about to be unloaded.
+# Indices of the numbers: all workers end; the module is about to be unloaded.
 STOP, LEAVING = 0, 1
 
 
 class Fault(Exception):
-    """What must not be."""
+    """A result that is not allowed."""
 
 
 class Site:
-    """A pair, by the sides of it."""
+    """A pair, with the names and addresses of both sides."""
 
     def __init__(self, number: int) -> None:
         hosts = {side: Host(side, number, TRANSPORT) for side in "ab"}
@@ -118,7 +118,7 @@ class Site:
 
 def name_of(error: OSError) -> str:
     name = errno.errorcode.get(error.errno, str(error.errno))
-    # Python knows another name for it.
+    # Python has another name for this errno.
     return "EOPNOTSUPP" if name == "ENOTSUP" else name
 
 
@@ -134,10 +134,10 @@ def read(path: str) -> bytes:
 
 
 class Worker:
-    """A process that chooses one action after the other."""
+    """A process that chooses and does one action after the other."""
 
     actions: list[tuple[int, str]] = []
-    # How long it rests after each, at most.
+    # The longest pause after an action, in seconds.
     pause = 0.02
 
     def __init__(self, shared: Shared, number: int) -> None:
@@ -152,7 +152,7 @@ class Worker:
         weights = [weight for weight, _ in self.actions]
         while not self.shared.flag(STOP):
             name = self.random.choices(names, weights)[0]
-            # The choices of one action are the same, whatever those of the last were.
+            # The choices of an action must not depend on how many the action before it made.
             self.choice = random.Random(self.random.random())
             self.does(name)
             try:
@@ -165,13 +165,13 @@ class Worker:
         self.last()
 
     def last(self) -> None:
-        """Leaves things as whoever checks expects them."""
+        """Cleans up for the checks at the end."""
 
     def does(self, what: str, limit: float = LIMIT) -> None:
         self.shared.begin(self.number, what, limit)
 
     def sites(self) -> list[int]:
-        """The pairs that there are, as far as is known."""
+        """Returns the pairs that seem to exist."""
         try:
             with open("/run/races-sites", encoding="ascii") as file:
                 more = [int(word) for word in file.read().split()]
@@ -183,16 +183,16 @@ class Worker:
         return Site(self.choice.choice(self.sites()))
 
     def enter(self, netns: str) -> bool:
-        """Changes into it; it may be gone."""
+        """Moves into a network namespace. Returns False if it is gone."""
         try:
             enter(f"/run/netns/{netns}")
         except OSError:
-            # Also where it is not mounted yet.
+            # Or it is not mounted yet.
             return False
         return True
 
     def write(self, file: str, line: str, more: frozenset[str] | set[str] = frozenset()) -> str:
-        """One line to a control file; returns the errno, or 0."""
+        """Writes one line to a control file. Returns the errno, or 0."""
         self.does(f"{file}: {line}")
         try:
             fd = os.open(f"{DEBUGFS}/{file}", os.O_WRONLY)
@@ -227,7 +227,7 @@ class Worker:
         return [line.split() for line in text.splitlines()[1:]]
 
     def command(self, *words: str, patience: float = PATIENCE, **more: object) -> int:
-        """Runs a program, which may fail, in the namespace that this is in."""
+        """Runs a program in the present network namespace. The program may fail."""
         self.does(" ".join(words), LIMIT + patience)
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -241,7 +241,7 @@ class Worker:
 
 
 class Anyone(Worker):
-    """Who uses the module's files."""
+    """Uses the module's files."""
 
     actions = [
         (8, "connect"), (4, "listen"), (6, "close_connection"), (2, "close_listener"),
@@ -250,7 +250,7 @@ class Anyone(Worker):
     ]
 
     def run_quick(self) -> bool:
-        """While the module wants to go, most of what takes long waits."""
+        """Whether to skip a long action: most of them, while the module is to be unloaded."""
         return self.shared.flag(LEAVING) and self.choice.random() < 0.9
 
     def address(self, site: Site, side: str) -> str:
@@ -262,7 +262,7 @@ class Anyone(Worker):
         choose = self.choice.choice
         words = f"credits={choose([1, 8, 8, 32])}"
         if self.choice.random() < 0.2:
-            # A message of RFC 8797, and what is none.
+            # A message of RFC 8797, and octets that are none.
             return f"{words} private={choose(['none', '00', 'f6ab0e1801010f07', 'f6ab0e18'])}"
         words += choose(["", f" send={choose([1024, 8192, 262144])}"])
         return f"{words} inv={choose([0, 1])} recv={choose([1024, 4096, 4096, 65536, 262144])}"
@@ -274,7 +274,7 @@ class Anyone(Worker):
         peer = site if self.choice.random() < 0.9 else self.site()
         to = f"{self.address(peer, choose('bbba'))}:{choose(PORTS)}"
         if self.choice.random() < 0.1:
-            # Nobody has them, or nobody may.
+            # Addresses that no host has, and one that no connection can have.
             to = choose(["10.77.254.99:2000", f"{site.ip4['b'][:-1]}9:2000", "224.0.0.1:2000"])
         words = [to, self.options(), f"timeout_ms={choose([50, 500, 1000, 2000])}"]
         words += choose([[], [], ["reconnect=1"]])
@@ -317,7 +317,7 @@ class Anyone(Worker):
             self.write("close", f"listener {rows[int(chosen * len(rows))][0]}")
 
     def close_all(self) -> None:
-        # Not so often that little comes about.
+        # Seldom: it ends everything.
         if self.choice.random() < 0.3:
             self.write("close", "all")
 
@@ -380,7 +380,7 @@ class Anyone(Worker):
                 raise Fault(f"{path} begins with {octets[:20]!r}")
 
     def read_slowly(self) -> None:
-        """Has a file open while what it shows goes."""
+        """Keeps a file open while its connection ends."""
         rest = self.choice.uniform(0, 0.5)
         closes = self.choice.random() < 0.5
         path = self.files()[0]
@@ -409,7 +409,7 @@ class Anyone(Worker):
             os.close(fd)
 
     def interrupt(self) -> None:
-        """Signals somebody who writes."""
+        """Sends a signal to a process that writes a command."""
         what = self.choice.choice(["connect", "connect", "call", "probe", "close"])
         how = self.choice.choice([signal.SIGINT, signal.SIGKILL])
         rest = self.choice.choice([0, 0.005, 0.02, 0.1, 0.5]) * self.choice.random()
@@ -441,7 +441,7 @@ class Anyone(Worker):
 
 
 class Devices(Worker):
-    """Who takes the devices of a pair away, and its link, and gives them back."""
+    """Removes the devices of a pair, or sets its link down, and restores them."""
 
     actions = [(3, "device"), (1, "link")]
     pause = 0.5
@@ -457,8 +457,8 @@ class Devices(Worker):
     def give_back(self, site: Site, side: str) -> None:
         if not self.enter(site.netns[side]):
             raise Fault(f"no {site.netns[side]}")
-        # What goes may still have the name. (Who kills a program that adds a device gets
-        # one of which only part works: the kernel goes on without the workers of MADs.)
+        # A device that is being removed may still have the name. (The program must not be
+        # killed: the kernel would then add a device whose MADs are not handled.)
         for _ in range(50):
             if os.path.exists(f"/sys/class/infiniband/{site.rdma[side]}"):
                 return
@@ -482,7 +482,7 @@ class Devices(Worker):
 
 
 class Namespaces(Worker):
-    """Who makes and deletes pairs, with whatever is connected there."""
+    """Makes and deletes pairs, also with live connections."""
 
     actions = [(1, "make"), (1, "delete")]
     pause = 1
@@ -498,7 +498,7 @@ class Namespaces(Worker):
         os.rename("/run/races-sites.new", "/run/races-sites")
 
     def make(self) -> None:
-        # The third octet of an address.
+        # The number is the third octet of an address.
         if len(self.alive) >= SITES_MAX or self.next > 250:
             return
         number = self.next
@@ -517,7 +517,7 @@ class Namespaces(Worker):
         sides = self.choice.choice([["a", "b"], ["b", "a"]])
         rest = self.choice.uniform(0, 1)
         for side in sides:
-            # It lives on as long as somebody has a connection or listens there.
+            # The namespace exists as long as it has a connection or a listener.
             self.command("ip", "netns", "delete", Site(number).netns[side], patience=LIMIT)
             time.sleep(rest)
         self.alive.remove(number)
@@ -529,7 +529,7 @@ class Namespaces(Worker):
 
 
 class Loader(Worker):
-    """Who unloads the module and loads it."""
+    """Unloads and loads the module."""
 
     actions = [(1, "reload")]
     pause = 3
@@ -549,7 +549,7 @@ class Loader(Worker):
         end = time.monotonic() + LIMIT / 2
         self.shared.set_flag(LEAVING, True)
         try:
-            # O_NONBLOCK: as rmmod does.
+            # O_NONBLOCK, as rmmod does it.
             while libc.delete_module(b"rpcrdma_cm", os.O_NONBLOCK):
                 error = ctypes.get_errno()
                 if error not in (errno.EBUSY, errno.EAGAIN):
@@ -577,7 +577,7 @@ class Loader(Worker):
 
 
 class Foreigners(Worker):
-    """Peers that are not the module."""
+    """Runs peers that are not the module."""
 
     actions = [(4, "client"), (3, "server"), (1, "rping"), (1, "cmtime")]
     pause = 0.5
@@ -594,7 +594,7 @@ class Foreigners(Worker):
         self.listens = False
 
     def tell(self, line: str) -> str:
-        """Has peer.py do something, and returns what it says."""
+        """Sends a command to peer.py, and returns its answer."""
         self.does(f"peer: {line}")
         if not self.peer:
             self.peer = subprocess.Popen(
@@ -609,7 +609,7 @@ class Foreigners(Worker):
         return self.hear() if not line.startswith("accept") else ""
 
     def hear(self) -> str:
-        # A line at a time, so that nothing is left in Python's buffer.
+        # One line at a time, so that Python's buffer is empty: select does not see it.
         if self.peer and select.select([self.peer.stdout], [], [], PATIENCE)[0]:
             said = self.peer.stdout.readline().strip()
             return said or self.kill("failed: it has died")
@@ -649,7 +649,7 @@ class Foreigners(Worker):
         self.leave()
 
     def server(self) -> None:
-        # One that listens has its namespace, too.
+        # In the pair that is not deleted: a listener keeps its namespace.
         site = Site(int(STILL))
         private = self.private()
         sends = self.choice.sample(self.messages, self.choice.randrange(2))
@@ -673,7 +673,7 @@ class Foreigners(Worker):
         self.leave()
 
     def rping(self) -> None:
-        # With siw, it does not end.
+        # Not with siw, where rping does not end.
         site = self.site()
         port = str(self.choice.choice(PORTS))
         if TRANSPORT != "siw" and self.enter(site.netns["a"]):
@@ -690,7 +690,7 @@ class Foreigners(Worker):
 
 
 class Mounts(Worker):
-    """The kernel's NFS client, whose connections are observed."""
+    """Mounts and unmounts by the kernel's NFS client, whose connections are observed."""
 
     actions = [(1, "mount")]
     pause = 4
@@ -722,10 +722,10 @@ WORKERS = [Anyone, Anyone, Anyone, Anyone, Devices, Namespaces, Loader, Foreigne
 
 
 def work(kind: type[Worker], shared: Shared, number: int, counts: int) -> None:
-    """The life of a worker's process."""
+    """Runs a worker in its process."""
     worker = None
     status = 0
-    # Python would look for the signal at its leisure.
+    # With Python's own handler, the signal would take effect later.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         worker = kind(shared, number)
@@ -743,7 +743,7 @@ def work(kind: type[Worker], shared: Shared, number: int, counts: int) -> None:
 
 
 def stacks(process: int) -> None:
-    """Prints where in the kernel a process and its children are."""
+    """Prints the kernel stacks of a process and its children."""
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
             parent = int(read(f"/proc/{entry}/stat").rsplit(b")", 1)[1].split()[1])
@@ -785,13 +785,13 @@ def main() -> None:
             since, limit, what = shared.now(number)
             if not since or time.monotonic() - since < limit:
                 continue
-            # Not written meanwhile.
+            # The worker may have been writing its record: compare once more.
             time.sleep(1)
             if shared.now(number) != (since, limit, what):
                 continue
             print(f"failed: {WORKERS[number].__name__} {number} for {limit} s: {what}", flush=True)
             stacks(process)
-            # Into the kernel's log: all that wait.
+            # Writes the stacks of all blocked tasks to the kernel's log.
             with open("/proc/sysrq-trigger", "w", encoding="ascii") as file:
                 file.write("w")
             for other in processes:

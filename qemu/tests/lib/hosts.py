@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 TRANSPORT = os.environ.get("TRANSPORT") or "rxe"
 HOSTS = os.path.join(os.path.dirname(__file__), "../../hosts.sh")
-# Of the calling thread: namespaces are a thread's, not a process's.
+# The namespace of the calling thread: each thread has its own.
 CURRENT = "/proc/thread-self/ns/net"
 HOME = os.open(CURRENT, os.O_RDONLY)
 
 
 def enter(netns: str | int) -> None:
-    """Takes the calling thread into a network namespace: a path, or an open file."""
+    """Moves the calling thread into a network namespace: a path, or an open file."""
     if isinstance(netns, int):
         os.setns(netns, os.CLONE_NEWNET)
         return
@@ -28,7 +28,8 @@ def enter(netns: str | int) -> None:
 
 @contextlib.contextmanager
 def entered(netns: str | int, back: int | None = None) -> Iterator[None]:
-    """The same, and back at the end: to where the thread was, unless another one is named."""
+    """Enters a network namespace for the time of a `with`. Returns to `back` at the end, or to
+    the namespace before."""
     before = os.open(CURRENT, os.O_RDONLY) if back is None else back
     try:
         enter(netns)
@@ -84,16 +85,16 @@ class Pair:
 
 
 def pair() -> Pair:
-    """One that an earlier script has kept, or a fresh one."""
+    """Returns the pair that an earlier script has kept, or a new one."""
     return Pair(int(shell('pair >&2 && echo "${A#a}"').split()[-1]))
 
 
 def end_pair(found: Pair, failures: int) -> None:
-    """Keeps it for the next script, unless this one has failed."""
+    """Keeps the pair for the next script, unless this one has failed."""
     shell('failures=$1 && pair_end "$TRANSPORT" "$2"', str(failures), str(found.number))
 
 
 def has_rdma_cm() -> bool:
-    """Whether programs can use the connection manager."""
+    """Whether programs can use rdma_cm."""
     subprocess.run(["modprobe", "-q", "rdma_ucm"], check=False)
     return os.path.exists("/dev/infiniband/rdma_cm")

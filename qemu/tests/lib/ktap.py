@@ -8,15 +8,15 @@ A script registers its checks, in their order, and then runs them:
     checks.check("NULL is answered", answered, CALL, REPLY)
     checks.run()
 
-A check is a call of a function. It fails if the function calls `same` or `fail`, after
-which it goes on, or raises an exception, which ends it. Each failure is printed with the
-file and the line of every call that led to it.
+A check is a call of a function. It fails if `same` finds a difference, if the function
+calls `fail`, or if it raises an exception. An exception also ends the check. Each failure is
+printed with the file and the line of every call that led to it.
 
-The checks have a process of their own. With it everything is gone that they had open, for
-which a device would wait that is removed afterwards.
+The checks run in a process of their own. When it ends, everything that they had open is
+closed: removing a device afterwards would wait for that.
 
-The script ends with 0, with 1 where a check failed, or with 4 where it was skipped as a
-whole. With --list it prints the names of its checks and where they are, and runs nothing.
+The script ends with 0, with 1 if a check failed, or with 4 if it was skipped as a whole. With
+--list it only prints the names of its checks and their lines.
 """
 
 import linecache
@@ -46,7 +46,7 @@ class Terminated(BaseException):
 
 
 class Current:
-    """The check that runs."""
+    """The check that is running."""
 
     failures = 0
 
@@ -58,7 +58,7 @@ def note(text: object) -> None:
 
 
 def show(value: object) -> str:
-    """Octets in hexadecimal, as they stand in the RFCs; everything else as it is."""
+    """Returns octets in hexadecimal, and everything else as text."""
     return value.hex() or "no octet" if isinstance(value, bytes) else str(value)
 
 
@@ -71,7 +71,7 @@ def place(file: str, line: int, function: str) -> str:
 
 
 def calls(frame: FrameType | None) -> list[str]:
-    """Returns the calls that have led here from a check, the first one first."""
+    """Returns the calls from a check to this frame, the outermost one first."""
     places = []
     while frame and frame.f_code is not Checks.outcome.__code__:
         if not own(frame.f_code.co_filename):
@@ -81,7 +81,7 @@ def calls(frame: FrameType | None) -> list[str]:
 
 
 def raised(traceback: TracebackType | None) -> list[str]:
-    """Returns the same of an exception."""
+    """Returns the calls from a check to the place of an exception."""
     places = []
     while traceback:
         code = traceback.tb_frame.f_code
@@ -92,12 +92,12 @@ def raised(traceback: TracebackType | None) -> list[str]:
 
 
 def where(places: list[str]) -> str:
-    """Returns files and lines, without the main program's."""
+    """Returns files and lines, without the line of the main program."""
     return ", ".join(line.split(" ")[0] for line in places[1:] or places)
 
 
 def fail(text: object) -> bool:
-    """Makes the check that runs fail, and lets it go on."""
+    """Makes the check fail. Does not end it."""
     Current.failures += 1
     for line in calls(sys._getframe(1)):
         note(f"at {line}")
@@ -106,12 +106,12 @@ def fail(text: object) -> bool:
 
 
 def same(what: str, wanted: object, found: object) -> bool:
-    """Makes the check that runs fail where the two differ, and lets it go on."""
+    """Makes the check fail if the two differ. Does not end it."""
     return wanted == found or fail(f"{what}: wanted {show(wanted)}, found {show(found)}")
 
 
 def wait_for(seconds: float, condition: Callable[..., object], *arguments: object) -> object:
-    """Waits until the condition is true, and returns it; not longer than that."""
+    """Waits until the condition is true, and returns its value. Raises Failed after that time."""
     end = time.monotonic() + seconds
     while not (found := condition(*arguments)):
         if time.monotonic() > end:
@@ -125,8 +125,7 @@ class Checks:
     """The checks of a script."""
 
     def __init__(self) -> None:
-        # Each with its name, its function and its arguments, whether the others need it,
-        # and where it is.
+        # Name, function, arguments, whether the later checks need it, and its lines.
         self.checks: list[tuple[str, Callable[..., object], tuple, dict, bool, list[str]]] = []
         self.cleanups: list[tuple[Callable[..., object], tuple]] = []
         self.conditions: list[tuple[Callable[[], bool], str]] = []
@@ -138,7 +137,7 @@ class Checks:
 
     def need(self, name: str, function: Callable[..., object], *arguments: object,
              **more: object) -> None:
-        """Where this check fails, those that follow are skipped."""
+        """Registers a check. If it fails, all later ones are skipped."""
         self.register(name, function, arguments, more, True)
 
     def register(self, name: str, function: Callable[..., object], arguments: tuple, more: dict,
@@ -148,11 +147,11 @@ class Checks:
         self.checks.append((name, function, arguments, more, needed, calls(sys._getframe(2))))
 
     def skip_unless(self, condition: Callable[[], bool], reason: str) -> None:
-        """Skips the whole script where the condition does not hold."""
+        """Skips the whole script if the condition is false."""
         self.conditions.append((condition, reason))
 
     def at_end(self, function: Callable[..., object], *arguments: object) -> None:
-        """Runs when the checks are over, the last one first."""
+        """Registers a function to run after the checks. The latest one runs first."""
         self.cleanups.append((function, arguments))
 
     def clean_up(self) -> None:
@@ -170,7 +169,7 @@ class Checks:
         note(error if isinstance(error, Failed) else f"{type(error).__name__}: {error}")
 
     def outcome(self, function: Callable[..., object], arguments: tuple, more: dict) -> str:
-        """Runs a check, and returns why it was skipped, if it was."""
+        """Runs a check. Returns the reason if it was skipped."""
         try:
             function(*arguments, **more)
         except Skip as skip:
@@ -203,7 +202,7 @@ class Checks:
                 note(f"the check is at {where(places)}")
                 missing = missing or (f"needs: {name}" if needed else "")
             self.result(number, name, skipped)
-        # SIGTERM does not end this a second time.
+        # Another SIGTERM must not end the cleanup.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         Current.failures = 0
         self.clean_up()
@@ -211,15 +210,15 @@ class Checks:
         self.leave("unclean", Current.failures)
 
     def leave(self, key: str, value: int) -> None:
-        """Leaves a number to `after`."""
+        """Passes a number to `after`, in the other process."""
         os.write(self.pipe[1], f"{key} {value}\n".encode())
 
     def after(self, left: dict[str, int]) -> None:
-        """Cleans up when the process of the checks is gone."""
+        """Cleans up after the process of the checks has ended."""
 
     def end(self, process: int) -> None:
-        """Waits for that, and ends the script."""
-        # SIGTERM is for that, too.
+        """Waits for the process of the checks, and ends the script."""
+        # SIGTERM goes to the process of the checks, too, which ends then.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.close(self.pipe[1])
         with open(self.pipe[0], encoding="ascii") as file:
@@ -253,7 +252,7 @@ class Checks:
         signal.signal(signal.SIGTERM, terminate)
         self.run_all()
         sys.stdout.flush()
-        # Not waiting for threads: one that a failure left may never end.
+        # Without waiting for threads: after a failure, one may never end.
         os._exit(PASSED)
 
 

@@ -13,13 +13,13 @@ from lib.ktap import Failed, fail, same
 
 DEBUGFS = "/sys/kernel/debug/rpcrdma_cm"
 
-# InfiniBand's CM has fields of a fixed size for private data, padded with zeros, and
-# rdma_cm takes 36 of a request's 92 octets. MPA counts: in one octet in the kernel, and
-# MPAv2 takes 4 (RFC 6581, section 9).
+# The capacity of a REQ and of a REP for private data, in octets. InfiniBand's CM pads private
+# data with zeros to a fixed length, and rdma_cm uses 36 of the 92 octets of a REQ. MPA has a
+# length field. The kernel limits it to 255, and MPAv2 uses 4 octets (RFC 6581, section 9).
 REQUEST_ROOM, REPLY_ROOM = {"rxe": (56, 196), "siw": (251, 251)}[TRANSPORT]
 NAME = {"rxe": "roce", "siw": "iwarp"}[TRANSPORT]
 
-# What a write that succeeds ends with.
+# The result of a write that succeeds.
 DONE = "0"
 
 
@@ -61,17 +61,17 @@ def last_error() -> str:
 
 
 def control(netns: str | int, file: str, line: str) -> None:
-    """Writes a line to a control file, which has to take it."""
+    """Writes a line to a control file. Raises Failed if that fails."""
     found = write(netns, file, f"{line}\n".encode())
     if found != DONE:
         raise Failed(f"{line} > {file}: {found}, {last_error()}")
 
 
 class Command:
-    """A line that is written to a control file meanwhile, in a thread of its own. The
-    `with` ends when the write has."""
+    """Writes a line to a control file in a thread of its own, for the time of a `with`. The
+    `with` ends when the write has ended, and compares its result with `outcome`."""
 
-    # More than any timeout in the tests.
+    # Longer than any timeout in the tests.
     SECONDS = 20
 
     def __init__(self, netns: str | int, file: str, line: str, outcome: str = DONE) -> None:
@@ -95,12 +95,12 @@ class Command:
 
 
 def rows(file: str = "connections") -> list[list[str]]:
-    """The lines of a table below its head, word by word."""
+    """Returns the words of each line of a table, without its header line."""
     return [line.split() for line in read(file).decode().splitlines()[1:]]
 
 
 def own_rows() -> list[list[str]]:
-    """The connections of the module itself."""
+    """Returns the lines of the module's own connections."""
     return [row for row in rows() if row[1] == "module"]
 
 
@@ -109,7 +109,7 @@ def none_live() -> bool:
 
 
 def newest(role: str) -> str:
-    """The newest connection of the module's in that role, or nothing."""
+    """Returns the number of the module's newest connection in that role, or an empty string."""
     ids = [row[0] for row in own_rows() if row[2] == role]
     return ids[-1] if ids else ""
 
@@ -119,8 +119,7 @@ def is_gone(number: str) -> bool:
 
 
 def info(number: str) -> dict[str, str]:
-    """Returns the keys of a connection; none where there is no such connection, or none any
-    more when it is read."""
+    """Returns the keys of a connection: none if there is no such connection."""
     try:
         lines = read(f"connection/{number}/info").decode().splitlines()
     except OSError:
@@ -138,8 +137,8 @@ def stats() -> dict[str, int]:
 
 
 def same_info(number: str, seconds: float = 0, **wanted: object) -> dict[str, str]:
-    """Makes the check fail where a connection does not say this within so many seconds.
-    Returns what it says."""
+    """Makes the check fail if the keys of a connection do not have these values within that
+    time. Returns all of its keys."""
     end = time.monotonic() + seconds
     while True:
         found = info(number)
@@ -153,12 +152,13 @@ def same_info(number: str, seconds: float = 0, **wanted: object) -> dict[str, st
 
 
 def arrives(octets: bytes, room: int) -> bytes:
-    """How private data arrives for which there is that room."""
+    """Returns private data as the transport delivers it. `room` is the capacity of the CM's
+    message."""
     return octets if TRANSPORT == "siw" else octets.ljust(room, b"\0")
 
 
 def offer(send: int, receive: int, invalidation: bool) -> bytes:
-    """The message of RFC 8797, section 4."""
+    """Returns the message of RFC 8797, section 4."""
     return bytes.fromhex("f6ab0e1801") + bytes(
         [invalidation, send // 1024 - 1, receive // 1024 - 1]
     )

@@ -21,17 +21,18 @@ RELIABLE_CONNECTION = 2
 RDMA_WRITE, SEND, RDMA_READ, BIND_WINDOW, SEND_INVALIDATE = 0, 2, 4, 8, 9
 SIGNALED = 2
 LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, WINDOW_BIND = 1, 2, 4, 16
-# rxe sets the flag of the kernel's own enum, which is another.
+# The flags for a message that invalidated a key. rxe sets the flag of the kernel's enum, which
+# differs from that of user space.
 WITH_INVALIDATE = 8 | 4
 WINDOW_TYPE_2 = 2
 
 TIMEOUT_MS = 5000
-# As many as are sent at once.
+# How many messages may be sent at a time.
 MAX_SENDS = 64
-# RDMA Reads at a time.
+# How many RDMA Reads may be under way at a time.
 MAX_READS = 8
 
-# What `receive` returns where there is no message.
+# The results of `receive` without a message.
 NOTHING, CLOSED = "nothing", "the end of the connection"
 
 
@@ -236,11 +237,10 @@ def address(host: str, port: int) -> ctypes.Array[ctypes.c_char]:
 
 
 class Memory:
-    """Some octets that are registered. The other side reaches them by `key`, an R_key or
-    STag, and `address`."""
+    """Registered memory. The other side accesses it by `key`, an R_key or STag, and `address`."""
 
     def __init__(self, queue_pair: QueuePair, octets: bytes, access: int) -> None:
-        # Not of no octets, which cannot be registered.
+        # At least one octet: empty memory cannot be registered.
         self.length = len(octets)
         self.buffer = ctypes.create_string_buffer(octets, self.length or 1)
         self.address = ctypes.addressof(self.buffer)
@@ -253,7 +253,7 @@ class Memory:
         self.window = None
 
     def fill(self, octets: bytes) -> None:
-        """Its first octets are these from now on."""
+        """Overwrites the first octets."""
         self.buffer[:len(octets)] = octets
 
     def octets(self, length: int) -> bytes:
@@ -265,7 +265,7 @@ class Memory:
 
 
 class Peer:
-    """At most one listener and one connection."""
+    """A peer with at most one listener and one connection."""
 
     def __init__(self) -> None:
         self.channel = rdmacm.rdma_create_event_channel()
@@ -277,17 +277,17 @@ class Peer:
         self.begin(c_void_p())
 
     def begin(self, new: c_void_p) -> None:
-        """That is the id of the connection from now on."""
+        """Makes `new` the id of the connection."""
         self.id = new
         self.queue_pair = None
         self.over = False
         # The key that the message received last has invalidated.
         self.invalidated: int | None = None
-        # What its queue pair may still use.
+        # Memory that the queue pair may still access.
         self.memories: list[Memory] = []
 
     def new_id(self, netns: str) -> c_void_p:
-        """An id belongs to the network namespace that it is made in."""
+        """Makes an id in a network namespace."""
         with open(netns, "rb") as net:
             os.setns(net.fileno(), os.CLONE_NEWNET)
         new = c_void_p()
@@ -295,7 +295,7 @@ class Peer:
         return new
 
     def event(self, milliseconds: int) -> tuple[int | None, int, c_void_p, bytes]:
-        """Returns which the next event is, its status, its id and its private data."""
+        """Returns the next event: its kind, status, id and private data."""
         if not select.select([self.channel.contents.fd], [], [], milliseconds / 1000)[0]:
             return None, 0, c_void_p(), b""
         pointer = POINTER(Event)()
@@ -305,22 +305,22 @@ class Peer:
         if event.event in (CONNECT_REQUEST, ESTABLISHED) and event.conn.private_data:
             octets = ctypes.string_at(event.conn.private_data, event.conn.private_data_len)
         what = event.event, event.status, c_void_p(event.id), octets
-        # Or its id could not be destroyed.
+        # Otherwise its id could not be destroyed.
         call("rdma_ack_cm_event", pointer)
         return what
 
     def unasked(self, what: int, new: c_void_p, private: bytes) -> bool:
-        """Takes note of an event that nobody waits for; it may be none of those."""
+        """Handles an event that `wait` did not ask for."""
         if what == CONNECT_REQUEST:
             self.requests.append((new, private))
         elif what == DISCONNECTED:
             self.over = True
-            # Which gives back what is posted.
+            # This flushes the posted work requests.
             rdmacm.rdma_disconnect(self.id)
         return what in (CONNECT_REQUEST, DISCONNECTED, TIMEWAIT_EXIT)
 
     def wait(self, wanted: int) -> tuple[c_void_p, bytes]:
-        """Returns the id of the next such event, and the private data of that."""
+        """Waits for an event of that kind. Returns its id and its private data."""
         while True:
             what, status, new, private = self.event(4 * TIMEOUT_MS)
             if what == wanted:
@@ -366,7 +366,7 @@ class Peer:
             raise OSError(error, "ibv_post_recv")
 
     def post(self, *requests: Request) -> None:
-        """Posts them to the send queue, and waits until they are complete."""
+        """Posts work requests to the send queue, and waits until they are complete."""
         for request in requests:
             request.send_flags = SIGNALED
             error = self.verbs.post_send(self.queue_pair, byref(request), byref(c_void_p()))
@@ -378,12 +378,12 @@ class Peer:
             if not completion:
                 raise RuntimeError("not completed")
             statuses.append(completion.status)
-        # The first says why; the others have only been flushed.
+        # The first status is the reason; the others were flushed because of it.
         for status in filter(None, statuses):
             raise RuntimeError(ibverbs.ibv_wc_status_str(status).decode())
 
     def completion(self, queue: int, milliseconds: int) -> Completion | None:
-        """Returns the next one, unless there is none in time or the connection ends."""
+        """Returns the next completion, or None after that time or at the end of the connection."""
         found = Completion()
         end = time.monotonic() + milliseconds / 1000
         while True:
@@ -404,12 +404,12 @@ class Peer:
         call("rdma_listen", listener, 8)
 
     def receives(self, count: int, size: int, again: int = 0) -> None:
-        """The next connections post so many Receives. The peer retransmits a message that finds
-        no Receive so often; 7 is for ever."""
+        """Sets the number and the size of the Receives of later connections. `again` is how often
+        the other side retransmits a message that finds no Receive; 7 is without limit."""
         self.count, self.size, self.again = count, size, again
 
     def accept(self, private: bytes) -> bytes:
-        """Accepts the next request, and returns what that carries."""
+        """Accepts the next request, and returns its private data."""
         new, received = self.requests.pop(0) if self.requests else self.wait(CONNECT_REQUEST)
         self.begin(new)
         self.answer("rdma_accept", private)
@@ -424,12 +424,12 @@ class Peer:
         self.wait(ROUTE_RESOLVED)
 
     def ask(self, netns: str, host: str, port: int, private: bytes) -> None:
-        """Asks for a connection, and does not wait for the answer."""
+        """Sends a REQ, and does not wait for the REP."""
         self.resolve(netns, host, port)
         self.answer("rdma_connect", private)
 
     def connect(self, netns: str, host: str, port: int, private: bytes) -> bytes:
-        """Connects, and returns what the answer carries."""
+        """Connects, and returns the private data of the REP."""
         self.ask(netns, host, port, private)
         return self.wait(ESTABLISHED)[1]
 
@@ -438,12 +438,12 @@ class Peer:
         return Request(opcode=opcode, sg_list=segment, num_sge=memory.length > 0, **more)
 
     def send(self, *messages: bytes) -> None:
-        """Sends them at once, not one after the other."""
+        """Sends messages all at once, not one after the other."""
         memories = [self.new_memory(message) for message in messages]
         self.post(*(self.request(SEND, memory) for memory in memories))
 
     def litter(self) -> None:
-        """Sends, without waiting, what is no message, and more than there are credits."""
+        """Sends random octets, more than there are credits, without waiting."""
         memory = self.new_memory(os.urandom(1024))
         for size in (0, 1, 27, 28, 60, 1024) * (MAX_SENDS // 6):
             segment = memory.segment(0, size)
@@ -454,11 +454,11 @@ class Peer:
 
     def send_invalidate(self, key: int, message: bytes) -> None:
         memory = self.new_memory(message)
-        # libsiw takes the key from where that of an RDMA Write is.
+        # libsiw reads the key from the field for the key of an RDMA Write.
         self.post(self.request(SEND_INVALIDATE, memory, invalidate_rkey=key, rkey=key))
 
     def receive(self, milliseconds: int) -> bytes | str:
-        """Returns the next message, or NOTHING in time, or CLOSED."""
+        """Returns the next message; NOTHING after that time; or CLOSED."""
         queue = self.queue_pair.contents.recv_cq
         completion = self.completion(queue, milliseconds)
         if not completion:
@@ -476,14 +476,14 @@ class Peer:
         return octets
 
     def register(self, size: int, use: int) -> Memory:
-        """Memory for the other side: REMOTE_READ or REMOTE_WRITE."""
-        # The other side may invalidate a window. rxe lets it not invalidate a
-        # region of user space, siw does, and has no windows.
+        """Returns memory that the other side may access: by REMOTE_READ or REMOTE_WRITE."""
+        # Over rxe, the other side can invalidate a window, and not a region of user space. siw
+        # has no windows, and lets regions be invalidated.
         window = self.verbs.alloc_mw(self.queue_pair.contents.pd, WINDOW_TYPE_2)
         memory = self.new_memory(bytes(size), use | (WINDOW_BIND if window else 0))
         if window:
             memory.window = window
-            # Of a key, the last octet is the user's.
+            # The last octet of a key is chosen by the user.
             memory.key = window.contents.rkey ^ 0x55
             self.post(Request(
                 opcode=BIND_WINDOW, bind_mw=window, bind_rkey=memory.key,
@@ -493,7 +493,7 @@ class Peer:
         return memory
 
     def read(self, key: int, start: int, length: int) -> bytes:
-        """Octets of the other side's memory."""
+        """Reads octets from the other side's memory."""
         memory = self.new_memory(bytes(length))
         self.post(self.request(RDMA_READ, memory, rkey=key, remote_addr=start))
         return memory.buffer.raw
@@ -504,26 +504,26 @@ class Peer:
         self.post(self.request(RDMA_WRITE, memory, rkey=key, remote_addr=start))
 
     def nudge(self) -> None:
-        """Has the other side's device send something."""
+        """Makes the other side's device send a packet, by an RDMA Read of no octets."""
         request = self.request(RDMA_READ, self.new_memory(b""))
-        # Of no octets, but siw wants to see where they would go.
+        # siw needs an SGE even for no octets.
         request.num_sge = 1
         self.post(request)
 
     def close(self) -> None:
-        # Fails where the other side was first.
+        # Fails if the other side disconnected first.
         rdmacm.rdma_disconnect(self.id)
         self.leave()
 
     def ended(self) -> None:
-        """Waits for the other side to end it, which waits for the answer."""
+        """Waits until the other side disconnects, and answers that."""
         self.wait(DISCONNECTED)
         rdmacm.rdma_disconnect(self.id)
         self.leave()
 
     def leave(self) -> None:
-        """Destroys all there is of the connection, without a word to the other side."""
-        # rxe's windows hold their queue pair.
+        """Destroys all objects of the connection, without disconnecting."""
+        # With rxe, windows keep their queue pair.
         for memory in self.memories:
             if memory.window:
                 self.verbs.dealloc_mw(memory.window)
@@ -535,7 +535,7 @@ class Peer:
         self.begin(c_void_p())
 
     def end(self) -> None:
-        """Destroys everything else, too."""
+        """Destroys all objects."""
         if self.id:
             self.close()
         while self.listeners:

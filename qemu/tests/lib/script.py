@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the scripts have in common: a pair of hosts, the module, and a peer."""
+"""The common part of the scripts: a pair of hosts, the module, and a peer."""
 
 from lib import hosts, module
 from lib.ktap import Checks, wait_for
@@ -7,7 +7,7 @@ from lib.peer import Peer
 
 
 class Script(Checks):
-    """The checks of a script that needs all three."""
+    """The checks of a script that needs a pair, the module and a peer."""
 
     pair: hosts.Pair
     peer: Peer
@@ -39,7 +39,7 @@ class Script(Checks):
         self.at_end(self.peer.end)
 
     def listen(self, port: int, words: str) -> None:
-        """The module does, at the second host."""
+        """Makes the module listen at the second host."""
         module.control(self.pair.b.path, "listen", f"{self.pair.b.ip4}:{port} {words}")
 
     def check_none_left(self) -> None:

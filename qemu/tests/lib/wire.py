@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Messages as the RFCs write them: words of 32 bits."""
+"""Messages in the notation of the RFCs: words of 32 bits."""
 
 
 def octets(words: str | bytes, xid: int = 0) -> bytes:
-    """Words are decimal or with 0x, X is the XID and Y another one. Octets stay as they are."""
+    """Returns the octets of a message. Words are decimal or hexadecimal with 0x. X is the XID, and
+    Y another one. Octets are returned unchanged."""
     if isinstance(words, bytes):
         return words
     xids = {"X": xid, "Y": xid ^ 0x8000}
@@ -12,10 +13,10 @@ def octets(words: str | bytes, xid: int = 0) -> bytes:
 
 
 def segment(key: int, length: int, address: int) -> str:
-    """A segment of a chunk (RFC 8166, section 4.7: HLOO)."""
+    """Returns the words of a segment of a chunk (RFC 8166, section 4.7: HLOO)."""
     return f"0x{key:08x} {length} 0x{address >> 32:08x} 0x{address & 0xffffffff:08x}"
 
 
 def split(message: bytes) -> list[int]:
-    """The words of a message, as many as are whole."""
+    """Returns the whole words of a message."""
     return [int.from_bytes(message[at:at + 4], "big") for at in range(0, len(message) - 3, 4)]
