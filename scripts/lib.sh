@@ -17,7 +17,7 @@ is_supported() { [[ " ${supported[*]} " = *" $1 "* ]]; }
 # untested SERIES: what to tell of one that is not supported.
 untested() {
 	echo "Linux $1 is untested here (supported: ${supported[*]}). Where something fails, see" \
-		'docs/contributing.md, "A kernel series"'
+		'docs/contributing.md, "Adding a kernel series"'
 }
 
 # choose WANTED [AVAILABLE]...: prints the series to take of those that Debian has, oldest
