@@ -15,7 +15,7 @@ import sys
 files = [argument for argument in sys.argv[1:] if argument != "--json"]
 environment = sys.stdin.read()
 
-# measured[NAME][VARIANT]: the values, as they came.
+# measured[NAME][VARIANT]: the values, in the order in which they were measured.
 measured: dict[str, dict[str, list[float]]] = {}
 for file in files:
     with open(file, encoding="utf-8") as lines:
@@ -73,7 +73,7 @@ if rows:
     width = max(30, *(len(name) + 1 for name, *_ in rows))
     print(f"{'':{width}}{'variant':15}{'median':>8}{'quartiles':>16}{'ratio':>8}{'quartiles':>16}")
 for name, variant, values, ratios in rows:
-    # Whole numbers have no digits to show.
+    # Whole numbers are shown without decimals.
     digits = 0 if all(value.is_integer() for value in values) else 1
     print(f"{name:{width}}{variant:15}{spread(values, digits)}{spread(ratios, 2)}")
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Prints how much of each file the targets reach together, and where they do not,
-by what llvm-cov has exported of each: TARGET.text and TARGET.lcov. (llvm-cov
-itself takes what is compiled into several programs for different code.)"""
+"""Prints how much of each file all targets together reach, and the lines that they do not
+reach. Reads the exports of llvm-cov, TARGET.text and TARGET.lcov. (llvm-cov itself cannot
+add them up: it takes one file in several programs for different code.)"""
 
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 
 CODE = 0
 
-# reached[FILE][PLACE]: whether any target does.
+# reached[FILE][PLACE]: whether any target reaches the place.
 Reached = dict[str, dict[tuple[int, ...], bool]]
 regions: Reached = {}
 lines: Reached = {}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the scripts share; source it after `set -euo pipefail`.
+# The library of the scripts. Source it after `set -euo pipefail`.
 
-# shellcheck disable=SC2034 # used by those who source this
+# shellcheck disable=SC2034 # used by the scripts that source this
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rpcrdma_cm
 mkdir -p "$cache"
@@ -14,14 +14,14 @@ cache=$(cd "$cache" && pwd -P)
 supported=(7.2 7.3)
 is_supported() { [[ " ${supported[*]} " = *" $1 "* ]]; }
 
-# untested SERIES: what to tell of one that is not supported.
+# untested SERIES: prints a warning about a series that is not supported.
 untested() {
 	echo "Linux $1 is untested here (supported: ${supported[*]}). Where something fails, see" \
 		'docs/contributing.md, "Adding a kernel series"'
 }
 
-# choose WANTED [AVAILABLE]...: prints the series to take of those that Debian has, oldest
-# first; WANTED may be empty.
+# choose WANTED [AVAILABLE]...: prints the series to take. AVAILABLE are those that Debian
+# has, oldest first. WANTED may be empty.
 choose() {
 	local wanted=$1 best='' newest=${*: -1} series
 	shift
@@ -46,37 +46,37 @@ choose() {
 	echo "$best"
 }
 
-# On a terminal, whatever `progress` shows gives way.
+# On a terminal, the message replaces the line of `progress`.
 say() { printf '%s%s: %s\n' "$line_start" "${0##*/}" "$*" >&2; }
 die() { say "$@"; exit 1; }
 line_start=
 [[ ! -t 2 ]] || line_start=$'\r\e[K'
 
-# duration SECONDS: in words.
+# duration SECONDS: prints a time in seconds, or in minutes and seconds.
 duration() {
 	if [[ $1 -lt 60 ]]; then echo "$1 s"; else echo "$(($1 / 60)) min $(($1 % 60)) s"; fi
 }
 
-# Twelve letters that stand for these words.
+# key WORD...: prints twelve letters that identify these words.
 key() { printf '%s\n' "$@" | sha256sum | cut -c1-12; }
 
 # Arguments of make that build for arm64, in the lab with --arm64.
 # shellcheck disable=SC2034 # used by those who source this
 make_arm64=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc-14)
 
-# In front of a command: root, or an ordinary user as root of a namespace that
-# maps the lab's other users too, with mounts that nobody else sees.
+# A prefix for commands: runs them in a mount namespace of their own. An ordinary user
+# becomes root of a user namespace that also maps the other users of the lab.
 as_root=(unshare --mount)
 [[ $EUID = 0 ]] || as_root+=(--map-root-user --map-auto)
 
-# Files of the lab belong to users that an ordinary user is not.
+# Files of the lab belong to several users, so only root of that namespace can remove them.
 remove() { "${as_root[@]}" rm -rf -- "$@"; }
 
-# once NAME WHAT COMMAND...: makes the directory NAME of the cache unless it is
-# there. COMMAND gets a temporary directory as its last argument, which takes
-# the name when it is whole. A second caller waits for the first. With --resumable
-# COMMAND is given the same temporary directory again if it was interrupted.
-# Not for use in conditions: they switch `set -e` off.
+# once NAME WHAT COMMAND...: makes the directory NAME in the cache, unless it exists.
+# COMMAND gets a temporary directory as its last argument, which is renamed when COMMAND
+# has succeeded. A second caller waits for the first. With --resumable, COMMAND gets the
+# same temporary directory again after an interruption. Must not be used in conditions:
+# they disable `set -e`.
 once() {
 	local resumable=''
 	[[ $1 != --resumable ]] || { resumable=1; shift; }
@@ -106,16 +106,16 @@ once() {
 	) 9>"$cache/lock-$name"
 }
 
-# quietly COMMAND...: its output is shown only when it fails.
+# quietly COMMAND...: runs COMMAND, and shows its output only if it fails.
 quietly() { progress '' 0 '' "$@"; }
 
-# progress WHAT TOTAL PATTERN COMMAND...: quietly, and shows meanwhile how far COMMAND
-# is: how many lines of its output match PATTERN, of TOTAL or of as many as last time.
+# progress WHAT TOTAL PATTERN COMMAND...: like quietly, and shows the progress of COMMAND:
+# the number of lines of its output that match PATTERN, of TOTAL or of the number last time.
 progress() {
 	local what=$1 total=$2 pattern=$3 log log_fd status=0 shower='' start=$SECONDS
 	local last=$cache/last-${what//[^A-Za-z0-9.]/-}
 	shift 3
-	# Nobody else needs its name, and it is gone however this ends.
+	# The log is removed while it is open, so that nothing is left if this is killed.
 	log=$(mktemp "$cache/log-XXXXXX")
 	exec {log_fd}<>"$log"
 	rm -f "$log"
@@ -139,8 +139,9 @@ progress() {
 
 matches() { grep -cE -e "$1" "$2" || true; }
 
-# In the background, as long as PID is there: every second on a terminal, in one line
-# that only one of several has at a time, else every half a minute in lines.
+# show_progress: runs in the background while PID exists. On a terminal it updates one line
+# every second, which only one process uses at a time. Otherwise it prints a line every half
+# a minute.
 show_progress() {
 	local what=$1 total=$2 pattern=$3 log=$4 last=$5 pid=$6 took='' pause=30 next count line
 	share_terminal
@@ -168,7 +169,7 @@ show_progress() {
 	done
 }
 
-# Several may show how far they are; on a terminal the first one does, in one line.
+# Processes that are started after this share the line on the terminal.
 share_terminal() { exec 7>"$cache/lock-terminal" 9>&-; }
 show_line() {
 	if [[ -n $line_start ]]; then
@@ -178,7 +179,7 @@ show_line() {
 	fi
 }
 
-# on_what COMMAND...: what figures have to be read with, as KEY: VALUE.
+# on_what COMMAND...: prints the environment of a measurement as KEY: VALUE.
 on_what() {
 	printf 'machine:  %s processors, %s; load before: %s\n' "$(nproc)" \
 		"$(sed -n 's/^model name[[:space:]]*: //p;T;q' /proc/cpuinfo)" \
