@@ -16,6 +16,8 @@
 //! unloading.
 
 #![crate_name = "rpcrdma_cm"]
+// A kernel module has no public items, so its documentation is that of the private ones.
+#![allow(rustdoc::private_intra_doc_links)]
 
 mod bindings;
 mod connection;
