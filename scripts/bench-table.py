@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Prints medians and quartiles of what was measured, and of the ratios to what
-was measured beside it: the variant of each that came first. bench-table.py
-[--json] FILE..., with lines of MEASURED, VARIANT and VALUE, tabs between;
-from standard input, what stands above: lines of KEY: VALUE.
+"""Prints medians and quartiles of the results, and of their ratios to the first variant
+of the same measurement. bench-table.py [--json] FILE... reads lines of MEASURED, VARIANT
+and VALUE with tabs between them. Standard input has lines of KEY: VALUE, which are
+printed above the table.
 
-What bench-parse has measured has a table of medians of its own, with a column
-for each variant. Such names end in ", ns" or ", instructions"."""
+The results of bench-parse have a table of medians of their own, with a column for each
+variant. Their names end in ", ns" or ", instructions"."""
 
 import json
 import statistics

@@ -16,7 +16,7 @@ is_supported() { [[ " ${supported[*]} " = *" $1 "* ]]; }
 
 # untested SERIES: prints a warning about a series that is not supported.
 untested() {
-	echo "Linux $1 is untested here (supported: ${supported[*]}). Where something fails, see" \
+	echo "Linux $1 is untested here (supported: ${supported[*]}). If something fails, see" \
 		'docs/contributing.md, "Adding a kernel series"'
 }
 

@@ -337,27 +337,27 @@ need 'it listens while allocations may fail' control b listen "$B4:1 $terms"
 # memory, making a socket fails with ENFILE, and binding it with EADDRINUSE.
 listening=(0 ENOMEM ENFILE)
 [[ $TRANSPORT = rxe ]] || listening+=(EADDRINUSE)
-walk 'listen, by who asks' listen here "${listening[@]}"
-walk 'connect, by who asks' set_up here 0 ENOMEM
+walk 'listen, in the writing task' listen here "${listening[@]}"
+walk 'connect, in the writing task' set_up here 0 ENOMEM
 # Not over siw: if it has no memory to accept a connection, it frees the listening endpoint
 # (reports/siw-closed-before-accept.txt).
 if [[ $TRANSPORT = rxe ]]; then
 	elsewhere=(0 ENOMEM ENFILE ECONNREFUSED ECONNRESET)
-	walk 'connect, elsewhere' set_up failslab "${elsewhere[@]}"
+	walk 'connect, in other tasks' set_up failslab "${elsewhere[@]}"
 	terms+=' send=65536 recv=65536'
-	walk 'connect, elsewhere, by pages' set_up fail_page_alloc "${elsewhere[@]}"
+	walk 'connect, in other tasks, by pages' set_up fail_page_alloc "${elsewhere[@]}"
 	terms='credits=2'
 fi
 
 for words in null 'echo size=100' 'echo size=65536'; do
 	# siw leaks a page list here (reports/siw-page-list-leak.txt).
 	[[ $TRANSPORT$words != siw*65536 ]] || spare siw_mr_add_mem
-	walk "$words, by who asks" call here 0 ENOMEM
+	walk "$words, in the writing task" call here 0 ENOMEM
 done
 spare __alloc_object
 # Only calls with chunks allocate in other tasks.
-walk "$words, elsewhere" call failslab 0 ENOMEM ECONNRESET
-walk "$words, elsewhere, by pages" call fail_page_alloc 0 ENOMEM ECONNRESET
+walk "$words, in other tasks" call failslab 0 ENOMEM ECONNRESET
+walk "$words, in other tasks, by pages" call fail_page_alloc 0 ENOMEM ECONNRESET
 
 need 'there is a connection' call_ready
 for file in connections listeners stats history last_error probe \
@@ -367,10 +367,10 @@ done
 need 'the connection closes' set_up_after
 
 # The allocations in other tasks are those of two connects, which are tested above.
-walk 'probe, by who asks' probe here 0 ENOMEM
+walk 'probe, in the writing task' probe here 0 ENOMEM
 
 side=a end=client
-walk 'close, by who asks' close here 0 ENOMEM
+walk 'close, in the writing task' close here 0 ENOMEM
 # Without memory ib_cm does not send the DREQ, nor TCP its end, and reports no error. The
 # peer learns of it when it sends something.
 case $TRANSPORT in
@@ -378,10 +378,10 @@ rxe) farewell=ib_send_cm_dreq ;;
 siw) farewell=tcp_send_fin ;;
 esac
 spare "$farewell"
-walk 'close, elsewhere' close failslab 0
+walk 'close, in other tasks' close failslab 0
 side=b end=server
 # Over siw this allocates nothing.
-[[ $TRANSPORT = siw ]] || walk 'close by the server, elsewhere' close failslab 0
+[[ $TRANSPORT = siw ]] || walk 'close by the server, in other tasks' close failslab 0
 spare __alloc_object
 
 message 4096 4096 1
@@ -393,5 +393,5 @@ walk "a program's connection" observe failslab 0
 need 'the module unloads after the programs' module_unload
 # The task that unloads the module allocates only in other parts of the kernel.
 spare "$farewell"
-walk 'unload, elsewhere' unload failslab 0
+walk 'unload, in other tasks' unload failslab 0
 echo "# tried: allocations: $total points failed"

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The control files: what they refuse and how, what they do, and who may use
-# them.
+# The control files: their refusals, their effects, and the permission to use them.
 #
 # test: debug.rxe
 # soak: debug.siw arm64.rxe
@@ -279,7 +278,8 @@ check_equal 'there are as many as succeeded' 5 "${#lines[@]}"
 # About: failures to connect.
 
 check 'from an address of another host' refused EADDRNOTAVAIL connect "$B4:20049 from=$B4"
-check 'from one that nobody has' refused EADDRNOTAVAIL connect "$B4:20049 from=${B4%.*}.9"
+check 'connect from an address that no device has' \
+	refused EADDRNOTAVAIL connect "$B4:20049 from=${B4%.*}.9"
 need 'a network without RDMA' ip -n "$A" link add plain type dummy
 at_end ip -n "$A" link delete plain
 ip -n "$A" address add 192.0.2.1/24 dev plain
@@ -287,9 +287,9 @@ ip -n "$A" link set plain up
 check 'to an address of it' refused EADDRNOTAVAIL connect 192.0.2.2:20049
 check 'from an address of it' refused EADDRNOTAVAIL connect "$B4:20049 from=192.0.2.1"
 check 'at an address of it' refused EADDRNOTAVAIL listen 192.0.2.1:20052
-check 'nobody has listened at that port' refused ECONNREFUSED connect "$B4:1"
+check 'connect to a port without a listener' refused ECONNREFUSED connect "$B4:1"
 start=${EPOCHREALTIME/./}
-check 'connect to an address that nobody has' \
+check 'connect to an address that no host has' \
 	refused EHOSTUNREACH connect "${B4%.*}.9:20049 timeout_ms=300"
 took=$(((${EPOCHREALTIME/./} - start) / 1000))
 check "in time: $took ms" test "$took" -ge 300 -a "$took" -lt 3000
@@ -357,7 +357,7 @@ check 'the counter of lost connections, after the server' has_risen lost 1
 
 check 'a listener is closed' control a close "listener $listener"
 check_fails 'it is gone at once' row listeners "$listener"
-check "nobody listens any more at a closed listener's port" refused ECONNREFUSED connect "$B4:20070"
+check "connect to the port of a closed listener" refused ECONNREFUSED connect "$B4:20070"
 check 'what it took stays' is_state "$second_server" established
 check 'with its client' is_state "$second" established
 check 'a listener is not closed twice' refused ENOENT close "listener $listener"
@@ -369,7 +369,7 @@ listener=$last
 check 'a connection to be closed with all' connect a "$B4:20070"
 check 'all connections and listeners are closed' control a close all
 check 'nothing is left at once' nothing_live
-check 'nobody listens after all were closed' refused ECONNREFUSED connect "$B4:20049"
+check 'connect after all listeners were closed' refused ECONNREFUSED connect "$B4:20049"
 check 'a listener after all were closed' control b listen "$B4:20049"
 last listeners
 check 'a listener after all were closed has another number' test "$last" -gt "$listener"
@@ -439,7 +439,7 @@ need 'everybody may look into debugfs' mount -o remount,mode=755 /sys/kernel/deb
 at_end mount -o remount,mode=700 /sys/kernel/debug
 while read -r file _; do
 	ask nobody "$DEBUGFS/$file"
-	check_equal "nobody may read or write $file" 'EACCES EACCES' "$answer"
+	check_equal "an ordinary user can neither read nor write $file" 'EACCES EACCES' "$answer"
 done <<<"$wanted"
 
 exec {fd}<"$DEBUGFS/stats"

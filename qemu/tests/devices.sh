@@ -32,12 +32,12 @@ need 'a connection by the second, which reconnects' connect a "$B4:2 reconnect=1
 two_client=$client two_server=$server
 
 need "the server's device goes" rdma link delete "$B_RDMA"
-check 'a connection that it had is gone' wait_for 10 gone "$one_server"
-check 'the other one, too' wait_for 10 gone "$two_server"
+check 'a connection of the removed device is gone' wait_for 10 gone "$one_server"
+check 'the reconnecting connection of the removed device is gone' wait_for 10 gone "$two_server"
 check "so is the peer's end" wait_for 10 gone "$one_client"
 check 'the listener at its address is gone' wait_for 10 listener_gone "$bound"
 check 'the listener at all addresses is not' row listeners 3
-check 'who reconnects, tries' wait_for 10 is_state "$two_client" reconnecting
+check 'a client with reconnect=1 reconnects' wait_for 10 is_state "$two_client" reconnecting
 check "the second pair lives on without the server's device" is_state "$other_client" established
 check "both ends live on without the server's device" is_state "$other_server" established
 

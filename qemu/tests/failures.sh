@@ -192,7 +192,7 @@ need_module
 need 'it listens with its defaults' serve ''
 leaves_nothing 'a closed port' fails ECONNREFUSED "$B4:9"
 leaves_nothing 'a closed port, to reconnect' fails ECONNREFUSED "$B4:9 reconnect=1"
-leaves_nothing 'an address that nobody has' fails EHOSTUNREACH "${B4%.*}.99:2000"
+leaves_nothing 'an address that no host answers for' fails EHOSTUNREACH "${B4%.*}.99:2000"
 leaves_nothing 'no route' fails ENETUNREACH 192.0.2.1:2000
 leaves_nothing 'no answer' mute fails ETIMEDOUT "$B4:2000" 1000
 [[ $TRANSPORT = rxe ]] || leaves_nothing 'a peer that does not speak MPA' speechless

@@ -81,12 +81,12 @@ check 'it begins with no event' has_lines 1
 at_client=(ORIGIN=module ROLE=client)
 at_server=(ORIGIN=module ROLE=server)
 never=(GEN=1 LASTED_MS=- C2S=- S2C=- INV=-)
-check 'an event where nobody listens' refused_by_module "$B4:9"
-recorded 'an event where nobody listens: refused' \
+check 'a port without a listener' refused_by_module "$B4:9"
+recorded 'a port without a listener: refused' \
 	"${at_client[@]}" EVENT=refused REMOTE="$B4:9" "${never[@]}" \
 	REASON='the peer rejected the connection: invalid service ID'
-check 'nobody has the address' refused_by_module "${B4%.*}.99:2000 timeout_ms=1000"
-recorded 'nobody has the address: failed' \
+check 'an address without a host' refused_by_module "${B4%.*}.99:2000 timeout_ms=1000"
+recorded 'an address without a host: failed' \
 	"${at_client[@]}" EVENT=failed REMOTE="${B4%.*}.99:2000" "${never[@]}" \
 	REASON='the address was not resolved in time'
 
@@ -199,9 +199,9 @@ check_fails 'a history of four: the module goes: and no earlier ones' event ID=1
 check 'a history of four: the module goes: each has its end' wait_for 10 consistent_history
 need 'no history: the module goes' rmmod rpcrdma_cm
 need 'no history: the module goes: and comes' insmod "$MODULE" history=0
-check 'no history: the module goes: nobody listens' refused_by_module "$B4:9"
+check 'no history: the module goes: a port without a listener' refused_by_module "$B4:9"
 check 'no history: the module goes: nothing is recorded' has_lines 1
 need 'too much: the module goes' rmmod rpcrdma_cm
 need 'too much: the module goes: and comes' insmod "$MODULE" history=4294967295
-check 'too much: the module goes: nobody listens' refused_by_module "$B4:9"
+check 'too much: the module goes: a port without a listener' refused_by_module "$B4:9"
 recorded 'too much: the module goes: refused' EVENT=refused

@@ -217,9 +217,9 @@ nsenter --net="/run/netns/$A" bash -c "echo connection $client null >$DEBUGFS/ca
 waiting=$!
 # Waits until the write is in the kernel: before that, the shell would get the signal.
 is_waiting() { grep -q vfs_write "/proc/$waiting/stack"; }
-need 'somebody waits for a turn' wait_for 20 is_waiting
+need 'a call waits for its turn' wait_for 20 is_waiting
 interrupted() { kill "$waiting" && ! wait "$waiting"; }
-check 'who waits for its turn can be interrupted' interrupted
+check 'a call that waits for its turn can be interrupted' interrupted
 need 'the device goes while there are calls' rdma link delete "$A_RDMA"
 check 'the call fails whose device is gone' caller_fails
 check 'both ends go after the device' wait_for 20 none_live

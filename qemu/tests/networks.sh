@@ -442,7 +442,7 @@ need 'it listens for hosts that disappear' control b listen "$B4:20 send=8192"
 need 'it listens, and does not answer' control b listen "$B4:30 answer=0"
 need 'they know each other' on_a ping -c 1 "$B4"
 check 'a host disappears before it answers a request' while_connecting
-check 'a host disappears, and nobody asks' while_idle
+check 'a host disappears while nothing is sent' while_idle
 check '... until there is a call' call_fails
 check '... and it is back' comes_back
 check 'a host disappears before it answers a call' while_waiting
@@ -457,7 +457,7 @@ check 'nothing is left of the hosts that disappeared' wait_for 10 none_live
 check 'the counters add up after the hosts disappeared' counters_add_up
 
 need 'it listens for links that go down' control b listen '0.0.0.0:40 send=65536 recv=16384 inv=1'
-check 'links go down and come up, and nobody talks' idle_flaps
+check 'links go down and come up while nothing is sent' idle_flaps
 ((++seed))
 check "links go down and come up, with seed $seed" flaps
 check 'the ends agree after the flaps' agree 60

@@ -124,7 +124,7 @@ if [[ $TRANSPORT = rxe ]]; then
 	check 'the probe took a time' grep -qxE "rpc_null_us: ($time)" "$DEBUGFS/probe"
 fi
 check 'all connections to the NFS server end' control - close all
-need 'a probe of nobody' control a probe "$B4:4"
+need 'a probe of a port without a listener' control a probe "$B4:4"
 check 'is not reachable' grep -Eqx \
 	"reachable: no: the peer('s host refused| rejected) the connection.*" "$DEBUGFS/probe"
 

@@ -331,7 +331,7 @@ check 'lost: no connection is left' wait_for 60 none_shown
 
 on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
 	-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1
-check 'who is refused is counted' refused
+check 'a refused mount is counted' refused
 
 # Where rpcrdma is a module, it can be unloaded.
 if [[ $KERNEL = stock ]]; then

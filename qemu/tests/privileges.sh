@@ -123,10 +123,10 @@ check_equal 'nor root without CAP_SYS_ADMIN' EPERM \
 
 # An open file can be handed on. The command then acts in the namespace of the writer.
 exec {fd}>"$DEBUGFS/listen"
-check_fails 'an open file acts in the namespace of who writes' \
+check_fails 'an open file acts in the namespace of the writer' \
 	"${ordinary[@]}" "${namespace[@]}" bash -c "echo $B4:20099 >&$fd"
-check_equal 'which has no such address' 'listen: no RDMA device has that address' \
-	"$(<"$DEBUGFS/last_error")"
+check_equal 'the namespace of the writer has no such address' \
+	'listen: no RDMA device has that address' "$(<"$DEBUGFS/last_error")"
 exec {fd}>&-
 
 # About: addresses in the files.
@@ -148,11 +148,11 @@ check 'of every call' test "$(grep -c '^segment' "$scratch/segments")" -ge "$seg
 	grep -qE '^segment [^ ]+ read [^ ]+ [^ ]+ 1048576 ' "$scratch/segments"
 [[ $TRANSPORT != siw ]] ||
 	check 'the memory that RDMA Reads are put into, too' grep -q ^sink "$scratch/segments"
-check_equal 'their offsets are the own ones of the module' '' "$(foreign_offsets)"
+check_equal 'the offsets of all segments are those of the module' '' "$(foreign_offsets)"
 
 [[ -n ${FULL:-} && $KERNEL = stock ]] || exit 0
 holds() { LC_ALL=C grep -qaP "$1" "$capture"; }
 check 'the capture holds messages' holds '\xf6\xab\x0e\x18\x01\x01\x03\x03'
 # The patterns of include/linux/poison.h, for SLUB and for pages.
-check_fails 'and nothing of what nobody has written' holds '(\x6b|\x5a|\xbb|\xcc|\xaa)\g1{7}'
-check_equal 'which is full of that' 1 "$(</sys/kernel/slab/kmalloc-4k/poison)"
+check_fails 'the capture holds no uninitialized memory' holds '(\x6b|\x5a|\xbb|\xcc|\xaa)\g1{7}'
+check_equal 'uninitialized memory has the pattern' 1 "$(</sys/kernel/slab/kmalloc-4k/poison)"

@@ -217,10 +217,10 @@ stormed() {
 
 	check "$name: the peers were accepted, refused, or did not want to know" \
 		only got established "$refused" unanswered vanished refuses refusals
-	check "$name: who behaves is accepted" \
+	check "$name: well-behaved clients are accepted" \
 		only good {2002,"$yardstick"}.{established,slowest_ms} \
 		"$2".{established,slowest_ms,"$refused"}
-	check "$name: and answered soon" quick 2002 "$2"
+	check "$name: well-behaved clients are answered soon" quick 2002 "$2"
 	answered=$((got[established] + got[$refused]))
 	for n in {2002,"$2"}.{established,"$refused"}; do ((answered += good[$n])); done
 	silent=$((got[unanswered] + got[vanished]))
@@ -235,11 +235,11 @@ stormed() {
 	check "$name: hardly any failed" \
 		between 0 $((silent * may_fail_percent / 100)) "${more[requests_failed]}"
 	n=$((got[$refused] + good[2002.$refused] + good[$2.$refused]))
-	check "$name: and refused as often as the peers were told" \
+	check "$name: as many requests are refused as peers were rejected" \
 		between "$n" $((n + silent)) "${more[requests_refused]}"
 	check_equal "$name: what was established has ended" "${more[established]}" \
 		$((more[lost] + more[closed]))
-	check_equal "$name: the module was told nothing else" \
+	check_equal "$name: each connect of the module failed" \
 		"${got[refuses]} ${got[refuses]}" "${more[connects]} ${more[connects_failed]}"
 	# A lost REJ is retransmitted, if the peer still exists.
 	check "$name: the module was refused as often as it asked" \
@@ -383,9 +383,9 @@ if [[ $TRANSPORT = rxe ]]; then
 	need 'they are cut off' cut_off
 	program_end 1
 	need 'and killed' reconnect
-	check 'nobody said so' holds 2001 4
-	check 'until they are closed' control b close all
-	check 'which does not take long' wait_for 10 nothing_left 'state LISTEN'
+	check 'peers that were cut off still count against max=' holds 2001 4
+	check 'peers that were cut off: close all' control b close all
+	check 'peers that were cut off: nothing is left' wait_for 10 nothing_left 'state LISTEN'
 	listen 'after peers that were cut off'
 else
 	need 'a third of a request' speak 8 'MPA I'

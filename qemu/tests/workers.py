@@ -10,9 +10,9 @@ made and deleted. Each worker is a process with a generator of its own, so that 
 seed gives each of them the same choices again; how they interleave is not in its
 power, and what they find to act on depends on that.
 
-Any action may fail, with an errno that docs/admin-guide.md has for it. What must not be: an
-action that does not return, or any other errno. The first line that begins with
-"failed: " says which.
+Any action may fail, with an errno that docs/admin-guide.md has for it. An action that does not
+return is a failure, and so is any other errno. The first line that begins with "failed: " names
+it.
 """
 
 import collections

@@ -34,7 +34,7 @@ const UNKNOWN: &str = "-";
 /// because a lock is held meanwhile.
 const SEARCHED: usize = 1024;
 
-/// What happened to a connection, or to an attempt to connect.
+/// A change of a connection, or the end of an attempt to connect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Transition {
     /// The first generation was established.
