@@ -252,7 +252,8 @@ impl<C: CompletionHandler> QueuePair<C> {
     }
 
     /// Takes the message that has been waiting the longest, and hands its octets to `take` after
-    /// its Receive has been posted again. Returns whether there was one. May sleep.
+    /// its Receive has been posted again. Returns whether there was one. May sleep. `take` runs with
+    /// a lock held that this takes, so it must not call this.
     pub(crate) fn next(&self, take: impl FnOnce(&[u8], &Arrival)) -> bool {
         let mut taken = self.taken.lock();
         let Ok(arrival) = self.resources.arrivals.lock().remove(0) else {
@@ -277,7 +278,8 @@ impl<C: CompletionHandler> QueuePair<C> {
 
     /// Sends the message that `build` writes, of up to `limit` octets or as many as the queue pair
     /// has room for. Invalidates `stag` of the peer with it (RFC 8797, section 4.1). May sleep, and
-    /// returns when the transport has the peer's acknowledgment.
+    /// returns when the transport has the peer's acknowledgment. `build` runs with the lock held
+    /// that all operations take, so it must not begin another one.
     ///
     /// Fails with the error of `build` before anything is sent; otherwise the connection is lost.
     pub(crate) fn send(
@@ -318,8 +320,8 @@ impl<C: CompletionHandler> QueuePair<C> {
         unsafe { self.post(&raw mut request) }
     }
 
-    /// Transfers the octets of `memory` from `at` on, `len` of them, from or to the peer's memory.
-    /// That is registered under `stag` and begins at `remote`. May sleep.
+    /// Transfers the octets of `memory` from `at` on, `len` of them or as many as there are, from or
+    /// to the peer's memory. That is registered under `stag` and begins at `remote`. May sleep.
     ///
     /// Fails with `ENOMEM` where memory cannot be mapped for the device, or with the error of
     /// rdma_rw, before anything is transferred of the block at hand; otherwise the connection is

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::bindings;
 
-/// A memory region of the device's.
+/// A memory region of the device's. [`Region::end`] must be called, as dropping it ends nothing.
 ///
 /// # Examples
 ///
@@ -65,8 +65,8 @@ pub(super) struct Region<'a, C: CompletionHandler> {
     offset: u64,
     /// Deallocated after the region; never where that is leaked.
     domain: Arc<ProtectionDomain>,
-    /// The kernel knows the region by the name of its owner, which is in the module: where
-    /// [`Self::end`] is never called, the module stays. Dropped last.
+    /// The kernel knows the region by the name of its owner, which is in the module: where the
+    /// region is forgotten, the module stays. Dropped last.
     _hold: Hold,
 }
 
