@@ -247,3 +247,17 @@ nfs_mount() {
 nfs_unmount() {
 	! mountpoint -q "$1" || on_a umount "$1"
 }
+
+# set_sysctl FILE VALUE: one of sunrpc's, until the script ends.
+set_sysctl() {
+	local file=/proc/sys/sunrpc/$1
+	at_end eval "echo $(<"$file") >$file" && echo "$2" >"$file"
+}
+
+# with FILE VALUE COMMAND...: with a sysctl of sunrpc set for that time.
+with() {
+	local file=/proc/sys/sunrpc/$1 before status=0
+	before=$(<"$file") && echo "$2" >"$file" || return
+	"${@:3}" || status=$?
+	echo "$before" >"$file" && return "$status"
+}

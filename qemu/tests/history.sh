@@ -62,12 +62,6 @@ between_dates() {
 		{ echo "not between $1 and $now: ${event[DATE]}"; return 1; }
 }
 
-# set_sysctl FILE OCTETS: sets a sysctl of sunrpc, whose default is 4096 octets.
-set_sysctl() {
-	at_end eval "echo 4096 >/proc/sys/sunrpc/$1"
-	echo "$2" >"/proc/sys/sunrpc/$1"
-}
-
 refused_by_module() { ! put a connect "$1\\n"; }
 has_lines() { lines history && same lines "$1" "${#lines[@]}"; }
 

@@ -24,14 +24,6 @@ same_linux() {
 		peer_remote_invalidation="${yes_no[$6]}" "${@:7}" && return "$bad"
 }
 
-# with FILE VALUE COMMAND...: runs COMMAND with a sysctl of sunrpc set to VALUE.
-with() {
-	local file=/proc/sys/sunrpc/$1 before status=0
-	before=$(<"$file") && echo "$2" >"$file" || return
-	"${@:3}" || status=$?
-	echo "$before" >"$file" && return "$status"
-}
-
 # About: Linux as server.
 
 # linux_serves ADDRESS SIZE C2S S2C: the server offers one size in both directions, and no R.

@@ -187,12 +187,6 @@ has_generation() {
 
 tries_again() { grep -q '^[0-9]* *nfs *client *connecting ' "$DEBUGFS/connections"; }
 
-# set_sysctl FILE OCTETS: sets a sysctl of sunrpc, whose default is 4096 octets.
-set_sysctl() {
-	at_end eval "echo 4096 >/proc/sys/sunrpc/$1"
-	echo "$2" >"/proc/sys/sunrpc/$1"
-}
-
 # A neighbour that lost its hardware address does not end a connection, but is a failure.
 failed() { has_generation 1 && [[ ${info[last_failure]} != none ]]; }
 
