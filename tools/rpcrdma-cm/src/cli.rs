@@ -58,6 +58,16 @@ pub(crate) struct Common {
         hide = true
     )]
     pub(crate) proc: PathBuf,
+
+    /// Another /etc/fstab, for tests
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        default_value = "/etc/fstab",
+        hide = true
+    )]
+    pub(crate) fstab: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

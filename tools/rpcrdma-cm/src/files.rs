@@ -18,6 +18,8 @@ use std::{
     }, //
 };
 
+use crate::report::Namespace;
+
 /// A sentence for the administrator.
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
@@ -25,14 +27,7 @@ pub(crate) type Result<T> = std::result::Result<T, String>;
 pub(crate) struct Files {
     pub(crate) debugfs: PathBuf,
     pub(crate) proc: PathBuf,
-}
-
-/// What is to be read of one mount namespace.
-pub(crate) struct Namespace {
-    /// `None` for that of this process, otherwise the number of the namespace and a process in it.
-    pub(crate) of: Option<(u64, u64)>,
-    pub(crate) mountinfo: String,
-    pub(crate) mountstats: String,
+    pub(crate) fstab: PathBuf,
 }
 
 impl Files {
@@ -149,6 +144,10 @@ impl Files {
             of: None,
             mountinfo: read("mountinfo")?,
             mountstats: read("mountstats")?,
+            // Without that file, nothing is asked for.
+            fstab: fs::read(&self.fstab)
+                .map(|octets| String::from_utf8_lossy(&octets).into_owned())
+                .unwrap_or_default(),
         })
     }
 
@@ -190,6 +189,7 @@ impl Files {
                             of: Some((number, pid)),
                             mountinfo: String::from_utf8_lossy(&mountinfo).into_owned(),
                             mountstats: String::from_utf8_lossy(&mountstats).into_owned(),
+                            fstab: String::new(),
                         },
                     );
                 }

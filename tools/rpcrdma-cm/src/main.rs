@@ -175,6 +175,7 @@ impl Tool {
             files: Files {
                 debugfs: cli.common.debugfs.clone(),
                 proc: cli.common.proc.clone(),
+                fstab: cli.common.fstab.clone(),
             },
             json: cli.common.json,
             style: Style {
@@ -262,14 +263,7 @@ impl Tool {
         }
         Ok(namespaces
             .iter()
-            .flat_map(|namespace| {
-                report::mounts(
-                    &namespace.mountinfo,
-                    &namespace.mountstats,
-                    namespace.of,
-                    module.as_ref(),
-                )
-            })
+            .flat_map(|namespace| report::mounts(namespace, module.as_ref()))
             .collect())
     }
 

@@ -9,6 +9,7 @@ use crate::{
         history::Event,
         info::Info,
         mounts::{
+            mark_by_fstab,
             mountinfo,
             with_stats,
             Mount,
@@ -23,6 +24,17 @@ use crate::{
 };
 
 const HOUR: u64 = 3600;
+
+/// What is to be read of one mount namespace.
+#[derive(Default)]
+pub(crate) struct Namespace {
+    /// `None` for that of this process, otherwise the number of the namespace and a process in it.
+    pub(crate) of: Option<(u64, u64)>,
+    pub(crate) mountinfo: String,
+    pub(crate) mountstats: String,
+    /// Of this process's namespace only: another one may have other mount points.
+    pub(crate) fstab: String,
+}
 
 /// A mount, its connections, and the verdicts.
 #[derive(Clone, Debug, Serialize)]
@@ -78,13 +90,10 @@ impl Module<'_> {
 }
 
 /// The mounts of one namespace that use RDMA, or were to use it.
-pub(crate) fn mounts(
-    mount_info: &str,
-    mount_stats: &str,
-    of: Option<(u64, u64)>,
-    module: Option<&Module<'_>>,
-) -> Vec<MountReport> {
-    with_stats(mountinfo(mount_info), mount_stats)
+pub(crate) fn mounts(namespace: &Namespace, module: Option<&Module<'_>>) -> Vec<MountReport> {
+    let mut mounts = mountinfo(&namespace.mountinfo);
+    mark_by_fstab(&mut mounts, &namespace.fstab);
+    with_stats(mounts, &namespace.mountstats)
         .into_iter()
         .filter(|(mount, _)| mount.is_rdma() || verdict::not_rdma(mount).is_some())
         .map(|(mount, stats)| {
@@ -101,8 +110,8 @@ pub(crate) fn mounts(
             });
             MountReport {
                 mount,
-                namespace: of.map(|(number, _)| number),
-                pid: of.map(|(_, pid)| pid),
+                namespace: namespace.of.map(|(number, _)| number),
+                pid: namespace.of.map(|(_, pid)| pid),
                 reconnects: stats.as_ref().and_then(Stats::reconnects),
                 stats,
                 connections,
@@ -163,11 +172,17 @@ mod tests {
             history: None,
             now: 0,
         };
-        let line = "1 2 0:3 / /mnt rw - nfs4 s:/ rw,proto=rdma,port=20049,addr=10.0.0.2\n\
-                    1 2 0:3 / /tcp rw - nfs4 s:/ rw,proto=tcp,addr=10.0.0.2\n";
-        let reports = mounts(line, "", None, Some(&module));
+        let mut namespace = Namespace {
+            mountinfo: "1 2 0:3 / /mnt rw - nfs4 s:/ rw,proto=rdma,port=20049,addr=10.0.0.2\n\
+                        1 2 0:3 / /tcp rw - nfs4 s:/ rw,proto=tcp,addr=10.0.0.2\n"
+                .to_owned(),
+            ..Namespace::default()
+        };
+        let reports = mounts(&namespace, Some(&module));
         assert_eq!(reports.len(), 1);
         assert_eq!(reports[0].connections.as_ref().unwrap().len(), 2);
-        assert_eq!(mounts(line, "", None, None)[0].connections, None);
+        assert_eq!(mounts(&namespace, None)[0].connections, None);
+        namespace.fstab = "s:/ /tcp nfs rdma 0 0".to_owned();
+        assert_eq!(mounts(&namespace, Some(&module)).len(), 2);
     }
 }

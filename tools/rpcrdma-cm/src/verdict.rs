@@ -423,12 +423,15 @@ fn not_connected(connections: &[Info]) -> Option<Verdict> {
     ))
 }
 
-/// `not-rdma`: the mount has the port of NFS over RDMA, and another transport.
+/// `not-rdma`: the mount has the port of NFS over RDMA, or `/etc/fstab` asks for RDMA, and it has
+/// another transport.
 ///
 /// mount.nfs sets that port with `proto=rdma`. The client takes an existing transport instead where
-/// the server of a mount of version 4.1 or later is known from an earlier mount.
+/// the server of a mount of version 4.1 or later is known from an earlier mount. Where the mount
+/// also shares the superblock of that one, its options are those of the earlier mount.
 pub(crate) fn not_rdma(mount: &Mount) -> Option<Verdict> {
-    (!mount.is_rdma() && mount.port == Some(NFS_RDMA_PORT)).then(|| {
+    let asked = mount.port == Some(NFS_RDMA_PORT) || mount.is_rdma_in_fstab;
+    (!mount.is_rdma() && asked).then(|| {
         let protocol = mount.protocol.as_deref().unwrap_or("another transport");
         verdict(
             Code::NotRdma,
@@ -743,6 +746,23 @@ mod tests {
             ("proto=rdma6,port=20049", None),
         ] {
             let found = not_rdma(&mount(options));
+            assert_eq!(
+                found.as_ref().map(|verdict| &*verdict.sentence),
+                expected,
+                "{options}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_other_transports_by_fstab() {
+        for (options, expected) in [
+            ("proto=tcp", Some("not RDMA: this mount fell back to TCP")),
+            ("proto=rdma,port=20049", None),
+        ] {
+            let mut mounts = [mount(options)];
+            mounts::mark_by_fstab(&mut mounts, "s:/ /mnt nfs rdma 0 0");
+            let found = not_rdma(&mounts[0]);
             assert_eq!(
                 found.as_ref().map(|verdict| &*verdict.sentence),
                 expected,

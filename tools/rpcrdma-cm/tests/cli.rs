@@ -75,7 +75,9 @@ impl World {
             .arg("--debugfs")
             .arg(self.0.join("debugfs"))
             .arg("--proc")
-            .arg(self.0.join("proc"));
+            .arg(self.0.join("proc"))
+            .arg("--fstab")
+            .arg(self.0.join("fstab"));
         command
     }
 

@@ -27,6 +27,9 @@ pub(crate) struct Mount {
     pub(crate) address: Option<String>,
     pub(crate) port: Option<u64>,
     pub(crate) nconnect: Option<u64>,
+    /// Whether `/etc/fstab` asks for RDMA at this mount point.
+    #[serde(skip)]
+    pub(crate) is_rdma_in_fstab: bool,
     #[serde(skip)]
     fs_type: String,
 }
@@ -85,11 +88,33 @@ fn mount(line: &str) -> Option<Mount> {
         address: option("addr"),
         port: options.get("port").and_then(|port| Value::parse(port)),
         nconnect: options.get("nconnect").and_then(|n| Value::parse(n)),
+        is_rdma_in_fstab: false,
         fs_type: fs_type.to_owned(),
     })
 }
 
-/// Undoes the escapes of /proc: a backslash and three octal digits stand for an octet.
+/// Parses `/etc/fstab`, and marks each mount for whose mount point a line of NFS asks for RDMA: by
+/// `proto=rdma`, `proto=rdma6` or `rdma` (nfs(5)).
+pub(crate) fn mark_by_fstab(mounts: &mut [Mount], fstab: &str) {
+    for line in fstab.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [source, point, "nfs" | "nfs4", options, ..] = words.as_slice() else {
+            continue;
+        };
+        let asks = options
+            .split(',')
+            .any(|option| matches!(option, "rdma" | "proto=rdma" | "proto=rdma6"));
+        if source.starts_with('#') || !asks {
+            continue;
+        }
+        let point = unescape(point);
+        for mount in mounts.iter_mut().filter(|mount| mount.mount_point == point) {
+            mount.is_rdma_in_fstab = true;
+        }
+    }
+}
+
+/// Undoes the escapes of /proc and of fstab: a backslash and three octal digits stand for an octet.
 fn unescape(text: &str) -> String {
     let mut octets = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -282,6 +307,26 @@ device 10.77.1.2:/ mounted on /mnt/tcp with fstype nfs4 statvers=1.1
         assert!(mounts[0].is_rdma() && !mounts[1].is_rdma() && mounts[2].is_rdma());
         assert_eq!(mounts[1].remote().as_deref(), Some("10.77.1.2:2049"));
         assert_eq!(mounts[2].remote().as_deref(), Some("[fd77:1::2]:20049"));
+    }
+
+    #[test]
+    fn rdma_by_fstab() {
+        for (line, expected) in [
+            ("s:/ /mnt/tcp nfs proto=rdma,vers=4.2 0 0", true),
+            ("s:/\t/mnt/tcp  nfs4 rw,rdma", true),
+            ("s:/ /mnt/t\\143p nfs proto=rdma6 0 0", true),
+            ("s:/ /mnt/tcp nfs proto=tcp,port=20049 0 0", false),
+            ("s:/ /mnt/tcp cifs rdma 0 0", false),
+            ("s:/ /mnt nfs rdma 0 0", false),
+            ("#s:/ /mnt/tcp nfs rdma 0 0", false),
+            ("s:/ /mnt/tcp nfs", false),
+            ("", false),
+        ] {
+            let mut mounts = mountinfo(MOUNTINFO);
+            mark_by_fstab(&mut mounts, &format!("# head\n\n{line}\n"));
+            let marked: Vec<_> = mounts.iter().map(|mount| mount.is_rdma_in_fstab).collect();
+            assert_eq!(marked, [false, expected, false], "{line}");
+        }
     }
 
     #[test]

@@ -290,7 +290,11 @@ mod tests {
     fn hostile_labels_and_mounts_over_each_other() {
         let line =
             "1 2 0:3 / /a\\012\"\\134 rw - nfs4 s:/ rw,proto=rdma,port=20049,addr=10.0.0.2\n";
-        let mounts = report::mounts(&format!("{line}{line}"), "", None, None);
+        let namespace = report::Namespace {
+            mountinfo: format!("{line}{line}"),
+            ..report::Namespace::default()
+        };
+        let mounts = report::mounts(&namespace, None);
         let families = families(&Content {
             module: Some((
                 &connections("ID STATE\n1 established\n2 established\n"),
