@@ -1,0 +1,232 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# tools/rpcrdma-cm among real mounts: its commands, and a real cause for each verdict.
+# scripts/tool builds it first.
+#
+# test: stock.rxe
+. ./lib.sh
+. ./module.sh
+
+tool=$PWD/../../build/tool/debug/rpcrdma-cm
+
+# in_json PROGRAM: runs it in Python with the document in $document as d.
+in_json() {
+	python3 -c "import json, sys
+d = json.load(sys.stdin)
+$1" <<<"$document"
+}
+
+# mounts [OPTION]: into $document.
+mounts() { document=$("$tool" mounts --json "$@"); }
+
+# verdicts DIR: into $verdicts the codes of that mount, worst first.
+verdicts() {
+	mounts || return
+	verdicts=$(in_json "
+for mount in d['mounts']:
+    if mount['mount_point'] == '$1':
+        print(*[verdict['code'] for verdict in mount['verdicts']])")
+}
+
+# verdict DIR CODE: whether that is one of them.
+verdict() {
+	verdicts "$1" && [[ " $verdicts " = *" $2 "* ]] && return
+	echo "$1: ${verdicts:-not there}"
+	"$tool" mounts
+	return 1
+}
+
+# verdicts_are DIR PATTERN: whether all of them together match.
+verdicts_are() {
+	verdicts "$1" && [[ $verdicts =~ ^($2)$ ]] && return
+	echo "$1: ${verdicts:-not there}"
+	"$tool" mounts
+	return 1
+}
+
+# no_verdict DIR: whether all is well with that mount.
+no_verdict() { verdicts_are "$1" 'fine( invalidates-unoffered)?'; }
+
+# says STATUS WORDS COMMAND...: whether it ends with that and prints these, errors included.
+says() {
+	local said status=0
+	said=$("${@:3}" 2>&1) || status=$?
+	[[ $status = "$1" && $said = *"$2"* ]] && return
+	printf 'wanted %s: %s\nfound %s: %s\n' "$1" "$2" "$status" "$said"
+	return 1
+}
+
+# one_line STATUS WORDS COMMAND...: likewise, and in one line.
+one_line() {
+	says "$@" || return
+	[[ $("${@:3}" 2>&1 | wc -l) = 1 ]]
+}
+
+# mounted VERSION DIR [OPTION,...]: and used, with calls that need chunks.
+mounted() {
+	nfs_mount "$@" && used "$2"
+}
+
+used() {
+	head -c 300000 /dev/urandom >"$scratch/data"
+	cp "$scratch/data" "$1/data" && sync "$1/data" && echo 3 >/proc/sys/vm/drop_caches &&
+		cmp "$scratch/data" "$1/data" && rm "$1/data"
+}
+
+# connected DIR N: how many connections are established of those to the server.
+connected() {
+	mounts || return
+	[[ $(in_json "
+for mount in d['mounts']:
+    if mount['mount_point'] == '$1':
+        print(sum(c['state'] == 'established' for c in mount['connections']))") = "$2" ]] && return
+	"$tool" mounts
+	return 1
+}
+
+# start_server: again, after `rpc.nfsd 0`.
+start_server() {
+	in_nfs_server sh -euc '
+		rpc.nfsd 4
+		echo "rdma 20049" >/proc/fs/nfsd/portlist
+		echo Y >/proc/fs/nfsd/v4_end_grace || true'
+}
+
+# -----------------------------------------------------------------------------
+
+need 'the tool is there: scripts/tool builds it' "$tool" --version
+need_pair
+check 'the tool without the module' one_line 3 'modprobe rpcrdma_cm' "$tool"
+need_module
+need_nfs_server
+
+# About: mounts that are as they should be.
+check 'no mount yet' says 0 'no NFS mount uses RDMA' "$tool" mounts
+need 'a mount of 3' mounted 3 /mnt/v3
+need 'a mount of 4.1 with four connections' mounted 4.1 /mnt/v41 nconnect=4
+need 'a mount of 4.2' mounted 4.2 /mnt/v42
+need 'a mount of 3 over TCP beside them' mounted 3 /mnt/beside proto=tcp,port=2049
+# 3 has one, 4.1 four, 4.2 one; all have the same server.
+check 'six connections' wait_for 20 connected /mnt/v42 6
+for version in v3 v41 v42; do
+	check "nothing is wrong with $version" no_verdict "/mnt/$version"
+	check "the server invalidates for $version" verdict "/mnt/$version" invalidates-unoffered
+done
+check 'it says so in words' says 0 'although it did not offer to: ' "$tool" mounts
+sound() {
+	mounts
+	in_json "
+for mount in d['mounts']:
+    counters = mount['stats']['counters']
+    assert mount['stats']['transports'] == (mount['nconnect'] or 1), mount
+    assert counters['sends'] >= counters['read_chunks'] > 0, mount
+    assert mount['reconnects'] == 0, mount
+    assert mount['address'] == '$B4' and mount['port'] == 20049, mount
+    assert all(c['client_to_server_threshold'] == 4096 for c in mount['connections']), mount
+assert [mount['version'] for mount in d['mounts']] == ['3', '4.1', '4.2'], d"
+}
+check 'counters, addresses and thresholds; nothing about TCP' sound
+
+# About: each verdict, by its cause.
+unmount_all() {
+	local dir
+	for dir in /mnt/*; do nfs_unmount "$dir" || return; done
+	# A transport that is still there would be shared.
+	wait_for 20 no_client
+}
+no_client() { ! grep -q ' nfs *client ' "$DEBUGFS/connections"; }
+need 'the sound mounts end' unmount_all
+set_sysctl rdma_max_inline_read 16384
+set_sysctl rdma_max_inline_write 16384
+need 'a mount from a server of 16384' with svc_rdma/max_req_size 16384 mounted 3 /mnt/v3
+check 'nothing is wrong with 16384' no_verdict /mnt/v3
+need 'the server ends' in_nfs_server rpc.nfsd 0
+check 'not-connected' wait_for 20 verdict /mnt/v3 not-connected
+need 'it starts with 4096' start_server
+need 'the mount is used' wait_for 60 used /mnt/v3
+check 'small-receive-size' verdict /mnt/v3 small-receive-size
+check 'small-send-size' verdict /mnt/v3 small-send-size
+check 'the sizes in words' says 0 \
+	"  and: the server's Receive Size is 4096, this client's rdma_max_inline_write 16384" \
+	"$tool" mounts
+check 'one loss is not often' verdicts_are /mnt/v3 'small-send-size small-receive-size[a-z -]*'
+change='16384 -> 4096'
+changed() { "$tool" history | grep -E " nfs +client +re-established .* $change $change "; }
+check 'history has the change' changed
+check 'history that is followed' says 0 "$change" "$tool" history --follow --count 2 --interval 1
+
+# The module in the place of the server, and it does not answer: the calls wait.
+need 'the server ends again' in_nfs_server rpc.nfsd 0
+need 'another one, without private data' control b listen "$B4:20049 private=none answer=0"
+df /mnt/v3 >/dev/null &
+waiting=$!
+check 'no-private-data' wait_for 60 verdict /mnt/v3 no-private-data
+check 'no private data, in words' says 0 \
+	'sends no RFC 8797 private data: messages over 1024 octets go by chunks' "$tool" mounts
+need 'the other one ends' control - close all
+need 'the server is there again' start_server
+wait "$waiting"
+need 'the mount is used again' wait_for 60 used /mnt/v3
+check 'lost-often' verdict /mnt/v3 lost-often
+check 'it is connected' connected /mnt/v3 1
+
+# About: another namespace.
+unshare --mount bash -c '
+	mkdir -p /mnt/inner && mount --bind /mnt/v3 /mnt/inner && umount /mnt/v3 &&
+		exec sleep infinity' &
+inner=$!
+at_end end_inner
+end_inner() {
+	[[ -z $inner ]] || { kill "$inner"; wait "$inner"; }
+	inner=
+}
+others() { mounts --all-namespaces && [[ $document = *'"mount_point":"/mnt/inner"'* ]]; }
+check 'a mount of another namespace is seen' wait_for 10 others
+mounts
+check_equal 'it is seen only on request' '' "$(grep -o /mnt/inner <<<"$document")"
+end_inner
+
+# About: the other commands.
+id=$(awk '$2 == "nfs" && $3 == "client" && $4 == "established" { print $1 }' "$DEBUGFS/connections")
+check 'one connection in words' says 0 'Format Identifier' "$tool" show "$id"
+check 'one that is not there' one_line 3 'there is no connection 999999' "$tool" show 999999
+check 'the table of the tool' says 0 "$B4:20049" "$tool"
+check 'the table again and again' says 0 "$B4:20049" "$tool" watch --count 2 --interval 1
+nobody=(setpriv --reuid 65534 --clear-groups)
+check 'no root' one_line 3 'try sudo' "${nobody[@]}" "$tool"
+check 'no root, and NFS still tells' says 0 '/mnt/v3: ' "${nobody[@]}" "$tool" mounts
+metrics() {
+	local file=$scratch/rpcrdma_cm.prom labels='mount="/mnt/v3",server=".*:20049"'
+	"$tool" metrics --output "$file" && grep -qx 'rpcrdma_cm_up 1' "$file" &&
+		grep -q "^rpcrdma_cm_mount_reconnects_total{$labels} [1-9]" "$file" && return
+	cat "$file"
+	return 1
+}
+check 'metrics' metrics
+
+# About: TCP in place of RDMA.
+need 'that mount ends' unmount_all
+need 'a mount over TCP' mounted 4.2 /mnt/tcp proto=tcp,port=2049
+check 'nothing is said of TCP' says 0 'no NFS mount uses RDMA' "$tool" mounts
+need 'a mount that asks for RDMA' mounted 4.2 /mnt/v42 nosharecache
+check 'the client takes TCP instead' grep -q ' /mnt/v42 .*proto=tcp' /proc/self/mountinfo
+check 'not-rdma' verdict /mnt/v42 not-rdma
+need 'the fallback ends' nfs_unmount /mnt/v42
+# The superblock is that of /mnt/tcp, and has its options.
+need 'a mount that shares the superblock' nfs_mount 4.2 /mnt/v42
+check 'its options do not show it' verdicts_are /mnt/v42 ''
+cp /etc/fstab "$scratch/fstab"
+at_end cp "$scratch/fstab" /etc/fstab
+echo "$B4:/ /mnt/v42 nfs proto=rdma,vers=4.2 0 0" >>/etc/fstab
+check 'not-rdma, by /etc/fstab' verdict /mnt/v42 not-rdma
+
+# About: probes.
+check 'a server that is well' says 0 '  fine' on_a "$tool" probe "$B4"
+check 'it is well over IPv6' says 0 '  fine' on_a "$tool" probe "[$B6]:20049"
+need 'a server without private data' control b listen "$B4:20050 private=none"
+check 'it is degraded' says 1 'sends no RFC 8797 private data' on_a "$tool" probe "$B4:20050"
+check 'no server' says 2 'unreachable: ' on_a "$tool" probe "$B4:20051"
+check 'a size that the module refuses' one_line 3 'send=1000' on_a "$tool" probe "$B4" --send 1000
+
+need 'the mounts over TCP end' unmount_all
