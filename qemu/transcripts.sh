@@ -20,8 +20,8 @@ shown() {
 		sed 's/^bash: line [0-9]*: /bash: /'
 }
 
-# For README.md: the result of make demo up to the probe, which a later section shows.
-transcript_demo() { ./demo.sh | sed '1d; /^== probe:/,$d'; }
+# For README.md: the result of make demo up to the tables. Later sections show the rest.
+transcript_demo() { ./demo.sh | sed '1d; /^== connection\/1\/info:/,$d'; }
 
 transcript_probe() { shown "echo '$B4:20049' > probe; head -n 3 probe"; }
 
@@ -30,6 +30,18 @@ transcript_last_error() {
 	shown 'cat last_error'
 	shown "echo '$B4:4' > connect"
 	shown 'cat last_error'
+}
+
+# README.md: a mount whose server has smaller buffers, and one that got TCP instead.
+transcript_mounts() {
+	set_sysctl rdma_max_inline_write 65536
+	nfs_mount 3 /mnt/data
+	head -c 30000 /dev/zero >/mnt/data/file
+	ls /mnt/data >/dev/null
+	nfs_mount 4.2 /mnt/tcp proto=tcp,port=2049
+	nfs_mount 4.2 /mnt/home nosharecache
+	echo '# rpcrdma-cm mounts'
+	../build/tool/debug/rpcrdma-cm mounts
 }
 
 print() {
@@ -45,3 +57,4 @@ nfs_server
 module_load
 print probe
 print last_error
+print mounts
