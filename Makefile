@@ -22,7 +22,7 @@ modules:
 modules_install: modules
 	+$(kbuild) modules_install
 
-demo test check bench fuzz:
+demo test check bench fuzz deb:
 	scripts/$@
 
 soak:
@@ -50,6 +50,7 @@ help:
 	@echo '                and shows what the connections negotiated;'
 	@echo '                VERBOSE=1 prints every file'
 	@echo 'make shell      opens a shell in that guest'
+	@echo 'make deb        builds Debian packages of the module (dkms) and of rpcrdma-cm'
 	@echo 'make test       runs the host tests, KUnit and the scripts of qemu/tests'
 	@echo 'make soak       runs all tests in their full form, also with other series of'
 	@echo '                kernels and on arm64'
@@ -65,4 +66,4 @@ help:
 	@echo 'make clean      removes the build directory'
 	@echo 'make distclean  also removes the cached lab and kernels'
 
-.PHONY: modules modules_install demo test soak check bench fuzz shell clean distclean help
+.PHONY: modules modules_install demo test soak check bench fuzz deb shell clean distclean help
