@@ -77,7 +77,8 @@ use crate::{
             Offered,
             PrivateData,
             Size, //
-        }, //
+        },
+        request::CallRequest,
         snapshot::{
             Origin,
             Snapshot, //
@@ -106,7 +107,7 @@ use crate::{
         },
         requester::{
             not_connected,
-            CallRequest, //
+            CallResult, //
         }, //
     },
     trace, //
@@ -365,9 +366,13 @@ impl Connection {
     }
 
     /// Makes calls, as [`Endpoint::call`] does.
-    pub(crate) fn call(&self, request: &CallRequest, count: u32) -> Result<(), Failure> {
+    pub(crate) fn call(
+        &self,
+        request: &CallRequest<'_>,
+        result: &mut CallResult,
+    ) -> Result<(), Failure> {
         let endpoint = self.inner.lock().state.endpoint().cloned();
-        endpoint.ok_or(not_connected())?.call(request, count)
+        endpoint.ok_or(not_connected())?.call(request, result)
     }
 
     /// Waits until the connection, which has been closed, is gone; process context.

@@ -428,8 +428,8 @@ server=$id
 
 modes=$(cd "$DEBUGFS" && find . -type f -printf '%P %m %u:%g\n' | sort)
 wanted=$({
-	printf '%s 200 root:root\n' call connect listen close
-	printf '%s 600 root:root\n' probe
+	printf '%s 200 root:root\n' connect listen close
+	printf '%s 600 root:root\n' call probe
 	printf '%s 400 root:root\n' connections listeners last_error stats history \
 		connection/{"$client","$server"}/{info,sent,received}
 } | sort)

@@ -101,6 +101,24 @@ check 'the second message was answered' same_info "$id" sends=2 inline_calls=2 g
 check 'no other program' fails_with ENOTSUP PROG_UNAVAIL "connection $id echo"
 check 'NULL of another version' fails_with ENOTSUP PROG_MISMATCH "connection $id null version=77"
 check 'with a Reply chunk' control a call "connection $id null chunks=1"
+# About: any procedure (RFC 8881, sections 16.2 and 18.35): a COMPOUND of minor version 1 with
+# EXCHANGE_ID alone, of a client called "test"; the answer is NFS4_OK for both.
+words='00000000 00000001 00000001 0000002a 01020304 05060708 00000004 74657374'
+words+=' 00000000 00000000 00000000'
+exchange_id=${words// }
+check 'EXCHANGE_ID by raw octets' control a call \
+	"connection $id rpc procedure=1 cred=unix raw=$exchange_id"
+check 'its results are NFS4_OK' grep -Eqx \
+	'results: 0{16}000000010000002a0{8}[0-9a-f]+' "$DEBUGFS/call"
+check 'EXCHANGE_ID was answered by RPC' grep -qx 'rpc: SUCCESS' "$DEBUGFS/call"
+check 'EXCHANGE_ID that is cut off' fails_with EINVAL GARBAGE_ARGS \
+	"connection $id rpc procedure=1 cred=unix raw=${exchange_id:0:8}"
+check 'a procedure that NFS does not have' fails_with ENOTSUP PROC_UNAVAIL \
+	"connection $id rpc procedure=2"
+check '64 NULL calls under way at the NFS server' control a call \
+	"connection $id null count=1000 jobs=64"
+check 'each of the calls under way was answered' grep -qx 'replies: 1000' "$DEBUGFS/call"
+check 'none was sent in vain' same_info "$id" generation=1 unexpected_messages=0
 # It goes by the client's R alone.
 check 'it invalidates that' same_info "$id" remote_invalidations_received=1 local_invalidations=0 \
 	chunked_calls=1 deviation="uses RDMA Send with Invalidate, although not both sides support\

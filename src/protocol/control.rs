@@ -32,7 +32,13 @@ use super::{
         Program,
         NFS_PROGRAM,
         NFS_VERSION, //
-    }, //
+    },
+    request::{
+        CallRequest,
+        CalledProcedure,
+        Hex, //
+    },
+    rpc::Credentials, //
 };
 
 /// The size that the module offers unless told otherwise: 4096 octets (RFC 8797, section 4.2).
@@ -50,6 +56,9 @@ const DEFAULT_CREDITS: u32 = 8;
 /// How many octets ECHO takes unless told otherwise.
 const DEFAULT_ECHO_SIZE: u32 = 1024;
 
+/// How many octets the results of any other procedure may have unless told otherwise.
+const DEFAULT_RESULTS: u32 = 1024;
+
 /// How many octets of a refused word are shown.
 const SHOWN: usize = 64;
 
@@ -61,6 +70,9 @@ type Reason = &'static str;
 
 /// The reason to refuse a key that a file does not have.
 const UNKNOWN_KEY: Reason = "unknown key";
+
+/// The reason to refuse what is not a number of 32 bits.
+const NOT_A_WORD: Reason = "not 0 to 4294967295";
 
 /// The reason to refuse Private Data that no transport has room for.
 const TOO_MANY_OCTETS: Reason = "more than 255 octets, which no transport can carry";
@@ -166,26 +178,10 @@ pub(crate) struct Listen {
 
 /// The command in a line written to `call`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Call {
+pub(crate) struct Call<'a> {
     /// The number of the connection to call on.
     pub(crate) connection: u64,
-    pub(crate) procedure: CalledProcedure,
-    /// Whether to offer a Reply chunk although the reply fits inline (RFC 8166, section 4.3.3).
-    pub(crate) chunks: bool,
-}
-
-/// Which procedure to call.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum CalledProcedure {
-    /// NULL of this program.
-    Null(Program),
-    /// ECHO of the module's own program.
-    Echo {
-        /// How long its argument is, in octets.
-        size: u32,
-        /// How often to call it.
-        count: u32,
-    },
+    pub(crate) request: CallRequest<'a>,
 }
 
 /// The command in a line written to `close`.
@@ -278,12 +274,15 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
     })
 }
 
-/// Parses `connection ID null [key=value]…` or `connection ID echo [key=value]…`.
+/// Parses `connection ID null [key=value]…`, `connection ID echo [key=value]…` or
+/// `connection ID rpc procedure=N [key=value]…`.
 ///
 /// # Errors
 ///
 /// The first word that does not fit.
-pub(crate) fn parse_call(line: &[u8]) -> Result<Call, LineError<'_>> {
+pub(crate) fn parse_call(line: &[u8]) -> Result<Call<'_>, LineError<'_>> {
+    const LENGTH: Reason = "not 0 to 1048576 octets";
+
     let mut words = words(line)?;
     let connection = match words.next().unwrap_or_default() {
         b"connection" => read(words.next().unwrap_or_default(), id)?,
@@ -293,47 +292,65 @@ pub(crate) fn parse_call(line: &[u8]) -> Result<Call, LineError<'_>> {
         }
     };
 
-    let mut chunks = None;
+    let mut calls = CallKeys::default();
     let procedure = match words.next().unwrap_or_default() {
         b"null" => {
             let mut null = NullKeys::default();
             read_keys(words, |key, value| match key {
                 "program" | "version" => null.take(key, value),
-                "chunks" => once(&mut chunks, flag(value)?),
-                _ => Err(UNKNOWN_KEY),
+                _ => calls.take(key, value),
             })?;
             CalledProcedure::Null(null.program())
         }
         b"echo" => {
             let mut size = None;
-            let mut count = None;
             read_keys(words, |key, value| match key {
-                "size" => once(
-                    &mut size,
-                    number(value, 0..=1_048_576, "not 0 to 1048576 octets")?,
-                ),
-                "count" => once(
-                    &mut count,
-                    number(value, 1..=1_000_000, "not 1 to 1000000 calls")?,
-                ),
-                "chunks" => once(&mut chunks, flag(value)?),
-                _ => Err(UNKNOWN_KEY),
+                "size" => once(&mut size, number(value, 0..=1_048_576, LENGTH)?),
+                _ => calls.take(key, value),
             })?;
             CalledProcedure::Echo {
                 size: size.unwrap_or(DEFAULT_ECHO_SIZE),
-                count: count.unwrap_or(1),
+            }
+        }
+        b"rpc" => {
+            let mut null = NullKeys::default();
+            let mut procedure = None;
+            let mut credentials = None;
+            let mut arguments = None;
+            let mut results = None;
+            read_keys(words, |key, value| match key {
+                "program" | "version" => null.take(key, value),
+                "procedure" => once(&mut procedure, number(value, 0..=u32::MAX, NOT_A_WORD)?),
+                "cred" => once(&mut credentials, self::credentials(value)?),
+                "raw" => once(&mut arguments, hex(value)?),
+                "results" => once(&mut results, number(value, 0..=1_048_576, LENGTH)?),
+                _ => calls.take(key, value),
+            })?;
+            CalledProcedure::Any {
+                program: null.program(),
+                procedure: procedure.ok_or(LineError {
+                    word: b"",
+                    reason: "expected procedure=N",
+                })?,
+                credentials: credentials.unwrap_or(Credentials::None),
+                arguments: arguments.unwrap_or(Hex::EMPTY),
+                results: results.unwrap_or(DEFAULT_RESULTS),
             }
         }
         word => {
-            let reason = "expected null or echo";
+            let reason = "expected null, echo or rpc";
             return Err(LineError { word, reason });
         }
     };
 
     Ok(Call {
         connection,
-        procedure,
-        chunks: chunks.unwrap_or(false),
+        request: CallRequest {
+            procedure,
+            count: calls.count.unwrap_or(1),
+            jobs: calls.jobs.unwrap_or(1),
+            chunks: calls.chunks.unwrap_or(false),
+        },
     })
 }
 
@@ -414,6 +431,31 @@ impl Keys {
     }
 }
 
+/// The keys that say how many calls to make, and how.
+#[derive(Default)]
+struct CallKeys {
+    count: Option<u32>,
+    jobs: Option<u32>,
+    chunks: Option<bool>,
+}
+
+impl CallKeys {
+    fn take(&mut self, key: &str, value: &str) -> Result<(), Reason> {
+        match key {
+            "count" => once(
+                &mut self.count,
+                number(value, 1..=1_000_000, "not 1 to 1000000 calls")?,
+            ),
+            "jobs" => once(
+                &mut self.jobs,
+                number(value, 1..=64, "not 1 to 64 calls at a time")?,
+            ),
+            "chunks" => once(&mut self.chunks, flag(value)?),
+            _ => Err(UNKNOWN_KEY),
+        }
+    }
+}
+
 /// The keys that say whether to call NULL, and of which program.
 #[derive(Default)]
 struct NullKeys {
@@ -424,15 +466,10 @@ struct NullKeys {
 
 impl NullKeys {
     fn take(&mut self, key: &str, value: &str) -> Result<(), Reason> {
-        const OUT_OF_RANGE: Reason = "not 0 to 4294967295";
-
         match key {
             "null" => once(&mut self.null, flag(value)?)?,
-            "program" => once(&mut self.number, number(value, 0..=u32::MAX, OUT_OF_RANGE)?)?,
-            "version" => once(
-                &mut self.version,
-                number(value, 0..=u32::MAX, OUT_OF_RANGE)?,
-            )?,
+            "program" => once(&mut self.number, number(value, 0..=u32::MAX, NOT_A_WORD)?)?,
+            "version" => once(&mut self.version, number(value, 0..=u32::MAX, NOT_A_WORD)?)?,
             _ => return Err(UNKNOWN_KEY),
         }
 
@@ -471,7 +508,10 @@ fn words(line: &[u8]) -> Result<impl Iterator<Item = &[u8]>, LineError<'_>> {
 }
 
 /// Reads one word, which a failure of `parse` then names.
-fn read<T>(word: &[u8], parse: impl FnOnce(&str) -> Result<T, Reason>) -> Result<T, LineError<'_>> {
+fn read<'a, T>(
+    word: &'a [u8],
+    parse: impl FnOnce(&'a str) -> Result<T, Reason>,
+) -> Result<T, LineError<'a>> {
     text(word)
         .and_then(parse)
         .map_err(|reason| LineError { word, reason })
@@ -480,7 +520,7 @@ fn read<T>(word: &[u8], parse: impl FnOnce(&str) -> Result<T, Reason>) -> Result
 /// Reads `key=value` words and hands each to `take`.
 fn read_keys<'a>(
     words: impl Iterator<Item = &'a [u8]>,
-    mut take: impl FnMut(&str, &str) -> Result<(), Reason>,
+    mut take: impl FnMut(&'a str, &'a str) -> Result<(), Reason>,
 ) -> Result<(), LineError<'a>> {
     for word in words {
         read(word, |text| {
@@ -589,6 +629,19 @@ fn private(value: &str) -> Result<Offered, Reason> {
             .ok_or(TOO_MANY_OCTETS)?;
     }
     Ok(Offered::Raw(data))
+}
+
+/// Reads octets.
+fn hex(value: &str) -> Result<Hex<'_>, Reason> {
+    Hex::parse(value.as_bytes()).ok_or("not pairs of hex digits")
+}
+
+fn credentials(value: &str) -> Result<Credentials, Reason> {
+    match value {
+        "none" => Ok(Credentials::None),
+        "unix" => Ok(Credentials::Unix),
+        _ => Err("not none or unix"),
+    }
 }
 
 fn hex_digit(octet: u8) -> Result<u8, Reason> {

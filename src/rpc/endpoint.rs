@@ -27,7 +27,7 @@ use kernel::{
 };
 
 use super::{
-    pending::Pending,
+    pending::Calls,
     version_cache::VersionCache, //
 };
 use crate::{
@@ -158,16 +158,11 @@ pub(super) struct Inner {
     pub(super) calling: bool,
     /// The XID of the latest call.
     pub(super) xid: u32,
-    /// The call that is under way.
-    pub(super) pending: Option<Pending>,
-    /// Memory for the next reply.
-    pub(super) reply_room: KVec<u8>,
+    /// The calls that have not been answered.
+    pub(super) calls: Calls,
     /// The peer has not answered a message of version 2 yet: if the endpoint fails now, another
     /// connection is made, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     pub(super) falls_back: bool,
-    /// The XIDs and versions of calls that nobody waits for any more, and that have not been
-    /// answered. It has room for one with each credit.
-    pub(super) unanswered: KVec<(u32, u32)>,
 }
 
 impl Inner {
@@ -247,7 +242,7 @@ impl Endpoint {
         owner: Arc<dyn Owner>,
         xid: u32,
     ) -> Result<Arc<Self>> {
-        let unanswered = KVec::with_capacity(configuration.credits as usize, GFP_KERNEL)?;
+        let calls = Calls::new(configuration.credits)?;
         Arc::pin_init(
             pin_init!(Self {
                 configuration,
@@ -260,10 +255,8 @@ impl Endpoint {
                         traffic: Traffic::default(),
                         calling: false,
                         xid,
-                        pending: None,
-                        reply_room: KVec::new(),
+                        calls,
                         falls_back: false,
-                        unanswered,
                     },
                     "Endpoint::inner"
                 ),

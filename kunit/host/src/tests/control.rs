@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// What holds where a line does not say otherwise.
-const UNTOLD: [&str; 15] = [
+const UNTOLD: [&str; 18] = [
     "send=4096",
     "recv=4096",
     "inv=0",
@@ -55,6 +55,9 @@ const UNTOLD: [&str; 15] = [
     "answer=1",
     "size=1024",
     "count=1",
+    "jobs=1",
+    "cred=none",
+    "results=1024",
     "chunks=0",
 ];
 
@@ -160,23 +163,35 @@ fn listens() -> impl Strategy<Value = Vec<String>> {
 
 /// The words of a line for `call`, those without a key as the first.
 fn calls() -> impl Strategy<Value = Vec<String>> {
-    let chunks = || number("chunks", 0, 0..=1u32);
-    let nulls = (any::<u64>(), programs(), chunks()).prop_map(|(id, program, chunks)| {
-        let mut words = vec![format!("connection {id} null")];
-        words.extend(program);
-        words.push(chunks);
-        words
-    });
-    let echoes = (
-        any::<u64>(),
-        number("size", 1024, 0..=1_048_576u32),
-        number("count", 1, 1..=1_000_000u32),
-        chunks(),
+    let nulls = programs().prop_map(|program| ("null", program.to_vec()));
+    let echoes = number("size", 1024, 0..=1_048_576u32).prop_map(|size| ("echo", vec![size]));
+    let others = (
+        programs(),
+        any::<u32>(),
+        select(vec!["cred=none", "cred=unix"]),
+        option::weighted(0.8, vec(any::<u8>(), 1..=600)),
+        number("results", 1024, 0..=1_048_576u32),
     )
-        .prop_map(|(id, size, count, chunks)| {
-            vec![format!("connection {id} echo"), size, count, chunks]
+        .prop_map(|(program, procedure, credentials, arguments, results)| {
+            let mut words = program.to_vec();
+            words.extend([format!("procedure={procedure}"), credentials.into()]);
+            words.extend(arguments.map(|octets| format!("raw={}", hex(&octets))));
+            words.push(results);
+            ("rpc", words)
         });
-    prop_oneof![nulls, echoes]
+    (
+        any::<u64>(),
+        prop_oneof![nulls, echoes, others],
+        number("count", 1, 1..=1_000_000u32),
+        number("jobs", 1, 1..=64u32),
+        number("chunks", 0, 0..=1u32),
+    )
+        .prop_map(|(id, (what, own), count, jobs, chunks)| {
+            let mut words = vec![format!("connection {id} {what}")];
+            words.extend(own);
+            words.extend([count, jobs, chunks]);
+            words
+        })
 }
 
 /// Writes words down in some other way that means the same.
