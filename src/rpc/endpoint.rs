@@ -39,6 +39,9 @@ use crate::{
             Messages, //
         },
         header::{
+            self,
+            direction::direction,
+            Direction,
             Header,
             Versions, //
         },
@@ -362,17 +365,34 @@ impl Endpoint {
         self.inner.lock().xid
     }
 
-    /// Takes a message that has arrived.
+    /// Takes a message that has arrived. A call is answered and a reply handed over to the call
+    /// that waits for it, whichever role this end has (RFC 8167, section 2).
     fn take_message(&self, queue_pair: &QueuePair<Self>, octets: &[u8], arrival: &Arrival) {
-        match self.configuration.role {
-            Role::Client => {
-                if let Some(answer) = self.take_reply(octets, arrival) {
-                    self.send_error(queue_pair, &answer);
-                }
-            }
-            Role::Server if self.configuration.answers => self.respond(queue_pair, octets),
-            Role::Server => {}
+        if arrival.invalidated.is_some() {
+            self.inner.lock().traffic.remote_invalidations_received += 1;
         }
+        let parsed = header::parse(octets);
+        match (self.direction(octets), parsed) {
+            (Direction::Call, parsed) => self.respond(queue_pair, parsed),
+            (Direction::Reply, Ok((header, payload))) => {
+                self.take_reply(&header, payload, octets, arrival);
+            }
+            // RFC 8166, section 4.5.
+            (Direction::Reply, Err(_)) => self.inner.lock().traffic.bad_headers += 1,
+        }
+    }
+
+    /// Returns which way a message goes: where it does not say so itself, it is a reply if a call
+    /// of this end has its XID.
+    fn direction(&self, octets: &[u8]) -> Direction {
+        direction(octets).unwrap_or_else(|| {
+            let xid = octets.first_chunk().map(|xid| u32::from_be_bytes(*xid));
+            let inner = self.inner.lock();
+            match xid.is_some_and(|xid| inner.is_outstanding(xid)) {
+                true => Direction::Reply,
+                false => Direction::Call,
+            }
+        })
     }
 
     /// Sends a message, as [`QueuePair::send`] does, and counts it.

@@ -225,24 +225,32 @@ fn is_answer(header: &Header<'_>, payload: &[u8], version: u32) -> bool {
     }
 }
 
+impl Inner {
+    /// Whether a call with this XID has not been answered, also where nobody waits for it any more.
+    pub(super) fn is_outstanding(&self, xid: u32) -> bool {
+        let waits = |pending: &Pending| pending.xid == xid && pending.arrival.is_none();
+        self.pending.as_ref().is_some_and(waits)
+            || self.unanswered.iter().any(|&(other, _)| other == xid)
+    }
+}
+
 impl Endpoint {
-    /// Hands a message over to the call that waits for it. All others are discarded (RFC 8166,
-    /// section 4.5). Returns the answer to a message that is to be answered.
-    pub(super) fn take_reply(&self, octets: &[u8], arrival: &Arrival) -> Option<Header<'static>> {
+    /// Hands a reply over to the call that waits for it. All others are discarded (RFC 8166,
+    /// section 4.5).
+    pub(super) fn take_reply(
+        &self,
+        header: &Header<'_>,
+        payload: &[u8],
+        octets: &[u8],
+        arrival: &Arrival,
+    ) {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
-        if arrival.invalidated.is_some() {
-            inner.traffic.remote_invalidations_received += 1;
-        }
-        let Ok((header, payload)) = header::parse(octets) else {
-            inner.traffic.bad_headers += 1;
-            return None;
-        };
         match &mut inner.pending {
             Some(pending)
                 if pending.xid == header.xid
                     && pending.arrival.is_none()
-                    && is_answer(&header, payload, pending.version)
+                    && is_answer(header, payload, pending.version)
                     && octets.len() <= pending.octets.capacity() =>
             {
                 // There is room.
@@ -252,26 +260,14 @@ impl Endpoint {
                     inner.falls_back = false;
                 }
                 self.changed.notify_all();
-                return None;
             }
-            _ => {}
+            _ => {
+                inner.traffic.unexpected_messages += 1;
+                inner.unanswered.retain(|&mut (xid, version)| {
+                    xid != header.xid || !is_answer(header, payload, version)
+                });
+            }
         }
-        inner.traffic.unexpected_messages += 1;
-        inner.unanswered.retain(|&mut (xid, version)| {
-            xid != header.xid || !is_answer(&header, payload, version)
-        });
-        let asks = matches!(
-            header.body,
-            Body::Optional {
-                direction: Direction::Call,
-                ..
-            }
-        );
-        asks.then_some(Header {
-            xid: header.xid,
-            credit: self.configuration.credits,
-            body: Body::ErrInvalidOption,
-        })
     }
 
     /// Makes `count` calls, one after the other, and waits for the replies; process context.

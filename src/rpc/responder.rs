@@ -185,32 +185,38 @@ impl ReplyMessage<'_> {
 }
 
 impl Endpoint {
-    /// Answers a message, if that is to be answered.
-    pub(super) fn respond(&self, queue_pair: &QueuePair<Self>, octets: &[u8]) {
+    /// Answers a call, or what is wrong with it.
+    pub(super) fn respond(
+        &self,
+        queue_pair: &QueuePair<Self>,
+        parsed: Result<(Header<'_>, &[u8]), header::error::Error>,
+    ) {
         let EndpointConfiguration {
-            versions, credits, ..
+            answers,
+            versions,
+            credits,
+            ..
         } = self.configuration;
-        let (header, payload) = match header::parse(octets) {
+        let (header, payload) = match parsed {
             Ok(parsed) => parsed,
             Err(error) => {
                 self.inner.lock().traffic.bad_headers += 1;
-                if let Some(answer) = error.answer(credits, versions) {
+                if let Some(answer) = error.answer(credits, versions).filter(|_| answers) {
                     self.send_error(queue_pair, &answer);
                 }
                 return;
             }
         };
+        // An end that is not prepared for calls has nothing to say of them (RFC 8167, section 6).
+        if !answers {
+            self.inner.lock().traffic.unexpected_messages += 1;
+            return;
+        }
         if let Some(answer) = header.version_error(credits, versions) {
             self.inner.lock().traffic.bad_headers += 1;
             return self.send_error(queue_pair, &answer);
         }
         let (version, result) = match &header.body {
-            // In the other direction; errors are for calls (RFC 8166, section 4.5).
-            Body::Msg(Version::Two(Direction::Reply), _)
-            | Body::Nomsg(Version::Two(Direction::Reply), _) => {
-                self.inner.lock().traffic.unexpected_messages += 1;
-                return;
-            }
             Body::Msg(version, lists) if lists.reads.is_empty() => {
                 let call = IncomingCall {
                     queue_pair,
@@ -234,19 +240,17 @@ impl Endpoint {
                 });
                 (*version, result)
             }
-            Body::Optional {
-                direction: Direction::Call,
-                ..
-            } => {
+            Body::Optional { .. } => {
                 return self.send_error(
                     queue_pair,
                     &self.reply_header(&header, Body::ErrInvalidOption),
                 )
             }
-            _ => {
-                self.inner.lock().traffic.unexpected_messages += 1;
-                return;
-            }
+            // Never the direction of a call.
+            Body::ErrVers { .. }
+            | Body::ErrChunk
+            | Body::ErrBadHeader
+            | Body::ErrInvalidOption => return,
         };
         let body = match (result, version) {
             (Ok(()), _) => return,
