@@ -34,7 +34,10 @@ use crate::{
             Close, //
         },
         negotiation::Role,
-        program::Program,
+        program::{
+            self,
+            Program, //
+        },
         snapshot::State, //
     },
     rdma::net::Net,
@@ -62,9 +65,10 @@ impl Control {
                 role: Role::Server,
                 versions: wanted.rpc.versions,
                 credits: wanted.rpc.credits,
+                reverse: wanted.rpc.reverse,
+                bind: wanted.rpc.bind,
                 answers: wanted.answer,
-                // It makes no calls.
-                timeout_ms: 0,
+                timeout_ms: wanted.timeout_ms,
                 null: None,
             },
         };
@@ -96,12 +100,15 @@ impl Control {
     pub(super) fn call<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let wanted = control::parse_call(line)?;
         let connection = self.own(wanted.connection)?;
-        let (program, echo, count) = match wanted.procedure {
-            CalledProcedure::Null(program) => (program, None, 1),
-            CalledProcedure::Echo { size, count } => (Program::ECHO, Some(size), count),
+        let (program, procedure, echo, count) = match wanted.procedure {
+            CalledProcedure::Null(program) => (program, program::NULL, None, 1),
+            CalledProcedure::Echo { size, count } => {
+                (Program::ECHO, program::ECHO, Some(size), count)
+            }
         };
         let request = CallRequest {
             program,
+            procedure,
             echo,
             reply_chunk: wanted.chunks,
         };

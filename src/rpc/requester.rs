@@ -53,7 +53,6 @@ use crate::{
             Version,
             Versions, //
         },
-        negotiation::Role,
         program::{
             self,
             Program, //
@@ -63,7 +62,10 @@ use crate::{
             Call,
             Status, //
         },
-        snapshot::Null, //
+        snapshot::{
+            Null,
+            ReverseDirection, //
+        }, //
     },
     rdma::{
         arrival::{
@@ -101,7 +103,9 @@ type Chunk<'a> = Registration<'a, Endpoint>;
 #[derive(Clone, Copy)]
 pub(crate) struct CallRequest {
     pub(crate) program: Program,
-    /// How many octets go there and back as `opaque<>`; [`None`] for the NULL procedure.
+    pub(crate) procedure: u32,
+    /// How many octets go there and back as `opaque<>`; [`None`] for a procedure without
+    /// arguments and results.
     pub(crate) echo: Option<u32>,
     /// Whether to offer a Reply chunk even if the reply is short.
     pub(crate) reply_chunk: bool,
@@ -112,6 +116,7 @@ impl CallRequest {
     pub(crate) const fn null(program: Program) -> Self {
         Self {
             program,
+            procedure: program::NULL,
             echo: None,
             reply_chunk: false,
         }
@@ -122,7 +127,7 @@ impl CallRequest {
             xid,
             prog: self.program.number,
             vers: self.program.version,
-            proc: self.echo.map_or(program::NULL, |_| program::ECHO),
+            proc: self.procedure,
         }
     }
 
@@ -272,15 +277,12 @@ impl Endpoint {
 
     /// Makes `count` calls, one after the other, and waits for the replies; process context.
     ///
-    /// Fails with `EOPNOTSUPP` on a server's end, `ENOTCONN`, `ETIMEDOUT`, `EINTR` on a signal,
+    /// Fails with `EOPNOTSUPP` where this end may make no calls, `ENOTCONN`, `ETIMEDOUT`, `EINTR` on a signal,
     /// `ECONNRESET` where the connection is lost, `EPROTO` and `EPROTONOSUPPORT` where the
     /// responder does not understand the message, `EBADMSG` where the results are not the
     /// arguments, or with what the status of the reply means.
     pub(crate) fn call(&self, request: &CallRequest, count: u32) -> Result<(), Failure> {
-        if self.configuration.role == Role::Server {
-            let error = errno(bindings::EOPNOTSUPP);
-            return Err(Failure::new(error, "the responder's end makes no calls"));
-        }
+        self.check_may_call()?;
         let _guard = CallGuard::take(self)?;
         let link = self.inner.lock().link().cloned();
         let link = link.ok_or(not_connected())?;
@@ -445,7 +447,7 @@ impl<'a> Caller<'a> {
 
     /// Checks that a call may be made now, and returns the version that has been agreed upon.
     fn begin(&self) -> Result<Option<u32>, Failure> {
-        let credits = self.endpoint.configuration.credits;
+        let credits = self.endpoint.configuration.requests();
         let (agreed, free) = self.endpoint.started(|inner| {
             // A call that nobody waits for any more has its credit until it is answered (RFC 8166,
             // section 3.3.1).
@@ -487,7 +489,7 @@ impl<'a> Caller<'a> {
         let arrival = pending.as_ref().and_then(|pending| pending.arrival);
         self.invalidate(arrival.and_then(|arrival| arrival.invalidated))?;
         answered?;
-        if let (Some(arrival), None) = (arrival, self.request.echo) {
+        if let (Some(arrival), program::NULL) = (arrival, self.request.procedure) {
             let took = (arrival.at - start).as_micros_ceil();
             endpoint.inner.lock().traffic.null_us = Some(took);
         }
@@ -500,19 +502,20 @@ impl<'a> Caller<'a> {
     /// Decides how to send a call in `version`, and registers the memory that it needs.
     fn prepare(&mut self, version: u32, agreed: Option<u32>) -> Result<OutgoingCall<'a>, Failure> {
         let request = self.request;
+        let role = self.endpoint.configuration.role;
         let (xid, negotiated) = self.endpoint.started(|inner| {
             inner.xid = inner.xid.wrapping_add(1);
-            (inner.xid, inner.negotiated(Role::Client))
+            (inner.xid, inner.negotiated(role))
         })?;
         let negotiated = negotiated.ok_or(not_connected())?;
-        let mut limit = negotiated.client_to_server_threshold;
+        let mut limit = negotiated.threshold(role);
         if agreed.is_none() {
             limit = limit.min(FIRST_MESSAGE);
         }
         let mut call = OutgoingCall {
             request,
             xid,
-            credits: self.endpoint.configuration.credits,
+            credits: self.endpoint.configuration.requests(),
             version: match version {
                 1 => Version::One,
                 _ => Version::Two(Direction::Call),
@@ -524,7 +527,7 @@ impl<'a> Caller<'a> {
 
         // What fits by itself does not need a chunk.
         let reply_len = REPLY_HEAD + request.len();
-        let threshold = negotiated.server_to_client_threshold as usize;
+        let threshold = negotiated.threshold(role.peer()) as usize;
         if request.reply_chunk || call.header().len() + reply_len > threshold {
             let queue_pair = self.queue_pair;
             let chunk = make(queue_pair, &mut self.reply_chunk, Purpose::Write, reply_len)?;
@@ -706,13 +709,23 @@ impl WorkItem<FIRST_CALL> for Endpoint {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let Some(program) = this.configuration.null else {
-            return;
-        };
-        let result = this.call(&CallRequest::null(program), 1);
-        this.inner.lock().traffic.null = match result {
-            Ok(()) => Null::Answered,
-            Err(failure) => Null::Failed(failure.cause),
-        };
+        if let Some(program) = this.configuration.null {
+            let result = this.call(&CallRequest::null(program), 1);
+            this.inner.lock().traffic.null = match result {
+                Ok(()) => Null::Answered,
+                Err(failure) => Null::Failed(failure.cause),
+            };
+        }
+        if this.configuration.binds() {
+            let bind = CallRequest {
+                procedure: program::BIND,
+                ..CallRequest::null(Program::ECHO)
+            };
+            let result = this.call(&bind, 1);
+            this.inner.lock().traffic.reverse_direction = match result {
+                Ok(()) => ReverseDirection::Yes,
+                Err(failure) => ReverseDirection::Failed(failure.cause),
+            };
+        }
     }
 }
