@@ -80,12 +80,15 @@ mod tests {
         rpc: RPC,
         max: 64,
         answer: true,
+        timeout_ms: 5000,
     };
 
-    /// All versions and eight credits.
+    /// All versions and eight credits, forward only.
     const RPC: Rpc = Rpc {
         versions: Versions { low: 1, high: 2 },
         credits: 8,
+        reverse: 0,
+        bind: true,
     };
 
     /// NFS version 4.
@@ -393,6 +396,12 @@ mod tests {
             ("rpcvers=auto", |c| c.rpc.versions = Versions::ALL),
             ("credits=1", |c| c.rpc.credits = 1),
             ("credits=64", |c| c.rpc.credits = 64),
+            ("reverse=0", |c| c.rpc.reverse = 0),
+            ("reverse=1 bind=1", |c| c.rpc.reverse = 1),
+            ("reverse=64 bind=0", |c| {
+                c.rpc.reverse = 64;
+                c.rpc.bind = false;
+            }),
             ("null=0", |c| c.null = None),
             ("null=1", |c| c.null = Some(NFS)),
             ("program=0", |c| c.null = program(0, 4)),
@@ -410,7 +419,7 @@ mod tests {
         }
 
         let line = "[fe80::1%2]:1 from=[fe80::1%2] reconnect=1 timeout_ms=7 \
-                    rpcvers=2 credits=3 program=5 version=6 null=1 inv=1";
+                    rpcvers=2 credits=3 reverse=4 program=5 version=6 null=1 inv=1";
         let to = v6(Some(Zone::Index(2)));
         let connect = Connect {
             to,
@@ -419,6 +428,8 @@ mod tests {
             rpc: Rpc {
                 versions: Versions::only(2),
                 credits: 3,
+                reverse: 4,
+                bind: true,
             },
             reconnect: true,
             timeout_ms: 7,
@@ -450,6 +461,8 @@ mod tests {
             ("null=0", "unknown key"),
             ("null=1", "unknown key"),
             ("rpcvers=auto", "unknown key"),
+            ("reverse=1", "unknown key"),
+            ("bind=1", "unknown key"),
             ("rpcvers=1", "unknown key"),
             ("max=1", "unknown key"),
             ("timeout_ms=0", "not 1 to 600000 milliseconds"),
@@ -517,6 +530,13 @@ mod tests {
             ("rpcvers=auto", |l| l.rpc.versions = Versions::ALL),
             ("credits=1", |l| l.rpc.credits = 1),
             ("credits=64", |l| l.rpc.credits = 64),
+            ("timeout_ms=1", |l| l.timeout_ms = 1),
+            ("timeout_ms=600000", |l| l.timeout_ms = 600_000),
+            ("reverse=64", |l| l.rpc.reverse = 64),
+            ("bind=0 reverse=1", |l| {
+                l.rpc.reverse = 1;
+                l.rpc.bind = false;
+            }),
             ("credits=64 max=7 rpcvers=1", |l| {
                 l.max = 7;
                 l.rpc.versions = Versions::only(1);
@@ -537,6 +557,7 @@ mod tests {
     fn rpc_keys_refused() -> Result {
         const VERSIONS: &str = "not 1, 2 or auto";
         const CREDITS: &str = "not 1 to 64 credits";
+        const REVERSE: &str = "not 0 to 64 credits";
 
         for (word, reason) in [
             ("credits=", "no value"),
@@ -555,6 +576,10 @@ mod tests {
             ("rpcvers=01", VERSIONS),
             ("rpcvers=1-2", VERSIONS),
             ("rpcvers=Auto", VERSIONS),
+            ("reverse=", "no value"),
+            ("reverse=65", REVERSE),
+            ("reverse=-1", REVERSE),
+            ("bind=2", "not 0 or 1"),
         ] {
             let line = line(word)?;
             let refusal = refusal(word, reason)?;
@@ -577,8 +602,9 @@ mod tests {
             ("answer=", "no value"),
             ("answer=2", "not 0 or 1"),
             ("from=192.0.2.1", "unknown key"),
+            ("timeout_ms=0", "not 1 to 600000 milliseconds"),
+            ("timeout_ms=600001", "not 1 to 600000 milliseconds"),
             ("reconnect=1", "unknown key"),
-            ("timeout_ms=1", "unknown key"),
             ("null=1", "unknown key"),
             ("program=1", "unknown key"),
             ("version=1", "unknown key"),

@@ -130,6 +130,7 @@ const PARAMETERS: Parameters = Parameters {
     // InfiniBand's CM sends a DREQ three times until then, each time after four to five seconds,
     // and no more once the id is destroyed.
     disconnect_ms: 10_000,
+    reads: false,
 };
 
 impl From<(DeviceName, Transport)> for Device {
@@ -165,7 +166,7 @@ impl Configuration {
             false => Size::DEFAULT,
         };
         Capacity::new(
-            self.endpoint.credits,
+            self.endpoint.receives(),
             offer.receive_size.max(at_least).octets(),
             offer.send_size.max(at_least).octets(),
         )

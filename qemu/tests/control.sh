@@ -155,6 +155,8 @@ malformed_connect() {
 		timeout_ms=-1
 		timeout_ms=1s
 		timeout_ms=1 timeout_ms=1
+		reverse=-1
+		bind=
 		max=1
 	END
 	all_refused connect "[$B6]:20049 " <<-END
@@ -171,7 +173,10 @@ malformed_listen() {
 		max=1 max=1
 		from=10.0.0.1
 		reconnect=0
-		timeout_ms=1000
+		timeout_ms=0
+		reverse=65
+		reverse=1 reverse=1
+		bind=2
 	END
 }
 

@@ -82,6 +82,30 @@ fails_with() {
 	return 1
 }
 
+# called_back ADDRESS: a call of the server's end is answered by the client of NFS 4.1, which is
+# prepared for that before its first COMPOUND (RFC 8167, section 6). The delay leaves time for the
+# call before the mount has failed.
+called_back() {
+	local process bad=0 event
+	echo >"$traces/trace"
+	for event in setup call reply; do
+		echo 1 >"$traces/events/rpcrdma/xprtrdma_cb_$event/enable" || return
+	done
+	netem a delay 400ms && netem b delay 200ms || return
+	nsenter --net="/run/netns/$A" mount.nfs "$1:/" "$scratch/mount" \
+		-o "proto=rdma,port=2002,vers=4.1,soft,timeo=50,retrans=0,retry=0" &
+	process=$!
+	wait_for 20 grep -q xprtrdma_cb_setup "$traces/trace" && newest server &&
+		control b call "connection $id null program=1073741824 version=1" &&
+		same_info "$id" reverse_inline_calls=1 reverse_credits_granted=16 bad_headers=0 \
+			unexpected_messages=0 rpc_version_used=1 || bad=1
+	for event in call reply; do
+		same "cb_$event" 1 "$(grep -c "xprtrdma_cb_$event" "$traces/trace")" || bad=1
+	done
+	wait "$process"
+	netem a && netem b && wait_for 20 none_live && return "$bad"
+}
+
 received_since() { counter messages_received && ((count > $1)); }
 
 # -----------------------------------------------------------------------------
@@ -178,3 +202,6 @@ check_equal 'the mount fails' 32 $?
 check_equal 'at once' "mount.nfs: mount system call failed for $scratch/mount" "$answer"
 check 'both NULL and EXCHANGE_ID were answered' received_since 1
 check 'nothing is left of the NFS client' wait_for 20 none_live
+
+need 'a listener that calls its clients' control b listen "$B4:2002 reverse=16 bind=0"
+check 'CB_NULL is answered by the NFS client' called_back "$B4"

@@ -452,11 +452,9 @@ class Responder(Link):
                     # Its last two words are the argument.
                     self.sends(self.octets(reply) + message[-8:])
 
-    def refuses_option(self) -> None:
-        """An option that is not known (the draft, section 3.1)."""
-        with self.counted("unexpected_messages"):
-            self.sends(f"Y 2 {PEERS} 5  0 7 0")
-            self.receives(f"Y 2 {REQUESTS} 4  3")
+    def discards_option(self) -> None:
+        """A call, for which this client is not prepared (RFC 8167, section 6)."""
+        self.outlives("unexpected_messages", f"Y 2 {PEERS} 5  0 7 0")
 
     def duplicate(self) -> None:
         """Again, when it has been answered."""
@@ -782,8 +780,13 @@ def module_as_server() -> None:
             check(f"{name}, version {version}", refused,
                   f"X {version} 32 {procedure} {direction}  {lists}", MALFORMED[version])
     check("a direction that is none", refused, f"X 2 32 0 2  0 0 0  {CALL_NULL}", BAD_HEADER)
+    # A malformed call is answered, and a malformed reply discarded (RFC 8166, section 4.5).
     check("a call in the direction of a reply", refused,
-          f"X 2 32 0 1  0 0 0  {CALL_NULL}", BAD_HEADER)
+          f"X 2 32 0 1  0 0 0  {CALL_NULL}", NOTHING)
+    check("a malformed reply, version 1", refused,
+          f"X 1 32 0  0 0 0  {SUCCESS.replace('X', 'Y')}", NOTHING)
+    check("a malformed reply, version 2", refused, "X 2 32 0 1  2 0 0", NOTHING)
+    check("a malformed option in the direction of a reply", refused, "X 2 32 5 1  77 9 1", NOTHING)
     check("a reply in the direction of a call", refused,
           f"X 2 32 0 0  0 0 0  {SUCCESS}", BAD_HEADER)
     check("an option in no direction", refused, "X 2 32 5 2  77 0", BAD_HEADER)
@@ -919,7 +922,7 @@ def module_as_client(version: int) -> None:
               f"Y {version} {PEERS} 4  2", f"Y {version} {PEERS} 4  1 1 1",
               f"Y 3 {PEERS} 4  1 1 1")
     if version == 2:
-        check_too("an unknown option to the client", client.refuses_option)
+        check_too("an unknown option to the client", client.discards_option)
     check_too("replies that are too short", client.outlives, "bad_headers", b"", b"\0", "X 1 9 0",
               bytes.fromhex("7000000100000001000000090000000000000000000000000000"))
     check_too("replies that are malformed", client.outlives, "bad_headers",

@@ -61,9 +61,10 @@ impl Control {
                 role: Role::Server,
                 versions: wanted.rpc.versions,
                 credits: wanted.rpc.credits,
+                reverse: wanted.rpc.reverse,
+                bind: wanted.rpc.bind,
                 answers: wanted.answer,
-                // It makes no calls.
-                timeout_ms: 0,
+                timeout_ms: wanted.timeout_ms,
                 null: None,
             },
         };

@@ -44,7 +44,7 @@ use super::{
 /// The size that the module offers unless told otherwise: 4096 octets (RFC 8797, section 4.2).
 const DEFAULT_SIZE: Size = Size::from_encoded(3);
 
-/// How long `connect` waits unless told otherwise, in milliseconds.
+/// How long `connect` and calls wait unless told otherwise, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u32 = 5000;
 
 /// How many connections one listener accepts unless told otherwise.
@@ -148,6 +148,11 @@ pub(crate) struct Rpc {
     /// How many credits a client asks for and a server grants, and how many Receives it posts for
     /// that (RFC 8166, section 4.2.3).
     pub(crate) credits: u32,
+    /// The same for the calls of a server, for which a client grants credits (RFC 8167, section
+    /// 4.1). Zero where there are no such calls.
+    pub(crate) reverse: u32,
+    /// Whether a call of BIND says that a client accepts such calls (RFC 8167, section 6).
+    pub(crate) bind: bool,
 }
 
 /// The command in a line written to `connect` or `probe`.
@@ -174,6 +179,8 @@ pub(crate) struct Listen {
     pub(crate) max: u32,
     /// Whether calls are answered.
     pub(crate) answer: bool,
+    /// How long a call in the reverse direction may take, in milliseconds.
+    pub(crate) timeout_ms: u32,
 }
 
 /// The command in a line written to `call`.
@@ -201,14 +208,14 @@ pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, LineError<'_>> {
     connect_without(&[], line)
 }
 
-/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` but `rpcvers=`, `reconnect=` and
-/// `null=`: a probe tries all versions, once, and with a call of NULL.
+/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` but `rpcvers=`, `reconnect=`, `null=`,
+/// `reverse=` and `bind=`: a probe tries all versions, once, and with a call of NULL.
 ///
 /// # Errors
 ///
 /// The first word that does not fit.
 pub(crate) fn parse_probe(line: &[u8]) -> Result<Connect, LineError<'_>> {
-    connect_without(&["rpcvers", "reconnect", "null"], line)
+    connect_without(&["rpcvers", "reconnect", "null", "reverse", "bind"], line)
 }
 
 /// Parses a line with the keys of `connect` but those of `unknown`.
@@ -225,10 +232,7 @@ fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, Line
         _ if unknown.contains(&key) => Err(UNKNOWN_KEY),
         "from" => once(&mut from, source_address(value, to.address)?),
         "reconnect" => once(&mut reconnect, flag(value)?),
-        "timeout_ms" => once(
-            &mut timeout_ms,
-            number(value, 1..=600_000, "not 1 to 600000 milliseconds")?,
-        ),
+        "timeout_ms" => once(&mut timeout_ms, milliseconds(value)?),
         "null" | "program" | "version" => null.take(key, value),
         _ => keys.take(key, value),
     })?;
@@ -256,8 +260,10 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
     let mut keys = Keys::default();
     let mut max = None;
     let mut answer = None;
+    let mut timeout_ms = None;
     read_keys(words, |key, value| match key {
         "answer" => once(&mut answer, flag(value)?),
+        "timeout_ms" => once(&mut timeout_ms, milliseconds(value)?),
         "max" => once(
             &mut max,
             number(value, 1..=65_536, "not 1 to 65536 connections")?,
@@ -271,6 +277,7 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
         rpc: keys.rpc(),
         max: max.unwrap_or(DEFAULT_MAX),
         answer: answer.unwrap_or(true),
+        timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
     })
 }
 
@@ -391,6 +398,8 @@ struct Keys {
     private: Option<Offered>,
     versions: Option<Versions>,
     credits: Option<u32>,
+    reverse: Option<u32>,
+    bind: Option<bool>,
 }
 
 impl Keys {
@@ -405,6 +414,11 @@ impl Keys {
                 &mut self.credits,
                 number(value, 1..=64, "not 1 to 64 credits")?,
             )?,
+            "reverse" => once(
+                &mut self.reverse,
+                number(value, 0..=64, "not 0 to 64 credits")?,
+            )?,
+            "bind" => once(&mut self.bind, flag(value)?)?,
             _ => return Err(UNKNOWN_KEY),
         }
 
@@ -427,6 +441,8 @@ impl Keys {
         Rpc {
             versions: self.versions.unwrap_or(Versions::ALL),
             credits: self.credits.unwrap_or(DEFAULT_CREDITS),
+            reverse: self.reverse.unwrap_or(0),
+            bind: self.bind.unwrap_or(true),
         }
     }
 }
@@ -582,6 +598,10 @@ where
 
 fn id(text: &str) -> Result<u64, Reason> {
     decimal(text).ok_or("expected a decimal ID")
+}
+
+fn milliseconds(value: &str) -> Result<u32, Reason> {
+    number(value, 1..=600_000, "not 1 to 600000 milliseconds")
 }
 
 fn flag(value: &str) -> Result<bool, Reason> {

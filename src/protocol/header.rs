@@ -27,6 +27,8 @@ use super::xdr::{
 // The paths are spelled out for the same reason as in `protocol.rs`.
 #[path = "header/chunks.rs"]
 pub(crate) mod chunks;
+#[path = "header/direction.rs"]
+pub(crate) mod direction;
 #[path = "header/error.rs"]
 pub(crate) mod error;
 

@@ -9,7 +9,7 @@ use super::rpc::{
 };
 
 /// The module's own program, from the numbers that are "Defined by local administrator" (RFC 5531,
-/// section 8.3). Its one procedure but NULL is [`ECHO`].
+/// section 8.3). It is served in both directions, except [`BIND`].
 pub(crate) const ECHO_PROGRAM: u32 = 0x2000_8797;
 
 /// The one version of the module's own program.
@@ -21,6 +21,10 @@ pub(crate) const NULL: u32 = 0;
 /// The procedure of the module's own program that takes `opaque<>` (RFC 4506, section 4.10) and
 /// returns it octet for octet.
 pub(crate) const ECHO: u32 = 1;
+
+/// The procedure of the module's own program that takes nothing and returns nothing, and by which a
+/// client says that it accepts calls in the reverse direction (RFC 8167, section 6).
+pub(crate) const BIND: u32 = 2;
 
 /// The program of NFS (RFC 7530, section 17.2), which peers serve as a rule.
 pub(crate) const NFS_PROGRAM: u32 = 100_003;
@@ -56,6 +60,8 @@ pub(crate) enum ServedProcedure {
     Null,
     /// Returns the arguments.
     Echo,
+    /// Makes the caller a responder; forward direction only.
+    Bind,
 }
 
 /// Whether `len` octets can be the arguments of [`ECHO`], where the first word of them is `count`
@@ -98,6 +104,7 @@ pub(crate) fn serve(call: &Call) -> Result<ServedProcedure, Status> {
     match (call.prog, call.vers, call.proc) {
         (_, _, NULL) => Ok(ServedProcedure::Null),
         (ECHO_PROGRAM, ECHO_VERSION, ECHO) => Ok(ServedProcedure::Echo),
+        (ECHO_PROGRAM, ECHO_VERSION, BIND) => Ok(ServedProcedure::Bind),
         (ECHO_PROGRAM, ECHO_VERSION, _) => Err(Status::ProcUnavail),
         (ECHO_PROGRAM, _, _) => Err(Status::ProgMismatch {
             low: ECHO_VERSION,

@@ -92,6 +92,20 @@ impl<'a> CallRequest<'a> {
         }
     }
 
+    /// One call of a procedure without arguments and without results.
+    pub(crate) const fn any(program: Program, procedure: u32) -> Self {
+        Self {
+            procedure: CalledProcedure::Any {
+                program,
+                procedure,
+                credentials: Credentials::None,
+                arguments: Hex::EMPTY,
+                results: 0,
+            },
+            ..Self::null(program)
+        }
+    }
+
     /// Returns what the call with this XID begins with.
     pub(crate) fn call(&self, xid: u32) -> rpc::Call {
         let (program, proc) = match self.procedure {

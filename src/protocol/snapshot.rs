@@ -122,14 +122,30 @@ pub(crate) enum Null {
     Failed(Cause),
 }
 
+/// Whether there may be calls in the reverse direction, those of the server (RFC 8167, section 2.2).
+#[derive(Clone, Copy, Default)]
+pub(crate) enum ReverseDirection {
+    /// Not on this connection; or, to a server, the client has not said so yet.
+    #[default]
+    No,
+    /// A client is about to say so.
+    Pending,
+    Yes,
+    /// The server did not take note that the client accepts them.
+    Failed(Cause),
+}
+
 /// The messages on one connection (RFC 8166), counted.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Traffic {
     pub(crate) null: Null,
     /// How long the latest NULL call took to be answered, in microseconds.
     pub(crate) null_us: Option<i64>,
-    /// The credits that the responder granted last (RFC 8166, section 3.3.1).
+    /// The credits that the server granted last (RFC 8166, section 3.3.1).
     pub(crate) credits_granted: Option<u32>,
+    pub(crate) reverse_direction: ReverseDirection,
+    /// The credits that the client granted last (RFC 8167, section 4.1).
+    pub(crate) reverse_credits_granted: Option<u32>,
     /// Messages sent.
     pub(crate) sends: u64,
     /// Messages of these that invalidated a Steering Tag of the peer's (RFC 8797, section 4.1).
@@ -138,10 +154,13 @@ pub(crate) struct Traffic {
     pub(crate) remote_invalidations_received: u64,
     /// Steering Tags that this side had to invalidate itself.
     pub(crate) local_invalidations: u64,
-    /// Calls without any chunk (RFC 8166, section 3.5.1).
+    /// Calls of the client without any chunk (RFC 8166, section 3.5.1).
     pub(crate) inline_calls: u64,
-    /// Calls with chunks (RFC 8166, section 3.5.3).
+    /// Calls of the client with chunks (RFC 8166, section 3.5.3).
     pub(crate) chunked_calls: u64,
+    /// The same of the server (RFC 8167, section 5).
+    pub(crate) reverse_inline_calls: u64,
+    pub(crate) reverse_chunked_calls: u64,
     /// Messages received that no header begins (RFC 8166, section 4.5).
     pub(crate) bad_headers: u64,
     /// Messages received that nobody waits for: unknown XIDs, duplicates, wrong directions.

@@ -81,6 +81,13 @@ impl Calls {
         (waiting, waiting + self.given_up.len())
     }
 
+    /// Whether there is a call with this XID, also one that was given up.
+    pub(super) fn has(&self, xid: u32) -> bool {
+        let is_waiting =
+            |pending: &Pending| matches!(pending.state, State::Waiting) && pending.xid == xid;
+        self.pending.iter().any(is_waiting) || self.given_up.iter().any(|call| call.0 == xid)
+    }
+
     /// Returns the memory of a place, which is free, for another reply.
     pub(super) fn take_room(&mut self, place: usize) -> KVec<u8> {
         let pending = self.pending.get_mut(place);

@@ -50,12 +50,15 @@ use crate::{
             Version,
             Versions, //
         },
-        negotiation::Role,
         outcome::{
             Answer,
             CallOutcome,
             Outcome,
             RESULTS_SHOWN, //
+        },
+        program::{
+            self,
+            Program, //
         },
         request::{
             CallRequest,
@@ -65,7 +68,10 @@ use crate::{
             self,
             Status, //
         },
-        snapshot::Null, //
+        snapshot::{
+            Null,
+            ReverseDirection, //
+        }, //
     },
     rdma::{
         arrival::{
@@ -186,47 +192,30 @@ fn check_status(status: Status) -> Result<(), Failure> {
 }
 
 impl Endpoint {
-    /// Hands a message over to the call that waits for it. All others are discarded (RFC 8166,
-    /// section 4.5). Returns the answer to a message that is to be answered.
-    pub(super) fn take_reply(&self, octets: &[u8], arrival: &Arrival) -> Option<Header<'static>> {
+    /// Hands a reply over to the call that waits for it. All others are discarded (RFC 8166,
+    /// section 4.5).
+    pub(super) fn take_reply(
+        &self,
+        header: &Header<'_>,
+        payload: &[u8],
+        octets: &[u8],
+        arrival: &Arrival,
+    ) {
         let mut inner = self.inner.lock();
-        let inner = &mut *inner;
-        if arrival.invalidated.is_some() {
-            inner.traffic.remote_invalidations_received += 1;
+        if !inner.calls.answer(header, payload, octets, arrival) {
+            inner.traffic.unexpected_messages += 1;
+        } else if !matches!(header.body, Body::ErrVers { .. }) {
+            inner.falls_back = false;
         }
-        let Ok((header, payload)) = header::parse(octets) else {
-            inner.traffic.bad_headers += 1;
-            return None;
-        };
-        if inner.calls.answer(&header, payload, octets, arrival) {
-            if !matches!(header.body, Body::ErrVers { .. }) {
-                inner.falls_back = false;
-            }
-            self.changed.notify_all();
-            return None;
-        }
-        inner.traffic.unexpected_messages += 1;
-        // A call that was given up may have given its credit back.
+        // Also a call that was given up may have given its credit back.
         self.changed.notify_all();
-        let asks = matches!(
-            header.body,
-            Body::Optional {
-                direction: Direction::Call,
-                ..
-            }
-        );
-        asks.then_some(Header {
-            xid: header.xid,
-            credit: self.configuration.credits,
-            body: Body::ErrInvalidOption,
-        })
     }
 
     /// Makes calls, and waits for the replies; process context. `result` says what became of them,
     /// also where this fails: with the failure of the first call that had no results. After that,
     /// no others are begun.
     ///
-    /// Fails with `EOPNOTSUPP` on a server's end, `ENOTCONN`, `EBUSY` where calls that were given
+    /// Fails with `EOPNOTSUPP` where this end may make no calls, `ENOTCONN`, `EBUSY` where calls that were given
     /// up have all credits, `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET` where the connection is
     /// lost, `EPROTO` and `EPROTONOSUPPORT` where the responder does not understand the message,
     /// `EBADMSG` where the results are not the arguments, or with what the status of the reply
@@ -236,10 +225,7 @@ impl Endpoint {
         request: &CallRequest<'_>,
         result: &mut CallResult,
     ) -> Result<(), Failure> {
-        if self.configuration.role == Role::Server {
-            let error = errno(bindings::EOPNOTSUPP);
-            return Err(Failure::new(error, "the responder's end makes no calls"));
-        }
+        self.check_may_call()?;
         let _guard = CallGuard::take(self)?;
         let link = self.inner.lock().link().cloned();
         let link = link.ok_or(not_connected())?;
@@ -463,7 +449,7 @@ impl<'a> Caller<'a> {
     /// Returns the version that has been agreed upon, or that none has been; [`None`] where there
     /// is no credit for a call until another one ends.
     fn agreed(&self) -> Result<Option<Option<u32>>, Failure> {
-        let credits = self.endpoint.configuration.credits;
+        let credits = self.endpoint.configuration.requests();
         let (agreed, granted, (waiting, taken)) = self.endpoint.started(|inner| {
             // Before the first reply there is one (RFC 8166, section 3.3.3).
             let granted = inner
@@ -646,21 +632,15 @@ impl<'a> Caller<'a> {
             (inner.xid, inner.negotiated(configuration.role))
         })?;
         let negotiated = negotiated.ok_or(not_connected())?;
-        let (c2s, s2c) = (
-            negotiated.client_to_server_threshold,
-            negotiated.server_to_client_threshold,
-        );
-        let (mut limit, threshold) = match configuration.role {
-            Role::Client => (c2s, s2c),
-            Role::Server => (s2c, c2s),
-        };
+        let mut limit = negotiated.threshold(configuration.role);
+        let threshold = negotiated.threshold(configuration.role.peer());
         if agreed.is_none() {
             limit = limit.min(FIRST_MESSAGE);
         }
         let mut call = OutgoingCall {
             request,
             xid,
-            credits: configuration.credits,
+            credits: configuration.requests(),
             version: match version {
                 1 => Version::One,
                 _ => Version::Two(Direction::Call),
@@ -863,13 +843,20 @@ impl WorkItem<FIRST_CALL> for Endpoint {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let Some(program) = this.configuration.null else {
-            return;
-        };
-        let result = this.call(&CallRequest::null(program), &mut CallResult::new());
-        this.inner.lock().traffic.null = match result {
-            Ok(()) => Null::Answered,
-            Err(failure) => Null::Failed(failure.cause),
-        };
+        if let Some(program) = this.configuration.null {
+            let result = this.call(&CallRequest::null(program), &mut CallResult::new());
+            this.inner.lock().traffic.null = match result {
+                Ok(()) => Null::Answered,
+                Err(failure) => Null::Failed(failure.cause),
+            };
+        }
+        if this.configuration.binds() {
+            let bind = CallRequest::any(Program::ECHO, program::BIND);
+            let result = this.call(&bind, &mut CallResult::new());
+            this.inner.lock().traffic.reverse_direction = match result {
+                Ok(()) => ReverseDirection::Yes,
+                Err(failure) => ReverseDirection::Failed(failure.cause),
+            };
+        }
     }
 }

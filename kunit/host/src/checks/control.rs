@@ -84,6 +84,8 @@ fn words(at: SocketAddr, offer: &Offered, rpc: Rpc, others: &[String]) -> Vec<St
     words.extend([
         format!("rpcvers={versions}"),
         format!("credits={}", rpc.credits),
+        format!("reverse={}", rpc.reverse),
+        format!("bind={}", u8::from(rpc.bind)),
     ]);
     words.extend_from_slice(others);
     words
@@ -115,15 +117,28 @@ pub(crate) fn connect_words(connect: Connect) -> Vec<String> {
 pub(crate) fn probe_words(connect: Connect) -> Vec<String> {
     let mut words = connect_words(connect);
     let len = words.len();
-    words.retain(|word| !["rpcvers=auto", "reconnect=0", "null=1"].contains(&&word[..]));
-    assert_eq!(words.len(), len - 3);
+    let same = [
+        "rpcvers=auto",
+        "reverse=0",
+        "bind=1",
+        "reconnect=0",
+        "null=1",
+    ];
+    words.retain(|word| !same.contains(&&word[..]));
+    assert_eq!(words.len(), len - same.len());
     words
 }
 
 pub(crate) fn listen_words(listen: Listen) -> Vec<String> {
     let max = format!("max={}", listen.max);
     let answer = format!("answer={}", u8::from(listen.answer));
-    words(listen.at, &listen.offer, listen.rpc, &[max, answer])
+    let timeout_ms = format!("timeout_ms={}", listen.timeout_ms);
+    words(
+        listen.at,
+        &listen.offer,
+        listen.rpc,
+        &[max, answer, timeout_ms],
+    )
 }
 
 pub(crate) fn call_words(call: Call<'_>) -> Vec<String> {

@@ -37,6 +37,8 @@ const INV: Row = ("inv", Some("0"), Kind::Flag);
 const PRIVATE: Row = ("private", None, Kind::Private);
 const RPCVERS: Row = ("rpcvers", Some("auto"), Kind::Versions);
 const CREDITS: Row = ("credits", Some("8"), Kind::Number(1, 64));
+const REVERSE: Row = ("reverse", Some("0"), Kind::Number(0, 64));
+const BIND: Row = ("bind", Some("1"), Kind::Flag);
 const RECONNECT: Row = ("reconnect", Some("0"), Kind::Flag);
 const TIMEOUT: Row = ("timeout_ms", Some("5000"), Kind::Number(1, 600_000));
 const FROM: Row = ("from", None, Kind::Address);
@@ -54,13 +56,16 @@ const RAW: Row = ("raw", None, Kind::Octets);
 const RESULTS: Row = ("results", Some("1024"), Kind::Number(0, 1_048_576));
 const CHUNKS: Row = ("chunks", Some("0"), Kind::Flag);
 
-const CONNECT: [Row; 12] = [
-    SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, RECONNECT, TIMEOUT, FROM, NULL, PROGRAM, VERSION,
+const CONNECT: [Row; 14] = [
+    SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, REVERSE, BIND, RECONNECT, TIMEOUT, FROM, NULL,
+    PROGRAM, VERSION,
 ];
 const PROBE: [Row; 9] = [
     SEND, RECV, INV, PRIVATE, CREDITS, TIMEOUT, FROM, PROGRAM, VERSION,
 ];
-const LISTEN: [Row; 8] = [SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, MAX, ANSWER];
+const LISTEN: [Row; 11] = [
+    SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, REVERSE, BIND, MAX, ANSWER, TIMEOUT,
+];
 
 /// Of two keys, the second of which is not said where the first has that value.
 const EXCLUDED: [(&str, &str, &str); 5] = [

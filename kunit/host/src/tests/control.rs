@@ -40,12 +40,14 @@ use crate::{
 };
 
 /// What holds where a line does not say otherwise.
-const UNTOLD: [&str; 18] = [
+const UNTOLD: [&str; 20] = [
     "send=4096",
     "recv=4096",
     "inv=0",
     "rpcvers=auto",
     "credits=8",
+    "reverse=0",
+    "bind=1",
     "reconnect=0",
     "timeout_ms=5000",
     "null=1",
@@ -101,10 +103,17 @@ fn offers() -> impl Strategy<Value = Vec<String>> {
     ]
 }
 
-fn rpcs() -> impl Strategy<Value = [String; 2]> {
+fn rpcs() -> impl Strategy<Value = [String; 4]> {
     let versions = select(vec!["1", "2", "auto"]);
-    (versions, number("credits", 8, 1..=64u32))
-        .prop_map(|(versions, credits)| [format!("rpcvers={versions}"), credits])
+    (
+        versions,
+        number("credits", 8, 1..=64u32),
+        number("reverse", 0, 0..=64u32),
+        number("bind", 1, 0..=1u32),
+    )
+        .prop_map(|(versions, credits, reverse, bind)| {
+            [format!("rpcvers={versions}"), credits, reverse, bind]
+        })
 }
 
 fn programs() -> impl Strategy<Value = [String; 2]> {
@@ -151,12 +160,13 @@ fn listens() -> impl Strategy<Value = Vec<String>> {
         rpcs(),
         number("max", 64, 1..=65_536u32),
         number("answer", 1, 0..=1u32),
+        number("timeout_ms", 5000, 1..=600_000u32),
     )
-        .prop_map(|(at, port, offer, rpc, max, answer)| {
+        .prop_map(|(at, port, offer, rpc, max, answer, timeout_ms)| {
             let mut words = vec![format!("{at}:{port}")];
             words.extend(offer);
             words.extend(rpc);
-            words.extend([max, answer]);
+            words.extend([max, answer, timeout_ms]);
             words
         })
 }
@@ -234,7 +244,7 @@ proptest! {
         check(line.as_bytes());
         // All probes are the same in these.
         words.retain(|word| {
-            ["rpcvers=", "reconnect=", "null="]
+            ["rpcvers=", "reverse=", "bind=", "reconnect=", "null="]
                 .iter()
                 .all(|key| !word.starts_with(key))
         });
