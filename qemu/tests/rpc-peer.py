@@ -807,6 +807,12 @@ def module_as_server() -> None:
     check("a Read chunk within the call, version 2", answered,
           f"X 2 32 0 0  1 40 1 4 0 0  0 0 0  {CALL_NULL}", BAD_HEADER)
 
+    # Of another program that is not known, nor does it matter (RFC 8166, section 6.1).
+    for number in 1, 2:
+        check(f"a Read chunk within a call of another program, version {number}", answered,
+              CALL[number].replace("0 0 0 ", "1 40 1 4 0 0  0 0 0 ")
+              + f"X 0 2  100003 4 1  {AUTH}", f"{REPLY[number]} X 1 0  0 0  1")
+
     check("no message was unexpected", lambda: same_info(requester.id, unexpected_messages=0))
     check("an unexpected reply, version 1", answered, f"X 1 32 0  0 0 0  {SUCCESS}", NOTHING)
     check("an unexpected reply, version 2", answered, f"X 2 32 0 1  0 0 0  {SUCCESS}", NOTHING)

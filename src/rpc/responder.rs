@@ -162,6 +162,11 @@ struct IncomingCall<'a> {
 }
 
 impl IncomingCall<'_> {
+    /// Whether parts of the arguments are in Read chunks (RFC 8166, section 3.4.5).
+    fn is_reduced(&self) -> bool {
+        matches!(self.payload, Payload::Inline(_)) && !self.lists.reads.is_empty()
+    }
+
     /// Returns the Steering Tag of a segment that belongs to this call, to be invalidated with the
     /// reply (RFC 8797, section 4.1).
     fn stag(&self) -> Option<u32> {
@@ -224,7 +229,7 @@ impl Endpoint {
             return self.send_error(queue_pair, &answer);
         }
         let (version, result) = match &header.body {
-            Body::Msg(version, lists) if lists.reads.is_empty() => {
+            Body::Msg(version, lists) => {
                 let call = IncomingCall {
                     queue_pair,
                     header: &header,
@@ -234,7 +239,6 @@ impl Endpoint {
                 };
                 (*version, self.answer(&call))
             }
-            Body::Msg(version, _) => (*version, Err(ReplyError::Chunk)),
             Body::Nomsg(version, lists) => {
                 let result = read_call(queue_pair, lists.reads).and_then(|memory| {
                     self.answer(&IncomingCall {
@@ -306,6 +310,12 @@ impl Endpoint {
             self.inner.lock().traffic.unexpected_messages += 1;
             return Ok(());
         };
+        // Eligibility is the program's: nothing is eligible of what is served, and of other
+        // programs that need not be known (RFC 8166, section 6.1).
+        let served = matches!(reply.reply.status, Status::Success | Status::GarbageArgs);
+        if served && call.is_reduced() {
+            return Err(ReplyError::Chunk);
+        }
         {
             let mut inner = self.inner.lock();
             match call.lists.is_empty() {
