@@ -121,8 +121,9 @@ const PARAMETERS: Parameters = Parameters {
     owner: OWNER,
     // As xprtrdma does.
     retry_count: 6,
-    // For ever.
-    rnr_retry_count: 7,
+    // As Linux's client and server do: a peer that exceeds its credits finds no Receive, and is not
+    // to go unnoticed (RFC 8166, section 3.3.1).
+    rnr_retry_count: 0,
     // A peer that takes no message for as long, or does not let its memory be read, has lost the
     // connection.
     operation_ms: 5000,
