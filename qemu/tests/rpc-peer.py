@@ -217,6 +217,24 @@ class Requester(Link):
         same("the first piece", reply[:1000], pieces[0].octets(1000))
         same("the second piece", reply[1000:], pieces[1].octets(3428))
 
+    def chunks_among_others(self) -> None:
+        """As many calls at once as are granted, one of them by chunks: each is answered, in any
+        order."""
+        self.xid += 1
+        call = self.offers_call()
+        reply = self.peer.register(len(UNTOUCHED), REMOTE_WRITE)
+        calls = [self.octets(f"X 1 32 1  1 0 {segment_of(call, LONG_CALL)} 0  0  "
+                             f"1 1 {segment_of(reply, len(UNTOUCHED))}")]
+        replies = [self.octets(f"X 1 {GRANTS} 1  0  0  1 1 {segment_of(reply, LONG_REPLY)}")]
+        while len(calls) < GRANTS:
+            self.xid += 1
+            calls.append(self.octets(CALL[1] + CALL_NULL))
+            replies.append(self.octets(REPLY[1] + SUCCESS))
+        self.peer.send(*calls)
+        found = [self.next_message() for _ in calls]
+        for number, words in enumerate(replies):
+            same(f"reply {number} arrives", True, words in found)
+
     def long_reply_without_chunk(self) -> None:
         """A reply that does not fit into a Send."""
         self.xid += 1
@@ -847,6 +865,7 @@ def module_as_server() -> None:
         check(f"a Long Call and a Long Reply to the server, version {version}",
               requester.by_chunks, version)
     check("a Long Call and a Long Reply in pieces", requester.in_pieces)
+    check("a call by chunks among others, within the credits", requester.chunks_among_others)
     check("a Long Reply without a Reply chunk", requester.long_reply_without_chunk)
     check("a Reply chunk that is not needed", requester.reply_chunk_unused)
     check("a Write chunk that is not needed", requester.write_chunk_unused)
