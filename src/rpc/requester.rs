@@ -449,6 +449,10 @@ impl<'a> Caller<'a> {
     /// Returns the version that has been agreed upon, or that none has been; [`None`] where there
     /// is no credit for a call until another one ends.
     fn agreed(&self) -> Result<Option<Option<u32>>, Failure> {
+        // Where replies come fast, nothing else is waited for that a signal would end.
+        if current!().signal_pending() {
+            return Err(Failure::new(EINTR, "interrupted"));
+        }
         let credits = self.endpoint.configuration.requests();
         let (agreed, granted, (waiting, taken)) = self.endpoint.started(|inner| {
             // Before the first reply there is one (RFC 8166, section 3.3.3).
