@@ -120,6 +120,13 @@ mod tests {
                 0,
                 424,
             ),
+            (
+                "without arguments",
+                CallRequest::any(Program::ECHO, 2),
+                [0x2000_8797, 1, 2],
+                0,
+                24,
+            ),
         ] {
             let call = Call {
                 xid: 5,
