@@ -128,7 +128,9 @@ impl<'a> Request<'a> {
             private_data: private_data.as_ptr().cast(),
             private_data_len: private_data.len().try_into()?,
             initiator_depth: self.initiator_depth.min(device.max_initiator_depth()),
-            responder_resources: self.responder_resources.min(device.max_responder_resources()),
+            responder_resources: self
+                .responder_resources
+                .min(device.max_responder_resources()),
             rnr_retry_count: parameters.rnr_retry_count,
             ..Default::default()
         };

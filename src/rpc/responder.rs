@@ -254,10 +254,9 @@ impl Endpoint {
                 )
             }
             // Never the direction of a call.
-            Body::ErrVers { .. }
-            | Body::ErrChunk
-            | Body::ErrBadHeader
-            | Body::ErrInvalidOption => return,
+            Body::ErrVers { .. } | Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => {
+                return
+            }
         };
         let body = match (result, version) {
             (Ok(()), _) => return,
@@ -437,9 +436,9 @@ impl Endpoint {
         if version == 1 && role == Role::Server {
             inner.version = Some(1);
         }
-        inner.negotiated(role).map_or((0, false), |n| {
-            (n.threshold(role), n.remote_invalidation)
-        })
+        inner
+            .negotiated(role)
+            .map_or((0, false), |n| (n.threshold(role), n.remote_invalidation))
     }
 }
 
