@@ -506,7 +506,7 @@ def set_up() -> None:
         need(name, script.listen, port, f"inv=1 timeout_ms=2000 credits={FORWARD} {words}")
     need("the module listens with one credit each way", script.listen, ONE_CREDIT,
          "credits=1 reverse=1")
-    need("the peer listens for the module", lambda: script.peer.listen(
+    need("the peer listens for calls both ways", lambda: script.peer.listen(
         script.pair.b.path, script.pair.b.ip4, OF_PEER))
     need("the peer has Receives for both directions", lambda: script.peer.receives(32, 4096))
 

@@ -208,8 +208,8 @@ pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, LineError<'_>> {
     connect_without(&[], line)
 }
 
-/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` but `rpcvers=`, `reconnect=`, `null=`,
-/// `reverse=` and `bind=`: a probe tries all versions, once, and with a call of NULL.
+/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` but `rpcvers=`, `reconnect=`,
+/// `null=`, `reverse=` and `bind=`: a probe tries all versions, once, and with a call of NULL.
 ///
 /// # Errors
 ///

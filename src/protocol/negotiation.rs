@@ -120,8 +120,8 @@ impl fmt::Display for Deviation {
 }
 
 impl Negotiated {
-    /// Returns the inline threshold for the messages that the side of this role sends, in octets. It
-    /// is the same in both directions of calls (RFC 8167, section 4.2).
+    /// Returns the inline threshold for the messages that the side of this role sends, in octets.
+    /// It is the same in both directions of calls (RFC 8167, section 4.2).
     pub(crate) fn threshold(&self, sender: Role) -> u32 {
         match sender {
             Role::Client => self.client_to_server_threshold,

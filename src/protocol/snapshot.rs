@@ -122,7 +122,8 @@ pub(crate) enum Null {
     Failed(Cause),
 }
 
-/// Whether there may be calls in the reverse direction, those of the server (RFC 8167, section 2.2).
+/// Whether there may be calls in the reverse direction, those of the server (RFC 8167, section
+/// 2.2).
 #[derive(Clone, Copy, Default)]
 pub(crate) enum ReverseDirection {
     /// Not on this connection; or, to a server, the client has not said so yet.

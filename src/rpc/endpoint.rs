@@ -430,9 +430,9 @@ impl Endpoint {
         (traffic, inner.version)
     }
 
-    /// Fails where this end may not make calls. A client may. A server may where the client supports
-    /// the reverse direction, and after the client's first call: that determines the version of
-    /// RPC-over-RDMA (RFC 8167, sections 5.1 and 6).
+    /// Fails with `EOPNOTSUPP` where this end may not make calls. A client may. A server may where
+    /// the client supports the reverse direction, and after the client's first call: that
+    /// determines the version of RPC-over-RDMA (RFC 8167, sections 5.1 and 6).
     pub(super) fn check_may_call(&self) -> Result<(), Failure> {
         let inner = self.inner.lock();
         let refused = |text| Err(Failure::new(errno(kernel::bindings::EOPNOTSUPP), text));
