@@ -14,6 +14,8 @@ use core::fmt::{
 pub(crate) mod history;
 #[path = "cases/info.rs"]
 pub(crate) mod info;
+#[path = "cases/outcome.rs"]
+pub(crate) mod outcome;
 #[path = "cases/stats.rs"]
 pub(crate) mod stats;
 #[path = "cases/tables.rs"]

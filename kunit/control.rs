@@ -25,7 +25,6 @@ mod tests {
                 parse_probe,
                 Address,
                 Call,
-                CalledProcedure,
                 Close,
                 Connect,
                 LineError,
@@ -40,7 +39,13 @@ mod tests {
                 Offered,
                 Size, //
             },
-            program::Program, //
+            program::Program,
+            request::{
+                CallRequest,
+                CalledProcedure,
+                Hex, //
+            },
+            rpc::Credentials, //
         },
         rows::{
             check,
@@ -75,12 +80,15 @@ mod tests {
         rpc: RPC,
         max: 64,
         answer: true,
+        timeout_ms: 5000,
     };
 
-    /// All versions and eight credits.
+    /// All versions and eight credits, forward only.
     const RPC: Rpc = Rpc {
         versions: Versions { low: 1, high: 2 },
         credits: 8,
+        reverse: 0,
+        bind: true,
     };
 
     /// NFS version 4.
@@ -389,6 +397,12 @@ mod tests {
             ("rpcvers=auto", |c| c.rpc.versions = Versions::ALL),
             ("credits=1", |c| c.rpc.credits = 1),
             ("credits=64", |c| c.rpc.credits = 64),
+            ("reverse=0", |c| c.rpc.reverse = 0),
+            ("reverse=1 bind=1", |c| c.rpc.reverse = 1),
+            ("reverse=64 bind=0", |c| {
+                c.rpc.reverse = 64;
+                c.rpc.bind = false;
+            }),
             ("null=0", |c| c.null = None),
             ("null=1", |c| c.null = Some(NFS)),
             ("program=0", |c| c.null = program(0, 4)),
@@ -406,7 +420,7 @@ mod tests {
         }
 
         let line = "[fe80::1%2]:1 from=[fe80::1%2] reconnect=1 timeout_ms=7 \
-                    rpcvers=2 credits=3 program=5 version=6 null=1 inv=1";
+                    rpcvers=2 credits=3 reverse=4 program=5 version=6 null=1 inv=1";
         let to = v6(Some(Zone::Index(2)));
         let connect = Connect {
             to,
@@ -415,6 +429,8 @@ mod tests {
             rpc: Rpc {
                 versions: Versions::only(2),
                 credits: 3,
+                reverse: 4,
+                bind: true,
             },
             reconnect: true,
             timeout_ms: 7,
@@ -446,6 +462,8 @@ mod tests {
             ("null=0", "unknown key"),
             ("null=1", "unknown key"),
             ("rpcvers=auto", "unknown key"),
+            ("reverse=1", "unknown key"),
+            ("bind=1", "unknown key"),
             ("rpcvers=1", "unknown key"),
             ("max=1", "unknown key"),
             ("timeout_ms=0", "not 1 to 600000 milliseconds"),
@@ -513,6 +531,13 @@ mod tests {
             ("rpcvers=auto", |l| l.rpc.versions = Versions::ALL),
             ("credits=1", |l| l.rpc.credits = 1),
             ("credits=64", |l| l.rpc.credits = 64),
+            ("timeout_ms=1", |l| l.timeout_ms = 1),
+            ("timeout_ms=600000", |l| l.timeout_ms = 600_000),
+            ("reverse=64", |l| l.rpc.reverse = 64),
+            ("bind=0 reverse=1", |l| {
+                l.rpc.reverse = 1;
+                l.rpc.bind = false;
+            }),
             ("credits=64 max=7 rpcvers=1", |l| {
                 l.max = 7;
                 l.rpc.versions = Versions::only(1);
@@ -533,6 +558,7 @@ mod tests {
     fn rpc_keys_refused() -> Result {
         const VERSIONS: &str = "not 1, 2 or auto";
         const CREDITS: &str = "not 1 to 64 credits";
+        const REVERSE: &str = "not 0 to 64 credits";
 
         for (word, reason) in [
             ("credits=", "no value"),
@@ -551,6 +577,10 @@ mod tests {
             ("rpcvers=01", VERSIONS),
             ("rpcvers=1-2", VERSIONS),
             ("rpcvers=Auto", VERSIONS),
+            ("reverse=", "no value"),
+            ("reverse=65", REVERSE),
+            ("reverse=-1", REVERSE),
+            ("bind=2", "not 0 or 1"),
         ] {
             let line = line(word)?;
             let refusal = refusal(word, reason)?;
@@ -573,8 +603,9 @@ mod tests {
             ("answer=", "no value"),
             ("answer=2", "not 0 or 1"),
             ("from=192.0.2.1", "unknown key"),
+            ("timeout_ms=0", "not 1 to 600000 milliseconds"),
+            ("timeout_ms=600001", "not 1 to 600000 milliseconds"),
             ("reconnect=1", "unknown key"),
-            ("timeout_ms=1", "unknown key"),
             ("null=1", "unknown key"),
             ("program=1", "unknown key"),
             ("version=1", "unknown key"),
@@ -722,56 +753,109 @@ mod tests {
 
     #[test]
     fn call() -> Result {
-        let null = |connection, number, version, chunks| Call {
-            connection,
-            procedure: CalledProcedure::Null(Program { number, version }),
-            chunks,
-        };
-        let echo = |size, count, chunks| Call {
-            connection: 7,
-            procedure: CalledProcedure::Echo { size, count },
-            chunks,
+        const NULL: CallRequest<'_> = CallRequest::null(NFS);
+        const ECHO: CallRequest<'_> = CallRequest {
+            procedure: CalledProcedure::Echo { size: 1024 },
+            ..NULL
         };
 
-        for (line, call) in [
-            ("connection 1 null", null(1, 100_003, 4, false)),
-            (" connection\t0  null \n", null(0, 100_003, 4, false)),
-            (
-                "connection 18446744073709551615 null",
-                null(u64::MAX, 100_003, 4, false),
-            ),
-            ("connection 1 null program=0", null(1, 0, 4, false)),
-            (
-                "connection 1 null program=4294967295",
-                null(1, u32::MAX, 4, false),
-            ),
-            ("connection 1 null version=0", null(1, 100_003, 0, false)),
+        let null = |number, version| CallRequest::null(Program { number, version });
+        let echo = |size| CallRequest {
+            procedure: CalledProcedure::Echo { size },
+            ..NULL
+        };
+        let any = |program, procedure, credentials, digits: &'static str, results| CallRequest {
+            procedure: CalledProcedure::Any {
+                program,
+                procedure,
+                credentials,
+                arguments: Hex::parse(digits.as_bytes()).unwrap_or(Hex::EMPTY),
+                results,
+            },
+            ..NULL
+        };
+        let (none, unix) = (Credentials::None, Credentials::Unix);
+        let other = Program {
+            number: 2,
+            version: 3,
+        };
+
+        for (line, connection, request) in [
+            ("connection 1 null", 1, NULL),
+            (" connection\t0  null \n", 0, NULL),
+            ("connection 18446744073709551615 null", u64::MAX, NULL),
+            ("connection 1 null program=0", 1, null(0, 4)),
+            ("connection 1 null program=4294967295", 1, null(u32::MAX, 4)),
+            ("connection 1 null version=0", 1, null(100_003, 0)),
             (
                 "connection 1 null version=4294967295",
-                null(1, 100_003, u32::MAX, false),
+                1,
+                null(100_003, u32::MAX),
             ),
-            ("connection 1 null chunks=0", null(1, 100_003, 4, false)),
+            ("connection 1 null chunks=0", 1, NULL),
             (
                 "connection 1 null chunks=1 version=3 program=2",
-                null(1, 2, 3, true),
+                1,
+                CallRequest {
+                    chunks: true,
+                    ..null(2, 3)
+                },
             ),
-            ("connection 7 echo", echo(1024, 1, false)),
-            ("\tconnection 7 \techo\t\n", echo(1024, 1, false)),
-            ("connection 7 echo size=0", echo(0, 1, false)),
-            ("connection 7 echo size=1", echo(1, 1, false)),
-            ("connection 7 echo size=1048576", echo(1_048_576, 1, false)),
-            ("connection 7 echo count=1", echo(1024, 1, false)),
             (
-                "connection 7 echo count=1000000",
-                echo(1024, 1_000_000, false),
+                "connection 1 null count=1000000 jobs=64",
+                1,
+                CallRequest {
+                    count: 1_000_000,
+                    jobs: 64,
+                    ..NULL
+                },
             ),
-            ("connection 7 echo chunks=0", echo(1024, 1, false)),
-            ("connection 7 echo chunks=1", echo(1024, 1, true)),
+            ("connection 7 echo", 7, ECHO),
+            ("\tconnection 7 \techo\t\n", 7, ECHO),
+            ("connection 7 echo size=0", 7, echo(0)),
+            ("connection 7 echo size=1", 7, echo(1)),
+            ("connection 7 echo size=1048576", 7, echo(1_048_576)),
+            ("connection 7 echo count=1 jobs=1 chunks=0", 7, ECHO),
             (
-                "connection 7 echo count=3 chunks=1 size=5",
-                echo(5, 3, true),
+                "connection 7 echo count=3 chunks=1 size=5 jobs=2",
+                7,
+                CallRequest {
+                    count: 3,
+                    jobs: 2,
+                    chunks: true,
+                    ..echo(5)
+                },
+            ),
+            (
+                "connection 7 rpc procedure=0",
+                7,
+                any(NFS, 0, none, "", 1024),
+            ),
+            (
+                "connection 7 rpc cred=none procedure=4294967295 raw=00ffA5",
+                7,
+                any(NFS, u32::MAX, none, "00ffA5", 1024),
+            ),
+            (
+                "connection 7 rpc results=0 program=2 cred=unix version=3 procedure=1",
+                7,
+                any(other, 1, unix, "", 0),
+            ),
+            (
+                "connection 7 rpc procedure=1 results=1048576 count=2 jobs=2 chunks=1",
+                7,
+                CallRequest {
+                    count: 2,
+                    jobs: 2,
+                    chunks: true,
+                    ..any(NFS, 1, none, "", 1_048_576)
+                },
             ),
         ] {
+            let call = Call {
+                connection,
+                request,
+            };
             check(line, parse_call(line.as_bytes()), Ok(call))?;
         }
         Ok(())
@@ -781,12 +865,16 @@ mod tests {
     fn call_refused() -> Result {
         const CONNECTION: &str = "expected connection ID";
         const ID: &str = "expected a decimal ID";
-        const WHAT: &str = "expected null or echo";
+        const WHAT: &str = "expected null, echo or rpc";
         const UNKNOWN: &str = "unknown key";
         const TWICE: &str = "given twice";
         const WORD: &str = "not 0 to 4294967295";
         const SIZE: &str = "not 0 to 1048576 octets";
         const COUNT: &str = "not 1 to 1000000 calls";
+        const JOBS: &str = "not 1 to 64 calls at a time";
+        const HEX: &str = "not pairs of hex digits";
+        const PROCEDURE: &str = "expected procedure=N";
+        const CRED: &str = "not none or unix";
         const FLAG: &str = "not 0 or 1";
 
         for (line, word, reason) in [
@@ -810,7 +898,12 @@ mod tests {
             ("connection 1 echo size=", "size=", "no value"),
             // Keys that this call does not have.
             ("connection 1 null size=1", "size=1", UNKNOWN),
-            ("connection 1 null count=1", "count=1", UNKNOWN),
+            ("connection 1 null raw=00", "raw=00", UNKNOWN),
+            ("connection 1 null procedure=1", "procedure=1", UNKNOWN),
+            ("connection 1 null cred=unix", "cred=unix", UNKNOWN),
+            ("connection 1 null results=1", "results=1", UNKNOWN),
+            ("connection 1 rpc size=1", "size=1", UNKNOWN),
+            ("connection 1 rpc null=1", "null=1", UNKNOWN),
             ("connection 1 null null=1", "null=1", UNKNOWN),
             ("connection 1 null rpcvers=1", "rpcvers=1", UNKNOWN),
             ("connection 1 null credits=1", "credits=1", UNKNOWN),
@@ -843,7 +936,32 @@ mod tests {
                 "count=4294967297",
                 COUNT,
             ),
+            ("connection 1 null count=0", "count=0", COUNT),
+            ("connection 1 null jobs=0", "jobs=0", JOBS),
+            ("connection 1 echo jobs=65", "jobs=65", JOBS),
+            ("connection 1 rpc jobs=x", "jobs=x", JOBS),
+            (
+                "connection 1 rpc procedure=4294967296",
+                "procedure=4294967296",
+                WORD,
+            ),
+            ("connection 1 rpc procedure=-1", "procedure=-1", WORD),
+            ("connection 1 rpc procedure=1 raw=0", "raw=0", HEX),
+            ("connection 1 rpc procedure=1 raw=0g", "raw=0g", HEX),
+            ("connection 1 rpc procedure=1 raw=none", "raw=none", HEX),
+            ("connection 1 rpc procedure=1 raw=", "raw=", "no value"),
+            ("connection 1 rpc cred=root", "cred=root", CRED),
+            ("connection 1 rpc results=1048577", "results=1048577", SIZE),
             // Words that are given twice.
+            ("connection 1 rpc raw=00 raw=00", "raw=00", TWICE),
+            (
+                "connection 1 rpc procedure=1 procedure=2",
+                "procedure=2",
+                TWICE,
+            ),
+            ("connection 1 rpc cred=none cred=unix", "cred=unix", TWICE),
+            ("connection 1 rpc results=1 results=1", "results=1", TWICE),
+            ("connection 1 echo jobs=1 jobs=2", "jobs=2", TWICE),
             ("connection 1 null program=1 program=1", "program=1", TWICE),
             ("connection 1 null version=1 version=2", "version=2", TWICE),
             ("connection 1 null chunks=0 chunks=1", "chunks=1", TWICE),
@@ -864,6 +982,8 @@ mod tests {
             ("\n", CONNECTION),
             ("connection", ID),
             ("connection 1 \n", WHAT),
+            ("connection 1 rpc", PROCEDURE),
+            ("connection 1 rpc raw=00 cred=unix jobs=2\n", PROCEDURE),
         ] {
             check_refusal(line, parse_call(line.as_bytes()), refusal)?;
         }

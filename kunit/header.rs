@@ -26,6 +26,7 @@ mod tests {
                     Segment,
                     WriteChunk, //
                 },
+                direction::direction,
                 error::{
                     Error,
                     Malformed,
@@ -232,6 +233,28 @@ mod tests {
         Ok(())
     }
 
+    /// What goes by RDMA Read or Write, by each of the lists, in calls and in replies.
+    #[test]
+    fn rfc_8166_section_4_3_chunks() -> Result {
+        for (words, expected) in [
+            ("X 1 20 0 / 0 0 0 | X 0 2", false),
+            ("X 1 20 0 / 1 0 a1 1000 1 80000000 0 0 0 | X 0 2", true),
+            ("X 1 20 0 / 0 1 0 0 0 | X 0 2", true),
+            ("X 1 20 0 / 0 0 1 0 | X 0 2", true),
+            ("X 1 20 1 / 1 0 a1 1000 1 80000000 0 0 0 |", true),
+            ("X 2 20 0 / 1 0 0 0 | X 1 0", false),
+            ("X 2 20 0 / 0 0 0 1 0 | X 0 2", true),
+            ("X 1 20 4 / 1 1 1", false),
+            ("X 1 20 4 / 2", false),
+            ("X 2 20 5 / 0 7 0 |", false),
+        ] {
+            let octets = Octets::new(words)?;
+            let parsed = parse(octets.all()).map(|(header, _)| header.has_chunks());
+            check(words, parsed, Ok(expected))?;
+        }
+        Ok(())
+    }
+
     /// RFC 8166, section 4.2.4: "RDMA_NOMSG = 1 indicates that after the chunk lists there is no
     /// Payload stream".
     #[test]
@@ -308,6 +331,44 @@ mod tests {
         let short = Error::Short { length };
         check("answer", short.answer(7, Versions::ALL), None)?;
         check_display("words", short, "27 octets, fewer than any header has")
+    }
+
+    /// RFC 8167, section 2: "A Call is designated by the value CALL in the message's msg_type
+    /// field". The draft, section 4.2.2: the direction is that of the RPC message, and of an error
+    /// "always Responder-to-Requester (REPLY)". Also of messages that are malformed otherwise.
+    #[test]
+    fn rfc_8167_section_2_direction() -> Result {
+        let (call, reply) = (Some(Direction::Call), Some(Direction::Reply));
+        for (words, expected) in [
+            ("X 1 20 0 / 0 0 0 | X 0 2", call),
+            ("X 1 20 0 / 0 0 0 | X 1 0", reply),
+            ("X 1 20 0 / 0 0 0 | 1 0 2", call),
+            ("X 1 20 0 / 0 0 0 | 1 1 0", reply),
+            ("X 1 20 0 / 0 0 0 | X 2", None),
+            ("X 1 20 0 / 0 0 0 | X", None),
+            ("X 1 20 0 / 0 2 0 | X 1 0", None),
+            ("X 1 20 1 / 1 0 a1 1000 1 80000000 0 0 0", call),
+            ("X 1 20 1 / 0 0 1 1 a1 1000 1 80000000", None),
+            ("X 1 20 1 / 0 0 0", None),
+            ("X 1 20 2 / 0 0 0 0 0 | X 0 2", None),
+            ("X 1 20 3 / 0 0 0", None),
+            ("X 1 20 4 / 2", reply),
+            ("X 2 20 0 0 / 0 0 0 | X 0 2", call),
+            ("X 2 20 0 1 / 0 0 0 | X 1 0", reply),
+            ("X 2 20 0 0 / 0 0 0 | X 1 0", call),
+            ("X 2 20 0 1 / 2 0 0", reply),
+            ("X 2 20 0 2 / 0 0 0 | X 0 2", None),
+            ("X 2 20 1 1 / 0 0 0", reply),
+            ("X 2 20 5 0 / 4d 0", call),
+            ("X 2 20 5 1 / 4d 9", reply),
+            ("X 2 20 3 0 / 0 0", None),
+            ("X 3 20 4 / 1 1 2", reply),
+            ("X 3 20 0 / 0 0 0", None),
+            ("X 1 20", None),
+        ] {
+            check(words, direction(Octets::new(words)?.all()), expected)?;
+        }
+        Ok(())
     }
 
     /// RFC 8166, section 4.5.1: a responder "MUST reply with an RDMA_ERROR procedure and set the

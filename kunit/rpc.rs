@@ -18,6 +18,7 @@ mod tests {
             parse_call,
             parse_reply,
             Call,
+            Credentials,
             Error,
             Reply,
             Status, //
@@ -28,17 +29,40 @@ mod tests {
         }, //
     };
 
-    /// RFC 5531, section 9: `call_body`; section 10.1: AUTH_NONE.
+    /// RFC 5531, section 9: `call_body`; section 10.1: AUTH_NONE; appendix A: AUTH_SYS, with
+    /// `stamp`, an empty `machinename`, `uid` and `gid` of zero and no `gids`.
     #[test]
     fn section_9_call() -> Result {
-        for (words, prog, vers, proc) in [
-            ("X 0 2 186a3 3 0 / 0 0 / 0 0 |", 100_003, 3, 0),
-            ("X 0 2 186a3 4 0 / 0 0 / 0 0 | 1 2", 100_003, 4, 0),
+        const MAX: u32 = u32::MAX;
+
+        for (words, prog, vers, proc, credentials) in [
+            (
+                "X 0 2 186a3 3 0 / 0 0 / 0 0 |",
+                100_003,
+                3,
+                0,
+                Credentials::None,
+            ),
+            (
+                "X 0 2 186a3 4 0 / 0 0 / 0 0 | 1 2",
+                100_003,
+                4,
+                0,
+                Credentials::None,
+            ),
             (
                 "X 0 2 ffffffff ffffffff ffffffff / 0 0 / 0 0 | 1",
-                u32::MAX,
-                u32::MAX,
-                u32::MAX,
+                MAX,
+                MAX,
+                MAX,
+                Credentials::None,
+            ),
+            (
+                "X 0 2 186a3 4 1 / 1 14 0 0 0 0 0 / 0 0 | 1",
+                100_003,
+                4,
+                1,
+                Credentials::Unix,
             ),
         ] {
             let octets = Octets::new(words)?;
@@ -50,7 +74,8 @@ mod tests {
                 proc,
             };
             check(words, parse_call(octets.all()), Ok((call, arguments)))?;
-            check_built(words, head, |buffer| call.build(buffer))?;
+            check(words, call.len(credentials), head.len())?;
+            check_built(words, head, |buffer| call.build(credentials, buffer))?;
         }
         Ok(())
     }

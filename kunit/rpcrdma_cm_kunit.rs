@@ -17,11 +17,13 @@ mod info;
 mod invalidation;
 mod negotiation;
 mod octets;
+mod outcome;
 mod private_data;
 mod program;
 #[path = "../src/protocol.rs"]
 mod protocol;
 mod rdma;
+mod request;
 mod rows;
 mod rpc;
 mod stats;

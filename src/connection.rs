@@ -77,7 +77,8 @@ use crate::{
             Offered,
             PrivateData,
             Size, //
-        }, //
+        },
+        request::CallRequest,
         snapshot::{
             Origin,
             Snapshot, //
@@ -106,7 +107,7 @@ use crate::{
         },
         requester::{
             not_connected,
-            CallRequest, //
+            CallResult, //
         }, //
     },
     trace, //
@@ -120,14 +121,16 @@ const PARAMETERS: Parameters = Parameters {
     owner: OWNER,
     // The same as in xprtrdma.
     retry_count: 6,
-    // 7 stands for retrying without limit.
-    rnr_retry_count: 7,
+    // As in Linux's client and server: a peer that exceeds its credits finds no Receive, and the
+    // connection fails (RFC 8166, section 3.3.1).
+    rnr_retry_count: 0,
     // A Send or a transfer of a chunk that takes longer fails the queue pair.
     operation_ms: 5000,
     flush_ms: 5000,
     // InfiniBand's CM retransmits a DREQ after four to five seconds, so three are sent in this
     // time. It stops retransmitting when the id is destroyed.
     disconnect_ms: 10_000,
+    reads: false,
 };
 
 impl From<(DeviceName, Transport)> for Device {
@@ -163,7 +166,7 @@ impl Configuration {
             false => Size::DEFAULT,
         };
         Capacity::new(
-            self.endpoint.credits,
+            self.endpoint.receives(),
             offer.receive_size.max(at_least).octets(),
             offer.send_size.max(at_least).octets(),
         )
@@ -365,9 +368,13 @@ impl Connection {
     }
 
     /// Makes calls, as [`Endpoint::call`] does.
-    pub(crate) fn call(&self, request: &CallRequest, count: u32) -> Result<(), Failure> {
+    pub(crate) fn call(
+        &self,
+        request: &CallRequest<'_>,
+        result: &mut CallResult,
+    ) -> Result<(), Failure> {
         let endpoint = self.inner.lock().state.endpoint().cloned();
-        endpoint.ok_or(not_connected())?.call(request, count)
+        endpoint.ok_or(not_connected())?.call(request, result)
     }
 
     /// Waits until the connection has been removed from the tables; process context. The connection

@@ -76,6 +76,7 @@ impl RootFiles {
                 listeners,
                 last_error <- new_mutex!(Text::EMPTY, "Control::last_error"),
                 report <- new_mutex!(KVec::new(), "Control::report"),
+                calls <- new_mutex!(KVec::new(), "Control::calls"),
             }),
             GFP_KERNEL,
         )?;
@@ -85,7 +86,7 @@ impl RootFiles {
                 dir.writable::<ConnectFile>(c"connect", control.clone())?,
                 dir.writable::<ListenFile>(c"listen", control.clone())?,
                 dir.writable::<CloseFile>(c"close", control.clone())?,
-                dir.writable::<CallFile>(c"call", control.clone())?,
+                dir.answering::<CallFile>(c"call", control.clone())?,
                 dir.answering::<ProbeFile>(c"probe", control.clone())?,
                 dir.readable::<LastErrorFile>(c"last_error", control)?,
             ],
@@ -109,6 +110,9 @@ struct Control {
     /// The report of the last probe.
     #[pin]
     report: Mutex<KVec<u8>>,
+    /// What became of the calls of the last command.
+    #[pin]
+    calls: Mutex<KVec<u8>>,
 }
 
 impl Control {
@@ -125,6 +129,10 @@ impl Control {
 
     fn show_report(&self, out: &mut Output) -> fmt::Result {
         out.write_octets(&self.report.lock())
+    }
+
+    fn show_calls(&self, out: &mut Output) -> fmt::Result {
+        out.write_octets(&self.calls.lock())
     }
 
     fn show_last_error(&self, out: &mut Output) -> fmt::Result {
@@ -263,6 +271,7 @@ macro_rules! readable {
 
 readable! {
     LastErrorFile(Control) => Control::show_last_error;
+    CallFile(Control) => Control::show_calls;
     ProbeFile(Control) => Control::show_report;
     ListenersFile(Listeners) => tables::listeners;
     StatsFile(SharedStats) => tables::stats;

@@ -23,10 +23,14 @@ pub(crate) mod info;
 pub(crate) mod invalidation;
 #[path = "protocol/negotiation.rs"]
 pub(crate) mod negotiation;
+#[path = "protocol/outcome.rs"]
+pub(crate) mod outcome;
 #[path = "protocol/private_data.rs"]
 pub(crate) mod private_data;
 #[path = "protocol/program.rs"]
 pub(crate) mod program;
+#[path = "protocol/request.rs"]
+pub(crate) mod request;
 #[path = "protocol/rpc.rs"]
 pub(crate) mod rpc;
 #[path = "protocol/snapshot.rs"]

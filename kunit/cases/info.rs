@@ -18,6 +18,7 @@ use crate::protocol::{
         Null,
         Origin,
         Process,
+        ReverseDirection,
         Snapshot,
         State,
         Traffic, //
@@ -84,12 +85,16 @@ rpc_version_used: none
 rpc_null: none
 rpc_null_us: none
 credits_granted: none
+reverse_direction: no
+reverse_credits_granted: none
 sends: 0
 sends_with_invalidate: 0
 remote_invalidations_received: 0
 local_invalidations: 0
 inline_calls: 0
 chunked_calls: 0
+reverse_inline_calls: 0
+reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
 ",
@@ -130,12 +135,16 @@ rpc_version_used: none
 rpc_null: none
 rpc_null_us: none
 credits_granted: none
+reverse_direction: no
+reverse_credits_granted: none
 sends: 0
 sends_with_invalidate: 0
 remote_invalidations_received: 0
 local_invalidations: 0
 inline_calls: 0
 chunked_calls: 0
+reverse_inline_calls: 0
+reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
 ",
@@ -157,6 +166,10 @@ unexpected_messages: 0
                 local_invalidations: 14,
                 inline_calls: 15,
                 chunked_calls: 16,
+                reverse_direction: ReverseDirection::Yes,
+                reverse_credits_granted: Some(18),
+                reverse_inline_calls: 19,
+                reverse_chunked_calls: 20,
                 bad_headers: 17,
                 unexpected_messages: u64::MAX,
             });
@@ -191,12 +204,16 @@ rpc_version_used: 2
 rpc_null: SUCCESS
 rpc_null_us: 321
 credits_granted: 64
+reverse_direction: yes
+reverse_credits_granted: 18
 sends: 11
 sends_with_invalidate: 12
 remote_invalidations_received: 13
 local_invalidations: 14
 inline_calls: 15
 chunked_calls: 16
+reverse_inline_calls: 19
+reverse_chunked_calls: 20
 bad_headers: 17
 unexpected_messages: 18446744073709551615
 ",
@@ -212,6 +229,7 @@ unexpected_messages: 18446744073709551615
             it.exchange.version = Some(2);
             it.traffic = Some(Traffic {
                 null: Null::Pending,
+                reverse_direction: ReverseDirection::Pending,
                 ..Traffic::default()
             });
         },
@@ -245,12 +263,16 @@ rpc_version_used: 2
 rpc_null: pending
 rpc_null_us: none
 credits_granted: none
+reverse_direction: pending
+reverse_credits_granted: none
 sends: 0
 sends_with_invalidate: 0
 remote_invalidations_received: 0
 local_invalidations: 0
 inline_calls: 0
 chunked_calls: 0
+reverse_inline_calls: 0
+reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
 ",
@@ -297,12 +319,16 @@ rpc_version_used: none
 rpc_null: none
 rpc_null_us: none
 credits_granted: none
+reverse_direction: no
+reverse_credits_granted: none
 sends: 0
 sends_with_invalidate: 0
 remote_invalidations_received: 0
 local_invalidations: 0
 inline_calls: 0
 chunked_calls: 0
+reverse_inline_calls: 0
+reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
 ",
@@ -319,6 +345,10 @@ unexpected_messages: 0
                 null: Null::Failed(Cause {
                     text: "the responder answered",
                     detail: Some(c"PROG_UNAVAIL"),
+                }),
+                reverse_direction: ReverseDirection::Failed(Cause {
+                    text: "the responder answered",
+                    detail: Some(c"PROC_UNAVAIL"),
                 }),
                 remote_invalidations_received: 1,
                 ..Traffic::default()
@@ -354,12 +384,16 @@ rpc_version_used: 1
 rpc_null: the responder answered: PROG_UNAVAIL
 rpc_null_us: none
 credits_granted: none
+reverse_direction: the responder answered: PROC_UNAVAIL
+reverse_credits_granted: none
 sends: 0
 sends_with_invalidate: 0
 remote_invalidations_received: 1
 local_invalidations: 0
 inline_calls: 0
 chunked_calls: 0
+reverse_inline_calls: 0
+reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
 deviation: uses RDMA Send with Invalidate, although not both sides support remote invalidation \
@@ -406,12 +440,16 @@ server_to_client_threshold: 3072
 remote_invalidation: yes
 rpc_version_used: none
 credits_granted: 8
+reverse_direction: no
+reverse_credits_granted: none
 sends: 0
 sends_with_invalidate: 0
 remote_invalidations_received: 0
 local_invalidations: 0
 inline_calls: 0
 chunked_calls: 0
+reverse_inline_calls: 0
+reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
 ",
@@ -451,12 +489,16 @@ server_to_client_threshold: 1024
 remote_invalidation: no
 rpc_version_used: none
 credits_granted: none
+reverse_direction: no
+reverse_credits_granted: none
 sends: 0
 sends_with_invalidate: 0
 remote_invalidations_received: 0
 local_invalidations: 0
 inline_calls: 0
 chunked_calls: 0
+reverse_inline_calls: 0
+reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
 ",
@@ -827,12 +869,16 @@ rpc_version_used: none
 rpc_null: none
 rpc_null_us: none
 credits_granted: none
+reverse_direction: no
+reverse_credits_granted: none
 sends: 0
 sends_with_invalidate: 0
 remote_invalidations_received: 0
 local_invalidations: 0
 inline_calls: 0
 chunked_calls: 0
+reverse_inline_calls: 0
+reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
 ",
@@ -845,12 +891,16 @@ unexpected_messages: 0
         "\
 rpc_version_used: none
 credits_granted: none
+reverse_direction: no
+reverse_credits_granted: none
 sends: 0
 sends_with_invalidate: 0
 remote_invalidations_received: 0
 local_invalidations: 0
 inline_calls: 0
 chunked_calls: 0
+reverse_inline_calls: 0
+reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
 ",

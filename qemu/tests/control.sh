@@ -154,6 +154,8 @@ malformed_connect() {
 		timeout_ms=-1
 		timeout_ms=1s
 		timeout_ms=1 timeout_ms=1
+		reverse=-1
+		bind=
 		max=1
 	END
 	all_refused connect "[$B6]:20049 " <<-END
@@ -170,7 +172,10 @@ malformed_listen() {
 		max=1 max=1
 		from=10.0.0.1
 		reconnect=0
-		timeout_ms=1000
+		timeout_ms=0
+		reverse=65
+		reverse=1 reverse=1
+		bind=2
 	END
 }
 
@@ -428,8 +433,8 @@ server=$id
 
 modes=$(cd "$DEBUGFS" && find . -type f -printf '%P %m %u:%g\n' | sort)
 wanted=$({
-	printf '%s 200 root:root\n' call connect listen close
-	printf '%s 600 root:root\n' probe
+	printf '%s 200 root:root\n' connect listen close
+	printf '%s 600 root:root\n' call probe
 	printf '%s 400 root:root\n' connections listeners last_error stats history \
 		connection/{"$client","$server"}/{info,sent,received}
 } | sort)

@@ -173,7 +173,7 @@ failed() { # ERRNO WORDS LINE
 	return 1
 }
 check 'no such connection' failed ENOENT 'no such connection' 'connection 999 null'
-check "the server's end" failed ENOTSUP "responder's end" "connection $server null"
+check "the server's end" failed ENOTSUP 'no reverse=' "connection $server null"
 need 'a server that does not answer' control b listen "$B4:20099 answer=0"
 need 'a connection to a server that does not answer' connect a "$B4:20099 rpcvers=1 timeout_ms=300"
 check 'its first call is over' wait_for 20 greeted

@@ -74,6 +74,30 @@ fails_with() {
 	return 1
 }
 
+# called_back ADDRESS: a call of the server's end is answered by the client of NFS 4.1, which is
+# prepared for that before its first COMPOUND (RFC 8167, section 6). The delay leaves time for the
+# call before the mount has failed.
+called_back() {
+	local process bad=0 event
+	echo >"$traces/trace"
+	for event in setup call reply; do
+		echo 1 >"$traces/events/rpcrdma/xprtrdma_cb_$event/enable" || return
+	done
+	netem a delay 400ms && netem b delay 200ms || return
+	nsenter --net="/run/netns/$A" mount.nfs "$1:/" "$scratch/mount" \
+		-o "proto=rdma,port=2002,vers=4.1,soft,timeo=50,retrans=0,retry=0" &
+	process=$!
+	wait_for 20 grep -q xprtrdma_cb_setup "$traces/trace" && newest server &&
+		control b call "connection $id null program=1073741824 version=1" &&
+		same_info "$id" reverse_inline_calls=1 reverse_credits_granted=16 bad_headers=0 \
+			unexpected_messages=0 rpc_version_used=1 || bad=1
+	for event in call reply; do
+		same "cb_$event" 1 "$(grep -c "xprtrdma_cb_$event" "$traces/trace")" || bad=1
+	done
+	wait "$process"
+	netem a && netem b && wait_for 20 none_live && return "$bad"
+}
+
 received_since() { counter messages_received && ((count > $1)); }
 
 # -----------------------------------------------------------------------------
@@ -93,6 +117,24 @@ check 'the second message was answered' same_info "$id" sends=2 inline_calls=2 g
 check 'no other program' fails_with ENOTSUP PROG_UNAVAIL "connection $id echo"
 check 'NULL of another version' fails_with ENOTSUP PROG_MISMATCH "connection $id null version=77"
 check 'with a Reply chunk' control a call "connection $id null chunks=1"
+# About: any procedure (RFC 8881, sections 16.2 and 18.35): a COMPOUND of minor version 1 with
+# EXCHANGE_ID alone, of a client called "test"; the answer is NFS4_OK for both.
+words='00000000 00000001 00000001 0000002a 01020304 05060708 00000004 74657374'
+words+=' 00000000 00000000 00000000'
+exchange_id=${words// }
+check 'EXCHANGE_ID by raw octets' control a call \
+	"connection $id rpc procedure=1 cred=unix raw=$exchange_id"
+check 'its results are NFS4_OK' grep -Eqx \
+	'results: 0{16}000000010000002a0{8}[0-9a-f]+' "$DEBUGFS/call"
+check 'EXCHANGE_ID was answered by RPC' grep -qx 'rpc: SUCCESS' "$DEBUGFS/call"
+check 'EXCHANGE_ID that is cut off' fails_with EINVAL GARBAGE_ARGS \
+	"connection $id rpc procedure=1 cred=unix raw=${exchange_id:0:8}"
+check 'a procedure that NFS does not have' fails_with ENOTSUP PROC_UNAVAIL \
+	"connection $id rpc procedure=2"
+check '64 NULL calls under way at the NFS server' control a call \
+	"connection $id null count=1000 jobs=64"
+check 'each of the calls under way was answered' grep -qx 'replies: 1000' "$DEBUGFS/call"
+check 'none was sent in vain' same_info "$id" generation=1 unexpected_messages=0
 # The server only looks at the client's R.
 check 'it invalidates that' same_info "$id" remote_invalidations_received=1 local_invalidations=0 \
 	chunked_calls=1 deviation="uses RDMA Send with Invalidate, although not both sides support\
@@ -152,3 +194,6 @@ check_equal 'the mount fails' 32 $?
 check_equal 'at once' "mount.nfs: mount system call failed for $scratch/mount" "$answer"
 check 'both NULL and EXCHANGE_ID were answered' received_since 1
 check 'nothing is left of the NFS client' wait_for 20 none_live
+
+need 'a listener that calls its clients' control b listen "$B4:2002 reverse=16 bind=0"
+check 'CB_NULL is answered by the NFS client' called_back "$B4"

@@ -38,7 +38,9 @@ shown() {
 	for file in "${files[@]}"; do
 		case $file in
 		*/sent | */received) od -An -v -tx1 "$file" | tr -d ' \n' ;;
-		*/connect | */listen | */close | */call) ;;
+		*/connect | */listen | */close) ;;
+		# Results are the octets of the peer.
+		*/call) sed '/^results: /d' "$file" ;;
 		*) cat "$file" ;;
 		esac
 		echo

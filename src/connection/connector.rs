@@ -40,6 +40,7 @@ use crate::{
         errno,
         handler_id::HandlerId,
         net::Net,
+        parameters::Parameters,
         unresolved_id::UnresolvedId,
         wait::wait_while, //
     },
@@ -133,9 +134,14 @@ impl Connection {
             ConnectionState::Resolving(none) => *none = Some(attempt),
             _ => return Err(closed()),
         }
+        let parameters = Parameters {
+            // As the responder of the reverse direction.
+            reads: self.configuration.endpoint.reverse > 0,
+            ..PARAMETERS
+        };
         let id = self
             .handler(&endpoint)
-            .and_then(|handler| UnresolvedId::new(&target.net, PARAMETERS, handler))
+            .and_then(|handler| UnresolvedId::new(&target.net, parameters, handler))
             .map_err(no_id)?;
         let id = id
             .resolve_address(target.from, target.to, target.timeout_ms.min(RESOLVE_MS))

@@ -30,18 +30,17 @@ use crate::{
     protocol::{
         control::{
             self,
-            CalledProcedure,
             Close, //
         },
         negotiation::Role,
-        program::Program,
+        outcome::outcome,
         snapshot::State, //
     },
     rdma::net::Net,
     registry::Live,
     rpc::{
         endpoint::EndpointConfiguration,
-        requester::CallRequest, //
+        requester::CallResult, //
     }, //
 };
 
@@ -62,9 +61,10 @@ impl Control {
                 role: Role::Server,
                 versions: wanted.rpc.versions,
                 credits: wanted.rpc.credits,
+                reverse: wanted.rpc.reverse,
+                bind: wanted.rpc.bind,
                 answers: wanted.answer,
-                // It makes no calls.
-                timeout_ms: 0,
+                timeout_ms: wanted.timeout_ms,
                 null: None,
             },
         };
@@ -96,16 +96,14 @@ impl Control {
     pub(super) fn call<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let wanted = control::parse_call(line)?;
         let connection = self.own(wanted.connection)?;
-        let (program, echo, count) = match wanted.procedure {
-            CalledProcedure::Null(program) => (program, None, 1),
-            CalledProcedure::Echo { size, count } => (Program::ECHO, Some(size), count),
-        };
-        let request = CallRequest {
-            program,
-            echo,
-            reply_chunk: wanted.chunks,
-        };
-        Ok(connection.call(&request, count)?)
+        let mut result = CallResult::new();
+        let called = connection.call(&wanted.request, &mut result);
+        let CallResult { outcome, results } = &mut result;
+        outcome.failure = called.err().map(|failure| failure.cause);
+        let mut report = Report(KVec::new());
+        self::outcome(wanted.connection, outcome, results, &mut report).or(Err(ENOMEM))?;
+        *self.calls.lock() = report.0;
+        Ok(called?)
     }
 
     pub(super) fn probe<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {

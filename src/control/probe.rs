@@ -29,6 +29,7 @@ use crate::{
         header::Versions,
         info::info,
         program::Program,
+        request::CallRequest,
         snapshot::{
             Null,
             Snapshot, //
@@ -36,7 +37,7 @@ use crate::{
     }, //
     rdma::errno,
     registry::Live,
-    rpc::requester::CallRequest, //
+    rpc::requester::CallResult, //
 };
 
 /// A text of any length.
@@ -118,7 +119,9 @@ fn probe_version(
     configuration.endpoint.versions = Versions::only(version);
 
     let connection = Probe(connect(connections, target, configuration)?);
-    let result = connection.0.call(&CallRequest::null(program), 1);
+    let result = connection
+        .0
+        .call(&CallRequest::null(program), &mut CallResult::new());
     let mut snapshot = connection.0.snapshot();
     // It may be over already: the end's cause says more than the call's.
     let over = errno(bindings::ENOTCONN);

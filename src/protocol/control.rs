@@ -32,13 +32,19 @@ use super::{
         Program,
         NFS_PROGRAM,
         NFS_VERSION, //
-    }, //
+    },
+    request::{
+        CallRequest,
+        CalledProcedure,
+        Hex, //
+    },
+    rpc::Credentials, //
 };
 
 /// The size that the module offers unless told otherwise: 4096 octets (RFC 8797, section 4.2).
 const DEFAULT_SIZE: Size = Size::from_encoded(3);
 
-/// How long `connect` waits unless told otherwise, in milliseconds.
+/// How long `connect` and calls wait unless told otherwise, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u32 = 5000;
 
 /// How many connections one listener accepts unless told otherwise.
@@ -49,6 +55,9 @@ const DEFAULT_CREDITS: u32 = 8;
 
 /// How many octets ECHO takes unless told otherwise.
 const DEFAULT_ECHO_SIZE: u32 = 1024;
+
+/// How many octets the results of any other procedure may have unless told otherwise.
+const DEFAULT_RESULTS: u32 = 1024;
 
 /// How many octets of a refused word are shown.
 const SHOWN: usize = 64;
@@ -61,6 +70,9 @@ type Reason = &'static str;
 
 /// The reason to refuse a key that a file does not have.
 const UNKNOWN_KEY: Reason = "unknown key";
+
+/// The reason to refuse what is not a number of 32 bits.
+const NOT_A_WORD: Reason = "not 0 to 4294967295";
 
 /// The reason to refuse Private Data that no transport has room for.
 const TOO_MANY_OCTETS: Reason = "more than 255 octets, which no transport can carry";
@@ -136,6 +148,11 @@ pub(crate) struct Rpc {
     /// How many credits a client asks for and a server grants, and how many Receives it posts for
     /// that (RFC 8166, section 4.2.3).
     pub(crate) credits: u32,
+    /// The same for the calls of a server, for which a client grants credits (RFC 8167, section
+    /// 4.1). Zero where there are no such calls.
+    pub(crate) reverse: u32,
+    /// Whether a call of BIND says that a client accepts such calls (RFC 8167, section 6).
+    pub(crate) bind: bool,
 }
 
 /// The command in a line written to `connect` or `probe`.
@@ -162,30 +179,16 @@ pub(crate) struct Listen {
     pub(crate) max: u32,
     /// Whether calls are answered.
     pub(crate) answer: bool,
+    /// How long a call in the reverse direction may take, in milliseconds.
+    pub(crate) timeout_ms: u32,
 }
 
 /// The command in a line written to `call`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Call {
+pub(crate) struct Call<'a> {
     /// The number of the connection to call on.
     pub(crate) connection: u64,
-    pub(crate) procedure: CalledProcedure,
-    /// Whether to offer a Reply chunk although the reply fits inline (RFC 8166, section 4.3.3).
-    pub(crate) chunks: bool,
-}
-
-/// Which procedure to call.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum CalledProcedure {
-    /// NULL of this program.
-    Null(Program),
-    /// ECHO of the module's own program.
-    Echo {
-        /// How long its argument is, in octets.
-        size: u32,
-        /// How often to call it.
-        count: u32,
-    },
+    pub(crate) request: CallRequest<'a>,
 }
 
 /// The command in a line written to `close`.
@@ -205,14 +208,14 @@ pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, LineError<'_>> {
     connect_without(&[], line)
 }
 
-/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` but `rpcvers=`, `reconnect=` and
-/// `null=`: a probe tries all versions, once, and with a call of NULL.
+/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` but `rpcvers=`, `reconnect=`,
+/// `null=`, `reverse=` and `bind=`: a probe tries all versions, once, and with a call of NULL.
 ///
 /// # Errors
 ///
 /// The first word that does not fit.
 pub(crate) fn parse_probe(line: &[u8]) -> Result<Connect, LineError<'_>> {
-    connect_without(&["rpcvers", "reconnect", "null"], line)
+    connect_without(&["rpcvers", "reconnect", "null", "reverse", "bind"], line)
 }
 
 /// Parses a line with the keys of `connect` but those of `unknown`.
@@ -229,10 +232,7 @@ fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, Line
         _ if unknown.contains(&key) => Err(UNKNOWN_KEY),
         "from" => once(&mut from, source_address(value, to.address)?),
         "reconnect" => once(&mut reconnect, flag(value)?),
-        "timeout_ms" => once(
-            &mut timeout_ms,
-            number(value, 1..=600_000, "not 1 to 600000 milliseconds")?,
-        ),
+        "timeout_ms" => once(&mut timeout_ms, milliseconds(value)?),
         "null" | "program" | "version" => null.take(key, value),
         _ => keys.take(key, value),
     })?;
@@ -260,8 +260,10 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
     let mut keys = Keys::default();
     let mut max = None;
     let mut answer = None;
+    let mut timeout_ms = None;
     read_keys(words, |key, value| match key {
         "answer" => once(&mut answer, flag(value)?),
+        "timeout_ms" => once(&mut timeout_ms, milliseconds(value)?),
         "max" => once(
             &mut max,
             number(value, 1..=65_536, "not 1 to 65536 connections")?,
@@ -275,15 +277,19 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
         rpc: keys.rpc(),
         max: max.unwrap_or(DEFAULT_MAX),
         answer: answer.unwrap_or(true),
+        timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
     })
 }
 
-/// Parses `connection ID null [key=value]…` or `connection ID echo [key=value]…`.
+/// Parses `connection ID null [key=value]…`, `connection ID echo [key=value]…` or
+/// `connection ID rpc procedure=N [key=value]…`.
 ///
 /// # Errors
 ///
 /// The first word that does not fit.
-pub(crate) fn parse_call(line: &[u8]) -> Result<Call, LineError<'_>> {
+pub(crate) fn parse_call(line: &[u8]) -> Result<Call<'_>, LineError<'_>> {
+    const LENGTH: Reason = "not 0 to 1048576 octets";
+
     let mut words = words(line)?;
     let connection = match words.next().unwrap_or_default() {
         b"connection" => read(words.next().unwrap_or_default(), id)?,
@@ -293,47 +299,65 @@ pub(crate) fn parse_call(line: &[u8]) -> Result<Call, LineError<'_>> {
         }
     };
 
-    let mut chunks = None;
+    let mut calls = CallKeys::default();
     let procedure = match words.next().unwrap_or_default() {
         b"null" => {
             let mut null = NullKeys::default();
             read_keys(words, |key, value| match key {
                 "program" | "version" => null.take(key, value),
-                "chunks" => once(&mut chunks, flag(value)?),
-                _ => Err(UNKNOWN_KEY),
+                _ => calls.take(key, value),
             })?;
             CalledProcedure::Null(null.program())
         }
         b"echo" => {
             let mut size = None;
-            let mut count = None;
             read_keys(words, |key, value| match key {
-                "size" => once(
-                    &mut size,
-                    number(value, 0..=1_048_576, "not 0 to 1048576 octets")?,
-                ),
-                "count" => once(
-                    &mut count,
-                    number(value, 1..=1_000_000, "not 1 to 1000000 calls")?,
-                ),
-                "chunks" => once(&mut chunks, flag(value)?),
-                _ => Err(UNKNOWN_KEY),
+                "size" => once(&mut size, number(value, 0..=1_048_576, LENGTH)?),
+                _ => calls.take(key, value),
             })?;
             CalledProcedure::Echo {
                 size: size.unwrap_or(DEFAULT_ECHO_SIZE),
-                count: count.unwrap_or(1),
+            }
+        }
+        b"rpc" => {
+            let mut null = NullKeys::default();
+            let mut procedure = None;
+            let mut credentials = None;
+            let mut arguments = None;
+            let mut results = None;
+            read_keys(words, |key, value| match key {
+                "program" | "version" => null.take(key, value),
+                "procedure" => once(&mut procedure, number(value, 0..=u32::MAX, NOT_A_WORD)?),
+                "cred" => once(&mut credentials, self::credentials(value)?),
+                "raw" => once(&mut arguments, hex(value)?),
+                "results" => once(&mut results, number(value, 0..=1_048_576, LENGTH)?),
+                _ => calls.take(key, value),
+            })?;
+            CalledProcedure::Any {
+                program: null.program(),
+                procedure: procedure.ok_or(LineError {
+                    word: b"",
+                    reason: "expected procedure=N",
+                })?,
+                credentials: credentials.unwrap_or(Credentials::None),
+                arguments: arguments.unwrap_or(Hex::EMPTY),
+                results: results.unwrap_or(DEFAULT_RESULTS),
             }
         }
         word => {
-            let reason = "expected null or echo";
+            let reason = "expected null, echo or rpc";
             return Err(LineError { word, reason });
         }
     };
 
     Ok(Call {
         connection,
-        procedure,
-        chunks: chunks.unwrap_or(false),
+        request: CallRequest {
+            procedure,
+            count: calls.count.unwrap_or(1),
+            jobs: calls.jobs.unwrap_or(1),
+            chunks: calls.chunks.unwrap_or(false),
+        },
     })
 }
 
@@ -374,6 +398,8 @@ struct Keys {
     private: Option<Offered>,
     versions: Option<Versions>,
     credits: Option<u32>,
+    reverse: Option<u32>,
+    bind: Option<bool>,
 }
 
 impl Keys {
@@ -388,6 +414,11 @@ impl Keys {
                 &mut self.credits,
                 number(value, 1..=64, "not 1 to 64 credits")?,
             )?,
+            "reverse" => once(
+                &mut self.reverse,
+                number(value, 0..=64, "not 0 to 64 credits")?,
+            )?,
+            "bind" => once(&mut self.bind, flag(value)?)?,
             _ => return Err(UNKNOWN_KEY),
         }
 
@@ -410,6 +441,33 @@ impl Keys {
         Rpc {
             versions: self.versions.unwrap_or(Versions::ALL),
             credits: self.credits.unwrap_or(DEFAULT_CREDITS),
+            reverse: self.reverse.unwrap_or(0),
+            bind: self.bind.unwrap_or(true),
+        }
+    }
+}
+
+/// The keys that say how many calls to make, and how.
+#[derive(Default)]
+struct CallKeys {
+    count: Option<u32>,
+    jobs: Option<u32>,
+    chunks: Option<bool>,
+}
+
+impl CallKeys {
+    fn take(&mut self, key: &str, value: &str) -> Result<(), Reason> {
+        match key {
+            "count" => once(
+                &mut self.count,
+                number(value, 1..=1_000_000, "not 1 to 1000000 calls")?,
+            ),
+            "jobs" => once(
+                &mut self.jobs,
+                number(value, 1..=64, "not 1 to 64 calls at a time")?,
+            ),
+            "chunks" => once(&mut self.chunks, flag(value)?),
+            _ => Err(UNKNOWN_KEY),
         }
     }
 }
@@ -424,15 +482,10 @@ struct NullKeys {
 
 impl NullKeys {
     fn take(&mut self, key: &str, value: &str) -> Result<(), Reason> {
-        const OUT_OF_RANGE: Reason = "not 0 to 4294967295";
-
         match key {
             "null" => once(&mut self.null, flag(value)?)?,
-            "program" => once(&mut self.number, number(value, 0..=u32::MAX, OUT_OF_RANGE)?)?,
-            "version" => once(
-                &mut self.version,
-                number(value, 0..=u32::MAX, OUT_OF_RANGE)?,
-            )?,
+            "program" => once(&mut self.number, number(value, 0..=u32::MAX, NOT_A_WORD)?)?,
+            "version" => once(&mut self.version, number(value, 0..=u32::MAX, NOT_A_WORD)?)?,
             _ => return Err(UNKNOWN_KEY),
         }
 
@@ -471,7 +524,10 @@ fn words(line: &[u8]) -> Result<impl Iterator<Item = &[u8]>, LineError<'_>> {
 }
 
 /// Reads one word, which a failure of `parse` then names.
-fn read<T>(word: &[u8], parse: impl FnOnce(&str) -> Result<T, Reason>) -> Result<T, LineError<'_>> {
+fn read<'a, T>(
+    word: &'a [u8],
+    parse: impl FnOnce(&'a str) -> Result<T, Reason>,
+) -> Result<T, LineError<'a>> {
     text(word)
         .and_then(parse)
         .map_err(|reason| LineError { word, reason })
@@ -480,7 +536,7 @@ fn read<T>(word: &[u8], parse: impl FnOnce(&str) -> Result<T, Reason>) -> Result
 /// Reads `key=value` words and hands each to `take`.
 fn read_keys<'a>(
     words: impl Iterator<Item = &'a [u8]>,
-    mut take: impl FnMut(&str, &str) -> Result<(), Reason>,
+    mut take: impl FnMut(&'a str, &'a str) -> Result<(), Reason>,
 ) -> Result<(), LineError<'a>> {
     for word in words {
         read(word, |text| {
@@ -544,6 +600,10 @@ fn id(text: &str) -> Result<u64, Reason> {
     decimal(text).ok_or("expected a decimal ID")
 }
 
+fn milliseconds(value: &str) -> Result<u32, Reason> {
+    number(value, 1..=600_000, "not 1 to 600000 milliseconds")
+}
+
 fn flag(value: &str) -> Result<bool, Reason> {
     match value {
         "0" => Ok(false),
@@ -589,6 +649,19 @@ fn private(value: &str) -> Result<Offered, Reason> {
             .ok_or(TOO_MANY_OCTETS)?;
     }
     Ok(Offered::Raw(data))
+}
+
+/// Reads octets.
+fn hex(value: &str) -> Result<Hex<'_>, Reason> {
+    Hex::parse(value.as_bytes()).ok_or("not pairs of hex digits")
+}
+
+fn credentials(value: &str) -> Result<Credentials, Reason> {
+    match value {
+        "none" => Ok(Credentials::None),
+        "unix" => Ok(Credentials::Unix),
+        _ => Err("not none or unix"),
+    }
 }
 
 fn hex_digit(octet: u8) -> Result<u8, Reason> {

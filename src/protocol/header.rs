@@ -27,6 +27,8 @@ use super::xdr::{
 // The paths are spelled out for the same reason as in `protocol.rs`.
 #[path = "header/chunks.rs"]
 pub(crate) mod chunks;
+#[path = "header/direction.rs"]
+pub(crate) mod direction;
 #[path = "header/error.rs"]
 pub(crate) mod error;
 
@@ -216,6 +218,15 @@ impl Header<'_> {
             credit,
             body: versions.mismatch(vers),
         })
+    }
+
+    /// Whether some of the RPC message, or of the reply to it, goes by RDMA Read or Write (RFC 8166,
+    /// section 4.3).
+    pub(crate) fn has_chunks(&self) -> bool {
+        match self.body {
+            Body::Msg(_, lists) | Body::Nomsg(_, lists) => !lists.is_empty(),
+            _ => false,
+        }
     }
 
     /// Returns how many octets the header has.

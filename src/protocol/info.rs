@@ -18,6 +18,7 @@ use super::{
     snapshot::{
         Null,
         Origin,
+        ReverseDirection,
         Snapshot,
         Traffic, //
     },
@@ -195,6 +196,17 @@ fn traffic(snapshot: &Snapshot, traffic: &Traffic, out: &mut dyn Write) -> fmt::
         line(out, "rpc_null_us", Or(traffic.null_us, NONE))?;
     }
     line(out, "credits_granted", Or(traffic.credits_granted, NONE))?;
+    match traffic.reverse_direction {
+        ReverseDirection::No => line(out, "reverse_direction", yes_no(false))?,
+        ReverseDirection::Pending => line(out, "reverse_direction", "pending")?,
+        ReverseDirection::Yes => line(out, "reverse_direction", yes_no(true))?,
+        ReverseDirection::Failed(cause) => line(out, "reverse_direction", cause)?,
+    }
+    line(
+        out,
+        "reverse_credits_granted",
+        Or(traffic.reverse_credits_granted, NONE),
+    )?;
     for (key, value) in [
         ("sends", traffic.sends),
         ("sends_with_invalidate", traffic.sends_with_invalidate),
@@ -205,6 +217,8 @@ fn traffic(snapshot: &Snapshot, traffic: &Traffic, out: &mut dyn Write) -> fmt::
         ("local_invalidations", traffic.local_invalidations),
         ("inline_calls", traffic.inline_calls),
         ("chunked_calls", traffic.chunked_calls),
+        ("reverse_inline_calls", traffic.reverse_inline_calls),
+        ("reverse_chunked_calls", traffic.reverse_chunked_calls),
         ("bad_headers", traffic.bad_headers),
         ("unexpected_messages", traffic.unexpected_messages),
     ] {

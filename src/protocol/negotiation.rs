@@ -19,6 +19,16 @@ pub(crate) enum Role {
     Server,
 }
 
+impl Role {
+    /// Returns the role of the other side.
+    pub(crate) fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -117,6 +127,15 @@ impl fmt::Display for Deviation {
 }
 
 impl Negotiated {
+    /// Returns the inline threshold for the messages that the side of this role sends, in octets.
+    /// It is the same in both directions of calls (RFC 8167, section 4.2).
+    pub(crate) fn threshold(&self, sender: Role) -> u32 {
+        match sender {
+            Role::Client => self.client_to_server_threshold,
+            Role::Server => self.server_to_client_threshold,
+        }
+    }
+
     /// Returns the same result with both thresholds raised to `size`, if they are below.
     pub(crate) fn at_least(self, size: Size) -> Self {
         let size = size.octets();

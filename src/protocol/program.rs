@@ -9,7 +9,8 @@ use super::rpc::{
 };
 
 /// The module's own program. Its number is one of those that are "Defined by local administrator"
-/// (RFC 5531, section 8.3). Its procedures are [`NULL`] and [`ECHO`].
+/// (RFC 5531, section 8.3). Its procedures are [`NULL`], [`ECHO`] and, in the forward direction
+/// only, [`BIND`].
 pub(crate) const ECHO_PROGRAM: u32 = 0x2000_8797;
 
 /// The one version of the module's own program.
@@ -21,6 +22,10 @@ pub(crate) const NULL: u32 = 0;
 /// Procedure 1 of the module's own program, which takes `opaque<>` (RFC 4506, section 4.10) and
 /// returns the same octets.
 pub(crate) const ECHO: u32 = 1;
+
+/// Procedure 2 of the module's own program, which takes nothing and returns nothing. By calling it, a
+/// client says that it accepts calls in the reverse direction (RFC 8167, section 6).
+pub(crate) const BIND: u32 = 2;
 
 /// The program of NFS (RFC 7530, section 17.2). Most peers serve it.
 pub(crate) const NFS_PROGRAM: u32 = 100_003;
@@ -56,6 +61,8 @@ pub(crate) enum ServedProcedure {
     Null,
     /// Returns the arguments.
     Echo,
+    /// Makes the caller a responder; forward direction only.
+    Bind,
 }
 
 /// Whether `len` octets are the right length for the arguments of [`ECHO`], an `opaque<>` whose
@@ -99,6 +106,7 @@ pub(crate) fn serve(call: &Call) -> Result<ServedProcedure, Status> {
     match (call.prog, call.vers, call.proc) {
         (_, _, NULL) => Ok(ServedProcedure::Null),
         (ECHO_PROGRAM, ECHO_VERSION, ECHO) => Ok(ServedProcedure::Echo),
+        (ECHO_PROGRAM, ECHO_VERSION, BIND) => Ok(ServedProcedure::Bind),
         (ECHO_PROGRAM, ECHO_VERSION, _) => Err(Status::ProcUnavail),
         (ECHO_PROGRAM, _, _) => Err(Status::ProgMismatch {
             low: ECHO_VERSION,

@@ -2,8 +2,8 @@
 
 //! The headers of RPC calls and replies (RFC 5531, section 9).
 //!
-//! Calls are sent without credentials. A received call may have AUTH_NONE or AUTH_SYS, and the
-//! module ignores the content of AUTH_SYS.
+//! Calls are sent with AUTH_NONE or AUTH_SYS. A received call may have either, and the module
+//! ignores the content of AUTH_SYS.
 
 use core::fmt;
 
@@ -43,13 +43,22 @@ const AUTH_NONE: u32 = 0;
 const AUTH_SYS: u32 = 1;
 
 /// Length in octets of the longest `opaque_auth` body (RFC 5531, section 8.2).
-const AUTH_MAX: u32 = 400;
+pub(super) const AUTH_MAX: u32 = 400;
 
 /// `auth_stat` of bad credentials (RFC 5531, section 9).
 const AUTH_BADCRED: u32 = 1;
 
 /// `auth_stat` of a bad verifier (RFC 5531, section 9).
 const AUTH_BADVERF: u32 = 3;
+
+/// The credentials of a call (RFC 5531, section 10).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Credentials {
+    /// AUTH_NONE.
+    None,
+    /// AUTH_SYS of the superuser, with no machine's name and no more groups.
+    Unix,
+}
 
 /// A call without its arguments: `rpc_msg` and `call_body` (RFC 5531, section 9).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,20 +74,31 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Writes the header of the call, with AUTH_NONE, and returns its length in octets.
+    /// Returns the length of the header of the call, in octets.
+    pub(crate) fn len(&self, credentials: Credentials) -> usize {
+        self.build(credentials, &mut [])
+            .unwrap_or_else(|room| room.needed)
+    }
+
+    /// Writes the header of the call, and returns its length in octets. The verifier is AUTH_NONE.
     ///
     /// # Errors
     ///
     /// Fails if the buffer is too short.
-    pub(crate) fn build(&self, buffer: &mut [u8]) -> Result<usize, NoRoom> {
+    pub(crate) fn build(
+        &self,
+        credentials: Credentials,
+        buffer: &mut [u8],
+    ) -> Result<usize, NoRoom> {
         let mut writer = Writer::new(buffer);
-        for word in [self.xid, CALL, RPC_VERS, self.prog, self.vers, self.proc] {
-            writer.word(word);
+        let mut words = |words: &[u32]| words.iter().for_each(|&word| writer.word(word));
+        words(&[self.xid, CALL, RPC_VERS, self.prog, self.vers, self.proc]);
+        match credentials {
+            Credentials::None => words(&[AUTH_NONE, 0]),
+            // 20 octets: `stamp`, `machinename`, `uid`, `gid` and `gids` (RFC 5531, appendix A).
+            Credentials::Unix => words(&[AUTH_SYS, 20, 0, 0, 0, 0, 0]),
         }
-        // The credentials and the verifier, each with an empty body.
-        for word in [AUTH_NONE, 0, AUTH_NONE, 0] {
-            writer.word(word);
-        }
+        words(&[AUTH_NONE, 0]);
         writer.finish()
     }
 }

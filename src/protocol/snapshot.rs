@@ -122,14 +122,31 @@ pub(crate) enum Null {
     Failed(Cause),
 }
 
+/// Whether the server may make calls on the connection: the reverse direction (RFC 8167, section
+/// 2.2).
+#[derive(Clone, Copy, Default)]
+pub(crate) enum ReverseDirection {
+    /// Not on this connection. At a server's end also: the client has not said so yet.
+    #[default]
+    No,
+    /// A client is about to tell its server.
+    Pending,
+    Yes,
+    /// The client could not tell its server.
+    Failed(Cause),
+}
+
 /// Counters of the messages on one connection (RFC 8166), and the result of the NULL call.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Traffic {
     pub(crate) null: Null,
     /// The round-trip time of the latest NULL call, in microseconds.
     pub(crate) null_us: Option<i64>,
-    /// The credits that the responder granted last (RFC 8166, section 3.3.1).
+    /// The credits that the server granted last (RFC 8166, section 3.3.1).
     pub(crate) credits_granted: Option<u32>,
+    pub(crate) reverse_direction: ReverseDirection,
+    /// The credits that the client granted last (RFC 8167, section 4.1).
+    pub(crate) reverse_credits_granted: Option<u32>,
     /// Messages sent.
     pub(crate) sends: u64,
     /// Messages among `sends` that invalidated a Steering Tag of the peer (RFC 8797, section 4.1).
@@ -138,10 +155,14 @@ pub(crate) struct Traffic {
     pub(crate) remote_invalidations_received: u64,
     /// Steering Tags that this side had to invalidate itself.
     pub(crate) local_invalidations: u64,
-    /// Calls without any chunk (RFC 8166, section 3.5.1).
+    /// Calls of the client without any chunk (RFC 8166, section 3.5.1).
     pub(crate) inline_calls: u64,
-    /// Calls with chunks (RFC 8166, section 3.5.3).
+    /// Calls of the client with chunks (RFC 8166, section 3.5.3).
     pub(crate) chunked_calls: u64,
+    /// Calls of the server without any chunk (RFC 8167, section 5).
+    pub(crate) reverse_inline_calls: u64,
+    /// Calls of the server with chunks.
+    pub(crate) reverse_chunked_calls: u64,
     /// Messages received without a valid transport header (RFC 8166, section 4.5).
     pub(crate) bad_headers: u64,
     /// Messages received with a valid header that match no call: unknown XIDs, duplicates, wrong

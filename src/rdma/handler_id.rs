@@ -121,6 +121,10 @@ impl<'a, C: CompletionHandler> HandlerId<'a, C> {
             private_data: private_data.as_ptr().cast(),
             private_data_len: private_data.len().try_into()?,
             responder_resources: device.max_responder_resources(),
+            initiator_depth: match self.parameters.reads {
+                true => device.max_initiator_depth(),
+                false => 0,
+            },
             retry_count: self.parameters.retry_count,
             rnr_retry_count: self.parameters.rnr_retry_count,
             ..Default::default()

@@ -16,6 +16,7 @@ use kernel::prelude::*;
 ///     operation_ms: 5000,
 ///     flush_ms: 5000,
 ///     disconnect_ms: 10_000,
+///     reads: false,
 /// };
 /// ```
 #[derive(Clone, Copy)]
@@ -33,4 +34,6 @@ pub(crate) struct Parameters {
     pub(crate) flush_ms: u32,
     /// How long the peer may take to answer a disconnection (DREQ), in milliseconds.
     pub(crate) disconnect_ms: u32,
+    /// Whether a client's queue pair reads the memory of its peer. That of a server may always.
+    pub(crate) reads: bool,
 }

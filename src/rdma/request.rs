@@ -74,6 +74,7 @@ pub(crate) struct Request<'a> {
     id: IdRef<'a>,
     private_data: &'a [u8],
     initiator_depth: u8,
+    responder_resources: u8,
     accepted: &'a Cell<bool>,
 }
 
@@ -105,6 +106,7 @@ impl<'a> Request<'a> {
             // SAFETY: By the function's requirement.
             private_data: unsafe { private_data(event) },
             initiator_depth: parameters.initiator_depth,
+            responder_resources: parameters.responder_resources,
             accepted,
         }
     }
@@ -136,6 +138,9 @@ impl<'a> Request<'a> {
             private_data: private_data.as_ptr().cast(),
             private_data_len: private_data.len().try_into()?,
             initiator_depth: self.initiator_depth.min(device.max_initiator_depth()),
+            responder_resources: self
+                .responder_resources
+                .min(device.max_responder_resources()),
             rnr_retry_count: parameters.rnr_retry_count,
             ..Default::default()
         };

@@ -8,6 +8,7 @@ use core::{
 };
 
 use kernel::{
+    alloc::flags::__GFP_NOWARN,
     impl_has_work,
     new_condvar,
     new_mutex,
@@ -27,7 +28,7 @@ use kernel::{
 };
 
 use super::{
-    pending::Pending,
+    pending::Calls,
     version_cache::VersionCache, //
 };
 use crate::{
@@ -39,6 +40,9 @@ use crate::{
             Messages, //
         },
         header::{
+            self,
+            direction::direction,
+            Direction,
             Header,
             Versions, //
         },
@@ -49,6 +53,7 @@ use crate::{
         program::Program,
         snapshot::{
             Null,
+            ReverseDirection,
             Traffic, //
         },
         xdr::NoRoom, //
@@ -101,19 +106,60 @@ impl Services {
 /// How an endpoint is to behave.
 #[derive(Clone, Copy)]
 pub(crate) struct EndpointConfiguration {
-    /// A client's endpoint is the requester, a server's the responder.
+    /// A client's endpoint is the requester of the forward direction, a server's its responder. In
+    /// the reverse direction it is the other way round (RFC 8167, section 2).
     pub(crate) role: Role,
     /// The versions of RPC-over-RDMA that it speaks.
     pub(crate) versions: Versions,
-    /// How many Receives its queue pair has, and so how many messages may be on their way to it
-    /// (RFC 8166, section 3.3.1): a requester asks for as many credits, a responder grants them.
+    /// The credits of the forward direction: a client asks for as many, a server grants them (RFC
+    /// 8166, section 3.3.1).
     pub(crate) credits: u32,
+    /// The credits of the reverse direction: a server asks for as many, a client grants them (RFC
+    /// 8167, section 4.1). Zero where it is not supported.
+    pub(crate) reverse: u32,
+    /// Whether a client says by a call of BIND that it supports the reverse direction, and a server
+    /// makes no calls before that (RFC 8167, section 6).
+    pub(crate) bind: bool,
     /// Whether a responder answers at all.
     pub(crate) answers: bool,
     /// How long a requester waits for a reply, in milliseconds.
     pub(crate) timeout_ms: u32,
-    /// The program whose NULL procedure a requester calls first.
+    /// The program whose NULL procedure a client calls first.
     pub(crate) null: Option<Program>,
+}
+
+impl EndpointConfiguration {
+    /// Returns the credits that this end asks for as requester.
+    pub(super) fn requests(&self) -> u32 {
+        match self.role {
+            Role::Client => self.credits,
+            Role::Server => self.reverse,
+        }
+    }
+
+    /// Returns the credits that this end grants as responder.
+    pub(super) fn grants(&self) -> u32 {
+        match self.role {
+            Role::Client => self.reverse,
+            Role::Server => self.credits,
+        }
+    }
+
+    /// Returns how many messages may be on their way to this end, calls and replies together. Its
+    /// queue pair has as many Receives (RFC 8167, section 4.3).
+    pub(crate) fn receives(&self) -> u32 {
+        self.credits.saturating_add(self.reverse)
+    }
+
+    /// Whether a client calls BIND once it is connected.
+    pub(super) fn binds(&self) -> bool {
+        self.role == Role::Client && self.reverse > 0 && self.bind
+    }
+
+    /// Whether a client has calls of its own to make once it is connected.
+    fn calls_first(&self) -> bool {
+        self.null.is_some() || self.binds()
+    }
 }
 
 /// The owner of endpoints: the connection that they belong to.
@@ -153,21 +199,21 @@ pub(super) struct Inner {
     /// The version of RPC-over-RDMA that has been agreed upon, or the one that the requester used
     /// last.
     pub(super) version: Option<u32>,
+    /// What has been counted, where calls are those of this end.
     pub(super) traffic: Traffic,
+    /// How many calls of the peer this end has answered, without and with chunks.
+    pub(super) answered: (u64, u64),
+    /// Calls with chunks that have not been answered. It has room for one with each credit.
+    chunked: KVec<KVec<u8>>,
     /// Whether somebody makes calls: one at a time does.
     pub(super) calling: bool,
     /// The XID of the latest call.
     pub(super) xid: u32,
-    /// The call that is under way.
-    pub(super) pending: Option<Pending>,
-    /// Memory for the next reply.
-    pub(super) reply_room: KVec<u8>,
+    /// The calls that have not been answered.
+    pub(super) calls: Calls,
     /// The peer has not answered a message of version 2 yet: if the endpoint fails now, another
     /// connection is made, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     pub(super) falls_back: bool,
-    /// The XIDs and versions of calls that nobody waits for any more, and that have not been
-    /// answered. It has room for one with each credit.
-    pub(super) unanswered: KVec<(u32, u32)>,
 }
 
 impl Inner {
@@ -227,16 +273,21 @@ pub(crate) struct Endpoint {
     messages: Work<Self, MESSAGES>,
     #[pin]
     first_call: Work<Self, FIRST_CALL>,
+    #[pin]
+    chunked: Work<Self, CHUNKED>,
 }
 
 /// The number of the work that takes the messages that have arrived.
 const MESSAGES: u64 = 0;
 /// The number of the work that makes the first call.
 pub(super) const FIRST_CALL: u64 = 1;
+/// The number of the work that answers calls with chunks.
+const CHUNKED: u64 = 2;
 
 impl_has_work! {
     impl HasWork<Self, MESSAGES> for Endpoint { self.messages }
     impl HasWork<Self, FIRST_CALL> for Endpoint { self.first_call }
+    impl HasWork<Self, CHUNKED> for Endpoint { self.chunked }
 }
 
 impl Endpoint {
@@ -247,7 +298,12 @@ impl Endpoint {
         owner: Arc<dyn Owner>,
         xid: u32,
     ) -> Result<Arc<Self>> {
-        let unanswered = KVec::with_capacity(configuration.credits as usize, GFP_KERNEL)?;
+        let calls = Calls::new(configuration.requests())?;
+        let chunked = KVec::with_capacity(configuration.grants() as usize, GFP_KERNEL)?;
+        let reverse_direction = match configuration.reverse > 0 && !configuration.bind {
+            true => ReverseDirection::Yes,
+            false => ReverseDirection::No,
+        };
         Arc::pin_init(
             pin_init!(Self {
                 configuration,
@@ -257,19 +313,23 @@ impl Endpoint {
                         phase: Phase::Unconnected,
                         owner: Some(owner),
                         version: None,
-                        traffic: Traffic::default(),
+                        traffic: Traffic {
+                            reverse_direction,
+                            ..Traffic::default()
+                        },
+                        answered: (0, 0),
+                        chunked,
                         calling: false,
                         xid,
-                        pending: None,
-                        reply_room: KVec::new(),
+                        calls,
                         falls_back: false,
-                        unanswered,
                     },
                     "Endpoint::inner"
                 ),
                 changed <- new_condvar!("Endpoint::changed"),
                 messages <- new_work!("Endpoint::messages"),
                 first_call <- new_work!("Endpoint::first_call"),
+                chunked <- new_work!("Endpoint::chunked"),
             }),
             GFP_KERNEL,
         )
@@ -298,10 +358,13 @@ impl Endpoint {
             if self.configuration.null.is_some() {
                 inner.traffic.null = Null::Pending;
             }
+            if self.configuration.binds() {
+                inner.traffic.reverse_direction = ReverseDirection::Pending;
+            }
         }
         // Some may have arrived before.
         self.enqueue::<MESSAGES>();
-        if self.configuration.null.is_some() {
+        if self.configuration.calls_first() {
             self.enqueue::<FIRST_CALL>();
         }
     }
@@ -347,14 +410,45 @@ impl Endpoint {
     /// Returns what it has counted, and the version of RPC-over-RDMA that has been agreed upon.
     pub(crate) fn traffic(&self) -> (Traffic, Option<u32>) {
         let inner = self.inner.lock();
+        let made = (inner.traffic.inline_calls, inner.traffic.chunked_calls);
+        let granted = inner.traffic.credits_granted;
+        let grants = Some(self.configuration.grants()).filter(|&credits| credits > 0);
+        let (forward, reverse, credits_granted, reverse_credits_granted) =
+            match self.configuration.role {
+                Role::Client => (made, inner.answered, granted, grants),
+                Role::Server => (inner.answered, made, grants, granted),
+            };
         let traffic = Traffic {
-            credits_granted: match self.configuration.role {
-                Role::Client => inner.traffic.credits_granted,
-                Role::Server => Some(self.configuration.credits),
-            },
+            credits_granted,
+            reverse_credits_granted,
+            inline_calls: forward.0,
+            chunked_calls: forward.1,
+            reverse_inline_calls: reverse.0,
+            reverse_chunked_calls: reverse.1,
             ..inner.traffic
         };
         (traffic, inner.version)
+    }
+
+    /// Fails with `EOPNOTSUPP` where this end may not make calls. A client may. A server may where
+    /// the client supports the reverse direction, and after the client's first call: that
+    /// determines the version of RPC-over-RDMA (RFC 8167, sections 5.1 and 6).
+    pub(super) fn check_may_call(&self) -> Result<(), Failure> {
+        let inner = self.inner.lock();
+        let refused = |text| Err(Failure::new(errno(kernel::bindings::EOPNOTSUPP), text));
+        match self.configuration {
+            EndpointConfiguration {
+                role: Role::Client, ..
+            } => Ok(()),
+            EndpointConfiguration { reverse: 0, .. } => {
+                refused("the listener has no reverse=, and so no credits in the reverse direction")
+            }
+            _ if !matches!(inner.traffic.reverse_direction, ReverseDirection::Yes) => {
+                refused("the client has not said that it accepts calls (BIND)")
+            }
+            _ if inner.version.is_none() => refused("the client has not made a call yet"),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the XID of the latest call.
@@ -362,17 +456,56 @@ impl Endpoint {
         self.inner.lock().xid
     }
 
-    /// Takes a message that has arrived.
-    fn take_message(&self, queue_pair: &QueuePair<Self>, octets: &[u8], arrival: &Arrival) {
-        match self.configuration.role {
-            Role::Client => {
-                if let Some(answer) = self.take_reply(octets, arrival) {
-                    self.send_error(queue_pair, &answer);
+    /// Takes a message that has arrived. A call is answered and a reply handed over to the call
+    /// that waits for it, whichever role this end has (RFC 8167, section 2).
+    fn take_message(
+        self: ArcBorrow<'_, Self>,
+        queue_pair: &QueuePair<Self>,
+        octets: &[u8],
+        arrival: &Arrival,
+    ) {
+        if arrival.invalidated.is_some() {
+            self.inner.lock().traffic.remote_invalidations_received += 1;
+        }
+        let parsed = header::parse(octets);
+        match (self.direction(octets), parsed) {
+            // Those behind it need not wait for its transfers.
+            (Direction::Call, Ok((header, _))) if header.has_chunks() => {
+                if self.postpone(octets).is_err() {
+                    queue_pair.fail_because(c"a call could not be answered");
                 }
             }
-            Role::Server if self.configuration.answers => self.respond(queue_pair, octets),
-            Role::Server => {}
+            (Direction::Call, parsed) => self.respond(queue_pair, parsed),
+            (Direction::Reply, Ok((header, payload))) => {
+                self.take_reply(&header, payload, octets, arrival);
+            }
+            // RFC 8166, section 4.5.
+            (Direction::Reply, Err(_)) => self.inner.lock().traffic.bad_headers += 1,
         }
+    }
+
+    /// Leaves a call to the work that answers calls with chunks. Fails where there is no memory for
+    /// that, or no credit.
+    fn postpone(self: ArcBorrow<'_, Self>, octets: &[u8]) -> Result {
+        let mut call = KVec::new();
+        call.extend_from_slice(octets, GFP_KERNEL | __GFP_NOWARN)?;
+        let postponed = self.inner.lock().chunked.push_within_capacity(call);
+        postponed.map_err(|_| ENOMEM)?;
+        self.enqueue::<CHUNKED>();
+        Ok(())
+    }
+
+    /// Returns which way a message goes: where it does not say so itself, it is a reply if a call
+    /// of this end has its XID.
+    fn direction(&self, octets: &[u8]) -> Direction {
+        direction(octets).unwrap_or_else(|| {
+            let xid = octets.first_chunk().map(|xid| u32::from_be_bytes(*xid));
+            let inner = self.inner.lock();
+            match xid.is_some_and(|xid| inner.calls.has(xid)) {
+                true => Direction::Reply,
+                false => Direction::Call,
+            }
+        })
     }
 
     /// Sends a message, as [`QueuePair::send`] does, and counts it.
@@ -445,13 +578,35 @@ impl WorkItem<MESSAGES> for Endpoint {
             return;
         };
         // A peer can send as fast as this runs. Other work has its turn after each round.
-        for _ in 0..this.configuration.credits {
-            let taken =
-                queue_pair.next(|octets, arrival| this.take_message(&queue_pair, octets, arrival));
+        for _ in 0..this.configuration.receives() {
+            let taken = queue_pair.next(|octets, arrival| {
+                this.as_arc_borrow()
+                    .take_message(&queue_pair, octets, arrival)
+            });
             if !taken {
                 return;
             }
         }
         this.as_arc_borrow().enqueue::<MESSAGES>();
+    }
+}
+
+impl WorkItem<CHUNKED> for Endpoint {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let Some(link) = this.inner.lock().link().cloned() else {
+            return;
+        };
+        let Some(queue_pair) = link.queue_pair.access() else {
+            return;
+        };
+        for _ in 0..this.configuration.grants() {
+            let Ok(octets) = this.inner.lock().chunked.remove(0) else {
+                return;
+            };
+            this.respond(&queue_pair, header::parse(&octets));
+        }
+        this.as_arc_borrow().enqueue::<CHUNKED>();
     }
 }

@@ -1,17 +1,199 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Calls that wait for their replies.
+//! Calls that have not been answered.
+
+use core::mem;
 
 use kernel::prelude::*;
 
-use crate::rdma::arrival::Arrival;
+use crate::{
+    protocol::{
+        header::{
+            Body,
+            Direction,
+            Header,
+            Version, //
+        },
+        rpc, //
+    },
+    rdma::arrival::Arrival, //
+};
 
-/// The reply that a call waits for.
-pub(super) struct Pending {
-    pub(super) xid: u32,
-    pub(super) version: u32,
-    /// Has room for any message; holds the reply once that has arrived.
-    pub(super) octets: KVec<u8>,
-    /// How the reply arrived; [`None`] until then.
-    pub(super) arrival: Option<Arrival>,
+/// Where a call is that somebody waits for.
+#[derive(Clone, Copy)]
+enum State {
+    /// There is none.
+    Free,
+    /// It waits for its reply.
+    Waiting,
+    /// Its reply has arrived, after so many others.
+    Answered(Arrival, u64),
+}
+
+/// A call that somebody waits for.
+struct Pending {
+    state: State,
+    xid: u32,
+    version: u32,
+    /// Has room for any message while the call waits; holds the reply after that.
+    octets: KVec<u8>,
+}
+
+impl Pending {
+    const FREE: Self = Self {
+        state: State::Free,
+        xid: 0,
+        version: 0,
+        octets: KVec::new(),
+    };
+}
+
+/// The calls of an endpoint that have not been answered, by their XIDs. Each has a credit (RFC
+/// 8166, section 3.3.1), so there are no more of them than there can be credits.
+pub(super) struct Calls {
+    /// Calls that somebody waits for. Each has a place of its caller's choice.
+    pending: KVec<Pending>,
+    /// The XIDs and versions of calls that nobody waits for any more.
+    given_up: KVec<(u32, u32)>,
+    /// How many replies have arrived.
+    answered: u64,
+}
+
+impl Calls {
+    /// Makes room for as many calls as there can be `credits`.
+    pub(super) fn new(credits: u32) -> Result<Self> {
+        let credits = credits as usize;
+        let mut pending = KVec::with_capacity(credits, GFP_KERNEL)?;
+        for _ in 0..credits {
+            pending.push(Pending::FREE, GFP_KERNEL)?;
+        }
+        Ok(Self {
+            pending,
+            given_up: KVec::with_capacity(credits, GFP_KERNEL)?,
+            answered: 0,
+        })
+    }
+
+    /// Returns how many calls hold a credit: that somebody waits for, and in all.
+    pub(super) fn count(&self) -> (usize, usize) {
+        let is_waiting = |pending: &&Pending| matches!(pending.state, State::Waiting);
+        let waiting = self.pending.iter().filter(is_waiting).count();
+        (waiting, waiting + self.given_up.len())
+    }
+
+    /// Whether there is a call with this XID, also one that was given up.
+    pub(super) fn has(&self, xid: u32) -> bool {
+        let is_waiting =
+            |pending: &Pending| matches!(pending.state, State::Waiting) && pending.xid == xid;
+        self.pending.iter().any(is_waiting) || self.given_up.iter().any(|call| call.0 == xid)
+    }
+
+    /// Returns the memory of a place, which is free, for another reply.
+    pub(super) fn take_room(&mut self, place: usize) -> KVec<u8> {
+        let pending = self.pending.get_mut(place);
+        pending.map_or(KVec::new(), |pending| mem::take(&mut pending.octets))
+    }
+
+    /// Lets a call wait for its reply, which `room` has room for.
+    pub(super) fn begin(&mut self, place: usize, xid: u32, version: u32, room: KVec<u8>) {
+        if let Some(pending) = self.pending.get_mut(place) {
+            *pending = Pending {
+                state: State::Waiting,
+                xid,
+                version,
+                octets: room,
+            };
+        }
+    }
+
+    /// Hands a message to the call that it answers; returns whether somebody waits for that. A call
+    /// that was given up gives its credit back.
+    pub(super) fn answer(
+        &mut self,
+        header: &Header<'_>,
+        payload: &[u8],
+        octets: &[u8],
+        arrival: &Arrival,
+    ) -> bool {
+        let answers = |xid, version| xid == header.xid && is_answer(header, payload, version);
+        let pending = self.pending.iter_mut().find(|pending| {
+            matches!(pending.state, State::Waiting)
+                && answers(pending.xid, pending.version)
+                && octets.len() <= pending.octets.capacity()
+        });
+        if let Some(pending) = pending {
+            // There is room.
+            let _ = pending.octets.extend_from_slice(octets, GFP_KERNEL);
+            pending.state = State::Answered(*arrival, self.answered);
+            self.answered = self.answered.wrapping_add(1);
+            return true;
+        }
+        self.given_up
+            .retain(|&mut (xid, version)| !answers(xid, version));
+        false
+    }
+
+    /// Returns the place of the call whose reply arrived first, of those that have theirs: a later
+    /// reply says later how many credits there are.
+    pub(super) fn first_answered(&self) -> Option<usize> {
+        let answered = (0..)
+            .zip(&self.pending)
+            .filter_map(|(at, pending)| match pending.state {
+                State::Answered(_, number) => Some((number, at)),
+                State::Free | State::Waiting => None,
+            });
+        answered.min().map(|(_, at)| at)
+    }
+
+    /// Frees a place, and returns the reply, if that has arrived. A call without one that was
+    /// `sent` is given up, and keeps its credit.
+    pub(super) fn end(&mut self, place: usize, sent: bool) -> Option<(Arrival, KVec<u8>)> {
+        let pending = self.pending.get_mut(place)?;
+        let state = mem::replace(&mut pending.state, State::Free);
+        match state {
+            State::Answered(arrival, _) => Some((arrival, mem::take(&mut pending.octets))),
+            State::Waiting if sent => {
+                // There is room, or there would have been no credit.
+                let call = (pending.xid, pending.version);
+                let _ = self.given_up.push_within_capacity(call);
+                None
+            }
+            State::Waiting | State::Free => None,
+        }
+    }
+
+    /// Keeps the memory of a reply for the next call at this place.
+    pub(super) fn put_room(&mut self, place: usize, room: KVec<u8>) {
+        if let Some(pending) = self.pending.get_mut(place) {
+            pending.octets = room;
+        }
+    }
+
+    /// Frees the memory of all places except the first one, which the next call is going to need.
+    pub(super) fn shrink(&mut self) {
+        for pending in self.pending.iter_mut().skip(1) {
+            pending.octets = KVec::new();
+        }
+    }
+}
+
+/// Whether the message with this header answers a call that was made in `version`.
+fn is_answer(header: &Header<'_>, payload: &[u8], version: u32) -> bool {
+    let same_version = header.version() == version;
+    match header.body {
+        // Calls in the other direction have XIDs of their own (RFC 8167, section 2.4.1).
+        Body::Msg(Version::One, _) => same_version && rpc::is_reply(payload),
+        // A Long Call has a Read chunk, a Long Reply a Reply chunk.
+        Body::Nomsg(Version::One, lists) => {
+            same_version && lists.reads.is_empty() && lists.reply.is_some()
+        }
+        Body::Msg(Version::Two(direction), _) | Body::Nomsg(Version::Two(direction), _) => {
+            same_version && direction == Direction::Reply
+        }
+        // The responder may name another version (RFC 8166, section 7).
+        Body::ErrVers { .. } => true,
+        // The same as the call (RFC 8166, section 4.5; the draft, section 5.3).
+        Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => same_version,
+        Body::Optional { .. } => false,
+    }
 }

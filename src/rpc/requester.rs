@@ -2,12 +2,10 @@
 
 //! The requester: calls, and what is made of the replies (RFC 8166, section 3).
 //!
-//! An endpoint makes one call at a time, which is within any responder's credits, and which is all
-//! that is allowed before the first reply (RFC 8166, section 3.3.3). A call or a reply that is
-//! longer than the inline threshold is a Long Message: it goes through memory that the responder
-//! reads or writes (RFC 8166, section 3.5.3).
-
-use core::mem;
+//! One caller at a time makes calls on an endpoint: as many of these are under way as it asks for
+//! and the responder grants (RFC 8166, section 3.3.1), one before the first reply (section 3.3.3).
+//! Replies come in any order. A call or a reply that is longer than the inline threshold is a Long
+//! Message: it goes through memory that the responder reads or writes (RFC 8166, section 3.5.3).
 
 use kernel::{
     alloc::flags::__GFP_NOWARN,
@@ -33,8 +31,7 @@ use super::{
         Link,
         FIRST_CALL, //
     },
-    payload::Payload,
-    pending::Pending, //
+    payload::Payload, //
 };
 use crate::{
     failure::Failure,
@@ -53,17 +50,28 @@ use crate::{
             Version,
             Versions, //
         },
-        negotiation::Role,
+        outcome::{
+            Answer,
+            CallOutcome,
+            Outcome,
+            RESULTS_SHOWN, //
+        },
         program::{
             self,
             Program, //
         },
+        request::{
+            CallRequest,
+            CalledProcedure, //
+        },
         rpc::{
             self,
-            Call,
             Status, //
         },
-        snapshot::Null, //
+        snapshot::{
+            Null,
+            ReverseDirection, //
+        }, //
     },
     rdma::{
         arrival::{
@@ -85,11 +93,8 @@ const FIRST_MESSAGE: u32 = 1024;
 /// How many pages a memory region has at most, as in rdma_rw.
 const REGION_PAGES: u32 = 256;
 
-/// Length in octets of a call's head with AUTH_NONE.
-const CALL_HEAD: usize = 40;
-
-/// Length in octets of a reply's head with AUTH_NONE.
-const REPLY_HEAD: usize = 24;
+/// Length in octets of the longest head of a call that the module makes.
+const CALL_HEAD_MAX: usize = 64;
 
 /// Length in octets of the longest head of a reply (RFC 5531, sections 8.2 and 9).
 const REPLY_HEAD_MAX: usize = 24 + 400;
@@ -97,45 +102,19 @@ const REPLY_HEAD_MAX: usize = 24 + 400;
 /// Memory for the responder.
 type Chunk<'a> = Registration<'a, Endpoint>;
 
-/// A call to be made: its procedure and how it is to be sent.
-#[derive(Clone, Copy)]
-pub(crate) struct CallRequest {
-    pub(crate) program: Program,
-    /// How many octets go there and back as `opaque<>`; [`None`] for the NULL procedure.
-    pub(crate) echo: Option<u32>,
-    /// Whether to offer a Reply chunk even if the reply is short.
-    pub(crate) reply_chunk: bool,
+/// What became of calls.
+pub(crate) struct CallResult {
+    pub(crate) outcome: Outcome,
+    /// The first octets of the results of the call that is shown.
+    pub(crate) results: KVec<u8>,
 }
 
-impl CallRequest {
-    /// NULL of `program`.
-    pub(crate) const fn null(program: Program) -> Self {
+impl CallResult {
+    /// No call at all.
+    pub(crate) const fn new() -> Self {
         Self {
-            program,
-            echo: None,
-            reply_chunk: false,
-        }
-    }
-
-    fn call(&self, xid: u32) -> Call {
-        Call {
-            xid,
-            prog: self.program.number,
-            vers: self.program.version,
-            proc: self.echo.map_or(program::NULL, |_| program::ECHO),
-        }
-    }
-
-    /// How long the arguments are, and so the results, in octets.
-    fn len(&self) -> usize {
-        self.echo
-            .map_or(0, |size| 4 + (size as usize).next_multiple_of(4))
-    }
-
-    /// Writes the arguments from octet `at` of them on into `octets`, by words.
-    fn fill(&self, xid: u32, at: usize, octets: &mut [u8]) {
-        if let Some(size) = self.echo {
-            program::fill_opaque(size, xid, at, octets);
+            outcome: Outcome::NONE,
+            results: KVec::new(),
         }
     }
 }
@@ -159,7 +138,10 @@ impl<'a> CallGuard<'a> {
 
 impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
-        self.0.inner.lock().calling = false;
+        let mut inner = self.0.inner.lock();
+        inner.calling = false;
+        inner.calls.shrink();
+        drop(inner);
         self.0.changed.notify_all();
     }
 }
@@ -209,95 +191,65 @@ fn check_status(status: Status) -> Result<(), Failure> {
     })
 }
 
-/// Whether the message with this header answers a call that was made in `version`.
-fn is_answer(header: &Header<'_>, payload: &[u8], version: u32) -> bool {
-    let same_version = header.version() == version;
-    match header.body {
-        // Calls in the other direction have XIDs of their own (RFC 8167, section 4.1).
-        Body::Msg(Version::One, _) => same_version && rpc::is_reply(payload),
-        Body::Msg(Version::Two(direction), _) => same_version && direction == Direction::Reply,
-        Body::Nomsg(of_version, lists) => {
-            let is_call = of_version == Version::Two(Direction::Call);
-            same_version && !is_call && lists.reads.is_empty() && lists.reply.is_some()
-        }
-        Body::ErrVers { .. } | Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => true,
-        Body::Optional { .. } => false,
-    }
-}
-
 impl Endpoint {
-    /// Hands a message over to the call that waits for it. All others are discarded (RFC 8166,
-    /// section 4.5). Returns the answer to a message that is to be answered.
-    pub(super) fn take_reply(&self, octets: &[u8], arrival: &Arrival) -> Option<Header<'static>> {
+    /// Hands a reply over to the call that waits for it. All others are discarded (RFC 8166,
+    /// section 4.5).
+    pub(super) fn take_reply(
+        &self,
+        header: &Header<'_>,
+        payload: &[u8],
+        octets: &[u8],
+        arrival: &Arrival,
+    ) {
         let mut inner = self.inner.lock();
-        let inner = &mut *inner;
-        if arrival.invalidated.is_some() {
-            inner.traffic.remote_invalidations_received += 1;
+        if !inner.calls.answer(header, payload, octets, arrival) {
+            inner.traffic.unexpected_messages += 1;
+        } else if !matches!(header.body, Body::ErrVers { .. }) {
+            inner.falls_back = false;
         }
-        let Ok((header, payload)) = header::parse(octets) else {
-            inner.traffic.bad_headers += 1;
-            return None;
-        };
-        match &mut inner.pending {
-            Some(pending)
-                if pending.xid == header.xid
-                    && pending.arrival.is_none()
-                    && is_answer(&header, payload, pending.version)
-                    && octets.len() <= pending.octets.capacity() =>
-            {
-                // There is room.
-                let _ = pending.octets.extend_from_slice(octets, GFP_KERNEL);
-                pending.arrival = Some(*arrival);
-                if !matches!(header.body, Body::ErrVers { .. }) {
-                    inner.falls_back = false;
-                }
-                self.changed.notify_all();
-                return None;
-            }
-            _ => {}
-        }
-        inner.traffic.unexpected_messages += 1;
-        inner.unanswered.retain(|&mut (xid, version)| {
-            xid != header.xid || !is_answer(&header, payload, version)
-        });
-        let asks = matches!(
-            header.body,
-            Body::Optional {
-                direction: Direction::Call,
-                ..
-            }
-        );
-        asks.then_some(Header {
-            xid: header.xid,
-            credit: self.configuration.credits,
-            body: Body::ErrInvalidOption,
-        })
+        // Also a call that was given up may have given its credit back.
+        self.changed.notify_all();
     }
 
-    /// Makes `count` calls, one after the other, and waits for the replies; process context.
+    /// Makes calls, and waits for the replies; process context. `result` says what became of them,
+    /// also where this fails: with the failure of the first call that had no results. After that,
+    /// no others are begun.
     ///
-    /// Fails with `EOPNOTSUPP` on a server's end, `ENOTCONN`, `ETIMEDOUT`, `EINTR` on a signal,
-    /// `ECONNRESET` where the connection is lost, `EPROTO` and `EPROTONOSUPPORT` where the
-    /// responder does not understand the message, `EBADMSG` where the results are not the
-    /// arguments, or with what the status of the reply means.
-    pub(crate) fn call(&self, request: &CallRequest, count: u32) -> Result<(), Failure> {
-        if self.configuration.role == Role::Server {
-            let error = errno(bindings::EOPNOTSUPP);
-            return Err(Failure::new(error, "the responder's end makes no calls"));
-        }
+    /// Fails with `EOPNOTSUPP` where this end may make no calls, `ENOTCONN`, `EBUSY` where calls that were given
+    /// up have all credits, `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET` where the connection is
+    /// lost, `EPROTO` and `EPROTONOSUPPORT` where the responder does not understand the message,
+    /// `EBADMSG` where the results are not the arguments, or with what the status of the reply
+    /// means.
+    pub(crate) fn call(
+        &self,
+        request: &CallRequest<'_>,
+        result: &mut CallResult,
+    ) -> Result<(), Failure> {
+        self.check_may_call()?;
         let _guard = CallGuard::take(self)?;
         let link = self.inner.lock().link().cloned();
         let link = link.ok_or(not_connected())?;
         let queue_pair = link.queue_pair.access().ok_or(not_connected())?;
-        let mut caller = Caller {
+        let mut places = KVec::new();
+        for _ in 0..request
+            .jobs
+            .min(request.count)
+            .min(self.configuration.credits)
+        {
+            let place = Place::default();
+            let pushed = places.push(place, GFP_KERNEL);
+            pushed.map_err(|error| call_failure(error.into()))?;
+        }
+        let caller = Caller {
             endpoint: self,
             link: &link,
             queue_pair: &queue_pair,
             request,
-            call_chunk: None,
-            reply_chunk: None,
         };
-        (0..count).try_for_each(|_| caller.call_once())
+        let start: Instant<Monotonic> = Instant::now();
+        let called = caller.call(&mut places, result);
+        result.outcome.us = start.elapsed().as_micros_ceil();
+        called
     }
 
     /// Runs `change` while the endpoint is started.
@@ -309,33 +261,43 @@ impl Endpoint {
         }
     }
 
-    /// Waits until the call that is under way has been answered.
-    fn wait_reply(&self) -> Result<(), Failure> {
-        let mut jiffies = msecs_to_jiffies(self.configuration.timeout_ms);
+    /// Waits until something has changed. Returns the place of the call that is over by that, if
+    /// one is: its reply has arrived, or its time is over.
+    fn wait_any(&self, places: &[Place<'_>]) -> Result<Option<Over>, Failure> {
+        let timeout_ms = i64::from(self.configuration.timeout_ms);
         let mut inner = self.inner.lock();
-        loop {
-            if matches!(&inner.pending, Some(pending) if pending.arrival.is_some()) {
-                return Ok(());
+        if let Some(at) = inner.calls.first_answered() {
+            return Ok(Some((at, Ok(()))));
+        }
+        if let Some(failure) = inner.end() {
+            return Err(failure);
+        }
+        let calls = (0..)
+            .zip(places)
+            .filter_map(|(at, place)| Some((at, place.call.as_ref()?)));
+        let left = calls.map(|(at, call)| (timeout_ms - call.sent.elapsed().as_millis(), at));
+        let (left, at) = left.min().ok_or(not_connected())?;
+        let left = match u32::try_from(left) {
+            Ok(left) if left > 0 => left,
+            _ => {
+                let failure = Failure::new(ETIMEDOUT, "no reply in time");
+                return Ok(Some((at, Err(failure))));
             }
-            if let Some(failure) = inner.end() {
-                return Err(failure);
-            }
-            match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
-                CondVarTimeoutResult::Woken { jiffies: rest } => jiffies = rest,
-                CondVarTimeoutResult::Timeout => {
-                    return Err(Failure::new(ETIMEDOUT, "no reply in time"));
-                }
-                CondVarTimeoutResult::Signal { .. } => {
-                    return Err(Failure::new(EINTR, "interrupted"));
-                }
-            }
+        };
+        let jiffies = msecs_to_jiffies(left);
+        match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
+            CondVarTimeoutResult::Signal { .. } => Err(Failure::new(EINTR, "interrupted")),
+            CondVarTimeoutResult::Woken { .. } | CondVarTimeoutResult::Timeout => Ok(None),
         }
     }
 }
 
+/// The place of a call that is over, and how it was waited for.
+type Over = (usize, Result<(), Failure>);
+
 /// A call in one version, ready to be sent.
 struct OutgoingCall<'a> {
-    request: &'a CallRequest,
+    request: &'a CallRequest<'a>,
     xid: u32,
     credits: u32,
     version: Version,
@@ -348,6 +310,35 @@ struct OutgoingCall<'a> {
 }
 
 impl OutgoingCall<'_> {
+    fn version(&self) -> u32 {
+        self.header().version()
+    }
+
+    /// Checks the chunk lists of a reply that has `filled` octets in the Reply chunk: no Read
+    /// chunk, no Write chunk, as none was offered, and the Reply chunk, if one was (RFC 8166,
+    /// sections 4.3.1 and 4.3.3).
+    fn check_lists(&self, lists: &ChunkLists<'_>, filled: u64) -> Result<(), Failure> {
+        let fault = |text| Err(Failure::new(errno(bindings::EPROTO), text));
+        if !lists.reads.is_empty() {
+            return fault("the reply has a Read list");
+        }
+        if !lists.writes.is_empty() {
+            return fault("the reply has a Write list, and none was offered");
+        }
+        let ours = List::new(&self.reply_chunk);
+        match lists.reply {
+            None if self.reply_chunk.is_empty() => Ok(()),
+            None => fault("the reply does not return the Reply chunk"),
+            Some(_) if self.reply_chunk.is_empty() => {
+                fault("the reply has a Reply chunk, and none was offered")
+            }
+            Some(returned) if !returned.iter().eq(ours.filled(filled)) => {
+                fault("the reply returns another Reply chunk")
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
     fn is_inline(&self) -> bool {
         self.read_chunk.is_empty()
     }
@@ -374,149 +365,286 @@ impl OutgoingCall<'_> {
         if !self.is_inline() {
             return Ok(());
         }
-        let payload = message.append(CALL_HEAD + self.request.len())?;
-        let call = self.request.call(self.xid);
-        let head = call.build(payload).map_err(too_long)?;
-        let arguments = payload.get_mut(head..).unwrap_or_default();
-        self.request.fill(self.xid, 0, arguments);
+        let (request, xid) = (self.request, self.xid);
+        let (call, credentials) = (request.call(xid), request.credentials());
+        message.append_with(|room| call.build(credentials, room).map_err(too_long))?;
+        request.fill(xid, 0, message.append(request.arguments())?);
         Ok(())
     }
 }
 
-/// Makes calls of one kind, one after the other.
-struct Caller<'a> {
-    endpoint: &'a Endpoint,
-    link: &'a Link,
-    queue_pair: &'a QueuePair<Endpoint>,
-    request: &'a CallRequest,
+/// A call that has been sent.
+struct SentCall<'a> {
+    call: OutgoingCall<'a>,
+    /// Whether version 1 is tried if the responder does not speak this one.
+    may_fall_back: bool,
+    /// When it was about to be sent.
+    start: Instant<Monotonic>,
+    /// When the transport had the peer's acknowledgment.
+    sent: Instant<Monotonic>,
+}
+
+/// A place for one of the calls under way.
+#[derive(Default)]
+struct Place<'a> {
+    call: Option<SentCall<'a>>,
     /// The memory of a call that does not fit into a message.
     call_chunk: Option<Chunk<'a>>,
     /// The memory for its reply.
     reply_chunk: Option<Chunk<'a>>,
 }
 
-impl<'a> Caller<'a> {
-    /// Makes one call; in version 2 first, where it is not known what the responder speaks.
-    fn call_once(&mut self) -> Result<(), Failure> {
-        let endpoint = self.endpoint;
-        let versions = endpoint.configuration.versions;
-        let version_cache = &endpoint.services.only_version_one;
-        let agreed = self.begin()?;
-        let mut version = agreed.unwrap_or(versions.high);
-        let only_one = |remote| version_cache.contains(remote);
-        if agreed.is_none() && versions.contains(1) && self.link.remote.is_some_and(only_one) {
-            version = 1;
-        }
+/// Makes calls of one kind.
+struct Caller<'a> {
+    endpoint: &'a Endpoint,
+    link: &'a Link,
+    queue_pair: &'a QueuePair<Endpoint>,
+    request: &'a CallRequest<'a>,
+}
 
+impl<'a> Caller<'a> {
+    /// Makes all calls. As many are under way at a time as there are `places` and credits.
+    fn call(&self, places: &mut [Place<'a>], result: &mut CallResult) -> Result<(), Failure> {
+        let mut left = self.request.count;
+        let mut called = Ok(());
+        // Of calls that end after the first failure.
+        let mut others = CallResult::new();
         loop {
-            let may_fall_back = agreed.is_none() && version > 1 && versions.contains(1);
-            endpoint.started(|inner| inner.falls_back = may_fall_back)?;
-            let verdict = self.send_and_wait(version, agreed);
-            if let (Err(failure), true) = (&verdict, may_fall_back) {
-                if failure.error == ETIMEDOUT {
-                    endpoint.fail(*failure);
+            // A reply that has arrived says how many credits there are.
+            let answered = self.endpoint.inner.lock().calls.first_answered().is_some();
+            let free = places.iter().position(|place| place.call.is_none());
+            if let Some(at) = free.filter(|_| !answered && left > 0 && called.is_ok()) {
+                match self.agreed() {
+                    Ok(Some(agreed)) => {
+                        left -= 1;
+                        called = self.begin(at, places, agreed);
+                        result.outcome.calls += u32::from(called.is_ok());
+                        continue;
+                    }
+                    Ok(None) => {}
+                    Err(failure) => called = Err(failure),
                 }
             }
-            // An endpoint that has ended has read it.
-            endpoint.inner.lock().falls_back = false;
-            match verdict? {
-                Verdict::Status(status) => {
-                    // The peer may have answered and closed.
-                    let _ = endpoint.started(|inner| inner.version = Some(version));
-                    if let Some(remote) = self.link.remote.filter(|_| version > 1) {
-                        version_cache.remove(remote);
-                    }
-                    return check_status(status);
-                }
-                Verdict::Versions(theirs) => {
-                    // Each version is tried once.
-                    let ours = Versions {
-                        high: 1,
-                        ..versions
-                    };
-                    let next = ours.highest_common(theirs).filter(|_| may_fall_back);
-                    version = next.ok_or(Failure::new(
-                        errno(bindings::EPROTONOSUPPORT),
-                        "the responder speaks other versions of RPC-over-RDMA",
-                    ))?;
-                    if let Some(remote) = self.link.remote {
-                        version_cache.add(remote);
-                    }
+            if places.iter().all(|place| place.call.is_none()) {
+                return called;
+            }
+            let (over, waited) = match self.endpoint.wait_any(places) {
+                Ok(None) => continue,
+                Ok(Some((at, waited))) => (at..at + 1, waited),
+                Err(failure) => (0..places.len(), Err(failure)),
+            };
+            for at in over {
+                let shown = match called {
+                    Ok(()) => &mut *result,
+                    Err(_) => &mut others,
+                };
+                match self.finish(at, places, waited, shown) {
+                    Ok(replied) => result.outcome.replies += u32::from(replied),
+                    Err(failure) => called = called.and(Err(failure)),
                 }
             }
         }
     }
 
-    /// Checks that a call may be made now, and returns the version that has been agreed upon.
-    fn begin(&self) -> Result<Option<u32>, Failure> {
-        let credits = self.endpoint.configuration.credits;
-        let (agreed, free) = self.endpoint.started(|inner| {
+    /// Returns the version that has been agreed upon, or that none has been; [`None`] where there
+    /// is no credit for a call until another one ends.
+    fn agreed(&self) -> Result<Option<Option<u32>>, Failure> {
+        // Where replies come fast, nothing else is waited for that a signal would end.
+        if current!().signal_pending() {
+            return Err(Failure::new(EINTR, "interrupted"));
+        }
+        let credits = self.endpoint.configuration.requests();
+        let (agreed, granted, (waiting, taken)) = self.endpoint.started(|inner| {
+            // Before the first reply there is one (RFC 8166, section 3.3.3).
+            let granted = inner
+                .traffic
+                .credits_granted
+                .filter(|_| inner.version.is_some());
+            let granted = granted.unwrap_or(1).min(credits).max(1);
+            (inner.version, granted as usize, inner.calls.count())
+        })?;
+        match waiting {
+            _ if taken < granted => Ok(Some(agreed)),
             // A call that nobody waits for any more has its credit until it is answered (RFC 8166,
             // section 3.3.1).
-            let granted = inner.traffic.credits_granted.unwrap_or(1);
-            let granted = granted.min(credits).max(1) as usize;
-            (inner.version, inner.unanswered.len() < granted)
-        })?;
-        if !free {
-            return Err(Failure::new(
+            0 => Err(Failure::new(
                 EBUSY,
                 "all credits are taken by calls without an answer",
-            ));
+            )),
+            _ => Ok(None),
         }
-        Ok(agreed)
     }
 
-    /// Sends a call in `version`, waits for the reply, and decodes that.
-    fn send_and_wait(&mut self, version: u32, agreed: Option<u32>) -> Result<Verdict, Failure> {
-        let endpoint = self.endpoint;
-        let call = self.prepare(version, agreed)?;
-        self.arm_reply(call.xid, version)?;
-        let start: Instant<Monotonic> = Instant::now();
-        let sent = self.send(&call);
-        let answered = sent.and_then(|()| endpoint.wait_reply());
-        let (pending, answered) = {
-            let mut inner = endpoint.inner.lock();
-            let pending = inner.pending.take();
-            // It may have come just when its time was over.
-            let answered = match &pending {
-                Some(pending) if pending.arrival.is_some() => Ok(()),
-                _ => answered,
-            };
-            if sent.is_ok() && answered.is_err() {
-                // There is room, or there would have been no call.
-                let _ = inner.unanswered.push_within_capacity((call.xid, version));
-            }
-            (pending, answered)
+    /// Makes a call; in version 2 first, where it is not known what the responder speaks.
+    fn begin(
+        &self,
+        at: usize,
+        places: &mut [Place<'a>],
+        agreed: Option<u32>,
+    ) -> Result<(), Failure> {
+        let versions = self.endpoint.configuration.versions;
+        let version_cache = &self.endpoint.services.only_version_one;
+        let only_one = |remote| version_cache.contains(remote);
+        let version = match agreed {
+            Some(version) => version,
+            None if versions.contains(1) && self.link.remote.is_some_and(only_one) => 1,
+            None => versions.high,
         };
-        let arrival = pending.as_ref().and_then(|pending| pending.arrival);
-        self.invalidate(arrival.and_then(|arrival| arrival.invalidated))?;
-        answered?;
-        if let (Some(arrival), None) = (arrival, self.request.echo) {
-            let took = (arrival.at - start).as_micros_ceil();
-            endpoint.inner.lock().traffic.null_us = Some(took);
+        self.start(at, places, version, agreed)
+    }
+
+    /// Makes a call in `version`.
+    fn start(
+        &self,
+        at: usize,
+        places: &mut [Place<'a>],
+        version: u32,
+        agreed: Option<u32>,
+    ) -> Result<(), Failure> {
+        let endpoint = self.endpoint;
+        let place = places.get_mut(at).ok_or(not_connected())?;
+        let versions = endpoint.configuration.versions;
+        let may_fall_back = agreed.is_none() && version > 1 && versions.contains(1);
+        endpoint.started(|inner| inner.falls_back = may_fall_back)?;
+        let start = Instant::now();
+        let sent = self.prepare(place, version, agreed).and_then(|call| {
+            self.arm_reply(at, call.xid, version)?;
+            self.send(&call)?;
+            Ok(call)
+        });
+        match sent {
+            Ok(call) => {
+                place.call = Some(SentCall {
+                    call,
+                    may_fall_back,
+                    start,
+                    sent: Instant::now(),
+                });
+                Ok(())
+            }
+            Err(failure) => {
+                {
+                    let mut inner = endpoint.inner.lock();
+                    inner.calls.end(at, false);
+                    // An endpoint that has ended has read it.
+                    inner.falls_back = false;
+                }
+                self.invalidate(place, None)?;
+                Err(failure)
+            }
         }
-        let octets = pending.map(|pending| pending.octets).unwrap_or_default();
-        let verdict = self.decode_reply(&call, &octets);
-        endpoint.inner.lock().reply_room = octets;
+    }
+
+    /// Ends the call at this place, if there is one: by its reply, or as it was `waited` for.
+    /// Returns whether it had results; where not, it has been made again in another version.
+    fn finish(
+        &self,
+        at: usize,
+        places: &mut [Place<'a>],
+        waited: Result<(), Failure>,
+        result: &mut CallResult,
+    ) -> Result<bool, Failure> {
+        let endpoint = self.endpoint;
+        let Some(place) = places.get_mut(at) else {
+            return Ok(false);
+        };
+        let Some(sent) = place.call.take() else {
+            return Ok(false);
+        };
+        let verdict = self.end(at, place, &sent, waited, result);
+        if let (Err(failure), true) = (&verdict, sent.may_fall_back) {
+            if failure.error == ETIMEDOUT {
+                endpoint.fail(*failure);
+            }
+        }
+        // An endpoint that has ended has read it.
+        endpoint.inner.lock().falls_back = false;
+        match verdict? {
+            Verdict::Status(status) => {
+                let version = sent.call.version();
+                // The peer may have answered and closed.
+                let _ = endpoint.started(|inner| inner.version = Some(version));
+                if let Some(remote) = self.link.remote.filter(|_| version > 1) {
+                    endpoint.services.only_version_one.remove(remote);
+                }
+                check_status(status).map(|()| true)
+            }
+            Verdict::Versions(theirs) => {
+                // Each version is tried once.
+                let ours = Versions {
+                    high: 1,
+                    ..endpoint.configuration.versions
+                };
+                let next = ours.highest_common(theirs).filter(|_| sent.may_fall_back);
+                let version = next.ok_or(Failure::new(
+                    errno(bindings::EPROTONOSUPPORT),
+                    "the responder speaks other versions of RPC-over-RDMA",
+                ))?;
+                if let Some(remote) = self.link.remote {
+                    endpoint.services.only_version_one.add(remote);
+                }
+                self.start(at, places, version, None).map(|()| false)
+            }
+        }
+    }
+
+    /// Takes the reply to a call, if there is one, and the call's memory from the responder.
+    fn end(
+        &self,
+        at: usize,
+        place: &mut Place<'a>,
+        sent: &SentCall<'a>,
+        waited: Result<(), Failure>,
+        result: &mut CallResult,
+    ) -> Result<Verdict, Failure> {
+        result.results.clear();
+        let shown = result.outcome.shown.insert(CallOutcome {
+            xid: sent.call.xid,
+            version: sent.call.version(),
+            answer: None,
+            status: None,
+            results: 0,
+        });
+        // It may have come just when its time was over.
+        let reply = self.endpoint.inner.lock().calls.end(at, true);
+        let arrival = reply.as_ref().map(|(arrival, _)| *arrival);
+        self.invalidate(place, arrival.and_then(|arrival| arrival.invalidated))?;
+        let Some((arrival, octets)) = reply else {
+            waited?;
+            return Err(malformed());
+        };
+        if let CalledProcedure::Null(_) = self.request.procedure {
+            let took = (arrival.at - sent.start).as_micros_ceil();
+            self.endpoint.inner.lock().traffic.null_us = Some(took);
+        }
+        let verdict = self.decode_reply(place, &sent.call, &octets, shown, &mut result.results);
+        self.endpoint.inner.lock().calls.put_room(at, octets);
         verdict
     }
 
     /// Decides how to send a call in `version`, and registers the memory that it needs.
-    fn prepare(&mut self, version: u32, agreed: Option<u32>) -> Result<OutgoingCall<'a>, Failure> {
+    fn prepare(
+        &self,
+        place: &mut Place<'a>,
+        version: u32,
+        agreed: Option<u32>,
+    ) -> Result<OutgoingCall<'a>, Failure> {
         let request = self.request;
+        let configuration = &self.endpoint.configuration;
         let (xid, negotiated) = self.endpoint.started(|inner| {
             inner.xid = inner.xid.wrapping_add(1);
-            (inner.xid, inner.negotiated(Role::Client))
+            (inner.xid, inner.negotiated(configuration.role))
         })?;
         let negotiated = negotiated.ok_or(not_connected())?;
-        let mut limit = negotiated.client_to_server_threshold;
+        let mut limit = negotiated.threshold(configuration.role);
+        let threshold = negotiated.threshold(configuration.role.peer());
         if agreed.is_none() {
             limit = limit.min(FIRST_MESSAGE);
         }
         let mut call = OutgoingCall {
             request,
             xid,
-            credits: self.endpoint.configuration.credits,
+            credits: configuration.requests(),
             version: match version {
                 1 => Version::One,
                 _ => Version::Two(Direction::Call),
@@ -527,11 +655,15 @@ impl<'a> Caller<'a> {
         };
 
         // What fits by itself does not need a chunk.
-        let reply_len = REPLY_HEAD + request.len();
-        let threshold = negotiated.server_to_client_threshold as usize;
-        if request.reply_chunk || call.header().len() + reply_len > threshold {
+        let reply_len = request.longest_reply();
+        if request.chunks || call.header().len() + reply_len > threshold as usize {
             let queue_pair = self.queue_pair;
-            let chunk = make(queue_pair, &mut self.reply_chunk, Purpose::Write, reply_len)?;
+            let chunk = make(
+                queue_pair,
+                &mut place.reply_chunk,
+                Purpose::Write,
+                reply_len,
+            )?;
             chunk.register(xid).map_err(call_failure)?;
             for segment in segments(chunk) {
                 let pushed = call.reply_chunk.push(segment, GFP_KERNEL);
@@ -539,10 +671,10 @@ impl<'a> Caller<'a> {
             }
         }
 
-        let call_len = CALL_HEAD + request.len();
+        let call_len = request.call(xid).len(request.credentials()) + request.arguments();
         if call.header().len() + call_len > limit as usize {
             let queue_pair = self.queue_pair;
-            let chunk = make(queue_pair, &mut self.call_chunk, Purpose::Read, call_len)?;
+            let chunk = make(queue_pair, &mut place.call_chunk, Purpose::Read, call_len)?;
             write_call(chunk, request, xid).map_err(call_failure)?;
             chunk.register(xid).map_err(call_failure)?;
             for target in segments(chunk) {
@@ -558,19 +690,14 @@ impl<'a> Caller<'a> {
     }
 
     /// Makes ready for the reply to call `xid`.
-    fn arm_reply(&self, xid: u32, version: u32) -> Result<(), Failure> {
-        let mut octets = mem::take(&mut self.endpoint.inner.lock().reply_room);
-        let room = self.queue_pair.capacity().receive_size() as usize;
-        octets.clear();
-        octets
-            .reserve(room, GFP_KERNEL | __GFP_NOWARN)
+    fn arm_reply(&self, at: usize, xid: u32, version: u32) -> Result<(), Failure> {
+        let mut room = self.endpoint.inner.lock().calls.take_room(at);
+        let len = self.queue_pair.capacity().receive_size() as usize;
+        room.clear();
+        room.reserve(len, GFP_KERNEL | __GFP_NOWARN)
             .map_err(|error| call_failure(error.into()))?;
-        self.endpoint.inner.lock().pending = Some(Pending {
-            xid,
-            version,
-            octets,
-            arrival: None,
-        });
+        let mut inner = self.endpoint.inner.lock();
+        inner.calls.begin(at, xid, version, room);
         Ok(())
     }
 
@@ -591,8 +718,12 @@ impl<'a> Caller<'a> {
 
     /// Takes the access to the memory of a call from the responder, which has taken that for
     /// `invalidated` from itself.
-    fn invalidate(&mut self, invalidated: Option<Invalidated>) -> Result<(), Failure> {
-        let chunks = [&mut self.call_chunk, &mut self.reply_chunk];
+    fn invalidate(
+        &self,
+        place: &mut Place<'a>,
+        invalidated: Option<Invalidated>,
+    ) -> Result<(), Failure> {
+        let chunks = [&mut place.call_chunk, &mut place.reply_chunk];
         for chunk in chunks.into_iter().flatten() {
             let locally = chunk.invalidate(invalidated).map_err(call_failure)?;
             self.endpoint.inner.lock().traffic.local_invalidations += u64::from(locally);
@@ -600,12 +731,24 @@ impl<'a> Caller<'a> {
         Ok(())
     }
 
-    /// Decodes the reply to `call`, whose header has been parsed before.
-    fn decode_reply(&self, call: &OutgoingCall<'_>, octets: &[u8]) -> Result<Verdict, Failure> {
+    /// Decodes the reply to `call`, whose header has been parsed before. Notes in `shown` and
+    /// `results` what it says.
+    fn decode_reply(
+        &self,
+        place: &Place<'a>,
+        call: &OutgoingCall<'_>,
+        octets: &[u8],
+        shown: &mut CallOutcome,
+        results: &mut KVec<u8>,
+    ) -> Result<Verdict, Failure> {
         let (header, payload) = header::parse(octets).map_err(|_| malformed())?;
+        shown.answer = Answer::of(&header);
         let payload = match header.body {
-            Body::Msg(..) => Payload::Inline(payload),
-            Body::Nomsg(_, lists) => self.long_reply(call, &lists)?,
+            Body::Msg(_, lists) => {
+                call.check_lists(&lists, 0)?;
+                Payload::Inline(payload)
+            }
+            Body::Nomsg(_, lists) => long_reply(place, call, &lists)?,
             Body::ErrVers { low, high, .. } => {
                 return Ok(Verdict::Versions(Versions { low, high }));
             }
@@ -615,46 +758,54 @@ impl<'a> Caller<'a> {
                 return Err(refused(bindings::EPROTO, c"INVALID_OPTION"));
             }
         };
-        self.endpoint.inner.lock().traffic.credits_granted = Some(header.credit);
 
         let mut head = [0; REPLY_HEAD_MAX];
         let head = head
             .get_mut(..payload.len().min(REPLY_HEAD_MAX))
             .unwrap_or_default();
         payload.read(0, head);
-        let (reply, results) = rpc::parse_reply(head).map_err(|_| malformed())?;
+        let (reply, rest) = rpc::parse_reply(head).map_err(|_| malformed())?;
         if reply.xid != header.xid {
             return Err(malformed());
         }
-        if reply.status == Status::Success {
-            let at = head.len() - results.len();
-            if !has_results(call.request, reply.xid, &payload, at) {
-                let error = errno(bindings::EBADMSG);
-                return Err(Failure::new(error, "the results are not the arguments"));
-            }
+        // Only what is a reply grants credits.
+        self.endpoint.inner.lock().traffic.credits_granted = Some(header.credit);
+        let at = head.len() - rest.len();
+        shown.status = Some(reply.status);
+        shown.results = payload.len() - at;
+        for piece in payload.pieces(at) {
+            let room = RESULTS_SHOWN - results.len();
+            let piece = piece.get(..piece.len().min(room)).unwrap_or_default();
+            let kept = results.extend_from_slice(piece, GFP_KERNEL);
+            kept.map_err(|error| call_failure(error.into()))?;
+        }
+        if reply.status == Status::Success
+            && !call.request.has_results(reply.xid, payload.pieces(at))
+        {
+            let error = errno(bindings::EBADMSG);
+            return Err(Failure::new(error, "the results are not the arguments"));
         }
         Ok(Verdict::Status(reply.status))
     }
-
-    /// Returns the reply that the responder has written to the Reply chunk. It returns the chunk,
-    /// and says how much of it is filled (RFC 8166, section 4.3.3).
-    fn long_reply(
-        &self,
-        call: &OutgoingCall<'_>,
-        lists: &ChunkLists<'_>,
-    ) -> Result<Payload<'_>, Failure> {
-        let returned = lists.reply.ok_or(malformed())?;
-        let ours = List::new(&call.reply_chunk);
-        let len = usize::try_from(returned.length()).map_err(|_| malformed())?;
-        let memory = self.reply_chunk.as_ref().and_then(Registration::memory);
-        let memory = memory.ok_or(malformed())?;
-        if !returned.iter().eq(ours.filled(returned.length())) || len > memory.len() {
-            return Err(malformed());
-        }
-        Ok(Payload::Long(memory, len))
-    }
 }
 
+/// Returns the reply that the responder has written to the Reply chunk. It returns the chunk, and
+/// says how much of it is filled (RFC 8166, section 4.3.3).
+fn long_reply<'b>(
+    place: &'b Place<'_>,
+    call: &OutgoingCall<'_>,
+    lists: &ChunkLists<'_>,
+) -> Result<Payload<'b>, Failure> {
+    let len = lists.reply.ok_or(malformed())?.length();
+    call.check_lists(lists, len)?;
+    let len = usize::try_from(len).map_err(|_| malformed())?;
+    let memory = place.reply_chunk.as_ref().and_then(Registration::memory);
+    let memory = memory.ok_or(malformed())?;
+    if len > memory.len() {
+        return Err(malformed());
+    }
+    Ok(Payload::Long(memory, len))
+}
 /// Returns the memory of a chunk, which is made where it is not there yet.
 fn make<'a, 'b>(
     queue_pair: &'a QueuePair<Endpoint>,
@@ -679,44 +830,37 @@ fn segments<'a>(chunk: &'a Chunk<'a>) -> impl Iterator<Item = Segment> + use<'a>
 }
 
 /// Writes a whole call.
-fn write_call(memory: &mut Chunk<'_>, request: &CallRequest, xid: u32) -> Result {
-    let mut head = [0; CALL_HEAD];
-    // It has just the room.
-    let _ = request.call(xid).build(&mut head);
-    memory.write(0, &head)?;
+fn write_call(memory: &mut Chunk<'_>, request: &CallRequest<'_>, xid: u32) -> Result {
+    let mut head = [0; CALL_HEAD_MAX];
+    let (call, credentials) = (request.call(xid), request.credentials());
+    let len = call.build(credentials, &mut head).map_err(too_long)?;
+    memory.write(0, head.get(..len).unwrap_or_default())?;
     let mut at = 0;
-    for piece in memory.pieces_mut(CALL_HEAD, request.len())? {
+    for piece in memory.pieces_mut(len, request.arguments())? {
         request.fill(xid, at, piece);
         at += piece.len();
     }
     Ok(())
 }
 
-/// Whether `payload` has from `at` on the results that this call must have.
-fn has_results(request: &CallRequest, xid: u32, payload: &Payload<'_>, at: usize) -> bool {
-    let mut wanted = [0; 256];
-    let mut from = 0;
-    let same = payload.pieces(at).all(|piece| {
-        piece.chunks(wanted.len()).all(|found| {
-            request.fill(xid, from, &mut wanted);
-            from += found.len();
-            wanted.starts_with(found)
-        })
-    });
-    same && from == request.len()
-}
-
 impl WorkItem<FIRST_CALL> for Endpoint {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let Some(program) = this.configuration.null else {
-            return;
-        };
-        let result = this.call(&CallRequest::null(program), 1);
-        this.inner.lock().traffic.null = match result {
-            Ok(()) => Null::Answered,
-            Err(failure) => Null::Failed(failure.cause),
-        };
+        if let Some(program) = this.configuration.null {
+            let result = this.call(&CallRequest::null(program), &mut CallResult::new());
+            this.inner.lock().traffic.null = match result {
+                Ok(()) => Null::Answered,
+                Err(failure) => Null::Failed(failure.cause),
+            };
+        }
+        if this.configuration.binds() {
+            let bind = CallRequest::any(Program::ECHO, program::BIND);
+            let result = this.call(&bind, &mut CallResult::new());
+            this.inner.lock().traffic.reverse_direction = match result {
+                Ok(()) => ReverseDirection::Yes,
+                Err(failure) => ReverseDirection::Failed(failure.cause),
+            };
+        }
     }
 }

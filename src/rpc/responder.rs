@@ -38,7 +38,8 @@ use crate::{
             Body,
             Direction,
             Header,
-            Version, //
+            Version,
+            Versions, //
         },
         negotiation::Role,
         program::{
@@ -50,7 +51,8 @@ use crate::{
             self,
             Reply,
             Status, //
-        }, //
+        },
+        snapshot::ReverseDirection, //
     },
     rdma::{
         memory::{
@@ -85,18 +87,26 @@ struct PreparedReply {
     at: usize,
     /// How many octets these have.
     len: usize,
+    /// Whether the caller accepts calls itself from now on.
+    binds: bool,
 }
 
 impl PreparedReply {
-    /// Performs `call`; [`None`] where that is no call, but a reply.
-    fn new(xid: u32, call: &Payload<'_>) -> Option<Self> {
+    /// Performs `call`, which may be BIND; [`None`] where that is no call, but a reply.
+    fn new(xid: u32, call: &Payload<'_>, may_bind: bool) -> Option<Self> {
         let mut head = [0; CALL_HEAD_MAX];
         let head = head.get_mut(..call.len().min(CALL_HEAD_MAX))?;
         call.read(0, head);
 
+        let mut binds = false;
         let (status, at) = match rpc::parse_call(head) {
             Ok((parsed, arguments)) => match serve(&parsed) {
                 Ok(ServedProcedure::Null) => (Status::Success, None),
+                Ok(ServedProcedure::Bind) if may_bind => {
+                    binds = true;
+                    (Status::Success, None)
+                }
+                Ok(ServedProcedure::Bind) => (Status::ProcUnavail, None),
                 Ok(ServedProcedure::Echo) => {
                     let at = head.len() - arguments.len();
                     let mut count = [0; 4];
@@ -116,6 +126,7 @@ impl PreparedReply {
             reply: Reply { xid, status },
             at: at.unwrap_or_default(),
             len: at.map_or(0, |at| call.len() - at),
+            binds,
         })
     }
 }
@@ -151,6 +162,11 @@ struct IncomingCall<'a> {
 }
 
 impl IncomingCall<'_> {
+    /// Whether parts of the arguments are in Read chunks (RFC 8166, section 3.4.5).
+    fn is_reduced(&self) -> bool {
+        matches!(self.payload, Payload::Inline(_)) && !self.lists.reads.is_empty()
+    }
+
     /// Returns the Steering Tag of a segment that belongs to this call, to be invalidated with the
     /// reply (RFC 8797, section 4.1).
     fn stag(&self) -> Option<u32> {
@@ -185,33 +201,35 @@ impl ReplyMessage<'_> {
 }
 
 impl Endpoint {
-    /// Answers a message, if that is to be answered.
-    pub(super) fn respond(&self, queue_pair: &QueuePair<Self>, octets: &[u8]) {
-        let EndpointConfiguration {
-            versions, credits, ..
-        } = self.configuration;
-        let (header, payload) = match header::parse(octets) {
+    /// Answers a call, or what is wrong with it.
+    pub(super) fn respond(
+        &self,
+        queue_pair: &QueuePair<Self>,
+        parsed: Result<(Header<'_>, &[u8]), header::error::Error>,
+    ) {
+        let EndpointConfiguration { answers, .. } = self.configuration;
+        let (credits, versions) = (self.configuration.grants(), self.spoken());
+        let (header, payload) = match parsed {
             Ok(parsed) => parsed,
             Err(error) => {
                 self.inner.lock().traffic.bad_headers += 1;
-                if let Some(answer) = error.answer(credits, versions) {
+                if let Some(answer) = error.answer(credits, versions).filter(|_| answers) {
                     self.send_error(queue_pair, &answer);
                 }
                 return;
             }
         };
+        // An end that is not prepared for calls has nothing to say of them (RFC 8167, section 6).
+        if !answers {
+            self.inner.lock().traffic.unexpected_messages += 1;
+            return;
+        }
         if let Some(answer) = header.version_error(credits, versions) {
             self.inner.lock().traffic.bad_headers += 1;
             return self.send_error(queue_pair, &answer);
         }
         let (version, result) = match &header.body {
-            // In the other direction; errors are for calls (RFC 8166, section 4.5).
-            Body::Msg(Version::Two(Direction::Reply), _)
-            | Body::Nomsg(Version::Two(Direction::Reply), _) => {
-                self.inner.lock().traffic.unexpected_messages += 1;
-                return;
-            }
-            Body::Msg(version, lists) if lists.reads.is_empty() => {
+            Body::Msg(version, lists) => {
                 let call = IncomingCall {
                     queue_pair,
                     header: &header,
@@ -221,7 +239,6 @@ impl Endpoint {
                 };
                 (*version, self.answer(&call))
             }
-            Body::Msg(version, _) => (*version, Err(ReplyError::Chunk)),
             Body::Nomsg(version, lists) => {
                 let result = read_call(queue_pair, lists.reads).and_then(|memory| {
                     self.answer(&IncomingCall {
@@ -234,18 +251,15 @@ impl Endpoint {
                 });
                 (*version, result)
             }
-            Body::Optional {
-                direction: Direction::Call,
-                ..
-            } => {
+            Body::Optional { .. } => {
                 return self.send_error(
                     queue_pair,
                     &self.reply_header(&header, Body::ErrInvalidOption),
                 )
             }
-            _ => {
-                self.inner.lock().traffic.unexpected_messages += 1;
-                return;
+            // Never the direction of a call.
+            Body::ErrVers { .. } | Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => {
+                return
             }
         };
         let body = match (result, version) {
@@ -260,11 +274,21 @@ impl Endpoint {
         self.send_error(queue_pair, &self.reply_header(&header, body));
     }
 
+    /// Returns the versions in which this end answers. Calls of a server have the version that the
+    /// client's have, once that is agreed upon (RFC 8167, section 5.1).
+    fn spoken(&self) -> Versions {
+        let EndpointConfiguration { role, versions, .. } = self.configuration;
+        match (role, self.inner.lock().version) {
+            (Role::Client, Some(version)) => Versions::only(version),
+            _ => versions,
+        }
+    }
+
     /// Returns the header of the answer to a message with the header `to`.
     fn reply_header<'a>(&self, to: &Header<'_>, body: Body<'a>) -> Header<'a> {
         Header {
             xid: to.xid,
-            credit: self.configuration.credits,
+            credit: self.configuration.grants(),
             body,
         }
     }
@@ -276,7 +300,9 @@ impl Endpoint {
         if u32::from_be_bytes(xid) != call.header.xid {
             return Err(ReplyError::Chunk);
         }
-        let Some(reply) = PreparedReply::new(call.header.xid, &call.payload) else {
+        let EndpointConfiguration { role, reverse, .. } = self.configuration;
+        let may_bind = role == Role::Server && reverse > 0;
+        let Some(reply) = PreparedReply::new(call.header.xid, &call.payload, may_bind) else {
             // What came inline has been found out already (the draft, section 4.2.2).
             if matches!(call.version, Version::Two(_)) {
                 return Err(ReplyError::Chunk);
@@ -284,11 +310,17 @@ impl Endpoint {
             self.inner.lock().traffic.unexpected_messages += 1;
             return Ok(());
         };
+        // Eligibility is the program's: nothing is eligible of what is served, and of other
+        // programs that need not be known (RFC 8166, section 6.1).
+        let served = matches!(reply.reply.status, Status::Success | Status::GarbageArgs);
+        if served && call.is_reduced() {
+            return Err(ReplyError::Chunk);
+        }
         {
             let mut inner = self.inner.lock();
             match call.lists.is_empty() {
-                true => inner.traffic.inline_calls += 1,
-                false => inner.traffic.chunked_calls += 1,
+                true => inner.answered.0 += 1,
+                false => inner.answered.1 += 1,
             }
         }
         let (limit, may_invalidate) = self.begin_reply(call.header.version());
@@ -386,7 +418,8 @@ impl Endpoint {
         })
     }
 
-    /// Sends the reply to a call, whose version is agreed upon by that (the draft, section 5.1).
+    /// Sends the reply to a call. The version of the client's calls is agreed upon by that (the
+    /// draft, section 5.1).
     fn send_reply(
         &self,
         call: &IncomingCall<'_>,
@@ -394,21 +427,28 @@ impl Endpoint {
         build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
     ) -> Result<(), ReplyError> {
         self.send(call.queue_pair, message.limit, message.stag, build)?;
-        self.inner.lock().version = Some(call.header.version());
+        let mut inner = self.inner.lock();
+        if self.configuration.role == Role::Server {
+            inner.version = Some(call.header.version());
+        }
+        if message.reply.binds {
+            inner.traffic.reverse_direction = ReverseDirection::Yes;
+        }
         Ok(())
     }
 
     /// Returns the inline threshold for the reply to a call of this version, in octets, and whether
     /// it may invalidate remotely.
     fn begin_reply(&self, version: u32) -> (u32, bool) {
+        let role = self.configuration.role;
         let mut inner = self.inner.lock();
         // What is larger in version 2 holds only after the first reply.
-        if version == 1 {
+        if version == 1 && role == Role::Server {
             inner.version = Some(1);
         }
-        inner.negotiated(Role::Server).map_or((0, false), |n| {
-            (n.server_to_client_threshold, n.remote_invalidation)
-        })
+        inner
+            .negotiated(role)
+            .map_or((0, false), |n| (n.threshold(role), n.remote_invalidation))
     }
 }
 

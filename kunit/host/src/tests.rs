@@ -8,6 +8,7 @@ mod history;
 mod info;
 mod invalidation;
 mod negotiation;
+mod outcome;
 mod private_data;
 mod program;
 mod rpc;

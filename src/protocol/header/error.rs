@@ -27,9 +27,9 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Returns what a responder that grants `credit` and speaks `versions` answers, or [`None`]
-    /// where it is to discard the message silently (RFC 8166, section 4.5; the draft, section
-    /// 4.2.3). A requester discards them all.
+    /// Returns what a responder that grants `credit` and speaks `versions` answers to a call like
+    /// this, or [`None`] where it is to discard the message silently (RFC 8166, section 4.5; the
+    /// draft, section 4.2.3). A malformed reply is discarded always.
     ///
     /// What a version that it does not speak would find wrong does not matter to it.
     pub(crate) fn answer(&self, credit: u32, versions: Versions) -> Option<Header<'static>> {

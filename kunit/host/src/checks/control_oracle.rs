@@ -24,6 +24,8 @@ enum Kind {
     Flag,
     Versions,
     Private,
+    Octets,
+    Credentials,
     Address,
 }
 
@@ -36,6 +38,8 @@ const INV: Row = ("inv", Some("0"), Kind::Flag);
 const PRIVATE: Row = ("private", None, Kind::Private);
 const RPCVERS: Row = ("rpcvers", Some("auto"), Kind::Versions);
 const CREDITS: Row = ("credits", Some("8"), Kind::Number(1, 64));
+const REVERSE: Row = ("reverse", Some("0"), Kind::Number(0, 64));
+const BIND: Row = ("bind", Some("1"), Kind::Flag);
 const RECONNECT: Row = ("reconnect", Some("0"), Kind::Flag);
 const TIMEOUT: Row = ("timeout_ms", Some("5000"), Kind::Number(1, 600_000));
 const FROM: Row = ("from", None, Kind::Address);
@@ -46,15 +50,23 @@ const MAX: Row = ("max", Some("64"), Kind::Number(1, 65_536));
 const ANSWER: Row = ("answer", Some("1"), Kind::Flag);
 const SIZE: Row = ("size", Some("1024"), Kind::Number(0, 1_048_576));
 const COUNT: Row = ("count", Some("1"), Kind::Number(1, 1_000_000));
+const JOBS: Row = ("jobs", Some("1"), Kind::Number(1, 64));
+const PROCEDURE: Row = ("procedure", None, Kind::Number(0, 4_294_967_295));
+const CRED: Row = ("cred", Some("none"), Kind::Credentials);
+const RAW: Row = ("raw", None, Kind::Octets);
+const RESULTS: Row = ("results", Some("1024"), Kind::Number(0, 1_048_576));
 const CHUNKS: Row = ("chunks", Some("0"), Kind::Flag);
 
-const CONNECT: [Row; 12] = [
-    SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, RECONNECT, TIMEOUT, FROM, NULL, PROGRAM, VERSION,
+const CONNECT: [Row; 14] = [
+    SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, REVERSE, BIND, RECONNECT, TIMEOUT, FROM, NULL,
+    PROGRAM, VERSION,
 ];
 const PROBE: [Row; 9] = [
     SEND, RECV, INV, PRIVATE, CREDITS, TIMEOUT, FROM, PROGRAM, VERSION,
 ];
-const LISTEN: [Row; 8] = [SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, MAX, ANSWER];
+const LISTEN: [Row; 11] = [
+    SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, REVERSE, BIND, MAX, ANSWER, TIMEOUT,
+];
 
 /// Two keys: the second one may not be given if the first one has that value.
 const EXCLUDED: [(&str, &str, &str); 5] = [
@@ -84,12 +96,21 @@ pub(crate) fn call(line: &[u8]) -> Verdict<'_> {
         return Err(word(0));
     }
     let id = id(word(1)).ok_or(word(1))?;
-    let (what, rows) = match word(2) {
-        b"null" => ("null", &[PROGRAM, VERSION, CHUNKS]),
-        b"echo" => ("echo", &[SIZE, COUNT, CHUNKS]),
+    let (what, rows): (_, &[Row]) = match word(2) {
+        b"null" => ("null", &[PROGRAM, VERSION, COUNT, JOBS, CHUNKS]),
+        b"echo" => ("echo", &[SIZE, COUNT, JOBS, CHUNKS]),
+        b"rpc" => (
+            "rpc",
+            &[
+                PROGRAM, VERSION, PROCEDURE, CRED, RAW, RESULTS, COUNT, JOBS, CHUNKS,
+            ],
+        ),
         word => return Err(word),
     };
     let said = keys(&words[3..], rows, None)?;
+    if what == "rpc" && !said.iter().any(|word| word.starts_with("procedure=")) {
+        return Err(b"");
+    }
     Ok([vec![format!("connection {id} {what}")], said].concat())
 }
 
@@ -211,6 +232,12 @@ fn said(word: &[u8], rows: &[Row]) -> Option<(&'static str, String)> {
             let is_octets = matches!(value.len(), 2..=510) && value.len() % 2 == 0;
             (is_hex && is_octets).then(|| value.to_ascii_lowercase())?
         }
+        Kind::Octets => {
+            let is_hex = value.bytes().all(|digit| digit.is_ascii_hexdigit());
+            (is_hex && value.len() % 2 == 0 && !value.is_empty())
+                .then(|| value.to_ascii_lowercase())?
+        }
+        Kind::Credentials => one_of(&["none", "unix"], value)?,
         Kind::Address => address(value)?,
     };
     Some((key, value))

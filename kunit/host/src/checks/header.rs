@@ -8,6 +8,7 @@ use super::{
     built,
     header_oracle::{
         judge,
+        judge_direction,
         Verdict, //
     },
     shown, //
@@ -21,6 +22,7 @@ use crate::protocol::{
             Segment,
             WriteChunk, //
         },
+        direction::direction,
         parse,
         Body,
         Direction,
@@ -128,8 +130,14 @@ fn verdict(octets: &[u8], versions: Versions) -> Verdict {
     }
 }
 
-/// Checks the results of responders for octets.
+/// Checks the direction of octets, and the results of responders for them.
 pub(crate) fn check(octets: &[u8]) {
+    let way = match direction(octets) {
+        Some(Direction::Call) => "call",
+        Some(Direction::Reply) => "reply",
+        None => "unknown",
+    };
+    assert_eq!(way, judge_direction(octets), "{octets:02x?}");
     match parse(octets) {
         Ok((header, _)) => {
             if let Body::ErrVers { low, high, .. } = header.body {

@@ -164,16 +164,48 @@ impl Words<'_> {
     }
 }
 
-/// RFC 8166, sections 4.1.2 and 4.5; the draft, sections 3.1 and 4.2. A responder grants `credit`
-/// and speaks `versions`.
-pub(crate) fn judge(octets: &[u8], credit: u32, versions: RangeInclusive<u32>) -> Verdict {
-    let words: Vec<u32> = octets
+/// Returns the whole words of a message.
+fn words(octets: &[u8]) -> Vec<u32> {
+    octets
         .chunks_exact(4)
         .map(|word| {
             word.iter()
                 .fold(0, |word, octet| word * 256 + u32::from(*octet))
         })
-        .collect();
+        .collect()
+}
+
+/// RFC 8167, section 2; the draft, section 4.2.2: whether a message says that it is a call, or that
+/// it is a reply.
+pub(crate) fn judge_direction(octets: &[u8]) -> &'static str {
+    let words = words(octets);
+    let &[_, vers, _, proc, ref rest @ ..] = &words[..] else {
+        return "unknown";
+    };
+    let mut left = Words {
+        words: rest,
+        text: String::new(),
+    };
+    let says = match (vers, proc) {
+        (_, 4) => return "reply",
+        (2, 0 | 1 | 5) => left.next().ok(),
+        (1, 0 | 1) if left.lists().is_err() => None,
+        (1, 0) => left.words.get(1).copied(),
+        // The words of a list begin with 1 if there is an element.
+        (1, 1) if rest[0] == 1 => Some(0),
+        _ => None,
+    };
+    match says {
+        Some(0) => "call",
+        Some(1) => "reply",
+        _ => "unknown",
+    }
+}
+
+/// RFC 8166, sections 4.1.2 and 4.5; the draft, sections 3.1 and 4.2. A responder grants `credit`
+/// and speaks `versions`.
+pub(crate) fn judge(octets: &[u8], credit: u32, versions: RangeInclusive<u32>) -> Verdict {
+    let words = words(octets);
     let &[xid, vers, their_credit, proc, ref rest @ ..] = &words[..] else {
         return Verdict::Discard;
     };

@@ -29,10 +29,11 @@ fn expected(prog: u32, vers: u32, proc: u32) -> Result<ServedProcedure, Status> 
     if vers != 1 {
         return Err(Status::ProgMismatch { low: 1, high: 1 });
     }
-    if proc != 1 {
-        return Err(Status::ProcUnavail);
+    match proc {
+        1 => Ok(ServedProcedure::Echo),
+        2 => Ok(ServedProcedure::Bind),
+        _ => Err(Status::ProcUnavail),
     }
-    Ok(ServedProcedure::Echo)
 }
 
 /// RFC 5531, section 9: a call of any program, version and procedure.

@@ -40,12 +40,14 @@ use crate::{
 };
 
 /// The words of all defaults.
-const UNTOLD: [&str; 15] = [
+const UNTOLD: [&str; 20] = [
     "send=4096",
     "recv=4096",
     "inv=0",
     "rpcvers=auto",
     "credits=8",
+    "reverse=0",
+    "bind=1",
     "reconnect=0",
     "timeout_ms=5000",
     "null=1",
@@ -55,6 +57,9 @@ const UNTOLD: [&str; 15] = [
     "answer=1",
     "size=1024",
     "count=1",
+    "jobs=1",
+    "cred=none",
+    "results=1024",
     "chunks=0",
 ];
 
@@ -98,10 +103,17 @@ fn offers() -> impl Strategy<Value = Vec<String>> {
     ]
 }
 
-fn rpcs() -> impl Strategy<Value = [String; 2]> {
+fn rpcs() -> impl Strategy<Value = [String; 4]> {
     let versions = select(vec!["1", "2", "auto"]);
-    (versions, number("credits", 8, 1..=64u32))
-        .prop_map(|(versions, credits)| [format!("rpcvers={versions}"), credits])
+    (
+        versions,
+        number("credits", 8, 1..=64u32),
+        number("reverse", 0, 0..=64u32),
+        number("bind", 1, 0..=1u32),
+    )
+        .prop_map(|(versions, credits, reverse, bind)| {
+            [format!("rpcvers={versions}"), credits, reverse, bind]
+        })
 }
 
 fn programs() -> impl Strategy<Value = [String; 2]> {
@@ -148,35 +160,48 @@ fn listens() -> impl Strategy<Value = Vec<String>> {
         rpcs(),
         number("max", 64, 1..=65_536u32),
         number("answer", 1, 0..=1u32),
+        number("timeout_ms", 5000, 1..=600_000u32),
     )
-        .prop_map(|(at, port, offer, rpc, max, answer)| {
+        .prop_map(|(at, port, offer, rpc, max, answer, timeout_ms)| {
             let mut words = vec![format!("{at}:{port}")];
             words.extend(offer);
             words.extend(rpc);
-            words.extend([max, answer]);
+            words.extend([max, answer, timeout_ms]);
             words
         })
 }
 
 /// The words of a line for `call`, those without a key as the first.
 fn calls() -> impl Strategy<Value = Vec<String>> {
-    let chunks = || number("chunks", 0, 0..=1u32);
-    let nulls = (any::<u64>(), programs(), chunks()).prop_map(|(id, program, chunks)| {
-        let mut words = vec![format!("connection {id} null")];
-        words.extend(program);
-        words.push(chunks);
-        words
-    });
-    let echoes = (
-        any::<u64>(),
-        number("size", 1024, 0..=1_048_576u32),
-        number("count", 1, 1..=1_000_000u32),
-        chunks(),
+    let nulls = programs().prop_map(|program| ("null", program.to_vec()));
+    let echoes = number("size", 1024, 0..=1_048_576u32).prop_map(|size| ("echo", vec![size]));
+    let others = (
+        programs(),
+        any::<u32>(),
+        select(vec!["cred=none", "cred=unix"]),
+        option::weighted(0.8, vec(any::<u8>(), 1..=600)),
+        number("results", 1024, 0..=1_048_576u32),
     )
-        .prop_map(|(id, size, count, chunks)| {
-            vec![format!("connection {id} echo"), size, count, chunks]
+        .prop_map(|(program, procedure, credentials, arguments, results)| {
+            let mut words = program.to_vec();
+            words.extend([format!("procedure={procedure}"), credentials.into()]);
+            words.extend(arguments.map(|octets| format!("raw={}", hex(&octets))));
+            words.push(results);
+            ("rpc", words)
         });
-    prop_oneof![nulls, echoes]
+    (
+        any::<u64>(),
+        prop_oneof![nulls, echoes, others],
+        number("count", 1, 1..=1_000_000u32),
+        number("jobs", 1, 1..=64u32),
+        number("chunks", 0, 0..=1u32),
+    )
+        .prop_map(|(id, (what, own), count, jobs, chunks)| {
+            let mut words = vec![format!("connection {id} {what}")];
+            words.extend(own);
+            words.extend([count, jobs, chunks]);
+            words
+        })
 }
 
 /// Writes words as a line, in any way that means the same.
@@ -219,7 +244,7 @@ proptest! {
         check(line.as_bytes());
         // These are the same for all probes.
         words.retain(|word| {
-            ["rpcvers=", "reconnect=", "null="]
+            ["rpcvers=", "reverse=", "bind=", "reconnect=", "null="]
                 .iter()
                 .all(|key| !word.starts_with(key))
         });

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `call`.
+
+use crate::protocol::{
+    outcome::{
+        Answer,
+        CallOutcome,
+        Outcome, //
+    },
+    rpc::Status,
+    snapshot::Cause, //
+};
+
+/// The results of the calls that are shown.
+pub(crate) const RESULTS: &[u8] = &[0, 1, 0x7f, 0xff];
+
+/// Each outcome, how many octets of [`RESULTS`] it has, and the file.
+pub(crate) fn outcomes() -> [(Outcome, usize, &'static str); 4] {
+    let one = CallOutcome {
+        xid: 0x0070_000a,
+        version: 1,
+        answer: Some(Answer::Msg),
+        status: Some(Status::Success),
+        results: 4,
+    };
+    let failure = |text, detail| Some(Cause { text, detail });
+    [
+        (
+            Outcome {
+                failure: failure("not connected", None),
+                ..Outcome::NONE
+            },
+            0,
+            "\
+connection: 7
+calls: 0
+replies: 0
+us: 0
+replies_per_second: unknown
+failure: not connected
+",
+        ),
+        (
+            Outcome {
+                calls: 64,
+                replies: 64,
+                us: 12_800,
+                shown: Some(one),
+                failure: None,
+            },
+            4,
+            "\
+connection: 7
+calls: 64
+replies: 64
+us: 12800
+replies_per_second: 5000
+failure: none
+xid: 0x0070000a
+rpc_version: 1
+transport: RDMA_MSG
+rpc: SUCCESS
+results_length: 4
+results: 00017fff
+",
+        ),
+        (
+            Outcome {
+                calls: 2,
+                replies: 1,
+                us: 1,
+                shown: Some(CallOutcome {
+                    xid: u32::MAX,
+                    version: 2,
+                    answer: Some(Answer::Nomsg),
+                    status: Some(Status::ProgMismatch { low: 1, high: 3 }),
+                    // More than is shown.
+                    results: 1_048_576,
+                }),
+                failure: failure("the responder answered", Some(c"PROG_MISMATCH")),
+            },
+            1,
+            "\
+connection: 7
+calls: 2
+replies: 1
+us: 1
+replies_per_second: 1000000
+failure: the responder answered: PROG_MISMATCH
+xid: 0xffffffff
+rpc_version: 2
+transport: RDMA_NOMSG
+rpc: PROG_MISMATCH, 1 to 3
+results_length: 1048576
+results: 00
+",
+        ),
+        (
+            Outcome {
+                calls: 1,
+                replies: 0,
+                us: 5_000_000,
+                shown: Some(CallOutcome {
+                    answer: None,
+                    status: None,
+                    results: 0,
+                    ..one
+                }),
+                failure: failure("no reply in time", None),
+            },
+            0,
+            "\
+connection: 7
+calls: 1
+replies: 0
+us: 5000000
+replies_per_second: 0
+failure: no reply in time
+xid: 0x0070000a
+rpc_version: 1
+transport: none
+rpc: none
+results_length: 0
+results: none
+",
+        ),
+    ]
+}

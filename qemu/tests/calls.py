@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Calls of the module: many under way at a time, and of any procedure. A peer in user space
+answers them, octet for octet as RFC 8166 (version 1) and RFC 5531 say, in any order, or
+not at all."""
+
+# test: debug.rxe stock.rxe
+# soak: debug.siw
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Iterator
+
+from lib import module
+from lib.hosts import HOME, TRANSPORT
+from lib.ktap import Failed, fail, same, wait_for
+from lib.module import DONE, Command, control, info, is_gone, last_error, same_info
+from lib.peer import CLOSED, NOTHING, Peer
+from lib.script import Script
+from lib.wire import octets, segment, split
+
+PORT = 2001
+# Requested by the module.
+CREDITS = 64
+# RFC 8797, section 4: sizes of 4096.
+PRIVATE = bytes.fromhex("f6ab0e1801000303")
+
+# RFC 5531, section 9; section 10.1: AUTH_NONE; appendix A: AUTH_SYS of the superuser, with
+# no name of a machine and no more groups.
+NONE, SYS = "0 0", "1 20  0 0 0 0 0"
+SUCCESS = "X 1 0  0 0  0"
+# RFC 8166, section 4.1.2: xid, version, credits, RDMA_MSG.
+CALLS = f"X 1 {CREDITS} 0"
+NO_CHUNKS = "0 0 0"
+# What a call of ECHO begins with: header, call, and the length of its argument.
+HEAD = 28 + 40
+
+script = Script()
+check, need = script.check, script.need
+
+
+def reply(xid: int, credits: int, words: str = SUCCESS, lists: str = NO_CHUNKS) -> bytes:
+    return octets(f"X 1 {credits} 0  {lists}  {words}", xid)
+
+
+def echo(message: bytes, credits: int = CREDITS) -> bytes:
+    """The reply to a call of ECHO."""
+    return reply(split(message)[0], credits) + message[HEAD:]
+
+
+class Client:
+    """The module's end."""
+
+    id = ""
+
+    @property
+    def peer(self) -> Peer:
+        return script.peer
+
+    def connects(self, words: str = "") -> None:
+        line = f"{script.pair.b.ip4}:{PORT} credits={CREDITS} rpcvers=1 null=0 {words}"
+        with Command(script.pair.a.path, "connect", line):
+            self.peer.accept(PRIVATE)
+        self.id = module.newest("client")
+        # The first call, for as many credits as there are.
+        self.granted(CREDITS)
+
+    def leaves(self) -> None:
+        control(HOME, "close", f"connection {self.id}")
+        same("the peer received", CLOSED, self.peer.receive(5000))
+        self.peer.close()
+
+    @contextlib.contextmanager
+    def connected(self, words: str = "") -> Iterator[None]:
+        """For one check, which leaves its credits taken."""
+        self.connects(words)
+        yield
+        self.leaves()
+
+    def line(self, words: str) -> str:
+        return f"connection {self.id} {words}"
+
+    def calling(self, words: str, outcome: str = DONE) -> Command:
+        return Command(HOME, "call", self.line(words), outcome)
+
+    def granted(self, credits: int) -> None:
+        """The peer grants that many from now on."""
+        with self.calling("null"):
+            self.peer.send(reply(split(self.message())[0], credits))
+
+    def message(self) -> bytes:
+        found = self.peer.receive(1000)
+        if found == NOTHING:
+            if TRANSPORT == "siw":
+                self.peer.nudge()
+            found = self.peer.receive(10000)
+        if not isinstance(found, bytes):
+            raise Failed(f"instead of a message: {found}")
+        return found
+
+    def messages(self, count: int) -> list[bytes]:
+        """So many calls are under way, of XIDs of their own, and no other one is."""
+        found = [self.message() for _ in range(count)]
+        same("different XIDs", count, len({split(message)[0] for message in found}))
+        same(f"after {count} calls, the module sent", NOTHING, self.peer.receive(300))
+        return found
+
+    def report(self) -> dict[str, str]:
+        lines = module.read("call").decode().splitlines()
+        return dict(line.split(": ", 1) for line in lines)
+
+    def reported(self, **wanted: object) -> None:
+        """What a reader of `call` finds."""
+        found = self.report()
+        for key, value in wanted.items():
+            same(key, str(value), found.get(key, "nothing"))
+
+    # About: many calls.
+
+    def in_reverse(self) -> None:
+        """The 65th call waits for a reply."""
+        with self.calling("echo size=100 count=65 jobs=64"):
+            messages = self.messages(64)
+            self.peer.send(*map(echo, reversed(messages)))
+            self.peer.send(echo(self.message()))
+        self.reported(calls=65, replies=65, failure="none", transport="RDMA_MSG", rpc="SUCCESS",
+                      results_length=104)
+        same("it took a time", True, int(self.report()["us"]) > 0)
+
+    def fewer_granted(self) -> None:
+        """Of 8 jobs, as many are under way as the last reply grants (RFC 8166, section 3.3.1)."""
+        self.granted(3)
+        with self.calling("echo size=8 count=10 jobs=8"):
+            messages = self.messages(3)
+            # One that grants 1 is answered; there are two others.
+            self.peer.send(echo(messages.pop(), 1))
+            same("two of one credit, the module sent", NOTHING, self.peer.receive(300))
+            self.peer.send(echo(messages.pop(), 1))
+            same("one of one credit, the module sent", NOTHING, self.peer.receive(300))
+            self.peer.send(echo(messages.pop(), 1))
+            messages = self.messages(1)
+            self.peer.send(echo(messages.pop(), 64))
+            messages = self.messages(6)
+            self.peer.send(*map(echo, messages))
+        self.reported(calls=10, replies=10)
+
+    def fewer_wanted(self) -> None:
+        """More are granted than there are jobs."""
+        with self.calling("null count=6 jobs=4"):
+            messages = self.messages(4)
+            self.peer.send(*(reply(split(message)[0], CREDITS) for message in messages))
+            messages = self.messages(2)
+            self.peer.send(*(reply(split(message)[0], CREDITS) for message in messages))
+        self.reported(calls=6, replies=6, results="none", results_length=0)
+
+    def one_fails(self) -> None:
+        """No call is begun after that; the others get their replies."""
+        with self.calling("null count=100 jobs=4", "ENOTSUP"):
+            first, *others = self.messages(4)
+            xid = split(first)[0]
+            self.peer.send(reply(xid, CREDITS, "X 1 0  0 0  1"))
+            same("after a failure, the module sent", NOTHING, self.peer.receive(300))
+            self.peer.send(*(reply(split(message)[0], CREDITS) for message in others))
+        self.reported(calls=4, replies=3, xid=f"0x{xid:08x}", rpc="PROG_UNAVAIL",
+                      failure="the responder answered: PROG_UNAVAIL")
+
+    def one_is_given_up(self) -> None:
+        """Its credit stays taken until it is answered."""
+        with self.connected("timeout_ms=1500"):
+            self.granted(4)
+            with self.calling("null count=4 jobs=4", "ETIMEDOUT"):
+                late, *others = self.messages(4)
+                self.peer.send(*(reply(split(message)[0], 4) for message in others))
+            self.reported(calls=4, replies=3, transport="none", rpc="none",
+                          failure="no reply in time", xid=f"0x{split(late)[0]:08x}")
+            with self.calling("null count=4 jobs=4"):
+                messages = self.messages(3)
+                self.peer.send(reply(split(late)[0], 4))
+                messages.append(self.message())
+                self.peer.send(*(reply(split(message)[0], 4) for message in messages))
+
+    def all_are_given_up(self) -> None:
+        """On a signal; no call is left to make."""
+        with self.connected():
+            self.granted(2)
+            words = self.line("null count=9 jobs=2")
+            with subprocess.Popen(["sh", "-c", f"echo {words} >{module.DEBUGFS}/call"],
+                                  stderr=subprocess.DEVNULL) as writer:
+                messages = self.messages(2)
+                writer.send_signal(signal.SIGTERM)
+                same("the writer ended by", -signal.SIGTERM, writer.wait(10))
+            with self.calling("null", "EBUSY"):
+                pass
+            self.reported(calls=0, replies=0,
+                          failure="all credits are taken by calls without an answer")
+            self.peer.send(*(reply(split(message)[0], 2) for message in messages))
+            self.granted(2)
+
+    def peer_closes(self) -> None:
+        self.connects()
+        with self.calling("echo size=2000 count=64 jobs=64", "ECONNRESET"):
+            self.messages(64)
+            self.peer.close()
+        wait_for(10, is_gone, self.id)
+
+    def closed_meanwhile(self) -> None:
+        """`close` does not wait for the replies."""
+        self.connects("timeout_ms=600000")
+        with self.calling("null count=64 jobs=64", "ECONNRESET"):
+            self.messages(64)
+            control(HOME, "close", f"connection {self.id}")
+        self.reported(calls=64, replies=0, failure="the connection was closed")
+        same("the peer received", CLOSED, self.peer.receive(5000))
+        self.peer.close()
+
+    # About: any procedure.
+
+    def any_procedure(self, words: str, call: str) -> None:
+        """The call, octet for octet; the reply, as it is shown."""
+        with self.calling(f"rpc {words}"):
+            message = self.message()
+            xid = split(message)[0]
+            same("the module sent", octets(f"{CALLS} {NO_CHUNKS} {call}", xid), message)
+            self.peer.send(reply(xid, CREDITS, f"{SUCCESS} 0x12345678") + b"\1\2\3")
+        self.reported(xid=f"0x{xid:08x}", rpc_version=1, transport="RDMA_MSG", rpc="SUCCESS",
+                      failure="none", results_length=7, results="12345678010203")
+
+    def denied(self) -> None:
+        """The verdict of RPC, in words."""
+        with self.calling("rpc procedure=1 cred=unix", "EACCES"):
+            self.peer.send(reply(split(self.message())[0], CREDITS, "X 1 1  1 5"))
+        self.reported(rpc="AUTH_ERROR 5", transport="RDMA_MSG", results="none")
+
+    def no_chunk(self) -> None:
+        """The verdict of the transport."""
+        with self.calling("rpc procedure=1", "EPROTO"):
+            self.peer.send(octets(f"X 1 {CREDITS} 4  2", split(self.message())[0]))
+        self.reported(transport="ERR_CHUNK", rpc="none",
+                      failure="the responder answered: ERR_CHUNK")
+
+    def long_results(self, words: str, longest: int) -> None:
+        """A reply of that length may exceed the threshold: a Reply chunk is offered for it (RFC
+        8166, section 4.3.3). Of the results, the first 4096 octets are shown."""
+        results = bytes(number % 251 for number in range(5000))
+        with self.calling(f"rpc procedure=2 raw=00000007 {words}"):
+            message = self.message()
+            xid, *_, key, length, high, low = split(message)[:12]
+            offered = segment(key, length, high << 32 | low)
+            same("the header", octets(f"{CALLS} 0 0  1 1 {offered}", xid), message[:48])
+            same("the length of the Reply chunk", longest, length)
+            self.peer.write(key, high << 32 | low, octets(SUCCESS, xid) + results)
+            returned = segment(key, 24 + len(results), high << 32 | low)
+            self.peer.send(octets(f"X 1 {CREDITS} 1  0 0  1 1 {returned}", xid))
+        self.reported(transport="RDMA_NOMSG", rpc="SUCCESS", results_length=5000,
+                      results=results[:4096].hex())
+
+    # About: replies that no responder may send.
+
+    def faulty(self, lists: str, reason: str) -> None:
+        """The chunk lists of a reply (RFC 8166, sections 4.3 and 6.1)."""
+        before = info(self.id)["credits_granted"]
+        with self.calling("null", "EPROTO"):
+            self.peer.send(reply(split(self.message())[0], 7, SUCCESS, lists))
+        self.reported(failure=reason, transport="RDMA_MSG", rpc="none")
+        same_info(self.id, credits_granted=before)
+
+    def not_returned(self) -> None:
+        """A Reply chunk that was offered comes back, used or not (RFC 8166, section 4.3.3)."""
+        for returned, outcome in (None, "EPROTO"), (1, "EPROTO"), (0, DONE):
+            with self.calling("null chunks=1", outcome):
+                xid, *_, key, length, high, low = split(self.message())[:12]
+                lists = NO_CHUNKS
+                if returned is not None:
+                    lists = f"0 0  1 1 {segment(key, returned, high << 32 | low)}"
+                self.peer.send(reply(xid, CREDITS, SUCCESS, lists))
+
+    def no_reply(self) -> None:
+        """Only a reply grants credits (RFC 8166, section 4.5)."""
+        before = info(self.id)["credits_granted"]
+        with self.calling("null", "EPROTO"):
+            self.peer.send(reply(split(self.message())[0], 7, "X 1 2"))
+        same_info(self.id, credits_granted=before)
+
+    def error_of_another_version(self) -> None:
+        """An error has the version of the call (RFC 8166, section 4.5)."""
+        before = int(info(self.id)["unexpected_messages"])
+        with self.calling("null"):
+            xid = split(self.message())[0]
+            self.peer.send(octets(f"X 2 {CREDITS} 4  2", xid))
+            self.peer.send(octets(f"X 2 {CREDITS} 4  3", xid))
+            self.peer.send(reply(xid, CREDITS))
+        same_info(self.id, unexpected_messages=before + 2)
+
+
+client = Client()
+
+# What is written to `call` behind the connection, the word at fault, and why it is.
+REFUSED = [
+    ("nul", "nul: expected null, echo or rpc"),
+    ("null jobs=0", "jobs=0: not 1 to 64 calls at a time"),
+    ("echo jobs=65", "jobs=65: not 1 to 64 calls at a time"),
+    ("null count=0", "count=0: not 1 to 1000000 calls"),
+    ("null raw=00", "raw=00: unknown key"),
+    ("echo procedure=1", "procedure=1: unknown key"),
+    ("rpc", "expected procedure=N"),
+    ("rpc raw=00", "expected procedure=N"),
+    ("rpc procedure=4294967296", "procedure=4294967296: not 0 to 4294967295"),
+    ("rpc procedure=1 raw=123", "raw=123: not pairs of hex digits"),
+    ("rpc procedure=1 raw=xy", "raw=xy: not pairs of hex digits"),
+    ("rpc procedure=1 raw=", "raw=: no value"),
+    ("rpc procedure=1 cred=sys", "cred=sys: not none or unix"),
+    ("rpc procedure=1 results=1048577", "results=1048577: not 0 to 1048576 octets"),
+    ("rpc procedure=1 procedure=1", "procedure=1: given twice"),
+]
+
+
+def refused(words: str, reason: str) -> None:
+    """Such a line makes no call, and leaves what the last one has shown."""
+    before = module.read("call")
+    found = module.write(HOME, "call", f"{client.line(words)}\n".encode())
+    same("the write ended with", "EINVAL", found)
+    same("last_error", f"call: {reason}", last_error())
+    same("call", before, module.read("call"))
+
+
+script.set_up()
+need("the peer of many calls listens",
+     lambda: script.peer.listen(script.pair.b.path, script.pair.b.ip4, PORT))
+need("the peer has Receives for 64 calls", lambda: script.peer.receives(72, 4096))
+need("the module connects for many calls", client.connects)
+for name, function, *arguments in (
+    ("64 calls under way, answered in reverse order", client.in_reverse),
+    ("no more calls under way than the last reply grants", client.fewer_granted),
+    ("no more calls under way than there are jobs", client.fewer_wanted),
+    ("one of several calls fails", client.one_fails),
+    ("any procedure, with AUTH_NONE", client.any_procedure,
+     "program=305419896 version=9 procedure=7 raw=00112233fFeEdDcC cred=none",
+     f"X 0 2  0x12345678 9 7  {NONE}  {NONE}  0x00112233 0xffeeddcc"),
+    ("any procedure, with AUTH_SYS", client.any_procedure, "procedure=4294967295 cred=unix",
+     f"X 0 2  100003 4 0xffffffff  {SYS}  {NONE}"),
+    ("AUTH_ERROR is reported", client.denied),
+    ("ERR_CHUNK is reported", client.no_chunk),
+    ("long results of any procedure", client.long_results, "results=5000", 24 + 5000),
+    ("long results with AUTH_SYS, whose reply has a verifier", client.long_results,
+     "results=5000 cred=unix", 24 + 400 + 5000),
+    ("a reply with a Read list", client.faulty, "1 0 1 4 0 0  0  0  0",
+     "the reply has a Read list"),
+    ("a reply with a Write list", client.faulty, "0  1 1 1 4 0 0  0  0",
+     "the reply has a Write list, and none was offered"),
+    ("a reply with a Reply chunk that was not offered", client.faulty, "0  0  1 1 1 0 0 0",
+     "the reply has a Reply chunk, and none was offered"),
+    ("a Reply chunk that does not come back", client.not_returned),
+    ("what is no reply grants no credits", client.no_reply),
+    ("errors of another version than the call", client.error_of_another_version),
+):
+    check(name, function, *arguments)
+for line, why in REFUSED:
+    check(f"call refuses {line}", refused, line, why)
+check("the connection of many calls was never lost",
+      lambda: same_info(client.id, state="established", generation=1, bad_headers=0))
+check("the connection of many calls is closed", client.leaves)
+check("a call that is given up keeps its credit", client.one_is_given_up)
+check("calls that are given up on a signal keep their credits", client.all_are_given_up)
+check("the peer closes with 64 calls under way", client.peer_closes)
+check("the module closes with 64 calls under way", client.closed_meanwhile)
+script.check_none_left()
+script.run()

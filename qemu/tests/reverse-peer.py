@@ -1,0 +1,607 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Calls in the reverse direction (RFC 8167), with a peer in user space, octet for octet, in
+both roles and both versions. The messages are written out here, word for word, from RFC 8166
+(version 1), draft-cel-nfsv4-rpcrdma-version-two-01 (version 2) and RFC 5531 (RPC)."""
+
+# test: debug.siw stock.rxe
+# soak: debug.rxe
+
+import threading
+from collections.abc import Callable
+
+from lib import module
+from lib.hosts import HOME, TRANSPORT
+from lib.ktap import Failed, fail, same, wait_for
+from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
+from lib.peer import CLOSED, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
+from lib.script import Script
+from lib.wire import octets, segment, split
+
+# The module's credits in the forward and in the reverse direction, and the peer's.
+FORWARD, REVERSE, PEERS = 5, 3, 9
+
+# RFC 5531, section 9: xid, CALL, RPC version 2, program, version, procedure, and AUTH_NONE of
+# length 0 twice; xid, REPLY, MSG_ACCEPTED, AUTH_NONE, SUCCESS.
+AUTH = "0 0  0 0"
+NULL = f"X 0 2  100003 4 0  {AUTH}"
+CALLBACK_NULL = f"X 0 2  0x40000000 1 0  {AUTH}"
+ECHO = f"X 0 2  0x20008797 1 1  {AUTH}"
+BIND = f"X 0 2  0x20008797 1 2  {AUTH}"
+SUCCESS = "X 1 0  0 0  0"
+PROG_UNAVAIL, PROC_UNAVAIL = "X 1 0  0 0  1", "X 1 0  0 0  3"
+# RFC 8797, section 4, with R: sizes of 4096.
+PRIVATE = bytes.fromhex("f6ab0e1801010303")
+# More than fits into any Send here.
+DATA = b"".join(number.to_bytes(4, "big") for number in range(1, 1101))
+LONG_CALL, LONG_REPLY = 40 + 4 + len(DATA), 24 + 4 + len(DATA)
+
+# Ports of the module, and of the peer.
+WITH_BIND, WITHOUT_BIND, FORWARD_ONLY, ONE_CREDIT, OF_PEER = 2000, 2001, 2002, 2003, 2010
+
+script = Script()
+check, need = script.check, script.need
+
+
+class Link:
+    """What both roles have in common."""
+
+    def __init__(self) -> None:
+        # Of the peer's calls, or of the module's call that has arrived.
+        self.xid = 0x70000000
+        # The module's end.
+        self.id = ""
+        self.version = 1
+
+    @property
+    def peer(self) -> Peer:
+        return script.peer
+
+    def call(self, credits: int) -> str:
+        """The header of a call without chunks."""
+        return f"X {self.version} {credits} 0 {'' if self.version == 1 else 0}  0 0 0 "
+
+    def reply(self, credits: int) -> str:
+        return f"X {self.version} {credits} 0 {'' if self.version == 1 else 1}  0 0 0 "
+
+    def sends(self, words: str | bytes, xid: int | None = None) -> None:
+        self.peer.send(octets(words, self.xid if xid is None else xid))
+
+    def next_message(self) -> bytes | str:
+        """Of the module. What arrives while siw accepts, siw only looks at when more arrives."""
+        found = self.peer.receive(1000)
+        if found == NOTHING:
+            if TRANSPORT == "siw":
+                self.peer.nudge()
+            found = self.peer.receive(5000)
+        return found
+
+    def receives(self, words: str | bytes, xid: int | None = None) -> None:
+        same("the peer received", octets(words, self.xid if xid is None else xid),
+             self.next_message())
+
+    def asked(self, words: str) -> None:
+        """That is what the module asks; its XID is X from now on."""
+        message = self.next_message()
+        if not isinstance(message, bytes) or len(message) < 28:
+            raise Failed(f"instead of a call: {message}")
+        self.xid = split(message)[0]
+        same("the module sent", octets(words, self.xid), message)
+
+    def calling(self, words: str = "null", outcome: str = DONE) -> Command:
+        """The module calls, and waits for the reply."""
+        return Command(HOME, "call", f"connection {self.id} {words}", outcome)
+
+    def refuses(self, outcome: str, reason: str) -> None:
+        """The module makes no call."""
+        with self.calling("null", outcome):
+            pass
+        if reason not in module.last_error():
+            same("last_error", reason, module.last_error())
+
+    def leaves(self) -> None:
+        self.peer.close()
+        wait_for(10, is_gone, self.id)
+
+    def malformed(self) -> str:
+        """ERR_CHUNK, or BAD_HEADER: the same words."""
+        return f"X {self.version} {self.grants} 4  2"
+
+
+class Server(Link):
+    """The module is the server, and so the requester of the reverse direction."""
+
+    grants = FORWARD
+
+    def connects(self, port: int, private: bytes = PRIVATE) -> None:
+        self.peer.connect(script.pair.a.path, script.pair.b.ip4, port, private)
+        self.id = module.newest("server")
+        wait_for(10, is_state, self.id, "established")
+
+    def answered(self, call: str, reply: str = SUCCESS) -> None:
+        """A call of the peer's is answered. Its XID is X from now on."""
+        self.xid += 1
+        self.sends(self.call(32) + call)
+        self.receives(self.reply(FORWARD) + reply)
+
+    def binds(self, version: int) -> None:
+        """A server makes no calls before the client has said that it accepts them (RFC 8167,
+        section 6)."""
+        self.version = version
+        self.answered(NULL)
+        same_info(self.id, reverse_direction="no", reverse_credits_granted="none")
+        self.refuses("ENOTSUP", "the client has not said that it accepts calls")
+        self.answered(BIND)
+        same_info(self.id, 10, reverse_direction="yes")
+
+    def asked_null(self) -> None:
+        """In the version of the forward direction (RFC 8167, section 5.1)."""
+        self.asked(self.call(REVERSE) + NULL)
+
+    def null(self, credits: int = PEERS) -> None:
+        before = info(self.id)
+        with self.calling():
+            self.asked_null()
+            self.sends(self.reply(credits) + SUCCESS)
+        same_info(self.id, reverse_credits_granted=credits, credits_granted=FORWARD,
+                  reverse_inline_calls=int(before["reverse_inline_calls"]) + 1,
+                  inline_calls=before["inline_calls"])
+
+    def ends(self, outcome: str, *messages: str | bytes) -> None:
+        """A call ends like this when it is answered so."""
+        with self.calling("null", outcome):
+            self.asked_null()
+            for message in messages:
+                self.sends(message)
+
+    def same_xid(self) -> None:
+        """Calls in both directions may have the same XID at the same time (RFC 8167, section
+        2.4.1), and are answered while one of the other direction waits."""
+        with self.calling():
+            self.asked_null()
+            for _ in range(3):
+                self.sends(self.call(32) + NULL)
+                self.receives(self.reply(FORWARD) + SUCCESS)
+            self.sends(self.reply(PEERS) + SUCCESS)
+
+    def echo(self) -> None:
+        with self.calling("echo size=20"):
+            message = self.next_message()
+            self.xid = split(message)[0]
+            head = octets(f"{self.call(REVERSE)} {ECHO}", self.xid)
+            same("the module sent", head + (20).to_bytes(4, "big"), message[:len(head) + 4])
+            self.sends(octets(self.reply(PEERS) + SUCCESS, self.xid) + message[len(head):])
+
+    def by_chunks(self) -> None:
+        """A Long Call and a Long Reply, both in memory of the server (RFC 8167, section 5.3)."""
+        before = int(info(self.id)["reverse_chunked_calls"])
+        with self.calling(f"echo size={len(DATA)} chunks=1"):
+            words = split(self.next_message())
+            self.xid = words[0]
+            same("the header", [self.version, REVERSE, 1], words[1:4])
+            if self.version == 2:
+                same("the direction", 0, words.pop(4))
+            key, length, high, low = words[6:10]
+            same("the length of the call", LONG_CALL, length)
+            call = self.peer.read(key, high << 32 | low, length)
+            head = octets(f"{ECHO} {len(DATA)}", self.xid)
+            same("the call", head, call[:len(head)])
+            key, length, high, low = words[14:18]
+            self.peer.write(key, high << 32 | low,
+                            octets(f"{SUCCESS} {len(DATA)}", self.xid) + call[len(head):])
+            direction = "" if self.version == 1 else 1
+            self.sends(f"X {self.version} {PEERS} 1 {direction}  0  0  "
+                       f"1 1 {segment(key, LONG_REPLY, high << 32 | low)}")
+        same_info(self.id, reverse_chunked_calls=before + 1)
+
+    def malformed_replies(self) -> None:
+        """They are discarded, not answered (RFC 8166, section 4.5)."""
+        before = int(info(self.id)["bad_headers"])
+        direction = "" if self.version == 1 else 1
+        messages = (
+            f"{self.reply(PEERS)} {SUCCESS.replace('X', 'Y')}",
+            f"X {self.version} {PEERS} 0 {direction}  2 0 0  {SUCCESS}",
+            f"X {self.version} {PEERS} 0 {direction}  0 0 1 9  {SUCCESS}",
+            f"X {self.version} {PEERS} 1 {direction}  0 0 0",
+            f"X {self.version} {PEERS} 4  9 0 0",
+        )
+        self.ends(DONE, *messages, self.reply(PEERS) + SUCCESS)
+        same_info(self.id, bad_headers=before + len(messages))
+        # Or this would not be what arrives next.
+        self.answered(NULL)
+
+    def late(self) -> None:
+        """A call that nobody waits for any more keeps its credit until it is answered."""
+        self.null(1)
+        self.ends("ETIMEDOUT")
+        xid = self.xid
+        self.answered(NULL)
+        self.refuses("EBUSY", "all credits are taken")
+        self.sends(self.reply(PEERS) + SUCCESS, xid)
+        # In order, behind that.
+        self.answered(NULL)
+        self.null()
+
+    def loses(self) -> None:
+        """A call in the reverse direction is lost with its connection (RFC 8167, section 5.4)."""
+        with self.calling("null", "ECONNRESET"):
+            self.asked_null()
+            self.peer.close()
+        wait_for(10, is_gone, self.id)
+
+    def not_before_the_first_call(self) -> None:
+        """Which determines the version."""
+        self.version = 2
+        self.connects(WITHOUT_BIND)
+        same_info(self.id, reverse_direction="yes")
+        self.refuses("ENOTSUP", "the client has not made a call yet")
+        self.answered(NULL)
+        self.null()
+        self.leaves()
+
+    def forward_only(self) -> None:
+        self.version = 1
+        self.connects(FORWARD_ONLY)
+        self.answered(BIND, PROC_UNAVAIL)
+        same_info(self.id, reverse_direction="no")
+        self.refuses("ENOTSUP", "reverse=")
+        self.leaves()
+
+    def one_credit(self) -> None:
+        """Each direction has a credit of its own, and Receives for both (RFC 8167, section 4.3).
+        The peer has no more, either, and retransmits nothing."""
+        self.peer.receives(2, 4096)
+        try:
+            self.version = 1
+            self.connects(ONE_CREDIT)
+            self.xid += 1
+            self.sends(self.call(1) + BIND)
+            self.receives(self.reply(1) + SUCCESS)
+            for _ in range(10):
+                with self.calling():
+                    self.asked(self.call(1) + NULL)
+                    xid = self.xid
+                    # Both at once: a call and a reply.
+                    self.peer.send(octets(self.call(1) + NULL, xid),
+                                   octets(self.reply(1) + SUCCESS, xid))
+                self.receives(self.reply(1) + SUCCESS)
+            same_info(self.id, state="established", reverse_credits_granted=1)
+            self.leaves()
+        finally:
+            self.peer.receives(32, 4096)
+
+
+class Client(Link):
+    """The module is the client, and so the responder of the reverse direction."""
+
+    grants = REVERSE
+
+    def connects(self, words: str, port: int = OF_PEER) -> None:
+        line = f"{script.pair.b.ip4}:{port} credits={FORWARD} {words}"
+        with Command(script.pair.a.path, "connect", line):
+            self.peer.accept(PRIVATE)
+        self.id = module.newest("client")
+
+    def answers(self, call: str, reply: str = SUCCESS) -> None:
+        """The peer answers a call of the module's."""
+        self.asked(self.call(FORWARD) + call)
+        self.sends(self.reply(PEERS) + reply)
+
+    def binds(self, version: int) -> None:
+        """Once the NULL call has been answered."""
+        self.version = version
+        self.connects(f"rpcvers=auto reverse={REVERSE}")
+        self.version = 2
+        self.asked(self.call(FORWARD) + NULL)
+        if version == 1:
+            self.sends(f"X 2 {PEERS} 4  1 1 1")
+            self.version = 1
+            self.asked(self.call(FORWARD) + NULL)
+        self.sends(self.reply(PEERS) + SUCCESS)
+        self.asked(self.call(FORWARD) + BIND)
+        same_info(self.id, reverse_direction="pending")
+        self.sends(self.reply(PEERS) + SUCCESS)
+        same_info(self.id, 10, reverse_direction="yes", reverse_credits_granted=REVERSE,
+                  credits_granted=PEERS)
+
+    def answered(self, words: str | bytes, answer: str) -> None:
+        """What the module answers; after NOTHING it is the answer to the next call."""
+        self.xid = 0x70000000 | self.xid + 1
+        self.sends(words)
+        if answer == NOTHING:
+            self.answered(self.call(32) + CALLBACK_NULL, self.reply(REVERSE) + SUCCESS)
+        else:
+            self.receives(answer)
+
+    def counted(self) -> None:
+        before = info(self.id)
+        self.answered(self.call(32) + CALLBACK_NULL, self.reply(REVERSE) + SUCCESS)
+        same_info(self.id, 10, reverse_inline_calls=int(before["reverse_inline_calls"]) + 1,
+                  inline_calls=before["inline_calls"], credits_granted=PEERS)
+
+    def same_xid(self) -> None:
+        with self.calling():
+            self.asked(self.call(FORWARD) + NULL)
+            for _ in range(3):
+                self.sends(self.call(32) + CALLBACK_NULL)
+                self.receives(self.reply(REVERSE) + SUCCESS)
+            # A malformed call with the XID of the call that waits is one nevertheless, where it
+            # says so.
+            if self.version == 2:
+                self.sends(f"X 2 32 0 0  2 0 0  {NULL}")
+                self.receives(self.malformed())
+            self.sends(self.reply(PEERS) + SUCCESS)
+
+    def malformed_replies(self) -> None:
+        """They are discarded."""
+        direction = "" if self.version == 1 else 1
+        with self.calling():
+            self.asked(self.call(FORWARD) + NULL)
+            for words in (f"{self.reply(PEERS)} {SUCCESS.replace('X', 'Y')}",
+                          f"X {self.version} {PEERS} 0 {direction}  2 0 0  {SUCCESS}"):
+                self.sends(words)
+            self.sends(self.reply(PEERS) + SUCCESS)
+        self.answered(self.call(32) + CALLBACK_NULL, self.reply(REVERSE) + SUCCESS)
+
+    def offered(self, content: bytes, use: int) -> Memory:
+        memory = self.peer.register(len(content), use)
+        memory.fill(content)
+        return memory
+
+    def by_chunks(self) -> None:
+        """A Long Call and a Long Reply, both in memory of the peer, which is the server."""
+        self.xid += 1
+        before = int(info(self.id)["reverse_chunked_calls"])
+        call = self.offered(octets(f"{ECHO} {len(DATA)}", self.xid) + DATA, REMOTE_READ)
+        reply = self.offered(bytes(6000), REMOTE_WRITE)
+        direction, replies = ("", "") if self.version == 1 else ("0", "1")
+        self.sends(f"X {self.version} 32 1 {direction}  "
+                   f"1 0 {segment(call.key, LONG_CALL, call.address)} 0  0  "
+                   f"1 1 {segment(reply.key, 6000, reply.address)}")
+        self.receives(f"X {self.version} {REVERSE} 1 {replies}  0  0  "
+                      f"1 1 {segment(reply.key, LONG_REPLY, reply.address)}")
+        same("the Reply chunk has", octets(f"{SUCCESS} {len(DATA)}", self.xid) + DATA,
+             reply.octets(LONG_REPLY))
+        same_info(self.id, 10, reverse_chunked_calls=before + 1)
+
+    def refused(self) -> None:
+        """The server does not know BIND. Its calls are answered nevertheless."""
+        self.version = 1
+        self.connects(f"rpcvers=1 null=0 reverse={REVERSE}")
+        self.answers(BIND, PROG_UNAVAIL)
+        same_info(self.id, 10, reverse_direction="the responder answered: PROG_UNAVAIL",
+                  rpc_null="none")
+        self.counted()
+        self.leaves()
+
+    def no_bind(self) -> None:
+        self.version = 1
+        self.connects(f"rpcvers=1 null=0 reverse={REVERSE} bind=0")
+        same_info(self.id, reverse_direction="yes")
+        # BIND would come first.
+        with self.calling():
+            self.answers(NULL)
+        self.counted()
+        self.leaves()
+
+    def forward_only(self) -> None:
+        """A client without credits in the reverse direction answers nothing (RFC 8167, section
+        6)."""
+        for version in 1, 2:
+            self.version = version
+            self.connects(f"rpcvers={version} null=0")
+            same_info(self.id, reverse_direction="no", reverse_credits_granted="none")
+            with self.calling():
+                self.asked(self.call(FORWARD) + NULL)
+                self.sends(self.call(32) + CALLBACK_NULL)
+                self.sends(f"X 3 32 0  0 0 0  {CALLBACK_NULL}".replace("X", "Y"))
+                self.sends(self.reply(PEERS) + SUCCESS)
+            with self.calling():
+                self.answers(NULL)
+            same_info(self.id, unexpected_messages=1, bad_headers=1)
+            self.leaves()
+
+    def one_credit(self) -> None:
+        """The same as of the server."""
+        self.peer.receives(2, 4096)
+        try:
+            self.version = 1
+            line = f"{script.pair.b.ip4}:{OF_PEER} credits=1 reverse=1 rpcvers=1 null=0 bind=0"
+            with Command(script.pair.a.path, "connect", line):
+                self.peer.accept(PRIVATE)
+            self.id = module.newest("client")
+            for _ in range(10):
+                with self.calling():
+                    self.asked(self.call(1) + NULL)
+                    self.peer.send(octets(self.call(1) + CALLBACK_NULL, self.xid),
+                                   octets(self.reply(1) + SUCCESS, self.xid))
+                self.receives(self.reply(1) + SUCCESS)
+            same_info(self.id, state="established", reverse_inline_calls=10)
+            self.leaves()
+        finally:
+            self.peer.receives(32, 4096)
+
+    def comes_back(self) -> None:
+        """The client connects, and says that it accepts calls, again (RFC 8167, section 5.4)."""
+        self.version = 1
+        self.connects(f"rpcvers=1 reverse={REVERSE} reconnect=1")
+        for generation in 1, 2:
+            self.answers(NULL)
+            self.answers(BIND)
+            same_info(self.id, 10, generation=generation, reverse_direction="yes")
+            self.counted()
+            if generation == 1:
+                self.peer.close()
+                self.peer.accept(PRIVATE)
+        control(HOME, "close", f"connection {self.id}")
+        same("the peer received", CLOSED, self.peer.receive(5000))
+        self.peer.close()
+
+
+class Own:
+    """Both ends are the module's."""
+
+    client = server = ""
+
+    def connect(self, port: int, words: str) -> None:
+        control(script.pair.a.path, "connect", f"{script.pair.b.ip4}:{port} inv=1 {words}")
+        self.client, self.server = module.newest("client"), module.newest("server")
+        same_info(self.client, 10, reverse_direction="yes")
+        same_info(self.server, 10, state="established", reverse_direction="yes")
+
+    def both_ways(self) -> None:
+        """At the same time, with chunks and without."""
+        lines = ("echo size=100 count=100", "echo size=100000 count=10")
+        commands = [Command(HOME, "call", f"connection {number} {line}")
+                    for number in (self.client, self.server) for line in lines]
+        for command in commands:
+            command.__enter__()
+        for command in commands:
+            command.__exit__(None, None, None)
+        # NULL and BIND, too.
+        counters = {"inline_calls": 102, "chunked_calls": 10, "reverse_inline_calls": 100,
+                    "reverse_chunked_calls": 10, "bad_headers": 0, "unexpected_messages": 0}
+        for number in self.client, self.server:
+            same_info(number, 10, **counters)
+
+    def close(self) -> None:
+        control(HOME, "close", f"connection {self.client}")
+        wait_for(10, is_gone, self.server)
+
+    def closes_while_calling(self) -> None:
+        """The end of a connection ends the calls of both ends."""
+        self.connect(WITH_BIND, "reverse=3")
+        found: list[str] = []
+
+        def calls(number: str) -> None:
+            while (outcome := module.write(HOME, "call", f"connection {number} null\n".encode(),
+                                           HOME)) == DONE:
+                pass
+            found.append(outcome)
+
+        threads = [threading.Thread(target=calls, args=(number,), daemon=True)
+                   for number in (self.client, self.server)]
+        for thread in threads:
+            thread.start()
+        wait_for(10, lambda: int(info(self.server)["reverse_inline_calls"]) > 10)
+        self.close()
+        for thread in threads:
+            thread.join(10)
+        same("both callers have returned", 2, len(found))
+        if set(found) - {"ECONNRESET", "ENOTCONN", "ENOENT"}:
+            fail(f"the calls ended with {found}")
+
+
+server, client, own = Server(), Client(), Own()
+
+
+def set_up() -> None:
+    script.set_up()
+    for name, port, words in (
+        ("the module listens for calls both ways", WITH_BIND, f"reverse={REVERSE}"),
+        ("the module listens, and does not wait for BIND", WITHOUT_BIND,
+         f"reverse={REVERSE} bind=0"),
+        ("the module listens for calls of the client alone", FORWARD_ONLY, ""),
+    ):
+        need(name, script.listen, port, f"inv=1 timeout_ms=2000 credits={FORWARD} {words}")
+    need("the module listens with one credit each way", script.listen, ONE_CREDIT,
+         "credits=1 reverse=1")
+    need("the peer listens for calls both ways", lambda: script.peer.listen(
+        script.pair.b.path, script.pair.b.ip4, OF_PEER))
+    need("the peer has Receives for both directions", lambda: script.peer.receives(32, 4096))
+
+
+def module_as_server(version: int) -> None:
+    def check_too(name: str, function: Callable[..., object], *arguments: object) -> None:
+        check(f"the server: {name}, version {version}", function, *arguments)
+
+    # Where the call of the module fails.
+    def ends(name: str, outcome: str, reply: str) -> None:
+        check_too(name, lambda: server.ends(outcome, reply.format(
+            version=version, peers=PEERS, reply=server.reply(PEERS))))
+
+    need(f"the peer connects as client, version {version}", server.connects, WITH_BIND)
+    check_too("it calls nobody who has not called BIND", server.binds, version)
+    check_too("NULL", server.null)
+    check_too("ECHO", server.echo)
+    check_too("the same XID both ways", server.same_xid)
+    check_too("a Long Call and a Long Reply", server.by_chunks)
+    check_too("malformed replies are discarded", server.malformed_replies)
+    ends("PROG_UNAVAIL", "ENOTSUP", "{reply} " + PROG_UNAVAIL)
+    ends("an error of the header", "EPROTO", "X {version} {peers} 4  2")
+    ends("ERR_VERS", "EPROTONOSUPPORT", "X {version} {peers} 4  1 7 8")
+    check_too("a reply that comes too late", server.late)
+    check_too("a call is lost with its connection", server.loses)
+
+
+# Name, procedure, what follows, which begins with the chunk lists.
+MALFORMED = [
+    ("RDMA_NOMSG without a chunk", 1, "0 0 0"),
+    ("RDMA_MSG without a message", 0, "0 0 0"),
+    ("another XID", 0, f"0 0 0  {NULL.replace('X', 'Y')}"),
+    ("a Read list that is none", 0, f"2 0 0  {NULL}"),
+    ("a Reply chunk of more segments than any", 0, f"0 0 1 0xffffffff 1 4 0 0  {NULL}"),
+    ("an unknown procedure", 6, "0 0 0"),
+    ("a Read chunk within the call", 0, f"1 40 1 4 0 0  0 0 0  {NULL}"),
+]
+
+
+def module_as_client(version: int) -> None:
+    other = 3 - version
+    directions = {1: ("", ""), 2: ("0", "1")}
+    call, reply = directions[version]
+
+    def check_too(name: str, function: Callable[..., object], *arguments: object) -> None:
+        check(f"the client: {name}, version {version}", function, *arguments)
+
+    def answered(name: str, words: str, answer: str) -> None:
+        check_too(name, client.answered, words, answer)
+
+    asks, replies = f"X {version} 32 0 {call} 0 0 0 ", f"X {version} {REVERSE} 0 {reply} 0 0 0 "
+    bad = f"X {version} {REVERSE} 4  2"
+    need(f"the module binds, version {version}", client.binds, version)
+    check_too("NULL", client.counted)
+    answered("ECHO", f"{asks} {ECHO} 5 0x68656c6c 0x6f000000",
+             f"{replies} {SUCCESS} 5 0x68656c6c 0x6f000000")
+    answered("BIND is for servers", f"{asks} {BIND}", f"{replies} {PROC_UNAVAIL}")
+    answered("a program that it does not serve", f"{asks} X 0 2  0x40000000 1 1  {AUTH}",
+             f"{replies} {PROG_UNAVAIL}")
+    check_too("the same XID both ways", client.same_xid)
+    check_too("malformed replies are discarded", client.malformed_replies)
+    for name, procedure, words in MALFORMED:
+        answered(name, f"X {version} 32 {procedure} {call}  {words}", bad)
+    check_too("a Long Call and a Long Reply", client.by_chunks)
+    # The version is that of the forward direction (RFC 8167, section 5.1).
+    answered("a call in version 3", f"X 3 32 0  0 0 0  {NULL}",
+             f"X 3 {REVERSE} 4  1 {version} {version}")
+    answered("a call in the other version",
+             f"X {other} 32 0 {directions[other][0]}  0 0 0  {NULL}",
+             f"X {other} {REVERSE} 4  1 {version} {version}")
+    answered("an unexpected reply is discarded", f"{replies} {SUCCESS}", NOTHING)
+    answered("an unexpected error is discarded", f"X {version} 1 4  2", NOTHING)
+    answered("an option", "X 2 32 5 0  77 0",
+             f"X 2 {REVERSE} 4  3" if version == 2 else f"X 2 {REVERSE} 4  1 1 1")
+    check_too("the peer leaves", client.leaves)
+
+
+set_up()
+for number in 1, 2:
+    module_as_server(number)
+check("the server: without BIND, after the client's first call", server.not_before_the_first_call)
+check("the server: without reverse=", server.forward_only)
+check("the server: one credit each way", server.one_credit)
+# In this order: after ERR_VERS the module remembers that the peer speaks version 1.
+for number in 2, 1:
+    module_as_client(number)
+check("the client: BIND is refused", client.refused)
+check("the client: without BIND", client.no_bind)
+check("the client: without reverse=", client.forward_only)
+check("the client: one credit each way", client.one_credit)
+check("the client comes back", client.comes_back)
+need("the module connects to itself for calls both ways", own.connect, WITH_BIND, "reverse=8")
+check("calls both ways at the same time", own.both_ways)
+check("that connection of both directions ends", own.close)
+check("a connection ends while both ends call", own.closes_while_calling)
+check("all of both directions is closed", control, HOME, "close", "all")
+script.check_none_left()
+script.run()

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The text of `call`: what became of the calls that were made last.
+
+use core::fmt::{
+    self,
+    Display,
+    Write, //
+};
+
+use super::{
+    header::{
+        Body,
+        Header, //
+    },
+    rpc::Status,
+    snapshot::Cause,
+    text::Or, //
+};
+
+/// How many octets of results are shown.
+pub(crate) const RESULTS_SHOWN: usize = 4096;
+
+/// How a responder answered a call, by the transport header (RFC 8166, section 4.2.4).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Answer {
+    Msg,
+    Nomsg,
+    ErrVers { low: u32, high: u32 },
+    ErrChunk,
+    ErrBadHeader,
+    ErrInvalidOption,
+}
+
+impl Answer {
+    /// Returns the answer in a message with this header; [`None`] where that is none.
+    pub(crate) fn of(header: &Header<'_>) -> Option<Self> {
+        Some(match header.body {
+            Body::Msg(..) => Self::Msg,
+            Body::Nomsg(..) => Self::Nomsg,
+            Body::ErrVers { low, high, .. } => Self::ErrVers { low, high },
+            Body::ErrChunk => Self::ErrChunk,
+            Body::ErrBadHeader => Self::ErrBadHeader,
+            Body::ErrInvalidOption => Self::ErrInvalidOption,
+            Body::Optional { .. } => return None,
+        })
+    }
+}
+
+impl Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Msg => f.write_str("RDMA_MSG"),
+            Self::Nomsg => f.write_str("RDMA_NOMSG"),
+            Self::ErrVers { low, high } => write!(f, "ERR_VERS, {low} to {high}"),
+            Self::ErrChunk => f.write_str("ERR_CHUNK"),
+            Self::ErrBadHeader => f.write_str("BAD_HEADER"),
+            Self::ErrInvalidOption => f.write_str("INVALID_OPTION"),
+        }
+    }
+}
+
+/// One call and its reply.
+#[derive(Clone, Copy)]
+pub(crate) struct CallOutcome {
+    pub(crate) xid: u32,
+    /// The version of RPC-over-RDMA that it was made in.
+    pub(crate) version: u32,
+    /// [`None`] without a reply.
+    pub(crate) answer: Option<Answer>,
+    /// The status of the RPC reply; [`None`] without one, or where it cannot be decoded.
+    pub(crate) status: Option<Status>,
+    /// How many octets the results have.
+    pub(crate) results: usize,
+}
+
+/// The calls of one command.
+#[derive(Clone, Copy)]
+pub(crate) struct Outcome {
+    /// How many calls were sent.
+    pub(crate) calls: u32,
+    /// How many of these got a reply with results.
+    pub(crate) replies: u32,
+    /// From the first call to the end of the last one, in microseconds.
+    pub(crate) us: i64,
+    /// The first call that failed, or the one that ended last.
+    pub(crate) shown: Option<CallOutcome>,
+    /// Why the first one failed.
+    pub(crate) failure: Option<Cause>,
+}
+
+impl Outcome {
+    /// No call at all.
+    pub(crate) const NONE: Self = Self {
+        calls: 0,
+        replies: 0,
+        us: 0,
+        shown: None,
+        failure: None,
+    };
+
+    /// Returns how many calls a second had results; [`None`] where no time has passed.
+    fn per_second(&self) -> Option<u64> {
+        let us = u64::try_from(self.us).ok().filter(|us| *us > 0)?;
+        (u64::from(self.replies) * 1_000_000).checked_div(us)
+    }
+}
+
+/// Writes the file, for calls on the connection of that number; `results` are those of the call
+/// that is shown, or their first octets.
+pub(crate) fn outcome(
+    connection: u64,
+    outcome: &Outcome,
+    results: &[u8],
+    out: &mut dyn Write,
+) -> fmt::Result {
+    const NONE: &str = "none";
+
+    let Outcome {
+        calls,
+        replies,
+        us,
+        shown,
+        failure,
+    } = outcome;
+    writeln!(out, "connection: {connection}")?;
+    writeln!(out, "calls: {calls}")?;
+    writeln!(out, "replies: {replies}")?;
+    writeln!(out, "us: {us}")?;
+    let per_second = Or(outcome.per_second(), "unknown");
+    writeln!(out, "replies_per_second: {per_second}")?;
+    writeln!(out, "failure: {}", Or(*failure, NONE))?;
+    let Some(shown) = shown else {
+        return Ok(());
+    };
+    writeln!(out, "xid: 0x{:08x}", shown.xid)?;
+    writeln!(out, "rpc_version: {}", shown.version)?;
+    writeln!(out, "transport: {}", Or(shown.answer, NONE))?;
+    writeln!(out, "rpc: {}", Or(shown.status, NONE))?;
+    writeln!(out, "results_length: {}", shown.results)?;
+    out.write_str("results: ")?;
+    for octet in results.iter().take(RESULTS_SHOWN) {
+        write!(out, "{octet:02x}")?;
+    }
+    out.write_str(match results {
+        [] => "none\n",
+        _ => "\n",
+    })
+}
