@@ -84,12 +84,6 @@ monitor_says() {
 # both COMMAND...: in either guest.
 both() { on_a "$@" && on_b "$@"; }
 
-# value SIDE ID KEY: into $value, of that connection's info.
-value() {
-	value=$(guest "$1" sed -n "s/^$3: //p" "$DEBUGFS/connection/$2/info")
-	[[ -n $value ]]
-}
-
 # number SIDE ORIGIN ROLE: into $id the newest connection of that kind.
 number() {
 	local output
