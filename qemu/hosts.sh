@@ -216,6 +216,9 @@ nfs_server() {
 # in_nfs_server COMMAND...: among its files.
 in_nfs_server() { nsenter --target "$nfs_server" --mount --net --root --wd "$@"; }
 
+# server_processes: all that runs in the network namespace of the server, the daemons too.
+server_processes() { ip netns pids "$B"; }
+
 nfs_server_end() {
 	[[ -n ${nfs_server:-} ]] || return 0
 	in_nfs_server sh -c '
@@ -224,8 +227,7 @@ nfs_server_end() {
 		exportfs -f
 		umount /proc/fs/nfsd
 	'
-	# All that runs in the server network namespace, the daemons too.
-	ip netns pids "$B" | xargs -r kill
+	server_processes | xargs -r kill
 	wait "$nfs_server" 2>/dev/null
 	nfs_server=
 }
