@@ -14,7 +14,8 @@ cd "$(dirname "$0")" || exit
 # shellcheck disable=SC2016 # for the guest
 loses() {
 	on_a eval "! put a call 'connection $1 null' && same errno ECONNRESET \"\$errno\"" &&
-		on_a eval "info $1 && [[ \${info[last_failure]} = *'transport retry counter exceeded' ]]"
+		on_a eval "info $1 &&
+			[[ \${info[last_failure]} = *'transport retry counter exceeded' ]]"
 }
 
 boot_both
