@@ -98,8 +98,8 @@ start_capture() {
 	capture=$share_a/wire-$((++captures)).pcap
 	# shellcheck disable=SC2016 # for the guest
 	on_a eval 'capture=/tmp/'"${capture##*/}"'
-		later tcpdump tcpdump -i "$A_DEV" -B 32768 -s 9216 -U --immediate-mode -w "$capture" \
-			"udp port 4791 or udp port 9" &&
+		later tcpdump tcpdump -i "$A_DEV" -B 32768 -s 9216 -U --immediate-mode \
+			-w "$capture" "udp port 4791 or udp port 9" &&
 			wait_for 20 grep -q "listening on" "$scratch/later-tcpdump"'
 }
 # It holds all that came before a packet of ours once it holds that. tcpdump does not write to
@@ -107,8 +107,9 @@ start_capture() {
 stop_capture() {
 	# shellcheck disable=SC2016 # for the guest
 	on_a eval 'echo that-is-all >/dev/udp/$B4/9; wait_for 20 grep -qa that-is-all "$capture" &&
-		pkill -x tcpdump; wait_for 20 over tcpdump && cp "$capture" /share/ && sync /share/* &&
-		{ grep "^0 packets dropped by kernel" "$scratch/later-tcpdump" || { ended tcpdump; false; }; }'
+		pkill -x tcpdump; wait_for 20 over tcpdump && cp "$capture" /share/ &&
+		sync /share/* && ended tcpdump | grep "^0 packets dropped by kernel" ||
+		{ ended tcpdump; false; }'
 }
 
 # dissect FILTER FIELD...: into $packets, a line for each packet of $capture with these
