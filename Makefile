@@ -22,7 +22,7 @@ modules:
 modules_install: modules
 	+$(kbuild) modules_install
 
-demo test check bench fuzz:
+demo test check bench fuzz peers:
 	scripts/$@
 
 soak:
@@ -56,6 +56,8 @@ help:
 	@echo 'make bench      what observing costs NFS over RDMA; what RFC 8797 spares calls;'
 	@echo '                what it takes to parse; what many connections cost. In a table,'
 	@echo '                and drawn in build/bench'
+	@echo 'make peers      what other implementations do, each on a machine of its own: Linux'
+	@echo '                6.1 and later, NFS-Ganesha. Writes the tables of docs/peers.md'
 	@echo 'make check      formatting, lints, warnings, layers, no panic in the pure code,'
 	@echo '                documents'
 	@echo
@@ -64,4 +66,4 @@ help:
 	@echo 'make clean      removes what was built here'
 	@echo 'make distclean  also the cached lab and kernels'
 
-.PHONY: modules modules_install demo test soak check bench fuzz shell clean distclean help
+.PHONY: modules modules_install demo test soak check bench fuzz peers shell clean distclean help
