@@ -22,7 +22,7 @@ modules:
 modules_install: modules
 	+$(kbuild) modules_install
 
-demo test check bench fuzz deb:
+demo test check bench fuzz deb peers:
 	scripts/$@
 
 soak:
@@ -58,6 +58,8 @@ help:
 	@echo 'make bench      measures the cost of observing NFS over RDMA, of many connections'
 	@echo '                and of parsing, and the savings of RFC 8797. Prints a table, and'
 	@echo '                draws into build/bench'
+	@echo 'make peers      measures other implementations, each on a machine of its own: Linux'
+	@echo '                6.1 and later, NFS-Ganesha. Writes the tables of docs/peers.md'
 	@echo 'make check      checks formatting, lints, warnings, layers, documents, and that'
 	@echo '                the pure code cannot panic'
 	@echo
@@ -66,4 +68,4 @@ help:
 	@echo 'make clean      removes the build directory'
 	@echo 'make distclean  also removes the cached lab and kernels'
 
-.PHONY: modules modules_install demo test soak check bench fuzz deb shell clean distclean help
+.PHONY: modules modules_install demo test soak check bench fuzz deb peers shell clean distclean help

@@ -220,6 +220,9 @@ nfs_server() {
 # in_nfs_server COMMAND...: runs COMMAND in the namespaces of the NFS server.
 in_nfs_server() { nsenter --target "$nfs_server" --mount --net --root --wd "$@"; }
 
+# server_processes: all that runs in the network namespace of the server, the daemons too.
+server_processes() { ip netns pids "$B"; }
+
 nfs_server_end() {
 	[[ -n ${nfs_server:-} ]] || return 0
 	in_nfs_server sh -c '
@@ -228,8 +231,7 @@ nfs_server_end() {
 		exportfs -f
 		umount /proc/fs/nfsd
 	'
-	# All processes in the server's network namespace, also the daemons.
-	ip netns pids "$B" | xargs -r kill
+	server_processes | xargs -r kill
 	wait "$nfs_server" 2>/dev/null
 	nfs_server=
 }

@@ -84,12 +84,6 @@ monitor_says() {
 # both COMMAND...: in either guest.
 both() { on_a "$@" && on_b "$@"; }
 
-# value SIDE ID KEY: into $value, of that connection's info.
-value() {
-	value=$(guest "$1" sed -n "s/^$3: //p" "$DEBUGFS/connection/$2/info")
-	[[ -n $value ]]
-}
-
 # number SIDE ORIGIN ROLE: into $id the newest connection of that kind.
 number() {
 	local output
@@ -103,17 +97,19 @@ captures=0
 start_capture() {
 	capture=$share_a/wire-$((++captures)).pcap
 	# shellcheck disable=SC2016 # for the guest
-	on_a eval 'capture=/share/'"${capture##*/}"'
-		later tcpdump tcpdump -i "$A_DEV" -U --immediate-mode -w "$capture" \
-			"udp port 4791 or udp port 9" &&
+	on_a eval 'capture=/tmp/'"${capture##*/}"'
+		later tcpdump tcpdump -i "$A_DEV" -B 32768 -s 9216 -U --immediate-mode \
+			-w "$capture" "udp port 4791 or udp port 9" &&
 			wait_for 20 grep -q "listening on" "$scratch/later-tcpdump"'
 }
-# It holds all that came before a packet of ours once it holds that. The guest keeps what was
-# written last to itself for a time.
+# It holds all that came before a packet of ours once it holds that. tcpdump does not write to
+# /share: such a file, read meanwhile, had a page of zeros.
 stop_capture() {
 	# shellcheck disable=SC2016 # for the guest
 	on_a eval 'echo that-is-all >/dev/udp/$B4/9; wait_for 20 grep -qa that-is-all "$capture" &&
-		pkill -x tcpdump; wait_for 20 over tcpdump && sync "$capture"'
+		pkill -x tcpdump; wait_for 20 over tcpdump && cp "$capture" /share/ &&
+		sync /share/* && ended tcpdump | grep "^0 packets dropped by kernel" ||
+		{ ended tcpdump; false; }'
 }
 
 # dissect FILTER FIELD...: into $packets, a line for each packet of $capture with these

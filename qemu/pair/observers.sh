@@ -3,6 +3,8 @@
 #
 # An observer on each machine: what it shows of its end agrees with what the other one shows
 # of the other end, and with what the dissector of tools/wireshark finds on the wire.
+#
+# soak: stock.rxe
 # shellcheck disable=SC2154 # from lib.sh
 cd "$(dirname "$0")" || exit
 . ./lib.sh

@@ -10,7 +10,9 @@ Reads commands, and answers each with one line:
     connect NETNS ADDRESS PORT HEX|none   what the answer carries
     storm HOW COUNT [NETNS ADDRESS PORT]  OUTCOME=COUNT... of so many attempts; see Storm
     send HEX|empty...                     done; at once, not one after the other
+    send_padded HEX LENGTH                done; with zeros up to that length
     receive MILLISECONDS                  HEX|empty, none, or closed
+    length MILLISECONDS                   its first 8 octets and how many there are, or as receive
     close                                 done; the connection is over
 or with `failed: ` and why.
 """
@@ -159,9 +161,16 @@ class Commands:
     def send(self, *messages: str) -> None:
         self.peer.send(*map(from_hex, messages))
 
+    def send_padded(self, message: str, length: str) -> None:
+        self.peer.send(from_hex(message).ljust(int(length), b"\0"))
+
     def receive(self, milliseconds: str) -> str:
         found = self.peer.receive(int(milliseconds))
         return {NOTHING: "none", CLOSED: "closed", b"": "empty"}.get(found) or found.hex()
+
+    def length(self, milliseconds: str) -> str:
+        found = self.receive(milliseconds)
+        return found if found in ("none", "closed") else f"{found[:16]} {len(found) // 2}"
 
     def close(self) -> None:
         self.peer.close()

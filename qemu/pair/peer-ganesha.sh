@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# One column of the table of docs/peers.md: NFS-Ganesha in the guest b, as server, with the
+# module watching it there. $GANESHA is what scripts/ganesha prints. scripts/peers calls
+# this.
+# shellcheck disable=SC2016,SC2154 # for the guests; from lib.sh
+cd "$(dirname "$0")" || exit
+. ./lib.sh
+# shellcheck source=../pair/cells.sh
+. ./cells.sh
+
+# copied VERSION MIB: whether the kernel of a reads what it has written to b.
+copied() {
+	on_a eval "head -c $2M /dev/urandom >/tmp/data && cp /tmp/data $3/data-$1-$2 &&
+		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/data $3/data-$1-$2"
+}
+
+cp -r "$GANESHA" "$share_b/ganesha"
+begin_peers
+put_cell release "$(<"$GANESHA/version")"
+need 'Ganesha: the module, on b' on_b module_load
+need 'Ganesha: b can start Ganesha' on_b . ../pair/ganesha.sh
+need 'Ganesha: b serves NFS' on_b ganesha_server
+
+need 'Ganesha: a capture' start_capture
+need 'Ganesha: a mounts from b, version 4.0' on_a nfs_mount 4.0 /mnt/nfs
+for mib in 1 64; do
+	check "Ganesha: a copies $mib MiB, version 4.0" copied 4.0 "$mib" /mnt/nfs/export
+	[[ $mib != 1 ]] || need 'Ganesha: the capture ends' keep_capture server
+done
+need 'Ganesha: b has a long file' on_a eval \
+	'head -c 1M /dev/urandom >/mnt/nfs/export/long && sync /mnt/nfs/export/long'
+need 'Ganesha: a makes many calls with chunks' on_a sweep /mnt/nfs/export/sweep 4000 4400
+cell server_watched on_a watched nfs client
+cell server_watches on_b watched user server
+check 'Ganesha: a unmounts' on_a umount /mnt/nfs
+need 'Ganesha: a mounts from b, version 3' on_a nfs_mount 3 /mnt/nfs
+for mib in 1 64; do
+	check "Ganesha: a copies $mib MiB, version 3" copied 3 "$mib" /mnt/nfs
+done
+check 'Ganesha: a unmounts that' on_a umount /mnt/nfs
+
+# A READ of more than 8192 octets without a chunk ends it (reports/ntirpc-inline-read.txt).
+as_server export/long 8192 8292
+check 'Ganesha: it sends the same on the wire' wire_sends server "${cells[server_sends]}"
+check 'Ganesha: it still listens' on_b ganesha_runs
+check 'Ganesha: all are closed' on_a control - close all

@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# One column of the table of docs/peers.md: Linux in the guest b, without the module, as
+# server and as client. scripts/peers calls this.
+# shellcheck disable=SC2016,SC2154 # for the guests; from lib.sh
+cd "$(dirname "$0")" || exit
+. ./lib.sh
+# shellcheck source=../pair/cells.sh
+. ./cells.sh
+
+# in_b FILE VALUE: a sysctl of sunrpc.
+in_b() { on_b eval "echo $2 >/proc/sys/sunrpc/$1"; }
+
+# What Debian's 6.18.15 does not survive: in rxe, a message longer than its Receive; in svcrdma, an
+# inline reply longer than its buffer. Later releases of 6.1 and 6.12 do.
+fragile='' longest_reply=1000000
+[[ $KERNEL_B != 6.18 ]] || fragile=+ longest_reply=4096
+
+# As server. ---------------------------------------------------------------
+
+linux_as_server() {
+	# Until its grace period ends, which lockd has as well, it gives no delegation.
+	need 'Linux: b has no long grace period' on_b modprobe lockd nlm_grace_period=1
+	need 'Linux: b serves NFS' on_b nfs_server
+	need 'Linux: b has a long file' on_b in_nfs_server sh -c \
+		'head -c 1M /dev/urandom >/export/long'
+	as_server long "4096$fragile" "$longest_reply"
+	need 'Linux: the server of b gets larger sizes' in_b svc_rdma/max_req_size 65536
+	cell server_sends_large on_a sent_by "$B4:20049"
+	cell server_accepts_large on_a boundary "65536$fragile" 68 70000 4 accepts "$B4" 20049
+	need 'Linux: the server of b gets the usual sizes' in_b svc_rdma/max_req_size 4096
+
+	need 'Linux: a capture of its server' start_capture
+	need 'Linux: a mounts from b' on_a nfs_mount 4.1 /mnt/nfs
+	need 'Linux: a has data' on_a eval \
+		'head -c 1M /dev/urandom >/tmp/data && cp /tmp/data /mnt/nfs/data'
+	check 'Linux: a reads the same' on_a eval \
+		'echo 3 >/proc/sys/vm/drop_caches; cmp /tmp/data /mnt/nfs/data'
+	need 'Linux: a makes many calls with chunks' on_a sweep /mnt/nfs/sweep 4000 4400
+	cell server_watched on_a watched nfs client
+	need 'Linux: a may cache a file of b' on_a opens /mnt/nfs/long
+	on_b later writes in_nfs_server sh -c 'echo more >>/export/long'
+	cell server_reverse on_a called_back
+	check 'Linux: a unmounts' on_a umount /mnt/nfs
+	need 'Linux: the capture of its server ends' keep_capture server
+	check 'Linux: its server sends the same on the wire' \
+		wire_sends server "${cells[server_sends]}"
+}
+
+# As client. ---------------------------------------------------------------
+
+port=3000
+
+# offered KEY PRIVATE_DATA: the thresholds that b uses with a server that sends this.
+offered() {
+	((++port))
+	need "$1: a listens" on_a control - listen "$A4:$port private=$2"
+	cell "$1" on_b mounts "$A4" "$port"
+}
+
+# serves OFFER: to the next mount of b, by a program; into $sent the private data of b.
+serves() {
+	((++port))
+	on_a serve "$port" && on_b later mount mounts "$A4" "$port" || return
+	sent=$(on_a tell 1 accept "$1" && on_a eval 'octets=$said; show_octets')
+}
+served() {
+	on_a tell 1 close
+	on_b eval 'pkill -KILL -x mount.nfs; wait_for 30 over mount'
+}
+
+# serves_long KEY LENGTH: whether b takes a reply of that length without a chunk.
+serves_long() {
+	need "$1: b mounts" serves f6ab0e180100ffff
+	need "$1: it calls" on_a first_call
+	cell "$1" on_a takes "$2"
+	served
+}
+
+# longest_sends: into $from_a and $from_b, the longest messages of the capture, in octets.
+# UDP's length has 8 of UDP, 12 of the Base Transport Header, 4 of the key that is to be
+# invalidated, the padding, and 4 of the ICRC.
+longest_sends() {
+	dissect 'infiniband.bth.opcode < 3 or infiniband.bth.opcode == 4 or
+		infiniband.bth.opcode == 22 or infiniband.bth.opcode == 23' \
+		ip.src infiniband.bth.destqp infiniband.bth.opcode udp.length \
+		infiniband.bth.padcnt || return
+	read -r from_a from_b < <(printf '%s\n' "${packets[@]}" | awk -F '|' -v a="$A4" '
+		{
+			opcode = $3 + 0
+			length_ = $4 - 24 - $5 - (opcode >= 22 ? 4 : 0)
+			if (opcode == 0)
+				sum[$2] = 0
+			sum[$2] = opcode >= 4 && opcode != 22 ? length_ : sum[$2] + length_
+			if (opcode != 0 && opcode != 1 && sum[$2] > most[$1])
+				most[$1] = sum[$2]
+			from[$1]
+		}
+		END {
+			for (i in from)
+				if (i == a) x = most[i]; else y = most[i]
+			print x + 0, y + 0
+		}')
+	echo "$from_a from a, $from_b from b"
+}
+
+linux_as_client() {
+	local sent='' from_a='' from_b=''
+	need 'Linux: b traces what it negotiates' on_b trace_thresholds
+	need 'Linux: b mounts from a program' serves f6ab0e1801000303
+	put_cell client_sends "$sent"
+	cell client_first on_a first_call
+	need 'Linux: it goes on' on_a answers 52
+	cell client_reverse on_a calls_back
+	served
+	if on_b test -e /proc/sys/sunrpc/rdma_max_inline_write >/dev/null; then
+		need 'Linux: b writes another size inline' in_b rdma_max_inline_write 16384
+		need 'Linux: b reads another size inline' in_b rdma_max_inline_read 1024
+		need 'Linux: b mounts with other sizes' serves f6ab0e1801000303
+		put_cell client_sends_other "$sent"
+		served
+		need 'Linux: b writes the usual size inline' in_b rdma_max_inline_write 4096
+		need 'Linux: b reads the usual size inline' in_b rdma_max_inline_read 4096
+	fi
+	serves_long client_accepts_4096 4096
+	[[ -n $fragile ]] || serves_long client_accepts_4100 4100
+
+	# Send Size 8192, Receive Size 2048; the client's are 4096.
+	offered client_present f6ab0e1801000701
+	offered client_absent none
+	offered client_shifted_1 00f6ab0e1801000701
+	offered client_shifted_4 a5a5a5a5f6ab0e1801000701
+	last f6ab0e18010007 196
+	offered client_truncated "$behind"
+	offered client_padded f6ab0e18010007
+	offered client_version2 f6ab0e1802000701
+	offered client_reserved f6ab0e1801fe0701
+	((++port))
+	need 'Linux: a listens, in version 2' on_a control - listen "$A4:$port rpcvers=2"
+	cell client_refused on_b refused "$A4" "$port"
+	check 'Linux: a closes' on_a control - close all
+
+	need 'Linux: a serves NFS' on_a nfs_server
+	need 'Linux: a capture of its client' start_capture
+	need 'Linux: b mounts from a' on_b eval 'B4=$A4 nfs_mount 4.1 /mnt/nfs'
+	need 'Linux: b writes and reads little by little' on_b sweep /mnt/nfs/sweep 3400 4200
+	need 'Linux: the capture of its client ends' keep_capture client
+	check 'Linux: its client sends the same on the wire' \
+		wire_sends client "${cells[client_sends]}"
+	check 'Linux: the longest messages can be found' longest_sends
+	put_cell client_longest_sent "$from_b"
+	put_cell client_longest_received "$from_a"
+	cell client_watched on_a watched nfs server
+	check 'Linux: b unmounts' on_b umount /mnt/nfs
+	need 'Linux: b mounts by version 3' on_b eval 'B4=$A4 nfs_mount 3 /mnt/nfs'
+	cell client_watched_3 on_a watched nfs server
+	check 'Linux: b unmounts that' on_b umount /mnt/nfs
+	need 'Linux: b mounts with four connections' on_b eval \
+		'B4=$A4 nfs_mount 4.1 /mnt/nfs nconnect=4'
+	need 'Linux: b uses them' on_b sweep /mnt/nfs/sweep 100 200
+	cell client_nconnect on_a eval "grep -c ' nfs  *server  *established ' $DEBUGFS/connections"
+	check 'Linux: b unmounts them' on_b umount /mnt/nfs
+}
+
+# -----------------------------------------------------------------------------
+
+begin_peers
+put_cell release "$(on_b uname -r)"
+linux_as_server
+linux_as_client
+check 'Linux: all are closed' on_a control - close all
