@@ -104,7 +104,7 @@ fn device(name: &str, transport: Transport) -> Option<Device> {
 }
 
 /// A connection of the module's as client, just established, whose private data nobody knows.
-fn snapshot() -> Snapshot {
+pub(crate) fn snapshot() -> Snapshot {
     Snapshot {
         number: 7,
         origin: Origin::Module,

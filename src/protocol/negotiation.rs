@@ -18,12 +18,19 @@ pub(crate) enum Role {
     Server,
 }
 
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Role {
+    /// Returns its name in the files of debugfs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
             Self::Client => "client",
             Self::Server => "server",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 
