@@ -106,7 +106,7 @@ fn device(name: &str, transport: Transport) -> Option<Device> {
 }
 
 /// A connection that the module has just established as client, without private data.
-fn snapshot() -> Snapshot {
+pub(crate) fn snapshot() -> Snapshot {
     Snapshot {
         number: 7,
         origin: Origin::Module,

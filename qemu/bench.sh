@@ -14,6 +14,9 @@ cd "$(dirname "$0")"
 . ./tests/module.sh
 
 rounds=$1 siw=$2
+# What is measured; all of it, unless something is named.
+shift 2
+[[ $# -gt 0 ]] || set -- nfs others echoes set_ups scale
 
 trap 'clean_up echo "could not clean up:" >&2' EXIT
 trap 'exit 130' INT TERM
@@ -89,6 +92,84 @@ all_nfs() {
 			load "$mode"
 			nfs_mount_once "$mode"
 			((n > 0)) || nfs_copy "$mode"
+			module_unload
+		done
+	done
+}
+
+# Connections of other protocols, of programs and of the kernel, without the module and with it.
+
+setups=100
+
+# cmtime_once MEASURED VARIANT: cmtime, of rdma-core, connects two programs, with queue pairs,
+# which is its first table, and without.
+cmtime_once() {
+	local server us
+	on_b timeout 60 cmtime -b "$B4" -c "$setups" >/dev/null &
+	server=$!
+	wait_for 10 listens
+	us=$(on_a timeout 60 cmtime -s "$B4" -c "$setups" |
+		awk '/^full connect/ { print $3; exit }')
+	wait "$server"
+	[[ -z $1 ]] || result "$1" "$2" "$us"
+}
+
+listens() { rdma resource show cm_id | grep 'LISTEN.* comm cmtime'; }
+
+nvme_nqn=nqn.2026-01.example:bench nvme_address=10.78.0.1
+
+# nvme_target: NVMe over RDMA, of the kernel alone, in its first network namespace.
+nvme_target() {
+	local nvmet=/sys/kernel/config/nvmet subsystem
+	modprobe -a nvmet-rdma nvme-rdma
+	[[ -d $nvmet ]] || mount -t configfs none /sys/kernel/config
+	ip -batch - <<-END
+		link add nvme0 type dummy
+		address add $nvme_address/24 dev nvme0
+		link set nvme0 mtu 9000 up
+	END
+	rdma link add rxe_nvme type rxe netdev nvme0
+	wait_for 10 is_up rxe_nvme
+	subsystem=$nvmet/subsystems/$nvme_nqn
+	mkdir "$subsystem" "$nvmet/ports/1"
+	echo 1 >"$subsystem/attr_allow_any_host"
+	echo rdma >"$nvmet/ports/1/addr_trtype"
+	echo ipv4 >"$nvmet/ports/1/addr_adrfam"
+	echo "$nvme_address" >"$nvmet/ports/1/addr_traddr"
+	echo 4420 >"$nvmet/ports/1/addr_trsvcid"
+	ln -s "$subsystem" "$nvmet/ports/1/subsystems/"
+}
+
+# nvme_once: a controller with a queue for administration and one more, each with a
+# connection.
+nvme_once() {
+	local file
+	echo "transport=rdma,traddr=$nvme_address,trsvcid=4420,nqn=$nvme_nqn,nr_io_queues=1" \
+		>/dev/nvme-fabrics
+	for file in /sys/class/nvme/nvme*/delete_controller; do echo 1 >"$file"; done
+}
+
+all_others() {
+	local n turn mode before
+	[[ -d /sys/kernel/config/nvmet/ports/1 ]] || nvme_target
+	nvme_once
+	for ((n = 0; n < mounts; n++)); do
+		for ((turn = 0; turn < ${#modes[@]}; turn++)); do
+			mode=${modes[($1 + n + turn) % ${#modes[@]}]}
+			load "$mode"
+			cmtime_once "cmtime, $setups connects at once, us each" "$mode"
+			processor
+			before=$ns
+			cmtime_once '' "$mode"
+			processor
+			result 'cmtime: connect and disconnect, processor us' "$mode" \
+				$(((ns - before) / 1000 / (2 * setups)))
+			nvme_once
+			processor
+			before=$ns
+			nvme_once
+			processor
+			result 'NVMe: connect and disconnect, processor us' "$mode" $(((ns - before) / 1000))
 			module_unload
 		done
 	done
@@ -174,7 +255,6 @@ all_echoes() {
 
 # Setting connections up, with the message of RFC 8797 and without.
 
-setups=100
 # The private data of both sides, in turn: the variant, and the keys for it.
 said=('no private data|private=none' 'RFC 8797|')
 
@@ -203,23 +283,8 @@ all_set_ups() {
 		result "$setups connects at once, us each" "$variant" $((times[0] / setups))
 	done
 	module_unload
-	cmtime_beside
+	cmtime_once "$setups connects at once, us each" cmtime
 }
-
-# cmtime_beside: measures the same with cmtime of rdma-core, between two programs. The
-# first table in its output is the one with queue pairs.
-cmtime_beside() {
-	local us server
-	on_b timeout 60 cmtime -b "$B4" -c "$setups" >/dev/null &
-	server=$!
-	wait_for 10 listens
-	us=$(on_a timeout 60 cmtime -s "$B4" -c "$setups" |
-		awk '/^full connect/ { print $3; exit }')
-	wait "$server"
-	result "$setups connects at once, us each" 'cmtime' "$us"
-}
-
-listens() { rdma resource show cm_id | grep 'LISTEN.* comm cmtime'; }
 
 # The cost of one more connection, by the number of connections.
 
@@ -317,9 +382,15 @@ at_end module_unload
 nfs_copy absent >/dev/null
 for ((round = 0; round < rounds; round++)); do
 	echo "round $((round + 1)) of $rounds"
-	all_nfs "$round"
-	all_echoes siw 2
-	all_echoes rxe 1
-	all_set_ups "$round"
+	for group; do
+		case $group in
+		nfs) all_nfs "$round" ;;
+		others) all_others "$round" ;;
+		echoes) all_echoes siw 2; all_echoes rxe 1 ;;
+		set_ups) all_set_ups "$round" ;;
+		scale) ;;
+		*) echo "there is no $group to measure"; exit 2 ;;
+		esac
+	done
 done
-scaled
+[[ " $* " != *' scale '* ]] || scaled

@@ -140,8 +140,6 @@ impl Drop for Observer {
 const ENDED: usize = 64;
 
 /// A known id.
-// `Undecided` is not boxed, so that an undecided id takes only one allocation: the tree's node.
-#[allow(clippy::large_enum_variant)]
 enum Known {
     Observed(Arc<ObservedConnection>),
     Undecided(Undecided),
@@ -253,10 +251,20 @@ impl Observations {
         let role = match event.kind {
             EventKind::Request { refused: true } | EventKind::Existing => return true,
             EventKind::Request { refused: false } => Role::Server,
-            EventKind::Connect => match self.note_undecided(event) {
-                Some(done) => return done,
-                None => Role::Client,
-            },
+            EventKind::Connect => {
+                let mut ids = self.ids.lock();
+                match ids.known.get(&event.id) {
+                    Some(Known::Observed(_)) => return false,
+                    // It has got further, so the call is going to fail.
+                    Some(Known::Undecided(before)) if !before.can_connect() => return true,
+                    _ => {}
+                }
+                // It begins once more, with what the client sends now.
+                let before = ids.remove(event.id);
+                drop(ids);
+                drop(before);
+                Role::Client
+            }
             _ => return self.note_undecided(event).unwrap_or(true),
         };
 

@@ -94,6 +94,18 @@ static int look_up(unsigned long handler)
 	return owner;
 }
 
+/* Returns the index into owners[], or -ENOENT. */
+static int find_known(unsigned long handler)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		if (READ_ONCE(known[i]) == handler)
+			return i;
+	}
+	return -ENOENT;
+}
+
 static bool is_other(unsigned long handler)
 {
 	size_t i;
@@ -123,7 +135,10 @@ static bool is_connection(const struct rdma_cm_id *id)
  */
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id)
 {
-	return !is_connection(id) || is_other((unsigned long)READ_ONCE(id->event_handler));
+	unsigned long handler = (unsigned long)READ_ONCE(id->event_handler);
+
+	/* The ids of programs are many, and others[] is the longer one. */
+	return !is_connection(id) || (find_known(handler) < 0 && is_other(handler));
 }
 
 /**
@@ -140,21 +155,13 @@ bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
 {
 	unsigned long handler = (unsigned long)READ_ONCE(id->event_handler);
 	int owner;
-	size_t i;
 
 	if (!handler || !is_connection(id))
 		return false;
 
-	for (i = 0; i < ARRAY_SIZE(known); i++) {
-		if (READ_ONCE(known[i]) == handler) {
-			*user = owners[i].user;
-			return true;
-		}
-	}
-	if (is_other(handler))
-		return false;
-
-	owner = look_up(handler);
+	owner = find_known(handler);
+	if (owner < 0 && !is_other(handler))
+		owner = look_up(handler);
 	if (owner < 0)
 		return false;
 	*user = owners[owner].user;

@@ -100,8 +100,9 @@ pub(super) struct Undecided {
     role: Role,
     /// The time of the REQ or of the failure.
     since: Instant<Monotonic>,
-    /// The private data of the client, which sends first.
-    octets: [u8; PrivateData::MAX_LEN],
+    /// The private data of the client, which sends first; none where all of it is zeros, with which
+    /// InfiniBand and RoCE pad. That is so for most programs, which then need no memory for it.
+    octets: KVec<u8>,
     len: u8,
     program: Option<Process>,
     /// Why the connection was not established.
@@ -112,39 +113,38 @@ pub(super) struct Undecided {
 impl Undecided {
     /// Makes the entry of an id from its first event; any context.
     ///
-    /// Fails with `ENOSPC` if `max_observed` ids are kept already.
+    /// Fails with `ENOSPC` if `max_observed` ids are kept already, and with `ENOMEM`.
     pub(super) fn new(shared: &Shared, role: Role, event: &Event<'_>) -> Result<Self> {
-        let mut this = Self {
+        let permit = shared.permits.take().ok_or(ENOSPC)?;
+        let octets = event.private_data();
+        let mut kept = KVec::new();
+        if octets.iter().any(|&octet| octet != 0) {
+            kept.extend_from_slice(octets, GFP_NOWAIT)?;
+        }
+        Ok(Self {
             role,
             since: Instant::now(),
-            octets: [0; PrivateData::MAX_LEN],
-            len: 0,
-            program: None,
+            octets: kept,
+            len: u8::try_from(octets.len()).unwrap_or(u8::MAX),
+            program: event.program(),
             failure: None,
-            permit: shared.permits.take().ok_or(ENOSPC)?,
-        };
-        this.begin(event);
-        Ok(this)
+            permit,
+        })
     }
 
-    /// Takes the private data of a REQ, which may follow a REQ that failed.
-    fn begin(&mut self, event: &Event<'_>) {
-        let octets = event.private_data();
-
-        self.since = Instant::now();
-        self.program = event.program();
-        self.len = 0;
-        for (to, from) in self.octets.iter_mut().zip(octets) {
-            *to = *from;
-            self.len = self.len.saturating_add(1);
+    /// Returns the private data of the client.
+    fn private_data(&self) -> PrivateData {
+        if !self.octets.is_empty() {
+            return PrivateData::truncated(&self.octets);
         }
+        let zeros = [0; PrivateData::MAX_LEN];
+        PrivateData::truncated(zeros.get(..self.len.into()).unwrap_or_default())
     }
 
     /// Notes an event that does not show the protocol. Returns whether both sides have now sent
     /// their private data, so that the protocol is another one and the entry can be dropped.
     pub(super) fn note(&mut self, event: &Event<'_>) -> bool {
         match event.kind {
-            EventKind::Connect if self.failure.is_none() => self.begin(event),
             EventKind::Established => return true,
             EventKind::Accept => return self.role == Role::Client,
             kind => {
@@ -598,8 +598,7 @@ impl ObservedConnection {
         observation: &Observation,
     ) -> Result<Arc<Self>> {
         let mut facts = Facts::new(before.role, observation);
-        let octets = before.octets.get(..before.len.into()).unwrap_or_default();
-        let message = Some(ParsedPrivateData::new(PrivateData::truncated(octets)));
+        let message = Some(ParsedPrivateData::new(before.private_data()));
 
         match before.role {
             Role::Client => facts.view.exchange.sent = message,

@@ -149,24 +149,36 @@ void rpcrdma_cm_set_program(struct rpcrdma_cm_event *event, struct task_struct *
 	get_task_comm(event->comm, task);
 }
 
-static void report(struct rpcrdma_cm_event *event, const struct rdma_conn_param *param)
+/* The event is made here, when it is known that somebody wants to know of it. */
+static void report(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
+		   enum rpcrdma_cm_event_kind kind, int result,
+		   const struct rdma_conn_param *param)
 {
-	const struct rdma_cm_id *id = event->id;
+	struct rpcrdma_cm_event event = {
+		.id = id,
+		.user = user,
+		.kind = kind,
+		.result = result,
+	};
 
-	switch (event->kind) {
+	switch (kind) {
 	case RPCRDMA_CM_REQUEST:
 	case RPCRDMA_CM_CONNECT:
-		event->local_port = rpcrdma_cm_port(shim_local_addr(id));
-		event->remote_port = rpcrdma_cm_port(shim_remote_addr(id));
+		event.local_port = rpcrdma_cm_port(shim_local_addr(id));
+		event.remote_port = rpcrdma_cm_port(shim_remote_addr(id));
 		break;
 	default:
 		break;
 	}
+	/* A program connects and accepts by itself. */
+	if (user == RPCRDMA_CM_UCMA &&
+	    (kind == RPCRDMA_CM_CONNECT || kind == RPCRDMA_CM_ACCEPT))
+		rpcrdma_cm_set_program(&event, current);
 	if (param && param->private_data) {
-		event->private_data = param->private_data;
-		event->len = param->private_data_len;
+		event.private_data = param->private_data;
+		event.len = param->private_data_len;
 	}
-	event_fn(event_data, event);
+	event_fn(event_data, &event);
 }
 
 static void event_done(void *data, const struct rdma_id_private *id_priv,
@@ -174,83 +186,77 @@ static void event_done(void *data, const struct rdma_id_private *id_priv,
 {
 	const struct rdma_cm_id *id = (const struct rdma_cm_id *)id_priv;
 	const struct rdma_conn_param *param = NULL;
-	struct rpcrdma_cm_event reported = { .id = id, .result = result };
+	enum rpcrdma_cm_event_kind kind;
+	enum rpcrdma_cm_user user;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		reported.kind = RPCRDMA_CM_REQUEST;
+		kind = RPCRDMA_CM_REQUEST;
 		param = &event->param.conn;
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		reported.kind = RPCRDMA_CM_RESPONSE;
+		kind = RPCRDMA_CM_RESPONSE;
 		param = &event->param.conn;
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		reported.kind = RPCRDMA_CM_ESTABLISHED;
+		kind = RPCRDMA_CM_ESTABLISHED;
 		param = &event->param.conn;
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		reported.kind = RPCRDMA_CM_REJECTED;
+		kind = RPCRDMA_CM_REJECTED;
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		reported.kind = RPCRDMA_CM_FAILED;
+		kind = RPCRDMA_CM_FAILED;
 		break;
 	default:
 		return;
 	}
-	if (rpcrdma_cm_user_of(id, &reported.user))
-		report(&reported, param);
+	if (rpcrdma_cm_user_of(id, &user))
+		report(id, user, kind, result, param);
 }
 
 static void event_begins(void *data, const struct rdma_id_private *id_priv,
 			 const struct rdma_cm_event *event)
 {
-	struct rpcrdma_cm_event reported = { .id = (const struct rdma_cm_id *)id_priv };
+	const struct rdma_cm_id *id = (const struct rdma_cm_id *)id_priv;
+	enum rpcrdma_cm_event_kind kind;
+	enum rpcrdma_cm_user user;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_DISCONNECTED:
-		reported.kind = RPCRDMA_CM_DISCONNECTED;
+		kind = RPCRDMA_CM_DISCONNECTED;
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		reported.kind = RPCRDMA_CM_DEVICE_REMOVED;
+		kind = RPCRDMA_CM_DEVICE_REMOVED;
 		break;
 	default:
 		return;
 	}
-	if (rpcrdma_cm_user_of(reported.id, &reported.user))
-		report(&reported, NULL);
+	if (rpcrdma_cm_user_of(id, &user))
+		report(id, user, kind, 0, NULL);
 }
 
 static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 {
-	struct rpcrdma_cm_event reported = {
-		.id = (const struct rdma_cm_id *)id_priv,
-		.kind = RPCRDMA_CM_DESTROYED,
-	};
+	const struct rdma_cm_id *id = (const struct rdma_cm_id *)id_priv;
 
 	/*
 	 * xprtrdma drops the reference on its module before it destroys an id. If the module
 	 * has been unloaded, the owner cannot be looked up. So the end of every id is
-	 * reported, except those that are known to have another owner.
+	 * reported, except those that are known to have another owner. The user is not read.
 	 */
-	if (!rpcrdma_cm_is_other(reported.id))
-		report(&reported, NULL);
+	if (!rpcrdma_cm_is_other(id))
+		report(id, RPCRDMA_CM_UCMA, RPCRDMA_CM_DESTROYED, 0, NULL);
 }
 
 static void report_call(struct ftrace_regs *regs, enum rpcrdma_cm_event_kind kind)
 {
-	struct rpcrdma_cm_event reported = {
-		.id = (const void *)ftrace_regs_get_argument(regs, 0),
-		.kind = kind,
-	};
+	const struct rdma_cm_id *id = (const void *)ftrace_regs_get_argument(regs, 0);
+	enum rpcrdma_cm_user user;
 
-	if (!rpcrdma_cm_user_of(reported.id, &reported.user))
-		return;
-	/* For a program, the current task is the program itself. */
-	if (reported.user == RPCRDMA_CM_UCMA)
-		rpcrdma_cm_set_program(&reported, current);
-	report(&reported, (const void *)ftrace_regs_get_argument(regs, 1));
+	if (rpcrdma_cm_user_of(id, &user))
+		report(id, user, kind, 0, (const void *)ftrace_regs_get_argument(regs, 1));
 }
 
 static int connect_called(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
@@ -270,13 +276,11 @@ static int accept_called(struct fprobe *fp, unsigned long ip, unsigned long ret_
 static int disconnect_called(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
 			     struct ftrace_regs *regs, void *entry_data)
 {
-	struct rpcrdma_cm_event reported = {
-		.id = (const void *)ftrace_regs_get_argument(regs, 0),
-		.kind = RPCRDMA_CM_DISCONNECT,
-	};
+	const struct rdma_cm_id *id = (const void *)ftrace_regs_get_argument(regs, 0);
+	enum rpcrdma_cm_user user;
 
-	if (rpcrdma_cm_user_of(reported.id, &reported.user))
-		report(&reported, NULL);
+	if (rpcrdma_cm_user_of(id, &user))
+		report(id, user, RPCRDMA_CM_DISCONNECT, 0, NULL);
 	return 0;
 }
 

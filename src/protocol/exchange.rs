@@ -54,13 +54,20 @@ pub(crate) enum Transport {
     Iwarp,
 }
 
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Transport {
+    /// Returns its name in the files of debugfs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
             Self::InfiniBand => "infiniband",
             Self::Roce => "roce",
             Self::Iwarp => "iwarp",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

@@ -27,14 +27,19 @@ impl Role {
             Self::Server => Self::Client,
         }
     }
+
+    /// Returns the name of the role in the files of debugfs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
 }
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        })
+        f.pad(self.name())
     }
 }
 

@@ -31,13 +31,20 @@ pub(crate) enum Origin {
     User,
 }
 
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Origin {
+    /// Returns its name in the files of debugfs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
             Self::Module => "module",
             Self::Nfs => "nfs",
             Self::User => "user",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 
@@ -57,16 +64,23 @@ pub(crate) enum State {
     Closing,
 }
 
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl State {
+    /// Returns its name in the files of debugfs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
             Self::Resolving => "resolving",
             Self::Connecting => "connecting",
             Self::Established => "established",
             Self::Reconnecting => "reconnecting",
             Self::Disconnected => "disconnected",
             Self::Closing => "closing",
-        })
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

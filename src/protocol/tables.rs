@@ -14,9 +14,10 @@ use super::{
         Snapshot, //
     },
     text::{
+        address_width,
         wider,
         yes_no,
-        Or, //
+        Line, //
     }, //
 };
 
@@ -46,9 +47,11 @@ impl ConnectionColumns {
     /// Makes columns wider where the values of a connection need it.
     pub(crate) fn include(&mut self, snapshot: &Snapshot) {
         let exchange = &snapshot.exchange;
-        self.device = wider(self.device, exchange.device.map(|device| device.name));
-        self.local = wider(self.local, exchange.local);
-        self.remote = wider(self.remote, exchange.remote);
+        if let Some(device) = &exchange.device {
+            self.device = self.device.max(device.name.octets().len());
+        }
+        self.local = self.local.max(exchange.local.map_or(0, address_width));
+        self.remote = self.remote.max(exchange.remote.map_or(0, address_width));
     }
 
     /// Writes the header line.
@@ -85,21 +88,34 @@ impl ConnectionColumns {
         let exchange = &snapshot.exchange;
         let negotiated = exchange.negotiated(snapshot.role);
         let (client_to_server, server_to_client) = snapshot.thresholds();
-        writeln!(
+        let (name, transport) = match &exchange.device {
+            Some(device) => (device.name.as_str(), device.transport.name()),
+            None => (UNKNOWN, UNKNOWN),
+        };
+
+        // Columns are as wide as so many characters, of which a device's name may have fewer than
+        // octets.
+        let more = name.len().saturating_sub(name.chars().count());
+
+        let mut line = Line::EMPTY;
+        line.left_number(6, snapshot.number);
+        line.left(6, snapshot.origin.name());
+        line.left(6, snapshot.role.name());
+        line.left(12, snapshot.state.name());
+        line.left(device.saturating_add(more), name);
+        line.left(10, transport);
+        for (width, address) in [(local, exchange.local), (remote, exchange.remote)] {
+            match address {
+                Some(address) => line.left_address(width, address),
+                None => line.left(width, UNKNOWN),
+            }
+        }
+        line.right(3, Some(snapshot.generation), UNKNOWN);
+        line.right(6, client_to_server, UNKNOWN);
+        line.right(6, server_to_client, UNKNOWN);
+        line.end(
+            negotiated.map_or(UNKNOWN, |both| yes_no(both.remote_invalidation)),
             out,
-            "{:<6} {:<6} {:<6} {:<12} {:<device$} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} {}",
-            snapshot.number,
-            snapshot.origin,
-            snapshot.role,
-            snapshot.state,
-            Or(exchange.device.map(|device| device.name), UNKNOWN),
-            Or(exchange.device.map(|device| device.transport), UNKNOWN),
-            Or(exchange.local, UNKNOWN),
-            Or(exchange.remote, UNKNOWN),
-            snapshot.generation,
-            Or(client_to_server, UNKNOWN),
-            Or(server_to_client, UNKNOWN),
-            Or(negotiated.map(|both| yes_no(both.remote_invalidation)), UNKNOWN),
         )
     }
 }

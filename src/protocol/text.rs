@@ -8,6 +8,7 @@ use core::{
         Display,
         Write, //
     },
+    net::SocketAddr,
     str,
 };
 
@@ -37,23 +38,152 @@ impl<const N: usize> Text<N> {
     pub(crate) fn octets(&self) -> &[u8] {
         self.octets.get(..self.len).unwrap_or_default()
     }
+
+    /// Returns the text.
+    pub(super) fn as_str(&self) -> &str {
+        str::from_utf8(self.octets()).unwrap_or("?")
+    }
+
+    /// Adds octets.
+    fn add(&mut self, octets: &[u8]) {
+        let room = self.octets.get_mut(self.len..).unwrap_or_default();
+        let len = room.len().min(octets.len());
+        for (to, from) in room.iter_mut().zip(octets) {
+            *to = *from;
+        }
+        self.len = self.len.saturating_add(len);
+    }
+
+    /// Adds a number, as its `Display` writes it.
+    fn add_number(&mut self, number: u64) {
+        let end = self.len.saturating_add(digits(number));
+        let room = self.octets.get_mut(self.len..end).unwrap_or_default();
+        let mut rest = number;
+        for digit in room.iter_mut().rev() {
+            *digit = u8::try_from(rest % 10).unwrap_or(0).wrapping_add(b'0');
+            rest /= 10;
+        }
+        self.len = self.len.saturating_add(room.len());
+    }
+
+    /// Adds an address, as its `Display` writes it.
+    fn add_address(&mut self, address: SocketAddr) {
+        let SocketAddr::V4(address) = address else {
+            let _ = write!(self, "{address}");
+            return;
+        };
+        let [a, b, c, d] = address.ip().octets();
+        for octet in [a, b, c] {
+            self.add_number(octet.into());
+            self.add(b".");
+        }
+        self.add_number(d.into());
+        self.add(b":");
+        self.add_number(address.port().into());
+    }
+}
+
+/// Returns how many digits a number has.
+fn digits(number: u64) -> usize {
+    let mut rest = number;
+    let mut digits = 1_usize;
+    while rest >= 10 {
+        rest /= 10;
+        digits = digits.saturating_add(1);
+    }
+    digits
+}
+
+/// Returns how many octets an address displays as.
+pub(super) fn address_width(address: SocketAddr) -> usize {
+    let SocketAddr::V4(address) = address else {
+        return wider(0, Some(address));
+    };
+    let numbers = address.ip().octets().into_iter().map(u64::from);
+    // With three dots and a colon.
+    numbers
+        .chain([address.port().into()])
+        .fold(4, |width, number| width.saturating_add(digits(number)))
 }
 
 impl<const N: usize> Write for Text<N> {
     fn write_str(&mut self, s: &str) -> fmt::Result {
-        let room = self.octets.get_mut(self.len..).unwrap_or_default();
-        let len = room.len().min(s.len());
-        for (to, from) in room.iter_mut().zip(s.as_bytes()) {
-            *to = *from;
-        }
-        self.len = self.len.saturating_add(len);
+        self.add(s.as_bytes());
         Ok(())
     }
 }
 
 impl<const N: usize> Display for Text<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(str::from_utf8(self.octets()).unwrap_or("?"))
+        f.pad(self.as_str())
+    }
+}
+
+/// The most octets of a line of a table.
+const LINE_ROOM: usize = 288;
+
+/// A line of a table. It is put together here, because core's formatting takes several times as long
+/// to fill columns: it writes each space by itself.
+pub(super) struct Line(Text<LINE_ROOM>);
+
+impl Line {
+    /// A line without columns.
+    pub(super) const EMPTY: Self = Self(Text::EMPTY);
+
+    /// Adds spaces.
+    fn add_spaces(&mut self, mut count: usize) {
+        const SPACES: &[u8] = &[b' '; 32];
+        while count > 0 {
+            let some = SPACES.get(..count).unwrap_or(SPACES);
+            self.0.add(some);
+            count = count.saturating_sub(some.len());
+        }
+    }
+
+    /// Adds what `add` does at the left of a column that is `width` octets wide, or wider where that
+    /// is, and a space.
+    fn left_with(&mut self, width: usize, add: impl FnOnce(&mut Text<LINE_ROOM>)) {
+        let begin = self.0.len;
+        add(&mut self.0);
+        let len = self.0.len.saturating_sub(begin);
+        self.add_spaces(width.saturating_sub(len).saturating_add(1));
+    }
+
+    /// Adds a value at the left of a column.
+    pub(super) fn left(&mut self, width: usize, value: &str) {
+        self.left_with(width, |text| text.add(value.as_bytes()));
+    }
+
+    /// Adds a number at the left of a column.
+    pub(super) fn left_number(&mut self, width: usize, number: u64) {
+        self.left_with(width, |text| text.add_number(number));
+    }
+
+    /// Adds an address at the left of a column.
+    pub(super) fn left_address(&mut self, width: usize, address: SocketAddr) {
+        self.left_with(width, |text| text.add_address(address));
+    }
+
+    /// Adds a number at the right of a column, and a space, or `unknown` in its place.
+    pub(super) fn right(&mut self, width: usize, number: Option<u32>, unknown: &str) {
+        match number.map(u64::from) {
+            Some(number) => {
+                self.add_spaces(width.saturating_sub(digits(number)));
+                self.0.add_number(number);
+            }
+            None => {
+                self.add_spaces(width.saturating_sub(unknown.len()));
+                self.0.add(unknown.as_bytes());
+            }
+        }
+        self.add_spaces(1);
+    }
+
+    /// Ends the line with the value of its last column, and writes it.
+    pub(super) fn end(mut self, value: &str, out: &mut dyn Write) -> fmt::Result {
+        self.0.add(value.as_bytes());
+        self.0.add(b"\n");
+        out.write_str(self.0.as_str())
     }
 }
 
