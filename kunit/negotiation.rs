@@ -62,6 +62,16 @@ mod tests {
         check(row, &*found, expected)
     }
 
+    /// RFC 8167, section 4.2: a threshold belongs to the sender, in either direction.
+    #[test]
+    fn rfc_8167_section_4_2_sender() -> Result {
+        for (role, sends, receives) in [(Role::Client, 4096, 2048), (Role::Server, 2048, 4096)] {
+            check(role, NEGOTIATED.threshold(role), sends)?;
+            check(role, NEGOTIATED.threshold(role.peer()), receives)?;
+        }
+        Ok(())
+    }
+
     /// RFC 8797, section 4.2: each side sends up to the threshold and receives up to the other.
     /// An unknown limit, or one below the threshold, is no departure.
     #[test]
