@@ -6,7 +6,7 @@
 # beside that file.
 # shellcheck disable=SC2034,SC2154 # for and from the scripts
 
-: "${CELLS:?is what scripts/peers sets}"
+: "${CELLS:?is set by scripts/peers}"
 declare -A cells=()
 
 # put_cell KEY VALUE

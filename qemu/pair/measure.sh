@@ -134,7 +134,7 @@ replies_best() {
 	((length <= best)) || best=$length
 }
 
-# About: what the module shows of others.
+# About: connections that the module observes.
 
 # watched ORIGIN ROLE: of the newest connection of that kind.
 watched() {

@@ -12,8 +12,8 @@ cd "$(dirname "$0")" || exit
 # in_b FILE VALUE: a sysctl of sunrpc.
 in_b() { on_b eval "echo $2 >/proc/sys/sunrpc/$1"; }
 
-# What Debian's 6.18.15 does not survive: in rxe, a message longer than its Receive; in svcrdma, an
-# inline reply longer than its buffer. Later releases of 6.1 and 6.12 do.
+# Debian's 6.18.15 crashes: in rxe, from a message longer than its Receive; in svcrdma, from an
+# inline reply longer than its buffer. Later releases of 6.1 and 6.12 do not.
 fragile='' longest_reply=1000000
 [[ $KERNEL_B != 6.18 ]] || fragile=+ longest_reply=4096
 
