@@ -16,7 +16,7 @@ cd "$(dirname "$0")"
 rounds=$1 siw=$2
 # What is measured; all of it, unless something is named.
 shift 2
-[[ $# -gt 0 ]] || set -- nfs others echoes set_ups scale
+[[ $# -gt 0 ]] || set -- nfs others nulls echoes set_ups scale
 
 trap 'clean_up echo "could not clean up:" >&2' EXIT
 trap 'exit 130' INT TERM
@@ -169,10 +169,60 @@ all_others() {
 			before=$ns
 			nvme_once
 			processor
-			result 'NVMe: connect and disconnect, processor us' "$mode" $(((ns - before) / 1000))
+			result 'NVMe: connect and disconnect, processor us' "$mode" \
+				$(((ns - before) / 1000))
 			module_unload
 		done
 	done
+}
+
+# Calls of NULL, answered by the kernel's server: those of the kernel's own client, and
+# those of the module.
+
+nulls=1000 under_way=(1 64)
+null_calls=/sys/module/null_calls
+
+# nulls_by xprtrdma|module JOBS
+nulls_by() {
+	if [[ $1 = xprtrdma ]]; then
+		echo "$nulls $2" >"$null_calls/parameters/call"
+	elif [[ -n $has_jobs ]]; then
+		control a call "connection $client null count=$nulls jobs=$2"
+	else
+		ask writes "/run/netns/$A" "$DEBUGFS/call" "connection $client null\\n" "$nulls"
+		[[ $answer = 0 ]] || { echo "NULL: $answer"; return 1; }
+	fi
+}
+
+# all_nulls TRANSPORT PAIR
+all_nulls() {
+	local TRANSPORT=$1 nfs_server=$nfs_server jobs by before has_jobs=''
+	use_pair "$2"
+	[[ $TRANSPORT = rxe ]] || nfs_server
+	load observe=0
+	on_a insmod "${MODULE%/*}/qemu/null_calls.ko" address="$B4"
+	control a connect "$B4:20049 rpcvers=1 credits=64 timeout_ms=60000"
+	newest client
+	client=$id
+	! put a call "connection $client null jobs=1\\n" || has_jobs=1
+	for jobs in "${under_way[@]}"; do
+		for by in xprtrdma module; do
+			[[ $by = xprtrdma || $jobs = 1 || -n $has_jobs ]] || continue
+			nulls_by "$by" "$jobs"
+			processor
+			before=$ns
+			took nulls_by "$by" "$jobs"
+			processor
+			result "$TRANSPORT: NULL, $jobs under way, calls/s" "$by" \
+				$((nulls * 1000000 / us))
+			result "$TRANSPORT: NULL, $jobs under way, processor us" "$by" \
+				$(((ns - before) / 1000 / nulls))
+		done
+	done
+	rmmod null_calls
+	module_unload
+	# Its status is that of what it has ended.
+	[[ $TRANSPORT = rxe ]] || nfs_server_end || :
 }
 
 # Calls of ECHO between two ends of the module.
@@ -232,6 +282,18 @@ echoed() {
 	result "$measured" "$variant" $((us / $2))
 }
 
+# echoes_at_once: on one connection, with 64 credits.
+echoes_at_once() {
+	local jobs count=512
+	control b listen "$B4:20100 rpcvers=1 credits=64"
+	connect a "$B4:20100 rpcvers=1 null=0 credits=64 timeout_ms=60000"
+	for jobs in 1 8 64; do
+		took control a call "connection $client echo size=100 count=$count jobs=$jobs"
+		result "$TRANSPORT: ECHO, 100 octets, calls/s" "$jobs under way" \
+			$((count * 1000000 / us))
+	done
+}
+
 # all_echoes TRANSPORT PAIR
 all_echoes() {
 	local TRANSPORT=$1
@@ -245,6 +307,7 @@ all_echoes() {
 		connect a "$B4:$port rpcvers=1 null=0 timeout_ms=60000 ${offers[$offer]}"
 		ends[$offer]="$client $server"
 	done
+	! put a call "connection $client null jobs=1\\n" || echoes_at_once
 	# Forwards and then backwards, so that neither of two rows is always the first.
 	for ((n = 0; n <= 2 * last + 1; n++)); do
 		# shellcheck disable=SC2086 # words
@@ -386,6 +449,7 @@ for ((round = 0; round < rounds; round++)); do
 		case $group in
 		nfs) all_nfs "$round" ;;
 		others) all_others "$round" ;;
+		nulls) all_nulls siw 2; all_nulls rxe 1 ;;
 		echoes) all_echoes siw 2; all_echoes rxe 1 ;;
 		set_ups) all_set_ups "$round" ;;
 		scale) ;;

@@ -220,7 +220,7 @@ impl Header<'_> {
         })
     }
 
-    /// Whether some of the RPC message, or of the reply to it, goes by RDMA Read or Write (RFC 8166,
+    /// Whether a part of the RPC message or of its reply goes by RDMA Read or Write (RFC 8166,
     /// section 4.3).
     pub(crate) fn has_chunks(&self) -> bool {
         match self.body {

@@ -23,8 +23,8 @@ pub(crate) const NULL: u32 = 0;
 /// returns the same octets.
 pub(crate) const ECHO: u32 = 1;
 
-/// Procedure 2 of the module's own program, which takes nothing and returns nothing. By calling it, a
-/// client says that it accepts calls in the reverse direction (RFC 8167, section 6).
+/// Procedure 2 of the module's own program, which takes nothing and returns nothing. By calling it,
+/// a client says that it accepts calls in the reverse direction (RFC 8167, section 6).
 pub(crate) const BIND: u32 = 2;
 
 /// The program of NFS (RFC 7530, section 17.2). Most peers serve it.

@@ -122,8 +122,8 @@ impl<const N: usize> Display for Text<N> {
 /// The most octets of a line of a table.
 const LINE_ROOM: usize = 288;
 
-/// A line of a table. It is put together here, because core's formatting takes several times as long
-/// to fill columns: it writes each space by itself.
+/// A line of a table. It is put together here, because core's formatting takes several times as
+/// long to fill columns: it writes each space by itself.
 pub(super) struct Line(Text<LINE_ROOM>);
 
 impl Line {
@@ -140,8 +140,8 @@ impl Line {
         }
     }
 
-    /// Adds what `add` does at the left of a column that is `width` octets wide, or wider where that
-    /// is, and a space.
+    /// Adds the text of `add` at the left of a column, and a space. The column is `width` octets
+    /// wide, or as wide as the text if that is longer.
     fn left_with(&mut self, width: usize, add: impl FnOnce(&mut Text<LINE_ROOM>)) {
         let begin = self.0.len;
         add(&mut self.0);

@@ -252,8 +252,8 @@ impl<C: CompletionHandler> QueuePair<C> {
     }
 
     /// Takes the message that has been waiting the longest, and hands its octets to `take` after
-    /// its Receive has been posted again. Returns whether there was one. May sleep. `take` runs with
-    /// a lock held that this takes, so it must not call this.
+    /// its Receive has been posted again. Returns whether there was one. May sleep. `take` runs
+    /// with the lock of this function held, so it must not call this function.
     pub(crate) fn next(&self, take: impl FnOnce(&[u8], &Arrival)) -> bool {
         let mut taken = self.taken.lock();
         let Ok(arrival) = self.resources.arrivals.lock().remove(0) else {
@@ -320,8 +320,8 @@ impl<C: CompletionHandler> QueuePair<C> {
         unsafe { self.post(&raw mut request) }
     }
 
-    /// Transfers the octets of `memory` from `at` on, `len` of them or as many as there are, from or
-    /// to the peer's memory. That is registered under `stag` and begins at `remote`. May sleep.
+    /// Transfers the octets of `memory` from `at` on, `len` of them or as many as there are, from
+    /// or to the peer's memory. That is registered under `stag` and begins at `remote`. May sleep.
     ///
     /// Fails with `ENOMEM` where memory cannot be mapped for the device, or with the error of
     /// rdma_rw, before anything is transferred of the block at hand; otherwise the connection is

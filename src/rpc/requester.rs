@@ -211,15 +211,14 @@ impl Endpoint {
         self.changed.notify_all();
     }
 
-    /// Makes calls, and waits for the replies; process context. `result` says what became of them,
-    /// also where this fails: with the failure of the first call that had no results. After that,
-    /// no others are begun.
+    /// Makes calls, and waits for the replies; process context. Sets `result` to the outcome, also
+    /// on failure. No call begins after one that has failed.
     ///
-    /// Fails with `EOPNOTSUPP` where this end may make no calls, `ENOTCONN`, `EBUSY` where calls that were given
-    /// up have all credits, `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET` where the connection is
-    /// lost, `EPROTO` and `EPROTONOSUPPORT` where the responder does not understand the message,
-    /// `EBADMSG` where the results are not the arguments, or with what the status of the reply
-    /// means.
+    /// Fails with the failure of the first call that had no results: `EOPNOTSUPP` if this end may
+    /// make no calls, `ENOTCONN`, `EBUSY` if calls that were given up have all credits,
+    /// `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET` if the connection is lost, `EPROTO` and
+    /// `EPROTONOSUPPORT` if the responder does not understand the message, `EBADMSG` if the results
+    /// are not the arguments, or the errno of the reply's status.
     pub(crate) fn call(
         &self,
         request: &CallRequest<'_>,
