@@ -68,6 +68,7 @@ const PARAMETERS: Parameters = Parameters {
     operation_ms: 5000,
     flush_ms: 5000,
     disconnect_ms: 10_000,
+    reads: false,
 };
 
 /// A value that the reader of an example has already.

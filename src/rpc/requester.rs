@@ -102,7 +102,7 @@ const REPLY_HEAD_MAX: usize = 24 + 400;
 /// Memory for the responder.
 type Chunk<'a> = Registration<'a, Endpoint>;
 
-/// What became of calls.
+/// The outcome of the calls of one command.
 pub(crate) struct CallResult {
     pub(crate) outcome: Outcome,
     /// The first octets of the results of the call that is shown.
@@ -110,7 +110,7 @@ pub(crate) struct CallResult {
 }
 
 impl CallResult {
-    /// No call at all.
+    /// Makes the result of no call.
     pub(crate) const fn new() -> Self {
         Self {
             outcome: Outcome::NONE,
@@ -230,11 +230,8 @@ impl Endpoint {
         let link = link.ok_or(not_connected())?;
         let queue_pair = link.queue_pair.access().ok_or(not_connected())?;
         let mut places = KVec::new();
-        for _ in 0..request
-            .jobs
-            .min(request.count)
-            .min(self.configuration.credits)
-        {
+        let credits = self.configuration.requests();
+        for _ in 0..request.jobs.min(request.count).min(credits) {
             let place = Place::default();
             let pushed = places.push(place, GFP_KERNEL);
             pushed.map_err(|error| call_failure(error.into()))?;
