@@ -81,7 +81,7 @@ pub(crate) struct CallRequest<'a> {
     pub(crate) chunks: bool,
 }
 
-impl<'a> CallRequest<'a> {
+impl CallRequest<'_> {
     /// One call of NULL of `program`.
     pub(crate) const fn null(program: Program) -> Self {
         Self {
