@@ -4,8 +4,8 @@
 answers them, octet for octet as RFC 8166 (version 1) and RFC 5531 say, in any order, or
 not at all."""
 
-# test: debug.rxe stock.rxe
-# soak: debug.siw
+# test: debug.rxe
+# soak: debug.siw stock.rxe
 
 import contextlib
 import signal

@@ -4,7 +4,8 @@
 # The history: each kind of event by a real cause, at both ends; the changes after a loss;
 # times; and overwriting.
 #
-# test: debug.rxe stock.rxe
+# test: debug.rxe
+# soak: stock.rxe
 . ./lib.sh
 . ./module.sh
 

@@ -4,8 +4,8 @@
 both roles and both versions. The messages are written out here, word for word, from RFC 8166
 (version 1), draft-cel-nfsv4-rpcrdma-version-two-01 (version 2) and RFC 5531 (RPC)."""
 
-# test: debug.siw stock.rxe
-# soak: debug.rxe
+# test: debug.siw
+# soak: debug.rxe stock.rxe
 
 import threading
 from collections.abc import Callable
