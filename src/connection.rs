@@ -304,8 +304,10 @@ impl Live for Connection {
             },
             process: None,
             in_use: InUse {
-                // Only a client receives remote invalidations, so this describes the server.
-                remote_invalidation: (traffic.remote_invalidations_received > 0).then_some(true),
+                // Those that a client receives describe the server.
+                remote_invalidation: (self.role() == Role::Client
+                    && traffic.remote_invalidations_received > 0)
+                    .then_some(true),
                 ..InUse::default()
             },
             traffic: Some(traffic),

@@ -8,7 +8,6 @@ use core::{
 };
 
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
     impl_has_work,
     new_condvar,
     new_mutex,
@@ -42,8 +41,10 @@ use crate::{
         header::{
             self,
             direction::direction,
+            Body,
             Direction,
             Header,
+            Version,
             Versions, //
         },
         negotiation::{
@@ -203,8 +204,6 @@ pub(super) struct Inner {
     pub(super) traffic: Traffic,
     /// How many calls of the peer this end has answered, without and with chunks.
     pub(super) answered: (u64, u64),
-    /// Calls with chunks that have not been answered. It has room for one with each credit.
-    chunked: KVec<KVec<u8>>,
     /// Whether somebody makes calls: one at a time does.
     pub(super) calling: bool,
     /// The XID of the latest call.
@@ -273,21 +272,16 @@ pub(crate) struct Endpoint {
     messages: Work<Self, MESSAGES>,
     #[pin]
     first_call: Work<Self, FIRST_CALL>,
-    #[pin]
-    chunked: Work<Self, CHUNKED>,
 }
 
 /// The number of the work that takes the messages that have arrived.
 const MESSAGES: u64 = 0;
 /// The number of the work that makes the first call.
 pub(super) const FIRST_CALL: u64 = 1;
-/// The number of the work that answers calls with chunks.
-const CHUNKED: u64 = 2;
 
 impl_has_work! {
     impl HasWork<Self, MESSAGES> for Endpoint { self.messages }
     impl HasWork<Self, FIRST_CALL> for Endpoint { self.first_call }
-    impl HasWork<Self, CHUNKED> for Endpoint { self.chunked }
 }
 
 impl Endpoint {
@@ -299,7 +293,6 @@ impl Endpoint {
         xid: u32,
     ) -> Result<Arc<Self>> {
         let calls = Calls::new(configuration.requests())?;
-        let chunked = KVec::with_capacity(configuration.grants() as usize, GFP_KERNEL)?;
         let reverse_direction = match configuration.reverse > 0 && !configuration.bind {
             true => ReverseDirection::Yes,
             false => ReverseDirection::No,
@@ -318,7 +311,6 @@ impl Endpoint {
                             ..Traffic::default()
                         },
                         answered: (0, 0),
-                        chunked,
                         calling: false,
                         xid,
                         calls,
@@ -329,7 +321,6 @@ impl Endpoint {
                 changed <- new_condvar!("Endpoint::changed"),
                 messages <- new_work!("Endpoint::messages"),
                 first_call <- new_work!("Endpoint::first_call"),
-                chunked <- new_work!("Endpoint::chunked"),
             }),
             GFP_KERNEL,
         )
@@ -458,22 +449,25 @@ impl Endpoint {
 
     /// Takes a message that has arrived. A call is answered and a reply handed over to the call
     /// that waits for it, whichever role this end has (RFC 8167, section 2).
-    fn take_message(
-        self: ArcBorrow<'_, Self>,
-        queue_pair: &QueuePair<Self>,
-        octets: &[u8],
-        arrival: &Arrival,
-    ) {
+    fn take_message(&self, queue_pair: &QueuePair<Self>, octets: &[u8], arrival: &Arrival) {
         if arrival.invalidated.is_some() {
             self.inner.lock().traffic.remote_invalidations_received += 1;
         }
         let parsed = header::parse(octets);
         match (self.direction(octets), parsed) {
-            // Those behind it need not wait for its transfers.
-            (Direction::Call, Ok((header, _))) if header.has_chunks() => {
-                if self.postpone(octets).is_err() {
-                    queue_pair.fail_because(c"a call could not be answered");
-                }
+            // A Long Reply that answers no call: a Long Call has a Read list (RFC 8166, section
+            // 3.5.3).
+            (
+                Direction::Call,
+                Ok((
+                    Header {
+                        body: Body::Nomsg(Version::One, lists),
+                        ..
+                    },
+                    _,
+                )),
+            ) if self.configuration.role == Role::Client && lists.reads.is_empty() => {
+                self.inner.lock().traffic.unexpected_messages += 1;
             }
             (Direction::Call, parsed) => self.respond(queue_pair, parsed),
             (Direction::Reply, Ok((header, payload))) => {
@@ -482,17 +476,6 @@ impl Endpoint {
             // RFC 8166, section 4.5.
             (Direction::Reply, Err(_)) => self.inner.lock().traffic.bad_headers += 1,
         }
-    }
-
-    /// Leaves a call to the work that answers calls with chunks. Fails where there is no memory for
-    /// that, or no credit.
-    fn postpone(self: ArcBorrow<'_, Self>, octets: &[u8]) -> Result {
-        let mut call = KVec::new();
-        call.extend_from_slice(octets, GFP_KERNEL | __GFP_NOWARN)?;
-        let postponed = self.inner.lock().chunked.push_within_capacity(call);
-        postponed.map_err(|_| ENOMEM)?;
-        self.enqueue::<CHUNKED>();
-        Ok(())
     }
 
     /// Returns which way a message goes: where it does not say so itself, it is a reply if a call
@@ -579,34 +562,12 @@ impl WorkItem<MESSAGES> for Endpoint {
         };
         // A peer can send as fast as this runs. Other work has its turn after each round.
         for _ in 0..this.configuration.receives() {
-            let taken = queue_pair.next(|octets, arrival| {
-                this.as_arc_borrow()
-                    .take_message(&queue_pair, octets, arrival)
-            });
+            let taken =
+                queue_pair.next(|octets, arrival| this.take_message(&queue_pair, octets, arrival));
             if !taken {
                 return;
             }
         }
         this.as_arc_borrow().enqueue::<MESSAGES>();
-    }
-}
-
-impl WorkItem<CHUNKED> for Endpoint {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        let Some(link) = this.inner.lock().link().cloned() else {
-            return;
-        };
-        let Some(queue_pair) = link.queue_pair.access() else {
-            return;
-        };
-        for _ in 0..this.configuration.grants() {
-            let Ok(octets) = this.inner.lock().chunked.remove(0) else {
-                return;
-            };
-            this.respond(&queue_pair, header::parse(&octets));
-        }
-        this.as_arc_borrow().enqueue::<CHUNKED>();
     }
 }
