@@ -3,8 +3,8 @@
 //! RPC-over-RDMA (RFC 8166) on a queue pair, in versions 1 and 2.
 //!
 //! An [`Endpoint`](endpoint::Endpoint) is one end of it, for the life of one queue pair. Its
-//! [`requester`] makes calls, its [`responder`] answers those of the peer. It knows nothing of how
-//! the two ends came to be connected.
+//! [`requester`] makes calls, and its [`responder`] answers the calls of the peer. An endpoint is
+//! independent of how its connection was set up.
 
 pub(crate) mod endpoint;
 mod payload;

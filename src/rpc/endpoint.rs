@@ -73,10 +73,11 @@ use crate::{
 /// Length in octets of the longest header that reports an error.
 const ERROR_MAX: u32 = 28;
 
-/// What all endpoints share.
+/// The state that all endpoints share.
 #[pin_data]
 pub(crate) struct Services {
-    /// The queue in which calls are made and answered; apart, as the ends of ids wait for that.
+    /// The queue in which calls are made and answered. A queue of its own, because destroying an id
+    /// waits for these works.
     queue: Arc<Queue>,
     #[pin]
     pub(super) only_version_one: VersionCache,
@@ -98,30 +99,30 @@ impl Services {
         )
     }
 
-    /// Waits until no endpoint that has ended is at work any more; process context.
+    /// Waits until no work of an endpoint that has ended is running; process context.
     pub(crate) fn flush(&self) {
         self.queue.flush();
     }
 }
 
-/// How an endpoint is to behave.
+/// The configuration of an endpoint.
 #[derive(Clone, Copy)]
 pub(crate) struct EndpointConfiguration {
     /// A client's endpoint is the requester of the forward direction, a server's its responder. In
     /// the reverse direction it is the other way round (RFC 8167, section 2).
     pub(crate) role: Role,
-    /// The versions of RPC-over-RDMA that it speaks.
+    /// The versions of RPC-over-RDMA that this end speaks.
     pub(crate) versions: Versions,
-    /// The credits of the forward direction: a client asks for as many, a server grants them (RFC
+    /// The credits of the forward direction: a client requests them, and a server grants them (RFC
     /// 8166, section 3.3.1).
     pub(crate) credits: u32,
-    /// The credits of the reverse direction: a server asks for as many, a client grants them (RFC
-    /// 8167, section 4.1). Zero where it is not supported.
+    /// The credits of the reverse direction: a server requests them, and a client grants them (RFC
+    /// 8167, section 4.1). Zero if this end does not support the reverse direction.
     pub(crate) reverse: u32,
-    /// Whether a client says by a call of BIND that it supports the reverse direction, and a server
+    /// Whether a client calls BIND to announce that it supports the reverse direction, and a server
     /// makes no calls before that (RFC 8167, section 6).
     pub(crate) bind: bool,
-    /// Whether a responder answers at all.
+    /// Whether this end answers calls as responder.
     pub(crate) answers: bool,
     /// How long a requester waits for a reply, in milliseconds.
     pub(crate) timeout_ms: u32,
@@ -130,7 +131,7 @@ pub(crate) struct EndpointConfiguration {
 }
 
 impl EndpointConfiguration {
-    /// Returns the credits that this end asks for as requester.
+    /// Returns the credits that this end requests as requester.
     pub(super) fn requests(&self) -> u32 {
         match self.role {
             Role::Client => self.credits,
@@ -146,8 +147,8 @@ impl EndpointConfiguration {
         }
     }
 
-    /// Returns how many messages may be on their way to this end, calls and replies together. Its
-    /// queue pair has as many Receives (RFC 8167, section 4.3).
+    /// Returns the largest number of messages that may be on their way to this end, calls and
+    /// replies together. The queue pair has that many Receives (RFC 8167, section 4.3).
     pub(crate) fn receives(&self) -> u32 {
         self.credits.saturating_add(self.reverse)
     }
@@ -165,13 +166,13 @@ impl EndpointConfiguration {
 
 /// The owner of endpoints: the connection that they belong to.
 pub(crate) trait Owner: Send + Sync + 'static {
-    /// `endpoint` is of no use any more, because of `failure`: its queue pair has failed, or a call
-    /// in version 2 got no reply in time, so that version 1 is to be tried on another connection.
-    /// The owner is expected to end the endpoint.
+    /// Called when `endpoint` has failed because of `failure`: its queue pair has failed, or a call
+    /// in version 2 got no reply in time, so that the client tries version 1 on another connection.
+    /// The owner must end the endpoint.
     ///
     /// Also called before the endpoint was started, and again for each Receive that is lost. Called
-    /// without the endpoint's lock, possibly with those of its queue pair; may sleep. It must not
-    /// wait for the end of the queue pair.
+    /// without the endpoint's lock, possibly with those of its queue pair; may sleep. The owner
+    /// must not wait for the end of the queue pair.
     fn endpoint_failed(self: Arc<Self>, endpoint: &Endpoint, failure: Failure);
 }
 
@@ -188,7 +189,7 @@ enum Phase {
     /// Its queue pair is not connected yet.
     Unconnected,
     Started(Link),
-    /// Over: because of a failure, or because it was asked for.
+    /// Ended, by a failure or, with [`None`], by the owner.
     Ended(Option<Failure>),
 }
 
@@ -200,23 +201,24 @@ pub(super) struct Inner {
     /// The version of RPC-over-RDMA that has been agreed upon, or the one that the requester used
     /// last.
     pub(super) version: Option<u32>,
-    /// What has been counted, where calls are those of this end.
+    /// The counters. Those of calls count the calls that this end made.
     pub(super) traffic: Traffic,
     /// How many calls of the peer this end has answered, without and with chunks.
     pub(super) answered: (u64, u64),
-    /// Whether somebody makes calls: one at a time does.
+    /// Whether a task makes calls: one task at a time does.
     pub(super) calling: bool,
     /// The XID of the latest call.
     pub(super) xid: u32,
     /// The calls that have not been answered.
     pub(super) calls: Calls,
-    /// The peer has not answered a message of version 2 yet: if the endpoint fails now, another
-    /// connection is made, with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+    /// Whether the peer has yet to answer the first message of version 2. If the endpoint fails
+    /// meanwhile, the client connects again, for version 1 (draft-cel-nfsv4-rpcrdma-version-two-01,
+    /// section 5.2).
     pub(super) falls_back: bool,
 }
 
 impl Inner {
-    /// Returns the access to the peer, while there is one.
+    /// Returns the access to the peer, if the endpoint is started.
     pub(super) fn link(&self) -> Option<&Link> {
         match &self.phase {
             Phase::Started(link) => Some(link),
@@ -245,20 +247,20 @@ impl Inner {
 
 /// One end of RPC-over-RDMA, for the life of one queue pair.
 ///
-/// It is made before its queue pair, which hands it the completions. Its owner starts it when the
-/// queue pair is connected, and ends it. That wakes its callers. Operations that are under way on
-/// the queue pair end with the queue pair.
+/// The endpoint is made before its queue pair, because it handles the completions. Its owner starts
+/// it when the queue pair is connected, and ends it later. Ending it wakes its callers. Operations
+/// that are under way on the queue pair end with the queue pair.
 ///
 /// # References
 ///
 /// The endpoint and its owner refer to each other until [`Endpoint::end`]. So do the endpoint and
 /// its queue pair: until then, or until the queue pair is drained. An endpoint that has ended
-/// refers to neither, and is still there to show what it has counted.
+/// refers to neither, and only keeps its counters for `info`.
 ///
 /// # Locks
 ///
 /// `inner` is taken with the owner's lock held, and with those of a queue pair. Neither the owner
-/// nor the queue pair is called with it held. `VersionCache::responders` is taken last.
+/// nor the queue pair is called with `inner` held. `VersionCache::responders` is taken last.
 #[pin_data]
 pub(crate) struct Endpoint {
     pub(super) configuration: EndpointConfiguration,
@@ -326,8 +328,9 @@ impl Endpoint {
         )
     }
 
-    /// Starts the endpoint: `queue_pair`, whose completions it handles, is connected, and both
-    /// sides' private data are known by `exchange`. Has no effect if it was started or has ended.
+    /// Starts the endpoint. `queue_pair`, whose completions the endpoint handles, must be
+    /// connected, and `exchange` must have the private data of both sides. Has no effect if the
+    /// endpoint was started before or has ended.
     pub(crate) fn start(
         self: ArcBorrow<'_, Self>,
         queue_pair: Handle<QueuePair<Self>>,
@@ -353,18 +356,18 @@ impl Endpoint {
                 inner.traffic.reverse_direction = ReverseDirection::Pending;
             }
         }
-        // Some may have arrived before.
+        // Messages may have arrived before.
         self.enqueue::<MESSAGES>();
         if self.configuration.calls_first() {
             self.enqueue::<FIRST_CALL>();
         }
     }
 
-    /// Ends the endpoint, because of `failure` unless somebody asked for it. Its callers return;
-    /// this does not wait for them.
+    /// Ends the endpoint because of `failure`, or at the owner's request if that is [`None`]. Makes
+    /// its callers return, and does not wait for them.
     ///
-    /// Returns whether the peer is to be connected to again, to try version 1, which is remembered
-    /// (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+    /// Returns whether the owner is to connect again, to try version 1. The peer is then remembered
+    /// as one of version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     pub(crate) fn end(&self, failure: Option<Failure>) -> bool {
         let (phase, owner, falls_back) = {
             let mut inner = self.inner.lock();
@@ -378,7 +381,7 @@ impl Endpoint {
         // The caller holds another reference.
         drop(owner);
 
-        // A device of this side's that is gone says nothing about the peer.
+        // The loss of this side's own device does not mean that the peer lacks version 2.
         let falls_back = falls_back && failure.is_some_and(|failure| !is_of_device(&failure));
         let remote = match phase {
             Phase::Started(link) => link.remote,
@@ -390,7 +393,7 @@ impl Endpoint {
         falls_back
     }
 
-    /// Tells the owner that the endpoint is of no use any more.
+    /// Reports to the owner that the endpoint has failed.
     pub(super) fn fail(&self, failure: Failure) {
         let owner = self.inner.lock().owner.clone();
         if let Some(owner) = owner {
@@ -398,7 +401,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns what it has counted, and the version of RPC-over-RDMA that has been agreed upon.
+    /// Returns the counters, and the version of RPC-over-RDMA that has been agreed upon.
     pub(crate) fn traffic(&self) -> (Traffic, Option<u32>) {
         let inner = self.inner.lock();
         let made = (inner.traffic.inline_calls, inner.traffic.chunked_calls);
@@ -421,9 +424,9 @@ impl Endpoint {
         (traffic, inner.version)
     }
 
-    /// Fails with `EOPNOTSUPP` where this end may not make calls. A client may. A server may where
-    /// the client supports the reverse direction, and after the client's first call: that
-    /// determines the version of RPC-over-RDMA (RFC 8167, sections 5.1 and 6).
+    /// Fails with `EOPNOTSUPP` if this end may not make calls. A client may make calls. A server
+    /// may do so if the client supports the reverse direction, and after the client's first call,
+    /// which determines the version of RPC-over-RDMA (RFC 8167, sections 5.1 and 6).
     pub(super) fn check_may_call(&self) -> Result<(), Failure> {
         let inner = self.inner.lock();
         let refused = |text| Err(Failure::new(errno(kernel::bindings::EOPNOTSUPP), text));
@@ -447,8 +450,8 @@ impl Endpoint {
         self.inner.lock().xid
     }
 
-    /// Takes a message that has arrived. A call is answered and a reply handed over to the call
-    /// that waits for it, whichever role this end has (RFC 8167, section 2).
+    /// Handles a message that has arrived: answers a call, and hands a reply over to the call that
+    /// waits for it, in either role (RFC 8167, section 2).
     fn take_message(&self, queue_pair: &QueuePair<Self>, octets: &[u8], arrival: &Arrival) {
         if arrival.invalidated.is_some() {
             self.inner.lock().traffic.remote_invalidations_received += 1;
@@ -478,8 +481,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns which way a message goes: where it does not say so itself, it is a reply if a call
-    /// of this end has its XID.
+    /// Returns the direction of a message. If the message itself does not show it, the message is a
+    /// reply if an outstanding call of this end has its XID.
     fn direction(&self, octets: &[u8]) -> Direction {
         direction(octets).unwrap_or_else(|| {
             let xid = octets.first_chunk().map(|xid| u32::from_be_bytes(*xid));
@@ -506,7 +509,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Reports an error to the peer. Where that fails, the connection is lost.
+    /// Reports an error to the peer. If the error cannot be sent, the connection is lost.
     pub(super) fn send_error(&self, queue_pair: &QueuePair<Self>, error: &Header<'_>) {
         let result = self.send(queue_pair, ERROR_MAX, None, |message| {
             message.append_with(|room| error.build(room).map_err(too_long))
@@ -520,12 +523,12 @@ impl Endpoint {
     where
         Self: HasWork<Self, WORK> + WorkItem<WORK, Pointer = Arc<Self>>,
     {
-        // What is queued already is going to run, which is all that is wanted.
+        // Queueing fails only if the work is pending. Then it runs after this, which is enough.
         let _ = self.services.queue.enqueue::<_, WORK>(Arc::from(self));
     }
 }
 
-/// Whether this side has lost its device, or the address of it.
+/// Whether the failure is that of this side's own device or address.
 fn is_of_device(failure: &Failure) -> bool {
     failure.error == ENODEV || failure.error == errno(kernel::bindings::ENETDOWN)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where the Payload stream of a message is (RFC 8166, section 3.2).
+//! The Payload stream of a message, inline or in memory (RFC 8166, section 3.2).
 
 use core::mem;
 
@@ -11,12 +11,13 @@ use crate::rdma::memory::Memory;
 pub(super) enum Payload<'a> {
     /// It came with the header (RFC 8166, section 3.5.1).
     Inline(&'a [u8]),
-    /// It came by RDMA: so many octets from the beginning of the memory (RFC 8166, section 3.5.3).
+    /// It was transferred by RDMA: that many octets at the beginning of the memory (RFC 8166,
+    /// section 3.5.3).
     Long(&'a Memory, usize),
 }
 
 impl Payload<'_> {
-    /// Returns how many octets it has.
+    /// Returns the length in octets.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Inline(octets) => octets.len(),
@@ -24,8 +25,8 @@ impl Payload<'_> {
         }
     }
 
-    /// Returns the octets from `at` on, piece by piece: in whole words, where `at` and the length
-    /// are such.
+    /// Returns the octets from `at` on, in pieces. If `at` and the length are multiples of four, so
+    /// are the lengths of all pieces.
     pub(super) fn pieces(&self, at: usize) -> impl Iterator<Item = &[u8]> {
         let (inline, long) = match *self {
             Self::Inline(octets) => (octets.get(at..), None),
@@ -34,7 +35,8 @@ impl Payload<'_> {
         inline.into_iter().chain(long.into_iter().flatten())
     }
 
-    /// Reads what is at `at` into `octets`; what would lie beyond the end stays as it is.
+    /// Copies the octets from `at` on into `octets`. Octets of `octets` beyond the end of the
+    /// stream are not changed.
     pub(super) fn read(&self, at: usize, octets: &mut [u8]) {
         let mut rest = octets;
         for piece in self.pieces(at) {

@@ -19,23 +19,24 @@ use crate::{
     rdma::arrival::Arrival, //
 };
 
-/// Where a call is that somebody waits for.
+/// The state of a place.
 #[derive(Clone, Copy)]
 enum State {
-    /// There is none.
+    /// The place has no call.
     Free,
-    /// It waits for its reply.
+    /// The call waits for its reply.
     Waiting,
-    /// Its reply has arrived, after so many others.
+    /// The reply has arrived. The number orders the replies by their arrival.
     Answered(Arrival, u64),
 }
 
-/// A call that somebody waits for.
+/// A place, with the call whose caller waits for it.
 struct Pending {
     state: State,
     xid: u32,
     version: u32,
-    /// Has room for any message while the call waits; holds the reply after that.
+    /// The buffer for the reply: has the capacity for any message while the call waits, and holds
+    /// the reply after that.
     octets: KVec<u8>,
 }
 
@@ -48,19 +49,19 @@ impl Pending {
     };
 }
 
-/// The calls of an endpoint that have not been answered, by their XIDs. Each has a credit (RFC
-/// 8166, section 3.3.1), so there are no more of them than there can be credits.
+/// The calls of an endpoint that have not been answered, by their XIDs. Each holds a credit (RFC
+/// 8166, section 3.3.1), so their number is limited by the credits that this end requests.
 pub(super) struct Calls {
-    /// Calls that somebody waits for. Each has a place of its caller's choice.
+    /// The places. The caller chooses the place of each call.
     pending: KVec<Pending>,
-    /// The XIDs and versions of calls that nobody waits for any more.
+    /// The XIDs and versions of calls that were given up: no caller waits for them any more.
     given_up: KVec<(u32, u32)>,
-    /// How many replies have arrived.
+    /// The number of replies that have arrived.
     answered: u64,
 }
 
 impl Calls {
-    /// Makes room for as many calls as there can be `credits`.
+    /// Makes a place for each of `credits`; process context. Fails with `ENOMEM`.
     pub(super) fn new(credits: u32) -> Result<Self> {
         let credits = credits as usize;
         let mut pending = KVec::with_capacity(credits, GFP_KERNEL)?;
@@ -74,27 +75,28 @@ impl Calls {
         })
     }
 
-    /// Returns how many calls hold a credit: that somebody waits for, and in all.
+    /// Returns how many calls hold a credit: those that wait for a reply, and these together with
+    /// those that were given up.
     pub(super) fn count(&self) -> (usize, usize) {
         let is_waiting = |pending: &&Pending| matches!(pending.state, State::Waiting);
         let waiting = self.pending.iter().filter(is_waiting).count();
         (waiting, waiting + self.given_up.len())
     }
 
-    /// Whether there is a call with this XID, also one that was given up.
+    /// Whether an outstanding call has this XID. Calls that were given up count.
     pub(super) fn has(&self, xid: u32) -> bool {
         let is_waiting =
             |pending: &Pending| matches!(pending.state, State::Waiting) && pending.xid == xid;
         self.pending.iter().any(is_waiting) || self.given_up.iter().any(|call| call.0 == xid)
     }
 
-    /// Returns the memory of a place, which is free, for another reply.
+    /// Takes the reply buffer of a free place, to be used again.
     pub(super) fn take_room(&mut self, place: usize) -> KVec<u8> {
         let pending = self.pending.get_mut(place);
         pending.map_or(KVec::new(), |pending| mem::take(&mut pending.octets))
     }
 
-    /// Lets a call wait for its reply, which `room` has room for.
+    /// Puts a call that waits for its reply at `place`. `room` is the buffer for the reply.
     pub(super) fn begin(&mut self, place: usize, xid: u32, version: u32, room: KVec<u8>) {
         if let Some(pending) = self.pending.get_mut(place) {
             *pending = Pending {
@@ -106,8 +108,9 @@ impl Calls {
         }
     }
 
-    /// Hands a message to the call that it answers; returns whether somebody waits for that. A call
-    /// that was given up gives its credit back.
+    /// Hands a message to the call that it answers, and returns whether there was such a call. If
+    /// the message answers a call that was given up, the credit of that call is returned, and the
+    /// result is false.
     pub(super) fn answer(
         &mut self,
         header: &Header<'_>,
@@ -122,7 +125,7 @@ impl Calls {
                 && octets.len() <= pending.octets.capacity()
         });
         if let Some(pending) = pending {
-            // There is room.
+            // Cannot fail: the capacity was checked above.
             let _ = pending.octets.extend_from_slice(octets, GFP_KERNEL);
             pending.state = State::Answered(*arrival, self.answered);
             self.answered = self.answered.wrapping_add(1);
@@ -133,8 +136,8 @@ impl Calls {
         false
     }
 
-    /// Returns the place of the call whose reply arrived first, of those that have theirs: a later
-    /// reply says later how many credits there are.
+    /// Returns the place of the call whose reply arrived first. Replies are handled in the order of
+    /// their arrival, so that the credits of the latest reply count in the end.
     pub(super) fn first_answered(&self) -> Option<usize> {
         let answered = (0..)
             .zip(&self.pending)
@@ -145,15 +148,16 @@ impl Calls {
         answered.min().map(|(_, at)| at)
     }
 
-    /// Frees a place, and returns the reply, if that has arrived. A call without one that was
-    /// `sent` is given up, and keeps its credit.
+    /// Frees a place, and returns the reply if it has arrived. A call that was `sent` and has no
+    /// reply yet is given up, and keeps its credit.
     pub(super) fn end(&mut self, place: usize, sent: bool) -> Option<(Arrival, KVec<u8>)> {
         let pending = self.pending.get_mut(place)?;
         let state = mem::replace(&mut pending.state, State::Free);
         match state {
             State::Answered(arrival, _) => Some((arrival, mem::take(&mut pending.octets))),
             State::Waiting if sent => {
-                // There is room, or there would have been no credit.
+                // Cannot fail: the call holds one of the credits, and `given_up` has capacity for
+                // all of them.
                 let call = (pending.xid, pending.version);
                 let _ = self.given_up.push_within_capacity(call);
                 None
@@ -162,14 +166,14 @@ impl Calls {
         }
     }
 
-    /// Keeps the memory of a reply for the next call at this place.
+    /// Gives a reply buffer back to its place, for the next call there.
     pub(super) fn put_room(&mut self, place: usize, room: KVec<u8>) {
         if let Some(pending) = self.pending.get_mut(place) {
             pending.octets = room;
         }
     }
 
-    /// Frees the memory of all places except the first one, which the next call is going to need.
+    /// Frees the reply buffers of all places except the first one, which the next call needs.
     pub(super) fn shrink(&mut self) {
         for pending in self.pending.iter_mut().skip(1) {
             pending.octets = KVec::new();
@@ -190,9 +194,9 @@ fn is_answer(header: &Header<'_>, payload: &[u8], version: u32) -> bool {
         Body::Msg(Version::Two(direction), _) | Body::Nomsg(Version::Two(direction), _) => {
             same_version && direction == Direction::Reply
         }
-        // The responder may name another version (RFC 8166, section 7).
+        // ERR_VERS may have another version (RFC 8166, section 7).
         Body::ErrVers { .. } => true,
-        // The same as the call (RFC 8166, section 4.5; the draft, section 5.3).
+        // An error has the version of the call (RFC 8166, section 4.5; the draft, section 5.3).
         Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => same_version,
         Body::Optional { .. } => false,
     }

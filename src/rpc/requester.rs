@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The requester: calls, and what is made of the replies (RFC 8166, section 3).
+//! The requester: makes calls, and decodes the replies (RFC 8166, section 3).
 //!
-//! One caller at a time makes calls on an endpoint: as many of these are under way as it asks for
-//! and the responder grants (RFC 8166, section 3.3.1), one before the first reply (section 3.3.3).
-//! Replies come in any order. A call or a reply that is longer than the inline threshold is a Long
-//! Message: it goes through memory that the responder reads or writes (RFC 8166, section 3.5.3).
+//! One caller at a time makes calls on an endpoint. It has as many calls under way as it wants and
+//! the responder grants (RFC 8166, section 3.3.1), and only one before the first reply (section
+//! 3.3.3). Replies may arrive in any order. A call or a reply that is longer than the inline
+//! threshold is a Long Message: it is transferred through memory that the responder reads or writes
+//! (RFC 8166, section 3.5.3).
 
 use kernel::{
     alloc::flags::__GFP_NOWARN,
@@ -90,7 +91,7 @@ use crate::{
 /// section 3.3.3; draft-cel-nfsv4-rpcrdma-version-two-01, section 5).
 const FIRST_MESSAGE: u32 = 1024;
 
-/// How many pages a memory region has at most, as in rdma_rw.
+/// The largest number of pages of a memory region, as in rdma_rw.
 const REGION_PAGES: u32 = 256;
 
 /// Length in octets of the longest head of a call that the module makes.
@@ -99,7 +100,7 @@ const CALL_HEAD_MAX: usize = 64;
 /// Length in octets of the longest head of a reply (RFC 5531, sections 8.2 and 9).
 const REPLY_HEAD_MAX: usize = 24 + 400;
 
-/// Memory for the responder.
+/// Memory that is registered for the responder.
 type Chunk<'a> = Registration<'a, Endpoint>;
 
 /// The outcome of the calls of one command.
@@ -110,7 +111,7 @@ pub(crate) struct CallResult {
 }
 
 impl CallResult {
-    /// Makes the result of no call.
+    /// Makes a result without calls.
     pub(crate) const fn new() -> Self {
         Self {
             outcome: Outcome::NONE,
@@ -123,7 +124,7 @@ impl CallResult {
 struct CallGuard<'a>(&'a Endpoint);
 
 impl<'a> CallGuard<'a> {
-    /// Waits until nobody else makes calls. Fails with `EINTR` on a signal.
+    /// Waits until no other task makes calls. Fails with `EINTR` on a signal.
     fn take(endpoint: &'a Endpoint) -> Result<Self, Failure> {
         let mut inner = endpoint.inner.lock();
         while inner.calling {
@@ -149,11 +150,11 @@ impl Drop for CallGuard<'_> {
 /// A responder's answer to a call.
 enum Verdict {
     Status(Status),
-    /// It speaks only these versions.
+    /// ERR_VERS: the responder speaks only these versions.
     Versions(Versions),
 }
 
-/// Returns the failure of a call where there is no connection.
+/// Returns the failure of a call without a connection.
 pub(crate) fn not_connected() -> Failure {
     Failure::new(errno(bindings::ENOTCONN), "not connected")
 }
@@ -176,7 +177,7 @@ fn malformed() -> Failure {
     Failure::new(errno(bindings::EPROTO), "the reply makes no sense")
 }
 
-/// Returns what a reply's status means to the caller.
+/// Returns the caller's result for the status of a reply.
 fn check_status(status: Status) -> Result<(), Failure> {
     let unsupported = bindings::EOPNOTSUPP;
     Err(match status {
@@ -192,7 +193,7 @@ fn check_status(status: Status) -> Result<(), Failure> {
 }
 
 impl Endpoint {
-    /// Hands a reply over to the call that waits for it. All others are discarded (RFC 8166,
+    /// Hands a reply over to the call that waits for it. Other replies are discarded (RFC 8166,
     /// section 4.5).
     pub(super) fn take_reply(
         &self,
@@ -207,15 +208,16 @@ impl Endpoint {
         } else if !matches!(header.body, Body::ErrVers { .. }) {
             inner.falls_back = false;
         }
-        // Also a call that was given up may have given its credit back.
+        // Callers are woken even if no call waited: a call that was given up may have returned its
+        // credit.
         self.changed.notify_all();
     }
 
-    /// Makes calls, and waits for the replies; process context. Sets `result` to the outcome, also
-    /// on failure. No call begins after one that has failed.
+    /// Makes calls, and waits for the replies; process context. Sets `result` to the outcome, even
+    /// on failure. After a call has failed, no further call is begun.
     ///
     /// Fails with the failure of the first call that had no results: `EOPNOTSUPP` if this end may
-    /// make no calls, `ENOTCONN`, `EBUSY` if calls that were given up have all credits,
+    /// make no calls, `ENOTCONN`, `EBUSY` if all credits are taken by calls that were given up,
     /// `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET` if the connection is lost, `EPROTO` and
     /// `EPROTONOSUPPORT` if the responder does not understand the message, `EBADMSG` if the results
     /// are not the arguments, or the errno of the reply's status.
@@ -257,8 +259,8 @@ impl Endpoint {
         }
     }
 
-    /// Waits until something has changed. Returns the place of the call that is over by that, if
-    /// one is: its reply has arrived, or its time is over.
+    /// Waits until the state of the endpoint changes. Returns the place of a call whose reply has
+    /// arrived or whose time is over, if there is one.
     fn wait_any(&self, places: &[Place<'_>]) -> Result<Option<Over>, Failure> {
         let timeout_ms = i64::from(self.configuration.timeout_ms);
         let mut inner = self.inner.lock();
@@ -288,7 +290,7 @@ impl Endpoint {
     }
 }
 
-/// The place of a call that is over, and how it was waited for.
+/// The place of a call that is over, and the result of waiting for its reply.
 type Over = (usize, Result<(), Failure>);
 
 /// A call in one version, ready to be sent.
@@ -297,11 +299,11 @@ struct OutgoingCall<'a> {
     xid: u32,
     credits: u32,
     version: Version,
-    /// The most octets that the message may have.
+    /// The largest length of the message, in octets.
     limit: u32,
-    /// The Read chunk of a Long Call; empty for one that is sent inline.
+    /// The Read chunk of a Long Call; empty if the call is sent inline.
     read_chunk: KVec<ReadSegment>,
-    /// The Reply chunk; empty where none is offered.
+    /// The Reply chunk; empty if none is offered.
     reply_chunk: KVec<Segment>,
 }
 
@@ -311,7 +313,7 @@ impl OutgoingCall<'_> {
     }
 
     /// Checks the chunk lists of a reply that has `filled` octets in the Reply chunk: no Read
-    /// chunk, no Write chunk, as none was offered, and the Reply chunk, if one was (RFC 8166,
+    /// chunk, no Write chunk (none was offered), and the Reply chunk if one was offered (RFC 8166,
     /// sections 4.3.1 and 4.3.3).
     fn check_lists(&self, lists: &ChunkLists<'_>, filled: u64) -> Result<(), Failure> {
         let fault = |text| Err(Failure::new(errno(bindings::EPROTO), text));
@@ -372,21 +374,21 @@ impl OutgoingCall<'_> {
 /// A call that has been sent.
 struct SentCall<'a> {
     call: OutgoingCall<'a>,
-    /// Whether version 1 is tried if the responder does not speak this one.
+    /// Whether version 1 is tried if the responder does not speak the version of this call.
     may_fall_back: bool,
-    /// When it was about to be sent.
+    /// The time before the call was sent.
     start: Instant<Monotonic>,
-    /// When the transport had the peer's acknowledgment.
+    /// The time when the transport had acknowledged the message. The timeout begins here.
     sent: Instant<Monotonic>,
 }
 
-/// A place for one of the calls under way.
+/// A place for one of the calls under way, with its memory. Later calls use the memory again.
 #[derive(Default)]
 struct Place<'a> {
     call: Option<SentCall<'a>>,
-    /// The memory of a call that does not fit into a message.
+    /// The memory of the call if it does not fit into a message.
     call_chunk: Option<Chunk<'a>>,
-    /// The memory for its reply.
+    /// The memory for a Long Reply.
     reply_chunk: Option<Chunk<'a>>,
 }
 
@@ -399,14 +401,16 @@ struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    /// Makes all calls. As many are under way at a time as there are `places` and credits.
+    /// Makes all calls. The number of `places` and the credits limit how many are under way at a
+    /// time.
     fn call(&self, places: &mut [Place<'a>], result: &mut CallResult) -> Result<(), Failure> {
         let mut left = self.request.count;
         let mut called = Ok(());
-        // Of calls that end after the first failure.
+        // The results of calls that end after the first failure. They are not shown.
         let mut others = CallResult::new();
         loop {
-            // A reply that has arrived says how many credits there are.
+            // A reply that has arrived is handled before a call is begun, because it grants
+            // credits.
             let answered = self.endpoint.inner.lock().calls.first_answered().is_some();
             let free = places.iter().position(|place| place.call.is_none());
             if let Some(at) = free.filter(|_| !answered && left > 0 && called.is_ok()) {
@@ -442,16 +446,17 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Returns the version that has been agreed upon, or that none has been; [`None`] where there
-    /// is no credit for a call until another one ends.
+    /// Returns the version that has been agreed upon, or `Some(None)` if none has been yet. Returns
+    /// [`None`] if there is no credit for another call until a call under way ends.
     fn agreed(&self) -> Result<Option<Option<u32>>, Failure> {
-        // Where replies come fast, nothing else is waited for that a signal would end.
+        // If replies arrive fast, the caller never sleeps, so that no wait is interrupted by a
+        // signal.
         if current!().signal_pending() {
             return Err(Failure::new(EINTR, "interrupted"));
         }
         let credits = self.endpoint.configuration.requests();
         let (agreed, granted, (waiting, taken)) = self.endpoint.started(|inner| {
-            // Before the first reply there is one (RFC 8166, section 3.3.3).
+            // Before the first reply there is one credit (RFC 8166, section 3.3.3).
             let granted = inner
                 .traffic
                 .credits_granted
@@ -461,8 +466,8 @@ impl<'a> Caller<'a> {
         })?;
         match waiting {
             _ if taken < granted => Ok(Some(agreed)),
-            // A call that nobody waits for any more has its credit until it is answered (RFC 8166,
-            // section 3.3.1).
+            // A call that was given up keeps its credit until it is answered (RFC 8166, section
+            // 3.3.1).
             0 => Err(Failure::new(
                 EBUSY,
                 "all credits are taken by calls without an answer",
@@ -471,7 +476,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Makes a call; in version 2 first, where it is not known what the responder speaks.
+    /// Makes a call, in version 2 first if the version that the responder speaks is not known.
     fn begin(
         &self,
         at: usize,
@@ -522,7 +527,7 @@ impl<'a> Caller<'a> {
                 {
                     let mut inner = endpoint.inner.lock();
                     inner.calls.end(at, false);
-                    // An endpoint that has ended has read it.
+                    // No effect if the endpoint has ended: `end` read the flag before.
                     inner.falls_back = false;
                 }
                 self.invalidate(place, None)?;
@@ -531,8 +536,9 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Ends the call at this place, if there is one: by its reply, or as it was `waited` for.
-    /// Returns whether it had results; where not, it has been made again in another version.
+    /// Ends the call at this place, if there is one. `waited` is the result of waiting for its
+    /// reply. Returns whether the call had results. If it had none, it was made again in another
+    /// version.
     fn finish(
         &self,
         at: usize,
@@ -553,12 +559,12 @@ impl<'a> Caller<'a> {
                 endpoint.fail(*failure);
             }
         }
-        // An endpoint that has ended has read it.
+        // No effect if the endpoint has ended: `end` read the flag before.
         endpoint.inner.lock().falls_back = false;
         match verdict? {
             Verdict::Status(status) => {
                 let version = sent.call.version();
-                // The peer may have answered and closed.
+                // Fails if the peer has answered and then closed the connection.
                 let _ = endpoint.started(|inner| inner.version = Some(version));
                 if let Some(remote) = self.link.remote.filter(|_| version > 1) {
                     endpoint.services.only_version_one.remove(remote);
@@ -584,7 +590,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Takes the reply to a call, if there is one, and the call's memory from the responder.
+    /// Takes the reply to a call, if there is one, and invalidates the memory of the call.
     fn end(
         &self,
         at: usize,
@@ -601,7 +607,7 @@ impl<'a> Caller<'a> {
             status: None,
             results: 0,
         });
-        // It may have come just when its time was over.
+        // The reply may have arrived just when the time of the call was over.
         let reply = self.endpoint.inner.lock().calls.end(at, true);
         let arrival = reply.as_ref().map(|(arrival, _)| *arrival);
         self.invalidate(place, arrival.and_then(|arrival| arrival.invalidated))?;
@@ -650,7 +656,7 @@ impl<'a> Caller<'a> {
             reply_chunk: KVec::new(),
         };
 
-        // What fits by itself does not need a chunk.
+        // A message that fits inline needs no chunk.
         let reply_len = request.longest_reply();
         if request.chunks || call.header().len() + reply_len > threshold as usize {
             let queue_pair = self.queue_pair;
@@ -685,7 +691,7 @@ impl<'a> Caller<'a> {
         Ok(call)
     }
 
-    /// Makes ready for the reply to call `xid`.
+    /// Prepares the place for the reply to call `xid`. Fails with `ENOMEM`.
     fn arm_reply(&self, at: usize, xid: u32, version: u32) -> Result<(), Failure> {
         let mut room = self.endpoint.inner.lock().calls.take_room(at);
         let len = self.queue_pair.capacity().receive_size() as usize;
@@ -712,8 +718,8 @@ impl<'a> Caller<'a> {
         Ok(())
     }
 
-    /// Takes the access to the memory of a call from the responder, which has taken that for
-    /// `invalidated` from itself.
+    /// Invalidates the memory of a call, so that the responder cannot access it any more. The
+    /// responder has invalidated `invalidated` remotely.
     fn invalidate(
         &self,
         place: &mut Place<'a>,
@@ -727,8 +733,8 @@ impl<'a> Caller<'a> {
         Ok(())
     }
 
-    /// Decodes the reply to `call`, whose header has been parsed before. Notes in `shown` and
-    /// `results` what it says.
+    /// Decodes the reply to `call`, whose header was parsed before without errors. Stores its
+    /// content in `shown` and `results`.
     fn decode_reply(
         &self,
         place: &Place<'a>,
@@ -764,7 +770,7 @@ impl<'a> Caller<'a> {
         if reply.xid != header.xid {
             return Err(malformed());
         }
-        // Only what is a reply grants credits.
+        // Only a message that decodes as a reply grants credits.
         self.endpoint.inner.lock().traffic.credits_granted = Some(header.credit);
         let at = head.len() - rest.len();
         shown.status = Some(reply.status);
@@ -785,8 +791,8 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// Returns the reply that the responder has written to the Reply chunk. It returns the chunk, and
-/// says how much of it is filled (RFC 8166, section 4.3.3).
+/// Returns the reply that the responder has written to the Reply chunk. The lengths in the returned
+/// chunk tell how much of it is filled (RFC 8166, section 4.3.3).
 fn long_reply<'b>(
     place: &'b Place<'_>,
     call: &OutgoingCall<'_>,
@@ -802,7 +808,8 @@ fn long_reply<'b>(
     }
     Ok(Payload::Long(memory, len))
 }
-/// Returns the memory of a chunk, which is made where it is not there yet.
+
+/// Returns the memory of a chunk. Allocates it if there is none yet.
 fn make<'a, 'b>(
     queue_pair: &'a QueuePair<Endpoint>,
     chunk: &'b mut Option<Chunk<'a>>,

@@ -2,9 +2,10 @@
 
 //! The responder: answers calls (RFC 8166, sections 3 and 4).
 //!
-//! One message after the other is answered, in the version that it came in
+//! Messages are answered one after the other, each in its own version
 //! (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.3). Nothing is eligible for direct data
-//! placement: what does not fit into a message goes as a Long Message (RFC 8166, section 3.5.3).
+//! placement: an RPC message that does not fit inline is transferred as a Long Message (RFC 8166,
+//! section 3.5.3).
 
 use kernel::{
     alloc::AllocError,
@@ -68,10 +69,10 @@ use crate::{
 /// The longest call that is read from the requester's memory, in octets.
 const CALL_MAX: u64 = (1 << 20) + 1024;
 
-/// How many chunks a call may have, and how many segments a chunk.
+/// The largest number of chunks of a call, and of segments of a chunk.
 const CHUNKS_MAX: usize = 64;
 
-/// How long it may take to read or write all of a chunk, in milliseconds.
+/// The time limit for reading or writing a whole chunk, in milliseconds.
 const TRANSFER_MS: i64 = 10_000;
 
 /// Length in octets of the longest head of a call (RFC 5531, section 9).
@@ -80,19 +81,20 @@ const CALL_HEAD_MAX: usize = 24 + 2 * (8 + 400);
 /// Length in octets of the longest head of a reply that the module makes.
 const REPLY_HEAD_MAX: usize = 32;
 
-/// The reply to a call, before it is known how to send it.
+/// The reply to a call, before the decision how to send it.
 struct PreparedReply {
     reply: Reply,
-    /// Where its results are in the call.
+    /// The offset of the results in the call: ECHO returns its arguments.
     at: usize,
-    /// How many octets these have.
+    /// The length of the results in octets.
     len: usize,
-    /// Whether the caller accepts calls itself from now on.
+    /// Whether the call is BIND: the caller accepts calls from now on.
     binds: bool,
 }
 
 impl PreparedReply {
-    /// Performs `call`, which may be BIND; [`None`] where that is no call, but a reply.
+    /// Performs `call`, which may be BIND only with `may_bind`. Returns [`None`] if the message is
+    /// a reply, not a call.
     fn new(xid: u32, call: &Payload<'_>, may_bind: bool) -> Option<Self> {
         let mut head = [0; CALL_HEAD_MAX];
         let head = head.get_mut(..call.len().min(CALL_HEAD_MAX))?;
@@ -133,10 +135,10 @@ impl PreparedReply {
 
 /// Why a call gets no reply.
 enum ReplyError {
-    /// Its chunks do not do (RFC 8166, section 4.5.3).
+    /// The chunks of the call are missing or too small (RFC 8166, section 4.5.3).
     Chunk,
-    /// The connection is lost, or there is no memory for a reply, and it has to be (RFC 8166,
-    /// section 4.5.4).
+    /// The connection is lost, or there is no memory for a reply, so that the connection has to be
+    /// ended (RFC 8166, section 4.5.4).
     Lost,
 }
 
@@ -167,8 +169,7 @@ impl IncomingCall<'_> {
         matches!(self.payload, Payload::Inline(_)) && !self.lists.reads.is_empty()
     }
 
-    /// Returns the Steering Tag of a segment that belongs to this call, to be invalidated with the
-    /// reply (RFC 8797, section 4.1).
+    /// Returns the Steering Tag that the reply to this call invalidates (RFC 8797, section 4.1).
     fn stag(&self) -> Option<u32> {
         let lists = self.lists;
         let read = lists.reads.iter().map(|read| read.target).next();
@@ -177,31 +178,31 @@ impl IncomingCall<'_> {
             chunks.next().or_else(|| lists.reply?.iter().next())
         };
         read.or_else(written)
-            // An empty segment need not have one.
+            // An empty segment need not have a Steering Tag.
             .filter(|segment| segment.length > 0)
             .map(|segment| segment.handle)
     }
 }
 
-/// How a reply is to be sent: with its head, and in which message.
+/// A reply that is ready to be sent, with the parameters of its message.
 struct ReplyMessage<'a> {
     reply: &'a PreparedReply,
     head: &'a [u8],
-    /// The most octets that the message may have.
+    /// The largest length of the message, in octets.
     limit: u32,
     /// The Steering Tag that the message invalidates.
     stag: Option<u32>,
 }
 
 impl ReplyMessage<'_> {
-    /// Returns how many octets the reply has.
+    /// Returns the length of the reply, in octets.
     fn len(&self) -> usize {
         self.head.len() + self.reply.len
     }
 }
 
 impl Endpoint {
-    /// Answers a call, or what is wrong with it.
+    /// Answers a call, or reports the error in it.
     pub(super) fn respond(
         &self,
         queue_pair: &QueuePair<Self>,
@@ -219,7 +220,7 @@ impl Endpoint {
                 return;
             }
         };
-        // An end that is not prepared for calls has nothing to say of them (RFC 8167, section 6).
+        // An end that does not accept calls discards them (RFC 8167, section 6).
         if !answers {
             self.inner.lock().traffic.unexpected_messages += 1;
             return;
@@ -257,7 +258,7 @@ impl Endpoint {
                     &self.reply_header(&header, Body::ErrInvalidOption),
                 )
             }
-            // Never the direction of a call.
+            // These are replies, and are never handed to the responder.
             Body::ErrVers { .. } | Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => {
                 return
             }
@@ -266,7 +267,8 @@ impl Endpoint {
             (Ok(()), _) => return,
             (Err(ReplyError::Chunk), Version::One) => Body::ErrChunk,
             (Err(ReplyError::Chunk), Version::Two(_)) => Body::ErrBadHeader,
-            // The requester has to know that a reply is lost (RFC 8166, section 4.5.4).
+            // Losing the connection tells the requester that the reply is lost (RFC 8166, section
+            // 4.5.4).
             (Err(ReplyError::Lost), _) => {
                 return queue_pair.fail_because(c"a call could not be answered");
             }
@@ -274,8 +276,8 @@ impl Endpoint {
         self.send_error(queue_pair, &self.reply_header(&header, body));
     }
 
-    /// Returns the versions in which this end answers. Calls of a server have the version that the
-    /// client's have, once that is agreed upon (RFC 8167, section 5.1).
+    /// Returns the versions in which this end answers. Calls of a server must have the version of
+    /// the client's calls, once that is agreed upon (RFC 8167, section 5.1).
     fn spoken(&self) -> Versions {
         let EndpointConfiguration { role, versions, .. } = self.configuration;
         match (role, self.inner.lock().version) {
@@ -303,15 +305,16 @@ impl Endpoint {
         let EndpointConfiguration { role, reverse, .. } = self.configuration;
         let may_bind = role == Role::Server && reverse > 0;
         let Some(reply) = PreparedReply::new(call.header.xid, &call.payload, may_bind) else {
-            // What came inline has been found out already (the draft, section 4.2.2).
+            // Only a message from a Read chunk gets here: the type of an inline message was checked
+            // with its header (the draft, section 4.2.2).
             if matches!(call.version, Version::Two(_)) {
                 return Err(ReplyError::Chunk);
             }
             self.inner.lock().traffic.unexpected_messages += 1;
             return Ok(());
         };
-        // Eligibility is the program's: nothing is eligible of what is served, and of other
-        // programs that need not be known (RFC 8166, section 6.1).
+        // Each program defines what is eligible. Nothing is eligible in the programs that are
+        // served, and the eligibility of other programs does not matter (RFC 8166, section 6.1).
         let served = matches!(reply.reply.status, Status::Success | Status::GarbageArgs);
         if served && call.is_reduced() {
             return Err(ReplyError::Chunk);
@@ -333,8 +336,8 @@ impl Endpoint {
             stag: call.stag().filter(|_| may_invalidate),
         };
 
-        // The chunks go back with the reply, which says how much of them is used (RFC 8166,
-        // sections 4.3.2 and 4.3.3): of Write chunks nothing.
+        // The reply returns the chunks, with lengths that tell how much of them is used (RFC 8166,
+        // sections 4.3.2 and 4.3.3). Nothing is written to Write chunks.
         let mut unused_writes = KVec::new();
         for chunk in call.lists.writes.iter().take(CHUNKS_MAX + 1) {
             unused_writes.push(collect(chunk.filled(0))?, GFP_KERNEL)?;
@@ -347,7 +350,7 @@ impl Endpoint {
         self.reply_long(call, &message, writes)
     }
 
-    /// Sends a reply within the message, unless that would be too long. Returns whether it did.
+    /// Sends a reply inline, unless the message would be too long. Returns whether it was sent.
     fn reply_inline(
         &self,
         call: &IncomingCall<'_>,
@@ -377,7 +380,7 @@ impl Endpoint {
         Ok(true)
     }
 
-    /// Writes a reply to the requester's memory, and sends a message that says so (RFC 8166,
+    /// Writes a reply to the requester's Reply chunk, and sends RDMA_NOMSG for it (RFC 8166,
     /// section 3.5.3).
     fn reply_long(
         &self,
@@ -418,8 +421,8 @@ impl Endpoint {
         })
     }
 
-    /// Sends the reply to a call. The version of the client's calls is agreed upon by that (the
-    /// draft, section 5.1).
+    /// Sends the reply to a call. A reply of a server settles the version of the client's calls
+    /// (the draft, section 5.1).
     fn send_reply(
         &self,
         call: &IncomingCall<'_>,
@@ -438,11 +441,11 @@ impl Endpoint {
     }
 
     /// Returns the inline threshold for the reply to a call of this version, in octets, and whether
-    /// it may invalidate remotely.
+    /// the reply may invalidate remotely.
     fn begin_reply(&self, version: u32) -> (u32, bool) {
         let role = self.configuration.role;
         let mut inner = self.inner.lock();
-        // What is larger in version 2 holds only after the first reply.
+        // The larger thresholds of version 2 apply only after the first reply.
         if version == 1 && role == Role::Server {
             inner.version = Some(1);
         }
@@ -460,7 +463,7 @@ fn to_reply(version: Version) -> Version {
     }
 }
 
-/// Collects chunks, or segments, of which no call needs more than [`CHUNKS_MAX`].
+/// Collects chunks or segments. Fails if there are more than [`CHUNKS_MAX`], or no memory.
 fn collect<T>(items: impl Iterator<Item = T>) -> Result<KVec<T>, ReplyError> {
     let mut all = KVec::new();
     for item in items {
@@ -491,10 +494,11 @@ fn read_call(queue_pair: &QueuePair<Endpoint>, reads: ReadList<'_>) -> Result<Me
     Ok(memory)
 }
 
-/// Transfers a segment from or to `memory` from `at` on, block by block. Memory that ends before
-/// that grows: by no more than what is known to be there, and the next block.
+/// Transfers a segment from or to `memory` from offset `at` on, block by block. `memory` grows by
+/// one block at a time when it is too short, so that a peer that announces long segments without
+/// data costs little memory.
 ///
-/// Fails where the transfers of the chunk, which began at `start`, take too long.
+/// Fails if the transfers of the chunk, which began at `start`, take too long.
 fn transfer(
     queue_pair: &QueuePair<Endpoint>,
     transfer: Transfer,

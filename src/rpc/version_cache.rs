@@ -18,16 +18,17 @@ use kernel::{
 /// of them begins with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
 #[pin_data]
 pub(crate) struct VersionCache {
-    /// Each with the time at which it was added, the latest last.
+    /// The responders, each with the time at which it was added, the latest last.
     #[pin]
     responders: Mutex<KVec<(SocketAddr, Instant<Monotonic>)>>,
 }
 
 impl VersionCache {
-    /// How many are remembered.
+    /// The largest number of responders that are remembered.
     const MAX: usize = 64;
 
-    /// How long one is remembered, in milliseconds: it may learn version 2.
+    /// How long a responder is remembered, in milliseconds. Limited, because the responder may be
+    /// upgraded to version 2.
     const MAX_AGE_MS: i64 = 600_000;
 
     /// Makes an empty cache; process context. All memory is allocated here, so that `add` needs
@@ -46,7 +47,7 @@ impl VersionCache {
         if responders.len() >= Self::MAX {
             let _ = responders.remove(0);
         }
-        // There is room.
+        // Cannot fail: `new` reserved the capacity.
         let _ = responders.push_within_capacity((responder, Instant::now()));
     }
 
