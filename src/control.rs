@@ -104,13 +104,13 @@ struct Control {
     registry: Arc<Registry>,
     connections: Arc<Connections>,
     listeners: Arc<Listeners>,
-    /// Why the last write failed; empty where it did not.
+    /// Why the last write failed; empty if it succeeded.
     #[pin]
     last_error: Mutex<Text<256>>,
     /// The report of the last probe.
     #[pin]
     report: Mutex<KVec<u8>>,
-    /// What became of the calls of the last command.
+    /// The text of `call`: the outcome of the calls of the last command.
     #[pin]
     calls: Mutex<KVec<u8>>,
 }
@@ -204,7 +204,7 @@ struct ListenersFile;
 struct StatsFile;
 struct HistoryFile;
 
-/// Says what is done with a line written to a file.
+/// Implements [`Writable`]: each file hands its lines to a function.
 macro_rules! writable {
     ($($name:ident($file:literal) => $apply:path;)*) => {
         $(
@@ -254,7 +254,7 @@ impl Readable for HistoryFile {
     }
 }
 
-/// Says what a file shows of its data.
+/// Implements the reading of files: each file shows its data by a function.
 macro_rules! readable {
     ($($name:ident($data:ty) => $show:path;)*) => {
         $(

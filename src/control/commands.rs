@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The commands: each takes a line, in process context.
+//! The commands: each carries out a line written to a control file; process context.
 
 use kernel::{
     prelude::*,
@@ -78,7 +78,7 @@ impl Control {
         )?)
     }
 
-    /// Returns the connection of that number, of whatever kind.
+    /// Returns the connection of that number, the module's own or another one.
     fn live(&self, number: u64) -> Result<Arc<dyn Live>, Failure> {
         let live = self.registry.get(number);
         live.ok_or(Failure::new(ENOENT, "no such connection"))
@@ -125,7 +125,7 @@ impl Control {
                 }
             }
             Close::All => {
-                // In this order: a listener can still bring connections.
+                // In this order, because a listener may add connections until it is closed.
                 self.listeners.close_all();
                 self.connections.close_all();
                 for connection in self.connections.each() {

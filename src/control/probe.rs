@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The prober: what a responder is like that an administrator points at.
+//! The file `probe`: finds out how a responder at a given address behaves.
 
 use core::fmt::{
     self,
@@ -57,15 +57,15 @@ struct Probe(Arc<Connection>);
 impl Drop for Probe {
     fn drop(&mut self) {
         self.0.as_arc_borrow().close();
-        // On a signal it goes by itself.
+        // After a signal, the connection is removed without being waited for.
         let _ = self.0.wait_gone();
     }
 }
 
-/// Connects as `wanted` and calls NULL, once in each version, and reports what came of that;
+/// Connects as `wanted` and calls NULL, once in each version, and writes the results to `report`;
 /// process context.
 ///
-/// Fails only where there is no report: for want of memory, or where it was interrupted.
+/// Fails with `ENOMEM` and `EINTR` only. Every other failure is part of the report.
 pub(super) fn probe(
     connections: &Arc<Connections>,
     wanted: &control::Connect,
@@ -78,7 +78,7 @@ pub(super) fn probe(
             Err(failure) => (None, Err(failure)),
         };
         match result {
-            // Nothing that the responder is to blame for.
+            // These failures are not the responder's.
             Err(failure) if failure.error == EINTR || failure.error == ENOMEM => {
                 return Err(failure.into());
             }
@@ -106,8 +106,8 @@ pub(super) fn probe(
     Ok(())
 }
 
-/// Does so in one version, and returns what is known of the connection, with what became of the
-/// call.
+/// Connects and calls NULL in one version. Returns the snapshot of the connection, and the result
+/// of the call.
 fn probe_version(
     connections: &Arc<Connections>,
     wanted: &control::Connect,
@@ -123,7 +123,7 @@ fn probe_version(
         .0
         .call(&CallRequest::null(program), &mut CallResult::new());
     let mut snapshot = connection.0.snapshot();
-    // It may be over already: the end's cause says more than the call's.
+    // If the connection has ended before the call, the cause of that is the root cause.
     let over = errno(bindings::ENOTCONN);
     let result = result.map_err(|failure| match connection.0.failure() {
         Some(ended) if failure.error == over => ended,

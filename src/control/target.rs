@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Makes addresses and targets of the words of a command, within the writer's network namespace.
+//! Turns the addresses of a command into targets, within the writer's network namespace.
 
 use core::net::{
     SocketAddr,
@@ -28,7 +28,7 @@ use crate::{
     rpc::endpoint::EndpointConfiguration, //
 };
 
-/// Looks up the zone of an address in `net`, whose interfaces zones name.
+/// Looks up the zone of an address: the index of an interface of `net`.
 pub(super) fn socket_addr(net: &Net, address: Address, port: u16) -> Result<SocketAddr, Failure> {
     let unknown = Failure::new(ENODEV, "no such interface");
 
@@ -48,7 +48,8 @@ pub(super) fn socket_addr(net: &Net, address: Address, port: u16) -> Result<Sock
     }
 }
 
-/// Returns whom to connect to, and with what, from within the writer's network namespace.
+/// Returns the target and the configuration of a connection from within the writer's network
+/// namespace.
 pub(super) fn target(wanted: &control::Connect) -> Result<(Target, Configuration), Failure> {
     let net = Net::current().map_err(|error| Failure::new(error, "no network namespace"))?;
     let to = socket_addr(&net, wanted.to.address, wanted.to.port)?;
