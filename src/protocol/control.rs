@@ -2,10 +2,10 @@
 
 //! The grammar of the control files `connect`, `listen`, `probe`, `call` and `close`.
 //!
-//! One line, words separated by spaces and tabs, one newline at its end or none. A line is taken
-//! whole or refused whole. The keys are those of a Private Data message (RFC 8797, section 4), of
-//! how the module sends it, and of the calls on the connection (RFC 8166, section 4.2; RFC 5531,
-//! section 8.1). Like the protocol code, this knows no kernel and does not panic.
+//! One line, words separated by spaces and tabs, one newline at its end or none. A line with an
+//! error is refused as a whole. The keys describe a Private Data message (RFC 8797, section 4), how
+//! the module sends it, and the calls on the connection (RFC 8166, section 4.2; RFC 5531, section
+//! 8.1). Like the protocol code, this knows no kernel and does not panic.
 
 use core::{
     fmt::{
@@ -41,28 +41,28 @@ use super::{
     rpc::Credentials, //
 };
 
-/// The size that the module offers unless told otherwise: 4096 octets (RFC 8797, section 4.2).
+/// The default of `send=` and `recv=`: 4096 octets (RFC 8797, section 4.2).
 const DEFAULT_SIZE: Size = Size::from_encoded(3);
 
-/// How long `connect` and calls wait unless told otherwise, in milliseconds.
+/// The default of `timeout_ms=`, the time limit of `connect` and of calls, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u32 = 5000;
 
-/// How many connections one listener accepts unless told otherwise.
+/// The default of `max=`, the number of connections of one listener.
 const DEFAULT_MAX: u32 = 64;
 
-/// How many credits a side asks for or grants unless told otherwise (RFC 8166, section 4.2.3).
+/// The default of `credits=`, the credits that a side requests or grants (RFC 8166, section 4.2.3).
 const DEFAULT_CREDITS: u32 = 8;
 
-/// How many octets ECHO takes unless told otherwise.
+/// The default of `size=`, the length of the argument of ECHO in octets.
 const DEFAULT_ECHO_SIZE: u32 = 1024;
 
-/// How many octets the results of any other procedure may have unless told otherwise.
+/// The default of `results=`, the largest length of the results of any other procedure in octets.
 const DEFAULT_RESULTS: u32 = 1024;
 
-/// How many octets of a refused word are shown.
+/// The largest number of octets of a refused word that are shown.
 const SHOWN: usize = 64;
 
-/// The longest line that is read, in octets.
+/// The largest length of a line, in octets.
 pub(crate) const LINE_MAX: usize = 2048;
 
 /// The reason to refuse a word, in words for its writer.
@@ -71,18 +71,18 @@ type Reason = &'static str;
 /// The reason to refuse a key that a file does not have.
 const UNKNOWN_KEY: Reason = "unknown key";
 
-/// The reason to refuse what is not a number of 32 bits.
+/// The reason to refuse a word that is not a number of 32 bits.
 const NOT_A_WORD: Reason = "not 0 to 4294967295";
 
-/// The reason to refuse Private Data that no transport has room for.
+/// The reason to refuse Private Data that is longer than any transport can carry.
 const TOO_MANY_OCTETS: Reason = "more than 255 octets, which no transport can carry";
 
-/// The word that does not fit, and why.
+/// The word of a line that was refused, and the reason.
 ///
-/// Its [`Display`](fmt::Display) form is bounded and printable, whatever was written.
+/// Its [`Display`](fmt::Display) form is bounded and printable, even if the word is neither.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct LineError<'a> {
-    /// The word as written; empty where one is missing.
+    /// The word as written; empty if a word is missing.
     word: &'a [u8],
     reason: Reason,
 }
@@ -140,18 +140,19 @@ pub(crate) struct SocketAddr {
     pub(crate) port: u16,
 }
 
-/// How a side is to speak RPC-over-RDMA.
+/// The keys that configure RPC-over-RDMA.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Rpc {
-    /// In which versions (RFC 8166, section 4.2.2).
+    /// The versions to speak (RFC 8166, section 4.2.2).
     pub(crate) versions: Versions,
-    /// How many credits a client asks for and a server grants, and how many Receives it posts for
-    /// that (RFC 8166, section 4.2.3).
+    /// The credits that a client requests and a server grants, with a Receive posted for each (RFC
+    /// 8166, section 4.2.3).
     pub(crate) credits: u32,
-    /// The same for the calls of a server, for which a client grants credits (RFC 8167, section
-    /// 4.1). Zero where there are no such calls.
+    /// The credits of the reverse direction: a client grants them, and a server requests them (RFC
+    /// 8167, section 4.1). Zero if a server makes no calls.
     pub(crate) reverse: u32,
-    /// Whether a call of BIND says that a client accepts such calls (RFC 8167, section 6).
+    /// Whether a client calls BIND to announce that it accepts calls in the reverse direction (RFC
+    /// 8167, section 6).
     pub(crate) bind: bool,
 }
 
@@ -165,7 +166,7 @@ pub(crate) struct Connect {
     pub(crate) rpc: Rpc,
     pub(crate) reconnect: bool,
     pub(crate) timeout_ms: u32,
-    /// The program whose NULL is called as soon as the connection is there, if any.
+    /// The program whose NULL is called after connecting, if any.
     pub(crate) null: Option<Program>,
 }
 
@@ -175,11 +176,11 @@ pub(crate) struct Listen {
     pub(crate) at: SocketAddr,
     pub(crate) offer: Offered,
     pub(crate) rpc: Rpc,
-    /// How many connections to accept at most.
+    /// The largest number of connections.
     pub(crate) max: u32,
     /// Whether calls are answered.
     pub(crate) answer: bool,
-    /// How long a call in the reverse direction may take, in milliseconds.
+    /// The time limit of a call in the reverse direction, in milliseconds.
     pub(crate) timeout_ms: u32,
 }
 
@@ -203,22 +204,22 @@ pub(crate) enum Close {
 ///
 /// # Errors
 ///
-/// The first word that does not fit.
+/// Fails with the first word that is refused, and the reason.
 pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, LineError<'_>> {
     connect_without(&[], line)
 }
 
-/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` but `rpcvers=`, `reconnect=`,
-/// `null=`, `reverse=` and `bind=`: a probe tries all versions, once, and with a call of NULL.
+/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` except `rpcvers=`, `reconnect=`,
+/// `null=`, `reverse=` and `bind=`: a probe always calls NULL, once in each version.
 ///
 /// # Errors
 ///
-/// The first word that does not fit.
+/// Fails with the first word that is refused, and the reason.
 pub(crate) fn parse_probe(line: &[u8]) -> Result<Connect, LineError<'_>> {
     connect_without(&["rpcvers", "reconnect", "null", "reverse", "bind"], line)
 }
 
-/// Parses a line with the keys of `connect` but those of `unknown`.
+/// Parses a line with the keys of `connect` except those of `unknown`.
 fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, LineError<'a>> {
     let mut words = words(line)?;
     let to = read(words.next().unwrap_or_default(), socket_address)?;
@@ -252,7 +253,7 @@ fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, Line
 ///
 /// # Errors
 ///
-/// The first word that does not fit.
+/// Fails with the first word that is refused, and the reason.
 pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
     let mut words = words(line)?;
     let at = read(words.next().unwrap_or_default(), socket_address)?;
@@ -286,7 +287,7 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
 ///
 /// # Errors
 ///
-/// The first word that does not fit.
+/// Fails with the first word that is refused, and the reason.
 pub(crate) fn parse_call(line: &[u8]) -> Result<Call<'_>, LineError<'_>> {
     const LENGTH: Reason = "not 0 to 1048576 octets";
 
@@ -365,7 +366,7 @@ pub(crate) fn parse_call(line: &[u8]) -> Result<Call<'_>, LineError<'_>> {
 ///
 /// # Errors
 ///
-/// The first word that does not fit.
+/// Fails with the first word that is refused, and the reason.
 pub(crate) fn parse_close(line: &[u8]) -> Result<Close, LineError<'_>> {
     let mut words = words(line)?;
     let what = words.next().unwrap_or_default();
@@ -388,13 +389,13 @@ pub(crate) fn parse_close(line: &[u8]) -> Result<Close, LineError<'_>> {
     }
 }
 
-/// The keys that say what to send as Private Data, and how to speak RPC-over-RDMA.
+/// The keys for the Private Data to send, and for RPC-over-RDMA.
 #[derive(Default)]
 struct Keys {
     send: Option<Size>,
     recv: Option<Size>,
     inv: Option<bool>,
-    /// Never [`Offered::Message`], which is what the other keys say.
+    /// The value of `private=`; never [`Offered::Message`], which the other keys describe.
     private: Option<Offered>,
     versions: Option<Versions>,
     credits: Option<u32>,
@@ -447,7 +448,7 @@ impl Keys {
     }
 }
 
-/// The keys that say how many calls to make, and how.
+/// The keys for the number of calls, and for the way to make them.
 #[derive(Default)]
 struct CallKeys {
     count: Option<u32>,
@@ -472,7 +473,7 @@ impl CallKeys {
     }
 }
 
-/// The keys that say whether to call NULL, and of which program.
+/// The keys for the NULL call after connecting: whether to make it, and of which program.
 #[derive(Default)]
 struct NullKeys {
     null: Option<bool>,
@@ -523,7 +524,7 @@ fn words(line: &[u8]) -> Result<impl Iterator<Item = &[u8]>, LineError<'_>> {
         .filter(|word| !word.is_empty()))
 }
 
-/// Reads one word, which a failure of `parse` then names.
+/// Reads one word with `parse`. If that fails, the error names the word.
 fn read<'a, T>(
     word: &'a [u8],
     parse: impl FnOnce(&'a str) -> Result<T, Reason>,
@@ -558,7 +559,7 @@ fn text(word: &[u8]) -> Result<&str, Reason> {
     }
 }
 
-/// Splits before the first `end`, or behind everything where there is none.
+/// Splits before the first `end`, or behind the last octet if there is none.
 ///
 /// Unlike the standard methods for that, this brings no check for overflow into the module.
 fn until(text: &str, end: u8) -> (&str, &str) {
@@ -612,7 +613,7 @@ fn flag(value: &str) -> Result<bool, Reason> {
     }
 }
 
-/// Reads which versions of RPC-over-RDMA to speak.
+/// Reads the versions of RPC-over-RDMA to speak.
 fn versions(value: &str) -> Result<Versions, Reason> {
     match value {
         "1" => Ok(Versions::only(1)),
@@ -624,7 +625,8 @@ fn versions(value: &str) -> Result<Versions, Reason> {
 
 /// Reads a size in octets (RFC 8797, section 4.2).
 ///
-/// Refuses what [`Size::from_octets`] would round: the peer is to see what was written.
+/// Refuses a size that [`Size::from_octets`] would round, so that the peer sees the size that was
+/// written.
 fn size(value: &str) -> Result<Size, Reason> {
     const OUT_OF_RANGE: Reason = "not 1024 to 262144 octets";
 
@@ -697,7 +699,7 @@ fn source_address(value: &str, to: Address) -> Result<Address, Reason> {
 }
 
 /// Reads an IPv4 address, or an IPv6 address in brackets with its zone inside them, and returns it
-/// with what is behind it.
+/// with the octets behind it.
 fn address(text: &str) -> Result<(Address, &str), Reason> {
     const NOT_AN_ADDRESS: Reason = "expected an IPv4 address, or an IPv6 address in brackets";
 
@@ -717,7 +719,7 @@ fn address(text: &str) -> Result<(Address, &str), Reason> {
     Ok((address, rest))
 }
 
-/// Reads an interface's name, or its index where there are only digits.
+/// Reads an interface's name, or its index if there are only digits.
 fn zone(text: &str) -> Result<Zone, Reason> {
     const NOT_A_ZONE: Reason = "zone is not an interface's index or name of up to 15 octets";
 

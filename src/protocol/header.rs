@@ -3,20 +3,20 @@
 //! The transport header of RPC-over-RDMA: version 1 (RFC 8166, section 4) and version 2
 //! (draft-cel-nfsv4-rpcrdma-version-two-01, section 4; "the draft" below).
 //!
-//! Each message begins with one. Behind it may follow an RPC message, or what is left of it when
-//! parts go by RDMA Read and Write: the Payload stream. The two versions have the first four words,
-//! the chunk lists and ERR_VERS in common. Version 2 adds which way a message goes, and messages
-//! that carry an option.
+//! Each message begins with a transport header. The Payload stream may follow: an RPC message,
+//! without the parts of it that are transferred by RDMA Read and Write. The two versions have the
+//! first four words, the chunk lists and ERR_VERS in common. Version 2 adds the direction of a
+//! message, and messages that carry an option.
 //!
-//! The draft's XDR has two defects, which are resolved like this:
+//! The draft's XDR has two defects, which the module resolves like this:
 //!
-//! - `rpcrdma2_body` has members of the type `rpcrdma2_chunks`, which is not defined. It is taken
-//!   to be `rpcrdma2_chunk_lists`: that is used nowhere else, and has the field `rdma_direction`
-//!   that section 3.2 of the draft says `rpcrdma2_chunks` has.
-//! - The same section says that `rpcrdma2_error` has such a field, too, and in the XDR it has none.
-//!   It is taken to have none. So ERR_VERS stays what it is in version 1, as RFC 8166, section 7,
-//!   demands and as responders of version 1 send it; and section 4.2.2 of the draft says what the
-//!   direction of an error is anyway.
+//! - `rpcrdma2_body` has members of the type `rpcrdma2_chunks`, which is not defined. The module
+//!   takes it to be `rpcrdma2_chunk_lists`: that type is used nowhere else, and has the field
+//!   `rdma_direction` that section 3.2 of the draft ascribes to `rpcrdma2_chunks`.
+//! - Section 3.2 also gives `rpcrdma2_error` such a field, but the XDR does not. The module takes
+//!   it to have none. ERR_VERS is then the same as in version 1, as RFC 8166, section 7, demands
+//!   and as responders of version 1 send it. Section 4.2.2 of the draft determines the direction of
+//!   an error anyway.
 
 use super::xdr::{
     NoRoom,
@@ -40,8 +40,8 @@ use error::{
     Reason, //
 };
 
-/// Length in octets of the smallest header of a message that is not an error; a receiver does not
-/// trust anything in fewer octets (RFC 8166, section 4.5).
+/// Length in octets of the smallest header of a message that is not an error; a receiver discards a
+/// shorter message (RFC 8166, section 4.5).
 pub(crate) const MIN_LEN: usize = 28;
 
 // `rdma_proc` (RFC 8166, section 4.2.4): "Value fixed for all versions" are 0, 1 and 4.
@@ -59,24 +59,25 @@ const ERR_CHUNK: u32 = 2;
 const RDMA2_ERR_BAD_HEADER: u32 = 2;
 const RDMA2_ERR_INVALID_OPTION: u32 = 3;
 
-/// Where the fourth word is, in octets (RFC 8166, section 4.2).
+/// The offset of the fourth word, in octets (RFC 8166, section 4.2).
 const PROC_AT: usize = 12;
 
 /// The versions that a side speaks: all from the lowest to the highest (RFC 8166, sections 4.2.2
 /// and 4.5.1; the draft, section 5).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Versions {
-    /// The lowest one. A peer may say that it is above the highest one: then there are none.
+    /// The lowest version. A peer may announce a lowest version above its highest one. Then there
+    /// are no versions.
     pub(crate) low: u32,
     /// The highest one.
     pub(crate) high: u32,
 }
 
 impl Versions {
-    /// All that there are.
+    /// Versions 1 and 2.
     pub(crate) const ALL: Self = Self { low: 1, high: 2 };
 
-    /// A single one.
+    /// A single version.
     pub(crate) const fn only(version: u32) -> Self {
         Self {
             low: version,
@@ -84,19 +85,20 @@ impl Versions {
         }
     }
 
-    /// Whether `version` is one of them.
+    /// Whether `version` is one of these versions.
     pub(crate) fn contains(self, version: u32) -> bool {
         (self.low..=self.high).contains(&version)
     }
 
-    /// Returns the highest version of both, for a requester to go on with (the draft, section 5.2);
-    /// [`None`] where they have none in common.
+    /// Returns the highest version that both speak, with which a requester continues (the draft,
+    /// section 5.2), or [`None`] if they have no version in common.
     pub(crate) fn highest_common(self, other: Self) -> Option<u32> {
         let high = self.high.min(other.high);
         (self.contains(high) && other.contains(high)).then_some(high)
     }
 
-    /// What a responder that speaks them answers to another version (RFC 8166, section 4.5.1).
+    /// Returns the answer of a responder with these versions to a message of another version (RFC
+    /// 8166, section 4.5.1).
     fn mismatch(self, vers: u32) -> Body<'static> {
         Body::ErrVers {
             vers,
@@ -106,7 +108,7 @@ impl Versions {
     }
 }
 
-/// Which way a message goes: `msg_type` of RPC (the draft, sections 3.2 and 4.2.2).
+/// The direction of a message: `msg_type` of RPC (the draft, sections 3.2 and 4.2.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Direction {
     /// From requester to responder.
@@ -125,7 +127,7 @@ impl Direction {
     }
 }
 
-/// The version of a header with chunk lists, and what else stands in front of these.
+/// The version of a header with chunk lists, and the field that precedes the lists in version 2.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Version {
     /// Version 1 (RFC 8166, section 4.1.2).
@@ -141,7 +143,7 @@ pub(crate) struct Header<'a> {
     pub(crate) xid: u32,
     /// `rdma_credit`: requested by a Call, granted by a Reply (RFC 8166, section 4.2.3).
     pub(crate) credit: u32,
-    /// `rdma_body`, and the version it is of.
+    /// `rdma_body`, and its version.
     pub(crate) body: Body<'a>,
 }
 
@@ -171,16 +173,16 @@ pub(crate) enum Body<'a> {
     Optional {
         /// `rdma_optdir`.
         direction: Direction,
-        /// `rdma_opttype`: which option it is. The draft defines none.
+        /// `rdma_opttype`: the option. The draft defines none.
         opttype: u32,
-        /// `rdma_optinfo`: what means something to that option.
+        /// `rdma_optinfo`: the data of the option.
         optinfo: &'a [u8],
     },
 }
 
 impl Header<'_> {
-    /// Returns `rdma_vers`: the version that the header is of, and for ERR_VERS, which is of any,
-    /// that of what it answers (RFC 8166, sections 4.2.2 and 4.5).
+    /// Returns `rdma_vers`: the version of the header. ERR_VERS is the same in all versions, and
+    /// has the version of the message that it answers (RFC 8166, sections 4.2.2 and 4.5).
     pub(crate) fn version(&self) -> u32 {
         match self.body {
             Body::Msg(Version::One, _) | Body::Nomsg(Version::One, _) | Body::ErrChunk => 1,
@@ -205,9 +207,9 @@ impl Header<'_> {
         }
     }
 
-    /// Returns what a responder that grants `credit` answers to a version that is none of
-    /// `versions`, or [`None`] where it is one, or where this is an error, which is not answered
-    /// (RFC 8166, sections 4.2.4 and 4.5.1).
+    /// Returns the answer of a responder that grants `credit` and speaks `versions`, or [`None`] if
+    /// it speaks the version of this header, or if this is an error, which is not answered (RFC
+    /// 8166, sections 4.2.4 and 4.5.1).
     pub(crate) fn version_error(&self, credit: u32, versions: Versions) -> Option<Header<'static>> {
         let vers = self.version();
         if versions.contains(vers) || self.proc() == RDMA_ERROR {
@@ -220,17 +222,17 @@ impl Header<'_> {
         })
     }
 
-    /// Returns how many octets the header has.
+    /// Returns the length of the header, in octets.
     pub(crate) fn len(&self) -> usize {
         self.build(&mut []).unwrap_or_else(|room| room.needed)
     }
 
-    /// Writes the header at the beginning of `buffer` and returns how many octets it has. Where a
-    /// Payload stream belongs to it, that is to follow.
+    /// Writes the header at the beginning of `buffer` and returns its length in octets. The caller
+    /// appends the Payload stream, if there is one.
     ///
     /// # Errors
     ///
-    /// Fails if the buffer is too short, and says how long it would have to be.
+    /// Fails if the buffer is too short, with the length that is needed.
     pub(crate) fn build(&self, buffer: &mut [u8]) -> Result<usize, NoRoom> {
         let mut writer = Writer::new(buffer);
         for word in [self.xid, self.version(), self.credit, self.proc()] {
@@ -267,22 +269,23 @@ impl Header<'_> {
     }
 }
 
-/// Parses the header that a message begins with, and returns it with the octets behind it: the
-/// Payload stream. Those behind a header that has none mean nothing.
+/// Parses the header at the beginning of a message, and returns it with the octets behind it: the
+/// Payload stream. Octets behind a header without Payload stream have no meaning.
 ///
-/// Lists are checked once, here, and then read where they are; nothing is reserved for what a
-/// header says will come.
+/// Lists are checked once, here, and later read in place. No memory is allocated for the lengths
+/// that a header announces.
 ///
 /// # Errors
 ///
-/// What is wrong with the first word that is not as it must be.
+/// Fails with the first word that is wrong, and the reason.
 pub(crate) fn parse(octets: &[u8]) -> Result<(Header<'_>, &[u8]), Error> {
     let short = Error::Short {
         length: octets.len(),
     };
     let mut reader = Reader::new(octets);
     let fixed = Fixed::parse(&mut reader).ok_or(short)?;
-    // "Before performing any parsing": also of another version. But ERR_CHUNK has 20 octets.
+    // The length is checked "before performing any parsing", in any version. The exception are
+    // errors: ERR_CHUNK has 20 octets.
     if octets.len() < MIN_LEN && fixed.proc != RDMA_ERROR {
         return Err(short);
     }
@@ -327,8 +330,9 @@ fn parse_message<'a>(
         return Ok(Body::Nomsg(version, lists));
     }
 
-    // What the Payload stream begins with is the header's concern, too (RFC 8166, section 4.5.2;
-    // the draft, section 4.2.2). It is left for RPC to read.
+    // The header must agree with the first words of the Payload stream, the XID and the message
+    // type (RFC 8166, section 4.5.2; the draft, section 4.2.2). They stay in the Payload stream,
+    // for the RPC parser.
     let mut payload = Parser {
         part: Part::Payload,
         ..*parser
@@ -410,7 +414,7 @@ impl Fixed {
     }
 }
 
-/// What is left to parse of a message, and of which part that is.
+/// The rest of a message that is to be parsed, and the part to which it belongs.
 #[derive(Clone, Copy)]
 pub(crate) struct Parser<'a> {
     reader: Reader<'a>,
@@ -430,7 +434,7 @@ impl<'a> Parser<'a> {
         self.word_as(Ok)
     }
 
-    /// Reads a word that does not have any value.
+    /// Reads a word that may only have certain values.
     fn word_as<T>(&mut self, of: impl FnOnce(u32) -> Result<T, Reason>) -> Result<T, Malformed> {
         let before = *self;
         self.reader

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The text of `call`: what became of the calls that were made last.
+//! The text of `call`: the outcome of the calls of the last command.
 
 use core::fmt::{
     self,
@@ -18,10 +18,10 @@ use super::{
     text::Or, //
 };
 
-/// How many octets of results are shown.
+/// The largest number of octets of results that are shown.
 pub(crate) const RESULTS_SHOWN: usize = 4096;
 
-/// How a responder answered a call, by the transport header (RFC 8166, section 4.2.4).
+/// The answer of a responder to a call, by the transport header (RFC 8166, section 4.2.4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Answer {
     Msg,
@@ -33,7 +33,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Returns the answer in a message with this header; [`None`] where that is none.
+    /// Returns the answer in a message with this header, or [`None`] if the message is no answer.
     pub(crate) fn of(header: &Header<'_>) -> Option<Self> {
         Some(match header.body {
             Body::Msg(..) => Self::Msg,
@@ -64,33 +64,33 @@ impl Display for Answer {
 #[derive(Clone, Copy)]
 pub(crate) struct CallOutcome {
     pub(crate) xid: u32,
-    /// The version of RPC-over-RDMA that it was made in.
+    /// The version of RPC-over-RDMA of the call.
     pub(crate) version: u32,
     /// [`None`] without a reply.
     pub(crate) answer: Option<Answer>,
-    /// The status of the RPC reply; [`None`] without one, or where it cannot be decoded.
+    /// The status of the RPC reply; [`None`] without a reply, or if it cannot be decoded.
     pub(crate) status: Option<Status>,
-    /// How many octets the results have.
+    /// The length of the results, in octets.
     pub(crate) results: usize,
 }
 
 /// The calls of one command.
 #[derive(Clone, Copy)]
 pub(crate) struct Outcome {
-    /// How many calls were sent.
+    /// The number of calls that were sent.
     pub(crate) calls: u32,
-    /// How many of these got a reply with results.
+    /// The number of these calls whose replies had results.
     pub(crate) replies: u32,
-    /// From the first call to the end of the last one, in microseconds.
+    /// The time from the first call to the end of the last one, in microseconds.
     pub(crate) us: i64,
-    /// The first call that failed, or the one that ended last.
+    /// The first call that failed, or the call that ended last if none failed.
     pub(crate) shown: Option<CallOutcome>,
-    /// Why the first one failed.
+    /// Why the first failed call failed.
     pub(crate) failure: Option<Cause>,
 }
 
 impl Outcome {
-    /// No call at all.
+    /// The outcome without calls.
     pub(crate) const NONE: Self = Self {
         calls: 0,
         replies: 0,
@@ -99,15 +99,15 @@ impl Outcome {
         failure: None,
     };
 
-    /// Returns how many calls a second had results; [`None`] where no time has passed.
+    /// Returns the number of calls with results per second, or [`None`] if no time has passed.
     fn per_second(&self) -> Option<u64> {
         let us = u64::try_from(self.us).ok().filter(|us| *us > 0)?;
         (u64::from(self.replies) * 1_000_000).checked_div(us)
     }
 }
 
-/// Writes the file, for calls on the connection of that number; `results` are those of the call
-/// that is shown, or their first octets.
+/// Writes the text of `call` for calls on the connection with the number `connection`. `results`
+/// are the first octets of the results of the call that is shown.
 pub(crate) fn outcome(
     connection: u64,
     outcome: &Outcome,

@@ -23,8 +23,8 @@ pub(crate) const NULL: u32 = 0;
 /// returns the same octets.
 pub(crate) const ECHO: u32 = 1;
 
-/// Procedure 2 of the module's own program, which takes nothing and returns nothing. By calling it,
-/// a client says that it accepts calls in the reverse direction (RFC 8167, section 6).
+/// Procedure 2 of the module's own program, which takes nothing and returns nothing. A client calls
+/// it to announce that it accepts calls in the reverse direction (RFC 8167, section 6).
 pub(crate) const BIND: u32 = 2;
 
 /// The program of NFS (RFC 7530, section 17.2). Most peers serve it.
@@ -61,12 +61,12 @@ pub(crate) enum ServedProcedure {
     Null,
     /// Returns the arguments.
     Echo,
-    /// Makes the caller a responder; forward direction only.
+    /// Notes that the caller accepts calls; forward direction only.
     Bind,
 }
 
 /// Whether `len` octets are the right length for the arguments of [`ECHO`], an `opaque<>` whose
-/// first word says `count` octets (RFC 4506, section 4.10).
+/// first word is `count` (RFC 4506, section 4.10).
 pub(crate) fn is_opaque(count: u32, len: usize) -> bool {
     let unit = |count: u32| count.checked_next_multiple_of(4)?.checked_add(4);
     unit(count).and_then(|wanted| usize::try_from(wanted).ok()) == Some(len)

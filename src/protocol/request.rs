@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Calls to be made: of which procedure, with which arguments, and how many.
+//! Requests for calls: the procedure, its arguments, and the number of calls.
 
 use super::{
     program::{
@@ -13,8 +13,8 @@ use super::{
     }, //
 };
 
-/// Length in octets of what a reply begins with where its verifier is AUTH_NONE (RFC 5531, section
-/// 9).
+/// Length in octets of the header of an accepted reply whose verifier is AUTH_NONE (RFC 5531,
+/// section 9).
 const REPLY_HEAD: usize = 24;
 
 /// Octets written as pairs of hexadecimal digits.
@@ -25,14 +25,14 @@ impl<'a> Hex<'a> {
     /// No octet at all.
     pub(crate) const EMPTY: Self = Self(&[]);
 
-    /// Takes `digits`; [`None`] unless these are pairs of hexadecimal digits.
+    /// Returns `digits` as octets, or [`None`] unless they are pairs of hexadecimal digits.
     pub(crate) fn parse(digits: &'a [u8]) -> Option<Self> {
         let hex = Self(digits);
         let whole = digits.len() % 2 == 0 && digits.iter().all(u8::is_ascii_hexdigit);
         whole.then_some(hex)
     }
 
-    /// Returns how many octets there are.
+    /// Returns the number of octets.
     pub(crate) fn len(self) -> usize {
         self.0.len() / 2
     }
@@ -48,14 +48,14 @@ impl<'a> Hex<'a> {
     }
 }
 
-/// Which procedure to call, and with which arguments.
+/// The procedure to call, and its arguments.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum CalledProcedure<'a> {
     /// NULL of this program.
     Null(Program),
     /// ECHO of the module's own program.
     Echo {
-        /// How long its argument is, in octets.
+        /// The length of the argument, in octets.
         size: u32,
     },
     /// Any procedure of any program.
@@ -64,7 +64,7 @@ pub(crate) enum CalledProcedure<'a> {
         procedure: u32,
         credentials: Credentials,
         arguments: Hex<'a>,
-        /// The largest length of its results, in octets.
+        /// The largest length of the results, in octets.
         results: u32,
     },
 }
@@ -73,16 +73,16 @@ pub(crate) enum CalledProcedure<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct CallRequest<'a> {
     pub(crate) procedure: CalledProcedure<'a>,
-    /// How many calls to make.
+    /// The number of calls to make.
     pub(crate) count: u32,
-    /// How many of these may be under way at a time.
+    /// The largest number of calls under way at a time.
     pub(crate) jobs: u32,
-    /// Whether to offer a Reply chunk although the reply fits inline (RFC 8166, section 4.3.3).
+    /// Whether to offer a Reply chunk even if the reply fits inline (RFC 8166, section 4.3.3).
     pub(crate) chunks: bool,
 }
 
 impl CallRequest<'_> {
-    /// One call of NULL of `program`.
+    /// Requests one call of NULL of `program`.
     pub(crate) const fn null(program: Program) -> Self {
         Self {
             procedure: CalledProcedure::Null(program),
@@ -92,7 +92,7 @@ impl CallRequest<'_> {
         }
     }
 
-    /// One call of a procedure without arguments and without results.
+    /// Requests one call of a procedure without arguments and without results.
     pub(crate) const fn any(program: Program, procedure: u32) -> Self {
         Self {
             procedure: CalledProcedure::Any {
@@ -106,7 +106,7 @@ impl CallRequest<'_> {
         }
     }
 
-    /// Returns what the call with this XID begins with.
+    /// Returns the header of the call with this XID.
     pub(crate) fn call(&self, xid: u32) -> rpc::Call {
         let (program, proc) = match self.procedure {
             CalledProcedure::Null(program) => (program, program::NULL),
@@ -157,8 +157,9 @@ impl CallRequest<'_> {
         results.saturating_add(REPLY_HEAD.saturating_add(verifier))
     }
 
-    /// Writes the arguments of the call with this XID, from octet `at` of them on, into `octets`,
-    /// and zeros behind them. Of ECHO, `at` and the length of `octets` are multiples of four.
+    /// Writes the arguments of the call with this XID, beginning with octet `at`, into `octets`,
+    /// and fills the rest with zeros. For ECHO, `at` and the length of `octets` must be multiples
+    /// of four.
     pub(crate) fn fill(&self, xid: u32, at: usize, octets: &mut [u8]) {
         match self.procedure {
             CalledProcedure::Null(_) => octets.fill(0),
@@ -170,8 +171,8 @@ impl CallRequest<'_> {
         }
     }
 
-    /// Whether these are the results that the call with this XID must have; they come piece by
-    /// piece, in whole words as long as there are such.
+    /// Whether the call with this XID must have these results. The results are given in pieces; the
+    /// length of each, except the last one, must be a multiple of four.
     pub(crate) fn has_results<'b>(
         &self,
         xid: u32,

@@ -44,7 +44,7 @@ impl ConnectionColumns {
         }
     }
 
-    /// Makes columns wider where the values of a connection need it.
+    /// Makes columns wider if the values of a connection need it.
     pub(crate) fn include(&mut self, snapshot: &Snapshot) {
         let exchange = &snapshot.exchange;
         if let Some(device) = &exchange.device {
@@ -93,8 +93,7 @@ impl ConnectionColumns {
             None => (UNKNOWN, UNKNOWN),
         };
 
-        // Columns are as wide as so many characters, of which a device's name may have fewer than
-        // octets.
+        // Widths are in characters. The name of a device may have fewer characters than octets.
         let more = name.len().saturating_sub(name.chars().count());
 
         let mut line = Line::EMPTY;
@@ -133,7 +132,7 @@ impl ListenerColumns {
         }
     }
 
-    /// Makes the column wider where the address of a listener needs it.
+    /// Makes the column wider if the address of a listener needs it.
     pub(crate) fn include(&mut self, snapshot: &ListenerSnapshot) {
         self.local = wider(self.local, Some(snapshot.address));
     }

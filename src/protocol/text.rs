@@ -83,7 +83,7 @@ impl<const N: usize> Text<N> {
     }
 }
 
-/// Returns how many digits a number has.
+/// Returns the number of digits of a number.
 fn digits(number: u64) -> usize {
     let mut rest = number;
     let mut digits = 1_usize;
@@ -94,13 +94,13 @@ fn digits(number: u64) -> usize {
     digits
 }
 
-/// Returns how many octets an address displays as.
+/// Returns the length of the text of an address, in octets.
 pub(super) fn address_width(address: SocketAddr) -> usize {
     let SocketAddr::V4(address) = address else {
         return wider(0, Some(address));
     };
     let numbers = address.ip().octets().into_iter().map(u64::from);
-    // With three dots and a colon.
+    // Three dots and a colon.
     numbers
         .chain([address.port().into()])
         .fold(4, |width, number| width.saturating_add(digits(number)))
@@ -119,11 +119,11 @@ impl<const N: usize> Display for Text<N> {
     }
 }
 
-/// The most octets of a line of a table.
+/// The largest length of a line of a table, in octets.
 const LINE_ROOM: usize = 288;
 
-/// A line of a table. It is put together here, because core's formatting takes several times as
-/// long to fill columns: it writes each space by itself.
+/// A line of a table. The columns are padded here, because core's formatting writes each padding
+/// space separately, which takes several times as long.
 pub(super) struct Line(Text<LINE_ROOM>);
 
 impl Line {

@@ -26,9 +26,9 @@ const SEGMENT_LEN: usize = 16;
 pub(crate) struct Segment {
     /// The Steering Tag under which the memory is registered.
     pub(crate) handle: u32,
-    /// How many octets it has; zero makes an empty segment.
+    /// Its length in octets. A segment of length zero is empty.
     pub(crate) length: u32,
-    /// Where it begins.
+    /// The offset at which it begins.
     pub(crate) offset: u64,
 }
 
@@ -42,12 +42,12 @@ impl Segment {
     }
 }
 
-/// `xdr_read_chunk`, or `rpcrdma2_read_segment`: a piece of what a responder is to read (RFC 8166,
-/// section 3.4.5).
+/// `xdr_read_chunk`, or `rpcrdma2_read_segment`: a segment of a Read chunk, which a responder reads
+/// (RFC 8166, section 3.4.5).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct ReadSegment {
-    /// Where the Read chunk that it is a piece of belongs in the Payload stream; zero for a Read
-    /// chunk that is the Payload stream (RFC 8166, section 3.5.3). A multiple of four.
+    /// The Position of its Read chunk in the Payload stream; zero for a Read chunk that is the
+    /// whole Payload stream (RFC 8166, section 3.5.3). A multiple of four.
     pub(crate) position: u32,
     /// The memory to read from.
     pub(crate) target: Segment,
@@ -56,27 +56,27 @@ pub(crate) struct ReadSegment {
 /// The Read list: the segments of all Read chunks (RFC 8166, section 4.3.1).
 pub(crate) type ReadList<'a> = List<'a, ReadSegment>;
 
-/// A Write chunk or the Reply chunk: the memory that a responder is to fill, in this order
-/// (RFC 8166, sections 3.4.6 and 4.3.3).
+/// A Write chunk or the Reply chunk: memory that a responder fills, in this order (RFC 8166,
+/// sections 3.4.6 and 4.3.3).
 pub(crate) type WriteChunk<'a> = List<'a, Segment>;
 
 /// The Write list: one Write chunk for each result that may go there (RFC 8166, section 4.3.2).
 pub(crate) type WriteList<'a> = List<'a, WriteChunk<'a>>;
 
-/// Some elements: those of a list in a received header, or those to build one from.
+/// The elements of a list: of a received header, or of a header to be built.
 #[derive(Clone, Copy)]
 pub(crate) struct List<'a, T>(Elements<'a, T>);
 
 #[derive(Clone, Copy)]
 enum Elements<'a, T> {
-    /// From the first one on, known to parse up to the last one.
+    /// The octets from the first element on. They were checked: all elements can be parsed.
     Received(Parser<'a>),
     Own(&'a [T]),
 }
 
-/// What the lists consist of.
+/// An element of a list.
 pub(crate) trait Element<'a>: Copy {
-    /// Reads the next one; [`None`] behind the last one.
+    /// Reads the next element; returns [`None`] behind the last one.
     fn parse(parser: &mut Parser<'a>) -> Result<Option<Self>, Malformed>;
 
     /// Writes what [`Self::parse`] reads.
@@ -107,8 +107,8 @@ impl<'a, T: Element<'a>> List<'a, T> {
         .fuse()
     }
 
-    /// Reads a list of optional-data (RFC 8166, section 4.7): what precedes an element and what
-    /// ends the list is a part of the element's own encoding.
+    /// Reads a list of optional-data (RFC 8166, section 4.7): the element's own encoding includes
+    /// the word that precedes each element, and the word that ends the list.
     fn parse_all(parser: &mut Parser<'a>) -> Result<Self, Malformed> {
         let list = Self(Elements::Received(*parser));
         while T::parse(parser)?.is_some() {}
@@ -121,7 +121,8 @@ impl<'a, T: Element<'a>> List<'a, T> {
 }
 
 impl WriteChunk<'_> {
-    /// Returns how many octets it has room for: the sum of its segments' (RFC 8166, section 3.4.4).
+    /// Returns the length of the chunk: the sum of the lengths of its segments (RFC 8166, section
+    /// 3.4.4).
     pub(crate) fn length(self) -> u64 {
         self.iter().fold(0, |sum: u64, segment| {
             sum.saturating_add(segment.length.into())
@@ -130,12 +131,12 @@ impl WriteChunk<'_> {
 }
 
 impl<'a> WriteChunk<'a> {
-    /// Returns its segments as a responder returns them that has written `octets` to them: the
-    /// lengths say how much each holds (RFC 8166, section 3.4.6).
+    /// Returns the segments as they are in the reply of a responder that has written `octets`
+    /// octets to them: each length is the number of octets written (RFC 8166, section 3.4.6).
     pub(crate) fn filled(self, octets: u64) -> impl Iterator<Item = Segment> + use<'a> {
         let mut left = octets;
         self.iter().map(move |segment| {
-            // What does not fit into an u32 is more than any segment has room for.
+            // A length that does not fit into a u32 is longer than any segment.
             let length =
                 u32::try_from(left).map_or(segment.length, |left| left.min(segment.length));
             left = left.saturating_sub(length.into());
@@ -158,7 +159,7 @@ impl<'a, T: Element<'a> + fmt::Debug> fmt::Debug for List<'a, T> {
     }
 }
 
-/// Reads the word in front of optional-data: whether it is there (RFC 4506, section 4.19).
+/// Reads the word in front of optional-data: whether the data is present (RFC 4506, section 4.19).
 fn is_present(parser: &mut Parser<'_>) -> Result<bool, Malformed> {
     parser.word_as(|word| match word {
         0 => Ok(false),
@@ -225,7 +226,8 @@ impl<'a> Element<'a> for WriteChunk<'a> {
     }
 }
 
-/// What stands in a header for the data that go by RDMA Read and Write (RFC 8166, section 4.3).
+/// The chunk lists of a header, for the data that is transferred by RDMA Read and Write (RFC 8166,
+/// section 4.3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct ChunkLists<'a> {
     /// `rdma_reads`: the Read list.

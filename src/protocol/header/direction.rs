@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which way a message goes (RFC 8167, section 2; the draft, section 4.2.2).
+//! The direction of a message (RFC 8167, section 2; the draft, section 4.2.2).
 
 use super::{
     chunks::ChunkLists,
@@ -15,12 +15,13 @@ use super::{
     RDMA_NOMSG, //
 };
 
-/// Returns which way a message goes, even where its header is malformed; [`None`] where it does not
-/// say so. The receiver then has its own outstanding calls to go by.
+/// Returns the direction of a message, even if its header is malformed. Returns [`None`] if the
+/// message does not show it. The receiver then looks the XID up in its own outstanding calls.
 ///
-/// Version 2 has a field for the direction (the draft, section 4.2.2). In version 1 it is that of
-/// the RPC message (RFC 8167, section 2). An RPC message in chunks cannot be read here: only a call
-/// has a Read list (RFC 8166, section 4.3.1). Errors are for calls (RFC 8166, section 4.5).
+/// Version 2 has a field for the direction (the draft, section 4.2.2). In version 1 the direction
+/// is the type of the RPC message (RFC 8167, section 2). An RPC message in chunks cannot be read
+/// here: only a call has a Read list (RFC 8166, section 4.3.1). Errors answer calls (RFC 8166,
+/// section 4.5).
 pub(crate) fn direction(octets: &[u8]) -> Option<Direction> {
     let mut parser = Parser {
         reader: Reader::new(octets),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is wrong with a header, and what is to be answered (RFC 8166, section 4.5).
+//! Errors in a header, and the answers to them (RFC 8166, section 4.5).
 
 use core::fmt;
 
@@ -12,26 +12,27 @@ use super::{
     RDMA_ERROR, //
 };
 
-/// Why octets are not a message, or not one to act upon (RFC 8166, section 4.5).
+/// Why a message cannot be processed (RFC 8166, section 4.5).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Error {
-    /// Too short to believe anything in it (RFC 8166, section 4.5).
+    /// The message is too short to be parsed (RFC 8166, section 4.5).
     Short {
-        /// How many octets there are.
+        /// The length of the message, in octets.
         length: usize,
     },
-    /// A version that is not known (RFC 8166, section 4.5.1).
+    /// The version is not known (RFC 8166, section 4.5.1).
     Version(Fixed),
-    /// A version that is known, and a header that is none of it (RFC 8166, section 4.5.2).
+    /// The version is known, and the header is malformed (RFC 8166, section 4.5.2).
     Malformed(Fixed, Malformed),
 }
 
 impl Error {
-    /// Returns what a responder that grants `credit` and speaks `versions` answers to a call like
-    /// this, or [`None`] where it is to discard the message silently (RFC 8166, section 4.5; the
-    /// draft, section 4.2.3). A malformed reply is discarded always.
+    /// Returns the answer of a responder that grants `credit` and speaks `versions` to a call with
+    /// this error, or [`None`] if the responder must discard the message silently (RFC 8166,
+    /// section 4.5; the draft, section 4.2.3). The caller discards malformed replies.
     ///
-    /// What a version that it does not speak would find wrong does not matter to it.
+    /// If the responder does not speak the version of the call, the answer is ERR_VERS, even if the
+    /// header is malformed.
     pub(crate) fn answer(&self, credit: u32, versions: Versions) -> Option<Header<'static>> {
         let (xid, body) = match *self {
             Self::Short { .. } => return None,
@@ -60,14 +61,14 @@ impl fmt::Display for Error {
     }
 }
 
-/// What is wrong with a header, and where.
+/// The word of a header that is wrong, and the reason.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Malformed {
-    /// The part of the header.
+    /// The part of the header that is wrong.
     pub(crate) part: Part,
-    /// Where the word is, in octets from the beginning of the message.
+    /// The offset of the word from the beginning of the message, in octets.
     pub(crate) at: usize,
-    /// What is wrong with it.
+    /// The reason.
     pub(crate) reason: Reason,
 }
 
@@ -113,21 +114,21 @@ impl fmt::Display for Part {
     }
 }
 
-/// What is wrong with a part of a message.
+/// The reason why a part of a message is wrong.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Reason {
-    /// The octets end where a word must be.
+    /// The message ends where a word must be.
     Truncated,
-    /// This is none of the values that the word can have.
+    /// The word has this value, which is not allowed.
     Value(u32),
-    /// More elements than there are octets for (RFC 4506, sections 4.10 and 4.13).
+    /// More elements, or octets, are announced than the message has (RFC 4506, sections 4.10 and
+    /// 4.13).
     Count(u32),
     /// This Position is not a multiple of four (RFC 8166, section 3.4.5).
     Position(u32),
-    /// The octets that fill up the last unit of what begins there are not zero (RFC 4506, section
-    /// 3).
+    /// The padding of the item that begins at the word is not zero (RFC 4506, section 3).
     Residual,
-    /// RDMA_NOMSG, and no chunk that could hold the Payload stream (RFC 8166, section 4.5.2).
+    /// An RDMA_NOMSG without a chunk that can hold the Payload stream (RFC 8166, section 4.5.2).
     NoChunk,
     /// RDMA_MSGP, which senders must not send (RFC 8166, section 4.6.1).
     Msgp,
@@ -135,7 +136,8 @@ pub(crate) enum Reason {
     Done,
     /// The RPC message has this XID, and the header another (RFC 8166, section 4.5.2).
     Xid(u32),
-    /// The RPC message is of this type, and goes the other way (the draft, section 4.2.2).
+    /// The RPC message has this type, which contradicts the direction in the header (the draft,
+    /// section 4.2.2).
     MsgType(u32),
 }
 
