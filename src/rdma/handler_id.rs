@@ -30,7 +30,8 @@ use crate::bindings;
 
 /// The id of a connection during one of its events.
 ///
-/// It proves that the id's handler mutex is held, and has the functions that are legal only then.
+/// A value of this type proves that the id's handler mutex is held. It has the operations that are
+/// legal only then.
 ///
 /// # Examples
 ///
@@ -44,7 +45,8 @@ use crate::bindings;
 /// # }
 /// ```
 ///
-/// Outside of a handler there is none, so that the mutex cannot be missing. This does not compile:
+/// Only a handler gets a value of this type, so the operations cannot be called without the mutex.
+/// This does not compile:
 ///
 /// ```compile_fail,E0599
 /// # let cm_id: CmId<MyConnection> = given();
@@ -54,7 +56,8 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// `queue_pair` is the place of the id's queue pair: it is drained before the id is destroyed.
+/// `queue_pair` is the place of the id's queue pair. The queue pair is drained before the id is
+/// destroyed.
 pub(crate) struct HandlerId<'a, C: CompletionHandler> {
     queue_pair: &'a Draining<QueuePair<C>>,
     parameters: Parameters,
@@ -70,15 +73,17 @@ impl<'a, C: CompletionHandler> Deref for HandlerId<'a, C> {
 }
 
 impl<'a, C: CompletionHandler> HandlerId<'a, C> {
+    /// Makes the value for one call of a handler.
+    ///
     /// # Safety
     ///
-    /// `id` must be valid for `'a`, its context be `context`, and its handler mutex be held during
-    /// that time.
+    /// For `'a`, `id` must be valid, `context` must be its context, and its handler mutex must be
+    /// held.
     pub(super) unsafe fn new<H>(
         context: &'a Context<H, C>,
         id: NonNull<bindings::rdma_cm_id>,
     ) -> Self {
-        // INVARIANT: By the function's requirement. The context drains it.
+        // INVARIANT: By the function's requirement. The context drains the queue pair.
         Self {
             queue_pair: &context.queue_pair,
             parameters: context.parameters,
@@ -87,10 +92,10 @@ impl<'a, C: CompletionHandler> HandlerId<'a, C> {
         }
     }
 
-    /// Makes the queue pair and posts its Receives; after the address was resolved. Completions go
-    /// to `handler`.
+    /// Makes the queue pair and posts its Receives, after the address was resolved. `handler`
+    /// handles the completions.
     ///
-    /// Fails with `EEXIST` where there is or has been one.
+    /// Fails with `EEXIST` if the id has, or had, a queue pair.
     pub(crate) fn create_queue_pair(&mut self, capacity: Capacity, handler: Arc<C>) -> Result {
         let device = self.device()?;
         let (place, id) = (self.queue_pair, self.as_non_null());
@@ -103,15 +108,15 @@ impl<'a, C: CompletionHandler> HandlerId<'a, C> {
         self.queue_pair.handle()
     }
 
-    /// Resolves the route; after the address was resolved.
+    /// Resolves the route, after the address was resolved.
     pub(crate) fn resolve_route(&mut self, timeout_ms: u32) -> Result {
         // SAFETY: By the type invariant the id is valid.
         to_result(unsafe { bindings::rdma_resolve_route(self.as_ptr(), timeout_ms as usize) })
     }
 
-    /// Asks the peer for a connection; after the route was resolved.
+    /// Sends a REQ to the peer, after the route was resolved.
     ///
-    /// Fails with `EMSGSIZE` where a request cannot carry the private data.
+    /// Fails with `EMSGSIZE` if a REQ cannot carry the private data.
     pub(crate) fn connect(&mut self, private_data: &[u8]) -> Result {
         let device = self.device()?;
         if private_data.len() > device.transport().request_capacity() {

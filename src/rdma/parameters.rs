@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Limits and times that the user of this layer decides upon.
+//! Limits and times that the user of this layer chooses.
 
 use kernel::prelude::*;
 
-/// How ids and their queue pairs are to behave.
+/// The configuration of ids and their queue pairs.
 ///
 /// # Examples
 ///
@@ -21,11 +21,12 @@ use kernel::prelude::*;
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct Parameters {
-    /// The name under which the resource tracker lists ids and their objects of the verbs.
+    /// The name under which the resource tracker lists ids, queue pairs and their other objects.
     pub(crate) owner: &'static CStr,
     /// How often the transport retransmits a message before the connection is lost: 0 to 7.
     pub(crate) retry_count: u8,
-    /// How often it retransmits a message that found no Receive: 0 to 7, and 7 is for ever.
+    /// How often the transport retransmits a message that found no Receive: 0 to 6, or 7 for no
+    /// limit.
     pub(crate) rnr_retry_count: u8,
     /// How long one operation of a queue pair may take, in milliseconds.
     pub(crate) operation_ms: u32,
@@ -34,6 +35,7 @@ pub(crate) struct Parameters {
     pub(crate) flush_ms: u32,
     /// How long the peer may take to answer a disconnection (DREQ), in milliseconds.
     pub(crate) disconnect_ms: u32,
-    /// Whether a client's queue pair reads the memory of its peer. That of a server may always.
+    /// Whether a client's queue pair may read the memory of its peer. A server's queue pair always
+    /// may.
     pub(crate) reads: bool,
 }

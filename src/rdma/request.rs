@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests of peers for connections.
+//! Connection requests (REQ) of peers.
 
 use core::{
     cell::Cell,
@@ -36,9 +36,9 @@ use super::{
 };
 use crate::bindings;
 
-/// A peer's request for a connection, during the event that brings it.
+/// A connection request (REQ) of a peer, during the event CONNECT_REQUEST.
 ///
-/// It is answered once; a request that is dropped is rejected.
+/// A request is accepted or rejected once. Dropping it rejects it.
 ///
 /// # Examples
 ///
@@ -62,7 +62,7 @@ use crate::bindings;
 /// # }
 /// ```
 ///
-/// Both answers consume it, so that a second one does not compile:
+/// `accept` and `reject` consume the request, so that a second answer does not compile:
 ///
 /// ```compile_fail,E0382
 /// # let request: Request<'_> = given();
@@ -87,12 +87,13 @@ impl<'a> Deref for Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Makes the request that `event` brings for `id`. It sets `accepted` where it is accepted.
+    /// Makes the request of `event`, whose new id is `id`. `accept` sets `accepted`.
     ///
     /// # Safety
     ///
-    /// For `'a`, `event` must be a valid event of a request, `id` its valid new id, and the handler
-    /// mutex of that be held. Where it is accepted, the id must not be destroyed by others.
+    /// For `'a`, `event` must be a valid CONNECT_REQUEST, `id` must be its valid new id, and the
+    /// handler mutex of `id` must be held. If `accepted` is set, the caller must not destroy the
+    /// id.
     pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         event: &'a bindings::rdma_cm_event,
@@ -111,17 +112,17 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Returns the private data that the request carries: as the transport delivers it, padded on
-    /// InfiniBand and RoCE.
+    /// Returns the private data of the REQ, as the transport delivers it: InfiniBand and RoCE pad
+    /// it.
     pub(crate) fn private_data(&self) -> &'a [u8] {
         self.private_data
     }
 
-    /// Accepts the connection: makes its queue pair, posts the Receives, and answers with
-    /// `private_data`. Events of the connection go to `handler`, completions of the queue pair to
-    /// `completions`.
+    /// Accepts the connection: makes its queue pair, posts the Receives, and sends a REP with
+    /// `private_data`. `handler` handles the events of the connection, and `completions` the
+    /// completions of the queue pair.
     ///
-    /// Fails with `EMSGSIZE` where the answer cannot carry the private data.
+    /// Fails with `EMSGSIZE` if a REP cannot carry the private data.
     pub(crate) fn accept<H: ConnectionHandler>(
         self,
         parameters: Parameters,
@@ -158,18 +159,18 @@ impl<'a> Request<'a> {
         let context = into_raw(context);
         // SAFETY: The id is valid, and its handler mutex, which is held, guards this member.
         unsafe { (*self.as_ptr()).context = context.as_ptr().cast() };
-        // SAFETY: As above. The first event comes when the mutex has been released.
+        // SAFETY: As above. The first event is reported only after the mutex has been released.
         unsafe { (*self.as_ptr()).event_handler = Some(connection_event::<H>) };
         self.accepted.set(true);
-        // SAFETY: The id points to the context since above. It is ours, as the handler is going to
-        // return that it was accepted.
+        // SAFETY: The context of the id was set above. The id is ours: `accepted` is set, so the
+        // handler will return 0 and rdma_cm will not destroy it.
         Ok(unsafe { CmId::from_context(context) })
     }
 
-    /// Rejects the connection for want of resources.
+    /// Rejects the connection (REJ) with the reason that resources are exhausted.
     pub(crate) fn reject(self) {
-        // SAFETY: The id is valid. Failing has no consequence: it is destroyed in any case, and
-        // that rejects, too.
+        // SAFETY: The id is valid. A failure has no consequence: the id is destroyed in any case,
+        // which also sends a REJ.
         unsafe {
             bindings::rdma_reject(
                 self.as_ptr(),
