@@ -14,7 +14,7 @@ cd "$(dirname "$0")"
 . ./tests/module.sh
 
 rounds=$1 siw=$2
-# What is measured; all of it, unless something is named.
+# The groups to measure; by default all of them.
 shift 2
 [[ $# -gt 0 ]] || set -- nfs others nulls echoes set_ups scale
 
@@ -221,7 +221,7 @@ all_nulls() {
 	done
 	rmmod null_calls
 	module_unload
-	# Its status is that of what it has ended.
+	# The status of the command is that of the process that it has ended.
 	[[ $TRANSPORT = rxe ]] || nfs_server_end || :
 }
 

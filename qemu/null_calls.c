@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For make bench alone: NULL calls by the kernel's own RPC client over RDMA, so that
- * the module's can be measured beside them. Connects when it is loaded, in the network
- * namespace of whoever loads it, and calls when "COUNT JOBS" is written to its
- * parameter call: so many calls, so many of them under way at a time.
+ * For make bench only: NULL calls by the kernel's own RPC client over RDMA, to compare
+ * with those of rpcrdma_cm. Connects when it is loaded, in the network namespace of the
+ * process that loads it. Writing "COUNT JOBS" to its parameter call makes COUNT calls,
+ * with JOBS of them under way at a time.
  */
 #include <linux/cred.h>
 #include <linux/inet.h>

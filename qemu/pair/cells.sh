@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Functions of the scripts for the table of docs/peers.md; sourced after qemu/pair/lib.sh.
-# A line for each cell goes into the file $CELLS: its key, a tab, its value. Captures are left
-# beside that file.
+# Functions of the scripts for the table of docs/peers.md; sourced after qemu/pair/lib.sh. Each cell
+# becomes a line of the file $CELLS: its key, a tab, its value. Captures are stored beside that
+# file.
 # shellcheck disable=SC2034,SC2154 # for and from the scripts
 
 : "${CELLS:?is set by scripts/peers}"
@@ -16,7 +16,7 @@ put_cell() {
 	ok "$1: $2"
 }
 
-# cell KEY COMMAND...: its value is the last line that the command prints.
+# cell KEY COMMAND...: the value of the cell is the last line that the command prints.
 cell() {
 	local key=$1 output status=0
 	shift
@@ -29,10 +29,11 @@ cell() {
 	return "$status"
 }
 
-# keep_capture NAME: ends it, and leaves it beside $CELLS.
+# keep_capture NAME: ends the capture, and stores it beside $CELLS.
 keep_capture() { stop_capture && cp "$capture" "${CELLS%.cells}-$1.pcap"; }
 
-# wire_sends ROLE HEX: whether that is the private data of that end, by the dissector.
+# wire_sends ROLE HEX: whether that end sent this private data, as the dissector decodes the
+# capture.
 wire_sends() {
 	dissect "rpcrdma_cm.role == \"$1\"" rpcrdma_cm.octets || return
 	[[ ${#packets[@]} -gt 0 ]] || { echo "no message of a $1"; return 1; }
@@ -40,15 +41,17 @@ wire_sends() {
 	same "private data of the $1" "$padded" "${packets[0]}"
 }
 
-# last HEX ROOM: into $behind, these octets at the end of so many.
+# last HEX ROOM: sets $behind to ROOM octets, which end with these. The octets before them are a
+# filler.
 last() {
 	local filler
 	printf -v filler '%02x' {1..255}
 	behind=${filler::2 * $2 - ${#1}}$1
 }
 
-# as_server FILE ROOM HIGH: the NFS server of b, whose root leads to that long file, and whose
-# Receives probably have that ROOM (see boundary). No inline reply longer than HIGH is asked for.
+# as_server FILE ROOM HIGH: measures the NFS server of b. FILE is the path of a long file below its
+# root. ROOM is the likely size of its Receives (see boundary). No inline reply longer than HIGH is
+# requested.
 as_server() {
 	local server=$B4:20049
 	cell server_sends on_a sent_by "$server"
@@ -69,8 +72,8 @@ as_server() {
 	cell server_replies on_a longest_reply "$3" "$B4" 20049 f6ab0e1801000300 "$1"
 }
 
-# begin_peers: both guests, with the module in a and a program of a that sends and receives
-# anything.
+# begin_peers: boots both guests, loads the module in a, and starts the program in a that sends and
+# receives any octets.
 begin_peers() {
 	boot_both
 	need 'peer: the module, on a' on_a module_load

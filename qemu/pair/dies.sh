@@ -35,7 +35,7 @@ check 'reset: negotiated by NFS before' on_a same_info "$id" generation=1 peer_s
 	peer_receive_size=4096 client_to_server_threshold=4096
 
 dies b
-# Until b stops, calls succeed.
+# Calls succeed until b stops.
 check 'reset: a call finds out' wait_for 30 loses "$client"
 check 'reset: the client tries again' on_a eval \
 	"is_state $client reconnecting || is_state $client connecting"

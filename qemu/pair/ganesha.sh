@@ -22,8 +22,8 @@ ganesha_server() {
 			Enable_RQUOTA = false;
 			Plugins_Dir = "/share/ganesha/lib";
 		}
-		# Or it takes on the user of each call, after which uverbs refuses what its thread
-		# writes, such as a Send of rxe.
+		# Otherwise Ganesha's threads take on the user of each call, and uverbs then refuses
+		# their writes, such as a Send of rxe.
 		VFS { only_one_user = true; }
 		NFSv4 { Graceless = true; RecoveryRoot = "/var/lib/nfs/ganesha"; }
 		EXPORT {
@@ -39,12 +39,12 @@ ganesha_server() {
 	END
 	later ganesha env LD_LIBRARY_PATH=/share/ganesha/lib /share/ganesha/ganesha.nfsd -F \
 		-f /tmp/ganesha.conf -L /tmp/ganesha.log -p /run/ganesha.pid
-	# It listens when it is done with everything else.
+	# Ganesha listens only after all of its other initialization.
 	wait_for 60 listens_rdma || ganesha_log
 }
 listens_rdma() { rdma resource show cm_id | grep -q 'state LISTEN.*20049'; }
 
-# ganesha_runs: whether it still listens; prints why it does not.
+# ganesha_runs: whether Ganesha still listens; if not, prints why.
 ganesha_runs() { listens_rdma || ganesha_log; }
 ganesha_log() {
 	tail -n 40 /tmp/ganesha.log

@@ -21,7 +21,7 @@ use_guests
 share_a=$PAIR/share-a share_b=$PAIR/share-b
 declare -A to_guest=() from_guest=()
 
-# open_guest SIDE: its pipes, which QEMU has at their other ends.
+# open_guest SIDE: opens the pipes to that guest. QEMU has their other ends.
 open_guest() {
 	local fd what
 	for what in agent monitor; do
@@ -54,7 +54,7 @@ guest() {
 on_a() { guest a "$@"; }
 on_b() { guest b "$@"; }
 
-# up SIDE [SECONDS]: waits until it has booted, which takes minutes beside a lot of other work.
+# up SIDE [SECONDS]: waits until the guest has booted. That takes minutes on a busy machine.
 up() {
 	local word
 	if ! read -rt "${2:-300}" -u "${from_guest[$1-agent]}" word || [[ $word != ready ]]; then
@@ -64,10 +64,11 @@ up() {
 	guest "$1" link_up
 }
 
-# dies SIDE: without a word to anyone. It boots again by itself: see up.
+# dies SIDE: resets the guest, which does not disconnect before that. It boots again by itself: see
+# up.
 dies() { echo 'busybox reboot -f' >&"${to_guest[$1-agent]}"; }
 
-# pause SIDE, resume SIDE: its processors stand still, and so does its clock.
+# pause SIDE, resume SIDE: stops the processors and the clock of the guest, and starts them again.
 pause() { monitor "$1" stop && monitor_says "$1" paused; }
 resume() { monitor "$1" cont && monitor_says "$1" running; }
 monitor() { printf '%s\n' "$2" >&"${to_guest[$1-monitor]}"; }
@@ -81,10 +82,10 @@ monitor_says() {
 	return 1
 }
 
-# both COMMAND...: in either guest.
+# both COMMAND...: runs the command in each guest.
 both() { on_a "$@" && on_b "$@"; }
 
-# number SIDE ORIGIN ROLE: into $id the newest connection of that kind.
+# number SIDE ORIGIN ROLE: sets $id to the newest connection of that kind.
 number() {
 	local output
 	output=$(guest "$1" eval "newest_of $2 $3 && echo \$id") ||
@@ -92,7 +93,8 @@ number() {
 	id=$output
 }
 
-# start_capture, stop_capture: of what arrives at a and leaves it, into $capture.
+# start_capture, stop_capture: capture the packets that a sends and receives, into the file
+# $capture.
 captures=0
 start_capture() {
 	capture=$share_a/wire-$((++captures)).pcap
@@ -102,8 +104,9 @@ start_capture() {
 			-w "$capture" "udp port 4791 or udp port 9" &&
 			wait_for 20 grep -q "listening on" "$scratch/later-tcpdump"'
 }
-# It holds all that came before a packet of ours once it holds that. tcpdump does not write to
-# /share: such a file, read meanwhile, had a page of zeros.
+# Sends a packet and waits until the capture has it: then it also has all earlier packets. tcpdump
+# does not write to /share, because a file there that was read while it was written had a page of
+# zeros.
 stop_capture() {
 	# shellcheck disable=SC2016 # for the guest
 	on_a eval 'echo that-is-all >/dev/udp/$B4/9; wait_for 20 grep -qa that-is-all "$capture" &&
@@ -112,9 +115,9 @@ stop_capture() {
 		{ ended tcpdump; false; }'
 }
 
-# dissect FILTER FIELD...: into $packets, a line for each packet of $capture with these
-# fields, by the dissector of tools/wireshark. Root's tshark loads no scripts. With two
-# passes, so that a request knows of its reply.
+# dissect FILTER FIELD...: sets $packets to a line with these fields for each packet of $capture, as
+# the dissector of tools/wireshark decodes them. Not run as root, because root's tshark loads no
+# scripts. Uses two passes, so that a request refers to its reply.
 dissect() {
 	local filter=$1 field fields=()
 	shift
@@ -135,7 +138,8 @@ dissect() {
 	mapfile -t packets <"$scratch/dissected"
 }
 
-# learn SIDE ID ARRAY: the info of that connection, and its octets as sent and received.
+# learn SIDE ID ARRAY: reads the info of that connection, and its private data as sent and received,
+# into ARRAY.
 learn() {
 	local -n learned=$3
 	local line

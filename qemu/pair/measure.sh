@@ -7,13 +7,13 @@
 
 net=/proc/self/ns/net
 
-# words NUMBER...: into $words, each of 32 bits.
+# words NUMBER...: sets $words to these numbers, as words of 32 bits in hexadecimal.
 words() { printf -v words '%08x' "$@"; }
 
 # About: a server, measured by the module.
 
-# invalidates ADDRESS HEX|none: whether the server of that address uses Send with Invalidate
-# for a client with that private data, whose call has a Reply chunk.
+# invalidates ADDRESS HEX|none: whether the server at that address uses Send with Invalidate for a
+# client with that private data. The client makes a call with a Reply chunk.
 invalidates() {
 	control - connect "$1 private=$2 rpcvers=1 null=0" && newest client || return
 	control - call "connection $id null chunks=1" || { close_mine; return 1; }
@@ -23,14 +23,15 @@ invalidates() {
 }
 close_mine() { control - close "connection $id"; }
 
-# sent_by ADDRESS: what the server sends, without the padding of the CM.
+# sent_by ADDRESS: prints the server's private data, without the padding of the CM.
 sent_by() {
 	control - connect "$1 rpcvers=1 null=0" && newest client || return
 	octets "connection/$id/received"
 	show_octets
 	close_mine
 }
-# show_octets: $octets without zeros at their end, at least 8 of a message.
+# show_octets: prints $octets without the zeros at their end, but at least the 8 octets of a
+# message.
 show_octets() {
 	local rest=${octets##*[!0]}
 	octets=${octets%"$rest"}
@@ -40,12 +41,12 @@ show_octets() {
 	echo "$octets$([[ $((${#octets} % 2)) = 0 ]] || echo 0)"
 }
 
-# probed ADDRESS KEY: a line of the probe's report.
+# probed ADDRESS KEY: prints the value of that key in the report of a probe.
 probed() {
 	control - probe "$1" && sed -n "s/^$2: //p" "$DEBUGFS/probe"
 }
 
-# About: a server, measured by a program that sends and receives anything.
+# About: a server, measured by a program that sends and receives any octets.
 
 # longest LOW HIGH STEP COMMAND...: the largest number from LOW to HIGH by STEP for which
 # COMMAND, with it as its last argument, succeeds.
@@ -62,8 +63,8 @@ longest() {
 	echo "$low"
 }
 
-# boundary GUESS[+] LOW HIGH STEP COMMAND...: as longest, and begins with GUESS: each failure of a
-# Send takes a connection. With +, nothing larger is tried.
+# boundary GUESS[+] LOW HIGH STEP COMMAND...: the same as longest, but tries GUESS first, because
+# each Send that fails costs a connection. With +, nothing larger than GUESS is tried.
 boundary() {
 	local guess=$1
 	shift
@@ -76,8 +77,8 @@ boundary() {
 	fi
 }
 
-# accepts ADDRESS PORT LENGTH: whether the server answers a message of that length, a call of
-# NULL that has more arguments than that takes.
+# accepts ADDRESS PORT LENGTH: whether the server answers a message of that length: a call of NULL
+# with arguments, which NULL ignores.
 accepts() {
 	local message bad=0
 	words 7 1 8 0 0 0 0 && message=$words
@@ -89,7 +90,7 @@ accepts() {
 	return "$bad"
 }
 
-# nfs_read COUNT NAME...: into $message, of version 4.0 and without chunks: PUTROOTFH, LOOKUP
+# nfs_read COUNT NAME...: sets $message to a COMPOUND of NFS 4.0 without chunks: PUTROOTFH, LOOKUP
 # of each NAME, READ.
 nfs_read() {
 	local count=$1 name hex
@@ -105,12 +106,12 @@ nfs_read() {
 	words 25 0 0 0 0 0 0 "$count" && message+=$words
 }
 
-# replies ADDRESS PORT OFFER FILE LENGTH: whether the server sends a reply of at least that
-# length inline, to a client with that private data; how long it was is in $length.
+# replies ADDRESS PORT OFFER FILE LENGTH: whether the server sends a reply of at least that length
+# inline to a client with the private data OFFER. Sets $length to the length of the reply.
 replies() {
 	local message bad=0 name=()
 	IFS=/ read -ra name <<<"$4"
-	# As long as the rest of such a reply is.
+	# The reply has some 100 octets besides the data of READ.
 	nfs_read $(($5 - 100)) "${name[@]}"
 	length=0
 	tell 1 receives 2 1200000 && tell 1 connect "$net" "$1" "$2" "$3" || return
@@ -122,7 +123,7 @@ replies() {
 	return "$bad"
 }
 
-# longest_reply HIGH ADDRESS PORT OFFER FILE: how long the longest inline reply was.
+# longest_reply HIGH ADDRESS PORT OFFER FILE: prints the length of the longest inline reply.
 longest_reply() {
 	local best=0
 	longest 512 "$1" 4 replies_best "${@:2}" >"$scratch/longest"
@@ -136,7 +137,7 @@ replies_best() {
 
 # About: connections that the module observes.
 
-# watched ORIGIN ROLE: of the newest connection of that kind.
+# watched ORIGIN ROLE: prints the cell for the newest connection of that kind.
 watched() {
 	local line sections=''
 	newest_of "$1" "$2" && info "$id" || return
@@ -151,8 +152,9 @@ watched() {
 	echo "$line${sections:+; deviations: ${sections#, }}"
 }
 
-# opens FILE: of the server, which lets this client cache it until somebody writes to it;
-# called_back: whether the server has called back (RFC 8167) since.
+# opens FILE: opens a file of the server, with a delegation until another client writes to it;
+# called_back: whether the server has recalled it since, by a call in the reverse direction (RFC
+# 8167).
 opens() {
 	mkdir -p "$traces" && : >"$traces/trace" &&
 		echo 1 >"$traces/events/rpcrdma/xprtrdma_cb_call/enable" &&
@@ -167,15 +169,15 @@ called_back() {
 
 # About: a client, in this guest.
 
-# Sets up the tracing of what it makes of a server's message.
+# Sets up the tracepoint that shows the client's thresholds.
 traces=/sys/kernel/tracing/instances/peers
 trace_thresholds() {
 	modprobe rpcrdma && mkdir -p "$traces" /mnt/peer &&
 		echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
 }
 
-# mounts ADDRESS PORT [OPTION]: a mount that is not going to succeed; prints the thresholds
-# that the client says it uses, to the server and from it.
+# mounts ADDRESS PORT [OPTION]: tries a mount, which will fail; prints the thresholds of the client,
+# client-to-server and server-to-client, from its tracepoint.
 mounts() {
 	: >"$traces/trace"
 	timeout -s KILL 60 mount.nfs "$1:/" /mnt/peer \
@@ -183,7 +185,7 @@ mounts() {
 	sed -n 's,.*neg send/recv=\([0-9]*\)/\([0-9]*\).*,\1/\2,p' "$traces/trace" | tail -n1
 }
 
-# refused: how a mount ends that the server refuses.
+# refused: prints how a mount ends if the server refuses it.
 refused() {
 	local said
 	said=$(timeout -s KILL 60 mount.nfs -v "$1:/" /mnt/peer \
@@ -191,7 +193,7 @@ refused() {
 	echo "mount fails: $(sed -n 's/.*mount(2): //p' <<<"$said" | tail -n1)"
 }
 
-# sweep FILE FROM TO: writes and reads so many octets and so on by four, each by one call.
+# sweep FILE FROM TO: writes and reads FROM to TO octets in steps of four, each by one call.
 sweep() {
 	python3 -ISc '
 import os, sys
@@ -205,24 +207,25 @@ for length in range(int(sys.argv[2]), int(sys.argv[3]), 4):
 
 # About: a client in the other guest, whose server is a program in this one.
 
-# hears MS: into $xid the first call, NULL, in $said.
+# hears MS: receives the first call, NULL, into $said, and sets $xid to its XID.
 hears() {
 	tell 1 receive "$1" && [[ $said != @(none|closed) ]] || return
 	xid=${said:0:8}
 }
 
-# null_reply: into $message, the answer to $xid.
+# null_reply: sets $message to the reply to the call $xid.
 null_reply() {
 	words 1 32 0 0 0 0 && message=$xid$words$xid
 	words 1 0 0 0 0 && message+=$words
 }
 
-# serve PORT: a fresh program listens, to which no client of an earlier one connects again.
+# serve PORT: starts another program that listens. Clients of an earlier program do not connect to
+# it again.
 serve() {
 	program_end 1 && program 1 && tell 1 receives 16 65536 && tell 1 listen "$net" "$A4" "$1"
 }
 
-# first_call: its first message, as "VERSION CREDITS PROCEDURE-OF-RPC".
+# first_call: prints the first message of the client, as "VERSION CREDITS PROCEDURE-OF-RPC".
 first_call() {
 	hears 20000 || return
 	echo "$((16#${said:8:8})) $((16#${said:16:8}))"
@@ -235,8 +238,8 @@ answers() {
 }
 takes() { if answers "$1"; then echo yes; else echo no; fi; }
 
-# calls_back: whether it answers a call in the reverse direction (RFC 8167), CB_NULL; with
-# which credits.
+# calls_back: whether the client answers CB_NULL, a call in the reverse direction (RFC 8167), and
+# with how many credits.
 calls_back() {
 	local message
 	words 0x777 1 8 0 0 0 0 && message=$words

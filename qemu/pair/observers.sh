@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# An observer on each machine: what it shows of its end agrees with what the other one shows
-# of the other end, and with what the dissector of tools/wireshark finds on the wire.
+# The observers of both machines agree: each shows its own end of a connection, and the values match
+# those of the other end and those that the dissector of tools/wireshark decodes from a capture.
 #
 # soak: stock.rxe
 # shellcheck disable=SC2154 # from lib.sh
@@ -11,7 +11,7 @@ cd "$(dirname "$0")" || exit
 
 declare -A client=() server=()
 
-# same_ends: whether both ends say the same.
+# same_ends: whether both ends show the same values.
 same_ends() {
 	local key bad=0
 	same 'role of a' client "${client[role]}" || bad=1
@@ -33,7 +33,7 @@ same_ends() {
 	return "$bad"
 }
 
-# same_wire: whether the dissector says the same.
+# same_wire: whether the dissector shows the same values.
 columns=(rpcrdma_cm.role rpcrdma_cm.octets rpcrdma_cm.status rpcrdma_cm.offset
 	rpcrdma_cm.send_octets rpcrdma_cm.receive_octets rpcrdma_cm.r
 	rpcrdma_cm.client_to_server_threshold rpcrdma_cm.server_to_client_threshold
@@ -42,7 +42,7 @@ same_wire() {
 	local line row bad=0 seen=''
 	for line in "${packets[@]}"; do
 		IFS='|' read -ra row <<<"$line|"
-		# The CM may retransmit: each is looked at.
+		# The CM may retransmit a message: every copy is checked.
 		seen+=" ${row[0]}"
 		case ${row[0]} in
 		client)
@@ -65,20 +65,20 @@ ${client[server_to_client_threshold]} ${client[remote_invalidation]}" \
 }
 is() { if [[ $1 = @(True|1) ]]; then echo yes; else echo no; fi; }
 
-# offer END: what that end has received.
+# offer END: prints the offer that this end has received.
 offer() {
 	local -n end=$1
 	echo "${end[peer_private_data]} ${end[peer_offset]} ${end[peer_send_size]}" \
 		"${end[peer_receive_size]} ${end[peer_remote_invalidation]}"
 }
 
-# ends ORIGIN: both ends of the newest connection of that origin.
+# ends ORIGIN: reads both ends of the newest connection of that origin.
 ends() {
 	number a "$1" client && learn a "$id" client &&
 		number b "$1" server && learn b "$id" server
 }
 
-# invalidations COUNT: whether so many messages of the capture invalidate something.
+# invalidations COUNT: whether that many messages of the capture are a Send with Invalidate.
 invalidations() {
 	dissect 'infiniband.bth.opcode in {22, 23}' infiniband.bth.opcode &&
 		same 'invalidating messages on the wire' "$1" "${#packets[@]}"
@@ -115,7 +115,7 @@ need 'module: it can be dissected' dissect rpcrdma_cm "${columns[@]}"
 check 'module: the wire agrees' same_wire
 check 'module: all are closed' both control - close all
 
-# Programs: the message is not at the beginning.
+# Programs whose message is not at the beginning of the private data.
 net=/proc/self/ns/net
 need 'programs: the capture begins' start_capture
 need 'programs: both start' both program 1

@@ -9,7 +9,8 @@
 cd "$(dirname "$0")" || exit
 . ./lib.sh
 
-# packets: how many the device of a has sent; sent_more COUNT: whether it has sent more.
+# packets: prints how many packets the device of a has sent; sent_more COUNT: whether it has sent
+# more than that.
 packets() { on_a cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts; }
 sent_more() { [[ $(packets) -gt $1 ]]; }
 

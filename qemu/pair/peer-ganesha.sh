@@ -10,7 +10,7 @@ cd "$(dirname "$0")" || exit
 # shellcheck source=../pair/cells.sh
 . ./cells.sh
 
-# copied VERSION MIB: whether the kernel of a reads what it has written to b.
+# copied VERSION MIB: whether the kernel's client in a reads back from b the data that it wrote.
 copied() {
 	on_a eval "head -c $2M /dev/urandom >/tmp/data && cp /tmp/data $3/data-$1-$2 &&
 		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/data $3/data-$1-$2"
@@ -41,7 +41,7 @@ for mib in 1 64; do
 done
 check 'Ganesha: a unmounts that' on_a umount /mnt/nfs
 
-# A READ of more than 8192 octets without a chunk ends it (reports/ntirpc-inline-read.txt).
+# A READ of more than 8192 octets without a chunk crashes Ganesha (reports/ntirpc-inline-read.txt).
 as_server export/long 8192 8292
 check 'Ganesha: it sends the same on the wire' wire_sends server "${cells[server_sends]}"
 check 'Ganesha: it still listens' on_b ganesha_runs

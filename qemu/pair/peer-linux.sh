@@ -9,7 +9,7 @@ cd "$(dirname "$0")" || exit
 # shellcheck source=../pair/cells.sh
 . ./cells.sh
 
-# in_b FILE VALUE: a sysctl of sunrpc.
+# in_b FILE VALUE: sets a sysctl of sunrpc in b.
 in_b() { on_b eval "echo $2 >/proc/sys/sunrpc/$1"; }
 
 # Debian's 6.18.15 crashes: in rxe, from a message longer than its Receive; in svcrdma, from an
@@ -20,7 +20,7 @@ fragile='' longest_reply=1000000
 # As server. ---------------------------------------------------------------
 
 linux_as_server() {
-	# Until its grace period ends, which lockd has as well, it gives no delegation.
+	# The server gives no delegation until its grace period has ended. lockd has one as well.
 	need 'Linux: b has no long grace period' on_b modprobe lockd nlm_grace_period=1
 	need 'Linux: b serves NFS' on_b nfs_server
 	need 'Linux: b has a long file' on_b in_nfs_server sh -c \
@@ -52,14 +52,16 @@ linux_as_server() {
 
 port=3000
 
-# offered KEY PRIVATE_DATA: the thresholds that b uses with a server that sends this.
+# offered KEY PRIVATE_DATA: writes the cell KEY: the thresholds that b uses with a server that sends
+# this private data.
 offered() {
 	((++port))
 	need "$1: a listens" on_a control - listen "$A4:$port private=$2"
 	cell "$1" on_b mounts "$A4" "$port"
 }
 
-# serves OFFER: to the next mount of b, by a program; into $sent the private data of b.
+# serves OFFER: a program accepts the next mount of b with that private data. Sets $sent to the
+# private data of b.
 serves() {
 	((++port))
 	on_a serve "$port" && on_b later mount mounts "$A4" "$port" || return
@@ -78,9 +80,9 @@ serves_long() {
 	served
 }
 
-# longest_sends: into $from_a and $from_b, the longest messages of the capture, in octets.
-# UDP's length has 8 of UDP, 12 of the Base Transport Header, 4 of the key that is to be
-# invalidated, the padding, and 4 of the ICRC.
+# longest_sends: sets $from_a and $from_b to the lengths of the longest messages of the capture, in
+# octets. The length of UDP includes 8 octets of UDP, 12 of the Base Transport Header, 4 of the key
+# to invalidate, the padding, and 4 of the ICRC.
 longest_sends() {
 	dissect 'infiniband.bth.opcode < 3 or infiniband.bth.opcode == 4 or
 		infiniband.bth.opcode == 22 or infiniband.bth.opcode == 23' \

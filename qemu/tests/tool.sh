@@ -10,17 +10,17 @@
 
 tool=$PWD/../../build/tool/debug/rpcrdma-cm
 
-# in_json PROGRAM: runs it in Python with the document in $document as d.
+# in_json PROGRAM: runs PROGRAM in Python, with the JSON in $document as d.
 in_json() {
 	python3 -c "import json, sys
 d = json.load(sys.stdin)
 $1" <<<"$document"
 }
 
-# mounts [OPTION]: into $document.
+# mounts [OPTION]: sets $document to the JSON of `rpcrdma-cm mounts`.
 mounts() { document=$("$tool" mounts --json "$@"); }
 
-# verdicts DIR: into $verdicts the codes of that mount, worst first.
+# verdicts DIR: sets $verdicts to the codes of the verdicts on that mount, worst first.
 verdicts() {
 	mounts || return
 	verdicts=$(in_json "
@@ -29,7 +29,7 @@ for mount in d['mounts']:
         print(*[verdict['code'] for verdict in mount['verdicts']])")
 }
 
-# verdict DIR CODE: whether that is one of them.
+# verdict DIR CODE: whether that is one of the verdicts on the mount.
 verdict() {
 	verdicts "$1" && [[ " $verdicts " = *" $2 "* ]] && return
 	echo "$1: ${verdicts:-not there}"
@@ -37,7 +37,7 @@ verdict() {
 	return 1
 }
 
-# verdicts_are DIR PATTERN: whether all of them together match.
+# verdicts_are DIR PATTERN: whether the list of all verdicts matches the pattern.
 verdicts_are() {
 	verdicts "$1" && [[ $verdicts =~ ^($2)$ ]] && return
 	echo "$1: ${verdicts:-not there}"
@@ -45,10 +45,11 @@ verdicts_are() {
 	return 1
 }
 
-# no_verdict DIR: whether all is well with that mount.
+# no_verdict DIR: whether no verdict finds a fault of that mount.
 no_verdict() { verdicts_are "$1" 'fine( invalidates-unoffered)?'; }
 
-# says STATUS WORDS COMMAND...: whether it ends with that and prints these, errors included.
+# says STATUS WORDS COMMAND...: whether the command ends with that status and prints these words, on
+# stdout or stderr.
 says() {
 	local said status=0
 	said=$("${@:3}" 2>&1) || status=$?
@@ -57,13 +58,13 @@ says() {
 	return 1
 }
 
-# one_line STATUS WORDS COMMAND...: likewise, and in one line.
+# one_line STATUS WORDS COMMAND...: the same, and the output is one line.
 one_line() {
 	says "$@" || return
 	[[ $("${@:3}" 2>&1 | wc -l) = 1 ]]
 }
 
-# mounted VERSION DIR [OPTION,...]: and used, with calls that need chunks.
+# mounted VERSION DIR [OPTION,...]: mounts and uses the export, with calls that need chunks.
 mounted() {
 	nfs_mount "$@" && used "$2"
 }
@@ -74,7 +75,7 @@ used() {
 		cmp "$scratch/data" "$1/data" && rm "$1/data"
 }
 
-# connected DIR N: how many connections are established of those to the server.
+# connected DIR N: whether N connections to the server are established.
 connected() {
 	mounts || return
 	[[ $(in_json "
@@ -85,7 +86,7 @@ for mount in d['mounts']:
 	return 1
 }
 
-# start_server: again, after `rpc.nfsd 0`.
+# start_server: starts the server again, after `rpc.nfsd 0`.
 start_server() {
 	in_nfs_server sh -euc '
 		rpc.nfsd 4
@@ -101,13 +102,13 @@ check 'the tool without the module' one_line 3 'modprobe rpcrdma_cm' "$tool"
 need_module
 need_nfs_server
 
-# About: mounts that are as they should be.
+# About: mounts without a fault.
 check 'no mount yet' says 0 'no NFS mount uses RDMA' "$tool" mounts
 need 'a mount of 3' mounted 3 /mnt/v3
 need 'a mount of 4.1 with four connections' mounted 4.1 /mnt/v41 nconnect=4
 need 'a mount of 4.2' mounted 4.2 /mnt/v42
 need 'a mount of 3 over TCP beside them' mounted 3 /mnt/beside proto=tcp,port=2049
-# 3 has one, 4.1 four, 4.2 one; all have the same server.
+# Version 3 has one connection, 4.1 four, 4.2 one; all are to the same server.
 check 'six connections' wait_for 20 connected /mnt/v42 6
 for version in v3 v41 v42; do
 	check "nothing is wrong with $version" no_verdict "/mnt/$version"
@@ -132,7 +133,7 @@ check 'counters, addresses and thresholds; nothing about TCP' sound
 unmount_all() {
 	local dir
 	for dir in /mnt/*; do nfs_unmount "$dir" || return; done
-	# A transport that is still there would be shared.
+	# A transport that still exists would be shared.
 	wait_for 20 no_client
 }
 no_client() { ! grep -q ' nfs *client ' "$DEBUGFS/connections"; }
@@ -156,7 +157,7 @@ changed() { "$tool" history | grep -E " nfs +client +re-established .* $change $
 check 'history has the change' changed
 check 'history that is followed' says 0 "$change" "$tool" history --follow --count 2 --interval 1
 
-# The module in the place of the server, and it does not answer: the calls wait.
+# The module takes the place of the server and does not answer, so the calls wait.
 need 'the server ends again' in_nfs_server rpc.nfsd 0
 need 'another one, without private data' control b listen "$B4:20049 private=none answer=0"
 df /mnt/v3 >/dev/null &
