@@ -44,7 +44,6 @@ use crate::{
             Body,
             Direction,
             Header,
-            Version,
             Versions, //
         },
         negotiation::{
@@ -457,21 +456,7 @@ impl Endpoint {
             self.inner.lock().traffic.remote_invalidations_received += 1;
         }
         let parsed = header::parse(octets);
-        match (self.direction(octets), parsed) {
-            // A Long Reply that answers no call: a Long Call has a Read list (RFC 8166, section
-            // 3.5.3).
-            (
-                Direction::Call,
-                Ok((
-                    Header {
-                        body: Body::Nomsg(Version::One, lists),
-                        ..
-                    },
-                    _,
-                )),
-            ) if self.configuration.role == Role::Client && lists.reads.is_empty() => {
-                self.inner.lock().traffic.unexpected_messages += 1;
-            }
+        match (self.direction(octets, &parsed), parsed) {
             (Direction::Call, parsed) => self.respond(queue_pair, parsed),
             (Direction::Reply, Ok((header, payload))) => {
                 self.take_reply(&header, payload, octets, arrival);
@@ -482,12 +467,19 @@ impl Endpoint {
     }
 
     /// Returns the direction of a message. If the message itself does not show it, the message is a
-    /// reply if an outstanding call of this end has its XID.
-    fn direction(&self, octets: &[u8]) -> Direction {
+    /// reply if an outstanding call of this end has its XID. So is a Long Message to a client: a
+    /// Long Call has a Read list, which shows the direction (RFC 8166, section 3.5.3).
+    fn direction<E>(&self, octets: &[u8], parsed: &Result<(Header<'_>, &[u8]), E>) -> Direction {
         direction(octets).unwrap_or_else(|| {
-            let xid = octets.first_chunk().map(|xid| u32::from_be_bytes(*xid));
-            let inner = self.inner.lock();
-            match xid.is_some_and(|xid| inner.calls.has(xid)) {
+            let is_reply = match (self.configuration.role, parsed) {
+                (Role::Client, Ok((header, _))) if matches!(header.body, Body::Nomsg(..)) => true,
+                _ => {
+                    let xid = octets.first_chunk().map(|xid| u32::from_be_bytes(*xid));
+                    let inner = self.inner.lock();
+                    xid.is_some_and(|xid| inner.calls.has(xid))
+                }
+            };
+            match is_reply {
                 true => Direction::Reply,
                 false => Direction::Call,
             }
