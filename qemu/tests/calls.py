@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator
 
 from lib import module
-from lib.hosts import HOME, TRANSPORT
+from lib.hosts import HOME
 from lib.ktap import Failed, fail, same, wait_for
 from lib.module import DONE, Command, control, info, is_gone, last_error, same_info
 from lib.peer import CLOSED, NOTHING, Peer
@@ -90,11 +90,7 @@ class Client:
             self.peer.send(reply(split(self.message())[0], credits))
 
     def message(self) -> bytes:
-        found = self.peer.receive(1000)
-        if found == NOTHING:
-            if TRANSPORT == "siw":
-                self.peer.nudge()
-            found = self.peer.receive(10000)
+        found = script.next_message(10000)
         if not isinstance(found, bytes):
             raise Failed(f"instead of a message: {found}")
         return found
@@ -295,7 +291,8 @@ class Client:
 
 client = Client()
 
-# What is written to `call` behind the connection, the word at fault, and why it is.
+# Lines that `call` refuses, without the connection, each with the word and the reason that
+# last_error names.
 REFUSED = [
     ("nul", "nul: expected null, echo or rpc"),
     ("null jobs=0", "jobs=0: not 1 to 64 calls at a time"),

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 
 from lib import module
-from lib.hosts import HOME, TRANSPORT
+from lib.hosts import HOME
 from lib.ktap import Failed, fail, same, wait_for
 from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
 from lib.peer import CLOSED, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
@@ -67,22 +67,13 @@ class Link:
     def sends(self, words: str | bytes, xid: int | None = None) -> None:
         self.peer.send(octets(words, self.xid if xid is None else xid))
 
-    def next_message(self) -> bytes | str:
-        """Of the module. What arrives while siw accepts, siw only looks at when more arrives."""
-        found = self.peer.receive(1000)
-        if found == NOTHING:
-            if TRANSPORT == "siw":
-                self.peer.nudge()
-            found = self.peer.receive(5000)
-        return found
-
     def receives(self, words: str | bytes, xid: int | None = None) -> None:
         same("the peer received", octets(words, self.xid if xid is None else xid),
-             self.next_message())
+             script.next_message())
 
     def asked(self, words: str) -> None:
         """That is what the module asks; its XID is X from now on."""
-        message = self.next_message()
+        message = script.next_message()
         if not isinstance(message, bytes) or len(message) < 28:
             raise Failed(f"instead of a call: {message}")
         self.xid = split(message)[0]
@@ -166,7 +157,7 @@ class Server(Link):
 
     def echo(self) -> None:
         with self.calling("echo size=20"):
-            message = self.next_message()
+            message = script.next_message()
             self.xid = split(message)[0]
             head = octets(f"{self.call(REVERSE)} {ECHO}", self.xid)
             same("the module sent", head + (20).to_bytes(4, "big"), message[:len(head) + 4])
@@ -176,7 +167,7 @@ class Server(Link):
         """A Long Call and a Long Reply, both in memory of the server (RFC 8167, section 5.3)."""
         before = int(info(self.id)["reverse_chunked_calls"])
         with self.calling(f"echo size={len(DATA)} chunks=1"):
-            words = split(self.next_message())
+            words = split(script.next_message())
             self.xid = words[0]
             same("the header", [self.version, REVERSE, 1], words[1:4])
             if self.version == 2:

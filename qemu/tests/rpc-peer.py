@@ -98,18 +98,9 @@ class Link:
         with contextlib.suppress(OSError, RuntimeError):
             self.sends(words)
 
-    def next_message(self) -> bytes | str:
-        """Of the module. What arrives while siw accepts, siw only looks at when more arrives."""
-        found = self.peer.receive(1000)
-        if found == NOTHING:
-            if TRANSPORT == "siw":
-                self.peer.nudge()
-            found = self.peer.receive(5000)
-        return found
-
     def receives(self, words: str | bytes) -> None:
         """That is what the peer receives next."""
-        same("the peer received", self.octets(words), self.next_message())
+        same("the peer received", self.octets(words), script.next_message())
 
     def closed(self) -> None:
         """The peer notices that the connection is over."""
@@ -231,7 +222,7 @@ class Requester(Link):
             calls.append(self.octets(CALL[1] + CALL_NULL))
             replies.append(self.octets(REPLY[1] + SUCCESS))
         self.peer.send(*calls)
-        found = [self.next_message() for _ in calls]
+        found = [script.next_message() for _ in calls]
         for number, words in enumerate(replies):
             same(f"reply {number} arrives", True, words in found)
 
@@ -366,7 +357,7 @@ class Responder(Link):
 
     def message_arrives(self) -> bytes:
         """Of the module; its XID is X from now on."""
-        message = self.next_message()
+        message = script.next_message()
         if not isinstance(message, bytes) or len(message) < 28:
             raise Failed(f"instead of a message: {message}")
         self.xid = split(message)[0]

@@ -3,7 +3,7 @@
 
 from lib import hosts, module
 from lib.ktap import Checks, wait_for
-from lib.peer import Peer
+from lib.peer import NOTHING, Peer
 
 
 class Script(Checks):
@@ -37,6 +37,18 @@ class Script(Checks):
     def start_peer(self) -> None:
         self.peer = Peer()
         self.at_end(self.peer.end)
+
+    def next_message(self, milliseconds: int = 5000) -> bytes | str:
+        """Returns the next message that the module sends to the peer, as Peer.receive does.
+
+        siw does not look at messages that arrive while it accepts, until another packet comes.
+        """
+        found = self.peer.receive(1000)
+        if found == NOTHING:
+            if hosts.TRANSPORT == "siw":
+                self.peer.nudge()
+            found = self.peer.receive(milliseconds)
+        return found
 
     def listen(self, port: int, words: str) -> None:
         """Makes the module listen at the second host."""
