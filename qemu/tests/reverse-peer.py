@@ -37,7 +37,10 @@ DATA = b"".join(number.to_bytes(4, "big") for number in range(1, 1101))
 LONG_CALL, LONG_REPLY = 40 + 4 + len(DATA), 24 + 4 + len(DATA)
 
 # Ports of the module, and of the peer.
-WITH_BIND, WITHOUT_BIND, FORWARD_ONLY, ONE_CREDIT, OF_PEER = 2000, 2001, 2002, 2003, 2010
+WITH_BIND, WITHOUT_BIND, FORWARD_ONLY, ONE_CREDIT, FOR_OWN = 2000, 2001, 2002, 2003, 2004
+OF_PEER = 2010
+# A chunked call that gets no reply in time ends its connection. A busy machine takes seconds.
+PATIENT = "timeout_ms=30000"
 
 script = Script()
 check, need = script.check, script.need
@@ -434,8 +437,9 @@ class Own:
 
     client = server = ""
 
-    def connect(self, port: int, words: str) -> None:
-        control(script.pair.a.path, "connect", f"{script.pair.b.ip4}:{port} inv=1 {words}")
+    def connect(self, words: str) -> None:
+        control(script.pair.a.path, "connect",
+                f"{script.pair.b.ip4}:{FOR_OWN} inv=1 {PATIENT} {words}")
         self.client, self.server = module.newest("client"), module.newest("server")
         same_info(self.client, 10, reverse_direction="yes")
         same_info(self.server, 10, state="established", reverse_direction="yes")
@@ -461,7 +465,7 @@ class Own:
 
     def closes_while_calling(self) -> None:
         """The end of a connection ends the calls of both ends."""
-        self.connect(WITH_BIND, "reverse=3")
+        self.connect("reverse=3")
         found: list[str] = []
 
         def calls(number: str) -> None:
@@ -497,6 +501,8 @@ def set_up() -> None:
         need(name, script.listen, port, f"inv=1 timeout_ms=2000 credits={FORWARD} {words}")
     need("the module listens with one credit each way", script.listen, ONE_CREDIT,
          "credits=1 reverse=1")
+    need("the module listens for its own client", script.listen, FOR_OWN,
+         f"inv=1 {PATIENT} credits={FORWARD} reverse={REVERSE}")
     need("the peer listens for calls both ways", lambda: script.peer.listen(
         script.pair.b.path, script.pair.b.ip4, OF_PEER))
     need("the peer has Receives for both directions", lambda: script.peer.receives(32, 4096))
@@ -589,7 +595,7 @@ check("the client: without BIND", client.no_bind)
 check("the client: without reverse=", client.forward_only)
 check("the client: one credit each way", client.one_credit)
 check("the client comes back", client.comes_back)
-need("the module connects to itself for calls both ways", own.connect, WITH_BIND, "reverse=8")
+need("the module connects to itself for calls both ways", own.connect, "reverse=8")
 check("calls both ways at the same time", own.both_ways)
 check("that connection of both directions ends", own.close)
 check("a connection ends while both ends call", own.closes_while_calling)

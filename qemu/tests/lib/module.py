@@ -72,7 +72,7 @@ class Command:
     `with` ends when the write has ended, and compares its result with `outcome`."""
 
     # Longer than any timeout in the tests.
-    SECONDS = 20
+    SECONDS = 60
 
     def __init__(self, netns: str | int, file: str, line: str, outcome: str = DONE) -> None:
         self.name = f"{line} > {file}"
