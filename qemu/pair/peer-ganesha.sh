@@ -3,7 +3,7 @@
 #
 # One column of the table of docs/peers.md: NFS-Ganesha in the guest b, as server, with the
 # module watching it there. $GANESHA is the directory that scripts/ganesha prints. scripts/peers
-# calls this.
+# calls this, and builds tools/rpcrdma-cm before.
 # shellcheck disable=SC2016,SC2154 # for the guests; from lib.sh
 cd "$(dirname "$0")" || exit
 . ./lib.sh
@@ -14,6 +14,13 @@ cd "$(dirname "$0")" || exit
 copied() {
 	on_a eval "head -c $2M /dev/urandom >/tmp/data && cp /tmp/data $3/data-$1-$2 &&
 		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/data $3/data-$1-$2"
+}
+
+# verdict LINE: whether the tool prints that line on a.
+verdict() {
+	on_a eval "$project/build/tool/debug/rpcrdma-cm mounts >/tmp/mounts
+		cat /tmp/mounts
+		grep -qxF '$1' /tmp/mounts"
 }
 
 cp -r "$GANESHA" "$share_b/ganesha"
@@ -32,6 +39,8 @@ done
 need 'Ganesha: b has a long file' on_a eval \
 	'head -c 1M /dev/urandom >/mnt/nfs/export/long && sync /mnt/nfs/export/long'
 need 'Ganesha: a makes many calls with chunks' on_a sweep /mnt/nfs/export/sweep 4000 4400
+check 'Ganesha: the tool says why the mount is slow' verdict "/mnt/nfs: the server sends no RFC 8797 \
+private data: messages over 1024 octets go by chunks"
 cell server_watched on_a watched nfs client
 cell server_watches on_b watched user server
 check 'Ganesha: a unmounts' on_a umount /mnt/nfs
