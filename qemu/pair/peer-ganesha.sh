@@ -50,8 +50,10 @@ for mib in 1 64; do
 done
 check 'Ganesha: a unmounts that' on_a umount /mnt/nfs
 
+need 'Ganesha: a capture of the lengths' start_capture
 # A READ of more than 8192 octets without a chunk crashes Ganesha (reports/ntirpc-inline-read.txt).
 as_server export/long 8192 8292
+need 'Ganesha: the capture of the lengths ends' keep_capture lengths
 check 'Ganesha: it sends the same on the wire' wire_sends server "${cells[server_sends]}"
 check 'Ganesha: it still listens' on_b ganesha_runs
 check 'Ganesha: all are closed' on_a control - close all
