@@ -9,6 +9,9 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/rpcrdma_cm
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd -P)
 
+# Not every user's PATH has chroot.
+PATH=$PATH:/usr/sbin:/sbin
+
 # The series of Linux that the module supports, oldest first.
 # shellcheck disable=SC2034 # used by those who source this
 supported=(7.2 7.3)
