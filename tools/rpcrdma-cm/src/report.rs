@@ -61,26 +61,84 @@ pub(crate) struct Module<'a> {
     pub(crate) now: u64,
 }
 
+/// The addresses of the connections of a mount.
+struct Addresses {
+    /// With the port.
+    server: String,
+    /// Without a port. `None` where it is not known.
+    client: Option<String>,
+}
+
+impl Addresses {
+    fn are_of(&self, local: Option<&str>, remote: Option<&str>) -> bool {
+        let local = local
+            .and_then(|local| local.rsplit_once(':'))
+            .map(|(address, _)| address.trim_start_matches('[').trim_end_matches(']'));
+        remote == Some(&*self.server) && (self.client.is_none() || self.client.as_deref() == local)
+    }
+}
+
 impl Module<'_> {
-    /// The connections of the kernel's NFS client to `remote`.
-    ///
-    /// Several mounts of one server have the same ones. The module does not say in which network
-    /// namespace a connection is: where two have servers of the same address, their connections are
-    /// not told apart.
-    fn connections_of(&self, remote: Option<&str>) -> Vec<Info> {
+    /// The connections of the kernel's NFS client.
+    fn of_nfs_client(&self) -> impl Iterator<Item = &Info> {
         self.connections
             .iter()
             .filter(|info| info.is_of("nfs") && info.is_client())
-            .filter(|info| remote.is_some() && info.remote.as_deref() == remote)
+    }
+
+    /// The events of the kernel's NFS client.
+    fn events_of_nfs_client(&self) -> impl Iterator<Item = &Event> {
+        self.history
+            .unwrap_or_default()
+            .iter()
+            .filter(|event| event.is_of_nfs_client())
+    }
+
+    /// The addresses by which the connections of a mount are found; `None` where the mount does not
+    /// show those of its server.
+    ///
+    /// The module does not say in which network namespace a connection is, and a namespace may have
+    /// another server of the same address. Its clients mostly have another address, so that of this
+    /// mount counts if a connection or an event has it. It may have none: `clientaddr=` can be any
+    /// address.
+    fn addresses_of(&self, mount: &Mount) -> Option<Addresses> {
+        let with_client = Addresses {
+            server: mount.remote()?,
+            client: mount.client_address.clone(),
+        };
+        let known = self
+            .of_nfs_client()
+            .map(|info| (&info.local, &info.remote))
+            .chain(
+                self.events_of_nfs_client()
+                    .map(|event| (&event.local, &event.remote)),
+            )
+            .any(|(local, remote)| with_client.are_of(local.as_deref(), remote.as_deref()));
+        Some(Addresses {
+            client: with_client.client.filter(|_| known),
+            ..with_client
+        })
+    }
+
+    /// The connections of the kernel's NFS client with these addresses. Several mounts of one
+    /// server have the same ones.
+    fn connections_of(&self, addresses: &Addresses) -> Vec<Info> {
+        self.of_nfs_client()
+            .filter(|info| addresses.are_of(info.local.as_deref(), info.remote.as_deref()))
             .cloned()
             .collect()
     }
 
-    fn lost_in_an_hour(&self, remote: Option<&str>) -> Option<u64> {
-        let events = self.history?;
-        let remote = remote?;
-        let lost = events.iter().filter(|event| {
-            event.is_loss_of(remote)
+    /// How many of these connections the last hour lost; `None` where `history` has none of them:
+    /// they are older than the module, their events were overwritten, or none is kept.
+    fn lost_in_an_hour(&self, addresses: &Addresses) -> Option<u64> {
+        let mut events = self
+            .events_of_nfs_client()
+            .filter(|event| addresses.are_of(event.local.as_deref(), event.remote.as_deref()))
+            .peekable();
+        events.peek()?;
+        let lost = events.filter(|event| {
+            event.is_loss()
                 && event
                     .seconds()
                     .is_some_and(|seconds| seconds.saturating_add(HOUR) >= self.now)
@@ -97,16 +155,20 @@ pub(crate) fn mounts(namespace: &Namespace, module: Option<&Module<'_>>) -> Vec<
         .into_iter()
         .filter(|(mount, _)| mount.is_rdma() || verdict::not_rdma(mount).is_some())
         .map(|(mount, stats)| {
-            let remote = mount.remote();
+            let addresses = module.and_then(|module| module.addresses_of(&mount));
             let connections = module
                 .filter(|_| mount.is_rdma())
-                .map(|module| module.connections_of(remote.as_deref()));
+                .map(|module| match &addresses {
+                    Some(addresses) => module.connections_of(addresses),
+                    None => Vec::new(),
+                });
             let verdicts = verdict::of_mount(&Facts {
                 mount: &mount,
                 stats: stats.as_ref(),
                 connections: connections.as_deref(),
                 lost_in_an_hour: module
-                    .and_then(|module| module.lost_in_an_hour(remote.as_deref())),
+                    .zip(addresses.as_ref())
+                    .and_then(|(module, addresses)| module.lost_in_an_hour(addresses)),
             });
             MountReport {
                 mount,
@@ -146,9 +208,70 @@ mod tests {
             history: Some(&events),
             now: 7200,
         };
-        assert_eq!(module.lost_in_an_hour(Some("1.2.3.4:20049")), Some(2));
-        assert_eq!(module.lost_in_an_hour(Some("1.2.3.6:20049")), Some(0));
-        assert_eq!(module.lost_in_an_hour(None), None);
+        for (server, expected) in [
+            ("1.2.3.4:20049", Some(2)),
+            ("1.2.3.5:20049", Some(1)),
+            ("1.2.3.6:20049", None),
+        ] {
+            let addresses = Addresses {
+                server: server.to_owned(),
+                client: None,
+            };
+            assert_eq!(module.lost_in_an_hour(&addresses), expected, "{server}");
+        }
+    }
+
+    /// Two namespaces with servers of one address.
+    #[test]
+    fn clients_of_other_addresses() {
+        let line = |client: &str| {
+            format!(
+                "1 2 0:3 / /mnt rw - nfs4 s:/ rw,proto=rdma,port=20049,clientaddr={client},\
+                 addr=10.0.0.2\n"
+            )
+        };
+        let client = |local: &str| {
+            info(&format!(
+                "origin: nfs\nrole: client\nlocal: {local}\nremote: 10.0.0.2:20049\n"
+            ))
+        };
+        let all = [
+            client("10.0.0.1:1"),
+            client("10.0.0.3:2"),
+            client("[fd77::1]:3"),
+        ];
+        let events = history(
+            "DATE ORIGIN ROLE EVENT LOCAL REMOTE\n\
+             1970-01-01T00:00:01Z nfs client lost 10.0.0.3:2 10.0.0.2:20049\n\
+             1970-01-01T00:00:01Z nfs client lost 10.0.0.4:2 10.0.0.2:20049\n\
+             1970-01-01T00:00:02Z nfs client lost 10.0.0.4:3 10.0.0.2:20049\n",
+        );
+        let module = Module {
+            connections: &all,
+            history: Some(&events),
+            now: 3,
+        };
+        for (address, connections, lost) in [
+            ("10.0.0.1", 1, None),
+            ("10.0.0.3", 1, Some(1)),
+            ("fd77::1", 1, None),
+            // At present it has none.
+            ("10.0.0.4", 0, Some(2)),
+            // Nothing is known of that address.
+            ("10.0.0.5", 3, Some(3)),
+            ("0.0.0.0", 3, Some(3)),
+        ] {
+            let mount = mountinfo(&line(address)).remove(0);
+            let addresses = module.addresses_of(&mount).unwrap();
+            assert_eq!(
+                (
+                    module.connections_of(&addresses).len(),
+                    module.lost_in_an_hour(&addresses)
+                ),
+                (connections, lost),
+                "{address}"
+            );
+        }
     }
 
     #[test]

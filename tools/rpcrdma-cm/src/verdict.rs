@@ -96,8 +96,8 @@ pub(crate) struct Facts<'a> {
     /// The connections of the kernel's NFS client to the mount's server; `None` where the files of
     /// the module could not be read.
     pub(crate) connections: Option<&'a [Info]>,
-    /// How many connections to that server the last hour lost, by `history`; `None` where there is
-    /// none.
+    /// How many connections to that server the last hour lost, by `history`; `None` where it has no
+    /// event of them.
     pub(crate) lost_in_an_hour: Option<u64>,
 }
 
@@ -370,8 +370,8 @@ fn deviates(info: &Info) -> Vec<Verdict> {
 
 /// `lost-often`, by `history`: two connections or more to the server were lost in the last hour.
 ///
-/// Without `history`, by mountstats: the transports were connected again more often than the
-/// client's own idle time explains, which is once in 300 seconds for each of them.
+/// Where `history` has no event of them, by mountstats: the transports were connected again more
+/// often than the client's own idle time explains, which is once in 300 seconds for each of them.
 fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
     if let Some(lost) = facts.lost_in_an_hour {
         return (lost >= 2).then(|| {

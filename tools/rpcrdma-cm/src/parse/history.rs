@@ -95,12 +95,14 @@ impl Event {
         seconds(self.date.as_deref()?)
     }
 
-    /// Whether an established connection of the NFS client with `remote` was lost.
-    pub(crate) fn is_loss_of(&self, remote: &str) -> bool {
+    /// Whether it happened to a connection of the NFS client.
+    pub(crate) fn is_of_nfs_client(&self) -> bool {
+        self.origin.as_deref() == Some("nfs") && self.role.as_deref() == Some("client")
+    }
+
+    /// Whether an established connection was lost.
+    pub(crate) fn is_loss(&self) -> bool {
         self.event.as_deref() == Some("lost")
-            && self.origin.as_deref() == Some("nfs")
-            && self.role.as_deref() == Some("client")
-            && self.remote.as_deref() == Some(remote)
     }
 }
 
@@ -188,9 +190,9 @@ TIME      DATE                     ID ORIGIN ROLE   EVENT       LOCAL           
         let events = history(TEXT);
         assert_eq!(events.len(), 3);
         assert_eq!(events[0].reason, None);
-        assert!(events[1].is_loss_of("10.77.1.2:20049"));
-        assert!(!events[1].is_loss_of("10.77.1.2:2049"));
-        assert!(!events[0].is_loss_of("10.77.1.2:20049"));
+        assert!(events[1].is_of_nfs_client());
+        assert!(events[1].is_loss());
+        assert!(!events[0].is_loss());
         assert_eq!(
             events[1].reason.as_deref(),
             Some("transport retry counter exceeded")

@@ -27,6 +27,9 @@ pub(crate) struct Mount {
     pub(crate) address: Option<String>,
     pub(crate) port: Option<u64>,
     pub(crate) nconnect: Option<u64>,
+    /// `clientaddr=`: this end's address, as mount.nfs found it. Version 3 has none.
+    #[serde(skip)]
+    pub(crate) client_address: Option<String>,
     /// Whether `/etc/fstab` asks for RDMA at this mount point.
     #[serde(skip)]
     pub(crate) is_rdma_in_fstab: bool,
@@ -88,6 +91,7 @@ fn mount(line: &str) -> Option<Mount> {
         address: option("addr"),
         port: options.get("port").and_then(|port| Value::parse(port)),
         nconnect: options.get("nconnect").and_then(|n| Value::parse(n)),
+        client_address: option("clientaddr"),
         is_rdma_in_fstab: false,
         fs_type: fs_type.to_owned(),
     })
@@ -304,6 +308,8 @@ device 10.77.1.2:/ mounted on /mnt/tcp with fstype nfs4 statvers=1.1
         assert_eq!(mounts[0].mount_point, "/mnt/a b");
         assert_eq!(mounts[0].remote().as_deref(), Some("10.77.1.2:20049"));
         assert_eq!(mounts[0].nconnect, Some(2));
+        assert_eq!(mounts[0].client_address.as_deref(), Some("10.77.1.1"));
+        assert_eq!(mounts[2].client_address, None);
         assert!(mounts[0].is_rdma() && !mounts[1].is_rdma() && mounts[2].is_rdma());
         assert_eq!(mounts[1].remote().as_deref(), Some("10.77.1.2:2049"));
         assert_eq!(mounts[2].remote().as_deref(), Some("[fd77:1::2]:20049"));
