@@ -129,6 +129,34 @@ assert [mount['version'] for mount in d['mounts']] == ['3', '4.1', '4.2'], d"
 }
 check 'counters, addresses and thresholds; nothing about TCP' sound
 
+# About: a server of the same address in another network namespace. It is a listener of the module,
+# which sends no private data and does not answer.
+first=${A#a} server=$B4
+same_address() {
+	ip -n "$A" address "$1" "${server%.*}.3/24" dev "$A_DEV" &&
+		ip -n "$B" address "$1" "$server/24" dev "$B_DEV"
+}
+at_end use_pair "$first"
+need 'a second pair' pair
+need 'the second pair: it has the same server address' same_address add
+need 'the second pair: a server' \
+	wait_for 20 control b listen "$server:20049 private=none answer=0"
+mkdir -p /mnt/other
+on_a timeout -s KILL 120 mount.nfs "$server:/" /mnt/other \
+	-o proto=rdma,port=20049,vers=4.2,soft,timeo=600,retrans=0,retry=0 >/dev/null 2>&1 &
+other=$!
+from_second() { grep "nfs *client *established .* ${server%.*}.3:" "$DEBUGFS/connections"; }
+check 'the second pair: its client connects' wait_for 20 from_second
+check 'the second pair: nothing is wrong with 4.2 in the first one' no_verdict /mnt/v42
+check 'the second pair: its connection is not counted' connected /mnt/v42 6
+check 'the second pair: version 3 has no address of its client' verdict /mnt/v3 no-private-data
+# $other is a shell.
+pkill -KILL -x mount.nfs
+wait "$other"
+need 'the second pair: its server ends' control - close all
+check 'the second pair: its address is removed' same_address delete
+use_pair "$first"
+
 # About: each verdict, by its cause.
 unmount_all() {
 	local dir
@@ -143,8 +171,17 @@ set_sysctl rdma_max_inline_write 16384
 need 'a mount from a server of 16384' with svc_rdma/max_req_size 16384 mounted 3 /mnt/v3
 check 'nothing is wrong with 16384' no_verdict /mnt/v3
 need 'the server ends' in_nfs_server rpc.nfsd 0
-check 'not-connected' wait_for 20 verdict /mnt/v3 not-connected
+check 'not-connected' wait_for 20 says 0 \
+	'  and: not connected at present: the client connects again with the next call' "$tool" mounts
+program 1
+need 'a server that does not accept' tell 1 listen "/run/netns/$B" "$B4" 20049
+df /mnt/v3 >/dev/null &
+waiting=$!
+check 'not-connected, with calls that wait' \
+	wait_for 60 says 0 '/mnt/v3: not connected: connecting' "$tool" mounts
+program_end 1
 need 'it starts with 4096' start_server
+wait "$waiting"
 need 'the mount is used' wait_for 60 used /mnt/v3
 check 'small-receive-size' verdict /mnt/v3 small-receive-size
 check 'small-send-size' verdict /mnt/v3 small-send-size
@@ -196,7 +233,8 @@ check 'the table of the tool' says 0 "$B4:20049" "$tool"
 check 'the table again and again' says 0 "$B4:20049" "$tool" watch --count 2 --interval 1
 nobody=(setpriv --reuid 65534 --clear-groups)
 check 'no root' one_line 3 'try sudo' "${nobody[@]}" "$tool"
-check 'no root, and NFS still tells' says 0 '/mnt/v3: ' "${nobody[@]}" "$tool" mounts
+check 'no root, and NFS still tells' \
+	says 0 'unknown what it negotiated' "${nobody[@]}" "$tool" mounts
 metrics() {
 	local file=$scratch/rpcrdma_cm.prom labels='mount="/mnt/v3",server=".*:20049"'
 	"$tool" metrics --output "$file" && grep -qx 'rpcrdma_cm_up 1' "$file" &&
@@ -205,6 +243,20 @@ metrics() {
 	return 1
 }
 check 'metrics' metrics
+
+# The Linux server invalidates remotely, although it does not set R.
+need 'a connection of the module to the server' control a connect "$B4:20049 inv=1 rpcvers=1 null=0"
+need 'a connection of the module to the server: its number' newest client
+need 'a connection of the module to the server: a call with a chunk' \
+	control - call "connection $id null chunks=1"
+check 'deviates' says 0 'deviation: uses RDMA Send with Invalidate' "$tool" show "$id"
+need 'a connection of the module to the server: it ends' control - close all
+
+# About: a module that keeps no history.
+need 'no history kept: the module goes' rmmod rpcrdma_cm
+need 'no history kept: and comes' insmod "$MODULE" history=0
+check 'no history kept: lost-often' verdict /mnt/v3 lost-often
+check 'no history kept: lost-often, in words' says 0 '/mnt/v3: connected again ' "$tool" mounts
 
 # About: TCP in place of RDMA.
 need 'that mount ends' unmount_all
@@ -227,6 +279,12 @@ check 'a server that is well' says 0 '  fine' on_a "$tool" probe "$B4"
 check 'it is well over IPv6' says 0 '  fine' on_a "$tool" probe "[$B6]:20049"
 need 'a server without private data' control b listen "$B4:20050 private=none"
 check 'it is degraded' says 1 'sends no RFC 8797 private data' on_a "$tool" probe "$B4:20050"
+need 'a server of an unknown version' control b listen "$B4:20052 private=f6ab0e1802010303"
+check 'it is degraded, too' says 1 "private data cannot be used (unrecognized version 2)" \
+	on_a "$tool" probe "$B4:20052"
+need 'a server that never answers' control b listen "$B4:20053 answer=0"
+check 'no-answer' says 1 'it accepts connections and does not answer NULL: ' \
+	on_a "$tool" probe "$B4:20053" --timeout-ms 1000
 check 'no server' says 2 'unreachable: ' on_a "$tool" probe "$B4:20051"
 check 'a size that the module refuses' one_line 3 'send=1000' on_a "$tool" probe "$B4" --send 1000
 
