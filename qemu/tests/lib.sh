@@ -25,10 +25,15 @@ need_nfs_server() { need 'an NFS server' nfs_server; }
 not_cleaned_up() { not_ok "cleaning up: $1"; }
 
 finish() {
-	local status=$?
+	local status=$? output
 	trap - EXIT
+	# An error of the shell within a check ends the script. The reason is in the output of the
+	# check, where everything else may go, too.
+	output=$(readlink "/proc/$$/fd/1")
+	[[ $output != "$scratch"/* ]] || exec >"/proc/$PPID/fd/1" 2>&1
+	[[ $status = 0 || $failures -gt 0 ]] ||
+		not_ok "the script ended with $status" < <(cat "$scratch"/{output,waiting} 2>/dev/null)
 	clean_up not_cleaned_up
-	[[ $status = 0 || $failures -gt 0 ]] || not_ok "the script ended with $status" </dev/null
 	[[ $tests -gt 0 ]] || not_ok 'the script tested nothing' </dev/null
 	plan
 	exit "$?"
