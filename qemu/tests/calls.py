@@ -8,19 +8,21 @@ not at all."""
 # soak: debug.siw stock.rxe
 
 import contextlib
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
 
 from lib import module
 from lib.hosts import HOME
-from lib.ktap import Failed, fail, same, wait_for
+from lib.ktap import Failed, Skip, fail, same, wait_for
 from lib.module import DONE, Command, control, info, is_gone, last_error, same_info
 from lib.peer import CLOSED, NOTHING, Peer
 from lib.script import Script
 from lib.wire import octets, segment, split
 
-PORT = 2001
+# Of the peer, and of the module.
+PORT, SILENT = 2001, 2002
 # Requested by the module.
 CREDITS = 64
 # RFC 8797, section 4: sizes of 4096.
@@ -289,6 +291,26 @@ class Client:
         same_info(self.id, unexpected_messages=before + 2)
 
 
+def many_first_calls() -> None:
+    """A work queue runs 2048 works at a time (WQ_MAX_ACTIVE). As many clients that wait for their
+    first reply, and some more, do not hold up the messages of other connections."""
+    if os.environ["KERNEL"] != "stock":
+        raise Skip("takes minutes on a debug kernel")
+    count = 2100
+    script.listen(SILENT, f"max={count} answer=0 credits=1 send=1024 recv=1024")
+    line = f"{script.pair.b.ip4}:{SILENT} credits=1 send=1024 recv=1024 timeout_ms=600000"
+    try:
+        for _ in range(count):
+            control(script.pair.a.path, "connect", line)
+        same_info(module.newest("client"), rpc_null="pending")
+        client.granted(CREDITS)
+    finally:
+        numbers = [row[0] for row in module.own_rows() if row[0] != client.id]
+        for number in numbers:
+            module.write(HOME, "close", f"connection {number}\n".encode())
+    wait_for(60, lambda: len(module.own_rows()) == 1)
+
+
 client = Client()
 
 # Lines that `call` refuses, without the connection, each with the word and the reason that
@@ -354,6 +376,7 @@ for name, function, *arguments in (
     check(name, function, *arguments)
 for line, why in REFUSED:
     check(f"call refuses {line}", refused, line, why)
+check("2100 clients that wait for their first reply hold up nobody", many_first_calls)
 check("the connection of many calls was never lost",
       lambda: same_info(client.id, state="established", generation=1, bad_headers=0))
 check("the connection of many calls is closed", client.leaves)

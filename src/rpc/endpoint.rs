@@ -75,9 +75,12 @@ const ERROR_MAX: u32 = 28;
 /// The state that all endpoints share.
 #[pin_data]
 pub(crate) struct Services {
-    /// The queue in which calls are made and answered. A queue of its own, because destroying an id
-    /// waits for these works.
-    queue: Arc<Queue>,
+    /// The queue in which messages are handled. A queue of its own, because destroying an id waits
+    /// for these works.
+    messages: Arc<Queue>,
+    /// The queue in which clients make their first calls. A queue of its own, because these works
+    /// wait for replies, and a queue runs a limited number of works at a time.
+    first_calls: Arc<Queue>,
     #[pin]
     pub(super) only_version_one: VersionCache,
     stats: Arc<SharedStats>,
@@ -86,11 +89,13 @@ pub(crate) struct Services {
 impl Services {
     /// Process context.
     pub(crate) fn new(stats: Arc<SharedStats>) -> Result<Arc<Self>> {
-        let queue = Queue::new(c"rpcrdma_cm_transactions")?;
+        let messages = Queue::new(c"rpcrdma_cm_transactions")?;
+        let first_calls = Queue::new(c"rpcrdma_cm_first_calls")?;
         let only_version_one = VersionCache::new()?;
         Arc::pin_init(
             pin_init!(Self {
-                queue,
+                messages,
+                first_calls,
                 only_version_one <- only_version_one,
                 stats,
             }),
@@ -100,7 +105,9 @@ impl Services {
 
     /// Waits until no work of an endpoint that has ended is running; process context.
     pub(crate) fn flush(&self) {
-        self.queue.flush();
+        // First calls wait for messages, so that these must still be handled meanwhile.
+        self.first_calls.flush();
+        self.messages.flush();
     }
 }
 
@@ -356,9 +363,9 @@ impl Endpoint {
             }
         }
         // Messages may have arrived before.
-        self.enqueue::<MESSAGES>();
+        self.enqueue::<MESSAGES>(&self.services.messages);
         if self.configuration.calls_first() {
-            self.enqueue::<FIRST_CALL>();
+            self.enqueue::<FIRST_CALL>(&self.services.first_calls);
         }
     }
 
@@ -511,12 +518,12 @@ impl Endpoint {
         }
     }
 
-    fn enqueue<const WORK: u64>(self: ArcBorrow<'_, Self>)
+    fn enqueue<const WORK: u64>(self: ArcBorrow<'_, Self>, queue: &Queue)
     where
         Self: HasWork<Self, WORK> + WorkItem<WORK, Pointer = Arc<Self>>,
     {
         // Queueing fails only if the work is pending. Then it runs after this, which is enough.
-        let _ = self.services.queue.enqueue::<_, WORK>(Arc::from(self));
+        let _ = queue.enqueue::<_, WORK>(Arc::from(self));
     }
 }
 
@@ -533,7 +540,7 @@ pub(super) fn too_long(_: NoRoom) -> Error {
 impl CompletionHandler for Endpoint {
     fn arrived(this: ArcBorrow<'_, Self>) {
         this.services.stats.messages_received.increment();
-        this.enqueue::<MESSAGES>();
+        this.enqueue::<MESSAGES>(&this.services.messages);
     }
 
     fn queue_pair_failed(this: ArcBorrow<'_, Self>, reason: &'static CStr) {
@@ -563,6 +570,7 @@ impl WorkItem<MESSAGES> for Endpoint {
                 return;
             }
         }
-        this.as_arc_borrow().enqueue::<MESSAGES>();
+        this.as_arc_borrow()
+            .enqueue::<MESSAGES>(&this.services.messages);
     }
 }
