@@ -578,6 +578,8 @@ def module_as_client(version: int) -> None:
     answered("an unexpected error is discarded", f"X {version} 1 4  2", NOTHING)
     answered("an option", "X 2 32 5 0  77 0",
              f"X 2 {REVERSE} 4  3" if version == 2 else f"X 2 {REVERSE} 4  1 1 1")
+    if version == 2:
+        answered("an option in the direction of a reply", "X 2 32 5 1  77 0", f"X 2 {REVERSE} 4  3")
     check_too("the peer leaves", client.leaves)
 
 

@@ -465,6 +465,10 @@ impl Endpoint {
         let parsed = header::parse(octets);
         match (self.direction(octets, &parsed), parsed) {
             (Direction::Call, parsed) => self.respond(queue_pair, parsed),
+            // Options are unknown in either direction (the draft, section 3.1).
+            (Direction::Reply, Ok(parsed)) if matches!(parsed.0.body, Body::Optional { .. }) => {
+                self.respond(queue_pair, Ok(parsed));
+            }
             (Direction::Reply, Ok((header, payload))) => {
                 self.take_reply(&header, payload, octets, arrival);
             }
