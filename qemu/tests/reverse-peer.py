@@ -14,7 +14,7 @@ from lib import module
 from lib.hosts import HOME
 from lib.ktap import Failed, fail, same, wait_for
 from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
-from lib.peer import CLOSED, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
+from lib.peer import CLOSED, MAX_READS, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
 from lib.script import Script
 from lib.wire import octets, segment, split
 
@@ -358,6 +358,22 @@ class Client(Link):
              reply.octets(LONG_REPLY))
         same_info(self.id, 10, reverse_chunked_calls=before + 1)
 
+    def reads_nothing(self) -> None:
+        """The peer has a read depth of zero, so that the module cannot read the call."""
+        self.version = 1
+        self.peer.reads = 0
+        try:
+            self.connects(f"rpcvers=1 null=0 bind=0 reverse={REVERSE}")
+        finally:
+            self.peer.reads = MAX_READS
+        with self.calling():
+            self.answers(NULL)
+        call = self.offered(octets(f"{ECHO} {len(DATA)}", self.xid) + DATA, REMOTE_READ)
+        self.answered(f"X 1 32 1  1 0 {segment(call.key, LONG_CALL, call.address)} 0  0  0",
+                      self.malformed())
+        self.counted()
+        self.leaves()
+
     def refused(self) -> None:
         """The server does not know BIND. Its calls are answered nevertheless."""
         self.version = 1
@@ -595,6 +611,7 @@ for number in 2, 1:
 check("the client: BIND is refused", client.refused)
 check("the client: without BIND", client.no_bind)
 check("the client: without reverse=", client.forward_only)
+check("the client: a Long Call of a peer that serves no RDMA Reads", client.reads_nothing)
 check("the client: one credit each way", client.one_credit)
 check("the client comes back", client.comes_back)
 need("the module connects to itself for calls both ways", own.connect, "reverse=8")

@@ -15,7 +15,7 @@ from lib import module
 from lib.hosts import HOME, TRANSPORT
 from lib.ktap import Failed, fail, same, wait_for
 from lib.module import Command, control, info, is_gone, is_state, same_info
-from lib.peer import CLOSED, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
+from lib.peer import CLOSED, MAX_READS, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
 from lib.script import Script
 from lib.wire import octets, segment, split
 
@@ -244,6 +244,28 @@ class Requester(Link):
         chunk = self.peer.register(64, REMOTE_WRITE)
         self.sends(f"X 1 32 0  0  1 1 {segment_of(chunk, 64)} 0  0  {CALL_NULL}")
         self.receives(f"X 1 {GRANTS} 0  0  1 1 {segment_of(chunk, 0)} 0  0  {SUCCESS}")
+
+    def reads_nothing(self) -> None:
+        """The peer has a read depth of zero, so that the module cannot read the call (RFC 8166,
+        section 4.5.3). The module can still write the reply."""
+        self.peer.reads = 0
+        try:
+            self.connects(BOTH, PRIVATE_1024)
+        finally:
+            self.peer.reads = MAX_READS
+        for version, direction in (1, ""), (2, "0"):
+            memory = self.offers_call()
+            self.answered(f"X {version} 32 1 {direction}  1 0 {segment_of(memory, LONG_CALL)} 0"
+                          "  0  0", MALFORMED[version])
+        words = f"1100 {' '.join(map(str, range(1, 276)))}"
+        self.xid += 1
+        reply = self.peer.register(2000, REMOTE_WRITE)
+        self.sends(f"X 1 32 0  0  0  1 1 {segment_of(reply, 2000)}  {CALL_ECHO} {words}")
+        self.receives(f"X 1 {GRANTS} 1  0  0  1 1 {segment_of(reply, 1128)}")
+        same("the Reply chunk has", self.octets(f"{SUCCESS} {words}"), reply.octets(1128))
+        self.answers_next()
+        same_info(self.id, state="established", generation=1)
+        self.leaves()
 
     def long_call_of_another(self) -> None:
         """The message in the Read chunk is of another XID than its header."""
@@ -863,6 +885,7 @@ def module_as_server() -> None:
     check("a Write chunk that is not needed", requester.write_chunk_unused)
     check("a Long Call with another XID", requester.long_call_of_another)
     check("the peer that allowed remote invalidation disconnects", requester.leaves)
+    check("a Long Call of a peer that serves no RDMA Reads", requester.reads_nothing)
 
     for name, function, *arguments in (
         ("a Read chunk that is not registered", requester.not_read, 0x12345678, 64),

@@ -121,6 +121,18 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
             let device = unsafe { IdRef::new(id) }.device();
             let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
             context.set_connected(!iwarp);
+            if context.parameters.reads {
+                // SAFETY: A client's event of this type carries connection parameters.
+                let answer = unsafe { &event.param.conn };
+                let depth = match iwarp {
+                    // Drivers of iWARP do not agree which is which: siw and cxgb4 differ.
+                    true => answer.initiator_depth.min(answer.responder_resources),
+                    false => answer.initiator_depth,
+                };
+                if let Some(queue_pair) = context.queue_pair.access() {
+                    queue_pair.set_read_depth(depth);
+                }
+            }
         }
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED

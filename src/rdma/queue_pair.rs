@@ -20,6 +20,10 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        atomic::{
+            AtomicFlag,
+            Relaxed, //
+        },
         Arc,
         Mutex, //
     }, //
@@ -101,6 +105,8 @@ pub(crate) struct QueuePair<C: CompletionHandler> {
     parameters: Parameters,
     capacity: Capacity,
     made: Moment,
+    /// Whether the peer serves RDMA Reads: its read depth is not zero.
+    may_read: AtomicFlag,
     /// The message that has been taken.
     taken: Pin<KBox<Mutex<KVec<u8>>>>,
     resources: ManuallyDrop<Resources<C>>,
@@ -205,6 +211,7 @@ impl<C: CompletionHandler> QueuePair<C> {
             parameters,
             capacity,
             made: Moment::now(),
+            may_read: AtomicFlag::new(false),
             taken,
             resources: ManuallyDrop::new(Resources {
                 completions,
@@ -323,10 +330,10 @@ impl<C: CompletionHandler> QueuePair<C> {
     /// Transfers the octets of `memory` from `at` on, `len` of them or as many as there are, from
     /// or to the peer's memory. That is registered under `stag` and begins at `remote`. May sleep.
     ///
-    /// Fails with `ENOMEM` where memory cannot be mapped for the device, or with the error of
-    /// rdma_rw, before anything is transferred of the block at hand; otherwise the connection is
-    /// lost. Where the device may still access the memory, that is leaked, and `memory` has no
-    /// octets any more.
+    /// Fails with `EOPNOTSUPP` if it is an RDMA Read and the peer serves none, with `ENOMEM` where
+    /// memory cannot be mapped for the device, or with the error of rdma_rw, before anything is
+    /// transferred of the block at hand; otherwise the connection is lost. Where the device may
+    /// still access the memory, that is leaked, and `memory` has no octets any more.
     pub(crate) fn transfer(
         &self,
         transfer: Transfer,
@@ -336,6 +343,9 @@ impl<C: CompletionHandler> QueuePair<C> {
         stag: u32,
         remote: u64,
     ) -> Result {
+        if transfer == Transfer::Read && !self.may_read.load(Relaxed) {
+            return Err(errno(kernel::bindings::EOPNOTSUPP));
+        }
         let _one_at_a_time = self.resources.sends.lock();
         if self.is_abandoned() {
             return Err(lost());
@@ -453,6 +463,11 @@ impl<C: CompletionHandler> QueuePair<C> {
         request.ex.invalidate_rkey = stag;
         // SAFETY: The request is valid, and refers to nothing.
         unsafe { self.post(&raw mut request) }
+    }
+
+    /// Lets it read the peer's memory if the peer serves as many RDMA Reads as `depth` at a time.
+    pub(super) fn set_read_depth(&self, depth: u8) {
+        self.may_read.store(depth > 0, Relaxed);
     }
 
     /// Returns its capacity.

@@ -153,6 +153,9 @@ impl<'a> Request<'a> {
         // SAFETY: The id is valid and has no queue pair. The context drains `place`: in its
         // teardown, which then destroys the id, or before this returns.
         unsafe { QueuePair::create(place, id, device, completions, capacity, parameters) }?;
+        if let Some(queue_pair) = place.access() {
+            queue_pair.set_read_depth(answer.initiator_depth);
+        }
         // SAFETY: The id is valid and its handler mutex held; the private data is copied.
         to_result(unsafe { bindings::rdma_accept(self.as_ptr(), &mut answer) })?;
 

@@ -56,6 +56,7 @@ use crate::{
         snapshot::ReverseDirection, //
     },
     rdma::{
+        errno,
         memory::{
             Memory,
             BLOCK, //
@@ -498,7 +499,8 @@ fn read_call(queue_pair: &QueuePair<Endpoint>, reads: ReadList<'_>) -> Result<Me
 /// one block at a time when it is too short, so that a peer that announces long segments without
 /// data costs little memory.
 ///
-/// Fails if the transfers of the chunk, which began at `start`, take too long.
+/// Fails if the peer serves no RDMA Reads, or if the transfers of the chunk, which began at `start`,
+/// take too long.
 fn transfer(
     queue_pair: &QueuePair<Endpoint>,
     transfer: Transfer,
@@ -513,7 +515,10 @@ fn transfer(
         memory.grow((at + len).saturating_sub(memory.len()))?;
         queue_pair
             .transfer(transfer, memory, at, len, segment.handle, segment.offset)
-            .or(Err(ReplyError::Lost))?;
+            .map_err(|error| match error == errno(kernel::bindings::EOPNOTSUPP) {
+                true => ReplyError::Chunk,
+                false => ReplyError::Lost,
+            })?;
         if start.elapsed().as_millis() > TRANSFER_MS {
             return Err(ReplyError::Lost);
         }

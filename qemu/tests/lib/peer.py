@@ -274,6 +274,8 @@ class Peer:
         self.requests: list[tuple[c_void_p, bytes]] = []
         self.listeners: list[c_void_p] = []
         self.count = self.size = self.again = 0
+        # The read depth of later connections: how many RDMA Reads each side may have under way.
+        self.reads = MAX_READS
         self.begin(c_void_p())
 
     def begin(self, new: c_void_p) -> None:
@@ -349,7 +351,7 @@ class Peer:
         data = ctypes.create_string_buffer(private)
         parameters = Parameters(
             private_data=ctypes.addressof(data), private_data_len=len(data) - 1,
-            responder_resources=MAX_READS, initiator_depth=MAX_READS, retry_count=6,
+            responder_resources=self.reads, initiator_depth=self.reads, retry_count=6,
             rnr_retry_count=self.again,
         )
         call(function, self.id, byref(parameters))
