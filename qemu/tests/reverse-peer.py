@@ -93,6 +93,35 @@ class Link:
         if reason not in module.last_error():
             same("last_error", reason, module.last_error())
 
+    def next_xid(self) -> int:
+        """The XID of the next message."""
+        message = script.next_message()
+        if not isinstance(message, bytes):
+            raise Failed(f"instead of a message: {message}")
+        return split(message)[0]
+
+    def echo_by_chunks(self, credits: int) -> str:
+        """The module makes a Long Call, and gets a Long Reply. Returns the message of the reply."""
+        with self.calling(f"echo size={len(DATA)} chunks=1"):
+            words = split(script.next_message())
+            self.xid = words[0]
+            same("the header", [self.version, credits, 1], words[1:4])
+            if self.version == 2:
+                same("the direction", 0, words.pop(4))
+            key, length, high, low = words[6:10]
+            same("the length of the call", LONG_CALL, length)
+            call = self.peer.read(key, high << 32 | low, length)
+            head = octets(f"{ECHO} {len(DATA)}", self.xid)
+            same("the call", head, call[:len(head)])
+            key, length, high, low = words[14:18]
+            self.peer.write(key, high << 32 | low,
+                            octets(f"{SUCCESS} {len(DATA)}", self.xid) + call[len(head):])
+            direction = "" if self.version == 1 else 1
+            reply = (f"X {self.version} {PEERS} 1 {direction}  0  0  "
+                     f"1 1 {segment(key, LONG_REPLY, high << 32 | low)}")
+            self.sends(reply)
+        return reply
+
     def leaves(self) -> None:
         self.peer.close()
         wait_for(10, is_gone, self.id)
@@ -169,24 +198,21 @@ class Server(Link):
     def by_chunks(self) -> None:
         """A Long Call and a Long Reply, both in memory of the server (RFC 8167, section 5.3)."""
         before = int(info(self.id)["reverse_chunked_calls"])
-        with self.calling(f"echo size={len(DATA)} chunks=1"):
-            words = split(script.next_message())
-            self.xid = words[0]
-            same("the header", [self.version, REVERSE, 1], words[1:4])
-            if self.version == 2:
-                same("the direction", 0, words.pop(4))
-            key, length, high, low = words[6:10]
-            same("the length of the call", LONG_CALL, length)
-            call = self.peer.read(key, high << 32 | low, length)
-            head = octets(f"{ECHO} {len(DATA)}", self.xid)
-            same("the call", head, call[:len(head)])
-            key, length, high, low = words[14:18]
-            self.peer.write(key, high << 32 | low,
-                            octets(f"{SUCCESS} {len(DATA)}", self.xid) + call[len(head):])
-            direction = "" if self.version == 1 else 1
-            self.sends(f"X {self.version} {PEERS} 1 {direction}  0  0  "
-                       f"1 1 {segment(key, LONG_REPLY, high << 32 | low)}")
+        self.echo_by_chunks(REVERSE)
         same_info(self.id, reverse_chunked_calls=before + 1)
+
+    def all_at_once(self) -> None:
+        """As many messages as the credits of both directions allow arrive together. Each finds a
+        Receive (RFC 8167, section 4.3): the peer retransmits nothing."""
+        for _ in range(10):
+            with self.calling(f"null jobs={REVERSE} count={REVERSE}"):
+                xids = [self.next_xid() for _ in range(REVERSE)]
+                replies = [octets(self.reply(PEERS) + SUCCESS, xid) for xid in xids]
+                calls = [octets(self.call(32) + NULL, xid) for xid in range(1, FORWARD + 1)]
+                self.peer.send(*calls, *replies)
+            for xid in range(1, FORWARD + 1):
+                self.receives(self.reply(FORWARD) + SUCCESS, xid)
+        same_info(self.id, state="established", generation=1)
 
     def malformed_replies(self) -> None:
         """They are discarded, not answered (RFC 8166, section 4.5)."""
@@ -336,6 +362,29 @@ class Client(Link):
                 self.sends(words)
             self.sends(self.reply(PEERS) + SUCCESS)
         self.answered(self.call(32) + CALLBACK_NULL, self.reply(REVERSE) + SUCCESS)
+
+    def duplicate_long_reply(self) -> None:
+        """A Long Reply has neither a Read list nor, in version 1, a direction. A second one is no
+        call."""
+        before = int(info(self.id)["unexpected_messages"])
+        reply = self.echo_by_chunks(FORWARD)
+        self.sends(reply)
+        # The answer to the call behind it is the next message.
+        self.counted()
+        same_info(self.id, state="established", generation=1, unexpected_messages=before + 1)
+
+    def all_at_once(self) -> None:
+        """The same as of the server."""
+        for _ in range(10):
+            with self.calling(f"null jobs={FORWARD} count={FORWARD}"):
+                xids = [self.next_xid() for _ in range(FORWARD)]
+                replies = [octets(self.reply(PEERS) + SUCCESS, xid) for xid in xids]
+                calls = [octets(self.call(32) + CALLBACK_NULL, xid)
+                         for xid in range(1, REVERSE + 1)]
+                self.peer.send(*calls, *replies)
+            for xid in range(1, REVERSE + 1):
+                self.receives(self.reply(REVERSE) + SUCCESS, xid)
+        same_info(self.id, state="established", generation=1)
 
     def offered(self, content: bytes, use: int) -> Memory:
         memory = self.peer.register(len(content), use)
@@ -539,6 +588,7 @@ def module_as_server(version: int) -> None:
     check_too("ECHO", server.echo)
     check_too("the same XID both ways", server.same_xid)
     check_too("a Long Call and a Long Reply", server.by_chunks)
+    check_too("a Receive for each message of both directions", server.all_at_once)
     check_too("malformed replies are discarded", server.malformed_replies)
     ends("PROG_UNAVAIL", "ENOTSUP", "{reply} " + PROG_UNAVAIL)
     ends("an error of the header", "EPROTO", "X {version} {peers} 4  2")
@@ -584,6 +634,8 @@ def module_as_client(version: int) -> None:
     for name, procedure, words in MALFORMED:
         answered(name, f"X {version} 32 {procedure} {call}  {words}", bad)
     check_too("a Long Call and a Long Reply", client.by_chunks)
+    check_too("a duplicate Long Reply is no call", client.duplicate_long_reply)
+    check_too("a Receive for each message of both directions", client.all_at_once)
     # The version is that of the forward direction (RFC 8167, section 5.1).
     answered("a call in version 3", f"X 3 32 0  0 0 0  {NULL}",
              f"X 3 {REVERSE} 4  1 {version} {version}")
