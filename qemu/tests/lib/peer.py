@@ -283,6 +283,8 @@ class Peer:
         self.id = new
         self.queue_pair = None
         self.over = False
+        # Whether a message has arrived.
+        self.heard = False
         # The key that the message received last has invalidated.
         self.invalidated: int | None = None
         # Memory that the queue pair may still access.
@@ -468,6 +470,7 @@ class Peer:
         if completion.status:
             self.over = True
             return CLOSED
+        self.heard = True
         start = completion.wr_id * self.size
         octets = self.messages.buffer[start:start + completion.byte_len]
         self.invalidated = None
@@ -506,7 +509,11 @@ class Peer:
         self.post(self.request(RDMA_WRITE, memory, rkey=key, remote_addr=start))
 
     def nudge(self) -> None:
-        """Makes the other side's device send a packet, by an RDMA Read of no octets."""
+        """Makes the other side's device send a packet, by an RDMA Read of no octets. Has no effect
+        once a message has arrived: a packet is only needed before the first one, and siw answers
+        such a Read with other octets while it has something else to send."""
+        if self.heard:
+            return
         request = self.request(RDMA_READ, self.new_memory(b""))
         # siw needs an SGE even for no octets.
         request.num_sge = 1
