@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Calls of the module: many under way at a time, and of any procedure. A peer in user space
-answers them, octet for octet as RFC 8166 (version 1) and RFC 5531 say, in any order, or
-not at all."""
+answers them in any order, or not at all. The replies are written out here, octet for octet, from
+RFC 8166 (version 1) and RFC 5531."""
 
 # test: debug.rxe
 # soak: debug.siw stock.rxe
@@ -21,9 +21,9 @@ from lib.peer import CLOSED, NOTHING, Peer
 from lib.script import Script
 from lib.wire import octets, segment, split
 
-# Of the peer, and of the module.
+# Ports of the peer, and of the module.
 PORT, SILENT = 2001, 2002
-# Requested by the module.
+# Credits that the module requests.
 CREDITS = 64
 # RFC 8797, section 4: sizes of 4096.
 PRIVATE = bytes.fromhex("f6ab0e1801000303")
@@ -35,7 +35,7 @@ SUCCESS = "X 1 0  0 0  0"
 # RFC 8166, section 4.1.2: xid, version, credits, RDMA_MSG.
 CALLS = f"X 1 {CREDITS} 0"
 NO_CHUNKS = "0 0 0"
-# What a call of ECHO begins with: header, call, and the length of its argument.
+# The length of the transport header and of the head of an RPC call, before the arguments.
 HEAD = 28 + 40
 
 script = Script()
@@ -47,12 +47,12 @@ def reply(xid: int, credits: int, words: str = SUCCESS, lists: str = NO_CHUNKS) 
 
 
 def echo(message: bytes, credits: int = CREDITS) -> bytes:
-    """The reply to a call of ECHO."""
+    """Returns the reply to a call of ECHO."""
     return reply(split(message)[0], credits) + message[HEAD:]
 
 
 class Client:
-    """The module's end."""
+    """The module as client, and the peer that answers it."""
 
     id = ""
 
@@ -65,7 +65,7 @@ class Client:
         with Command(script.pair.a.path, "connect", line):
             self.peer.accept(PRIVATE)
         self.id = module.newest("client")
-        # The first call, for as many credits as there are.
+        # The reply to the first call grants all credits that the module requests.
         self.granted(CREDITS)
 
     def leaves(self) -> None:
@@ -75,7 +75,7 @@ class Client:
 
     @contextlib.contextmanager
     def connected(self, words: str = "") -> Iterator[None]:
-        """For one check, which leaves its credits taken."""
+        """Makes a connection for one check. That check leaves credits taken."""
         self.connects(words)
         yield
         self.leaves()
@@ -87,7 +87,7 @@ class Client:
         return Command(HOME, "call", self.line(words), outcome)
 
     def granted(self, credits: int) -> None:
-        """The peer grants that many from now on."""
+        """Answers a NULL call by a reply that grants so many credits."""
         with self.calling("null"):
             self.peer.send(reply(split(self.message())[0], credits))
 
@@ -98,7 +98,7 @@ class Client:
         return found
 
     def messages(self, count: int) -> list[bytes]:
-        """So many calls are under way, of XIDs of their own, and no other one is."""
+        """Returns the next calls. Checks that their XIDs differ, and that no other call follows."""
         found = [self.message() for _ in range(count)]
         same("different XIDs", count, len({split(message)[0] for message in found}))
         same(f"after {count} calls, the module sent", NOTHING, self.peer.receive(300))
@@ -109,7 +109,7 @@ class Client:
         return dict(line.split(": ", 1) for line in lines)
 
     def reported(self, **wanted: object) -> None:
-        """What a reader of `call` finds."""
+        """Checks keys in the file `call`."""
         found = self.report()
         for key, value in wanted.items():
             same(key, str(value), found.get(key, "nothing"))
@@ -117,7 +117,7 @@ class Client:
     # About: many calls.
 
     def in_reverse(self) -> None:
-        """The 65th call waits for a reply."""
+        """Answers 64 calls in reverse order. Checks that the 65th call waits for a reply."""
         with self.calling("echo size=100 count=65 jobs=64"):
             messages = self.messages(64)
             self.peer.send(*map(echo, reversed(messages)))
@@ -127,11 +127,12 @@ class Client:
         same("it took a time", True, int(self.report()["us"]) > 0)
 
     def fewer_granted(self) -> None:
-        """Of 8 jobs, as many are under way as the last reply grants (RFC 8166, section 3.3.1)."""
+        """Checks that of 8 jobs as many are under way as the last reply grants (RFC 8166, section
+        3.3.1)."""
         self.granted(3)
         with self.calling("echo size=8 count=10 jobs=8"):
             messages = self.messages(3)
-            # One that grants 1 is answered; there are two others.
+            # The reply to one of three calls grants 1 credit. Two calls are still under way.
             self.peer.send(echo(messages.pop(), 1))
             same("two of one credit, the module sent", NOTHING, self.peer.receive(300))
             self.peer.send(echo(messages.pop(), 1))
@@ -144,7 +145,7 @@ class Client:
         self.reported(calls=10, replies=10)
 
     def fewer_wanted(self) -> None:
-        """More are granted than there are jobs."""
+        """Grants more credits than there are jobs."""
         with self.calling("null count=6 jobs=4"):
             messages = self.messages(4)
             self.peer.send(*(reply(split(message)[0], CREDITS) for message in messages))
@@ -153,7 +154,7 @@ class Client:
         self.reported(calls=6, replies=6, results="none", results_length=0)
 
     def one_fails(self) -> None:
-        """No call is begun after that; the others get their replies."""
+        """Checks that no call is begun after a failure, and that the others get their replies."""
         with self.calling("null count=100 jobs=4", "ENOTSUP"):
             first, *others = self.messages(4)
             xid = split(first)[0]
@@ -164,7 +165,7 @@ class Client:
                       failure="the responder answered: PROG_UNAVAIL")
 
     def one_is_given_up(self) -> None:
-        """Its credit stays taken until it is answered."""
+        """Checks that a call that timed out keeps its credit until it is answered."""
         with self.connected("timeout_ms=1500"):
             self.granted(4)
             with self.calling("null count=4 jobs=4", "ETIMEDOUT"):
@@ -179,7 +180,7 @@ class Client:
                 self.peer.send(*(reply(split(message)[0], 4) for message in messages))
 
     def all_are_given_up(self) -> None:
-        """On a signal; no call is left to make."""
+        """Ends the writer by a signal. Checks that its calls keep all credits."""
         with self.connected():
             self.granted(2)
             words = self.line("null count=9 jobs=2")
@@ -203,7 +204,7 @@ class Client:
         wait_for(10, is_gone, self.id)
 
     def closed_meanwhile(self) -> None:
-        """`close` does not wait for the replies."""
+        """Checks that `close` does not wait for replies."""
         self.connects("timeout_ms=600000")
         with self.calling("null count=64 jobs=64", "ECONNRESET"):
             self.messages(64)
@@ -215,7 +216,7 @@ class Client:
     # About: any procedure.
 
     def any_procedure(self, words: str, call: str) -> None:
-        """The call, octet for octet; the reply, as it is shown."""
+        """Checks the octets of the call, and the reply in the file `call`."""
         with self.calling(f"rpc {words}"):
             message = self.message()
             xid = split(message)[0]
@@ -225,21 +226,21 @@ class Client:
                       failure="none", results_length=7, results="12345678010203")
 
     def denied(self) -> None:
-        """The verdict of RPC, in words."""
+        """Checks that the file `call` shows the reason why RPC denied the call."""
         with self.calling("rpc procedure=1 cred=unix", "EACCES"):
             self.peer.send(reply(split(self.message())[0], CREDITS, "X 1 1  1 5"))
         self.reported(rpc="AUTH_ERROR 5", transport="RDMA_MSG", results="none")
 
     def no_chunk(self) -> None:
-        """The verdict of the transport."""
+        """Checks that the file `call` shows the error of the transport."""
         with self.calling("rpc procedure=1", "EPROTO"):
             self.peer.send(octets(f"X 1 {CREDITS} 4  2", split(self.message())[0]))
         self.reported(transport="ERR_CHUNK", rpc="none",
                       failure="the responder answered: ERR_CHUNK")
 
     def long_results(self, words: str, longest: int) -> None:
-        """A reply of that length may exceed the threshold: a Reply chunk is offered for it (RFC
-        8166, section 4.3.3). Of the results, the first 4096 octets are shown."""
+        """Checks that a call whose reply may exceed the inline threshold offers a Reply chunk (RFC
+        8166, section 4.3.3). The file `call` shows the first 4096 octets of the results."""
         results = bytes(number % 251 for number in range(5000))
         with self.calling(f"rpc procedure=2 raw=00000007 {words}"):
             message = self.message()
@@ -256,7 +257,7 @@ class Client:
     # About: replies that no responder may send.
 
     def faulty(self, lists: str, reason: str) -> None:
-        """The chunk lists of a reply (RFC 8166, sections 4.3 and 6.1)."""
+        """Sends a reply with chunk lists that it must not have (RFC 8166, sections 4.3 and 6.1)."""
         before = info(self.id)["credits_granted"]
         with self.calling("null", "EPROTO"):
             self.peer.send(reply(split(self.message())[0], 7, SUCCESS, lists))
@@ -264,7 +265,7 @@ class Client:
         same_info(self.id, credits_granted=before)
 
     def not_returned(self) -> None:
-        """A Reply chunk that was offered comes back, used or not (RFC 8166, section 4.3.3)."""
+        """Checks that a reply must return a Reply chunk, even unused (RFC 8166, section 4.3.3)."""
         for returned, outcome in (None, "EPROTO"), (1, "EPROTO"), (0, DONE):
             with self.calling("null chunks=1", outcome):
                 xid, *_, key, length, high, low = split(self.message())[:12]
@@ -274,14 +275,15 @@ class Client:
                 self.peer.send(reply(xid, CREDITS, SUCCESS, lists))
 
     def no_reply(self) -> None:
-        """Only a reply grants credits (RFC 8166, section 4.5)."""
+        """Checks that only a reply grants credits (RFC 8166, section 4.5)."""
         before = info(self.id)["credits_granted"]
         with self.calling("null", "EPROTO"):
             self.peer.send(reply(split(self.message())[0], 7, "X 1 2"))
         same_info(self.id, credits_granted=before)
 
     def error_of_another_version(self) -> None:
-        """An error has the version of the call (RFC 8166, section 4.5)."""
+        """Checks that an error of another version than the call is no answer (RFC 8166, section
+        4.5)."""
         before = int(info(self.id)["unexpected_messages"])
         with self.calling("null"):
             xid = split(self.message())[0]
@@ -335,7 +337,7 @@ REFUSED = [
 
 
 def refused(words: str, reason: str) -> None:
-    """Such a line makes no call, and leaves what the last one has shown."""
+    """Checks that a line is refused, and that `call` still shows the outcome of earlier calls."""
     before = module.read("call")
     found = module.write(HOME, "call", f"{client.line(words)}\n".encode())
     same("the write ended with", "EINVAL", found)
@@ -370,7 +372,7 @@ for name, function, *arguments in (
     ("a reply with a Reply chunk that was not offered", client.faulty, "0  0  1 1 1 0 0 0",
      "the reply has a Reply chunk, and none was offered"),
     ("a Reply chunk that does not come back", client.not_returned),
-    ("what is no reply grants no credits", client.no_reply),
+    ("a message that is no reply grants no credits", client.no_reply),
     ("errors of another version than the call", client.error_of_another_version),
 ):
     check(name, function, *arguments)

@@ -18,7 +18,7 @@ from lib.peer import CLOSED, MAX_READS, NOTHING, REMOTE_READ, REMOTE_WRITE, Memo
 from lib.script import Script
 from lib.wire import octets, segment, split
 
-# The module's credits in the forward and in the reverse direction, and the peer's.
+# Credits of the module in the forward and in the reverse direction, and credits of the peer.
 FORWARD, REVERSE, PEERS = 5, 3, 9
 
 # RFC 5531, section 9: xid, CALL, RPC version 2, program, version, procedure, and AUTH_NONE of
@@ -47,10 +47,10 @@ check, need = script.check, script.need
 
 
 class Link:
-    """What both roles have in common."""
+    """The peer, as far as both roles are alike."""
 
     def __init__(self) -> None:
-        # Of the peer's calls, or of the module's call that has arrived.
+        # The XID of the peer's latest call, or of the module's call that arrived last.
         self.xid = 0x70000000
         # The module's end.
         self.id = ""
@@ -61,7 +61,7 @@ class Link:
         return script.peer
 
     def call(self, credits: int) -> str:
-        """The header of a call without chunks."""
+        """Returns the header of a call without chunks."""
         return f"X {self.version} {credits} 0 {'' if self.version == 1 else 0}  0 0 0 "
 
     def reply(self, credits: int) -> str:
@@ -75,7 +75,7 @@ class Link:
              script.next_message())
 
     def asked(self, words: str) -> None:
-        """That is what the module asks; its XID is X from now on."""
+        """Checks the next call of the module. X is its XID from now on."""
         message = script.next_message()
         if not isinstance(message, bytes) or len(message) < 28:
             raise Failed(f"instead of a call: {message}")
@@ -83,11 +83,11 @@ class Link:
         same("the module sent", octets(words, self.xid), message)
 
     def calling(self, words: str = "null", outcome: str = DONE) -> Command:
-        """The module calls, and waits for the reply."""
+        """Makes the module call, for the time of a `with`."""
         return Command(HOME, "call", f"connection {self.id} {words}", outcome)
 
     def refuses(self, outcome: str, reason: str) -> None:
-        """The module makes no call."""
+        """Checks that the module refuses to make a call."""
         with self.calling("null", outcome):
             pass
         if reason not in module.last_error():
@@ -127,12 +127,13 @@ class Link:
         wait_for(10, is_gone, self.id)
 
     def malformed(self) -> str:
-        """ERR_CHUNK, or BAD_HEADER: the same words."""
+        """Returns the answer to a malformed header: ERR_CHUNK in version 1, BAD_HEADER in version
+        2. Both have the same number."""
         return f"X {self.version} {self.grants} 4  2"
 
 
 class Server(Link):
-    """The module is the server, and so the requester of the reverse direction."""
+    """The peer as client. The module is the server, and the requester of the reverse direction."""
 
     grants = FORWARD
 
@@ -142,13 +143,13 @@ class Server(Link):
         wait_for(10, is_state, self.id, "established")
 
     def answered(self, call: str, reply: str = SUCCESS) -> None:
-        """A call of the peer's is answered. Its XID is X from now on."""
+        """Makes a call of the peer, and checks the reply. X is the XID of that call from now on."""
         self.xid += 1
         self.sends(self.call(32) + call)
         self.receives(self.reply(FORWARD) + reply)
 
     def binds(self, version: int) -> None:
-        """A server makes no calls before the client has said that it accepts them (RFC 8167,
+        """Checks that the server makes no calls before the client has called BIND (RFC 8167,
         section 6)."""
         self.version = version
         self.answered(NULL)
@@ -158,7 +159,8 @@ class Server(Link):
         same_info(self.id, 10, reverse_direction="yes")
 
     def asked_null(self) -> None:
-        """In the version of the forward direction (RFC 8167, section 5.1)."""
+        """Checks that the module calls NULL, in the version of the forward direction (RFC 8167,
+        section 5.1)."""
         self.asked(self.call(REVERSE) + NULL)
 
     def null(self, credits: int = PEERS) -> None:
@@ -171,15 +173,15 @@ class Server(Link):
                   inline_calls=before["inline_calls"])
 
     def ends(self, outcome: str, *messages: str | bytes) -> None:
-        """A call ends like this when it is answered so."""
+        """Answers a call of the module by these messages, and checks the outcome of the call."""
         with self.calling("null", outcome):
             self.asked_null()
             for message in messages:
                 self.sends(message)
 
     def same_xid(self) -> None:
-        """Calls in both directions may have the same XID at the same time (RFC 8167, section
-        2.4.1), and are answered while one of the other direction waits."""
+        """Checks that calls in both directions may have the same XID at the same time (RFC 8167,
+        section 2.4.1), and that the module answers calls while its own call waits."""
         with self.calling():
             self.asked_null()
             for _ in range(3):
@@ -196,7 +198,8 @@ class Server(Link):
             self.sends(octets(self.reply(PEERS) + SUCCESS, self.xid) + message[len(head):])
 
     def by_chunks(self) -> None:
-        """A Long Call and a Long Reply, both in memory of the server (RFC 8167, section 5.3)."""
+        """Answers a Long Call by a Long Reply, both in memory of the server (RFC 8167, section
+        5.3)."""
         before = int(info(self.id)["reverse_chunked_calls"])
         self.echo_by_chunks(REVERSE)
         same_info(self.id, reverse_chunked_calls=before + 1)
@@ -215,7 +218,7 @@ class Server(Link):
         same_info(self.id, state="established", generation=1)
 
     def malformed_replies(self) -> None:
-        """They are discarded, not answered (RFC 8166, section 4.5)."""
+        """Checks that malformed replies are discarded, and not answered (RFC 8166, section 4.5)."""
         before = int(info(self.id)["bad_headers"])
         direction = "" if self.version == 1 else 1
         messages = (
@@ -227,30 +230,32 @@ class Server(Link):
         )
         self.ends(DONE, *messages, self.reply(PEERS) + SUCCESS)
         same_info(self.id, bad_headers=before + len(messages))
-        # Or this would not be what arrives next.
+        # An answer to a malformed reply would arrive before this reply.
         self.answered(NULL)
 
     def late(self) -> None:
-        """A call that nobody waits for any more keeps its credit until it is answered."""
+        """Checks that a call that was given up keeps its credit until it is answered."""
         self.null(1)
         self.ends("ETIMEDOUT")
         xid = self.xid
         self.answered(NULL)
         self.refuses("EBUSY", "all credits are taken")
         self.sends(self.reply(PEERS) + SUCCESS, xid)
-        # In order, behind that.
+        # The module has handled that reply when it answers this call.
         self.answered(NULL)
         self.null()
 
     def loses(self) -> None:
-        """A call in the reverse direction is lost with its connection (RFC 8167, section 5.4)."""
+        """Checks that a call in the reverse direction is lost with its connection (RFC 8167,
+        section 5.4)."""
         with self.calling("null", "ECONNRESET"):
             self.asked_null()
             self.peer.close()
         wait_for(10, is_gone, self.id)
 
     def not_before_the_first_call(self) -> None:
-        """Which determines the version."""
+        """Checks that the server makes no call before the client's first call, which determines the
+        version."""
         self.version = 2
         self.connects(WITHOUT_BIND)
         same_info(self.id, reverse_direction="yes")
@@ -268,8 +273,8 @@ class Server(Link):
         self.leaves()
 
     def one_credit(self) -> None:
-        """Each direction has a credit of its own, and Receives for both (RFC 8167, section 4.3).
-        The peer has no more, either, and retransmits nothing."""
+        """Checks that each direction has a credit and Receives of its own (RFC 8167, section 4.3).
+        The peer has two Receives, too. A message that finds none would end the connection."""
         self.peer.receives(2, 4096)
         try:
             self.version = 1
@@ -292,7 +297,7 @@ class Server(Link):
 
 
 class Client(Link):
-    """The module is the client, and so the responder of the reverse direction."""
+    """The peer as server. The module is the client, and the responder of the reverse direction."""
 
     grants = REVERSE
 
@@ -303,12 +308,12 @@ class Client(Link):
         self.id = module.newest("client")
 
     def answers(self, call: str, reply: str = SUCCESS) -> None:
-        """The peer answers a call of the module's."""
+        """Checks the next call of the module, and answers it."""
         self.asked(self.call(FORWARD) + call)
         self.sends(self.reply(PEERS) + reply)
 
     def binds(self, version: int) -> None:
-        """Once the NULL call has been answered."""
+        """Checks that the module calls BIND after the reply to NULL."""
         self.version = version
         self.connects(f"rpcvers=auto reverse={REVERSE}")
         self.version = 2
@@ -325,7 +330,8 @@ class Client(Link):
                   credits_granted=PEERS)
 
     def answered(self, words: str | bytes, answer: str) -> None:
-        """What the module answers; after NOTHING it is the answer to the next call."""
+        """Sends a message, and checks the answer. With NOTHING, checks that the module answers only
+        the next call."""
         self.xid = 0x70000000 | self.xid + 1
         self.sends(words)
         if answer == NOTHING:
@@ -345,15 +351,15 @@ class Client(Link):
             for _ in range(3):
                 self.sends(self.call(32) + CALLBACK_NULL)
                 self.receives(self.reply(REVERSE) + SUCCESS)
-            # A malformed call with the XID of the call that waits is one nevertheless, where it
-            # says so.
+            # In version 2 the header has the direction, so a malformed call with the XID of the
+            # call that waits is not taken for its reply.
             if self.version == 2:
                 self.sends(f"X 2 32 0 0  2 0 0  {NULL}")
                 self.receives(self.malformed())
             self.sends(self.reply(PEERS) + SUCCESS)
 
     def malformed_replies(self) -> None:
-        """They are discarded."""
+        """Checks that malformed replies are discarded."""
         direction = "" if self.version == 1 else 1
         with self.calling():
             self.asked(self.call(FORWARD) + NULL)
@@ -392,7 +398,7 @@ class Client(Link):
         return memory
 
     def by_chunks(self) -> None:
-        """A Long Call and a Long Reply, both in memory of the peer, which is the server."""
+        """Makes a Long Call, and checks the Long Reply, both in memory of the peer, the server."""
         self.xid += 1
         before = int(info(self.id)["reverse_chunked_calls"])
         call = self.offered(octets(f"{ECHO} {len(DATA)}", self.xid) + DATA, REMOTE_READ)
@@ -424,7 +430,7 @@ class Client(Link):
         self.leaves()
 
     def refused(self) -> None:
-        """The server does not know BIND. Its calls are answered nevertheless."""
+        """Checks that the module answers calls even if the server does not know BIND."""
         self.version = 1
         self.connects(f"rpcvers=1 null=0 reverse={REVERSE}")
         self.answers(BIND, PROG_UNAVAIL)
@@ -437,15 +443,14 @@ class Client(Link):
         self.version = 1
         self.connects(f"rpcvers=1 null=0 reverse={REVERSE} bind=0")
         same_info(self.id, reverse_direction="yes")
-        # BIND would come first.
+        # BIND would arrive before NULL.
         with self.calling():
             self.answers(NULL)
         self.counted()
         self.leaves()
 
     def forward_only(self) -> None:
-        """A client without credits in the reverse direction answers nothing (RFC 8167, section
-        6)."""
+        """Checks that a client without `reverse=` answers no calls (RFC 8167, section 6)."""
         for version in 1, 2:
             self.version = version
             self.connects(f"rpcvers={version} null=0")
@@ -461,7 +466,7 @@ class Client(Link):
             self.leaves()
 
     def one_credit(self) -> None:
-        """The same as of the server."""
+        """Checks a client with one credit in each direction. The peer has two Receives."""
         self.peer.receives(2, 4096)
         try:
             self.version = 1
@@ -481,7 +486,8 @@ class Client(Link):
             self.peer.receives(32, 4096)
 
     def comes_back(self) -> None:
-        """The client connects, and says that it accepts calls, again (RFC 8167, section 5.4)."""
+        """Checks that after a loss the client connects, and calls BIND, again (RFC 8167, section
+        5.4)."""
         self.version = 1
         self.connects(f"rpcvers=1 reverse={REVERSE} reconnect=1")
         for generation in 1, 2:
@@ -498,7 +504,7 @@ class Client(Link):
 
 
 class Own:
-    """Both ends are the module's."""
+    """A connection of the module with itself."""
 
     client = server = ""
 
@@ -510,7 +516,7 @@ class Own:
         same_info(self.server, 10, state="established", reverse_direction="yes")
 
     def both_ways(self) -> None:
-        """At the same time, with chunks and without."""
+        """Makes calls in both directions at the same time, with chunks and without."""
         lines = ("echo size=100 count=100", "echo size=100000 count=10")
         commands = [Command(HOME, "call", f"connection {number} {line}")
                     for number in (self.client, self.server) for line in lines]
@@ -518,7 +524,7 @@ class Own:
             command.__enter__()
         for command in commands:
             command.__exit__(None, None, None)
-        # NULL and BIND, too.
+        # NULL and BIND count as inline calls, too.
         counters = {"inline_calls": 102, "chunked_calls": 10, "reverse_inline_calls": 100,
                     "reverse_chunked_calls": 10, "bad_headers": 0, "unexpected_messages": 0}
         for number in self.client, self.server:
@@ -529,7 +535,7 @@ class Own:
         wait_for(10, is_gone, self.server)
 
     def closes_while_calling(self) -> None:
-        """The end of a connection ends the calls of both ends."""
+        """Checks that the end of a connection ends the calls of both ends."""
         self.connect("reverse=3")
         found: list[str] = []
 
@@ -577,13 +583,13 @@ def module_as_server(version: int) -> None:
     def check_too(name: str, function: Callable[..., object], *arguments: object) -> None:
         check(f"the server: {name}, version {version}", function, *arguments)
 
-    # Where the call of the module fails.
+    # Checks that the reply makes the call of the module fail with this outcome.
     def ends(name: str, outcome: str, reply: str) -> None:
         check_too(name, lambda: server.ends(outcome, reply.format(
             version=version, peers=PEERS, reply=server.reply(PEERS))))
 
     need(f"the peer connects as client, version {version}", server.connects, WITH_BIND)
-    check_too("it calls nobody who has not called BIND", server.binds, version)
+    check_too("it makes no calls before BIND", server.binds, version)
     check_too("NULL", server.null)
     check_too("ECHO", server.echo)
     check_too("the same XID both ways", server.same_xid)
@@ -597,7 +603,7 @@ def module_as_server(version: int) -> None:
     check_too("a call is lost with its connection", server.loses)
 
 
-# Name, procedure, what follows, which begins with the chunk lists.
+# Name, procedure of the header, the rest of the message from the chunk lists on.
 MALFORMED = [
     ("RDMA_NOMSG without a chunk", 1, "0 0 0"),
     ("RDMA_MSG without a message", 0, "0 0 0"),

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""RPC-over-RDMA with a peer in user space, octet for octet, in both roles. The peer sends
-everything that a peer could send. The messages in both directions are written out here, word
-for word, from RFC 8166 (version 1), draft-cel-nfsv4-rpcrdma-version-two-01 (version 2) and
-RFC 5531 (RPC)."""
+"""RPC-over-RDMA with a peer in user space, octet for octet, in both roles. The peer sends valid
+and malformed messages. The messages in both directions are written out here, word for word, from
+RFC 8166 (version 1), draft-cel-nfsv4-rpcrdma-version-two-01 (version 2) and RFC 5531 (RPC)."""
 
 # test: debug.siw
 # soak: debug.rxe
@@ -19,10 +18,10 @@ from lib.peer import CLOSED, MAX_READS, NOTHING, REMOTE_READ, REMOTE_WRITE, Memo
 from lib.script import Script
 from lib.wire import octets, segment, split
 
-# Granted by the module as server, requested by it as client, and the peer's.
+# Credits that the module grants as server, that it requests as client, and that the peer grants.
 GRANTS, REQUESTS, PEERS = 5, 7, 9
 
-# About: what messages consist of, in words: see lib/wire.py.
+# About: the parts of messages, in the words of lib/wire.py.
 
 # RFC 5531, section 9: xid, CALL, RPC version 2, program, version, procedure, and
 # AUTH_NONE of length 0 twice; xid, REPLY, MSG_ACCEPTED, AUTH_NONE, SUCCESS.
@@ -49,7 +48,7 @@ DATA = b"".join(number.to_bytes(4, "big") for number in range(1, 1101))
 SIZE = len(DATA)
 # An ECHO of DATA, by itself, and its reply.
 LONG_CALL, LONG_REPLY = 40 + 4 + SIZE, 24 + 4 + SIZE
-# And so does memory look that nobody is to write to.
+# The content of a Reply chunk before the module writes to it.
 UNTOUCHED = b"\xa5" * 6000
 
 # Ports of the module, by the versions that it speaks there, and one of the peer.
@@ -60,9 +59,9 @@ check, need = script.check, script.need
 
 
 class Link:
-    """What both roles have in common."""
+    """The peer, as far as both roles are alike."""
 
-    # A connection of the module with itself, which all of this leaves alone.
+    # A connection of the module with itself. No check may affect it.
     bystander: str
 
     def __init__(self) -> None:
@@ -90,24 +89,24 @@ class Link:
         return octets(words, self.xid)
 
     def sends(self, words: str | bytes) -> None:
-        """The peer does."""
+        """Sends a message to the module."""
         self.peer.send(self.octets(words))
 
     def tries_to_send(self, words: str | bytes) -> None:
-        """The same, where that may be the end of the connection."""
+        """Sends a message that may end the connection."""
         with contextlib.suppress(OSError, RuntimeError):
             self.sends(words)
 
     def receives(self, words: str | bytes) -> None:
-        """That is what the peer receives next."""
+        """Checks the next message of the module."""
         same("the peer received", self.octets(words), script.next_message())
 
     def closed(self) -> None:
-        """The peer notices that the connection is over."""
+        """Checks that the peer sees the end of the connection."""
         same("the peer received", CLOSED, self.peer.receive(10000))
 
     def only_that_ended(self) -> None:
-        """Everything else lives on."""
+        """Checks that the connection of the module with itself still works."""
         control(HOME, "call", f"connection {self.bystander} null")
         same_info(self.bystander, generation=1)
 
@@ -121,11 +120,11 @@ def segments_of(memories: list[Memory], *lengths: int) -> str:
 
 
 class Requester(Link):
-    """The module is the server."""
+    """The peer as client, and the module as server."""
 
     def __init__(self) -> None:
         super().__init__()
-        # How many malformed headers the connection has had.
+        # How many malformed headers the peer has sent on this connection.
         self.malformed = 0
 
     def connects(self, port: int, private: bytes = b"") -> None:
@@ -138,7 +137,8 @@ class Requester(Link):
         wait_for(10, is_gone, self.id)
 
     def answered(self, words: str | bytes, answer: str) -> None:
-        """What the module answers; after NOTHING it is the answer to the next call."""
+        """Sends a message, and checks the answer. With NOTHING, checks that the module answers only
+        the next call."""
         self.xid += 1
         self.sends(words)
         if answer != NOTHING:
@@ -152,18 +152,18 @@ class Requester(Link):
         self.receives(REPLY[1] + SUCCESS)
 
     def refused(self, words: str | bytes, answer: str) -> None:
-        """The same, with a malformed header."""
+        """Sends a malformed header, counts it, and checks the answer."""
         self.malformed += 1
         self.answered(words, answer)
 
     def offers_call(self) -> Memory:
-        """An ECHO of DATA, to call by Read chunk."""
+        """Returns memory with an ECHO of DATA, for a Read chunk."""
         memory = self.peer.register(LONG_CALL, REMOTE_READ)
         memory.fill(self.octets(f"{CALL_ECHO} {SIZE}") + DATA)
         return memory
 
     def by_chunks(self, version: int) -> None:
-        """The call by Read chunk, the reply by Reply chunk."""
+        """Sends a call in a Read chunk, and checks the reply in the Reply chunk."""
         direction, reply_direction = ("", "") if version == 1 else ("0", "1")
         before = int(info(self.id)["sends_with_invalidate"])
         self.xid += 1
@@ -174,18 +174,19 @@ class Requester(Link):
                    f"1 1 {segment_of(reply, len(UNTOUCHED))}")
         self.receives(f"X {version} {GRANTS} 1 {reply_direction}  0  0  "
                       f"1 1 {segment_of(reply, LONG_REPLY)}")
-        # siw does not tell user space.
+        # siw does not report an invalidated key to user space.
         if TRANSPORT != "siw" and self.peer.invalidated not in (reply.key, call.key):
             fail(f"invalidated: {self.peer.invalidated}")
         same("the Reply chunk has",
              self.octets(f"{SUCCESS} {SIZE}") + DATA + UNTOUCHED[LONG_REPLY:],
              reply.octets(len(UNTOUCHED)))
-        # The peer may be faster than the count.
+        # The reply may arrive before the module has counted it.
         same_info(self.id, 10, sends_with_invalidate=before + 1)
 
     def thresholds(self) -> None:
-        """Nobody has said what it can receive. So it is the default of the version, which in
-        version 2 is larger, once there has been a reply (the draft, section 5.1)."""
+        """The peer has offered no sizes, so the inline threshold is the default of the version.
+        The default of version 2 is larger, and applies after the first reply (the draft,
+        section 5.1)."""
         words = f"1100 {' '.join(map(str, range(1, 276)))}"
         self.answered(f"{CALL[2]} {CALL_ECHO} {words}", BAD_HEADER)
         self.answered(f"{CALL[2]} {CALL_NULL}", f"{REPLY[2]} {SUCCESS}")
@@ -194,10 +195,10 @@ class Requester(Link):
         self.answered(f"{CALL[1]} {CALL_NULL}", f"{REPLY[1]} {SUCCESS}")
 
     def in_pieces(self) -> None:
-        """Segments are filled in order (RFC 8166, section 3.4.6)."""
+        """Checks that segments are read and filled in order (RFC 8166, section 3.4.6)."""
         self.xid += 1
         call = self.offers_call()
-        # Its first 1000 octets are a piece of their own.
+        # The first 1000 octets are a segment of their own.
         rest = segment(call.key, LONG_CALL - 1000, call.address + 1000)
         pieces = [self.peer.register(size, REMOTE_WRITE) for size in (1000, 4000, 500)]
         self.sends(f"X 1 32 1  1 0 {segment_of(call, 1000)} 1 0 {rest} 0  0  1 3 "
@@ -209,8 +210,8 @@ class Requester(Link):
         same("the second piece", reply[1000:], pieces[1].octets(3428))
 
     def chunks_among_others(self) -> None:
-        """As many calls at once as are granted, one of them by chunks: each is answered, in any
-        order."""
+        """Sends as many calls at once as are granted, one of them with chunks. The replies may
+        arrive in any order."""
         self.xid += 1
         call = self.offers_call()
         reply = self.peer.register(len(UNTOUCHED), REMOTE_WRITE)
@@ -227,13 +228,13 @@ class Requester(Link):
             same(f"reply {number} arrives", True, words in found)
 
     def long_reply_without_chunk(self) -> None:
-        """A reply that does not fit into a Send."""
+        """Calls for a reply that exceeds the inline threshold, without a Reply chunk."""
         self.xid += 1
         self.sends(f"X 1 32 1  1 0 {segment_of(self.offers_call(), LONG_CALL)} 0  0  0")
         self.receives(ERR_CHUNK)
 
     def reply_chunk_unused(self) -> None:
-        """Chunks come back, with what was written to them: nothing."""
+        """Checks that a Reply chunk that is not needed comes back with length 0."""
         self.xid += 1
         chunk = self.peer.register(64, REMOTE_WRITE)
         self.sends(f"X 1 32 0  0  0  1 1 {segment_of(chunk, 64)}  {CALL_NULL}")
@@ -268,14 +269,14 @@ class Requester(Link):
         self.leaves()
 
     def long_call_of_another(self) -> None:
-        """The message in the Read chunk is of another XID than its header."""
+        """Sends a Read chunk whose message has another XID than the header."""
         self.xid += 1
         call = self.offers_call()
         self.xid += 1
         self.sends(f"X 1 32 1  1 0 {segment_of(call, LONG_CALL)} 0  0  0")
         self.receives(ERR_CHUNK)
 
-    # About: connections that end. Each check has one of its own.
+    # About: connections that end. Each check makes a connection of its own.
 
     def on_its_own(self, function: Callable[..., None], *arguments: object) -> None:
         self.connects(BOTH, PRIVATE_1024)
@@ -286,8 +287,8 @@ class Requester(Link):
         self.only_that_ended()
 
     def refused_or_ended(self, words: str) -> None:
-        """The module refuses the message, or the connection ends. Which it is depends on what
-        sees first that it cannot be done: the module or the device."""
+        """Sends a message with a chunk that cannot be used. If the module notices that first, it
+        answers ERR_CHUNK. If the device does, the connection ends."""
         self.tries_to_send(words)
         found = self.peer.receive(10000)
         if found != CLOSED:
@@ -299,7 +300,7 @@ class Requester(Link):
         self.only_this_ended()
 
     def not_read(self, key: int | None, length: int) -> None:
-        """A call that the peer does not let the module read."""
+        """Sends a call in a Read chunk that the module cannot read."""
         self.xid += 1
         memory = self.peer.register(64, REMOTE_READ)
         self.refused_or_ended(f"X 1 32 1  1 0 {segment_of(memory, length, key)} 0  0  0")
@@ -312,12 +313,12 @@ class Requester(Link):
                               f"1 1 {segment_of(memory, length, key)}")
 
     def too_long(self) -> None:
-        """The connection has Receives of 4096 octets."""
+        """Sends more than the module's Receives can hold, which is 4096 octets."""
         self.tries_to_send(bytes(5000))
         self.ended()
 
     def receives_only(self, count: int, size: int) -> None:
-        """Too little for a reply."""
+        """Connects with Receives that are too few, or too small, for a reply."""
         self.peer.receives(count, size)
         try:
             self.connects(BOTH)
@@ -328,8 +329,8 @@ class Requester(Link):
             self.peer.receives(32, 4096)
 
     def at_once(self) -> None:
-        """More than are granted, which may be the end (RFC 8166, section 3.3.1). The module may
-        also be fast enough."""
+        """Sends more calls at once than are granted. The connection may end (RFC 8166, section
+        3.3.1), except if the module posts Receives fast enough."""
         xids = range(self.xid + 1, self.xid + 21)
         self.xid = xids[-1]
         with contextlib.suppress(OSError, RuntimeError):
@@ -345,7 +346,7 @@ class Requester(Link):
 
 
 class Responder(Link):
-    """The module is the client."""
+    """The peer as server, and the module as client."""
 
     def listens_at(self, port: int) -> None:
         self.peer.listen(self.server_netns, self.server, port)
@@ -365,8 +366,8 @@ class Responder(Link):
         wait_for(10, is_gone, self.id)
 
     def speaks(self, version: int) -> None:
-        """Its calls and the replies to them are like this from now on, and replies in chunks
-        begin with `long`."""
+        """Chooses the version. Sets `asks` to the header of the module's calls, `replies` to that
+        of the peer's replies, and `long` to the first words of the header of a Long Reply."""
         self.version = version
         if version == 1:
             self.asks = f"X 1 {REQUESTS} 0    0 0 0 "
@@ -378,7 +379,7 @@ class Responder(Link):
             self.long = f"X 2 {PEERS} 1 1"
 
     def message_arrives(self) -> bytes:
-        """Of the module; its XID is X from now on."""
+        """Returns the next message of the module. X is its XID from now on."""
         message = script.next_message()
         if not isinstance(message, bytes) or len(message) < 28:
             raise Failed(f"instead of a message: {message}")
@@ -386,7 +387,7 @@ class Responder(Link):
         return message
 
     def asked(self, words: str) -> None:
-        """That is what the module sends next."""
+        """Checks the next message of the module."""
         message = self.message_arrives()
         same("the module sent", self.octets(words), message)
 
@@ -394,7 +395,7 @@ class Responder(Link):
         self.asked(self.asks + CALL_NULL)
 
     def asked_echo(self, length: int) -> bytes:
-        """The same, of an ECHO, whose octets are the module's choice. Returns them."""
+        """Checks that the next message is a call of ECHO. Returns its argument."""
         message = self.message_arrives()
         call = self.octets(f"{self.asks} {CALL_ECHO} {length}")
         same("the module sent", call, message[:len(call)])
@@ -409,34 +410,36 @@ class Responder(Link):
         self.sends(self.octets(f"{self.replies} {SUCCESS} {len(arguments)}") + arguments)
 
     def calling(self, words: str = "null", outcome: str = module.DONE) -> Command:
-        """The module calls, and waits for its reply."""
+        """Makes the module call, for the time of a `with`."""
         return Command(HOME, "call", f"connection {self.id} {words}", outcome)
 
     def null_is(self, status: str, version: int) -> None:
-        """What the module says of its NULL call."""
+        """Checks the result of the module's NULL call in `info`."""
         same_info(self.id, 10, rpc_null=status, rpc_version_used=version)
 
     @contextlib.contextmanager
     def counted(self, counter: str, count: int = 1, seconds: float = 10) -> Iterator[None]:
-        """The counter of the connection rises by that much, at the latest in so many seconds."""
+        """Checks that a counter of the connection rises by `count`, within `seconds`."""
         before = int(info(self.id)[counter])
         yield
         same_info(self.id, seconds, **{counter: before + count})
 
     def outlives(self, counter: str, *messages: str | bytes) -> None:
-        """A call gets its reply although these come first, and they are counted there."""
+        """Sends messages before the reply to a call. Checks that the call succeeds, and that
+        `counter` counts the messages."""
         with self.counted(counter, len(messages), 0):
             self.ends(module.DONE, *messages, self.replies + SUCCESS)
 
     def ends(self, outcome: str, *messages: str | bytes) -> None:
-        """A call ends like this when it is answered so."""
+        """Answers a call of the module by these messages, and checks the outcome of the call."""
         with self.calling("null", outcome):
             self.asked_null()
             for message in messages:
                 self.sends(message)
 
     def first_call(self) -> None:
-        """Before it is answered, no other is sent (RFC 8166, section 3.3.3)."""
+        """Checks that the module makes no second call before the first one is answered (RFC 8166,
+        section 3.3.3)."""
         self.asked_null()
         first = self.xid
         with self.calling():
@@ -457,12 +460,13 @@ class Responder(Link):
         return self.replies.replace(f" {PEERS} ", f" {credits} ")
 
     def no_credits(self) -> None:
-        """Which is not allowed, and counts as one (RFC 8166, section 3.3.1)."""
+        """Grants no credits. That is not allowed, and counts as one (RFC 8166, section 3.3.1)."""
         self.ends(module.DONE, self.granting(0) + SUCCESS)
         self.outlives("bad_headers")
 
     def within_credits(self) -> None:
-        """Two at a time, when two are granted; they are answered last come first."""
+        """Grants two credits. Checks that at most two calls are under way, and answers the latest
+        call first."""
         reply = self.granting(2) + SUCCESS
         self.ends(module.DONE, reply)
         count = 0
@@ -481,16 +485,17 @@ class Responder(Link):
                     self.sends(self.octets(reply) + message[-8:])
 
     def discards_option(self) -> None:
-        """A call, for which this client is not prepared (RFC 8167, section 6)."""
+        """Sends an option in the direction of a call. A client without `reverse=` discards it (RFC
+        8167, section 6)."""
         self.outlives("unexpected_messages", f"Y 2 {PEERS} 5  0 7 0")
 
     def duplicate(self) -> None:
-        """Again, when it has been answered."""
+        """Sends a reply twice."""
         self.outlives("bad_headers")
         self.late_reply()
 
     def late(self) -> None:
-        """Too late."""
+        """Sends a reply after the module has given the call up."""
         self.ends("ETIMEDOUT")
         self.late_reply()
 
@@ -499,8 +504,8 @@ class Responder(Link):
             self.sends_success()
 
     def not_late(self) -> None:
-        """A call of the peer's with the XID of the module's is no answer to that, and so does
-        not give its credit back."""
+        """Sends a call that has the XID of a call of the module. That is no reply, so the module's
+        call keeps its credit."""
         self.ends(module.DONE, self.granting(1) + SUCCESS)
         self.ends("ETIMEDOUT")
         with self.counted("unexpected_messages"):
@@ -511,7 +516,7 @@ class Responder(Link):
         self.ends(module.DONE, self.replies + SUCCESS)
 
     def echo_inline(self, outcome: str, others: bytes = b"") -> None:
-        """The peer may return others."""
+        """Answers an ECHO by its argument, or by `others`."""
         with self.calling("echo size=20 chunks=0", outcome):
             arguments = self.asked_echo(20)
             self.sends_echo(others or arguments)
@@ -519,8 +524,8 @@ class Responder(Link):
     # About: chunks.
 
     def asked_by_chunks(self) -> None:
-        """The call is in memory of the module's, and the reply goes there: asked for in a
-        header whose segments are `call` and `reply` then."""
+        """Checks that the next message is a call by chunks. Sets `call` and `reply` to the segments
+        of its Read chunk and its Reply chunk, which are memory of the module."""
         message = self.message_arrives()
         words, direction = split(message), ""
         if self.version == 2:
@@ -559,8 +564,8 @@ class Responder(Link):
             self.echo_by_chunks(invalidates)
 
     def another_chunk(self) -> None:
-        """A Reply chunk that is not the one that was offered: it comes back longer, with
-        another key, or as two."""
+        """Returns another Reply chunk than was offered: longer, with another key, of two segments,
+        or of none."""
         for count, *segments in (
             (1, ("H", LONG_REPLY + 4)), (1, (0x12345678, 40)), (2, ("H", 40), (0x12345678, 40)),
             (0,),
@@ -572,8 +577,9 @@ class Responder(Link):
                 self.sends(f"{self.long}  0  0  1 {count} {' '.join(words)}")
 
     def first_is_short(self) -> None:
-        """Larger ones would do, but the responder may not know that (RFC 8166, section 3.3.3;
-        the draft, section 5). Then they do."""
+        """Checks that a first call of 1100 octets is sent by chunks, and the second one inline. A
+        responder need not take larger messages before its first reply (RFC 8166, section 3.3.3;
+        the draft, section 5)."""
         direction = "" if self.version == 1 else "0"
         self.module_connects(OF_PEER, f"rpcvers={self.version} null=0")
         with self.calling("echo size=1100 count=2 chunks=0"):
@@ -593,7 +599,8 @@ class Responder(Link):
         self.module_leaves()
 
     def memory_is_gone(self) -> None:
-        """Of a call that is over (RFC 8166, section 4.4.1)."""
+        """Checks that the peer cannot read the memory of a call that is over (RFC 8166, section
+        4.4.1)."""
         try:
             found = self.reads_call(8)
         except (OSError, RuntimeError):
@@ -601,7 +608,7 @@ class Responder(Link):
         fail(f"the peer still reads {found.hex()}")
 
     def unanswered_chunks(self) -> None:
-        """The peer does not keep the memory for that."""
+        """Does not answer a call by chunks. The peer must lose access to its memory."""
         with self.calling(f"echo size={SIZE} chunks=1", "ETIMEDOUT"):
             self.asked_by_chunks()
             self.reads_call(8)
@@ -610,7 +617,7 @@ class Responder(Link):
     # About: connections that end.
 
     def loses(self, function: Callable[..., None], *arguments: object) -> None:
-        """What the peer does is the end of a connection. Everything else lives on."""
+        """Checks that `function` ends a connection, and that no other connection ends."""
         self.module_connects(OF_PEER, "rpcvers=1 null=0")
         self.speaks(1)
         with self.calling("null", "ECONNRESET"):
@@ -625,10 +632,10 @@ class Responder(Link):
         with contextlib.suppress(OSError, RuntimeError):
             self.peer.send_invalidate(0x12345678, b"\0")
 
-    # About: which version (the draft, section 5).
+    # About: the choice of the version (the draft, section 5).
 
     def first_null(self, port: int, words: str, version: int) -> None:
-        """A connection, and its NULL call in that version."""
+        """Makes the module connect, and checks that its NULL call has that version."""
         self.module_connects(port, words)
         self.speaks(version)
         self.asked_null()
@@ -638,7 +645,7 @@ class Responder(Link):
         self.null_is("SUCCESS", version)
 
     def falls_back(self, port: int, message: str) -> None:
-        """The peer answers version 2 so, and then speaks 1."""
+        """Answers the call in version 2 by `message`, and the next call in version 1 by success."""
         self.listens_at(port)
         self.first_null(port, "rpcvers=auto", 2)
         self.sends(message)
@@ -649,8 +656,9 @@ class Responder(Link):
         self.module_leaves()
 
     def connects_anew(self, port: int, dropped: bool) -> None:
-        """Version 2 is not answered: the module ends the connection when it has waited, or the
-        peer does. A peer that was so once is spoken to in version 1."""
+        """Does not answer the call in version 2. With `dropped`, the module ends the connection
+        after its timeout; otherwise the peer does. Checks that the module connects again for
+        version 1, and remembers that version."""
         self.listens_at(port)
         self.first_null(port, "rpcvers=auto timeout_ms=2000", 2)
         if dropped:
@@ -666,7 +674,7 @@ class Responder(Link):
         self.module_leaves()
 
     def has_no_version(self, port: int, words: str, version: int, message: str) -> None:
-        """The NULL call fails."""
+        """Answers NULL by `message`, and checks that the call fails."""
         self.listens_at(port)
         self.first_null(port, words, version)
         self.sends(message)
@@ -675,7 +683,7 @@ class Responder(Link):
         self.module_leaves()
 
     def refuses_each(self, port: int) -> None:
-        """A peer that says that it speaks 1, and does not."""
+        """Answers version 2 by an ERR_VERS that names version 1, and then refuses version 1."""
         self.listens_at(port)
         self.first_null(port, "rpcvers=auto", 2)
         self.sends(f"X 2 {PEERS} 4  1 1 1")
@@ -689,7 +697,7 @@ class Responder(Link):
         return info(self.id).get("rpc_null", "pending") not in ("pending", "SUCCESS")
 
     def another_program(self) -> None:
-        """As it is told."""
+        """Checks that NULL has the program and the version that `connect` names."""
         self.module_connects(OF_PEER, "rpcvers=1 program=305419896 version=9")
         self.speaks(1)
         self.asked(f"{self.asks}  X 0 2  0x12345678 9 0  {AUTH}")
@@ -740,7 +748,7 @@ def set_up() -> None:
     need("a connection of the module with itself", connect_bystander)
 
 
-# Name, call, reply: in both versions, which differ by the direction.
+# Name, call, reply: without the header, so that they fit both versions.
 ANSWERED = [
     ("NULL is answered", CALL_NULL, SUCCESS),
     ("NULL of any program is answered", f"X 0 2  0x12345678 9 0  {AUTH}", SUCCESS),
@@ -759,7 +767,7 @@ ANSWERED = [
     ("a verifier that is too long: AUTH_BADVERF", "X 0 2  100003 4 0  0 0  1 401 0", "X 1 1  1 3"),
 ]
 
-# Name, procedure, what follows, which begins with the chunk lists: likewise.
+# Name, procedure of the header, the rest of the message from the chunk lists on.
 REFUSED = [
     ("an unknown procedure of the header", 6, "0 0 0"),
     ("the last procedure of the header", 0xffffffff, "0 0 0"),
@@ -837,7 +845,8 @@ def module_as_server() -> None:
     check("a Read chunk within the call, version 2", answered,
           f"X 2 32 0 0  1 40 1 4 0 0  0 0 0  {CALL_NULL}", BAD_HEADER)
 
-    # Of another program that is not known, nor does it matter (RFC 8166, section 6.1).
+    # The module cannot know whether another program has DDP-eligible data (RFC 8166, section
+    # 6.1).
     for number in 1, 2:
         check(f"a Read chunk within a call of another program, version {number}", answered,
               CALL[number].replace("0 0 0 ", "1 40 1 4 0 0  0 0 0 ")
@@ -909,7 +918,7 @@ def makes_no_calls() -> None:
         fail("the call succeeded")
 
 
-# Name, outcome of the call, reply: begins with {replies} where it has a header of its own.
+# Name, outcome of the call, reply. {replies} is the header of a valid reply.
 ENDS = [
     ("a header that the responder cannot read", "EPROTO", "X {version} {peers} 4  2"),
     ("a version that the responder no longer speaks", "EPROTONOSUPPORT",
@@ -922,7 +931,7 @@ ENDS = [
     ("RPC_MISMATCH to the client", "ENOTSUP", "{replies} X 1 1  0 3 3"),
     ("AUTH_ERROR to the client", "EACCES", "{replies} X 1 1  1 5"),
     ("a reply that is cut off", "EPROTO", "{replies} X 1 0"),
-    ("results that nobody wants", "EBADMSG", "{replies} " + SUCCESS + " 1"),
+    ("a reply to NULL with results", "EBADMSG", "{replies} " + SUCCESS + " 1"),
     ("a reply in a chunk that was not offered", "EPROTO",
      "{long} 0  0  1 1 0x1234 24 0 0x1000"),
 ]
