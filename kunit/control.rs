@@ -553,7 +553,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8166, sections 4.2.2 and 4.2.3: of both sides.
+    /// RFC 8166, sections 4.2.2 and 4.2.3: versions and credits that are refused.
     #[test]
     fn rpc_keys_refused() -> Result {
         const VERSIONS: &str = "not 1, 2 or auto";

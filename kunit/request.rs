@@ -83,9 +83,9 @@ mod tests {
         Ok(())
     }
 
-    /// Which procedure is called, with how many octets of arguments, and how many octets its
-    /// longest reply has: 24 with a verifier without a body (RFC 5531, sections 9 and 10.1), 400
-    /// more with AUTH_SYS (sections 8.2 and appendix A).
+    /// The procedure of each call, and the lengths of its arguments and of its longest reply in
+    /// octets. The head of a reply has 24 octets if the verifier has no body (RFC 5531, sections 9
+    /// and 10.1), and 400 more with AUTH_SYS (section 8.2 and appendix A).
     #[test]
     fn section_9_call() -> Result {
         for (row, request, [prog, vers, proc], arguments, longest) in [
@@ -141,7 +141,7 @@ mod tests {
         Ok(())
     }
 
-    /// The arguments, in one piece and in two, and what their results must be.
+    /// The arguments, in one piece and in two, and the comparison with the results.
     #[test]
     fn arguments() -> Result {
         let any = any("0102030405060708", NONE, 0);
@@ -156,7 +156,7 @@ mod tests {
         CallRequest::null(Program::NFS).fill(1, 0, &mut octets);
         check("NULL", octets, [0; 4])?;
 
-        // Of ECHO, what was sent: a count, and as many octets, filled up to a word.
+        // The argument of ECHO: a count, as many octets, and zeros up to a multiple of four.
         let mut sent = [0xee; 12];
         echo(6).fill(9, 0, &mut sent);
         check(

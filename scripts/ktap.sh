@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# KTAP: what scripts that test print. Source it first, with a directory in $scratch;
-# at the end comes `plan`. qemu/tests/lib/ktap.py is the same for Python.
+# Prints the results of a script in KTAP. Source it first, with a directory in $scratch, and call
+# `plan` at the end. qemu/tests/lib/ktap.py is the same for Python.
 
 # shellcheck disable=SC2154 # scratch
 tests=0 failures=0
@@ -11,7 +11,7 @@ echo 'KTAP version 1'
 
 diag() { sed 's/^/# /'; }
 
-# places: the file and the line of each call that led here, the script's own first.
+# places: prints the file and the line of each call that led here, the outermost call first.
 places() {
 	local n
 	for ((n = ${#FUNCNAME[@]} - 1; n > 0; n--)); do
@@ -22,7 +22,8 @@ places() {
 	done
 }
 
-# ok NAME: it fails where another check has that name, which then leads to two lines.
+# ok NAME: prints that a check passed. The check fails if another one has its name, because a name
+# must lead to one line.
 ok() {
 	if [[ -n ${names_used[$*]-} ]]; then
 		not_ok "$*" <<<'another check has this name'
@@ -32,8 +33,8 @@ ok() {
 	echo "ok $((++tests)) $*"
 }
 
-# not_ok NAME: what it reads says why. (Not at the end of a pipe: a pipe's parts
-# count for themselves.)
+# not_ok NAME: prints that a check failed, and the reason, which it reads from stdin. Must not be
+# the end of a pipe: a subshell would count the failure.
 not_ok() {
 	echo "not ok $((++tests)) $*"
 	((++failures))
@@ -43,9 +44,9 @@ not_ok() {
 
 skip() { echo "ok $((++tests)) $1 # SKIP $2"; }
 
-# check NAME COMMAND...: shows the command and its output when it fails.
+# check NAME COMMAND...: passes if COMMAND succeeds. Otherwise prints COMMAND and its output.
 check() {
-	# COMMAND sees these, and may have variables of more common names.
+	# COMMAND sees these variables, and may use shorter names for its own.
 	local check_name=$1 check_status=0
 	shift
 	"$@" >"$scratch/output" 2>&1 </dev/null || check_status=$?
@@ -57,7 +58,7 @@ check() {
 	return "$check_status"
 }
 
-# check_equal NAME WANTED FOUND
+# check_equal NAME WANTED FOUND: passes if both are equal. Otherwise prints both.
 check_equal() {
 	if [[ $2 = "$3" ]]; then
 		ok "$1"
@@ -67,7 +68,7 @@ check_equal() {
 	fi
 }
 
-# check_fails NAME COMMAND...: it must not succeed.
+# check_fails NAME COMMAND...: passes if COMMAND fails.
 check_fails() {
 	local check_name=$1
 	shift
@@ -78,7 +79,7 @@ check_fails() {
 	ok "$check_name"
 }
 
-# plan: how many checks there were, and whether all of them passed.
+# plan: prints the number of checks. Succeeds if all of them passed.
 plan() {
 	echo "1..$tests"
 	((failures == 0))
