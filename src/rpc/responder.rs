@@ -499,8 +499,8 @@ fn read_call(queue_pair: &QueuePair<Endpoint>, reads: ReadList<'_>) -> Result<Me
 /// one block at a time when it is too short, so that a peer that announces long segments without
 /// data costs little memory.
 ///
-/// Fails if the peer serves no RDMA Reads, or if the transfers of the chunk, which began at `start`,
-/// take too long.
+/// Fails if the peer serves no RDMA Reads, or if the transfers of the chunk, which began at
+/// `start`, take too long.
 fn transfer(
     queue_pair: &QueuePair<Endpoint>,
     transfer: Transfer,
