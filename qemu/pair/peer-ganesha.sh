@@ -16,11 +16,11 @@ copied() {
 		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/data $3/data-$1-$2"
 }
 
-# verdict LINE: whether the tool prints that line on a.
+# verdict WORDS: whether these are the verdict of the tool on the mount of a.
 verdict() {
 	on_a eval "$project/build/tool/debug/rpcrdma-cm mounts >/tmp/mounts
 		cat /tmp/mounts
-		grep -qxF '$1' /tmp/mounts"
+		grep -qxF '/mnt/nfs: $1' /tmp/mounts"
 }
 
 cp -r "$GANESHA" "$share_b/ganesha"
@@ -39,8 +39,8 @@ done
 need 'Ganesha: b has a long file' on_a eval \
 	'head -c 1M /dev/urandom >/mnt/nfs/export/long && sync /mnt/nfs/export/long'
 need 'Ganesha: a makes many calls with chunks' on_a sweep /mnt/nfs/export/sweep 4000 4400
-check 'Ganesha: the tool says why the mount is slow' verdict "/mnt/nfs: the server sends no RFC 8797 \
-private data: messages over 1024 octets go by chunks"
+check 'Ganesha: the tool says why the mount is slow' verdict \
+	'the server sends no RFC 8797 private data: messages over 1024 octets go by chunks'
 cell server_watched on_a watched nfs client
 cell server_watches on_b watched user server
 check 'Ganesha: a unmounts' on_a umount /mnt/nfs

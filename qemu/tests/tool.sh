@@ -129,8 +129,8 @@ assert [mount['version'] for mount in d['mounts']] == ['3', '4.1', '4.2'], d"
 }
 check 'counters, addresses and thresholds; nothing about TCP' sound
 
-# About: a server of the same address in another network namespace. It is a listener of the module,
-# which sends no private data and does not answer.
+# About: a server of the same address in another network namespace. It is a listener of the
+# module, which sends no private data and does not answer.
 first=${A#a} server=$B4
 same_address() {
 	ip -n "$A" address "$1" "${server%.*}.3/24" dev "$A_DEV" &&
@@ -172,7 +172,8 @@ need 'a mount from a server of 16384' with svc_rdma/max_req_size 16384 mounted 3
 check 'nothing is wrong with 16384' no_verdict /mnt/v3
 need 'the server ends' in_nfs_server rpc.nfsd 0
 check 'not-connected' wait_for 20 says 0 \
-	'  and: not connected at present: the client connects again with the next call' "$tool" mounts
+	'  and: not connected at present: the client connects again with the next call' \
+	"$tool" mounts
 program 1
 need 'a server that does not accept' tell 1 listen "/run/netns/$B" "$B4" 20049
 df /mnt/v3 >/dev/null &
