@@ -31,8 +31,8 @@ finish() {
 	# check, where everything else may go, too.
 	output=$(readlink "/proc/$$/fd/1")
 	[[ $output != "$scratch"/* ]] || exec >"/proc/$PPID/fd/1" 2>&1
-	[[ $status = 0 || $failures -gt 0 ]] ||
-		not_ok "the script ended with $status" < <(cat "$scratch"/{output,waiting} 2>/dev/null)
+	[[ $status = 0 || $failures -gt 0 ]] || not_ok "the script ended with $status" \
+		< <(cat "$scratch"/{output,waiting} 2>/dev/null)
 	clean_up not_cleaned_up
 	[[ $tests -gt 0 ]] || not_ok 'the script tested nothing' </dev/null
 	plan
