@@ -47,7 +47,7 @@ storm=(
 	refuse\ 25 refuse\ 25
 )
 
-# outcomes: adds the outcomes of a storm in $said to ${got[...]}.
+# outcomes: adds the outcomes of a storm in $said to ${got[...]}. Fails if $said is another answer.
 outcomes() {
 	local word
 	for word in $said; do
@@ -55,7 +55,11 @@ outcomes() {
 		slowest_ms=*)
 			((${word#*=} <= ${got[slowest_ms]:-0})) || got[slowest_ms]=${word#*=}
 			;;
-		*) ((got[${word%%=*}] += ${word#*=})) ;;
+		*=+([0-9])) ((got[${word%%=*}] += ${word#*=})) ;;
+		*)
+			echo "no outcomes: $said"
+			return 1
+			;;
 		esac
 	done
 }
@@ -71,8 +75,7 @@ storm_of() {
 behave() {
 	local -A got=()
 	local outcome
-	storm_of "$1" orderly "${3:-2}" "$2" || return
-	outcomes
+	storm_of "$1" orderly "${3:-2}" "$2" && outcomes || return
 	for outcome in "${!got[@]}"; do
 		if [[ $outcome = slowest_ms ]]; then
 			((got[$outcome] <= ${good[$2.slowest_ms]:-0})) ||
@@ -148,7 +151,9 @@ storm() {
 		program $((++n))
 		share=$(($3 * share / 1000))
 		if [[ $how = refuse ]]; then
-			tell "$n" listen "/run/netns/$B" "$B4" $((3000 + n)) || bad=1
+			# Sixteen programs begin at once, so this one may need a while.
+			say "$n" listen "/run/netns/$B" "$B4" $((3000 + n))
+			hear "$n" 300 || bad=1
 			say "$n" storm refuse "$share"
 			connects $((3000 + n)) "$share" >"$scratch/refused$n" &
 			pids+=($!)
