@@ -233,6 +233,28 @@ mod tests {
         Ok(())
     }
 
+    /// Each of the lists, in calls and in replies.
+    #[test]
+    fn rfc_8166_section_4_3_chunks() -> Result {
+        for (words, expected) in [
+            ("X 1 20 0 / 0 0 0 | X 0 2", false),
+            ("X 1 20 0 / 1 0 a1 1000 1 80000000 0 0 0 | X 0 2", true),
+            ("X 1 20 0 / 0 1 0 0 0 | X 0 2", true),
+            ("X 1 20 0 / 0 0 1 0 | X 0 2", true),
+            ("X 1 20 1 / 1 0 a1 1000 1 80000000 0 0 0 |", true),
+            ("X 2 20 0 / 1 0 0 0 | X 1 0", false),
+            ("X 2 20 0 / 0 0 0 1 0 | X 0 2", true),
+            ("X 1 20 4 / 1 1 1", false),
+            ("X 1 20 4 / 2", false),
+            ("X 2 20 5 / 0 7 0 |", false),
+        ] {
+            let octets = Octets::new(words)?;
+            let parsed = parse(octets.all()).map(|(header, _)| header.has_chunks());
+            check(words, parsed, Ok(expected))?;
+        }
+        Ok(())
+    }
+
     /// RFC 8166, section 4.2.4: "RDMA_NOMSG = 1 indicates that after the chunk lists there is no
     /// Payload stream".
     #[test]

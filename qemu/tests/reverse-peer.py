@@ -458,11 +458,13 @@ class Client(Link):
             with self.calling():
                 self.asked(self.call(FORWARD) + NULL)
                 self.sends(self.call(32) + CALLBACK_NULL)
+                # With a Reply chunk.
+                self.sends(self.call(32)[:-2] + f"1 1 1 64 0 0  {CALLBACK_NULL}")
                 self.sends(f"X 3 32 0  0 0 0  {CALLBACK_NULL}".replace("X", "Y"))
                 self.sends(self.reply(PEERS) + SUCCESS)
             with self.calling():
                 self.answers(NULL)
-            same_info(self.id, unexpected_messages=1, bad_headers=1)
+            same_info(self.id, unexpected_messages=2, bad_headers=1)
             self.leaves()
 
     def one_credit(self) -> None:

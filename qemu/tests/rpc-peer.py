@@ -227,6 +227,23 @@ class Requester(Link):
         for number, words in enumerate(replies):
             same(f"reply {number} arrives", True, words in found)
 
+    def others_first(self) -> None:
+        """A call that waits for chunks does not hold up the one behind it."""
+        self.xid += 1
+        size = 1 << 19
+        call = self.peer.register(44 + size, REMOTE_READ)
+        call.fill(self.octets(f"{CALL_ECHO} {size}"))
+        reply = self.peer.register(28 + size, REMOTE_WRITE)
+        calls = [self.octets(f"X 1 32 1  1 0 {segment_of(call, 44 + size)} 0  0  "
+                             f"1 1 {segment_of(reply, 28 + size)}")]
+        replies = [self.octets(f"X 1 {GRANTS} 1  0  0  1 1 {segment_of(reply, 28 + size)}")]
+        self.xid += 1
+        calls.append(self.octets(CALL[1] + CALL_NULL))
+        replies.insert(0, self.octets(REPLY[1] + SUCCESS))
+        self.peer.send(*calls)
+        for number, words in enumerate(replies):
+            same(f"reply {number}", words, self.peer.receive(20000))
+
     def long_reply_without_chunk(self) -> None:
         """Calls for a reply that exceeds the inline threshold, without a Reply chunk."""
         self.xid += 1
@@ -889,6 +906,7 @@ def module_as_server() -> None:
               requester.by_chunks, version)
     check("a Long Call and a Long Reply in pieces", requester.in_pieces)
     check("a call by chunks among others, within the credits", requester.chunks_among_others)
+    check("a call behind one that waits for chunks is answered first", requester.others_first)
     check("a Long Reply without a Reply chunk", requester.long_reply_without_chunk)
     check("a Reply chunk that is not needed", requester.reply_chunk_unused)
     check("a Write chunk that is not needed", requester.write_chunk_unused)

@@ -222,6 +222,15 @@ impl Header<'_> {
         })
     }
 
+    /// Whether a part of the RPC message or of its reply may be transferred by RDMA Read or Write
+    /// (RFC 8166, section 4.3).
+    pub(crate) fn has_chunks(&self) -> bool {
+        match self.body {
+            Body::Msg(_, lists) | Body::Nomsg(_, lists) => !lists.is_empty(),
+            _ => false,
+        }
+    }
+
     /// Returns the length of the header, in octets.
     pub(crate) fn len(&self) -> usize {
         self.build(&mut []).unwrap_or_else(|room| room.needed)

@@ -8,6 +8,7 @@ use core::{
 };
 
 use kernel::{
+    alloc::flags::__GFP_NOWARN,
     impl_has_work,
     new_condvar,
     new_mutex,
@@ -81,6 +82,9 @@ pub(crate) struct Services {
     /// The queue in which clients make their first calls. A queue of its own, because these works
     /// wait for replies, and a queue runs a limited number of works at a time.
     first_calls: Arc<Queue>,
+    /// The queue in which calls with chunks are answered. A queue of its own, because these works
+    /// wait for the memory of peers.
+    chunked_calls: Arc<Queue>,
     #[pin]
     pub(super) only_version_one: VersionCache,
     stats: Arc<SharedStats>,
@@ -91,11 +95,13 @@ impl Services {
     pub(crate) fn new(stats: Arc<SharedStats>) -> Result<Arc<Self>> {
         let messages = Queue::new(c"rpcrdma_cm_transactions")?;
         let first_calls = Queue::new(c"rpcrdma_cm_first_calls")?;
+        let chunked_calls = Queue::new(c"rpcrdma_cm_chunked_calls")?;
         let only_version_one = VersionCache::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 messages,
                 first_calls,
+                chunked_calls,
                 only_version_one <- only_version_one,
                 stats,
             }),
@@ -108,6 +114,8 @@ impl Services {
         // First calls wait for messages, so that these must still be handled meanwhile.
         self.first_calls.flush();
         self.messages.flush();
+        // Messages bring calls with chunks.
+        self.chunked_calls.flush();
     }
 }
 
@@ -211,6 +219,9 @@ pub(super) struct Inner {
     pub(super) traffic: Traffic,
     /// How many calls of the peer this end has answered, without and with chunks.
     pub(super) answered: (u64, u64),
+    /// The messages of calls with chunks that have not been answered, the oldest one first. There
+    /// is room for one with each credit.
+    chunked_calls: KVec<KVec<u8>>,
     /// Whether a task makes calls: one task at a time does.
     pub(super) calling: bool,
     /// The XID of the latest call.
@@ -280,16 +291,21 @@ pub(crate) struct Endpoint {
     messages: Work<Self, MESSAGES>,
     #[pin]
     first_call: Work<Self, FIRST_CALL>,
+    #[pin]
+    chunked_calls: Work<Self, CHUNKED_CALLS>,
 }
 
 /// The number of the work that takes the messages that have arrived.
 const MESSAGES: u64 = 0;
 /// The number of the work that makes the first call.
 pub(super) const FIRST_CALL: u64 = 1;
+/// The number of the work that answers calls with chunks.
+const CHUNKED_CALLS: u64 = 2;
 
 impl_has_work! {
     impl HasWork<Self, MESSAGES> for Endpoint { self.messages }
     impl HasWork<Self, FIRST_CALL> for Endpoint { self.first_call }
+    impl HasWork<Self, CHUNKED_CALLS> for Endpoint { self.chunked_calls }
 }
 
 impl Endpoint {
@@ -301,6 +317,7 @@ impl Endpoint {
         xid: u32,
     ) -> Result<Arc<Self>> {
         let calls = Calls::new(configuration.requests())?;
+        let chunked_calls = KVec::with_capacity(configuration.grants() as usize, GFP_KERNEL)?;
         let reverse_direction = match configuration.reverse > 0 && !configuration.bind {
             true => ReverseDirection::Yes,
             false => ReverseDirection::No,
@@ -319,6 +336,7 @@ impl Endpoint {
                             ..Traffic::default()
                         },
                         answered: (0, 0),
+                        chunked_calls,
                         calling: false,
                         xid,
                         calls,
@@ -329,6 +347,7 @@ impl Endpoint {
                 changed <- new_condvar!("Endpoint::changed"),
                 messages <- new_work!("Endpoint::messages"),
                 first_call <- new_work!("Endpoint::first_call"),
+                chunked_calls <- new_work!("Endpoint::chunked_calls"),
             }),
             GFP_KERNEL,
         )
@@ -375,14 +394,20 @@ impl Endpoint {
     /// Returns whether the owner is to connect again, to try version 1. The peer is then remembered
     /// as one of version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     pub(crate) fn end(&self, failure: Option<Failure>) -> bool {
-        let (phase, owner, falls_back) = {
+        let (phase, owner, falls_back, chunked_calls) = {
             let mut inner = self.inner.lock();
             if matches!(inner.phase, Phase::Ended(_)) {
                 return false;
             }
             let phase = mem::replace(&mut inner.phase, Phase::Ended(failure));
-            (phase, inner.owner.take(), mem::take(&mut inner.falls_back))
+            (
+                phase,
+                inner.owner.take(),
+                mem::take(&mut inner.falls_back),
+                mem::take(&mut inner.chunked_calls),
+            )
         };
+        drop(chunked_calls);
         self.changed.notify_all();
         // The caller holds another reference.
         drop(owner);
@@ -458,12 +483,24 @@ impl Endpoint {
 
     /// Handles a message that has arrived: answers a call, and hands a reply over to the call that
     /// waits for it, in either role (RFC 8167, section 2).
-    fn take_message(&self, queue_pair: &QueuePair<Self>, octets: &[u8], arrival: &Arrival) {
+    fn take_message(
+        self: ArcBorrow<'_, Self>,
+        queue_pair: &QueuePair<Self>,
+        octets: &[u8],
+        arrival: &Arrival,
+    ) {
         if arrival.invalidated.is_some() {
             self.inner.lock().traffic.remote_invalidations_received += 1;
         }
         let parsed = header::parse(octets);
         match (self.direction(octets, &parsed), parsed) {
+            (Direction::Call, Ok((header, _)))
+                if self.configuration.answers && header.has_chunks() =>
+            {
+                if self.postpone(octets).is_err() {
+                    queue_pair.fail_because(c"a call could not be answered");
+                }
+            }
             (Direction::Call, parsed) => self.respond(queue_pair, parsed),
             // Options are unknown in either direction (the draft, section 3.1).
             (Direction::Reply, Ok(parsed)) if matches!(parsed.0.body, Body::Optional { .. }) => {
@@ -475,6 +512,17 @@ impl Endpoint {
             // RFC 8166, section 4.5.
             (Direction::Reply, Err(_)) => self.inner.lock().traffic.bad_headers += 1,
         }
+    }
+
+    /// Leaves a call with chunks to the work that answers these, so that the calls behind it need
+    /// not wait for its transfers. Fails with `ENOMEM` if there is no memory or no credit left for it.
+    fn postpone(self: ArcBorrow<'_, Self>, octets: &[u8]) -> Result {
+        let mut call = KVec::new();
+        call.extend_from_slice(octets, GFP_KERNEL | __GFP_NOWARN)?;
+        let postponed = self.inner.lock().chunked_calls.push_within_capacity(call);
+        postponed.map_err(|_| ENOMEM)?;
+        self.enqueue::<CHUNKED_CALLS>(&self.services.chunked_calls);
+        Ok(())
     }
 
     /// Returns the direction of a message. If the message itself does not show it, the message is a
@@ -568,13 +616,37 @@ impl WorkItem<MESSAGES> for Endpoint {
         };
         // A peer can send as fast as this runs. Other work has its turn after each round.
         for _ in 0..this.configuration.receives() {
-            let taken =
-                queue_pair.next(|octets, arrival| this.take_message(&queue_pair, octets, arrival));
+            let taken = queue_pair.next(|octets, arrival| {
+                this.as_arc_borrow()
+                    .take_message(&queue_pair, octets, arrival)
+            });
             if !taken {
                 return;
             }
         }
         this.as_arc_borrow()
             .enqueue::<MESSAGES>(&this.services.messages);
+    }
+}
+
+impl WorkItem<CHUNKED_CALLS> for Endpoint {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let Some(link) = this.inner.lock().link().cloned() else {
+            return;
+        };
+        let Some(queue_pair) = link.queue_pair.access() else {
+            return;
+        };
+        // Other work has its turn after each round.
+        for _ in 0..this.configuration.grants() {
+            let Ok(octets) = this.inner.lock().chunked_calls.remove(0) else {
+                return;
+            };
+            this.respond(&queue_pair, header::parse(&octets));
+        }
+        this.as_arc_borrow()
+            .enqueue::<CHUNKED_CALLS>(&this.services.chunked_calls);
     }
 }

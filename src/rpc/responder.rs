@@ -2,10 +2,10 @@
 
 //! The responder: answers calls (RFC 8166, sections 3 and 4).
 //!
-//! Messages are answered one after the other, each in its own version
-//! (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.3). Nothing is eligible for direct data
-//! placement: an RPC message that does not fit inline is transferred as a Long Message (RFC 8166,
-//! section 3.5.3).
+//! Calls with chunks are answered one after the other, and other calls in between, each in its own
+//! version (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.3). Nothing is eligible for direct
+//! data placement: an RPC message that does not fit inline is transferred as a Long Message (RFC
+//! 8166, section 3.5.3).
 
 use kernel::{
     alloc::AllocError,
