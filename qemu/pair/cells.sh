@@ -70,6 +70,7 @@ as_server() {
 	cell server_reserved on_a invalidates "$server" f6ab0e1801ff0303
 	cell server_accepts on_a boundary "$2" 68 70000 4 accepts "$B4" 20049
 	cell server_replies on_a longest_reply "$3" "$B4" 20049 f6ab0e1801000300 "$1"
+	cell server_replies_large on_a longest_reply "$3" "$B4" 20049 f6ab0e180100033f "$1"
 }
 
 # begin_peers: boots both guests, loads the module in a, and starts the program in a that sends and
