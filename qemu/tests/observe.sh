@@ -380,6 +380,11 @@ if [[ $TRANSPORT = rxe ]]; then
 	rping=$!
 	check 'programs: rping beside them' wait_for 20 on_a timeout 10 rping -c -a "$B4" -p 9 -C 2
 	wait "$rping"
+	on_b timeout 30 rdma_xserver -p 10 >"$scratch/xserver" 2>&1 &
+	xserver=$!
+	check 'programs: rdma_xclient beside them' \
+		wait_for 20 on_a timeout 10 rdma_xclient -s "$B4" -p 10
+	wait "$xserver"
 	check 'programs: is not shown' has user client 1
 	counter observed
 	check_equal 'programs: nor was' "$observed" "$count"
