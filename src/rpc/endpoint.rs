@@ -515,7 +515,8 @@ impl Endpoint {
     }
 
     /// Leaves a call with chunks to the work that answers these, so that the calls behind it need
-    /// not wait for its transfers. Fails with `ENOMEM` if there is no memory or no credit left for it.
+    /// not wait for its transfers. Fails with `ENOMEM` if there is no memory or no credit left for
+    /// it.
     fn postpone(self: ArcBorrow<'_, Self>, octets: &[u8]) -> Result {
         let mut call = KVec::new();
         call.extend_from_slice(octets, GFP_KERNEL | __GFP_NOWARN)?;
