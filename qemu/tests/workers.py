@@ -203,6 +203,7 @@ class Worker:
             return found
         try:
             os.write(fd, line.encode())
+            self.counts[f"{file}/0"] += 1
             return "0"
         except OSError as error:
             found = name_of(error)
@@ -273,11 +274,17 @@ class Anyone(Worker):
         self.there = site.netns[side := choose("aaab")]
         peer = site if self.choice.random() < 0.9 else self.site()
         to = f"{self.address(peer, choose('bbba'))}:{choose(PORTS)}"
+        # Mostly where somebody listens.
+        chosen, elsewhere = self.choice.random(), self.choice.random() < 0.2
+        hosts = [peer.ip4[at] for at in "ab"] + [f"[{peer.ip6[at]}]" for at in "ab"]
+        known = [row[1] for row in self.rows("listeners") if row[1].rsplit(":", 1)[0] in hosts]
+        if known and not elsewhere:
+            to = known[int(chosen * len(known))]
         if self.choice.random() < 0.1:
             # Addresses that no host has, and one that no connection can have.
             to = choose(["10.77.254.99:2000", f"{site.ip4['b'][:-1]}9:2000", "224.0.0.1:2000"])
         words = [to, self.options(), f"timeout_ms={choose([50, 500, 1000, 2000])}"]
-        words += choose([[], [], ["reconnect=1"]])
+        words += choose([[], [], ["reconnect=1"]]) + choose([[], ["reverse=3"]])
         words += choose([[], [], ["null=0"], ["rpcvers=1"], ["rpcvers=2"]])
         if self.choice.random() < 0.2 and "[" not in to:
             words.append(f"from={site.ip4[side]}")
@@ -298,6 +305,7 @@ class Anyone(Worker):
         side = choose("bbba")
         at = choose([self.address(site, side), self.address(site, side), "0.0.0.0", "[::]"])
         line = f"{at}:{choose(PORTS)} {self.options()} max={choose([1, 8, 64])}"
+        line += choose(["", " reverse=3", " reverse=1 bind=0"])
         if self.run_quick() or not self.enter(site.netns[side]):
             return
         if len(self.rows("listeners")) < len(PORTS) * 3:
@@ -327,13 +335,16 @@ class Anyone(Worker):
         what = choose([
             "null", "null program=100003 version=3", "echo size=100", "echo size=0 count=20",
             "echo size=3000", "echo size=8192 count=3", "echo size=100 chunks=1 count=5",
-            "echo size=100000", "echo size=1048576",
+            "echo size=100000", "echo size=1048576", "echo size=100 count=50 jobs=8",
+            "echo size=8192 count=8 jobs=4",
         ])
         rows = [row for row in self.rows() if row[1] == "module"]
-        clients = [row for row in rows if row[2] == "client"] or rows
-        if not clients:
+        # A server's end may call where both ends have reverse=.
+        if choose([True, True, False]):
+            rows = [row for row in rows if row[2] == "client"] or rows
+        if not rows:
             return None
-        return f"connection {clients[int(chosen * len(clients))][0]} {what}"
+        return f"connection {rows[int(chosen * len(rows))][0]} {what}"
 
     def call(self) -> None:
         line = self.call_line()
@@ -532,7 +543,8 @@ class Loader(Worker):
     """Unloads and loads the module."""
 
     actions = [(1, "reload")]
-    pause = 3
+    # While the module is to be unloaded, which takes seconds, the others do little.
+    pause = 20
 
     def loaded(self) -> bool:
         return os.path.exists("/sys/module/rpcrdma_cm")
