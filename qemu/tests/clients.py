@@ -5,9 +5,10 @@
     write NETNS FILE LINE                       one line; prints the errno and milliseconds
     call NETNS ADDRESS COUNT SECONDS null|all KEY=VALUE...
         COUNT clients connect to ADDRESS and call for so long, once at least; NULL alone or
-        all that there is. Fails where something came out that the guide does not name, or
-        later than it says. Prints what came out, and at the end: connects, calls, failures,
-        slowest end in milliseconds.
+        all kinds of calls. With reverse=, their servers make some of the calls. Fails if a
+        command has a result that the guide does not name, or takes longer than it says.
+        Prints the results, and at the end: connects, calls, failures, slowest end in
+        milliseconds.
     agree SECONDS PORT...
         Whether by then each end has another one that says the same, after each client has
         made a call, or is closed since it may make none. Servers at PORTs may be left over,
@@ -30,7 +31,8 @@ CONNECT = "0 ETIMEDOUT ECONNREFUSED ECONNRESET EHOSTUNREACH".split()
 CALL = "0 ETIMEDOUT ECONNRESET ENOTCONN ENOENT EBUSY".split()
 # After these results of a call there is no connection.
 LOST = "ECONNRESET ENOTCONN ENOENT".split()
-KINDS = ["null", "echo size=100", "echo size=1000", "echo size=65536", "echo size=1048576"]
+KINDS = ["null", "echo size=100", "echo size=1000", "echo size=65536", "echo size=1048576",
+         "echo size=100 count=32 jobs=8"]
 
 
 def write(netns, file, line):
@@ -46,6 +48,14 @@ def own():
     return [one for one in infos if one]
 
 
+def other_end(number):
+    """Returns the number of the server's end of a client's connection, or the client's if the
+    server has none."""
+    ends = own()
+    local = [one["local"] for one in ends if one["id"] == number]
+    return next((one["id"] for one in ends if one["remote"] in local), number)
+
+
 class Load:
     """The clients, and the results of their commands."""
 
@@ -59,6 +69,9 @@ class Load:
         self.keys = " ".join(f"{key}={value}" for key, value in options.items())
         self.timeout_ms = int(options.get("timeout_ms", 5000))
         self.reconnects = options.get("reconnect") == "1"
+        self.both = "reverse" in options
+        # The client has not called BIND yet.
+        self.allowed = CALL + ["EOPNOTSUPP"] if self.both else CALL
         self.outcomes = collections.Counter()
         self.slowest = collections.Counter()
         self.bad = []
@@ -86,9 +99,10 @@ class Load:
         calls = 0
         while ids and (calls == 0 or time.monotonic() < until):
             kind = self.kinds[(n + calls) % len(self.kinds)]
-            outcome, took = write(self.netns, "call", f"connection {ids[0]} {kind}")
+            number = other_end(ids[0]) if self.both and calls % 3 == 2 else ids[0]
+            outcome, took = write(self.netns, "call", f"connection {number} {kind}")
             limit = self.timeout_ms + OPERATION_MS + MARGIN_MS
-            self.note(kind, outcome, took, CALL, limit)
+            self.note(kind, outcome, took, self.allowed, limit)
             calls += 1
             if outcome in LOST and not self.reconnects:
                 return

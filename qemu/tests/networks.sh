@@ -144,9 +144,11 @@ has_info() { info "$1" && [[ ${info[$2]} = "$3" ]]; }
 port=2000
 lossy() {
 	((++port, ++seed))
-	need "$1: it listens" control b listen "$B4:$port send=65536 recv=8192 inv=1 max=1000"
+	need "$1: it listens" \
+		control b listen "$B4:$port send=65536 recv=8192 inv=1 max=1000 reverse=2"
 	need "$1: the network, with seeds $seed and $((seed + 1000))" impair "${@:3}"
-	check "$1: all ends in time, and right" load "$port" "$seconds" all null=0 timeout_ms="$2"
+	check "$1: all ends in time, and right" load "$port" "$seconds" all null=0 reverse=2 \
+		timeout_ms="$2"
 	heal
 }
 
