@@ -265,8 +265,8 @@ stormed() {
 
 # The memory of a connection by docs/admin-guide.md, Limits. rdma_cm and the drivers take
 # more at both ends.
-full=50 receive=65536 credits=8
-octets_each=$(((credits + 1) * receive + 4096 + 16384))
+full=50 receive=65536 credits=5 reverse=3
+octets_each=$(((credits + reverse + 1) * receive + 4096 + 16384))
 others_each=65536
 
 # grown: sets $grown to the growth of the slabs since $before_kib.
@@ -274,7 +274,7 @@ grown() { kib Slab && grown=$((kib - before_kib)); }
 
 within_bound() {
 	grown
-	between $((full * credits * receive / 1024)) \
+	between $((full * (credits + reverse) * receive / 1024)) \
 		$((full * (octets_each + others_each) / 1024)) "$grown"
 }
 
@@ -282,7 +282,7 @@ given_back() {
 	local cache
 	for cache in /sys/kernel/slab/*/shrink; do echo 1 >"$cache"; done
 	grown
-	between -65536 $((full * credits * receive / 1024 / 8)) "$grown"
+	between -65536 $((full * (credits + reverse) * receive / 1024 / 8)) "$grown"
 }
 
 # told OUTCOME=COUNT...: whether the last storm had these outcomes.
@@ -334,11 +334,11 @@ all_closed() {
 
 # listen WHEN: checks that the listeners can be made.
 listen() {
-	need "$1: a listener without a limit" control b listen "$B4:2000 max=$unlimited"
-	need "$1: a listener with a limit" control b listen "$B4:2001 max=$limit"
+	need "$1: a listener without a limit" control b listen "$B4:2000 max=$unlimited reverse=3"
+	need "$1: a listener with a limit" control b listen "$B4:2001 max=$limit reverse=3"
 	need "$1: a listener for well-behaved peers" control b listen "$B4:2002"
-	need "$1: a listener with large Receives" \
-		control b listen "$B4:2003 max=$full recv=$receive credits=$credits"
+	need "$1: a listener with large Receives" control b \
+		listen "$B4:2003 max=$full recv=$receive credits=$credits reverse=$reverse"
 }
 
 # rows COUNT: whether COUNT connections of programs are shown.
