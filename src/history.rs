@@ -43,6 +43,8 @@ struct Ring {
     entries: KVVec<Entry>,
     /// How many events have been recorded since the module was loaded.
     recorded: u64,
+    /// The time of the latest event.
+    latest_ns: u64,
 }
 
 /// The history of all connections.
@@ -64,6 +66,7 @@ impl History {
         let ring = Ring {
             entries: KVVec::with_capacity(size as usize, GFP_KERNEL)?,
             recorded: 0,
+            latest_ns: 0,
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -87,9 +90,11 @@ impl History {
             return;
         };
         let place = place as usize;
-        // The time is taken with the lock held, so that the events are in the order of their times.
+        // The events are in the order of their times: the time is taken with the lock held, and
+        // the clock of one processor may be behind that of another.
+        ring.latest_ns = log_clock().max(ring.latest_ns);
         let timestamp = Timestamp {
-            log_ns: log_clock(),
+            log_ns: ring.latest_ns,
             utc_ns: RealTime::ktime_get().unsigned_abs(),
         };
         let (later, earlier) = ring.entries.split_at_checked(place).unwrap_or_default();
