@@ -9,14 +9,14 @@
 : "${CELLS:?is set by scripts/peers}"
 declare -A cells=()
 
-# put_cell KEY VALUE
+# put_cell KEY VALUE: adds a cell to the column.
 put_cell() {
 	cells[$1]=$2
 	printf '%s\t%s\n' "$1" "$2" >>"$CELLS"
 	ok "$1: $2"
 }
 
-# cell KEY COMMAND...: the value of the cell is the last line that the command prints.
+# cell KEY COMMAND...: adds a cell with the last line that the command prints.
 cell() {
 	local key=$1 output status=0
 	shift
@@ -41,7 +41,7 @@ wire_sends() {
 	same "private data of the $1" "$padded" "${packets[0]}"
 }
 
-# last HEX ROOM: sets $behind to ROOM octets, which end with these. The octets before them are a
+# last HEX ROOM: sets $behind to ROOM octets that end with HEX. The octets before HEX are a
 # filler.
 last() {
 	local filler
@@ -73,12 +73,12 @@ as_server() {
 	cell server_replies_large on_a longest_reply "$3" "$B4" 20049 f6ab0e180100033f "$1"
 }
 
-# begin_peers: boots both guests, loads the module in a, and starts the program in a that sends and
-# receives any octets.
+# begin_peers: boots both guests, loads the module in a, and starts the program in a that can send
+# and receive any octets.
 begin_peers() {
 	boot_both
-	need 'peer: the module, on a' on_a module_load
-	need 'peer: a can measure' on_a . ../pair/measure.sh
-	need 'peer: b can measure' on_b . ../pair/measure.sh
-	need 'peer: a program' on_a program 1
+	need 'peer: the module loads on a' on_a module_load
+	need 'peer: a reads measure.sh' on_a . ../pair/measure.sh
+	need 'peer: b reads measure.sh' on_b . ../pair/measure.sh
+	need 'peer: a program starts on a' on_a program 1
 }

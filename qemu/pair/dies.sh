@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A server's machine resets without disconnecting, boots again and offers other sizes: the
-# module's connection and the kernel's mount both come back, and show the sizes that they
-# negotiated then.
+# A server's machine resets without disconnecting, boots again and offers other sizes. The
+# module's connection and the kernel's mount are established again, and show the sizes that they
+# negotiated this time.
 #
 # soak: stock.rxe
 # shellcheck disable=SC2154 # from lib.sh
@@ -26,18 +26,19 @@ need 'reset: a connects' on_a control - connect \
 	"$B4:2000 send=32768 recv=32768 inv=1 reconnect=1 timeout_ms=2000 rpcvers=1 null=0"
 need 'reset: a shows its connection' number a module client
 client=$id
-check 'reset: negotiated before' on_a same_info "$client" generation=1 \
+check 'reset: the module shows the sizes before the reset' on_a same_info "$client" generation=1 \
 	client_to_server_threshold=2048 server_to_client_threshold=32768 remote_invalidation=no
-check 'reset: a call before' on_a control - call "connection $client echo size=10000"
+check 'reset: a call succeeds before the reset' on_a control - call \
+	"connection $client echo size=10000"
 need 'reset: a mounts' on_a nfs_mount 4.2 /mnt/nfs
 need 'reset: a observes the mount' number a nfs client
-check 'reset: negotiated by NFS before' on_a same_info "$id" generation=1 peer_send_size=4096 \
-	peer_receive_size=4096 client_to_server_threshold=4096
+check 'reset: the mount shows the sizes before the reset' on_a same_info "$id" generation=1 \
+	peer_send_size=4096 peer_receive_size=4096 client_to_server_threshold=4096
 
 dies b
 # Calls succeed until b stops.
-check 'reset: a call finds out' wait_for 30 loses "$client"
-check 'reset: the client tries again' on_a eval \
+check 'reset: a call reports the loss' wait_for 30 loses "$client"
+check 'reset: the client is reconnecting' on_a eval \
 	"is_state $client reconnecting || is_state $client connecting"
 on_a later touch touch /mnt/nfs/touched
 
@@ -48,20 +49,23 @@ need 'reset: b has other sizes for NFS' on_b eval \
 need 'reset: b listens with other sizes' on_b control - listen \
 	"$B4:2000 send=16384 recv=65536 inv=1"
 need 'reset: b serves NFS again' on_b nfs_server
-check 'reset: the module connects again' on_a wait_for 60 is_generation "$client" 2
-check 'reset: negotiated afresh' on_a same_info "$client" peer_receive_size=65536 \
+check 'reset: the module reconnects' on_a wait_for 60 is_generation "$client" 2
+check 'reset: the module shows the new sizes' on_a same_info "$client" peer_receive_size=65536 \
 	client_to_server_threshold=32768 server_to_client_threshold=16384 remote_invalidation=yes
-check 'reset: a call after' on_a control - call "connection $client echo size=10000"
-check 'reset: b shows the same' on_b eval "newest server && same_info \$id generation=1 \
+check 'reset: a call succeeds after the reset' on_a control - call \
+	"connection $client echo size=10000"
+check "reset: the server's end shows the new sizes" on_b eval "newest server &&
+	same_info \$id generation=1 \
 	state=established client_to_server_threshold=32768 server_to_client_threshold=16384 \
 	remote_invalidation=yes"
-check 'reset: the mount connects again' on_a wait_for 120 has_generation nfs client 2
-check 'reset: negotiated afresh by NFS' on_a eval "newest_of nfs client && same_info \$id \
+check 'reset: the mount reconnects' on_a wait_for 120 has_generation nfs client 2
+check 'reset: the mount shows the new sizes' on_a eval "newest_of nfs client && same_info \$id \
 	peer_send_size=16384 peer_receive_size=16384 client_to_server_threshold=4096"
-check 'reset: b shows the same of NFS' on_b eval "newest_of nfs server && same_info \$id \
+check "reset: the NFS server's end shows the new sizes" on_b eval "newest_of nfs server &&
+	same_info \$id \
 	local_send_size=16384 peer_receive_size=4096 client_to_server_threshold=4096"
 check 'reset: the access that waited ends' on_a wait_for 60 over touch
 check 'reset: the access that waited succeeds' on_a ended touch
-check 'reset: all are closed' both control - close all
+check 'reset: both close all' both control - close all
 check 'reset: a unmounts' on_a umount /mnt/nfs
 check 'reset: the module is removed on both' both module_unload

@@ -4,8 +4,8 @@
 # In the guest b, beside qemu/pair/agent: NFS-Ganesha, from /share/ganesha.
 # shellcheck disable=SC2034,SC2154,SC2317 # for and from the agent
 
-# ganesha_server: exports /export over RDMA at port 20049, in versions 3 and 4.0 of NFS. The
-# file system has a device, because Ganesha exports no tmpfs, and its own file system in memory
+# ganesha_server: exports /export over RDMA at port 20049, by NFS 3 and 4.0. The
+# file system has a device, because Ganesha exports no tmpfs and its own file system in memory
 # keeps no more than 2 MiB of a file.
 ganesha_server() {
 	modprobe rdma_ucm && mkdir -p /var/lib/nfs/ganesha /run/ganesha /run/rpcbind || return
@@ -39,7 +39,7 @@ ganesha_server() {
 	END
 	later ganesha env LD_LIBRARY_PATH=/share/ganesha/lib /share/ganesha/ganesha.nfsd -F \
 		-f /tmp/ganesha.conf -L /tmp/ganesha.log -p /run/ganesha.pid
-	# Ganesha listens only after all of its other initialization.
+	# Ganesha listens only after everything else is initialized.
 	wait_for 60 listens_rdma || ganesha_log
 }
 listens_rdma() { rdma resource show cm_id | grep -q 'state LISTEN.*20049'; }

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Functions of the scripts of qemu/run-pair; sourced first. The scripts run on the host and print
-# KTAP by the functions of qemu/tests/lib.sh. Commands run in the guests by
+# Functions of the scripts of qemu/run-pair, which source it first. The scripts run on the host and
+# print KTAP by the functions of qemu/tests/lib.sh. Commands run in the guests by
 #   on_a COMMAND...    in the guest a, with its output and its status
 #   on_b COMMAND...    in the guest b
-# among the functions of qemu/pair/agent. $A4, $A6, $B4 and $B6 are the guests' addresses;
+# COMMAND can be a function of qemu/pair/agent. $A4, $A6, $B4 and $B6 are the guests' addresses.
 # $share_a and $share_b are /share in them.
 # shellcheck disable=SC2034,SC2154,SC2317 # for and from the scripts
 set -uo pipefail
@@ -34,7 +34,7 @@ open_guest() {
 open_guest a
 open_guest b
 
-# guest SIDE COMMAND...
+# guest SIDE COMMAND...: runs COMMAND in that guest, with its output and its status.
 guest() {
 	local side=$1 line status output
 	shift
@@ -64,8 +64,7 @@ up() {
 	guest "$1" link_up
 }
 
-# dies SIDE: resets the guest, which does not disconnect before that. It boots again by itself: see
-# up.
+# dies SIDE: resets the guest, so that it cannot disconnect. It boots again by itself: see `up`.
 dies() { echo 'busybox reboot -f' >&"${to_guest[$1-agent]}"; }
 
 # pause SIDE, resume SIDE: stops the processors and the clock of the guest, and starts them again.
@@ -104,8 +103,8 @@ start_capture() {
 			-w "$capture" "udp port 4791 or udp port 9" &&
 			wait_for 20 grep -q "listening on" "$scratch/later-tcpdump"'
 }
-# Sends a packet and waits until the capture has it: then it also has all earlier packets. tcpdump
-# does not write to /share, because a file there that was read while it was written had a page of
+# Sends a packet and waits until the capture holds it, and so all earlier packets, too. tcpdump
+# writes to /tmp, because a file in /share that was read while it was written had a page of
 # zeros.
 stop_capture() {
 	# shellcheck disable=SC2016 # for the guest

@@ -152,7 +152,7 @@ watched() {
 	echo "$line${sections:+; deviations: ${sections#, }}"
 }
 
-# opens FILE: opens a file of the server, with a delegation until another client writes to it;
+# opens FILE: opens a file of the server, with a delegation until another client writes to it.
 # called_back: whether the server has recalled it since, by a call in the reverse direction (RFC
 # 8167).
 opens() {
@@ -169,14 +169,14 @@ called_back() {
 
 # About: a client, in this guest.
 
-# Sets up the tracepoint that shows the client's thresholds.
+# trace_thresholds: enables the tracepoint that shows the client's thresholds.
 traces=/sys/kernel/tracing/instances/peers
 trace_thresholds() {
 	modprobe rpcrdma && mkdir -p "$traces" /mnt/peer &&
 		echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
 }
 
-# mounts ADDRESS PORT [OPTION]: tries a mount, which will fail; prints the thresholds of the client,
+# mounts ADDRESS PORT [VERSION]: tries a mount, which will fail. Prints the client's thresholds,
 # client-to-server and server-to-client, from its tracepoint.
 mounts() {
 	: >"$traces/trace"
@@ -185,7 +185,7 @@ mounts() {
 	sed -n 's,.*neg send/recv=\([0-9]*\)/\([0-9]*\).*,\1/\2,p' "$traces/trace" | tail -n1
 }
 
-# refused: prints how a mount ends if the server refuses it.
+# refused ADDRESS PORT: prints how a mount ends if the server refuses it.
 refused() {
 	local said
 	said=$(timeout -s KILL 60 mount.nfs -v "$1:/" /mnt/peer \
@@ -207,13 +207,13 @@ for length in range(int(sys.argv[2]), int(sys.argv[3]), 4):
 
 # About: a client in the other guest, whose server is a program in this one.
 
-# hears MS: receives the first call, NULL, into $said, and sets $xid to its XID.
+# hears MS: receives a call within that time, into $said, and sets $xid to its XID.
 hears() {
 	tell 1 receive "$1" && [[ $said != @(none|closed) ]] || return
 	xid=${said:0:8}
 }
 
-# null_reply: sets $message to the reply to the call $xid.
+# null_reply: sets $message to the reply to the NULL call $xid.
 null_reply() {
 	words 1 32 0 0 0 0 && message=$xid$words$xid
 	words 1 0 0 0 0 && message+=$words
@@ -231,15 +231,15 @@ first_call() {
 	echo "$((16#${said:8:8})) $((16#${said:16:8}))"
 }
 
-# answers LENGTH: the reply to NULL, filled up to that; whether the client goes on.
+# answers LENGTH: sends the reply to NULL, padded to LENGTH octets. Whether another call follows.
 answers() {
 	null_reply
 	tell 1 send_padded "$message" "$1" && hears 10000
 }
 takes() { if answers "$1"; then echo yes; else echo no; fi; }
 
-# calls_back: whether the client answers CB_NULL, a call in the reverse direction (RFC 8167), and
-# with how many credits.
+# calls_back: sends CB_NULL, a call in the reverse direction (RFC 8167), and prints with how many
+# credits the client answers, or its other answer.
 calls_back() {
 	local message
 	words 0x777 1 8 0 0 0 0 && message=$words

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The observers of both machines agree: each shows its own end of a connection, and the values match
+# The observers of both machines agree. Each shows its own end of a connection. The values match
 # those of the other end and those that the dissector of tools/wireshark decodes from a capture.
 #
 # soak: stock.rxe
@@ -33,7 +33,7 @@ same_ends() {
 	return "$bad"
 }
 
-# same_wire: whether the dissector shows the same values.
+# same_wire: whether the dissector shows the values of both ends.
 columns=(rpcrdma_cm.role rpcrdma_cm.octets rpcrdma_cm.status rpcrdma_cm.offset
 	rpcrdma_cm.send_octets rpcrdma_cm.receive_octets rpcrdma_cm.r
 	rpcrdma_cm.client_to_server_threshold rpcrdma_cm.server_to_client_threshold
@@ -42,7 +42,7 @@ same_wire() {
 	local line row bad=0 seen=''
 	for line in "${packets[@]}"; do
 		IFS='|' read -ra row <<<"$line|"
-		# The CM may retransmit a message: every copy is checked.
+		# The CM may retransmit a message, so every copy is checked.
 		seen+=" ${row[0]}"
 		case ${row[0]} in
 		client)
@@ -85,48 +85,51 @@ invalidations() {
 }
 
 boot_both
-need 'the module, on both' both module_load
-need 'b serves NFS' on_b nfs_server
+need 'observers: the module loads on both' both module_load
+need 'observers: b serves NFS' on_b nfs_server
 
 need 'NFS: the capture begins' start_capture
 need 'NFS: a mounts' on_a nfs_mount 4.2 /mnt/nfs
-need 'NFS: with chunks' on_a eval 'head -c 1M /dev/urandom >/mnt/nfs/data && sync /mnt/nfs/data'
-need 'NFS: both ends' ends nfs
+need 'NFS: a writes with chunks' on_a eval \
+	'head -c 1M /dev/urandom >/mnt/nfs/data && sync /mnt/nfs/data'
+need 'NFS: both ends are shown' ends nfs
 need 'NFS: the capture ends' stop_capture
 check 'NFS: the ends agree' same_ends
-check_equal 'NFS: the server invalidates, says a' yes "${client[remote_invalidation_in_use]}"
-check_equal 'NFS: the server invalidates, says b' yes "${server[remote_invalidation_in_use]}"
-need 'NFS: it can be dissected' dissect rpcrdma_cm "${columns[@]}"
-check 'NFS: the wire agrees' same_wire
-check 'NFS: unmount' on_a umount /mnt/nfs
+check_equal 'NFS: a shows that the server invalidates' yes \
+	"${client[remote_invalidation_in_use]}"
+check_equal 'NFS: b shows that the server invalidates' yes \
+	"${server[remote_invalidation_in_use]}"
+need 'NFS: the capture is dissected' dissect rpcrdma_cm "${columns[@]}"
+check 'NFS: the wire agrees with the ends' same_wire
+check 'NFS: a unmounts' on_a umount /mnt/nfs
 
 need 'module: the capture begins' start_capture
 need 'module: b listens' on_b control - listen "$B4:2000 send=65536 recv=6144 inv=1"
 need 'module: a connects' on_a control - connect "$B4:2000 send=32768 recv=8192 inv=1 null=0"
-need 'module: a connection' number a module client
-need 'module: calls' on_a control - call "connection $id echo size=20000 count=3"
-need 'module: both ends' ends module
+need 'module: a shows its connection' number a module client
+need 'module: three calls succeed' on_a control - call "connection $id echo size=20000 count=3"
+need 'module: both ends are shown' ends module
 need 'module: the capture ends' stop_capture
 check 'module: the ends agree' same_ends
-check_equal 'module: three invalidations, says b' 3 "${server[sends_with_invalidate]}"
-check_equal 'module: three invalidations, says a' 3 "${client[remote_invalidations_received]}"
-check 'module: three invalidations, says the wire' invalidations 3
-need 'module: it can be dissected' dissect rpcrdma_cm "${columns[@]}"
-check 'module: the wire agrees' same_wire
-check 'module: all are closed' both control - close all
+check_equal 'module: b shows three invalidations' 3 "${server[sends_with_invalidate]}"
+check_equal 'module: a shows three invalidations' 3 "${client[remote_invalidations_received]}"
+check 'module: the wire shows three invalidations' invalidations 3
+need 'module: the capture is dissected' dissect rpcrdma_cm "${columns[@]}"
+check 'module: the wire agrees with the ends' same_wire
+check 'module: both close all' both control - close all
 
-# Programs whose message is not at the beginning of the private data.
+# Two programs whose messages are not at the beginning of the private data.
 net=/proc/self/ns/net
 need 'programs: the capture begins' start_capture
-need 'programs: both start' both program 1
+need 'programs: one starts on each' both program 1
 need 'programs: b listens' on_b tell 1 listen "$net" "$B4" 7
 need 'programs: b is going to accept' on_b say 1 accept 00f6ab0e1801010f07
 need 'programs: a connects' on_a tell 1 connect "$net" "$B4" 7 a5a5a5f6ab0e1801000103
 need 'programs: b has accepted' on_b hear 1
-need 'programs: both ends' ends user
+need 'programs: both ends are shown' ends user
 need 'programs: the capture ends' stop_capture
 check 'programs: the ends agree' same_ends
-need 'programs: it can be dissected' dissect rpcrdma_cm "${columns[@]}"
-check 'programs: the wire agrees' same_wire
-check 'programs: both end' both tell 1 close
-check 'the module goes, on both' both module_unload
+need 'programs: the capture is dissected' dissect rpcrdma_cm "${columns[@]}"
+check 'programs: the wire agrees with the ends' same_wire
+check 'programs: both close' both tell 1 close
+check 'observers: the module is removed on both' both module_unload

@@ -10,13 +10,13 @@ cd "$(dirname "$0")" || exit
 # shellcheck source=../pair/cells.sh
 . ./cells.sh
 
-# copied VERSION MIB: whether the kernel's client in a reads back from b the data that it wrote.
+# copied VERSION MIB DIRECTORY: whether a reads back from a file there the data that it wrote.
 copied() {
 	on_a eval "head -c $2M /dev/urandom >/tmp/data && cp /tmp/data $3/data-$1-$2 &&
 		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/data $3/data-$1-$2"
 }
 
-# verdict WORDS: whether these are the verdict of the tool on the mount of a.
+# verdict WORDS: whether that is the verdict of the tool on the mount of a.
 verdict() {
 	on_a eval "$project/build/tool/debug/rpcrdma-cm mounts >/tmp/mounts
 		cat /tmp/mounts
@@ -26,14 +26,15 @@ verdict() {
 cp -r "$GANESHA" "$share_b/ganesha"
 begin_peers
 put_cell release "$(<"$GANESHA/version")"
-need 'Ganesha: the module, on b' on_b module_load
-need 'Ganesha: b can start Ganesha' on_b . ../pair/ganesha.sh
+need 'Ganesha: the module loads on b' on_b module_load
+need 'Ganesha: b reads ganesha.sh' on_b . ../pair/ganesha.sh
 need 'Ganesha: b serves NFS' on_b ganesha_server
 
-need 'Ganesha: a capture' start_capture
+need 'Ganesha: the capture begins' start_capture
 need 'Ganesha: a mounts from b, version 4.0' on_a nfs_mount 4.0 /mnt/nfs
 for mib in 1 64; do
-	check "Ganesha: a copies $mib MiB, version 4.0" copied 4.0 "$mib" /mnt/nfs/export
+	check "Ganesha: $mib MiB are read as written, version 4.0" \
+		copied 4.0 "$mib" /mnt/nfs/export
 	[[ $mib != 1 ]] || need 'Ganesha: the capture ends' keep_capture server
 done
 need 'Ganesha: b has a long file' on_a eval \
@@ -43,17 +44,18 @@ check 'Ganesha: the tool says why the mount is slow' verdict \
 	'the server sends no RFC 8797 private data: messages over 1024 octets go by chunks'
 cell server_watched on_a watched nfs client
 cell server_watches on_b watched user server
-check 'Ganesha: a unmounts' on_a umount /mnt/nfs
+check 'Ganesha: a unmounts version 4.0' on_a umount /mnt/nfs
 need 'Ganesha: a mounts from b, version 3' on_a nfs_mount 3 /mnt/nfs
 for mib in 1 64; do
-	check "Ganesha: a copies $mib MiB, version 3" copied 3 "$mib" /mnt/nfs
+	check "Ganesha: $mib MiB are read as written, version 3" copied 3 "$mib" /mnt/nfs
 done
-check 'Ganesha: a unmounts that' on_a umount /mnt/nfs
+check 'Ganesha: a unmounts version 3' on_a umount /mnt/nfs
 
-need 'Ganesha: a capture of the lengths' start_capture
+need 'Ganesha: the capture of the lengths begins' start_capture
 # A READ of more than 8192 octets without a chunk crashes Ganesha (reports/ntirpc-inline-read.txt).
 as_server export/long 8192 8292
 need 'Ganesha: the capture of the lengths ends' keep_capture lengths
-check 'Ganesha: it sends the same on the wire' wire_sends server "${cells[server_sends]}"
-check 'Ganesha: it still listens' on_b ganesha_runs
-check 'Ganesha: all are closed' on_a control - close all
+check 'Ganesha: the wire shows the same private data' \
+	wire_sends server "${cells[server_sends]}"
+check 'Ganesha: the server still listens' on_b ganesha_runs
+check 'Ganesha: a closes all' on_a control - close all

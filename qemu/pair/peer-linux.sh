@@ -12,8 +12,8 @@ cd "$(dirname "$0")" || exit
 # in_b FILE VALUE: sets a sysctl of sunrpc in b.
 in_b() { on_b eval "echo $2 >/proc/sys/sunrpc/$1"; }
 
-# Debian's 6.18.15 crashes: in rxe, from a message longer than its Receive; in svcrdma, from an
-# inline reply longer than its buffer. Later releases of 6.1 and 6.12 do not.
+# Debian's 6.18.15 crashes: in rxe, on a message longer than its Receive; in svcrdma, on an
+# inline reply longer than its buffer. 6.1 and 6.12 have the fixes.
 fragile='' longest_reply=1000000
 [[ $KERNEL_B != 6.18 ]] || fragile=+ longest_reply=4096
 
@@ -26,25 +26,25 @@ linux_as_server() {
 	need 'Linux: b has a long file' on_b in_nfs_server sh -c \
 		'head -c 1M /dev/urandom >/export/long'
 	as_server long "4096$fragile" "$longest_reply"
-	need 'Linux: the server of b gets larger sizes' in_b svc_rdma/max_req_size 65536
+	need "Linux: b's server gets larger sizes" in_b svc_rdma/max_req_size 65536
 	cell server_sends_large on_a sent_by "$B4:20049"
 	cell server_accepts_large on_a boundary "65536$fragile" 68 70000 4 accepts "$B4" 20049
-	need 'Linux: the server of b gets the usual sizes' in_b svc_rdma/max_req_size 4096
+	need "Linux: b's server gets its usual sizes again" in_b svc_rdma/max_req_size 4096
 
-	need 'Linux: a capture of its server' start_capture
+	need "Linux: the capture of b's server begins" start_capture
 	need 'Linux: a mounts from b' on_a nfs_mount 4.1 /mnt/nfs
-	need 'Linux: a has data' on_a eval \
+	need 'Linux: a writes 1 MiB' on_a eval \
 		'head -c 1M /dev/urandom >/tmp/data && cp /tmp/data /mnt/nfs/data'
-	check 'Linux: a reads the same' on_a eval \
+	check 'Linux: a reads the data that it wrote' on_a eval \
 		'echo 3 >/proc/sys/vm/drop_caches; cmp /tmp/data /mnt/nfs/data'
 	need 'Linux: a makes many calls with chunks' on_a sweep /mnt/nfs/sweep 4000 4400
 	cell server_watched on_a watched nfs client
-	need 'Linux: a may cache a file of b' on_a opens /mnt/nfs/long
+	need 'Linux: a opens a file with a delegation' on_a opens /mnt/nfs/long
 	on_b later writes in_nfs_server sh -c 'echo more >>/export/long'
 	cell server_reverse on_a called_back
 	check 'Linux: a unmounts' on_a umount /mnt/nfs
-	need 'Linux: the capture of its server ends' keep_capture server
-	check 'Linux: its server sends the same on the wire' \
+	need "Linux: the capture of b's server ends" keep_capture server
+	check "Linux: the wire shows the same private data of b's server" \
 		wire_sends server "${cells[server_sends]}"
 }
 
@@ -60,7 +60,7 @@ offered() {
 	cell "$1" on_b mounts "$A4" "$port"
 }
 
-# serves OFFER: a program accepts the next mount of b with that private data. Sets $sent to the
+# serves OFFER: accepts the next mount of b with that private data, by a program. Sets $sent to the
 # private data of b.
 serves() {
 	((++port))
@@ -72,10 +72,10 @@ served() {
 	on_b eval 'pkill -KILL -x mount.nfs; wait_for 30 over mount'
 }
 
-# serves_long KEY LENGTH: whether b takes a reply of that length without a chunk.
+# serves_long KEY LENGTH: writes the cell KEY: whether b accepts an inline reply of that length.
 serves_long() {
 	need "$1: b mounts" serves f6ab0e180100ffff
-	need "$1: it calls" on_a first_call
+	need "$1: b calls" on_a first_call
 	cell "$1" on_a takes "$2"
 	served
 }
@@ -113,7 +113,7 @@ linux_as_client() {
 	need 'Linux: b mounts from a program' serves f6ab0e1801000303
 	put_cell client_sends "$sent"
 	cell client_first on_a first_call
-	need 'Linux: it goes on' on_a answers 52
+	need 'Linux: b makes the next call' on_a answers 52
 	cell client_reverse on_a calls_back
 	served
 	if on_b test -e /proc/sys/sunrpc/rdma_max_inline_write >/dev/null; then
@@ -139,30 +139,30 @@ linux_as_client() {
 	offered client_version2 f6ab0e1802000701
 	offered client_reserved f6ab0e1801fe0701
 	((++port))
-	need 'Linux: a listens, in version 2' on_a control - listen "$A4:$port rpcvers=2"
+	need 'Linux: a listens with version 2 only' on_a control - listen "$A4:$port rpcvers=2"
 	cell client_refused on_b refused "$A4" "$port"
-	check 'Linux: a closes' on_a control - close all
+	check 'Linux: a closes its listeners' on_a control - close all
 
 	need 'Linux: a serves NFS' on_a nfs_server
-	need 'Linux: a capture of its client' start_capture
+	need "Linux: the capture of b's client begins" start_capture
 	need 'Linux: b mounts from a' on_b eval 'B4=$A4 nfs_mount 4.1 /mnt/nfs'
-	need 'Linux: b writes and reads little by little' on_b sweep /mnt/nfs/sweep 3400 4200
-	need 'Linux: the capture of its client ends' keep_capture client
-	check 'Linux: its client sends the same on the wire' \
+	need 'Linux: b writes and reads every length up to 4200' on_b sweep /mnt/nfs/sweep 3400 4200
+	need "Linux: the capture of b's client ends" keep_capture client
+	check "Linux: the wire shows the same private data of b's client" \
 		wire_sends client "${cells[client_sends]}"
-	check 'Linux: the longest messages can be found' longest_sends
+	check 'Linux: the capture shows the longest messages' longest_sends
 	put_cell client_longest_sent "$from_b"
 	put_cell client_longest_received "$from_a"
 	cell client_watched on_a watched nfs server
-	check 'Linux: b unmounts' on_b umount /mnt/nfs
+	check 'Linux: b unmounts version 4.1' on_b umount /mnt/nfs
 	need 'Linux: b mounts by version 3' on_b eval 'B4=$A4 nfs_mount 3 /mnt/nfs'
 	cell client_watched_3 on_a watched nfs server
-	check 'Linux: b unmounts that' on_b umount /mnt/nfs
+	check 'Linux: b unmounts version 3' on_b umount /mnt/nfs
 	need 'Linux: b mounts with four connections' on_b eval \
 		'B4=$A4 nfs_mount 4.1 /mnt/nfs nconnect=4'
-	need 'Linux: b uses them' on_b sweep /mnt/nfs/sweep 100 200
+	need 'Linux: b uses its four connections' on_b sweep /mnt/nfs/sweep 100 200
 	cell client_nconnect on_a eval "grep -c ' nfs  *server  *established ' $DEBUGFS/connections"
-	check 'Linux: b unmounts them' on_b umount /mnt/nfs
+	check 'Linux: b unmounts with four connections' on_b umount /mnt/nfs
 }
 
 # -----------------------------------------------------------------------------
@@ -171,4 +171,4 @@ begin_peers
 put_cell release "$(on_b uname -r)"
 linux_as_server
 linux_as_client
-check 'Linux: all are closed' on_a control - close all
+check 'Linux: a closes all' on_a control - close all
