@@ -34,7 +34,7 @@ load() {
 	[[ $1 = absent ]] || insmod "$MODULE" "$1"
 }
 
-# Mounts, and writes and reads through a mount: without the module, with observe=0 and
+# Mounts, and writes and reads through a mount: without the module, with observe=0, and
 # with observe=1.
 
 mounts=5 mib=16
@@ -86,7 +86,7 @@ nfs_copy() {
 all_nfs() {
 	local n turn mode
 	for ((n = 0; n < mounts; n++)); do
-		# Each time another mode is the first.
+		# Another mode comes first each time, so that no mode gains by its place.
 		for ((turn = 0; turn < ${#modes[@]}; turn++)); do
 			mode=${modes[($1 + n + turn) % ${#modes[@]}]}
 			load "$mode"
@@ -97,12 +97,12 @@ all_nfs() {
 	done
 }
 
-# Connections of other protocols, of programs and of the kernel, without the module and with it.
+# Connections of programs and of NVMe over RDMA, which the module observes, too: in each mode.
 
 setups=100
 
-# cmtime_once MEASURED VARIANT: cmtime, of rdma-core, connects two programs, with queue pairs,
-# which is its first table, and without.
+# cmtime_once MEASURED VARIANT: runs cmtime of rdma-core, and prints the time of its first table,
+# the connections with queue pairs. Prints nothing if MEASURED is empty.
 cmtime_once() {
 	local server us
 	on_b timeout 60 cmtime -b "$B4" -c "$setups" >/dev/null &
@@ -118,7 +118,7 @@ listens() { rdma resource show cm_id | grep 'LISTEN.* comm cmtime'; }
 
 nvme_nqn=nqn.2026-01.example:bench nvme_address=10.78.0.1
 
-# nvme_target: NVMe over RDMA, of the kernel alone, in its first network namespace.
+# nvme_target: sets up the kernel's NVMe target over RDMA, in the initial network namespace.
 nvme_target() {
 	local nvmet=/sys/kernel/config/nvmet subsystem
 	modprobe -a nvmet-rdma nvme-rdma
@@ -140,8 +140,8 @@ nvme_target() {
 	ln -s "$subsystem" "$nvmet/ports/1/subsystems/"
 }
 
-# nvme_once: a controller with a queue for administration and one more, each with a
-# connection.
+# nvme_once: connects a controller and deletes it. It has two queues, one for administration,
+# each with a connection.
 nvme_once() {
 	local file
 	echo "transport=rdma,traddr=$nvme_address,trsvcid=4420,nqn=$nvme_nqn,nr_io_queues=1" \
@@ -176,13 +176,12 @@ all_others() {
 	done
 }
 
-# Calls of NULL, answered by the kernel's server: those of the kernel's own client, and
-# those of the module.
+# NULL calls to the kernel's server: by the kernel's own client, and by the module.
 
 nulls=1000 under_way=(1 64)
 null_calls=/sys/module/null_calls
 
-# nulls_by xprtrdma|module JOBS
+# nulls_by xprtrdma|module JOBS: makes $nulls calls, JOBS of them under way at a time.
 nulls_by() {
 	if [[ $1 = xprtrdma ]]; then
 		echo "$nulls $2" >"$null_calls/parameters/call"
@@ -194,7 +193,7 @@ nulls_by() {
 	fi
 }
 
-# all_nulls TRANSPORT PAIR
+# all_nulls TRANSPORT PAIR: measures NULL calls by both clients. Ends the NFS server of siw.
 all_nulls() {
 	local TRANSPORT=$1 nfs_server=$nfs_server jobs by before has_jobs=''
 	use_pair "$2"
@@ -225,7 +224,7 @@ all_nulls() {
 	[[ $TRANSPORT = rxe ]] || nfs_server_end || :
 }
 
-# Calls of ECHO between two ends of the module.
+# ECHO calls between two ends of the module.
 
 # The offers of both sides of a connection.
 declare -A offers=(
@@ -282,7 +281,7 @@ echoed() {
 	result "$measured" "$variant" $((us / $2))
 }
 
-# echoes_at_once: on one connection, with 64 credits.
+# echoes_at_once: measures ECHO with several calls under way on one connection of 64 credits.
 echoes_at_once() {
 	local jobs count=512
 	control b listen "$B4:20100 rpcvers=1 credits=64"
@@ -294,7 +293,7 @@ echoes_at_once() {
 	done
 }
 
-# all_echoes TRANSPORT PAIR
+# all_echoes TRANSPORT PAIR: measures each row of `echoes` twice.
 all_echoes() {
 	local TRANSPORT=$1
 	local -A ends=()
@@ -308,7 +307,7 @@ all_echoes() {
 		ends[$offer]="$client $server"
 	done
 	! put a call "connection $client null jobs=1\\n" || echoes_at_once
-	# Forwards and then backwards, so that neither of two rows is always the first.
+	# Forwards and then backwards, so that a drift affects all rows alike.
 	for ((n = 0; n <= 2 * last + 1; n++)); do
 		# shellcheck disable=SC2086 # words
 		echoed ${echoes[n <= last ? n : 2 * last + 1 - n]}
@@ -318,7 +317,7 @@ all_echoes() {
 
 # Setting connections up, with the message of RFC 8797 and without.
 
-# The private data of both sides, in turn: the variant, and the keys for it.
+# The private data that both sides send: the variant, and its keys of connect and listen.
 said=('no private data|private=none' 'RFC 8797|')
 
 # set_up AT_ONCE VARIANT KEYS: sets up $setups connections, AT_ONCE at a time. Sets
@@ -352,7 +351,7 @@ all_set_ups() {
 # The cost of one more connection, by the number of connections.
 
 scale=(100 1000 10000)
-# The last connections of each number are measured; this is how many.
+# How many connections are measured before each number is reached.
 sample=50
 
 tracing=/sys/kernel/tracing
@@ -432,7 +431,7 @@ scaled() {
 
 # -----------------------------------------------------------------------------
 
-# Debian has no siw.
+# Debian's kernel has no siw: make bench brings it.
 modprobe rdma_cm
 insmod "$siw"
 pair rxe
@@ -453,7 +452,10 @@ for ((round = 0; round < rounds; round++)); do
 		echoes) all_echoes siw 2; all_echoes rxe 1 ;;
 		set_ups) all_set_ups "$round" ;;
 		scale) ;;
-		*) echo "there is no $group to measure"; exit 2 ;;
+		*)
+			echo "no group $group: known are nfs, others, nulls, echoes, set_ups, scale"
+			exit 2
+			;;
 		esac
 	done
 done

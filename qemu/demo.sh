@@ -32,7 +32,7 @@ written() {
 	nsenter --net="/run/netns/$1" bash -c "echo '$2' >$DEBUGFS/$3"
 }
 
-# number ORIGIN ROLE: the ID of the first such connection.
+# number ORIGIN ROLE: prints the ID of the first such connection.
 number() { awk -v a="$1" -v b="$2" '$2 == a && $3 == b { print $1; exit }' connections; }
 
 # narrow FILE: prints a table with columns as wide as their widest word. The file itself
@@ -157,6 +157,6 @@ explain probe reachable rpc_version_1 rpc_version_2 peer_private_data credits_gr
 
 verbose || printf '\nVERBOSE=1 also prints every file. make shell gives a shell in this guest.\n'
 
-# The shell reports the killed process at either of these commands.
+# The shell would report the killed process during either of these commands.
 { kill -KILL "$mount"; wait "$mount"; } 2>/dev/null || :
 cd /

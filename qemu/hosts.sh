@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Hosts inside of the guest, with an NFS server and client: for the demo and the tests.
+# Hosts inside the guest, with an NFS server and client: for the demo and the tests.
 #
 # Most scripts use a pair: two hosts that reach only each other.
 #
@@ -24,8 +24,8 @@ cleanups=()
 # at_end COMMAND...: runs COMMAND when the script ends. The latest one runs first.
 at_end() { cleanups=("$(printf '%q ' "$@")" "${cleanups[@]}"); }
 
-# clean_up COMMAND...: runs the commands of at_end. For each one that fails, calls COMMAND
-# with its name as argument and its output as input.
+# clean_up COMMAND...: runs the commands of at_end. For each one that fails, runs COMMAND
+# with the failed command as last argument and its output on stdin.
 clean_up() {
 	local cleanup
 	for cleanup in "${cleanups[@]}"; do
@@ -34,7 +34,7 @@ clean_up() {
 	rm -rf "$scratch"
 }
 
-# A pipe that never has anything to read: a read with a time limit sleeps without a process.
+# A pipe that never has data: `read -t` on it sleeps without starting a process.
 exec {silence}<> <(:)
 
 # wait_for SECONDS COMMAND...: runs COMMAND until it succeeds, or fails after that time.
@@ -43,7 +43,7 @@ wait_for() {
 	shift
 	until "$@" >"$scratch/waiting" 2>&1; do
 		if ((SECONDS > limit)); then
-			echo "waited in vain for: $*"
+			echo "the time limit has passed, and this still fails: $*"
 			cat "$scratch/waiting"
 			return 1
 		fi
@@ -67,8 +67,8 @@ module_unload() {
 on_a() { nsenter --net="/run/netns/$A" "$@"; }
 on_b() { nsenter --net="/run/netns/$B" "$@"; }
 
-# netem SIDE [OPTION...]: sets how packets that this side sends are lost or delayed; without
-# options they arrive. The qdisc is changed and never removed: removing it drops packets,
+# netem SIDE [OPTION...]: sets how packets that this side sends are lost or delayed. Without
+# options all of them arrive. The qdisc is changed and never removed: removing it drops packets,
 # and a dropped packet makes rxe fail its queue pair. If that is the CM's, the device makes
 # no more connections.
 netem() {
@@ -118,8 +118,8 @@ pair_make() {
 	echo 1 >/proc/sys/net/core/devconf_inherit_init_net
 	for file in /proc/sys/net/ipv6/conf/{all,default}/accept_dad; do echo 0 >"$file"; done
 	# siw makes its socket in the namespace of the task that connects. That is the
-	# initial one for the kernel's workers, such as those of NFS, so $A has to be that
-	# one. An attempt ends only when TCP gives up, so TCP retries only once.
+	# initial one for the kernel's workers, such as those of NFS, so $A is that one. An
+	# attempt ends only when TCP gives up, so TCP retries only once.
 	if [[ $TRANSPORT = siw ]]; then
 		first="attach $A 1"
 		echo 1 >/proc/sys/net/ipv4/tcp_syn_retries
@@ -138,7 +138,7 @@ pair_make() {
 		wait_for 10 is_up "$A_RDMA" && wait_for 10 is_up "$B_RDMA"
 }
 
-# up_on NAMESPACE DEVICE IPV4 IPV6: sets the addresses of a device, and sets it up.
+# up_on NAMESPACE DEVICE IPV4 IPV6: gives a device its addresses, and brings it up.
 up_on() {
 	ip -n "$1" -batch - <<-END
 		link set lo up
@@ -149,7 +149,7 @@ up_on() {
 }
 
 # pair_end TRANSPORT N: keeps the pair for the next script, because making one takes
-# seconds. Deletes it if another pair is kept already, if the script has failed, or if it
+# seconds. Deletes the pair if another one is kept already, if the script has failed, or if it
 # has called netem.
 pair_end() {
 	local queues
@@ -164,7 +164,7 @@ pair_end() {
 	fi
 }
 
-# Deletes the current pair. The veth is deleted explicitly, because that waits until
+# pair_delete: deletes the current pair. The veth is deleted explicitly, because that waits until
 # nothing uses it. Deleting the namespaces would not wait.
 pair_delete() {
 	local device
@@ -220,7 +220,7 @@ nfs_server() {
 # in_nfs_server COMMAND...: runs COMMAND in the namespaces of the NFS server.
 in_nfs_server() { nsenter --target "$nfs_server" --mount --net --root --wd "$@"; }
 
-# server_processes: all that runs in the network namespace of the server, the daemons too.
+# server_processes: prints the PIDs of everything in the server's network namespace.
 server_processes() { ip netns pids "$B"; }
 
 nfs_server_end() {
@@ -250,13 +250,13 @@ nfs_unmount() {
 	! mountpoint -q "$1" || on_a umount "$1"
 }
 
-# set_sysctl FILE VALUE: one of sunrpc's, until the script ends.
+# set_sysctl FILE VALUE: sets a sysctl of sunrpc until the script ends.
 set_sysctl() {
 	local file=/proc/sys/sunrpc/$1
 	at_end eval "echo $(<"$file") >$file" && echo "$2" >"$file"
 }
 
-# with FILE VALUE COMMAND...: with a sysctl of sunrpc set for that time.
+# with FILE VALUE COMMAND...: sets a sysctl of sunrpc while COMMAND runs.
 with() {
 	local file=/proc/sys/sunrpc/$1 before status=0
 	before=$(<"$file") && echo "$2" >"$file" || return

@@ -11,7 +11,7 @@ TRANSPORT=siw
 . ./lib.sh
 . ./module.sh
 
-# The functions into which the compiler may have inlined these static functions.
+# These two static functions, and the ones into which the compiler may have inlined them.
 by_server='svc_rdma_parse_connect_private|handle_connect_req|svc_rdma_listen_handler'
 by_client='rpcrdma_update_cm_private|rpcrdma_cm_event_handler'
 
@@ -70,17 +70,19 @@ need_nfs_server
 mkdir "$scratch/mount"
 
 dmesg --clear
-# None; less than a Format Identifier; a Format Identifier; a message without its last octet.
+# No octets; a part of the Format Identifier; all of it; a message without its last octet.
 for hex in none f6 f6ab0e18 f6ab0e18010107; do
-	check "the module takes $hex for what it is" to_module "$hex"
+	check "the module reports $hex as absent or truncated" to_module "$hex"
 done
-check_fails 'and nothing is reported' reported
+check_fails 'KASAN reports no read by the module' reported
 
 # Without private data, Linux reads uninitialized memory, which KASAN does not report. The
 # server does not read the sizes.
 for hex in f6 f6ab0e18 f6ab0e1801; do
-	check "Linux as server reads on after $hex" reads_on "$by_server" "$hex" to_nfs_server
+	check "Linux as server reads beyond the end of $hex" \
+		reads_on "$by_server" "$hex" to_nfs_server
 done
 for hex in f6 f6ab0e18 f6ab0e18010107; do
-	check "Linux as client reads on after $hex" reads_on "$by_client" "$hex" to_nfs_client
+	check "Linux as client reads beyond the end of $hex" \
+		reads_on "$by_client" "$hex" to_nfs_client
 done

@@ -95,7 +95,7 @@ static int call(const char *value, const struct kernel_param *param)
 
 static const struct kernel_param_ops call_param_ops = { .set = call };
 module_param_cb(call, &call_param_ops, NULL, 0200);
-MODULE_PARM_DESC(call, "COUNT JOBS: calls");
+MODULE_PARM_DESC(call, "COUNT JOBS: makes COUNT calls, JOBS of them at a time");
 
 static int __init null_calls_init(void)
 {

@@ -21,7 +21,7 @@ MODULE_PARM_DESC(function, "The function of the driver (rxe_modify_qp)");
 
 static unsigned int refused;
 module_param(refused, uint, 0400);
-MODULE_PARM_DESC(refused, "How often it has refused");
+MODULE_PARM_DESC(refused, "The number of queue pairs that it refused to move");
 
 static void set_mask(struct pt_regs *regs, int mask)
 {
@@ -30,7 +30,7 @@ static void set_mask(struct pt_regs *regs, int mask)
 #elif defined(CONFIG_ARM64)
 	regs->regs[2] = mask;
 #else
-#error "which register has the third argument?"
+#error "name the register that holds the third argument on this architecture"
 #endif
 }
 
@@ -67,5 +67,5 @@ static void __exit refuse_qp_exit(void)
 }
 module_exit(refuse_qp_exit);
 
-MODULE_DESCRIPTION("Has a device refuse to fail queue pairs, for tests of rpcrdma_cm");
+MODULE_DESCRIPTION("Makes a device refuse to fail queue pairs, for tests of rpcrdma_cm");
 MODULE_LICENSE("GPL");

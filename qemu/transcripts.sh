@@ -50,7 +50,7 @@ print() {
 	echo 'end of transcript'
 }
 
-# First: the demo makes its own pair, and deletes it.
+# The demo comes first, because it makes its own pair and deletes it.
 print demo
 pair rxe
 nfs_server
