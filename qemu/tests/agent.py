@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Does for module.sh what bash cannot: writes once, in a network namespace, and tells the errno;
-and reads octets that may be NUL.
+"""Does for module.sh what bash cannot: makes exactly one write, in a network namespace, and
+returns its errno; and reads octets that may be NUL.
 
-Reads lines, each with the name of a function and its arguments, with tabs between, and
-answers each with one line. Forks nothing, so that a connection costs little more than the
-kernel's work.
+Reads lines, each with the name of a function and its arguments, separated by tabs, and answers
+each with one line. Starts no process, so that a connection costs little more than the kernel's
+work.
 """
 
 import ctypes
@@ -89,7 +89,7 @@ def times(netns: str, file: str, text: str, count: str, at_once: str) -> str:
 
 
 def writes(netns: str, file: str, text: str, count: str) -> str:
-    """Writes so many times to a file that is opened once. Returns the first errno, or 0."""
+    """Writes `count` times to a file that is opened once. Returns the first errno, or 0."""
     octets = unescaped(text)
     with entered(netns, HOME), open(file, "wb", buffering=0) as opened:
         outcomes = (error_of(opened.write, octets) for _ in range(int(count)))
@@ -97,7 +97,7 @@ def writes(netns: str, file: str, text: str, count: str) -> str:
 
 
 def cycles(netns: str, address: str, count: str) -> str:
-    """Connects, and closes both ends, so many times. Returns the first errno, or 0."""
+    """Connects and closes both ends, `count` times. Returns the first errno, or 0."""
     for n in range(int(count)):
         sizes = f"send={1024 << n % 9} recv={1024 << n % 7} inv={n % 2}"
         found = [module.write(netns, "connect", f"{address} {sizes}".encode())]
@@ -110,6 +110,7 @@ def cycles(netns: str, address: str, count: str) -> str:
 
 
 def reading(file: str) -> int:
+    """Returns how many nanoseconds reading a file takes."""
     start = time.monotonic_ns()
     fd = os.open(file, os.O_RDONLY)
     while os.read(fd, 1 << 20):
@@ -123,6 +124,8 @@ def content(fd: int) -> bytes:
 
 
 def moments(file: str) -> str:
+    """Returns whether an open file shows one moment, and whether it shows another one when it is
+    read from the beginning again."""
     fd = os.open(file, os.O_RDONLY)
     first = content(fd)
     time.sleep(0.02)
@@ -134,6 +137,8 @@ def moments(file: str) -> str:
 
 
 def reports(netns: str, file: str, *texts: str) -> str:
+    """Returns the first value of the report after each text is written: as the writer's open file
+    and as one that was opened before show it; then as the latter shows it when it is rewound."""
     fd, other = os.open(file, os.O_RDWR), os.open(file, os.O_RDONLY)
     shown: list[str] = []
 
@@ -192,8 +197,8 @@ def get(file: str) -> None:
 
 
 def failing(nth: str, netns: str, what: str, file: str, text: str) -> str:
-    """Runs an operation with that allocation failing. Returns its errno, and whether the allocation
-    was reached."""
+    """Runs an operation while its `nth` allocation fails. Returns its errno, and 1 if that
+    allocation was reached."""
     with entered(netns):
         fd, data = -1, text.encode()
         if what == "put":

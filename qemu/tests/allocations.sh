@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Every allocation fails once: the first one of an operation, then the second one, and so
-# on until the operation has no more. Each time the operation ends with a clear errno, or
-# succeeds without the memory. Nothing is left, and the next attempt works.
+# Every allocation of an operation fails once: first the first one, then the second one, and
+# so on. Each time the operation ends with a clear errno, or succeeds without the memory.
+# Nothing is left behind, and the next attempt works.
 #
 # The kernel counts all allocations of the task that writes or reads (fail-nth).
 # Allocations in other tasks (handlers of rdma_cm, completions, works, probes) are counted
@@ -35,15 +35,15 @@ code() {
 	start=0x$start end=0x$end
 }
 
-# spare SYMBOL: no allocation fails in that function or in functions that it calls.
+# spare SYMBOL: lets no allocation fail in that function and in functions that it calls.
 spare() {
 	local start end
 	code "$1"
 	set_faults reject-start="$start" reject-end="$end"
 }
 
-# fail_under SYMBOL|module|anything: only allocations in that function, or in functions that
-# it calls, may fail; or those under the module's code; or any.
+# fail_under SYMBOL|module|anything: lets allocations fail only in that function and in
+# functions that it calls, or only under the module's code, or anywhere.
 fail_under() {
 	local start=0 end=0xffffffffffffffff
 	case $1 in
@@ -92,10 +92,9 @@ may_fail() {
 }
 
 # arm KIND N: makes the N-th matching allocation from now on fail, in the tasks of
-# may_fail. The kernel counts matching allocations only while injection is enabled, up to
-# the one that fails, and fails the one at which the count is a multiple of the interval.
-# So the count is known here, and an interval of that count plus N does it. (With an
-# interval of 1 the kernel does not count.)
+# may_fail. The kernel fails the allocation at which its count is a multiple of the
+# interval. It counts only while injection is enabled, so ${counts[KIND]} knows the count.
+# With an interval of 1 the kernel does not count.
 arm() {
 	interval=$((${counts[$1]} + $2))
 	echo "$interval" >"$injection/$1/interval"
@@ -111,8 +110,8 @@ disarm() {
 	echo "${counts[$1]}" >"/run/$1"
 }
 
-# act SIDE put|get|load|unload [FILE [TEXT]]: does this in agent.py, with allocation number
-# $here of that task failing. Sets $errno.
+# act SIDE put|get|load|unload [FILE [TEXT]]: has agent.py do this while allocation number
+# $here of its task fails. Sets $errno.
 here=0
 act() {
 	local netns=/proc/self/ns/net
@@ -125,8 +124,8 @@ act() {
 }
 
 # walk NAME OPERATION WHERE ERRNO...: repeats OPERATION, and fails another one of its
-# allocations each time. WHERE is "here" for the task that acts, or a kind of allocation in
-# other tasks. OPERATION_ready prepares it. OPERATION sets $errno, which must be one of
+# allocations each time. WHERE is "here" for the task that acts, or failslab or
+# fail_page_alloc for other tasks. OPERATION_ready prepares it. OPERATION sets $errno, one of
 # ERRNO..., and waits until everything has ended. OPERATION_after removes the rest.
 total=0
 walk() {
@@ -141,8 +140,8 @@ walk() {
 	: >"$scratch/bad"
 	while step "$n" "$n"; do
 		if ((fired)); then
-			# The operation ended before the allocation was reached. More may
-			# have been counted since, so one more time.
+			# The operation ended before the allocation was reached. Later
+			# allocations may have been counted, so one attempt more is needed.
 			((!over)) || break
 			((++points))
 			ended[$errno]=$((${ended[$errno]:-0} + 1))
@@ -152,13 +151,13 @@ walk() {
 		elif [[ $where = here || $n = 1 ]]; then
 			break
 		elif ((++over > 3)); then
-			echo 'the count is lost' >>"$scratch/bad"
+			echo "the kernel's count is not the one expected" >>"$scratch/bad"
 			break
 		fi
 	done
 	for key in "${!ended[@]}"; do summary+=", ${ended[$key]} ended with $key"; done
 	total=$((total + points))
-	((points)) || echo 'there was none' >>"$scratch/bad"
+	((points)) || echo 'no allocation failed' >>"$scratch/bad"
 	name+=": $points allocations failed one by one"
 	check_equal "$name${summary/,/:}" '' "$(<"$scratch/bad")"
 }
@@ -189,13 +188,14 @@ leaves() {
 	"${@:2}" >"$scratch/why" 2>&1 || { echo "$1"; cat "$scratch/why"; false; } >>"$scratch/bad"
 }
 
-# Whether the errno is one of the expected ones, and last_error has a reason.
+# verify: whether the errno is one of the expected ones, and last_error has a reason.
 verify() {
 	[[ $allowed = *" $errno "* ]] || return
 	[[ $errno = 0 || $operation = @(get|load|unload) || $(<"$DEBUGFS/last_error") = *:* ]]
 }
 
-# A line that is refused takes one allocation, for itself.
+# third_fails: whether the third allocation fails, and no other one. A line that `close`
+# refuses makes one allocation, so the third line gets ENOMEM.
 third_fails() {
 	local n outcome=''
 	fail_under module
@@ -213,15 +213,15 @@ third_fails() {
 
 # About: what is left.
 
-# Also no connection of others.
+# nothing_at_all: whether no connection is left, of the module or of others.
 nothing_at_all() {
 	none_shown || { printf '%s\n' "${lines[@]}"; return 1; }
 	nothing_known 'state LISTEN'
 }
 
-# About: the operations. An errno in small letters is not an errno: it says what went wrong.
+# About: the operations. They also set $errno to words in small letters, for other faults.
 
-# Few Receives, so that there are fewer allocations of the same kind.
+# Few Receives, so that an operation makes fewer allocations of the same kind.
 terms='credits=2'
 # The other side learns of a failure within $soon seconds, long before its own time limit.
 soon=30 patience=timeout_ms=60000
@@ -233,7 +233,7 @@ load_after() {
 	wait_for "$soon" nothing_known 'state LISTEN' && [[ ! -e $DEBUGFS ]]
 }
 
-# The module's addresses differ each time it is loaded.
+# fail_under is needed here: the module has another address each time it is loaded.
 unload_ready() {
 	act - load "$scratch/module" && fail_under module && control b listen "$B4:1 $terms" &&
 		connected
@@ -243,7 +243,7 @@ unload_after() { load_after; }
 
 listen_ready() { :; }
 listen() { act b put "$DEBUGFS/listen" "$B4:2 $terms"; }
-# Another listener can use the port.
+# Another listener must be able to use the port.
 listen_after() {
 	end_listener && control b listen "$B4:2" && end_listener
 }
@@ -255,7 +255,7 @@ end_listener() {
 	done
 }
 
-# Both ends are there, with their first call answered, or neither is.
+# settled: whether both ends are established and their first call was answered, or neither exists.
 settled() {
 	none_live && return
 	newest client && is_state "$id" established && [[ ${info[rpc_null]-} != pending ]] &&
@@ -289,7 +289,7 @@ call() {
 	act a put "$DEBUGFS/call" "connection $client $words"
 	wait_for "$soon" settled || errno=unsettled
 }
-# The connection is established, or has been removed.
+# After a failed call the connection is either established or removed.
 call_after() { is_state "$client" established || wait_for "$soon" nothing_at_all; }
 
 probe_ready() { :; }
@@ -304,7 +304,7 @@ get_ready() { :; }
 get() { act - get "$DEBUGFS/$file"; }
 get_after() { :; }
 
-# Both ends of the connections of others are shown, or counted as missed.
+# observed: whether both ends of the programs' connection are shown, or counted as missed.
 observed() {
 	counter observed_missed
 	lines connections
@@ -322,8 +322,8 @@ observe_after() { tell 2 close && tell 1 close && wait_for "$soon" nothing_at_al
 need_pair
 need_module
 need 'the module unloads before any allocation fails' module_unload
-need 'fault injection' prepare_faults
-# The file is read again and again, so it is made smaller.
+need 'fault injection is set up' prepare_faults
+# Each load reads the file, so it is made smaller.
 strip --strip-debug -o "$scratch/module" "$MODULE"
 walk load load here 0 ENOMEM
 
@@ -331,9 +331,9 @@ need 'the module loads after all allocations had failed' module_load
 need 'the third allocation is the one that fails' third_fails
 may_fail 1
 at_end may_fail 0
-need 'it listens while allocations may fail' control b listen "$B4:1 $terms"
+need 'the module listens while allocations may fail' control b listen "$B4:1 $terms"
 
-# rxe makes a socket for each queue pair, siw one for each connection and listener. Without
+# rxe makes a socket for each queue pair, siw for each connection and listener. Without
 # memory, making a socket fails with ENFILE, and binding it with EADDRINUSE.
 listening=(0 ENOMEM ENFILE)
 [[ $TRANSPORT = rxe ]] || listening+=(EADDRINUSE)
@@ -359,20 +359,20 @@ spare __alloc_object
 walk "$words, in other tasks" call failslab 0 ENOMEM ECONNRESET
 walk "$words, in other tasks, by pages" call fail_page_alloc 0 ENOMEM ECONNRESET
 
-need 'there is a connection' call_ready
+need 'there is a connection whose files are read' call_ready
 for file in connections listeners stats history last_error probe \
 	"connection/$client"/{info,sent,received}; do
-	walk "$file" get here 0 ENOMEM
+	walk "reading $file" get here 0 ENOMEM
 done
-need 'the connection closes' set_up_after
+need 'the connection whose files were read closes' set_up_after
 
-# The allocations in other tasks are those of two connects, which are tested above.
+# In other tasks a probe makes the allocations of two connects, which are tested above.
 walk 'probe, in the writing task' probe here 0 ENOMEM
 
 side=a end=client
 walk 'close, in the writing task' close here 0 ENOMEM
-# Without memory ib_cm does not send the DREQ, nor TCP its end, and reports no error. The
-# peer learns of it when it sends something.
+# Without memory ib_cm drops the DREQ and TCP its FIN, without an error. The peer would learn
+# of the end only when it sends something.
 case $TRANSPORT in
 rxe) farewell=ib_send_cm_dreq ;;
 siw) farewell=tcp_send_fin ;;
@@ -380,18 +380,18 @@ esac
 spare "$farewell"
 walk 'close, in other tasks' close failslab 0
 side=b end=server
-# Over siw this allocates nothing.
+# Over siw, other tasks allocate nothing when the server closes.
 [[ $TRANSPORT = siw ]] || walk 'close by the server, in other tasks' close failslab 0
 spare __alloc_object
 
 message 4096 4096 1
 program 1 && listener=$pid && program 2
-need 'a program listens' tell 1 listen "/run/netns/$B" "$B4" 3
+need 'a program listens for an observed connection' tell 1 listen "/run/netns/$B" "$B4" 3
 may_fail 1 "$listener" "$pid"
-walk "a program's connection" observe failslab 0
+walk "observing a program's connection" observe failslab 0
 
 need 'the module unloads after the programs' module_unload
-# The task that unloads the module allocates only in other parts of the kernel.
+# In its own task, unloading allocates only outside of the module's code.
 spare "$farewell"
 walk 'unload, in other tasks' unload failslab 0
 echo "# tried: allocations: $total points failed"

@@ -28,8 +28,8 @@ CREDITS = 64
 # RFC 8797, section 4: sizes of 4096.
 PRIVATE = bytes.fromhex("f6ab0e1801000303")
 
-# RFC 5531, section 9; section 10.1: AUTH_NONE; appendix A: AUTH_SYS of the superuser, with
-# no name of a machine and no more groups.
+# RFC 5531, section 9; section 10.1: AUTH_NONE; appendix A: AUTH_SYS of the superuser, with an
+# empty machine name and no further groups.
 NONE, SYS = "0 0", "1 20  0 0 0 0 0"
 SUCCESS = "X 1 0  0 0  0"
 # RFC 8166, section 4.1.2: xid, version, credits, RDMA_MSG.
@@ -75,7 +75,7 @@ class Client:
 
     @contextlib.contextmanager
     def connected(self, words: str = "") -> Iterator[None]:
-        """Makes a connection for one check. That check leaves credits taken."""
+        """Makes a connection for one check, because that check leaves credits taken."""
         self.connects(words)
         yield
         self.leaves()
@@ -87,7 +87,7 @@ class Client:
         return Command(HOME, "call", self.line(words), outcome)
 
     def granted(self, credits: int) -> None:
-        """Answers a NULL call by a reply that grants so many credits."""
+        """Answers a NULL call by a reply that grants that many credits."""
         with self.calling("null"):
             self.peer.send(reply(split(self.message())[0], credits))
 
@@ -180,7 +180,7 @@ class Client:
                 self.peer.send(*(reply(split(message)[0], 4) for message in messages))
 
     def all_are_given_up(self) -> None:
-        """Ends the writer by a signal. Checks that its calls keep all credits."""
+        """Ends the writer by a signal. Checks that its calls still hold all credits."""
         with self.connected():
             self.granted(2)
             words = self.line("null count=9 jobs=2")
@@ -294,8 +294,9 @@ class Client:
 
 
 def many_first_calls() -> None:
-    """A work queue runs 2048 works at a time (WQ_MAX_ACTIVE). As many clients that wait for their
-    first reply, and some more, do not hold up the messages of other connections."""
+    """Checks that clients that wait for their first reply do not delay the messages of other
+    connections, even if they are more than a work queue runs works at a time (WQ_MAX_ACTIVE, 2048).
+    """
     if os.environ["KERNEL"] != "stock":
         raise Skip("takes minutes on a debug kernel")
     count = 2100
@@ -315,8 +316,8 @@ def many_first_calls() -> None:
 
 client = Client()
 
-# Lines that `call` refuses, without the connection, each with the word and the reason that
-# last_error names.
+# Lines that `call` refuses, without "connection ID" in front, each with the word and the reason
+# that last_error names.
 REFUSED = [
     ("nul", "nul: expected null, echo or rpc"),
     ("null jobs=0", "jobs=0: not 1 to 64 calls at a time"),
@@ -354,37 +355,39 @@ for name, function, *arguments in (
     ("64 calls under way, answered in reverse order", client.in_reverse),
     ("no more calls under way than the last reply grants", client.fewer_granted),
     ("no more calls under way than there are jobs", client.fewer_wanted),
-    ("one of several calls fails", client.one_fails),
-    ("any procedure, with AUTH_NONE", client.any_procedure,
+    ("no call is begun after one of several has failed", client.one_fails),
+    ("any procedure can be called with AUTH_NONE", client.any_procedure,
      "program=305419896 version=9 procedure=7 raw=00112233fFeEdDcC cred=none",
      f"X 0 2  0x12345678 9 7  {NONE}  {NONE}  0x00112233 0xffeeddcc"),
-    ("any procedure, with AUTH_SYS", client.any_procedure, "procedure=4294967295 cred=unix",
+    ("any procedure can be called with AUTH_SYS", client.any_procedure,
+     "procedure=4294967295 cred=unix",
      f"X 0 2  100003 4 0xffffffff  {SYS}  {NONE}"),
     ("AUTH_ERROR is reported", client.denied),
     ("ERR_CHUNK is reported", client.no_chunk),
-    ("long results of any procedure", client.long_results, "results=5000", 24 + 5000),
-    ("long results with AUTH_SYS, whose reply has a verifier", client.long_results,
+    ("long results of any procedure come by a Reply chunk", client.long_results,
+     "results=5000", 24 + 5000),
+    ("with AUTH_SYS the Reply chunk has room for a verifier", client.long_results,
      "results=5000 cred=unix", 24 + 400 + 5000),
-    ("a reply with a Read list", client.faulty, "1 0 1 4 0 0  0  0  0",
+    ("a reply with a Read list is refused", client.faulty, "1 0 1 4 0 0  0  0  0",
      "the reply has a Read list"),
-    ("a reply with a Write list", client.faulty, "0  1 1 1 4 0 0  0  0",
+    ("a reply with a Write list is refused", client.faulty, "0  1 1 1 4 0 0  0  0",
      "the reply has a Write list, and none was offered"),
-    ("a reply with a Reply chunk that was not offered", client.faulty, "0  0  1 1 1 0 0 0",
+    ("a Reply chunk that was not offered is refused", client.faulty, "0  0  1 1 1 0 0 0",
      "the reply has a Reply chunk, and none was offered"),
-    ("a Reply chunk that does not come back", client.not_returned),
+    ("a reply without the offered Reply chunk is refused", client.not_returned),
     ("a message that is no reply grants no credits", client.no_reply),
-    ("errors of another version than the call", client.error_of_another_version),
+    ("errors of another version than the call are no answer", client.error_of_another_version),
 ):
     check(name, function, *arguments)
 for line, why in REFUSED:
     check(f"call refuses {line}", refused, line, why)
-check("2100 clients that wait for their first reply hold up nobody", many_first_calls)
+check("2100 clients that wait for their first reply delay no other connection", many_first_calls)
 check("the connection of many calls was never lost",
       lambda: same_info(client.id, state="established", generation=1, bad_headers=0))
 check("the connection of many calls is closed", client.leaves)
-check("a call that is given up keeps its credit", client.one_is_given_up)
-check("calls that are given up on a signal keep their credits", client.all_are_given_up)
-check("the peer closes with 64 calls under way", client.peer_closes)
-check("the module closes with 64 calls under way", client.closed_meanwhile)
+check("a call that timed out keeps its credit", client.one_is_given_up)
+check("calls that a signal interrupts keep their credits", client.all_are_given_up)
+check("64 calls under way fail when the peer closes", client.peer_closes)
+check("close does not wait for 64 calls under way", client.closed_meanwhile)
 script.check_none_left()
 script.run()

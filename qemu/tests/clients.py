@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Many clients of the module at a time, each in a thread, over a network that fails them.
+"""Many clients of the module at a time, each in a thread, over a network that fails.
 
-    write NETNS FILE LINE                       one line; prints the errno and milliseconds
+    write NETNS FILE LINE
+        Writes one line to a file. Prints the errno and the milliseconds that it took.
     call NETNS ADDRESS COUNT SECONDS null|all KEY=VALUE...
-        COUNT clients connect to ADDRESS and call for so long, once at least; NULL alone or
+        COUNT clients connect to ADDRESS and call for SECONDS, at least once: NULL alone, or
         all kinds of calls. With reverse=, their servers make some of the calls. Fails if a
-        command has a result that the guide does not name, or takes longer than it says.
-        Prints the results, and at the end: connects, calls, failures, slowest end in
-        milliseconds.
+        command has a result that docs/admin-guide.md does not name, or takes longer than it
+        says. Prints the results, and at the end: connects, calls, failures, and the slowest
+        command in milliseconds.
     agree SECONDS PORT...
-        Whether by then each end has another one that says the same, after each client has
-        made a call, or is closed since it may make none. Servers at PORTs may be left over,
-        and are counted.
+        Each client makes a call, or is closed if it has no credit for one. Then succeeds if within
+        SECONDS each end has another end with the same negotiated values. Servers at PORTs
+        may be left over, and are counted.
 """
 
 import collections
@@ -70,7 +71,7 @@ class Load:
         self.timeout_ms = int(options.get("timeout_ms", 5000))
         self.reconnects = options.get("reconnect") == "1"
         self.both = "reverse" in options
-        # The client has not called BIND yet.
+        # The result of a reverse call before the client has called BIND.
         self.allowed = CALL + ["EOPNOTSUPP"] if self.both else CALL
         self.outcomes = collections.Counter()
         self.slowest = collections.Counter()
@@ -133,7 +134,7 @@ def each(function, arguments):
 
 
 def call(netns, address, count, seconds, kinds, *keys):
-    """The command `load`."""
+    """The command `call`."""
     load = Load(netns, address, kinds, keys)
     until = time.monotonic() + float(seconds)
     each(load.client, [(n, until) for n in range(int(count))])
@@ -170,8 +171,8 @@ def disagreement(ports):
 
 
 def learn(number):
-    """Makes a client notice whether its server still exists, by a call. Without credits it
-    cannot."""
+    """Makes a client notice whether its server still exists, by a call. Closes a client without
+    credits, which cannot call."""
     if write(HOME, "call", f"connection {number} null")[0] == "EBUSY":
         write(HOME, "close", f"connection {number}")
 

@@ -8,7 +8,7 @@
 . ./lib.sh
 . ./module.sh
 
-# octet_string LENGTH: prints LENGTH octets in hexadecimal.
+# octet_string LENGTH: prints LENGTH octets, none of them zero, in hexadecimal.
 octet_string() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }
 
 has_connections() {
@@ -61,7 +61,7 @@ nothing_live() {
 	[[ ${#lines[@]} = 1 ]] || { printf '%s\n' "${lines[@]}"; return 1; }
 }
 
-# In functions, because check redirects the input of its command.
+# Each list is in a function, because check redirects the input of its command.
 malformed_addresses() {
 	all_refused "$1" '' <<-END
 		nonsense
@@ -198,7 +198,7 @@ malformed_close() {
 	END
 }
 
-# Nothing but white space, and words where one is missing.
+# Lines of white space only, and lines that lack a word.
 missing() {
 	local file bad=0
 	for file in connect listen close call probe; do
@@ -210,7 +210,7 @@ missing() {
 	return "$bad"
 }
 
-# One write is one line: more octets behind its end are refused.
+# One write is one line: octets behind its end are refused.
 one_line() {
 	local bad=0
 	refused EINVAL listen "$B4:1\\n$B4:2" || bad=1
@@ -232,111 +232,124 @@ printf -v long '%*s' 5000 ''
 need_pair
 need_module
 
-check 'connect refuses what is no address' malformed_addresses connect
-check 'listen refuses what is no address' malformed_addresses listen
-check 'connect refuses what is no offer' malformed_keys connect
-check 'listen refuses what is no offer' malformed_keys listen
-check 'connect refuses what is no key or value of its' malformed_connect
-check 'listen refuses what is no key or value of its' malformed_listen
-check 'close refuses what it does not know' malformed_close
-check 'words can be missing' missing
-check 'a write is one line' one_line
+check 'connect refuses malformed addresses' malformed_addresses connect
+check 'listen refuses malformed addresses' malformed_addresses listen
+check 'connect refuses malformed offers' malformed_keys connect
+check 'listen refuses malformed offers' malformed_keys listen
+check 'connect refuses unknown keys and malformed values' malformed_connect
+check 'listen refuses unknown keys and malformed values' malformed_listen
+check 'close refuses malformed lines' malformed_close
+check 'lines that lack a word are refused' missing
+check 'a write of more than one line is refused' one_line
 word=$(octet_string 128)
-check 'a word of any length is refused' refused EINVAL listen "$B4:1 $word=1"
-check 'what is not printed, is escaped' refused EINVAL listen "$B4:1 a\\x07b=1" 'a\x07b=1'
+check 'an unknown key of 256 letters is refused' refused EINVAL listen "$B4:1 $word=1"
+check 'last_error escapes octets that cannot be printed' \
+	refused EINVAL listen "$B4:1 a\\x07b=1" 'a\x07b=1'
 
-check 'a connection that is not there is not closed' refused ENOENT close 'connection 4711'
-check 'nor a listener' refused ENOENT close 'listener 4711'
-check 'all of nothing are closed' control - close all
+check 'close of an unknown connection fails' refused ENOENT close 'connection 4711'
+check 'close of an unknown listener fails' refused ENOENT close 'listener 4711'
+check 'close all succeeds when there is nothing' control - close all
 said
-check_equal 'what succeeds leaves no error' none "$said"
+check_equal 'a command that succeeds clears last_error' none "$said"
 
 # About: listeners.
 
 check "a listener at the host's address" control b listen "$B4:20049"
-check 'without a newline' put b listen "$B4:20050"
-check 'with more space' put b listen " \\t $B4:20051 \\t max=7  send=1024\\t\\n"
-check 'an address of another host' refused EADDRNOTAVAIL listen "$B4:20052"
-check 'of IPv6' refused EADDRNOTAVAIL listen "[$B6]:20052"
-check 'a zone that is not there' refused ENODEV listen '[fe80::1%nonsense]:20052'
-check_fails 'a port that is taken' put b listen "$B4:20049"
+check 'a line without a newline is accepted' put b listen "$B4:20050"
+check 'a line with more white space is accepted' \
+	put b listen " \\t $B4:20051 \\t max=7  send=1024\\t\\n"
+check 'listen at an address of another host fails' refused EADDRNOTAVAIL listen "$B4:20052"
+check 'listen at an IPv6 address of another host fails' \
+	refused EADDRNOTAVAIL listen "[$B6]:20052"
+check 'listen in an unknown zone fails' refused ENODEV listen '[fe80::1%nonsense]:20052'
+check_fails 'listen at a port that is taken fails' put b listen "$B4:20049"
 check_equal 'a port that is taken: EADDRINUSE' EADDRINUSE "$errno"
-check_fails 'for all addresses, too' put b listen '0.0.0.0:20049'
+check_fails 'listen at a port that is taken fails for all addresses, too' \
+	put b listen '0.0.0.0:20049'
 check_equal 'a port that is taken, at all addresses: EADDRINUSE' EADDRINUSE "$errno"
-check 'it is free on the other host' control a listen "$A4:20049"
+check 'a port that is taken is free on the other host' control a listen "$A4:20049"
 for one in "$A4" "[$A6]"; do
 	[[ $one = "$A4" ]] && any=0.0.0.0 || any='[::]'
 	check "a listener at $any" control a listen "$any:20054"
 	last listeners
-	check "has its port at $one, too" refused EADDRINUSE listen "$one:20054" 'port is taken'
-	check "the port at $one is taken until the listener is closed" \
-		control a close "listener $last"
-	check "then the port at $one is free" control a listen "$one:20054"
+	check "a listener at $any takes its port at $one, too" \
+		refused EADDRINUSE listen "$one:20054" 'port is taken'
+	check "a listener at $any is closed" control a close "listener $last"
+	check "a closed listener at $any frees its port at $one" control a listen "$one:20054"
 	last listeners
 	check "a listener at $one is closed" control a close "listener $last"
 done
 row listeners 3
-check_equal 'what a listener is' "3 $B4:20051 1024 4096 no 0 7" "${row[*]}"
+check_equal 'the row of a listener has its words and defaults' \
+	"3 $B4:20051 1024 4096 no 0 7" "${row[*]}"
 lines listeners
-check_equal 'there are as many as succeeded' 5 "${#lines[@]}"
+check_equal 'listeners that failed are not shown' 5 "${#lines[@]}"
 
 # About: failures to connect.
 
-check 'from an address of another host' refused EADDRNOTAVAIL connect "$B4:20049 from=$B4"
+check 'connect from an address of another host' \
+	refused EADDRNOTAVAIL connect "$B4:20049 from=$B4"
 check 'connect from an address that no device has' \
 	refused EADDRNOTAVAIL connect "$B4:20049 from=${B4%.*}.9"
-need 'a network without RDMA' ip -n "$A" link add plain type dummy
+need 'there is a network without RDMA' ip -n "$A" link add plain type dummy
 at_end ip -n "$A" link delete plain
 ip -n "$A" address add 192.0.2.1/24 dev plain
 ip -n "$A" link set plain up
-check 'to an address of it' refused EADDRNOTAVAIL connect 192.0.2.2:20049
-check 'from an address of it' refused EADDRNOTAVAIL connect "$B4:20049 from=192.0.2.1"
-check 'at an address of it' refused EADDRNOTAVAIL listen 192.0.2.1:20052
+check 'connect to an address of a network without RDMA' \
+	refused EADDRNOTAVAIL connect 192.0.2.2:20049
+check 'connect from an address of a network without RDMA' \
+	refused EADDRNOTAVAIL connect "$B4:20049 from=192.0.2.1"
+check 'listen at an address of a network without RDMA' \
+	refused EADDRNOTAVAIL listen 192.0.2.1:20052
 check 'connect to a port without a listener' refused ECONNREFUSED connect "$B4:1"
 start=${EPOCHREALTIME/./}
 check 'connect to an address that no host has' \
 	refused EHOSTUNREACH connect "${B4%.*}.9:20049 timeout_ms=300"
 took=$(((${EPOCHREALTIME/./} - start) / 1000))
-check "in time: $took ms" test "$took" -ge 300 -a "$took" -lt 3000
-check 'more octets than a request can carry' \
+check "connect to an address that no host has ends in time: $took ms" \
+	test "$took" -ge 300 -a "$took" -lt 3000
+check 'more octets than a REQ can carry are refused' \
 	refused EMSGSIZE connect "$B4:20049 private=$(octet_string $((request_room + 1)))"
 for file in connect listen; do
-	check "more octets than any can carry, $file" \
+	check "$file refuses more octets than any message can carry" \
 		refused EMSGSIZE $file "$B4:20053 private=$(octet_string 256)"
-	check "far more octets, $file" \
+	check "$file refuses far more octets than any message can carry" \
 		refused EMSGSIZE $file "$B4:20053 private=$(octet_string 700)"
 done
-check 'as many as a request can carry' connect a "$B4:20049 private=$(octet_string "$request_room")"
+check 'as many octets as a REQ can carry are accepted' \
+	connect a "$B4:20049 private=$(octet_string "$request_room")"
 check 'nothing is left of the attempts that failed' wait_for 10 has_connections 2
 
-check 'a listener with more octets than an answer can carry' \
+check 'a listener with more octets than a REP can carry' \
 	control b listen "$B4:20060 private=$(octet_string $((reply_room + 1)))"
 count_from requests_failed
-check 'does not answer with them' refused ECONNREFUSED connect "$B4:20060"
+check 'a listener with more octets than a REP can carry rejects' \
+	refused ECONNREFUSED connect "$B4:20060"
 check 'the request that failed is counted' has_risen requests_failed 1
-check 'nothing is left of a request that could not be answered' wait_for 10 has_connections 2
+check 'nothing is left of the request that failed' wait_for 10 has_connections 2
 
-# About: as many connections as a listener takes.
+# About: the maximum of a listener.
 
-check 'a listener for two' control b listen "$B4:20070 max=2"
+check 'a listener with max=2' control b listen "$B4:20070 max=2"
 last listeners
 listener=$last
 count_from requests requests_refused
-check 'takes one' connect a "$B4:20070"
+check 'max=2: the first connection is accepted' connect a "$B4:20070"
 first=$client first_server=$server
-check 'takes another' connect a "$B4:20070"
+check 'max=2: the second connection is accepted' connect a "$B4:20070"
 second=$client second_server=$server
-check 'no third' refused ECONNREFUSED connect "$B4:20070"
-check 'no fourth' refused ECONNREFUSED connect "$B4:20070"
-check 'the refused requests are counted' has_risen requests_refused 2
-check 'as requests, too' has_risen requests 4
+check 'max=2: a third connection is refused' refused ECONNREFUSED connect "$B4:20070"
+check 'max=2: a fourth connection is refused' refused ECONNREFUSED connect "$B4:20070"
+check 'max=2: requests_refused counts the refused ones' has_risen requests_refused 2
+check 'max=2: requests counts all of them' has_risen requests 4
 row listeners "$listener"
-check_equal 'it has two' "$listener $B4:20070 4096 4096 no 2 2" "${row[*]}"
-check 'nothing is left of the refused attempts' wait_for 10 has_connections 6
+check_equal 'max=2: the listener shows two connections' \
+	"$listener $B4:20070 4096 4096 no 2 2" "${row[*]}"
+check 'max=2: nothing is left of the refused attempts' wait_for 10 has_connections 6
 
 # About: closing.
 
-# The write returns only when the connections are gone.
+# ends ID: whether the write that closes this connection returns only when it is gone.
 ends() {
 	ask write_then_stat /proc/self/ns/net "$DEBUGFS/close" "connection $1\\n" \
 		"$DEBUGFS/connection/$1"
@@ -345,35 +358,35 @@ ends() {
 
 count_from closed lost
 check 'a client closes, and the write waits for that' ends "$first"
-check 'the server sees it' wait_for 10 is_gone "$first_server"
+check 'the server of a closed client is gone' wait_for 10 is_gone "$first_server"
 check 'the counter of closed connections, after the client' has_risen closed 1
 check 'the counter of lost connections, after the client' has_risen lost 1
 check 'a connection is not closed twice' refused ENOENT close "connection $first"
-check 'the other one stays' is_state "$second" established
-check 'at both ends' is_state "$second_server" established
-check 'there is place for another' connect a "$B4:20070"
-check 'but not for two' refused ECONNREFUSED connect "$B4:20070"
+check 'the other client stays established' is_state "$second" established
+check 'the other server stays established' is_state "$second_server" established
+check 'max=2: a closed connection makes room for another' connect a "$B4:20070"
+check 'max=2: it makes room for only one' refused ECONNREFUSED connect "$B4:20070"
 
 count_from closed lost
 check 'a server closes, and the write waits for that' ends "$server"
-check 'the client sees it' wait_for 10 is_gone "$client"
+check 'the client of a closed server is gone' wait_for 10 is_gone "$client"
 check 'the counter of closed connections, after the server' has_risen closed 1
 check 'the counter of lost connections, after the server' has_risen lost 1
 
 check 'a listener is closed' control a close "listener $listener"
-check_fails 'it is gone at once' row listeners "$listener"
-check "connect to the port of a closed listener" refused ECONNREFUSED connect "$B4:20070"
-check 'what it took stays' is_state "$second_server" established
-check 'with its client' is_state "$second" established
+check_fails 'a closed listener is gone at once' row listeners "$listener"
+check 'connect to the port of a closed listener' refused ECONNREFUSED connect "$B4:20070"
+check 'the server of a closed listener stays' is_state "$second_server" established
+check 'the client of a closed listener stays' is_state "$second" established
 check 'a listener is not closed twice' refused ENOENT close "listener $listener"
-check 'the port is free' control b listen "$B4:20070"
+check 'the port of a closed listener is free' control b listen "$B4:20070"
 last listeners
 check 'a listener after a closed one has another number' test "$last" -gt "$listener"
 listener=$last
 
 check 'a connection to be closed with all' connect a "$B4:20070"
 check 'all connections and listeners are closed' control a close all
-check 'nothing is left at once' nothing_live
+check 'nothing is left as soon as close all has returned' nothing_live
 check 'connect after all listeners were closed' refused ECONNREFUSED connect "$B4:20049"
 check 'a listener after all were closed' control b listen "$B4:20049"
 last listeners
@@ -382,7 +395,7 @@ server_before=$server
 check 'a connection after all were closed' connect a "$B4:20049"
 check 'a connection after all were closed has another number' test "$client" -gt "$server_before"
 
-# About: an open file shows one moment.
+# About: open files. Each shows one moment.
 
 # read_slowly ID: sets $slowly to the lines of info, read one by one. Meanwhile the age gets
 # one more digit. Bash reads ahead, and seeks back to the end of each line.
@@ -398,7 +411,7 @@ read_slowly() {
 	done <"$DEBUGFS/connection/$1/info"
 }
 
-# Compared with a later reading, only the age may differ.
+# whole_lines ID: whether info read slowly differs from a later reading only in the age.
 whole_lines() {
 	local i differs=''
 	read_slowly "$1"
@@ -418,10 +431,10 @@ check 'a connection without calls' connect a "$B4:20049 null=0"
 check 'info read line by line shows whole lines of one moment' whole_lines "$client"
 ask moments "$DEBUGFS/connection/$client/info"
 check_equal 'info rewound shows another moment' 'one moment, another' "$answer"
-check 'it ends' control a close "connection $client"
-check 'its other end, too' wait_for 10 is_gone "$server"
+check 'the connection without calls is closed' control a close "connection $client"
+check 'the other end of the connection without calls is gone' wait_for 10 is_gone "$server"
 ask reports "/run/netns/$A" "$DEBUGFS/probe" "$B4:1" "$B4:20049"
-check_equal 'a probe is read where it was written, and where the file is rewound' \
+check_equal 'the report of a probe is read where it was written, and where the file is rewound' \
 	'no no yes no yes' "$answer"
 check 'nothing is left of the probe' wait_for 10 has_connections 2
 newest client
@@ -438,8 +451,8 @@ wanted=$({
 	printf '%s 400 root:root\n' connections listeners last_error stats history \
 		connection/{"$client","$server"}/{info,sent,received}
 } | sort)
-check_equal 'modes and owners' "$wanted" "$modes"
-# The files themselves must refuse, not the directory above.
+check_equal 'the files have these modes and owners' "$wanted" "$modes"
+# The directory above is opened up, so that the files themselves must refuse.
 need 'everybody may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
 at_end mount -o remount,mode=700 /sys/kernel/debug
 while read -r file _; do
@@ -449,6 +462,6 @@ done <<<"$wanted"
 
 exec {fd}<"$DEBUGFS/stats"
 rmmod rpcrdma_cm 2>"$scratch/rmmod"
-check 'an open file keeps the module' grep -q 'in use' "$scratch/rmmod"
+check 'the module cannot be removed while a file is open' grep -q 'in use' "$scratch/rmmod"
 exec {fd}<&-
-check 'not longer' rmmod rpcrdma_cm
+check 'the module can be removed when the file is closed' rmmod rpcrdma_cm

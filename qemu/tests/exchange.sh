@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Both ends are the module: the offer of each side, the offer that the other side reads,
-# and the values that both negotiate. The expected values are those of RFC 8797.
+# Both ends are the module. Compares the offer of each side, the offer that the other side
+# reads, and the values that both negotiate, with those of RFC 8797.
 #
-# There are five parameters: four sizes, and R on both sides. All combinations of any two
-# of them are tested; with FULL=1 all combinations of all five.
+# There are five parameters: two sizes of each side, and R of both sides together. All
+# combinations of any two parameters are tested; with FULL=1 all combinations of all five.
 #
 # test: debug.rxe
 # soak: debug.siw arm64.rxe
@@ -16,10 +16,11 @@ sizes=(1024 4096 65536 262144)
 yes_no=(no yes)
 port=20049
 
-# Each side: its words of the command, the octets that it sends, and their meaning.
+# The client and the server: the words of their command, the octets that they send, and the
+# meaning of these octets.
 declare -A C S
 
-# built C|S SEND RECEIVE R
+# built C|S SEND RECEIVE R: the side sends a message of RFC 8797 with these values.
 built() {
 	local -n side=$1
 	message "$2" "$3" "$4"
@@ -110,8 +111,8 @@ link_local() {
 # filler LENGTH: prints LENGTH octets in hexadecimal, none of them zero.
 filler() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }
 
-# aligned: whether the columns of `connections` are aligned with the header line: at their
-# beginning, or at their end if they are numbers.
+# aligned: whether the columns of `connections` are aligned with the header line: numbers at
+# their right, other columns at their left.
 aligned() {
 	local line name column=0 at edge count before
 	lines connections
@@ -135,13 +136,13 @@ aligned() {
 
 need_pair
 need_module
-need 'a link-local address of either' wait_for 10 link_local "$A" "$A_DEV"
+need 'both have a link-local address' wait_for 10 link_local "$A" "$A_DEV"
 a_link=$address
 link_local "$B" "$B_DEV"
 b_link=$address
 
-# Indices of sizes: an orthogonal array, from the field of four elements, computes the other
-# columns from x and y.
+# x and y count through the indices of two sizes. The other parameters are computed from them in
+# the field of four elements, so that each two parameters take all pairs of values.
 twice=(0 2 3 1) thrice=(0 3 1 2)
 for x in 0 1 2 3; do
 	for y in 0 1 2 3; do
@@ -152,32 +153,33 @@ for x in 0 1 2 3; do
 	done
 done
 lines connections
-check_equal 'all are there' 33 "${#lines[@]}"
+check_equal 'all connections of the pairwise combinations are shown' 33 "${#lines[@]}"
 check 'all connections of the pairwise combinations end' control - close all
 
 # Sizes that all differ, so that each result has one possible origin.
 built C 8192 16384 1
 built S 32768 4096 1
-check 'IPv6' exchange "[$B6]" "[$B6]" "[$A6]"
-check 'a listener at any IPv4 address' exchange 0.0.0.0 "$B4" "$A4"
-check 'a listener at any address' exchange '[::]' "[$B6]" "[$A6]"
+check 'both negotiate over IPv6' exchange "[$B6]" "[$B6]" "[$A6]"
+check 'both negotiate at 0.0.0.0' exchange 0.0.0.0 "$B4" "$A4"
+check 'both negotiate at [::]' exchange '[::]' "[$B6]" "[$A6]"
 # siw reports the address as IPv6, and rdma_cm finds no device for that.
-[[ $TRANSPORT = siw ]] || check 'its IPv4' exchange '[::]' "$B4" "$A4"
-check 'link-local addresses' exchange "${b_link/]/%$B_DEV]}" "${b_link/]/%$A_DEV]}" "$a_link"
+[[ $TRANSPORT = siw ]] || check 'both negotiate at [::] over IPv4' exchange '[::]' "$B4" "$A4"
+check 'both negotiate at link-local addresses' \
+	exchange "${b_link/]/%$B_DEV]}" "${b_link/]/%$A_DEV]}" "$a_link"
 zone=$(ip -n "$A" -o link show "$A_DEV")
 zone=${zone%%:*}
-check 'a zone by its number' exchange '[::]' "${b_link/]/%$zone]}" "$a_link"
-check 'which is shown' same_info "$client" remote="${b_link/]/%$zone]}:$port"
+check 'a zone can be given by its number' exchange '[::]' "${b_link/]/%$zone]}" "$a_link"
+check 'the number of the zone is shown' same_info "$client" remote="${b_link/]/%$zone]}:$port"
 
 # rxe notices a new address with a delay.
-need 'another address' ip -n "$A" address add "${A4%.*}.3/24" dev "$A_DEV"
+need 'the client gets a second address' ip -n "$A" address add "${A4%.*}.3/24" dev "$A_DEV"
 at_end ip -n "$A" address delete "${A4%.*}.3/24" dev "$A_DEV"
 IFS=. read -ra octets <<<"${A4%.*}.3"
 printf -v gid '%02x%02x:%02x%02x' "${octets[@]}"
 [[ $TRANSPORT = siw ]] ||
-	need 'which the device has' \
+	need 'the device has the second address' \
 		wait_for 10 grep -qs ":$gid" "/sys/class/infiniband/$A_RDMA/ports/1/gids/"*
-check 'from it' exchange "$B4" "$B4" "${A4%.*}.3" from="${A4%.*}.3"
+check 'connect from the second address' exchange "$B4" "$B4" "${A4%.*}.3" from="${A4%.*}.3"
 
 # Octets of private= (RFC 8797, sections 4, 5.1 and 5.2).
 message 65536 262144 1
@@ -186,7 +188,7 @@ raw C "$(filler $((request_room - 8)))$message" present offset=$((request_room -
 message 4096 1024 1
 raw S "$(filler $((reply_room - 8)))$message" present offset=$((reply_room - 8)) \
 	version=1 reserved=0x00 send=4096 recv=1024 r=1
-check 'the last octets of all there can be' exchange "$B4" "$B4" "$A4"
+check 'a message in the last octets of full private data' exchange "$B4" "$B4" "$A4"
 raw C "$(filler $((request_room - 7)))${message%??}" rejected
 raw S "$(filler $((reply_room - 7)))${message%??}" rejected
 check 'a message without its last octet' exchange "$B4" "$B4" "$A4"
@@ -200,23 +202,23 @@ raw C f6ab0e1802f6ab0e1801010307 present offset=5 version=1 reserved=0x00 \
 	send=4096 recv=8192 r=1
 raw S f6f6abf6ab0e1801010703f6ab0e1801000000 present offset=3 version=1 reserved=0x00 \
 	send=8192 recv=4096 r=1
-check 'the first valid message, anywhere' exchange "$B4" "$B4" "$A4"
+check 'the first valid message counts, at any offset' exchange "$B4" "$B4" "$A4"
 raw C 180eabf601010f0f absent
 raw S 00f6ab0e00010f0f absent
-check 'other octets' exchange "$B4" "$B4" "$A4"
+check 'octets without a message' exchange "$B4" "$B4" "$A4"
 raw C '' absent
 raw S '' absent
-check 'none' exchange "$B4" "$B4" "$A4"
+check 'no private data of either side' exchange "$B4" "$B4" "$A4"
 built C 2048 3072 1
-check 'none from the server only' exchange "$B4" "$B4" "$A4"
+check 'no private data of the server' exchange "$B4" "$B4" "$A4"
 check 'all columns are aligned, with link-local addresses' aligned
 
-# Names of real devices are longer.
+# Names of real devices are longer than those of the tests.
 long=${A_RDMA}_np0_23456789
-need 'a device of a long name' rdma dev set "$A_RDMA" name "$long"
+need 'the device gets a long name' rdma dev set "$A_RDMA" name "$long"
 at_end rdma dev set "$long" name "$A_RDMA"
 A_RDMA=$long
-check 'its connection' exchange "$B4" "$B4" "$A4"
+check 'a connection of a device with a long name' exchange "$B4" "$B4" "$A4"
 check 'all columns are aligned, with a long name' aligned
 
 if [[ -n ${FULL:-} ]]; then
@@ -229,5 +231,5 @@ if [[ -n ${FULL:-} ]]; then
 		}
 		((x % 16)) || control - close all
 	done
-	check_equal 'all of the 1024 combinations' 0 "$bad" || diag <"$scratch/first"
+	check_equal 'none of the 1024 combinations fails' 0 "$bad" || diag <"$scratch/first"
 fi

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A connection that cannot be made, that is given up, or that is lost: the command fails
-# with the right errno and reason, reconnecting negotiates afresh, and nothing is left.
+# A connection cannot be made, is given up, or is lost. The command fails with the right
+# errno and reason, reconnecting negotiates afresh, and nothing is left.
 #
 # test: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 
-# Above its timeout, a connect that fails may take this long: guests are slow.
+# A connect that fails may take this much longer than its timeout, because guests are slow.
 margin_ms=1500
 
-# fails ERRNO LINE [FROM]: whether connecting fails so, after at least FROM milliseconds,
+# fails ERRNO LINE [FROM]: whether connect fails with ERRNO, after at least FROM milliseconds
 # and not much later than its timeout of one second.
 fails() {
 	local start
@@ -33,8 +33,8 @@ leaves_nothing() {
 
 # About: never established.
 
-# mute COMMAND...: runs COMMAND while $B, a known neighbour, receives everything and sends
-# nothing.
+# mute COMMAND...: runs COMMAND while all packets of $B are lost. $B is a known neighbour and
+# still receives.
 mute() {
 	local status=0
 	netem b loss 100% || return
@@ -42,7 +42,7 @@ mute() {
 	netem b && return "$status"
 }
 
-# Over iWARP: a TCP server that accepts the connection, and sends nothing.
+# speechless: whether connect times out at a TCP server that accepts and sends nothing.
 speechless() {
 	local process status=0
 	mkfifo "$scratch/nothing"
@@ -58,8 +58,8 @@ speechless() {
 
 listens_tcp() { on_b ss -Htln | grep ':2100 '; }
 
-# A command that gets SIGINT, as by Ctrl-C. (Bash starts background commands with SIGINT
-# ignored, so env sets the default.)
+# interrupted: whether SIGINT ends a connect. Bash starts background commands with SIGINT
+# ignored, so env sets the default.
 interrupted() {
 	local process start bad=0
 	# shellcheck disable=SC2016 # for the shell there
@@ -89,8 +89,8 @@ counts() {
 	return "$bad"
 }
 
-# later FILE LINE: writes the line in the background, from a. The task is idle, so the
-# loops of `crowd` on its processor hold it up.
+# later FILE LINE: writes the line in the background, from a. The task has the lowest
+# priority, so that the loops of `crowd` on the same processor delay it.
 later() {
 	nsenter --net="/run/netns/$A" taskset 1 chrt --idle 0 bash -c "echo $2 >$DEBUGFS/$1" &
 	process=$!
@@ -112,7 +112,8 @@ ended() {
 	wait "$process" "${others[@]}"
 }
 
-# The peer accepts and closes before the client's connect has returned.
+# lost_at_once: whether the counters are right if the peer accepts and closes before connect
+# has returned.
 lost_at_once() {
 	local process others name bad=0
 	for name in connects connects_failed established lost; do
@@ -126,7 +127,8 @@ lost_at_once() {
 	counts connects=1 connects_failed=0 established=1 lost=1 && return "$bad"
 }
 
-# last_failure is the reason why the queue pair failed, not an error that followed from it.
+# says_why: whether last_failure is the reason why the queue pair failed, not an error that
+# followed from it.
 says_why() {
 	local process others bad=0
 	# The next attempt must not fail before this one's failure has been read.
@@ -142,7 +144,7 @@ says_why() {
 	control a close "connection $client" && wait_for 20 none_live && return "$bad"
 }
 
-# has_generation N: in any state.
+# has_generation N: whether the client is in that generation, in any state.
 has_generation() { info "$client" && [[ ${info[generation]} = "$1" ]]; }
 
 serve() { control b listen "$B4:2000 $1"; }
@@ -189,42 +191,43 @@ reconnecting() {
 need_pair
 need_module
 
-need 'it listens with its defaults' serve ''
-leaves_nothing 'a closed port' fails ECONNREFUSED "$B4:9"
-leaves_nothing 'a closed port, to reconnect' fails ECONNREFUSED "$B4:9 reconnect=1"
-leaves_nothing 'an address that no host answers for' fails EHOSTUNREACH "${B4%.*}.99:2000"
-leaves_nothing 'no route' fails ENETUNREACH 192.0.2.1:2000
-leaves_nothing 'no answer' mute fails ETIMEDOUT "$B4:2000" 1000
-[[ $TRANSPORT = rxe ]] || leaves_nothing 'a peer that does not speak MPA' speechless
-leaves_nothing 'interrupted' mute interrupted
+need 'the module listens with its defaults' serve ''
+leaves_nothing 'a port without a listener refuses' fails ECONNREFUSED "$B4:9"
+leaves_nothing 'reconnect=1 does not retry a refusal' fails ECONNREFUSED "$B4:9 reconnect=1"
+leaves_nothing 'an address without a host is unreachable' fails EHOSTUNREACH "${B4%.*}.99:2000"
+leaves_nothing 'a network without a route is unreachable' fails ENETUNREACH 192.0.2.1:2000
+leaves_nothing 'connect times out without a REP' mute fails ETIMEDOUT "$B4:2000" 1000
+[[ $TRANSPORT = rxe ]] || leaves_nothing 'connect times out without an MPA reply' speechless
+leaves_nothing 'SIGINT ends a connect' mute interrupted
 
 for end in a b; do
-	check "a connection to be closed by $end" connect a "$B4:2000" || continue
+	check "a connection that $end closes is established" connect a "$B4:2000" || continue
 	[[ $end = a ]] && id=$client || id=$server
-	leaves_nothing "closed by $end" both_gone "$end" close "connection $id"
+	leaves_nothing "both ends are gone after $end closes" both_gone "$end" close "connection $id"
 done
-# Not over siw, where all of this runs on one processor.
-[[ $TRANSPORT = siw ]] || check 'no message arrives' says_why
-check 'end the listener' serve_not
+# Not over siw, which does all of its work on one processor.
+[[ $TRANSPORT = siw ]] || check 'last_failure has the reason of the queue pair' says_why
+check 'the listener with its defaults ends' serve_not
 if [[ $TRANSPORT = rxe ]]; then
-	need 'a program that is to close at once' program 1
-	leaves_nothing 'closed by the peer at once' lost_at_once
+	need 'a program starts that closes at once' program 1
+	leaves_nothing 'a connection is lost before connect returns' lost_at_once
 fi
 
-need 'it listens, says nothing' serve private=none
-need 'connect, to reconnect' connect a "$B4:2000 send=131072 recv=32768 inv=1 reconnect=1 null=0"
-check 'both defaults hold' same_info "$client" generation=1 peer_private_data=absent \
+need 'the module listens without private data' serve private=none
+need 'a connection with reconnect=1' \
+	connect a "$B4:2000 send=131072 recv=32768 inv=1 reconnect=1 null=0"
+check 'both thresholds are the default' same_info "$client" generation=1 peer_private_data=absent \
 	{client_to_server_threshold,server_to_client_threshold}=1024 remote_invalidation=no
-check 'the listener that says nothing ends' serve_not
+check 'the listener without private data ends' serve_not
 check 'the peer ends the connection without private data' lose
-check 'it is reconnecting, and knows of no peer' reconnecting 2
-need 'there is another listener, with larger sizes' serve 'send=65536 recv=262144 inv=1'
-check 'it is established with the larger sizes' established 2 65536 262144 1 131072 32768
+check 'the client without private data is reconnecting' reconnecting 2
+need 'the module listens with larger sizes' serve 'send=65536 recv=262144 inv=1'
+check 'the client is established with the larger sizes' established 2 65536 262144 1 131072 32768
 check 'the listener with the larger sizes ends' serve_not
-need 'there is another listener, with smaller sizes' serve 'send=2048 recv=4096'
+need 'the module listens with smaller sizes' serve 'send=2048 recv=4096'
 check 'the peer ends the connection with the larger sizes' lose
-check 'it is established with the smaller sizes' established 3 2048 4096 0 4096 2048
+check 'the client is established with the smaller sizes' established 3 2048 4096 0 4096 2048
 check 'the listener with the smaller sizes ends' serve_not
 check 'the peer ends the connection with the smaller sizes' lose
-check 'it is reconnecting' reconnecting 4
-leaves_nothing 'closed while reconnecting' control a close "connection $client"
+check 'the client with the smaller sizes is reconnecting' reconnecting 4
+leaves_nothing 'a client is closed while it is reconnecting' control a close "connection $client"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The history: each kind of event by a real cause, at both ends; the changes after a loss;
-# times; and overwriting.
+# The history: each kind of event by a real cause, at both ends; the changes after a loss; the
+# times; overwriting.
 #
 # test: debug.rxe
 # soak: stock.rxe
@@ -69,64 +69,65 @@ has_lines() { lines history && same lines "$1" "${#lines[@]}"; }
 need_pair
 need_nfs_server
 need_module
-check 'it begins with no event' has_lines 1
+check 'the history begins without an event' has_lines 1
 
 # About: attempts of the module.
 
 at_client=(ORIGIN=module ROLE=client)
 at_server=(ORIGIN=module ROLE=server)
 never=(GEN=1 LASTED_MS=- C2S=- S2C=- INV=-)
-check 'a port without a listener' refused_by_module "$B4:9"
+check 'a port without a listener: connect fails' refused_by_module "$B4:9"
 recorded 'a port without a listener: refused' \
 	"${at_client[@]}" EVENT=refused REMOTE="$B4:9" "${never[@]}" \
 	REASON='the peer rejected the connection: invalid service ID'
-check 'an address without a host' refused_by_module "${B4%.*}.99:2000 timeout_ms=1000"
+check 'an address without a host: connect fails' \
+	refused_by_module "${B4%.*}.99:2000 timeout_ms=1000"
 recorded 'an address without a host: failed' \
 	"${at_client[@]}" EVENT=failed REMOTE="${B4%.*}.99:2000" "${never[@]}" \
 	REASON='the address was not resolved in time'
 
-need 'a listener for one' control b listen "$B4:2000 max=1 private=none"
+need 'a listener with max=1' control b listen "$B4:2000 max=1 private=none"
 since=$(date -u +%FT%T.%3NZ)
 echo 'history: before' >/dev/kmsg
-need 'a connection is recorded' connect a "$B4:2000 send=131072 recv=32768 inv=1 reconnect=1 null=0"
+need 'a recorded connection' connect a "$B4:2000 send=131072 recv=32768 inv=1 reconnect=1 null=0"
 echo 'history: after' >/dev/kmsg
 ends=("$client" "$server")
 ids=(ID="$client" ID="$server")
-recorded 'a connection is recorded: established' \
+recorded 'a recorded connection: established' \
 	"${at_client[@]}" "${ids[0]}" EVENT=established REMOTE="$B4:2000" GEN=1 \
 	LASTED_MS=- C2S=1024 S2C=1024 INV=no REASON=-
-check 'a connection is recorded: by the clock of the log' between_messages
-check 'a connection is recorded: and by that of the day' between_dates "$since"
-recorded 'a connection is recorded: its server, too' \
+check 'a recorded connection: TIME is that of the log' between_messages
+check 'a recorded connection: DATE is that of the day' between_dates "$since"
+recorded 'a recorded connection: established at the server' \
 	"${at_server[@]}" "${ids[1]}" EVENT=established LOCAL="$B4:2000" GEN=1 \
 	LASTED_MS=- C2S=1024 S2C=1024 INV=no REASON=-
-check 'a connection beyond the maximum' refused_by_module "$B4:2000"
-recorded 'a connection beyond the maximum: refused' \
+check 'a connection beyond the maximum: connect fails' refused_by_module "$B4:2000"
+recorded 'a connection beyond the maximum: refused at the client' \
 	"${at_client[@]}" EVENT=refused REMOTE="$B4:2000"
-recorded 'a connection beyond the maximum: by its server, without a number' \
+recorded 'a connection beyond the maximum: refused at the server, without an ID' \
 	ID=- "${at_server[@]}" EVENT=refused \
 	LOCAL="$B4:2000" GEN=- LASTED_MS=- C2S=- S2C=- INV=- \
 	REASON='the listener has its maximum of connections'
 
 lines listeners
-need 'the listener ends' control b close "listener ${lines[-1]%% *}"
-need 'there is another one' control b listen "$B4:2000 send=65536 recv=262144 inv=1"
+need 'the listener with max=1 ends' control b close "listener ${lines[-1]%% *}"
+need 'a listener with other sizes' control b listen "$B4:2000 send=65536 recv=262144 inv=1"
 need 'the recorded server closes' control b close "connection ${ends[1]}"
-recorded 'the recorded server closes: closed' \
+recorded 'the recorded server closes: closed at the server' \
 	"${at_server[@]}" "${ids[1]}" EVENT=closed GEN=1 REASON=-
-check 'the recorded server closes: with its time' lasted 1 600000
-recorded 'the recorded server closes: lost to its client' \
+check 'the recorded server closes: LASTED_MS of the server' lasted 1 600000
+recorded 'the recorded server closes: lost at the client' \
 	"${at_client[@]}" "${ids[0]}" EVENT=lost GEN=1 C2S=1024 S2C=1024 \
 	INV=no REASON='disconnected by the peer'
-check 'the recorded server closes: with its time, again' lasted 1 600000
-recorded 'the recorded server closes: re-established, with what has changed' \
+check 'the recorded server closes: LASTED_MS of the client' lasted 1 600000
+recorded 'the recorded server closes: re-established with the changes' \
 	"${at_client[@]}" "${ids[0]}" \
 	EVENT=re-established GEN=2 LASTED_MS=- C2S='1024>131072' S2C='1024>32768' INV='no>yes' \
 	REASON=-
 need 'the recorded client closes' control a close "connection ${ends[0]}"
-recorded 'the recorded client closes: closed' \
+recorded 'the recorded client closes: closed at the client' \
 	"${at_client[@]}" "${ids[0]}" EVENT=closed GEN=2 C2S=131072 S2C=32768 INV=yes
-check 'each event has its end' wait_for 10 consistent_history
+check 'each recorded connection has its end' wait_for 10 consistent_history
 
 # About: a mount.
 
@@ -137,66 +138,66 @@ if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
 	set_sysctl rdma_max_inline_write 16384
 	after='4096>8192'
 fi
-need 'a mount is recorded' nfs_mount 4.2 /mnt/nfs
+need 'a recorded mount' nfs_mount 4.2 /mnt/nfs
 echo text >/mnt/nfs/file
-recorded 'a mount is recorded: established' \
+recorded 'a recorded mount: established at the client' \
 	"${at_client[@]}" EVENT=established GEN=1 C2S="$before" S2C=4096 INV=no
 id=${event[ID]}
-recorded 'a mount is recorded: its server, too' \
+recorded 'a recorded mount: established at the server' \
 	"${at_server[@]}" EVENT=established GEN=1 C2S="$before" S2C=4096 INV=no
 need 'the recorded NFS server stops' in_nfs_server rpc.nfsd 0
-# nfsd destroys its id at once: whether the DISCONNECTED event comes first, and with it the
-# reason, is a race.
-recorded 'the recorded NFS server stops: closed by the server' \
+# No REASON is expected: nfsd destroys its id at once, and the DISCONNECTED event, which has
+# the reason, may come too late.
+recorded 'the recorded NFS server stops: closed at the server' \
 	"${at_server[@]}" EVENT=closed GEN=1
-check 'the recorded NFS server stops: with its time' lasted 1 600000
-recorded 'the recorded NFS server stops: lost to the client' \
+check 'the recorded NFS server stops: LASTED_MS of the server' lasted 1 600000
+recorded 'the recorded NFS server stops: lost at the client' \
 	"${at_client[@]}" ID="$id" EVENT=lost GEN=1 C2S="$before" \
 	REASON='disconnected by the peer'
-check 'the recorded NFS server stops: with its time, again' lasted 1 600000
+check 'the recorded NFS server stops: LASTED_MS of the client' lasted 1 600000
 set_sysctl svc_rdma/max_req_size 8192
-need 'the server starts' in_nfs_server rpc.nfsd 4
-need 'the server starts: over RDMA' in_nfs_server sh -c 'echo "rdma 20049" >/proc/fs/nfsd/portlist'
+need 'the recorded NFS server starts' in_nfs_server rpc.nfsd 4
+need 'the recorded NFS server starts: over RDMA' \
+	in_nfs_server sh -c 'echo "rdma 20049" >/proc/fs/nfsd/portlist'
 echo Y | in_nfs_server tee /proc/fs/nfsd/v4_end_grace >/dev/null 2>&1
-check 'the server starts: it can be read' timeout 120 stat /mnt/nfs/file
-recorded 'the server starts: re-established' \
+check 'the recorded NFS server starts: the mount works' timeout 120 stat /mnt/nfs/file
+recorded 'the recorded NFS server starts: re-established with the changes' \
 	"${at_client[@]}" EVENT=re-established GEN=2 C2S="$after" S2C=4096
 sed 's/^/# /' "$DEBUGFS/history"
 need 'the recorded mount ends' umount /mnt/nfs
-recorded 'the recorded mount ends: closed by the client' "${at_client[@]}" EVENT=closed GEN=2 \
+recorded 'the recorded mount ends: closed at the client' "${at_client[@]}" EVENT=closed GEN=2 \
 	REASON='disconnected by this end'
-recorded 'the recorded mount ends: lost to the server' \
+recorded 'the recorded mount ends: lost at the server' \
 	"${at_server[@]}" EVENT=lost REASON='disconnected by the peer'
 on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
 	-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1
-recorded 'a mount that is refused' ORIGIN=nfs ROLE=client REMOTE="$B4:1" EVENT=refused \
+recorded 'a mount that fails: refused' ORIGIN=nfs ROLE=client REMOTE="$B4:1" EVENT=refused \
 	"${never[@]:1}" REASON='the peer rejected the connection'
-check 'each event of a mount has its end' wait_for 10 consistent_history
+check 'each connection of a recorded mount has its end' wait_for 10 consistent_history
 
-# About: how many are kept.
+# About: how many events are kept.
 
 counter history_overwritten
-check_equal 'nothing was overwritten' 0 "$count"
-need 'a history of four: the module goes' rmmod rpcrdma_cm
-need 'a history of four: the module goes: and comes' insmod "$MODULE" history=4
-need 'a history of four: the module goes: a listener' control b listen "$B4:2000"
+check_equal 'no event was overwritten' 0 "$count"
+need 'history=4: the module is removed' rmmod rpcrdma_cm
+need 'history=4: the module loads' insmod "$MODULE" history=4
+need 'history=4: a listener' control b listen "$B4:2000"
 for n in 1 2 3; do
-	need "a history of four: the module goes: connection $n" connect a "$B4:2000 null=0"
-	need "a history of four: the module goes: closed $n" control a close "connection $client"
-	recorded "a history of four: the module goes: at both ends $n" ID="$server" EVENT=lost
+	need "history=4: connection $n" connect a "$B4:2000 null=0"
+	need "history=4: connection $n is closed" control a close "connection $client"
+	recorded "history=4: connection $n: lost at the server" ID="$server" EVENT=lost
 done
-check 'a history of four: the module goes: four are shown' has_lines 5
+check 'history=4: four events are shown' has_lines 5
 counter history_overwritten
-check_equal 'a history of four: the module goes: the others are counted' 8 "$count"
-check 'a history of four: the module goes: the latest ones are there' \
-	event ID="$client" EVENT=closed
-check_fails 'a history of four: the module goes: and no earlier ones' event ID=1
-check 'a history of four: the module goes: each has its end' wait_for 10 consistent_history
-need 'no history: the module goes' rmmod rpcrdma_cm
-need 'no history: the module goes: and comes' insmod "$MODULE" history=0
-check 'no history: the module goes: a port without a listener' refused_by_module "$B4:9"
-check 'no history: the module goes: nothing is recorded' has_lines 1
-need 'too much: the module goes' rmmod rpcrdma_cm
-need 'too much: the module goes: and comes' insmod "$MODULE" history=4294967295
-check 'too much: the module goes: a port without a listener' refused_by_module "$B4:9"
-recorded 'too much: the module goes: refused' EVENT=refused
+check_equal 'history=4: eight overwritten events are counted' 8 "$count"
+check 'history=4: the latest event is shown' event ID="$client" EVENT=closed
+check_fails 'history=4: the first event is not shown' event ID=1
+check 'history=4: each connection has its end' wait_for 10 consistent_history
+need 'history=0: the module is removed' rmmod rpcrdma_cm
+need 'history=0: the module loads' insmod "$MODULE" history=0
+check 'history=0: connect fails' refused_by_module "$B4:9"
+check 'history=0: nothing is recorded' has_lines 1
+need 'history=4294967295: the module is removed' rmmod rpcrdma_cm
+need 'history=4294967295: the module loads' insmod "$MODULE" history=4294967295
+check 'history=4294967295: connect fails' refused_by_module "$B4:9"
+recorded 'history=4294967295: refused' EVENT=refused

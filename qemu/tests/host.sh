@@ -6,7 +6,7 @@
 # soak: arm64.rxe
 set -uo pipefail
 
-# All inputs would take minutes even without emulation. Fewer run the same code.
+# All inputs would take minutes even without emulation, and fewer inputs run the same code.
 unset FULL
 export PROPTEST_CASES=1000
 echo 'KTAP version 1'
