@@ -5,8 +5,8 @@
 # or hosts.sh. SIDE is a or b for a host of the pair, or - for the namespace of the
 # script.
 #
-# A Python process, agent.py, does what bash cannot: it writes once, in a network
-# namespace, and tells the errno; and it reads octets that may be NUL.
+# A Python process, agent.py, does what bash cannot: it makes exactly one write, in a network
+# namespace, and returns its errno; and it reads octets that may be NUL.
 
 shopt -s extglob
 
@@ -19,7 +19,7 @@ rxe) transport=roce request_room=56 reply_room=196 ;;
 siw) transport=iwarp request_room=251 reply_room=251 ;;
 esac
 
-# Without the packages of the guest, so that Python starts faster.
+# Python starts faster without the packages of the guest.
 python=(python3 -EsSB)
 library=${BASH_SOURCE[0]%/*}
 
@@ -34,8 +34,8 @@ ask() {
 	printf '%s\n' "$*" >&"${AGENT[1]}" && read -r answer <&"${AGENT[0]}"
 }
 
-# put SIDE FILE TEXT: writes TEXT, with Python's escapes, in one write. Sets $errno to the
-# errno or to 0, and fails if the write failed.
+# put SIDE FILE TEXT: writes TEXT, which may have Python's escapes, in one write. Sets $errno to
+# the errno or to 0, and fails if the write failed.
 put() {
 	local netns=/proc/self/ns/net
 	case $1 in
@@ -164,7 +164,7 @@ nothing_known() {
 	! grep -v -e "${1:-^$}" "$scratch/known"
 }
 
-# nothing_left [EXCEPT]: the same, and whether the module has no connection of its own.
+# nothing_left [EXCEPT]: whether nothing_known succeeds and the module has no connection of its own.
 nothing_left() {
 	none_live || { cat "$DEBUGFS/connections"; return 1; }
 	nothing_known "$@"
@@ -180,9 +180,9 @@ counter() {
 	return 1
 }
 
-# consistent_history: whether the events are in the order of their times, and each
-# connection that was established has ended once, or is still established. Prints the
-# exceptions. (A connection may end between the two readings, so use wait_for.)
+# consistent_history: whether the events are in the order of their times, and each connection
+# that was established has ended once, or is still established. Prints the exceptions. Use it
+# with wait_for, because a connection may end between the two readings.
 consistent_history() {
 	counter history_overwritten && cat "$DEBUGFS/history" "$DEBUGFS/connections" |
 		awk -v overwritten="$count" '
@@ -216,9 +216,9 @@ consistent_history() {
 }
 
 # objects FILE: writes the number of objects in each slab cache to FILE. The caches are
-# shrunk first, so that freed objects are not counted, nor those in KASAN's quarantine.
-# Left out are caches whose objects are freed later: areas of vmalloc, records of the
-# debugging tools, path names, and what TCP keeps of siw's connections for a minute.
+# shrunk first, so that freed objects and those in KASAN's quarantine are not counted. Caches
+# whose objects are freed later are left out: areas of vmalloc, records of the debugging tools,
+# path names, and the sockets that TCP keeps for a minute after siw's connections.
 objects() {
 	local cache
 	for cache in /sys/kernel/slab/*/shrink; do
@@ -228,8 +228,8 @@ objects() {
 	awk -v kept="^($kept)\$" 'NR > 2 && $1 !~ kept { print $1, $2 }' /proc/slabinfo | sort >"$1"
 }
 
-# not_grown N: whether no cache has N more objects than at `objects "$scratch/before"`.
-# Prints those that have.
+# not_grown N: whether no cache has N or more objects more than in $scratch/before. Prints those
+# that have.
 not_grown() {
 	# shellcheck disable=SC2154 # from lib.sh
 	objects "$scratch/after"
@@ -266,12 +266,11 @@ within() {
 	return 1
 }
 
-# same NAME WANTED FOUND: whether both are equal. Prints them if not.
+# same NAME WANTED FOUND: whether both are equal. Otherwise prints both.
 same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
 
-# counted KEY=CHANGE... -- COMMAND...: runs COMMAND, and compares the changes of the
-# counters of $client and $server. Keys of the server begin with s:. Counters that are not
-# named must not change.
+# counted KEY=CHANGE... -- COMMAND...: runs COMMAND. Whether the counters of $client and $server
+# have changed by these numbers. Keys of the server begin with s:. Other counters must not change.
 counters=(sends_with_invalidate remote_invalidations_received local_invalidations
 	inline_calls chunked_calls bad_headers unexpected_messages)
 counted() {
@@ -322,10 +321,10 @@ stop_capture() {
 	wait "$tcpdump" || :
 }
 
-# program N: starts peer.py, a peer in user space, as program N. Sets $pid.
 programs=() to_program=() from_program=()
-# Writing to a program that has died fails, and does not end the script.
+# A write to a program that has died only fails: SIGPIPE must not end the script.
 trap : PIPE
+# program N: starts peer.py, a peer in user space, as program N. Sets $pid.
 program() {
 	local fd
 	# shellcheck disable=SC2154 # from lib.sh
@@ -340,7 +339,7 @@ program() {
 	from_program[$1]=$fd
 }
 
-# program_end N: ends program N, and with it all of its connections.
+# program_end N: ends program N, which ends its connections.
 program_end() {
 	local fd died=0
 	[[ -n ${programs[$1]:-} ]] || return 0
@@ -356,7 +355,8 @@ program_end() {
 }
 
 # say N COMMAND...: sends a command to program N.
-# hear N [SECONDS]: sets $said to its answer. Fails if that is "failed", or late.
+# hear N [SECONDS]: sets $said to the answer. Fails if the answer begins with "failed", or if there
+# is none in time.
 # tell N COMMAND...: does both.
 say() { printf '%s\n' "${*:2}" >&"${to_program[$1]}"; }
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Networks that lose, reorder, duplicate, delay and corrupt packets, links that go down,
-# and hosts that disappear. Every command ends in time, with correct data or with an errno
-# that the guide names. When the network works again, both ends show the same. The times
-# are those of docs/admin-guide.md.
+# Networks that lose, reorder, duplicate, delay and corrupt packets, links that go down, and
+# hosts that disappear. Every command ends in time, with correct data or with an errno of the
+# guide. When the network works again, both ends show the same values. The times are those of
+# docs/admin-guide.md.
 #
 # soak: stock.rxe debug.rxe debug.siw
 . ./lib.sh
@@ -21,7 +21,7 @@ margin_ms=4000
 retries_s=5
 [[ $TRANSPORT = rxe ]] || retries_s=8
 
-# For diagnostics of checks that pass, too: check hides their output.
+# Diagnostics go here, because check hides the output of checks that pass.
 exec 3>&1
 connects=0 calls=0 flaps=0 failed=0 slowest=0
 
@@ -30,7 +30,7 @@ connects=0 calls=0 flaps=0 failed=0 slowest=0
 # device SIDE: prints the network interface of a side.
 device() { [[ $1 = a ]] && echo "$A_DEV" || echo "$B_DEV"; }
 
-# vanish: from now on all packets between the two hosts are lost.
+# vanish: makes both hosts lose all packets that they send. heal: ends that.
 vanish() { netem a loss 100% && netem b loss 100%; }
 
 heal() { netem a && netem b; }
@@ -62,7 +62,8 @@ loaded() {
 	tally "${outcome[-1]}"
 }
 
-# agree SECONDS PORT...: see clients.py.
+# agree SECONDS PORT...: whether both ends of each connection agree within that time: see
+# clients.py.
 agree() {
 	local status=0
 	"${python[@]}" ./clients.py agree "$@" >"$scratch/agree" || status=$?
@@ -84,7 +85,7 @@ ended() {
 	((took <= slowest)) || slowest=$took
 }
 
-# ends ERRNO FROM TO: whether the command of later ended so, after FROM to TO milliseconds.
+# ends ERRNO FROM TO: whether the command of later ended with ERRNO, after FROM to TO milliseconds.
 ends() {
 	ended || return
 	echo "# $errno after $took ms" >&3
@@ -92,9 +93,6 @@ ends() {
 	echo "$errno after $took ms, wanted $1 after $2 to $3"
 	return 1
 }
-
-# fails FILE LINE ERRNO FROM TO: later, and then ends.
-fails() { later "$1" "$2" && ends "${@:3}"; }
 
 # gone_within SECONDS ID: waits until the connection is removed, and prints how long it took.
 gone_within() {
@@ -106,8 +104,8 @@ gone_within() {
 	echo "# gone after $((now - start)) ms" >&3
 }
 
-# counters_add_up: whether the counters of stats are consistent. No connection may be being
-# made or closed meanwhile.
+# counters_add_up: whether the counters of stats are consistent. No connection may be set up or
+# closed meanwhile.
 counters_add_up() {
 	local -A counts=()
 	local live=0 line bad=0
@@ -125,7 +123,8 @@ counters_add_up() {
 		return "$bad"
 }
 
-# Until rxe or TCP has given up all retransmissions.
+# stays: whether both ends are still established when rxe or TCP would have given up all
+# retransmissions.
 stays() {
 	pause "$retries_s"
 	is_state "$client" established && is_state "$server" established
@@ -144,11 +143,11 @@ has_info() { info "$1" && [[ ${info[$2]} = "$3" ]]; }
 port=2000
 lossy() {
 	((++port, ++seed))
-	need "$1: it listens" \
+	need "$1: the module listens" \
 		control b listen "$B4:$port send=65536 recv=8192 inv=1 max=1000 reverse=2"
-	need "$1: the network, with seeds $seed and $((seed + 1000))" impair "${@:3}"
-	check "$1: all ends in time, and right" load "$port" "$seconds" all null=0 reverse=2 \
-		timeout_ms="$2"
+	need "$1: the network is set up, with seeds $seed and $((seed + 1000))" impair "${@:3}"
+	check "$1: each command ends in time and has an allowed result" \
+		load "$port" "$seconds" all null=0 reverse=2 timeout_ms="$2"
 	heal
 }
 
@@ -159,8 +158,8 @@ impair() { netem a "$@" seed "$seed" && netem b "$@" seed "$((seed + 1000))"; }
 # connected LINE: connects to the listener of b.
 connected() { ((++connects)) && connect a "$B4:$1"; }
 
-# The server gets the REQ, and the client gets no REP. Over iWARP the lost packet is already
-# TCP's SYN-ACK, so the server sees no request.
+# while_connecting: over RoCE the server gets the REQ, and the client gets no REP. Over iWARP
+# TCP's SYN-ACK is lost, so the server sees no request.
 while_connecting() {
 	local bad=0 patience=8000
 	netem b loss 100% || return
@@ -186,7 +185,8 @@ while_idle() {
 # call_ends ERRNO FROM TO LINE: whether the client's call ends so.
 call_ends() { ((++calls)) && later call "connection $client $4" && ends "${@:1:3}"; }
 
-# On RoCE a Send that is not acknowledged fails. On iWARP, TCP takes the Send.
+# call_fails: over RoCE a Send that is not acknowledged fails. Over iWARP it succeeds, because TCP
+# buffers it.
 call_fails() {
 	case $TRANSPORT in
 	rxe) call_ends ECONNRESET 0 5000 null ;;
@@ -197,8 +197,8 @@ call_fails() {
 	[[ $TRANSPORT = siw || ${info[last_failure]} = *': transport retry counter exceeded' ]]
 }
 
-# Some attempts fail before one succeeds. A server that was not told of the loss is left
-# over.
+# comes_back: some attempts fail before one succeeds. A server that was not told of the loss is
+# left over.
 comes_back() {
 	local start bad=0
 	pause 3
@@ -211,8 +211,8 @@ comes_back() {
 	newest_peer && agree 30 20 && return "$bad"
 }
 
-# (Without a reply to a first call in version 2, the client would connect again for
-# version 1.)
+# With rpcvers=1: otherwise the client would connect again when its first call, in version 2, gets
+# no reply.
 while_waiting() {
 	local bad=0
 	connected '30 null=0 rpcvers=1 timeout_ms=3000' || return
@@ -222,14 +222,14 @@ while_waiting() {
 	vanish
 	ends ETIMEDOUT 3000 3000 || bad=1
 	is_state "$client" established || bad=1
-	# It has no credits left, so it cannot call again.
+	# The call that timed out keeps the only credit.
 	call_ends EBUSY 0 0 null || bad=1
 	heal
 	control a close "connection $client" && wait_for 10 is_gone "$server" && return "$bad"
 }
 
-# while_transferring SIDE: the network fails while the memory of SIDE is being transferred.
-# The network is slow, so that this takes long.
+# while_transferring SIDE: the network fails while the memory of SIDE is being transferred. The
+# network is slow, so that the transfer takes long.
 while_transferring() {
 	local bad=0
 	connected '20 null=0 timeout_ms=9000' && control a call "connection $client null" &&
@@ -241,11 +241,11 @@ while_transferring() {
 	# At that time the server has read the call.
 	[[ $1 = a ]] || has_info "$server" chunked_calls 1 || bad=1
 	vanish
-	# The server notices in time. Its DREQ is lost.
+	# The server ends the connection in time. Its DREQ is lost.
 	gone_within 25 "$server" || bad=1
 	ends ETIMEDOUT 9000 9000 || bad=1
 	heal
-	# The client has been told, or notices with this call.
+	# The client has received a retransmitted DREQ, or notices with this call.
 	((++calls))
 	control a call "connection $client null"
 	[[ $errno = @(ECONNRESET|ENOENT|ENOTCONN) ]] || bad=1
@@ -276,7 +276,7 @@ disconnection_lost() {
 	gone_within 20 "$server" && ends 0 0 10000
 }
 
-# Removing the device does not wait for the peer.
+# device_goes: whether removing the device ends a close that waits for the peer.
 device_goes() {
 	local start
 	connected '20 null=0' && vanish && begin_close "$client" || return
@@ -375,7 +375,8 @@ negotiates_afresh() {
 
 # About: peers that are not the module.
 
-# NULL of NFS by RFC 8166, section 4.1.2, and RFC 5531, section 9; and its reply.
+# foreign: a program calls NULL of NFS as in RFC 8166, section 4.1.2, and RFC 5531, section 9. Fails
+# if it gets a reply of other octets. Calls without a reply are counted.
 foreign() {
 	local xid call reply bad=0
 	for xid in 1879048{001..004}; do
@@ -412,7 +413,7 @@ some_succeeded() {
 
 need_pair
 need_module
-# So that TCP gives up after 0.2 s + 0.4 s + ... and not after a quarter of an hour.
+# With these TCP gives up after 0.2 s + 0.4 s + ... instead of a quarter of an hour.
 for side in a b; do
 	echo 4 | "on_$side" tee /proc/sys/net/ipv4/tcp_retries2 >/dev/null
 	# Otherwise a link that goes down loses its IPv6 addresses.
@@ -421,68 +422,72 @@ for side in a b; do
 		echo 15 >ipv4/tcp_retries2 && echo 0 >ipv6/conf/all/keep_addr_on_down'
 done
 
-lossy 'nothing' 30000 delay 0
-check '... and succeeds' some_succeeded connect null 'echo size='{100,1000,65536,1048576}
+lossy 'no fault' 30000 delay 0
+check 'no fault: each kind of call succeeds' \
+	some_succeeded connect null 'echo size='{100,1000,65536,1048576}
 lossy '1 % lost' 15000 loss 1%
-check '... and succeeds, too' some_succeeded connect null 'echo size='{100,1000,65536}
+check '1 % lost: each kind of call up to 64 KiB succeeds' \
+	some_succeeded connect null 'echo size='{100,1000,65536}
 timeout_ms=15000
 for percent in 5 10 20 30; do
 	((percent <= 10)) || timeout_ms=5000
 	lossy "$percent % lost" "$timeout_ms" loss "$percent%"
 done
 lossy 'reordered' 15000 delay 5ms reorder 25% 50%
-lossy 'repeated' 15000 duplicate 20%
-lossy 'delayed, by more or less' 15000 delay 10ms 8ms
-lossy 'changed' 15000 corrupt 5%
-lossy 'all of that' 15000 loss 5% duplicate 5% corrupt 2% delay 5ms 4ms reorder 20%
+lossy 'duplicated' 15000 duplicate 20%
+lossy 'delayed by 2 to 18 ms' 15000 delay 10ms 8ms
+lossy 'corrupted' 15000 corrupt 5%
+lossy 'all faults' 15000 loss 5% duplicate 5% corrupt 2% delay 5ms 4ms reorder 20%
 check 'the ends agree after the lossy networks' agree 90 2005 2006
 check 'the counters add up after the lossy networks' counters_add_up
 check 'all are closed after the lossy networks' control - close all
 check 'nothing is left of the lossy networks' wait_for 10 none_live
 
-need 'it listens for hosts that disappear' control b listen "$B4:20 send=8192"
-need 'it listens, and does not answer' control b listen "$B4:30 answer=0"
-need 'they know each other' on_a ping -c 1 "$B4"
-check 'a host disappears before it answers a request' while_connecting
-check 'a host disappears while nothing is sent' while_idle
-check '... until there is a call' call_fails
-check '... and it is back' comes_back
-check 'a host disappears before it answers a call' while_waiting
-check 'a host disappears while it is read from' while_transferring a
-check 'a host disappears while it is written to' while_transferring b
-check 'a host disappears, and the connection is closed' while_closing
-check '... by the other one, too' close_other
-check 'a disconnection is lost, and said again' disconnection_lost
-[[ $TRANSPORT = siw ]] || check 'a disconnection is lost, and then the device' device_goes
+need 'the module listens for hosts that disappear' control b listen "$B4:20 send=8192"
+need 'the module listens without answering' control b listen "$B4:30 answer=0"
+need 'the hosts know each other' on_a ping -c 1 "$B4"
+check 'connect times out if the host disappears before its REP' while_connecting
+check 'an idle connection stays if the host disappears' while_idle
+check 'the first call after the host has disappeared fails' call_fails
+check 'the client reconnects when the host is back' comes_back
+check 'a call times out if the host disappears before its reply' while_waiting
+check 'a call fails if the network fails during RDMA Reads' while_transferring a
+check 'a call fails if the network fails during RDMA Writes' while_transferring b
+check 'the client closes although the host has disappeared' while_closing
+check 'the server closes although the host has disappeared' close_other
+check 'a lost DREQ is retransmitted' disconnection_lost
+[[ $TRANSPORT = siw ]] || check 'removing the device ends a close without DREP' device_goes
 check 'all are closed after the hosts disappeared' control - close all
 check 'nothing is left of the hosts that disappeared' wait_for 10 none_live
 check 'the counters add up after the hosts disappeared' counters_add_up
 
-need 'it listens for links that go down' control b listen '0.0.0.0:40 send=65536 recv=16384 inv=1'
-check 'links go down and come up while nothing is sent' idle_flaps
+need 'the module listens for links that go down' \
+	control b listen '0.0.0.0:40 send=65536 recv=16384 inv=1'
+check 'an idle connection stays while links go down and come up' idle_flaps
 ((++seed))
-check "links go down and come up, with seed $seed" flaps
+check "calls end in time while links go down and come up, with seed $seed" flaps
 check 'the ends agree after the flaps' agree 60
 check 'all are closed after the flaps' control - close all
-need 'it listens, and is going to be another' control b listen '0.0.0.0:50 recv=2048'
-check 'a link goes down, and the server is another one' negotiates_afresh
+need 'the module listens before its offer changes' control b listen '0.0.0.0:50 recv=2048'
+check 'the client negotiates the new offer after the link was down' negotiates_afresh
 check 'all are closed after the server has changed' control - close all
 check 'nothing is left of the links that went down' wait_for 20 none_live
 
 ((++seed))
-need 'it listens for programs' control b listen "$B4:21"
-need 'a program that calls' program 1
+need 'the module listens for programs' control b listen "$B4:21"
+need 'a program starts that calls' program 1
 need '10 % lost, for user space' impair loss 10%
-need 'it has room for replies' tell 1 receives 4 4096
-check "user space's calls, with seeds $seed and $((seed + 1000))" foreign
+need 'the program has Receives for replies' tell 1 receives 4 4096
+check "the program's replies are right, with seeds $seed and $((seed + 1000))" foreign
 heal
-check 'all that it left is gone' wait_for 80 none_live
+check 'no connection of the program is left' wait_for 80 none_live
 if [[ $TRANSPORT = rxe ]]; then
-	need "the kernel's NFS server" nfs_server
+	need "the kernel's NFS server starts" nfs_server
 	need '10 % lost, for NFS' impair loss 10%
-	check 'calls to it' load 20049 "$seconds" null rpcvers=auto timeout_ms=5000
+	check "calls to the kernel's NFS server end in time" \
+		load 20049 "$seconds" null rpcvers=auto timeout_ms=5000
 	heal
 fi
-check 'unloading, with peers that have disappeared' unloading
+check 'the module unloads in time although peers have disappeared' unloading
 echo "# tried: networks: $connects connects, $calls calls, $flaps flaps;" \
 	"$failed failed as documented; slowest end $((slowest / 1000)).$((slowest % 1000 / 100)) s"

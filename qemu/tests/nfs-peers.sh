@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The kernel's NFS server and client as peers. The module reads their offers, and
-# negotiates what RFC 8797 says.
+# The kernel's NFS server and client as peers. The module reads their offers, and negotiates the
+# values of RFC 8797.
 #
 # test: stock.rxe
 # soak: debug.rxe debug.siw arm64.rxe
@@ -74,9 +74,9 @@ fails_with() {
 	return 1
 }
 
-# called_back ADDRESS: a call of the server's end is answered by the client of NFS 4.1, which is
-# prepared for that before its first COMPOUND (RFC 8167, section 6). The delay leaves time for the
-# call before the mount has failed.
+# called_back ADDRESS: whether the client of NFS 4.1 answers a call of the server's end. The client
+# can do that before its first COMPOUND (RFC 8167, section 6). The delay leaves time for the call
+# before the mount fails.
 called_back() {
 	local process bad=0 event
 	echo >"$traces/trace"
@@ -104,7 +104,7 @@ received_since() { counter messages_received && ((count > $1)); }
 
 need_pair
 need_neighbours
-need 'over IPv6 too' on_a ping -c1 -W5 "$B6"
+need 'they reach each other over IPv6' on_a ping -c1 -W5 "$B6"
 need_module
 
 need_nfs_server
@@ -112,41 +112,47 @@ other_versions='the responder speaks other versions of RPC-over-RDMA'
 max_requests=$(</proc/sys/sunrpc/svc_rdma/max_requests)
 # About: calls to the server. It speaks version 1 only; "auto" begins with version 2.
 need 'a connection to the NFS server' called "$B4:20049 inv=1"
-check 'the second message was answered' same_info "$id" sends=2 inline_calls=2 generation=1 \
-	rpc_version_used=1 credits_granted="$max_requests" bad_headers=0
-check 'no other program' fails_with ENOTSUP PROG_UNAVAIL "connection $id echo"
-check 'NULL of another version' fails_with ENOTSUP PROG_MISMATCH "connection $id null version=77"
-check 'with a Reply chunk' control a call "connection $id null chunks=1"
+check 'rpcvers=auto succeeds by a second message' \
+	same_info "$id" sends=2 inline_calls=2 generation=1 \
+		rpc_version_used=1 credits_granted="$max_requests" bad_headers=0
+check 'a program other than NFS gets PROG_UNAVAIL' \
+	fails_with ENOTSUP PROG_UNAVAIL "connection $id echo"
+check 'NULL of an unknown version gets PROG_MISMATCH' \
+	fails_with ENOTSUP PROG_MISMATCH "connection $id null version=77"
+check 'NULL with a Reply chunk succeeds' control a call "connection $id null chunks=1"
 # About: any procedure (RFC 8881, sections 16.2 and 18.35): a COMPOUND of minor version 1 with
 # EXCHANGE_ID alone, of a client called "test"; the answer is NFS4_OK for both.
 words='00000000 00000001 00000001 0000002a 01020304 05060708 00000004 74657374'
 words+=' 00000000 00000000 00000000'
 exchange_id=${words// }
-check 'EXCHANGE_ID by raw octets' control a call \
+check 'EXCHANGE_ID can be called by raw octets' control a call \
 	"connection $id rpc procedure=1 cred=unix raw=$exchange_id"
-check 'its results are NFS4_OK' grep -Eqx \
+check 'the results of EXCHANGE_ID are NFS4_OK' grep -Eqx \
 	'results: 0{16}000000010000002a0{8}[0-9a-f]+' "$DEBUGFS/call"
-check 'EXCHANGE_ID was answered by RPC' grep -qx 'rpc: SUCCESS' "$DEBUGFS/call"
-check 'EXCHANGE_ID that is cut off' fails_with EINVAL GARBAGE_ARGS \
+check 'the RPC status of EXCHANGE_ID is SUCCESS' grep -qx 'rpc: SUCCESS' "$DEBUGFS/call"
+check 'a truncated EXCHANGE_ID gets GARBAGE_ARGS' fails_with EINVAL GARBAGE_ARGS \
 	"connection $id rpc procedure=1 cred=unix raw=${exchange_id:0:8}"
-check 'a procedure that NFS does not have' fails_with ENOTSUP PROC_UNAVAIL \
+check 'an unknown procedure gets PROC_UNAVAIL' fails_with ENOTSUP PROC_UNAVAIL \
 	"connection $id rpc procedure=2"
-check '64 NULL calls under way at the NFS server' control a call \
+check 'the NFS server accepts 64 NULL calls under way' control a call \
 	"connection $id null count=1000 jobs=64"
-check 'each of the calls under way was answered' grep -qx 'replies: 1000' "$DEBUGFS/call"
-check 'none was sent in vain' same_info "$id" generation=1 unexpected_messages=0
+check 'each of the 1000 NULL calls was answered' grep -qx 'replies: 1000' "$DEBUGFS/call"
+check 'the NULL calls were made on one connection' \
+	same_info "$id" generation=1 unexpected_messages=0
 # The server only looks at the client's R.
-check 'it invalidates that' same_info "$id" remote_invalidations_received=1 local_invalidations=0 \
+check 'the NFS server invalidates the Reply chunk' \
+	same_info "$id" remote_invalidations_received=1 local_invalidations=0 \
 	chunked_calls=1 deviation="uses RDMA Send with Invalidate, although not both sides support\
  remote invalidation (RFC 8797, section 4.1)"
 need 'another connection to the NFS server' called "$B4:20049"
-check 'it is called in version 1 at once' same_info "$id" sends=1 rpc_version_used=1
+check 'the second connection begins with version 1' same_info "$id" sends=1 rpc_version_used=1
 if [[ $TRANSPORT = rxe ]]; then
-	need 'a probe' control a probe "$B4:20049"
+	need 'a probe of the NFS server' control a probe "$B4:20049"
 	mapfile -t report <"$DEBUGFS/probe"
-	check_equal 'it is reachable' 'reachable: yes' "${report[0]}"
-	check_equal 'in version 1' 'rpc_version_1: SUCCESS' "${report[1]}"
-	check_equal 'only' "rpc_version_2: $other_versions" "${report[2]}"
+	check_equal 'the NFS server is reachable' 'reachable: yes' "${report[0]}"
+	check_equal 'the NFS server speaks version 1' 'rpc_version_1: SUCCESS' "${report[1]}"
+	check_equal 'the NFS server does not speak version 2' \
+		"rpc_version_2: $other_versions" "${report[2]}"
 	for line in 'peer_private_data: present' 'client_to_server_threshold: 4096' \
 		'rpc_version_used: 1' \
 		"credits_granted: $max_requests"; do
@@ -155,45 +161,49 @@ if [[ $TRANSPORT = rxe ]]; then
 	# The clock of the debug kernel ticks every 4 ms. A reply may arrive within one tick.
 	time='[1-9][0-9]*'
 	[[ $KERNEL != debug ]] || time+='|0'
-	check 'the probe took a time' grep -qxE "rpc_null_us: ($time)" "$DEBUGFS/probe"
+	check 'the probe shows the time of NULL' grep -qxE "rpc_null_us: ($time)" "$DEBUGFS/probe"
 fi
 check 'all connections to the NFS server end' control - close all
 need 'a probe of a port without a listener' control a probe "$B4:4"
-check 'is not reachable' grep -Eqx \
+check 'the probe shows that nothing is reachable' grep -Eqx \
 	"reachable: no: the peer('s host refused| rejected) the connection.*" "$DEBUGFS/probe"
 
-check 'what it offers' linux_serves "$B4" 4096 4096 2048
-check 'what the server offers over IPv6' linux_serves "[$B6]" 4096 4096 2048
-check 'what it offers with another max_req_size' \
+check 'the offer of the NFS server' linux_serves "$B4" 4096 4096 2048
+check 'the offer of the NFS server over IPv6' linux_serves "[$B6]" 4096 4096 2048
+check 'the offer of the NFS server with another max_req_size' \
 	with svc_rdma/max_req_size 16384 linux_serves "$B4" 16384 8192 2048
 
-need 'listen for an NFS client' control b listen "$B4:2000 send=2048 recv=65536 inv=1 answer=0"
-need 'listen over IPv6' control b listen "[$B6]:2000 send=1024 recv=1024 inv=1 answer=0"
+need 'the module listens for an NFS client' \
+	control b listen "$B4:2000 send=2048 recv=65536 inv=1 answer=0"
+need 'the module listens for an NFS client over IPv6' \
+	control b listen "[$B6]:2000 send=1024 recv=1024 inv=1 answer=0"
 mkdir "$scratch/mount"
 traces=/sys/kernel/tracing/instances/nfs-peers
 mkdir "$traces"
 at_end rmdir "$traces"
 echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
-check 'what the client offers' linux_mounts rdma "$B4" 4096 4096 4096 2048
-check 'what the client offers over IPv6' linux_mounts rdma6 "[$B6]" 4096 4096 1024 1024
+check 'the offer of the NFS client' linux_mounts rdma "$B4" 4096 4096 4096 2048
+check 'the offer of the NFS client over IPv6' linux_mounts rdma6 "[$B6]" 4096 4096 1024 1024
 if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
-	check 'what it offers with other inline sizes' \
+	check 'the offer of the NFS client with other inline sizes' \
 		with rdma_max_inline_write 16384 with rdma_max_inline_read 1024 \
 		linux_mounts rdma "$B4" 16384 1024 16384 1024
 fi
 
 # About: answers to the client. The module does not serve NFS.
-need 'a listener that answers' control b listen "$B4:2001 inv=1"
+need 'the module listens and answers an NFS client' control b listen "$B4:2001 inv=1"
 mounting() {
 	on_a timeout -s KILL 60 mount.nfs "$B4:/" "$scratch/mount" \
 		-o "proto=rdma,port=2001,vers=4.2,soft,timeo=50,retrans=0,retry=0" 2>&1
 }
 answer=$(mounting)
-check_equal 'the mount fails' 32 $?
+check_equal 'a mount from the module fails' 32 $?
 # mount.nfs has no text of its own for EPFNOSUPPORT, which PROG_UNAVAIL becomes.
-check_equal 'at once' "mount.nfs: mount system call failed for $scratch/mount" "$answer"
+check_equal 'a mount from the module fails with EPFNOSUPPORT' \
+	"mount.nfs: mount system call failed for $scratch/mount" "$answer"
 check 'both NULL and EXCHANGE_ID were answered' received_since 1
 check 'nothing is left of the NFS client' wait_for 20 none_live
 
-need 'a listener that calls its clients' control b listen "$B4:2002 reverse=16 bind=0"
-check 'CB_NULL is answered by the NFS client' called_back "$B4"
+need 'the module listens and can call an NFS client' \
+	control b listen "$B4:2002 reverse=16 bind=0"
+check 'the NFS client answers CB_NULL' called_back "$B4"

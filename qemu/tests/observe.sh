@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The connections of others: of the kernel's NFS client and server, and of programs. The
-# files are compared with the octets that Linux sends, with RFC 8797, and with the kernel's
-# own trace events.
+# The connections of others: of the kernel's NFS client and server, and of programs. Compares the
+# files with the octets that Linux sends, with RFC 8797, and with the kernel's own trace events.
 #
 # test: stock.rxe
 # soak: debug.rxe debug.siw
@@ -43,7 +42,7 @@ same_client() {
 		client_to_server_threshold="$c2s" server_to_client_threshold="$s2c" \
 		remote_invalidation=no inline_send_in_use="$c2s" \
 		inline_receive_in_use="$s2c" || return
-	# The mount itself may have made calls with chunks already.
+	# The mount itself may already have made calls with chunks.
 	case ${info[remote_invalidation_in_use]} in
 	yes) deviates "$uninvited" ;;
 	unknown) [[ -z ${info[deviation]:-} ]] || { echo "deviates: ${info[deviation]}"; false; } ;;
@@ -120,16 +119,16 @@ same_all() {
 	return "$bad"
 }
 
-# mounted NAME N VERSION [OPTION]: mounts with N connections or more. None is shown after
-# umount.
+# mounted NAME N VERSION [OPTION]: checks a mount with N connections or more, and that none is shown
+# after umount.
 mounted() {
-	need "$1: a mount" nfs_mount "$3" /mnt/nfs "${4:-}"
-	check "$1: both ends" same_all "$2" 1 4096 4096 4096
-	check "$1: unmount" umount /mnt/nfs
+	need "$1: the mount succeeds" nfs_mount "$3" /mnt/nfs "${4:-}"
+	check "$1: info of both ends is right" same_all "$2" 1 4096 4096 4096
+	check "$1: umount succeeds" umount /mnt/nfs
 	check "$1: no connection is left" wait_for 20 none_shown
 }
 
-# same_old: connections that are older than the module.
+# same_old GENERATION: whether info is right of a mount's connection that is older than the module.
 same_old() {
 	wait_for 10 has nfs client 1 && wait_for 10 has nfs server 1 || return
 	same_info "${ids[0]}" peer_private_data=unknown client_to_server_threshold=unknown \
@@ -146,8 +145,8 @@ same_old() {
 	[[ ${info[note]} = 'older than the module'* ]] || { echo 'no note'; return 1; }
 }
 
-# invalidated: whether the client's end shows that the server invalidates remotely, after a
-# call with a chunk. (After a call that could not be sent, the evidence begins again.)
+# invalidated: makes a call with a chunk. Whether the client's end then shows that the server
+# invalidates remotely. A call that could not be sent resets the evidence, so use wait_for.
 invalidated() {
 	head -c 20000 /dev/zero >/mnt/nfs/chunked
 	ids nfs client
@@ -156,7 +155,7 @@ invalidated() {
 	return 1
 }
 
-# undisturbed: whether the transport's counters of NFS show no errors.
+# undisturbed CONNECTS: whether the counters of NFS show that number of connects, and no errors.
 undisturbed() {
 	local words
 	read -ra words < <(sed -n '/ mounted on \/mnt\/nfs /,/xprt:/s/.*xprt:[[:space:]]*//p' \
@@ -187,7 +186,8 @@ has_generation() {
 
 tries_again() { grep -q '^[0-9]* *nfs *client *connecting ' "$DEBUGFS/connections"; }
 
-# A neighbour that lost its hardware address does not end a connection, but is a failure.
+# failed: whether a failure is shown. A neighbour without a hardware address is one, and does not
+# end the connection.
 failed() { has_generation 1 && [[ ${info[last_failure]} != none ]]; }
 
 attached() {
@@ -198,7 +198,7 @@ trace_thresholds() {
 	mkdir "$traces" && echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
 }
 
-# Over siw the call to connect itself fails.
+# refused: whether the refusal was counted. Over siw rdma_connect() itself fails.
 refused() {
 	counter "observed_$([[ $TRANSPORT = rxe ]] && echo refused || echo failed)" &&
 		((count > 0))
@@ -212,13 +212,13 @@ traces=/sys/kernel/tracing/instances/observe
 need_pair
 need_neighbours
 need_nfs_server
-need 'a mount before the module' nfs_mount 4.2 /mnt/nfs
+need 'older than the module: the mount succeeds' nfs_mount 4.2 /mnt/nfs
 trace_thresholds
 at_end rmdir "$traces"
 need_module
-check 'it shows what was there before' same_old 1
-check 'and finds out that the server invalidates' wait_for 60 invalidated
-check 'older than the module: unmount' umount /mnt/nfs
+check 'older than the module: info of both ends is right' same_old 1
+check 'older than the module: info shows that the server invalidates' wait_for 60 invalidated
+check 'older than the module: umount succeeds' umount /mnt/nfs
 check 'older than the module: no connection is left' wait_for 20 none_shown
 
 # A trace instance of its own: the kernel empties the buffer with the module's events when
@@ -228,9 +228,11 @@ echo 1 >"$traces-own/events/rpcrdma_cm/enable"
 mounted 'version 3' 1 3
 traced() { [[ $(grep -c " $1: id=[0-9]* role=$2 .*$3" "$traces-own/trace") = 1 ]]; }
 for role in client server; do
-	check "traced: what the $role sent" traced message_sent "$role" 'octets=f6ab0e1801'
-	check "traced: what the $role received" traced message_parsed "$role" 'outcome=present'
-	check "traced: what that means to the $role" traced connection_negotiated "$role" \
+	check "traced: the octets that the $role sent" \
+		traced message_sent "$role" 'octets=f6ab0e1801'
+	check "traced: the message that the $role received" \
+		traced message_parsed "$role" 'outcome=present'
+	check "traced: the values of the $role" traced connection_negotiated "$role" \
 		'client_to_server=4096 server_to_client=4096 remote_invalidation=0'
 	check "traced: the end of the $role" traced connection_closed "$role" 'generation=1'
 done
@@ -242,25 +244,25 @@ if [[ -n ${FULL:-} ]]; then
 	if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
 		set_sysctl rdma_max_inline_write 16384
 		set_sysctl rdma_max_inline_read 2048
-		need 'other sizes: a mount' nfs_mount 4.1 /mnt/nfs
-		check 'other sizes: both ends' same_all 1 1 16384 2048 4096
+		need 'other sizes: the mount succeeds' nfs_mount 4.1 /mnt/nfs
+		check 'other sizes: info of both ends is right' same_all 1 1 16384 2048 4096
 		set_sysctl rdma_max_inline_write 4096
 		set_sysctl rdma_max_inline_read 4096
-		check 'other sizes: unmount' umount /mnt/nfs
+		check 'other sizes: umount succeeds' umount /mnt/nfs
 		check 'other sizes: no connection is left' wait_for 20 none_shown
 	fi
 fi
 
-# A longer timeout: NFS gives up a connection whose replies take long, as they may here.
-need 'traffic: a mount' nfs_mount 4.2 /mnt/nfs timeo=600
-# From another namespace: the server's own. (siw's clients are all in one.)
+# Replies may take long here, and after its timeout NFS would give the connection up.
+need 'traffic: the mount succeeds' nfs_mount 4.2 /mnt/nfs timeo=600
+# The second mount is made in another namespace, the server's own. Over siw all clients are in one.
 if [[ $TRANSPORT = rxe ]]; then
 	mkdir -p /mnt/other
-	need 'traffic: another mount' on_b mount -t nfs \
+	need 'traffic: a mount in another namespace succeeds' on_b mount -t nfs \
 		-o proto=rdma,port=20049,vers=4.1 "$B4:/" /mnt/other
-	check 'traffic: both ends of both' wait_for 10 two_mounts
-	check 'traffic: the other one goes' on_b umount /mnt/other
-	check 'traffic: and is gone' wait_for 20 has nfs server 1
+	check 'traffic: both ends of both mounts are shown' wait_for 10 two_mounts
+	check 'traffic: umount in another namespace succeeds' on_b umount /mnt/other
+	check 'traffic: the connection of another namespace is gone' wait_for 20 has nfs server 1
 fi
 head -c "${mib}M" /dev/urandom >"$scratch/data"
 head -c 256K "$scratch/data" >"$scratch/some"
@@ -269,71 +271,74 @@ keep_reading &
 readers=$!
 cp "$scratch/data" /mnt/nfs/data &
 writer=$!
-# As soon as none of the module's files is open.
-need 'traffic: the module goes' wait_for 20 rmmod rpcrdma_cm
+# rmmod fails while one of the module's files is open.
+need 'traffic: the module is removed' wait_for 20 rmmod rpcrdma_cm
 check_fails 'traffic: nothing is attached to rdma_cm' attached
-need 'traffic: and comes again' insmod "$MODULE"
-check 'traffic: it shows the same mount' same_old 1
+need 'traffic: the module loads again' insmod "$MODULE"
+check 'traffic: info of both ends is right' same_old 1
 wait "$writer"
 echo 3 >/proc/sys/vm/drop_caches
-check "traffic: $mib MiB were written" cmp "$scratch/data" /mnt/nfs/data
-check 'traffic: the server invalidates' wait_for 60 invalidated
+check "traffic: $mib MiB are read as written" cmp "$scratch/data" /mnt/nfs/data
+check 'traffic: info shows that the server invalidates' wait_for 60 invalidated
 rm "$scratch/reading"
 wait "$readers"
-check 'traffic: NFS has not noticed' undisturbed 1
+check 'traffic: NFS made one connection and had no errors' undisturbed 1
 
-check 'traffic: unmount' umount /mnt/nfs
+check 'traffic: umount succeeds' umount /mnt/nfs
 
-# Also over siw, NFS gives up a connection when replies do not arrive.
-need 'lost: a mount' nfs_mount 4.2 /mnt/nfs
+# NFS gives up a connection when replies do not arrive, also over siw.
+need 'lost: the mount succeeds' nfs_mount 4.2 /mnt/nfs
 set_sysctl svc_rdma/max_req_size 8192
-need 'lost: no message arrives' netem b loss 100%
+need 'lost: all packets of the server are lost' netem b loss 100%
 cp "$scratch/some" /mnt/nfs/again &
 writer=$!
-check 'lost: the client tries again' wait_for 60 tries_again
-need 'lost: messages arrive' netem b
-check 'lost: another generation' wait_for 90 has_generation 2
-check 'lost: it has the new exchange' same_client "$id" "$generation" 4096 4096 8192
+check 'lost: the client is connecting again' wait_for 60 tries_again
+need 'lost: packets of the server arrive again' netem b
+check 'lost: generation 2 is established' wait_for 90 has_generation 2
+check 'lost: info has the new exchange' same_client "$id" "$generation" 4096 4096 8192
 wait "$writer"
 echo 3 >/proc/sys/vm/drop_caches
-check 'lost: nothing was lost' cmp "$scratch/some" /mnt/nfs/again
-# The counters are those of the transport. They include segments of lost connections.
-check 'lost: the server invalidates' wait_for 60 invalidated
-check 'lost: uninvited' deviates "$uninvited"
+check 'lost: no data was lost' cmp "$scratch/some" /mnt/nfs/again
+# The counters are those of the transport, so they include segments of lost connections.
+check 'lost: info shows that the server invalidates' wait_for 60 invalidated
+check 'lost: the server deviates by invalidating' deviates "$uninvited"
 set_sysctl svc_rdma/max_req_size 4096
 
 if [[ -n ${FULL:-} ]]; then
-	need 'link down: it goes' ip -n "$B" link set "$B_DEV" down
+	need 'link down: the link goes down' ip -n "$B" link set "$B_DEV" down
 	cp "$scratch/some" /mnt/nfs/again &
 	writer=$!
-	[[ $TRANSPORT = siw ]] || check 'link down: it shows that' wait_for 60 failed
-	need 'link down: it comes' ip -n "$B" link set "$B_DEV" up
-	need 'link down: with its address' ip -n "$B" address add "$B6/64" dev "$B_DEV" nodad
-	check 'link down: nothing was lost' timeout 90 tail --pid "$writer" -f /dev/null
-	check 'link down: a connection is there' wait_for 60 has_generation 1
+	[[ $TRANSPORT = siw ]] || check 'link down: last_failure is shown' wait_for 60 failed
+	need 'link down: the link comes up' ip -n "$B" link set "$B_DEV" up
+	need 'link down: the link has its address again' \
+		ip -n "$B" address add "$B6/64" dev "$B_DEV" nodad
+	check 'link down: the writer ends' timeout 90 tail --pid "$writer" -f /dev/null
+	check 'link down: a connection is established' wait_for 60 has_generation 1
 
 	before=$generation
 	need 'restarted: the server stops' in_nfs_server rpc.nfsd 0
 	need 'restarted: the server starts' in_nfs_server rpc.nfsd 4
-	need 'restarted: over RDMA' in_nfs_server sh -c 'echo "rdma 20049" >/proc/fs/nfsd/portlist'
-	check 'restarted: it can be read' timeout 60 cmp "$scratch/some" /mnt/nfs/again
-	check 'restarted: another generation' wait_for 60 has_generation $((before + 1))
-	check 'restarted: it has the new exchange' same_client "$id" "$generation" 4096 4096 4096
+	need 'restarted: the server listens over RDMA' \
+		in_nfs_server sh -c 'echo "rdma 20049" >/proc/fs/nfsd/portlist'
+	check 'restarted: the file is read as written' timeout 60 cmp "$scratch/some" /mnt/nfs/again
+	check 'restarted: the next generation is established' \
+		wait_for 60 has_generation $((before + 1))
+	check 'restarted: info has the new exchange' same_client "$id" "$generation" 4096 4096 4096
 fi
-check 'lost: unmount' umount /mnt/nfs
+check 'lost: umount succeeds' umount /mnt/nfs
 check 'lost: no connection is left' wait_for 60 none_shown
 
 on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
 	-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1
 check 'a refused mount is counted' refused
 
-# Where rpcrdma is a module, it can be unloaded.
+# Debian's kernel has rpcrdma as a module, which can be unloaded.
 if [[ $KERNEL = stock ]]; then
 	nfs_server_end
-	need 'the kernel unloads rpcrdma' wait_for 20 modprobe -r rpcrdma
-	need 'and an NFS server comes with it' nfs_server
+	need 'rpcrdma loaded again: it is unloaded' wait_for 20 modprobe -r rpcrdma
+	need 'rpcrdma loaded again: an NFS server loads it' nfs_server
 	rmdir "$traces" && trace_thresholds
-	mounted 'loaded again' 1 4.2
+	mounted 'rpcrdma loaded again' 1 4.2
 fi
 
 # About: programs.
@@ -353,17 +358,19 @@ program 1
 server_pid=$pid
 program 2
 client_pid=$pid
-need 'programs: a server of something else' tell 1 listen "/run/netns/$B" "$B4" 8
+need 'another protocol: a server listens' tell 1 listen "/run/netns/$B" "$B4" 8
 say 1 accept 0123456789abcdef
-need 'programs: its client' tell 2 connect "/run/netns/$A" "$B4" 8 fedcba9876543210
-need 'programs: those of something else are connected' hear 1
-check 'programs: neither is shown' none_shown
-need 'programs: the client of something else goes' tell 2 close
-need 'programs: the server of something else goes' tell 1 close
-need 'programs: a server' tell 1 listen "/run/netns/$B" "$B4" 7
+need 'another protocol: a client connects' \
+	tell 2 connect "/run/netns/$A" "$B4" 8 fedcba9876543210
+need 'another protocol: the server accepts' hear 1
+check 'another protocol: neither end is shown' none_shown
+need 'another protocol: the client closes' tell 2 close
+need 'another protocol: the server closes' tell 1 close
+need 'programs: a server listens' tell 1 listen "/run/netns/$B" "$B4" 7
 say 1 accept f6ab0e1801010f07
-need 'programs: a client that says nothing' tell 2 connect "/run/netns/$A" "$B4" 7 none
-need 'programs: they are connected' hear 1
+need 'programs: a client connects without private data' \
+	tell 2 connect "/run/netns/$A" "$B4" 7 none
+need 'programs: the server accepts' hear 1
 check 'programs: the server is shown' same_program server python3 "$server_pid" \
 	local_send_size=16384 local_receive_size=8192 client_to_server_threshold=1024 \
 	server_to_client_threshold=1024
@@ -373,44 +380,47 @@ check 'programs: the client is shown' same_program client python3 "$client_pid" 
 	note="the version of RPC-over-RDMA is not known: in version 2, a threshold below 4096 is\
  4096"
 octets "connection/${ids[0]}/sent"
-check_equal 'programs: it said nothing' '' "$octets"
-# (With siw, rping does not end.)
+check_equal 'programs: the client is shown to have sent nothing' '' "$octets"
+# Over siw, rping does not end.
 if [[ $TRANSPORT = rxe ]]; then
 	on_b timeout 30 rping -s -a "$B4" -p 9 -C 2 >"$scratch/rping" 2>&1 &
 	rping=$!
-	check 'programs: rping beside them' wait_for 20 on_a timeout 10 rping -c -a "$B4" -p 9 -C 2
+	check 'programs: rping connects beside them' \
+		wait_for 20 on_a timeout 10 rping -c -a "$B4" -p 9 -C 2
 	wait "$rping"
 	on_b timeout 30 rdma_xserver -p 10 >"$scratch/xserver" 2>&1 &
 	xserver=$!
-	check 'programs: rdma_xclient beside them' \
+	check 'programs: rdma_xclient connects beside them' \
 		wait_for 20 on_a timeout 10 rdma_xclient -s "$B4" -p 10
 	wait "$xserver"
-	check 'programs: is not shown' has user client 1
+	check 'programs: rping and rdma_xclient are not shown' has user client 1
 	counter observed
-	check_equal 'programs: nor was' "$observed" "$count"
+	check_equal 'programs: rping and rdma_xclient are not counted' "$observed" "$count"
 fi
-need 'programs: the client goes' tell 2 close
-need 'programs: the server goes' tell 1 close
+need 'programs: the client closes' tell 2 close
+need 'programs: the server closes' tell 1 close
 check 'programs: no connection is left' wait_for 20 none_shown
 
-# A client sends other octets; the server's message shows that the protocol is RPC-over-RDMA.
-need 'late: a server' tell 1 listen "/run/netns/$B" "$B4" 6
+# The client sends other octets, and the server's message shows that the protocol is RPC-over-RDMA.
+need 'late: a server listens' tell 1 listen "/run/netns/$B" "$B4" 6
 say 1 accept f6ab0e1801010303
-need 'late: a client of something else' tell 2 connect "/run/netns/$A" "$B4" 6 0123456789abcdef
-need 'late: they are connected' hear 1
+need 'late: a client connects with other octets' \
+	tell 2 connect "/run/netns/$A" "$B4" 6 0123456789abcdef
+need 'late: the server accepts' hear 1
 check 'late: the server is shown' same_program server python3 "$server_pid" \
 	local_send_size=4096 peer_private_data=absent
 octets "connection/${ids[0]}/received"
-check 'late: with what the client said' test "${octets:0:16}" = 0123456789abcdef
+check 'late: the server shows the octets of the client' test "${octets:0:16}" = 0123456789abcdef
 check 'late: the client is shown' same_program client python3 "$client_pid" \
 	local_send_size=1024 peer_private_data=present
 octets "connection/${ids[0]}/sent"
-check_equal 'late: with what it said' 0123456789abcdef "$octets"
-need 'late: the client goes' tell 2 close
-need 'late: the server goes' tell 1 close
+check_equal 'late: the client shows its octets' 0123456789abcdef "$octets"
+need 'late: the client closes' tell 2 close
+need 'late: the server closes' tell 1 close
 check 'late: no connection is left' wait_for 20 none_shown
 
-# A client that reads more than its Receive Size.
+# About: a client that reads more than its Receive Size.
+
 # words NUMBER...: sets $words to these numbers, as words of 32 bits in hexadecimal.
 words() { printf -v words '%08x' "$@"; }
 
@@ -431,27 +441,28 @@ longer_than() {
 	return 1
 }
 
-need 'too long: a file' in_nfs_server sh -c 'head -c 20000 /dev/zero >/export/long'
-need 'too long: a client with room' tell 2 receives 8 16384
-need 'too long: of an NFS server' tell 2 connect "/run/netns/$A" "$B4" 20049 f6ab0e1801000303
+need 'too long: the server has a file' in_nfs_server sh -c 'head -c 20000 /dev/zero >/export/long'
+need 'too long: the client has large Receives' tell 2 receives 8 16384
+need 'too long: the client connects to the NFS server' \
+	tell 2 connect "/run/netns/$A" "$B4" 20049 f6ab0e1801000303
 nfs_read long 8000
-need 'too long: it reads' tell 2 send "$call"
-check 'too long: the reply has more than 4096 octets' longer_than 8000
+need 'too long: the client sends a READ' tell 2 send "$call"
+check 'too long: the reply is longer than the Receive Size' longer_than 8000
 ids nfs server
-check 'too long: the server goes by another limit' by_server
-need 'too long: the client goes' tell 2 close
+check "too long: info shows the server's own limit" by_server
+need 'too long: the client closes' tell 2 close
 check 'too long: no connection is left' wait_for 20 none_shown
 
 program_end 1
 program_end 2
-need 'no place: the module goes' rmmod rpcrdma_cm
-need 'no place: and comes' insmod "$MODULE" max_observed=0
-need 'no place: a mount' nfs_mount 4.2 /mnt/nfs
+need 'max_observed=0: the module is removed' rmmod rpcrdma_cm
+need 'max_observed=0: the module loads' insmod "$MODULE" max_observed=0
+need 'max_observed=0: the mount succeeds' nfs_mount 4.2 /mnt/nfs
 transports
 counter observed_missed
-check_equal 'no place: each end is counted once' $((2 * n)) "$count"
-need 'observe=0: the module goes' rmmod rpcrdma_cm
-need 'observe=0: and comes' insmod "$MODULE" observe=0
+check_equal 'max_observed=0: each end is counted as missed' $((2 * n)) "$count"
+need 'observe=0: the module is removed' rmmod rpcrdma_cm
+need 'observe=0: the module loads' insmod "$MODULE" observe=0
 check_fails 'observe=0: nothing is attached to rdma_cm' attached
 check 'observe=0: the mount is not shown' none_shown
-need 'observe=0: unmount' umount /mnt/nfs
+need 'observe=0: umount succeeds' umount /mnt/nfs

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""lib/peer.py for scripts that are not Python: a peer that is not the module.
+"""lib/peer.py for scripts in the shell: a peer that is not the module.
 
-Reads commands, and answers each with one line:
+Reads commands, and answers each with one line. The second column has the answer:
     listen NETNS ADDRESS PORT             done
-    receives COUNT SIZE [AGAIN]           done; the next connections post these, and what
-                                          finds none is sent again so often; 7 is for ever
-    accept HEX|none                       what the next request carries
-    connect NETNS ADDRESS PORT HEX|none   what the answer carries
-    storm HOW COUNT [NETNS ADDRESS PORT]  OUTCOME=COUNT... of so many attempts; see Storm
-    send HEX|empty...                     done; at once, not one after the other
-    send_padded HEX LENGTH                done; with zeros up to that length
-    receive MILLISECONDS                  HEX|empty, none, or closed
-    length MILLISECONDS                   its first 8 octets and how many there are, or as receive
-    close                                 done; the connection is over
-or with `failed: ` and why.
+    receives COUNT SIZE [AGAIN]           done; later connections post COUNT Receives of SIZE
+                                          octets, and the other side retransmits a message that
+                                          finds none AGAIN times; 7 is without limit
+    accept HEX|none                       the private data of the next request
+    connect NETNS ADDRESS PORT HEX|none   the private data of the REP
+    storm HOW COUNT [NETNS ADDRESS PORT]  OUTCOME=COUNT... of COUNT attempts: see Storm
+    send HEX|empty...                     done; sends all messages at once
+    send_padded HEX LENGTH                done; pads the message with zeros
+    receive MILLISECONDS                  HEX|empty; none in that time; or closed
+    length MILLISECONDS                   the first 8 octets of the message and its length; none;
+                                          or closed
+    close                                 done; disconnects
+After an error the answer is `failed: ` and the reason.
 """
 
 import collections
@@ -34,14 +36,17 @@ BEFORE = "listen", "receives", "accept", "connect", "storm"
 class Storm:
     """Attempts to connect, one after the other or many at a time.
 
-    How: orderly, each closed when it is there; vanish, by processes that are
-    killed, before or after the answer; mute, where the answer is not read;
-    ghost, likewise, from a queue pair that there is not;
-    flood, at once, with messages of any kind to follow; hold, to stay; refuse,
-    by the listener that there is.
+    HOW is one of:
+    orderly    connects, and closes when the connection is established
+    vanish     in a process that is killed, before or after the REP arrives
+    mute       sends a REQ, and does not read the REP
+    ghost      like mute, with the number of a queue pair that does not exist
+    flood      connects, and sends messages of any kind
+    hold       connects, and keeps the connection
+    refuse     rejects requests at the listener
     """
 
-    # How many attempts are under way at a time; one for all others.
+    # How many attempts are under way at a time. Other kinds make one at a time.
     AT_ONCE = {"mute": 4, "ghost": 4, "flood": 16, "hold": 1000}
 
     def __init__(self, owner: Peer, netns: str = "", host: str = "", port: str = "0") -> None:
@@ -78,7 +83,7 @@ class Storm:
         process = os.fork()
         if not process:
             try:
-                # With a new Peer: the child must not close the objects of its parent.
+                # The child makes its own Peer: it must not close the objects of its parent.
                 child = Peer()
                 child.ask(*self.server, b"")
                 if number % 2:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Private data of a peer in user space, in every form. The peer sends any octets; ucmatose sends
-no private data. The message that the module finds, and the values that it negotiates, are those
-of RFC 8797."""
+"""Private data of a peer in user space, in every form. The peer sends any octets, and ucmatose
+sends no private data. Compares the message that the module finds, and the values that it
+negotiates, with those of RFC 8797."""
 
 # test: debug.rxe
 # soak: debug.siw
@@ -163,8 +163,8 @@ def hears(name: str, words: str, octets: str) -> None:
     check(f"{name}, from the server", from_server, words, bytes.fromhex(octets))
 
 
-# About: ucmatose. Its server sends one message, and its client waits for one. Both run until they
-# are killed.
+# About: ucmatose. Its server sends one message, and its client waits for one. Neither ends by
+# itself.
 
 
 def ucmatose(host: Host, *options: str) -> subprocess.Popen:
@@ -217,7 +217,7 @@ script.need("the peer listens for the module",
             lambda: script.peer.listen(script.pair.b.path, script.pair.b.ip4, OF_PEER))
 
 says("no private data", "", absent())
-says("one octet", "f6", absent())
+says("one octet of private data", "f6", absent())
 if TRANSPORT == "siw":
     says("the identifier alone", "f6ab0e18", truncated())
     says("seven octets of a message", "f6ab0e18010107", truncated())
@@ -231,29 +231,30 @@ says("the largest sizes", "f6ab0e180100ffff", present(send=262144, receive=26214
 says("reserved bits, not R", "f6ab0e1801fe0303", present(reserved="0xfe", send=4096, receive=4096))
 says("reserved bits, and R", "f6ab0e1801ff0303",
      present(reserved="0xfe", r="yes", send=4096, receive=4096))
-says("another identifier", "f6ab0e1901010303", absent())
+says("another format identifier", "f6ab0e1901010303", absent())
 says("the identifier in the wrong order", "180eabf601010303", absent())
 says("version 0", "f6ab0e1800010303", rejected(0))
 says("version 2", "f6ab0e1802010303", rejected(2))
 says("one octet before a message", "00f6ab0e180100071f", present(1, send=8192, receive=32768))
-says("the begin of an identifier before a message", "f6abf6ab0ef6ab0e1801011f07",
+says("parts of an identifier before a message", "f6abf6ab0ef6ab0e1801011f07",
      present(5, r="yes", send=32768, receive=8192))
 says("a message at the end", "f6ab0e1801010101", present(r="yes", send=2048, receive=2048), True)
-says("a message that the end cuts off", "f6ab0e18010101", truncated(), True)
+says("a message truncated at the end", "f6ab0e18010101", truncated(), True)
 says("version 2, then a message", "f6ab0e1802ffffff00f6ab0e1801010203",
      present(9, r="yes", send=3072, receive=4096))
-says("version 2, then a message cut off", "f6ab0e1802fffffff6ab0e1801", rejected(2), True)
-says("two messages", "00f6ab0e1801010305f6ab0e1801000809",
+says("version 2, then a truncated message", "f6ab0e1802fffffff6ab0e1801", rejected(2), True)
+says("two messages, of which the first counts", "00f6ab0e1801010305f6ab0e1801000809",
      present(1, r="yes", send=4096, receive=6144))
 
-hears("nothing to send", "private=none", "")
-hears("one octet to send", "private=00", "00")
-hears("a message of its own", "send=65536 recv=1024 inv=1", "f6ab0e1801013f00")
-hears("octets that no sender may send", "private=f6ab0e1802ff00ff0a", "f6ab0e1802ff00ff0a")
+hears("private=none sends no octets", "private=none", "")
+hears("private=00 sends one octet", "private=00", "00")
+hears("send=, recv= and inv= send a message", "send=65536 recv=1024 inv=1", "f6ab0e1801013f00")
+hears("private= sends octets that violate RFC 8797", "private=f6ab0e1802ff00ff0a",
+      "f6ab0e1802ff00ff0a")
 MOST = bytes.fromhex("f6ab0e1801010303").rjust(REQUEST_ROOM, b"\0").hex()
-hears("all that a request has room for", f"private={MOST}", MOST)
+hears("private= sends as many octets as a REQ can carry", f"private={MOST}", MOST)
 
-check("ucmatose connects, says nothing, and is killed", ucmatose_connects)
-check("ucmatose listens, says nothing, and is killed", ucmatose_listens)
+check("ucmatose connects without private data, and is killed", ucmatose_connects)
+check("ucmatose listens without private data, and is killed", ucmatose_listens)
 script.check_none_left()
 script.run()

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Opening the module's files needs CAP_SYS_ADMIN: an ordinary user, root without it, and
-# root of a user namespace cannot open any. No kernel address is shown or sent: in a
-# capture, the offsets of all segments are the module's own. With FULL=1 also: no
-# uninitialized memory is sent (make soak fills it with a pattern).
+# Opening the module's files needs CAP_SYS_ADMIN: an ordinary user, root without it, and root of
+# a user namespace cannot open any. No kernel address is shown or sent: in a capture, the
+# offsets of all segments are the module's own. With FULL=1 also: no uninitialized memory is
+# sent, which make soak fills with a pattern.
 #
 # test: stock.rxe debug.siw
 . ./lib.sh
@@ -13,8 +13,8 @@
 capture=$scratch/wire.pcap
 traces=/sys/kernel/tracing/instances/privileges
 
-# opens COMMAND...: prints the result of opening each file in each mode, by Python that
-# COMMAND runs.
+# opens [COMMAND...]: prints the results of opening each file in each mode, by Python that COMMAND
+# runs.
 try='
 import errno, os, sys
 seen = set()
@@ -32,7 +32,7 @@ opens() { "$@" python3 -ISc "$try" "${files[@]}"; }
 ordinary=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 namespace=(unshare --user --map-root-user --net)
 
-# shown: prints everything that the module shows; octets in hexadecimal.
+# shown: prints everything that the module shows. Octets are printed in hexadecimal.
 shown() {
 	local file
 	for file in "${files[@]}"; do
@@ -49,12 +49,12 @@ shown() {
 	dmesg | grep rpcrdma_cm
 }
 
-# Kernel addresses, with page tables of four or five levels, in either order of octets; and
-# the text that %p prints.
+# Matches kernel addresses, with page tables of four or five levels, in either order of octets,
+# and the text that %p prints.
 address='ff[0-9a-f]{14}|[0-9a-f]{14}ff|(^|[^0-9a-f])0{8}[0-9a-f]{8}($|[^0-9a-f])'
 
-# Without a message in private data and with one, in both versions, inline and by chunks,
-# with padding of all lengths.
+# talk: connects and calls: without a message in private data and with one, in both versions,
+# inline and by chunks, with padding of all lengths.
 talk() {
 	local words size port=20080
 	for words in private=none private=a5 inv=1 rpcvers=1; do
@@ -69,10 +69,10 @@ talk() {
 	done
 }
 
-# Calls and replies by chunks, in both versions, of one segment and of two. Emulated, siw
-# takes seconds for a MiB, and an operation may take five.
+# Emulated, siw takes seconds for a MiB, and an operation may take five.
 largest=1048576 segments=27
 [[ $TRANSPORT != siw ]] || largest=300001 segments=18
+# chunked: makes calls by chunks, in both versions, of one segment and of two.
 chunked() {
 	local words size port=20090
 	for words in rpcvers=1 rpcvers=2 'rpcvers=2 inv=1'; do
@@ -103,58 +103,62 @@ need_module
 need 'an instance of ftrace for the addresses' mkdir "$traces"
 at_end rmdir "$traces"
 echo 1 >"$traces/events/rpcrdma_cm/enable"
-need 'a capture of the connections and calls' start_capture
-need 'connections and calls' talk
-need 'calls by chunks' chunked
+need 'the capture of the connections and calls begins' start_capture
+need 'the connections and calls succeed' talk
+need 'the calls by chunks succeed' chunked
 need 'the capture of the connections and calls ends' stop_capture
 mapfile -t files < <(find "$DEBUGFS" -type f)
-check_fails 'a connect that fails' control a connect "$B4:1"
+# Its reason is among the texts that are searched for addresses.
+check_fails 'a connect fails before the files are searched' control a connect "$B4:1"
 
 # About: permission to open the files. The files themselves must refuse, not the directory.
-check 'all files, and those of connections' test "${#files[@]}" -ge $((9 + 2 * 3))
-check_equal 'root opens all' 0 "$(opens)"
+check 'the files of two connections are there' test "${#files[@]}" -ge $((9 + 2 * 3))
+check_equal 'root opens all files' 0 "$(opens)"
 need 'ordinary users may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
 at_end mount -o remount,mode=700 /sys/kernel/debug
-check_equal 'an ordinary user opens none' EACCES "$(opens "${ordinary[@]}")"
-check_equal 'nor as root of a user namespace' EACCES \
+check_equal 'an ordinary user opens no file' EACCES "$(opens "${ordinary[@]}")"
+check_equal 'an ordinary user opens no file as root of a user namespace' EACCES \
 	"$(opens "${ordinary[@]}" "${namespace[@]}")"
-check_equal 'nor does root of a user namespace that is root' EPERM \
+check_equal 'root opens no file in a user namespace' EPERM \
 	"$(opens "${namespace[@]}")"
-check_equal 'nor root without CAP_SYS_ADMIN' EPERM \
+check_equal 'root without CAP_SYS_ADMIN opens no file' EPERM \
 	"$(opens setpriv --bounding-set -sys_admin --inh-caps -sys_admin)"
 
-# An open file can be handed on. The command then acts in the namespace of the writer.
+# A process can inherit an open file. The command then acts in the namespace of the writer.
 exec {fd}>"$DEBUGFS/listen"
-check_fails 'an open file acts in the namespace of the writer' \
+check_fails 'a command by an inherited file acts in the namespace of the writer' \
 	"${ordinary[@]}" "${namespace[@]}" bash -c "echo $B4:20099 >&$fd"
-check_equal 'the namespace of the writer has no such address' \
+check_equal 'the namespace of the writer has no RDMA device' \
 	'listen: no RDMA device has that address' "$(<"$DEBUGFS/last_error")"
 exec {fd}>&-
 
 # About: addresses in the files.
 shown >"$scratch/shown"
-check 'all is shown' grep -q '^last_failure: none' "$scratch/shown"
-check 'and traced' grep -q 'connection_negotiated: id=' "$scratch/shown"
-check 'this would be seen to be an address' grep -qE "$address.*\[rpcrdma_cm\]" /proc/kallsyms
-check_fails 'there is none in what is shown' grep -nE "$address" "$scratch/shown"
-check_fails 'nor in a format, but to addresses of the network' \
+check 'the searched texts have info' grep -q '^last_failure: none' "$scratch/shown"
+check 'the searched texts have traced events' grep -q 'connection_negotiated: id=' "$scratch/shown"
+check 'the search finds an address of the module' \
+	grep -qE "$address.*\[rpcrdma_cm\]" /proc/kallsyms
+check_fails 'no kernel address is shown' grep -nE "$address" "$scratch/shown"
+check_fails 'no format of an event prints a kernel pointer' \
 	grep -nE 'field:.*(\*|long|ptr)|%p[^I]' /sys/kernel/tracing/events/rpcrdma_cm/*/format
 
 # About: addresses and uninitialized memory in messages.
 segments() { "${python[@]}" ./segments.py "$capture" >"$scratch/segments"; }
-need 'the segments on the wire' segments
+need 'the capture has segments' segments
 lists=$(cut -d ' ' -f 1,3 "$scratch/segments" | sort -u | grep -c '^segment [rw]')
-check_equal 'segments of calls and of replies are among them' 2 "$lists"
-check 'of every call' test "$(grep -c '^segment' "$scratch/segments")" -ge "$segments"
-[[ $TRANSPORT = siw ]] || check 'second segments, too' \
+check_equal 'the capture has segments of calls and of replies' 2 "$lists"
+check 'the capture has the segments of every call' \
+	test "$(grep -c '^segment' "$scratch/segments")" -ge "$segments"
+[[ $TRANSPORT = siw ]] || check 'the capture has second segments of chunks' \
 	grep -qE '^segment [^ ]+ read [^ ]+ [^ ]+ 1048576 ' "$scratch/segments"
 [[ $TRANSPORT != siw ]] ||
-	check 'the memory that RDMA Reads are put into, too' grep -q ^sink "$scratch/segments"
-check_equal 'the offsets of all segments are those of the module' '' "$(foreign_offsets)"
+	check 'the capture has the memory of RDMA Reads' grep -q ^sink "$scratch/segments"
+check_equal "the offsets of all segments are the module's own" '' "$(foreign_offsets)"
 
 [[ -n ${FULL:-} && $KERNEL = stock ]] || exit 0
 holds() { LC_ALL=C grep -qaP "$1" "$capture"; }
-check 'the capture holds messages' holds '\xf6\xab\x0e\x18\x01\x01\x03\x03'
+check 'the capture holds private data' holds '\xf6\xab\x0e\x18\x01\x01\x03\x03'
 # The patterns of include/linux/poison.h, for SLUB and for pages.
 check_fails 'the capture holds no uninitialized memory' holds '(\x6b|\x5a|\xbb|\xcc|\xaa)\g1{7}'
-check_equal 'uninitialized memory has the pattern' 1 "$(</sys/kernel/slab/kmalloc-4k/poison)"
+check_equal 'the kernel fills uninitialized memory with the pattern' \
+	1 "$(</sys/kernel/slab/kmalloc-4k/poison)"

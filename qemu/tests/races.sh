@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Everything at once and at random, for RACES_SECONDS: connections, calls, readers,
-# signals, devices, network namespaces, programs, mounts, and the module itself come and
-# go. Nothing hangs, every failure is one that the guide names, and everything can be
-# ended. With RACES_SEED each worker makes the same choices again, but their interleaving
-# differs.
+# Everything at once and at random, for RACES_SECONDS: connections, calls, readers, signals,
+# devices, network namespaces, programs, mounts, and the module itself come and go. Nothing
+# hangs, every failure is one that the guide names, and everything can be ended. With RACES_SEED
+# each worker makes the same choices again, but they interleave differently.
 #
 # soak: debug.rxe debug.siw kcsan.rxe
 . ./lib.sh
@@ -16,7 +15,7 @@ seconds=${RACES_SECONDS:-$((${FULL:+110} + 10))}
 
 no_listeners() { lines listeners && ((${#lines[@]} == 1)); }
 
-# devices_left: whether no device of a deleted namespace is left. Prints the first one.
+# devices_left: whether no device of a deleted namespace is left. Otherwise prints the first one.
 devices_left() {
 	local device
 	for device in /sys/class/infiniband/*; do
@@ -27,7 +26,7 @@ devices_left() {
 	done
 }
 
-# Only calls, so that their handlers run at the same time as often as possible.
+# all_call: only makes calls, so that their handlers run at the same time as often as possible.
 all_call() {
 	local n process processes=() bad=0
 	for n in {1..4}; do
@@ -53,7 +52,7 @@ echo 60 >/proc/sys/net/core/netdev_unregister_timeout_secs
 at_end use_pair "$still"
 rm -f /run/races-sites
 need 'a listener for many calls' control b listen "$B4:2000"
-check 'many calls at a time' all_call
+check 'many calls at a time succeed' all_call
 check 'everything is closed before the races' control - close all
 if [[ $KERNEL = kcsan ]]; then
 	# KCSAN watches more accesses, because real races are rare.
@@ -65,33 +64,33 @@ fi
 status=$?
 sed 's/^/# /' "$scratch/races"
 [[ $status != 2 ]] || dmesg | tail -n 400 | diag
-check_equal 'every action returns, and fails for a reason that it may have' 0 "$status"
+check_equal 'every action returns, with a result that the guide names' 0 "$status"
 [[ $status != 2 ]] || exit
 
 check 'everything is closed after the races' control - close all
 check 'no connection is left of the races' wait_for 60 none_live
 check 'each connection of the history has its end, after the races' wait_for 10 consistent_history
-check 'no listener is left' no_listeners
-check 'rdma_cm knows of nothing' wait_for 10 nothing_known
+check 'no listener is left of the races' no_listeners
+check 'the resource tracker has nothing left of the races' wait_for 10 nothing_known
 kept=
 wait_for 60 devices_left >"$scratch/kept" || kept=1
 [[ $TRANSPORT = siw ]] || check_equal 'no namespace is kept' '' "$kept"
 use_pair "$work"
 need 'a listener after the races' control b listen "$B4:2000 inv=1"
 need 'a connection with remote invalidation' connect a "$B4:2000 inv=1"
-check 'an inline call' control - call "connection $client echo size=100"
-check 'a call with chunks' control - call "connection $client echo size=100000"
+check 'an inline call after the races' control - call "connection $client echo size=100"
+check 'a call with chunks after the races' control - call "connection $client echo size=100000"
 ! devices_left >"$scratch/kept" || kept=
 need 'the module unloads after the races' rmmod rpcrdma_cm
 check 'nothing is left of the unloaded module' nothing_known
-# A namespace that stays without the module was not kept by the module.
+# A namespace that stays after the module is unloaded was not kept by the module.
 name='no namespace is kept by the module'
 if [[ $TRANSPORT = siw && $kept ]] && ! wait_for 20 devices_left >"$scratch/kept"; then
 	skip "$name" "siw keeps one: $(tail -n 1 "$scratch/kept")"
 elif [[ $TRANSPORT = siw ]]; then
 	check_equal "$name" '' "$kept"
 fi
-need 'it loads' insmod "$MODULE"
+need 'the module loads after the races' insmod "$MODULE"
 need 'a listener of the module loaded again' control b listen "$B4:2000"
 need 'a connection of the module loaded again' connect a "$B4:2000"
 check 'a call of the module loaded again' \

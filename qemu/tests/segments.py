@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Prints the segments that a capture holds, one a line.
+"""Prints the segments in a capture, one a line.
 
-segment XID LIST STAG LENGTH POSITION OFFSET: of a chunk in a transport header. LIST is
-read, write or reply; POSITION counts the octets of the chunk that come before it.
-sink STAG LENGTH OFFSET: the memory that an RDMA Read of iWARP is to be put into.
+segment XID LIST STAG LENGTH POSITION OFFSET: a segment of a chunk in a transport header. LIST is
+read, write or reply. POSITION is the number of octets of the chunk before the segment.
+sink STAG LENGTH OFFSET: the memory into which an RDMA Read of iWARP is put.
 
 Numbers are hexadecimal, except LENGTH and POSITION. The capture is one by tcpdump of an
 Ethernet device: RoCEv2, or iWARP over TCP connections seen from their beginning.
@@ -32,7 +32,7 @@ def frames(capture: bytes) -> Iterator[bytes]:
 
 
 def packets(frame: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Returns the protocol, the addresses, and the octets behind the IP header."""
+    """Yields the protocol, the addresses, and the octets behind the IP header."""
     kind = struct.unpack_from(">H", frame, 12)[0]
     if kind == 0x0800:
         length = struct.unpack_from(">H", frame, 16)[0]
@@ -48,7 +48,7 @@ def words(octets: bytes, at: int, count: int) -> tuple[int, ...]:
 
 
 def header(message: bytes) -> Iterator[str]:
-    """Returns the segments of a transport header of version 1 or 2."""
+    """Yields the segments of a transport header of version 1 or 2."""
     xid, version, _, procedure = words(message, 0, 4)
     if version not in (1, 2) or procedure not in (MSG, NOMSG):
         return
@@ -94,7 +94,7 @@ def roce(datagram: bytes) -> Iterator[str]:
 
 
 def iwarp(octets: bytes) -> Iterator[str]:
-    """Handles one direction of a connection: a frame of MPA, then FPDUs."""
+    """Yields the lines of one direction of a connection: a frame of MPA, then FPDUs."""
     if octets[:6] != b"MPA ID":
         return
     at = 20 + struct.unpack_from(">H", octets, 18)[0]
@@ -109,7 +109,7 @@ def iwarp(octets: bytes) -> Iterator[str]:
         elif opcode == READ_REQUEST:
             stag, to, size = struct.unpack_from(">IQI", unit, 18)
             yield f"sink {stag:08x} {size} {to:016x}"
-        # With its padding and its CRC.
+        # Padding and CRC follow.
         at += (2 + length + 3) // 4 * 4 + 4
 
 

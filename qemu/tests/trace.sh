@@ -17,17 +17,18 @@ instance=$tracefs/instances/rpcrdma_cm
 expected=()
 expect() { expected+=("$1: ${*:2}"); }
 
-# expect_sent ID ROLE HEX
+# expect_sent ID ROLE HEX: expects that this end sent these octets.
 expect_sent() { expect message_sent id="$1" role="$2" length=$((${#3} / 2)) octets="$3"; }
 
-# expect_parsed ID ROLE ROOM OUTCOME VERSION SEND RECEIVE R: for eight octets that were sent.
+# expect_parsed ID ROLE ROOM OUTCOME VERSION SEND RECEIVE R: expects that this end parsed private
+# data of ROOM octets with this result.
 expect_parsed() {
 	expect message_parsed id="$1" role="$2" outcome="$4" length="$3" offset=0 version="$5" \
 		send_size="$6" receive_size="$7" remote_invalidation="$8"
 }
 
-# expect_negotiated GENERATION C2S S2C R: at both ends. GENERATION is that of the client; a
-# server's connection only has generation 1.
+# expect_negotiated GENERATION C2S S2C R: expects these values at both ends. GENERATION is that of
+# the client. A server's connection only has generation 1.
 expect_negotiated() {
 	local id generation=$1
 	for id in "$client" "$server"; do
@@ -76,7 +77,7 @@ perf_records() {
 	read -rt 60 -u "$answers" || { cat "$scratch/perf-record"; return 1; }
 }
 
-# has_resources CM_IDS_A QPS_A CM_IDS_B QPS_B: whether the module has so many.
+# has_resources CM_IDS_A QPS_A CM_IDS_B QPS_B: whether the module has these numbers of objects.
 has_resources() {
 	local kind line found key
 	local -A mine=()
@@ -102,11 +103,11 @@ recording() { [[ $(<"$tracefs/events/rpcrdma_cm/enable") = 1 ]]; }
 need_pair
 need_module
 
-check_equal 'the tracepoints' \
+check_equal 'the module has these tracepoints' \
 	'connection_closed connection_negotiated message_parsed message_sent' \
 	"$(cd "$tracefs/events/rpcrdma_cm" && echo */ | tr -d /)"
 zero=$(sed -n 's/: 0$//p' "$DEBUGFS/stats" | wc -l)
-check_equal 'the counters begin at zero' "$(wc -l <"$DEBUGFS/stats")" "$zero"
+check_equal 'all counters begin at zero' "$(wc -l <"$DEBUGFS/stats")" "$zero"
 
 need 'an instance of ftrace for the events' mkdir "$instance"
 at_end rmdir "$instance"
@@ -121,7 +122,7 @@ if [[ $KERNEL = stock ]]; then
 	need 'perf records' perf_records
 fi
 
-# About: the actions, with the events that they cause.
+# About: actions, and the events that they cause.
 
 need 'a traced listener' control b listen "$B4:20049 send=32768 recv=4096 inv=1"
 need 'a traced connection' connect a "$B4:20049 send=8192 recv=16384 inv=1 reconnect=1"
@@ -151,11 +152,12 @@ expect_parsed "$server" server "$request_room" absent 0 1024 1024 0
 expect_parsed "$client" client "$reply_room" unrecognized-version 3 1024 1024 0
 expect_negotiated 1 1024 1024 0
 
-check 'the RDMA core knows whose they are' has_resources 3 3 6 3
-check 'and where they go' grep -q "^link $A_RDMA/.* $addresses " <(rdma resource show cm_id)
+check 'the resource tracker has the objects of the module' has_resources 3 3 6 3
+check 'the resource tracker has the addresses of a connection' \
+	grep -q "^link $A_RDMA/.* $addresses " <(rdma resource show cm_id)
 need 'the first client closes' close_client 1
 read -r client server <<<"$two"
-need 'another client closes' close_client 1
+need 'the second client closes' close_client 1
 
 # A connection that the server closes is lost for the client. The next one is another
 # generation.
@@ -164,15 +166,15 @@ newest_peer
 need 'the first server closes' control - close "connection $server"
 expect connection_closed id="$server" role=server generation=1 error=0
 expect connection_closed id="$client" role=client generation=1 error=-104
-need 'its client connects again' wait_for 10 is_generation "$client" 2
-need 'to a new server' wait_for 10 newest_peer
-need 'which is there' wait_for 10 is_state "$server" established
+need 'the client of the first server reconnects' wait_for 10 is_generation "$client" 2
+need 'the client has a new server' wait_for 10 newest_peer
+need 'the new server is established' wait_for 10 is_state "$server" established
 expect_sent "$client" client f6ab0e180101070f
 expect_sent "$server" server f6ab0e1801011f03
 expect_parsed "$server" server "$request_room" present 1 8192 16384 1
 expect_parsed "$client" client "$reply_room" present 1 32768 4096 1
 expect_negotiated 2 4096 16384 1
-need 'the client closes' close_client 2
+need 'the client in generation 2 closes' close_client 2
 
 # About: the events that each tool has seen.
 
@@ -185,15 +187,15 @@ trace-cmd report -q -i "$scratch/trace.dat" 2>"$scratch/report" | comparable >"$
 	comparable >"$scratch/perf"
 echo 0 >"$instance/events/rpcrdma_cm/enable"
 for tool in "${tools[@]}"; do
-	check "$tool tells of each event" all_traced "$tool"
+	check "$tool shows exactly the expected events" all_traced "$tool"
 	mapfile -t lines <"$scratch/$tool"
-	check_equal "$tool tells of each once" "${#expected[@]}" "${#lines[@]}"
+	check_equal "$tool shows each event once" "${#expected[@]}" "${#lines[@]}"
 done
 
-check_fails 'an attempt that is refused' control a connect "$B4:20052"
-check 'the listeners stay' wait_for 10 has_resources 0 0 3 0
+check_fails 'an attempt is refused before the counters are read' control a connect "$B4:20052"
+check 'the resource tracker has only the listeners' wait_for 10 has_resources 0 0 3 0
 check 'everything that was traced is closed' control - close all
-check 'nothing is left for the RDMA core' has_resources 0 0 0 0
+check 'the resource tracker has nothing left' has_resources 0 0 0 0
 wanted=(
 	connects:5 connects_failed:1 reconnects:1
 	requests:4 requests_accepted:4 requests_refused:0 requests_failed:0
@@ -202,7 +204,7 @@ wanted=(
 )
 for word in "${wanted[@]}"; do
 	counter "${word%:*}"
-	check_equal "the counter ${word%:*}" "${word#*:}" "$count"
+	check_equal "the counter ${word%:*} is ${word#*:}" "${word#*:}" "$count"
 done
-check 'the module goes' module_unload
-check_fails 'its tracepoints, too' test -e "$tracefs/events/rpcrdma_cm"
+check 'the traced module is removed' module_unload
+check_fails 'the tracepoints are removed with the module' test -e "$tracefs/events/rpcrdma_cm"

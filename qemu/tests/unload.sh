@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The module can be unloaded at any moment, except while one of its files is open, and
-# nothing of it is left.
+# The module can be unloaded at any moment, except while one of its files is open. Nothing of it
+# is left then.
 #
 # test: debug.rxe stock.rxe
 # soak: debug.siw arm64.rxe
@@ -12,14 +12,14 @@
 # unload NAME: unloads the module, and checks that nothing is left.
 unload() {
 	check "$1: the module unloads" rmmod rpcrdma_cm || { dmesg | tail -n 20 | diag; exit 1; }
-	check_equal "$1: nothing is left of it" '' "$(resources 2>&1)"
-	check "$1: nor of its files" test ! -e "$DEBUGFS"
+	check_equal "$1: the resource tracker has nothing left" '' "$(resources 2>&1)"
+	check "$1: no file is left" test ! -e "$DEBUGFS"
 }
 
 load() { need "$1: the module loads" insmod "$MODULE"; }
 
-# A client that is not the module. It connects to the module as fast as it can, and goes on
-# when connections end.
+# keep_asking: starts a client that is not the module. It connects to the module as fast as it can,
+# and goes on when connections end.
 keep_asking() {
 	"${python[@]}" ./peer.py >"$scratch/asker" 2>&1 < <(
 		while printf '%s\n' "connect /run/netns/$A $B4 7 none" close; do :; done
@@ -45,8 +45,8 @@ load idle
 unload idle
 
 load listening
-need 'listening: at an address' control b listen "$B4:1"
-need 'listening: at all' control b listen '[::]:2'
+need 'listening: at one address' control b listen "$B4:1"
+need 'listening: at all addresses' control b listen '[::]:2'
 unload listening
 
 load connected
@@ -72,26 +72,26 @@ done
 exec {fd}<"$DEBUGFS/connection/$client/info"
 need 'file open: the connection is closed' control - close "connection $client"
 can_read() { head -c1 <&"$fd"; }
-check_fails 'file open: a file of what is gone cannot be read' can_read
+check_fails 'file open: the open file of a closed connection cannot be read' can_read
 exec {fd}>&-
 unload 'file open'
 
 load reconnecting
 need 'reconnecting: a listener' control b listen "$B4:1"
 need 'reconnecting: a connection' connect a "$B4:1 reconnect=1 timeout_ms=60000"
-need 'reconnecting: no listener' control - close 'listener 1'
+need 'reconnecting: the listener is closed' control - close 'listener 1'
 need 'reconnecting: the server closes' control - close "connection $server"
-need 'reconnecting: it tries' wait_for 10 is_state "$client" reconnecting
+need 'reconnecting: the client is reconnecting' wait_for 10 is_state "$client" reconnecting
 unload reconnecting
 
 load 'client mid-handshake'
 need 'client mid-handshake: a listener' control b listen "$B4:1"
 need 'client mid-handshake: a connection' connect a "$B4:1 reconnect=1 timeout_ms=60000"
-need 'client mid-handshake: no listener' control - close 'listener 1'
+need 'client mid-handshake: the listener is closed' control - close 'listener 1'
 need 'client mid-handshake: the server closes' control - close "connection $server"
-need 'client mid-handshake: it tries' wait_for 10 is_state "$client" reconnecting
+need 'client mid-handshake: the client is reconnecting' wait_for 10 is_state "$client" reconnecting
 lose_answers
-need 'client mid-handshake: no answer' wait_for 10 is_state "$client" connecting
+need 'client mid-handshake: the client is connecting' wait_for 10 is_state "$client" connecting
 unload 'client mid-handshake'
 find_answers
 
@@ -103,7 +103,7 @@ if [[ $TRANSPORT = rxe ]]; then
 	on_a timeout 20 rping -c -a "$B4" -p 7 -C 1 >/dev/null 2>&1 &
 	asker=$!
 	has_server() { newest server && is_state "$id" connecting; }
-	need 'server mid-handshake: it answered' wait_for 20 has_server
+	need 'server mid-handshake: the server is connecting' wait_for 20 has_server
 	unload 'server mid-handshake'
 	stop_asking
 	find_answers
@@ -114,6 +114,6 @@ for n in 1 2 3; do
 	load "stormed $n"
 	need "stormed $n: a listener" control b listen "$B4:7"
 	asked() { counter requests && ((count >= 2 * n)); }
-	need "stormed $n: peers come" wait_for 120 asked
+	need "stormed $n: peers connect" wait_for 120 asked
 	unload "stormed $n"
 done
