@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Calls in the reverse direction (RFC 8167), with a peer in user space, octet for octet, in
-both roles and both versions. The messages are written out here, word for word, from RFC 8166
+both roles and both versions. The messages are written out here, word by word, from RFC 8166
 (version 1), draft-cel-nfsv4-rpcrdma-version-two-01 (version 2) and RFC 5531 (RPC)."""
 
 # test: debug.siw
@@ -205,8 +205,9 @@ class Server(Link):
         same_info(self.id, reverse_chunked_calls=before + 1)
 
     def all_at_once(self) -> None:
-        """As many messages as the credits of both directions allow arrive together. Each finds a
-        Receive (RFC 8167, section 4.3): the peer retransmits nothing."""
+        """Sends as many messages together as the credits of both directions allow. Checks that each
+        finds a Receive (RFC 8167, section 4.3). A message that finds none would end the connection.
+        """
         for _ in range(10):
             with self.calling(f"null jobs={REVERSE} count={REVERSE}"):
                 xids = [self.next_xid() for _ in range(REVERSE)]
@@ -370,8 +371,8 @@ class Client(Link):
         self.answered(self.call(32) + CALLBACK_NULL, self.reply(REVERSE) + SUCCESS)
 
     def duplicate_long_reply(self) -> None:
-        """A Long Reply has neither a Read list nor, in version 1, a direction. A second one is no
-        call."""
+        """Sends a Long Reply twice. Checks that the second one is not taken for a call, although it
+        has neither a Read list nor, in version 1, a direction."""
         before = int(info(self.id)["unexpected_messages"])
         reply = self.echo_by_chunks(FORWARD)
         self.sends(reply)
@@ -380,7 +381,7 @@ class Client(Link):
         same_info(self.id, state="established", generation=1, unexpected_messages=before + 1)
 
     def all_at_once(self) -> None:
-        """The same as of the server."""
+        """Sends as many messages together as the credits of both directions allow."""
         for _ in range(10):
             with self.calling(f"null jobs={FORWARD} count={FORWARD}"):
                 xids = [self.next_xid() for _ in range(FORWARD)]
@@ -414,7 +415,7 @@ class Client(Link):
         same_info(self.id, 10, reverse_chunked_calls=before + 1)
 
     def reads_nothing(self) -> None:
-        """The peer has a read depth of zero, so that the module cannot read the call."""
+        """Checks that a Long Call is refused if the peer has a read depth of zero."""
         self.version = 1
         self.peer.reads = 0
         try:
@@ -567,9 +568,9 @@ def set_up() -> None:
     script.set_up()
     for name, port, words in (
         ("the module listens for calls both ways", WITH_BIND, f"reverse={REVERSE}"),
-        ("the module listens, and does not wait for BIND", WITHOUT_BIND,
+        ("the module listens with bind=0", WITHOUT_BIND,
          f"reverse={REVERSE} bind=0"),
-        ("the module listens for calls of the client alone", FORWARD_ONLY, ""),
+        ("the module listens without reverse=", FORWARD_ONLY, ""),
     ):
         need(name, script.listen, port, f"inv=1 timeout_ms=2000 credits={FORWARD} {words}")
     need("the module listens with one credit each way", script.listen, ONE_CREDIT,
@@ -587,21 +588,21 @@ def module_as_server(version: int) -> None:
 
     # Checks that the reply makes the call of the module fail with this outcome.
     def ends(name: str, outcome: str, reply: str) -> None:
-        check_too(name, lambda: server.ends(outcome, reply.format(
+        check_too(f"{name} fails with {outcome}", lambda: server.ends(outcome, reply.format(
             version=version, peers=PEERS, reply=server.reply(PEERS))))
 
     need(f"the peer connects as client, version {version}", server.connects, WITH_BIND)
-    check_too("it makes no calls before BIND", server.binds, version)
-    check_too("NULL", server.null)
-    check_too("ECHO", server.echo)
-    check_too("the same XID both ways", server.same_xid)
+    check_too("no call is made before BIND", server.binds, version)
+    check_too("NULL succeeds", server.null)
+    check_too("ECHO succeeds", server.echo)
+    check_too("calls both ways may have the same XID", server.same_xid)
     check_too("a Long Call and a Long Reply", server.by_chunks)
-    check_too("a Receive for each message of both directions", server.all_at_once)
+    check_too("each message of both directions finds a Receive", server.all_at_once)
     check_too("malformed replies are discarded", server.malformed_replies)
     ends("PROG_UNAVAIL", "ENOTSUP", "{reply} " + PROG_UNAVAIL)
     ends("an error of the header", "EPROTO", "X {version} {peers} 4  2")
     ends("ERR_VERS", "EPROTONOSUPPORT", "X {version} {peers} 4  1 7 8")
-    check_too("a reply that comes too late", server.late)
+    check_too("a late reply gives back the credit", server.late)
     check_too("a call is lost with its connection", server.loses)
 
 
@@ -609,8 +610,8 @@ def module_as_server(version: int) -> None:
 MALFORMED = [
     ("RDMA_NOMSG without a chunk", 1, "0 0 0"),
     ("RDMA_MSG without a message", 0, "0 0 0"),
-    ("another XID", 0, f"0 0 0  {NULL.replace('X', 'Y')}"),
-    ("a Read list that is none", 0, f"2 0 0  {NULL}"),
+    ("a header with another XID", 0, f"0 0 0  {NULL.replace('X', 'Y')}"),
+    ("a Read list that is neither present nor absent", 0, f"2 0 0  {NULL}"),
     ("a Reply chunk of more segments than any", 0, f"0 0 1 0xffffffff 1 4 0 0  {NULL}"),
     ("an unknown procedure", 6, "0 0 0"),
     ("a Read chunk within the call", 0, f"1 40 1 4 0 0  0 0 0  {NULL}"),
@@ -631,53 +632,55 @@ def module_as_client(version: int) -> None:
     asks, replies = f"X {version} 32 0 {call} 0 0 0 ", f"X {version} {REVERSE} 0 {reply} 0 0 0 "
     bad = f"X {version} {REVERSE} 4  2"
     need(f"the module binds, version {version}", client.binds, version)
-    check_too("NULL", client.counted)
-    answered("ECHO", f"{asks} {ECHO} 5 0x68656c6c 0x6f000000",
+    check_too("NULL is answered", client.counted)
+    answered("ECHO is answered", f"{asks} {ECHO} 5 0x68656c6c 0x6f000000",
              f"{replies} {SUCCESS} 5 0x68656c6c 0x6f000000")
-    answered("BIND is for servers", f"{asks} {BIND}", f"{replies} {PROC_UNAVAIL}")
-    answered("a program that it does not serve", f"{asks} X 0 2  0x40000000 1 1  {AUTH}",
+    answered("BIND gets PROC_UNAVAIL", f"{asks} {BIND}", f"{replies} {PROC_UNAVAIL}")
+    answered("an unknown program gets PROG_UNAVAIL", f"{asks} X 0 2  0x40000000 1 1  {AUTH}",
              f"{replies} {PROG_UNAVAIL}")
-    check_too("the same XID both ways", client.same_xid)
+    check_too("calls both ways may have the same XID", client.same_xid)
     check_too("malformed replies are discarded", client.malformed_replies)
     for name, procedure, words in MALFORMED:
-        answered(name, f"X {version} 32 {procedure} {call}  {words}", bad)
+        answered(f"{name} is refused", f"X {version} 32 {procedure} {call}  {words}", bad)
     check_too("a Long Call and a Long Reply", client.by_chunks)
     check_too("a duplicate Long Reply is no call", client.duplicate_long_reply)
-    check_too("a Receive for each message of both directions", client.all_at_once)
+    check_too("each message of both directions finds a Receive", client.all_at_once)
     # The version is that of the forward direction (RFC 8167, section 5.1).
-    answered("a call in version 3", f"X 3 32 0  0 0 0  {NULL}",
+    answered("a call in version 3 gets ERR_VERS", f"X 3 32 0  0 0 0  {NULL}",
              f"X 3 {REVERSE} 4  1 {version} {version}")
-    answered("a call in the other version",
+    answered("a call in the other version gets ERR_VERS",
              f"X {other} 32 0 {directions[other][0]}  0 0 0  {NULL}",
              f"X {other} {REVERSE} 4  1 {version} {version}")
     answered("an unexpected reply is discarded", f"{replies} {SUCCESS}", NOTHING)
     answered("an unexpected error is discarded", f"X {version} 1 4  2", NOTHING)
-    answered("an option", "X 2 32 5 0  77 0",
+    answered("an option is refused", "X 2 32 5 0  77 0",
              f"X 2 {REVERSE} 4  3" if version == 2 else f"X 2 {REVERSE} 4  1 1 1")
     if version == 2:
-        answered("an option in the direction of a reply", "X 2 32 5 1  77 0", f"X 2 {REVERSE} 4  3")
-    check_too("the peer leaves", client.leaves)
+        answered("an option in the direction of a reply is refused", "X 2 32 5 1  77 0",
+                 f"X 2 {REVERSE} 4  3")
+    check_too("the peer closes", client.leaves)
 
 
 set_up()
 for number in 1, 2:
     module_as_server(number)
-check("the server: without BIND, after the client's first call", server.not_before_the_first_call)
-check("the server: without reverse=", server.forward_only)
-check("the server: one credit each way", server.one_credit)
+check("the server: with bind=0, no call is made before the client's first call",
+      server.not_before_the_first_call)
+check("the server: without reverse=, BIND gets PROC_UNAVAIL", server.forward_only)
+check("the server: one credit each way suffices", server.one_credit)
 # In this order: after ERR_VERS the module remembers that the peer speaks version 1.
 for number in 2, 1:
     module_as_client(number)
-check("the client: BIND is refused", client.refused)
-check("the client: without BIND", client.no_bind)
-check("the client: without reverse=", client.forward_only)
-check("the client: a Long Call of a peer that serves no RDMA Reads", client.reads_nothing)
-check("the client: one credit each way", client.one_credit)
-check("the client comes back", client.comes_back)
+check("the client: calls are answered although the server refuses BIND", client.refused)
+check("the client: with bind=0, BIND is not called", client.no_bind)
+check("the client: without reverse=, calls are not answered", client.forward_only)
+check("the client: a Long Call that cannot be read is refused", client.reads_nothing)
+check("the client: one credit each way suffices", client.one_credit)
+check("the client: BIND is called again after reconnecting", client.comes_back)
 need("the module connects to itself for calls both ways", own.connect, "reverse=8")
-check("calls both ways at the same time", own.both_ways)
-check("that connection of both directions ends", own.close)
-check("a connection ends while both ends call", own.closes_while_calling)
-check("all of both directions is closed", control, HOME, "close", "all")
+check("calls both ways at the same time succeed", own.both_ways)
+check("the connection with calls both ways is closed", own.close)
+check("the end of a connection ends the calls of both ends", own.closes_while_calling)
+check("close all ends the listeners for calls both ways", control, HOME, "close", "all")
 script.check_none_left()
 script.run()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """RPC-over-RDMA with a peer in user space, octet for octet, in both roles. The peer sends valid
-and malformed messages. The messages in both directions are written out here, word for word, from
+and malformed messages. The messages in both directions are written out here, word by word, from
 RFC 8166 (version 1), draft-cel-nfsv4-rpcrdma-version-two-01 (version 2) and RFC 5531 (RPC)."""
 
 # test: debug.siw
@@ -184,9 +184,9 @@ class Requester(Link):
         same_info(self.id, 10, sends_with_invalidate=before + 1)
 
     def thresholds(self) -> None:
-        """The peer has offered no sizes, so the inline threshold is the default of the version.
-        The default of version 2 is larger, and applies after the first reply (the draft,
-        section 5.1)."""
+        """Checks the default threshold of each version, because the peer has offered no sizes. The
+        default of version 2 is larger, and applies after the first reply (the draft, section 5.1).
+        """
         words = f"1100 {' '.join(map(str, range(1, 276)))}"
         self.answered(f"{CALL[2]} {CALL_ECHO} {words}", BAD_HEADER)
         self.answered(f"{CALL[2]} {CALL_NULL}", f"{REPLY[2]} {SUCCESS}")
@@ -228,7 +228,7 @@ class Requester(Link):
             same(f"reply {number} arrives", True, words in found)
 
     def others_first(self) -> None:
-        """A call that waits for chunks does not hold up the one behind it."""
+        """Checks that a call that waits for chunks does not delay the call behind it."""
         self.xid += 1
         size = 1 << 19
         call = self.peer.register(44 + size, REMOTE_READ)
@@ -251,21 +251,23 @@ class Requester(Link):
         self.receives(ERR_CHUNK)
 
     def reply_chunk_unused(self) -> None:
-        """Checks that a Reply chunk that is not needed comes back with length 0."""
+        """Checks that an unused Reply chunk is returned with length 0."""
         self.xid += 1
         chunk = self.peer.register(64, REMOTE_WRITE)
         self.sends(f"X 1 32 0  0  0  1 1 {segment_of(chunk, 64)}  {CALL_NULL}")
         self.receives(f"X 1 {GRANTS} 0  0  0  1 1 {segment_of(chunk, 0)}  {SUCCESS}")
 
     def write_chunk_unused(self) -> None:
+        """Checks that an unused Write chunk is returned with length 0."""
         self.xid += 1
         chunk = self.peer.register(64, REMOTE_WRITE)
         self.sends(f"X 1 32 0  0  1 1 {segment_of(chunk, 64)} 0  0  {CALL_NULL}")
         self.receives(f"X 1 {GRANTS} 0  0  1 1 {segment_of(chunk, 0)} 0  0  {SUCCESS}")
 
     def reads_nothing(self) -> None:
-        """The peer has a read depth of zero, so that the module cannot read the call (RFC 8166,
-        section 4.5.3). The module can still write the reply."""
+        """Checks that a Long Call is refused if the peer has a read depth of zero, so that the
+        module cannot read the call (RFC 8166, section 4.5.3). The module can still write the
+        reply."""
         self.peer.reads = 0
         try:
             self.connects(BOTH, PRIVATE_1024)
@@ -477,7 +479,8 @@ class Responder(Link):
         return self.replies.replace(f" {PEERS} ", f" {credits} ")
 
     def no_credits(self) -> None:
-        """Grants no credits. That is not allowed, and counts as one (RFC 8166, section 3.3.1)."""
+        """Grants no credits, which is not allowed. Checks that this counts as one credit (RFC 8166,
+        section 3.3.1)."""
         self.ends(module.DONE, self.granting(0) + SUCCESS)
         self.outlives("bad_headers")
 
@@ -521,8 +524,8 @@ class Responder(Link):
             self.sends_success()
 
     def not_late(self) -> None:
-        """Sends a call that has the XID of a call of the module. That is no reply, so the module's
-        call keeps its credit."""
+        """Sends a call that has the XID of a call of the module. Checks that this is no reply: the
+        module's call keeps its credit."""
         self.ends(module.DONE, self.granting(1) + SUCCESS)
         self.ends("ETIMEDOUT")
         with self.counted("unexpected_messages"):
@@ -581,8 +584,8 @@ class Responder(Link):
             self.echo_by_chunks(invalidates)
 
     def another_chunk(self) -> None:
-        """Returns another Reply chunk than was offered: longer, with another key, of two segments,
-        or of none."""
+        """Returns a Reply chunk that differs from the offered one: longer, with another key, of two
+        segments, or of none."""
         for count, *segments in (
             (1, ("H", LONG_REPLY + 4)), (1, (0x12345678, 40)), (2, ("H", 40), (0x12345678, 40)),
             (0,),
@@ -625,7 +628,7 @@ class Responder(Link):
         fail(f"the peer still reads {found.hex()}")
 
     def unanswered_chunks(self) -> None:
-        """Does not answer a call by chunks. The peer must lose access to its memory."""
+        """Does not answer a call by chunks. Checks that the peer loses access to its memory."""
         with self.calling(f"echo size={SIZE} chunks=1", "ETIMEDOUT"):
             self.asked_by_chunks()
             self.reads_call(8)
@@ -760,25 +763,25 @@ def set_up() -> None:
         ("the module listens, for version 2", ONLY_2, "rpcvers=2"),
     ):
         need(name, script.listen, port, f"{words} credits={GRANTS}")
-    need("the peer listens", responder.listens_at, OF_PEER)
-    need("the peer has Receives", lambda: script.peer.receives(32, 4096))
+    need("the peer listens for the module's calls", responder.listens_at, OF_PEER)
+    need("the peer has 32 Receives", lambda: script.peer.receives(32, 4096))
     need("a connection of the module with itself", connect_bystander)
 
 
-# Name, call, reply: without the header, so that they fit both versions.
+# Name, call, reply. The header is added for each version.
 ANSWERED = [
-    ("NULL is answered", CALL_NULL, SUCCESS),
-    ("NULL of any program is answered", f"X 0 2  0x12345678 9 0  {AUTH}", SUCCESS),
-    ("ECHO is answered", f"{CALL_ECHO} 5 0x68656c6c 0x6f000000",
+    ("NULL: SUCCESS", CALL_NULL, SUCCESS),
+    ("NULL of any program: SUCCESS", f"X 0 2  0x12345678 9 0  {AUTH}", SUCCESS),
+    ("ECHO: SUCCESS", f"{CALL_ECHO} 5 0x68656c6c 0x6f000000",
      f"{SUCCESS} 5 0x68656c6c 0x6f000000"),
-    ("ECHO of nothing is answered", f"{CALL_ECHO} 0", f"{SUCCESS} 0"),
+    ("ECHO of no octets: SUCCESS", f"{CALL_ECHO} 0", f"{SUCCESS} 0"),
     ("another procedure of NFS: PROG_UNAVAIL", f"X 0 2  100003 4 1  {AUTH}", "X 1 0  0 0  1"),
     ("another version of ECHO: PROG_MISMATCH", f"X 0 2  {ECHO} 2 1  {AUTH} 0", "X 1 0  0 0  2 1 1"),
     ("another procedure of ECHO: PROC_UNAVAIL", f"X 0 2  {ECHO} 1 2  {AUTH} 0", "X 1 0  0 0  3"),
     ("ECHO of fewer octets than it says: GARBAGE_ARGS", f"{CALL_ECHO} 9 0x68656c6c",
      "X 1 0  0 0  4"),
-    ("credentials are accepted", "X 0 2  100003 4 0  1 8 0 0  0 0", SUCCESS),
-    ("a call that is cut off: GARBAGE_ARGS", "X 0 2  100003 4", "X 1 0  0 0  4"),
+    ("credentials of AUTH_SYS: SUCCESS", "X 0 2  100003 4 0  1 8 0 0  0 0", SUCCESS),
+    ("a truncated call: GARBAGE_ARGS", "X 0 2  100003 4", "X 1 0  0 0  4"),
     ("version 3 of RPC: RPC_MISMATCH", f"X 0 3  100003 4 0  {AUTH}", "X 1 1  0 2 2"),
     ("credentials that are too long: AUTH_BADCRED", "X 0 2  100003 4 0  1 401 0 0", "X 1 1  1 1"),
     ("a verifier that is too long: AUTH_BADVERF", "X 0 2  100003 4 0  0 0  1 401 0", "X 1 1  1 3"),
@@ -793,8 +796,8 @@ REFUSED = [
     ("RDMA_MSG with another XID", 0, f"0 0 0  Y 0 2  100003 4 0  {AUTH}"),
     ("a Read list that is neither present nor absent", 0, f"2 0 0  {CALL_NULL}"),
     ("a Read list at an odd Position", 0, f"1 42 1 4 0 0  0 0 0  {CALL_NULL}"),
-    ("a Read list that is cut off", 0, "1 0 1 4"),
-    ("a Read list that does not end", 0, "1 0 1 4 0 0"),
+    ("a truncated Read list", 0, "1 0 1 4"),
+    ("a Read list without an end", 0, "1 0 1 4 0 0"),
     ("a Write list that is neither present nor absent", 0, f"0 2 0 0  {CALL_NULL}"),
     ("a Write chunk of more segments than there are", 0, f"0 1 99 1 4 0 0 0 0  {CALL_NULL}"),
     ("a Write chunk of 2^28 segments", 0, f"0 1 0x10000000 1 4 0 0 0 0  {CALL_NULL}"),
@@ -806,7 +809,7 @@ REFUSED = [
 
 def module_as_server() -> None:
     answered, refused = requester.answered, requester.refused
-    need("the peer connects", requester.connects, BOTH)
+    need("the peer connects as client", requester.connects, BOTH)
     for name, call, reply in ANSWERED:
         for version in 1, 2:
             check(f"{name}, version {version}", answered, f"{CALL[version]} {call}",
@@ -824,95 +827,106 @@ def module_as_server() -> None:
     check("16 octets of version 3 are dropped", refused, "X 3 32 0", NOTHING)
     check("27 octets are dropped", refused,
           bytes.fromhex("700000010000000100000020000000000000000000000000000000"), NOTHING)
-    check("RDMA_MSGP, version 1", refused, f"X 1 32 2  0 0  0 0 0  {CALL_NULL}", ERR_CHUNK)
-    check("RDMA_DONE, version 1", refused, "X 1 32 3  0 0 0", NOTHING)
-    check("RDMA_MSGP, version 2", refused, f"X 2 32 2  0 0  0 0 0  {CALL_NULL}", BAD_HEADER)
-    check("RDMA_DONE, version 2", refused, "X 2 32 3  0 0 0", BAD_HEADER)
+    check("RDMA_MSGP is refused, version 1", refused, f"X 1 32 2  0 0  0 0 0  {CALL_NULL}",
+          ERR_CHUNK)
+    check("RDMA_DONE is dropped, version 1", refused, "X 1 32 3  0 0 0", NOTHING)
+    check("RDMA_MSGP is refused, version 2", refused, f"X 2 32 2  0 0  0 0 0  {CALL_NULL}",
+          BAD_HEADER)
+    check("RDMA_DONE is refused, version 2", refused, "X 2 32 3  0 0 0", BAD_HEADER)
     for name, procedure, lists in REFUSED:
         for version, direction in (1, ""), (2, "0"):
-            check(f"{name}, version {version}", refused,
+            check(f"{name} is refused, version {version}", refused,
                   f"X {version} 32 {procedure} {direction}  {lists}", MALFORMED[version])
-    check("a direction that is none", refused, f"X 2 32 0 2  0 0 0  {CALL_NULL}", BAD_HEADER)
+    check("an unknown direction is refused", refused, f"X 2 32 0 2  0 0 0  {CALL_NULL}",
+          BAD_HEADER)
     # A malformed call is answered, and a malformed reply discarded (RFC 8166, section 4.5).
-    check("a call in the direction of a reply", refused,
+    check("a call in the direction of a reply is dropped", refused,
           f"X 2 32 0 1  0 0 0  {CALL_NULL}", NOTHING)
-    check("a malformed reply, version 1", refused,
+    check("a malformed reply is dropped, version 1", refused,
           f"X 1 32 0  0 0 0  {SUCCESS.replace('X', 'Y')}", NOTHING)
-    check("a malformed reply, version 2", refused, "X 2 32 0 1  2 0 0", NOTHING)
-    check("a malformed option in the direction of a reply", refused, "X 2 32 5 1  77 9 1", NOTHING)
-    check("a reply in the direction of a call", refused,
+    check("a malformed reply is dropped, version 2", refused, "X 2 32 0 1  2 0 0", NOTHING)
+    check("a malformed option in the direction of a reply is dropped", refused,
+          "X 2 32 5 1  77 9 1", NOTHING)
+    check("a reply in the direction of a call is refused", refused,
           f"X 2 32 0 0  0 0 0  {SUCCESS}", BAD_HEADER)
-    check("an option in no direction", refused, "X 2 32 5 2  77 0", BAD_HEADER)
-    check("an option of fewer octets than it says", refused, "X 2 32 5 0  77 9 1", BAD_HEADER)
-    check("an option that is not filled up with zeros", refused, "X 2 32 5 0  77 3 1", BAD_HEADER)
+    check("an option in an unknown direction is refused", refused, "X 2 32 5 2  77 0", BAD_HEADER)
+    check("an option of fewer octets than it says is refused", refused, "X 2 32 5 0  77 9 1",
+          BAD_HEADER)
+    check("an option that is not padded with zeros is refused", refused, "X 2 32 5 0  77 3 1",
+          BAD_HEADER)
     check("an unknown error is dropped", refused, "X 1 32 4  9 0 0", NOTHING)
     check("each malformed header was counted",
           lambda: same_info(requester.id, bad_headers=requester.malformed))
 
-    check("a call that asks for no credits", answered,
+    check("a call that requests no credits is answered", answered,
           f"X 1 0 0  0 0 0  {CALL_NULL}", f"{REPLY[1]} {SUCCESS}")
-    check("an unknown option", answered, "X 2 32 5 0  77 0", f"X 2 {GRANTS} 4  3")
-    check("an unknown option, with octets", answered,
-          f"X 2 32 5 0  78 5 1 0x02000000  {CALL_NULL}", f"X 2 {GRANTS} 4  3")
-    check("an unknown option in the direction of a reply", answered, "X 2 32 5 1  77 0",
+    check("an unknown option gets INVALID_OPTION", answered, "X 2 32 5 0  77 0",
           f"X 2 {GRANTS} 4  3")
+    check("an unknown option with octets gets INVALID_OPTION", answered,
+          f"X 2 32 5 0  78 5 1 0x02000000  {CALL_NULL}", f"X 2 {GRANTS} 4  3")
+    check("an unknown option in the direction of a reply gets INVALID_OPTION", answered,
+          "X 2 32 5 1  77 0", f"X 2 {GRANTS} 4  3")
     # Nothing that the module serves is DDP-eligible (RFC 8166, sections 3.4.1 and 4.3.2.2).
-    check("a Read chunk within the call, version 1", answered,
+    check("a Read chunk within the call is refused, version 1", answered,
           f"X 1 32 0  1 40 1 4 0 0  0 0 0  {CALL_NULL}", ERR_CHUNK)
-    check("a Read chunk within the call, version 2", answered,
+    check("a Read chunk within the call is refused, version 2", answered,
           f"X 2 32 0 0  1 40 1 4 0 0  0 0 0  {CALL_NULL}", BAD_HEADER)
 
     # The module cannot know whether another program has DDP-eligible data (RFC 8166, section
     # 6.1).
     for number in 1, 2:
-        check(f"a Read chunk within a call of another program, version {number}", answered,
+        check(f"a Read chunk of another program gets PROG_UNAVAIL, version {number}", answered,
               CALL[number].replace("0 0 0 ", "1 40 1 4 0 0  0 0 0 ")
               + f"X 0 2  100003 4 1  {AUTH}", f"{REPLY[number]} X 1 0  0 0  1")
 
-    check("no message was unexpected", lambda: same_info(requester.id, unexpected_messages=0))
-    check("an unexpected reply, version 1", answered, f"X 1 32 0  0 0 0  {SUCCESS}", NOTHING)
-    check("an unexpected reply, version 2", answered, f"X 2 32 0 1  0 0 0  {SUCCESS}", NOTHING)
-    check("an unexpected ERR_VERS", answered, "X 3 32 4  1 1 1", NOTHING)
-    check("an unexpected ERR_CHUNK", answered, "X 1 32 4  2", NOTHING)
-    check("an unexpected RDMA2_ERR_INVALID_OPTION", answered, "X 2 32 4  3", NOTHING)
-    check("neither a call nor a reply", answered, "X 1 32 0  0 0 0  X 2", NOTHING)
+    check("no message so far was unexpected",
+          lambda: same_info(requester.id, unexpected_messages=0))
+    check("an unexpected reply is dropped, version 1", answered,
+          f"X 1 32 0  0 0 0  {SUCCESS}", NOTHING)
+    check("an unexpected reply is dropped, version 2", answered,
+          f"X 2 32 0 1  0 0 0  {SUCCESS}", NOTHING)
+    check("an unexpected ERR_VERS is dropped", answered, "X 3 32 4  1 1 1", NOTHING)
+    check("an unexpected ERR_CHUNK is dropped", answered, "X 1 32 4  2", NOTHING)
+    check("an unexpected INVALID_OPTION is dropped", answered, "X 2 32 4  3", NOTHING)
+    check("a message that is neither a call nor a reply is dropped", answered,
+          "X 1 32 0  0 0 0  X 2", NOTHING)
     check("the server's end makes no calls", makes_no_calls)
-    check("these six messages were unexpected, and no others",
+    check("exactly the six dropped messages were unexpected",
           lambda: same_info(requester.id, unexpected_messages=6, bad_headers=requester.malformed,
                             credits_granted=GRANTS, sends_with_invalidate=0, generation=1))
-    check("the peer disconnects", requester.leaves)
+    check("the peer disconnects after the malformed messages", requester.leaves)
 
-    need("the peer connects, for version 1 alone", requester.connects, ONLY_1)
-    check("version 1 is answered where it is spoken", answered,
+    need("the peer connects to rpcvers=1", requester.connects, ONLY_1)
+    check("version 1 is answered with rpcvers=1", answered,
           f"{CALL[1]} {CALL_NULL}", f"{REPLY[1]} {SUCCESS}")
-    check("ERR_VERS answers version 2 where only 1 is spoken", answered,
+    check("ERR_VERS answers version 2 with rpcvers=1", answered,
           f"{CALL[2]} {CALL_NULL}", f"X 2 {GRANTS} 4  1 1 1")
-    check("the peer disconnects, version 1 alone", requester.leaves)
-    need("the peer connects, for version 2 alone", requester.connects, ONLY_2)
-    check("version 2 is answered where it is spoken", answered,
+    check("the peer disconnects from rpcvers=1", requester.leaves)
+    need("the peer connects to rpcvers=2", requester.connects, ONLY_2)
+    check("version 2 is answered with rpcvers=2", answered,
           f"{CALL[2]} {CALL_NULL}", f"{REPLY[2]} {SUCCESS}")
-    check("ERR_VERS answers version 1 where only 2 is spoken", answered,
+    check("ERR_VERS answers version 1 with rpcvers=2", answered,
           f"{CALL[1]} {CALL_NULL}", f"X 1 {GRANTS} 4  1 2 2")
-    check("the peer disconnects, version 2 alone", requester.leaves)
+    check("the peer disconnects from rpcvers=2", requester.leaves)
 
-    need("the peer connects, and says nothing about sizes", requester.connects, BOTH)
-    check("ECHO of more than the inline threshold", requester.thresholds)
-    check("the peer that said nothing about sizes disconnects", requester.leaves)
+    need("the peer connects without private data", requester.connects, BOTH)
+    check("a reply longer than the default threshold is refused", requester.thresholds)
+    check("the peer without private data disconnects", requester.leaves)
 
     need("the peer connects, and allows remote invalidation", requester.connects, BOTH,
          PRIVATE_1024)
     for version in 1, 2:
         check(f"a Long Call and a Long Reply to the server, version {version}",
               requester.by_chunks, version)
-    check("a Long Call and a Long Reply in pieces", requester.in_pieces)
-    check("a call by chunks among others, within the credits", requester.chunks_among_others)
+    check("the segments of chunks are used in order", requester.in_pieces)
+    check("a call by chunks among others is answered", requester.chunks_among_others)
     check("a call behind one that waits for chunks is answered first", requester.others_first)
-    check("a Long Reply without a Reply chunk", requester.long_reply_without_chunk)
-    check("a Reply chunk that is not needed", requester.reply_chunk_unused)
-    check("a Write chunk that is not needed", requester.write_chunk_unused)
-    check("a Long Call with another XID", requester.long_call_of_another)
+    check("a Long Reply without a Reply chunk is refused", requester.long_reply_without_chunk)
+    check("an unused Reply chunk is returned empty", requester.reply_chunk_unused)
+    check("an unused Write chunk is returned empty", requester.write_chunk_unused)
+    check("a Long Call with another XID is refused", requester.long_call_of_another)
     check("the peer that allowed remote invalidation disconnects", requester.leaves)
-    check("a Long Call of a peer that serves no RDMA Reads", requester.reads_nothing)
+    check("a Long Call of a peer that serves no RDMA Reads is refused", requester.reads_nothing)
 
     for name, function, *arguments in (
         ("a Read chunk that is not registered", requester.not_read, 0x12345678, 64),
@@ -925,9 +939,10 @@ def module_as_server() -> None:
         ("a Send to the server that is longer than a Receive", requester.too_long),
         ("more calls than are granted", requester.at_once),
     ):
-        check(name, requester.on_its_own, function, *arguments)
-    check("a peer that has no Receives", requester.receives_only, 0, 0)
-    check("a peer whose Receives are too small", requester.receives_only, 4, 16)
+        check(f"{name} ends at most its connection", requester.on_its_own, function, *arguments)
+    check("a reply without a Receive ends only its connection", requester.receives_only, 0, 0)
+    check("a reply longer than the Receive ends only its connection",
+          requester.receives_only, 4, 16)
 
 
 def makes_no_calls() -> None:
@@ -938,17 +953,16 @@ def makes_no_calls() -> None:
 
 # Name, outcome of the call, reply. {replies} is the header of a valid reply.
 ENDS = [
-    ("a header that the responder cannot read", "EPROTO", "X {version} {peers} 4  2"),
-    ("a version that the responder no longer speaks", "EPROTONOSUPPORT",
-     "X {version} {peers} 4  1 3 4"),
-    ("PROG_UNAVAIL to the client", "ENOTSUP", "{replies} X 1 0  0 0  1"),
-    ("PROG_MISMATCH to the client", "ENOTSUP", "{replies} X 1 0  0 0  2 1 1"),
-    ("PROC_UNAVAIL to the client", "ENOTSUP", "{replies} X 1 0  0 0  3"),
-    ("GARBAGE_ARGS to the client", "EINVAL", "{replies} X 1 0  0 0  4"),
-    ("SYSTEM_ERR to the client", "EREMOTEIO", "{replies} X 1 0  0 0  5"),
-    ("RPC_MISMATCH to the client", "ENOTSUP", "{replies} X 1 1  0 3 3"),
-    ("AUTH_ERROR to the client", "EACCES", "{replies} X 1 1  1 5"),
-    ("a reply that is cut off", "EPROTO", "{replies} X 1 0"),
+    ("an error of the header", "EPROTO", "X {version} {peers} 4  2"),
+    ("ERR_VERS of other versions", "EPROTONOSUPPORT", "X {version} {peers} 4  1 3 4"),
+    ("PROG_UNAVAIL", "ENOTSUP", "{replies} X 1 0  0 0  1"),
+    ("PROG_MISMATCH", "ENOTSUP", "{replies} X 1 0  0 0  2 1 1"),
+    ("PROC_UNAVAIL", "ENOTSUP", "{replies} X 1 0  0 0  3"),
+    ("GARBAGE_ARGS", "EINVAL", "{replies} X 1 0  0 0  4"),
+    ("SYSTEM_ERR", "EREMOTEIO", "{replies} X 1 0  0 0  5"),
+    ("RPC_MISMATCH", "ENOTSUP", "{replies} X 1 1  0 3 3"),
+    ("AUTH_ERROR", "EACCES", "{replies} X 1 1  1 5"),
+    ("a truncated reply", "EPROTO", "{replies} X 1 0"),
     ("a reply to NULL with results", "EBADMSG", "{replies} " + SUCCESS + " 1"),
     ("a reply in a chunk that was not offered", "EPROTO",
      "{long} 0  0  1 1 0x1234 24 0 0x1000"),
@@ -973,57 +987,60 @@ def module_as_client(version: int) -> None:
         check_too(f"the peer closes {name}", lambda: script.peer.close())
         check_too(f"the connection is gone {name}", client.gone)
 
-    connected("the module connects", "inv=1")
-    check_too("the first call is the only one", client.first_call)
-    check_too("a call is answered", client.outlives, "bad_headers")
-    check_too("a reply that grants no credits", client.no_credits)
-    check_too("a reply to another call, then the reply", client.outlives, "unexpected_messages",
+    connected("the module connects with inv=1", "inv=1")
+    check_too("no second call is made before the first reply", client.first_call)
+    check_too("a call of the client succeeds", client.outlives, "bad_headers")
+    check_too("a grant of no credits counts as one", client.no_credits)
+    check_too("a reply to another call is dropped", client.outlives, "unexpected_messages",
               other)
-    check_too("two replies", client.duplicate)
-    check_too("a call, then the reply", client.outlives, "unexpected_messages",
+    check_too("a duplicate reply is dropped", client.duplicate)
+    check_too("a call before the reply is dropped", client.outlives, "unexpected_messages",
               f"{client.asks} {CALL_NULL}".replace("X", "Y"))
-    check_too("errors that answer nothing", client.outlives, "unexpected_messages",
+    check_too("errors that answer no call are dropped", client.outlives, "unexpected_messages",
               f"Y {version} {PEERS} 4  2", f"Y {version} {PEERS} 4  1 1 1",
               f"Y 3 {PEERS} 4  1 1 1")
     if version == 2:
-        check_too("an unknown option to the client", client.discards_option)
-    check_too("replies that are too short", client.outlives, "bad_headers", b"", b"\0", "X 1 9 0",
+        check_too("an option in the direction of a call is dropped", client.discards_option)
+    check_too("replies that are too short are dropped", client.outlives, "bad_headers", b"", b"\0",
+              "X 1 9 0",
               bytes.fromhex("7000000100000001000000090000000000000000000000000000"))
-    check_too("replies that are malformed", client.outlives, "bad_headers",
+    check_too("malformed replies are dropped", client.outlives, "bad_headers",
               f"X {version} {PEERS} 99  0 0 0 0", f"X {version} {PEERS} 3  0 0 0 0", replies,
               f"{replies} {SUCCESS.replace('X', 'Y')}", f"{without_chunks} 2 0 0 {SUCCESS}",
               f"{without_chunks} 0 1 0x10000000 0 {SUCCESS}", f"{without_chunks} 0 0 1 9 {SUCCESS}",
               f"X {version} {PEERS} 4  9 0 0 0", f"X 9 {PEERS} 0 0  0 0 0  {SUCCESS}")
     for name, outcome, reply in ENDS:
-        check_too(name, client.ends, outcome,
+        check_too(f"{name}: the call fails with {outcome}", client.ends, outcome,
                   reply.format(version=version, peers=PEERS, replies=replies, long=client.long))
-    check_too("no more calls than the peer grants", client.within_credits)
-    check_too("ECHO of the client", client.echo_inline, module.DONE)
-    check_too("ECHO that returns other octets", client.echo_inline, "EBADMSG", bytes(20))
+    check_too("no more calls are under way than the peer grants", client.within_credits)
+    check_too("ECHO of the client succeeds", client.echo_inline, module.DONE)
+    check_too("ECHO of other octets fails with EBADMSG", client.echo_inline, "EBADMSG", bytes(20))
     check_too("a Long Call and a Long Reply of the client", client.by_chunks, False)
     check_too("a Long Call and a Long Reply, with remote invalidation", client.by_chunks, True)
-    check_too("another Reply chunk than was offered", client.another_chunk)
-    check_too("a call after malformed chunks", client.outlives, "bad_headers")
+    check_too("a Reply chunk that was not offered fails with EPROTO", client.another_chunk)
+    check_too("a call after malformed chunks succeeds", client.outlives, "bad_headers")
     check_too("the memory of a call that is over is gone", client.memory_is_gone)
     closed("after the calls")
 
-    check_too("a first call of 1100 octets", client.first_is_short)
+    check_too("a first call of 1100 octets is sent by chunks", client.first_is_short)
     connected("the module connects again", "timeout_ms=1500")
-    check_too("NULL of the client", client.first_call_answered)
-    check_too("a reply that comes too late", client.late)
-    check_too("a call instead of the reply", client.not_late)
-    check_too("a Long Call without a reply", client.unanswered_chunks)
+    check_too("the first call after connecting again succeeds", client.first_call_answered)
+    check_too("a late reply is dropped", client.late)
+    check_too("a call with the XID of a lost call gives back no credit", client.not_late)
+    check_too("the memory of a Long Call without a reply is gone", client.unanswered_chunks)
     closed("after the late replies")
 
 
 def connections_of_client() -> None:
-    check("NULL of another program", responder.another_program)
-    check("no NULL where none is wanted", responder.no_null)
+    check("NULL has the program that connect names", responder.another_program)
+    check("null=0 makes no call", responder.no_null)
 
-    check("a call when the peer disconnects", responder.loses, lambda: script.peer.close())
-    check("a Send to the client that is longer than a Receive", responder.loses,
+    check("a call fails when the peer disconnects", responder.loses,
+          lambda: script.peer.close())
+    check("a Send to the client that is longer than a Receive ends its connection",
+          responder.loses,
           responder.tries_to_send, bytes(5000))
-    check("a Send that invalidates an unknown key", responder.loses,
+    check("a Send that invalidates an unknown key ends its connection", responder.loses,
           responder.invalidates_nothing)
 
     for name, port, version in (("ERR_VERS in version 2", 2011, 2),
@@ -1031,18 +1048,20 @@ def connections_of_client() -> None:
         check(f"{name}: the client falls back to version 1", responder.falls_back, port,
               f"X {version} {PEERS} 4  1 1 1")
     for name, port, words, version, message in (
-        ("ERR_VERS of other versions", 2013, "rpcvers=auto", 2, f"X 2 {PEERS} 4  1 3 4"),
-        ("ERR_VERS of that version", 2014, "rpcvers=auto", 2, f"X 2 {PEERS} 4  1 2 3"),
+        ("ERR_VERS of versions 3 to 4", 2013, "rpcvers=auto", 2, f"X 2 {PEERS} 4  1 3 4"),
+        ("ERR_VERS of versions 2 to 3", 2014, "rpcvers=auto", 2, f"X 2 {PEERS} 4  1 2 3"),
         ("ERR_VERS of no version", 2015, "rpcvers=auto", 2, f"X 2 {PEERS} 4  1 2 1"),
-        ("ERR_VERS to a client of version 2 alone", 2016, "rpcvers=2", 2, f"X 2 {PEERS} 4  1 1 1"),
-        ("ERR_VERS to a client of version 1 alone", 2017, "rpcvers=1", 1, f"X 1 {PEERS} 4  1 2 2"),
-        ("RDMA2_ERR_BAD_HEADER to the first call", 2018, "rpcvers=auto", 2, f"X 2 {PEERS} 4  2"),
+        ("ERR_VERS to rpcvers=2", 2016, "rpcvers=2", 2, f"X 2 {PEERS} 4  1 1 1"),
+        ("ERR_VERS to rpcvers=1", 2017, "rpcvers=1", 1, f"X 1 {PEERS} 4  1 2 2"),
+        ("BAD_HEADER to the first call", 2018, "rpcvers=auto", 2, f"X 2 {PEERS} 4  2"),
     ):
-        check(name, responder.has_no_version, port, words, version, message)
-    check("ERR_VERS to each version", responder.refuses_each, 2019)
-    check("version 2 is dropped: the client connects anew", responder.connects_anew, 2021, True)
-    check("version 2 ends the connection: the client connects anew", responder.connects_anew, 2022,
-          False)
+        check(f"{name}: the first call fails", responder.has_no_version, port, words, version,
+              message)
+    check("ERR_VERS to each version: the first call fails", responder.refuses_each, 2019)
+    check("no reply in version 2: the client connects again in version 1",
+          responder.connects_anew, 2021, True)
+    check("a disconnect after version 2: the client connects again in version 1",
+          responder.connects_anew, 2022, False)
 
 
 def finish() -> None:
