@@ -13,7 +13,7 @@ listener_gone() { ! row listeners "$1"; }
 
 need_pair
 first=${A#a}
-need 'a second pair' pair
+need 'another pair of hosts' pair
 second=${A#a}
 need_module
 

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A storm of attempts to connect: abusive peers in user space (peer.py), sixteen at a
-# time, first without a limit, then with one. Well-behaved clients are accepted meanwhile,
-# the counters add up, the memory stays within the limit of the guide, and nothing is left
-# after the storm.
+# A storm of attempts to connect by abusive peers in user space (peer.py), sixteen at a time,
+# first without max=, then with it. Well-behaved clients are accepted meanwhile, the counters
+# add up, the memory stays within the limit of the guide, and nothing is left after the storm.
 #
-# A listener whose limit is reached rejects every request. There, well-behaved clients are
-# rejected as fast as they are accepted elsewhere. The permits of peers that send REQ and
-# nothing more are given back after a time.
+# A listener that has max= connections rejects every request. It rejects well-behaved clients as
+# fast as other listeners accept them. The permit of a peer that only sends a REQ is given back
+# after a time.
 #
 # soak: stock.rxe debug.rxe
 . ./lib.sh
@@ -22,22 +21,22 @@ attempts=${ATTEMPTS:-$attempts}
 # src/connection/listener.rs, src/connection/connections.rs.
 confirmation=35
 
-# A listener of rdma_cm that is not the module, to compare with.
+# The port of a listener that is not the module. Its times show how slow the guest is.
 yardstick=2100
 
-# The largest limit that a listener can have, and a small one.
+# The largest value of max=, and a small one.
 unlimited=65536 limit=8
 
-# The event of a peer that is rejected: IB_CM_REJ_NO_RESOURCES; iWARP has no reason.
+# The event of a peer that is rejected. IB_CM_REJ_NO_RESOURCES is 3; iWARP has no reason.
 refused='RDMA_CM_EVENT_REJECTED,_status_3'
 [[ $TRANSPORT = rxe ]] || refused='RDMA_CM_EVENT_REJECTED,_status_-111'
 
-# (siw checks that a queue pair exists.)
+# siw checks that a queue pair exists.
 ghost=ghost
 [[ $TRANSPORT = rxe ]] || ghost=mute
 
-# The behaviour of each of the sixteen, and its share of the attempts in thousandths. Those
-# that refuse are servers.
+# The kind of each of the sixteen peers, and its share of the attempts in thousandths. The kind
+# `refuse` is a server.
 storm=(
 	orderly\ 40 orderly\ 40 orderly\ 40 orderly\ 40
 	"$ghost 150" "$ghost 150" "$ghost 150" "$ghost 150"
@@ -86,8 +85,8 @@ behave() {
 	done
 }
 
-# behave_elsewhere: the same with a listener that is not the module, under the same load,
-# to know how slow the guest and rdma_cm themselves are.
+# behave_elsewhere: connects in the same way to the listener that is not the module, under the
+# same load, to know how slow the guest and rdma_cm themselves are.
 behave_elsewhere() {
 	local n
 	for n in 1 2; do
@@ -99,10 +98,10 @@ behave_elsewhere() {
 	done
 }
 
-# has_answered PROGRAM: whether there is something to hear.
+# has_answered PROGRAM: whether an answer of the program can be read.
 has_answered() { read -rt 0 -u "${from_program[$1]}"; }
 
-# connects PORT COUNT: the module connects, and is rejected each time.
+# connects PORT COUNT: has the module connect, and prints how often it was rejected.
 connects() {
 	# shellcheck disable=SC2016 # for the shell there
 	on_a bash -c 'for ((n = 0; n < $1; n++)); do echo "$2 timeout_ms=60000"; done >"$3"' \
@@ -138,9 +137,9 @@ stats() {
 	for line in "${lines[@]}"; do stat[${line%%: *}]=${line#*: }; done
 }
 
-# storm PORT GOOD_PORT ATTEMPTS: runs all sixteen against the listener at PORT. Sets
-# ${got[...]} to their outcomes, ${good[...]} to those of well-behaved clients at both
-# ports, and $most to the highest number of connections of the listener.
+# storm PORT GOOD_PORT ATTEMPTS: runs all sixteen peers against the listener at PORT. Sets
+# ${got[...]} to their outcomes, ${good[...]} to those of well-behaved clients at both ports,
+# and $most to the highest number of connections of the listener.
 storm() {
 	local how share n=0 bad=0 pids=()
 	got=() good=() most=0
@@ -179,7 +178,7 @@ storm() {
 	return "$bad"
 }
 
-# only OUTCOMES NAME...: whether the array OUTCOMES has no other outcomes than these.
+# only OUTCOMES NAME...: whether the array OUTCOMES has only these outcomes.
 only() {
 	local -n found=$1
 	local outcome bad=0
@@ -198,8 +197,8 @@ between() {
 	return 1
 }
 
-# quick PORT...: whether well-behaved clients waited there for at most a second; or, if the
-# guest is slow, not much longer than at the yardstick.
+# quick PORT...: whether well-behaved clients waited there for at most $second_ms or, if the guest
+# is slow, three times as long as at the yardstick.
 quick() {
 	local port limit_ms=$((3 * good[$yardstick.slowest_ms]))
 	((limit_ms >= second_ms)) || limit_ms=$second_ms
@@ -213,14 +212,14 @@ stormed() {
 	local -A before more
 	stats
 	for n in "${!stat[@]}"; do before[$n]=${stat[$n]}; done
-	need "$name: half of the storm" storm "$2" 2002 $((attempts / 2))
+	need "$name: the storm ends" storm "$2" 2002 $((attempts / 2))
 	check "$name: nothing is left" wait_for $((confirmation + 60)) nothing_left 'state LISTEN'
 	check "$name: each connection of the history has its end" wait_for 10 consistent_history
 	stats
 	for n in "${!stat[@]}"; do more[$n]=$((stat[$n] - ${before[$n]})); done
 	echo "# $name: at most $most connections; peers: ${got[*]@K}; behaving: ${good[*]@K}"
 
-	check "$name: the peers were accepted, refused, or did not want to know" \
+	check "$name: each peer was accepted or refused, or did not wait" \
 		only got established "$refused" unanswered vanished refuses refusals
 	check "$name: well-behaved clients are accepted" \
 		only good {2002,"$yardstick"}.{established,slowest_ms} \
@@ -232,22 +231,22 @@ stormed() {
 	asked=$((answered + silent))
 	# A peer that vanishes may not have sent its request. A request that is retransmitted
 	# after the storm counts as another one.
-	check "$name: all requests were seen" \
+	check "$name: requests counts all requests" \
 		between $((asked - got[vanished])) $((asked * 101 / 100)) "${more[requests]}"
-	check_equal "$name: each was accepted or refused, or failed" "${more[requests]}" \
+	check_equal "$name: each request was accepted or refused, or failed" "${more[requests]}" \
 		$((more[requests_accepted] + more[requests_refused] + more[requests_failed]))
 	# Accepting fails if the peer gives up at the same moment.
-	check "$name: hardly any failed" \
+	check "$name: at most $may_fail_percent % of the silent peers' requests failed" \
 		between 0 $((silent * may_fail_percent / 100)) "${more[requests_failed]}"
 	n=$((got[$refused] + good[2002.$refused] + good[$2.$refused]))
 	check "$name: as many requests are refused as peers were rejected" \
 		between "$n" $((n + silent)) "${more[requests_refused]}"
-	check_equal "$name: what was established has ended" "${more[established]}" \
+	check_equal "$name: each established connection has ended" "${more[established]}" \
 		$((more[lost] + more[closed]))
 	check_equal "$name: each connect of the module failed" \
 		"${got[refuses]} ${got[refuses]}" "${more[connects]} ${more[connects_failed]}"
 	# A lost REJ is retransmitted, if the peer still exists.
-	check "$name: the module was refused as often as it asked" \
+	check "$name: the module's connects are refused by the peers that refuse" \
 		between $((got[refuses] * 9 / 10)) "${got[refuses]}" "${got[refusals]}"
 
 	((all[attempts] += got[established] + got[$refused] + silent + got[refusals]))
@@ -269,7 +268,7 @@ full=50 receive=65536 credits=5 reverse=3
 octets_each=$(((credits + reverse + 1) * receive + 4096 + 16384))
 others_each=65536
 
-# grown: sets $grown to the growth of the slabs since $before_kib.
+# grown: sets $grown to the growth of the slabs since $before_kib, in KiB.
 grown() { kib Slab && grown=$((kib - before_kib)); }
 
 within_bound() {
@@ -285,18 +284,18 @@ given_back() {
 	between -65536 $((full * (credits + reverse) * receive / 1024 / 8)) "$grown"
 }
 
-# told OUTCOME=COUNT...: whether the last storm had these outcomes.
+# told OUTCOME=COUNT...: whether the last storm had exactly these outcomes.
 told() { same outcomes "$*" "${said% slowest_ms=*}"; }
 
 holds() { held && same connections "$2" "${held[$1]}"; }
 
-# About: peers that send REQ and nothing more.
+# About: peers that only send a REQ.
 
 cut_off() { netem a loss 100% && netem b loss 100%; }
 reconnect() { netem a && netem b; }
 
-# RFC 5044, section 7.1. (Not in the peer-to-peer mode of RFC 6581, section 9.2:
-# docs/admin-guide.md, Limits.)
+# RFC 5044, section 7.1. Not in the peer-to-peer mode of RFC 6581, section 9.2, for which the module
+# has no time limit (docs/admin-guide.md, Limits).
 mpa_request='MPA ID Req Frame\x40\x01\x00\x00'
 
 # speak N OCTETS: sends OCTETS to the listener with a limit, over N TCP connections.
@@ -315,7 +314,7 @@ hang_up() {
 	for fd in "${fds[@]}"; do exec {fd}>&-; done
 }
 
-# all_closed: waits until the listener has closed them, and closes this side, too.
+# all_closed: whether the listener closes all these TCP connections within 60 s. Closes this side.
 all_closed() {
 	local fd status bad=0
 	for fd in "${fds[@]}"; do
@@ -332,16 +331,17 @@ all_closed() {
 
 # -----------------------------------------------------------------------------
 
-# listen WHEN: checks that the listeners can be made.
+# listen WHEN: makes the listeners.
 listen() {
-	need "$1: a listener without a limit" control b listen "$B4:2000 max=$unlimited reverse=3"
-	need "$1: a listener with a limit" control b listen "$B4:2001 max=$limit reverse=3"
+	need "$1: a listener with max=$unlimited" \
+		control b listen "$B4:2000 max=$unlimited reverse=3"
+	need "$1: a listener with max=$limit" control b listen "$B4:2001 max=$limit reverse=3"
 	need "$1: a listener for well-behaved peers" control b listen "$B4:2002"
 	need "$1: a listener with large Receives" control b \
 		listen "$B4:2003 max=$full recv=$receive credits=$credits reverse=$reverse"
 }
 
-# rows COUNT: whether COUNT connections of programs are shown.
+# rows COUNT: whether exactly COUNT connections of programs are shown.
 rows() {
 	lines connections
 	printf '%s\n' "${lines[@]}" >"$scratch/rows"
@@ -352,74 +352,75 @@ need_pair
 need_module
 listen 'at first'
 
-# A first storm that does not count, to fill the kernel's caches.
+# These connections fill the kernel's caches before they are measured.
 program 1
-need 'a few connections' storm_of 1 orderly 20 2003
+need 'the first 20 connections' storm_of 1 orderly 20 2003
 program_end 1
-check 'none of them is left' wait_for 20 none_live
+check 'none of the first 20 connections is left' wait_for 20 none_live
 objects "$scratch/before"
 kib Slab
 before_kib=$kib
 program 1
-need 'as many connections as one may have, and more' \
+need 'more connections than max= allows' \
 	storm_of 1 hold $((full + 10)) 2003
-check 'some are refused' told "established=$full $refused=10"
-check 'the others take no more memory than stated' within_bound
+check 'the connections beyond max= are refused' told "established=$full $refused=10"
+check 'max= connections take no more memory than the guide states' within_bound
 echo "# $full connections: $((grown * 1024 / full)) octets each, both ends; stated: $octets_each"
 program 2
-need 'those that come then' storm_of 2 orderly 100 2003
-check 'are all refused' told "$refused=100"
-check 'and take no memory' within_bound
-check 'the others are still there' holds 2003 "$full"
+need '100 more connections than max= allows' storm_of 2 orderly 100 2003
+check 'the 100 connections beyond max= are refused' told "$refused=100"
+check 'refused connections take no memory' within_bound
+check 'max= connections are still established' holds 2003 "$full"
 program_end 1
 program_end 2
-check 'they are gone when the peers are killed' wait_for 60 none_live
-check 'and give back what they had' wait_for 60 given_back
+check 'max= connections are gone when their peer is killed' wait_for 60 none_live
+check 'max= connections give back their memory' wait_for 60 given_back
 
 if [[ $TRANSPORT = rxe ]]; then
 	program 1
-	need 'peers that ask and say no more' storm_of 1 mute 4 2001
-	check 'they have their places' wait_for 10 holds 2001 4
-	check 'but not for ever' wait_for $((confirmation + 15)) holds 2001 0
+	need 'peers that only send a REQ' storm_of 1 mute 4 2001
+	check 'peers that only send a REQ count against max=' wait_for 10 holds 2001 4
+	check 'peers that only send a REQ count for a limited time' \
+		wait_for $((confirmation + 15)) holds 2001 0
 	program_end 1
 
 	program 1
-	need 'peers that are there' storm_of 1 hold 4 2001
-	need 'they are cut off' cut_off
+	need 'peers that are going to be cut off' storm_of 1 hold 4 2001
+	need 'peers are cut off' cut_off
 	program_end 1
-	need 'and killed' reconnect
+	need 'the network is back after the peers were killed' reconnect
 	check 'peers that were cut off still count against max=' holds 2001 4
-	check 'peers that were cut off: close all' control b close all
-	check 'peers that were cut off: nothing is left' wait_for 10 nothing_left 'state LISTEN'
+	check 'close all ends connections of peers that were cut off' control b close all
+	check 'nothing is left of peers that were cut off' wait_for 10 nothing_left 'state LISTEN'
 	listen 'after peers that were cut off'
 else
-	need 'a third of a request' speak 8 'MPA I'
-	check 'is not waited for' all_closed
-	need 'a request' speak 4 "$mpa_request"
-	check 'has its place' wait_for 10 holds 2001 4
+	need 'peers that send a part of an MPA request' speak 8 'MPA I'
+	check 'the listener ends a connection with a part of an MPA request' all_closed
+	need 'peers that only send an MPA request' speak 4 "$mpa_request"
+	check 'peers that only send an MPA request count against max=' wait_for 10 holds 2001 4
 	hang_up
-	check 'until its connection of TCP ends' wait_for 30 holds 2001 0
+	check 'peers count against max= until their TCP connection ends' wait_for 30 holds 2001 0
 fi
 
-stormed 'no limit' 2000
-check 'a limit of its own' between 1 "$unlimited" "$most"
-stormed 'a limit' 2001
-check 'it was reached' between 1 "$attempts" "${got[$refused]}"
-check 'and held' between 0 "$limit" "$most"
+stormed "max=$unlimited" 2000
+check "max=$unlimited: the listener had connections" between 1 "$unlimited" "$most"
+stormed "max=$limit" 2001
+check "max=$limit: the maximum was reached" between 1 "$attempts" "${got[$refused]}"
+check "max=$limit: the maximum was not exceeded" between 0 "$limit" "$most"
 check 'no slab cache has grown with the storms' wait_for 120 not_grown $((attempts / 10))
 check 'the module unloads after the storms' module_unload
 
-need 'it loads, to observe four' insmod "$MODULE" max_observed=4
+need 'the module loads with max_observed=4' insmod "$MODULE" max_observed=4
 program 1
-need 'programs ask for six connections' storm_of 1 hold 6 20049
-check 'four are shown' wait_for 10 rows 4
+need 'max_observed=4: a program requests six connections' storm_of 1 hold 6 20049
+check 'max_observed=4: four are shown' wait_for 10 rows 4
 stats
-check_equal 'two are counted' 2 "${stat[observed_missed]}"
+check_equal 'max_observed=4: two are counted as missed' 2 "${stat[observed_missed]}"
 program_end 1
-check 'they go' wait_for 10 rows 0
+check 'max_observed=4: none is shown when the program has ended' wait_for 10 rows 0
 program 1
-need 'programs ask for three' storm_of 1 hold 3 20049
-check 'which are shown' wait_for 10 rows 3
+need 'max_observed=4: a program requests three connections' storm_of 1 hold 3 20049
+check 'max_observed=4: all three are shown' wait_for 10 rows 3
 program_end 1
 
 echo "# tried: storms: ${all[attempts]} attempts, ${all[accepted]} accepted," \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tools/rpcrdma-cm among real mounts: its commands, and a real cause for each verdict.
-# scripts/tool builds it first.
+# tools/rpcrdma-cm with real mounts: its commands, and a real cause for each verdict. scripts/tool
+# builds it first.
 #
 # test: stock.rxe
 . ./lib.sh
@@ -48,7 +48,7 @@ verdicts_are() {
 # no_verdict DIR: whether no verdict finds a fault of that mount.
 no_verdict() { verdicts_are "$1" 'fine( invalidates-unoffered)?'; }
 
-# says STATUS WORDS COMMAND...: whether the command ends with that status and prints these words, on
+# says STATUS WORDS COMMAND...: whether COMMAND ends with that status and prints these words, on
 # stdout or stderr.
 says() {
 	local said status=0
@@ -58,7 +58,7 @@ says() {
 	return 1
 }
 
-# one_line STATUS WORDS COMMAND...: the same, and the output is one line.
+# one_line STATUS WORDS COMMAND...: whether `says` succeeds and the output is one line.
 one_line() {
 	says "$@" || return
 	[[ $("${@:3}" 2>&1 | wc -l) = 1 ]]
@@ -96,25 +96,26 @@ start_server() {
 
 # -----------------------------------------------------------------------------
 
-need 'the tool is there: scripts/tool builds it' "$tool" --version
+need 'the tool has been built (scripts/tool)' "$tool" --version
 need_pair
-check 'the tool without the module' one_line 3 'modprobe rpcrdma_cm' "$tool"
+check 'without the module the tool names modprobe' one_line 3 'modprobe rpcrdma_cm' "$tool"
 need_module
 need_nfs_server
 
 # About: mounts without a fault.
-check 'no mount yet' says 0 'no NFS mount uses RDMA' "$tool" mounts
-need 'a mount of 3' mounted 3 /mnt/v3
-need 'a mount of 4.1 with four connections' mounted 4.1 /mnt/v41 nconnect=4
-need 'a mount of 4.2' mounted 4.2 /mnt/v42
-need 'a mount of 3 over TCP beside them' mounted 3 /mnt/beside proto=tcp,port=2049
-# Version 3 has one connection, 4.1 four, 4.2 one; all are to the same server.
-check 'six connections' wait_for 20 connected /mnt/v42 6
+check 'without a mount the tool says so' says 0 'no NFS mount uses RDMA' "$tool" mounts
+need 'a mount by NFS 3' mounted 3 /mnt/v3
+need 'a mount by NFS 4.1 with four connections' mounted 4.1 /mnt/v41 nconnect=4
+need 'a mount by NFS 4.2' mounted 4.2 /mnt/v42
+need 'a mount by NFS 3 over TCP' mounted 3 /mnt/beside proto=tcp,port=2049
+# Version 3 has one connection, 4.1 four, 4.2 one. All are to the same server.
+check 'the tool counts six connections to the server' wait_for 20 connected /mnt/v42 6
 for version in v3 v41 v42; do
-	check "nothing is wrong with $version" no_verdict "/mnt/$version"
-	check "the server invalidates for $version" verdict "/mnt/$version" invalidates-unoffered
+	check "the mount $version has no fault" no_verdict "/mnt/$version"
+	check "the mount $version: invalidates-unoffered" \
+		verdict "/mnt/$version" invalidates-unoffered
 done
-check 'it says so in words' says 0 'although it did not offer to: ' "$tool" mounts
+check 'invalidates-unoffered in words' says 0 'although it did not offer to: ' "$tool" mounts
 sound() {
 	mounts
 	in_json "
@@ -127,7 +128,7 @@ for mount in d['mounts']:
     assert all(c['client_to_server_threshold'] == 4096 for c in mount['connections']), mount
 assert [mount['version'] for mount in d['mounts']] == ['3', '4.1', '4.2'], d"
 }
-check 'counters, addresses and thresholds; nothing about TCP' sound
+check 'the JSON of mounts is right, and has none over TCP' sound
 
 # About: a server of the same address in another network namespace. It is a listener of the
 # module, which sends no private data and does not answer.
@@ -138,8 +139,8 @@ same_address() {
 }
 at_end use_pair "$first"
 need 'a second pair' pair
-need 'the second pair: it has the same server address' same_address add
-need 'the second pair: a server' \
+need 'the second pair: its server has the address of the first one' same_address add
+need 'the second pair: a server listens' \
 	wait_for 20 control b listen "$server:20049 private=none answer=0"
 mkdir -p /mnt/other
 on_a timeout -s KILL 120 mount.nfs "$server:/" /mnt/other \
@@ -147,10 +148,11 @@ on_a timeout -s KILL 120 mount.nfs "$server:/" /mnt/other \
 other=$!
 from_second() { grep "nfs *client *established .* ${server%.*}.3:" "$DEBUGFS/connections"; }
 check 'the second pair: its client connects' wait_for 20 from_second
-check 'the second pair: nothing is wrong with 4.2 in the first one' no_verdict /mnt/v42
-check 'the second pair: its connection is not counted' connected /mnt/v42 6
-check 'the second pair: version 3 has no address of its client' verdict /mnt/v3 no-private-data
-# $other is a shell.
+check 'the second pair: the mount v42 of the first one has no fault' no_verdict /mnt/v42
+check 'the second pair: its connection is not counted for v42' connected /mnt/v42 6
+# A mount by NFS 3 does not show the client's address, so its verdict covers both servers.
+check 'the second pair: its server affects the verdict on v3' verdict /mnt/v3 no-private-data
+# $other is a shell, so the mount is killed by its name.
 pkill -KILL -x mount.nfs
 wait "$other"
 need 'the second pair: its server ends' control - close all
@@ -168,49 +170,53 @@ no_client() { ! grep -q ' nfs *client ' "$DEBUGFS/connections"; }
 need 'the sound mounts end' unmount_all
 set_sysctl rdma_max_inline_read 16384
 set_sysctl rdma_max_inline_write 16384
-need 'a mount from a server of 16384' with svc_rdma/max_req_size 16384 mounted 3 /mnt/v3
-check 'nothing is wrong with 16384' no_verdict /mnt/v3
-need 'the server ends' in_nfs_server rpc.nfsd 0
-check 'not-connected' wait_for 20 says 0 \
+need 'a mount from a server with sizes of 16384' \
+	with svc_rdma/max_req_size 16384 mounted 3 /mnt/v3
+check 'the mount with sizes of 16384 has no fault' no_verdict /mnt/v3
+need 'the server with sizes of 16384 stops' in_nfs_server rpc.nfsd 0
+check 'not-connected, without calls' wait_for 20 says 0 \
 	'  and: not connected at present: the client connects again with the next call' \
 	"$tool" mounts
 program 1
-need 'a server that does not accept' tell 1 listen "/run/netns/$B" "$B4" 20049
+need 'a program listens and does not accept' tell 1 listen "/run/netns/$B" "$B4" 20049
 df /mnt/v3 >/dev/null &
 waiting=$!
 check 'not-connected, with calls that wait' \
 	wait_for 60 says 0 '/mnt/v3: not connected: connecting' "$tool" mounts
 program_end 1
-need 'it starts with 4096' start_server
+need 'the server starts with sizes of 4096' start_server
 wait "$waiting"
-need 'the mount is used' wait_for 60 used /mnt/v3
+need 'the mount works with sizes of 4096' wait_for 60 used /mnt/v3
 check 'small-receive-size' verdict /mnt/v3 small-receive-size
 check 'small-send-size' verdict /mnt/v3 small-send-size
-check 'the sizes in words' says 0 \
+check 'small-send-size and small-receive-size in words' says 0 \
 	"  and: the server's Receive Size is 4096, this client's rdma_max_inline_write 16384" \
 	"$tool" mounts
-check 'one loss is not often' verdicts_are /mnt/v3 'small-send-size small-receive-size[a-z -]*'
+check 'no lost-often after one loss' \
+	verdicts_are /mnt/v3 'small-send-size small-receive-size[a-z -]*'
 change='16384 -> 4096'
 changed() { "$tool" history | grep -E " nfs +client +re-established .* $change $change "; }
-check 'history has the change' changed
-check 'history that is followed' says 0 "$change" "$tool" history --follow --count 2 --interval 1
+check 'history shows the change of the sizes' changed
+check 'history --follow shows the change of the sizes' \
+	says 0 "$change" "$tool" history --follow --count 2 --interval 1
 
 # The module takes the place of the server and does not answer, so the calls wait.
-need 'the server ends again' in_nfs_server rpc.nfsd 0
-need 'another one, without private data' control b listen "$B4:20049 private=none answer=0"
+need 'the server with sizes of 4096 stops' in_nfs_server rpc.nfsd 0
+need 'the module listens in place of the server' \
+	control b listen "$B4:20049 private=none answer=0"
 df /mnt/v3 >/dev/null &
 waiting=$!
 check 'no-private-data' wait_for 60 verdict /mnt/v3 no-private-data
-check 'no private data, in words' says 0 \
+check 'no-private-data in words' says 0 \
 	'sends no RFC 8797 private data: messages over 1024 octets go by chunks' "$tool" mounts
-need 'the other one ends' control - close all
-need 'the server is there again' start_server
+need 'the listener without private data is closed' control - close all
+need 'the server starts after the loss' start_server
 wait "$waiting"
-need 'the mount is used again' wait_for 60 used /mnt/v3
+need 'the mount works after the loss' wait_for 60 used /mnt/v3
 check 'lost-often' verdict /mnt/v3 lost-often
-check 'it is connected' connected /mnt/v3 1
+check 'the mount is connected after the loss' connected /mnt/v3 1
 
-# About: another namespace.
+# About: another mount namespace.
 unshare --mount bash -c '
 	mkdir -p /mnt/inner && mount --bind /mnt/v3 /mnt/inner && umount /mnt/v3 &&
 		exec sleep infinity' &
@@ -221,20 +227,21 @@ end_inner() {
 	inner=
 }
 others() { mounts --all-namespaces && [[ $document = *'"mount_point":"/mnt/inner"'* ]]; }
-check 'a mount of another namespace is seen' wait_for 10 others
+check '--all-namespaces shows a mount of another namespace' wait_for 10 others
 mounts
-check_equal 'it is seen only on request' '' "$(grep -o /mnt/inner <<<"$document")"
+check_equal 'without --all-namespaces it is not shown' '' "$(grep -o /mnt/inner <<<"$document")"
 end_inner
 
 # About: the other commands.
 id=$(awk '$2 == "nfs" && $3 == "client" && $4 == "established" { print $1 }' "$DEBUGFS/connections")
-check 'one connection in words' says 0 'Format Identifier' "$tool" show "$id"
-check 'one that is not there' one_line 3 'there is no connection 999999' "$tool" show 999999
-check 'the table of the tool' says 0 "$B4:20049" "$tool"
-check 'the table again and again' says 0 "$B4:20049" "$tool" watch --count 2 --interval 1
+check 'show explains a connection' says 0 'Format Identifier' "$tool" show "$id"
+check 'show fails for an unknown connection' \
+	one_line 3 'there is no connection 999999' "$tool" show 999999
+check 'the tool without a command prints the table' says 0 "$B4:20049" "$tool"
+check 'watch prints the table' says 0 "$B4:20049" "$tool" watch --count 2 --interval 1
 nobody=(setpriv --reuid 65534 --clear-groups)
-check 'no root' one_line 3 'try sudo' "${nobody[@]}" "$tool"
-check 'no root, and NFS still tells' \
+check 'an ordinary user is told to try sudo' one_line 3 'try sudo' "${nobody[@]}" "$tool"
+check 'an ordinary user gets the verdicts from the counters of NFS' \
 	says 0 'unknown what it negotiated' "${nobody[@]}" "$tool" mounts
 metrics() {
 	local file=$scratch/rpcrdma_cm.prom labels='mount="/mnt/v3",server=".*:20049"'
@@ -243,50 +250,56 @@ metrics() {
 	cat "$file"
 	return 1
 }
-check 'metrics' metrics
+check 'metrics writes the reconnects of a mount' metrics
 
 # The Linux server invalidates remotely, although it does not set R.
-need 'a connection of the module to the server' control a connect "$B4:20049 inv=1 rpcvers=1 null=0"
-need 'a connection of the module to the server: its number' newest client
-need 'a connection of the module to the server: a call with a chunk' \
+need 'the module connects to the server' control a connect "$B4:20049 inv=1 rpcvers=1 null=0"
+need "the module's connection to the server is shown" newest client
+need "the module's call with a chunk succeeds" \
 	control - call "connection $id null chunks=1"
-check 'deviates' says 0 'deviation: uses RDMA Send with Invalidate' "$tool" show "$id"
-need 'a connection of the module to the server: it ends' control - close all
+check 'show prints the deviation' \
+	says 0 'deviation: uses RDMA Send with Invalidate' "$tool" show "$id"
+need "the module's connection to the server is closed" control - close all
 
 # About: a module that keeps no history.
-need 'no history kept: the module goes' rmmod rpcrdma_cm
-need 'no history kept: and comes' insmod "$MODULE" history=0
+need 'no history kept: the module is removed' rmmod rpcrdma_cm
+need 'no history kept: the module loads' insmod "$MODULE" history=0
 check 'no history kept: lost-often' verdict /mnt/v3 lost-often
-check 'no history kept: lost-often, in words' says 0 '/mnt/v3: connected again ' "$tool" mounts
+check 'no history kept: lost-often in words' says 0 '/mnt/v3: connected again ' "$tool" mounts
 
 # About: TCP in place of RDMA.
-need 'that mount ends' unmount_all
+need 'the mount without history ends' unmount_all
 need 'a mount over TCP' mounted 4.2 /mnt/tcp proto=tcp,port=2049
-check 'nothing is said of TCP' says 0 'no NFS mount uses RDMA' "$tool" mounts
-need 'a mount that asks for RDMA' mounted 4.2 /mnt/v42 nosharecache
+check 'a mount that asks for TCP is not shown' says 0 'no NFS mount uses RDMA' "$tool" mounts
+need 'a mount that asks for RDMA succeeds' mounted 4.2 /mnt/v42 nosharecache
 check 'the client takes TCP instead' grep -q ' /mnt/v42 .*proto=tcp' /proc/self/mountinfo
 check 'not-rdma' verdict /mnt/v42 not-rdma
-need 'the fallback ends' nfs_unmount /mnt/v42
+need 'the mount that fell back to TCP ends' nfs_unmount /mnt/v42
 # The superblock is that of /mnt/tcp, and has its options.
-need 'a mount that shares the superblock' nfs_mount 4.2 /mnt/v42
-check 'its options do not show it' verdicts_are /mnt/v42 ''
+need 'a mount that shares the superblock succeeds' nfs_mount 4.2 /mnt/v42
+check 'a mount that shares the superblock has no verdict' verdicts_are /mnt/v42 ''
 cp /etc/fstab "$scratch/fstab"
 at_end cp "$scratch/fstab" /etc/fstab
 echo "$B4:/ /mnt/v42 nfs proto=rdma,vers=4.2 0 0" >>/etc/fstab
 check 'not-rdma, by /etc/fstab' verdict /mnt/v42 not-rdma
 
 # About: probes.
-check 'a server that is well' says 0 '  fine' on_a "$tool" probe "$B4"
-check 'it is well over IPv6' says 0 '  fine' on_a "$tool" probe "[$B6]:20049"
+check 'probe of the NFS server: fine' says 0 '  fine' on_a "$tool" probe "$B4"
+check 'probe of the NFS server over IPv6: fine' says 0 '  fine' on_a "$tool" probe "[$B6]:20049"
 need 'a server without private data' control b listen "$B4:20050 private=none"
-check 'it is degraded' says 1 'sends no RFC 8797 private data' on_a "$tool" probe "$B4:20050"
+check 'probe of a server without private data: degraded' \
+	says 1 'sends no RFC 8797 private data' on_a "$tool" probe "$B4:20050"
 need 'a server of an unknown version' control b listen "$B4:20052 private=f6ab0e1802010303"
-check 'it is degraded, too' says 1 "private data cannot be used (unrecognized version 2)" \
+check 'probe of a server of an unknown version: degraded' \
+	says 1 "private data cannot be used (unrecognized version 2)" \
 	on_a "$tool" probe "$B4:20052"
 need 'a server that never answers' control b listen "$B4:20053 answer=0"
-check 'no-answer' says 1 'it accepts connections and does not answer NULL: ' \
+check 'probe of a server that never answers: no-answer' \
+	says 1 'it accepts connections and does not answer NULL: ' \
 	on_a "$tool" probe "$B4:20053" --timeout-ms 1000
-check 'no server' says 2 'unreachable: ' on_a "$tool" probe "$B4:20051"
-check 'a size that the module refuses' one_line 3 'send=1000' on_a "$tool" probe "$B4" --send 1000
+check 'probe of a port without a server: unreachable' \
+	says 2 'unreachable: ' on_a "$tool" probe "$B4:20051"
+check 'probe with a size that the module refuses' \
+	one_line 3 'send=1000' on_a "$tool" probe "$B4" --send 1000
 
 need 'the mounts over TCP end' unmount_all

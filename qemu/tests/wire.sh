@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The octets on the wire, as tshark decodes them, are the expected ones, and those that
-# both ends show. The dissector of tools/wireshark, which shares no code with the module,
-# finds in them the same messages as both ends. With FULL=1, with more private data.
+# The octets on the wire, as tshark decodes them, are the expected ones, and both ends show them.
+# The dissector of tools/wireshark, which shares no code with the module, finds the same messages
+# as both ends. FULL=1 adds private data.
 #
 # test: debug.rxe debug.siw
 . ./lib.sh
@@ -11,9 +11,9 @@
 
 capture=$scratch/wire.pcap
 
-# connected ADDRESS HEADER CLIENT_WORDS SERVER_WORDS REQUEST REPLY: connects. REQUEST and
-# REPLY are the expected octets. HEADER is the header that rdma_cm puts before REQUEST on
-# InfiniBand, without the port.
+# connected ADDRESS HEADER CLIENT_WORDS SERVER_WORDS REQUEST REPLY: connects. REQUEST and REPLY
+# are the expected octets. HEADER is the header that rdma_cm puts before REQUEST on InfiniBand,
+# with PORT in place of the client's port.
 port=20048
 connections=()
 connected() {
@@ -52,8 +52,8 @@ shows() {
 	return "$bad"
 }
 
-# The CM's REQ has 92 octets, of which rdma_cm's header is the first 36: version,
-# IP version, port, addresses. Its REP has 196.
+# check_roce: the CM's REQ has 92 octets, of which rdma_cm's header is the first 36: version, IP
+# version, port, addresses. Its REP has 196.
 check_roce() {
 	local client=$1 server=$2 request=$3 reply=$4 header=$5 from=$6 to=$7 bad=0
 	local in_request in_reply
@@ -71,8 +71,8 @@ check_roce() {
 	return "$bad"
 }
 
-# In frames of MPA the private data is behind the 4 octets of MPAv2 (RFC 6581, section 9).
-# A bit in the header says that they are present.
+# check_iwarp: in frames of MPA the private data is behind the 4 octets of MPAv2 (RFC 6581, section
+# 9). A bit in the header says that they are present.
 check_iwarp() {
 	local client=$1 server=$2 request=$3 reply=$4 from=$6 to=$7 bad=0
 
@@ -97,15 +97,16 @@ check_wire() {
 
 # About: the dissector.
 
-# Installed as users do it. tshark of root loads no scripts, and prints no error.
+# install_dissector: installs it as users do it. tshark of root loads no scripts, and prints no
+# error.
 install_dissector() {
 	local plugins=$scratch/home/.local/lib/wireshark/plugins
 	chmod a+x "$scratch" && chmod a+r "$capture" &&
 		install -D -m 644 -t "$plugins" ../../tools/wireshark/rpcrdma_cm.lua
 }
 
-# dissect FILTER FIELD...: like decode, with the dissector. In two passes, so that the line
-# of a request has fields of its reply.
+# dissect FILTER FIELD...: does the same as decode, with the dissector. Uses two passes, so that the
+# line of a request has fields of its reply.
 dissect() {
 	local filter=$1 field fields=()
 	shift
@@ -139,8 +140,8 @@ row_of() {
 	return 1
 }
 
-# of_row: sets $dissected to the result of the dissector for the packet $row. If there are
-# several rejected candidates, the first one counts.
+# of_row: sets $dissected to the result of the dissector for the packet $row. The first one of
+# several rejected candidates counts.
 of_row() {
 	local r=no
 	dissected="${row[7]} ${row[8]}"
@@ -262,7 +263,7 @@ check_dissected() {
 
 need_pair
 need_module
-need 'a capture of the private data' start_capture
+need 'the capture of the private data begins' start_capture
 
 IFS=. read -ra a <<<"$A4"
 IFS=. read -ra b <<<"$B4"
@@ -274,7 +275,9 @@ printf -v ipv6 '0060PORTfd77%04d%023d1fd77%04d%023d2' "$n" 0 "$n" 0
 printf -v filler '%02x' {1..255}
 most=${filler::2 * request_room} most_back=${filler::2 * reply_room}
 
-names=(messages 'messages over IPv6' 'as many octets as there can be' 'one octet' none)
+names=('messages of both sides' 'messages of both sides over IPv6'
+	'as many octets as both messages can carry' 'one octet of each side'
+	'no octets of either side')
 need "${names[0]}" connected "$B4" "$ipv4" 'send=8192 recv=16384 inv=1' 'send=262144 recv=1024' \
 	f6ab0e180101070f f6ab0e180100ff00
 need "${names[1]}" connected "[$B6]" "$ipv6" 'send=1024 recv=262144' 'send=65536 recv=4096 inv=1' \
@@ -292,28 +295,29 @@ raw() {
 behind() {
 	behind=${filler::2 * $1 - ${#2}}$2
 }
-raw 'one octet before a message' 00f6ab0e180100071f 5af6ab0e180101030f
+raw 'one octet before the messages' 00f6ab0e180100071f 5af6ab0e180101030f
 raw 'versions 2 and 0 in a capture' f6ab0e1802010f0f f6ab0e1800010f0f
-raw 'two messages' f6ab0e1801010305f6ab0e1801000809 00f6ab0e1801000000f6ab0e180101ffff
+raw 'two messages of each side' \
+	f6ab0e1801010305f6ab0e1801000809 00f6ab0e1801000000f6ab0e180101ffff
 behind "$request_room" f6ab0e1801013f00 && request=$behind
 behind "$reply_room" f6ab0e1801003f07
-raw 'the last octets' "$request" "$behind"
+raw 'messages in the last octets' "$request" "$behind"
 more() {
-	raw 'none from the server' f6ab0e1801010303 none
-	raw 'none from the client' none f6ab0e1801010303
-	raw 'sizes at their ends' f6ab0e180100ff00 f6ab0e18010100ff
+	raw 'no octets of the server' f6ab0e1801010303 none
+	raw 'no octets of the client' none f6ab0e1801010303
+	raw 'smallest and largest sizes' f6ab0e180100ff00 f6ab0e18010100ff
 	raw 'reserved bits in a capture' f6ab0e1801ff070f f6ab0e1801aa0f07
-	raw 'a version, then a message' \
+	raw 'another version before a message' \
 		f6ab0e1802f6ab0e1801010307 f6f6abf6ab0e1801010703f6ab0e1801000000
-	raw 'octets behind a message' f6ab0e1801010303a5a5 f6ab0e180101030300
-	# On RoCE the receiver sees a whole message, because the CM pads with zeros. The sender's
-	# offer comes from the seven octets. Both ends agree, because R is clear.
+	raw 'octets behind the messages' f6ab0e1801010303a5a5 f6ab0e180101030300
+	# On RoCE the receiver sees a whole message, because the CM pads with zeros. The sender takes
+	# its offer from the seven octets. Both ends agree, because R is clear.
 	raw 'seven of eight octets' f6ab0e18010007 f6ab0e18010007
 	raw 'the identifier alone' f6ab0e18 f6ab0e18
-	raw 'another identifier' f6ab0e1901010303 180eabf601010303
+	raw 'other format identifiers' f6ab0e1901010303 180eabf601010303
 	behind "$request_room" f6ab0e1801013f && request=$behind
 	behind "$reply_room" f6ab0e1801013f
-	raw 'a message cut off' "$request" "$behind"
+	raw 'truncated messages' "$request" "$behind"
 }
 [[ -z ${FULL:-} ]] || more
 
@@ -323,11 +327,11 @@ calls() {
 		control a call "connection $client echo size=10000 count=3" &&
 		same_info "$server" chunked_calls=3 sends_with_invalidate="$3"
 }
-need 'calls, with remote invalidation' calls 20160 1 3
+need 'calls with remote invalidation' calls 20160 1 3
 callers=("$client $server")
-need 'calls, without' calls 20161 0 0
+need 'calls without remote invalidation' calls 20161 0 0
 callers+=("$client $server")
-need 'calls that fit' control a call "connection $client echo size=100 count=2"
+need 'inline calls' control a call "connection $client echo size=100 count=2"
 
 need 'the capture of the private data ends' stop_capture
 case $transport in
@@ -351,10 +355,10 @@ case $transport in
 roce) decode 'infiniband.bth.opcode == 0x17' infiniband.bth.opcode ;;
 iwarp) decode 'iwarp_rdma.opcode == 0x4' iwarp_rdma.opcode ;;
 esac
-check_equal 'on the wire: as many invalidate' 3 "${#packets[@]}"
+check_equal 'on the wire: three messages invalidate' 3 "${#packets[@]}"
 
-# same_counters: whether the private data in the capture, of each kind, is as much as in the
-# module's counters, over all connections and at both ends.
+# same_counters: whether the counters of private data, over all connections and both ends, are as
+# high as the number of messages of that kind in the capture.
 same_counters() {
 	local status line bad=0
 	local key
@@ -374,13 +378,13 @@ same_counters() {
 	return "$bad"
 }
 
-need 'the dissector' install_dissector
-need 'it runs' dissect 'rpcrdma_cm or rpcrdma2' "${columns[@]}"
+need 'the dissector is installed' install_dissector
+need 'the dissector runs' dissect 'rpcrdma_cm or rpcrdma2' "${columns[@]}"
 for n in "${!connections[@]}"; do
 	check "dissected: ${names[n]}" check_dissected "${connections[n]}"
 done
 for n in "${!callers[@]}"; do
 	# shellcheck disable=SC2086 # two words
-	check "dissected: calls $n" same_calls ${callers[n]}
+	check "dissected: the calls of connection $n" same_calls ${callers[n]}
 done
-check 'dissected: the counters' same_counters
+check 'dissected: as many messages as the counters say' same_counters

@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Does everything to the module at once, at random, and prints the results.
+"""Uses the module in every way, at random and many at a time, and prints the results.
 
     workers.py DEBUGFS MODULE TRANSPORT SEED SECONDS WORK STILL FIRST
 
-WORK and STILL are pairs of hosts.sh: the first loses its devices and its link now
-and then, the second has an NFS server and is left alone. Others, from FIRST on, are
-made and deleted. Each worker is a process with a generator of its own, so that a
-seed gives each of them the same choices again; how they interleave is not in its
-power, and what they find to act on depends on that.
+WORK and STILL are pairs of hosts.sh. WORK loses its devices and its link now and then. STILL has
+an NFS server and keeps its devices. Pairs from FIRST on are made and deleted. Each worker is a
+process with a random generator of its own, so that it makes the same choices with the same SEED.
+How the workers interleave differs, and with it the connections that they find to act on.
 
-Any action may fail, with an errno that docs/admin-guide.md has for it. An action that does not
-return is a failure, and so is any other errno. The first line that begins with "failed: " names
-it.
+Any action may fail with an errno that docs/admin-guide.md has for it. Another errno, and an action
+that does not return, end the run: the first line that begins with "failed: " names the action.
 """
 
 import collections
@@ -60,8 +58,8 @@ ALLOWED = {
 
 
 class Shared:
-    """Memory that the workers share with their watcher: some numbers, and for each worker its
-    action, the beginning of the action, and its time limit."""
+    """Memory that the workers share with their watcher: flags, and for each worker its action, the
+    beginning of the action, and its time limit."""
 
     SLOT = 256
     WORD = struct.Struct("d")
@@ -96,7 +94,7 @@ class Shared:
         return since, limit, text.rstrip(b"\0").decode(errors="replace")
 
 
-# Indices of the numbers: all workers end; the module is about to be unloaded.
+# Indices of the flags: all workers end; the module is about to be unloaded.
 STOP, LEAVING = 0, 1
 
 
@@ -187,7 +185,7 @@ class Worker:
         try:
             enter(f"/run/netns/{netns}")
         except OSError:
-            # Or it is not mounted yet.
+            # It is deleted, or not mounted yet.
             return False
         return True
 
@@ -251,7 +249,7 @@ class Anyone(Worker):
     ]
 
     def run_quick(self) -> bool:
-        """Whether to skip a long action: most of them, while the module is to be unloaded."""
+        """Whether to skip a long action: nine of ten, while the module is to be unloaded."""
         return self.shared.flag(LEAVING) and self.choice.random() < 0.9
 
     def address(self, site: Site, side: str) -> str:
@@ -274,7 +272,7 @@ class Anyone(Worker):
         self.there = site.netns[side := choose("aaab")]
         peer = site if self.choice.random() < 0.9 else self.site()
         to = f"{self.address(peer, choose('bbba'))}:{choose(PORTS)}"
-        # Mostly where somebody listens.
+        # Mostly at an address with a listener.
         chosen, elsewhere = self.choice.random(), self.choice.random() < 0.2
         hosts = [peer.ip4[at] for at in "ab"] + [f"[{peer.ip6[at]}]" for at in "ab"]
         known = [row[1] for row in self.rows("listeners") if row[1].rsplit(":", 1)[0] in hosts]
@@ -325,7 +323,7 @@ class Anyone(Worker):
             self.write("close", f"listener {rows[int(chosen * len(rows))][0]}")
 
     def close_all(self) -> None:
-        # Seldom: it ends everything.
+        # Not often, because it ends the connections of all workers.
         if self.choice.random() < 0.3:
             self.write("close", "all")
 
@@ -468,8 +466,8 @@ class Devices(Worker):
     def give_back(self, site: Site, side: str) -> None:
         if not self.enter(site.netns[side]):
             raise Fault(f"no {site.netns[side]}")
-        # A device that is being removed may still have the name. (The program must not be
-        # killed: the kernel would then add a device whose MADs are not handled.)
+        # A device that is being removed may still have the name. The program must not be killed:
+        # the kernel would then add a device whose MADs are not handled.
         for _ in range(50):
             if os.path.exists(f"/sys/class/infiniband/{site.rdma[side]}"):
                 return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Hosts inside of the guest: network namespaces with an RDMA device. qemu/hosts.sh makes
-them, because ip(8) and rdma(8) are for the shell."""
+"""Hosts inside the guest: network namespaces with an RDMA device. qemu/hosts.sh makes them,
+because ip(8) and rdma(8) are for the shell."""
 
 import contextlib
 import os
@@ -28,8 +28,8 @@ def enter(netns: str | int) -> None:
 
 @contextlib.contextmanager
 def entered(netns: str | int, back: int | None = None) -> Iterator[None]:
-    """Enters a network namespace for the time of a `with`. Returns to `back` at the end, or to
-    the namespace before."""
+    """Enters a network namespace for the time of a `with`. At the end enters `back`, or the
+    namespace from before."""
     before = os.open(CURRENT, os.O_RDONLY) if back is None else back
     try:
         enter(netns)
@@ -53,16 +53,16 @@ class Host:
         self.ip6 = f"fd77:{number}::{last}"
 
     def popen(self, *command: str, **more: object) -> subprocess.Popen:
-        """Starts a program there."""
+        """Starts a program on this host."""
         return subprocess.Popen(["nsenter", f"--net={self.path}", *command], **more)
 
     def run(self, *command: str) -> str:
-        """Runs a program there, which has to succeed, and returns its output."""
+        """Runs a program on this host and returns its output. Raises RuntimeError if it fails."""
         return run("nsenter", f"--net={self.path}", *command)
 
 
 def run(*command: str) -> str:
-    """Runs a program, which has to succeed, and returns its output."""
+    """Runs a program and returns its output. Raises RuntimeError if it fails."""
     result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, check=False)
     if result.returncode:
@@ -77,7 +77,7 @@ def shell(script: str, *words: str) -> str:
 
 
 class Pair:
-    """Two hosts that see only each other."""
+    """Two hosts that reach only each other."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -42,11 +42,11 @@ class Skip(Exception):
 
 
 class Terminated(BaseException):
-    """SIGTERM: the script has taken too long."""
+    """SIGTERM has arrived: the script has taken too long."""
 
 
 class Current:
-    """The check that is running."""
+    """The check that is running now."""
 
     failures = 0
 
@@ -116,7 +116,7 @@ def wait_for(seconds: float, condition: Callable[..., object], *arguments: objec
     while not (found := condition(*arguments)):
         if time.monotonic() > end:
             words = " ".join([condition.__name__, *map(str, arguments)])
-            raise Failed(f"waited {seconds} s in vain for {words}")
+            raise Failed(f"still false after {seconds} s: {words}")
         time.sleep(POLL_SECONDS)
     return found
 
@@ -210,7 +210,7 @@ class Checks:
         self.leave("unclean", Current.failures)
 
     def leave(self, key: str, value: int) -> None:
-        """Passes a number to `after`, in the other process."""
+        """Passes a number to `after`, which runs in the other process."""
         os.write(self.pipe[1], f"{key} {value}\n".encode())
 
     def after(self, left: dict[str, int]) -> None:
@@ -218,7 +218,7 @@ class Checks:
 
     def end(self, process: int) -> None:
         """Waits for the process of the checks, and ends the script."""
-        # SIGTERM goes to the process of the checks, too, which ends then.
+        # SIGTERM also goes to the process of the checks, which then ends.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.close(self.pipe[1])
         with open(self.pipe[0], encoding="ascii") as file:

@@ -37,8 +37,7 @@ def unload() -> None:
 
 
 def write(netns: str | int, file: str, octets: bytes, back: int | None = None) -> str:
-    """Writes once to a file, from within a network namespace. Returns the errno's name, or
-    DONE."""
+    """Writes once to a file, in a network namespace. Returns the errno's name, or DONE."""
     try:
         with hosts.entered(netns, back):
             fd = os.open(os.path.join(DEBUGFS, file), os.O_WRONLY)
@@ -119,7 +118,7 @@ def is_gone(number: str) -> bool:
 
 
 def info(number: str) -> dict[str, str]:
-    """Returns the keys of a connection: none if there is no such connection."""
+    """Returns the keys of a connection, or no keys if there is no such connection."""
     try:
         lines = read(f"connection/{number}/info").decode().splitlines()
     except OSError:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A peer that is not the module: user space's librdmacm and libibverbs, with any octets.
+"""A peer that is not the module: librdmacm and libibverbs in user space, with any octets.
 
-Not with pyverbs: importing that takes ten times as long, which in a slow guest
-is more than all the connections.
+Does without pyverbs, because importing that takes ten times as long: in a slow guest, longer
+than all connections.
 """
 
 import ctypes
@@ -132,7 +132,7 @@ class Receive(ctypes.Structure):
 
 
 class Request(ctypes.Structure):
-    """struct ibv_send_wr, of its unions the members that are used here"""
+    """struct ibv_send_wr, with those members of its unions that are used here"""
 
     _fields_ = [
         ("wr_id", c_uint64),
@@ -309,7 +309,7 @@ class Peer:
         if event.event in (CONNECT_REQUEST, ESTABLISHED) and event.conn.private_data:
             octets = ctypes.string_at(event.conn.private_data, event.conn.private_data_len)
         what = event.event, event.status, c_void_p(event.id), octets
-        # Otherwise its id could not be destroyed.
+        # An id can be destroyed only after its events are acknowledged.
         call("rdma_ack_cm_event", pointer)
         return what
 
@@ -520,7 +520,7 @@ class Peer:
         self.post(request)
 
     def close(self) -> None:
-        # Fails if the other side disconnected first.
+        # This fails if the other side disconnected first.
         rdmacm.rdma_disconnect(self.id)
         self.leave()
 

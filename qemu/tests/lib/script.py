@@ -39,9 +39,9 @@ class Script(Checks):
         self.at_end(self.peer.end)
 
     def next_message(self, milliseconds: int = 5000) -> bytes | str:
-        """Returns the next message that the module sends to the peer, as Peer.receive does.
+        """Returns the next message of the module, as Peer.receive does.
 
-        siw does not look at messages that arrive while it accepts, until another packet comes.
+        siw ignores messages that arrive while it accepts, until another packet arrives.
         """
         found = self.peer.receive(1000)
         if found == NOTHING:
