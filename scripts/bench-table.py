@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Prints medians and quartiles of the results, and of their ratios to the first variant
-of the same measurement. bench-table.py [--json] FILE... reads lines of MEASURED, VARIANT
-and VALUE with tabs between them. Standard input has lines of KEY: VALUE, which are
-printed above the table.
+of the same measurement.
 
-The results of bench-parse have a table of medians of their own, with a column for each
-variant. Their names end in ", ns" or ", instructions"."""
+usage: bench-table.py [--json] FILE... <ENVIRONMENT
+
+FILE has lines of MEASURED, VARIANT and VALUE, separated by tabs. ENVIRONMENT has lines of
+KEY: VALUE, which are printed above the table.
+
+Results whose names end in ", ns" or ", instructions", those of bench-parse, are printed in a
+table of medians of their own, with a column for each variant."""
 
 import json
 import statistics
@@ -26,7 +29,8 @@ for file in files:
 
 
 def quartiles(values: list[float]) -> list[float]:
-    if len(values) == 1:  # has none
+    # statistics.quantiles needs two values.
+    if len(values) == 1:
         return values * 3
     return statistics.quantiles(values, n=4, method="inclusive")
 

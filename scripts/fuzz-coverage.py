@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Prints how much of each file all targets together reach, and the lines that they do not
-reach. Reads the exports of llvm-cov, TARGET.text and TARGET.lcov. (llvm-cov itself cannot
-add them up: it takes one file in several programs for different code.)"""
+"""Prints how much of each file all targets together reach, and the lines that none reaches.
+Reads the exports of llvm-cov, TARGET.text and TARGET.lcov. llvm-cov itself cannot add them up:
+it takes one file in several programs for different code."""
 
 import json
 import os

@@ -79,7 +79,7 @@ check_fails() {
 	ok "$check_name"
 }
 
-# plan: prints the number of checks. Succeeds if all of them passed.
+# plan: prints the number of checks. Succeeds if all of them have passed.
 plan() {
 	echo "1..$tests"
 	((failures == 0))

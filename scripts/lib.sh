@@ -13,7 +13,7 @@ cache=$(cd "$cache" && pwd -P)
 PATH=$PATH:/usr/sbin:/sbin
 
 # The series of Linux that the module supports, oldest first.
-# shellcheck disable=SC2034 # used by those who source this
+# shellcheck disable=SC2034 # used by the scripts that source this
 supported=(7.2 7.3)
 is_supported() { [[ " ${supported[*]} " = *" $1 "* ]]; }
 
@@ -49,7 +49,7 @@ choose() {
 	echo "$best"
 }
 
-# On a terminal, the message replaces the line of `progress`.
+# say WORD...: prints a message on stderr. On a terminal, it replaces the line of `progress`.
 say() { printf '%s%s: %s\n' "$line_start" "${0##*/}" "$*" >&2; }
 die() { say "$@"; exit 1; }
 line_start=
@@ -60,11 +60,11 @@ duration() {
 	if [[ $1 -lt 60 ]]; then echo "$1 s"; else echo "$(($1 / 60)) min $(($1 % 60)) s"; fi
 }
 
-# key WORD...: prints twelve letters that identify these words.
+# key WORD...: prints twelve hexadecimal digits that identify these words.
 key() { printf '%s\n' "$@" | sha256sum | cut -c1-12; }
 
 # Arguments of make that build for arm64, in the lab with --arm64.
-# shellcheck disable=SC2034 # used by those who source this
+# shellcheck disable=SC2034 # used by the scripts that source this
 make_arm64=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc-14)
 
 # A prefix for commands: runs them in a mount namespace of their own. An ordinary user
@@ -72,14 +72,15 @@ make_arm64=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc
 as_root=(unshare --mount)
 [[ $EUID = 0 ]] || as_root+=(--map-root-user --map-auto)
 
-# Files of the lab belong to several users, so only root of that namespace can remove them.
+# remove FILE...: files of the lab belong to several users, so only root of that namespace can
+# remove them.
 remove() { "${as_root[@]}" rm -rf -- "$@"; }
 
-# once NAME WHAT COMMAND...: makes the directory NAME in the cache, unless it exists.
-# COMMAND gets a temporary directory as its last argument, which is renamed when COMMAND
-# has succeeded. A second caller waits for the first. With --resumable, COMMAND gets the
-# same temporary directory again after an interruption. Must not be used in conditions:
-# they disable `set -e`.
+# once [--resumable] NAME WHAT COMMAND...: makes the directory NAME in the cache, unless it
+# exists. COMMAND gets a temporary directory as its last argument, which is renamed when COMMAND
+# has succeeded. A second caller waits for the first one. With --resumable, COMMAND gets the same
+# temporary directory again after an interruption. Must not be used in conditions, because they
+# disable `set -e`.
 once() {
 	local resumable=''
 	[[ $1 != --resumable ]] || { resumable=1; shift; }
@@ -112,13 +113,14 @@ once() {
 # quietly COMMAND...: runs COMMAND, and shows its output only if it fails.
 quietly() { progress '' 0 '' "$@"; }
 
-# progress WHAT TOTAL PATTERN COMMAND...: like quietly, and shows the progress of COMMAND:
-# the number of lines of its output that match PATTERN, of TOTAL or of the number last time.
+# progress WHAT TOTAL PATTERN COMMAND...: does the same as quietly, and shows the progress of
+# COMMAND: the number of lines of its output that match PATTERN, of TOTAL or of the number last
+# time.
 progress() {
 	local what=$1 total=$2 pattern=$3 log log_fd status=0 shower='' start=$SECONDS
 	local last=$cache/last-${what//[^A-Za-z0-9.]/-}
 	shift 3
-	# The log is removed while it is open, so that nothing is left if this is killed.
+	# The log is removed while it is open, so that no file is left if this process is killed.
 	log=$(mktemp "$cache/log-XXXXXX")
 	exec {log_fd}<>"$log"
 	rm -f "$log"
@@ -142,9 +144,9 @@ progress() {
 
 matches() { grep -cE -e "$1" "$2" || true; }
 
-# show_progress: runs in the background while PID exists. On a terminal it updates one line
-# every second, which only one process uses at a time. Otherwise it prints a line every half
-# a minute.
+# show_progress WHAT TOTAL PATTERN LOG LAST PID: runs in the background while PID exists. On a
+# terminal it updates one line every second, which only one process uses at a time. Otherwise it
+# prints a line every half a minute.
 show_progress() {
 	local what=$1 total=$2 pattern=$3 log=$4 last=$5 pid=$6 took='' pause=30 next count line
 	share_terminal
@@ -172,7 +174,7 @@ show_progress() {
 	done
 }
 
-# Processes that are started after this share the line on the terminal.
+# share_terminal: processes that are started after this take turns with the terminal's line.
 share_terminal() { exec 7>"$cache/lock-terminal" 9>&-; }
 show_line() {
 	if [[ -n $line_start ]]; then
