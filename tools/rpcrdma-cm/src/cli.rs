@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The command line; the man pages and the completions are made of this, too.
+//! The command line. The man pages and the completions are generated from it.
 
 use std::path::PathBuf;
 
@@ -27,16 +27,15 @@ pub(crate) struct Cli {
 }
 
 const AFTER: &str = "\
-Exit status: 0 where nothing failed; 3 where something could not be read or the command line does \
-not fit. `probe` also ends with 1 where the peer deviates or is degraded, and with 2 where it was \
-not reached.
+Exit status: 0 if nothing failed; 3 if something could not be read or the command line is wrong. \
+`probe` also ends with 1 if the peer deviates or is degraded, and with 2 if it was not reached.
 
-NO_COLOR in the environment turns colours off. They are used on a terminal only.";
+Colours are used on a terminal only. NO_COLOR in the environment turns them off.";
 
 /// The options of every command.
 #[derive(Args, Debug)]
 pub(crate) struct Common {
-    /// Write JSON instead, in the form that schema.json describes
+    /// Print JSON, in the form that schema.json describes
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -75,22 +74,22 @@ pub(crate) enum Command {
     /// Show the connections
     Connections,
 
-    /// Show the NFS mounts that use RDMA or were to use it, and a verdict on each
+    /// Show the NFS mounts that use RDMA or should use it, and a verdict on each
     Mounts {
-        /// Also those of other mount namespaces, by a process in each
+        /// Also show those of other mount namespaces, as a process in each sees them
         #[arg(long)]
         all_namespaces: bool,
     },
 
     /// Show one connection in words
     Show {
-        /// The number of the connection, as the table has it
+        /// The number of the connection, from the table's column ID
         id: u64,
     },
 
     /// Show the events of all connections
     History {
-        /// Go on with events as they happen
+        /// Go on, and show events as they happen
         #[arg(long)]
         follow: bool,
 
@@ -98,7 +97,7 @@ pub(crate) enum Command {
         pace: Pace,
     },
 
-    /// Show the connections again and again
+    /// Show the connections, and renew the table at intervals
     Watch {
         #[command(flatten)]
         pace: Pace,
@@ -106,13 +105,13 @@ pub(crate) enum Command {
 
     /// Connect to a server, call NULL, and explain the result
     ///
-    /// Ends with 0 where all is well, 1 where the server deviates or is degraded, 2 where it was
-    /// not reached, 3 where it could not be probed.
+    /// Ends with 0 if the server is fine, 1 if it deviates or is degraded, 2 if it was not reached,
+    /// 3 if it could not be probed.
     Probe(Probe),
 
     /// Write metrics in the text form of OpenMetrics
     Metrics {
-        /// Replace this file as a whole, for the textfile collector of node_exporter
+        /// Write to this file, which is replaced as a whole, for node_exporter's textfile collector
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -121,7 +120,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Completions { shell: Shell },
 
-    /// Print a man page: of the whole, or of one command
+    /// Print the man page of the tool, or of one command
     #[command(hide = true)]
     Man { command: Option<String> },
 }
@@ -132,15 +131,15 @@ pub(crate) struct Pace {
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(crate) interval: u64,
 
-    /// End after so many readings
+    /// End after that number of readings
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Probe {
-    /// An IPv4 address, an IPv6 address (in brackets where a port follows) or a name, and a port:
-    /// 20049 where there is none
+    /// An IPv4 address, an IPv6 address (in brackets if a port follows) or a name, and a port
+    /// (20049 if none is given)
     #[arg(value_name = "ADDR[:PORT]")]
     pub(crate) target: String,
 
@@ -156,7 +155,7 @@ pub(crate) struct Probe {
     #[arg(long)]
     pub(crate) invalidation: bool,
 
-    /// The local address
+    /// The local address to connect from
     #[arg(long, value_name = "ADDR")]
     pub(crate) from: Option<String>,
 

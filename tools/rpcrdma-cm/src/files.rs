@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where the texts come from, and what to do where one cannot be read.
+//! Reads the files of the module and of /proc, and explains why one cannot be read.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use std::{
 
 use crate::report::Namespace;
 
-/// A sentence for the administrator.
+/// The error is a sentence for the administrator.
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
 /// The directories.
@@ -43,12 +43,12 @@ impl Files {
         fs::read(&path).map_err(|error| self.explain(&path, &error))
     }
 
-    /// Reads a file that not every version of the module has; `None` where it is missing.
+    /// Reads a file that not every version of the module has. Returns `None` if it is missing.
     pub(crate) fn optional(&self, name: &str) -> Result<Option<String>> {
         match fs::read(self.debugfs.join(name)) {
             Ok(octets) => Ok(Some(String::from_utf8_lossy(&octets).into_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Or is it the module that is missing?
+                // An error here means that the whole module is missing.
                 self.module("connections").map(|_| None)
             }
             Err(error) => Err(self.explain(&self.debugfs.join(name), &error)),
@@ -97,7 +97,7 @@ impl Files {
         }
     }
 
-    /// Why the directory of the module is missing.
+    /// Says in one line why the directory of the module is missing.
     fn explain_missing(&self) -> String {
         let directory = self.debugfs.display();
         let parent = self.debugfs.parent().unwrap_or(Path::new("/"));
@@ -144,15 +144,16 @@ impl Files {
             of: None,
             mountinfo: read("mountinfo")?,
             mountstats: read("mountstats")?,
-            // Without that file, nothing is asked for.
+            // Without that file, no mount is expected to use RDMA.
             fstab: fs::read(&self.fstab)
                 .map(|octets| String::from_utf8_lossy(&octets).into_owned())
                 .unwrap_or_default(),
         })
     }
 
-    /// The mounts of all other mount namespaces that have a process, each by its first one; and how
-    /// many processes could not be looked at. A process that ends meanwhile is left out.
+    /// The mounts of all other mount namespaces, each as its first process sees them, and the
+    /// number of processes that this one may not look at. A process that ends meanwhile is left
+    /// out.
     pub(crate) fn other_namespaces(&self) -> Result<(Vec<Namespace>, usize)> {
         let own = namespace_of(&self.proc.join("self")).ok();
         let mut denied = 0_usize;
@@ -210,11 +211,11 @@ fn namespace_of(process: &Path) -> io::Result<u64> {
         .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Replaces a file as a whole, or leaves it alone: a reader sees the old text or the new one.
+/// Replaces a file as a whole, or leaves it unchanged: a reader sees the old text or the new one.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
     let name = path
         .file_name()
-        .ok_or_else(|| format!("{}: no name of a file", path.display()))?;
+        .ok_or_else(|| format!("{}: this is not the name of a file", path.display()))?;
     let mut temporary = std::ffi::OsString::from(".");
     temporary.push(name);
     temporary.push(format!(".{}", std::process::id()));
@@ -229,7 +230,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
                 .and_then(|()| file.sync_all())
                 .and_then(|()| fs::rename(&temporary, path));
             if written.is_err() {
-                // The first error counts.
+                // The first error is the one to report.
                 let _ = fs::remove_file(&temporary);
             }
             written

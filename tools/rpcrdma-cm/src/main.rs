@@ -2,8 +2,8 @@
 
 //! rpcrdma-cm: what NFS mounts and other RPC-over-RDMA connections negotiated.
 //!
-//! `parse` makes values of texts, `report` joins them, `verdict` judges them, and `render` shows
-//! them. These do no input or output. `files` reads, and this file puts both together.
+//! `parse` turns texts into values, `report` joins the values, `verdict` judges them, and `render`
+//! shows them. These do no input or output. `files` reads, and this file connects both parts.
 
 mod cli;
 mod files;
@@ -65,14 +65,14 @@ use crate::{
     verdict::Severity, //
 };
 
-/// Something could not be read, or the command line does not fit.
+/// The status if something could not be read or the command line is wrong.
 const FAILED: u8 = 3;
 
 /// Why a command ended early.
 enum Failure {
-    /// To be told.
+    /// The sentence to print.
     Sentence(String),
-    /// Nobody reads the output any more.
+    /// The reader of the output has gone.
     Closed,
 }
 
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says one line to the administrator.
+/// Prints one line on stderr.
 fn complain(sentence: &str) {
     let _ = writeln!(io::stderr(), "rpcrdma-cm: {}", render::escape(sentence));
 }
@@ -127,7 +127,7 @@ fn run(cli: Cli) -> Result<u8> {
     Ok(0)
 }
 
-/// Prints the man page of the whole, or of a command.
+/// Prints the man page of the tool, or of a command.
 fn man(command: Option<&str>) -> Result<()> {
     let mut whole = Cli::command();
     // Gives the commands their full names.
@@ -169,7 +169,7 @@ struct Tool {
 impl Tool {
     fn new(cli: &Cli) -> Self {
         let terminal = io::stdout().is_terminal();
-        // https://no-color.org: where it is set and not empty.
+        // https://no-color.org: colours are off if it is set and not empty.
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self {
             files: Files {
@@ -211,7 +211,7 @@ impl Tool {
         })
     }
 
-    /// Calls `round` again and again.
+    /// Calls `round` at intervals, `pace.count` times or without end.
     fn repeat(&self, pace: &Pace, mut round: impl FnMut(u64) -> Result<()>) -> Result<()> {
         let mut done = 0;
         loop {
@@ -235,8 +235,8 @@ impl Tool {
         print(&table::mounts(self.style, &reports))
     }
 
-    /// All that is known of the mounts. Where the files of the module cannot be read, says why, and
-    /// goes on with what NFS says.
+    /// All that is known of the mounts. If the files of the module cannot be read, prints why, and
+    /// goes on with the counters of NFS.
     fn reports(&self, all_namespaces: bool) -> Result<Vec<MountReport>> {
         let read = self
             .infos()
@@ -267,7 +267,7 @@ impl Tool {
             .collect())
     }
 
-    /// The `info` of every connection; one that ends meanwhile is left out.
+    /// The `info` of every connection. A connection that ends meanwhile is left out.
     fn infos(&self) -> files::Result<Vec<info::Info>> {
         let connections = info::connections(&self.files.module("connections")?);
         Ok(connections
@@ -282,7 +282,7 @@ impl Tool {
             .collect())
     }
 
-    /// The events; `None` where the module has no `history`.
+    /// The events, or `None` if the module has no `history`.
     fn events(&self) -> files::Result<Option<Vec<Event>>> {
         Ok(self.files.optional("history")?.map(|text| history(&text)))
     }
@@ -354,7 +354,7 @@ impl Tool {
         let target = Target::parse(&probe.target)?.resolved(resolve)?;
         let mut line = target.clone();
         let from = match &probe.from {
-            // Without a port, in the form of the module.
+            // The module takes this address without a port.
             Some(from) => {
                 let from =
                     Target::parse(from)?.resolved(|name, _| Err(format!("{name}: no address")))?;
@@ -427,7 +427,7 @@ impl Tool {
     }
 }
 
-/// Looks a name up; the first address counts.
+/// Looks a name up, and returns its first address.
 fn resolve(name: &str, port: u16) -> std::result::Result<std::net::SocketAddr, String> {
     (name, port)
         .to_socket_addrs()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The texts of the module and of /proc. Nothing here fails: a word that is not understood is left
-//! out, and a value that is missing is `None`.
+//! Parses the texts of the module and of /proc. Parsing never fails: an unknown word is left out,
+//! and a missing value is `None`.
 
 pub(crate) mod history;
 pub(crate) mod info;
@@ -10,7 +10,7 @@ pub(crate) mod stats;
 
 /// A value that the module writes as text.
 pub(crate) trait Value: Sized {
-    /// Returns `None` where the value is unknown, does not apply, or is of another type.
+    /// Returns `None` if the value is unknown, does not apply, or is of another type.
     fn parse(text: &str) -> Option<Self>;
 }
 

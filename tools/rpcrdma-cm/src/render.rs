@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is shown: for people, and for programs.
+//! Renders the values, for people and for programs.
 
 pub(crate) mod octets;
 pub(crate) mod openmetrics;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::verdict::Severity;
 
-/// The version of the JSON documents. It is raised where a program that reads them has to change.
+/// The version of the JSON documents. It is raised if a program that reads them has to change.
 const SCHEMA: u64 = 1;
 
 /// A JSON document: `kind` names the form of the rest.
@@ -61,7 +61,7 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// Colours `text` as that severity is.
+    /// Gives `text` the colour of that severity.
     pub(crate) fn severity(self, severity: Severity, text: &str) -> String {
         let code = match severity {
             _ if !self.colour => return text.to_owned(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The join of what NFS and what the module say of a mount.
+//! Joins the data of NFS and of the module about a mount.
 
 use serde::Serialize;
 
@@ -25,14 +25,15 @@ use crate::{
 
 const HOUR: u64 = 3600;
 
-/// What is to be read of one mount namespace.
+/// The texts of one mount namespace.
 #[derive(Default)]
 pub(crate) struct Namespace {
-    /// `None` for that of this process, otherwise the number of the namespace and a process in it.
+    /// The number of the namespace and a process in it, or `None` for the namespace of this
+    /// process.
     pub(crate) of: Option<(u64, u64)>,
     pub(crate) mountinfo: String,
     pub(crate) mountstats: String,
-    /// Of this process's namespace only: another one may have other mount points.
+    /// Only for this process's namespace: another one may have other mount points.
     pub(crate) fstab: String,
 }
 
@@ -41,18 +42,18 @@ pub(crate) struct Namespace {
 pub(crate) struct MountReport {
     #[serde(flatten)]
     pub(crate) mount: Mount,
-    /// The number of the mount namespace where it is another than this process's.
+    /// The number of the mount namespace if it is not the namespace of this process.
     pub(crate) namespace: Option<u64>,
     /// A process in that namespace.
     pub(crate) pid: Option<u64>,
     pub(crate) stats: Option<Stats>,
     pub(crate) reconnects: Option<u64>,
-    /// `None` where the files of the module could not be read.
+    /// `None` if the files of the module could not be read.
     pub(crate) connections: Option<Vec<Info>>,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
-/// What the module says.
+/// The data of the module.
 pub(crate) struct Module<'a> {
     /// All connections, each by its `info`.
     pub(crate) connections: &'a [Info],
@@ -65,7 +66,7 @@ pub(crate) struct Module<'a> {
 struct Addresses {
     /// With the port.
     server: String,
-    /// Without a port. `None` where it is not known.
+    /// Without a port. `None` if it is not known.
     client: Option<String>,
 }
 
@@ -94,13 +95,13 @@ impl Module<'_> {
             .filter(|event| event.is_of_nfs_client())
     }
 
-    /// The addresses by which the connections of a mount are found; `None` where the mount does not
-    /// show those of its server.
+    /// The addresses by which the connections of a mount are found, or `None` if the mount does not
+    /// show its server's address.
     ///
-    /// The module does not say in which network namespace a connection is, and a namespace may have
-    /// another server of the same address. Its clients mostly have another address, so that of this
-    /// mount counts if a connection or an event has it. It may have none: `clientaddr=` can be any
-    /// address.
+    /// The module does not show the network namespace of a connection, and another namespace may
+    /// have another server of the same address. The clients of that server mostly have other
+    /// addresses, so the client's address of the mount counts if a connection or an event has it.
+    /// Otherwise any client's address fits, because `clientaddr=` can be any address.
     fn addresses_of(&self, mount: &Mount) -> Option<Addresses> {
         let with_client = Addresses {
             server: mount.remote()?,
@@ -129,8 +130,8 @@ impl Module<'_> {
             .collect()
     }
 
-    /// How many of these connections the last hour lost; `None` where `history` has none of them:
-    /// they are older than the module, their events were overwritten, or none is kept.
+    /// How many of these connections were lost in the last hour, or `None` if `history` has none of
+    /// them: they are older than the module, their events were overwritten, or no history is kept.
     fn lost_in_an_hour(&self, addresses: &Addresses) -> Option<u64> {
         let mut events = self
             .events_of_nfs_client()
@@ -147,7 +148,7 @@ impl Module<'_> {
     }
 }
 
-/// The mounts of one namespace that use RDMA, or were to use it.
+/// The mounts of one namespace that use RDMA, or should use it.
 pub(crate) fn mounts(namespace: &Namespace, module: Option<&Module<'_>>) -> Vec<MountReport> {
     let mut mounts = mountinfo(&namespace.mountinfo);
     mark_by_fstab(&mut mounts, &namespace.fstab);
@@ -255,7 +256,7 @@ mod tests {
             ("10.0.0.1", 1, None),
             ("10.0.0.3", 1, Some(1)),
             ("fd77::1", 1, None),
-            // At present it has none.
+            // Only the history has this address.
             ("10.0.0.4", 0, Some(2)),
             // Nothing is known of that address.
             ("10.0.0.5", 3, Some(3)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The peer of a probe, as the administrator names it and as the module's files take it.
+//! The peer of a probe: parses ADDR[:PORT] of the command line, and prints it as the module
+//! expects.
 
 use std::net::{
     IpAddr,
@@ -34,13 +35,15 @@ impl Target {
             Some(rest) => {
                 let (address, after) = rest
                     .split_once(']')
-                    .ok_or_else(|| format!("{text}: no ] after the address"))?;
-                let host = Host::v6(address).ok_or_else(|| format!("{text}: no IPv6 address"))?;
+                    .ok_or_else(|| format!("{text}: there is no ] after the address"))?;
+                let host =
+                    Host::v6(address).ok_or_else(|| format!("{text}: not an IPv6 address"))?;
                 match after {
                     "" => (host, None),
                     after => {
                         let port = after.strip_prefix(':');
-                        let port = port.ok_or_else(|| format!("{text}: no : after the ]"))?;
+                        let port =
+                            port.ok_or_else(|| format!("{text}: expected :PORT after the ]"))?;
                         (host, Some(port))
                     }
                 }

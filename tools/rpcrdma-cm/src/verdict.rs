@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The verdicts: sentences that follow from what was read, and from nothing else.
+//! The verdicts: sentences that follow only from the values that were read.
 
 use serde::Serialize;
 
@@ -28,19 +28,19 @@ const IDLE_SECONDS: u64 = 300;
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Severity {
     Fine,
-    /// Worth to be known, no reason to act.
+    /// Worth knowing, but no reason to act.
     Note,
     /// Not enough could be read.
     Unknown,
-    /// It works, and worse than it could.
+    /// It works worse than it could.
     Degraded,
-    /// It does not do what it was asked for.
+    /// It does not work as requested.
     Failed,
 }
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $code:ident: $name:literal,)*) => {
-        /// The kinds of verdicts; monitoring goes by these.
+        /// The kinds of verdicts. Their names are stable, because monitoring relies on them.
         #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
         pub(crate) enum Code {
             $($(#[$doc])* #[serde(rename = $name)] $code,)*
@@ -93,15 +93,15 @@ fn verdict(code: Code, severity: Severity, sentence: impl Into<String>) -> Verdi
 pub(crate) struct Facts<'a> {
     pub(crate) mount: &'a Mount,
     pub(crate) stats: Option<&'a Stats>,
-    /// The connections of the kernel's NFS client to the mount's server; `None` where the files of
+    /// The connections of the kernel's NFS client to the mount's server, or `None` if the files of
     /// the module could not be read.
     pub(crate) connections: Option<&'a [Info]>,
-    /// How many connections to that server the last hour lost, by `history`; `None` where it has no
-    /// event of them.
+    /// How many connections to that server were lost in the last hour, by `history`, or `None` if
+    /// it has no event of them.
     pub(crate) lost_in_an_hour: Option<u64>,
 }
 
-/// The verdicts on a mount, worst first; never none.
+/// The verdicts on a mount, worst first: at least one.
 pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
     if !facts.mount.is_rdma() {
         return finish(not_rdma(facts.mount).into_iter().collect());
@@ -122,7 +122,7 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
     finish(verdicts)
 }
 
-/// The verdicts on one connection, worst first; never none.
+/// The verdicts on one connection, worst first: at least one.
 pub(crate) fn of_connection(info: &Info) -> Vec<Verdict> {
     let mut verdicts = of_offers(info);
     verdicts.extend(invalidates_unoffered(std::slice::from_ref(info), None));
@@ -130,7 +130,7 @@ pub(crate) fn of_connection(info: &Info) -> Vec<Verdict> {
     finish(verdicts)
 }
 
-/// The verdicts on a peer that was probed, worst first; never none.
+/// The verdicts on a peer that was probed, worst first: at least one.
 ///
 /// `unreachable`: the report says so. `no-answer`: NULL was answered with SUCCESS in neither
 /// version of RPC-over-RDMA.
@@ -173,7 +173,7 @@ pub(crate) fn of_report(report: &Report) -> Vec<Verdict> {
     finish(verdicts)
 }
 
-/// Puts the worst first, leaves out repetitions, and says "fine" where nothing is wrong.
+/// Puts the worst first, leaves out repetitions, and adds "fine" if nothing is wrong.
 fn finish(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
     if verdicts
         .iter()
@@ -181,7 +181,7 @@ fn finish(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
     {
         verdicts.push(verdict(Code::Fine, Severity::Fine, "fine"));
     }
-    // Stable; "fine" stands before its notes.
+    // The sort is stable. Reversed, "fine" stands before the notes.
     verdicts.sort_by_key(|verdict| match verdict.severity {
         Severity::Fine => 1,
         Severity::Note => 0,
@@ -199,11 +199,11 @@ fn finish(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
     seen
 }
 
-/// How the two ends are called in a sentence.
+/// The names of the two ends and of their sizes in a sentence.
 struct Ends {
     peer: &'static str,
     this: &'static str,
-    /// Where the Send Size and the Receive Size of this end come from.
+    /// The sources of the Send Size and the Receive Size of this end.
     send: &'static str,
     receive: &'static str,
 }
@@ -240,14 +240,14 @@ impl Ends {
     }
 }
 
-/// What the two messages lead to.
+/// The verdicts on the two messages.
 ///
 /// `no-private-data`: `peer_private_data` is `absent`, or `rejected: REASON`.
 /// `small-receive-size`: it is `present`, and `peer_receive_size` is below `local_send_size`.
 /// `small-send-size`: it is `present`, and `peer_send_size` is below `local_receive_size`.
 ///
-/// Of a connection of NFS, the size of this end is the value that its sysctl had when the
-/// connection was made, rounded down to 1024.
+/// The size of this end of an NFS connection is the value that its sysctl had when the connection
+/// was made, rounded down to a multiple of 1024.
 fn of_offers(info: &Info) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     let Ends {
@@ -311,8 +311,8 @@ fn of_offers(info: &Info) -> Vec<Verdict> {
     verdicts
 }
 
-/// The verdicts on the offers of all connections to a server. A sentence that is not true of all of
-/// them says of how many it is: another mount of that server can have other connections.
+/// The verdicts on the offers of all connections to a server. A sentence that does not hold for all
+/// of them says for how many it does: another mount of that server can have other connections.
 fn of_all_offers(connections: &[Info]) -> Vec<Verdict> {
     let all: Vec<Verdict> = connections.iter().flat_map(of_offers).collect();
     let mut verdicts: Vec<Verdict> = Vec::new();
@@ -330,9 +330,9 @@ fn of_all_offers(connections: &[Info]) -> Vec<Verdict> {
     verdicts
 }
 
-/// `invalidates-unoffered`, a note: of an NFS client's connection, `remote_invalidation` is `no`
-/// and `remote_invalidation_in_use` is `yes`. With the counters of a mount the sentence has N of M:
-/// M segments were registered for chunks, and the client invalidated M - N of them itself.
+/// `invalidates-unoffered`, a note: an NFS client's connection has `remote_invalidation: no` and
+/// `remote_invalidation_in_use: yes`. With the counters of a mount the sentence says N of M: M
+/// segments were registered for chunks, and the client invalidated M - N of them itself.
 fn invalidates_unoffered(connections: &[Info], stats: Option<&Stats>) -> Option<Verdict> {
     connections.iter().find(|info| {
         info.is_client()
@@ -354,8 +354,8 @@ fn invalidates_unoffered(connections: &[Info], stats: Option<&Stats>) -> Option<
     ))
 }
 
-/// `deviates`: `info` has lines `deviation:`. That Linux invalidates without an offer is said by
-/// `invalidates-unoffered` already where this end is a client of NFS.
+/// `deviates`: `info` has lines `deviation:`. It is a note on a connection of NFS, whose most
+/// frequent deviation has a verdict of its own: `invalidates-unoffered`.
 fn deviates(info: &Info) -> Vec<Verdict> {
     let severity = if info.is_of("nfs") {
         Severity::Note
@@ -370,8 +370,8 @@ fn deviates(info: &Info) -> Vec<Verdict> {
 
 /// `lost-often`, by `history`: two connections or more to the server were lost in the last hour.
 ///
-/// Where `history` has no event of them, by mountstats: the transports were connected again more
-/// often than the client's own idle time explains, which is once in 300 seconds for each of them.
+/// If `history` has no event of them, by mountstats: the transports were connected again more often
+/// than the client's own idle time explains, which is once in 300 seconds for each of them.
 fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
     if let Some(lost) = facts.lost_in_an_hour {
         return (lost >= 2).then(|| {
@@ -398,8 +398,8 @@ fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
     })
 }
 
-/// `not-connected`: no connection to the server is established. A note where there is none at all,
-/// since an idle client has none.
+/// `not-connected`: no connection to the server is established. It is a note if there is none at
+/// all, because an idle client has none.
 fn not_connected(connections: &[Info]) -> Option<Verdict> {
     if connections.iter().any(Info::is_established) {
         return None;
@@ -423,12 +423,12 @@ fn not_connected(connections: &[Info]) -> Option<Verdict> {
     ))
 }
 
-/// `not-rdma`: the mount has the port of NFS over RDMA, or `/etc/fstab` asks for RDMA, and it has
-/// another transport.
+/// `not-rdma`: the mount has the port of NFS over RDMA, or `/etc/fstab` asks for RDMA, and the
+/// mount uses another transport.
 ///
-/// mount.nfs sets that port with `proto=rdma`. The client takes an existing transport instead where
-/// the server of a mount of version 4.1 or later is known from an earlier mount. Where the mount
-/// also shares the superblock of that one, its options are those of the earlier mount.
+/// mount.nfs sets that port with `proto=rdma`. The client takes an existing transport instead if
+/// the server of a mount of version 4.1 or later is known from an earlier mount. If the mount also
+/// shares the superblock of the earlier mount, it shows that one's options.
 pub(crate) fn not_rdma(mount: &Mount) -> Option<Verdict> {
     let asked = mount.port == Some(NFS_RDMA_PORT) || mount.is_rdma_in_fstab;
     (!mount.is_rdma() && asked).then(|| {
@@ -444,7 +444,7 @@ pub(crate) fn not_rdma(mount: &Mount) -> Option<Verdict> {
     })
 }
 
-/// A time in words: the unit in which it is one or more.
+/// A time in words, in the largest unit of which it has at least one.
 pub(crate) fn duration(seconds: u64) -> String {
     let (count, unit) = match seconds {
         0..60 => (seconds, "second"),

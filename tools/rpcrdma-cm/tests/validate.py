@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Reads JSON documents, one a line, and compares them with the schema that is the argument.
+"""Compares JSON documents with a schema.
 
-Each has to be valid. The first document of each kind may not be valid any more without one of
-its keys, with a key that the schema does not have, or with a value of another type: a schema
-that allows everything would prove nothing."""
+usage: validate.py SCHEMA <DOCUMENTS
+
+DOCUMENTS has one a line. Each must be valid. The first document of each kind must become invalid
+without one of its keys, with a surplus key, and with a value of another type: a schema that allows
+everything would prove nothing."""
 import copy
 import json
 import sys
@@ -15,12 +17,12 @@ with open(sys.argv[1], encoding="utf-8") as file:
     schema = json.load(file)
 jsonschema.Draft202012Validator.check_schema(schema)
 validator = jsonschema.Draft202012Validator(schema)
-# The names in these are free.
+# The schema does not fix the names in these objects.
 FREE = {"labels"}
 
 
 def places(value, path=()):
-    """The paths of all objects in a document."""
+    """Yields the paths of all objects in a document."""
     if isinstance(value, dict):
         yield path
         for key, below in value.items():
@@ -31,7 +33,7 @@ def places(value, path=()):
 
 
 def short(value):
-    """One item of a list stands for the others."""
+    """Returns the document with one item of each list, which stands for the others."""
     if isinstance(value, dict):
         return {key: short(below) for key, below in value.items()}
     return [short(below) for below in value[:1]] if isinstance(value, list) else value

@@ -3,10 +3,12 @@
 //! The file `history`: a header line, then one line for each event, oldest first:
 //!
 //! ```text
-//! TIME         DATE                     ID ORIGIN ROLE   EVENT       LOCAL           REMOTE          GEN LASTED_MS C2S        S2C  INV REASON
-//! 61.204518    2026-11-22T01:02:03.456Z 3  nfs    client established 10.77.1.1:38012 10.77.1.2:20049 1   -         4096       4096 no  -
-//! 75.010022    2026-11-22T01:02:17.262Z 3  nfs    client lost        10.77.1.1:38012 10.77.1.2:20049 1   13806     4096       4096 no  transport retry counter exceeded
-//! 80.310022    2026-11-22T01:02:22.562Z 3  nfs    client established 10.77.1.1:38013 10.77.1.2:20049 2   -         4096>65536 4096 no  -
+//! TIME         DATE                     ID ORIGIN ROLE   EVENT       LOCAL           REMOTE
+//! GEN LASTED_MS C2S        S2C  INV REASON 61.204518    2026-11-22T01:02:03.456Z 3  nfs    client
+//! established 10.77.1.1:38012 10.77.1.2:20049 1   -         4096       4096 no  - 75.010022
+//! 2026-11-22T01:02:17.262Z 3  nfs    client lost        10.77.1.1:38012 10.77.1.2:20049 1   13806
+//! 4096       4096 no  transport retry counter exceeded 80.310022    2026-11-22T01:02:22.562Z 3
+//! nfs    client established 10.77.1.1:38013 10.77.1.2:20049 2   -         4096>65536 4096 no  -
 //! ```
 //!
 //! Columns are separated by spaces and aligned. The header line names them, and REASON is the
@@ -26,7 +28,7 @@ use serde::Serialize;
 
 use super::Value;
 
-/// A value, and the one of the generation before where that was another.
+/// A value, and the value of the previous generation if that was another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Change<T> {
     pub(crate) before: Option<T>,
@@ -133,8 +135,8 @@ pub(crate) fn history(text: &str) -> Vec<Event> {
         .collect()
 }
 
-/// The events of `now` that `before` did not have yet: those after the last of `before`, or all
-/// where that has been overwritten.
+/// The events of `now` that `before` did not have yet: those after the last one of `before`, or all
+/// of them if that one has been overwritten.
 pub(crate) fn news<'a>(before: &[Event], now: &'a [Event]) -> &'a [Event] {
     let known = before
         .last()
@@ -163,8 +165,8 @@ fn seconds(date: &str) -> Option<u64> {
     {
         return None;
     }
-    // Years that begin in March end with the leap day; 719468 days lie between the year 0 of those
-    // and 1970.
+    // Years that begin in March end with the leap day. 719468 days lie between 1 March of the year
+    // 0 and 1970.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {

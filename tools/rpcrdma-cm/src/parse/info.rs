@@ -21,7 +21,7 @@ macro_rules! info {
         }
 
         impl Info {
-            /// Takes the value of one key; a key that is not known here is ignored.
+            /// Takes the value of one key. Ignores a key that is not known here.
             fn set(&mut self, key: &str, value: &str) {
                 match key {
                     $(stringify!($key) => self.$key = Value::parse(value),)*
@@ -84,7 +84,7 @@ info! {
 }
 
 impl Info {
-    /// Whether `word` is the value of the key `origin`.
+    /// Whether this is the value of the key `origin`.
     pub(crate) fn is_of(&self, origin: &str) -> bool {
         self.origin.as_deref() == Some(origin)
     }
@@ -109,8 +109,8 @@ pub(crate) fn info(text: &str) -> Info {
     info
 }
 
-/// Parses `connections`: the header line names the columns, so that new ones do no harm. A line
-/// without a number is left out.
+/// Parses `connections`. The header line names the columns, so that the tool can skip new ones. A
+/// line without a number is left out.
 pub(crate) fn connections(text: &str) -> Vec<Info> {
     let mut lines = text.lines();
     let keys: Vec<String> = lines
@@ -175,7 +175,7 @@ pub(crate) fn row(info: &Info) -> Row<'_> {
 /// The report in the file `probe`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Report {
-    /// `None` where there has been no probe yet.
+    /// `None` if there has been no probe yet.
     pub(crate) reachable: Option<bool>,
     /// Why the peer was not reached.
     pub(crate) reason: Option<String>,

@@ -2,8 +2,8 @@
 
 //! `mountinfo` and `mountstats` of /proc: the mounts of NFS, and the counters of their transports.
 //!
-//! The crate procfs is not used for these: it leaves out the lines `xprt:`, and one line that it
-//! does not understand hides all others.
+//! The crate procfs does not fit: it leaves out the lines `xprt:`, and fails as a whole on one
+//! unknown line.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ impl Mount {
             .is_some_and(|protocol| protocol.starts_with("rdma"))
     }
 
-    /// The server as the module shows it: ADDR:PORT. `None` where the options have no port; those
-    /// of version 4 hide the port 2049.
+    /// The server as the module shows it: ADDR:PORT. `None` if the options have no port. The
+    /// options of version 4 hide the port 2049.
     pub(crate) fn remote(&self) -> Option<String> {
         let address = self.address.as_deref()?;
         let port = match (self.port, self.fs_type.as_str()) {
@@ -140,8 +140,8 @@ fn unescape(text: &str) -> String {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident: $position:literal,)*) => {
-        /// Counters of RDMA transports since they were made: `None` where the kernel does not show
-        /// one.
+        /// Counters of RDMA transports since they were made: `None` for a counter that the kernel
+        /// does not show.
         #[derive(Clone, Debug, Default, PartialEq, Serialize)]
         pub(crate) struct Counters {
             $($(#[$doc])* pub(crate) $name: Option<u64>,)*
@@ -156,7 +156,7 @@ macro_rules! counters {
                 }
             }
 
-            /// Adds those of another transport.
+            /// Adds the counters of another transport.
             fn add(&self, other: &Self) -> Self {
                 Self {
                     $($name: self
@@ -194,7 +194,7 @@ counters! {
 pub(crate) struct Stats {
     /// How long the mount has been there, in seconds.
     pub(crate) age_seconds: Option<u64>,
-    /// The number of RDMA transports: of a mount that shares those of another, the same ones.
+    /// The number of RDMA transports. Mounts that share transports count the same ones.
     pub(crate) transports: u64,
     /// The sum over these transports.
     pub(crate) counters: Counters,
@@ -222,8 +222,8 @@ impl Stats {
     }
 }
 
-/// Parses `mountstats`, and puts each part to its mount: both files list the mounts in the same
-/// order, and name the mount point in the same way.
+/// Parses `mountstats`, and joins each part with its mount. Both files list the mounts in the same
+/// order, and write the mount points in the same way.
 pub(crate) fn with_stats(mounts: Vec<Mount>, mountstats: &str) -> Vec<(Mount, Option<Stats>)> {
     let mut parts = mountstats_parts(mountstats);
     mounts

@@ -16,7 +16,7 @@ pub(crate) fn annotated(octets: &[u8], offset: Option<u64>) -> String {
         .iter()
         .rposition(|octet| *octet != 0)
         .map_or(0, |last| last.saturating_add(1));
-    // A whole message, even where it ends with zeros.
+    // The message is shown as a whole, even if it ends with zeros.
     let offset = offset.and_then(|offset| usize::try_from(offset).ok());
     let used = offset
         .and_then(|offset| offset.checked_add(8))
@@ -66,7 +66,7 @@ pub(crate) fn find(octets: &[u8]) -> Option<u64> {
         .and_then(|offset| u64::try_from(offset).ok())
 }
 
-/// A size is sent in units of 1024, less one (RFC 8797, section 4.2).
+/// The size in octets. It is sent in units of 1024, minus one (RFC 8797, section 4.2).
 fn size(octet: u8) -> u64 {
     (u64::from(octet) + 1) * 1024
 }
@@ -105,7 +105,7 @@ mod tests {
             annotated(&[0xf6, 0xab, 0x0e, 0x18], Some(0)),
             "  0000  f6 ab 0e 18\n"
         );
-        // What `info` says is not believed.
+        // `info` may name an offset without a message.
         assert_eq!(
             annotated(&[1; 8], Some(0)),
             "  0000  01 01 01 01 01 01 01 01\n"

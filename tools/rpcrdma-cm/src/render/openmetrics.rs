@@ -2,9 +2,8 @@
 
 //! Metrics, in the text form of OpenMetrics 1.0.
 //!
-//! No label has a value that a peer or a connection can choose anew each time: no number of a
-//! connection, and no port of a client. There are as many series as mounts, and a fixed number for
-//! each.
+//! Each mount has a fixed number of series. So no label has a value that differs from connection to
+//! connection, such as the number of the connection or the port of the client.
 
 use std::{
     collections::BTreeMap,
@@ -38,12 +37,12 @@ struct Sample {
 /// The connections, and the counters of `stats`.
 type Module<'a> = (&'a [Info], &'a [(String, u64)]);
 
-/// A value of a mount, where that is known.
+/// Returns a value of a mount, if it is known.
 type MountValue<'a> = &'a dyn Fn(&MountReport) -> Option<u64>;
 
 /// The sources of the metrics.
 pub(crate) struct Content<'a> {
-    /// `None` where the files of the module could not be read.
+    /// `None` if the files of the module could not be read.
     pub(crate) module: Option<Module<'a>>,
     pub(crate) mounts: &'a [MountReport],
 }
@@ -78,7 +77,7 @@ pub(crate) fn families(content: &Content<'_>) -> Vec<Family> {
 }
 
 fn connections_by_state(connections: &[Info]) -> Family {
-    // Words of the module, each of few.
+    // The module has a few words for each of these.
     let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let mut counts: BTreeMap<[String; 3], u64> = BTreeMap::new();
     for info in connections {
@@ -102,7 +101,7 @@ fn connections_by_state(connections: &[Info]) -> Family {
 }
 
 fn of_mounts(mounts: &[MountReport]) -> Vec<Family> {
-    // The uppermost of those that are mounted over each other.
+    // Of mounts over each other, the uppermost one counts.
     let mounts: BTreeMap<(String, String), &MountReport> = mounts
         .iter()
         .map(|report| {
@@ -232,7 +231,7 @@ fn of_mounts(mounts: &[MountReport]) -> Vec<Family> {
     families
 }
 
-/// Renders them.
+/// Renders metrics as text.
 pub(crate) fn text(families: &[Family]) -> String {
     let mut out = String::new();
     for family in families {

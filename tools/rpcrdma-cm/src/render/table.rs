@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tables for people: without lines, as wide as their content or as the terminal.
+//! Tables for people, without ruled lines. They are as wide as their content or as the terminal.
 
 use comfy_table::{
     presets,
@@ -39,7 +39,7 @@ fn table(style: Style, header: &[&str]) -> Table {
     if style.colour {
         table.enforce_styling();
     } else if style.terminal {
-        // Without styles there is no look at the terminal either.
+        // force_no_tty turns styles off, and also hides the terminal's width.
         if let Some(width) = table.width() {
             table.set_width(width);
         }
@@ -168,7 +168,7 @@ pub(crate) fn mounts(style: Style, mounts: &[MountReport]) -> String {
     out
 }
 
-/// Where it is mounted, also in which namespace.
+/// The mount point, and the namespace if it is another one.
 fn place(report: &MountReport) -> String {
     let point = escape(&report.mount.mount_point);
     match report.pid {
@@ -177,7 +177,7 @@ fn place(report: &MountReport) -> String {
     }
 }
 
-/// The least of a value that each generation of each connection may have differently.
+/// The smallest value of these connections.
 fn least(connections: &[Info], value: impl Fn(&Info) -> Option<u64>) -> Option<u64> {
     connections.iter().filter_map(value).min()
 }
@@ -192,7 +192,7 @@ fn all(connections: &[Info], value: impl Fn(&Info) -> Option<bool>) -> &'static 
     }
 }
 
-/// In percent of the calls. A call can have several segments of a chunk.
+/// Segments in percent of the calls, at most 100: a call can have several segments.
 fn share(segments: Option<u64>, calls: Option<u64>) -> Cell {
     let percent = segments.zip(calls).and_then(|(segments, calls)| {
         let percent = segments.saturating_mul(100).checked_div(calls)?;

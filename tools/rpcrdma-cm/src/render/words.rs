@@ -22,7 +22,7 @@ use crate::{
     }, //
 };
 
-/// One connection: who, what was offered, what follows, and the private data.
+/// One connection: its ends, the offers, the negotiated values, and the private data.
 pub(crate) fn show(style: Style, info: &Info, sent: &[u8], received: &[u8]) -> String {
     let mut out = String::new();
     identity(info, &mut out);
