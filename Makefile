@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Entry points only; `make help` says what each does.
+# Entry points. `make help` says what each one does.
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 OUT ?= build/module
 
-# The modules of a kernel that clang built have to be built by clang, too.
+# Modules for a kernel that clang built have to be built by clang, too.
 llvm := $(if $(shell grep -sx CONFIG_CC_IS_CLANG=y $(KDIR)/include/config/auto.conf),LLVM=1)
 kbuild = $(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR) MO=$(abspath $(OUT)) $(llvm)
 
 modules:
 	@test -f $(KDIR)/include/config/auto.conf || { \
-		echo "$(KDIR) is no prepared kernel tree: set KDIR, see 'make help'" >&2; exit 1; }
+		echo "KDIR=$(KDIR) is not a prepared kernel tree: see 'make help'" >&2; exit 1; }
 	@grep -qx CONFIG_RUST=y $(KDIR)/include/config/auto.conf || { \
-		echo "the kernel of $(KDIR) is built without Rust (CONFIG_RUST)" >&2; exit 1; }
+		echo "the kernel of KDIR=$(KDIR) was built without Rust (CONFIG_RUST):" \
+			"the module needs another kernel" >&2; exit 1; }
 	@test -f $(KDIR)/rust/libkernel.rmeta || { \
 		echo "$(KDIR) has no Rust metadata (rust/libkernel.rmeta). For Debian's" \
 			"kernels, scripts/prepare makes a tree that has it" >&2; exit 1; }
@@ -38,17 +39,17 @@ distclean: clean
 	bash -c '. scripts/lib.sh && remove "$$cache"'
 
 help:
-	@echo 'make KDIR=...   builds the module against any prepared kernel tree with Rust;'
+	@echo 'make KDIR=...   builds the module against a prepared kernel tree with Rust, or'
 	@echo '                without KDIR against the running kernel. The result is in'
-	@echo '                $(OUT)/, or in OUT=... CLIPPY=1 and W=1 work.'
-	@echo 'make modules_install   builds it, and installs it under /lib/modules'
+	@echo '                $(OUT)/, or in OUT=... CLIPPY=1 and W=1 add warnings.'
+	@echo 'make modules_install   builds the module, and installs it under /lib/modules'
 	@echo
 	@echo 'The following commands first make a Debian tree and kernels in'
-	@echo '$${XDG_CACHE_HOME:-~/.cache}/rpcrdma_cm. They change nothing else on this machine:'
+	@echo '$${XDG_CACHE_HOME:-~/.cache}/rpcrdma_cm. They write nothing outside of that and this directory:'
 	@echo
 	@echo 'make demo       boots a stock Debian kernel in QEMU, mounts NFS over RDMA there'
-	@echo '                and shows what the connections negotiated;'
-	@echo '                VERBOSE=1 prints every file'
+	@echo '                and shows what the connections negotiated. VERBOSE=1 prints every'
+	@echo '                file'
 	@echo 'make shell      opens a shell in that guest'
 	@echo 'make deb        builds Debian packages of the module (dkms) and of rpcrdma-cm'
 	@echo 'make test       runs the host tests, KUnit and the scripts of qemu/tests'
@@ -63,7 +64,7 @@ help:
 	@echo 'make check      checks formatting, lints, warnings, layers, documents, and that'
 	@echo '                the pure code cannot panic'
 	@echo
-	@echo 'SERIES=X.Y before any of these takes another series of Debian'\''s kernels'
+	@echo 'SERIES=X.Y in front of any of these takes another series of Debian'\''s kernels'
 	@echo
 	@echo 'make clean      removes the build directory'
 	@echo 'make distclean  also removes the cached lab and kernels'
