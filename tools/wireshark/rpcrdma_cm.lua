@@ -6,8 +6,8 @@
 --   rpcrdma2    the transport headers of version 2 (draft-cel-nfsv4-rpcrdma-version-two-01)
 -- All rules are taken from these texts and from RFC 8166.
 --
--- Expert severities: Error where a MUST of these texts is broken or a message cannot be decoded,
--- Warning where a receiver has to reject something, Note where something unusual is allowed.
+-- Expert severities: Error if a MUST of these texts is broken or a message cannot be decoded,
+-- Warning if a receiver has to reject something, Note if something unusual is allowed.
 
 local cm = Proto("rpcrdma_cm", "RPC-over-RDMA CM Private Data")
 local v2 = Proto("rpcrdma2", "RPC-over-RDMA Version 2")
@@ -20,7 +20,7 @@ local VERSION = 1
 local UNIT = 1024
 -- The draft, section 2.3.
 local VERSION_TWO_THRESHOLD = 4096
--- More than these are counted, not shown, so that no packet makes a tree without limit.
+-- Only this number is shown, and the rest is counted, so that no packet makes a tree without limit.
 local CANDIDATES_SHOWN = 32
 local SEGMENTS_SHOWN = 512
 
@@ -68,7 +68,8 @@ local see = {
 	one_handle = Field.new("rpcordma.rdma_handle"),
 }
 
--- The value of a field's last occurrence so far: that of the header being dissected.
+-- last(extract): the value of a field's last occurrence so far, which is in the header that is
+-- being dissected.
 local function last(extract)
 	local found = { extract() }
 	local info = found[#found]
@@ -171,16 +172,17 @@ v2.experts = v2_experts
 
 local rpc = Dissector.get("rpc")
 
--- Of the capture, learned on the first pass, in the order of its packets. All of it is bounded by
--- the capture: a packet adds one entry to each table at most, and as many octets as it has.
+-- The state of the capture, learned on the first pass, in the order of its packets. The capture
+-- bounds its size: a packet adds at most one entry to each table, and at most its own octets.
 local frames, by_comm, by_end, by_stream, partial
 
--- Wireshark calls this before the first packet of a capture, also when it dissects it anew.
+-- Wireshark calls this before the first packet of a capture, and when it dissects the capture
+-- again.
 function cm.init()
 	frames, by_comm, by_end, by_stream, partial = {}, {}, {}, {}, {}
 end
 
--- frame_of(pinfo): what is kept of a packet, and whether this is the first pass over it.
+-- frame_of(pinfo): returns the state of a packet, and whether this is the first pass over it.
 local function frame_of(pinfo)
 	local frame = frames[pinfo.number]
 	if frame then return frame, not pinfo.visited end
@@ -189,7 +191,7 @@ local function frame_of(pinfo)
 	return frame, true
 end
 
--- search(raw): the first valid message in these octets, and the candidates in front of it.
+-- search(raw): returns the first valid message in these octets, and the candidates in front of it.
 local function search(raw)
 	local offer = { status = "absent", rejected = {}, send = UNIT, receive = UNIT, r = false }
 	local from = 1
@@ -224,14 +226,16 @@ local function search(raw)
 	return offer
 end
 
--- RFC 8797, sections 4.1 and 4.2, of what both sides have said.
+-- negotiate(conn): returns both thresholds, and whether remote invalidation is allowed (RFC 8797,
+-- sections 4.1 and 4.2).
 local function negotiate(conn)
 	local client, server = conn.client, conn.server
 	return math.min(client.send, server.receive), math.min(server.send, client.receive),
 		client.r and server.r
 end
 
--- About a connection nothing is said unless one side has sent a Format Identifier.
+-- speaks(conn): whether the connection is one of RPC-over-RDMA: one side has sent a Format
+-- Identifier.
 local function speaks(conn)
 	return conn ~= nil and ((conn.client ~= nil and conn.client.status ~= "absent") or
 		(conn.server ~= nil and conn.server.status ~= "absent"))
@@ -243,8 +247,8 @@ local function generated(tree, field, value)
 	return item
 end
 
--- show_private(...): TVB has the octets from BEGIN on that were searched, LENGTH of them. PADDED
--- says that the lower layer fills up with zeros.
+-- show_private(...): shows the LENGTH octets of TVB from BEGIN on, which were searched. PADDED: the
+-- lower layer pads private data with zeros.
 local function show_private(tvb, begin, length, pinfo, tree, role, conn, offer, padded)
 	local root = length > 0 and tree:add(cm, tvb(begin, length)) or tree:add(cm)
 	root:append_text((", from the %s: %s"):format(role, offer.status))
@@ -314,17 +318,17 @@ local function show_private(tvb, begin, length, pinfo, tree, role, conn, offer, 
 	end
 end
 
--- Addresses of RoCE are those of IP.
+-- The addresses of RoCE are IP addresses.
 local function comm_key(address, comm) return ("%s/%d"):format(tostring(address), comm) end
 
--- learn_ib(...): of a REQ or a REP; returns the connection, if known.
+-- learn_ib(...): notes the offer of a REQ or a REP. Returns the connection, if it is known.
 local function learn_ib(pinfo, role, offer, raw)
 	if role == "client" then
 		local comm, queue_pair = last(see.req_comm), last(see.req_queue_pair)
 		if not comm or not queue_pair then return nil end
 		local key = comm_key(pinfo.net_src, comm)
 		local known = by_comm[key]
-		-- The CM retransmits a REQ as it was.
+		-- The CM retransmits a REQ unchanged.
 		if known and known.queue_pair == queue_pair and known.raw == raw then return known end
 		local conn = { request = pinfo.number, client = offer, queue_pair = queue_pair, raw = raw }
 		by_comm[key] = conn
@@ -343,11 +347,11 @@ end
 
 local function cm_private(tvb, pinfo, tree)
 	local roles = { [REQ] = "client", [REP] = "server" }
-	-- RFC 8797, section 4: of a client's request and a server's acceptance.
+	-- RFC 8797, section 4: the message is in a client's request and in a server's acceptance.
 	local role = roles[last(see.attribute)]
 	if not role then return false end
 	local length = tvb:len()
-	-- About octets that were not captured nothing can be said.
+	-- Without all octets, no message may be missed or cut short.
 	if length < tvb:reported_len() then return false end
 	local raw = length > 0 and tvb:raw(0, length) or ""
 	local frame, first = frame_of(pinfo)
@@ -360,20 +364,20 @@ local function cm_private(tvb, pinfo, tree)
 	return true
 end
 
--- mpa_private(pinfo, tree): there is no table of heuristics for it.
+-- mpa_private(pinfo, tree): shows the private data of MPA, for which Wireshark has no heuristics.
 local function mpa_private(pinfo, tree)
 	local role = see.mpa_request() and "client" or see.mpa_reply() and "server"
 	if not role then return end
-	-- The private data of a rejection says nothing about a connection.
+	-- A rejection sets up no connection.
 	if role == "server" and last(see.mpa_rejected) then return end
 	local stream = last(see.stream)
 	local info = see.mpa_private()
-	-- It was not captured whole: nothing can be said about it.
+	-- The private data was not captured as a whole.
 	if not info and (last(see.mpa_length) or 0) > 0 then return end
 	local tvb = info and info.source
 	local begin, length = 0, 0
 	if info then begin, length = info.offset, info.len end
-	-- RFC 6581, section 9: with the flag S, which MPA has among its reserved bits.
+	-- RFC 6581, section 9: the flag S, which is one of MPA's reserved bits in Wireshark.
 	local enhanced = (last(see.mpa_revision) or 0) >= 2 and (last(see.mpa_reserved) or 0) & 0x10 ~= 0
 	local layer = enhanced and math.min(4, length) or 0
 	begin, length = begin + layer, length - layer
@@ -406,7 +410,7 @@ local function looks_like_v2(tvb, known)
 	return tvb(4, 4):uint() == 2 and (known or procedures[tvb(12, 4):uint()] ~= nil)
 end
 
--- A reader of XDR over a tvb, which says once where the octets end.
+-- A reader of XDR over a tvb. It reports once that the octets end too early.
 local Reader = {}
 Reader.__index = Reader
 
@@ -420,7 +424,7 @@ function Reader:left() return self.length - self.at end
 
 function Reader:bad(text) self.tree:add_proto_expert_info(v2_experts.malformed, text) end
 
--- has(octets, name): whether so many are left.
+-- has(octets, name): whether that number of octets is left.
 function Reader:has(octets, name)
 	if self:left() >= octets then return true end
 	self:bad(("The message ends within %s: %d octets, at least %d needed"):format(name, self:left(),
@@ -428,7 +432,7 @@ function Reader:has(octets, name)
 	return false
 end
 
--- word(name): the next 32 bits and their range, or nil.
+-- word(name): returns the next 32 bits and their range, or nil.
 function Reader:word(name)
 	if not self:has(4, name) then return nil end
 	local range = self.tvb(self.at, 4)
@@ -436,14 +440,14 @@ function Reader:word(name)
 	return range:uint(), range
 end
 
--- add(field, name, tree): the next 32 bits, shown, or nil.
+-- add(field, name, tree): shows and returns the next 32 bits, or returns nil.
 function Reader:add(field, name, tree)
 	local value, range = self:word(name)
 	if not value then return nil end
 	return value, (tree or self.tree):add(field, range)
 end
 
--- present(name): XDR's optional-data (RFC 4506, section 4.19); nil where it is neither.
+-- present(name): returns XDR's optional-data (RFC 4506, section 4.19), or nil if it is invalid.
 function Reader:present(name)
 	local value = self:word(name)
 	if not value then return nil end
@@ -454,7 +458,7 @@ function Reader:present(name)
 	return value == 1
 end
 
--- segment(tree, with_position): one whose octets are there; returns its Position, if it has one.
+-- segment(tree, with_position): shows a segment. Its octets must be there. Returns its Position.
 function Reader:segment(tree, with_position)
 	local at = self.at
 	local position
@@ -483,13 +487,13 @@ function Reader:segment(tree, with_position)
 	return position
 end
 
--- write_chunk(tree, name): returns whether it could be decoded.
+-- write_chunk(tree, name): shows a chunk, and returns whether it could be decoded.
 function Reader:write_chunk(tree, name)
 	if not self:has(4, name) then return false end
 	local count = self.tvb(self.at, 4):uint()
 	local item = tree:add(g.segments, self.tvb(self.at, 4))
 	self.at = self.at + 4
-	-- Compared by division: no count overflows that.
+	-- The comparison divides, because a large count would overflow a product.
 	if count > self:left() // 16 then
 		self:bad(("%s has %d segments, of which %d fit"):format(name, count, self:left() // 16))
 		return false
@@ -498,8 +502,9 @@ function Reader:write_chunk(tree, name)
 	return true
 end
 
--- chunk_lists(): how many reads and writes there are, whether a reply, whether there is a Position
--- Zero Read chunk (zero) and one at another Position (reduced); nil where it cannot be decoded.
+-- chunk_lists(): returns the number of reads and writes, whether there is a Reply chunk, a Position
+-- Zero Read chunk (zero), a Read chunk at another Position (reduced); or nil if it cannot be
+-- decoded.
 function Reader:chunk_lists()
 	local lists = { reads = 0, writes = 0, reply = false, zero = false, reduced = false }
 	local begin = self.at
@@ -534,7 +539,7 @@ function Reader:forbidden(item, text)
 	(item or self.tree):add_proto_expert_info(v2_experts.violation, text)
 end
 
--- direction(name): of the message; nil where it is none.
+-- direction(name): returns the direction of the message, or nil if it is invalid.
 function Reader:direction(name)
 	local value, item = self:add(g.direction, name)
 	if value and not directions[value] then
@@ -544,8 +549,8 @@ function Reader:direction(name)
 	return value, item
 end
 
--- rpc_message(...): what follows the header, by Wireshark's own dissector. XID and msg_type have
--- to be those of the header.
+-- rpc_message(...): dissects the RPC message behind the header by Wireshark's own dissector. Its
+-- XID and msg_type must be those of the header.
 function Reader:rpc_message(pinfo, tree, xid, direction, item)
 	generated(self.tree, g.payload, self:left())
 	if self:left() == 0 then return end
@@ -555,13 +560,13 @@ function Reader:rpc_message(pinfo, tree, xid, direction, item)
 		self:forbidden(item, "The direction MUST be the msg_type of the RPC message (the draft, " ..
 			"section 4.2.2)")
 	end
-	-- A malformed RPC message is an error of this call, which Wireshark has shown by then.
+	-- A malformed RPC message raises an error here, after Wireshark has shown it.
 	pcall(rpc.call, rpc, self.tvb(self.at):tvb(), pinfo, tree)
 end
 
 local bodies = {}
 
--- RDMA2_MSG and RDMA2_NOMSG: direction, chunk lists, and of the former the RPC message.
+-- RDMA2_MSG and RDMA2_NOMSG: direction, chunk lists, and the RPC message of the former.
 local function chunked(self, pinfo, tree, xid, proc)
 	local direction, item = self:direction("rdma_direction")
 	if not direction then return end
@@ -623,7 +628,7 @@ bodies[4] = function(self)
 		self:forbidden(nil, ("An RPC message MUST NOT follow RDMA2_ERROR (the draft, section " ..
 			"4.2.1), but %d octets do"):format(left))
 	end
-	-- Always from responder to requester (the draft, section 4.2.2).
+	-- An error goes from the responder to the requester (the draft, section 4.2.2).
 	return 1
 end
 
@@ -644,8 +649,8 @@ bodies[5] = function(self, pinfo, tree, xid)
 		self.at = self.at + padding
 	end
 	self.tree:set_len(self.at)
-	-- All, part of, or no RPC message follows (the draft, section 4.2.1): all, where it begins
-	-- like one.
+	-- A whole RPC message, a part of one, or none follows (the draft, section 4.2.1). Octets
+	-- that begin like an RPC message are taken for a whole one.
 	local left = self:left()
 	if self:left() >= 8 and self.tvb(self.at, 4):uint() == xid then
 		self:rpc_message(pinfo, tree, xid, direction, item)
@@ -673,7 +678,8 @@ local function dissect_v2(tvb, pinfo, tree, frame, to)
 		reader:bad(("rdma_proc %d is not defined (the draft, section 4.2)"):format(proc))
 		return
 	end
-	-- The header first, whatever the RPC message makes of the tree and the columns.
+	-- The header comes first: the dissector of the RPC message changes the tree and the
+	-- columns.
 	local direction = bodies[proc](reader, pinfo, tree, xid, proc)
 	if not direction then return end
 	if direction == 0 then frame.call = { xid = xid, handles = reader.handles } end
@@ -687,7 +693,8 @@ local function dissect_v2(tvb, pinfo, tree, frame, to)
 	if proc == 4 or proc == 5 then root:set_len(reader.at) end
 end
 
--- message(...): one RDMA Send, whole; ENDING says of which connection and to which side.
+-- message(...): dissects a whole RDMA Send. ENDING has its connection and the side that receives
+-- it.
 local function message(tvb, pinfo, tree, frame, first, ending)
 	local conn = ending and ending.conn
 	if first then
@@ -712,8 +719,8 @@ local function message(tvb, pinfo, tree, frame, first, ending)
 	return true
 end
 
--- call_of(frame): the call in it, if it has one, and the XID. Version 1 is for Wireshark's own
--- dissector to decode.
+-- call_of(frame): returns the call in a packet, if it has one, and the XID. Wireshark's own
+-- dissector decodes version 1.
 local function call_of(frame)
 	if frame.xid then return frame.call, frame.xid end
 	local xid = last(see.one_xid)
@@ -723,7 +730,8 @@ local function call_of(frame)
 	return { xid = xid, handles = handles }, xid
 end
 
--- invalidates(...): RFC 8797, section 4.1. TAG is what a Send with Invalidate invalidates.
+-- invalidates(...): checks the rules of RFC 8797, section 4.1. TAG is the Steering Tag that a Send
+-- with Invalidate invalidates.
 local function invalidates(frame, ending, tag)
 	local conn = ending and ending.conn
 	if not conn or not speaks(conn) then return end
@@ -750,13 +758,13 @@ local function is_send(opcode)
 	return SEND_ONLY[opcode] or SEND_LAST[opcode] or opcode == SEND_FIRST or opcode == SEND_MIDDLE
 end
 
--- ib_send(...): the payload of one packet of a reliable connection. A Send that is longer than the
--- path's MTU comes as First, Middle and Last, with consecutive sequence numbers.
+-- ib_send(...): takes the payload of one packet of a reliable connection. A Send that is longer
+-- than the path's MTU is sent as First, Middle and Last, with consecutive sequence numbers.
 local function ib_send(tvb, pinfo, tree, opcode)
 	local queue_pair, psn = last(see.queue_pair), last(see.psn)
 	local frame, first = frame_of(pinfo)
 	frame.given.ib = true
-	-- Wireshark 4.4 leaves the padding, which makes the octets a multiple of four, with them.
+	-- Wireshark 4.4 does not remove the padding to a multiple of four octets.
 	local pad = last(see.pad) or 0
 	if pad > 0 and tvb:len() % 4 == 0 and tvb:len() > pad then
 		tvb = tvb(0, tvb:len() - pad):tvb()
@@ -778,7 +786,7 @@ local function ib_send(tvb, pinfo, tree, opcode)
 				partial[key] = nil
 			end
 		elseif not (so_far and psn == so_far.psn) then
-			-- Not the last one again: something is missing.
+			-- This is not a retransmission of the last packet, so a packet is missing.
 			partial[key] = nil
 		end
 	end
@@ -798,7 +806,7 @@ local function ending_of_stream(pinfo)
 	return conn and { conn = conn, to = pinfo.dst_port == conn.port and "client" or "server" }
 end
 
--- Wireshark has put the segments of a Send together by then.
+-- Wireshark has reassembled the segments of a Send before it calls this.
 local function iwarp_payload(tvb, pinfo, tree)
 	if not RDMAP_SEND[last(see.rdmap) or -1] or not last(see.ddp_last) or
 		tvb:len() < tvb:reported_len() then
@@ -810,10 +818,11 @@ local function iwarp_payload(tvb, pinfo, tree)
 	return message(tvb, pinfo, tree, frame, first, ending_of_stream(pinfo))
 end
 
--- Wireshark moves the heuristic that took a packet to the front of its list. The one of version 1
--- also takes Sends of version 2 that have a procedure of version 1, and shows nothing of them. Of
--- several Sends in one TCP segment, Wireshark 4.4 calls the heuristics for the first one alone. The
--- functions below dissect the Sends that never came here.
+-- Wireshark moves the heuristic that took a packet to the front of its list. The heuristic of
+-- version 1 also takes Sends of version 2 that have a procedure of version 1, and shows nothing of
+-- them. Of several Sends in one TCP segment, Wireshark 4.4 calls the heuristics for the first one
+-- only. The functions below dissect the Sends for which Wireshark has not called the heuristics
+-- above.
 
 local function ib_passed_over(pinfo, tree, opcode)
 	local begin = see.ieth() or see.immediate() or see.bth()
@@ -825,7 +834,7 @@ local function ib_passed_over(pinfo, tree, opcode)
 	end
 end
 
--- append(...): to the Send that this segment belongs to; returns the Send once it is whole.
+-- append(...): adds a segment to its Send. Returns the Send once it is whole.
 local function append(key, number, offset, raw, is_last)
 	local send = partial[key]
 	if offset == 0 then
@@ -872,8 +881,8 @@ local function iwarp_passed_over(pinfo, tree, frame, first)
 	end
 end
 
--- After all other dissectors: private data of MPA, Sends that never came here, and the rules of
--- the connection that the packet breaks.
+-- Runs after all other dissectors: shows the private data of MPA, the Sends that the heuristics did
+-- not get, and the rules of the connection that the packet breaks.
 function cm.dissector(_, pinfo, tree)
 	if see.mpa_request() or see.mpa_reply() then mpa_private(pinfo, tree) end
 	local opcode = last(see.opcode)

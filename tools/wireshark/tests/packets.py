@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets by hand, and the file that holds them: RoCEv2 and iWARP between two hosts.
+"""Makes packets and capture files: RoCEv2 and iWARP between two hosts.
 
-Layouts are those of the InfiniBand Architecture Specification, volume 1 (chapters 9 and 12, and
-annexes A11 and A17), and of RFC 5040, 5041, 5044 and 6581. Checksums that Wireshark does not
-look at are zero.
+The layouts are from the InfiniBand Architecture Specification, volume 1 (chapters 9 and 12, and
+annexes A11 and A17), and from RFC 5040, 5041, 5044 and 6581. Checksums that Wireshark ignores are
+zero.
 """
 
 import struct
@@ -35,7 +35,8 @@ def ethernet(source, destination, protocol, payload):
 
 
 def pcap(frames):
-    """The octets of a capture file; of a frame (octets, length), that much was captured."""
+    """Returns the octets of a capture file. Of a frame (octets, length), only `length` octets were
+    captured."""
     parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, 1)]
     for number, frame in enumerate(frames):
         frame, length = frame if isinstance(frame, tuple) else (frame, len(frame))
@@ -62,7 +63,7 @@ def mad(source, destination, attribute, content):
 
 def req(private, comm=0x1001, queue_pair=0x11, port=20049, rdma_cm=True, source=CLIENT,
         destination=SERVER):
-    """CM REQ; the private data follows rdma_cm's header of 36 octets, or is all there is."""
+    """Returns a CM REQ. With `rdma_cm`, rdma_cm's header of 36 octets precedes the private data."""
     gid = [bytes(10) + b"\xff\xff" + address(host) for host in (source, destination)]
     path = struct.pack(">HH16s16sIBBBB", 0xFFFF, 0xFFFF, *gid, 0, 0, 64, 0, 0)
     service = 0x0000000001060000 | port if rdma_cm else 0x1000000000000001
@@ -100,7 +101,7 @@ def to_client(message, opcode=SEND_ONLY, psn=0, queue_pair=0x11, key=None):
 
 
 class Stream:
-    """A TCP connection that carries MPA; each method makes one packet."""
+    """A TCP connection that carries MPA. Each method makes one packet."""
 
     def __init__(self, port, server_port=20049):
         self.ports = port, server_port
@@ -117,7 +118,7 @@ class Stream:
         return ethernet(source, destination, 6, tcp + octets)
 
     def mpa(self, side, private, revision=2, enhanced=True):
-        """Of revision 2, the private data begins with IRD and ORD, as the flag S says."""
+        """With `enhanced`, the flag S is set, and the private data begins with IRD and ORD."""
         key = b"MPA ID Req Frame" if side == 0 else b"MPA ID Rep Frame"
         if enhanced:
             private = struct.pack(">HH", 4, 4) + private
