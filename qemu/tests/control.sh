@@ -287,26 +287,26 @@ check_equal 'listeners that failed are not shown' 5 "${#lines[@]}"
 
 # About: failures to connect.
 
-check 'connect from an address of another host' \
+check 'connect from an address of another host fails' \
 	refused EADDRNOTAVAIL connect "$B4:20049 from=$B4"
-check 'connect from an address that no device has' \
+check 'connect from an address that no device has fails' \
 	refused EADDRNOTAVAIL connect "$B4:20049 from=${B4%.*}.9"
 need 'there is a network without RDMA' ip -n "$A" link add plain type dummy
 at_end ip -n "$A" link delete plain
 ip -n "$A" address add 192.0.2.1/24 dev plain
 ip -n "$A" link set plain up
-check 'connect to an address of a network without RDMA' \
+check 'connect to an address of a network without RDMA fails' \
 	refused EADDRNOTAVAIL connect 192.0.2.2:20049
-check 'connect from an address of a network without RDMA' \
+check 'connect from an address of a network without RDMA fails' \
 	refused EADDRNOTAVAIL connect "$B4:20049 from=192.0.2.1"
-check 'listen at an address of a network without RDMA' \
+check 'listen at an address of a network without RDMA fails' \
 	refused EADDRNOTAVAIL listen 192.0.2.1:20052
-check 'connect to a port without a listener' refused ECONNREFUSED connect "$B4:1"
+check 'connect to a port without a listener fails' refused ECONNREFUSED connect "$B4:1"
 start=${EPOCHREALTIME/./}
-check 'connect to an address that no host has' \
+check 'connect to an address that no host has fails' \
 	refused EHOSTUNREACH connect "${B4%.*}.9:20049 timeout_ms=300"
 took=$(((${EPOCHREALTIME/./} - start) / 1000))
-check "connect to an address that no host has ends in time: $took ms" \
+check "connect to an address that no host has fails in time: $took ms" \
 	test "$took" -ge 300 -a "$took" -lt 3000
 check 'more octets than a REQ can carry are refused' \
 	refused EMSGSIZE connect "$B4:20049 private=$(octet_string $((request_room + 1)))"
@@ -325,7 +325,7 @@ check 'a listener with more octets than a REP can carry' \
 count_from requests_failed
 check 'a listener with more octets than a REP can carry rejects' \
 	refused ECONNREFUSED connect "$B4:20060"
-check 'the request that failed is counted' has_risen requests_failed 1
+check 'requests_failed counts the request that failed' has_risen requests_failed 1
 check 'nothing is left of the request that failed' wait_for 10 has_connections 2
 
 # About: the maximum of a listener.
@@ -359,8 +359,8 @@ ends() {
 count_from closed lost
 check 'a client closes, and the write waits for that' ends "$first"
 check 'the server of a closed client is gone' wait_for 10 is_gone "$first_server"
-check 'the counter of closed connections, after the client' has_risen closed 1
-check 'the counter of lost connections, after the client' has_risen lost 1
+check 'closed counts the client that closes' has_risen closed 1
+check 'lost counts the server of the client that closes' has_risen lost 1
 check 'a connection is not closed twice' refused ENOENT close "connection $first"
 check 'the other client stays established' is_state "$second" established
 check 'the other server stays established' is_state "$second_server" established
@@ -370,12 +370,12 @@ check 'max=2: it makes room for only one' refused ECONNREFUSED connect "$B4:2007
 count_from closed lost
 check 'a server closes, and the write waits for that' ends "$server"
 check 'the client of a closed server is gone' wait_for 10 is_gone "$client"
-check 'the counter of closed connections, after the server' has_risen closed 1
-check 'the counter of lost connections, after the server' has_risen lost 1
+check 'closed counts the server that closes' has_risen closed 1
+check 'lost counts the client of the server that closes' has_risen lost 1
 
 check 'a listener is closed' control a close "listener $listener"
 check_fails 'a closed listener is gone at once' row listeners "$listener"
-check 'connect to the port of a closed listener' refused ECONNREFUSED connect "$B4:20070"
+check 'connect to the port of a closed listener fails' refused ECONNREFUSED connect "$B4:20070"
 check 'the server of a closed listener stays' is_state "$second_server" established
 check 'the client of a closed listener stays' is_state "$second" established
 check 'a listener is not closed twice' refused ENOENT close "listener $listener"
@@ -387,7 +387,7 @@ listener=$last
 check 'a connection to be closed with all' connect a "$B4:20070"
 check 'all connections and listeners are closed' control a close all
 check 'nothing is left as soon as close all has returned' nothing_live
-check 'connect after all listeners were closed' refused ECONNREFUSED connect "$B4:20049"
+check 'connect after all listeners were closed fails' refused ECONNREFUSED connect "$B4:20049"
 check 'a listener after all were closed' control b listen "$B4:20049"
 last listeners
 check 'a listener after all were closed has another number' test "$last" -gt "$listener"
@@ -453,7 +453,7 @@ wanted=$({
 } | sort)
 check_equal 'the files have these modes and owners' "$wanted" "$modes"
 # The directory above is opened up, so that the files themselves must refuse.
-need 'everybody may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
+need 'all users may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
 at_end mount -o remount,mode=700 /sys/kernel/debug
 while read -r file _; do
 	ask nobody "$DEBUGFS/$file"

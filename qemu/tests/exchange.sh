@@ -188,16 +188,16 @@ raw C "$(filler $((request_room - 8)))$message" present offset=$((request_room -
 message 4096 1024 1
 raw S "$(filler $((reply_room - 8)))$message" present offset=$((reply_room - 8)) \
 	version=1 reserved=0x00 send=4096 recv=1024 r=1
-check 'a message in the last octets of full private data' exchange "$B4" "$B4" "$A4"
+check 'a message in the last octets of full private data is found' exchange "$B4" "$B4" "$A4"
 raw C "$(filler $((request_room - 7)))${message%??}" rejected
 raw S "$(filler $((reply_room - 7)))${message%??}" rejected
-check 'a message without its last octet' exchange "$B4" "$B4" "$A4"
+check 'a message without its last octet is rejected' exchange "$B4" "$B4" "$A4"
 raw C f6ab0e1802010f0f rejected
 raw S f6ab0e1800010f0f rejected
-check 'versions 2 and 0 of the message' exchange "$B4" "$B4" "$A4"
+check 'versions 2 and 0 of the message are rejected' exchange "$B4" "$B4" "$A4"
 raw C f6ab0e1801ff070f present offset=0 version=1 reserved=0xfe send=8192 recv=16384 r=1
 raw S f6ab0e1801aa0f07 present offset=0 version=1 reserved=0xaa send=16384 recv=8192 r=0
-check 'reserved bits of both sides' exchange "$B4" "$B4" "$A4"
+check 'reserved bits of both sides are shown and ignored' exchange "$B4" "$B4" "$A4"
 raw C f6ab0e1802f6ab0e1801010307 present offset=5 version=1 reserved=0x00 \
 	send=4096 recv=8192 r=1
 raw S f6f6abf6ab0e1801010703f6ab0e1801000000 present offset=3 version=1 reserved=0x00 \
@@ -205,12 +205,12 @@ raw S f6f6abf6ab0e1801010703f6ab0e1801000000 present offset=3 version=1 reserved
 check 'the first valid message counts, at any offset' exchange "$B4" "$B4" "$A4"
 raw C 180eabf601010f0f absent
 raw S 00f6ab0e00010f0f absent
-check 'octets without a message' exchange "$B4" "$B4" "$A4"
+check 'octets without a message count as absent' exchange "$B4" "$B4" "$A4"
 raw C '' absent
 raw S '' absent
-check 'no private data of either side' exchange "$B4" "$B4" "$A4"
+check 'no private data of either side counts as absent' exchange "$B4" "$B4" "$A4"
 built C 2048 3072 1
-check 'no private data of the server' exchange "$B4" "$B4" "$A4"
+check 'no private data of the server counts as absent' exchange "$B4" "$B4" "$A4"
 check 'all columns are aligned, with link-local addresses' aligned
 
 # Names of real devices are longer than those of the tests.
@@ -218,7 +218,7 @@ long=${A_RDMA}_np0_23456789
 need 'the device gets a long name' rdma dev set "$A_RDMA" name "$long"
 at_end rdma dev set "$long" name "$A_RDMA"
 A_RDMA=$long
-check 'a connection of a device with a long name' exchange "$B4" "$B4" "$A4"
+check 'both negotiate by a device with a long name' exchange "$B4" "$B4" "$A4"
 check 'all columns are aligned, with a long name' aligned
 
 if [[ -n ${FULL:-} ]]; then

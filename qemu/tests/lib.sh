@@ -17,10 +17,10 @@ need() {
 }
 
 # The checks that many scripts begin with.
-need_pair() { need 'a pair' pair; }
-need_neighbours() { need 'they reach each other' on_a ping -c1 -W5 "$B4"; }
+need_pair() { need 'the pair of hosts is made' pair; }
+need_neighbours() { need 'both hosts of the pair reach each other' on_a ping -c1 -W5 "$B4"; }
 need_module() { need 'the module loads' module_load; }
-need_nfs_server() { need 'an NFS server' nfs_server; }
+need_nfs_server() { need 'the NFS server of the pair starts' nfs_server; }
 
 not_cleaned_up() { not_ok "cleaning up: $1"; }
 

@@ -440,7 +440,7 @@ lossy 'corrupted' 15000 corrupt 5%
 lossy 'all faults' 15000 loss 5% duplicate 5% corrupt 2% delay 5ms 4ms reorder 20%
 check 'the ends agree after the lossy networks' agree 90 2005 2006
 check 'the counters add up after the lossy networks' counters_add_up
-check 'all are closed after the lossy networks' control - close all
+check 'all connections are closed after the lossy networks' control - close all
 check 'nothing is left of the lossy networks' wait_for 10 none_live
 
 need 'the module listens for hosts that disappear' control b listen "$B4:20 send=8192"
@@ -457,7 +457,7 @@ check 'the client closes although the host has disappeared' while_closing
 check 'the server closes although the host has disappeared' close_other
 check 'a lost DREQ is retransmitted' disconnection_lost
 [[ $TRANSPORT = siw ]] || check 'removing the device ends a close without DREP' device_goes
-check 'all are closed after the hosts disappeared' control - close all
+check 'all connections are closed after the hosts disappeared' control - close all
 check 'nothing is left of the hosts that disappeared' wait_for 10 none_live
 check 'the counters add up after the hosts disappeared' counters_add_up
 
@@ -467,10 +467,10 @@ check 'an idle connection stays while links go down and come up' idle_flaps
 ((++seed))
 check "calls end in time while links go down and come up, with seed $seed" flaps
 check 'the ends agree after the flaps' agree 60
-check 'all are closed after the flaps' control - close all
+check 'all connections are closed after the flaps' control - close all
 need 'the module listens before its offer changes' control b listen '0.0.0.0:50 recv=2048'
 check 'the client negotiates the new offer after the link was down' negotiates_afresh
-check 'all are closed after the server has changed' control - close all
+check 'all connections are closed after the offer has changed' control - close all
 check 'nothing is left of the links that went down' wait_for 20 none_live
 
 ((++seed))

@@ -104,7 +104,7 @@ received_since() { counter messages_received && ((count > $1)); }
 
 need_pair
 need_neighbours
-need 'they reach each other over IPv6' on_a ping -c1 -W5 "$B6"
+need 'both hosts of the pair reach each other over IPv6' on_a ping -c1 -W5 "$B6"
 need_module
 
 need_nfs_server

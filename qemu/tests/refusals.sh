@@ -49,7 +49,7 @@ check 'the log names the refusal' says 'a device refuses to fail a queue pair'
 need 'a listener while the device refuses' control b listen "$B4:1"
 need 'a second connection at rest' connect a "$B4:1"
 need 'a connection that calls' connect a "$B4:1"
-check 'a call with chunks before the device goes' \
+check 'a call with chunks before the device is removed' \
 	control a call "connection $client echo size=70001 chunks=1"
 check 'the device is removed in time, although it refuses' in_time 20 rdma link delete "$B_RDMA"
 check 'the connections of the removed device are gone' wait_for 10 is_gone "$server"

@@ -103,7 +103,8 @@ need_module
 need_nfs_server
 
 # About: mounts without a fault.
-check 'without a mount the tool says so' says 0 'no NFS mount uses RDMA' "$tool" mounts
+check 'without a mount the tool prints that none uses RDMA' \
+	says 0 'no NFS mount uses RDMA' "$tool" mounts
 need 'a mount by NFS 3' mounted 3 /mnt/v3
 need 'a mount by NFS 4.1 with four connections' mounted 4.1 /mnt/v41 nconnect=4
 need 'a mount by NFS 4.2' mounted 4.2 /mnt/v42
@@ -112,10 +113,11 @@ need 'a mount by NFS 3 over TCP' mounted 3 /mnt/beside proto=tcp,port=2049
 check 'the tool counts six connections to the server' wait_for 20 connected /mnt/v42 6
 for version in v3 v41 v42; do
 	check "the mount $version has no fault" no_verdict "/mnt/$version"
-	check "the mount $version: invalidates-unoffered" \
+	check "the mount $version has the verdict invalidates-unoffered" \
 		verdict "/mnt/$version" invalidates-unoffered
 done
-check 'invalidates-unoffered in words' says 0 'although it did not offer to: ' "$tool" mounts
+check 'the verdict invalidates-unoffered in words' \
+	says 0 'although it did not offer to: ' "$tool" mounts
 sound() {
 	mounts
 	in_json "
@@ -174,25 +176,25 @@ need 'a mount from a server with sizes of 16384' \
 	with svc_rdma/max_req_size 16384 mounted 3 /mnt/v3
 check 'the mount with sizes of 16384 has no fault' no_verdict /mnt/v3
 need 'the server with sizes of 16384 stops' in_nfs_server rpc.nfsd 0
-check 'not-connected, without calls' wait_for 20 says 0 \
+check 'the verdict not-connected, without calls' wait_for 20 says 0 \
 	'  and: not connected at present: the client connects again with the next call' \
 	"$tool" mounts
 program 1
 need 'a program listens and does not accept' tell 1 listen "/run/netns/$B" "$B4" 20049
 df /mnt/v3 >/dev/null &
 waiting=$!
-check 'not-connected, with calls that wait' \
+check 'the verdict not-connected, with calls that wait' \
 	wait_for 60 says 0 '/mnt/v3: not connected: connecting' "$tool" mounts
 program_end 1
 need 'the server starts with sizes of 4096' start_server
 wait "$waiting"
 need 'the mount works with sizes of 4096' wait_for 60 used /mnt/v3
-check 'small-receive-size' verdict /mnt/v3 small-receive-size
-check 'small-send-size' verdict /mnt/v3 small-send-size
-check 'small-send-size and small-receive-size in words' says 0 \
+check 'the verdict small-receive-size' verdict /mnt/v3 small-receive-size
+check 'the verdict small-send-size' verdict /mnt/v3 small-send-size
+check 'the verdicts small-send-size and small-receive-size in words' says 0 \
 	"  and: the server's Receive Size is 4096, this client's rdma_max_inline_write 16384" \
 	"$tool" mounts
-check 'no lost-often after one loss' \
+check 'one loss does not lead to the verdict lost-often' \
 	verdicts_are /mnt/v3 'small-send-size small-receive-size[a-z -]*'
 change='16384 -> 4096'
 changed() { "$tool" history | grep -E " nfs +client +re-established .* $change $change "; }
@@ -206,14 +208,14 @@ need 'the module listens in place of the server' \
 	control b listen "$B4:20049 private=none answer=0"
 df /mnt/v3 >/dev/null &
 waiting=$!
-check 'no-private-data' wait_for 60 verdict /mnt/v3 no-private-data
-check 'no-private-data in words' says 0 \
+check 'the verdict no-private-data' wait_for 60 verdict /mnt/v3 no-private-data
+check 'the verdict no-private-data in words' says 0 \
 	'sends no RFC 8797 private data: messages over 1024 octets go by chunks' "$tool" mounts
 need 'the listener without private data is closed' control - close all
 need 'the server starts after the loss' start_server
 wait "$waiting"
 need 'the mount works after the loss' wait_for 60 used /mnt/v3
-check 'lost-often' verdict /mnt/v3 lost-often
+check 'the verdict lost-often' verdict /mnt/v3 lost-often
 check 'the mount is connected after the loss' connected /mnt/v3 1
 
 # About: another mount namespace.
@@ -229,7 +231,8 @@ end_inner() {
 others() { mounts --all-namespaces && [[ $document = *'"mount_point":"/mnt/inner"'* ]]; }
 check '--all-namespaces shows a mount of another namespace' wait_for 10 others
 mounts
-check_equal 'without --all-namespaces it is not shown' '' "$(grep -o /mnt/inner <<<"$document")"
+check_equal 'a mount of another namespace is hidden without --all-namespaces' '' \
+	"$(grep -o /mnt/inner <<<"$document")"
 end_inner
 
 # About: the other commands.
@@ -273,7 +276,7 @@ need 'a mount over TCP' mounted 4.2 /mnt/tcp proto=tcp,port=2049
 check 'a mount that asks for TCP is not shown' says 0 'no NFS mount uses RDMA' "$tool" mounts
 need 'a mount that asks for RDMA succeeds' mounted 4.2 /mnt/v42 nosharecache
 check 'the client takes TCP instead' grep -q ' /mnt/v42 .*proto=tcp' /proc/self/mountinfo
-check 'not-rdma' verdict /mnt/v42 not-rdma
+check 'the verdict not-rdma' verdict /mnt/v42 not-rdma
 need 'the mount that fell back to TCP ends' nfs_unmount /mnt/v42
 # The superblock is that of /mnt/tcp, and has its options.
 need 'a mount that shares the superblock succeeds' nfs_mount 4.2 /mnt/v42
@@ -281,7 +284,7 @@ check 'a mount that shares the superblock has no verdict' verdicts_are /mnt/v42 
 cp /etc/fstab "$scratch/fstab"
 at_end cp "$scratch/fstab" /etc/fstab
 echo "$B4:/ /mnt/v42 nfs proto=rdma,vers=4.2 0 0" >>/etc/fstab
-check 'not-rdma, by /etc/fstab' verdict /mnt/v42 not-rdma
+check 'the verdict not-rdma, by /etc/fstab' verdict /mnt/v42 not-rdma
 
 # About: probes.
 check 'probe of the NFS server: fine' says 0 '  fine' on_a "$tool" probe "$B4"
