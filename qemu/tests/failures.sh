@@ -203,7 +203,8 @@ leaves_nothing 'SIGINT ends a connect' mute interrupted
 for end in a b; do
 	check "a connection that $end closes is established" connect a "$B4:2000" || continue
 	[[ $end = a ]] && id=$client || id=$server
-	leaves_nothing "both ends are gone after $end closes" both_gone "$end" close "connection $id"
+	leaves_nothing "both ends are gone after $end closes" \
+		both_gone "$end" close "connection $id"
 done
 # Not over siw, which does all of its work on one processor.
 [[ $TRANSPORT = siw ]] || check 'last_failure has the reason of the queue pair' says_why

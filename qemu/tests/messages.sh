@@ -141,7 +141,8 @@ for r in 0 1 2 3; do
 		counted chunked_calls=1 s:chunked_calls=1 "${changes[@]}" -- echoes 10000
 	check "an inline call invalidates nothing, $of" \
 		counted inline_calls=1 s:inline_calls=1 -- echoes 100
-	check "an unused Reply chunk is invalidated, $of" counted chunked_calls=1 s:chunked_calls=1 \
+	check "an unused Reply chunk is invalidated, $of" \
+		counted chunked_calls=1 s:chunked_calls=1 \
 		"${changes[@]/local_invalidations=?/local_invalidations=$((r < 3))}" \
 		-- echoes 100 chunks=1
 	[[ $r = 3 ]] || need "the connection of $of ends" close_both

@@ -310,8 +310,8 @@ more() {
 	raw 'another version before a message' \
 		f6ab0e1802f6ab0e1801010307 f6f6abf6ab0e1801010703f6ab0e1801000000
 	raw 'octets behind the messages' f6ab0e1801010303a5a5 f6ab0e180101030300
-	# On RoCE the receiver sees a whole message, because the CM pads with zeros. The sender takes
-	# its offer from the seven octets. Both ends agree, because R is clear.
+	# On RoCE the receiver sees a whole message, because the CM pads with zeros. The sender
+	# takes its offer from the seven octets. Both ends agree, because R is clear.
 	raw 'seven of eight octets' f6ab0e18010007 f6ab0e18010007
 	raw 'the identifier alone' f6ab0e18 f6ab0e18
 	raw 'other format identifiers' f6ab0e1901010303 180eabf601010303
