@@ -21,7 +21,8 @@ mod tests {
             Credentials,
             Error,
             Reply,
-            Status, //
+            Status,
+            REPLY_HEAD_MAX, //
         },
         rows::{
             check,
@@ -212,7 +213,10 @@ mod tests {
         let octets = Octets::new("X 1 0 / 6 3 1020300 / 0")?;
         let status = Status::Success;
         let reply = Reply { xid: X, status };
-        check("verifier", parse_reply(octets.all()), Ok((reply, &[][..])))
+        check("verifier", parse_reply(octets.all()), Ok((reply, &[][..])))?;
+
+        // Five words, the longest verifier (section 8.2), and the three words of PROG_MISMATCH.
+        check("longest", REPLY_HEAD_MAX, 4 * 5 + 400 + 4 * 3)
     }
 
     /// RFC 5531, section 9: octets that are no call and no reply.

@@ -957,6 +957,8 @@ ENDS = [
     ("ERR_VERS of other versions", "EPROTONOSUPPORT", "X {version} {peers} 4  1 3 4"),
     ("PROG_UNAVAIL", "ENOTSUP", "{replies} X 1 0  0 0  1"),
     ("PROG_MISMATCH", "ENOTSUP", "{replies} X 1 0  0 0  2 1 1"),
+    ("PROG_MISMATCH with the longest verifier", "ENOTSUP",
+     "{replies} X 1 0  6 400 " + "0 " * 100 + " 2 1 1"),
     ("PROC_UNAVAIL", "ENOTSUP", "{replies} X 1 0  0 0  3"),
     ("GARBAGE_ARGS", "EINVAL", "{replies} X 1 0  0 0  4"),
     ("SYSTEM_ERR", "EREMOTEIO", "{replies} X 1 0  0 0  5"),

@@ -97,9 +97,6 @@ const REGION_PAGES: u32 = 256;
 /// Length in octets of the longest head of a call that the module makes.
 const CALL_HEAD_MAX: usize = 64;
 
-/// Length in octets of the longest head of a reply (RFC 5531, sections 8.2 and 9).
-const REPLY_HEAD_MAX: usize = 24 + 400;
-
 /// Memory that is registered for the responder.
 type Chunk<'a> = Registration<'a, Endpoint>;
 
@@ -761,9 +758,9 @@ impl<'a> Caller<'a> {
             }
         };
 
-        let mut head = [0; REPLY_HEAD_MAX];
+        let mut head = [0; rpc::REPLY_HEAD_MAX];
         let head = head
-            .get_mut(..payload.len().min(REPLY_HEAD_MAX))
+            .get_mut(..payload.len().min(rpc::REPLY_HEAD_MAX))
             .unwrap_or_default();
         payload.read(0, head);
         let (reply, rest) = rpc::parse_reply(head).map_err(|_| malformed())?;

@@ -19,7 +19,8 @@ use crate::{
         parse_reply,
         Call,
         Reply,
-        Status, //
+        Status,
+        REPLY_HEAD_MAX, //
     }, //
 };
 
@@ -62,6 +63,19 @@ fn section_9_every_small_message() {
             check(&octets);
         }
     }
+}
+
+/// RFC 5531, sections 8.2 and 9: the longest head of a reply.
+#[test]
+fn section_9_longest_reply() {
+    let octets = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
+    let head: Vec<u8> = octets(&[7, 1, 0, 6, 400]);
+    let mismatch: Vec<u8> = octets(&[2, 3, 4]);
+    let reply = [&head[..], &[0; 400], &mismatch].concat();
+    let status = Status::ProgMismatch { low: 3, high: 4 };
+
+    assert_eq!(reply.len(), REPLY_HEAD_MAX);
+    assert_eq!(parse_reply(&reply), Ok((Reply { xid: 7, status }, &[][..])));
 }
 
 proptest! {
