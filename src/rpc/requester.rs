@@ -406,11 +406,8 @@ impl<'a> Caller<'a> {
         // The results of calls that end after the first failure. They are not shown.
         let mut others = CallResult::new();
         loop {
-            // A reply that has arrived is handled before a call is begun, because it grants
-            // credits.
-            let answered = self.endpoint.inner.lock().calls.first_answered().is_some();
             let free = places.iter().position(|place| place.call.is_none());
-            if let Some(at) = free.filter(|_| !answered && left > 0 && called.is_ok()) {
+            if let Some(at) = free.filter(|_| left > 0 && called.is_ok()) {
                 match self.agreed() {
                     Ok(Some(agreed)) => {
                         left -= 1;
@@ -444,28 +441,34 @@ impl<'a> Caller<'a> {
     }
 
     /// Returns the version that has been agreed upon, or `Some(None)` if none has been yet. Returns
-    /// [`None`] if there is no credit for another call until a call under way ends.
+    /// [`None`] if a reply has arrived, or if there is no credit for another call until a call
+    /// under way ends.
     fn agreed(&self) -> Result<Option<Option<u32>>, Failure> {
+        let inner = self.endpoint.inner.lock();
+        // A reply that has arrived is handled before a call is begun, because it grants credits.
+        if inner.calls.first_answered().is_some() {
+            return Ok(None);
+        }
         // If replies arrive fast, the caller never sleeps, so that no wait is interrupted by a
         // signal.
         if current!().signal_pending() {
             return Err(Failure::new(EINTR, "interrupted"));
         }
+        if inner.link().is_none() {
+            return Err(not_connected());
+        }
+        // Before the first reply there is one credit (RFC 8166, section 3.3.3).
+        let granted = inner
+            .traffic
+            .credits_granted
+            .filter(|_| inner.version.is_some());
         let credits = self.endpoint.configuration.requests();
-        let (agreed, granted, (waiting, taken)) = self.endpoint.started(|inner| {
-            // Before the first reply there is one credit (RFC 8166, section 3.3.3).
-            let granted = inner
-                .traffic
-                .credits_granted
-                .filter(|_| inner.version.is_some());
-            let granted = granted.unwrap_or(1).min(credits).max(1);
-            (inner.version, granted as usize, inner.calls.count())
-        })?;
-        match waiting {
-            _ if taken < granted => Ok(Some(agreed)),
+        let granted = granted.unwrap_or(1).min(credits).max(1);
+        match inner.calls.count() {
+            (_, taken) if taken < granted as usize => Ok(Some(inner.version)),
             // A call that was given up keeps its credit until it is answered (RFC 8166, section
             // 3.3.1).
-            0 => Err(Failure::new(
+            (0, _) => Err(Failure::new(
                 EBUSY,
                 "all credits are taken by calls without an answer",
             )),
