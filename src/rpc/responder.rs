@@ -430,13 +430,14 @@ impl Endpoint {
         message: &ReplyMessage<'_>,
         build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
     ) -> Result<(), ReplyError> {
-        self.send(call.queue_pair, message.limit, message.stag, build)?;
-        let mut inner = self.inner.lock();
+        // Before the client has the reply: its next call may be answered by the other work before
+        // this Send has completed.
         if self.configuration.role == Role::Server {
-            inner.version = Some(call.header.version());
+            self.inner.lock().version = Some(call.header.version());
         }
+        self.send(call.queue_pair, message.limit, message.stag, build)?;
         if message.reply.binds {
-            inner.traffic.reverse_direction = ReverseDirection::Yes;
+            self.inner.lock().traffic.reverse_direction = ReverseDirection::Yes;
         }
         Ok(())
     }
