@@ -450,6 +450,19 @@ class Client(Link):
         self.counted()
         self.leaves()
 
+    def before_its_own_call(self) -> None:
+        """Checks that a reply in version 2 has up to 4096 octets (the draft, section 2.3), even if
+        the client has made no call yet. The peer offers no sizes."""
+        self.version = 2
+        line = f"{script.pair.b.ip4}:{OF_PEER} rpcvers=2 null=0 bind=0 reverse={REVERSE}"
+        with Command(script.pair.a.path, "connect", line):
+            self.peer.accept(b"")
+        self.id = module.newest("client")
+        words = f"{ECHO} 1100 {' '.join(map(str, range(275)))}"
+        self.answered(self.call(32) + words,
+                      f"{self.reply(REVERSE)} {words.replace(ECHO, SUCCESS)}")
+        self.leaves()
+
     def forward_only(self) -> None:
         """Checks that a client without `reverse=` answers no calls (RFC 8167, section 6)."""
         for version in 1, 2:
@@ -673,6 +686,8 @@ for number in 2, 1:
     module_as_client(number)
 check("the client: calls are answered although the server refuses BIND", client.refused)
 check("the client: with bind=0, BIND is not called", client.no_bind)
+check("the client: before its own call in version 2, replies of up to 4096 octets are sent inline",
+      client.before_its_own_call)
 check("the client: without reverse=, calls are not answered", client.forward_only)
 check("the client: a Long Call that cannot be read is refused", client.reads_nothing)
 check("the client: one credit each way suffices", client.one_credit)

@@ -254,11 +254,11 @@ impl Inner {
         }
     }
 
-    /// Returns the thresholds at present, where `role` is this end's: version 2 has larger
-    /// defaults, once it is agreed upon.
-    pub(super) fn negotiated(&self, role: Role) -> Option<Negotiated> {
+    /// Returns the thresholds of `version`, or those before a version is agreed upon, where `role`
+    /// is this end's: version 2 has larger defaults.
+    pub(super) fn negotiated(&self, role: Role, version: Option<u32>) -> Option<Negotiated> {
         let link = self.link()?;
-        Some(link.messages.negotiated(role, self.version))
+        Some(link.messages.negotiated(role, version))
     }
 }
 

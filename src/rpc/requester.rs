@@ -635,7 +635,8 @@ impl<'a> Caller<'a> {
         let configuration = &self.endpoint.configuration;
         let (xid, negotiated) = self.endpoint.started(|inner| {
             inner.xid = inner.xid.wrapping_add(1);
-            (inner.xid, inner.negotiated(configuration.role))
+            let negotiated = inner.negotiated(configuration.role, inner.version);
+            (inner.xid, negotiated)
         })?;
         let negotiated = negotiated.ok_or(not_connected())?;
         let mut limit = negotiated.threshold(configuration.role);

@@ -447,12 +447,18 @@ impl Endpoint {
     fn begin_reply(&self, version: u32) -> (u32, bool) {
         let role = self.configuration.role;
         let mut inner = self.inner.lock();
-        // The larger thresholds of version 2 apply only after the first reply.
         if version == 1 && role == Role::Server {
             inner.version = Some(1);
         }
+        let version = match role {
+            // A server calls in the version that is agreed upon (RFC 8167, section 5.1). The client
+            // may not have handled the reply yet that settled it.
+            Role::Client => Some(version),
+            // The larger thresholds of version 2 apply only after the first reply.
+            Role::Server => inner.version,
+        };
         inner
-            .negotiated(role)
+            .negotiated(role, version)
             .map_or((0, false), |n| (n.threshold(role), n.remote_invalidation))
     }
 }
