@@ -295,6 +295,21 @@ class Requester(Link):
         self.sends(f"X 1 32 1  1 0 {segment_of(call, LONG_CALL)} 0  0  0")
         self.receives(ERR_CHUNK)
 
+    def reduced_long_call(self) -> None:
+        """Sends Long Calls with another Read chunk (RFC 8166, section 3.5.3). Nothing in ECHO is
+        DDP-eligible. The module cannot know what is in another program (section 6.1)."""
+        for call, answer in (
+            (f"{CALL_ECHO} 0", ERR_CHUNK),
+            (f"X 0 2  100003 4 1  {AUTH}", f"{REPLY[1]} X 1 0  0 0  1"),
+        ):
+            self.xid += 1
+            content = self.octets(call)
+            memory = self.peer.register(len(content), REMOTE_READ)
+            memory.fill(content)
+            self.sends(f"X 1 32 1  1 40 {segment_of(memory, 4)} "
+                       f"1 0 {segment_of(memory, len(content))} 0  0  0")
+            self.receives(answer)
+
     # About: connections that end. Each check makes a connection of its own.
 
     def on_its_own(self, function: Callable[..., None], *arguments: object) -> None:
@@ -925,6 +940,7 @@ def module_as_server() -> None:
     check("an unused Reply chunk is returned empty", requester.reply_chunk_unused)
     check("an unused Write chunk is returned empty", requester.write_chunk_unused)
     check("a Long Call with another XID is refused", requester.long_call_of_another)
+    check("a Long Call with another Read chunk gets PROG_UNAVAIL", requester.reduced_long_call)
     check("the peer that allowed remote invalidation disconnects", requester.leaves)
     check("a Long Call of a peer that serves no RDMA Reads is refused", requester.reads_nothing)
 

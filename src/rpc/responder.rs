@@ -165,9 +165,12 @@ struct IncomingCall<'a> {
 }
 
 impl IncomingCall<'_> {
-    /// Whether parts of the arguments are in Read chunks (RFC 8166, section 3.4.5).
+    /// Whether parts of the arguments are in Read chunks (RFC 8166, section 3.4.5). The Position
+    /// Zero Read chunk of a Long Call is the call itself.
     fn is_reduced(&self) -> bool {
-        matches!(self.payload, Payload::Inline(_)) && !self.lists.reads.is_empty()
+        let is_long = matches!(self.payload, Payload::Long(..));
+        let mut reads = self.lists.reads.iter();
+        reads.any(|read| read.position != 0 || !is_long)
     }
 
     /// Returns the Steering Tag that the reply to this call invalidates (RFC 8797, section 4.1).
@@ -483,15 +486,17 @@ fn collect<T>(items: impl Iterator<Item = T>) -> Result<KVec<T>, ReplyError> {
     Ok(all)
 }
 
-/// Reads a Long Call from the requester's memory (RFC 8166, section 3.5.3).
+/// Reads a Long Call from the requester's memory, without what other Read chunks hold (RFC 8166,
+/// section 3.5.3).
 fn read_call(queue_pair: &QueuePair<Endpoint>, reads: ReadList<'_>) -> Result<Memory, ReplyError> {
     let start: Instant<Monotonic> = Instant::now();
     let mut memory = Memory::new();
-    for read in &collect(reads.iter())? {
+    let reads = collect(reads.iter())?;
+    for read in reads.iter().filter(|read| read.position == 0) {
         let segment = read.target;
         let at = memory.len();
         let total = (at as u64).saturating_add(segment.length.into());
-        if read.position != 0 || total > CALL_MAX {
+        if total > CALL_MAX {
             return Err(ReplyError::Chunk);
         }
         transfer(queue_pair, Transfer::Read, &mut memory, at, segment, start)?;
