@@ -309,8 +309,8 @@ impl Endpoint {
         let EndpointConfiguration { role, reverse, .. } = self.configuration;
         let may_bind = role == Role::Server && reverse > 0;
         let Some(reply) = PreparedReply::new(call.header.xid, &call.payload, may_bind) else {
-            // Only a message from a Read chunk gets here: the type of an inline message was checked
-            // with its header (the draft, section 4.2.2).
+            // In version 2, only a message from a Read chunk gets here: the type of an inline
+            // message was checked with its header (the draft, section 4.2.2).
             if matches!(call.version, Version::Two(_)) {
                 return Err(ReplyError::Chunk);
             }
