@@ -9,13 +9,15 @@ negotiates, with those of RFC 8797."""
 
 import fnmatch
 import subprocess
+from collections.abc import Callable
 
 from lib import module
 from lib.hosts import TRANSPORT, Host
-from lib.ktap import fail, same, wait_for
+from lib.ktap import Skip, fail, same, wait_for
 from lib.module import (
     REPLY_ROOM, REQUEST_ROOM, Command, arrives, control, is_gone, is_state, newest, same_info,
 )
+from lib.peer import CONNECT_REQUEST, ESTABLISHED
 from lib.script import Script
 
 OWN_SEND, OWN_RECEIVE = 8192, 16384
@@ -163,6 +165,19 @@ def hears(name: str, words: str, octets: str) -> None:
     check(f"{name}, from the server", from_server, words, bytes.fromhex(octets))
 
 
+# About: messages that find no Receive (RFC 8166, section 3.3.1).
+
+
+def lost_without_receive(connects: Callable[[str, bytes], None], event: int) -> None:
+    """Checks that the module wants no message retransmitted that finds no Receive: a peer that
+    exceeds its credits loses its connection."""
+    if TRANSPORT == "siw":
+        raise Skip("a message of iWARP that finds no Receive is never retransmitted")
+    script.peer.again_wanted.clear()
+    connects(OWN_WORDS, OWN_OCTETS)
+    same("retransmissions", 0, script.peer.again_wanted[event])
+
+
 # About: ucmatose. Its server sends one message, and its client waits for one. Neither ends by
 # itself.
 
@@ -253,6 +268,10 @@ hears("private= sends octets that violate RFC 8797", "private=f6ab0e1802ff00ff0a
       "f6ab0e1802ff00ff0a")
 MOST = bytes.fromhex("f6ab0e1801010303").rjust(REQUEST_ROOM, b"\0").hex()
 hears("private= sends as many octets as a REQ can carry", f"private={MOST}", MOST)
+
+check("a REQ that wants no message retransmitted", lost_without_receive, from_client,
+      CONNECT_REQUEST)
+check("a REP that wants no message retransmitted", lost_without_receive, from_server, ESTABLISHED)
 
 check("ucmatose connects without private data, and is killed", ucmatose_connects)
 check("ucmatose listens without private data, and is killed", ucmatose_listens)

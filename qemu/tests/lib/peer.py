@@ -274,6 +274,9 @@ class Peer:
         self.requests: list[tuple[c_void_p, bytes]] = []
         self.listeners: list[c_void_p] = []
         self.count = self.size = self.again = 0
+        # How often the other side wants a message of the peer to be retransmitted that finds no
+        # Receive: as client by its REQ, as server by its REP. Not of iWARP.
+        self.again_wanted: dict[int, int] = {}
         # The read depth of later connections: how many RDMA Reads each side may have under way.
         self.reads = MAX_READS
         self.begin(c_void_p())
@@ -306,8 +309,10 @@ class Peer:
         call("rdma_get_cm_event", self.channel, byref(pointer))
         event = pointer.contents
         octets = b""
-        if event.event in (CONNECT_REQUEST, ESTABLISHED) and event.conn.private_data:
-            octets = ctypes.string_at(event.conn.private_data, event.conn.private_data_len)
+        if event.event in (CONNECT_REQUEST, ESTABLISHED):
+            self.again_wanted[event.event] = event.conn.rnr_retry_count
+            if event.conn.private_data:
+                octets = ctypes.string_at(event.conn.private_data, event.conn.private_data_len)
         what = event.event, event.status, c_void_p(event.id), octets
         # An id can be destroyed only after its events are acknowledged.
         call("rdma_ack_cm_event", pointer)
