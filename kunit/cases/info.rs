@@ -556,7 +556,7 @@ deviation: expects up to 8192 octets inline, where the threshold is 1024 (RFC 87
         change: |it| {
             it.origin = Origin::Nfs;
             it.exchange.sent = private_data(&MESSAGE);
-            it.in_use.inline_send = Some(4096);
+            it.in_use.inline_send = Some(5000);
             it.traffic = None;
             it.note = Some("older than the module, so that what was received is not known");
         },
@@ -586,7 +586,7 @@ peer_remote_invalidation: unknown
 client_to_server_threshold: 4096
 server_to_client_threshold: unknown
 remote_invalidation: unknown
-inline_send_in_use: 4096
+inline_send_in_use: 5000
 inline_receive_in_use: unknown
 remote_invalidation_in_use: unknown
 note: older than the module, so that what was received is not known
