@@ -55,12 +55,11 @@ use self::{
     state::ConnectionState, //
 };
 use crate::{
+    device,
     failure::Failure,
     permits::Permit,
     protocol::{
         exchange::{
-            self,
-            Device,
             Exchange,
             ParsedPrivateData, //
         },
@@ -82,16 +81,11 @@ use crate::{
         snapshot::{
             Origin,
             Snapshot, //
-        },
-        text::Text,
+        }, //
     },
     rdma::{
         capacity::Capacity,
         cm_id::CmId,
-        device::{
-            DeviceName,
-            Transport, //
-        },
         errno,
         handler_id::HandlerId,
         id_ref::IdRef,
@@ -133,19 +127,6 @@ const PARAMETERS: Parameters = Parameters {
     reads: false,
 };
 
-impl From<(DeviceName, Transport)> for Device {
-    fn from((name, transport): (DeviceName, Transport)) -> Self {
-        Self {
-            name: Text::of(name),
-            transport: match transport {
-                Transport::InfiniBand => exchange::Transport::InfiniBand,
-                Transport::Roce => exchange::Transport::Roce,
-                Transport::Iwarp => exchange::Transport::Iwarp,
-            },
-        }
-    }
-}
-
 /// The configuration of this side of a connection, from the keys of `connect` or `listen`.
 #[derive(Clone, Copy)]
 pub(crate) struct Configuration {
@@ -182,7 +163,7 @@ impl Exchange {
         let device = id.device()?;
         let sent = ParsedPrivateData::new(offered.private_data(device.can_invalidate()));
         let exchange = Self {
-            device: Some((device.name(), device.transport()).into()),
+            device: Some(device::to_exchange(device.name(), device.transport())),
             local: id.local(),
             remote: id.remote(),
             sent: Some(sent),

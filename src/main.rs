@@ -24,6 +24,7 @@ mod connection;
 mod control;
 mod counters;
 mod debugfs;
+mod device;
 mod failure;
 mod history;
 mod observer;

@@ -39,7 +39,6 @@ use crate::{
     permits::Permit,
     protocol::{
         exchange::{
-            Device,
             Exchange,
             ParsedPrivateData, //
         },
@@ -226,7 +225,7 @@ impl Facts {
                 generation: observation.generation.unwrap_or(1),
                 failure: None,
                 exchange: Exchange {
-                    device: observation.device.map(Device::from),
+                    device: observation.device,
                     local: observation.local,
                     remote: observation.remote,
                     sent: None,

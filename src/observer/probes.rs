@@ -22,7 +22,9 @@ use super::{
 };
 use crate::{
     bindings,
+    device,
     protocol::{
+        exchange::Device,
         invalidation::Counters,
         negotiation::InUse,
         private_data::{
@@ -228,7 +230,7 @@ pub(super) struct Observation {
     /// Of [`EventKind::Existing`]: whether the transport cannot be read, because the kernel has no
     /// BTF.
     pub(super) opaque: bool,
-    pub(super) device: Option<(DeviceName, Transport)>,
+    pub(super) device: Option<Device>,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
     /// The private data that the event carries. Of [`EventKind::Existing`]: the private data that
@@ -249,8 +251,9 @@ impl Observation {
         let local = unsafe { RawAddress::read(ptr::from_ref(&observation.local).cast()) };
         // SAFETY: The same as for `local`.
         let remote = unsafe { RawAddress::read(ptr::from_ref(&observation.remote).cast()) };
+        let name = DeviceName::from_octets(observation.device);
         let device = Transport::from_raw(observation.transport)
-            .map(|transport| (DeviceName::from_octets(observation.device), transport));
+            .map(|transport| device::to_exchange(name, transport));
         let octets = match event.kind {
             EventKind::Existing => observation
                 .message

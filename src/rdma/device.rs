@@ -22,7 +22,7 @@ use crate::bindings;
 /// ```no_run
 /// # let (id, out): (&IdRef<'_>, &mut dyn fmt::Write) = given();
 /// let device = id.device()?;
-/// writeln!(out, "{}: {}", device.name(), device.transport())?;
+/// writeln!(out, "{}: {:?}", device.name(), device.transport())?;
 /// ```
 ///
 /// It does not outlive the event of the id that it comes from, so this does not compile:

@@ -2,8 +2,6 @@
 
 //! The transports of RDMA.
 
-use core::fmt;
-
 use crate::bindings;
 
 /// The protocol that a port of a device speaks.
@@ -51,15 +49,5 @@ impl Transport {
             Self::InfiniBand | Self::Roce => 196,
             Self::Iwarp => self.request_capacity(),
         }
-    }
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::InfiniBand => "infiniband",
-            Self::Roce => "roce",
-            Self::Iwarp => "iwarp",
-        })
     }
 }
