@@ -154,24 +154,21 @@ impl Configuration {
     }
 }
 
-impl Exchange {
-    /// Begins the exchange of an id that is bound to a device. Also returns the private data to
-    /// send.
-    ///
-    /// Fails with `ENODEV` if the id is bound to no device, or the device's transport is unknown.
-    fn begin(id: &IdRef<'_>, offered: &Offered) -> Result<(Self, ParsedPrivateData)> {
-        let device = id.device()?;
-        let sent = ParsedPrivateData::new(offered.private_data(device.can_invalidate()));
-        let exchange = Self {
-            device: Some(device::to_exchange(device.name(), device.transport())),
-            local: id.local(),
-            remote: id.remote(),
-            sent: Some(sent),
-            received: None,
-            version: None,
-        };
-        Ok((exchange, sent))
-    }
+/// Begins the exchange of an id that is bound to a device. Also returns the private data to send.
+///
+/// Fails with `ENODEV` if the id is bound to no device, or the device's transport is unknown.
+fn begin_exchange(id: &IdRef<'_>, offered: &Offered) -> Result<(Exchange, ParsedPrivateData)> {
+    let device = id.device()?;
+    let sent = ParsedPrivateData::new(offered.private_data(device.can_invalidate()));
+    let exchange = Exchange {
+        device: Some(device::to_exchange(device.name(), device.transport())),
+        local: id.local(),
+        remote: id.remote(),
+        sent: Some(sent),
+        received: None,
+        version: None,
+    };
+    Ok((exchange, sent))
 }
 
 /// The side of a connection that this end is, with the data that only that side has.

@@ -21,6 +21,7 @@ use super::{
         connect_failure,
         Attempt, //
     },
+    begin_exchange,
     connections::Connections,
     state::ConnectionState,
     Configuration,
@@ -223,7 +224,7 @@ impl Connection {
         let failed = |error| connect_failure(State::Resolving, error);
 
         let configuration = &self.configuration;
-        let (exchange, sent) = Exchange::begin(id, &configuration.offered).map_err(failed)?;
+        let (exchange, sent) = begin_exchange(id, &configuration.offered).map_err(failed)?;
         match self.lock_current(endpoint) {
             Some(mut inner) => inner.exchange = exchange,
             None => return Ok(()),

@@ -26,6 +26,7 @@ use kernel::{
 use self::listeners::Listeners;
 use super::{
     attempt::Attempt,
+    begin_exchange,
     state::ConnectionState,
     Configuration,
     Connection,
@@ -40,10 +41,7 @@ use crate::{
         Permits, //
     },
     protocol::{
-        exchange::{
-            Exchange,
-            Transport, //
-        },
+        exchange::Transport,
         history::{
             self,
             Outcome, //
@@ -188,7 +186,7 @@ impl Listener {
     }
 
     fn accept(&self, permit: Permit, request: Request<'_>) -> Result {
-        let (exchange, sent) = Exchange::begin(&request, &self.configuration.offered)?;
+        let (exchange, sent) = begin_exchange(&request, &self.configuration.offered)?;
         let capacity = self.configuration.capacity(&sent)?;
 
         let connections = &self.listeners.connections;

@@ -106,22 +106,20 @@ impl IdKey {
             return None;
         }
         // SAFETY: The C function returned true, so it has set the counters.
-        Some(Counters::from(unsafe { counters.assume_init_ref() }))
+        Some(read_counters(unsafe { counters.assume_init_ref() }))
     }
 }
 
-impl From<&bindings::rpcrdma_cm_counters> for Counters {
-    fn from(counters: &bindings::rpcrdma_cm_counters) -> Self {
-        Self {
-            steady: counters.steady,
-            sends: counters.sends,
-            receives: counters.receives,
-            read_segments: counters.read_segments,
-            write_segments: counters.write_segments,
-            reply_segments: counters.reply_segments,
-            local_invalidations: counters.local_invalidations,
-            failed_marshals: counters.failed_marshals,
-        }
+fn read_counters(counters: &bindings::rpcrdma_cm_counters) -> Counters {
+    Counters {
+        steady: counters.steady,
+        sends: counters.sends,
+        receives: counters.receives,
+        read_segments: counters.read_segments,
+        write_segments: counters.write_segments,
+        reply_segments: counters.reply_segments,
+        local_invalidations: counters.local_invalidations,
+        failed_marshals: counters.failed_marshals,
     }
 }
 
@@ -284,7 +282,7 @@ impl Observation {
             },
             counters: observation
                 .counted
-                .then(|| Counters::from(&observation.counters)),
+                .then(|| read_counters(&observation.counters)),
         }
     }
 }
