@@ -446,18 +446,3 @@ impl Observations {
         ids.remove(id)
     }
 }
-
-impl Observation {
-    /// Returns the role of an id that the search found. Of a program, the local port tells.
-    fn role_of_existing(&self) -> Role {
-        let at_server = self
-            .local
-            .is_some_and(|local| local.port() == NFS_RDMA_PORT);
-        match self.user {
-            User::Client => Role::Client,
-            User::Server => Role::Server,
-            User::Program if at_server => Role::Server,
-            User::Program => Role::Client,
-        }
-    }
-}

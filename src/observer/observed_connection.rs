@@ -186,28 +186,6 @@ pub(super) struct Facts {
     traced_negotiated: bool,
 }
 
-impl EventKind {
-    /// Returns the failure that this event is for the connection, if it is one.
-    fn failure(self) -> Option<Failure> {
-        match self {
-            Self::Rejected => Some(Failure::new(
-                errno(bindings::ECONNREFUSED),
-                "the peer rejected the connection",
-            )),
-            Self::Failed => Some(Failure::new(
-                ETIMEDOUT,
-                "the connection was not established",
-            )),
-            Self::Disconnected => Some(Failure::new(
-                errno(bindings::ECONNRESET),
-                "disconnected by the peer",
-            )),
-            Self::DeviceRemoved => Some(Failure::new(ENODEV, "the device was removed")),
-            _ => None,
-        }
-    }
-}
-
 impl Facts {
     pub(super) fn new(role: Role, observation: &Observation) -> Self {
         Self {

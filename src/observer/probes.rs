@@ -23,10 +23,14 @@ use super::{
 use crate::{
     bindings,
     device,
+    failure::Failure,
     protocol::{
         exchange::Device,
         invalidation::Counters,
-        negotiation::InUse,
+        negotiation::{
+            InUse,
+            Role, //
+        },
         private_data::{
             parse,
             Parsed,
@@ -39,7 +43,8 @@ use crate::{
         device::{
             DeviceName,
             Transport, //
-        }, //
+        },
+        errno, //
     }, //
 };
 
@@ -82,6 +87,28 @@ pub(super) enum EventKind {
     Existing,
     /// The id is about to be destroyed.
     Destroyed,
+}
+
+impl EventKind {
+    /// Returns the failure that this event is for the connection, if it is one.
+    pub(super) fn failure(self) -> Option<Failure> {
+        match self {
+            Self::Rejected => Some(Failure::new(
+                errno(kernel::bindings::ECONNREFUSED),
+                "the peer rejected the connection",
+            )),
+            Self::Failed => Some(Failure::new(
+                ETIMEDOUT,
+                "the connection was not established",
+            )),
+            Self::Disconnected => Some(Failure::new(
+                errno(kernel::bindings::ECONNRESET),
+                "disconnected by the peer",
+            )),
+            Self::DeviceRemoved => Some(Failure::new(ENODEV, "the device was removed")),
+            _ => None,
+        }
+    }
 }
 
 /// The address of an id. It only tells ids apart: nothing keeps the id, so it must not be
@@ -283,6 +310,19 @@ impl Observation {
             counters: observation
                 .counted
                 .then(|| read_counters(&observation.counters)),
+        }
+    }
+
+    /// Returns the role of an id that the search found. Of a program, the local port tells.
+    pub(super) fn role_of_existing(&self) -> Role {
+        let at_server = self
+            .local
+            .is_some_and(|local| local.port() == NFS_RDMA_PORT);
+        match self.user {
+            User::Client => Role::Client,
+            User::Server => Role::Server,
+            User::Program if at_server => Role::Server,
+            User::Program => Role::Client,
         }
     }
 }
