@@ -12,6 +12,7 @@ use core::{
 use kernel::{
     error::to_result,
     ffi::c_void,
+    pr_warn_once,
     prelude::*,
     sync::Arc, //
 };
@@ -90,6 +91,27 @@ pub(super) enum EventKind {
 }
 
 impl EventKind {
+    /// Takes an event of probes.h; [`None`] if its kind is unknown.
+    fn from_raw(event: &bindings::rpcrdma_cm_event) -> Option<Self> {
+        Some(match event.kind {
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REQUEST => Self::Request {
+                refused: event.result != 0,
+            },
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_ACCEPT => Self::Accept,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_CONNECT => Self::Connect,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_RESPONSE => Self::Response,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_ESTABLISHED => Self::Established,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REJECTED => Self::Rejected,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_FAILED => Self::Failed,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECT => Self::Disconnect,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECTED => Self::Disconnected,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DEVICE_REMOVED => Self::DeviceRemoved,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_EXISTING => Self::Existing,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DESTROYED => Self::Destroyed,
+            _ => return None,
+        })
+    }
+
     /// Returns the failure that this event is for the connection, if it is one.
     pub(super) fn failure(self) -> Option<Failure> {
         match self {
@@ -159,27 +181,13 @@ pub(super) struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// Returns [`None`] for an event of an unknown kind.
+    ///
     /// # Safety
     ///
     /// `raw` must be the event of the report that is under way, so that its pointers are valid.
-    unsafe fn new(raw: &'a bindings::rpcrdma_cm_event) -> Self {
-        let kind = match raw.kind {
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REQUEST => EventKind::Request {
-                refused: raw.result != 0,
-            },
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_ACCEPT => EventKind::Accept,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_CONNECT => EventKind::Connect,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_RESPONSE => EventKind::Response,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_ESTABLISHED => EventKind::Established,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REJECTED => EventKind::Rejected,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_FAILED => EventKind::Failed,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECT => EventKind::Disconnect,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECTED => EventKind::Disconnected,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DEVICE_REMOVED => EventKind::DeviceRemoved,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_EXISTING => EventKind::Existing,
-            _ => EventKind::Destroyed,
-        };
-        Self {
+    unsafe fn new(raw: &'a bindings::rpcrdma_cm_event) -> Option<Self> {
+        Some(Self {
             raw,
             id: IdKey(raw.id.expose_provenance()),
             user: match raw.user {
@@ -187,8 +195,8 @@ impl<'a> Event<'a> {
                 bindings::rpcrdma_cm_user_RPCRDMA_CM_SVCRDMA => User::Server,
                 _ => User::Program,
             },
-            kind,
-        }
+            kind: EventKind::from_raw(raw)?,
+        })
     }
 
     /// Returns the private data that the event carries: that of one side, or nothing.
@@ -375,5 +383,8 @@ unsafe extern "C" fn event(data: *mut c_void, event: *const bindings::rpcrdma_cm
     // SAFETY: By the function's requirement `event` is valid during the call.
     let event = unsafe { &*event };
     // SAFETY: By the function's requirement this call reports the event.
-    observations.event(&unsafe { Event::new(event) });
+    match unsafe { Event::new(event) } {
+        Some(event) => observations.event(&event),
+        None => pr_warn_once!("ignored an event of the unknown kind {}\n", event.kind),
+    }
 }
