@@ -359,7 +359,7 @@ static void remove_probes(size_t points, size_t probes)
 					    tracepoints[points].probe, NULL);
 	tracepoint_synchronize_unregister();
 	rpcrdma_cm_transports_unregister();
-	rpcrdma_cm_handlers_unregister();
+	rpcrdma_cm_owners_unregister();
 	event_fn = NULL;
 }
 
@@ -383,12 +383,12 @@ int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 	ret = find_tracepoints();
 	if (ret)
 		return ret;
-	ret = rpcrdma_cm_handlers_register();
+	ret = rpcrdma_cm_owners_register();
 	if (ret)
 		return ret;
 	ret = rpcrdma_cm_transports_register();
 	if (ret) {
-		rpcrdma_cm_handlers_unregister();
+		rpcrdma_cm_owners_unregister();
 		return ret;
 	}
 

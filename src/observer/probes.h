@@ -130,8 +130,8 @@ bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id);
 u16 rpcrdma_cm_port(const struct sockaddr *address);
 void rpcrdma_cm_set_program(struct rpcrdma_cm_event *event, struct task_struct *task);
-int rpcrdma_cm_handlers_register(void);
-void rpcrdma_cm_handlers_unregister(void);
+int rpcrdma_cm_owners_register(void);
+void rpcrdma_cm_owners_unregister(void);
 
 /* A member of a structure. */
 struct rpcrdma_cm_member {

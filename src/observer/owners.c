@@ -190,12 +190,12 @@ static int module_changed(struct notifier_block *nb, unsigned long action, void 
 
 static struct notifier_block module_notifier = { .notifier_call = module_changed };
 
-int rpcrdma_cm_handlers_register(void)
+int rpcrdma_cm_owners_register(void)
 {
 	return register_module_notifier(&module_notifier);
 }
 
-void rpcrdma_cm_handlers_unregister(void)
+void rpcrdma_cm_owners_unregister(void)
 {
 	unregister_module_notifier(&module_notifier);
 }
