@@ -417,7 +417,7 @@ impl Connection {
         let mut inner = self.inner.lock();
         inner.ids -= 1;
         if inner.is_over() {
-            self.enqueue::<REMOVE>(&self.shared.teardown);
+            self.enqueue::<REMOVE>(&self.shared.leave);
         }
     }
 
@@ -560,7 +560,7 @@ impl Connection {
         } else {
             inner.enter(ConnectionState::Closing(endpoint));
             if inner.is_over() {
-                self.enqueue::<REMOVE>(&self.shared.teardown);
+                self.enqueue::<REMOVE>(&self.shared.leave);
             }
         }
         self.changed.notify_all();

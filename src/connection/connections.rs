@@ -59,11 +59,11 @@ pub(crate) struct Connections {
     /// The queue of `confirmations`. A queue of its own, so that no other work delays it.
     confirming: Arc<Queue>,
     /// The queue in which listeners end, and connections are removed from the tables.
-    pub(super) teardown: Arc<Queue>,
+    pub(super) leave: Arc<Queue>,
     /// The queue of reconnecting. A queue of its own, because reconnecting waits until ids have
     /// been destroyed.
     pub(super) reconnects: Arc<Queue>,
-    /// The queue and the counters that all endpoints share.
+    /// The state that all endpoints share.
     pub(super) services: Arc<Services>,
 }
 
@@ -97,7 +97,7 @@ impl Connections {
         history: Arc<History>,
     ) -> Result<Arc<Self>> {
         let confirming = Queue::new(c"rpcrdma_cm_confirm")?;
-        let teardown = Queue::new(c"rpcrdma_cm_leave")?;
+        let leave = Queue::new(c"rpcrdma_cm_leave")?;
         let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
         let services = Services::new(stats.clone())?;
 
@@ -110,7 +110,7 @@ impl Connections {
                 shutting_down <- new_condvar!("Connections::shutting_down"),
                 confirmations <- new_work!("Connections::confirmations"),
                 confirming,
-                teardown,
+                leave,
                 reconnects,
                 services,
             }),
@@ -209,7 +209,7 @@ impl Connections {
         // The works hold references to connections until they return.
         self.confirming.flush();
         self.reconnects.flush();
-        self.teardown.flush();
+        self.leave.flush();
         self.services.flush();
     }
 }

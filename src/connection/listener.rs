@@ -287,7 +287,7 @@ impl ListenHandler for Listener {
 
     fn device_removed(this: ArcBorrow<'_, Self>) {
         // Queueing fails only if the work is pending. Then it runs after this, which is enough.
-        let _ = this.listeners.connections.teardown.enqueue(Arc::from(this));
+        let _ = this.listeners.connections.leave.enqueue(Arc::from(this));
     }
 }
 

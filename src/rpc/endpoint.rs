@@ -93,7 +93,7 @@ pub(crate) struct Services {
 impl Services {
     /// Process context.
     pub(crate) fn new(stats: Arc<SharedStats>) -> Result<Arc<Self>> {
-        let messages = Queue::new(c"rpcrdma_cm_transactions")?;
+        let messages = Queue::new(c"rpcrdma_cm_messages")?;
         let first_calls = Queue::new(c"rpcrdma_cm_first_calls")?;
         let chunked_calls = Queue::new(c"rpcrdma_cm_chunked_calls")?;
         let only_version_one = VersionCache::new()?;
