@@ -95,7 +95,7 @@ const FIRST_MESSAGE: u32 = 1024;
 const REGION_PAGES: u32 = 256;
 
 /// Length in octets of the longest head of a call that the module makes.
-const CALL_HEAD_MAX: usize = 64;
+const OWN_CALL_HEAD_MAX: usize = 64;
 
 /// Memory that is registered for the responder.
 type Chunk<'a> = Registration<'a, Endpoint>;
@@ -835,7 +835,7 @@ fn segments<'a>(chunk: &'a Chunk<'a>) -> impl Iterator<Item = Segment> + use<'a>
 
 /// Writes a whole call.
 fn write_call(memory: &mut Chunk<'_>, request: &CallRequest<'_>, xid: u32) -> Result {
-    let mut head = [0; CALL_HEAD_MAX];
+    let mut head = [0; OWN_CALL_HEAD_MAX];
     let (call, credentials) = (request.call(xid), request.credentials());
     let len = call.build(credentials, &mut head).map_err(too_long)?;
     memory.write(0, head.get(..len).unwrap_or_default())?;

@@ -80,7 +80,7 @@ const TRANSFER_MS: i64 = 10_000;
 const CALL_HEAD_MAX: usize = 24 + 2 * (8 + 400);
 
 /// Length in octets of the longest head of a reply that the module makes.
-const REPLY_HEAD_MAX: usize = 32;
+const OWN_REPLY_HEAD_MAX: usize = 32;
 
 /// The reply to a call, before the decision how to send it.
 struct PreparedReply {
@@ -331,7 +331,7 @@ impl Endpoint {
             }
         }
         let (limit, may_invalidate) = self.begin_reply(call.header.version());
-        let mut head = [0; REPLY_HEAD_MAX];
+        let mut head = [0; OWN_REPLY_HEAD_MAX];
         let len = reply.reply.build(&mut head).or(Err(ReplyError::Chunk))?;
         let message = ReplyMessage {
             reply: &reply,
