@@ -26,7 +26,10 @@ mod tests {
                     Segment,
                     WriteChunk, //
                 },
-                direction::direction,
+                direction::{
+                    direction,
+                    Direction, //
+                },
                 error::{
                     Error,
                     Malformed,
@@ -35,7 +38,6 @@ mod tests {
                 },
                 parse,
                 Body,
-                Direction,
                 Fixed,
                 Header,
                 Version,

@@ -18,8 +18,8 @@ mod tests {
         protocol::{
             header::{
                 chunks::ChunkLists,
+                direction::Direction,
                 Body,
-                Direction,
                 Header,
                 Version, //
             },

@@ -33,6 +33,7 @@ pub(crate) mod direction;
 pub(crate) mod error;
 
 use chunks::ChunkLists;
+use direction::Direction;
 use error::{
     Error,
     Malformed,
@@ -104,25 +105,6 @@ impl Versions {
             vers,
             low: self.low,
             high: self.high,
-        }
-    }
-}
-
-/// The direction of a message: `msg_type` of RPC (the draft, sections 3.2 and 4.2.2).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Direction {
-    /// From requester to responder.
-    Call = 0,
-    /// From responder to requester.
-    Reply = 1,
-}
-
-impl Direction {
-    fn from_word(word: u32) -> Result<Self, Reason> {
-        match word {
-            0 => Ok(Self::Call),
-            1 => Ok(Self::Reply),
-            _ => Err(Reason::Value(word)),
         }
     }
 }

@@ -41,9 +41,11 @@ use crate::{
         },
         header::{
             self,
-            direction::direction,
+            direction::{
+                direction,
+                Direction, //
+            },
             Body,
-            Direction,
             Header,
             Versions, //
         },

@@ -9,8 +9,8 @@ use kernel::prelude::*;
 use crate::{
     protocol::{
         header::{
+            direction::Direction,
             Body,
-            Direction,
             Header,
             Version, //
         },

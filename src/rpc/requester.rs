@@ -45,8 +45,8 @@ use crate::{
                 ReadSegment,
                 Segment, //
             },
+            direction::Direction,
             Body,
-            Direction,
             Header,
             Version,
             Versions, //

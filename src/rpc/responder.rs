@@ -36,8 +36,8 @@ use crate::{
                 WriteChunk,
                 WriteList, //
             },
+            direction::Direction,
             Body,
-            Direction,
             Header,
             Version,
             Versions, //

@@ -4,8 +4,10 @@
 
 use super::{
     chunks::ChunkLists,
-    error::Part,
-    Direction,
+    error::{
+        Part,
+        Reason, //
+    },
     Fixed,
     Parser,
     Reader,
@@ -14,6 +16,25 @@ use super::{
     RDMA_MSG,
     RDMA_NOMSG, //
 };
+
+/// The direction of a message: `msg_type` of RPC (the draft, sections 3.2 and 4.2.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Direction {
+    /// From requester to responder.
+    Call = 0,
+    /// From responder to requester.
+    Reply = 1,
+}
+
+impl Direction {
+    pub(super) fn from_word(word: u32) -> Result<Self, Reason> {
+        match word {
+            0 => Ok(Self::Call),
+            1 => Ok(Self::Reply),
+            _ => Err(Reason::Value(word)),
+        }
+    }
+}
 
 /// Returns the direction of a message, even if its header is malformed. Returns [`None`] if the
 /// message does not show it. The receiver then looks the XID up in its own outstanding calls.

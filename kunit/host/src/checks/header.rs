@@ -22,10 +22,12 @@ use crate::protocol::{
             Segment,
             WriteChunk, //
         },
-        direction::direction,
+        direction::{
+            direction,
+            Direction, //
+        },
         parse,
         Body,
-        Direction,
         Header,
         Version,
         Versions, //
