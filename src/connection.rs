@@ -142,7 +142,7 @@ impl Configuration {
         let offer = sent.offer();
         // Version 2 has larger defaults. The Receives must have room for them before the peer
         // changes to version 2 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
-        let at_least = match self.endpoint.versions.contains(2) {
+        let at_least = match self.endpoint.rpc.versions.contains(2) {
             true => Size::DEFAULT_TWO,
             false => Size::DEFAULT,
         };

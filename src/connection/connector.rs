@@ -137,7 +137,7 @@ impl Connection {
         }
         let parameters = Parameters {
             // As the responder of the reverse direction.
-            reads: self.configuration.endpoint.reverse > 0,
+            reads: self.configuration.endpoint.rpc.reverse > 0,
             ..PARAMETERS
         };
         let id = self

@@ -59,10 +59,7 @@ impl Control {
             offered: wanted.offer,
             endpoint: EndpointConfiguration {
                 role: Role::Server,
-                versions: wanted.rpc.versions,
-                credits: wanted.rpc.credits,
-                reverse: wanted.rpc.reverse,
-                bind: wanted.rpc.bind,
+                rpc: wanted.rpc,
                 answers: wanted.answer,
                 timeout_ms: wanted.timeout_ms,
                 null: None,

@@ -116,7 +116,7 @@ fn probe_version(
     let (target, mut configuration) = target(wanted)?;
     let program = configuration.endpoint.null.take();
     let program = program.unwrap_or(Program::NFS);
-    configuration.endpoint.versions = Versions::only(version);
+    configuration.endpoint.rpc.versions = Versions::only(version);
 
     let connection = Probe(connect(connections, target, configuration)?);
     let result = connection

@@ -69,10 +69,7 @@ pub(super) fn target(wanted: &control::Connect) -> Result<(Target, Configuration
         offered: wanted.offer,
         endpoint: EndpointConfiguration {
             role: Role::Client,
-            versions: wanted.rpc.versions,
-            credits: wanted.rpc.credits,
-            reverse: wanted.rpc.reverse,
-            bind: wanted.rpc.bind,
+            rpc: wanted.rpc,
             answers: wanted.rpc.reverse > 0,
             timeout_ms: wanted.timeout_ms,
             null: wanted.null,

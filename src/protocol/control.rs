@@ -145,14 +145,14 @@ pub(crate) struct SocketAddr {
 pub(crate) struct Rpc {
     /// The versions to speak (RFC 8166, section 4.2.2).
     pub(crate) versions: Versions,
-    /// The credits that a client requests and a server grants, with a Receive posted for each (RFC
+    /// The credits of the forward direction: a client requests them, and a server grants them (RFC
     /// 8166, section 4.2.3).
     pub(crate) credits: u32,
-    /// The credits of the reverse direction: a client grants them, and a server requests them (RFC
-    /// 8167, section 4.1). Zero if a server makes no calls.
+    /// The credits of the reverse direction: a server requests them, and a client grants them (RFC
+    /// 8167, section 4.1). Zero if this end does not support the reverse direction.
     pub(crate) reverse: u32,
-    /// Whether a client calls BIND to announce that it accepts calls in the reverse direction (RFC
-    /// 8167, section 6).
+    /// Whether a client calls BIND to announce that it supports the reverse direction, and a server
+    /// makes no calls before that (RFC 8167, section 6).
     pub(crate) bind: bool,
 }
 

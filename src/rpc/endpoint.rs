@@ -35,6 +35,7 @@ use crate::{
     counters::SharedStats,
     failure::Failure,
     protocol::{
+        control::Rpc,
         exchange::{
             Exchange,
             Messages, //
@@ -46,8 +47,7 @@ use crate::{
                 Direction, //
             },
             Body,
-            Header,
-            Versions, //
+            Header, //
         },
         negotiation::{
             Negotiated,
@@ -127,17 +127,8 @@ pub(crate) struct EndpointConfiguration {
     /// A client's endpoint is the requester of the forward direction, a server's its responder. In
     /// the reverse direction it is the other way round (RFC 8167, section 2).
     pub(crate) role: Role,
-    /// The versions of RPC-over-RDMA that this end speaks.
-    pub(crate) versions: Versions,
-    /// The credits of the forward direction: a client requests them, and a server grants them (RFC
-    /// 8166, section 3.3.1).
-    pub(crate) credits: u32,
-    /// The credits of the reverse direction: a server requests them, and a client grants them (RFC
-    /// 8167, section 4.1). Zero if this end does not support the reverse direction.
-    pub(crate) reverse: u32,
-    /// Whether a client calls BIND to announce that it supports the reverse direction, and a server
-    /// makes no calls before that (RFC 8167, section 6).
-    pub(crate) bind: bool,
+    /// The versions that this end speaks, and the credits of both directions.
+    pub(crate) rpc: Rpc,
     /// Whether this end answers calls as responder.
     pub(crate) answers: bool,
     /// How long a requester waits for a reply, in milliseconds.
@@ -150,28 +141,28 @@ impl EndpointConfiguration {
     /// Returns the credits that this end requests as requester.
     pub(super) fn requests(&self) -> u32 {
         match self.role {
-            Role::Client => self.credits,
-            Role::Server => self.reverse,
+            Role::Client => self.rpc.credits,
+            Role::Server => self.rpc.reverse,
         }
     }
 
     /// Returns the credits that this end grants as responder.
     pub(super) fn grants(&self) -> u32 {
         match self.role {
-            Role::Client => self.reverse,
-            Role::Server => self.credits,
+            Role::Client => self.rpc.reverse,
+            Role::Server => self.rpc.credits,
         }
     }
 
     /// Returns the largest number of messages that may be on their way to this end, calls and
     /// replies together. The queue pair has that many Receives (RFC 8167, section 4.3).
     pub(crate) fn receives(&self) -> u32 {
-        self.credits.saturating_add(self.reverse)
+        self.rpc.credits.saturating_add(self.rpc.reverse)
     }
 
     /// Whether a client calls BIND once it is connected.
     pub(super) fn binds(&self) -> bool {
-        self.role == Role::Client && self.reverse > 0 && self.bind
+        self.role == Role::Client && self.rpc.reverse > 0 && self.rpc.bind
     }
 
     /// Whether a client has calls of its own to make once it is connected.
@@ -320,7 +311,7 @@ impl Endpoint {
     ) -> Result<Arc<Self>> {
         let calls = Calls::new(configuration.requests())?;
         let chunked_calls = KVec::with_capacity(configuration.grants() as usize, GFP_KERNEL)?;
-        let reverse_direction = match configuration.reverse > 0 && !configuration.bind {
+        let reverse_direction = match configuration.rpc.reverse > 0 && !configuration.rpc.bind {
             true => ReverseDirection::Yes,
             false => ReverseDirection::No,
         };
@@ -463,18 +454,18 @@ impl Endpoint {
     pub(super) fn check_may_call(&self) -> Result<(), Failure> {
         let inner = self.inner.lock();
         let refused = |text| Err(Failure::new(errno(kernel::bindings::EOPNOTSUPP), text));
-        match self.configuration {
-            EndpointConfiguration {
-                role: Role::Client, ..
-            } => Ok(()),
-            EndpointConfiguration { reverse: 0, .. } => {
+        match self.configuration.role {
+            Role::Client => Ok(()),
+            Role::Server if self.configuration.rpc.reverse == 0 => {
                 refused("the listener has no reverse=, and so no credits in the reverse direction")
             }
-            _ if !matches!(inner.traffic.reverse_direction, ReverseDirection::Yes) => {
+            Role::Server if !matches!(inner.traffic.reverse_direction, ReverseDirection::Yes) => {
                 refused("the client has not said that it accepts calls (BIND)")
             }
-            _ if inner.version.is_none() => refused("the client has not made a call yet"),
-            _ => Ok(()),
+            Role::Server if inner.version.is_none() => {
+                refused("the client has not made a call yet")
+            }
+            Role::Server => Ok(()),
         }
     }
 

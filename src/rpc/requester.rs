@@ -483,7 +483,7 @@ impl<'a> Caller<'a> {
         places: &mut [Place<'a>],
         agreed: Option<u32>,
     ) -> Result<(), Failure> {
-        let versions = self.endpoint.configuration.versions;
+        let versions = self.endpoint.configuration.rpc.versions;
         let version_cache = &self.endpoint.services.only_version_one;
         let only_one = |remote| version_cache.contains(remote);
         let version = match agreed {
@@ -504,7 +504,7 @@ impl<'a> Caller<'a> {
     ) -> Result<(), Failure> {
         let endpoint = self.endpoint;
         let place = places.get_mut(at).ok_or(not_connected())?;
-        let versions = endpoint.configuration.versions;
+        let versions = endpoint.configuration.rpc.versions;
         let may_fall_back = agreed.is_none() && version > 1 && versions.contains(1);
         endpoint.started(|inner| inner.falls_back = may_fall_back)?;
         let start = Instant::now();
@@ -575,7 +575,7 @@ impl<'a> Caller<'a> {
                 // Each version is tried once.
                 let ours = Versions {
                     high: 1,
-                    ..endpoint.configuration.versions
+                    ..endpoint.configuration.rpc.versions
                 };
                 let next = ours.highest_common(theirs).filter(|_| sent.may_fall_back);
                 let version = next.ok_or(Failure::new(

@@ -283,10 +283,10 @@ impl Endpoint {
     /// Returns the versions in which this end answers. Calls of a server must have the version of
     /// the client's calls, once that is agreed upon (RFC 8167, section 5.1).
     fn spoken(&self) -> Versions {
-        let EndpointConfiguration { role, versions, .. } = self.configuration;
+        let EndpointConfiguration { role, rpc, .. } = self.configuration;
         match (role, self.inner.lock().version) {
             (Role::Client, Some(version)) => Versions::only(version),
-            _ => versions,
+            _ => rpc.versions,
         }
     }
 
@@ -306,8 +306,8 @@ impl Endpoint {
         if u32::from_be_bytes(xid) != call.header.xid {
             return Err(ReplyError::Chunk);
         }
-        let EndpointConfiguration { role, reverse, .. } = self.configuration;
-        let may_bind = role == Role::Server && reverse > 0;
+        let EndpointConfiguration { role, rpc, .. } = self.configuration;
+        let may_bind = role == Role::Server && rpc.reverse > 0;
         let Some(reply) = PreparedReply::new(call.header.xid, &call.payload, may_bind) else {
             // In version 2, only a message from a Read chunk gets here: the type of an inline
             // message was checked with its header (the draft, section 4.2.2).
