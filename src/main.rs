@@ -19,22 +19,33 @@
 // A kernel module has no public items, so its documentation is that of the private ones.
 #![allow(rustdoc::private_intra_doc_links)]
 
+// Layer by layer, the lowest one first. docs/design.md says what each has.
+mod protocol;
+
 mod bindings;
-mod connection;
-mod control;
+mod series;
+
+mod rdma;
+
+mod device;
+
+mod trace;
+
 mod counters;
 mod debugfs;
-mod device;
 mod failure;
-mod history;
-mod observer;
 mod permits;
-mod protocol;
-mod rdma;
-mod registry;
+
 mod rpc;
-mod series;
-mod trace;
+
+mod history;
+
+mod registry;
+
+mod connection;
+mod observer;
+
+mod control;
 
 use kernel::{
     prelude::*,
