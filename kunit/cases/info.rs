@@ -14,6 +14,7 @@ use crate::protocol::{
         Role, //
     },
     snapshot::{
+        CallTraffic,
         Cause,
         Null,
         Origin,
@@ -159,17 +160,21 @@ unexpected_messages: 0
             it.traffic = Some(Traffic {
                 null: Null::Answered,
                 null_us: Some(321),
-                credits_granted: Some(64),
+                forward: CallTraffic {
+                    credits_granted: Some(64),
+                    inline: 15,
+                    chunked: 16,
+                },
                 sends: 11,
                 sends_with_invalidate: 12,
                 remote_invalidations_received: 13,
                 local_invalidations: 14,
-                inline_calls: 15,
-                chunked_calls: 16,
                 reverse_direction: ReverseDirection::Yes,
-                reverse_credits_granted: Some(18),
-                reverse_inline_calls: 19,
-                reverse_chunked_calls: 20,
+                reverse: CallTraffic {
+                    credits_granted: Some(18),
+                    inline: 19,
+                    chunked: 20,
+                },
                 bad_headers: 17,
                 unexpected_messages: u64::MAX,
             });
@@ -408,7 +413,10 @@ deviation: uses RDMA Send with Invalidate, although not both sides support remot
             it.exchange.sent = private_data(&MESSAGE);
             it.exchange.received = private_data(b"\x00\x00\x00\xf6\xab\x0e\x18\x01\xff\x01\x02");
             it.traffic = Some(Traffic {
-                credits_granted: Some(8),
+                forward: CallTraffic {
+                    credits_granted: Some(8),
+                    ..CallTraffic::default()
+                },
                 ..Traffic::default()
             });
         },

@@ -185,6 +185,7 @@ fn in_use(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
 
 /// Writes the keys about the messages on a connection of the module's own.
 fn traffic(snapshot: &Snapshot, traffic: &Traffic, out: &mut dyn Write) -> fmt::Result {
+    let (forward, reverse) = (&traffic.forward, &traffic.reverse);
     line(out, "rpc_version_used", Or(snapshot.exchange.version, NONE))?;
     if snapshot.role == Role::Client {
         match traffic.null {
@@ -195,7 +196,7 @@ fn traffic(snapshot: &Snapshot, traffic: &Traffic, out: &mut dyn Write) -> fmt::
         }
         line(out, "rpc_null_us", Or(traffic.null_us, NONE))?;
     }
-    line(out, "credits_granted", Or(traffic.credits_granted, NONE))?;
+    line(out, "credits_granted", Or(forward.credits_granted, NONE))?;
     match traffic.reverse_direction {
         ReverseDirection::No => line(out, "reverse_direction", yes_no(false))?,
         ReverseDirection::Pending => line(out, "reverse_direction", "pending")?,
@@ -205,7 +206,7 @@ fn traffic(snapshot: &Snapshot, traffic: &Traffic, out: &mut dyn Write) -> fmt::
     line(
         out,
         "reverse_credits_granted",
-        Or(traffic.reverse_credits_granted, NONE),
+        Or(reverse.credits_granted, NONE),
     )?;
     for (key, value) in [
         ("sends", traffic.sends),
@@ -215,10 +216,10 @@ fn traffic(snapshot: &Snapshot, traffic: &Traffic, out: &mut dyn Write) -> fmt::
             traffic.remote_invalidations_received,
         ),
         ("local_invalidations", traffic.local_invalidations),
-        ("inline_calls", traffic.inline_calls),
-        ("chunked_calls", traffic.chunked_calls),
-        ("reverse_inline_calls", traffic.reverse_inline_calls),
-        ("reverse_chunked_calls", traffic.reverse_chunked_calls),
+        ("inline_calls", forward.inline),
+        ("chunked_calls", forward.chunked),
+        ("reverse_inline_calls", reverse.inline),
+        ("reverse_chunked_calls", reverse.chunked),
         ("bad_headers", traffic.bad_headers),
         ("unexpected_messages", traffic.unexpected_messages),
     ] {

@@ -150,17 +150,28 @@ pub(crate) enum ReverseDirection {
     Failed(Cause),
 }
 
+/// Counters of the calls in one direction.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CallTraffic {
+    /// The credits that the responder granted last (RFC 8166, section 3.3.1).
+    pub(crate) credits_granted: Option<u32>,
+    /// Calls without any chunk (RFC 8166, section 3.5.1).
+    pub(crate) inline: u64,
+    /// Calls with chunks (RFC 8166, section 3.5.3).
+    pub(crate) chunked: u64,
+}
+
 /// Counters of the messages on one connection (RFC 8166), and the result of the NULL call.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Traffic {
     pub(crate) null: Null,
     /// The round-trip time of the latest NULL call, in microseconds.
     pub(crate) null_us: Option<i64>,
-    /// The credits that the server granted last (RFC 8166, section 3.3.1).
-    pub(crate) credits_granted: Option<u32>,
+    /// The calls of the client.
+    pub(crate) forward: CallTraffic,
     pub(crate) reverse_direction: ReverseDirection,
-    /// The credits that the client granted last (RFC 8167, section 4.1).
-    pub(crate) reverse_credits_granted: Option<u32>,
+    /// The calls of the server (RFC 8167, sections 4.1 and 5).
+    pub(crate) reverse: CallTraffic,
     /// Messages sent.
     pub(crate) sends: u64,
     /// Messages among `sends` that invalidated a Steering Tag of the peer (RFC 8797, section 4.1).
@@ -169,14 +180,6 @@ pub(crate) struct Traffic {
     pub(crate) remote_invalidations_received: u64,
     /// Steering Tags that this side had to invalidate itself.
     pub(crate) local_invalidations: u64,
-    /// Calls of the client without any chunk (RFC 8166, section 3.5.1).
-    pub(crate) inline_calls: u64,
-    /// Calls of the client with chunks (RFC 8166, section 3.5.3).
-    pub(crate) chunked_calls: u64,
-    /// Calls of the server without any chunk (RFC 8167, section 5).
-    pub(crate) reverse_inline_calls: u64,
-    /// Calls of the server with chunks.
-    pub(crate) reverse_chunked_calls: u64,
     /// Messages received without a valid transport header (RFC 8166, section 4.5).
     pub(crate) bad_headers: u64,
     /// Messages received with a valid header that match no call: unknown XIDs, duplicates, wrong

@@ -55,6 +55,7 @@ use crate::{
         },
         program::Program,
         snapshot::{
+            CallTraffic,
             Null,
             ReverseDirection,
             Traffic, //
@@ -208,10 +209,12 @@ pub(super) struct Inner {
     /// The version of RPC-over-RDMA that has been agreed upon, or the one that the requester used
     /// last.
     pub(super) version: Option<u32>,
-    /// The counters. Those of calls count the calls that this end made.
+    /// The counters, except those of calls.
     pub(super) traffic: Traffic,
-    /// How many calls of the peer this end has answered, without and with chunks.
-    pub(super) answered: (u64, u64),
+    /// The calls that this end made.
+    pub(super) made: CallTraffic,
+    /// The calls of the peer that this end has answered.
+    pub(super) answered: CallTraffic,
     /// The messages of calls with chunks that have not been answered, the oldest one first. There
     /// is room for one with each credit.
     chunked_calls: KVec<KVec<u8>>,
@@ -310,7 +313,8 @@ impl Endpoint {
         xid: u32,
     ) -> Result<Arc<Self>> {
         let calls = Calls::new(configuration.requests())?;
-        let chunked_calls = KVec::with_capacity(configuration.grants() as usize, GFP_KERNEL)?;
+        let grants = configuration.grants();
+        let chunked_calls = KVec::with_capacity(grants as usize, GFP_KERNEL)?;
         let reverse_direction = match configuration.rpc.reverse > 0 && !configuration.rpc.bind {
             true => ReverseDirection::Yes,
             false => ReverseDirection::No,
@@ -328,7 +332,11 @@ impl Endpoint {
                             reverse_direction,
                             ..Traffic::default()
                         },
-                        answered: (0, 0),
+                        made: CallTraffic::default(),
+                        answered: CallTraffic {
+                            credits_granted: Some(grants).filter(|&credits| credits > 0),
+                            ..CallTraffic::default()
+                        },
                         chunked_calls,
                         calling: false,
                         xid,
@@ -428,21 +436,13 @@ impl Endpoint {
     /// Returns the counters, and the version of RPC-over-RDMA that has been agreed upon.
     pub(crate) fn traffic(&self) -> (Traffic, Option<u32>) {
         let inner = self.inner.lock();
-        let made = (inner.traffic.inline_calls, inner.traffic.chunked_calls);
-        let granted = inner.traffic.credits_granted;
-        let grants = Some(self.configuration.grants()).filter(|&credits| credits > 0);
-        let (forward, reverse, credits_granted, reverse_credits_granted) =
-            match self.configuration.role {
-                Role::Client => (made, inner.answered, granted, grants),
-                Role::Server => (inner.answered, made, grants, granted),
-            };
+        let (forward, reverse) = match self.configuration.role {
+            Role::Client => (inner.made, inner.answered),
+            Role::Server => (inner.answered, inner.made),
+        };
         let traffic = Traffic {
-            credits_granted,
-            reverse_credits_granted,
-            inline_calls: forward.0,
-            chunked_calls: forward.1,
-            reverse_inline_calls: reverse.0,
-            reverse_chunked_calls: reverse.1,
+            forward,
+            reverse,
             ..inner.traffic
         };
         (traffic, inner.version)

@@ -459,7 +459,7 @@ impl<'a> Caller<'a> {
         }
         // Before the first reply there is one credit (RFC 8166, section 3.3.3).
         let granted = inner
-            .traffic
+            .made
             .credits_granted
             .filter(|_| inner.version.is_some());
         let credits = self.endpoint.configuration.requests();
@@ -713,8 +713,8 @@ impl<'a> Caller<'a> {
             .map_err(call_failure)?;
         let mut inner = endpoint.inner.lock();
         match call.is_inline() && call.reply_chunk.is_empty() {
-            true => inner.traffic.inline_calls += 1,
-            false => inner.traffic.chunked_calls += 1,
+            true => inner.made.inline += 1,
+            false => inner.made.chunked += 1,
         }
         Ok(())
     }
@@ -772,7 +772,7 @@ impl<'a> Caller<'a> {
             return Err(malformed());
         }
         // Only a message that decodes as a reply grants credits.
-        self.endpoint.inner.lock().traffic.credits_granted = Some(header.credit);
+        self.endpoint.inner.lock().made.credits_granted = Some(header.credit);
         let at = head.len() - rest.len();
         shown.status = Some(reply.status);
         shown.results = payload.len() - at;

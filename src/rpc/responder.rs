@@ -326,8 +326,8 @@ impl Endpoint {
         {
             let mut inner = self.inner.lock();
             match call.lists.is_empty() {
-                true => inner.answered.0 += 1,
-                false => inner.answered.1 += 1,
+                true => inner.answered.inline += 1,
+                false => inner.answered.chunked += 1,
             }
         }
         let (limit, may_invalidate) = self.begin_reply(call.header.version());
