@@ -136,6 +136,8 @@ impl PreparedReply {
 
 /// Why a call gets no reply.
 enum ReplyError {
+    /// The call is an option, and none is known (the draft, section 3.1).
+    Option,
     /// The chunks of the call are missing or too small (RFC 8166, section 4.5.3).
     Chunk,
     /// The connection is lost, or there is no memory for a reply, so that the connection has to be
@@ -212,65 +214,37 @@ impl Endpoint {
         queue_pair: &QueuePair<Self>,
         parsed: Result<(Header<'_>, &[u8]), header::error::Error>,
     ) {
-        let EndpointConfiguration { answers, .. } = self.configuration;
-        let (credits, versions) = (self.configuration.grants(), self.spoken());
-        let (header, payload) = match parsed {
-            Ok(parsed) => parsed,
-            Err(error) => {
-                self.inner.lock().traffic.bad_headers += 1;
-                if let Some(answer) = error.answer(credits, versions).filter(|_| answers) {
-                    self.send_error(queue_pair, &answer);
-                }
-                return;
-            }
-        };
-        // An end that does not accept calls discards them (RFC 8167, section 6).
-        if !answers {
-            self.inner.lock().traffic.unexpected_messages += 1;
+        let Some((header, payload)) = self.check_header(queue_pair, parsed) else {
             return;
-        }
-        if let Some(answer) = header.version_error(credits, versions) {
-            self.inner.lock().traffic.bad_headers += 1;
-            return self.send_error(queue_pair, &answer);
-        }
-        let (version, result) = match &header.body {
-            Body::Msg(version, lists) => {
-                let call = IncomingCall {
+        };
+        let result = match &header.body {
+            Body::Msg(version, lists) => self.answer(&IncomingCall {
+                queue_pair,
+                header: &header,
+                version: *version,
+                lists,
+                payload: Payload::Inline(payload),
+            }),
+            Body::Nomsg(version, lists) => read_call(queue_pair, lists.reads).and_then(|memory| {
+                self.answer(&IncomingCall {
                     queue_pair,
                     header: &header,
                     version: *version,
                     lists,
-                    payload: Payload::Inline(payload),
-                };
-                (*version, self.answer(&call))
-            }
-            Body::Nomsg(version, lists) => {
-                let result = read_call(queue_pair, lists.reads).and_then(|memory| {
-                    self.answer(&IncomingCall {
-                        queue_pair,
-                        header: &header,
-                        version: *version,
-                        lists,
-                        payload: Payload::Long(&memory, memory.len()),
-                    })
-                });
-                (*version, result)
-            }
-            Body::Optional { .. } => {
-                return self.send_error(
-                    queue_pair,
-                    &self.reply_header(&header, Body::ErrInvalidOption),
-                )
-            }
+                    payload: Payload::Long(&memory, memory.len()),
+                })
+            }),
+            Body::Optional { .. } => Err(ReplyError::Option),
             // These are replies, and are never handed to the responder.
             Body::ErrVers { .. } | Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => {
                 return
             }
         };
-        let body = match (result, version) {
+        let body = match (result, header.version()) {
             (Ok(()), _) => return,
-            (Err(ReplyError::Chunk), Version::One) => Body::ErrChunk,
-            (Err(ReplyError::Chunk), Version::Two(_)) => Body::ErrBadHeader,
+            (Err(ReplyError::Option), _) => Body::ErrInvalidOption,
+            (Err(ReplyError::Chunk), 1) => Body::ErrChunk,
+            (Err(ReplyError::Chunk), _) => Body::ErrBadHeader,
             // Losing the connection tells the requester that the reply is lost (RFC 8166, section
             // 4.5.4).
             (Err(ReplyError::Lost), _) => {
@@ -278,6 +252,34 @@ impl Endpoint {
             }
         };
         self.send_error(queue_pair, &self.reply_header(&header, body));
+    }
+
+    /// Returns the parsed message if this end answers calls in its version. Reports any other
+    /// message as an error, or discards it.
+    fn check_header<'a>(
+        &self,
+        queue_pair: &QueuePair<Self>,
+        parsed: Result<(Header<'a>, &'a [u8]), header::error::Error>,
+    ) -> Option<(Header<'a>, &'a [u8])> {
+        let EndpointConfiguration { answers, .. } = self.configuration;
+        let (credits, versions) = (self.configuration.grants(), self.spoken());
+        let answer = match parsed {
+            // An end that does not accept calls discards them (RFC 8167, section 6).
+            Ok(_) if !answers => {
+                self.inner.lock().traffic.unexpected_messages += 1;
+                return None;
+            }
+            Ok((header, payload)) => match header.version_error(credits, versions) {
+                None => return Some((header, payload)),
+                answer => answer,
+            },
+            Err(error) => error.answer(credits, versions).filter(|_| answers),
+        };
+        self.inner.lock().traffic.bad_headers += 1;
+        if let Some(answer) = answer {
+            self.send_error(queue_pair, &answer);
+        }
+        None
     }
 
     /// Returns the versions in which this end answers. Calls of a server must have the version of
