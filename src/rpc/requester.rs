@@ -667,11 +667,7 @@ impl<'a> Caller<'a> {
                 Purpose::Write,
                 reply_len,
             )?;
-            chunk.register(xid).map_err(call_failure)?;
-            for segment in segments(chunk) {
-                let pushed = call.reply_chunk.push(segment, GFP_KERNEL);
-                pushed.map_err(|error| call_failure(error.into()))?;
-            }
+            call.reply_chunk = register(chunk, xid, |segment| segment).map_err(call_failure)?;
         }
 
         let call_len = request.call(xid).len(request.credentials()) + request.arguments();
@@ -679,15 +675,11 @@ impl<'a> Caller<'a> {
             let queue_pair = self.queue_pair;
             let chunk = make(queue_pair, &mut place.call_chunk, Purpose::Read, call_len)?;
             write_call(chunk, request, xid).map_err(call_failure)?;
-            chunk.register(xid).map_err(call_failure)?;
-            for target in segments(chunk) {
-                let segment = ReadSegment {
-                    position: 0,
-                    target,
-                };
-                let pushed = call.read_chunk.push(segment, GFP_KERNEL);
-                pushed.map_err(|error| call_failure(error.into()))?;
-            }
+            let at_start = |target| ReadSegment {
+                position: 0,
+                target,
+            };
+            call.read_chunk = register(chunk, xid, at_start).map_err(call_failure)?;
         }
         Ok(call)
     }
@@ -824,13 +816,19 @@ fn make<'a, 'b>(
     Ok(chunk.insert(made))
 }
 
-/// Returns the segments of registered memory.
-fn segments<'a>(chunk: &'a Chunk<'a>) -> impl Iterator<Item = Segment> + use<'a> {
-    chunk.pieces().map(|piece| Segment {
-        handle: piece.stag,
-        length: piece.len,
-        offset: piece.offset,
-    })
+/// Registers the memory of call `xid`, and returns its segments as elements of a chunk.
+fn register<T>(chunk: &mut Chunk<'_>, xid: u32, element: impl Fn(Segment) -> T) -> Result<KVec<T>> {
+    chunk.register(xid)?;
+    let mut elements = KVec::new();
+    for piece in chunk.pieces() {
+        let segment = Segment {
+            handle: piece.stag,
+            length: piece.len,
+            offset: piece.offset,
+        };
+        elements.push(element(segment), GFP_KERNEL)?;
+    }
+    Ok(elements)
 }
 
 /// Writes a whole call.
