@@ -298,51 +298,57 @@ impl Facts {
                 }
                 self.establish();
             }
-            EventKind::Existing => {
-                // A client of the kernel keeps the private data that it sent.
-                if observation.user == User::Client && !observation.opaque {
-                    self.view.exchange.sent = Some(message);
-                    self.traced_sent = true;
-                }
-                if observation.connecting {
-                    return;
-                }
-                // The counters of a transport start at zero with its first connection.
-                if observation.generation == Some(1) {
-                    self.invalidations = Invalidations::begin(Counters::default());
-                }
-                self.enter(State::Established);
-                self.be_older(match observation.user {
-                    User::Program => "older than the module, and known by its port alone",
-                    _ if observation.opaque => {
-                        "older than the module, and the kernel has no BTF to tell what it goes by"
-                    }
-                    _ => OLDER,
-                });
-            }
+            EventKind::Existing => self.note_existing(observation, message),
             // UNREACHABLE of an established connection: its neighbour has another hardware address,
             // or none. The connection may survive that.
             EventKind::Failed if self.view.state == State::Established => {
                 self.failure = Some(Failure::new(ETIMEDOUT, "the peer was not reachable"));
             }
-            kind => {
-                let state = match self.view.state {
-                    State::Established => State::Disconnected,
-                    _ => State::Closing,
-                };
-                let failure = match kind {
-                    EventKind::Disconnected if self.disconnects => Some(Failure::new(
-                        errno(bindings::ECONNRESET),
-                        "disconnected by this end",
-                    )),
-                    _ => kind.failure(),
-                };
-                if let Some(failure) = failure {
-                    self.end(state, failure);
-                }
-            }
+            kind => self.note_failure(kind),
         }
         self.remark();
+    }
+
+    /// Notes an id that the search found. `message` is the private data of its event.
+    fn note_existing(&mut self, observation: &Observation, message: ParsedPrivateData) {
+        // A client of the kernel keeps the private data that it sent.
+        if observation.user == User::Client && !observation.opaque {
+            self.view.exchange.sent = Some(message);
+            self.traced_sent = true;
+        }
+        if observation.connecting {
+            return;
+        }
+        // The counters of a transport start at zero with its first connection.
+        if observation.generation == Some(1) {
+            self.invalidations = Invalidations::begin(Counters::default());
+        }
+        self.enter(State::Established);
+        self.be_older(match observation.user {
+            User::Program => "older than the module, and known by its port alone",
+            _ if observation.opaque => {
+                "older than the module, and the kernel has no BTF to tell what it goes by"
+            }
+            _ => OLDER,
+        });
+    }
+
+    /// Notes an event that may be a failure of the connection.
+    fn note_failure(&mut self, kind: EventKind) {
+        let state = match self.view.state {
+            State::Established => State::Disconnected,
+            _ => State::Closing,
+        };
+        let failure = match kind {
+            EventKind::Disconnected if self.disconnects => Some(Failure::new(
+                errno(bindings::ECONNRESET),
+                "disconnected by this end",
+            )),
+            _ => kind.failure(),
+        };
+        if let Some(failure) = failure {
+            self.end(state, failure);
+        }
     }
 
     /// Returns the event that a server refused this request.
