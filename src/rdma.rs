@@ -5,20 +5,20 @@
 //! A client makes an [`UnresolvedId`](unresolved_id::UnresolvedId), which becomes a
 //! [`CmId`](cm_id::CmId) when it begins to resolve its peer's address. A server has a
 //! [`CmListener`](listener::CmListener), and a `CmId` for each [`Request`](request::Request) that
-//! it accepts. Dropping a `CmId` ends the connection. The functions that are legal only while
-//! rdma_cm holds the id's handler mutex are found on types that exist only in a handler:
+//! it accepts. Dropping a `CmId` ends the connection. The operations that are legal only while
+//! rdma_cm holds the id's handler mutex are methods of types that exist only in a handler:
 //! [`HandlerId`](handler_id::HandlerId) and `Request`.
 //!
 //! The [`QueuePair`](queue_pair::QueuePair) of an id is used through a
-//! [`Handle`](draining::Handle). The end of the id, and with it that of the device, waits for each
-//! use.
+//! [`Handle`](draining::Handle). Destroying the id, and removing its device, waits until each use
+//! has ended.
 //!
-//! This layer has mechanisms only. Names, limits and times are
-//! [`Parameters`](parameters::Parameters) and arguments of its users. Its users also make the one
-//! [`UnloadGuard`](unload::UnloadGuard), without which there are no ids.
+//! This layer has mechanisms only. Its users choose names, limits and times, by
+//! [`Parameters`](parameters::Parameters) and arguments. They also make the
+//! [`UnloadGuard`](unload::UnloadGuard), without which no id can be made.
 //!
-//! No address of the kernel's memory is sent: see
-//! [`Registration`](registration::Registration) and `shim_transfer_init`.
+//! No address of kernel memory is sent to a peer: see
+//! [`Registration`](registration::Registration), and `shim_transfer_init` in shim.c.
 //!
 //! C headers: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h),
 //! [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
@@ -61,7 +61,7 @@ pub(crate) mod wait;
 
 use kernel::prelude::*;
 
-/// Makes an [`Error`] of one of the kernel crate's unsigned errno constants.
+/// Makes an [`Error`] from one of the unsigned errno constants of the kernel crate.
 pub(crate) fn errno(errno: u32) -> Error {
     Error::from_errno(-(errno as i32))
 }

@@ -47,26 +47,26 @@ impl RawAddress {
         }
     }
 
-    /// Reads the address at `address`; [`None`] where it is of neither Internet family.
+    /// Reads the address at `address`; [`None`] if its family is neither IPv4 nor IPv6.
     ///
     /// # Safety
     ///
-    /// `address` points to a `sockaddr` whose family is set and that is as large as its family
-    /// asks for.
+    /// `address` must point to a `sockaddr` whose family is set, and which is as large as its
+    /// family requires.
     pub(crate) unsafe fn read(address: *const kernel::bindings::sockaddr) -> Option<SocketAddr> {
         // SAFETY: By the function's requirement the family is set.
         let family = unsafe { (*address).sa_family };
 
         match u32::from(family) {
             bindings::AF_INET => {
-                // SAFETY: By the function's requirement it is as large as its family asks for.
+                // SAFETY: By the function's requirement it is as large as its family requires.
                 let address = unsafe { address.cast::<bindings::sockaddr_in>().read_unaligned() };
                 let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));
                 let port = u16::from_be(address.sin_port);
                 Some(SocketAddrV4::new(ip, port).into())
             }
             bindings::AF_INET6 => {
-                // SAFETY: By the function's requirement it is as large as its family asks for.
+                // SAFETY: By the function's requirement it is as large as its family requires.
                 let address = unsafe { address.cast::<bindings::sockaddr_in6>().read_unaligned() };
                 // SAFETY: Any octets are valid for this member of the union.
                 let ip = Ipv6Addr::from(unsafe { address.sin6_addr.in6_u.u6_addr8 });

@@ -13,13 +13,13 @@ use kernel::{
 
 use super::moment::Moment;
 
-/// Says that the peer has invalidated a Steering Tag of this side's (RFC 8797, section 4.1).
+/// The proof that the peer has invalidated a Steering Tag of this side (RFC 8797, section 4.1).
 ///
-/// Only the completion of a Receive makes one, so that
+/// Only the completion of a Receive makes one, so
 /// [`Registration::invalidate`](super::registration::Registration::invalidate) can rely on it: the
-/// peer has no access any more. It says so of one queue pair and one moment. A copy that is kept
-/// does no harm: a later registration under the same Steering Tag, or one on another queue pair,
-/// is invalidated as if there were none.
+/// peer has no access any more. It holds for one queue pair and one moment. A copy that is kept
+/// does no harm: it has no effect on a later registration under the same Steering Tag, nor on one
+/// of another queue pair.
 ///
 /// # Examples
 ///
@@ -50,7 +50,7 @@ use super::moment::Moment;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Invalidated {
-    /// The queue pair that the message arrived on, by the moment that it was made.
+    /// When the queue pair was made that the message arrived on. This identifies the queue pair.
     queue_pair: Moment,
     /// When the message arrived.
     at: Moment,
@@ -58,8 +58,8 @@ pub(crate) struct Invalidated {
 }
 
 impl Invalidated {
-    /// Notes that a message has arrived that invalidated `stag`, on the queue pair that was made at
-    /// the moment `queue_pair`.
+    /// Notes that a message that invalidated `stag` has arrived at this moment, on the queue pair
+    /// that was made at the moment `queue_pair`.
     pub(super) fn now(queue_pair: Moment, stag: u32) -> Self {
         Self {
             queue_pair,
@@ -68,8 +68,8 @@ impl Invalidated {
         }
     }
 
-    /// Whether this has ended the access that the peer has been given on that queue pair, under
-    /// `stag`, at the moment `registered`.
+    /// Whether this has ended the access that the peer was given under `stag` at the moment
+    /// `registered`, on the queue pair that was made at the moment `queue_pair`.
     pub(super) fn has_ended(&self, queue_pair: Moment, stag: u32, registered: Moment) -> bool {
         self.queue_pair == queue_pair && self.stag == stag && registered < self.at
     }
@@ -89,15 +89,16 @@ impl Invalidated {
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
-    /// Which Receive it is in.
+    /// The number of the Receive that holds the message.
     pub(super) receive: usize,
+    /// The length of the message in octets.
     pub(super) len: usize,
-    /// The Steering Tag that the peer has invalidated with it.
+    /// The Steering Tag that the peer has invalidated with the message, if any.
     pub(crate) invalidated: Option<Invalidated>,
-    /// When it arrived.
+    /// When the message arrived.
     pub(crate) at: Instant<Monotonic>,
 }
 
-/// The messages that have arrived and not been taken yet, the oldest one first. It has room for one
-/// in each Receive.
+/// The messages that have arrived and not been taken yet, the oldest one first. The vector has the
+/// capacity for one message for each Receive.
 pub(super) type Arrivals = Mutex<KVec<Arrival>>;

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::bindings;
 
-/// Physically contiguous memory that a device may use at any time.
+/// Physically contiguous memory that is mapped for a device.
 ///
 /// # Examples
 ///
@@ -30,8 +30,8 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// `address` is the DMA address on `device` of the `octets`. `device` stays for as long as this
-/// does.
+/// `address` is the DMA address of the `octets` for `device`, in `direction`. `device` stays as
+/// long as this does.
 pub(super) struct Buffer {
     octets: KVec<u8>,
     address: u64,
@@ -43,18 +43,21 @@ pub(super) struct Buffer {
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// Makes a buffer of `len` octets, which are zero.
+    /// Makes a buffer of `len` octets, which are zero; may sleep.
+    ///
+    /// Fails with `ENOMEM`.
     ///
     /// # Safety
     ///
-    /// The device must stay until the buffer has been dropped.
+    /// `len` must not be zero. The device must stay until the buffer has been dropped.
     pub(super) unsafe fn new(
         device: Device<'_>,
         len: usize,
         direction: bindings::dma_data_direction,
     ) -> Result<Self> {
         let mut octets = zeroed(len)?;
-        // SAFETY: kmalloc's memory is physically contiguous.
+        // SAFETY: The device is there as long as `device` is. The octets come from kmalloc, so they
+        // are physically contiguous, and by the function's requirement there are some.
         let address = unsafe {
             bindings::shim_dma_map(
                 device.as_ptr(),
@@ -63,7 +66,7 @@ impl Buffer {
                 direction,
             )
         };
-        // SAFETY: Mapping for this device returned the address.
+        // SAFETY: The address was returned by the mapping for this device.
         if unsafe { bindings::shim_dma_mapping_error(device.as_ptr(), address) } {
             return Err(ENOMEM);
         }
@@ -85,13 +88,13 @@ impl Buffer {
         self.octets.len()
     }
 
-    /// Returns the first `len` octets, or as many as there are, as the device has left them.
+    /// Returns the first `len` octets that the device has written, or as many as there are.
     ///
     /// # Safety
     ///
     /// The device must not write to the buffer for the returned lifetime.
     pub(super) unsafe fn received(&self, len: usize) -> &[u8] {
-        // SAFETY: By the type invariant it is mapped.
+        // SAFETY: By the type invariant the octets are mapped, in this direction.
         unsafe {
             bindings::shim_dma_sync_for_cpu(
                 self.device.as_ptr(),
@@ -100,18 +103,20 @@ impl Buffer {
                 self.direction,
             )
         };
-        // SAFETY: There are at least as many; by the function's requirement nobody writes to them.
+        // SAFETY: The length is limited to that of the octets. `&self` excludes writes by this
+        // side, and the function's requirement those by the device.
         unsafe { slice::from_raw_parts(self.octets.as_ptr(), len.min(self.octets.len())) }
     }
 
-    /// Returns the octets, to write a message into. The device must not be reading them.
+    /// Returns the octets, for a message to be written into. If the device is still reading them,
+    /// it sends a mixture.
     pub(super) fn octets_mut(&mut self) -> &mut [u8] {
         &mut self.octets
     }
 
-    /// Gives the octets of the buffer to the device, which reads or writes them.
+    /// Makes the octets visible to the device; to be called before the device reads or writes them.
     pub(super) fn sync_for_device(&self) {
-        // SAFETY: By the type invariant it is mapped.
+        // SAFETY: By the type invariant the octets are mapped, in this direction.
         unsafe {
             bindings::shim_dma_sync_for_device(
                 self.device.as_ptr(),
@@ -125,8 +130,9 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant it is mapped, and the device is there. The queue pair that
-        // could use it is gone.
+        // SAFETY: By the type invariant the octets are mapped, and the device is there. No device
+        // uses them any more: the Work Requests that name the address were posted under the
+        // requirement that the buffer stays until the queue pair is destroyed.
         unsafe {
             bindings::shim_dma_unmap(
                 self.device.as_ptr(),

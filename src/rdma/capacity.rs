@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How large a queue pair is.
+//! The sizes of a queue pair.
 
 use kernel::prelude::*;
 
-/// How many Receives a queue pair has, and how many octets its messages can have.
+/// The number of Receives of a queue pair, and the largest lengths of its messages in octets.
 ///
 /// # Examples
 ///
@@ -14,7 +14,7 @@ use kernel::prelude::*;
 /// id.create_queue_pair(Capacity::new(32, 4096, 1024)?, endpoint)?;
 /// ```
 ///
-/// None of the values can be zero, and the completion queue must be able to hold all completions:
+/// No value can be zero, and the completion queue must be able to hold all completions:
 ///
 /// ```no_run
 /// assert_eq!(Capacity::new(0, 4096, 1024).err(), Some(EINVAL));
@@ -32,8 +32,9 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// How many operations can be outstanding: one, and the marker of `ib_drain_qp`. The Work
-    /// Requests that rdma_rw posts for a transfer are counted by [`Self::TRANSFERS`].
+    /// How many Sends and other operations can be outstanding: one, and the marker of
+    /// `ib_drain_qp`. [`Self::TRANSFERS`] counts the transfers, for which rdma_rw posts the Work
+    /// Requests.
     pub(super) const SENDS: u32 = 2;
 
     /// How many transfers can be outstanding.
@@ -42,13 +43,15 @@ impl Capacity {
     /// The Receive that `ib_drain_qp` posts.
     const DRAIN_RECEIVES: u32 = 1;
 
-    /// A transfer may be registered before, and invalidated after.
+    /// How many completions there can be besides those of the Receives. A transfer can take three
+    /// Work Requests: its memory may be registered before, and invalidated afterwards.
     const EXTRA_COMPLETIONS: u32 = Self::DRAIN_RECEIVES + Self::SENDS + 3 * Self::TRANSFERS;
 
-    /// Makes room for so many Receives, of `receive_size` octets each, and for one Send of
-    /// `send_size` octets at a time.
+    /// The capacity for `receives` Receives of `receive_size` octets each, and for one Send of up
+    /// to `send_size` octets at a time.
     ///
-    /// Fails with `EINVAL` where a value is zero, or the number of Receives cannot be counted.
+    /// Fails with `EINVAL` if a value is zero, or if the number of completions does not fit into a
+    /// C `int`.
     pub(crate) fn new(receives: u32, receive_size: u32, send_size: u32) -> Result<Self> {
         let completions = receives.checked_add(Self::EXTRA_COMPLETIONS);
         let countable = completions.is_some_and(|count| i32::try_from(count).is_ok());
@@ -68,17 +71,17 @@ impl Capacity {
         self.receives
     }
 
-    /// How many octets one Receive takes.
+    /// The length in octets of the longest message that a Receive takes.
     pub(crate) fn receive_size(&self) -> u32 {
         self.receive_size
     }
 
-    /// How many octets one Send can have.
+    /// The length in octets of the longest message that can be sent.
     pub(crate) fn send_size(&self) -> u32 {
         self.send_size
     }
 
-    /// How many Receives the queue pair must have room for.
+    /// How many Receives can be posted at a time, with that of `ib_drain_qp`.
     pub(super) fn max_recv_wr(&self) -> u32 {
         // By the type invariant it does not overflow.
         self.receives + Self::DRAIN_RECEIVES

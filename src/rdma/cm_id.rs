@@ -19,7 +19,7 @@ use super::{
 /// A client gets one from [`UnresolvedId`](super::unresolved_id::UnresolvedId), a server from
 /// [`Request::accept`](super::request::Request::accept). Dropping it ends the connection, destroys
 /// the id, and drops the handler, in this order and in a work queue of this layer. It may be
-/// dropped in any context, handlers included. Where it is not dropped, unload waits for it: see
+/// dropped in any context, handlers included. Unloading waits until it is dropped: see
 /// [`UnloadGuard`](super::unload::UnloadGuard).
 ///
 /// # Examples
@@ -37,8 +37,8 @@ use super::{
 ///
 /// # Invariants
 ///
-/// The pointer is to a pinned [`Context`](super::context::Context) that this owns, and that its id
-/// points to.
+/// The pointer is to a pinned [`Context`](super::context::Context), which this owns. It is the
+/// context of its id.
 pub(crate) struct CmId<H: ConnectionHandler>(NonNull<ContextOf<H>>);
 
 // SAFETY: The context is `Send`.
@@ -61,8 +61,8 @@ impl<H: ConnectionHandler> CmId<H> {
         unsafe { self.0.as_ref() }
     }
 
-    /// Returns a handle to its queue pair. That is there from the event on that makes it until this
-    /// is dropped.
+    /// Returns a handle to its queue pair. The queue pair is there from the event in which it is
+    /// made until this is dropped.
     pub(crate) fn queue_pair(&self) -> Handle<QueuePair<H::Completions>> {
         self.context().queue_pair.handle()
     }
@@ -70,9 +70,10 @@ impl<H: ConnectionHandler> CmId<H> {
 
 impl<H: ConnectionHandler> Drop for CmId<H> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the context is ours, and nobody uses this value again.
+        // SAFETY: By the type invariant this owns the context, which came from `into_raw`. This
+        // value is not used again, so the context is taken back once.
         let context = unsafe { from_raw(self.0) };
-        // The work may run, and drop its hold, before the call has returned.
+        // The work may run, and drop the hold of the context, before the call has returned.
         let hold = context.hold.clone();
         hold.enqueue(context);
     }

@@ -35,8 +35,8 @@ pub(crate) trait CompletionHandler: Send + Sync + 'static {
     /// returns.
     fn arrived(this: ArcBorrow<'_, Self>);
 
-    /// The queue pair failed, and nothing more can arrive. Called first with the `reason` for that,
-    /// if it is known, then for each Receive that is lost by it; also where this side has ended the
-    /// connection.
+    /// The queue pair has failed, and nothing more can arrive. Called first with the `reason` for
+    /// that, if it is known, then for each Receive that is flushed. Also called if this side has
+    /// ended the connection.
     fn queue_pair_failed(this: ArcBorrow<'_, Self>, reason: &'static CStr);
 }

@@ -30,23 +30,23 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// The pointer is to a completion queue that this owns. Its device stays for as long as this does.
+/// The pointer is to a completion queue that this owns. Its device stays as long as this does.
 pub(super) struct CompletionQueue(NonNull<bindings::ib_cq>);
 
 impl CompletionQueue {
-    /// Makes the completion queue of one queue pair.
+    /// Makes the completion queue of one queue pair; may sleep.
     ///
     /// # Safety
     ///
     /// The device must stay until the completion queue has been dropped. The queue pair must be
-    /// destroyed before.
+    /// destroyed before that.
     pub(super) unsafe fn new(
         device: Device<'_>,
         capacity: &Capacity,
         owner: &'static CStr,
     ) -> Result<Self> {
         let entries = capacity.completions().try_into()?;
-        // SAFETY: The device is there for as long as `device` is; the name is static.
+        // SAFETY: The device is there as long as `device` is; the name is static.
         let cq = unsafe {
             bindings::__ib_alloc_cq_any(
                 device.as_ptr(),
@@ -68,8 +68,8 @@ impl CompletionQueue {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant it is ours, and by the requirement of `new` its queue pair
-        // is gone. The function waits for completions that are being handled.
+        // SAFETY: By the type invariant this owns it, and by the requirement of `new` its queue
+        // pair is gone. The function waits for completions that are being handled.
         unsafe { bindings::ib_free_cq(self.as_ptr()) };
     }
 }

@@ -44,20 +44,23 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// `id` is valid until it is destroyed, which is the last step before the context is dropped.
-/// `closed` is accessed only with the id's handler mutex held.
+/// `id` is valid until the teardown destroys it, as its last step before the context is dropped. A
+/// context that is dropped without a teardown does not outlive its id. `closed` is accessed only
+/// with the id's handler mutex held.
 #[pin_data]
 pub(super) struct Context<H, C: CompletionHandler> {
-    // Drained before the id is destroyed; where there is no id of the context's, dropped first.
+    // Drained before the id is destroyed. Without a teardown, because a request was not accepted,
+    // it is dropped before the other fields.
     pub(super) queue_pair: Draining<QueuePair<C>>,
     pub(super) handler: H,
     pub(super) id: NonNull<bindings::rdma_cm_id>,
     pub(super) parameters: Parameters,
+    /// Whether the teardown has begun. The handler is not called any more then.
     pub(super) closed: Cell<bool>,
     /// Whether there is a peer that does not know yet that the connection is over.
     #[pin]
     connected: Mutex<bool>,
-    /// Notified when there is none any more.
+    /// Notified when `connected` has changed.
     #[pin]
     disconnected: CondVar,
     #[pin]
@@ -66,10 +69,10 @@ pub(super) struct Context<H, C: CompletionHandler> {
     pub(super) hold: Hold,
 }
 
-// SAFETY: All parts may be sent: the handler and the queue pair are `Send`, an id has no thread.
+// SAFETY: The handler and the queue pair are `Send`, and an id belongs to no thread.
 unsafe impl<H: Send, C: CompletionHandler> Send for Context<H, C> {}
-// SAFETY: The handler and the queue pair are `Sync`. By the type invariant the cell is never
-// accessed by two threads at a time.
+// SAFETY: The handler and the queue pair are `Sync`. The id is not changed once the context is
+// shared. By the type invariant the cell is never accessed by two threads at a time.
 unsafe impl<H: Sync, C: CompletionHandler> Sync for Context<H, C> {}
 
 impl_has_work! {
@@ -77,11 +80,15 @@ impl_has_work! {
 }
 
 impl<H, C: CompletionHandler> Context<H, C> {
-    /// Makes the context of `id`, which is not the id's context yet.
+    /// Makes a context for `id`, without setting it as the context of `id`. May sleep.
+    ///
+    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), and with
+    /// `ENOMEM`.
     ///
     /// # Safety
     ///
-    /// `id` must be valid, or be replaced before use, until the context is dropped.
+    /// `id` must be valid, or be replaced before use, until the teardown destroys it or, without a
+    /// teardown, until the context has been dropped.
     pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         parameters: Parameters,
@@ -106,12 +113,14 @@ impl<H, C: CompletionHandler> Context<H, C> {
         )
     }
 
+    /// Notes whether there is a peer that has yet to learn that the connection is over. May sleep.
     pub(super) fn set_connected(&self, connected: bool) {
         *self.connected.lock() = connected;
         self.disconnected.notify_all();
     }
 
-    /// Waits until the peer knows that the connection is over, at most until the time limit.
+    /// Waits until the peer knows that the connection is over, for
+    /// [`Parameters::disconnect_ms`] at most.
     fn wait_disconnected(&self) {
         let limit = self.parameters.disconnect_ms;
         wait_while(&self.disconnected, &self.connected, limit, |&connected| {
@@ -127,31 +136,32 @@ impl<H, C: CompletionHandler> WorkItem for Context<H, C> {
     fn run(this: Pin<KBox<Self>>) {
         let id = this.id.as_ptr();
 
-        // SAFETY: By the type invariant the id is valid, and no handler calls this.
+        // SAFETY: By the type invariant the id is valid. This is a work of its own, so the mutex
+        // is not held by this task.
         unsafe { bindings::rdma_lock_handler(id) };
         this.closed.set(true);
         // SAFETY: It was locked above.
         unsafe { bindings::rdma_unlock_handler(id) };
 
-        // Operations that are under way wait for the peer otherwise. Before disconnecting: siw
-        // forgets an RDMA Read that is under way when it disconnects, but flushes it when the queue
-        // pair fails.
+        // Otherwise operations that are under way would wait for the peer. Before disconnecting:
+        // siw forgets an RDMA Read that is under way when it disconnects, but flushes it when the
+        // queue pair fails.
         if let Some(queue_pair) = this.queue_pair.access() {
-            // Where the device refuses, operations end at their time limits.
+            // If the device refuses, operations end at their time limits.
             let _ = queue_pair.fail();
         }
-        // SAFETY: The id is valid. The call fails where there is no connection to be ended.
+        // SAFETY: The id is valid. The call fails if there is no connection to be ended.
         let told = to_result(unsafe { bindings::rdma_disconnect(id) }).is_ok();
         this.queue_pair.drain();
         if told {
             this.wait_disconnected();
         }
-        // Where rdma_cm unlocks the id after its address has been resolved, it does not keep it, as
-        // it does elsewhere (reports/cma-unlock-after-free.txt).
+        // After the event ADDR_RESOLVED or ADDR_ERROR, rdma_cm unlocks the id without a reference
+        // on it, so the id must not be freed meanwhile (reports/cma-unlock-after-free.txt).
         // SAFETY: The id is valid, and this is not called by the resolver's work.
         unsafe { bindings::shim_stop_resolver(id) };
-        // SAFETY: The id is valid and its queue pair is gone. The function waits for a handler that
-        // runs; none does afterwards, so that the context can be dropped.
+        // SAFETY: The id is valid, and its queue pair is gone. The function waits for a handler
+        // that runs. No handler runs afterwards, so the context can be dropped.
         unsafe { bindings::rdma_destroy_id(id) };
     }
 }
@@ -160,27 +170,28 @@ impl<H, C: CompletionHandler> WorkItem for Context<H, C> {
 pub(super) fn into_raw<H, C: CompletionHandler>(
     context: Pin<KBox<Context<H, C>>>,
 ) -> NonNull<Context<H, C>> {
-    // SAFETY: The pointer is not used to move the context, and comes back pinned.
+    // SAFETY: The pointer is not used to move the context. `from_raw` pins it again.
     let context = KBox::into_raw(unsafe { Pin::into_inner_unchecked(context) });
     // SAFETY: A box is not NULL.
     unsafe { NonNull::new_unchecked(context) }
 }
 
-/// Takes the owning pointer back.
+/// Takes the owning pointer to a context back.
 ///
 /// # Safety
 ///
-/// It must come from [`into_raw`], and be given back once.
+/// `context` must come from [`into_raw`], and must be taken back only once.
 pub(super) unsafe fn from_raw<H, C: CompletionHandler>(
     context: NonNull<Context<H, C>>,
 ) -> Pin<KBox<Context<H, C>>> {
-    // SAFETY: By the function's requirement.
+    // SAFETY: By the function's requirement the pointer comes from `KBox::into_raw`, and nobody
+    // else owns it.
     let context = unsafe { KBox::from_raw(context.as_ptr()) };
     // SAFETY: It was pinned before, and has not been moved.
     unsafe { Pin::new_unchecked(context) }
 }
 
-/// Makes an id.
+/// Makes an id in `net`, which the resource tracker lists under the name `owner`. May sleep.
 ///
 /// # Safety
 ///
@@ -192,8 +203,8 @@ pub(super) unsafe fn create_id(
     handler: bindings::rdma_cm_event_handler,
     context: *mut c_void,
 ) -> Result<NonNull<bindings::rdma_cm_id>> {
-    // SAFETY: The id takes a reference on the namespace of its own; the name is static; the rest is
-    // this function's requirement.
+    // SAFETY: The namespace is valid, and the id takes a reference of its own on it. The name is
+    // static. By this function's requirement the handler can be called with the context.
     let id = unsafe {
         bindings::__rdma_create_kernel_id(
             net.as_ptr(),
@@ -207,20 +218,21 @@ pub(super) unsafe fn create_id(
     NonNull::new(from_err_ptr(id)?).ok_or(ENOMEM)
 }
 
-/// Returns the private data of an event; empty where the transport delivered none.
+/// Returns the private data of an event, as the transport delivered it; empty if it delivered none.
 ///
 /// # Safety
 ///
-/// `event` must be of a type that carries connection parameters, and be valid for `'a`.
+/// `event` must be one that rdma_cm delivers, be of a type that carries connection parameters, and
+/// be valid for `'a`.
 pub(super) unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
     // SAFETY: By the function's requirement this is the member in use.
     let parameters = unsafe { &event.param.conn };
     let octets: *const u8 = parameters.private_data.cast();
 
-    // siw delivers a pointer to no octets where the peer sent none.
+    // siw delivers a pointer and the length 0 if the peer sent none.
     if octets.is_null() || parameters.private_data_len == 0 {
         return &[];
     }
-    // SAFETY: rdma_cm delivers that many octets, which stay for the time of the event.
+    // SAFETY: rdma_cm delivers that many octets, which stay as long as the event.
     unsafe { slice::from_raw_parts(octets, parameters.private_data_len.into()) }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMA devices, as far as a connection has to know them.
+//! RDMA devices, with the properties that matter to a connection.
 
 use core::{
     marker::PhantomData,
@@ -25,7 +25,7 @@ use crate::bindings;
 /// writeln!(out, "{}: {:?}", device.name(), device.transport())?;
 /// ```
 ///
-/// It does not outlive the event of the id that it comes from, so this does not compile:
+/// It does not outlive the event of the id from which it was got, so this does not compile:
 ///
 /// ```compile_fail,E0521
 /// # fn keep(_: Device<'static>) {}
@@ -47,11 +47,12 @@ pub(crate) struct Device<'a> {
 }
 
 impl Device<'_> {
-    /// Returns [`None`] where the id is not bound or the port speaks another protocol.
+    /// Returns [`None`] if `device` is NULL, as that of an id that is not bound, or if the port
+    /// speaks none of the protocols of [`Transport`].
     ///
     /// # Safety
     ///
-    /// `device` is NULL or stays for the returned lifetime and has a port of that number.
+    /// `device` must be NULL, or stay for the returned lifetime and have a port of that number.
     pub(super) unsafe fn new(device: *mut bindings::ib_device, port: u32) -> Option<Self> {
         let device = NonNull::new(device)?;
         // SAFETY: By the function's requirement the device is there and has the port.
@@ -68,8 +69,8 @@ impl Device<'_> {
 
     pub(crate) fn name(&self) -> DeviceName {
         let mut name = [0; NAME_LEN];
-        // SAFETY: By the type invariant the device is there; `name` has the length that the
-        // function writes.
+        // SAFETY: By the type invariant the device is there. `name` has room for all octets that
+        // the function writes.
         unsafe { bindings::shim_device_name(self.as_ptr(), name.as_mut_ptr().cast()) };
         DeviceName::from_octets(name)
     }
@@ -78,19 +79,19 @@ impl Device<'_> {
         self.transport
     }
 
-    /// Whether it has the memory management extensions, of which remote invalidation is a part.
+    /// Whether the device has the memory management extensions. Remote invalidation is one of them.
     pub(crate) fn can_invalidate(&self) -> bool {
         // SAFETY: By the type invariant the device is there.
         unsafe { bindings::shim_mem_mgt_extensions(self.as_ptr()) }
     }
 
-    /// How many RDMA Reads it can serve on one connection at a time, up to 255.
+    /// How many RDMA Reads the device can serve on one connection at a time, up to 255.
     pub(super) fn max_responder_resources(&self) -> u8 {
         // SAFETY: By the type invariant the device is there.
         unsafe { bindings::shim_max_qp_rd_atom(self.as_ptr()) }
     }
 
-    /// How many RDMA Reads it can have outstanding on one connection, up to 255.
+    /// How many RDMA Reads the device can have outstanding on one connection, up to 255.
     pub(super) fn max_initiator_depth(&self) -> u8 {
         // SAFETY: By the type invariant the device is there.
         unsafe { bindings::shim_max_qp_init_rd_atom(self.as_ptr()) }

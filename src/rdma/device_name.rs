@@ -19,7 +19,7 @@ pub(super) const NAME_LEN: usize = 64;
 pub(crate) struct DeviceName([u8; NAME_LEN]);
 
 impl DeviceName {
-    /// Takes a name as the kernel has it: octets after the first NUL do not count.
+    /// Takes a name as the kernel stores it: octets after the first NUL do not count.
     pub(crate) fn from_octets(octets: [u8; NAME_LEN]) -> Self {
         Self(octets)
     }

@@ -18,12 +18,12 @@ use kernel::{
     }, //
 };
 
-/// Which uses the value has at present.
+/// Whether a use of the value may begin.
 #[derive(Eq, PartialEq)]
 enum Phase {
-    /// It is not there yet.
+    /// Not yet: there is no value.
     Empty,
-    /// Its use may begin.
+    /// A use may begin.
     Usable,
     /// No use may begin any more.
     Drained,
@@ -34,6 +34,8 @@ struct State {
     users: usize,
 }
 
+/// A value with the number of its users. The owner and the users share it.
+///
 /// # Invariants
 ///
 /// `value` is written only with `state` locked, while there are no users and the phase is not
@@ -48,16 +50,17 @@ struct Inner<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: Only the value is not `Send` for any `T`.
+// SAFETY: The value is `Send`, and so are the mutex and the condition variable.
 unsafe impl<T: Send> Send for Inner<T> {}
-// SAFETY: Users share the value, and by the type invariant nobody writes to it meanwhile. It is put
-// in and taken out from any thread.
+// SAFETY: `T: Sync` allows users in several threads, and by the type invariant nobody writes to the
+// value meanwhile. `T: Send` allows any thread to put it in, and to take it out.
 unsafe impl<T: Send + Sync> Sync for Inner<T> {}
 
 /// The owner's end of a value that others use through a [`Handle`].
 ///
 /// Unlike those of [`kernel::revocable::Revocable`], users may sleep, and the owner waits for them.
-/// Dropping the owner's end drains the value. It must not be dropped by a user of the value.
+/// Dropping the owner's end drains the value. A user of the value must not do that, as it would
+/// wait for itself.
 ///
 /// # Examples
 ///
@@ -87,7 +90,7 @@ unsafe impl<T: Send + Sync> Sync for Inner<T> {}
 pub(super) struct Draining<T>(Arc<Inner<T>>);
 
 impl<T: Send + Sync> Draining<T> {
-    /// Makes one whose value is not there yet.
+    /// Makes one without a value; may sleep. Fails with `ENOMEM`.
     pub(super) fn new() -> Result<Self> {
         let inner = pin_init!(Inner {
             state <- new_mutex!(
@@ -103,18 +106,20 @@ impl<T: Send + Sync> Draining<T> {
         Ok(Self(Arc::pin_init(inner, GFP_KERNEL)?))
     }
 
-    /// Whether there is a value, or has been one.
+    /// Whether a value has been put in, or none can be put in any more.
     pub(super) fn is_used(&self) -> bool {
         self.0.state.lock().phase != Phase::Empty
     }
 
-    /// Puts the value in. Gives it back where there is one, or has been one.
+    /// Puts the value in. Gives it back if a value was put in before, or none can be put in any
+    /// more.
     pub(super) fn put(&self, value: T) -> Result<(), T> {
         let mut state = self.0.state.lock();
         if state.phase != Phase::Empty {
             return Err(value);
         }
-        // SAFETY: By the type invariant, as the phase is `Empty` and the state locked.
+        // SAFETY: The state is locked, and there are no users, because the phase is `Empty`. By the
+        // type invariant nobody else accesses the value.
         unsafe { *self.0.value.get() = Some(value) };
         state.phase = Phase::Usable;
         Ok(())
@@ -132,8 +137,7 @@ impl<T> Draining<T> {
         self.0.access()
     }
 
-    /// Lets no further use begin, waits until the value is not used any more, and drops it; may
-    /// sleep.
+    /// Lets no further use begin, waits until all uses have ended, and drops the value; may sleep.
     pub(super) fn drain(&self) {
         drop(self.0.drain());
     }
@@ -151,7 +155,8 @@ impl<T> Inner<T> {
         if state.phase != Phase::Usable {
             return None;
         }
-        // SAFETY: By the type invariant nobody writes to it as long as there are users.
+        // SAFETY: The state is locked until the user below is counted. By the type invariant nobody
+        // writes to the value as long as there are users.
         let value = unsafe { (*self.value.get()).as_ref() }?;
         state.users += 1;
         Some(Access { from: self, value })
@@ -163,13 +168,14 @@ impl<T> Inner<T> {
         while state.users > 0 {
             self.finished.wait(&mut state);
         }
-        // SAFETY: By the type invariant, as there are no users and the state is locked.
+        // SAFETY: The state is locked, there are no users, and none can begin any more. By the type
+        // invariant nobody else accesses the value.
         unsafe { (*self.value.get()).take() }
     }
 }
 
-/// The users' end of a value: whoever holds it can use the value until its owner drains it, and
-/// cannot take it away from its owner.
+/// The users' end of a value. Its holder can use the value until the owner drains it, and cannot
+/// take it away from the owner.
 ///
 /// # Examples
 ///
@@ -188,13 +194,14 @@ impl<T> Clone for Handle<T> {
 }
 
 impl<T> Handle<T> {
-    /// Begins to use the value; [`None`] where it is not there yet, or has been drained.
+    /// Begins to use the value; [`None`] if there is no value yet, or if it has been drained. May
+    /// sleep.
     pub(crate) fn access(&self) -> Option<Access<'_, T>> {
         self.0.access()
     }
 }
 
-/// A use of the value, which its owner waits for.
+/// A use of the value. The owner waits until this is dropped.
 pub(crate) struct Access<'a, T> {
     from: &'a Inner<T>,
     value: &'a T,

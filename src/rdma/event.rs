@@ -43,10 +43,10 @@ pub(crate) enum Event<'a> {
     AddressResolved,
     /// The route was resolved: the next step is to connect.
     RouteResolved,
-    /// The connection is established. A client gets the private data of the REP. A server, which
-    /// got the client's from the request, gets none.
+    /// The connection is established. A client gets the private data of the REP. A server gets
+    /// none: it got that of the client with the request.
     Established {
-        /// The private data: as the transport delivers it, padded on InfiniBand and RoCE.
+        /// The private data as the transport delivers it: padded on InfiniBand and RoCE.
         private_data: &'a [u8],
     },
     /// The remote address was not resolved.
@@ -58,11 +58,11 @@ pub(crate) enum Event<'a> {
         /// The transport's name for the reason.
         reason: &'static CStr,
     },
-    /// The connection is gone.
+    /// The connection has ended.
     Disconnected,
-    /// The network interface that the connection runs over has got another hardware address.
+    /// The network interface of the connection has got another hardware address.
     AddressChanged,
-    /// The device is going away and waits for the id to be destroyed.
+    /// The device is being removed. The removal waits until the id is destroyed.
     DeviceRemoved,
 }
 
@@ -86,43 +86,45 @@ pub(crate) enum Event<'a> {
 /// }
 /// ```
 pub(crate) trait ConnectionHandler: Send + Sync + 'static {
-    /// Handles the completions of the id's queue pair, which knows nothing of the id.
+    /// The type that handles the completions of the id's queue pair. It has no access to the id.
     type Completions: CompletionHandler;
 
-    /// Runs with the id's handler mutex held, for one event at a time; may sleep.
+    /// Handles one event. Called with the id's handler mutex held; may sleep.
     fn event(&self, id: &mut HandlerId<'_, Self::Completions>, event: Event<'_>);
 }
 
-/// The context of an id that `H` handles the events of.
+/// The context of an id whose events `H` handles.
 pub(super) type ContextOf<H> = Context<H, <H as ConnectionHandler>::Completions>;
 
-/// Handles an event of a connection's id.
+/// Handles an event of a connection's id. Returns 0, so that rdma_cm does not destroy the id.
 ///
 /// # Safety
 ///
-/// Called only by rdma_cm, with an id whose context is a [`ContextOf<H>`], and its handler
+/// Called only by rdma_cm, with an id whose context is a [`ContextOf<H>`], and with its handler
 /// mutex held.
 pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     id: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,
 ) -> c_int {
-    // SAFETY: rdma_cm calls with an id.
+    // SAFETY: rdma_cm passes a valid id, which is not NULL.
     let id = unsafe { NonNull::new_unchecked(id) };
-    // SAFETY: By the function's requirement the id is valid.
+    // SAFETY: rdma_cm passes a valid id, and the handler mutex, which is held, guards this member.
     let context = unsafe { (*id.as_ptr()).context };
-    // SAFETY: By the function's requirement the context is one, and is dropped only after the id.
+    // SAFETY: By the function's requirement the context is of this type. It is dropped only after
+    // the id has been destroyed, which waits for this call.
     let context = unsafe { &*context.cast::<ContextOf<H>>() };
-    // SAFETY: By the function's requirement the event is valid during the call.
+    // SAFETY: rdma_cm passes an event that is valid during the call.
     let event = unsafe { &*event };
     match event.event {
-        // On iWARP TCP retransmits the disconnection, also when the id is gone.
+        // On iWARP the teardown need not wait for the peer: TCP retransmits the disconnection, even
+        // when the id is gone.
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
             // SAFETY: The id is valid and its handler mutex held during the call.
             let device = unsafe { IdRef::new(id) }.device();
             let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
             context.set_connected(!iwarp);
             if context.parameters.reads {
-                // SAFETY: A client's event of this type carries connection parameters.
+                // SAFETY: This type of event carries connection parameters.
                 let answer = unsafe { &event.param.conn };
                 let depth = match iwarp {
                     // Drivers of iWARP do not agree which is which: siw and cxgb4 differ.
@@ -141,8 +143,8 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     }
     if context.closed.get() {
         if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
-            // It was not yet a connection when the teardown disconnected it.
-            // SAFETY: The id is valid and its handler mutex held during the call.
+            // The connection was not established yet when the teardown disconnected it.
+            // SAFETY: The id is valid during the call.
             unsafe { bindings::rdma_disconnect(id.as_ptr()) };
         }
         return 0;
@@ -161,10 +163,11 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => Event::Failed(status),
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
-            // SAFETY: The id is valid, and the function takes any status.
+            // SAFETY: The id is valid, and bound to a device, as it has sent a REQ. The function
+            // takes any status.
             let reason = unsafe { bindings::rdma_reject_msg(id.as_ptr(), event.status) };
             Event::Rejected {
-                // SAFETY: The function returns a static string.
+                // SAFETY: The function returns a static string, and never NULL.
                 reason: unsafe { CStr::from_char_ptr(reason) },
             }
         }
@@ -173,10 +176,11 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => Event::DeviceRemoved,
         _ => return 0,
     };
-    // SAFETY: The id is valid, the context is its, and its handler mutex is held during the call.
+    // SAFETY: During the call the id is valid, and its handler mutex is held. The context is that
+    // of the id.
     let mut handler_id = unsafe { HandlerId::new(context, id) };
     context.handler.event(&mut handler_id, happened);
 
-    // Not zero would have rdma_cm destroy the id, whose owner does that.
+    // With another value, rdma_cm would destroy the id. Its owner does that.
     0
 }

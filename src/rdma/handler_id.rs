@@ -31,7 +31,7 @@ use crate::bindings;
 /// The id of a connection during one of its events.
 ///
 /// A value of this type proves that the id's handler mutex is held. It has the operations that are
-/// legal only then.
+/// legal only with the mutex held. All of them may sleep.
 ///
 /// # Examples
 ///
@@ -45,8 +45,8 @@ use crate::bindings;
 /// # }
 /// ```
 ///
-/// Only a handler gets a value of this type, so the operations cannot be called without the mutex.
-/// This does not compile:
+/// Only a handler gets a value of this type, so the operations cannot be called without the mutex,
+/// and this does not compile:
 ///
 /// ```compile_fail,E0599
 /// # let cm_id: CmId<MyConnection> = given();
@@ -56,8 +56,7 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// `queue_pair` is the place of the id's queue pair. The queue pair is drained before the id is
-/// destroyed.
+/// `queue_pair` is where the id's queue pair is put. It is drained before the id is destroyed.
 pub(crate) struct HandlerId<'a, C: CompletionHandler> {
     queue_pair: &'a Draining<QueuePair<C>>,
     parameters: Parameters,
@@ -87,7 +86,8 @@ impl<'a, C: CompletionHandler> HandlerId<'a, C> {
         Self {
             queue_pair: &context.queue_pair,
             parameters: context.parameters,
-            // SAFETY: By the function's requirement.
+            // SAFETY: By the function's requirement the id is valid, and its handler mutex is held,
+            // for `'a`.
             id: unsafe { IdRef::new(id) },
         }
     }
@@ -95,11 +95,13 @@ impl<'a, C: CompletionHandler> HandlerId<'a, C> {
     /// Makes the queue pair and posts its Receives, after the address was resolved. `handler`
     /// handles the completions.
     ///
-    /// Fails with `EEXIST` if the id has, or had, a queue pair.
+    /// Fails with `EEXIST` if the id has, or had, a queue pair, with `ENODEV` if the id is not
+    /// bound to a device, with `ENOMEM`, or with the error of the device.
     pub(crate) fn create_queue_pair(&mut self, capacity: Capacity, handler: Arc<C>) -> Result {
         let device = self.device()?;
         let (place, id) = (self.queue_pair, self.as_non_null());
-        // SAFETY: The id is valid. By the type invariant `place` is that of its queue pair.
+        // SAFETY: The id is valid. By the type invariant its queue pair is put into `place` only,
+        // and `place` is drained before the id is destroyed.
         unsafe { QueuePair::create(place, id, device, handler, capacity, self.parameters) }
     }
 
@@ -108,15 +110,19 @@ impl<'a, C: CompletionHandler> HandlerId<'a, C> {
         self.queue_pair.handle()
     }
 
-    /// Resolves the route, after the address was resolved.
+    /// Resolves the route, after the address was resolved, within `timeout_ms` milliseconds. The
+    /// result is an event.
+    ///
+    /// Fails with the error of rdma_cm.
     pub(crate) fn resolve_route(&mut self, timeout_ms: u32) -> Result {
-        // SAFETY: By the type invariant the id is valid.
+        // SAFETY: By the type invariant of `IdRef` the id is valid.
         to_result(unsafe { bindings::rdma_resolve_route(self.as_ptr(), timeout_ms as usize) })
     }
 
     /// Sends a REQ to the peer, after the route was resolved.
     ///
-    /// Fails with `EMSGSIZE` if a REQ cannot carry the private data.
+    /// Fails with `EMSGSIZE` if a REQ cannot carry the private data, otherwise with the error of
+    /// rdma_cm.
     pub(crate) fn connect(&mut self, private_data: &[u8]) -> Result {
         let device = self.device()?;
         if private_data.len() > device.transport().request_capacity() {
@@ -135,7 +141,8 @@ impl<'a, C: CompletionHandler> HandlerId<'a, C> {
             ..Default::default()
         };
 
-        // SAFETY: The id is valid and its handler mutex held; the private data is copied.
+        // SAFETY: By the type invariant of `IdRef` the id is valid, and its handler mutex is held.
+        // The parameters and the private data are copied.
         to_result(unsafe { bindings::rdma_connect_locked(self.as_ptr(), &mut parameters) })
     }
 }

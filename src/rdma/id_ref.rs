@@ -19,7 +19,7 @@ use super::{
 };
 use crate::bindings;
 
-/// The properties of an id that can be read during one of its events, whichever that is.
+/// The properties of an id that can be read during any of its events.
 ///
 /// # Examples
 ///
@@ -41,9 +41,11 @@ pub(crate) struct IdRef<'a> {
 }
 
 impl<'a> IdRef<'a> {
+    /// Makes the value for one call of a handler.
+    ///
     /// # Safety
     ///
-    /// `id` must be valid for `'a`, and its handler mutex held during it.
+    /// For `'a`, `id` must be valid, and its handler mutex must be held.
     pub(super) unsafe fn new(id: NonNull<bindings::rdma_cm_id>) -> Self {
         // INVARIANT: By the function's requirement.
         Self {
@@ -62,12 +64,16 @@ impl<'a> IdRef<'a> {
     }
 
     /// Returns the device that the id is bound to.
+    ///
+    /// Fails with `ENODEV` if the id is not bound.
     pub(crate) fn device(&self) -> Result<Device<'a>> {
         // SAFETY: By the type invariant the id is valid.
         let device = unsafe { (*self.as_ptr()).device };
-        // SAFETY: As above.
+        // SAFETY: By the type invariant the id is valid.
         let port = unsafe { (*self.as_ptr()).port_num };
-        // SAFETY: A bound id keeps its device; the port is one of the device's.
+        // SAFETY: The device is NULL if the id is not bound. Otherwise removing the device waits
+        // until the id is destroyed, which waits for the handler. rdma_cm sets both members to a
+        // device and one of its ports.
         unsafe { Device::new(device, port) }.ok_or(ENODEV)
     }
 
@@ -75,7 +81,8 @@ impl<'a> IdRef<'a> {
     pub(crate) fn local(&self) -> Option<SocketAddr> {
         // SAFETY: By the type invariant the id is valid.
         let address = unsafe { bindings::shim_local_addr(self.as_ptr()) };
-        // SAFETY: The address has room for any family.
+        // SAFETY: The pointer is to a `sockaddr_storage` of the id, whose family is 0 before it is
+        // set. It has room for an address of any family.
         unsafe { RawAddress::read(address) }
     }
 
@@ -83,7 +90,7 @@ impl<'a> IdRef<'a> {
     pub(crate) fn remote(&self) -> Option<SocketAddr> {
         // SAFETY: By the type invariant the id is valid.
         let address = unsafe { bindings::shim_remote_addr(self.as_ptr()) };
-        // SAFETY: The address has room for any family.
+        // SAFETY: As for the local address.
         unsafe { RawAddress::read(address) }
     }
 }

@@ -49,21 +49,25 @@ use crate::bindings;
 /// }
 /// ```
 pub(crate) trait ListenHandler: Send + Sync + 'static {
-    /// A peer asks for a connection. A request that is dropped unanswered is rejected.
+    /// Handles the request of a peer for a connection. A request that is dropped unanswered is
+    /// rejected.
     ///
-    /// Runs with the handler mutexes of the listening id and of the new one held; may sleep.
+    /// Called with the handler mutexes of the listening id and of the new one held; may sleep.
     fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>);
 
-    /// The device that the listening id is bound to is going away, and waits for the id to be
-    /// dropped. Runs with the id's handler mutex held, so must leave that to somebody else.
+    /// Handles the removal of the device that the listening id is bound to. The removal waits until
+    /// the listener is dropped.
+    ///
+    /// Called with the handler mutex of the listening id held; may sleep. It must not drop the
+    /// listener itself, but have a work do that.
     fn device_removed(this: ArcBorrow<'_, Self>);
 }
 
 /// A listening id, as its owner holds it.
 ///
-/// Listening has its own type: a listener does not connect, and a connection's id does not listen.
-/// Dropping it waits for its handlers. It must not be dropped in one of them, nor with a lock held
-/// that they take.
+/// Listening ids have a type of their own: a listener does not connect, and the id of a connection
+/// does not listen. Dropping a listener waits for its handlers. It must not be dropped in one of
+/// them, nor with a lock held that they take.
 ///
 /// # Examples
 ///
@@ -91,10 +95,12 @@ unsafe impl<L: ListenHandler> Send for CmListener<L> {}
 unsafe impl<L: ListenHandler> Sync for CmListener<L> {}
 
 impl<L: ListenHandler> CmListener<L> {
-    /// Listens at `address` of `net`. Process context.
+    /// Listens at `address` of `net`; process context. The resource tracker lists the id under the
+    /// name `owner`. On iWARP, up to `backlog` requests wait to be handled. Requests may arrive
+    /// before this returns.
     ///
-    /// The resource tracker lists the id under the name `owner`. Requests may arrive before this
-    /// returns. Fails with the error of rdma_cm, such as `EADDRINUSE`.
+    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), otherwise
+    /// with the error of rdma_cm, such as `EADDRINUSE`.
     pub(crate) fn new(
         net: &Net,
         owner: &'static CStr,
@@ -104,7 +110,8 @@ impl<L: ListenHandler> CmListener<L> {
     ) -> Result<Self> {
         let hold = Hold::new()?;
         let context = Arc::as_ptr(&handler).cast_mut().cast();
-        // SAFETY: The handler, which the returned value holds, outlives the id.
+        // SAFETY: `listen_event::<L>` expects an `L`, which `handler` points to. The returned value
+        // holds the handler, and destroys the id before it drops the handler.
         let id = unsafe { create_id(net, owner, Some(listen_event::<L>), context) }?;
         // INVARIANT: Made above.
         let this = Self {
@@ -115,8 +122,8 @@ impl<L: ListenHandler> CmListener<L> {
 
         let unavailable = errno(kernel::bindings::EADDRNOTAVAIL);
         match this.bind(address) {
-            // rdma_cm returns this error, too, where one of two addresses that share a port is the
-            // wildcard.
+            // rdma_cm also returns this error if another id has the port, and one of both has the
+            // wildcard address.
             Err(error) if error == unavailable => {
                 let any_port = SocketAddr::new(address.ip(), 0);
                 this.bind(any_port)?;
@@ -124,7 +131,7 @@ impl<L: ListenHandler> CmListener<L> {
             }
             result => result?,
         }
-        // SAFETY: The id is valid.
+        // SAFETY: The id was made above, and nothing has destroyed it.
         to_result(unsafe { bindings::rdma_listen(id.as_ptr(), backlog) })?;
         Ok(this)
     }
@@ -138,38 +145,41 @@ impl<L: ListenHandler> CmListener<L> {
 
 impl<L: ListenHandler> Drop for CmListener<L> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the id is ours. The function waits for a handler that runs.
+        // SAFETY: By the type invariant this owns the id. The function waits for a handler that
+        // runs, and no handler runs afterwards, so the handler can be dropped.
         unsafe { bindings::rdma_destroy_id(self.id.as_ptr()) };
     }
 }
 
-/// Handles an event of a listening id, or of a new one that a peer's request has made.
+/// Handles an event of a listening id, or the request of a peer, for which rdma_cm has made a new
+/// id with the same context. Returns 0 if rdma_cm is to keep the id, otherwise 1.
 ///
 /// # Safety
 ///
-/// Called only by rdma_cm, with an id whose context is an `L`, and its handler mutex held.
+/// Called only by rdma_cm, with an id whose context is an `L`, and with its handler mutex held.
 unsafe extern "C" fn listen_event<L: ListenHandler>(
     id: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,
 ) -> c_int {
-    // SAFETY: rdma_cm calls with an id.
+    // SAFETY: rdma_cm passes a valid id, which is not NULL.
     let id = unsafe { NonNull::new_unchecked(id) };
-    // SAFETY: By the function's requirement the id is valid.
+    // SAFETY: rdma_cm passes a valid id, and the handler mutex, which is held, guards this member.
     let context = unsafe { (*id.as_ptr()).context };
-    // SAFETY: By the function's requirement the context is one, from an `Arc` that is held until
-    // the listening id has been destroyed, which waits for its handlers.
+    // SAFETY: By the function's requirement the context is an `L`. It is that of an `Arc` that is
+    // held until the listening id has been destroyed, which waits for its handlers.
     let handler = unsafe { ArcBorrow::from_raw(context.cast::<L>()) };
-    // SAFETY: By the function's requirement the event is valid during the call.
+    // SAFETY: rdma_cm passes an event that is valid during the call.
     let event = unsafe { &*event };
 
     match event.event {
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST => {
             let accepted = Cell::new(false);
-            // SAFETY: The event is a request for the new id, whose handler mutex is held. The
-            // return value below has rdma_cm keep the id where it was accepted.
+            // SAFETY: The event is a CONNECT_REQUEST, and `id` is its new id, whose handler mutex
+            // is held. If the request is accepted, the value returned below makes rdma_cm keep the
+            // id.
             let request = unsafe { Request::new(id, event, &accepted) };
             L::connect_request(handler, request);
-            // Not zero has rdma_cm destroy the new id, which rejects the request.
+            // With 1, rdma_cm destroys the new id, which rejects the request.
             c_int::from(!accepted.get())
         }
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => {

@@ -13,26 +13,27 @@ use kernel::{
     prelude::*, //
 };
 
-/// Returns `len` octets, which are zero and physically contiguous.
+/// Returns `len` octets, which are zero and physically contiguous; may sleep. Fails with `ENOMEM`,
+/// without a warning in the log, because peers can cause that.
 ///
-/// Not octet by octet, as `KVec::from_elem` does it. Without a warning: a connection that asks for
-/// much memory must not put anything into the log.
+/// `KVec::from_elem` would write octet by octet.
 pub(super) fn zeroed(len: usize) -> Result<KVec<u8>> {
     let mut octets = KVec::with_capacity(len, GFP_KERNEL | __GFP_NOWARN | __GFP_ZERO)?;
-    // SAFETY: There is room for as many, and it is zero.
+    // SAFETY: The capacity is at least `len`, and `__GFP_ZERO` has initialized the octets.
     unsafe { octets.inc_len(len) };
     Ok(octets)
 }
 
-/// How many octets a block of [`Memory`] has: the kernel finds as many that are contiguous without
-/// much effort, and a page is a block at most.
+/// The length of a block of [`Memory`] in octets: 32 KiB, which the kernel finds contiguous without
+/// much effort, or a page if that is larger.
 pub(crate) const BLOCK: usize = if PAGE_SIZE > 32768 { PAGE_SIZE } else { 32768 };
 
-// A region has gaps between its blocks only at the ends of pages, and kmalloc aligns powers of two.
+// The blocks of a region must begin and end at the boundaries of pages. kmalloc aligns powers of
+// two to their size.
 const _: () = assert!(BLOCK.is_power_of_two() && BLOCK % PAGE_SIZE == 0);
 
-/// Memory for a message of any length, in blocks that are physically contiguous, each of [`BLOCK`]
-/// octets and so of whole pages.
+/// Memory for a message of any length, in blocks of [`BLOCK`] octets. Each block is physically
+/// contiguous and has whole pages.
 ///
 /// # Examples
 ///
@@ -49,15 +50,15 @@ const _: () = assert!(BLOCK.is_power_of_two() && BLOCK % PAGE_SIZE == 0);
 ///
 /// # Invariants
 ///
-/// Each block is of kmalloc and has [`BLOCK`] octets. Blocks do not move, and are freed only when
-/// this is dropped.
+/// Each block comes from kmalloc and has [`BLOCK`] octets. Blocks do not move, and are freed only
+/// when this is dropped.
 pub(crate) struct Memory {
     blocks: KVec<KVec<u8>>,
     len: usize,
 }
 
 impl Memory {
-    /// Memory of no octets.
+    /// Makes memory of no octets.
     pub(crate) const fn new() -> Self {
         Self {
             blocks: KVec::new(),
@@ -70,26 +71,26 @@ impl Memory {
         self.len
     }
 
-    /// Brings `len` more octets into use.
+    /// Brings `len` more octets into use, which are zero; may sleep. Fails with `ENOMEM`.
     pub(crate) fn grow(&mut self, len: usize) -> Result {
         let len = self.len.checked_add(len).ok_or(ENOMEM)?;
         while self.blocks.len() < len.div_ceil(BLOCK) {
             let block = zeroed(BLOCK)?;
-            // INVARIANT: It has that many octets. Pushing moves no octets of a block.
+            // INVARIANT: The block has `BLOCK` octets. Pushing moves only the pointers to blocks.
             self.blocks.push(block, GFP_KERNEL)?;
         }
         self.len = len;
         Ok(())
     }
 
-    /// Leaks the memory, of which a device may still make use. It has no octets then.
+    /// Leaks the memory, because a device may still access it. It has no octets afterwards.
     pub(super) fn leak(&mut self) {
         mem::forget(mem::take(&mut self.blocks));
         self.len = 0;
     }
 
-    /// Returns the octets from `at` on, `len` of them or as many as there are, piece by piece: in
-    /// whole words, where `at` and `len` are such.
+    /// Returns the octets from `at` on, `len` of them or as many as there are, in pieces. If `at`
+    /// and their number are multiples of four, so are the lengths of all pieces.
     pub(crate) fn pieces(&self, at: usize, len: usize) -> impl Iterator<Item = &[u8]> {
         let mut skip = at % BLOCK;
         let mut left = len.min(self.len.saturating_sub(at));
@@ -103,7 +104,7 @@ impl Memory {
         })
     }
 
-    /// The same, to write to.
+    /// Returns the same pieces as [`Self::pieces`], to be written to.
     pub(crate) fn pieces_mut(
         &mut self,
         at: usize,
@@ -121,7 +122,7 @@ impl Memory {
         })
     }
 
-    /// Writes `octets` at `at`; those beyond the end are left out.
+    /// Writes `octets` at `at`, except those that would be beyond the end.
     pub(crate) fn write(&mut self, at: usize, octets: &[u8]) {
         let mut rest = octets;
         for piece in self.pieces_mut(at, octets.len()) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Moments, which tell what happened first.
+//! Moments, by which the order of events is known.
 
 use kernel::sync::atomic::{
     Atomic,
     Relaxed, //
 };
 
-/// A moment: later than all that were taken before it, on any processor.
+/// A moment: later than all moments that were taken before it, on any processor.
 ///
-/// A Steering Tag comes back after 256 registrations, and another device may have the same one.
-/// Moments do not come back.
+/// A Steering Tag is used again after 256 registrations, and another device may have the same one.
+/// Each moment is unique.
 ///
 /// # Examples
 ///
@@ -27,7 +27,8 @@ static LATEST: Atomic<u64> = Atomic::new(0);
 
 impl Moment {
     pub(super) fn now() -> Self {
-        // All accesses to one variable have an order, which the order of events agrees with.
+        // The accesses to one variable have a total order, even with `Relaxed`. If one event
+        // happens before another one, that order agrees.
         Self(LATEST.fetch_add(1, Relaxed) + 1)
     }
 }

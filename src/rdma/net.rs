@@ -32,16 +32,16 @@ unsafe impl Sync for Net {}
 impl Net {
     /// Returns the network namespace of the calling task; process context only.
     ///
-    /// Fails with `EINVAL` where the task is ending, and has given up its namespaces.
+    /// Fails with `EINVAL` if the task is exiting, and has left its namespaces.
     pub(crate) fn current() -> Result<Self> {
-        // SAFETY: No requirement: where the task has no namespaces, the function returns NULL.
+        // SAFETY: No requirement: if the task has left its namespaces, the function returns NULL.
         let net = unsafe { bindings::shim_get_current_net() };
 
         // INVARIANT: The function has taken a reference for its caller.
         NonNull::new(net).map(Self).ok_or(EINVAL)
     }
 
-    /// Returns the index of the interface called `name`, which ends with a NUL.
+    /// Returns the index of the interface called `name`; [`None`] if there is none.
     pub(crate) fn interface_index(&self, name: &CStr) -> Option<u32> {
         // SAFETY: By the type invariant the namespace is valid, and `name` is a C string.
         let index = unsafe { bindings::shim_ifindex(self.as_ptr(), name.as_char_ptr()) };
@@ -56,7 +56,7 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant this reference is ours to give back.
+        // SAFETY: By the type invariant this owns the reference, and it is not used again.
         unsafe { bindings::shim_put_net(self.as_ptr()) };
     }
 }

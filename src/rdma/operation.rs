@@ -26,13 +26,14 @@ use crate::bindings;
 pub(super) fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
     // SAFETY: The function takes any value.
     let message = unsafe { bindings::ib_wc_status_msg(status) };
-    // SAFETY: It returns a static string.
+    // SAFETY: It returns a static string, and never NULL.
     unsafe { CStr::from_char_ptr(message) }
 }
 
-/// The operation that a queue pair performs at present, whose completion is waited for.
+/// The operation that a queue pair performs at present, and whose completion a task waits for.
 ///
-/// There is one for the life of the queue pair: siw can complete a flushed operation twice.
+/// It lives as long as the queue pair and serves all its operations: siw can complete a flushed
+/// operation twice.
 ///
 /// # Examples
 ///
@@ -50,7 +51,7 @@ pub(super) fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
 /// # Invariants
 ///
 /// `handler` is of an [`Arc`](kernel::sync::Arc) that is held until no completion can arrive any
-/// more.
+/// more. `cqe` and `done` are initialized.
 #[pin_data]
 pub(super) struct Operation<C: CompletionHandler> {
     #[pin]
@@ -63,6 +64,8 @@ pub(super) struct Operation<C: CompletionHandler> {
 }
 
 impl<C: CompletionHandler> Operation<C> {
+    /// Makes the operation of a queue pair. `handler` is told if it fails.
+    ///
     /// # Safety
     ///
     /// `handler` must be of an [`Arc`](kernel::sync::Arc) that is held until no completion can
@@ -84,64 +87,69 @@ impl<C: CompletionHandler> Operation<C> {
         })
     }
 
+    /// Handles the completion of an operation.
+    ///
     /// # Safety
     ///
-    /// Called only by the RDMA core, with the completion of an operation.
+    /// Called only by the RDMA core, with the completion of a Work Request that carries the
+    /// completion entry of an operation.
     unsafe extern "C" fn done(_: *mut bindings::ib_cq, completion: *mut bindings::ib_wc) {
         // SAFETY: By the function's requirement the completion is valid during the call.
         let completion = unsafe { &*completion };
-        // SAFETY: Operations carry a completion entry, never a number.
+        // SAFETY: By the function's requirement the Work Request carries a completion entry, so
+        // this is the member in use.
         let cqe = unsafe { completion.__bindgen_anon_1.wr_cqe };
-        // SAFETY: By the function's requirement the entry is that of an operation, which goes after
-        // the queue pair.
+        // SAFETY: By the function's requirement the entry is that of an operation. By the
+        // requirement of `new` the operation is still there.
         let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
-            // Before the Receives that are flushed because of it.
-            // SAFETY: By the type invariant it is of an `Arc` that is held, as this is a
-            // completion.
+            // The handler gets this reason before those of the Receives that are flushed.
+            // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
+            // is a completion.
             let handler = unsafe { ArcBorrow::from_raw(this.handler) };
             C::queue_pair_failed(handler, status_message(completion.status));
         }
         this.status.store(completion.status, Relaxed);
-        // SAFETY: It is initialized.
+        // SAFETY: By the type invariant it is initialized.
         unsafe { kernel::bindings::complete(this.done.get()) };
     }
 
-    /// Returns the completion entry, from which a completion gets back to the whole.
+    /// Returns the completion entry, from which the function `done` gets back to the operation.
     pub(super) fn cqe(&self) -> *mut bindings::ib_cqe {
         let this = ptr::from_ref(self);
-        // SAFETY: `self` is valid. The pointer is made from one to the whole, so that it may be
-        // used for that, too.
+        // SAFETY: `self` is valid. The pointer is derived from one to the whole, so `done` may use
+        // it to access the whole.
         unsafe { &raw const (*this).cqe }.cast_mut().cast()
     }
 
-    /// Makes ready for another completion.
+    /// Prepares for the completion of the next operation. Called with the lock that all operations
+    /// of the queue pair take.
     pub(super) fn begin(&self) {
-        // SAFETY: It is initialized, and nobody waits for it.
+        // SAFETY: By the type invariant it is initialized.
         unsafe { bindings::shim_reinit_completion(self.done.get()) };
     }
 
-    /// Waits up to `milliseconds` for the completion, and returns whether there was one.
+    /// Waits up to `milliseconds` for the completion, and returns whether there was one. May sleep.
     pub(super) fn wait(&self, milliseconds: u32) -> bool {
         let jiffies = msecs_to_jiffies(milliseconds);
-        // SAFETY: It is initialized.
+        // SAFETY: By the type invariant it is initialized.
         let left =
             unsafe { kernel::bindings::wait_for_completion_timeout(self.done.get(), jiffies) };
         left > 0
     }
 
-    /// Returns the status of the completion that there was.
+    /// Returns the status of the latest completion.
     pub(super) fn status(&self) -> bindings::ib_wc_status {
         self.status.load(Relaxed)
     }
 
-    /// Gives up waiting for the completion. It may still come, so that there can be no other
-    /// operation, and all that this one uses has to stay.
+    /// Gives up waiting for the completion. The device may still perform the operation, so there
+    /// can be no other operation, and everything that this one uses has to stay.
     pub(super) fn abandon(&self) {
         self.abandoned.store(true, Relaxed);
     }
 
-    /// Whether the device may still be performing an operation that nobody waits for.
+    /// Whether the device may still perform an operation that was abandoned.
     pub(super) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Relaxed)
     }

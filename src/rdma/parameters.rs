@@ -25,17 +25,18 @@ pub(crate) struct Parameters {
     pub(crate) owner: &'static CStr,
     /// How often the transport retransmits a message before the connection is lost: 0 to 7.
     pub(crate) retry_count: u8,
-    /// How often the transport retransmits a message that found no Receive: 0 to 6, or 7 for no
-    /// limit.
+    /// How often the transport retransmits a message for which the peer had posted no Receive: 0 to
+    /// 6, or 7 for no limit.
     pub(crate) rnr_retry_count: u8,
-    /// How long one operation of a queue pair may take, in milliseconds.
+    /// How long one operation of a queue pair may take before the queue pair fails, in
+    /// milliseconds.
     pub(crate) operation_ms: u32,
     /// How long a device may take to flush an operation once the queue pair has failed, in
     /// milliseconds.
     pub(crate) flush_ms: u32,
-    /// How long the peer may take to answer a disconnection (DREQ), in milliseconds.
+    /// How long the peer may take to answer a DREQ, in milliseconds.
     pub(crate) disconnect_ms: u32,
-    /// Whether a client's queue pair may read the memory of its peer. A server's queue pair always
-    /// may.
+    /// Whether a client's queue pair may read the memory of its peer. For servers this must be
+    /// `false`: their queue pairs may always do that.
     pub(crate) reads: bool,
 }

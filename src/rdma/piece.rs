@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Registered memory, as the peer knows it.
+//! The description of registered memory for the peer.
 
-/// A piece of registered memory, as the peer has to know of it.
+/// The description of a piece of registered memory for the peer.
 ///
 /// # Examples
 ///
@@ -13,9 +13,11 @@
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Piece {
-    /// Its Steering Tag.
+    /// The Steering Tag.
     pub(crate) stag: u32,
+    /// The length in octets.
     pub(crate) len: u32,
-    /// The offset at which the peer finds its first octet: no address, but one of the user's.
+    /// The offset by which the peer addresses the first octet. The user has chosen it, and it is no
+    /// address of the kernel.
     pub(crate) offset: u64,
 }

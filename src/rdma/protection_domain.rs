@@ -20,7 +20,7 @@ use super::device::Device;
 use crate::bindings;
 
 /// A protection domain. Each object in it holds a reference, so that the domain is deallocated
-/// after them, and stays where one of them is leaked.
+/// after them, and stays if one of them is leaked.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// The pointer is to a protection domain that this owns. Its device stays for as long as this does.
+/// The pointer is to a protection domain that this owns. Its device stays as long as this does.
 pub(super) struct ProtectionDomain(NonNull<bindings::ib_pd>);
 
 // SAFETY: The objects of the verbs belong to no thread.
@@ -41,24 +41,28 @@ unsafe impl Send for ProtectionDomain {}
 unsafe impl Sync for ProtectionDomain {}
 
 impl ProtectionDomain {
+    /// Allocates a protection domain of `device`, which the resource tracker lists under the name
+    /// `owner`. May sleep.
+    ///
     /// # Safety
     ///
     /// The device must stay until the domain has been dropped.
     pub(super) unsafe fn new(device: Device<'_>, owner: &'static CStr) -> Result<Self> {
-        // SAFETY: The device is there for as long as `device` is; the name is static.
+        // SAFETY: The device is there as long as `device` is; the name is static.
         let pd = unsafe { bindings::__ib_alloc_pd(device.as_ptr(), 0, owner.as_char_ptr()) };
 
         // INVARIANT: The function returned no error, so a new protection domain.
         Ok(Self(NonNull::new(from_err_ptr(pd)?).ok_or(ENOMEM)?))
     }
 
-    /// Returns the key for memory of the kernel's that is mapped for the device.
+    /// Returns the local key of all memory that is mapped for the device.
     pub(super) fn local_dma_lkey(&self) -> u32 {
         // SAFETY: By the type invariant it is valid.
         unsafe { bindings::shim_local_dma_lkey(self.as_ptr()) }
     }
 
-    /// Gets ready for being leaked: the name of its owner may go then.
+    /// Prepares the domain for being leaked: replaces the name of its owner, which is in the memory
+    /// of the module.
     pub(super) fn disown(&self) {
         // SAFETY: By the type invariant it is valid.
         unsafe { bindings::shim_disown_pd(self.as_ptr()) };
@@ -77,8 +81,8 @@ impl ProtectionDomain {
 
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant it is ours. All objects in it held a reference, so they are
-        // gone.
+        // SAFETY: By the type invariant this owns the domain. Each object in it held a reference,
+        // so they are all gone.
         if unsafe { bindings::ib_dealloc_pd_user(self.as_ptr(), ptr::null_mut()) } != 0 {
             self.disown();
             pr_warn!("a device keeps a protection domain: leaking it\n");

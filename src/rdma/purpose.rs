@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The access that a peer has to registered memory.
+//! The access that a peer gets to registered memory.
 
 use crate::bindings;
 
-/// The access that the peer has to the memory.
+/// The access that the peer gets to registered memory.
 ///
 /// # Examples
 ///
@@ -14,9 +14,9 @@ use crate::bindings;
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Purpose {
-    /// Read it: a Read chunk.
+    /// The peer may read it: a Read chunk.
     Read,
-    /// Write it: a Write chunk, or the Reply chunk.
+    /// The peer may write it: a Write chunk or the Reply chunk.
     Write,
 }
 
@@ -24,7 +24,7 @@ impl Purpose {
     pub(super) fn access(self) -> bindings::ib_access_flags {
         match self {
             Self::Read => bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
-            // A device that writes for the peer writes locally, too.
+            // The verbs require local write access for remote write access.
             Self::Write => {
                 bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
                     | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE

@@ -36,8 +36,8 @@ unsafe impl Sync for RawQueue {}
 
 impl Drop for RawQueue {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the queue is ours, and nobody can reach it any more. This
-        // does not run in its own work: see `Destruction`.
+        // SAFETY: By the type invariant this owns the queue, and nobody can queue work any more.
+        // This does not run in a work of the queue itself: see `Destruction`.
         unsafe { kernel::bindings::destroy_workqueue(self.0.as_ptr()) };
     }
 }
@@ -66,8 +66,8 @@ impl WorkItem for Destruction {
 
 /// An unbound work queue; its work may sleep.
 ///
-/// The last reference may be dropped anywhere, also by the queue's own work: the queue is destroyed
-/// by work of another queue, after its own work has run.
+/// The last reference may be dropped in any context, even by the queue's own work: a work of
+/// another queue destroys the queue, after all work of the queue has run.
 ///
 /// # Examples
 ///
@@ -94,7 +94,8 @@ unsafe impl Sync for Queue {}
 impl Queue {
     /// Makes a work queue; process context only.
     ///
-    /// Fails with `ESHUTDOWN` where there is no [`UnloadGuard`](super::unload::UnloadGuard).
+    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), and with
+    /// `ENOMEM`.
     pub(crate) fn new(name: &CStr) -> Result<Arc<Self>> {
         let hold = Hold::new()?;
         // SAFETY: `name` is a C string, which the function copies.
@@ -124,7 +125,7 @@ impl Queue {
     where
         W: RawWorkItem<ID> + Send + 'static,
     {
-        // SAFETY: By the type invariant the queue is valid for as long as `self` is.
+        // SAFETY: By the type invariant the queue is valid as long as `self` is.
         unsafe { workqueue::Queue::from_raw(self.queue.as_ptr()) }.enqueue(work)
     }
 
@@ -138,7 +139,7 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         if let Some(destruction) = self.destruction.take() {
-            // The work may run, and drop its hold, before the call has returned.
+            // The work may run, and drop its own hold, before the call has returned.
             let hold = destruction.hold.clone();
             hold.enqueue(destruction);
         }

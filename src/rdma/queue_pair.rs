@@ -52,10 +52,10 @@ use super::{
 };
 use crate::bindings;
 
-/// All that the device, and the completions, of a queue pair use.
+/// Everything that the device and the completions of a queue pair use.
 ///
-/// The fields stand in the order in which they must be dropped, once the queue pair is destroyed:
-/// when the first one is gone, there are no completions any more.
+/// The fields are dropped in declaration order, once the queue pair is destroyed: after the first
+/// one there are no completions any more.
 struct Resources<C: CompletionHandler> {
     completions: CompletionQueue,
     receives: KVec<Pin<KBox<Receive<C>>>>,
@@ -66,19 +66,19 @@ struct Resources<C: CompletionHandler> {
     domain: Arc<ProtectionDomain>,
 }
 
-/// The queue pair of an id, and all that it uses.
+/// The queue pair of an id, and everything that it uses.
 ///
-/// It performs one operation at a time, and waits for its completion. Where an operation fails, so
+/// It performs one operation at a time, and waits for its completion. If an operation fails, so
 /// does the queue pair, and with it the connection.
 ///
 /// # A device that does not fail its queue pair
 ///
-/// An operation that takes longer than [`Parameters::operation_ms`] has the queue pair fail, which
-/// flushes the operation. Where a device refuses that, or does not flush the operation within
+/// An operation that takes longer than [`Parameters::operation_ms`] makes the queue pair fail,
+/// which flushes the operation. If the device refuses that, or does not flush the operation within
 /// [`Parameters::flush_ms`], the operation is abandoned: it returns, there can be no other one, and
 /// the memory that it uses is leaked, as the device may still access it. The queue pair is then
-/// destroyed without having been drained. Where the device refuses that, too, all that the queue
-/// pair uses is leaked, and its completions are not handled any more.
+/// destroyed without having been drained. If the device refuses that, too, everything that the
+/// queue pair uses is leaked, and its completions are not handled any more.
 ///
 /// # Examples
 ///
@@ -95,19 +95,20 @@ struct Resources<C: CompletionHandler> {
 ///
 /// # Invariants
 ///
-/// `id` is valid and has a queue pair, which this owns and which is `queue_pair`. There can be
-/// completions only as long as this is there.
+/// `id` is valid. Its queue pair is `queue_pair`, which this owns. There can be completions only as
+/// long as this is there.
 pub(crate) struct QueuePair<C: CompletionHandler> {
     id: NonNull<bindings::rdma_cm_id>,
     queue_pair: NonNull<bindings::ib_qp>,
-    /// Outside of what is leaked if the device refuses to destroy the queue pair.
+    /// Dropped even if the device refuses to destroy the queue pair, unlike the resources.
     handler: Arc<C>,
     parameters: Parameters,
     capacity: Capacity,
+    /// When the queue pair was made. This identifies it.
     made: Moment,
     /// Whether the peer serves RDMA Reads: its read depth is not zero.
     may_read: AtomicFlag,
-    /// The message that has been taken.
+    /// A copy of the message that was taken last.
     taken: Pin<KBox<Mutex<KVec<u8>>>>,
     resources: ManuallyDrop<Resources<C>>,
 }
@@ -119,10 +120,10 @@ unsafe impl<C: CompletionHandler> Send for QueuePair<C> {}
 unsafe impl<C: CompletionHandler> Sync for QueuePair<C> {}
 
 impl<C: CompletionHandler> QueuePair<C> {
-    /// Makes the queue pair of `id`, which is bound to `device`, and puts it into `place`. May
-    /// sleep; with the handler mutex of the id held.
+    /// Makes the queue pair of `id`, which is bound to `device`, and puts it into `place`. Called
+    /// with the handler mutex of the id held; may sleep.
     ///
-    /// Fails with `EEXIST` where there is or has been one.
+    /// Fails with `EEXIST` if there is or has been one, otherwise as [`Self::new`] does.
     ///
     /// # Safety
     ///
@@ -146,6 +147,8 @@ impl<C: CompletionHandler> QueuePair<C> {
 
     /// Makes the queue pair of `id`, which is bound to `device`, and posts its Receives. May sleep.
     ///
+    /// Fails with `ENOMEM`, or with the error of the device.
+    ///
     /// # Safety
     ///
     /// `id` must be valid, have no queue pair, and be destroyed only after the queue pair has been
@@ -158,18 +161,20 @@ impl<C: CompletionHandler> QueuePair<C> {
         parameters: Parameters,
     ) -> Result<Self> {
         let owner = parameters.owner;
-        // SAFETY: The id keeps the device, and is destroyed after the queue pair.
+        // SAFETY: The id keeps the device, and is destroyed after the queue pair and its domain.
         let domain = unsafe { ProtectionDomain::new(device, owner) }?;
         let domain = Arc::new(domain, GFP_KERNEL)?;
-        // SAFETY: As above; `drop` destroys the queue pair before it drops its resources.
+        // SAFETY: The id keeps the device, and is destroyed after the completion queue. `drop`
+        // destroys the queue pair before it drops the resources.
         let completions = unsafe { CompletionQueue::new(device, &capacity, owner) }?;
         let send_size = capacity.send_size() as usize;
         let direction = bindings::dma_data_direction_DMA_TO_DEVICE;
-        // SAFETY: The id keeps the device, and is destroyed after the queue pair.
+        // SAFETY: The id keeps the device, and is destroyed after the buffer. By the type invariant
+        // of `Capacity` the size is not zero.
         let buffer = unsafe { Buffer::new(device, send_size, direction) }?;
         let sends = KBox::pin_init(new_mutex!(buffer, "QueuePair::sends"), GFP_KERNEL)?;
-        // SAFETY: `drop` ends completions before it drops its resources, and those go before the
-        // reference on the handler.
+        // SAFETY: `drop` drops the completion queue, after which there are no completions, before
+        // the operation. The reference on the handler is dropped after that.
         let operation = unsafe { Operation::new(Arc::as_ptr(&handler)) };
         let operation = KBox::pin_init(operation, GFP_KERNEL)?;
         let receive_size = capacity.receive_size() as usize;
@@ -193,17 +198,18 @@ impl<C: CompletionHandler> QueuePair<C> {
             qp_type: bindings::ib_qp_type_IB_QPT_RC,
             ..Default::default()
         };
-        // SAFETY: By this function's requirement the id is valid; the rest was made above, on the
-        // id's device.
+        // SAFETY: By this function's requirement the id is valid, and has no queue pair. The domain
+        // and the completion queue are those of the id's device, and stay until the queue pair is
+        // destroyed.
         to_result(unsafe {
             bindings::rdma_create_qp(id.as_ptr(), domain.as_ptr(), &mut attributes)
         })?;
-        // SAFETY: The id is valid and has its queue pair since the call above.
+        // SAFETY: The id is valid. Its queue pair was made by the call above, so it is not NULL.
         let queue_pair = unsafe { NonNull::new_unchecked((*id.as_ptr()).qp) };
         // SAFETY: The queue pair is valid; the name is static.
         unsafe { bindings::shim_name_qp(queue_pair.as_ptr(), owner.as_char_ptr()) };
 
-        // INVARIANT: The queue pair has just been made.
+        // INVARIANT: The queue pair was made above, for this id.
         let mut this = Self {
             id,
             queue_pair,
@@ -225,24 +231,25 @@ impl<C: CompletionHandler> QueuePair<C> {
         for number in 0..capacity.receives() as usize {
             this.add_receive(device, number, receive_size)?;
         }
-        // After everything else that can fail: posted Receives must stay until the queue pair is
-        // destroyed.
+        // From here on the Receives stay until `drop` has destroyed the queue pair.
         for receive in &this.resources.receives {
             receive.post()?;
         }
         Ok(this)
     }
 
+    /// Makes a Receive of `size` octets, which is not posted yet.
     fn add_receive(&mut self, device: Device<'_>, number: usize, size: usize) -> Result {
         let direction = bindings::dma_data_direction_DMA_FROM_DEVICE;
-        // SAFETY: The id keeps the device, and is destroyed after the queue pair.
+        // SAFETY: The id keeps the device, and is destroyed after the buffer. By the type invariant
+        // of `Capacity` the size is not zero.
         let buffer = unsafe { Buffer::new(device, size, direction) }?;
         let lkey = self.resources.domain.local_dma_lkey();
         let arrivals = NonNull::from(&*self.resources.arrivals);
 
-        // SAFETY: The queue pair is destroyed before the completion queue is freed. With that
-        // completions end. The Receives, the arrivals and the reference on the handler are dropped
-        // after that.
+        // SAFETY: `drop` destroys the queue pair, and then drops the completion queue, after which
+        // there are no completions. The Receives, the arrivals and the reference on the handler are
+        // dropped after that.
         let receive = unsafe {
             Receive::new(
                 number,
@@ -258,9 +265,11 @@ impl<C: CompletionHandler> QueuePair<C> {
         Ok(self.resources.receives.push(receive, GFP_KERNEL)?)
     }
 
-    /// Takes the message that has been waiting the longest, and hands its octets to `take` after
-    /// its Receive has been posted again. Returns whether there was one. May sleep. `take` runs
-    /// with the lock of this function held, so it must not call this function.
+    /// Takes the message that has waited for the longest time, and hands its octets to `take`,
+    /// after its Receive has been posted again. Returns whether there was a message. May sleep.
+    /// `take` is called with the lock of this function held, so it must not call this function.
+    ///
+    /// If the Receive cannot be posted again, the queue pair fails.
     pub(crate) fn next(&self, take: impl FnOnce(&[u8], &Arrival)) -> bool {
         let mut taken = self.taken.lock();
         let Ok(arrival) = self.resources.arrivals.lock().remove(0) else {
@@ -270,9 +279,10 @@ impl<C: CompletionHandler> QueuePair<C> {
             return false;
         };
         taken.clear();
-        // SAFETY: The Receive has completed, and only this function posts it again.
+        // SAFETY: The Receive has completed. Only this function posts it again: below, after the
+        // octets have been copied.
         let octets = unsafe { receive.received(arrival.len) };
-        // It has the room of a Receive.
+        // Cannot fail: the copy has the capacity for the octets of a Receive.
         let result = taken.extend_from_slice(octets, GFP_KERNEL);
         if receive.post().is_err() {
             self.fail_because(c"a Receive could not be posted again");
@@ -284,11 +294,12 @@ impl<C: CompletionHandler> QueuePair<C> {
     }
 
     /// Sends the message that `build` writes, of up to `limit` octets or as many as the queue pair
-    /// has room for. Invalidates `stag` of the peer with it (RFC 8797, section 4.1). May sleep, and
-    /// returns when the transport has the peer's acknowledgment. `build` runs with the lock held
-    /// that all operations take, so it must not begin another one.
+    /// has room for. With it, invalidates the Steering Tag `stag` of the peer (RFC 8797, section
+    /// 4.1). May sleep, and returns when the peer's transport has acknowledged the message. `build`
+    /// is called with the lock held that all operations take, so it must not begin another one.
     ///
-    /// Fails with the error of `build` before anything is sent; otherwise the connection is lost.
+    /// Fails with the error of `build` before anything is sent. Any other failure loses the
+    /// connection.
     pub(crate) fn send(
         &self,
         limit: u32,
@@ -296,7 +307,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
     ) -> Result {
         let mut buffer = self.resources.sends.lock();
-        // The device may still be reading it.
+        // The device may still be reading the buffer.
         if self.is_abandoned() {
             return Err(lost());
         }
@@ -314,7 +325,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         };
         let mut request = bindings::ib_send_wr {
             sg_list: &mut sge,
-            // To some devices, an entry of length 0 is one of 2 GiB.
+            // Some devices take a length of 0 for 2 GiB.
             num_sge: c_int::from(len > 0),
             opcode: bindings::ib_wr_opcode_IB_WR_SEND,
             ..Default::default()
@@ -323,17 +334,19 @@ impl<C: CompletionHandler> QueuePair<C> {
             request.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
             request.ex.invalidate_rkey = stag;
         }
-        // SAFETY: The request is valid, and the buffer stays until the queue pair is destroyed.
+        // SAFETY: The request is valid, and of this type alone. The buffer stays until the queue
+        // pair is destroyed.
         unsafe { self.post(&raw mut request) }
     }
 
     /// Transfers the octets of `memory` from `at` on, `len` of them or as many as there are, from
-    /// or to the peer's memory. That is registered under `stag` and begins at `remote`. May sleep.
+    /// or to the peer's memory, block by block. The peer's memory is registered under `stag`, and
+    /// `remote` is its offset. May sleep.
     ///
-    /// Fails with `EOPNOTSUPP` if it is an RDMA Read and the peer serves none, with `ENOMEM` where
-    /// memory cannot be mapped for the device, or with the error of rdma_rw, before anything is
-    /// transferred of the block at hand; otherwise the connection is lost. Where the device may
-    /// still access the memory, that is leaked, and `memory` has no octets any more.
+    /// Fails with `EOPNOTSUPP` if it is an RDMA Read and the peer serves none. Fails with `ENOMEM`
+    /// if memory cannot be mapped for the device, or with another error of rdma_rw, before anything
+    /// of the block is transferred. Any other failure loses the connection. If the device may still
+    /// access `memory` then, it is leaked, and has no octets any more.
     pub(crate) fn transfer(
         &self,
         transfer: Transfer,
@@ -353,8 +366,8 @@ impl<C: CompletionHandler> QueuePair<C> {
         let mut remote = remote;
         let mut result = Ok(());
         for piece in memory.pieces_mut(at, len) {
-            // SAFETY: The piece is of one block, so of kmalloc. If the transfer is abandoned, it
-            // is leaked below.
+            // SAFETY: A piece lies in one block, so it comes from kmalloc. If the transfer is
+            // abandoned, the memory is leaked below.
             result = unsafe { self.transfer_piece(transfer, piece, stag, remote) };
             if result.is_err() {
                 break;
@@ -367,9 +380,12 @@ impl<C: CompletionHandler> QueuePair<C> {
         result
     }
 
+    /// Transfers `octets`, with the lock held that all operations take. Fails as
+    /// [`Self::transfer`] does.
+    ///
     /// # Safety
     ///
-    /// `octets` must be of kmalloc, and must stay for ever if the transfer is abandoned.
+    /// `octets` must come from kmalloc, and must stay for ever if the transfer is abandoned.
     unsafe fn transfer_piece(
         &self,
         transfer: Transfer,
@@ -382,8 +398,9 @@ impl<C: CompletionHandler> QueuePair<C> {
         let context = context.as_mut_ptr();
         // SAFETY: By the type invariant the id is valid.
         let port = unsafe { (*self.id.as_ptr()).port_num };
-        // SAFETY: The context is valid for writes. The octets are of kmalloc and stay, like the
-        // queue pair, until after the context.
+        // SAFETY: The context is valid for writes. The octets come from kmalloc. They and the queue
+        // pair stay until the transfer is destroyed below or, if it is abandoned, by this
+        // function's requirement.
         to_result(unsafe {
             bindings::shim_transfer_init(
                 context,
@@ -397,20 +414,21 @@ impl<C: CompletionHandler> QueuePair<C> {
             )
         })?;
         let result = self.perform(|cqe| {
-            // SAFETY: The context was initialized above, for this queue pair. Its Work Requests are
-            // copied.
+            // SAFETY: The context was initialized above, for this queue pair. The device copies
+            // its Work Requests.
             unsafe { bindings::shim_transfer_post(context, self.queue_pair.as_ptr(), port, cqe) }
         });
         if self.is_abandoned() {
-            // SAFETY: As above. There is no other transfer: one is performed at a time, and none
-            // after one that was abandoned.
+            // SAFETY: The context was initialized above, for this queue pair, which has no other
+            // transfer: it performs one at a time, and none after one that was abandoned.
             let regions =
                 unsafe { bindings::shim_transfer_disown(context, self.queue_pair.as_ptr()) };
             if regions {
                 ProtectionDomain::leak(self.resources.domain.clone());
             }
         } else {
-            // SAFETY: As above, and the transfer is over.
+            // SAFETY: The context was initialized above, with the same arguments, and the transfer
+            // has ended.
             unsafe {
                 bindings::shim_transfer_destroy(
                     context,
@@ -423,12 +441,12 @@ impl<C: CompletionHandler> QueuePair<C> {
         result
     }
 
-    /// Registers `mr` under `stag`. May sleep.
+    /// Registers `mr` under `stag`. May sleep. A failure loses the connection.
     ///
     /// # Safety
     ///
-    /// The region must be one of this protection domain, and be ready to be registered. It must
-    /// stay until the queue pair is destroyed if the operation is abandoned.
+    /// The region must be valid, be of this protection domain, and be mapped but not registered. If
+    /// the operation is abandoned, it must stay until the queue pair is destroyed.
     pub(super) unsafe fn register(
         &self,
         mr: NonNull<bindings::ib_mr>,
@@ -445,15 +463,17 @@ impl<C: CompletionHandler> QueuePair<C> {
             key: stag,
             access: access as c_int,
         };
-        // The device gets from the member to the whole, so that the pointer must be to that.
+        // The driver gets from the member to the whole, so its pointer must be derived from one to
+        // the whole.
         let request = &raw mut request;
         // SAFETY: The pointer is to the request above.
         let wr = unsafe { &raw mut (*request).wr };
-        // SAFETY: The request is valid; the region by this function's requirement.
+        // SAFETY: The request is valid, within the whole. It refers to the region, which stays by
+        // this function's requirement.
         unsafe { self.post(wr) }
     }
 
-    /// Invalidates `stag`, which is one of this side's. May sleep.
+    /// Invalidates `stag`, a Steering Tag of this side. May sleep. A failure loses the connection.
     pub(super) fn invalidate(&self, stag: u32) -> Result {
         let _one_at_a_time = self.resources.sends.lock();
         let mut request = bindings::ib_send_wr {
@@ -461,11 +481,11 @@ impl<C: CompletionHandler> QueuePair<C> {
             ..Default::default()
         };
         request.ex.invalidate_rkey = stag;
-        // SAFETY: The request is valid, and refers to nothing.
+        // SAFETY: The request is valid, and of this type alone. It refers to nothing.
         unsafe { self.post(&raw mut request) }
     }
 
-    /// Lets it read the peer's memory if the peer serves as many RDMA Reads as `depth` at a time.
+    /// Sets how many RDMA Reads the peer serves at a time. With 0, [`Self::transfer`] refuses them.
     pub(super) fn set_read_depth(&self, depth: u8) {
         self.may_read.store(depth > 0, Relaxed);
     }
@@ -475,7 +495,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         &self.capacity
     }
 
-    /// Returns when it was made, which tells it from all other ones.
+    /// Returns when the queue pair was made. No other queue pair was made at that moment.
     pub(super) fn made(&self) -> Moment {
         self.made
     }
@@ -487,42 +507,47 @@ impl<C: CompletionHandler> QueuePair<C> {
 
     /// Returns the device, which stays as long as the queue pair.
     pub(super) fn device(&self) -> *mut bindings::ib_device {
-        // SAFETY: By the type invariant the id is valid, and bound to a device.
+        // SAFETY: By the type invariant the id is valid. It has a queue pair, so it stays bound to
+        // its device.
         unsafe { (*self.id.as_ptr()).device }
     }
 
-    /// How many pages one region of the device's can have.
+    /// How many pages a region of the device can have.
     pub(super) fn max_region_pages(&self) -> u32 {
-        // SAFETY: The queue pair keeps its device.
+        // SAFETY: The device stays as long as the queue pair.
         unsafe { bindings::shim_max_fast_reg_page_list_len(self.device()) }
     }
 
-    /// Whether the device may still be performing an operation that nobody waits for. The memory of
-    /// that operation must be leaked.
+    /// Whether the device may still perform an operation that was abandoned. The memory of that
+    /// operation must be leaked.
     pub(super) fn is_abandoned(&self) -> bool {
         self.resources.operation.is_abandoned()
     }
 
-    /// Posts `request` and waits for its completion; with the lock of the Sends held.
+    /// Posts `request` and waits for its completion, with the lock held that all operations take.
     ///
     /// # Safety
     ///
-    /// `request` must be valid, within the whole of its type. All that it refers to must stay until
-    /// it has completed or, if it is abandoned, until the queue pair is destroyed.
+    /// `request` must be valid. If its opcode requires a larger type, the pointer must be derived
+    /// from one to a value of that type. Everything that the request refers to must stay until the
+    /// request has completed or, if it is abandoned, until the queue pair is destroyed.
     unsafe fn post(&self, request: *mut bindings::ib_send_wr) -> Result {
         // SAFETY: By the function's requirement the request is valid.
         unsafe { (*request).send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED as c_int };
         self.perform(|cqe| {
             // SAFETY: By the function's requirement the request is valid.
             unsafe { (*request).__bindgen_anon_1.wr_cqe = cqe };
-            // SAFETY: By the type invariant the queue pair is valid. All that the request refers
-            // to stays by the function's requirement; the request itself is copied.
+            // SAFETY: By the type invariant the queue pair is valid. Everything that the request
+            // refers to stays by the function's requirement. The device copies the request.
             unsafe { bindings::shim_post_send(self.queue_pair.as_ptr(), request) }
         })
     }
 
-    /// Waits for the completion of the Work Request that `post` posts with the completion entry
-    /// that it is given; with the lock of the Sends held.
+    /// Has `post` post Work Requests, of which the last one carries the completion entry that
+    /// `post` gets, and waits for the completion. Called with the lock held that all operations
+    /// take.
+    ///
+    /// Fails with `ECONNRESET`, after the queue pair has failed.
     fn perform(&self, post: impl FnOnce(*mut bindings::ib_cqe) -> c_int) -> Result {
         let operation = &self.resources.operation;
         if operation.is_abandoned() {
@@ -531,7 +556,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         operation.begin();
         if let Err(error) = to_result(post(operation.cqe())) {
             self.fail_because(c"an operation could not be posted");
-            // There is no completion to wait for of a transfer that was posted in part.
+            // A transfer that was posted in part has no completion to wait for.
             if error == errno(kernel::bindings::EINPROGRESS) {
                 operation.abandon();
                 pr_warn!("a transfer was posted in part: leaking its memory\n");
@@ -539,7 +564,7 @@ impl<C: CompletionHandler> QueuePair<C> {
             return Err(lost());
         }
         if !operation.wait(self.parameters.operation_ms) {
-            // Flushes it, if it does not complete.
+            // This flushes the operation.
             self.fail_because(c"an operation took too long");
             if !operation.wait(self.parameters.flush_ms) {
                 operation.abandon();
@@ -548,22 +573,24 @@ impl<C: CompletionHandler> QueuePair<C> {
             }
         }
         if operation.status() != bindings::ib_wc_status_IB_WC_SUCCESS {
-            // The completion has said why.
+            // The handler has got the reason with the completion.
             let _ = self.fail();
             return Err(lost());
         }
         Ok(())
     }
 
-    /// Lets the queue pair fail. Tells the handler the reason before the flushed Receives tell it
-    /// theirs. Where the device refuses that, operations end at their time limits.
+    /// Makes the queue pair fail. The handler gets `reason` before those of the Receives that are
+    /// flushed. If the device refuses to fail the queue pair, operations end at their time limits.
+    /// May sleep.
     pub(crate) fn fail_because(&self, reason: &'static CStr) {
         C::queue_pair_failed(self.handler.as_arc_borrow(), reason);
         let _ = self.fail();
     }
 
-    /// Ends all that is under way on the queue pair, by its failure. Fails where the device refuses
-    /// that.
+    /// Makes the queue pair fail, which ends everything that is under way on it. May sleep.
+    ///
+    /// Fails if the device refuses that.
     pub(super) fn fail(&self) -> Result {
         // SAFETY: By the type invariant the queue pair is valid.
         to_result(unsafe { bindings::shim_fail_qp(self.queue_pair.as_ptr()) })
@@ -577,7 +604,7 @@ fn lost() -> Error {
 
 impl<C: CompletionHandler> Drop for QueuePair<C> {
     fn drop(&mut self) {
-        // `ib_drain_qp` has no time limit.
+        // `ib_drain_qp` has no time limit, so it is called only if the device completes operations.
         if self.is_abandoned() {
             pr_warn!("destroying a queue pair with an operation under way\n");
         } else if let Err(error) = self.fail() {
@@ -585,19 +612,22 @@ impl<C: CompletionHandler> Drop for QueuePair<C> {
                 "a device refuses to fail a queue pair ({error:?}): destroying it undrained\n"
             );
         } else {
-            // SAFETY: By the type invariant this is our queue pair.
+            // SAFETY: By the type invariant the queue pair is valid. `&mut self` excludes other
+            // operations.
             unsafe { bindings::ib_drain_qp(self.queue_pair.as_ptr()) };
         }
 
         let completions = self.resources.completions.as_ptr();
-        // SAFETY: The id has its queue pair, which alone uses that completion queue.
+        // SAFETY: By the type invariant the id is valid and has this queue pair, which is the only
+        // user of that completion queue.
         let destroyed = unsafe { bindings::shim_destroy_qp(self.id.as_ptr(), completions) };
         if destroyed {
-            // SAFETY: They are not used again. The device and the queue pair use them no more.
+            // SAFETY: The resources are not used again. The queue pair is destroyed, so the device
+            // does not use them any more.
             unsafe { ManuallyDrop::drop(&mut self.resources) };
         } else {
-            // The device may access the buffers. Completions, which refer to the handler, are not
-            // handled any more.
+            // The device may still access the buffers. Completions, which refer to the handler, are
+            // not handled any more.
             self.resources.domain.disown();
             pr_warn!("a device refuses to destroy a queue pair: leaking all that it uses\n");
         }

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::bindings;
 
-/// A Receive, posted again each time that its message has been taken.
+/// A Receive. It is posted again each time its message has been taken.
 ///
 /// # Examples
 ///
@@ -53,7 +53,7 @@ pub(super) struct Receive<C: CompletionHandler> {
     cqe: Opaque<bindings::ib_cqe>,
     buffer: Buffer,
     lkey: u32,
-    /// Its place among the Receives.
+    /// Its index among the Receives of the queue pair.
     number: usize,
     queue_pair: NonNull<bindings::ib_qp>,
     /// When the queue pair was made.
@@ -63,8 +63,8 @@ pub(super) struct Receive<C: CompletionHandler> {
 }
 
 impl<C: CompletionHandler> Receive<C> {
-    /// Makes Receive number `number` of a queue pair, which was made at the moment `made`. It is
-    /// not posted yet.
+    /// Makes the Receive of index `number` of a queue pair, which was made at the moment `made`.
+    /// The Receive is not posted yet. Its messages are added to `arrivals`, and `handler` is told.
     ///
     /// # Safety
     ///
@@ -96,25 +96,25 @@ impl<C: CompletionHandler> Receive<C> {
         })
     }
 
-    /// Returns the completion entry, from which a completion gets back to the whole.
+    /// Returns the completion entry, from which the function `done` gets back to the Receive.
     fn cqe(&self) -> *mut bindings::ib_cqe {
         let this = ptr::from_ref(self);
-        // SAFETY: `self` is valid. The pointer is made from one to the whole, so that it may be
-        // used for that, too.
+        // SAFETY: `self` is valid. The pointer is derived from one to the whole, so `done` may use
+        // it to access the whole.
         unsafe { &raw const (*this).cqe }.cast_mut().cast()
     }
 
-    /// Returns the octets of a message of length `len` that it has received.
+    /// Returns the octets of the received message, whose length is `len` octets.
     ///
     /// # Safety
     ///
-    /// It must not be posted for the returned lifetime.
+    /// The Receive must not be posted for the returned lifetime.
     pub(super) unsafe fn received(&self, len: usize) -> &[u8] {
-        // SAFETY: By the function's requirement the device does not write.
+        // SAFETY: The device writes to the buffer only while the Receive is posted.
         unsafe { self.buffer.received(len) }
     }
 
-    /// Gives the Receive to the device.
+    /// Posts the Receive, which gives its buffer to the device. Fails with the error of the device.
     pub(super) fn post(&self) -> Result {
         let mut sge = bindings::ib_sge {
             addr: self.buffer.address(),
@@ -129,39 +129,44 @@ impl<C: CompletionHandler> Receive<C> {
         request.__bindgen_anon_1.wr_cqe = self.cqe();
         self.buffer.sync_for_device();
 
-        // SAFETY: By the type invariant the queue pair is valid. The completion entry and the
-        // buffer stay until the queue pair is gone; the request is copied.
+        // SAFETY: By the type invariant the queue pair is valid. By the requirement of `new` the
+        // completion entry and the buffer stay until no completion can arrive any more. The device
+        // copies the request.
         to_result(unsafe { bindings::shim_post_recv(self.queue_pair.as_ptr(), &request) })
     }
 
+    /// Handles the completion of a Receive.
+    ///
     /// # Safety
     ///
     /// Called only by the RDMA core, with the completion of a Receive that [`Self::post`] posted.
     unsafe extern "C" fn done(_: *mut bindings::ib_cq, completion: *mut bindings::ib_wc) {
         // SAFETY: By the function's requirement the completion is valid during the call.
         let completion = unsafe { &*completion };
-        // SAFETY: Receives carry a completion entry, never a number.
+        // SAFETY: `post` sets the completion entry, so this is the member in use.
         let cqe = unsafe { completion.__bindgen_anon_1.wr_cqe };
-        // SAFETY: By the function's requirement the entry is that of a `Receive`.
+        // SAFETY: By the function's requirement the entry is that of a `Receive`. By the
+        // requirement of `new` the Receive is still there.
         let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
-        // SAFETY: By the type invariant it is of an `Arc` that is held, as this is a completion.
+        // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this is a
+        // completion.
         let handler = unsafe { ArcBorrow::from_raw(this.handler) };
 
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
-            // Also where it was flushed: a fault of the peer can fail the queue pair without
-            // completing any other Receive.
+            // This includes Receives that were flushed: a fault of the peer can make the queue pair
+            // fail without any other completion.
             return C::queue_pair_failed(handler, status_message(completion.status));
         }
         let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int;
         let invalidated = match completion.wc_flags & with_invalidate {
             0 => None,
             _ => {
-                // SAFETY: By the flag this is the member in use.
+                // SAFETY: The flag says that this is the member in use.
                 let stag = unsafe { completion.ex.invalidate_rkey };
                 Some(Invalidated::now(this.made, stag))
             }
         };
-        // The peer can also have a Receive completed by an RDMA Write, which is no message.
+        // An RDMA Write with Immediate of the peer also completes a Receive, but brings no message.
         let len = match completion.opcode {
             bindings::ib_wc_opcode_IB_WC_RECV => completion.byte_len as usize,
             _ => 0,
@@ -172,9 +177,9 @@ impl<C: CompletionHandler> Receive<C> {
             invalidated,
             at: Instant::now(),
         };
-        // SAFETY: By the type invariant, as this is a completion.
+        // SAFETY: By the type invariant the arrivals are still there, as this is a completion.
         let arrivals = unsafe { this.arrivals.as_ref() };
-        // There is room for one in each Receive.
+        // Cannot fail: there is room for one message for each Receive.
         let _ = arrivals.lock().push_within_capacity(arrival);
         C::arrived(handler);
     }

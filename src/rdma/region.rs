@@ -31,7 +31,7 @@ use super::{
 };
 use crate::bindings;
 
-/// A memory region of the device's. [`Region::end`] must be called, as dropping it ends nothing.
+/// A memory region of the device. [`Region::end`] must be called: dropping the region leaks it.
 ///
 /// # Examples
 ///
@@ -50,7 +50,8 @@ use crate::bindings;
 /// # Invariants
 ///
 /// `mr` is a memory region that this owns. `list` describes memory that stays until [`Region::end`]
-/// has returned `true`. It is mapped for the device where `mapped`, and does not change then.
+/// has returned `true`. As long as `mapped` is set, the list is mapped for the device and does not
+/// change.
 pub(super) struct Region<'a, C: CompletionHandler> {
     queue_pair: &'a QueuePair<C>,
     purpose: Purpose,
@@ -65,13 +66,16 @@ pub(super) struct Region<'a, C: CompletionHandler> {
     offset: u64,
     /// Deallocated after the region; never where that is leaked.
     domain: Arc<ProtectionDomain>,
-    /// The kernel knows the region by the name of its owner, which is in the module: where the
-    /// region is forgotten, the module stays. Dropped last.
+    /// The resource tracker prints the name of the region's owner, which is in the memory of the
+    /// module. So the module must stay if the region is forgotten.
     _hold: Hold,
 }
 
 impl<'a, C: CompletionHandler> Region<'a, C> {
-    /// Makes a region of up to `pages` pages, which is not registered.
+    /// Makes a region of up to `pages` pages, which is not registered. May sleep.
+    ///
+    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), with
+    /// `ENOMEM`, or with the error of the device.
     ///
     /// # Safety
     ///
@@ -84,7 +88,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     ) -> Result<Self> {
         let hold = Hold::new()?;
         let domain = queue_pair.domain().clone();
-        // SAFETY: The region holds a reference on the protection domain.
+        // SAFETY: The domain is valid, and the new region keeps it.
         let mr = unsafe {
             bindings::ib_alloc_mr(
                 domain.as_ptr(),
@@ -107,12 +111,15 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         })
     }
 
-    /// Gives the peer access to the memory, at `offset`, which is aligned to pages. May sleep.
+    /// Gives the peer access to the memory, at `offset`, which is a multiple of the length of a
+    /// page. Called only if the memory is not mapped. May sleep.
     ///
-    /// Fails with `ENOMEM` or `EIO` where it cannot be mapped; otherwise the connection is lost.
+    /// Fails with `ENOMEM` or `EIO` if the memory cannot be mapped. Any other failure loses the
+    /// connection.
     pub(super) fn register(&mut self, offset: u64) -> Result {
         let entries = c_int::try_from(self.list.len())?;
-        // SAFETY: The queue pair keeps its device; the list is ours, and not mapped.
+        // SAFETY: The device stays as long as the queue pair. This owns the list, which describes
+        // memory that stays and is not mapped.
         let entries = unsafe {
             bindings::shim_dma_map_sg(
                 self.queue_pair.device(),
@@ -127,7 +134,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         // INVARIANT: Mapped above.
         self.mapped = true;
 
-        // SAFETY: The region is ours, the list mapped, with that many entries.
+        // SAFETY: This owns the region. The list is mapped, with that many entries.
         let taken = unsafe {
             bindings::ib_map_mr_sg(
                 self.mr.as_ptr(),
@@ -141,25 +148,24 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         if taken != entries {
             return Err(EIO);
         }
-        // SAFETY: The region is ours, mapped, and not registered.
+        // SAFETY: This owns the region, which is mapped and not registered.
         self.offset = unsafe { bindings::shim_mr_set_iova(self.mr.as_ptr(), offset) };
-        // SAFETY: The region is ours, and not registered.
+        // SAFETY: This owns the region, which is not registered.
         unsafe { bindings::shim_mr_next_key(self.mr.as_ptr()) };
         let access = self.purpose.access();
         self.valid = true;
-        // SAFETY: The region is of the queue pair's domain. `end` leaks it if the operation is
-        // abandoned.
+        // SAFETY: The region is valid, of the domain of the queue pair, and mapped. `end` leaks it
+        // if the operation is abandoned.
         unsafe { self.queue_pair.register(self.mr, self.stag(), access) }?;
-        // The completions of messages that arrived before have been handled before that of the
-        // registration.
+        // The completions of all messages that arrived before the registration have been handled:
+        // completions are handled in order. So these messages count as earlier.
         self.registered = Moment::now();
         Ok(())
     }
 
-    /// Takes the access from the peer, which has done so itself for `remotely`. Returns whether the
-    /// region had to be invalidated here. May sleep.
-    ///
-    /// Where this fails, the connection is lost.
+    /// Ends the access of the peer. `remotely` proves that the peer has invalidated a Steering Tag
+    /// itself. Returns whether this side had to invalidate the region. May sleep. A failure loses
+    /// the connection.
     pub(super) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<bool> {
         let remotely = remotely.is_some_and(|invalidated| {
             invalidated.has_ended(self.queue_pair.made(), self.stag(), self.registered)
@@ -181,7 +187,8 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     fn unmap(&mut self) {
         if self.mapped {
             self.mapped = false;
-            // SAFETY: By the type invariant the list is mapped, with this number of entries.
+            // SAFETY: By the type invariant the list is mapped. This is the number of entries that
+            // it was mapped with.
             unsafe {
                 bindings::shim_dma_unmap_sg(
                     self.queue_pair.device(),
@@ -209,11 +216,13 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     }
 
     /// Ends the region, and with it any access that the peer still has. Returns whether the memory
-    /// may be freed: where not, the device may still access it, and the region is leaked.
+    /// may be freed. If not, the region is leaked, and the device may still access the memory. May
+    /// sleep.
     pub(super) fn end(mut self) -> bool {
         // An abandoned operation may refer to the region, and the region to the memory.
         let in_use = self.mapped && self.queue_pair.is_abandoned();
-        // SAFETY: By the type invariant it is ours, and it is not used again.
+        // SAFETY: By the type invariant this owns the region. It is not used again if the function
+        // succeeds.
         if in_use || unsafe { bindings::ib_dereg_mr_user(self.mr.as_ptr(), ptr::null_mut()) } != 0 {
             pr_warn!("a device keeps a memory region: leaking its memory\n");
             // SAFETY: By the type invariant it is valid, as it was not deregistered.

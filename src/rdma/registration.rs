@@ -30,8 +30,9 @@ use crate::bindings;
 
 /// Memory for the peer, in as many regions as it takes. It can be registered again and again.
 ///
-/// The peer finds it at offsets of the user's, never at an address of the kernel: piece by piece
-/// without gaps, from a tag in the upper half on, as Linux's client puts the XID there.
+/// The peer addresses it by offsets that the user chooses, never by addresses of the kernel. The
+/// upper half of an offset is a tag, such as the XID, which Linux's client also puts there. From
+/// there on, the pieces follow each other without gaps.
 ///
 /// # Examples
 ///
@@ -56,8 +57,8 @@ use crate::bindings;
 /// *call.memory().unwrap() = Memory::new();
 /// ```
 ///
-/// That the peer has taken the access from itself is said by a message of its own, not by a number.
-/// [`Invalidated`] says what becomes of an old one:
+/// Only a message of the peer proves that the peer has invalidated a Steering Tag. A number does
+/// not:
 ///
 /// ```compile_fail,E0308
 /// # let mut call: Registration<'_, MyEndpoint> = given();
@@ -74,17 +75,18 @@ pub(crate) struct Registration<'a, C: CompletionHandler> {
 }
 
 impl<'a, C: CompletionHandler> Registration<'a, C> {
-    /// Makes memory of `len` octets, which are zero and which the peer has no access to yet. One
-    /// region has no more than `max_pages` pages, nor than the device can.
+    /// Makes memory of `len` octets, which are zero, and to which the peer has no access yet. A
+    /// region has at most `max_pages` pages, or fewer if the device has a lower limit. May sleep.
     ///
-    /// Fails with `EOPNOTSUPP` where the device cannot register as much as a block.
+    /// Fails with `EOPNOTSUPP` if the limits do not allow a region of one block, with `ENOMEM`, or
+    /// with the error of the device.
     pub(crate) fn new(
         queue_pair: &'a QueuePair<C>,
         purpose: Purpose,
         len: usize,
         max_pages: u32,
     ) -> Result<Self> {
-        // Its offsets have a half of 64 bits.
+        // The lower halves of offsets have 32 bits.
         u32::try_from(len)?;
         let pages = queue_pair.max_region_pages().min(max_pages);
         let blocks = pages as usize / (BLOCK / PAGE_SIZE);
@@ -96,7 +98,7 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
         let mut left = len.div_ceil(BLOCK);
         // INVARIANT: There are no regions yet.
         let mut this = Self {
-            // Pushing must not fail: a region that is dropped without its end is leaked.
+            // So that pushing cannot fail: a region that is dropped without `end` is leaked.
             regions: KVec::with_capacity(left.div_ceil(blocks), GFP_KERNEL)?,
             memory,
         };
@@ -108,18 +110,18 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
                 list.push(scatterlist::default(), GFP_KERNEL)?;
             }
             left -= list.len();
-            // SAFETY: The list has that many entries.
+            // SAFETY: The list has that many entries, which are valid for writes.
             unsafe { sg_init_table(list.as_mut_ptr(), list.len() as u32) };
             for (entry, piece) in list.iter_mut().zip(pieces.by_ref()) {
                 let octets = piece.as_mut_ptr().cast();
                 let len = piece.len() as u32;
-                // SAFETY: The entry is valid; the octets are of kmalloc.
+                // SAFETY: The entry is valid, and the octets come from kmalloc.
                 unsafe { bindings::shim_sg_set(entry, octets, len) };
             }
-            // SAFETY: The blocks of the memory stay where they are. `drop` ends the regions, and
-            // leaks the blocks unless that succeeds.
+            // SAFETY: By the type invariant of `Memory` the blocks do not move. `drop` ends the
+            // regions before the memory is freed, and leaks the memory if `end` returns `false`.
             let region = unsafe { Region::new(queue_pair, purpose, pages, list) }?;
-            // INVARIANT: It describes blocks of the memory.
+            // INVARIANT: The region describes blocks of the memory.
             this.regions.push(region, GFP_KERNEL)?;
         }
         drop(pieces);
@@ -130,14 +132,14 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
         self.regions.iter().any(Region::is_mapped)
     }
 
-    /// Returns the memory to be read, as long as the peer has no access to it.
+    /// Returns the memory to be read; [`None`] while the peer has access to it.
     pub(crate) fn memory(&self) -> Option<&Memory> {
         (!self.is_mapped()).then_some(&self.memory)
     }
 
-    /// Writes `octets` at `at`; those beyond the end are left out.
+    /// Writes `octets` at `at`, except those that would be beyond the end.
     ///
-    /// Fails with `EBUSY` where the peer has access.
+    /// Fails with `EBUSY` while the peer has access.
     pub(crate) fn write(&mut self, at: usize, octets: &[u8]) -> Result {
         if self.is_mapped() {
             return Err(EBUSY);
@@ -148,7 +150,7 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
 
     /// Returns the octets from `at` on to be written, as [`Memory::pieces_mut`] does.
     ///
-    /// Fails with `EBUSY` where the peer has access.
+    /// Fails with `EBUSY` while the peer has access.
     pub(crate) fn pieces_mut(
         &mut self,
         at: usize,
@@ -163,9 +165,9 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
     /// Gives the peer access to the memory, each time under other Steering Tags, at offsets whose
     /// upper halves are `tag`. May sleep.
     ///
-    /// Fails with `EBUSY` where the peer has access already, with `ENOMEM` or `EIO` where memory
-    /// cannot be mapped for the device. The peer has no access then. Otherwise the connection is
-    /// lost.
+    /// Fails with `EBUSY` if the peer already has access. Fails with `ENOMEM` or `EIO` if the
+    /// memory cannot be mapped for the device; the peer has no access then. Any other failure loses
+    /// the connection.
     pub(crate) fn register(&mut self, tag: u32) -> Result {
         if self.is_mapped() {
             return Err(EBUSY);
@@ -175,7 +177,7 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
             let registered = region.register(offset);
             offset += u64::from(region.piece().len);
             if let Err(error) = registered {
-                // Where this fails, the connection is lost, and that has its own consequences.
+                // If this fails, too, the connection is lost, which ends the access of the peer.
                 let _ = self.invalidate(None);
                 return Err(error);
             }
@@ -188,10 +190,10 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
         self.regions.iter().map(Region::piece)
     }
 
-    /// Takes the access from the peer, which has done so itself for `remotely`, and returns how
-    /// many regions had to be invalidated here. May sleep.
+    /// Ends the access of the peer. `remotely` proves that the peer has invalidated one of the
+    /// Steering Tags itself. Returns how many regions this side had to invalidate. May sleep.
     ///
-    /// Where this fails, the connection is lost, as it has to be (RFC 8166, section 4.5.4).
+    /// A failure loses the connection, as RFC 8166, section 4.5.4 requires.
     pub(crate) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<u32> {
         let mut locally: u32 = 0;
         for region in &mut self.regions {
@@ -203,7 +205,7 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
 
 impl<C: CompletionHandler> Drop for Registration<'_, C> {
     fn drop(&mut self) {
-        // They end before the memory that they describe is freed.
+        // The regions end before the memory that they describe is freed.
         while let Some(region) = self.regions.pop() {
             if !region.end() {
                 self.memory.leak();

@@ -38,7 +38,7 @@ use crate::bindings;
 
 /// A connection request (REQ) of a peer, during the event CONNECT_REQUEST.
 ///
-/// A request is accepted or rejected once. Dropping it rejects it.
+/// A request is accepted or rejected once. Dropping it rejects it, too.
 ///
 /// # Examples
 ///
@@ -87,13 +87,14 @@ impl<'a> Deref for Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Makes the request of `event`, whose new id is `id`. `accept` sets `accepted`.
+    /// Makes the request of `event`, whose new id is `id`. [`Self::accept`] sets `accepted` if it
+    /// succeeds.
     ///
     /// # Safety
     ///
     /// For `'a`, `event` must be a valid CONNECT_REQUEST, `id` must be its valid new id, and the
-    /// handler mutex of `id` must be held. If `accepted` is set, the caller must not destroy the
-    /// id.
+    /// handler mutex of `id` must be held. If `accepted` is set, the id must not be destroyed by
+    /// the caller, nor by rdma_cm after the handler has returned.
     pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         event: &'a bindings::rdma_cm_event,
@@ -102,9 +103,11 @@ impl<'a> Request<'a> {
         // SAFETY: By the function's requirement the event carries connection parameters.
         let parameters = unsafe { &event.param.conn };
         Self {
-            // SAFETY: By the function's requirement.
+            // SAFETY: By the function's requirement the id is valid, and its handler mutex is held,
+            // for `'a`.
             id: unsafe { IdRef::new(id) },
-            // SAFETY: By the function's requirement.
+            // SAFETY: By the function's requirement the event carries connection parameters, and is
+            // valid for `'a`.
             private_data: unsafe { private_data(event) },
             initiator_depth: parameters.initiator_depth,
             responder_resources: parameters.responder_resources,
@@ -112,17 +115,19 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Returns the private data of the REQ, as the transport delivers it: InfiniBand and RoCE pad
-    /// it.
+    /// Returns the private data of the REQ as the transport delivers it: padded on InfiniBand and
+    /// RoCE.
     pub(crate) fn private_data(&self) -> &'a [u8] {
         self.private_data
     }
 
     /// Accepts the connection: makes its queue pair, posts the Receives, and sends a REP with
     /// `private_data`. `handler` handles the events of the connection, and `completions` the
-    /// completions of the queue pair.
+    /// completions of the queue pair. May sleep.
     ///
-    /// Fails with `EMSGSIZE` if a REP cannot carry the private data.
+    /// Fails with `EMSGSIZE` if a REP cannot carry the private data, with `ESHUTDOWN` without an
+    /// [`UnloadGuard`](super::unload::UnloadGuard), with `ENOMEM`, or with the error of rdma_cm or
+    /// the device. The request is rejected then.
     pub(crate) fn accept<H: ConnectionHandler>(
         self,
         parameters: Parameters,
@@ -146,34 +151,36 @@ impl<'a> Request<'a> {
             ..Default::default()
         };
 
-        // SAFETY: The id is valid during the event. If it is accepted below, it is destroyed by the
-        // context's teardown; otherwise the context is dropped before this returns.
+        // SAFETY: The id is valid during the event. If it is accepted below, the teardown of the
+        // context destroys it. Otherwise the context is dropped before this returns.
         let context = unsafe { Context::new(self.id.as_non_null(), parameters, handler) }?;
         let (place, id) = (&context.queue_pair, self.id.as_non_null());
-        // SAFETY: The id is valid and has no queue pair. The context drains `place`: in its
-        // teardown, which then destroys the id, or before this returns.
+        // SAFETY: The id is valid and has no queue pair yet. `place` is drained before the id is
+        // destroyed: by the teardown, or when the context is dropped before this returns.
         unsafe { QueuePair::create(place, id, device, completions, capacity, parameters) }?;
         if let Some(queue_pair) = place.access() {
             queue_pair.set_read_depth(answer.initiator_depth);
         }
-        // SAFETY: The id is valid and its handler mutex held; the private data is copied.
+        // SAFETY: By the type invariant of `IdRef` the id is valid, and its handler mutex is held.
+        // The parameters and the private data are copied.
         to_result(unsafe { bindings::rdma_accept(self.as_ptr(), &mut answer) })?;
 
         let context = into_raw(context);
         // SAFETY: The id is valid, and its handler mutex, which is held, guards this member.
         unsafe { (*self.as_ptr()).context = context.as_ptr().cast() };
-        // SAFETY: As above. The first event is reported only after the mutex has been released.
+        // SAFETY: The id is valid, and its handler mutex, which is held, guards this member. So
+        // rdma_cm calls the handler only after this handler has returned, with the context above.
         unsafe { (*self.as_ptr()).event_handler = Some(connection_event::<H>) };
         self.accepted.set(true);
-        // SAFETY: The context of the id was set above. The id is ours: `accepted` is set, so the
-        // handler will return 0 and rdma_cm will not destroy it.
+        // SAFETY: The context comes from `into_raw`, and was set as that of its id. Only this value
+        // owns it: `accepted` is set, so rdma_cm does not destroy the id.
         Ok(unsafe { CmId::from_context(context) })
     }
 
     /// Rejects the connection (REJ) with the reason that resources are exhausted.
     pub(crate) fn reject(self) {
-        // SAFETY: The id is valid. A failure has no consequence: the id is destroyed in any case,
-        // which also sends a REJ.
+        // A failure has no consequence: rdma_cm destroys the id in any case, and sends a REJ then.
+        // SAFETY: By the type invariant of `IdRef` the id is valid.
         unsafe {
             bindings::rdma_reject(
                 self.as_ptr(),

@@ -6,8 +6,8 @@ use kernel::prelude::*;
 
 use super::errno;
 
-/// A message that is being written. Its length is the number of octets that have been written: no
-/// more can be sent.
+/// A message that is being written. Its length is the number of octets that have been written, so
+/// octets that were not written cannot be sent.
 ///
 /// # Examples
 ///
@@ -21,7 +21,7 @@ use super::errno;
 /// })?;
 /// ```
 ///
-/// The user returns no length. Appending more than there is room for fails, and nothing is sent:
+/// The user states no length. Appending more than there is room for fails, and nothing is sent:
 ///
 /// ```no_run
 /// # let queue_pair: &QueuePair<MyEndpoint> = given();
@@ -31,7 +31,7 @@ use super::errno;
 ///
 /// # Invariants
 ///
-/// `len` is no more than there are octets.
+/// `len` is at most the length of `octets`.
 pub(crate) struct SendBuffer<'a> {
     octets: &'a mut [u8],
     len: usize,
@@ -49,19 +49,21 @@ impl<'a> SendBuffer<'a> {
         self.octets.get_mut(self.len..).unwrap_or_default()
     }
 
-    /// Takes so many octets of the room for the message.
+    /// Adds the first `len` octets of the room to the message.
+    ///
+    /// Fails with `EMSGSIZE` if there is less room.
     fn advance(&mut self, len: usize) -> Result {
         if len > self.room().len() {
             return Err(errno(kernel::bindings::EMSGSIZE));
         }
-        // INVARIANT: There are as many left, as was checked above.
+        // INVARIANT: It was checked above that so many octets are left.
         self.len += len;
         Ok(())
     }
 
     /// Appends `len` octets, which are zero, and returns them to be written.
     ///
-    /// Fails with `EMSGSIZE` where there are not as many left.
+    /// Fails with `EMSGSIZE` if there is less room.
     pub(crate) fn append(&mut self, len: usize) -> Result<&mut [u8]> {
         let at = self.len;
         self.advance(len)?;
@@ -70,10 +72,10 @@ impl<'a> SendBuffer<'a> {
         Ok(octets)
     }
 
-    /// Appends the octets that `write` writes at the beginning of the room that it is given. It
-    /// returns their number.
+    /// Appends the octets that `write` writes at the beginning of the room. `write` returns their
+    /// number.
     ///
-    /// Fails with the error of `write`, or with `EMSGSIZE` where the number exceeds the room.
+    /// Fails with the error of `write`, or with `EMSGSIZE` if the number exceeds the room.
     pub(crate) fn append_with(&mut self, write: impl FnOnce(&mut [u8]) -> Result<usize>) -> Result {
         let len = write(self.room())?;
         self.advance(len)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which way transfers go.
+//! The directions of transfers.
 
 use crate::bindings;
 
-/// Which way a transfer goes (RFC 8166, section 2.1.2).
+/// The direction of a transfer (RFC 8166, section 2.3.2).
 ///
 /// # Examples
 ///
@@ -23,7 +23,8 @@ pub(crate) enum Transfer {
 }
 
 impl Transfer {
-    /// Which way the octets go through the local memory.
+    /// Returns the direction for the mapping of the local memory: whether the device reads or
+    /// writes it.
     pub(super) fn direction(self) -> bindings::dma_data_direction {
         match self {
             Self::Read => bindings::dma_data_direction_DMA_FROM_DEVICE,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Keeps the module's code in memory for as long as the kernel may call it.
+//! Keeps the module's code in memory as long as the kernel may call it.
 
 use core::{
     marker::PhantomPinned,
@@ -19,28 +19,28 @@ use kernel::{
 use super::errno;
 use crate::bindings;
 
-/// How long unload waits before it says what it waits for, in milliseconds.
+/// How long unloading waits before the log says what it waits for, in milliseconds.
 const WARN_MS: u32 = 30_000;
 
-/// The field of the module's type that has unload wait until there are no ids, no queues and no
+/// A field of the module's type. Dropping it waits until there are no ids, no work queues and no
 /// memory regions.
 ///
 /// rdma_cm calls the handler of an id until the id is destroyed, and a handler is code of the
 /// module. An id whose destructor does not run (`mem::forget`, or a reference cycle through its
-/// handler) stays for ever: then unload waits for ever, too, and says so in the log, instead of
-/// freeing code that the kernel is going to call. So does a
-/// [`Registration`](super::registration::Registration) whose destructor does not run: the kernel
-/// prints the name of its owner, which is in the module.
+/// handler) stays for ever. Then unloading waits for ever, too, and the log says so: otherwise the
+/// kernel would call freed code. Unloading also waits for a
+/// [`Registration`](super::registration::Registration) whose destructor does not run: the resource
+/// tracker prints the name of its owner, which is in the memory of the module.
 ///
-/// It must be the last field, as it waits for what the others hold. Until it is initialized none of
-/// these can be made: that fails with `ESHUTDOWN`.
+/// The guard must be the last field, because it waits for the objects that the other fields own. No
+/// such object can be made before the guard is initialized: that fails with `ESHUTDOWN`.
 ///
 /// # Why this cannot be circumvented
 ///
 /// A reference on the module for each id would be simpler, but then a connection would keep the
-/// module from being unloaded. A guard that could be dropped at any place could be forgotten. This
-/// one is pinned, and its initializer fails unless it lies in the module's own memory. Pinned
-/// memory is not freed before it is dropped; so the module's memory is not freed before this is.
+/// module from being unloaded. A guard in any other place could be forgotten. This one is pinned,
+/// and its initializer fails unless it lies in the module's own memory. A pinned value is dropped
+/// before its memory is freed, so the guard is dropped before the module's memory is freed.
 ///
 /// # Examples
 ///
@@ -81,12 +81,14 @@ pub(crate) struct UnloadGuard {
 }
 
 impl UnloadGuard {
-    /// Makes the guard, with the work queue called `name` in which ids and queues end.
+    /// Makes the guard, with the work queue called `name` in which ids and queues are destroyed.
     ///
-    /// Fails with `EINVAL` where it is not in the module's memory, with `EBUSY` where there is one.
+    /// Fails with `EINVAL` outside of the module's memory, with `EBUSY` if there is a guard
+    /// already, and with `ENOMEM`.
     pub(crate) fn new(name: &'static CStr) -> impl PinInit<Self, Error> {
         let init = move |slot: *mut Self| {
-            // SAFETY: `name` is a C string, which the function copies. It does not access the slot.
+            // SAFETY: `name` is a C string, which the function copies. The function does not access
+            // the slot.
             to_result(unsafe { bindings::shim_unload_guard(slot.cast(), name.as_char_ptr()) })?;
 
             // INVARIANT: There can be holds since the call above.
@@ -99,8 +101,8 @@ impl UnloadGuard {
             Ok(())
         };
 
-        // SAFETY: The closure initializes the slot where it returns `Ok`, and otherwise leaves
-        // nothing to be dropped. The slot may be pinned.
+        // SAFETY: If the closure returns `Ok`, it has initialized the slot. Otherwise it leaves
+        // nothing to be dropped. It does not move the slot.
         unsafe { pin_init::pin_init_from_closure(init) }
     }
 }
@@ -108,7 +110,7 @@ impl UnloadGuard {
 #[pinned_drop]
 impl PinnedDrop for UnloadGuard {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariant there can be holds, until now.
+        // SAFETY: By the type invariant holds can be taken until this call, which is the only one.
         unsafe { bindings::shim_unload_begin() };
         loop {
             // SAFETY: No requirement: it waits.
@@ -118,19 +120,21 @@ impl PinnedDrop for UnloadGuard {
             }
             pr_warn!("unloading waits for {left} ids, work queues and memory regions\n");
         }
-        // SAFETY: There are no holds, and there can be none, so nobody uses the queue.
+        // SAFETY: There are no holds, and none can be taken, so nobody can queue work any more.
         unsafe { bindings::shim_unload_end() };
     }
 }
 
-/// Kept by an object for which the kernel may use the module's code or data: unload waits for it.
+/// A hold of the module, kept by an object for which the kernel may use the module's code or data:
+/// unloading waits until it is dropped.
 ///
-/// It also gives access to the work queue in which such objects end. That work may give up the last
-/// hold: unload waits for its return.
+/// It also gives access to the work queue in which such objects are destroyed. A work of that queue
+/// may drop the last hold: unloading waits until the work has returned.
 ///
 /// # Invariants
 ///
-/// This is one of those that `shim_unload_wait` counts. The queue is valid as long as there is one.
+/// `shim_unload_wait` counts this hold. The pointer is to the queue for teardown, which is valid as
+/// long as there are holds.
 pub(super) struct Hold(NonNull<kernel::bindings::workqueue_struct>);
 
 // SAFETY: Holds are counted atomically and belong to no thread.
@@ -139,17 +143,17 @@ unsafe impl Send for Hold {}
 unsafe impl Sync for Hold {}
 
 impl Hold {
-    /// Fails with `ESHUTDOWN` where there is no [`UnloadGuard`].
+    /// Takes a hold; any context. Fails with `ESHUTDOWN` without an [`UnloadGuard`].
     pub(super) fn new() -> Result<Self> {
-        // SAFETY: No requirement: where there can be no holds, the function returns NULL.
+        // SAFETY: No requirement: if no hold can be taken, the function returns NULL.
         let queue = unsafe { bindings::shim_hold() };
 
-        // INVARIANT: Counted by the call above.
+        // INVARIANT: The call above counts the hold, and returns the queue for teardown.
         let queue = NonNull::new(queue);
         queue.map(Self).ok_or(errno(kernel::bindings::ESHUTDOWN))
     }
 
-    /// Queues work that ends an object; any context.
+    /// Queues work that destroys an object; any context.
     pub(super) fn enqueue<W, const ID: u64>(&self, work: W) -> W::EnqueueOutput
     where
         W: RawWorkItem<ID> + Send + 'static,
@@ -161,9 +165,9 @@ impl Hold {
 
 impl Clone for Hold {
     fn clone(&self) -> Self {
-        // SAFETY: By the type invariant `self` is counted.
+        // SAFETY: By the type invariant `self` is counted, so there is a hold already.
         unsafe { bindings::shim_hold_again() };
-        // INVARIANT: Counted by the call above.
+        // INVARIANT: The call above counts the new hold.
         Self(self.0)
     }
 }

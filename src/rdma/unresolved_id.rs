@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Ids of connections to be made, whose peers' addresses are not resolved yet.
+//! Ids of connections that are to be made. The addresses of their peers are not resolved yet.
 
 use core::{
     net::SocketAddr,
@@ -35,8 +35,8 @@ use crate::bindings;
 
 /// The id of a connection that is to be made.
 ///
-/// rdma_cm binds and resolves without a lock: two calls at a time for one id would race. So the one
-/// call consumes this.
+/// rdma_cm binds and resolves without a lock, so two calls at a time for one id would race.
+/// Therefore [`Self::resolve_address`] consumes the value.
 ///
 /// # Examples
 ///
@@ -57,30 +57,39 @@ use crate::bindings;
 pub(crate) struct UnresolvedId<H: ConnectionHandler>(CmId<H>);
 
 impl<H: ConnectionHandler> UnresolvedId<H> {
-    /// Makes an id that is going to connect from within `net`. Process context.
+    /// Makes an id in `net`, whose events `handler` handles; process context.
+    ///
+    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), otherwise
+    /// with the error of rdma_cm.
     pub(crate) fn new(net: &Net, parameters: Parameters, handler: H) -> Result<Self> {
-        // SAFETY: The id is replaced below, or the context dropped without having used it.
+        // SAFETY: The id is replaced below. If it cannot be made, the context is dropped unused.
         let context = unsafe { Context::new(NonNull::dangling(), parameters, handler) }?;
         let context = into_raw(context);
         let pointer = context.as_ptr().cast();
-        // SAFETY: The context outlives the id. There are no events before the id is used.
+        // SAFETY: `connection_event::<H>` expects this type of context. The context is dropped
+        // after its teardown has destroyed the id.
         match unsafe { create_id(net, parameters.owner, Some(connection_event::<H>), pointer) } {
             Ok(id) => {
-                // SAFETY: The context is valid, and nobody else knows of it yet.
+                // SAFETY: The context is valid. Nobody else accesses it yet: there are no events
+                // before an address is bound or resolved.
                 unsafe { (*context.as_ptr()).id = id };
-                // SAFETY: The id was made with this context, which is ours.
+                // SAFETY: The context comes from `into_raw`, and is that of the id. Only this value
+                // owns it.
                 Ok(Self(unsafe { CmId::from_context(context) }))
             }
             Err(error) => {
-                // SAFETY: It came from `into_raw` above, and no id points to it.
+                // SAFETY: The context comes from `into_raw` above, and no id points to it.
                 drop(unsafe { from_raw(context) });
                 Err(error)
             }
         }
     }
 
-    /// Resolves the remote address, and with it the device and, where `from` is [`None`], the local
-    /// address. The result is an event, which may arrive before this returns. Process context.
+    /// Resolves the remote address within `timeout_ms` milliseconds. This also chooses the device
+    /// and, if `from` is [`None`], the local address. The result is an event, which may arrive
+    /// before this returns. Process context.
+    ///
+    /// Fails with the error of rdma_cm. The id is destroyed then.
     pub(crate) fn resolve_address(
         self,
         from: Option<SocketAddr>,
@@ -89,15 +98,16 @@ impl<H: ConnectionHandler> UnresolvedId<H> {
     ) -> Result<CmId<H>> {
         let id = self.0.context().id.as_ptr();
 
-        // Apart from resolving, which warns if the device is removed right after its binding.
+        // rdma_resolve_addr() can bind, too. But it warns if the device is removed right after
+        // that.
         if let Some(from) = from {
             let mut from = RawAddress::from(from);
-            // SAFETY: The id is valid as long as its context is, and nobody else uses it yet; the
-            // address is copied.
+            // SAFETY: The id is valid as long as its context is. Nobody else binds or resolves it:
+            // this function consumes the only value that can. The address is copied.
             to_result(unsafe { bindings::rdma_bind_addr(id, from.as_mut_ptr()) })?;
         }
         let to = RawAddress::from(to);
-        // SAFETY: As above.
+        // SAFETY: As for binding.
         to_result(unsafe {
             bindings::rdma_resolve_addr(id, ptr::null_mut(), to.as_ptr(), timeout_ms as usize)
         })?;

@@ -11,8 +11,10 @@ use kernel::{
     time::msecs_to_jiffies, //
 };
 
-/// Waits until `condition` does not hold of the value that `mutex` guards, at most so many
-/// milliseconds, and returns whether it still holds. Not interruptible by signals; may sleep.
+/// Waits until `condition` does not hold for the value that `mutex` guards, for `milliseconds` at
+/// most. Returns whether it still holds. Not interruptible by signals; may sleep.
+///
+/// `changed` must be notified whenever the value changes.
 ///
 /// # Examples
 ///
@@ -32,13 +34,14 @@ pub(crate) fn wait_while<T>(
         match changed.wait_interruptible_timeout(&mut guard, jiffies) {
             CondVarTimeoutResult::Timeout => return condition(&guard),
             CondVarTimeoutResult::Woken { jiffies: rest } => jiffies = rest,
-            // With a signal pending the wait above does not sleep: look again each jiffy.
+            // With a signal pending, the wait above does not sleep. So the value is read again
+            // after each jiffy.
             CondVarTimeoutResult::Signal { jiffies: rest } => {
                 if rest == 0 {
                     return condition(&guard);
                 }
                 drop(guard);
-                // SAFETY: No requirement: no lock is held that must not be while sleeping.
+                // SAFETY: Process context: this function may sleep, and has released the mutex.
                 unsafe { kernel::bindings::schedule_timeout_uninterruptible(1) };
                 jiffies = rest - 1;
                 guard = mutex.lock();
