@@ -31,8 +31,8 @@ mod tests {
         rows::check, //
     };
 
-    /// RFC 5531, section 8.3: "0x20000000 - 0x3fffffff"; section 12.1: procedure 0. RFC 7530,
-    /// section 17.2: NFS4_PROGRAM, version 4.
+    /// RFC 5531, section 8.3: "0x20000000 - 0x3fffffff"; section 12.1: procedure 0. RFC 5662,
+    /// section 2: NFS4_PROGRAM, version 4.
     #[test]
     fn section_8_3_numbers() -> Result {
         for (row, got, expected) in [

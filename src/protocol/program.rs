@@ -27,10 +27,10 @@ pub(crate) const ECHO: u32 = 1;
 /// it to announce that it accepts calls in the reverse direction (RFC 8167, section 6).
 pub(crate) const BIND: u32 = 2;
 
-/// The program of NFS (RFC 7530, section 17.2). Most peers serve it.
+/// The program of NFS (RFC 5662, section 2: `NFS4_PROGRAM`). Most peers serve it.
 pub(crate) const NFS_PROGRAM: u32 = 100_003;
 
-/// Version 4 of NFS (RFC 7530, section 17.2).
+/// Version 4 of NFS (RFC 5662, section 2: `NFS_V4`).
 pub(crate) const NFS_VERSION: u32 = 4;
 
 /// A program and its version (RFC 5531, section 8.1).
