@@ -61,7 +61,7 @@ use crate::{
     registry::Registry, //
 };
 
-/// The port at which servers of NFS over RDMA listen (RFC 8267, section 6).
+/// The port at which servers of NFS over RDMA listen (RFC 8267, section 9: `nfsrdma`).
 const NFS_RDMA_PORT: u16 = 20049;
 
 /// Observes the connections of others until it is dropped.
@@ -255,11 +255,11 @@ impl Observations {
                 let mut ids = self.ids.lock();
                 match ids.known.get(&event.id) {
                     Some(Known::Observed(_)) => return false,
-                    // It has got further, so the call is going to fail.
+                    // The id is beyond connecting, so the call is going to fail.
                     Some(Known::Undecided(before)) if !before.can_connect() => return true,
                     _ => {}
                 }
-                // It begins once more, with what the client sends now.
+                // The entry is made again, with the private data that the client sends now.
                 let before = ids.remove(event.id);
                 drop(ids);
                 drop(before);

@@ -99,9 +99,10 @@ pub(super) struct Undecided {
     role: Role,
     /// The time of the REQ or of the failure.
     since: Instant<Monotonic>,
-    /// The private data of the client, which sends first; none where all of it is zeros, with which
-    /// InfiniBand and RoCE pad. That is so for most programs, which then need no memory for it.
+    /// The private data of the client, which sends first. Empty if all of its octets are zero, so
+    /// that most programs need no memory for it: InfiniBand and RoCE pad with zeros.
     octets: KVec<u8>,
+    /// The length of the private data, in octets.
     len: u8,
     program: Option<Process>,
     /// Why the connection was not established.

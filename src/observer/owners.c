@@ -74,10 +74,11 @@ static int find_owner(unsigned long handler)
 }
 
 /*
- * Looks an address up, and keeps the result. The owner's module cannot be unloaded
- * meanwhile: rdma_cm holds the handler mutex of the id, or the caller holds a reference
- * from the resource tracker. So no address is stored after module_changed() has cleared
- * those of its module.
+ * Looks an address up, and keeps the result. Usually the owner's module cannot be unloaded
+ * meanwhile, because an id of it exists. xprtrdma may be an exception: it drops the
+ * reference on its module before it destroys an id. An address that is stored after
+ * module_changed() has cleared those of its module is harmless: it only decides which
+ * structures are read, and these are read with functions that cannot fault.
  */
 static int look_up(unsigned long handler)
 {
