@@ -4,8 +4,8 @@
 answers them in any order, or not at all. The replies are written out here, octet for octet, from
 RFC 8166 (version 1) and RFC 5531."""
 
-# test: debug.rxe
-# soak: debug.siw stock.rxe
+# test: debug.siw
+# soak: debug.rxe stock.rxe
 
 import contextlib
 import os

@@ -4,8 +4,8 @@
 # Connections come and go, and leave no memory behind: no slab cache grows with the number
 # of connections. At the end of the debug guest, kmemleak also looks for leaks.
 #
-# test: debug.rxe
-# soak: debug.siw
+# test: debug.siw
+# soak: debug.rxe
 . ./lib.sh
 . ./module.sh
 
