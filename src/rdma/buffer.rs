@@ -57,7 +57,7 @@ impl Buffer {
     ) -> Result<Self> {
         let mut octets = zeroed(len)?;
         // SAFETY: The device is there as long as `device` is. The octets come from kmalloc, so they
-        // are physically contiguous, and by the function's requirement there are some.
+        // are physically contiguous. By the function's requirement there is at least one.
         let address = unsafe {
             bindings::shim_dma_map(
                 device.as_ptr(),
