@@ -6,8 +6,8 @@ use kernel::prelude::*;
 
 use super::errno;
 
-/// A message that is being written. Its length is the number of octets that have been written, so
-/// octets that were not written cannot be sent.
+/// A message that is being written. Its length is the number of octets that have been appended, and
+/// only these are sent.
 ///
 /// # Examples
 ///
@@ -81,7 +81,7 @@ impl<'a> SendBuffer<'a> {
         self.advance(len)
     }
 
-    /// Returns how many octets have been written.
+    /// Returns how many octets have been appended.
     pub(super) fn len(&self) -> usize {
         self.len
     }
