@@ -77,8 +77,8 @@ impl Write for Rest<'_, '_> {
     }
 }
 
-/// Compares all that `write` writes with the `expected` pieces, put together. Returns the
-/// expected text from the place on where they differ, up to the end of its piece.
+/// Compares everything that `write` writes with the `expected` pieces, put together. Returns the
+/// expected text from the first difference on, up to the end of its piece.
 pub(crate) fn difference<'a>(
     expected: &[&'a str],
     write: impl FnOnce(&mut dyn Write) -> fmt::Result,

@@ -154,8 +154,8 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8797, section 4.1: the responder "MUST use only RDMA Send" where either side clears R,
-    /// and "MAY" invalidate where both set it.
+    /// RFC 8797, section 4.1: the responder "MUST use only RDMA Send" if either side clears R, and
+    /// "MAY" invalidate if both set it.
     #[test]
     fn section_4_1_deviations() -> Result {
         for (negotiated, in_use, expected) in [

@@ -300,7 +300,7 @@ impl HistoryColumns {
         }
     }
 
-    /// Makes columns wider where the values of an event need it.
+    /// Makes columns wider if the values of an event need it.
     pub(crate) fn include(&mut self, entry: &Entry) {
         let event = &entry.event;
         self.time = wider(self.time, Some(LogTime(entry.timestamp.log_ns)));

@@ -64,7 +64,7 @@ pub(super) struct Region<'a, C: CompletionHandler> {
     registered: Moment,
     /// The offset of the first octet, for the peer.
     offset: u64,
-    /// Deallocated after the region; never where that is leaked.
+    /// Deallocated after the region; never if the region is leaked.
     domain: Arc<ProtectionDomain>,
     /// The resource tracker prints the name of the region's owner, which is in the memory of the
     /// module. So the module must stay if the region is forgotten.

@@ -118,7 +118,7 @@ fn section_5_2_every_offset_and_length() {
     }
 }
 
-/// RFC 8797, section 5.2: two Format Identifiers at all offsets, also where they overlap or are
+/// RFC 8797, section 5.2: two Format Identifiers at all offsets, even where they overlap or are
 /// cut. Each can be that of a message, or of another version.
 #[test]
 fn section_5_2_every_pair() {
