@@ -71,7 +71,7 @@ impl Buffer {
             return Err(ENOMEM);
         }
 
-        // INVARIANT: Mapped above.
+        // INVARIANT: The octets were mapped above. By the function's requirement the device stays.
         Ok(Self {
             octets,
             address,

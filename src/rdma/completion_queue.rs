@@ -57,7 +57,8 @@ impl CompletionQueue {
             )
         };
 
-        // INVARIANT: The function returned no error, so a new completion queue.
+        // INVARIANT: The C function returned no error, so a new completion queue. By this
+        // function's requirement the device stays.
         Ok(Self(NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?))
     }
 

@@ -113,7 +113,7 @@ impl<L: ListenHandler> CmListener<L> {
         // SAFETY: `listen_event::<L>` expects an `L`, which `handler` points to. The returned value
         // holds the handler, and destroys the id before it drops the handler.
         let id = unsafe { create_id(net, owner, Some(listen_event::<L>), context) }?;
-        // INVARIANT: Made above.
+        // INVARIANT: The id was made above, and its context is `handler`.
         let this = Self {
             id,
             _handler: handler,

@@ -71,7 +71,8 @@ impl<C: CompletionHandler> Operation<C> {
     /// `handler` must be of an [`Arc`](kernel::sync::Arc) that is held until no completion can
     /// arrive any more, and the operation must stay until then.
     pub(super) unsafe fn new(handler: *const C) -> impl PinInit<Self> {
-        // INVARIANT: By the function's requirement.
+        // INVARIANT: `handler` is such by the function's requirement. `cqe` and `done` are
+        // initialized here.
         pin_init!(Self {
             cqe <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
                 // SAFETY: `cqe` is valid for writes.

@@ -51,7 +51,8 @@ impl ProtectionDomain {
         // SAFETY: The device is there as long as `device` is; the name is static.
         let pd = unsafe { bindings::__ib_alloc_pd(device.as_ptr(), 0, owner.as_char_ptr()) };
 
-        // INVARIANT: The function returned no error, so a new protection domain.
+        // INVARIANT: The C function returned no error, so a new protection domain. By this
+        // function's requirement the device stays.
         Ok(Self(NonNull::new(from_err_ptr(pd)?).ok_or(ENOMEM)?))
     }
 

@@ -112,7 +112,7 @@ impl Queue {
             }),
             GFP_KERNEL,
         )?;
-        // INVARIANT: It is the same queue.
+        // INVARIANT: `destruction` has the same queue.
         let this = Self {
             queue,
             destruction: Some(destruction),

@@ -96,7 +96,8 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
                 pages,
             )
         };
-        // INVARIANT: The function returned no error, so a new region. Nothing is mapped.
+        // INVARIANT: The C function returned no error, so a new region. Nothing is mapped. By this
+        // function's requirement the memory stays.
         Ok(Self {
             queue_pair,
             purpose,
@@ -131,7 +132,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         if entries <= 0 {
             return Err(ENOMEM);
         }
-        // INVARIANT: Mapped above.
+        // INVARIANT: The list was mapped above.
         self.mapped = true;
 
         // SAFETY: This owns the region. The list is mapped, with that many entries.
