@@ -489,8 +489,8 @@ mod tests {
         for (word, reason) in [
             ("from=", "no value"),
             ("from=fe80::1", ADDRESS),
-            ("from=192.0.2.2:1", "more than an address"),
-            ("from=[fe80::1]:1", "more than an address"),
+            ("from=192.0.2.2:1", "expected only an address"),
+            ("from=[fe80::1]:1", "expected only an address"),
             ("from=[fe80::1]", FAMILY),
             ("reconnect=2", FLAG),
             ("reconnect=01", FLAG),
@@ -698,7 +698,7 @@ mod tests {
     #[test]
     fn keys_that_exclude_each_other() -> Result {
         const TWICE: &str = "given twice";
-        const ALL: &str = "private= says all that is sent, send=, recv= and inv= do not go with it";
+        const ALL: &str = "private= excludes send=, recv= and inv=";
 
         for (first, second, reason) in [
             ("send=1024", "send=1024", TWICE),
@@ -724,7 +724,7 @@ mod tests {
             ("program=1", "null=0"),
             ("version=1", "null=0"),
         ] {
-            const NONE: &str = "null=0 makes no call, program= and version= do not go with it";
+            const NONE: &str = "null=0 excludes program= and version=";
 
             let line = line(format_args!("{first} {second}"))?;
             let refusal = refusal(second, NONE)?;

@@ -328,7 +328,7 @@ impl Facts {
         self.be_older(match observation.user {
             User::Program => "older than the module, and known by its port alone",
             _ if observation.opaque => {
-                "older than the module, and the kernel has no BTF to tell what it goes by"
+                "older than the module, and without BTF its values cannot be read"
             }
             _ => OLDER,
         });

@@ -425,7 +425,7 @@ impl Keys {
 
         let message = self.send.is_some() || self.recv.is_some() || self.inv.is_some();
         if message && self.private.is_some() {
-            return Err("private= says all that is sent, send=, recv= and inv= do not go with it");
+            return Err("private= excludes send=, recv= and inv=");
         }
         Ok(())
     }
@@ -492,7 +492,7 @@ impl NullKeys {
 
         let program = self.number.is_some() || self.version.is_some();
         if program && self.null == Some(false) {
-            return Err("null=0 makes no call, program= and version= do not go with it");
+            return Err("null=0 excludes program= and version=");
         }
         Ok(())
     }
@@ -690,7 +690,7 @@ fn socket_address(word: &str) -> Result<SocketAddr, Reason> {
 fn source_address(value: &str, to: Address) -> Result<Address, Reason> {
     let (from, rest) = address(value)?;
     if !rest.is_empty() {
-        return Err("more than an address");
+        return Err("expected only an address");
     }
     match (from, to) {
         (Address::V4(_), Address::V4(_)) | (Address::V6 { .. }, Address::V6 { .. }) => Ok(from),

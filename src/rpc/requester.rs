@@ -171,7 +171,7 @@ fn refused(error: u32, detail: &'static CStr) -> Failure {
 }
 
 fn malformed() -> Failure {
-    Failure::new(errno(bindings::EPROTO), "the reply makes no sense")
+    Failure::new(errno(bindings::EPROTO), "the reply is malformed")
 }
 
 /// Returns the caller's result for the status of a reply.

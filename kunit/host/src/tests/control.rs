@@ -307,7 +307,7 @@ proptest! {
     )) {
         let line = format!("192.0.2.1:1 {}", words.join(" "));
         let refusal = parse_connect(line.as_bytes()).map_err(|refusal| refusal.to_string());
-        let reason = "null=0 makes no call, program= and version= do not go with it";
+        let reason = "null=0 excludes program= and version=";
         prop_assert_eq!(refusal, Err(format!("{}: {reason}", words[1])));
     }
 }
