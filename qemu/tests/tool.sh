@@ -192,10 +192,10 @@ need 'the mount works with sizes of 4096' wait_for 60 used /mnt/v3
 check 'the verdict small-receive-size' verdict /mnt/v3 small-receive-size
 check 'the verdict small-send-size' verdict /mnt/v3 small-send-size
 check 'the verdicts small-send-size and small-receive-size in words' says 0 \
-	"  and: the server's Receive Size is 4096, this client's rdma_max_inline_write 16384" \
+	"  and: the server's Send Size is 4096, this client's rdma_max_inline_read 16384" \
 	"$tool" mounts
 check 'one loss does not lead to the verdict lost-often' \
-	verdicts_are /mnt/v3 'small-send-size small-receive-size[a-z -]*'
+	verdicts_are /mnt/v3 'small-receive-size small-send-size[a-z -]*'
 change='16384 -> 4096'
 changed() { "$tool" history | grep -E " nfs +client +re-established .* $change $change "; }
 check 'history shows the change of the sizes' changed

@@ -2,6 +2,8 @@
 
 //! The verdicts: sentences that follow only from the values that were read.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use crate::parse::{
@@ -23,13 +25,13 @@ const NFS_RDMA_PORT: u64 = 20049;
 /// connects again with the next call.
 const IDLE_SECONDS: u64 = 300;
 
-/// How bad it is, mildest first.
+/// How bad it is, mildest first. A note stands behind "fine", because both can be said at once.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Severity {
-    Fine,
     /// Worth knowing, but no reason to act.
     Note,
+    Fine,
     /// Not enough could be read.
     Unknown,
     /// It works worse than it could.
@@ -181,15 +183,8 @@ fn finish(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
     {
         verdicts.push(verdict(Code::Fine, Severity::Fine, "fine"));
     }
-    // The sort is stable. Reversed, "fine" stands before the notes.
-    verdicts.sort_by_key(|verdict| match verdict.severity {
-        Severity::Fine => 1,
-        Severity::Note => 0,
-        Severity::Unknown => 2,
-        Severity::Degraded => 3,
-        Severity::Failed => 4,
-    });
-    verdicts.reverse();
+    // Stable: verdicts of one severity stay in the order of the rules.
+    verdicts.sort_by_key(|verdict| Reverse(verdict.severity));
     let mut seen: Vec<Verdict> = Vec::new();
     for verdict in verdicts {
         if !seen.contains(&verdict) {
