@@ -25,6 +25,10 @@ const NFS_RDMA_PORT: u64 = 20049;
 /// connects again with the next call.
 const IDLE_SECONDS: u64 = 300;
 
+/// The sizes of an end that sends no private data (RFC 8797, section 5.1), and the least ones that
+/// its message can have.
+const DEFAULT_SIZE: u64 = 1024;
+
 /// How bad it is, mildest first. A note stands behind "fine", because both can be said at once.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -117,8 +121,7 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
         )),
         Some(connections) => {
             verdicts.extend(not_connected(connections));
-            verdicts.extend(of_all_offers(connections));
-            verdicts.extend(invalidates_unoffered(connections, facts.stats));
+            verdicts.extend(of_all(connections, facts.stats));
         }
     }
     finish(verdicts)
@@ -126,19 +129,15 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
 
 /// The verdicts on one connection, worst first: at least one.
 pub(crate) fn of_connection(info: &Info) -> Vec<Verdict> {
-    let mut verdicts = of_offers(info);
-    verdicts.extend(invalidates_unoffered(std::slice::from_ref(info), None));
-    verdicts.extend(deviates(info));
-    finish(verdicts)
+    finish(of_info(info))
 }
 
 /// The verdicts on a peer that was probed, worst first: at least one.
 ///
-/// `unreachable`: the report says so. `no-answer`: NULL was answered with SUCCESS in neither
-/// version of RPC-over-RDMA.
+/// `unreachable`: the report says so.
 pub(crate) fn of_report(report: &Report) -> Vec<Verdict> {
-    match report.reachable {
-        Some(true) => (),
+    let mut verdicts = match report.reachable {
+        Some(true) => of_info(&report.info),
         Some(false) => {
             let reason = report.reason.as_deref().unwrap_or("no reason is known");
             return vec![verdict(
@@ -154,25 +153,55 @@ pub(crate) fn of_report(report: &Report) -> Vec<Verdict> {
                 "unknown: the module has no report of the probe",
             )]
         }
-    }
-    let mut verdicts = of_offers(&report.info);
-    verdicts.extend(deviates(&report.info));
-    let answers = [&report.rpc_version_1, &report.rpc_version_2];
-    if !answers
-        .iter()
-        .any(|answer| answer.as_deref() == Some("SUCCESS"))
-    {
-        let why = answers
-            .iter()
-            .find_map(|answer| answer.as_deref())
-            .unwrap_or("no reason is known");
-        verdicts.push(verdict(
-            Code::NoAnswer,
-            Severity::Degraded,
-            format!("it accepts connections and does not answer NULL: {why}"),
-        ));
-    }
+    };
+    verdicts.extend(no_answer(report));
     finish(verdicts)
+}
+
+/// The rules on one connection. All of them apply to each connection of a mount, to that of `show`
+/// and to that of a probe. A rule that is for some ends only says so.
+///
+/// The other rules need more than a connection: those of [`of_mount`] and [`of_report`].
+fn of_info(info: &Info) -> Vec<Verdict> {
+    let rules = [
+        no_private_data,
+        small_peer_sizes,
+        invalidates_unoffered,
+        deviates,
+    ];
+    rules.iter().flat_map(|rule| rule(info)).collect()
+}
+
+/// The verdicts on all connections to the server of a mount. A sentence that finds a fault of some
+/// of them only has their number: another mount of that server can have other connections.
+///
+/// With the counters of the mount, the sentence of `invalidates-unoffered` has N of M: M segments
+/// were registered for chunks, and the client invalidated M - N of them itself.
+fn of_all(connections: &[Info], stats: Option<&Stats>) -> Vec<Verdict> {
+    let all: Vec<Verdict> = connections.iter().flat_map(of_info).collect();
+    let spared = stats.and_then(|stats| {
+        let regions = stats.regions()?;
+        let spared = regions.checked_sub(stats.counters.local_invalidations?)?;
+        Some(format!(
+            ": {spared} of {regions} regions needed no local invalidation"
+        ))
+    });
+    let mut verdicts = all.clone();
+    for verdict in &mut verdicts {
+        let count = all.iter().filter(|other| *other == verdict).count();
+        if verdict.severity > Severity::Fine && count < connections.len() {
+            verdict.sentence.push_str(&format!(
+                " (on {count} of {} connections to the server)",
+                connections.len()
+            ));
+        }
+        if verdict.code == Code::InvalidatesUnoffered {
+            verdict
+                .sentence
+                .push_str(spared.as_deref().unwrap_or_default());
+        }
+    }
+    verdicts
 }
 
 /// Puts the worst first, leaves out repetitions, and adds "fine" if nothing is wrong.
@@ -235,49 +264,42 @@ impl Ends {
     }
 }
 
-/// The verdicts on the two messages.
-///
 /// `no-private-data`: `peer_private_data` is `absent`, or `rejected: REASON`.
-/// `small-receive-size`: it is `present`, and `peer_receive_size` is below `local_send_size`.
-/// `small-send-size`: it is `present`, and `peer_send_size` is below `local_receive_size`.
+fn no_private_data(info: &Info) -> Vec<Verdict> {
+    let peer = Ends::of(info).peer;
+    let found = info.peer_private_data.as_deref().unwrap_or_default();
+    let fault = if found == "absent" {
+        format!("the {peer} sends no RFC 8797 private data")
+    } else if let Some(reason) = found.strip_prefix("rejected:") {
+        let reason = reason.trim();
+        format!("the {peer}'s private data cannot be used ({reason})")
+    } else {
+        return Vec::new();
+    };
+    // The defaults are 1024 in version 1 and 4096 in version 2.
+    let default = info.peer_receive_size.unwrap_or(DEFAULT_SIZE);
+    vec![verdict(
+        Code::NoPrivateData,
+        Severity::Degraded,
+        format!("{fault}: messages over {default} octets go by chunks"),
+    )]
+}
+
+/// `small-receive-size`: `peer_private_data` is `present`, and `peer_receive_size` is below
+/// `local_send_size`. `small-send-size`: likewise, `peer_send_size` is below `local_receive_size`.
 ///
-/// The size of this end of an NFS connection is the value that its sysctl had when the connection
-/// was made, rounded down to a multiple of 1024.
-fn of_offers(info: &Info) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
+/// Of a connection of NFS, the size of this end is the value that its sysctl had when the
+/// connection was made, rounded down to a multiple of 1024.
+fn small_peer_sizes(info: &Info) -> Vec<Verdict> {
+    if info.peer_private_data.as_deref() != Some("present") {
+        return Vec::new();
+    }
     let Ends {
         peer,
         this,
         send,
         receive,
     } = Ends::of(info);
-    let private_data = info.peer_private_data.as_deref();
-    // The defaults are 1024 in version 1 and 4096 in version 2.
-    let default = info.peer_receive_size.unwrap_or(1024);
-    if private_data == Some("absent") {
-        verdicts.push(verdict(
-            Code::NoPrivateData,
-            Severity::Degraded,
-            format!(
-                "the {peer} sends no RFC 8797 private data: messages over {default} octets go by \
-                 chunks"
-            ),
-        ));
-    }
-    if let Some(reason) = private_data.and_then(|text| text.strip_prefix("rejected:")) {
-        verdicts.push(verdict(
-            Code::NoPrivateData,
-            Severity::Degraded,
-            format!(
-                "the {peer}'s private data cannot be used ({}): messages over {default} octets go \
-                 by chunks",
-                reason.trim()
-            ),
-        ));
-    }
-    if private_data != Some("present") {
-        return verdicts;
-    }
     let sizes = [
         (
             Code::SmallReceiveSize,
@@ -294,6 +316,7 @@ fn of_offers(info: &Info) -> Vec<Verdict> {
             info.local_receive_size,
         ),
     ];
+    let mut verdicts = Vec::new();
     for (code, name, theirs, own_name, ours) in sizes {
         if let Some((theirs, ours)) = theirs.zip(ours).filter(|(theirs, ours)| theirs < ours) {
             verdicts.push(verdict(
@@ -306,61 +329,46 @@ fn of_offers(info: &Info) -> Vec<Verdict> {
     verdicts
 }
 
-/// The verdicts on the offers of all connections to a server. A sentence that does not hold for all
-/// of them says for how many it does: another mount of that server can have other connections.
-fn of_all_offers(connections: &[Info]) -> Vec<Verdict> {
-    let all: Vec<Verdict> = connections.iter().flat_map(of_offers).collect();
-    let mut verdicts: Vec<Verdict> = Vec::new();
-    for verdict in &all {
-        let count = all.iter().filter(|other| *other == verdict).count();
-        let mut verdict = verdict.clone();
-        if count < connections.len() {
-            verdict.sentence.push_str(&format!(
-                " (on {count} of {} connections to the server)",
-                connections.len()
-            ));
-        }
-        verdicts.push(verdict);
-    }
-    verdicts
-}
-
-/// `invalidates-unoffered`, a note: an NFS client's connection has `remote_invalidation: no` and
-/// `remote_invalidation_in_use: yes`. With the counters of a mount the sentence says N of M: M
-/// segments were registered for chunks, and the client invalidated M - N of them itself.
-fn invalidates_unoffered(connections: &[Info], stats: Option<&Stats>) -> Option<Verdict> {
-    connections.iter().find(|info| {
-        info.is_client()
-            && info.remote_invalidation == Some(false)
-            && info.remote_invalidation_in_use == Some(true)
-    })?;
+/// `invalidates-unoffered`, a note: of an NFS client's connection, `remote_invalidation` is `no`
+/// and `remote_invalidation_in_use` is `yes`.
+fn invalidates_unoffered(info: &Info) -> Vec<Verdict> {
+    let invalidates = info.is_client()
+        && info.remote_invalidation == Some(false)
+        && info.remote_invalidation_in_use == Some(true);
     let sentence = "the server invalidates remotely although it did not offer to";
-    let regions = stats.and_then(|stats| {
-        let regions = stats.regions()?;
-        let spared = regions.checked_sub(stats.counters.local_invalidations?)?;
-        Some(format!(
-            "{sentence}: {spared} of {regions} regions needed no local invalidation"
-        ))
-    });
-    Some(verdict(
-        Code::InvalidatesUnoffered,
-        Severity::Note,
-        regions.unwrap_or_else(|| sentence.to_owned()),
-    ))
+    let note = invalidates.then(|| verdict(Code::InvalidatesUnoffered, Severity::Note, sentence));
+    note.into_iter().collect()
 }
 
-/// `deviates`: `info` has lines `deviation:`. It is a note on a connection of NFS, whose most
-/// frequent deviation has a verdict of its own: `invalidates-unoffered`.
+/// `deviates`: `info` has lines `deviation:`. One of them is left out where
+/// `invalidates-unoffered` says the same.
 fn deviates(info: &Info) -> Vec<Verdict> {
     let severity = if info.is_of("nfs") {
         Severity::Note
     } else {
         Severity::Degraded
     };
+    let is_said = !invalidates_unoffered(info).is_empty();
     info.deviation
         .iter()
+        .filter(|deviation| !(is_said && deviation.contains("Send with Invalidate")))
         .map(|deviation| verdict(Code::Deviates, severity, format!("deviation: {deviation}")))
         .collect()
+}
+
+/// `no-answer`: NULL was answered with SUCCESS in neither version of RPC-over-RDMA.
+fn no_answer(report: &Report) -> Option<Verdict> {
+    let answers = [&report.rpc_version_1, &report.rpc_version_2].map(|answer| answer.as_deref());
+    if answers.contains(&Some("SUCCESS")) {
+        return None;
+    }
+    let why = answers.into_iter().flatten().next();
+    let why = why.unwrap_or("no reason is known");
+    Some(verdict(
+        Code::NoAnswer,
+        Severity::Degraded,
+        format!("it accepts connections and does not answer NULL: {why}"),
+    ))
 }
 
 /// `lost-often`, by `history`: two connections or more to the server were lost in the last hour.
@@ -573,6 +581,17 @@ mod tests {
                 ],
             ),
             (
+                "remote_invalidation_in_use: yes\ndeviation: uses RDMA Send with Invalidate, although\n",
+                vec![
+                    ("fine", Fine, "fine"),
+                    (
+                        "invalidates-unoffered",
+                        Note,
+                        "the server invalidates remotely although it did not offer to",
+                    ),
+                ],
+            ),
+            (
                 "remote_invalidation: yes\nremote_invalidation_in_use: yes\n",
                 vec![("fine", Fine, "fine")],
             ),
@@ -708,6 +727,11 @@ mod tests {
                     ("small-receive-size", Degraded, size),
                     ("invalidates-unoffered", Note, spared),
                 ],
+            ),
+            // A note has no number of connections.
+            (
+                Some(vec![client("deviation: a\n"), client("")]),
+                vec![("fine", Fine, "fine"), ("deviates", Note, "deviation: a")],
             ),
             (
                 Some(vec![lost.clone()]),
