@@ -502,6 +502,17 @@ mod tests {
     }
 
     #[test]
+    fn codes_are_those_of_the_schema() {
+        let schema: serde_json::Value =
+            serde_json::from_str(include_str!("../schema.json")).unwrap();
+        let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+        assert_eq!(
+            schema["$defs"]["verdict"]["properties"]["code"]["enum"],
+            serde_json::json!(names)
+        );
+    }
+
+    #[test]
     fn of_connections() {
         use Severity::{
             Degraded,
