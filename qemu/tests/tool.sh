@@ -170,6 +170,16 @@ unmount_all() {
 }
 no_client() { ! grep -q ' nfs *client ' "$DEBUGFS/connections"; }
 need 'the sound mounts end' unmount_all
+need 'a mount of a client with small sizes' with rdma_max_inline_write 1024 \
+	with rdma_max_inline_read 1024 mounted 3 /mnt/v3
+check 'the verdict small-own-size' verdicts_are /mnt/v3 'small-own-size small-own-size[a-z -]*'
+check 'small-own-size names the first sysctl' says 0 \
+	"/mnt/v3: this client's rdma_max_inline_write is 1024: longer calls go by chunks" \
+	"$tool" mounts
+check 'small-own-size names the other sysctl' says 0 \
+	"  and: this client's rdma_max_inline_read is 1024: longer replies go by chunks" \
+	"$tool" mounts
+need 'the mount with small sizes ends' unmount_all
 set_sysctl rdma_max_inline_read 16384
 set_sysctl rdma_max_inline_write 16384
 need 'a mount from a server with sizes of 16384' \
@@ -212,6 +222,14 @@ check 'the verdict no-private-data' wait_for 60 verdict /mnt/v3 no-private-data
 check 'the verdict no-private-data in words' says 0 \
 	'sends no RFC 8797 private data: messages over 1024 octets go by chunks' "$tool" mounts
 need 'the listener without private data is closed' control - close all
+need 'the module listens with a message at offset 4' \
+	control b listen "$B4:20049 private=00000000f6ab0e1801000f0f answer=0"
+check 'the verdict less-in-use' wait_for 60 verdict /mnt/v3 less-in-use
+check 'the verdict less-in-use in words' says 0 \
+	"sends 1024 octets inline, 16384 were negotiated: the server's message is at offset 4" \
+	"$tool" mounts
+check 'the verdict deviates beside less-in-use' verdict /mnt/v3 deviates
+need 'the listener with a message at offset 4 is closed' control - close all
 need 'the server starts after the loss' start_server
 wait "$waiting"
 need 'the mount works after the loss' wait_for 60 used /mnt/v3
@@ -269,6 +287,11 @@ need 'no history kept: the module is removed' rmmod rpcrdma_cm
 need 'no history kept: the module loads' insmod "$MODULE" history=0
 check 'no history kept: lost-often' verdict /mnt/v3 lost-often
 check 'no history kept: lost-often in words' says 0 '/mnt/v3: connected again ' "$tool" mounts
+# The client offers 16384, the server 4096.
+check 'a connection older than the module: unknown' wait_for 20 verdict /mnt/v3 unknown
+check 'a connection older than the module, in words' says 0 \
+	'older than the module: this client sends 4096 octets inline and expects 4096' \
+	"$tool" mounts
 
 # About: TCP in place of RDMA.
 need 'the mount without history ends' unmount_all

@@ -69,6 +69,8 @@ codes! {
     NoPrivateData: "no-private-data",
     SmallReceiveSize: "small-receive-size",
     SmallSendSize: "small-send-size",
+    SmallOwnSize: "small-own-size",
+    LessInUse: "less-in-use",
     LostOften: "lost-often",
     InvalidatesUnoffered: "invalidates-unoffered",
     NotRdma: "not-rdma",
@@ -166,6 +168,9 @@ fn of_info(info: &Info) -> Vec<Verdict> {
     let rules = [
         no_private_data,
         small_peer_sizes,
+        small_own_sizes,
+        less_in_use,
+        older,
         invalidates_unoffered,
         deviates,
     ];
@@ -329,6 +334,105 @@ fn small_peer_sizes(info: &Info) -> Vec<Verdict> {
     verdicts
 }
 
+/// `small-own-size`, of a client of NFS: `local_send_size` or `local_receive_size` is the default
+/// of RFC 8797. Larger sizes of the server are then of no use. Without a change of its sysctls,
+/// Linux offers 4096; its server cannot be set to less.
+fn small_own_sizes(info: &Info) -> Vec<Verdict> {
+    if !(info.is_of("nfs") && info.is_client()) {
+        return Vec::new();
+    }
+    let Ends { send, receive, .. } = Ends::of(info);
+    let sizes = [
+        (send, info.local_send_size, "calls"),
+        (receive, info.local_receive_size, "replies"),
+    ];
+    let mut verdicts = Vec::new();
+    for (name, size, messages) in sizes {
+        if let Some(size) = size.filter(|size| *size <= DEFAULT_SIZE) {
+            verdicts.push(verdict(
+                Code::SmallOwnSize,
+                Severity::Degraded,
+                format!(
+                    "this client's {name} is {size}: longer {messages} go by chunks; another value \
+                     takes effect with the next connection"
+                ),
+            ));
+        }
+    }
+    verdicts
+}
+
+/// `less-in-use`, of NFS: `inline_send_in_use` or `inline_receive_in_use` is below the threshold of
+/// that direction. Linux uses the defaults where `peer_offset` is not 0.
+fn less_in_use(info: &Info) -> Vec<Verdict> {
+    let (c2s, s2c) = (
+        info.client_to_server_threshold,
+        info.server_to_client_threshold,
+    );
+    let (send, receive) = if info.is_client() {
+        (c2s, s2c)
+    } else {
+        (s2c, c2s)
+    };
+    let Ends { peer, this, .. } = Ends::of(info);
+    let reason = match info.peer_offset {
+        Some(offset @ 1..) => format!(
+            ": the {peer}'s message is at offset {offset}, and this {this} looks at offset 0 only"
+        ),
+        _ => String::new(),
+    };
+    let mut verdicts = Vec::new();
+    for (verb, used, threshold) in [
+        ("sends", info.inline_send_in_use, send),
+        ("expects", info.inline_receive_in_use, receive),
+    ] {
+        if let Some((used, threshold)) = used.zip(threshold).filter(|(used, all)| used < all) {
+            verdicts.push(verdict(
+                Code::LessInUse,
+                Severity::Degraded,
+                format!(
+                    "this {this} {verb} {used} octets inline, {threshold} were negotiated{reason}"
+                ),
+            ));
+        }
+    }
+    verdicts
+}
+
+/// `unknown`: the connection is established and `peer_private_data` is not known, because the
+/// connection is older than the module.
+///
+/// It does not apply to a client of NFS that uses its own sizes in full. The client uses the lesser
+/// of its own and the server's sizes, so the server's are then no smaller.
+fn older(info: &Info) -> Vec<Verdict> {
+    if !info.is_established() || info.peer_private_data.is_some() {
+        return Vec::new();
+    }
+    let sizes = info.inline_send_in_use.zip(info.inline_receive_in_use);
+    let own = info.local_send_size.zip(info.local_receive_size);
+    let is_in_full = sizes
+        .zip(own)
+        .is_some_and(|((send, receive), (own_send, own_receive))| {
+            send >= own_send && receive >= own_receive
+        });
+    if info.is_client() && is_in_full {
+        return Vec::new();
+    }
+    let Ends { peer, this, .. } = Ends::of(info);
+    let sizes = sizes.map(|(send, receive)| {
+        format!("this {this} sends {send} octets inline and expects {receive}, and ")
+    });
+    vec![verdict(
+        Code::Unknown,
+        Severity::Unknown,
+        format!(
+            "older than the module: {}the {peer}'s private data is unknown until the next \
+             connection",
+            sizes.unwrap_or_default()
+        ),
+    )]
+}
+
 /// `invalidates-unoffered`, a note: of an NFS client's connection, `remote_invalidation` is `no`
 /// and `remote_invalidation_in_use` is `yes`.
 fn invalidates_unoffered(info: &Info) -> Vec<Verdict> {
@@ -490,6 +594,8 @@ mod tests {
         local_send_size: 4096\nlocal_receive_size: 4096\npeer_private_data: present\n\
         peer_send_size: 4096\npeer_receive_size: 4096\nremote_invalidation: no\n";
 
+    const THRESHOLDS: &str = "client_to_server_threshold: 4096\nserver_to_client_threshold: 8192\n";
+
     fn client(changes: &str) -> Info {
         info::info(&format!("{CLIENT}{changes}"))
     }
@@ -517,12 +623,85 @@ mod tests {
         use Severity::{
             Degraded,
             Fine,
-            Note, //
+            Note,
+            Unknown, //
         };
         for (changes, expected) in [
             ("", vec![("fine", Fine, "fine")]),
             ("remote_invalidation_in_use: no\n", vec![("fine", Fine, "fine")]),
-            ("peer_private_data: unknown\n", vec![("fine", Fine, "fine")]),
+            (
+                "peer_private_data: unknown\n",
+                vec![(
+                    "unknown",
+                    Unknown,
+                    "older than the module: the server's private data is unknown until the next connection",
+                )],
+            ),
+            (
+                "peer_private_data: unknown\ninline_send_in_use: 4096\ninline_receive_in_use: 1024\n",
+                vec![(
+                    "unknown",
+                    Unknown,
+                    "older than the module: this client sends 4096 octets inline and expects 1024, and the server's private data is unknown until the next connection",
+                )],
+            ),
+            // The server limits neither size.
+            (
+                "peer_private_data: unknown\ninline_send_in_use: 5000\ninline_receive_in_use: 4096\n",
+                vec![("fine", Fine, "fine")],
+            ),
+            (
+                "role: server\npeer_private_data: unknown\ninline_send_in_use: 12316\ninline_receive_in_use: 4096\n",
+                vec![(
+                    "unknown",
+                    Unknown,
+                    "older than the module: this server sends 12316 octets inline and expects 4096, and the client's private data is unknown until the next connection",
+                )],
+            ),
+            // The peer has not answered yet.
+            ("state: connecting\npeer_private_data: unknown\n", vec![("fine", Fine, "fine")]),
+            (
+                "local_send_size: 1024\n",
+                vec![(
+                    "small-own-size",
+                    Degraded,
+                    "this client's rdma_max_inline_write is 1024: longer calls go by chunks; another value takes effect with the next connection",
+                )],
+            ),
+            (
+                "local_receive_size: 1024\npeer_private_data: unknown\ninline_send_in_use: 4096\ninline_receive_in_use: 1024\n",
+                vec![(
+                    "small-own-size",
+                    Degraded,
+                    "this client's rdma_max_inline_read is 1024: longer replies go by chunks; another value takes effect with the next connection",
+                )],
+            ),
+            ("local_send_size: 2048\n", vec![("fine", Fine, "fine")]),
+            ("origin: module\nlocal_send_size: 1024\n", vec![("fine", Fine, "fine")]),
+            (
+                &format!("{THRESHOLDS}peer_offset: 4\ninline_send_in_use: 1024\ninline_receive_in_use: 2048\ndeviation: a\n"),
+                vec![
+                    (
+                        "less-in-use",
+                        Degraded,
+                        "this client sends 1024 octets inline, 4096 were negotiated: the server's message is at offset 4, and this client looks at offset 0 only",
+                    ),
+                    (
+                        "less-in-use",
+                        Degraded,
+                        "this client expects 2048 octets inline, 8192 were negotiated: the server's message is at offset 4, and this client looks at offset 0 only",
+                    ),
+                    ("deviates", Note, "deviation: a"),
+                ],
+            ),
+            (
+                &format!("{THRESHOLDS}role: server\ninline_send_in_use: 12316\ninline_receive_in_use: 2048\n"),
+                vec![(
+                    "less-in-use",
+                    Degraded,
+                    "this server expects 2048 octets inline, 4096 were negotiated",
+                )],
+            ),
             (
                 "peer_private_data: absent\npeer_receive_size: 1024\npeer_send_size: 1024\n",
                 vec![(
@@ -711,9 +890,11 @@ mod tests {
         let stats = stats(100, &[&transport(1, 3)]);
         let offer = client("remote_invalidation_in_use: yes\n");
         let small = client("local_send_size: 65536\n");
+        let reduced = client("local_send_size: 1024\ndeviation: a\n");
         let lost = client("state: reconnecting\nlast_failure: transport retry counter exceeded\n");
         let idle = "not connected at present: the client connects again with the next call";
         let size = "the server's Receive Size is 4096, this client's rdma_max_inline_write 65536 (on 2 of 3 connections to the server)";
+        let own = "this client's rdma_max_inline_write is 1024: longer calls go by chunks; another value takes effect with the next connection (on 1 of 3 connections to the server)";
         let unknown = "unknown what it negotiated: the module's files could not be read";
         let spared = "the server invalidates remotely although it did not offer to: \
                       8 of 11 regions needed no local invalidation";
@@ -741,8 +922,19 @@ mod tests {
             ),
             // A note has no number of connections.
             (
-                Some(vec![client("deviation: a\n"), client("")]),
-                vec![("fine", Fine, "fine"), ("deviates", Note, "deviation: a")],
+                Some(vec![reduced, client("deviation: a\n"), client("")]),
+                vec![
+                    ("small-own-size", Degraded, own),
+                    ("deviates", Note, "deviation: a"),
+                ],
+            ),
+            (
+                Some(vec![client("peer_private_data: unknown\n")]),
+                vec![(
+                    "unknown",
+                    Unknown,
+                    "older than the module: the server's private data is unknown until the next connection",
+                )],
             ),
             (
                 Some(vec![lost.clone()]),

@@ -123,7 +123,8 @@ TIME      DATE                     ID ORIGIN ROLE   EVENT          LOCAL        
 
 const MOUNT: &str =
     "36 35 0:47 / /mnt rw - nfs4 10.77.1.2:/ rw,vers=4.2,proto=rdma,port=20049,addr=10.77.1.2\n";
-const CLIENT: &str = "origin: nfs\nrole: client\nstate: established\nremote: 10.77.1.2:20049\n";
+const CLIENT: &str = "origin: nfs\nrole: client\nstate: established\nremote: 10.77.1.2:20049\n\
+                      peer_private_data: present\n";
 
 /// Every command with `--json`, of a real guest and of texts that leave out all they can.
 #[test]
