@@ -21,6 +21,9 @@ macro_rules! info {
         }
 
         impl Info {
+            #[cfg(test)]
+            pub(crate) const KEYS: &[&str] = &[$(stringify!($key),)* "deviation", "note"];
+
             /// Takes the value of one key. Ignores a key that is not known here.
             fn set(&mut self, key: &str, value: &str) {
                 match key {

@@ -194,3 +194,54 @@ fn private_data(title: &str, octets: &[u8], offset: Option<u64>, out: &mut Strin
         out.push_str(&octets::annotated(octets, offset));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::info::info;
+
+    /// The keys that `show` leaves out. The private data shows the first three.
+    const LEFT_OUT: &[&str] = &[
+        "peer_length",
+        "peer_version",
+        "peer_reserved",
+        "rpc_null",
+        "rpc_null_us",
+        "reverse_direction",
+        "reverse_credits_granted",
+        "sends_with_invalidate",
+        "remote_invalidations_received",
+        "local_invalidations",
+        "reverse_inline_calls",
+        "reverse_chunked_calls",
+        "bad_headers",
+        "unexpected_messages",
+    ];
+
+    /// A key whose value changes nothing in the output of `show` is left out on purpose.
+    #[test]
+    fn every_other_key_is_shown() {
+        let style = Style {
+            colour: false,
+            terminal: false,
+        };
+        let received = [0, 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3];
+        let shown = |text: &str| show(style, &info(text), &[], &received);
+        let changes = |key: &str| {
+            // Some keys are shown of one origin, or beside another key, only.
+            ["origin: nfs\nage_ms: 0\n", "command: x\n", "sends: 0\n"]
+                .iter()
+                .any(|base| {
+                    ["1", "2000", "yes", "client"]
+                        .iter()
+                        .any(|value| shown(&format!("{base}{key}: {value}\n")) != shown(base))
+                })
+        };
+        let left_out: Vec<&str> = Info::KEYS
+            .iter()
+            .copied()
+            .filter(|key| !changes(key))
+            .collect();
+        assert_eq!(left_out, LEFT_OUT);
+    }
+}
