@@ -329,3 +329,6 @@ check 'probe with a size that the module refuses' \
 	one_line 3 'send=1000' on_a "$tool" probe "$B4" --send 1000
 
 need 'the mounts over TCP end' unmount_all
+need 'a client of the server that is no mount' control a connect "$B4:20049 rpcvers=1 null=0"
+check 'a server without mounts' one_line 0 "this host's NFS server has connections" "$tool" mounts
+need 'the client that is no mount ends' control - close all

@@ -75,6 +75,9 @@ pub(crate) enum Command {
     Connections,
 
     /// Show the NFS mounts that use RDMA or should use it, and a verdict on each
+    ///
+    /// These are the mounts of this host. If it is an NFS server, `connections` lists its clients,
+    /// and `show` has the verdicts on each of their connections.
     Mounts {
         /// Also show those of other mount namespaces, as a process in each sees them
         #[arg(long)]

@@ -230,9 +230,22 @@ impl Tool {
             return print(&render::json("mounts", json!({ "mounts": reports }))?);
         }
         if reports.is_empty() {
-            return print("no NFS mount uses RDMA\n");
+            return print(self.no_mount());
         }
         print(&table::mounts(self.style, &reports))
+    }
+
+    /// The line in place of an empty table.
+    fn no_mount(&self) -> &'static str {
+        // If the file cannot be read, `reports` has said so.
+        let connections = self.files.module("connections").unwrap_or_default();
+        let is_server = |info: &info::Info| info.is_of("nfs") && !info.is_client();
+        if info::connections(&connections).iter().any(is_server) {
+            "no NFS mount uses RDMA; this host's NFS server has connections over RDMA: \
+             `rpcrdma-cm connections` lists them, and `rpcrdma-cm show ID` has the verdicts on one\n"
+        } else {
+            "no NFS mount uses RDMA\n"
+        }
     }
 
     /// All that is known of the mounts. If the files of the module cannot be read, prints why, and

@@ -359,6 +359,21 @@ fn mounts_without_the_module() {
 }
 
 #[test]
+fn a_server_without_mounts() {
+    let world = World::empty("server");
+    let table = |role: &str| format!("ID ORIGIN ROLE\n1 module server\n2 nfs {role}\n");
+    world.write("debugfs/connections", table("client"));
+    assert_eq!(world.show(&["mounts"]), "no NFS mount uses RDMA\n");
+    world.write("debugfs/connections", table("server"));
+    let out = world.show(&["mounts"]);
+    assert_eq!(out.lines().count(), 1, "{out}");
+    assert!(
+        out.contains("`rpcrdma-cm show ID` has the verdicts"),
+        "{out}"
+    );
+}
+
+#[test]
 fn mounts_of_other_namespaces() {
     let world = World::empty("namespaces");
     world.write("debugfs/connections", "ID\n1\n2\n3\n");
