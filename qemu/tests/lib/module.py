@@ -93,6 +93,11 @@ class Command:
             fail(f"last_error: {last_error()}")
 
 
+def call_report() -> dict[str, str]:
+    """Returns the keys of the file `call`: the outcome of the latest calls."""
+    return dict(line.split(": ", 1) for line in read("call").decode().splitlines())
+
+
 def rows(file: str = "connections") -> list[list[str]]:
     """Returns the words of each line of a table, without its header line."""
     return [line.split() for line in read(file).decode().splitlines()[1:]]

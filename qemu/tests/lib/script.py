@@ -7,17 +7,19 @@ from lib.peer import NOTHING, Peer
 
 
 class Script(Checks):
-    """The checks of a script that needs a pair, the module and a peer."""
+    """The checks of a script that needs a pair, the module and, in most cases, a peer."""
 
     pair: hosts.Pair
     peer: Peer
 
-    def set_up(self) -> None:
-        self.skip_unless(hosts.has_rdma_cm, "user space has no rdma_cm: no module rdma_ucm")
+    def set_up(self, peer: bool = True) -> None:
+        if peer:
+            self.skip_unless(hosts.has_rdma_cm, "user space has no rdma_cm: no module rdma_ucm")
         self.need("a pair of hosts", self.begin)
         self.need("the hosts reach each other", self.ping)
         self.need("the module loads for the peer", self.load)
-        self.need("the peer starts", self.start_peer)
+        if peer:
+            self.need("the peer starts", self.start_peer)
 
     def begin(self) -> None:
         self.pair = hosts.pair()
