@@ -184,8 +184,9 @@ pairs_end() {
 	done
 }
 
-# nfs_server: starts the kernel's NFS server in $B. It exports a tmpfs over RDMA at port
-# 20049. Its daemons have a mount namespace of their own, so that pairs share no files.
+# nfs_server: starts the kernel's NFS server in $B, with a lease of $LEASE seconds. It exports a
+# tmpfs over RDMA at port 20049. Its daemons have a mount namespace of their own, so that pairs
+# share no files.
 nfs_server() {
 	rm -f "$scratch/nfs-ready"
 	# shellcheck disable=SC2016 # for the shell that runs there
@@ -197,7 +198,7 @@ nfs_server() {
 		mount -t tmpfs export /export
 		mount -t nfsd nfsd /proc/fs/nfsd
 		rpcbind -w
-		echo 10 >/proc/fs/nfsd/nfsv4leasetime
+		echo "$2" >/proc/fs/nfsd/nfsv4leasetime
 		echo 10 >/proc/fs/nfsd/nfsv4gracetime
 		echo "/export *(rw,fsid=0,no_root_squash,insecure,no_subtree_check)" >/etc/exports
 		exportfs -a
@@ -209,7 +210,7 @@ nfs_server() {
 		echo Y >/proc/fs/nfsd/v4_end_grace || true
 		echo ready >"$1"
 		exec sleep infinity
-	' nfs "$scratch/nfs-ready" >"$scratch/nfs-log" 2>&1 </dev/null &
+	' nfs "$scratch/nfs-ready" "${LEASE:-10}" >"$scratch/nfs-log" 2>&1 </dev/null &
 	nfs_server=$!
 	at_end nfs_server_end
 	wait_for 90 test -s "$scratch/nfs-ready" || { cat "$scratch/nfs-log"; return 1; }

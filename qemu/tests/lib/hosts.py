@@ -94,6 +94,26 @@ def end_pair(found: Pair, failures: int) -> None:
     shell('failures=$1 && pair_end "$TRANSPORT" "$2"', str(failures), str(found.number))
 
 
+class NfsServer:
+    """The kernel's NFS server in the second host of a pair: `nfs_server` of qemu/hosts.sh."""
+
+    pair = process = ""
+
+    def start(self, where: Pair, lease: int) -> None:
+        """Starts it with a lease of so many seconds."""
+        self.pair = str(where.number)
+        script = 'use_pair "$1" && LEASE=$2 nfs_server >&2 && echo "$nfs_server"'
+        self.process = shell(script, self.pair, str(lease)).split()[-1]
+
+    def command(self, line: str) -> list[str]:
+        """Returns the words that run a line of the shell in the server's namespaces."""
+        return ["nsenter", "--target", self.process, "--mount", "--net", "--root", "--wd",
+                "sh", "-c", line]
+
+    def end(self) -> None:
+        shell('use_pair "$1" && nfs_server=$2 && nfs_server_end', self.pair, self.process)
+
+
 def has_rdma_cm() -> bool:
     """Whether programs can use rdma_cm."""
     subprocess.run(["modprobe", "-q", "rdma_ucm"], check=False)
