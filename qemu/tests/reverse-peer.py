@@ -100,27 +100,49 @@ class Link:
             raise Failed(f"instead of a message: {message}")
         return split(message)[0]
 
+    def answer_by_chunks(self, message: bytes | str, credits: int) -> str:
+        """Answers a Long Call of the module by a Long Reply. Returns the message of the reply."""
+        words = split(message)
+        self.xid = words[0]
+        same("the header", [self.version, credits, 1], words[1:4])
+        if self.version == 2:
+            same("the direction", 0, words.pop(4))
+        key, length, high, low = words[6:10]
+        same("the length of the call", LONG_CALL, length)
+        call = self.peer.read(key, high << 32 | low, length)
+        head = octets(f"{ECHO} {len(DATA)}", self.xid)
+        same("the call", head, call[:len(head)])
+        key, length, high, low = words[14:18]
+        self.peer.write(key, high << 32 | low,
+                        octets(f"{SUCCESS} {len(DATA)}", self.xid) + call[len(head):])
+        direction = "" if self.version == 1 else 1
+        reply = (f"X {self.version} {PEERS} 1 {direction}  0  0  "
+                 f"1 1 {segment(key, LONG_REPLY, high << 32 | low)}")
+        self.sends(reply)
+        return reply
+
     def echo_by_chunks(self, credits: int) -> str:
         """The module makes a Long Call, and gets a Long Reply. Returns the message of the reply."""
         with self.calling(f"echo size={len(DATA)} chunks=1"):
-            words = split(script.next_message())
-            self.xid = words[0]
-            same("the header", [self.version, credits, 1], words[1:4])
-            if self.version == 2:
-                same("the direction", 0, words.pop(4))
-            key, length, high, low = words[6:10]
-            same("the length of the call", LONG_CALL, length)
-            call = self.peer.read(key, high << 32 | low, length)
-            head = octets(f"{ECHO} {len(DATA)}", self.xid)
-            same("the call", head, call[:len(head)])
-            key, length, high, low = words[14:18]
-            self.peer.write(key, high << 32 | low,
-                            octets(f"{SUCCESS} {len(DATA)}", self.xid) + call[len(head):])
-            direction = "" if self.version == 1 else 1
-            reply = (f"X {self.version} {PEERS} 1 {direction}  0  0  "
-                     f"1 1 {segment(key, LONG_REPLY, high << 32 | low)}")
-            self.sends(reply)
-        return reply
+            return self.answer_by_chunks(script.next_message(), credits)
+
+    def more_by_chunks(self, credits: int) -> None:
+        """Makes the module call with chunks, with more jobs than it has credits. Checks that as
+        many calls as there are credits are under way, and no more (RFC 8166, section 3.3.1). The
+        peer grants more than the module requests."""
+        count = 3 * credits
+        with self.calling(f"echo size={len(DATA)} chunks=1 count={count} jobs={count}"):
+            waiting = [script.next_message() for _ in range(credits)]
+            for answered in range(count):
+                # The first replies show it: waiting each time would take seconds.
+                if answered < 2:
+                    same(f"{credits} calls under way, the module sent", NOTHING,
+                         self.peer.receive(300))
+                self.answer_by_chunks(waiting.pop(0), credits)
+                if answered < count - credits:
+                    waiting.append(script.next_message())
+        report = module.call_report()
+        same("calls and replies", [str(count)] * 2, [report["calls"], report["replies"]])
 
     def leaves(self) -> None:
         self.peer.close()
@@ -532,8 +554,9 @@ class Own:
         same_info(self.server, 10, state="established", reverse_direction="yes")
 
     def both_ways(self) -> None:
-        """Makes calls in both directions at the same time, with chunks and without."""
-        lines = ("echo size=100 count=100", "echo size=100000 count=10")
+        """Makes calls in both directions at the same time: one after the other, and with chunks as
+        many at a time as there are credits."""
+        lines = ("echo size=100 count=100", "echo size=100000 count=10 jobs=10")
         commands = [Command(HOME, "call", f"connection {number} {line}")
                     for number in (self.client, self.server) for line in lines]
         for command in commands:
@@ -610,6 +633,7 @@ def module_as_server(version: int) -> None:
     check_too("ECHO succeeds", server.echo)
     check_too("calls both ways may have the same XID", server.same_xid)
     check_too("a Long Call and a Long Reply", server.by_chunks)
+    check_too("more Long Calls than credits are answered", server.more_by_chunks, REVERSE)
     check_too("each message of both directions finds a Receive", server.all_at_once)
     check_too("malformed replies are discarded", server.malformed_replies)
     ends("PROG_UNAVAIL", "ENOTSUP", "{reply} " + PROG_UNAVAIL)
@@ -657,6 +681,7 @@ def module_as_client(version: int) -> None:
         answered(f"{name} is refused", f"X {version} 32 {procedure} {call}  {words}", bad)
     check_too("a Long Call and a Long Reply", client.by_chunks)
     check_too("a duplicate Long Reply is no call", client.duplicate_long_reply)
+    check_too("more Long Calls than credits are answered", client.more_by_chunks, FORWARD)
     check_too("each message of both directions finds a Receive", client.all_at_once)
     # The version is that of the forward direction (RFC 8167, section 5.1).
     answered("a call in version 3 gets ERR_VERS", f"X 3 32 0  0 0 0  {NULL}",
