@@ -258,7 +258,8 @@ end_listener() {
 # settled: whether both ends are established and their first call was answered, or neither exists.
 settled() {
 	none_live && return
-	newest client && is_state "$id" established && [[ ${info[rpc_null]-} != pending ]] &&
+	newest client && is_state "$id" established && [[ ${info[rpc_null]-} != pending &&
+		${info[reverse_direction]-} != pending ]] &&
 		peer_of "$id" && is_state "$id" established
 }
 
@@ -286,7 +287,7 @@ close_after() { set_up_after; }
 
 call_ready() { is_state "${client:-0}" established || connected; }
 call() {
-	act a put "$DEBUGFS/call" "connection $client $words"
+	act "$side" put "$DEBUGFS/call" "connection ${!end} $words"
 	wait_for "$soon" settled || errno=unsettled
 }
 # After a failed call the connection is either established or removed.
@@ -331,7 +332,7 @@ need 'the module loads after all allocations had failed' module_load
 need 'the third allocation is the one that fails' third_fails
 may_fail 1
 at_end may_fail 0
-need 'the module listens while allocations may fail' control b listen "$B4:1 $terms"
+need 'the module listens while allocations may fail' control b listen "$B4:1 $terms reverse=2"
 
 # rxe makes a socket for each queue pair, siw for each connection and listener. Without
 # memory, making a socket fails with ENFILE, and binding it with EADDRINUSE.
@@ -349,7 +350,10 @@ if [[ $TRANSPORT = rxe ]]; then
 	terms='credits=2'
 fi
 
-for words in null 'echo size=100' 'echo size=65536'; do
+terms='credits=2 reverse=2'
+walk 'connect with BIND, in the writing task' set_up here 0 ENOMEM
+side=a end=client
+for words in null 'echo size=100 count=4 jobs=2' 'echo size=65536'; do
 	# siw leaks a page list here (reports/siw-page-list-leak.txt).
 	[[ $TRANSPORT$words != siw*65536 ]] || spare siw_mr_add_mem
 	walk "$words, in the writing task" call here 0 ENOMEM
@@ -358,6 +362,12 @@ spare __alloc_object
 # Only calls with chunks allocate in other tasks.
 walk "$words, in other tasks" call failslab 0 ENOMEM ECONNRESET
 walk "$words, in other tasks, by pages" call fail_page_alloc 0 ENOMEM ECONNRESET
+side=b end=server
+[[ $TRANSPORT = rxe ]] || spare siw_mr_add_mem
+walk "$words by the server, in the writing task" call here 0 ENOMEM
+spare __alloc_object
+walk "$words by the server, in other tasks" call failslab 0 ENOMEM ECONNRESET
+terms='credits=2'
 
 need 'there is a connection whose files are read' call_ready
 for file in connections listeners stats history last_error probe \
