@@ -419,6 +419,30 @@ need 'late: the client closes' tell 2 close
 need 'late: the server closes' tell 1 close
 check 'late: no connection is left' wait_for 20 none_shown
 
+# About: a server whose message begins at octet 1. Linux' client looks at offset 0 only, and uses
+# the defaults (RFC 8797, section 5.2).
+
+misplaced='does not look for private data at other offsets than 0, and expects up to 1024 octets'
+misplaced+=' inline, where the threshold is 4096 (RFC 8797, section 5.2)'
+uses_defaults() {
+	wait_for 10 has nfs client 1 || return
+	same_info "${ids[0]}" peer_offset=1 peer_send_size=16384 server_to_client_threshold=4096 \
+		inline_send_in_use=1024 inline_receive_in_use=1024 && deviates "$misplaced"
+}
+
+need 'offset 1: a server with Receives' tell 1 receives 8 4096
+need 'offset 1: the server listens' tell 1 listen "/run/netns/$B" "$B4" 5
+say 1 accept 00f6ab0e1801000f0f
+nsenter --net="/run/netns/$A" mount.nfs "$B4:/" /mnt/nfs \
+	-o proto=rdma,port=5,vers=4.2,soft,timeo=50,retrans=0,retry=0 &
+mount=$!
+need 'offset 1: the NFS client connects' hear 1
+check 'offset 1: the NFS client uses the defaults' uses_defaults
+kill -KILL "$mount"
+wait "$mount" 2>/dev/null
+need 'offset 1: the server closes' tell 1 close
+check 'offset 1: no connection is left' wait_for 60 none_shown
+
 # About: a client that reads more than its Receive Size.
 
 # words NUMBER...: sets $words to these numbers, as words of 32 bits in hexadecimal.
