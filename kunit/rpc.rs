@@ -22,6 +22,7 @@ mod tests {
             Error,
             Reply,
             Status,
+            CALL_HEAD_MAX,
             REPLY_HEAD_MAX, //
         },
         rows::{
@@ -216,7 +217,9 @@ mod tests {
         check("verifier", parse_reply(octets.all()), Ok((reply, &[][..])))?;
 
         // Five words, the longest verifier (section 8.2), and the three words of PROG_MISMATCH.
-        check("longest", REPLY_HEAD_MAX, 4 * 5 + 400 + 4 * 3)
+        check("longest reply", REPLY_HEAD_MAX, 4 * 5 + 400 + 4 * 3)?;
+        // Six words, and the longest credentials and verifier.
+        check("longest call", CALL_HEAD_MAX, 4 * 6 + 2 * (4 * 2 + 400))
     }
 
     /// RFC 5531, section 9: octets that are no call and no reply.

@@ -45,6 +45,10 @@ const AUTH_SYS: u32 = 1;
 /// Length in octets of the longest `opaque_auth` body (RFC 5531, section 8.2).
 pub(super) const AUTH_MAX: u32 = 400;
 
+/// Length in octets of the longest head of a call: with the longest credentials and the longest
+/// verifier (RFC 5531, sections 8.2 and 9).
+pub(crate) const CALL_HEAD_MAX: usize = 24 + 2 * (8 + AUTH_MAX as usize);
+
 /// Length in octets of the longest head of a reply: PROG_MISMATCH with the longest verifier (RFC
 /// 5531, sections 8.2 and 9).
 pub(crate) const REPLY_HEAD_MAX: usize = 24 + AUTH_MAX as usize + 8;

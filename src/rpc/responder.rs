@@ -76,9 +76,6 @@ const CHUNKS_MAX: usize = 64;
 /// The time limit for reading or writing a whole chunk, in milliseconds.
 const TRANSFER_MS: i64 = 10_000;
 
-/// Length in octets of the longest head of a call (RFC 5531, section 9).
-const CALL_HEAD_MAX: usize = 24 + 2 * (8 + 400);
-
 /// Length in octets of the longest head of a reply that the module makes.
 const OWN_REPLY_HEAD_MAX: usize = 32;
 
@@ -97,8 +94,8 @@ impl PreparedReply {
     /// Performs `call`, which may be BIND only with `may_bind`. Returns [`None`] if the message is
     /// a reply, not a call.
     fn new(xid: u32, call: &Payload<'_>, may_bind: bool) -> Option<Self> {
-        let mut head = [0; CALL_HEAD_MAX];
-        let head = head.get_mut(..call.len().min(CALL_HEAD_MAX))?;
+        let mut head = [0; rpc::CALL_HEAD_MAX];
+        let head = head.get_mut(..call.len().min(rpc::CALL_HEAD_MAX))?;
         call.read(0, head);
 
         let mut binds = false;
