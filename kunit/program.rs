@@ -8,11 +8,15 @@ use kernel::prelude::*;
 mod tests {
     use super::*;
     use crate::{
-        octets::X,
+        octets::{
+            Octets,
+            X, //
+        },
         protocol::{
             program::{
                 fill_opaque,
                 is_opaque,
+                recalled,
                 serve,
                 Program,
                 ServedProcedure,
@@ -88,8 +92,8 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 5531, section 8.1: the numbers and the versions of the two programs. The module serves
-    /// its own.
+    /// RFC 5531, section 8.1: the numbers and the versions of the two programs. Of these the module
+    /// serves its own.
     #[test]
     fn section_8_1_programs() -> Result {
         for (row, program, number, version, echo) in [
@@ -136,6 +140,12 @@ mod tests {
             (0x2000_8797, 2, 1, mismatch),
             (0x2000_8797, u32::MAX, 1, mismatch),
             (0x2000_8797, 2, 2, mismatch),
+            (0x4000_0000, 1, 0, Ok(ServedProcedure::Null)),
+            (0x4000_0000, 1, 1, Ok(ServedProcedure::Callback)),
+            (0x4000_0000, 1, 2, Err(Status::ProcUnavail)),
+            (0x4000_0000, 0, 1, mismatch),
+            (0x4000_0000, 2, 1, mismatch),
+            (0x4000_0001, 1, 1, Err(Status::ProgUnavail)),
             (0x2000_8796, 1, 1, Err(Status::ProgUnavail)),
             (0x2000_8798, 1, 1, Err(Status::ProgUnavail)),
             (100_003, 4, 1, Err(Status::ProgUnavail)),
@@ -150,6 +160,28 @@ mod tests {
                 proc,
             };
             check(format_args!("{call:?}"), serve(&call), expected)?;
+        }
+        Ok(())
+    }
+
+    /// RFC 8881, sections 19.2.1, 20.2.1 and 20.9.1: a recall, and callbacks that are none, by their
+    /// words.
+    #[test]
+    fn section_20_9_recall() -> Result {
+        let results = [0, 0, 2, 11, 0, 0xa, 0xb, 0xc, 0xd, 5, 6, 7, 7, 4, 0];
+        for (row, words, expected) in [
+            ("recall", "0 1 9 2 b a b c d 5 6 7 0 0 4", Some(results)),
+            ("more", "0 2 0 2 b a b c d 5 6 7 1 0 4 1", Some(results)),
+            ("tag", "4 1 9 2 b a b c d 5 6 7 0 0 4", None),
+            ("one operation", "0 1 9 1 b a b c d 5 6 7 0 0 4", None),
+            ("three", "0 1 9 3 b a b c d 5 6 7 0 0 4", None),
+            ("no sequence", "0 1 9 2 4 a b c d 5 6 7 0 0 4", None),
+            ("referring calls", "0 1 9 2 b a b c d 5 6 7 0 1 4", None),
+            ("attributes", "0 1 9 2 b a b c d 5 6 7 0 0 3", None),
+            ("cut off", "0 1 9 2 b a b c d 5 6 7 0 0", None),
+            ("empty", "", None),
+        ] {
+            check(row, recalled(Octets::new(words)?.all()), expected)?;
         }
         Ok(())
     }

@@ -4,9 +4,10 @@
 delegation by a call in the reverse direction, and the module answers. The operations are
 written out here, word for word, from RFC 8881 and its XDR (RFC 5662).
 
-The module does not serve the program of the callbacks, so its answer is PROG_UNAVAIL. The server's
-tracepoints show that it received this answer. Then it says that the callback channel has a fault,
-and makes the same call again, until the session is destroyed."""
+The module answers CB_RECALL if the session uses the usual number of the callback program. The
+callback channel stays up then. With other numbers the module answers with an error of RPC. The
+server then says that the channel has a fault, and makes the same call again, until the session is
+destroyed. Its tracepoints show the answer that it received."""
 
 # test: stock.rxe
 # soak: debug.rxe debug.siw
@@ -41,7 +42,7 @@ FORE, BACK = "0 4096 4096 1024 16 4 0", "0 4096 4096 0 2 1 0"
 # Credits of the reverse direction. The server's lease, in seconds: longer than any wait here.
 REVERSE, LEASE = 4, 90
 TRACES = "/sys/kernel/tracing/instances/nfs-session"
-EVENTS = "nfsd_cb_setup", "nfsd_cb_recall", "nfsd_cb_seq_status"
+EVENTS = "nfsd_cb_setup", "nfsd_cb_recall", "nfsd_cb_seq_status", "nfsd_cb_recall_done"
 
 script = Script()
 check, need = script.check, script.need
@@ -116,11 +117,12 @@ server = Server()
 class Session:
     """A client with one session, from EXCHANGE_ID to DESTROY_CLIENTID. `security` has the words of
     csa_sec_parms, and `flavor` is their name in the kernel. `error` is what RPC makes of the
-    module's answer to `program`."""
+    module's answer to `program`, or 0 if that has results."""
 
     def __init__(self, name: str, program: int, security: str, flavor: str, error: int) -> None:
         self.name, self.program, self.security = name, program, security
         self.flavor, self.error = flavor, error
+        self.state, self.status = ("FAULT", BACKCHANNEL_FAULT) if error else ("UP", 0)
         self.id = ""
         self.calls = self.sequence = self.flags = 0
         self.client = self.session = self.handle = self.open = self.delegation = b""
@@ -214,7 +216,10 @@ class Session:
 
     def was_answered(self) -> bool:
         """Whether the module has answered, and the server has seen that."""
-        return info(self.id)["reverse_inline_calls"] != "0" and server.callback_state() == "FAULT"
+        last = "nfsd_cb_seq_status" if self.error else "nfsd_cb_recall_done"
+        return (info(self.id)["reverse_inline_calls"] != "0" and
+                server.traced(last) != [] and
+                server.callback_state() == self.state)
 
     def recalled(self) -> None:
         """Checks that the delegation is recalled when the file is written on the server, that the
@@ -226,13 +231,17 @@ class Session:
         # The server makes identifiers of words in the order of its processor.
         boot, client, number = (int.from_bytes(word, sys.byteorder) for word in (
             self.client[:4], self.client[4:], self.delegation[12:]))
-        same("the recall", [f"addr={script.pair.a.ip4}:0 client {boot:08x}:{client:08x} "
-                            f"stateid {number:08x}:{split(self.delegation)[0]:08x}"],
+        stateid = (f"client {boot:08x}:{client:08x} "
+                   f"stateid {number:08x}:{split(self.delegation)[0]:08x}")
+        same("the recall", [f"addr={script.pair.a.ip4}:0 {stateid}"],
              server.traced("nfsd_cb_recall"))
-        # 1 is the status of CB_SEQUENCE as long as there are no results of it.
+        # The status of CB_SEQUENCE is 1 as long as there are no results of it.
         statuses = {tuple(map(int, re.findall(r"status=(-?\d+)", line)))
                     for line in server.traced("nfsd_cb_seq_status")}
-        same("results of RPC and of CB_SEQUENCE", {(-self.error, 1)}, statuses)
+        same("results of RPC and of CB_SEQUENCE", {(-self.error, int(self.error > 0))},
+             statuses)
+        same("the result of CB_RECALL", [] if self.error else [f"{stateid} status=0"],
+             server.traced("nfsd_cb_recall_done"))
 
     def returns(self) -> None:
         """Returns the delegation (RFC 8881, section 18.6), for which the writer waits."""
@@ -242,7 +251,9 @@ class Session:
         same("the writer was released with", 0, self.writer.wait(20))
         same("the file has", "begin\nend\n", run(*server.command(f"cat /export/{self.name}")))
         self.on_file(octets(f"{CLOSE} 0") + self.open).operation(CLOSE)
-        same("the status of the session", BACKCHANNEL_FAULT, self.flags)
+        same("the status of the session", self.status, self.flags)
+        if not self.error:
+            same_info(self.id, reverse_inline_calls=1)
 
     def is_destroyed(self) -> None:
         self.compound(octets(f"{DESTROY_SESSION}") + self.session).operation(DESTROY_SESSION)
@@ -265,6 +276,7 @@ class Session:
 script.set_up(peer=False)
 need("the NFS server of the sessions starts", server.begin)
 for session in (
+    Session("NFS4_OK", 0x40000000, "1  0", "none", 0),
     Session("AUTH_NONE", 0x5ffffffe, "1  0", "none", errno.EPFNOSUPPORT),
     Session("AUTH_SYS", 0x5fffffff, "1  1  0 0 0 0 0", "sys", errno.EPFNOSUPPORT),
     # CB_COMPOUND has the number of ECHO, which cannot decode its arguments. Linux turns the answer

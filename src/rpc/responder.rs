@@ -45,15 +45,21 @@ use crate::{
         negotiation::Role,
         program::{
             is_opaque,
+            recalled,
             serve,
-            ServedProcedure, //
+            ServedProcedure,
+            RECALLED_WORDS, //
         },
         rpc::{
             self,
             Reply,
             Status, //
         },
-        snapshot::ReverseDirection, //
+        snapshot::ReverseDirection,
+        xdr::{
+            NoRoom,
+            Writer, //
+        }, //
     },
     rdma::{
         errno,
@@ -76,15 +82,18 @@ const CHUNKS_MAX: usize = 64;
 /// The time limit for reading or writing a whole chunk, in milliseconds.
 const TRANSFER_MS: i64 = 10_000;
 
-/// Length in octets of the longest head of a reply that the module makes.
-const OWN_REPLY_HEAD_MAX: usize = 32;
+/// Length in octets of the longest head of a reply that the module makes: SUCCESS, and the results
+/// of a recall.
+const OWN_REPLY_HEAD_MAX: usize = 24 + 4 * RECALLED_WORDS;
 
 /// The reply to a call, before the decision how to send it.
 struct PreparedReply {
     reply: Reply,
-    /// The offset of the results in the call: ECHO returns its arguments.
+    /// The results of a recall. They are sent as a part of the head.
+    recalled: Option<[u32; RECALLED_WORDS]>,
+    /// The offset of the results of ECHO in the call: ECHO returns its arguments.
     at: usize,
-    /// The length of the results in octets.
+    /// The length of the results of ECHO in octets; 0 for other procedures.
     len: usize,
     /// Whether the call is BIND: the caller accepts calls from now on.
     binds: bool,
@@ -99,6 +108,7 @@ impl PreparedReply {
         call.read(0, head);
 
         let mut binds = false;
+        let mut recall = None;
         let (status, at) = match rpc::parse_call(head) {
             Ok((parsed, arguments)) => match serve(&parsed) {
                 Ok(ServedProcedure::Null) => (Status::Success, None),
@@ -107,6 +117,13 @@ impl PreparedReply {
                     (Status::Success, None)
                 }
                 Ok(ServedProcedure::Bind) => (Status::ProcUnavail, None),
+                Ok(ServedProcedure::Callback) => {
+                    recall = recalled(arguments);
+                    match recall {
+                        Some(_) => (Status::Success, None),
+                        None => (Status::ProcUnavail, None),
+                    }
+                }
                 Ok(ServedProcedure::Echo) => {
                     let at = head.len() - arguments.len();
                     let mut count = [0; 4];
@@ -124,10 +141,24 @@ impl PreparedReply {
         };
         Some(Self {
             reply: Reply { xid, status },
+            recalled: recall,
             at: at.unwrap_or_default(),
             len: at.map_or(0, |at| call.len() - at),
             binds,
         })
+    }
+
+    /// Writes the head of the reply, with the results of a recall. Returns its length in octets.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the buffer is too short.
+    fn build(&self, buffer: &mut [u8]) -> Result<usize, NoRoom> {
+        let len = self.reply.build(buffer)?;
+        let mut writer = Writer::new(buffer.get_mut(len..).unwrap_or_default());
+        let results = self.recalled.iter().flatten();
+        results.for_each(|&word| writer.word(word));
+        Ok(len + writer.finish()?)
     }
 }
 
@@ -317,7 +348,8 @@ impl Endpoint {
             return Ok(());
         };
         // Each program defines what is eligible. Nothing is eligible in the programs that are
-        // served, and the eligibility of other programs does not matter (RFC 8166, section 6.1).
+        // served (RFC 8267, section 6.5.2, for callbacks of NFS), and the eligibility of other
+        // programs does not matter (RFC 8166, section 6.1).
         let served = matches!(reply.reply.status, Status::Success | Status::GarbageArgs);
         if served && call.is_reduced() {
             return Err(ReplyError::Chunk);
@@ -331,7 +363,7 @@ impl Endpoint {
         }
         let (limit, may_invalidate) = self.begin_reply(call.header.version());
         let mut head = [0; OWN_REPLY_HEAD_MAX];
-        let len = reply.reply.build(&mut head).or(Err(ReplyError::Chunk))?;
+        let len = reply.build(&mut head).or(Err(ReplyError::Chunk))?;
         let message = ReplyMessage {
             reply: &reply,
             head: head.get(..len).unwrap_or_default(),

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The choice of the procedure (RFC 5531, sections 9 and 12.1), and the arguments of ECHO.
+//! The choice of the procedure (RFC 5531, sections 9 and 12.1), the arguments of ECHO, and the
+//! results of a recall.
 
 use crate::protocol::{
     program::{
         fill_opaque,
         is_opaque,
+        recalled,
         serve,
         ServedProcedure, //
     },
@@ -18,20 +20,24 @@ use crate::protocol::{
 /// The number of the module's program, written in decimal.
 pub(crate) const ECHO_PROGRAM: u32 = 536_905_623;
 
+/// The number of the program of NFS's callbacks, written in decimal.
+pub(crate) const CALLBACK_PROGRAM: u32 = 1_073_741_824;
+
 /// Returns the expected result: `accept_stat` names the first rule that the call breaks.
 fn expected(prog: u32, vers: u32, proc: u32) -> Result<ServedProcedure, Status> {
     if proc == 0 {
         return Ok(ServedProcedure::Null);
     }
-    if prog != ECHO_PROGRAM {
+    if prog != ECHO_PROGRAM && prog != CALLBACK_PROGRAM {
         return Err(Status::ProgUnavail);
     }
     if vers != 1 {
         return Err(Status::ProgMismatch { low: 1, high: 1 });
     }
-    match proc {
-        1 => Ok(ServedProcedure::Echo),
-        2 => Ok(ServedProcedure::Bind),
+    match (prog, proc) {
+        (CALLBACK_PROGRAM, 1) => Ok(ServedProcedure::Callback),
+        (ECHO_PROGRAM, 1) => Ok(ServedProcedure::Echo),
+        (ECHO_PROGRAM, 2) => Ok(ServedProcedure::Bind),
         _ => Err(Status::ProcUnavail),
     }
 }
@@ -60,6 +66,27 @@ pub(crate) fn check_opaque(arguments: &[u8]) {
         "{count} in {}",
         arguments.len()
     );
+}
+
+/// RFC 8881, sections 19.2, 20.2 and 20.9: the arguments of a recall are known by the octets at five
+/// places, and 28 octets of them come back.
+pub(crate) fn check_recalled(arguments: &[u8]) {
+    let octets = |words: &[u32]| -> Vec<u8> {
+        let octets = words.iter().flat_map(|word| word.to_be_bytes());
+        octets.collect()
+    };
+    let places: [(usize, u32); 5] = [(0, 0), (12, 2), (16, 11), (52, 0), (56, 4)];
+    let is_recall = places
+        .iter()
+        .all(|&(at, word)| arguments.get(at..at + 4) == Some(&word.to_be_bytes()));
+    let expected = is_recall.then(|| {
+        let head = octets(&[0, 0, 2, 11, 0]);
+        let same = &arguments[20..48];
+        let target = &arguments[44..48];
+        [&head, same, target, &octets(&[4, 0])].concat()
+    });
+    let found = recalled(arguments).map(|words| octets(&words));
+    assert_eq!(found, expected, "{arguments:02x?}");
 }
 
 /// RFC 4506, section 4.10: the arguments for a call of ECHO, in one piece and in two.
