@@ -96,31 +96,21 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
 /// The context of an id whose events `H` handles.
 pub(super) type ContextOf<H> = Context<H, <H as ConnectionHandler>::Completions>;
 
-/// Handles an event of a connection's id. Returns 0, so that rdma_cm does not destroy the id.
+/// Notes whether the id has a peer now, and how many RDMA Reads that peer serves.
 ///
 /// # Safety
 ///
-/// Called only by rdma_cm, with an id whose context is a [`ContextOf<H>`], and with its handler
-/// mutex held.
-pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
-    id: *mut bindings::rdma_cm_id,
-    event: *mut bindings::rdma_cm_event,
-) -> c_int {
-    // SAFETY: rdma_cm passes a valid id, which is not NULL.
-    let id = unsafe { NonNull::new_unchecked(id) };
-    // SAFETY: rdma_cm passes a valid id, and the handler mutex, which is held, guards this member.
-    let context = unsafe { (*id.as_ptr()).context };
-    // SAFETY: By the function's requirement the context is of this type. It is dropped only after
-    // the id has been destroyed, which waits for this call.
-    let context = unsafe { &*context.cast::<ContextOf<H>>() };
-    // SAFETY: rdma_cm passes an event that is valid during the call.
-    let event = unsafe { &*event };
+/// rdma_cm must have passed `event`.
+unsafe fn note_connected<H, C: CompletionHandler>(
+    context: &Context<H, C>,
+    id: &IdRef<'_>,
+    event: &bindings::rdma_cm_event,
+) {
     match event.event {
         // On iWARP the teardown need not wait for the peer: TCP retransmits the disconnection, even
         // when the id is gone.
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
-            // SAFETY: The id is valid and its handler mutex held during the call.
-            let device = unsafe { IdRef::new(id) }.device();
+            let device = id.device();
             let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
             context.set_connected(!iwarp);
             if context.parameters.reads {
@@ -141,17 +131,16 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => context.set_connected(false),
         _ => {}
     }
-    if context.closed.get() {
-        if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
-            // The connection was not established yet when the teardown disconnected it.
-            // SAFETY: The id is valid during the call.
-            unsafe { bindings::rdma_disconnect(id.as_ptr()) };
-        }
-        return 0;
-    }
+}
 
+/// Returns an event in the terms of its handler; [`None`] if it does not concern handlers.
+///
+/// # Safety
+///
+/// rdma_cm must have passed `event` for `id`.
+unsafe fn translate<'a>(id: &IdRef<'_>, event: &'a bindings::rdma_cm_event) -> Option<Event<'a>> {
     let status = to_result(event.status).err().unwrap_or(EIO);
-    let happened = match event.event {
+    Some(match event.event {
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => Event::AddressResolved,
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => Event::RouteResolved,
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => Event::Established {
@@ -163,8 +152,8 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => Event::Failed(status),
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
-            // SAFETY: The id is valid, and bound to a device, as it has sent a REQ. The function
-            // takes any status.
+            // SAFETY: By the type invariant of `id` it is valid. It is bound to a device, as it has
+            // sent a REQ. The function takes any status.
             let reason = unsafe { bindings::rdma_reject_msg(id.as_ptr(), event.status) };
             Event::Rejected {
                 // SAFETY: The function returns a static string, and never NULL.
@@ -174,12 +163,47 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED => Event::Disconnected,
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => Event::AddressChanged,
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => Event::DeviceRemoved,
-        _ => return 0,
-    };
+        _ => return None,
+    })
+}
+
+/// Handles an event of a connection's id. Returns 0, so that rdma_cm does not destroy the id.
+///
+/// # Safety
+///
+/// Called only by rdma_cm, with an id whose context is a [`ContextOf<H>`], and with its handler
+/// mutex held.
+pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
+    id: *mut bindings::rdma_cm_id,
+    event: *mut bindings::rdma_cm_event,
+) -> c_int {
+    // SAFETY: rdma_cm passes a valid id, which is not NULL.
+    let id = unsafe { NonNull::new_unchecked(id) };
+    // SAFETY: rdma_cm passes a valid id, and the handler mutex, which is held, guards this member.
+    let context = unsafe { (*id.as_ptr()).context };
+    // SAFETY: By the function's requirement the context is of this type. It is dropped only after
+    // the id has been destroyed, which waits for this call.
+    let context = unsafe { &*context.cast::<ContextOf<H>>() };
+    // SAFETY: rdma_cm passes an event that is valid during the call.
+    let event = unsafe { &*event };
     // SAFETY: During the call the id is valid, and its handler mutex is held. The context is that
     // of the id.
     let mut handler_id = unsafe { HandlerId::new(context, id) };
-    context.handler.event(&mut handler_id, happened);
+    // SAFETY: rdma_cm has passed the event.
+    unsafe { note_connected(context, &handler_id, event) };
+    if context.closed.get() {
+        if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
+            // The connection was not established yet when the teardown disconnected it.
+            // SAFETY: The id is valid during the call.
+            unsafe { bindings::rdma_disconnect(id.as_ptr()) };
+        }
+        return 0;
+    }
+
+    // SAFETY: rdma_cm has passed the event for this id.
+    if let Some(event) = unsafe { translate(&handler_id, event) } {
+        context.handler.event(&mut handler_id, event);
+    }
 
     // With another value, rdma_cm would destroy the id. Its owner does that.
     0
