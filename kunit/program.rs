@@ -164,8 +164,7 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 8881, sections 19.2.1, 20.2.1 and 20.9.1: a recall, and callbacks that are none, by their
-    /// words.
+    /// RFC 8881, sections 19.2.1, 20.2.1 and 20.9.1: a recall and other callbacks, by their words.
     #[test]
     fn section_20_9_recall() -> Result {
         let results = [0, 0, 2, 11, 0, 0xa, 0xb, 0xc, 0xd, 5, 6, 7, 7, 4, 0];

@@ -68,8 +68,8 @@ pub(crate) fn check_opaque(arguments: &[u8]) {
     );
 }
 
-/// RFC 8881, sections 19.2, 20.2 and 20.9: the arguments of a recall are known by the octets at five
-/// places, and 28 octets of them come back.
+/// RFC 8881, sections 19.2, 20.2 and 20.9: a recall is known by the octets at five places of its
+/// arguments, and 28 octets of them come back.
 pub(crate) fn check_recalled(arguments: &[u8]) {
     let octets = |words: &[u32]| -> Vec<u8> {
         let octets = words.iter().flat_map(|word| word.to_be_bytes());
