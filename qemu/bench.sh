@@ -185,17 +185,14 @@ null_calls=/sys/module/null_calls
 nulls_by() {
 	if [[ $1 = xprtrdma ]]; then
 		echo "$nulls $2" >"$null_calls/parameters/call"
-	elif [[ -n $has_jobs ]]; then
-		control a call "connection $client null count=$nulls jobs=$2"
 	else
-		ask writes "/run/netns/$A" "$DEBUGFS/call" "connection $client null\\n" "$nulls"
-		[[ $answer = 0 ]] || { echo "NULL: $answer"; return 1; }
+		control a call "connection $client null count=$nulls jobs=$2"
 	fi
 }
 
 # all_nulls TRANSPORT PAIR: measures NULL calls by both clients. Ends the NFS server of siw.
 all_nulls() {
-	local TRANSPORT=$1 nfs_server=$nfs_server jobs by before has_jobs=''
+	local TRANSPORT=$1 nfs_server=$nfs_server jobs by before
 	use_pair "$2"
 	[[ $TRANSPORT = rxe ]] || nfs_server
 	load observe=0
@@ -203,10 +200,8 @@ all_nulls() {
 	control a connect "$B4:20049 rpcvers=1 credits=64 timeout_ms=60000"
 	newest client
 	client=$id
-	! put a call "connection $client null jobs=1\\n" || has_jobs=1
 	for jobs in "${under_way[@]}"; do
 		for by in xprtrdma module; do
-			[[ $by = xprtrdma || $jobs = 1 || -n $has_jobs ]] || continue
 			nulls_by "$by" "$jobs"
 			processor
 			before=$ns
@@ -306,7 +301,7 @@ all_echoes() {
 		connect a "$B4:$port rpcvers=1 null=0 timeout_ms=60000 ${offers[$offer]}"
 		ends[$offer]="$client $server"
 	done
-	! put a call "connection $client null jobs=1\\n" || echoes_at_once
+	echoes_at_once
 	# Forwards and then backwards, so that a drift affects all rows alike.
 	for ((n = 0; n <= 2 * last + 1; n++)); do
 		# shellcheck disable=SC2086 # words
@@ -419,7 +414,8 @@ scaled() {
 		echo >"$tracing/trace"
 		result 'an end, octets, the module' "of $many" "$own"
 		kernel_octets
-		result 'an end, octets, all else' "of $many" $(((octets - before) / ends - own))
+		result 'an end, octets, everything else' "of $many" \
+			$(((octets - before) / ends - own))
 		ask reading "$DEBUGFS/connections"
 		result 'connections, ns a line' "of $many" $((answer / ends))
 		ask reading "$DEBUGFS/connection/$ends/info"

@@ -88,14 +88,6 @@ def times(netns: str, file: str, text: str, count: str, at_once: str) -> str:
     return " ".join(failures or map(str, [all_of_it, *sorted(took)]))
 
 
-def writes(netns: str, file: str, text: str, count: str) -> str:
-    """Writes `count` times to a file that is opened once. Returns the first errno, or 0."""
-    octets = unescaped(text)
-    with entered(netns, HOME), open(file, "wb", buffering=0) as opened:
-        outcomes = (error_of(opened.write, octets) for _ in range(int(count)))
-        return next((outcome for outcome in outcomes if outcome != "0"), "0")
-
-
 def cycles(netns: str, address: str, count: str) -> str:
     """Connects and closes both ends, `count` times. Returns the first errno, or 0."""
     for n in range(int(count)):
