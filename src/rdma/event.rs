@@ -96,11 +96,12 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
 /// The context of an id whose events `H` handles.
 pub(super) type ContextOf<H> = Context<H, <H as ConnectionHandler>::Completions>;
 
-/// Notes whether the id has a peer now, and how many RDMA Reads that peer serves.
+/// Notes whether the teardown has to wait for the peer from now on and, if the id may read, how many
+/// RDMA Reads the peer serves. May sleep.
 ///
 /// # Safety
 ///
-/// rdma_cm must have passed `event`.
+/// rdma_cm must be delivering `event`.
 unsafe fn note_connected<H, C: CompletionHandler>(
     context: &Context<H, C>,
     id: &IdRef<'_>,
@@ -114,7 +115,8 @@ unsafe fn note_connected<H, C: CompletionHandler>(
             let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
             context.set_connected(!iwarp);
             if context.parameters.reads {
-                // SAFETY: This type of event carries connection parameters.
+                // SAFETY: By the function's requirement rdma_cm delivers the event. This type of
+                // event carries connection parameters.
                 let answer = unsafe { &event.param.conn };
                 let depth = match iwarp {
                     // Drivers of iWARP do not agree which is which: siw and cxgb4 differ.
@@ -137,14 +139,15 @@ unsafe fn note_connected<H, C: CompletionHandler>(
 ///
 /// # Safety
 ///
-/// rdma_cm must have passed `event` for `id`.
+/// For `'a`, rdma_cm must be delivering `event` for `id`.
 unsafe fn translate<'a>(id: &IdRef<'_>, event: &'a bindings::rdma_cm_event) -> Option<Event<'a>> {
     let status = to_result(event.status).err().unwrap_or(EIO);
     Some(match event.event {
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => Event::AddressResolved,
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => Event::RouteResolved,
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => Event::Established {
-            // SAFETY: This type of event carries connection parameters.
+            // SAFETY: By the function's requirement rdma_cm delivers the event, which is valid for
+            // `'a`. This type of event carries connection parameters.
             private_data: unsafe { private_data(event) },
         },
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR => Event::AddressUnresolved(status),
@@ -152,8 +155,9 @@ unsafe fn translate<'a>(id: &IdRef<'_>, event: &'a bindings::rdma_cm_event) -> O
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => Event::Failed(status),
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
-            // SAFETY: By the type invariant of `id` it is valid. It is bound to a device, as it has
-            // sent a REQ. The function takes any status.
+            // SAFETY: By the type invariant of `IdRef` the id is valid. By the function's requirement
+            // it was rejected, so it has sent or received a REQ, and is bound to a device. The
+            // function takes any status.
             let reason = unsafe { bindings::rdma_reject_msg(id.as_ptr(), event.status) };
             Event::Rejected {
                 // SAFETY: The function returns a static string, and never NULL.
@@ -189,7 +193,7 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     // SAFETY: During the call the id is valid, and its handler mutex is held. The context is that
     // of the id.
     let mut handler_id = unsafe { HandlerId::new(context, id) };
-    // SAFETY: rdma_cm has passed the event.
+    // SAFETY: During the call, rdma_cm delivers this event.
     unsafe { note_connected(context, &handler_id, event) };
     if context.closed.get() {
         if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
@@ -200,7 +204,7 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
         return 0;
     }
 
-    // SAFETY: rdma_cm has passed the event for this id.
+    // SAFETY: During the call, rdma_cm delivers this event for this id.
     if let Some(event) = unsafe { translate(&handler_id, event) } {
         context.handler.event(&mut handler_id, event);
     }
