@@ -175,6 +175,21 @@ class Client:
                 messages.append(self.message())
                 self.peer.send(*(reply(split(message)[0], 4) for message in messages))
 
+    def late_reply_grants(self) -> None:
+        """Checks that even the reply to a call that timed out grants credits (RFC 8166, section
+        3.3.1)."""
+        with self.connected("timeout_ms=1500"):
+            self.granted(4)
+            with self.calling("null", "ETIMEDOUT"):
+                late = self.message()
+            self.peer.send(reply(split(late)[0], 2))
+            wait_for(10, lambda: info(self.id)["credits_granted"] == "2")
+            with self.calling("null count=3 jobs=3"):
+                messages = self.messages(2)
+                self.peer.send(reply(split(messages.pop())[0], 2))
+                messages.append(self.message())
+                self.peer.send(*(reply(split(message)[0], 2) for message in messages))
+
     def all_are_given_up(self) -> None:
         """Ends the writer by a signal. Checks that its calls still hold all credits."""
         with self.connected():
@@ -271,7 +286,7 @@ class Client:
                 self.peer.send(reply(xid, CREDITS, SUCCESS, lists))
 
     def no_reply(self) -> None:
-        """Checks that only a reply grants credits (RFC 8166, section 4.5)."""
+        """Checks that only a reply grants credits (RFC 8166, section 3.3.3)."""
         before = info(self.id)["credits_granted"]
         with self.calling("null", "EPROTO"):
             self.peer.send(reply(split(self.message())[0], 7, "X 1 2"))
@@ -382,6 +397,7 @@ check("the connection of many calls was never lost",
       lambda: same_info(client.id, state="established", generation=1, bad_headers=0))
 check("the connection of many calls is closed", client.leaves)
 check("a call that timed out keeps its credit", client.one_is_given_up)
+check("the reply to a call that timed out grants credits", client.late_reply_grants)
 check("calls that a signal interrupts keep their credits", client.all_are_given_up)
 check("64 calls under way fail when the peer closes", client.peer_closes)
 check("close does not wait for 64 calls under way", client.closed_meanwhile)

@@ -108,16 +108,15 @@ impl Calls {
         }
     }
 
-    /// Hands a message to the call that it answers, and returns whether there was such a call. If
-    /// the message answers a call that was given up, the credit of that call is returned, and the
-    /// result is false.
+    /// Hands a message to the call that waits for it. A message for a call that was given up only
+    /// returns the credit of that call.
     pub(super) fn answer(
         &mut self,
         header: &Header<'_>,
         payload: &[u8],
         octets: &[u8],
         arrival: &Arrival,
-    ) -> bool {
+    ) -> Answered {
         let answers = |xid, version| xid == header.xid && is_answer(header, payload, version);
         let pending = self.pending.iter_mut().find(|pending| {
             matches!(pending.state, State::Waiting)
@@ -129,11 +128,15 @@ impl Calls {
             let _ = pending.octets.extend_from_slice(octets, GFP_KERNEL);
             pending.state = State::Answered(*arrival, self.answered);
             self.answered = self.answered.wrapping_add(1);
-            return true;
+            return Answered::Waiting;
         }
+        let outstanding = self.given_up.len();
         self.given_up
             .retain(|&mut (xid, version)| !answers(xid, version));
-        false
+        match self.given_up.len() == outstanding {
+            true => Answered::None,
+            false => Answered::GivenUp,
+        }
     }
 
     /// Returns the place of the call whose reply arrived first. Replies are handled in the order of
@@ -179,6 +182,16 @@ impl Calls {
             pending.octets = KVec::new();
         }
     }
+}
+
+/// The call that a message answers.
+pub(super) enum Answered {
+    /// A call whose caller waits.
+    Waiting,
+    /// A call that was given up.
+    GivenUp,
+    /// No call.
+    None,
 }
 
 /// Whether the message with this header answers a call that was made in `version`.

@@ -32,7 +32,8 @@ use super::{
         Link,
         FIRST_CALL, //
     },
-    payload::Payload, //
+    payload::Payload,
+    pending::Answered, //
 };
 use crate::{
     failure::Failure,
@@ -200,10 +201,19 @@ impl Endpoint {
         arrival: &Arrival,
     ) {
         let mut inner = self.inner.lock();
-        if !inner.calls.answer(header, payload, octets, arrival) {
-            inner.traffic.unexpected_messages += 1;
-        } else if !matches!(header.body, Body::ErrVers { .. }) {
-            inner.falls_back = false;
+        let answered = inner.calls.answer(header, payload, octets, arrival);
+        match answered {
+            Answered::Waiting => inner.falls_back &= matches!(header.body, Body::ErrVers { .. }),
+            Answered::GivenUp | Answered::None => inner.traffic.unexpected_messages += 1,
+        }
+        // Each reply grants credits, even if no caller reads it (RFC 8166, section 3.3.1).
+        let is_reply = match header.body {
+            Body::Msg(..) => rpc::parse_reply(payload).is_ok(),
+            Body::Nomsg(..) => true,
+            _ => false,
+        };
+        if is_reply && matches!(answered, Answered::GivenUp) {
+            inner.made.credits_granted = Some(header.credit);
         }
         // Callers are woken even if no call waited: a call that was given up may have returned its
         // credit.
