@@ -13,10 +13,9 @@ cd "$(dirname "$0")"
 # shellcheck source=qemu/tests/module.sh
 . ./tests/module.sh
 
+# The arguments that follow are the groups to measure.
 rounds=$1 siw=$2
-# The groups to measure; by default all of them.
 shift 2
-[[ $# -gt 0 ]] || set -- nfs others nulls echoes set_ups scale
 
 trap 'clean_up echo "could not clean up:" >&2' EXIT
 trap 'exit 130' INT TERM
@@ -276,16 +275,19 @@ echoed() {
 	result "$measured" "$variant" $((us / $2))
 }
 
-# echoes_at_once: measures ECHO with several calls under way on one connection of 64 credits.
-echoes_at_once() {
-	local jobs count=512
+# all_jobs TRANSPORT PAIR: measures ECHO with several calls under way on one connection.
+all_jobs() {
+	local TRANSPORT=$1 jobs count=4096
+	use_pair "$2"
+	load observe=0
 	control b listen "$B4:20100 rpcvers=1 credits=64"
 	connect a "$B4:20100 rpcvers=1 null=0 credits=64 timeout_ms=60000"
 	for jobs in 1 8 64; do
 		took control a call "connection $client echo size=100 count=$count jobs=$jobs"
-		result "$TRANSPORT: ECHO, 100 octets, calls/s" "$jobs under way" \
+		result "$TRANSPORT, 2 CPUs: ECHO, 100 octets, calls/s" "$jobs under way" \
 			$((count * 1000000 / us))
 	done
+	module_unload
 }
 
 # all_echoes TRANSPORT PAIR: measures each row of `echoes` twice.
@@ -301,7 +303,6 @@ all_echoes() {
 		connect a "$B4:$port rpcvers=1 null=0 timeout_ms=60000 ${offers[$offer]}"
 		ends[$offer]="$client $server"
 	done
-	echoes_at_once
 	# Forwards and then backwards, so that a drift affects all rows alike.
 	for ((n = 0; n <= 2 * last + 1; n++)); do
 		# shellcheck disable=SC2086 # words
@@ -446,10 +447,11 @@ for ((round = 0; round < rounds; round++)); do
 		others) all_others "$round" ;;
 		nulls) all_nulls siw 2; all_nulls rxe 1 ;;
 		echoes) all_echoes siw 2; all_echoes rxe 1 ;;
+		jobs) all_jobs siw 2; all_jobs rxe 1 ;;
 		set_ups) all_set_ups "$round" ;;
 		scale) ;;
 		*)
-			echo "no group $group: known are nfs, others, nulls, echoes, set_ups, scale"
+			echo "no group $group: known are nfs, others, nulls, echoes, jobs, set_ups, scale"
 			exit 2
 			;;
 		esac
