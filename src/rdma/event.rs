@@ -96,8 +96,8 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
 /// The context of an id whose events `H` handles.
 pub(super) type ContextOf<H> = Context<H, <H as ConnectionHandler>::Completions>;
 
-/// Notes whether the teardown has to wait for the peer from now on and, if the id may read, how many
-/// RDMA Reads the peer serves. May sleep.
+/// Notes whether the teardown has to wait for the peer from now on and, if the id may read, how
+/// many RDMA Reads the peer serves. May sleep.
 ///
 /// # Safety
 ///
@@ -155,9 +155,9 @@ unsafe fn translate<'a>(id: &IdRef<'_>, event: &'a bindings::rdma_cm_event) -> O
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => Event::Failed(status),
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
-            // SAFETY: By the type invariant of `IdRef` the id is valid. By the function's requirement
-            // it was rejected, so it has sent or received a REQ, and is bound to a device. The
-            // function takes any status.
+            // SAFETY: By the type invariant of `IdRef` the id is valid. By the function's
+            // requirement it was rejected, so it has sent or received a REQ, and is bound to a
+            // device. The function takes any status.
             let reason = unsafe { bindings::rdma_reject_msg(id.as_ptr(), event.status) };
             Event::Rejected {
                 // SAFETY: The function returns a static string, and never NULL.
