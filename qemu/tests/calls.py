@@ -4,8 +4,8 @@
 answers them in any order, or not at all. The replies are written out here, octet for octet, from
 RFC 8166 (version 1) and RFC 5531."""
 
-# test: debug.siw
-# soak: debug.rxe stock.rxe
+# test: stock.rxe
+# soak: debug.rxe debug.siw
 
 import contextlib
 import os

@@ -4,8 +4,8 @@
 # The history: each kind of event by a real cause, at both ends; the changes after a loss; the
 # times; overwriting.
 #
-# test: debug.rxe
-# soak: stock.rxe
+# test: stock.rxe
+# soak: debug.rxe
 . ./lib.sh
 . ./module.sh
 

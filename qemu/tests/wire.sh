@@ -5,7 +5,8 @@
 # The dissector of tools/wireshark, which shares no code with the module, finds the same messages
 # as both ends. FULL=1 adds private data.
 #
-# test: debug.rxe debug.siw
+# test: stock.rxe debug.siw
+# soak: debug.rxe
 . ./lib.sh
 . ./module.sh
 
