@@ -5,8 +5,8 @@
 # invalidation. nfs-peers.sh has the messages of the kernel's NFS, rpc-peer.py those of other
 # peers.
 #
-# test: debug.rxe
-# soak: debug.siw arm64.rxe
+# test: debug.siw
+# soak: debug.rxe arm64.rxe
 . ./lib.sh
 . ./module.sh
 

@@ -6,7 +6,8 @@
 # offsets of all segments are the module's own. With FULL=1 also: no uninitialized memory is
 # sent, which make soak fills with a pattern.
 #
-# test: stock.rxe debug.siw
+# test: stock.rxe
+# soak: debug.siw
 . ./lib.sh
 . ./module.sh
 

@@ -5,8 +5,8 @@
 # The dissector of tools/wireshark, which shares no code with the module, finds the same messages
 # as both ends. FULL=1 adds private data.
 #
-# test: stock.rxe debug.siw
-# soak: debug.rxe
+# test: stock.rxe
+# soak: debug.rxe debug.siw
 . ./lib.sh
 . ./module.sh
 
