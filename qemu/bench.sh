@@ -451,7 +451,7 @@ for ((round = 0; round < rounds; round++)); do
 		set_ups) all_set_ups "$round" ;;
 		scale) ;;
 		*)
-			echo "no group $group: known are nfs, others, nulls, echoes, jobs, set_ups, scale"
+			echo "no group $group: known are nfs others nulls echoes jobs set_ups scale"
 			exit 2
 			;;
 		esac
