@@ -35,8 +35,8 @@ refused='RDMA_CM_EVENT_REJECTED,_status_3'
 stale='RDMA_CM_EVENT_REJECTED,_status_10'
 
 # How long a well-behaved client may wait, in milliseconds: the CM retransmits a lost REQ after 4.3
-# seconds.
-soon_ms=6000
+# seconds, and the first of these clients begin together with sixteen programs.
+soon_ms=10000
 
 # siw checks that a queue pair exists.
 ghost=ghost
