@@ -201,19 +201,21 @@ impl Endpoint {
         arrival: &Arrival,
     ) {
         let mut inner = self.inner.lock();
-        let answered = inner.calls.answer(header, payload, octets, arrival);
-        match answered {
+        match inner.calls.answer(header, payload, octets, arrival) {
             Answered::Waiting => inner.falls_back &= matches!(header.body, Body::ErrVers { .. }),
-            Answered::GivenUp | Answered::None => inner.traffic.unexpected_messages += 1,
-        }
-        // Each reply grants credits, even if no caller reads it (RFC 8166, section 3.3.1).
-        let is_reply = match header.body {
-            Body::Msg(..) => rpc::parse_reply(payload).is_ok(),
-            Body::Nomsg(..) => true,
-            _ => false,
-        };
-        if is_reply && matches!(answered, Answered::GivenUp) {
-            inner.made.credits_granted = Some(header.credit);
+            Answered::GivenUp => {
+                inner.traffic.unexpected_messages += 1;
+                // Each reply grants credits, even if no caller reads it (RFC 8166, section 3.3.1).
+                let is_reply = match header.body {
+                    Body::Msg(..) => rpc::parse_reply(payload).is_ok(),
+                    Body::Nomsg(..) => true,
+                    _ => false,
+                };
+                if is_reply {
+                    inner.made.credits_granted = Some(header.credit);
+                }
+            }
+            Answered::None => inner.traffic.unexpected_messages += 1,
         }
         // Callers are woken even if no call waited: a call that was given up may have returned its
         // credit.
