@@ -302,23 +302,27 @@ count_both() {
 	for name in "${counters[@]}"; do counts[s:$name]=${info[$name]}; done
 }
 
-# start_capture: captures all packets between the hosts that may carry RDMA, into $capture.
+# start_capture: captures all packets between the hosts that may carry RDMA, into $capture. Each
+# packet takes as much of the buffer (-B) as the longest one (-s): by default it holds eight.
 # shellcheck disable=SC2154 # from lib.sh, and from the caller
 start_capture() {
-	on_a tcpdump -i "$A_DEV" -U --immediate-mode -w "$capture" \
-		'udp port 4791 or udp port 9 or tcp' 2>"$scratch/tcpdump" &
+	# Not on_a, whose process would be a shell: stop_capture ends tcpdump itself.
+	nsenter --net="/run/netns/$A" tcpdump -i "$A_DEV" -B 32768 -s 65549 -U --immediate-mode \
+		-w "$capture" 'udp port 4791 or udp port 9 or tcp' 2>"$scratch/tcpdump" &
 	tcpdump=$!
 	wait_for 20 grep -q 'listening on' "$scratch/tcpdump"
 }
 
 # stop_capture: sends a last packet, and waits until the capture holds it. Then it also
-# holds all earlier packets.
+# holds all earlier packets, except those that tcpdump says it has lost.
 # shellcheck disable=SC2154
 stop_capture() {
 	on_a bash -c "echo that-is-all >/dev/udp/$B4/9"
 	wait_for 20 grep -qa that-is-all "$capture" || return
 	kill "$tcpdump"
 	wait "$tcpdump" || :
+	grep -q '^0 packets dropped by kernel' "$scratch/tcpdump" ||
+		{ cat "$scratch/tcpdump"; false; }
 }
 
 programs=() to_program=() from_program=()
