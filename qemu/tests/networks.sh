@@ -466,7 +466,10 @@ need 'the module listens for links that go down' \
 check 'an idle connection stays while links go down and come up' idle_flaps
 ((++seed))
 check "calls end in time while links go down and come up, with seed $seed" flaps
-check 'the ends agree after the flaps' agree 60
+# TCP that gives up says nothing to its peer, and a server with nothing to send does not notice.
+left_over=()
+[[ $TRANSPORT = rxe ]] || left_over=(40)
+check 'the ends agree after the flaps' agree 60 "${left_over[@]}"
 check 'all connections are closed after the flaps' control - close all
 need 'the module listens before its offer changes' control b listen '0.0.0.0:50 recv=2048'
 check 'the client negotiates the new offer after the link was down' negotiates_afresh
