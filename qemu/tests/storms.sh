@@ -291,6 +291,12 @@ given_back() {
 	between -65536 $((full * (credits + reverse) * receive / 1024 / 8)) "$grown"
 }
 
+# check_memory NAME COMMAND...: checks the memory on Debian's kernel. The tools of the debug kernel
+# take memory of their own for each object.
+check_memory() {
+	if [[ $KERNEL = stock ]]; then check "$@"; else skip "$1" 'not on the debug kernel'; fi
+}
+
 # told OUTCOME=COUNT...: whether the last storm had exactly these outcomes.
 told() { same outcomes "$*" "${said% slowest_ms=*}"; }
 
@@ -371,17 +377,18 @@ program 1
 need 'more connections than max= allows' \
 	storm_of 1 hold $((full + 10)) 2003
 check 'the connections beyond max= are refused' told "established=$full $refused=10"
-check 'max= connections take no more memory than the guide states' within_bound
-echo "# $full connections: $((grown * 1024 / full)) octets each, both ends; stated: $octets_each"
+check_memory 'max= connections take no more memory than the guide states' within_bound
+[[ $KERNEL != stock ]] ||
+	echo "# $full connections: $((grown * 1024 / full)) octets each, stated: $octets_each"
 program 2
 need '100 more connections than max= allows' storm_of 2 orderly 100 2003
 check 'the 100 connections beyond max= are refused' told "$refused=100"
-check 'refused connections take no memory' within_bound
+check_memory 'refused connections take no memory' within_bound
 check 'max= connections are still established' holds 2003 "$full"
 program_end 1
 program_end 2
 check 'max= connections are gone when their peer is killed' wait_for 60 none_live
-check 'max= connections give back their memory' wait_for 60 given_back
+check_memory 'max= connections give back their memory' wait_for 60 given_back
 
 if [[ $TRANSPORT = rxe ]]; then
 	program 1
