@@ -302,6 +302,17 @@ count_both() {
 	for name in "${counters[@]}"; do counts[s:$name]=${info[$name]}; done
 }
 
+# renew: makes the pair's devices again, after links were down. If rxe cannot send a packet, because
+# there is no link or no route, it fails the queue pair. If that is the CM's, the device makes no
+# more connections.
+renew() {
+	[[ $TRANSPORT = rxe ]] || return 0
+	rdma link delete "$A_RDMA" && rdma link delete "$B_RDMA" &&
+		on_a rdma link add "$A_RDMA" type rxe netdev "$A_DEV" &&
+		on_b rdma link add "$B_RDMA" type rxe netdev "$B_DEV" &&
+		wait_for 20 is_up "$A_RDMA" && wait_for 20 is_up "$B_RDMA"
+}
+
 # start_capture: captures all packets between the hosts that may carry RDMA, into $capture. Each
 # packet takes as much of the buffer (-B) as the longest one (-s): by default it holds eight.
 # shellcheck disable=SC2154 # from lib.sh, and from the caller

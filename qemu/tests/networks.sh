@@ -334,17 +334,6 @@ flaps() {
 	renew && return "$status"
 }
 
-# renew: makes the devices again. If rxe cannot send a packet, because there is no link or
-# no route, it fails the queue pair. If that is the CM's, the device makes no more
-# connections.
-renew() {
-	[[ $TRANSPORT = rxe ]] || return 0
-	rdma link delete "$A_RDMA" && rdma link delete "$B_RDMA" &&
-		on_a rdma link add "$A_RDMA" type rxe netdev "$A_DEV" &&
-		on_b rdma link add "$B_RDMA" type rxe netdev "$B_DEV" &&
-		wait_for 20 is_up "$A_RDMA" && wait_for 20 is_up "$B_RDMA"
-}
-
 are_established() {
 	lines connections
 	[[ $(printf '%s\n' "${lines[@]}" | grep -c ' module .* established ') = "$1" ]]

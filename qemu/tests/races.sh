@@ -76,6 +76,7 @@ kept=
 wait_for 60 devices_left >"$scratch/kept" || kept=1
 [[ $TRANSPORT = siw ]] || check_equal 'no namespace is kept' '' "$kept"
 use_pair "$work"
+need 'the devices whose links went down are made again' renew
 need 'a listener after the races' control b listen "$B4:2000 inv=1"
 need 'a connection with remote invalidation' connect a "$B4:2000 inv=1"
 check 'an inline call after the races' control - call "connection $client echo size=100"
