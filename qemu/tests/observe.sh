@@ -381,6 +381,18 @@ check 'programs: the client is shown' same_program client python3 "$client_pid" 
  4096"
 octets "connection/${ids[0]}/sent"
 check_equal 'programs: the client is shown to have sent nothing' '' "$octets"
+# xclient_connects: whether rdma_xclient succeeds. An rdma_xserver serves one client, successful or
+# not, so each attempt has its own.
+xclient_connects() {
+	local server status=0
+	on_b timeout 30 rdma_xserver -p 10 2>&1 &
+	server=$!
+	until on_a timeout 10 rdma_xclient -s "$B4" -p 10; do
+		kill -0 "$server" 2>/dev/null || { status=1; break; }
+	done
+	wait "$server"
+	return "$status"
+}
 # Over siw, rping does not end.
 if [[ $TRANSPORT = rxe ]]; then
 	on_b timeout 30 rping -s -a "$B4" -p 9 -C 2 >"$scratch/rping" 2>&1 &
@@ -388,11 +400,7 @@ if [[ $TRANSPORT = rxe ]]; then
 	check 'programs: rping connects beside them' \
 		wait_for 20 on_a timeout 10 rping -c -a "$B4" -p 9 -C 2
 	wait "$rping"
-	on_b timeout 30 rdma_xserver -p 10 >"$scratch/xserver" 2>&1 &
-	xserver=$!
-	check 'programs: rdma_xclient connects beside them' \
-		wait_for 20 on_a timeout 10 rdma_xclient -s "$B4" -p 10
-	wait "$xserver"
+	check 'programs: rdma_xclient connects beside them' wait_for 60 xclient_connects
 	check 'programs: rping and rdma_xclient are not shown' has user client 1
 	counter observed
 	check_equal 'programs: rping and rdma_xclient are not counted' "$observed" "$count"
