@@ -354,6 +354,19 @@ same_program() {
 	same_info "${ids[0]}" command="$2" pid="$3" role="$1" "${@:4}"
 }
 
+# client_succeeds SERVER CLIENT: whether the command CLIENT succeeds on host a, with SERVER on host
+# b. These servers end after one client, successful or not, so each attempt has its own.
+# shellcheck disable=SC2086 # words
+client_succeeds() {
+	local server
+	on_b timeout 30 $1 2>&1 &
+	server=$!
+	until on_a timeout 10 $2; do
+		kill -0 "$server" 2>/dev/null || return
+	done
+	wait "$server" || true
+}
+
 program 1
 server_pid=$pid
 program 2
@@ -381,26 +394,12 @@ check 'programs: the client is shown' same_program client python3 "$client_pid" 
  4096"
 octets "connection/${ids[0]}/sent"
 check_equal 'programs: the client is shown to have sent nothing' '' "$octets"
-# xclient_connects: whether rdma_xclient succeeds. An rdma_xserver serves one client, successful or
-# not, so each attempt has its own.
-xclient_connects() {
-	local server status=0
-	on_b timeout 30 rdma_xserver -p 10 2>&1 &
-	server=$!
-	until on_a timeout 10 rdma_xclient -s "$B4" -p 10; do
-		kill -0 "$server" 2>/dev/null || { status=1; break; }
-	done
-	wait "$server"
-	return "$status"
-}
 # Over siw, rping does not end.
 if [[ $TRANSPORT = rxe ]]; then
-	on_b timeout 30 rping -s -a "$B4" -p 9 -C 2 >"$scratch/rping" 2>&1 &
-	rping=$!
-	check 'programs: rping connects beside them' \
-		wait_for 20 on_a timeout 10 rping -c -a "$B4" -p 9 -C 2
-	wait "$rping"
-	check 'programs: rdma_xclient connects beside them' wait_for 60 xclient_connects
+	check 'programs: rping connects beside them' wait_for 20 client_succeeds \
+		"rping -s -a $B4 -p 9 -C 2" "rping -c -a $B4 -p 9 -C 2"
+	check 'programs: rdma_xclient connects beside them' wait_for 20 client_succeeds \
+		'rdma_xserver -p 10' "rdma_xclient -s $B4 -p 10"
 	check 'programs: rping and rdma_xclient are not shown' has user client 1
 	counter observed
 	check_equal 'programs: rping and rdma_xclient are not counted' "$observed" "$count"
