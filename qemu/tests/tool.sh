@@ -10,23 +10,18 @@
 
 tool=$PWD/../../build/tool/debug/rpcrdma-cm
 
-# in_json PROGRAM: runs PROGRAM in Python, with the JSON in $document as d.
-in_json() {
-	python3 -c "import json, sys
-d = json.load(sys.stdin)
-$1" <<<"$document"
-}
-
 # mounts [OPTION]: sets $document to the JSON of `rpcrdma-cm mounts`.
 mounts() { document=$("$tool" mounts --json "$@"); }
+
+# of_mount DIR FILTER: prints what jq finds in the JSON of that mount.
+of_mount() {
+	jq -r --arg dir "$1" ".mounts[] | select(.mount_point == \$dir) | $2" <<<"$document"
+}
 
 # verdicts DIR: sets $verdicts to the codes of the verdicts on that mount, worst first.
 verdicts() {
 	mounts || return
-	verdicts=$(in_json "
-for mount in d['mounts']:
-    if mount['mount_point'] == '$1':
-        print(*[verdict['code'] for verdict in mount['verdicts']])")
+	verdicts=$(of_mount "$1" '[.verdicts[].code] | join(" ")')
 }
 
 # verdict DIR CODE: whether that is one of the verdicts on the mount.
@@ -77,11 +72,9 @@ used() {
 
 # connected DIR N: whether N connections to the server are established.
 connected() {
+	local established='.connections[] | select(.state == "established")'
 	mounts || return
-	[[ $(in_json "
-for mount in d['mounts']:
-    if mount['mount_point'] == '$1':
-        print(sum(c['state'] == 'established' for c in mount['connections']))") = "$2" ]] && return
+	[[ $(of_mount "$1" "[$established] | length") = "$2" ]] && return
 	"$tool" mounts
 	return 1
 }
@@ -120,15 +113,18 @@ check 'the verdict invalidates-unoffered in words' \
 	says 0 'although it did not offer to: ' "$tool" mounts
 sound() {
 	mounts
-	in_json "
-for mount in d['mounts']:
-    counters = mount['stats']['counters']
-    assert mount['stats']['transports'] == (mount['nconnect'] or 1), mount
-    assert counters['sends'] >= counters['read_chunks'] > 0, mount
-    assert mount['reconnects'] == 0, mount
-    assert mount['address'] == '$B4' and mount['port'] == 20049, mount
-    assert all(c['client_to_server_threshold'] == 4096 for c in mount['connections']), mount
-assert [mount['version'] for mount in d['mounts']] == ['3', '4.1', '4.2'], d"
+	jq -e --arg server "$B4" '
+		def is_sound:
+			.stats.transports == (.nconnect // 1)
+			and .stats.counters.read_chunks > 0
+			and .stats.counters.sends >= .stats.counters.read_chunks
+			and .reconnects == 0
+			and .address == $server and .port == 20049
+			and all(.connections[]; .client_to_server_threshold == 4096);
+		all(.mounts[]; is_sound) and [.mounts[].version] == ["3", "4.1", "4.2"]
+	' <<<"$document" >/dev/null && return
+	echo "$document"
+	return 1
 }
 check 'the JSON of mounts is right, and has none over TCP' sound
 
