@@ -49,7 +49,7 @@ need 'reset: b has other sizes for NFS' on_b eval \
 need 'reset: b listens with other sizes' on_b control - listen \
 	"$B4:2000 send=16384 recv=65536 inv=1"
 need 'reset: b serves NFS again' on_b nfs_server
-check 'reset: the module reconnects' on_a wait_for 60 is_generation "$client" 2
+check 'reset: the module reconnects' on_a wait_for 60 has_reached "$client" 2
 check 'reset: the module shows the new sizes' on_a same_info "$client" peer_receive_size=65536 \
 	client_to_server_threshold=32768 server_to_client_threshold=16384 remote_invalidation=yes
 check 'reset: a call succeeds after the reset' on_a control - call \
@@ -58,7 +58,7 @@ check "reset: the server's end shows the new sizes" on_b eval "newest server &&
 	same_info \$id generation=1 \
 	state=established client_to_server_threshold=32768 server_to_client_threshold=16384 \
 	remote_invalidation=yes"
-check 'reset: the mount reconnects' on_a wait_for 120 has_generation nfs client 2
+check 'reset: the mount reconnects' on_a wait_for 120 newest_has_reached nfs client 2
 check 'reset: the mount shows the new sizes' on_a eval "newest_of nfs client && same_info \$id \
 	peer_send_size=16384 peer_receive_size=16384 client_to_server_threshold=4096"
 check "reset: the NFS server's end shows the new sizes" on_b eval "newest_of nfs server &&

@@ -64,7 +64,7 @@ on_a call_later "connection $client null"
 check 'pause: the transport gives up' on_a wait_for 40 over call
 check 'pause: the call fails with ECONNRESET' on_a call_ends ECONNRESET
 need 'pause: b resumes after the longer pause' resume b
-check 'pause: a reconnects' on_a wait_for 60 is_generation "$client" 2
+check 'pause: a reconnects' on_a wait_for 60 has_reached "$client" 2
 check 'pause: a call succeeds after a has reconnected' on_a control - call \
 	"connection $client echo size=10000"
 check 'pause: b loses the old connection' on_b wait_for 40 is_gone "$server"
