@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * For qemu/tests only: while this module is loaded, the driver of a device refuses to
- * move the queue pairs of rpcrdma_cm to the error state.
+ * move the queue pairs of rpcrdma_cm to the error state. With mappings=N, it only seems
+ * that the driver cannot map the next N memory regions of rpcrdma_cm.
  *
  * The drivers in the tests never do that by themselves, and the kernel's fault injection
  * cannot make ib_modify_qp() fail. So a kprobe adds an attribute that no driver knows to
  * the mask that the driver is called with. It also makes the local ACK timeout of these
  * queue pairs infinite, so that a message that the peer does not take never fails.
  */
+#include <linux/atomic.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -22,6 +24,17 @@ MODULE_PARM_DESC(function, "The function of the driver (rxe_modify_qp)");
 static unsigned int refused;
 module_param(refused, uint, 0400);
 MODULE_PARM_DESC(refused, "The number of queue pairs that it refused to move");
+
+static int mappings;
+module_param(mappings, int, 0400);
+MODULE_PARM_DESC(mappings, "How many mappings of memory regions fail (none)");
+
+static atomic_t mappings_left;
+
+static bool is_of_rpcrdma_cm(const struct rdma_restrack_entry *res)
+{
+	return res->kern_name && !strcmp(res->kern_name, "rpcrdma_cm");
+}
 
 static void set_mask(struct pt_regs *regs, int mask)
 {
@@ -41,7 +54,7 @@ static int refuse(struct kprobe *probe, struct pt_regs *regs)
 	struct ib_qp_attr *attr = (void *)regs_get_kernel_argument(regs, 1);
 	int mask = regs_get_kernel_argument(regs, 2);
 
-	if (!qp->res.kern_name || strcmp(qp->res.kern_name, "rpcrdma_cm"))
+	if (!is_of_rpcrdma_cm(&qp->res))
 		return 0;
 	if (mask & IB_QP_TIMEOUT)
 		attr->timeout = 0;
@@ -54,8 +67,32 @@ static int refuse(struct kprobe *probe, struct pt_regs *regs)
 
 static struct kprobe probe = { .pre_handler = refuse };
 
+/* int ib_map_mr_sg(struct ib_mr *mr, ...). Returns 1 if the result of this call is to stay. */
+static int keep_result(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	const struct ib_mr *mr = (void *)regs_get_kernel_argument(regs, 0);
+
+	return !is_of_rpcrdma_cm(&mr->pd->res) || atomic_dec_if_positive(&mappings_left) < 0;
+}
+
+static int replace_result(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	regs_set_return_value(regs, -EINVAL);
+	return 0;
+}
+
+static struct kretprobe map_probe = {
+	.kp.symbol_name = "ib_map_mr_sg",
+	.entry_handler = keep_result,
+	.handler = replace_result,
+};
+
 static int __init refuse_qp_init(void)
 {
+	if (mappings) {
+		atomic_set(&mappings_left, mappings);
+		return register_kretprobe(&map_probe);
+	}
 	probe.symbol_name = function;
 	return register_kprobe(&probe);
 }
@@ -63,9 +100,12 @@ module_init(refuse_qp_init);
 
 static void __exit refuse_qp_exit(void)
 {
-	unregister_kprobe(&probe);
+	if (map_probe.kp.addr)
+		unregister_kretprobe(&map_probe);
+	else
+		unregister_kprobe(&probe);
 }
 module_exit(refuse_qp_exit);
 
-MODULE_DESCRIPTION("Makes a device refuse to fail queue pairs, for tests of rpcrdma_cm");
+MODULE_DESCRIPTION("Makes a device refuse to fail queue pairs, or to map memory");
 MODULE_LICENSE("GPL");

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A device refuses to move queue pairs to the error state, so that operations are not flushed. No
-# task waits for ever, and memory that the device may still access is leaked. refuse_qp.c makes
-# rxe refuse.
+# A device refuses to map the memory of a call: only the call fails. A device refuses to move queue
+# pairs to the error state, so that operations are not flushed: no task waits for ever, and memory
+# that the device may still access is leaked. refuse_qp.c makes rxe refuse.
 #
 # The script also passes on the debug kernel, where kmemleak reports that memory:
 #   qemu/run --kernel debug --no-kmemleak -- env KERNEL=stock qemu/tests/run refusals
@@ -13,7 +13,7 @@
 . ./module.sh
 
 refuse_qp=${MODULE%/*}/qemu/refuse_qp.ko
-refuses() { insmod "$refuse_qp" && at_end obeys; }
+refuses() { insmod "$refuse_qp" "$@" && at_end obeys; }
 obeys() { [[ ! -d /sys/module/refuse_qp ]] || rmmod refuse_qp; }
 has_refused() { (($(</sys/module/refuse_qp/parameters/refused) > 0)); }
 
@@ -38,6 +38,20 @@ need_pair
 need_module
 need 'a listener while the device still obeys' control b listen "$B4:1"
 need 'a connection at rest' connect a "$B4:1"
+
+# About: memory cannot be mapped.
+chunked="connection $client echo size=70001 chunks=1"
+need 'the device refuses to map memory once' refuses mappings=1
+unmapped() {
+	! put a call "$chunked\\n" && same errno EIO "$errno" &&
+		same last_error 'call: the device cannot register the memory of a call' \
+			"$(<"$DEBUGFS/last_error")"
+}
+check 'a call whose memory is not mapped fails' unmapped
+check 'the connection of that call works' control a call "$chunked"
+check_equal 'the connection of that call was not made again' 1 \
+	"$(info "$client" && echo "${info[generation]}")"
+need 'the device maps memory again' obeys
 need 'the device refuses' refuses
 
 # About: nothing is under way.

@@ -9,10 +9,7 @@ use core::ptr::{
 
 use kernel::{
     bindings::scatterlist,
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
+    error::from_err_ptr,
     ffi::c_int,
     page::PAGE_SIZE,
     prelude::*,
@@ -75,7 +72,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     /// Makes a region of up to `pages` pages, which is not registered. May sleep.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), with
-    /// `ENOMEM`, or with the error of the device.
+    /// `ENOMEM`, or with `EIO` if the device makes no region.
     ///
     /// # Safety
     ///
@@ -96,12 +93,13 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
                 pages,
             )
         };
+        let mr = from_err_ptr(mr).map_err(of_device)?;
         // INVARIANT: The C function returned no error, so a new region. Nothing is mapped. By this
         // function's requirement the memory stays.
         Ok(Self {
             queue_pair,
             purpose,
-            mr: NonNull::new(from_err_ptr(mr)?).ok_or(ENOMEM)?,
+            mr: NonNull::new(mr).ok_or(ENOMEM)?,
             list,
             mapped: false,
             valid: false,
@@ -115,8 +113,8 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     /// Gives the peer access to the memory, at `offset`, which is a multiple of the length of a
     /// page. Called only if the memory is not mapped. May sleep.
     ///
-    /// Fails with `ENOMEM` or `EIO` if the memory cannot be mapped. Any other failure loses the
-    /// connection.
+    /// Fails with `ENOMEM` or `EIO` if the memory cannot be mapped. Any other failure is
+    /// `ECONNRESET`: the connection is lost.
     pub(super) fn register(&mut self, offset: u64) -> Result {
         let entries = c_int::try_from(self.list.len())?;
         // SAFETY: The device stays as long as the queue pair. This owns the list, which describes
@@ -145,7 +143,9 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
                 PAGE_SIZE as u32,
             )
         };
-        to_result(taken)?;
+        if taken < 0 {
+            return Err(of_device(Error::from_errno(taken)));
+        }
         if taken != entries {
             return Err(EIO);
         }
@@ -233,5 +233,13 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         }
         self.unmap();
         true
+    }
+}
+
+/// Returns the error for `error` of a device, which may be one that has another meaning here.
+fn of_device(error: Error) -> Error {
+    match error == ENOMEM {
+        true => ENOMEM,
+        false => EIO,
     }
 }

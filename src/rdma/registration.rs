@@ -79,7 +79,7 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
     /// region has at most `max_pages` pages, or fewer if the device has a lower limit. May sleep.
     ///
     /// Fails with `EOPNOTSUPP` if the limits do not allow a region of one block, with `ENOMEM`, or
-    /// with the error of the device.
+    /// with `EIO` if the device makes no region.
     pub(crate) fn new(
         queue_pair: &'a QueuePair<C>,
         purpose: Purpose,
@@ -166,8 +166,8 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
     /// upper halves are `tag`. May sleep.
     ///
     /// Fails with `EBUSY` if the peer already has access. Fails with `ENOMEM` or `EIO` if the
-    /// memory cannot be mapped for the device; the peer has no access then. Any other failure loses
-    /// the connection.
+    /// memory cannot be mapped for the device; the peer has no access then. Any other failure is
+    /// `ECONNRESET`: the connection is lost.
     pub(crate) fn register(&mut self, tag: u32) -> Result {
         if self.is_mapped() {
             return Err(EBUSY);

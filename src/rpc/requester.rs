@@ -164,7 +164,10 @@ fn call_failure(error: Error) -> Failure {
     if error == errno(bindings::EMSGSIZE) {
         return Failure::new(error, "the header is longer than the inline threshold");
     }
-    Failure::new(error, "the connection was lost")
+    if error == errno(bindings::ECONNRESET) {
+        return Failure::new(error, "the connection was lost");
+    }
+    Failure::new(error, "the device cannot register the memory of a call")
 }
 
 fn refused(error: u32, detail: &'static CStr) -> Failure {
@@ -229,7 +232,9 @@ impl Endpoint {
     /// make no calls, `ENOTCONN`, `EBUSY` if all credits are taken by calls that were given up,
     /// `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET` if the connection is lost, `EPROTO` and
     /// `EPROTONOSUPPORT` if the responder does not understand the message, `EBADMSG` if the results
-    /// are not the arguments, or the errno of the reply's status.
+    /// are not the arguments, or the errno of the reply's status. Before a call is sent, fails with
+    /// `ENOMEM`, with `EMSGSIZE` if its header is longer than the inline threshold, and with `EIO`
+    /// or `EOPNOTSUPP` if the device cannot register its memory.
     pub(crate) fn call(
         &self,
         request: &CallRequest<'_>,
