@@ -379,6 +379,25 @@ need 'another protocol: the server accepts' hear 1
 check 'another protocol: neither end is shown' none_shown
 need 'another protocol: the client closes' tell 2 close
 need 'another protocol: the server closes' tell 1 close
+# A handler's name does not make a module NFS. The connection has no queue pair, which siw needs.
+if [[ $TRANSPORT = rxe ]]; then
+	need 'look-alike: a server listens' tell 1 listen "/run/netns/$B" "$B4" 11
+	say 1 accept 0123456789abcdef
+	look_alike() {
+		on_a insmod "${MODULE%/*}/qemu/look_alike.ko" "address=$B4" port=11 &&
+			at_end no_look_alike
+	}
+	no_look_alike() { [[ ! -d /sys/module/look_alike ]] || rmmod look_alike; }
+	counter observed && observed=$count
+	need 'look-alike: a module connects' look_alike
+	need 'look-alike: the server accepts' hear 1
+	counter observed
+	check_equal 'look-alike: its connection is not counted' "$observed" "$count"
+	check 'look-alike: its connection is not shown' none_shown
+	need 'look-alike: the module is removed' no_look_alike
+	need 'look-alike: the server closes' tell 1 close
+fi
+
 need 'programs: a server listens' tell 1 listen "/run/netns/$B" "$B4" 7
 say 1 accept f6ab0e1801010f07
 need 'programs: a client connects without private data' \
