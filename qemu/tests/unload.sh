@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The module can be unloaded at any moment, except while one of its files is open. Nothing of it
-# is left then.
+# is left then. Unloading waits for what the kernel may still use.
 #
 # test: debug.rxe stock.rxe
 # soak: debug.siw arm64.rxe
@@ -55,6 +55,23 @@ for n in 1 2 3 4; do
 	need "connected: connection $n" connect a "$B4:1 recv=262144 inv=1 reconnect=$((n % 2))"
 done
 unload connected
+
+load forgotten
+need 'forgotten: a listener' control b listen "$B4:1"
+need 'forgotten: a connection' connect a "$B4:1"
+keep() { insmod "${MODULE%/*}/qemu/keep_hold.ko" && at_end end_keeping; }
+end_keeping() { [[ ! -d /sys/module/keep_hold ]] || rmmod keep_hold; }
+need 'forgotten: the next hold that ends is kept' keep
+need 'forgotten: everything is closed' control - close all
+need 'forgotten: nothing is left' wait_for 10 nothing_left
+check_equal 'forgotten: a hold is kept' 1 "$(</sys/module/keep_hold/parameters/kept)"
+rmmod rpcrdma_cm &
+unloading=$!
+waits() { grep -q shim_unload_wait "/proc/$unloading/stack"; }
+check 'forgotten: unloading waits' wait_for 20 waits
+need 'forgotten: the hold ends' end_keeping
+check 'forgotten: the module unloads' wait "$unloading"
+check_equal 'forgotten: the resource tracker has nothing left' '' "$(resources 2>&1)"
 
 load 'file open'
 need 'file open: a listener' control b listen "$B4:1"
