@@ -113,6 +113,12 @@ once() {
 # quietly COMMAND...: runs COMMAND, and shows its output only if it fails.
 quietly() { progress '' 0 '' "$@"; }
 
+# moved BUILD FROM TO: replaces FROM by TO in the paths that Kbuild wrote into its directory BUILD,
+# which gets another place.
+moved() {
+	find "$1" -type f \( -name Makefile -o -name '.*.cmd' \) -exec sed -i "s,$2/,$3/,g" {} +
+}
+
 # progress WHAT TOTAL PATTERN COMMAND...: does the same as quietly, and shows the progress of
 # COMMAND: the number of lines of its output that match PATTERN, of TOTAL or of the number last
 # time.
