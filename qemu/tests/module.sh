@@ -304,14 +304,19 @@ count_both() {
 
 # renew: makes the pair's devices again, after links were down. If rxe cannot send a packet, because
 # there is no link or no route, it fails the queue pair. If that is the CM's, the device makes no
-# more connections.
+# more connections. siw has no such fault. Waits until both devices can be used.
 renew() {
-	[[ $TRANSPORT = rxe ]] || return 0
-	rdma link delete "$A_RDMA" && rdma link delete "$B_RDMA" &&
-		on_a rdma link add "$A_RDMA" type rxe netdev "$A_DEV" &&
-		on_b rdma link add "$B_RDMA" type rxe netdev "$B_DEV" &&
-		wait_for 20 is_up "$A_RDMA" && wait_for 20 is_up "$B_RDMA"
+	if [[ $TRANSPORT = rxe ]]; then
+		rdma link delete "$A_RDMA" && rdma link delete "$B_RDMA" &&
+			on_a rdma link add "$A_RDMA" type rxe netdev "$A_DEV" &&
+			on_b rdma link add "$B_RDMA" type rxe netdev "$B_DEV" || return
+	fi
+	wait_for 20 has_gid "$A_RDMA" && wait_for 20 has_gid "$B_RDMA"
 }
+
+# has_gid DEVICE: whether rdma_cm can bind ids to the device. Its port is up, and the cache of its
+# GIDs, which the kernel makes anew after each event of the port, holds the first one.
+has_gid() { is_up "$1" && [[ $(<"/sys/class/infiniband/$1/ports/1/gids/0") != 0000:* ]]; }
 
 # start_capture: captures all packets between the hosts that may carry RDMA, into $capture. Each
 # packet takes as much of the buffer (-B) as the longest one (-s): by default it holds eight.
