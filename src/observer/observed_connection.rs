@@ -174,6 +174,8 @@ pub(super) struct Facts {
     disconnects: bool,
     /// Whether the id is older than the module, so that not all of the exchange is known.
     older: bool,
+    /// Whether the connection was established while it was observed, so that the time is known.
+    seen_established: bool,
     /// Of the kernel's client: the evidence whether its server uses Send with Invalidate.
     invalidations: Invalidations,
     /// Whether the id speaks RPC-over-RDMA, and so has a number.
@@ -191,6 +193,7 @@ impl Facts {
     pub(super) fn new(role: Role, observation: &Observation) -> Self {
         Self {
             older: false,
+            seen_established: false,
             invalidations: Invalidations::default(),
             view: Snapshot {
                 number: 0,
@@ -251,6 +254,7 @@ impl Facts {
 
     fn establish(&mut self) {
         self.enter(State::Established);
+        self.seen_established = true;
         self.disconnects = false;
         self.failure = None;
     }
@@ -394,9 +398,10 @@ impl Facts {
         }
     }
 
-    /// Returns the time since the id entered its state, in milliseconds, if known.
+    /// Returns the time since the connection was established, in milliseconds, if known.
     fn lasted_ms(&self) -> Option<i64> {
-        (!self.older).then(|| self.since.elapsed().as_millis())
+        self.seen_established
+            .then(|| self.since.elapsed().as_millis())
     }
 
     fn event(
