@@ -9,7 +9,10 @@ use core::ptr::{
 
 use kernel::{
     bindings::scatterlist,
-    error::from_err_ptr,
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
     ffi::c_int,
     page::PAGE_SIZE,
     prelude::*,
@@ -143,9 +146,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
                 PAGE_SIZE as u32,
             )
         };
-        if taken < 0 {
-            return Err(of_device(Error::from_errno(taken)));
-        }
+        to_result(taken).map_err(of_device)?;
         if taken != entries {
             return Err(EIO);
         }
