@@ -60,9 +60,10 @@ module_load() {
 	insmod "$MODULE" && at_end module_unload
 }
 
-module_unload() {
-	[[ ! -d /sys/module/rpcrdma_cm ]] || rmmod rpcrdma_cm
-}
+module_unload() { remove_module rpcrdma_cm; }
+
+# remove_module NAME: removes a module of the kernel, if it is loaded.
+remove_module() { [[ ! -d /sys/module/$1 ]] || rmmod "$1"; }
 
 on_a() { nsenter --net="/run/netns/$A" "$@"; }
 on_b() { nsenter --net="/run/netns/$B" "$@"; }

@@ -385,16 +385,15 @@ if [[ $TRANSPORT = rxe ]]; then
 	say 1 accept 0123456789abcdef
 	look_alike() {
 		on_a insmod "${MODULE%/*}/qemu/look_alike.ko" "address=$B4" port=11 &&
-			at_end no_look_alike
+			at_end remove_module look_alike
 	}
-	no_look_alike() { [[ ! -d /sys/module/look_alike ]] || rmmod look_alike; }
 	counter observed && observed=$count
 	need 'look-alike: a module connects' look_alike
 	need 'look-alike: the server accepts' hear 1
 	counter observed
 	check_equal 'look-alike: its connection is not counted' "$observed" "$count"
 	check 'look-alike: its connection is not shown' none_shown
-	need 'look-alike: the module is removed' no_look_alike
+	need 'look-alike: the module is removed' remove_module look_alike
 	need 'look-alike: the server closes' tell 1 close
 fi
 

@@ -14,7 +14,7 @@
 
 refuse_qp=${MODULE%/*}/qemu/refuse_qp.ko
 refuses() { insmod "$refuse_qp" "$@" && at_end obeys; }
-obeys() { [[ ! -d /sys/module/refuse_qp ]] || rmmod refuse_qp; }
+obeys() { remove_module refuse_qp; }
 has_refused() { (($(</sys/module/refuse_qp/parameters/refused) > 0)); }
 
 # says TEXT: whether the module has logged TEXT.

@@ -59,8 +59,7 @@ unload connected
 load forgotten
 need 'forgotten: a listener' control b listen "$B4:1"
 need 'forgotten: a connection' connect a "$B4:1"
-keep() { insmod "${MODULE%/*}/qemu/keep_hold.ko" && at_end end_keeping; }
-end_keeping() { [[ ! -d /sys/module/keep_hold ]] || rmmod keep_hold; }
+keep() { insmod "${MODULE%/*}/qemu/keep_hold.ko" && at_end remove_module keep_hold; }
 need 'forgotten: the next hold that ends is kept' keep
 need 'forgotten: everything is closed' control - close all
 need 'forgotten: nothing is left' wait_for 10 nothing_left
@@ -69,7 +68,7 @@ rmmod rpcrdma_cm &
 unloading=$!
 waits() { grep -q shim_unload_wait "/proc/$unloading/stack"; }
 check 'forgotten: unloading waits' wait_for 20 waits
-need 'forgotten: the hold ends' end_keeping
+need 'forgotten: the hold ends' remove_module keep_hold
 check 'forgotten: the module unloads' wait "$unloading"
 check_equal 'forgotten: the resource tracker has nothing left' '' "$(resources 2>&1)"
 
