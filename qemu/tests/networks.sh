@@ -229,14 +229,14 @@ while_waiting() {
 }
 
 # while_transferring SIDE: the network fails while the memory of SIDE is being transferred. The
-# network is slow, so that the transfer takes long.
+# network is slow, so that the transfer takes 10 s, and TCP has not queued all of it when it fails.
 while_transferring() {
 	local bad=0
 	connected '20 null=0 timeout_ms=9000' && control a call "connection $client null" &&
 		netem "$1" rate 400kbit && transmitted "$1" || return
 	before=$transmitted
 	((++calls))
-	later call "connection $client echo size=262144"
+	later call "connection $client echo size=524288"
 	wait_for 30 has_sent "$1" 60000 || bad=1
 	# At that time the server has read the call.
 	[[ $1 = a ]] || has_info "$server" chunked_calls 1 || bad=1
