@@ -99,7 +99,7 @@ start_capture() {
 	capture=$share_a/wire-$((++captures)).pcap
 	# shellcheck disable=SC2016 # for the guest
 	on_a eval 'capture=/tmp/'"${capture##*/}"'
-		later tcpdump tcpdump -i "$A_DEV" -B 32768 -s 9216 -U --immediate-mode \
+		later tcpdump tcpdump -i "$A_DEV" -B 32768 -s 9216 -U \
 			-w "$capture" "udp port 4791 or udp port 9" &&
 			wait_for 20 grep -q "listening on" "$scratch/later-tcpdump"'
 }

@@ -318,12 +318,12 @@ renew() {
 # GIDs, which the kernel makes anew after each event of the port, holds the first one.
 has_gid() { is_up "$1" && [[ $(<"/sys/class/infiniband/$1/ports/1/gids/0") != 0000:* ]]; }
 
-# start_capture: captures all packets between the hosts that may carry RDMA, into $capture. Each
-# packet takes as much of the buffer (-B) as the longest one (-s): by default it holds eight.
+# start_capture: captures all packets between the hosts that may carry RDMA, into $capture. With
+# --immediate-mode each packet would take as much of the buffer (-B) as the longest one (-s).
 # shellcheck disable=SC2154 # from lib.sh, and from the caller
 start_capture() {
 	# Not on_a, whose process would be a shell: stop_capture ends tcpdump itself.
-	nsenter --net="/run/netns/$A" tcpdump -i "$A_DEV" -B 32768 -s 65549 -U --immediate-mode \
+	nsenter --net="/run/netns/$A" tcpdump -i "$A_DEV" -B 32768 -s 65549 -U \
 		-w "$capture" 'udp port 4791 or udp port 9 or tcp' 2>"$scratch/tcpdump" &
 	tcpdump=$!
 	wait_for 20 grep -q 'listening on' "$scratch/tcpdump"
