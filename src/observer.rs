@@ -316,6 +316,7 @@ impl Observations {
                 {
                     return;
                 }
+                Some(Known::Undecided(_)) if observation.kind == EventKind::Existing => return,
                 Some(Known::Undecided(_)) => ids.remove(observation.id),
                 None => None,
             }
@@ -329,8 +330,10 @@ impl Observations {
             // The same: the call to connect is going to fail.
             (EventKind::Connect, Some(Known::Observed(observed))) if !observed.can_connect() => {}
             (EventKind::Existing, Some(_)) => {}
-            // An id without a peer's address is a listener.
-            (EventKind::Existing, None) if observation.remote.is_none() => {}
+            // An id without a peer's address is a listener. rdma_cm gives one that is bound to a
+            // specific address the unspecified address of that family, with port 0.
+            (EventKind::Existing, None)
+                if observation.remote.is_none_or(|remote| remote.port() == 0) => {}
             (EventKind::Existing, None) => {
                 self.observe_as(observation.role_of_existing(), observation)
             }
@@ -431,9 +434,8 @@ impl Observations {
     fn destroyed(&self, id: IdKey) {
         let mut ids = self.ids.lock();
         let known = ids.remove(id);
-        if known.is_none() {
-            ids.add_ended(id);
-        }
+        // The search may have found it, and be about to report it.
+        ids.add_ended(id);
         drop(ids);
         if let Some(Known::Observed(observed)) = known {
             observed.end();

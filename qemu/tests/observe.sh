@@ -204,6 +204,8 @@ refused() {
 		((count > 0))
 }
 
+no_program_shown() { lines connections && [[ "${lines[*]}" != *' user '* ]]; }
+
 mib=2
 [[ $KERNEL = debug ]] || mib=${FULL:+256}
 mib=${mib:-8}
@@ -213,11 +215,16 @@ need_pair
 need_neighbours
 need_nfs_server
 need 'older than the module: the mount succeeds' nfs_mount 4.2 /mnt/nfs
+program 3
+need 'older than the module: a program listens at one address' \
+	tell 3 listen "/run/netns/$A" "$A4" 20049
 trace_thresholds
 at_end rmdir "$traces"
 need_module
 check 'older than the module: info of both ends is right' same_old 1
 check 'older than the module: info shows that the server invalidates' wait_for 60 invalidated
+check 'older than the module: a listener is not shown' no_program_shown
+program_end 3
 check 'older than the module: umount succeeds' umount /mnt/nfs
 check 'older than the module: no connection is left' wait_for 20 none_shown
 
