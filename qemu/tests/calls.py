@@ -160,6 +160,11 @@ class Client:
         self.reported(calls=4, replies=3, xid=f"0x{xid:08x}", rpc="PROG_UNAVAIL",
                       failure="the responder answered: PROG_UNAVAIL")
 
+    def given_up(self, words: str) -> bytes:
+        """Returns a call that times out."""
+        with self.calling(words, "ETIMEDOUT"):
+            return self.message()
+
     def one_is_given_up(self) -> None:
         """Checks that a call that timed out keeps its credit until it is answered."""
         with self.connected("timeout_ms=1500"):
@@ -180,8 +185,7 @@ class Client:
         3.3.1)."""
         with self.connected("timeout_ms=1500"):
             self.granted(4)
-            with self.calling("null", "ETIMEDOUT"):
-                late = self.message()
+            late = self.given_up("null")
             self.peer.send(reply(split(late)[0], 2))
             wait_for(10, lambda: info(self.id)["credits_granted"] == "2")
             with self.calling("null count=3 jobs=3"):
@@ -189,6 +193,30 @@ class Client:
                 self.peer.send(reply(split(messages.pop())[0], 2))
                 messages.append(self.message())
                 self.peer.send(*(reply(split(message)[0], 2) for message in messages))
+
+    def late_reply_is_faulty(self, words: str, answer: str) -> None:
+        """Checks that only a valid reply to a call that timed out grants credits. The reply returns
+        the call's credit all the same."""
+        with self.connected("timeout_ms=1500"):
+            self.granted(2)
+            before = int(info(self.id)["unexpected_messages"])
+            late = self.given_up(words)
+            self.peer.send(octets(answer, split(late)[0]))
+            wait_for(10, lambda: int(info(self.id)["unexpected_messages"]) == before + 1)
+            same_info(self.id, credits_granted=2)
+            with self.calling("null count=2 jobs=2"):
+                self.peer.send(*(reply(split(message)[0], 2) for message in self.messages(2)))
+
+    def late_reply_comes_last(self) -> None:
+        """Checks that the latest reply counts, not the one that is read last: the reply to a call
+        that timed out follows at once those for which a caller waits."""
+        with self.connected("timeout_ms=1500"):
+            self.granted(4)
+            late = self.given_up("null")
+            with self.calling("null"):
+                waiting = self.message()
+                self.peer.send(reply(split(waiting)[0], 4), reply(split(late)[0], 8))
+            same_info(self.id, credits_granted=8)
 
     def all_are_given_up(self) -> None:
         """Ends the writer by a signal. Checks that its calls still hold all credits."""
@@ -398,6 +426,15 @@ check("the connection of many calls was never lost",
 check("the connection of many calls is closed", client.leaves)
 check("a call that timed out keeps its credit", client.one_is_given_up)
 check("the reply to a call that timed out grants credits", client.late_reply_grants)
+for fault, call, answer in (
+    ("with a Read list", "null", f"X 1 7 0  1 0 1 4 0 0  0  0  0  {SUCCESS}"),
+    ("with a Write list", "null", f"X 1 7 0  0  1 1 1 4 0 0  0  0  {SUCCESS}"),
+    ("in memory that is invalidated", "null chunks=1", "X 1 7 1  0 0  1 1 1 24 0 0"),
+):
+    check(f"a reply {fault} to a call that timed out grants no credits",
+          client.late_reply_is_faulty, call, answer)
+check("a reply to a call that timed out grants credits after the replies before it",
+      client.late_reply_comes_last)
 check("calls that a signal interrupts keep their credits", client.all_are_given_up)
 check("64 calls under way fail when the peer closes", client.peer_closes)
 check("close does not wait for 64 calls under way", client.closed_meanwhile)

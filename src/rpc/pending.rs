@@ -26,7 +26,7 @@ enum State {
     Free,
     /// The call waits for its reply.
     Waiting,
-    /// The reply has arrived. The number orders the replies by their arrival.
+    /// The reply with this number has arrived.
     Answered(Arrival, u64),
 }
 
@@ -49,6 +49,14 @@ impl Pending {
     };
 }
 
+/// A reply to a call whose caller waits.
+pub(super) struct ReceivedReply {
+    pub(super) arrival: Arrival,
+    /// The number of the reply among all replies, in the order of their arrival.
+    pub(super) number: u64,
+    pub(super) octets: KVec<u8>,
+}
+
 /// The calls of an endpoint that have not been answered, by their XIDs. Each holds a credit (RFC
 /// 8166, section 3.3.1), so their number is limited by the credits that this end requests.
 pub(super) struct Calls {
@@ -56,8 +64,10 @@ pub(super) struct Calls {
     pending: KVec<Pending>,
     /// The XIDs and versions of calls that were given up: no caller waits for them any more.
     given_up: KVec<(u32, u32)>,
-    /// The number of replies that have arrived.
+    /// The number of replies that have arrived, to calls that were given up, too.
     answered: u64,
+    /// The number of the latest reply that granted credits.
+    granted: u64,
 }
 
 impl Calls {
@@ -72,6 +82,7 @@ impl Calls {
             pending,
             given_up: KVec::with_capacity(credits, GFP_KERNEL)?,
             answered: 0,
+            granted: 0,
         })
     }
 
@@ -118,6 +129,7 @@ impl Calls {
         arrival: &Arrival,
     ) -> Answered {
         let answers = |xid, version| xid == header.xid && is_answer(header, payload, version);
+        let number = self.answered;
         let pending = self.pending.iter_mut().find(|pending| {
             matches!(pending.state, State::Waiting)
                 && answers(pending.xid, pending.version)
@@ -126,21 +138,32 @@ impl Calls {
         if let Some(pending) = pending {
             // Cannot fail: the capacity was checked above.
             let _ = pending.octets.extend_from_slice(octets, GFP_KERNEL);
-            pending.state = State::Answered(*arrival, self.answered);
-            self.answered = self.answered.wrapping_add(1);
+            pending.state = State::Answered(*arrival, number);
+            self.answered = number.wrapping_add(1);
             return Answered::Waiting;
         }
         let outstanding = self.given_up.len();
         self.given_up
             .retain(|&mut (xid, version)| !answers(xid, version));
-        match self.given_up.len() == outstanding {
-            true => Answered::None,
-            false => Answered::GivenUp,
+        if self.given_up.len() == outstanding {
+            return Answered::None;
         }
+        self.answered = number.wrapping_add(1);
+        Answered::GivenUp(number)
     }
 
-    /// Returns the place of the call whose reply arrived first. Replies are handled in the order of
-    /// their arrival, so that the credits of the latest reply count in the end.
+    /// Whether the reply with this number grants credits: the latest one counts (RFC 8166, section
+    /// 3.3.1), and a reply to a call that was given up is read before those that still wait for
+    /// their caller.
+    pub(super) fn may_grant(&mut self, number: u64) -> bool {
+        let may = number >= self.granted;
+        if may {
+            self.granted = number;
+        }
+        may
+    }
+
+    /// Returns the place of the call whose reply arrived first.
     pub(super) fn first_answered(&self) -> Option<usize> {
         let answered = (0..)
             .zip(&self.pending)
@@ -153,11 +176,15 @@ impl Calls {
 
     /// Frees a place, and returns the reply if it has arrived. A call that was `sent` and has no
     /// reply yet is given up, and keeps its credit.
-    pub(super) fn end(&mut self, place: usize, sent: bool) -> Option<(Arrival, KVec<u8>)> {
+    pub(super) fn end(&mut self, place: usize, sent: bool) -> Option<ReceivedReply> {
         let pending = self.pending.get_mut(place)?;
         let state = mem::replace(&mut pending.state, State::Free);
         match state {
-            State::Answered(arrival, _) => Some((arrival, mem::take(&mut pending.octets))),
+            State::Answered(arrival, number) => Some(ReceivedReply {
+                arrival,
+                number,
+                octets: mem::take(&mut pending.octets),
+            }),
             State::Waiting if sent => {
                 // Cannot fail: the call holds one of the credits, and `given_up` has capacity for
                 // all of them.
@@ -188,8 +215,8 @@ impl Calls {
 pub(super) enum Answered {
     /// A call whose caller waits.
     Waiting,
-    /// A call that was given up.
-    GivenUp,
+    /// A call that was given up, by the reply or error with this number.
+    GivenUp(u64),
     /// No call.
     None,
 }

@@ -33,7 +33,10 @@ use super::{
         FIRST_CALL, //
     },
     payload::Payload,
-    pending::Answered, //
+    pending::{
+        Answered,
+        ReceivedReply, //
+    }, //
 };
 use crate::{
     failure::Failure,
@@ -193,6 +196,26 @@ fn check_status(status: Status) -> Result<(), Failure> {
     })
 }
 
+/// Whether the message is a valid reply by RDMA_MSG. A Long Reply cannot be read any more after its
+/// call was given up.
+fn is_short_reply(header: &Header<'_>, payload: &[u8]) -> bool {
+    match header.body {
+        Body::Msg(_, lists) => {
+            lists.reads.is_empty() && lists.writes.is_empty() && rpc::parse_reply(payload).is_ok()
+        }
+        _ => false,
+    }
+}
+
+impl Inner {
+    /// Takes the credits that the reply with this number grants.
+    fn grant(&mut self, number: u64, credits: u32) {
+        if self.calls.may_grant(number) {
+            self.made.credits_granted = Some(credits);
+        }
+    }
+}
+
 impl Endpoint {
     /// Hands a reply over to the call that waits for it. Other replies are discarded (RFC 8166,
     /// section 4.5).
@@ -206,16 +229,11 @@ impl Endpoint {
         let mut inner = self.inner.lock();
         match inner.calls.answer(header, payload, octets, arrival) {
             Answered::Waiting => inner.falls_back &= matches!(header.body, Body::ErrVers { .. }),
-            Answered::GivenUp => {
+            Answered::GivenUp(number) => {
                 inner.traffic.unexpected_messages += 1;
                 // Each reply grants credits, even if no caller reads it (RFC 8166, section 3.3.1).
-                let is_reply = match header.body {
-                    Body::Msg(..) => rpc::parse_reply(payload).is_ok(),
-                    Body::Nomsg(..) => true,
-                    _ => false,
-                };
-                if is_reply {
-                    inner.made.credits_granted = Some(header.credit);
+                if is_short_reply(header, payload) {
+                    inner.grant(number, header.credit);
                 }
             }
             Answered::None => inner.traffic.unexpected_messages += 1,
@@ -626,18 +644,18 @@ impl<'a> Caller<'a> {
         });
         // The reply may have arrived just when the time of the call was over.
         let reply = self.endpoint.inner.lock().calls.end(at, true);
-        let arrival = reply.as_ref().map(|(arrival, _)| *arrival);
-        self.invalidate(place, arrival.and_then(|arrival| arrival.invalidated))?;
-        let Some((arrival, octets)) = reply else {
+        let invalidated = reply.as_ref().and_then(|reply| reply.arrival.invalidated);
+        self.invalidate(place, invalidated)?;
+        let Some(reply) = reply else {
             waited?;
             return Err(malformed());
         };
         if let CalledProcedure::Null(_) = self.request.procedure {
-            let took = (arrival.at - sent.start).as_micros_ceil();
+            let took = (reply.arrival.at - sent.start).as_micros_ceil();
             self.endpoint.inner.lock().traffic.null_us = Some(took);
         }
-        let verdict = self.decode_reply(place, &sent.call, &octets, shown, &mut result.results);
-        self.endpoint.inner.lock().calls.put_room(at, octets);
+        let verdict = self.decode_reply(place, &sent.call, &reply, shown, &mut result.results);
+        self.endpoint.inner.lock().calls.put_room(at, reply.octets);
         verdict
     }
 
@@ -749,11 +767,11 @@ impl<'a> Caller<'a> {
         &self,
         place: &Place<'a>,
         call: &OutgoingCall<'_>,
-        octets: &[u8],
+        arrived: &ReceivedReply,
         shown: &mut CallOutcome,
         results: &mut KVec<u8>,
     ) -> Result<Verdict, Failure> {
-        let (header, payload) = header::parse(octets).map_err(|_| malformed())?;
+        let (header, payload) = header::parse(&arrived.octets).map_err(|_| malformed())?;
         shown.answer = Answer::of(&header);
         let payload = match header.body {
             Body::Msg(_, lists) => {
@@ -781,7 +799,10 @@ impl<'a> Caller<'a> {
             return Err(malformed());
         }
         // Only a message that decodes as a reply grants credits.
-        self.endpoint.inner.lock().made.credits_granted = Some(header.credit);
+        self.endpoint
+            .inner
+            .lock()
+            .grant(arrived.number, header.credit);
         let at = head.len() - rest.len();
         shown.status = Some(reply.status);
         shown.results = payload.len() - at;
