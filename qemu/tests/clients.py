@@ -30,10 +30,12 @@ MARGIN_MS = 4000
 # The allowed results of connect over a network that fails.
 CONNECT = "0 ETIMEDOUT ECONNREFUSED ECONNRESET EHOSTUNREACH".split()
 CALL = "0 ETIMEDOUT ECONNRESET ENOTCONN ENOENT EBUSY".split()
+# Also the result of a reverse call before the client has called BIND.
+REVERSE = [*CALL, "EOPNOTSUPP"]
 # After these results of a call there is no connection.
 LOST = "ECONNRESET ENOTCONN ENOENT".split()
-KINDS = ["null", "echo size=100", "echo size=1000", "echo size=65536", "echo size=1048576",
-         "echo size=100 count=32 jobs=8"]
+KINDS = ["null", "echo size=100", "echo size=1000", "echo size=65536",
+         "echo size=100 count=32 jobs=8", "echo size=1048576"]
 # How many of its calls a command makes one after the other.
 IN_TURN = {"echo size=100 count=32 jobs=8": 4}
 
@@ -73,8 +75,6 @@ class Load:
         self.timeout_ms = int(options.get("timeout_ms", 5000))
         self.reconnects = options.get("reconnect") == "1"
         self.both = "reverse" in options
-        # The result of a reverse call before the client has called BIND.
-        self.allowed = CALL + ["EOPNOTSUPP"] if self.both else CALL
         self.outcomes = collections.Counter()
         self.slowest = collections.Counter()
         self.bad = []
@@ -103,9 +103,11 @@ class Load:
         while ids and (calls == 0 or time.monotonic() < until):
             kind = self.kinds[(n + calls) % len(self.kinds)]
             number = other_end(ids[0]) if self.both and calls % 3 == 2 else ids[0]
+            reverse = number != ids[0]
             outcome, took = write(self.netns, "call", f"connection {number} {kind}")
             limit = IN_TURN.get(kind, 1) * (self.timeout_ms + OPERATION_MS) + MARGIN_MS
-            self.note(kind, outcome, took, self.allowed, limit)
+            self.note(f"reverse {kind}" if reverse else kind, outcome, took,
+                      REVERSE if reverse else CALL, limit)
             calls += 1
             if outcome in LOST and not self.reconnects:
                 return

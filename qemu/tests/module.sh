@@ -128,6 +128,7 @@ info() {
 }
 
 is_state() { info "$1" && [[ ${info[state]} = "$2" ]]; }
+has_info() { info "$1" && [[ ${info[$2]} = "$3" ]]; }
 is_gone() { [[ ! -e $DEBUGFS/connection/$1 ]]; }
 # is_generation ID N: whether the connection is established in generation N.
 is_generation() { is_state "$1" established && [[ ${info[generation]} = "$2" ]]; }

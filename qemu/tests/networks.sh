@@ -136,7 +136,6 @@ transmitted() {
 		grep -o '"tx":{"bytes":[0-9]*' | grep -o '[0-9]*$')
 }
 has_sent() { transmitted "$1" && ((transmitted > before + $2)); }
-has_info() { info "$1" && [[ ${info[$2]} = "$3" ]]; }
 
 # lossy NAME TIMEOUT OPTION...: runs clients with that timeout, in milliseconds, over a
 # network with these options of netem.
@@ -413,7 +412,8 @@ done
 
 lossy 'no fault' 30000 delay 0
 check 'no fault: each kind of call succeeds' \
-	some_succeeded connect null 'echo size='{100,1000,65536,1048576}
+	some_succeeded connect null 'echo size='{100,1000,65536,1048576} \
+	{,'reverse '}'echo size=100 count=32 jobs=8' 'reverse echo size=1000'
 lossy '1 % lost' 15000 loss 1%
 check '1 % lost: each kind of call up to 64 KiB succeeds' \
 	some_succeeded connect null 'echo size='{100,1000,65536}

@@ -26,13 +26,17 @@ devices_left() {
 	done
 }
 
-# all_call: only makes calls, so that their handlers run at the same time as often as possible.
+# all_call: only makes calls, at both ends of each connection and many at a time, so that their
+# handlers run at the same time as often as possible.
 all_call() {
-	local n process processes=() bad=0
+	local n id process processes=() bad=0
 	for n in {1..4}; do
-		connect a "$B4:2000" || return
-		echo "connection $client echo size=100 count=1000" >"$DEBUGFS/call" &
-		processes+=($!)
+		connect a "$B4:2000 reverse=4" &&
+			wait_for 10 has_info "$client" reverse_direction yes || return
+		for id in "$client" "$server"; do
+			echo "connection $id echo size=100 count=500 jobs=4" >"$DEBUGFS/call" &
+			processes+=($!)
+		done
 	done
 	for process in "${processes[@]}"; do wait "$process" || bad=1; done
 	return "$bad"
@@ -51,8 +55,8 @@ echo 60 >/proc/sys/net/core/netdev_unregister_timeout_secs
 # The cleanup of nfs_server expects its own pair to be the current one.
 at_end use_pair "$still"
 rm -f /run/races-sites
-need 'a listener for many calls' control b listen "$B4:2000"
-check 'many calls at a time succeed' all_call
+need 'a listener for many calls' control b listen "$B4:2000 reverse=4"
+check 'many calls at a time succeed, in both directions' all_call
 check 'everything is closed before the races' control - close all
 if [[ $KERNEL = kcsan ]]; then
 	# KCSAN watches more accesses, because real races are rare.

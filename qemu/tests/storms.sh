@@ -105,6 +105,16 @@ behave_elsewhere() {
 	done
 }
 
+# calls_both_ways: makes calls at each end of the connection that does so during storms, if there is
+# one.
+beside=()
+calls_both_ways() {
+	local id
+	for id in "${beside[@]}"; do
+		control - call "connection $id echo size=100 count=40 jobs=8" || return
+	done
+}
+
 # has_answered PROGRAM: whether an answer of the program can be read.
 has_answered() { read -rt 0 -u "${from_program[$1]}"; }
 
@@ -170,7 +180,8 @@ storm() {
 	for ((n = 1; n <= ${#storm[@]}; n++)); do
 		until has_answered "$n"; do
 			kill -0 "${programs[$n]}" || { bad=1; break; }
-			if ! { behave 17 "$2" && behave 17 "$1" && behave_elsewhere; }; then
+			if ! { behave 17 "$2" && behave 17 "$1" && behave_elsewhere &&
+				calls_both_ways; }; then
 				bad=1
 				break
 			fi
@@ -421,6 +432,19 @@ check "max=$unlimited: the listener had connections" between 1 "$unlimited" "$mo
 stormed "max=$limit" 2001
 check "max=$limit: the maximum was reached" between 1 "$attempts" "${got[$refused]}"
 check "max=$limit: the maximum was not exceeded" between 0 "$limit" "$most"
+
+need 'a listener for calls during a storm' control b listen "$B4:2004 reverse=8"
+need 'a connection for calls during a storm' connect a "$B4:2004 reverse=8"
+need 'its client allows calls in reverse' wait_for 10 has_info "$client" reverse_direction yes
+beside=("$client" "$server")
+need 'calls in both directions succeed during a storm' storm 2001 2002 $((attempts / 10))
+check 'the connection of these calls was not lost' \
+	same_info "$client" state=established generation=1
+info "$client"
+check 'its calls in reverse were counted' test "${info[reverse_inline_calls]}" -ge 40
+check 'the connection of these calls is closed' control - close "connection $client"
+check 'nothing is left after these calls' \
+	wait_for $((confirmation + 60)) nothing_left 'state LISTEN'
 check 'no slab cache has grown with the storms' wait_for 120 not_grown $((attempts / 10))
 check 'the module unloads after the storms' module_unload
 
