@@ -5,6 +5,7 @@
 # errno and reason, reconnecting negotiates afresh, and nothing is left.
 #
 # test: debug.rxe debug.siw
+# soak: stock.rxe
 . ./lib.sh
 . ./module.sh
 

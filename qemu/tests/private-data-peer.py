@@ -5,7 +5,7 @@ sends no private data. Compares the message that the module finds, and the value
 negotiates, with those of RFC 8797."""
 
 # test: debug.rxe
-# soak: debug.siw
+# soak: debug.siw stock.rxe
 
 import fnmatch
 import subprocess

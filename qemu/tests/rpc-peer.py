@@ -5,7 +5,7 @@ and malformed messages. The messages in both directions are written out here, wo
 RFC 8166 (version 1), draft-cel-nfsv4-rpcrdma-version-two-01 (version 2) and RFC 5531 (RPC)."""
 
 # test: debug.siw
-# soak: debug.rxe
+# soak: debug.rxe stock.rxe
 
 import contextlib
 from collections.abc import Callable, Iterator
