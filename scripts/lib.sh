@@ -159,7 +159,7 @@ show_progress() {
 	[[ ! -s $last ]] || read -r total took <"$last"
 	[[ -z $line_start ]] || pause=1
 	SECONDS=0 next=$pause
-	[[ -z $took ]] || say "$what took $(duration "$took") last time"
+	[[ ${took:-0} -lt 5 ]] || say "$what took $(duration "$took") last time"
 	while sleep 1 && kill -0 "$pid" 2>/dev/null; do
 		[[ $SECONDS -ge $next ]] || continue
 		next=$((SECONDS + pause))
