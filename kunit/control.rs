@@ -2,6 +2,8 @@
 
 //! The grammar of the control files.
 
+mod call;
+
 use core::fmt::{
     Debug,
     Display, //
@@ -24,7 +26,6 @@ mod tests {
                 parse_listen,
                 parse_probe,
                 Address,
-                Call,
                 Close,
                 Connect,
                 LineError,
@@ -39,13 +40,7 @@ mod tests {
                 Offered,
                 Size, //
             },
-            program::Program,
-            request::{
-                CallRequest,
-                CalledProcedure,
-                Hex, //
-            },
-            rpc::Credentials, //
+            program::Program, //
         },
         rows::{
             check,
@@ -92,7 +87,7 @@ mod tests {
     };
 
     /// NFS version 4.
-    const NFS: Program = Program {
+    pub(super) const NFS: Program = Program {
         number: 100_003,
         version: 4,
     };
@@ -157,7 +152,7 @@ mod tests {
         check_refusal(line, parse_listen(line.as_bytes()), refusal)
     }
 
-    fn check_refusal<T: Debug>(
+    pub(super) fn check_refusal<T: Debug>(
         row: impl Display,
         parsed: core::result::Result<T, LineError<'_>>,
         expected: &str,
@@ -174,7 +169,7 @@ mod tests {
     }
 
     /// The text of a refusal that names a word.
-    fn refusal(word: &str, reason: &str) -> Result<CString> {
+    pub(super) fn refusal(word: &str, reason: &str) -> Result<CString> {
         CString::try_from_fmt(format_args!("{word}: {reason}"))
     }
 
@@ -749,245 +744,6 @@ mod tests {
         check_refusal("max", parsed, "max=1: given twice")?;
         let parsed = parse_listen(b"192.0.2.1:1 rpcvers=1 rpcvers=2");
         check_refusal("rpcvers", parsed, "rpcvers=2: given twice")
-    }
-
-    #[test]
-    fn call() -> Result {
-        const NULL: CallRequest<'_> = CallRequest::null(NFS);
-        const ECHO: CallRequest<'_> = CallRequest {
-            procedure: CalledProcedure::Echo { size: 1024 },
-            ..NULL
-        };
-
-        let null = |number, version| CallRequest::null(Program { number, version });
-        let echo = |size| CallRequest {
-            procedure: CalledProcedure::Echo { size },
-            ..NULL
-        };
-        let any = |program, procedure, credentials, digits: &'static str, results| CallRequest {
-            procedure: CalledProcedure::Any {
-                program,
-                procedure,
-                credentials,
-                arguments: Hex::parse(digits.as_bytes()).unwrap_or(Hex::EMPTY),
-                results,
-            },
-            ..NULL
-        };
-        let (none, unix) = (Credentials::None, Credentials::Unix);
-        let other = Program {
-            number: 2,
-            version: 3,
-        };
-
-        for (line, connection, request) in [
-            ("connection 1 null", 1, NULL),
-            (" connection\t0  null \n", 0, NULL),
-            ("connection 18446744073709551615 null", u64::MAX, NULL),
-            ("connection 1 null program=0", 1, null(0, 4)),
-            ("connection 1 null program=4294967295", 1, null(u32::MAX, 4)),
-            ("connection 1 null version=0", 1, null(100_003, 0)),
-            (
-                "connection 1 null version=4294967295",
-                1,
-                null(100_003, u32::MAX),
-            ),
-            ("connection 1 null chunks=0", 1, NULL),
-            (
-                "connection 1 null chunks=1 version=3 program=2",
-                1,
-                CallRequest {
-                    chunks: true,
-                    ..null(2, 3)
-                },
-            ),
-            (
-                "connection 1 null count=1000000 jobs=64",
-                1,
-                CallRequest {
-                    count: 1_000_000,
-                    jobs: 64,
-                    ..NULL
-                },
-            ),
-            ("connection 7 echo", 7, ECHO),
-            ("\tconnection 7 \techo\t\n", 7, ECHO),
-            ("connection 7 echo size=0", 7, echo(0)),
-            ("connection 7 echo size=1", 7, echo(1)),
-            ("connection 7 echo size=1048576", 7, echo(1_048_576)),
-            ("connection 7 echo count=1 jobs=1 chunks=0", 7, ECHO),
-            (
-                "connection 7 echo count=3 chunks=1 size=5 jobs=2",
-                7,
-                CallRequest {
-                    count: 3,
-                    jobs: 2,
-                    chunks: true,
-                    ..echo(5)
-                },
-            ),
-            (
-                "connection 7 rpc procedure=0",
-                7,
-                any(NFS, 0, none, "", 1024),
-            ),
-            (
-                "connection 7 rpc cred=none procedure=4294967295 raw=00ffA5",
-                7,
-                any(NFS, u32::MAX, none, "00ffA5", 1024),
-            ),
-            (
-                "connection 7 rpc results=0 program=2 cred=unix version=3 procedure=1",
-                7,
-                any(other, 1, unix, "", 0),
-            ),
-            (
-                "connection 7 rpc procedure=1 results=1048576 count=2 jobs=2 chunks=1",
-                7,
-                CallRequest {
-                    count: 2,
-                    jobs: 2,
-                    chunks: true,
-                    ..any(NFS, 1, none, "", 1_048_576)
-                },
-            ),
-        ] {
-            let call = Call {
-                connection,
-                request,
-            };
-            check(line, parse_call(line.as_bytes()), Ok(call))?;
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn call_refused() -> Result {
-        const CONNECTION: &str = "expected connection ID";
-        const ID: &str = "expected a decimal ID";
-        const WHAT: &str = "expected null, echo or rpc";
-        const UNKNOWN: &str = "unknown key";
-        const TWICE: &str = "given twice";
-        const WORD: &str = "not 0 to 4294967295";
-        const SIZE: &str = "not 0 to 1048576 octets";
-        const COUNT: &str = "not 1 to 1000000 calls";
-        const JOBS: &str = "not 1 to 64 calls at a time";
-        const HEX: &str = "not pairs of hex digits";
-        const PROCEDURE: &str = "expected procedure=N";
-        const CRED: &str = "not none or unix";
-        const FLAG: &str = "not 0 or 1";
-
-        for (line, word, reason) in [
-            ("1 null", "1", CONNECTION),
-            ("listener 1 null", "listener", CONNECTION),
-            ("null connection 1", "null", CONNECTION),
-            ("192.0.2.1:1 null", "192.0.2.1:1", CONNECTION),
-            ("connection null", "null", ID),
-            ("connection -1 null", "-1", ID),
-            (
-                "connection 18446744073709551616 echo",
-                "18446744073709551616",
-                ID,
-            ),
-            ("connection 1 all", "all", WHAT),
-            ("connection 1 Null", "Null", WHAT),
-            ("connection 1 size=1", "size=1", WHAT),
-            ("connection 1 null\n\n", "null\\x0a", WHAT),
-            ("connection 1 null echo", "echo", "not key=value"),
-            ("connection 1 echo 5", "5", "not key=value"),
-            ("connection 1 echo size=", "size=", "no value"),
-            // Keys that this call does not have.
-            ("connection 1 null size=1", "size=1", UNKNOWN),
-            ("connection 1 null raw=00", "raw=00", UNKNOWN),
-            ("connection 1 null procedure=1", "procedure=1", UNKNOWN),
-            ("connection 1 null cred=unix", "cred=unix", UNKNOWN),
-            ("connection 1 null results=1", "results=1", UNKNOWN),
-            ("connection 1 rpc size=1", "size=1", UNKNOWN),
-            ("connection 1 rpc null=1", "null=1", UNKNOWN),
-            ("connection 1 null null=1", "null=1", UNKNOWN),
-            ("connection 1 null rpcvers=1", "rpcvers=1", UNKNOWN),
-            ("connection 1 null credits=1", "credits=1", UNKNOWN),
-            ("connection 1 echo program=1", "program=1", UNKNOWN),
-            ("connection 1 echo version=1", "version=1", UNKNOWN),
-            ("connection 1 echo send=1024", "send=1024", UNKNOWN),
-            ("connection 1 echo timeout_ms=1", "timeout_ms=1", UNKNOWN),
-            // Values that are out of range.
-            (
-                "connection 1 null program=4294967296",
-                "program=4294967296",
-                WORD,
-            ),
-            (
-                "connection 1 null version=4294967296",
-                "version=4294967296",
-                WORD,
-            ),
-            ("connection 1 null version=x", "version=x", WORD),
-            ("connection 1 null chunks=2", "chunks=2", FLAG),
-            ("connection 1 echo chunks=yes", "chunks=yes", FLAG),
-            ("connection 1 echo size=1048577", "size=1048577", SIZE),
-            ("connection 1 echo size=4294967296", "size=4294967296", SIZE),
-            ("connection 1 echo size=-1", "size=-1", SIZE),
-            ("connection 1 echo size=1k", "size=1k", SIZE),
-            ("connection 1 echo count=0", "count=0", COUNT),
-            ("connection 1 echo count=1000001", "count=1000001", COUNT),
-            (
-                "connection 1 echo count=4294967297",
-                "count=4294967297",
-                COUNT,
-            ),
-            ("connection 1 null count=0", "count=0", COUNT),
-            ("connection 1 null jobs=0", "jobs=0", JOBS),
-            ("connection 1 echo jobs=65", "jobs=65", JOBS),
-            ("connection 1 rpc jobs=x", "jobs=x", JOBS),
-            (
-                "connection 1 rpc procedure=4294967296",
-                "procedure=4294967296",
-                WORD,
-            ),
-            ("connection 1 rpc procedure=-1", "procedure=-1", WORD),
-            ("connection 1 rpc procedure=1 raw=0", "raw=0", HEX),
-            ("connection 1 rpc procedure=1 raw=0g", "raw=0g", HEX),
-            ("connection 1 rpc procedure=1 raw=none", "raw=none", HEX),
-            ("connection 1 rpc procedure=1 raw=", "raw=", "no value"),
-            ("connection 1 rpc cred=root", "cred=root", CRED),
-            ("connection 1 rpc results=1048577", "results=1048577", SIZE),
-            // Words that are given twice.
-            ("connection 1 rpc raw=00 raw=00", "raw=00", TWICE),
-            (
-                "connection 1 rpc procedure=1 procedure=2",
-                "procedure=2",
-                TWICE,
-            ),
-            ("connection 1 rpc cred=none cred=unix", "cred=unix", TWICE),
-            ("connection 1 rpc results=1 results=1", "results=1", TWICE),
-            ("connection 1 echo jobs=1 jobs=2", "jobs=2", TWICE),
-            ("connection 1 null program=1 program=1", "program=1", TWICE),
-            ("connection 1 null version=1 version=2", "version=2", TWICE),
-            ("connection 1 null chunks=0 chunks=1", "chunks=1", TWICE),
-            ("connection 1 echo size=1 size=2", "size=2", TWICE),
-            ("connection 1 echo count=1 count=2", "count=2", TWICE),
-            ("connection 1 echo chunks=0 chunks=0", "chunks=0", TWICE),
-            // The first word that does not fit is the one to name.
-            ("connection x all", "x", ID),
-            ("connection 1 echo size=x count=x", "size=x", SIZE),
-        ] {
-            let refusal = refusal(word, reason)?;
-            check_refusal(line, parse_call(line.as_bytes()), refusal.to_str()?)?;
-        }
-
-        // There is no word to name.
-        for (line, refusal) in [
-            ("", CONNECTION),
-            ("\n", CONNECTION),
-            ("connection", ID),
-            ("connection 1 \n", WHAT),
-            ("connection 1 rpc", PROCEDURE),
-            ("connection 1 rpc raw=00 cred=unix jobs=2\n", PROCEDURE),
-        ] {
-            check_refusal(line, parse_call(line.as_bytes()), refusal)?;
-        }
-        Ok(())
     }
 
     #[test]
