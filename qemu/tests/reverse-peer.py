@@ -7,6 +7,7 @@ both roles and both versions. The messages are written out here, word by word, f
 # test: debug.siw
 # soak: debug.rxe stock.rxe
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -527,6 +528,38 @@ class Client(Link):
         finally:
             self.peer.receives(32, 4096)
 
+    def exceeds_credits(self, version: int, chunked: bool) -> None:
+        """Makes four times as many calls at once as are granted. Each is answered, or the
+        connection ends (RFC 8166, section 3.3.1). On the next connection calls are answered."""
+        self.version = version
+        words = f"rpcvers={version} null=0 bind=0 reverse={REVERSE}"
+        self.connects(words)
+        with self.calling():
+            self.answers(NULL)
+        calls = []
+        for xid in range(1, 4 * REVERSE + 1):
+            call = self.call(32) + CALLBACK_NULL
+            if chunked:
+                memory = self.offered(octets(CALLBACK_NULL, xid), REMOTE_READ)
+                call = (f"X {version} 32 1 {'' if version == 1 else 0}  "
+                        f"1 0 {segment(memory.key, 40, memory.address)} 0  0  0")
+            calls.append(octets(call, xid))
+        with contextlib.suppress(OSError, RuntimeError):
+            self.peer.send(*calls)
+        answers = 0
+        while answers < len(calls) and (found := self.peer.receive(10000)) != CLOSED:
+            answers += 1
+            if not same(f"reply {answers}", octets(self.reply(REVERSE) + SUCCESS, answers), found):
+                break
+        if answers == len(calls):
+            self.counted()
+        self.leaves()
+        self.connects(words)
+        with self.calling():
+            self.answers(NULL)
+        self.counted()
+        self.leaves()
+
     def comes_back(self) -> None:
         """Checks that after a loss the client connects, and calls BIND, again (RFC 8167, section
         5.4)."""
@@ -735,6 +768,10 @@ check("the client: before its own call in version 2, replies of up to 4096 octet
 check("the client: without reverse=, calls are not answered", client.forward_only)
 check("the client: a Long Call that cannot be read is refused", client.reads_nothing)
 check("the client: one credit each way suffices", client.one_credit)
+for number in 1, 2:
+    for kind, long in ("calls", False), ("Long Calls", True):
+        check(f"the client: more {kind} at once than it grants, version {number}",
+              client.exceeds_credits, number, long)
 check("the client: BIND is called again after reconnecting", client.comes_back)
 need("the module connects to itself for calls both ways", own.connect, "reverse=8")
 check("calls both ways at the same time succeed", own.both_ways)
