@@ -67,6 +67,8 @@ fi
 	"$work" "$still" $((still + 10)) >"$scratch/races" 2>&1
 status=$?
 sed 's/^/# /' "$scratch/races"
+# The newest lines have the reason of a connection that failed.
+[[ $status = 0 ]] || tail -n 40 "$DEBUGFS/history" | diag
 [[ $status != 2 ]] || dmesg | tail -n 400 | diag
 check_equal 'every action returns, with a result that the guide names' 0 "$status"
 [[ $status != 2 ]] || exit
