@@ -123,29 +123,34 @@ moved() {
 # COMMAND: the number of lines of its output that match PATTERN, of TOTAL or of the number last
 # time.
 progress() {
-	local what=$1 total=$2 pattern=$3 log log_fd status=0 shower='' start=$SECONDS
-	local last=$cache/last-${what//[^A-Za-z0-9.]/-}
+	local what=$1 total=$2 pattern=$3 log log_fd status=0 shower start last
 	shift 3
 	# The log is removed while it is open, so that no file is left if this process is killed.
 	log=$(mktemp "$cache/log-XXXXXX")
 	exec {log_fd}<>"$log"
 	rm -f "$log"
 	log=/proc/$BASHPID/fd/$log_fd
-	if [[ -n $what ]]; then
-		show_progress "$what" "$total" "$pattern" "$log" "$last" "$BASHPID" &
-		shower=$!
-	fi
+	[[ -z $what ]] || begin_progress "$what" "$total" "$pattern" "$log"
 	"$@" >&"$log_fd" 2>&1 </dev/null || status=$?
-	if [[ -n $shower ]]; then
-		kill "$shower" 2>/dev/null || true
-		wait "$shower" 2>/dev/null || true
-		printf %s "$line_start" >&2
-		[[ $status != 0 ]] ||
-			echo "$(matches "$pattern" "$log") $((SECONDS - start))" >"$last"
-	fi
+	[[ -z $what ]] || end_progress "$pattern" "$log" "$status"
 	[[ $status = 0 ]] || { tail -n 60 "$log"; say "failed with $status: $*"; } >&2
 	exec {log_fd}>&-
 	return "$status"
+}
+
+# begin_progress WHAT TOTAL PATTERN LOG, end_progress PATTERN LOG STATUS: show the progress of what
+# runs between them. Set $start, $last and $shower.
+begin_progress() {
+	local pid=$BASHPID
+	start=$SECONDS last=$cache/last-${1//[^A-Za-z0-9.]/-}
+	show_progress "$@" "$last" "$pid" &
+	shower=$!
+}
+end_progress() {
+	kill "$shower" 2>/dev/null || true
+	wait "$shower" 2>/dev/null || true
+	printf %s "$line_start" >&2
+	[[ $3 != 0 ]] || echo "$(matches "$1" "$2") $((SECONDS - start))" >"$last"
 }
 
 matches() { grep -cE -e "$1" "$2" || true; }
