@@ -128,6 +128,25 @@ lost_at_once() {
 	counts connects=1 connects_failed=0 established=1 lost=1 && return "$bad"
 }
 
+# ended_at_once: whether connect says so if the peer ends the connection while the CM handles the
+# REP.
+ended_at_once() {
+	local process bad=0
+	insmod "${MODULE%/*}/qemu/slow_reply.ko" || return
+	at_end remove_module slow_reply
+	say 1 accept none
+	nsenter --net="/run/netns/$A" \
+		bash -c "echo $B4:2200 null=0 >$DEBUGFS/connect" 2>"$scratch/refused" &
+	process=$!
+	wait_for 10 is_delayed && program_end 1 || bad=1
+	wait "$process"
+	grep -q 'Input/output error' "$scratch/refused" || { cat "$scratch/refused"; bad=1; }
+	grep -q 'the peer ended the connection at once' "$DEBUGFS/last_error" || bad=1
+	return "$bad"
+}
+
+is_delayed() { (($(</sys/module/slow_reply/parameters/delayed) > 0)); }
+
 # says_why: whether last_failure is the reason why the queue pair failed, not an error that
 # followed from it.
 says_why() {
@@ -213,6 +232,7 @@ check 'the listener with its defaults ends' serve_not
 if [[ $TRANSPORT = rxe ]]; then
 	need 'a program starts that closes at once' program 1
 	leaves_nothing 'a connection is lost before connect returns' lost_at_once
+	leaves_nothing 'a connection is ended while the REP is handled' ended_at_once
 fi
 
 need 'the module listens without private data' serve private=none

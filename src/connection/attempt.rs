@@ -100,7 +100,7 @@ pub(super) fn connect_failure(state: State, error: Error) -> Failure {
             errno(bindings::EHOSTUNREACH),
             "the address was not resolved in time",
         ),
-        State::Resolving => Failure::new(error, "the address was not resolved"),
+        State::Resolving => Failure::of_attempt(error, "the address was not resolved"),
         State::Established => Failure::new(error, "the peer is no longer reachable"),
         _ if error == ETIMEDOUT => Failure::new(error, "no answer in time"),
         _ if error == errno(bindings::ECONNREFUSED) => {
@@ -109,6 +109,11 @@ pub(super) fn connect_failure(state: State, error: Error) -> Failure {
         _ if error == errno(bindings::EMSGSIZE) => Failure::new(
             error,
             "the transport cannot carry that many octets of private data",
+        ),
+        // rdma_cm cannot handle the REP if a REJ or a DREQ has arrived meanwhile.
+        _ if error == EINVAL => Failure::new(
+            EIO,
+            "the peer ended the connection at once, or the device refuses its parameters",
         ),
         _ => Failure::new(error, "the connection was not established"),
     }
