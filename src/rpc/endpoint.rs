@@ -201,14 +201,43 @@ enum Phase {
     Ended(Option<Failure>),
 }
 
+/// What is known of the version of RPC-over-RDMA on a connection.
+#[derive(Clone, Copy)]
+pub(super) enum UsedVersion {
+    /// No version has been agreed upon.
+    Unknown,
+    /// No version has been agreed upon, and the peer has yet to answer the client's first message
+    /// of version 2. If the endpoint fails meanwhile, the client connects again, for version 1
+    /// (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+    Tried,
+    /// The version that has been agreed upon, or the one that the requester used last.
+    Known(u32),
+}
+
+impl UsedVersion {
+    pub(super) fn known(self) -> Option<u32> {
+        match self {
+            Self::Known(version) => Some(version),
+            Self::Unknown | Self::Tried => None,
+        }
+    }
+
+    /// Ends `Tried`, and returns whether it was that.
+    pub(super) fn end_trial(&mut self) -> bool {
+        let tried = matches!(self, Self::Tried);
+        if tried {
+            *self = Self::Unknown;
+        }
+        tried
+    }
+}
+
 /// The part of an endpoint that changes.
 pub(super) struct Inner {
     phase: Phase,
     /// [`None`] once the endpoint has ended.
     owner: Option<Arc<dyn Owner>>,
-    /// The version of RPC-over-RDMA that has been agreed upon, or the one that the requester used
-    /// last.
-    pub(super) version: Option<u32>,
+    pub(super) version: UsedVersion,
     /// The counters, except those of calls.
     pub(super) traffic: Traffic,
     /// The calls that this end made.
@@ -224,10 +253,6 @@ pub(super) struct Inner {
     pub(super) xid: u32,
     /// The calls that have not been answered.
     pub(super) calls: Calls,
-    /// Whether the peer has yet to answer the first message of version 2. If the endpoint fails
-    /// meanwhile, the client connects again, for version 1 (draft-cel-nfsv4-rpcrdma-version-two-01,
-    /// section 5.2).
-    pub(super) falls_back: bool,
 }
 
 impl Inner {
@@ -327,7 +352,7 @@ impl Endpoint {
                     Inner {
                         phase: Phase::Unconnected,
                         owner: Some(owner),
-                        version: None,
+                        version: UsedVersion::Unknown,
                         traffic: Traffic {
                             reverse_direction,
                             ..Traffic::default()
@@ -341,7 +366,6 @@ impl Endpoint {
                         calling: false,
                         xid,
                         calls,
-                        falls_back: false,
                     },
                     "Endpoint::inner"
                 ),
@@ -395,7 +419,7 @@ impl Endpoint {
     /// Returns whether the owner is to connect again, to try version 1. The peer is then remembered
     /// as one of version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     pub(crate) fn end(&self, failure: Option<Failure>) -> bool {
-        let (phase, owner, falls_back, chunked_calls) = {
+        let (phase, owner, tried, chunked_calls) = {
             let mut inner = self.inner.lock();
             if matches!(inner.phase, Phase::Ended(_)) {
                 return false;
@@ -404,7 +428,7 @@ impl Endpoint {
             (
                 phase,
                 inner.owner.take(),
-                mem::take(&mut inner.falls_back),
+                inner.version.end_trial(),
                 mem::take(&mut inner.chunked_calls),
             )
         };
@@ -414,7 +438,7 @@ impl Endpoint {
         drop(owner);
 
         // The loss of this side's own device does not mean that the peer lacks version 2.
-        let falls_back = falls_back && failure.is_some_and(|failure| !is_of_device(&failure));
+        let falls_back = tried && failure.is_some_and(|failure| !is_of_device(&failure));
         let remote = match phase {
             Phase::Started(link) => link.remote,
             Phase::Unconnected | Phase::Ended(_) => None,
@@ -445,7 +469,7 @@ impl Endpoint {
             reverse,
             ..inner.traffic
         };
-        (traffic, inner.version)
+        (traffic, inner.version.known())
     }
 
     /// Fails with `EOPNOTSUPP` if this end may not make calls. A client may make calls. A server
@@ -462,7 +486,7 @@ impl Endpoint {
             Role::Server if !matches!(inner.traffic.reverse_direction, ReverseDirection::Yes) => {
                 refused("the client has not said that it accepts calls (BIND)")
             }
-            Role::Server if inner.version.is_none() => {
+            Role::Server if inner.version.known().is_none() => {
                 refused("the client has not made a call yet")
             }
             Role::Server => Ok(()),

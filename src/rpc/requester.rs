@@ -30,6 +30,7 @@ use super::{
         Endpoint,
         Inner,
         Link,
+        UsedVersion,
         FIRST_CALL, //
     },
     payload::Payload,
@@ -228,7 +229,12 @@ impl Endpoint {
     ) {
         let mut inner = self.inner.lock();
         match inner.calls.answer(header, payload, octets, arrival) {
-            Answered::Waiting => inner.falls_back &= matches!(header.body, Body::ErrVers { .. }),
+            Answered::Waiting => {
+                // After ERR_VERS, the trial ends when the caller tries version 1.
+                if !matches!(header.body, Body::ErrVers { .. }) {
+                    inner.version.end_trial();
+                }
+            }
             Answered::GivenUp(number) => {
                 inner.traffic.unexpected_messages += 1;
                 // Each reply grants credits, even if no caller reads it (RFC 8166, section 3.3.1).
@@ -496,11 +502,11 @@ impl<'a> Caller<'a> {
         let granted = inner
             .made
             .credits_granted
-            .filter(|_| inner.version.is_some());
+            .filter(|_| inner.version.known().is_some());
         let credits = self.endpoint.configuration.requests();
         let granted = granted.unwrap_or(1).min(credits).max(1);
         match inner.calls.count() {
-            (_, taken) if taken < granted as usize => Ok(Some(inner.version)),
+            (_, taken) if taken < granted as usize => Ok(Some(inner.version.known())),
             // A call that was given up keeps its credit until it is answered (RFC 8166, section
             // 3.3.1).
             (0, _) => Err(Failure::new(
@@ -541,7 +547,11 @@ impl<'a> Caller<'a> {
         let place = places.get_mut(at).ok_or(not_connected())?;
         let versions = endpoint.configuration.rpc.versions;
         let may_fall_back = agreed.is_none() && version > 1 && versions.contains(1);
-        endpoint.started(|inner| inner.falls_back = may_fall_back)?;
+        endpoint.started(|inner| {
+            if may_fall_back {
+                inner.version = UsedVersion::Tried;
+            }
+        })?;
         let start = Instant::now();
         let sent = self.prepare(place, version, agreed).and_then(|call| {
             self.arm_reply(at, call.xid, version)?;
@@ -562,8 +572,7 @@ impl<'a> Caller<'a> {
                 {
                     let mut inner = endpoint.inner.lock();
                     inner.calls.end(at, false);
-                    // No effect if the endpoint has ended: `end` read the flag before.
-                    inner.falls_back = false;
+                    inner.version.end_trial();
                 }
                 self.invalidate(place, None)?;
                 Err(failure)
@@ -594,13 +603,12 @@ impl<'a> Caller<'a> {
                 endpoint.fail(*failure);
             }
         }
-        // No effect if the endpoint has ended: `end` read the flag before.
-        endpoint.inner.lock().falls_back = false;
+        endpoint.inner.lock().version.end_trial();
         match verdict? {
             Verdict::Status(status) => {
                 let version = sent.call.version();
                 // Fails if the peer has answered and then closed the connection.
-                let _ = endpoint.started(|inner| inner.version = Some(version));
+                let _ = endpoint.started(|inner| inner.version = UsedVersion::Known(version));
                 if let Some(remote) = self.link.remote.filter(|_| version > 1) {
                     endpoint.services.only_version_one.remove(remote);
                 }
@@ -670,7 +678,7 @@ impl<'a> Caller<'a> {
         let configuration = &self.endpoint.configuration;
         let (xid, negotiated) = self.endpoint.started(|inner| {
             inner.xid = inner.xid.wrapping_add(1);
-            let negotiated = inner.negotiated(configuration.role, inner.version);
+            let negotiated = inner.negotiated(configuration.role, inner.version.known());
             (inner.xid, negotiated)
         })?;
         let negotiated = negotiated.ok_or(not_connected())?;

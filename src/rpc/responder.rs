@@ -20,7 +20,8 @@ use super::{
     endpoint::{
         too_long,
         Endpoint,
-        EndpointConfiguration, //
+        EndpointConfiguration,
+        UsedVersion, //
     },
     payload::Payload, //
 };
@@ -314,7 +315,7 @@ impl Endpoint {
     /// the client's calls, once that is agreed upon (RFC 8167, section 5.1).
     fn spoken(&self) -> Versions {
         let EndpointConfiguration { role, rpc, .. } = self.configuration;
-        match (role, self.inner.lock().version) {
+        match (role, self.inner.lock().version.known()) {
             (Role::Client, Some(version)) => Versions::only(version),
             _ => rpc.versions,
         }
@@ -467,7 +468,7 @@ impl Endpoint {
         // Before the client has the reply: its next call may be answered by the other work before
         // this Send has completed.
         if self.configuration.role == Role::Server {
-            self.inner.lock().version = Some(call.header.version());
+            self.inner.lock().version = UsedVersion::Known(call.header.version());
         }
         self.send(call.queue_pair, message.limit, message.stag, build)?;
         if message.reply.binds {
@@ -482,14 +483,14 @@ impl Endpoint {
         let role = self.configuration.role;
         let mut inner = self.inner.lock();
         if version == 1 && role == Role::Server {
-            inner.version = Some(1);
+            inner.version = UsedVersion::Known(1);
         }
         let version = match role {
             // A server calls in the version that is agreed upon (RFC 8167, section 5.1). The client
             // may not have handled the reply yet that settled it.
             Role::Client => Some(version),
             // The larger thresholds of version 2 apply only after the first reply.
-            Role::Server => inner.version,
+            Role::Server => inner.version.known(),
         };
         inner
             .negotiated(role, version)
