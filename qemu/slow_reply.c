@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For qemu/tests only: while this module is loaded, the CM takes longer to handle the REP of a
- * connection of rpcrdma_cm, so that the peer's next message arrives meanwhile.
+ * For qemu/tests only: the CM does not handle the next REP for a connection of rpcrdma_cm
+ * until the peer has rejected that connection.
  */
 #include <linux/delay.h>
 #include <linux/kprobes.h>
@@ -12,27 +12,40 @@
 #include <rdma/ib_cm.h>
 #include <rdma/rdma_cm.h>
 
-#define DELAY_MS 1000
+/* Less than the time after which the kernel reports a processor that does not schedule. */
+#define LIMIT_MS	10000
 
 static unsigned int delayed;
 module_param(delayed, uint, 0400);
-MODULE_PARM_DESC(delayed, "The number of delays that have begun");
+MODULE_PARM_DESC(delayed, "The number of replies that were delayed");
 
-/*
- * int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, ...). rdma_cm calls it several times for a REP,
- * and only the first call is delayed.
- */
+static bool is_of_rpcrdma_cm(const struct ib_cm_id *cm_id)
+{
+	/* The context is the private structure of rdma_cm, which begins with this one. */
+	const struct rdma_cm_id *id = cm_id->context;
+
+	return id->qp && id->qp->res.kern_name && !strcmp(id->qp->res.kern_name, "rpcrdma_cm");
+}
+
+/* Whether the CM has got a REP, and neither an RTU was sent nor a REJ has arrived. */
+static bool has_reply(const struct ib_cm_id *cm_id)
+{
+	enum ib_cm_state state = READ_ONCE(cm_id->state);
+
+	return state == IB_CM_REP_RCVD || state == IB_CM_MRA_REP_SENT;
+}
+
+/* int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, ...), with which rdma_cm begins to handle a REP */
 static int delay(struct kprobe *probe, struct pt_regs *regs)
 {
 	const struct ib_cm_id *cm_id = (void *)regs_get_kernel_argument(regs, 0);
-	/* The context is rdma_cm's own structure, which begins with this one. */
-	const struct rdma_cm_id *id = cm_id->context;
+	int waited;
 
-	if (delayed || !id->qp || !id->qp->res.kern_name ||
-	    strcmp(id->qp->res.kern_name, "rpcrdma_cm"))
+	if (delayed || !has_reply(cm_id) || !is_of_rpcrdma_cm(cm_id))
 		return 0;
 	delayed++;
-	mdelay(DELAY_MS);
+	for (waited = 0; waited < LIMIT_MS && has_reply(cm_id); waited++)
+		mdelay(1);
 	return 0;
 }
 
@@ -53,5 +66,5 @@ static void __exit slow_reply_exit(void)
 }
 module_exit(slow_reply_exit);
 
-MODULE_DESCRIPTION("Delays the CM when it handles a REP");
+MODULE_DESCRIPTION("Delays a REP until the connection is rejected");
 MODULE_LICENSE("GPL");

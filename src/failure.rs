@@ -35,12 +35,6 @@ impl Failure {
         }
     }
 
-    /// Makes the failure of an attempt to connect, from the `error` of a function of the kernel or
-    /// of an event. `EINVAL`, which would say that the line has an error, becomes `EIO`.
-    pub(crate) fn of_attempt(error: Error, text: &'static str) -> Self {
-        Self::new(if error == EINVAL { EIO } else { error }, text)
-    }
-
     /// Returns the event that this failure is in `history`. `established` says whether the
     /// connection was established.
     pub(crate) fn transition(&self, established: bool) -> Transition {

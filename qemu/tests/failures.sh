@@ -128,20 +128,23 @@ lost_at_once() {
 	counts connects=1 connects_failed=0 established=1 lost=1 && return "$bad"
 }
 
-# ended_at_once: whether connect says so if the peer ends the connection while the CM handles the
-# REP.
+# ended_at_once: whether connect fails with EIO and names the cause if the peer ends the connection
+# while the CM handles its REP.
 ended_at_once() {
 	local process bad=0
+	program 2
+	tell 2 listen "/run/netns/$B" "$B4" 2300 || return
 	insmod "${MODULE%/*}/qemu/slow_reply.ko" || return
 	at_end remove_module slow_reply
-	say 1 accept none
-	nsenter --net="/run/netns/$A" \
-		bash -c "echo $B4:2200 null=0 >$DEBUGFS/connect" 2>"$scratch/refused" &
+	say 2 accept none
+	nsenter --net="/run/netns/$A" bash -c \
+		"echo $B4:2300 null=0 timeout_ms=60000 >$DEBUGFS/connect" 2>"$scratch/refused" &
 	process=$!
-	wait_for 10 is_delayed && program_end 1 || bad=1
+	wait_for 20 is_delayed && program_end 2 || bad=1
 	wait "$process"
-	grep -q 'Input/output error' "$scratch/refused" || { cat "$scratch/refused"; bad=1; }
+	grep -q 'Input/output error' "$scratch/refused" || bad=1
 	grep -q 'the peer ended the connection at once' "$DEBUGFS/last_error" || bad=1
+	[[ $bad = 0 ]] || cat "$scratch/refused" "$DEBUGFS/last_error"
 	return "$bad"
 }
 

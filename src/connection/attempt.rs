@@ -100,7 +100,7 @@ pub(super) fn connect_failure(state: State, error: Error) -> Failure {
             errno(bindings::EHOSTUNREACH),
             "the address was not resolved in time",
         ),
-        State::Resolving => Failure::of_attempt(error, "the address was not resolved"),
+        State::Resolving => Failure::new(error, "the address was not resolved"),
         State::Established => Failure::new(error, "the peer is no longer reachable"),
         _ if error == ETIMEDOUT => Failure::new(error, "no answer in time"),
         _ if error == errno(bindings::ECONNREFUSED) => {
@@ -110,10 +110,11 @@ pub(super) fn connect_failure(state: State, error: Error) -> Failure {
             error,
             "the transport cannot carry that many octets of private data",
         ),
-        // rdma_cm cannot handle the REP if a REJ or a DREQ has arrived meanwhile.
+        // From rdma_cm, if a REJ has arrived behind the REP; from siw, if the MPA reply is
+        // malformed. EINVAL would say that the line has an error.
         _ if error == EINVAL => Failure::new(
             EIO,
-            "the peer ended the connection at once, or the device refuses its parameters",
+            "the peer ended the connection at once, or its answer cannot be used",
         ),
         _ => Failure::new(error, "the connection was not established"),
     }

@@ -124,7 +124,7 @@ impl Connection {
 
     /// Starts an attempt with a new id. The handler of the id does the rest.
     fn start(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
-        let no_id = |error| Failure::of_attempt(error, "no id for a connection");
+        let no_id = |error| Failure::new(error, "no id for a connection");
 
         let endpoint = self.new_endpoint().map_err(no_id)?;
         let attempt = Attempt {
@@ -232,7 +232,7 @@ impl Connection {
         configuration
             .capacity(&sent)
             .and_then(|capacity| id.create_queue_pair(capacity, endpoint.clone()))
-            .map_err(|error| Failure::of_attempt(error, "no resources for a queue pair"))?;
+            .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
         id.resolve_route(target.timeout_ms).map_err(failed)
     }
 

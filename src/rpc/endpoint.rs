@@ -206,15 +206,16 @@ enum Phase {
 pub(super) enum UsedVersion {
     /// No version has been agreed upon.
     Unknown,
-    /// No version has been agreed upon, and the peer has yet to answer the client's first message
-    /// of version 2. If the endpoint fails meanwhile, the client connects again, for version 1
+    /// The client has sent its first message of version 2, and the peer has not answered in that
+    /// version. If the endpoint fails meanwhile, the client connects again, for version 1
     /// (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     Tried,
-    /// The version that has been agreed upon, or the one that the requester used last.
+    /// The version that has been agreed upon: that of the call that was answered last.
     Known(u32),
 }
 
 impl UsedVersion {
+    /// Returns the version that has been agreed upon.
     pub(super) fn known(self) -> Option<u32> {
         match self {
             Self::Known(version) => Some(version),
@@ -222,7 +223,7 @@ impl UsedVersion {
         }
     }
 
-    /// Ends `Tried`, and returns whether it was that.
+    /// Ends the trial of version 2, if one is under way. Returns whether one was.
     pub(super) fn end_trial(&mut self) -> bool {
         let tried = matches!(self, Self::Tried);
         if tried {

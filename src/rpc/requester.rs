@@ -230,7 +230,7 @@ impl Endpoint {
         let mut inner = self.inner.lock();
         match inner.calls.answer(header, payload, octets, arrival) {
             Answered::Waiting => {
-                // After ERR_VERS, the trial ends when the caller tries version 1.
+                // After ERR_VERS the trial goes on until the caller has handled it.
                 if !matches!(header.body, Body::ErrVers { .. }) {
                     inner.version.end_trial();
                 }
