@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * For qemu/tests only: connects when it is loaded, with an event handler named like that
- * of the kernel's NFS client. The observer must not take it for that client.
+ * of the kernel's NFS client. The observer must not take it for that client. One of its
+ * functions is named like one of rdma_cm, and no probe may be attached to it.
  *
  * The connection has no queue pair, so it needs a device whose CM is that of InfiniBand.
  */
@@ -25,6 +26,13 @@ MODULE_PARM_DESC(port, "The server's port");
 static struct rdma_cm_id *client;
 static DECLARE_COMPLETION(connected);
 static int failure;
+
+/* The symbol is local, so rdma_cm's own is not affected. */
+static noinline void __used disconnect(void)
+	__asm__("rdma_disconnect");
+static noinline void __used disconnect(void)
+{
+}
 
 static int rpcrdma_cm_event_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -79,5 +87,5 @@ static void __exit look_alike_exit(void)
 }
 module_exit(look_alike_exit);
 
-MODULE_DESCRIPTION("A client whose event handler is named like that of NFS");
+MODULE_DESCRIPTION("A client with functions named like those of NFS and of rdma_cm");
 MODULE_LICENSE("GPL");

@@ -165,6 +165,15 @@ undisturbed() {
 		{ echo "${words[*]}"; return 1; }
 }
 
+# server_not_read: whether only the client's values in use are shown.
+server_not_read() {
+	wait_for 10 has nfs client 1 && wait_for 10 has nfs server 1 || return
+	same_info "${ids[0]}" inline_send_in_use=unknown inline_receive_in_use=unknown \
+		remote_invalidation_in_use=unknown || return
+	ids nfs client
+	same_info "${ids[0]}" inline_send_in_use=4096 inline_receive_in_use=4096
+}
+
 two_mounts() { has nfs server 2 && has nfs client 2; }
 
 # keep_reading: reads all files of the module again and again.
@@ -346,6 +355,19 @@ if [[ $KERNEL = stock ]]; then
 	need 'rpcrdma loaded again: an NFS server loads it' nfs_server
 	rmdir "$traces" && trace_thresholds
 	mounted 'rpcrdma loaded again' 1 4.2
+
+	# About: the BTF of rpcrdma has members of other sizes than the module wants.
+	need 'other BTF: the module is removed' wait_for 20 rmmod rpcrdma_cm
+	need 'other BTF: sizes in it change' insmod "${MODULE%/*}/qemu/other_btf.ko"
+	at_end remove_module other_btf
+	need 'other BTF: the module loads' insmod "$MODULE"
+	need 'other BTF: the mount succeeds' nfs_mount 4.2 /mnt/nfs
+	check 'other BTF: the values of the server are unknown' server_not_read
+	check 'other BTF: umount succeeds' umount /mnt/nfs
+	need 'other BTF: the module is removed again' wait_for 20 rmmod rpcrdma_cm
+	need 'other BTF: its sizes are restored' remove_module other_btf
+	need 'other BTF: the module loads again' insmod "$MODULE"
+	mounted 'other BTF: restored' 1 4.2
 fi
 
 # About: programs.
@@ -400,6 +422,11 @@ if [[ $TRANSPORT = rxe ]]; then
 	counter observed
 	check_equal 'look-alike: its connection is not counted' "$observed" "$count"
 	check 'look-alike: its connection is not shown' none_shown
+	need 'look-alike: rpcrdma_cm is removed' wait_for 20 rmmod rpcrdma_cm
+	need 'look-alike: rpcrdma_cm loads again' insmod "$MODULE"
+	check 'look-alike: the probes are attached to rdma_cm' attached
+	check_fails 'look-alike: no probe is attached to the other module' \
+		grep -F '[look_alike]' /sys/kernel/tracing/enabled_functions
 	need 'look-alike: the module is removed' remove_module look_alike
 	need 'look-alike: the server closes' tell 1 close
 fi
