@@ -262,6 +262,10 @@ check 'listen at an address of another host fails' refused EADDRNOTAVAIL listen 
 check 'listen at an IPv6 address of another host fails' \
 	refused EADDRNOTAVAIL listen "[$B6]:20052"
 check 'listen in an unknown zone fails' refused ENODEV listen '[fe80::1%nonsense]:20052'
+check 'listen at a link-local address without a zone fails' \
+	refused EINVAL listen '[fe80::1]:20052' 'a link-local one needs a zone'
+check 'connect from a link-local address without a zone fails' \
+	refused EINVAL connect "[$B6]:20049 from=[fe80::1]" 'a link-local one needs a zone'
 check_fails 'listen at a port that is taken fails' put b listen "$B4:20049"
 check_equal 'a port that is taken: EADDRINUSE' EADDRINUSE "$errno"
 check_fails 'listen at a port that is taken fails for all addresses, too' \

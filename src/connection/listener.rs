@@ -148,6 +148,12 @@ fn listen_failure(error: Error) -> Failure {
             "no RDMA device has that address",
         );
     }
+    if error == EINVAL {
+        return Failure::new(
+            error,
+            "the kernel refuses the address; a link-local one needs a zone",
+        );
+    }
     Failure::new(error, "not listening")
 }
 
