@@ -28,6 +28,12 @@ impl Failure {
     /// The failure of a command that names a connection of others.
     pub(crate) const NOT_OWN: Self = Self::new(EPERM, "not a connection of the module");
 
+    /// The failure of a command whose address the kernel refuses, by `EINVAL`.
+    pub(crate) const REFUSED_ADDRESS: Self = Self::new(
+        EINVAL,
+        "the kernel refuses the address; a link-local one needs a zone",
+    );
+
     pub(crate) const fn new(error: Error, text: &'static str) -> Self {
         Self {
             error,

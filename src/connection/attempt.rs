@@ -100,10 +100,7 @@ pub(super) fn connect_failure(state: State, error: Error) -> Failure {
             errno(bindings::EHOSTUNREACH),
             "the address was not resolved in time",
         ),
-        State::Resolving if error == EINVAL => Failure::new(
-            error,
-            "the kernel refuses the address; a link-local one needs a zone",
-        ),
+        State::Resolving if error == EINVAL => Failure::REFUSED_ADDRESS,
         State::Resolving => Failure::new(error, "the address was not resolved"),
         State::Established => Failure::new(error, "the peer is no longer reachable"),
         _ if error == ETIMEDOUT => Failure::new(error, "no answer in time"),

@@ -149,10 +149,7 @@ fn listen_failure(error: Error) -> Failure {
         );
     }
     if error == EINVAL {
-        return Failure::new(
-            error,
-            "the kernel refuses the address; a link-local one needs a zone",
-        );
+        return Failure::REFUSED_ADDRESS;
     }
     Failure::new(error, "not listening")
 }
