@@ -17,7 +17,7 @@ from lib import module
 from lib.hosts import HOME
 from lib.ktap import Failed, Skip, fail, same, wait_for
 from lib.module import DONE, Command, control, info, is_gone, last_error, same_info
-from lib.peer import CLOSED, NOTHING, Peer
+from lib.peer import NOTHING, Peer
 from lib.script import Script
 from lib.wire import octets, segment, split
 
@@ -69,9 +69,7 @@ class Client:
         self.granted(CREDITS)
 
     def leaves(self) -> None:
-        control(HOME, "close", f"connection {self.id}")
-        same("the peer received", CLOSED, self.peer.receive(5000))
-        self.peer.close()
+        script.close_to_peer(self.id)
 
     @contextlib.contextmanager
     def connected(self, words: str = "") -> Iterator[None]:
@@ -247,10 +245,8 @@ class Client:
         self.connects("timeout_ms=600000")
         with self.calling("null count=64 jobs=64", "ECONNRESET"):
             self.messages(64)
-            control(HOME, "close", f"connection {self.id}")
+            self.leaves()
         self.reported(calls=64, replies=0, failure="the connection was closed")
-        same("the peer received", CLOSED, self.peer.receive(5000))
-        self.peer.close()
 
     # About: any procedure.
 

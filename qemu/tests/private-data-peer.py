@@ -116,12 +116,7 @@ def to_client(private: Private, found: Found) -> None:
     same("the peer received", arrives(OWN_OCTETS, REQUEST_ROOM), request)
     client = newest("client")
     found.same(client, "client", arrives(octets, REPLY_ROOM), private.start(REPLY_ROOM))
-    close_to_peer(client)
-
-
-def close_to_peer(client: str) -> None:
-    with Command(script.pair.a.path, "close", f"connection {client}"):
-        script.peer.ended()
+    script.close_to_peer(client)
 
 
 def says(name: str, octets: str, found: Found, at_end: bool = False) -> None:
@@ -144,7 +139,7 @@ def from_client(words: str, octets: bytes) -> None:
         heard = script.peer.accept(b"")
     client = newest("client")
     sent_and_heard(client, octets, REQUEST_ROOM, heard)
-    close_to_peer(client)
+    script.close_to_peer(client)
 
 
 def from_server(words: str, octets: bytes) -> None:

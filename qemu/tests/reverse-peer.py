@@ -573,9 +573,7 @@ class Client(Link):
             if generation == 1:
                 self.peer.close()
                 self.peer.accept(PRIVATE)
-        control(HOME, "close", f"connection {self.id}")
-        same("the peer received", CLOSED, self.peer.receive(5000))
-        self.peer.close()
+        script.close_to_peer(self.id)
 
 
 class Own:

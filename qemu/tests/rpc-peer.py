@@ -392,9 +392,7 @@ class Responder(Link):
         self.id = module.newest("client")
 
     def module_leaves(self) -> None:
-        control(self.client_netns, "close", f"connection {self.id}")
-        same("the peer received", CLOSED, self.peer.receive(5000))
-        self.peer.close()
+        script.close_to_peer(self.id)
 
     def gone(self) -> None:
         wait_for(10, is_gone, self.id)

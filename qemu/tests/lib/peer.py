@@ -529,12 +529,6 @@ class Peer:
         rdmacm.rdma_disconnect(self.id)
         self.leave()
 
-    def ended(self) -> None:
-        """Waits until the other side disconnects, and answers that."""
-        self.wait(DISCONNECTED)
-        rdmacm.rdma_disconnect(self.id)
-        self.leave()
-
     def leave(self) -> None:
         """Destroys all objects of the connection, without disconnecting."""
         # With rxe, windows keep their queue pair.

@@ -2,8 +2,8 @@
 """The common part of the scripts: a pair of hosts, the module, and a peer."""
 
 from lib import hosts, module
-from lib.ktap import Checks, wait_for
-from lib.peer import NOTHING, Peer
+from lib.ktap import Checks, same, wait_for
+from lib.peer import CLOSED, NOTHING, Peer
 
 
 class Script(Checks):
@@ -55,6 +55,13 @@ class Script(Checks):
     def listen(self, port: int, words: str) -> None:
         """Makes the module listen at the second host."""
         module.control(self.pair.b.path, "listen", f"{self.pair.b.ip4}:{port} {words}")
+
+    def close_to_peer(self, number: str) -> None:
+        """Closes a connection of the module. The peer answers at the same time, because `close`
+        waits for that."""
+        with module.Command(hosts.HOME, "close", f"connection {number}"):
+            same("the peer received", CLOSED, self.peer.receive(5000))
+            self.peer.close()
 
     def check_none_left(self) -> None:
         self.check("no connection of the module is left", wait_for, 10, module.none_live)
