@@ -8,7 +8,8 @@
 . ./lib.sh
 . ./module.sh
 
-tool=$PWD/../../build/tool/debug/rpcrdma-cm
+# A copy in memory: the guest reads a file of the project again each time that it is run.
+tool=/tmp/rpcrdma-cm
 
 # mounts [OPTION]: sets $document to the JSON of `rpcrdma-cm mounts`.
 mounts() { document=$("$tool" mounts --json "$@"); }
@@ -89,7 +90,9 @@ start_server() {
 
 # -----------------------------------------------------------------------------
 
-need 'the tool has been built (scripts/tool)' "$tool" --version
+at_end rm -f "$tool"
+need 'the tool has been built (scripts/tool)' \
+	cp ../../build/tool/debug/rpcrdma-cm "$tool"
 need_pair
 check 'without the module the tool names modprobe' one_line 3 'modprobe rpcrdma_cm' "$tool"
 need_module

@@ -608,8 +608,9 @@ class Foreigners(Worker):
         self.does(f"peer: {line}")
         if not self.peer:
             self.peer = subprocess.Popen(
-                ["python3", "-EsSB", "./peer.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, text=True,
+                ["python3", "-EsS", "-X", "pycache_prefix=/tmp/pycache", "./peer.py"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                text=True,
             )
             self.listens = False
         try:
