@@ -91,8 +91,8 @@ start_server() {
 # -----------------------------------------------------------------------------
 
 at_end rm -f "$tool"
-need 'the tool has been built (scripts/tool)' \
-	cp ../../build/tool/debug/rpcrdma-cm "$tool"
+tool_runs() { cp ../../build/tool/debug/rpcrdma-cm "$tool" && "$tool" --version; }
+need 'the tool has been built (scripts/tool)' tool_runs
 need_pair
 check 'without the module the tool names modprobe' one_line 3 'modprobe rpcrdma_cm' "$tool"
 need_module
