@@ -19,8 +19,8 @@ rxe) transport=roce request_room=56 reply_room=196 ;;
 siw) transport=iwarp request_room=251 reply_room=251 ;;
 esac
 
-# Python starts faster without the packages of the guest, and with its bytecode in memory.
-python=(python3 -EsS -X pycache_prefix=/tmp/pycache)
+# Python starts faster without the packages of the guest.
+python=(python3 -sS)
 library=${BASH_SOURCE[0]%/*}
 
 # ask FUNCTION ARGUMENT...: calls a function of agent.py. Sets $answer to its result.

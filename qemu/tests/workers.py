@@ -608,9 +608,8 @@ class Foreigners(Worker):
         self.does(f"peer: {line}")
         if not self.peer:
             self.peer = subprocess.Popen(
-                ["python3", "-EsS", "-X", "pycache_prefix=/tmp/pycache", "./peer.py"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                text=True,
+                ["python3", "-sS", "./peer.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, text=True,
             )
             self.listens = False
         try:
