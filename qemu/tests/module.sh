@@ -303,15 +303,18 @@ count_both() {
 	for name in "${counters[@]}"; do counts[s:$name]=${info[$name]}; done
 }
 
-# renew: makes the pair's devices again, after links were down. If rxe cannot send a packet, because
-# there is no link or no route, it fails the queue pair. If that is the CM's, the device makes no
-# more connections. siw has no such fault. Waits until both devices can be used.
+# renew: sets the links of the pair up, and makes its devices again. If rxe cannot send a packet,
+# because there is no link or no route, it fails the queue pair. If that is the CM's, the device
+# makes no more connections. siw has no such fault. The devices are removed before the links are up:
+# otherwise a client might reconnect, and be lost again. Waits until both devices can be used.
 renew() {
-	if [[ $TRANSPORT = rxe ]]; then
-		rdma link delete "$A_RDMA" && rdma link delete "$B_RDMA" &&
-			on_a rdma link add "$A_RDMA" type rxe netdev "$A_DEV" &&
-			on_b rdma link add "$B_RDMA" type rxe netdev "$B_DEV" || return
-	fi
+	[[ $TRANSPORT != rxe ]] ||
+		{ rdma link delete "$A_RDMA" && rdma link delete "$B_RDMA"; } || return
+	on_a ip link set "$A_DEV" up && on_b ip link set "$B_DEV" up || return
+	[[ $TRANSPORT != rxe ]] || {
+		on_a rdma link add "$A_RDMA" type rxe netdev "$A_DEV" &&
+			on_b rdma link add "$B_RDMA" type rxe netdev "$B_DEV"
+	} || return
 	wait_for 20 has_gid "$A_RDMA" && wait_for 20 has_gid "$B_RDMA"
 }
 

@@ -353,7 +353,7 @@ negotiates_afresh() {
 	later call "connection $client null"
 	ended
 	wait_for 20 is_state "$client" reconnecting || return
-	on_b ip link set "$B_DEV" up && renew || return
+	renew || return
 	# The pause before an attempt is at most 30 s.
 	wait_for 45 is_generation "$client" 2 || return
 	same_info "$client" peer_receive_size=65536 client_to_server_threshold=32768 \
