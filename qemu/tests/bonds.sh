@@ -13,6 +13,7 @@ reason='the network interface has changed'
 
 bond_make() {
 	at_end bond_delete
+	modprobe bonding max_bonds=0 || return
 	ip -batch - <<-END &&
 		link add bond netns $A type bond mode active-backup fail_over_mac active
 		link add bridge netns $B type bridge
