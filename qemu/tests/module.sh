@@ -316,13 +316,14 @@ count_both() {
 # makes no more connections. siw has no such fault. The devices are removed before the links are up:
 # otherwise a client might reconnect, and be lost again. Waits until both devices can be used.
 renew() {
-	[[ $TRANSPORT != rxe ]] ||
-		{ rdma link delete "$A_RDMA" && rdma link delete "$B_RDMA"; } || return
+	if [[ $TRANSPORT = rxe ]]; then
+		rdma link delete "$A_RDMA" && rdma link delete "$B_RDMA" || return
+	fi
 	on_a ip link set "$A_DEV" up && on_b ip link set "$B_DEV" up || return
-	[[ $TRANSPORT != rxe ]] || {
+	if [[ $TRANSPORT = rxe ]]; then
 		on_a rdma link add "$A_RDMA" type rxe netdev "$A_DEV" &&
-			on_b rdma link add "$B_RDMA" type rxe netdev "$B_DEV"
-	} || return
+			on_b rdma link add "$B_RDMA" type rxe netdev "$B_DEV" || return
+	fi
 	wait_for 20 has_gid "$A_RDMA" && wait_for 20 has_gid "$B_RDMA"
 }
 
