@@ -376,8 +376,8 @@ END {
 }'
 
 trace_allocations() {
-	local event
-	for event in "${allocations[@]}"; do echo "$1" >"$tracing/events/kmem/$event/enable"; done
+	local name
+	for name in "${allocations[@]}"; do echo "$1" >"$tracing/events/kmem/$name/enable"; done
 }
 
 # kernel_octets: sets $octets to the memory in slabs and from vmalloc().

@@ -9,7 +9,6 @@
 . ./module.sh
 
 BOND4=10.78.0.1 BRIDGE4=10.78.0.2
-reason='the network interface has changed'
 
 bond_make() {
 	at_end bond_delete
@@ -43,9 +42,9 @@ bond_delete() {
 		ip -n "$B" link delete bridge
 }
 
-# ended_by_change ID ROLE: whether the end of the bond recorded that it lost the connection.
+# ended_by_change ID ROLE: whether this end at the bond has recorded why it lost the connection.
 ended_by_change() {
-	grep -E " $1 +module +$2 +lost .* $reason\$" "$DEBUGFS/history"
+	event ID="$1" ROLE="$2" EVENT=lost REASON='the network interface has changed'
 }
 
 need_pair

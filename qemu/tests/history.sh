@@ -9,27 +9,6 @@
 . ./lib.sh
 . ./module.sh
 
-# event COLUMN=VALUE...: sets ${event[COLUMN]} to the latest event with these values.
-declare -A event
-event() {
-	local line word n found=1 names cells
-	lines history
-	read -ra names <<<"${lines[0]}"
-	for line in "${lines[@]:1}"; do
-		read -ra cells <<<"$line"
-		local -A one=()
-		for ((n = 0; n < ${#names[@]} - 1; n++)); do one[${names[n]}]=${cells[n]}; done
-		one[${names[n]}]=${cells[*]:n}
-		for word in "$@"; do
-			[[ ${one[${word%%=*}]-} = "${word#*=}" ]] || continue 2
-		done
-		for word in "${!one[@]}"; do event[$word]=${one[$word]}; done
-		found=0
-	done
-	[[ $found = 0 ]] || printf '%s\n' "no event with $*:" "${lines[@]}"
-	return "$found"
-}
-
 # recorded NAME COLUMN=VALUE...: checks that such an event appears within 20 s.
 recorded() { check "$1" wait_for 20 event "${@:2}"; }
 

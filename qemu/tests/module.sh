@@ -189,6 +189,27 @@ counter() {
 	return 1
 }
 
+# event COLUMN=VALUE...: sets ${event[COLUMN]} to the latest event of history with these values.
+declare -A event
+event() {
+	local line word n status=1 names cells
+	lines history
+	read -ra names <<<"${lines[0]}"
+	for line in "${lines[@]:1}"; do
+		read -ra cells <<<"$line"
+		local -A this=()
+		for ((n = 0; n < ${#names[@]} - 1; n++)); do this[${names[n]}]=${cells[n]}; done
+		this[${names[n]}]=${cells[*]:n}
+		for word in "$@"; do
+			[[ ${this[${word%%=*}]-} = "${word#*=}" ]] || continue 2
+		done
+		for word in "${!this[@]}"; do event[$word]=${this[$word]}; done
+		status=0
+	done
+	[[ $status = 0 ]] || printf '%s\n' "no event with $*:" "${lines[@]}"
+	return "$status"
+}
+
 # consistent_history: whether the events are in the order of their times, and each connection
 # that was established has ended once, or is still established. Prints the exceptions. Use it
 # with wait_for, because a connection may end between the two readings.

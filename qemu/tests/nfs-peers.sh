@@ -78,7 +78,7 @@ fails_with() {
 # end meanwhile. The client can do that before its first COMPOUND (RFC 8167, section 6). The delay
 # leaves time for the call before the mount fails.
 mounts_and_is_called() {
-	local process bad=0 event
+	local process bad=0 name
 	echo >"$traces/trace"
 	netem a delay 400ms && netem b delay 200ms || return
 	nsenter --net="/run/netns/$A" mount.nfs "$1:/" "$scratch/mount" \
@@ -88,8 +88,8 @@ mounts_and_is_called() {
 		control b call "connection $id null program=1073741824 version=1" &&
 		same_info "$id" reverse_inline_calls=1 reverse_credits_granted=16 bad_headers=0 \
 			unexpected_messages=0 rpc_version_used=1 || bad=1
-	for event in call reply; do
-		same "cb_$event" 1 "$(grep -c "xprtrdma_cb_$event" "$traces/trace")" || bad=1
+	for name in call reply; do
+		same "cb_$name" 1 "$(grep -c "xprtrdma_cb_$name" "$traces/trace")" || bad=1
 	done
 	wait "$process"
 	netem a && netem b && wait_for 20 none_live && return "$bad"
@@ -98,9 +98,9 @@ mounts_and_is_called() {
 # called_back ADDRESS: whether the client answers a call. A queue pair sends one message at a time,
 # so the call may wait behind the answer that makes the mount fail. Then it is made again.
 called_back() {
-	local attempt event
-	for event in setup call reply; do
-		echo 1 >"$traces/events/rpcrdma/xprtrdma_cb_$event/enable" || return
+	local attempt name
+	for name in setup call reply; do
+		echo 1 >"$traces/events/rpcrdma/xprtrdma_cb_$name/enable" || return
 	done
 	for attempt in {1..5}; do
 		! mounts_and_is_called "$1" || return 0

@@ -79,22 +79,16 @@ perf_records() {
 
 # has_resources CM_IDS_A QPS_A CM_IDS_B QPS_B: whether the module has these numbers of objects.
 has_resources() {
-	local kind line found key
-	local -A mine=()
-	for kind in cm_id qp; do
-		while IFS= read -r line; do
-			key="$kind ${line%%/*}"
-			[[ $line != *'comm [rpcrdma_cm]'* ]] || mine[$key]=$((${mine[$key]:-0} + 1))
-		done < <(rdma resource show "$kind")
-	done
-	found=
-	for line in "link $A_RDMA" "link $B_RDMA"; do
-		found+=" ${mine[cm_id $line]:-0} ${mine[qp $line]:-0}"
+	local device kind found=
+	resources >"$scratch/known" || return
+	for device in "$A_RDMA" "$B_RDMA"; do
+		for kind in cm-idn lqpn; do
+			found+=" $(grep -c "^link $device/[^ ]* $kind " "$scratch/known")"
+		done
 	done
 	[[ $found != " $*" ]] || return 0
 	echo "wanted $*, found$found:"
-	rdma resource show cm_id
-	rdma resource show qp
+	cat "$scratch/known"
 	return 1
 }
 
