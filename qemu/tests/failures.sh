@@ -77,6 +77,14 @@ interrupted() {
 	[[ $(<"$DEBUGFS/last_error") = 'connect: interrupted' ]] && return "$bad"
 }
 
+# narrow: whether connect fails while the interface of $A is too narrow for RoCE.
+narrow() {
+	local status=0
+	ip -n "$A" link set "$A_DEV" mtu 351 || return
+	fails EIO "$B4:2000" && grep -q 'no usable route' "$DEBUGFS/last_error" || status=1
+	ip -n "$A" link set "$A_DEV" mtu 1500 && return "$status"
+}
+
 # About: lost.
 
 # counts NAME=N...: whether these counters are higher by N than in ${before[...]}.
@@ -219,6 +227,7 @@ leaves_nothing 'a port without a listener refuses' fails ECONNREFUSED "$B4:9"
 leaves_nothing 'reconnect=1 does not retry a refusal' fails ECONNREFUSED "$B4:9 reconnect=1"
 leaves_nothing 'an address without a host is unreachable' fails EHOSTUNREACH "${B4%.*}.99:2000"
 leaves_nothing 'a network without a route is unreachable' fails ENETUNREACH 192.0.2.1:2000
+[[ $TRANSPORT = siw ]] || leaves_nothing 'an MTU of 351 octets is too small for RoCE' narrow
 leaves_nothing 'connect times out without a REP' mute fails ETIMEDOUT "$B4:2000" 1000
 [[ $TRANSPORT = rxe ]] || leaves_nothing 'connect times out without an MPA reply' speechless
 leaves_nothing 'SIGINT ends a connect' mute interrupted

@@ -86,6 +86,14 @@ impl Drop for AttemptHandler {
     }
 }
 
+/// Returns the failure of an attempt whose address rdma_cm did not resolve because of `error`.
+pub(super) fn address_failure(error: Error) -> Failure {
+    match error == EINVAL {
+        true => Failure::REFUSED_ADDRESS,
+        false => connect_failure(State::Resolving, error),
+    }
+}
+
 /// Returns the failure of an attempt that got `error` from rdma_cm in `state`.
 pub(super) fn connect_failure(state: State, error: Error) -> Failure {
     // rdma_cm returns ENODEV if no device has the address.
@@ -100,7 +108,11 @@ pub(super) fn connect_failure(state: State, error: Error) -> Failure {
             errno(bindings::EHOSTUNREACH),
             "the address was not resolved in time",
         ),
-        State::Resolving if error == EINVAL => Failure::REFUSED_ADDRESS,
+        // About the route: RoCE needs an MTU of 352 octets, for example. EINVAL would say that the
+        // line has an error.
+        State::Resolving if error == EINVAL => {
+            Failure::new(EIO, "there is no usable route to the address")
+        }
         State::Resolving => Failure::new(error, "the address was not resolved"),
         State::Established => Failure::new(error, "the peer is no longer reachable"),
         _ if error == ETIMEDOUT => Failure::new(error, "no answer in time"),

@@ -18,6 +18,7 @@ use kernel::{
 
 use super::{
     attempt::{
+        address_failure,
         connect_failure,
         Attempt, //
     },
@@ -146,7 +147,7 @@ impl Connection {
             .map_err(no_id)?;
         let id = id
             .resolve_address(target.from, target.to, target.timeout_ms.min(RESOLVE_MS))
-            .map_err(|error| connect_failure(State::Resolving, error))?;
+            .map_err(address_failure)?;
         self.keep(&endpoint, id);
         Ok(())
     }
@@ -203,7 +204,7 @@ impl Connection {
         error: Error,
     ) -> Result<(), Failure> {
         if error != ETIMEDOUT {
-            return Err(connect_failure(State::Resolving, error));
+            return Err(address_failure(error));
         }
         if let Some(mut inner) = self.lock_current(endpoint) {
             inner.state = ConnectionState::Resolving(None);
