@@ -99,8 +99,9 @@ impl<L: ListenHandler> CmListener<L> {
     /// name `owner`. On iWARP, up to `backlog` requests wait to be handled. Requests may arrive
     /// before this returns.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), otherwise
-    /// with the error of rdma_cm, such as `EADDRINUSE`.
+    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), with `ENODEV`
+    /// if the device was removed meanwhile, otherwise with the error of rdma_cm, such as
+    /// `EADDRINUSE`.
     pub(crate) fn new(
         net: &Net,
         owner: &'static CStr,
@@ -132,8 +133,11 @@ impl<L: ListenHandler> CmListener<L> {
             result => result?,
         }
         // SAFETY: The id was made above, and nothing has destroyed it.
-        to_result(unsafe { bindings::rdma_listen(id.as_ptr(), backlog) })?;
-        Ok(this)
+        match to_result(unsafe { bindings::rdma_listen(id.as_ptr(), backlog) }) {
+            // The id is bound, so only the removal of its device can have changed its state.
+            Err(error) if error == EINVAL => Err(ENODEV),
+            result => result.map(|()| this),
+        }
     }
 
     fn bind(&self, address: SocketAddr) -> Result {
