@@ -160,7 +160,9 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         // if the operation is abandoned.
         unsafe { self.queue_pair.register(self.mr, self.stag(), access) }?;
         // The completions of all messages that arrived before the registration have been handled:
-        // completions are handled in order. So these messages count as earlier.
+        // completions are handled in order. So these messages count as earlier. Not quite over siw,
+        // which invalidates a Steering Tag, whatever its key, before it queues the completion; a
+        // peer could win that race, but siw is for trusted networks anyway.
         self.registered = Moment::now();
         Ok(())
     }
