@@ -205,6 +205,15 @@ class Client:
             with self.calling("null count=2 jobs=2"):
                 self.peer.send(*(reply(split(message)[0], 2) for message in self.messages(2)))
 
+    def late_reply_withdraws(self) -> None:
+        """Checks that a reply that can no longer be read takes credits back: the granted number is
+        not to be exceeded (RFC 8166, section 3.3.1)."""
+        with self.connected("timeout_ms=1500"):
+            self.granted(2)
+            late = self.given_up("null chunks=1")
+            self.peer.send(octets("X 1 1 1  0 0  1 1 1 24 0 0", split(late)[0]))
+            wait_for(10, lambda: info(self.id)["credits_granted"] == "1")
+
     def late_reply_comes_last(self) -> None:
         """Checks that the latest reply counts, not the one that is read last: the reply to a call
         that timed out follows at once those for which a caller waits."""
@@ -429,6 +438,7 @@ for fault, call, answer in (
 ):
     check(f"a reply {fault} to a call that timed out grants no credits",
           client.late_reply_is_faulty, call, answer)
+check("a reply in memory that is invalidated withdraws credits", client.late_reply_withdraws)
 check("a reply to a call that timed out grants credits after the replies before it",
       client.late_reply_comes_last)
 check("calls that a signal interrupts keep their credits", client.all_are_given_up)

@@ -197,14 +197,20 @@ fn check_status(status: Status) -> Result<(), Failure> {
     })
 }
 
-/// Whether the message is a valid reply by RDMA_MSG. A Long Reply cannot be read any more after its
-/// call was given up.
-fn is_short_reply(header: &Header<'_>, payload: &[u8]) -> bool {
+/// Returns the credits that a reply to a call that was given up grants, if it does. Before it,
+/// `granted` were.
+fn late_grant(header: &Header<'_>, payload: &[u8], granted: Option<u32>) -> Option<u32> {
     match header.body {
         Body::Msg(_, lists) => {
-            lists.reads.is_empty() && lists.writes.is_empty() && rpc::parse_reply(payload).is_ok()
+            let is_valid = lists.reads.is_empty()
+                && lists.writes.is_empty()
+                && rpc::parse_reply(payload).is_ok();
+            is_valid.then_some(header.credit)
         }
-        _ => false,
+        // The memory of the call was invalidated, so nobody can tell whether a Long Reply is valid.
+        // It can only withdraw credits.
+        Body::Nomsg(..) => granted.map(|granted| granted.min(header.credit)),
+        _ => None,
     }
 }
 
@@ -238,8 +244,9 @@ impl Endpoint {
             Answered::GivenUp(number) => {
                 inner.traffic.unexpected_messages += 1;
                 // Each reply grants credits, even if no caller reads it (RFC 8166, section 3.3.1).
-                if is_short_reply(header, payload) {
-                    inner.grant(number, header.credit);
+                let granted = inner.made.credits_granted;
+                if let Some(credits) = late_grant(header, payload, granted) {
+                    inner.grant(number, credits);
                 }
             }
             Answered::None => inner.traffic.unexpected_messages += 1,
