@@ -554,14 +554,14 @@ impl<'a> Caller<'a> {
         let place = places.get_mut(at).ok_or(not_connected())?;
         let versions = endpoint.configuration.rpc.versions;
         let may_fall_back = agreed.is_none() && version > 1 && versions.contains(1);
-        endpoint.started(|inner| {
-            if may_fall_back {
-                inner.version = UsedVersion::Tried;
-            }
-        })?;
         let start = Instant::now();
         let sent = self.prepare(place, version, agreed).and_then(|call| {
             self.arm_reply(at, call.xid, version)?;
+            endpoint.started(|inner| {
+                if may_fall_back {
+                    inner.version = UsedVersion::Tried;
+                }
+            })?;
             self.send(&call)?;
             Ok(call)
         });
