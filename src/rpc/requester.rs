@@ -197,8 +197,8 @@ fn check_status(status: Status) -> Result<(), Failure> {
     })
 }
 
-/// Returns the credits that a reply to a call that was given up grants, if it does. Before it,
-/// `granted` were.
+/// Returns how many credits are granted after a reply to a call that was given up, or [`None`] if
+/// the reply does not count. Before the reply, `granted` were.
 fn late_grant(header: &Header<'_>, payload: &[u8], granted: Option<u32>) -> Option<u32> {
     match header.body {
         Body::Msg(_, lists) => {
@@ -557,11 +557,9 @@ impl<'a> Caller<'a> {
         let start = Instant::now();
         let sent = self.prepare(place, version, agreed).and_then(|call| {
             self.arm_reply(at, call.xid, version)?;
-            endpoint.started(|inner| {
-                if may_fall_back {
-                    inner.version = UsedVersion::Tried;
-                }
-            })?;
+            if may_fall_back {
+                endpoint.started(|inner| inner.version = UsedVersion::Tried)?;
+            }
             self.send(&call)?;
             Ok(call)
         });
