@@ -4,7 +4,7 @@
 # The control files: their refusals, their effects, and the permission to use them.
 #
 # test: debug.rxe
-# soak: debug.siw stock.rxe arm64.rxe
+# soak: debug.siw stock.rxe arm64.rxe rt.rxe
 . ./lib.sh
 . ./module.sh
 

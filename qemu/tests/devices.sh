@@ -4,7 +4,7 @@
 # A device with live connections is removed: its connections end, and others stay.
 #
 # test: debug.siw
-# soak: debug.rxe stock.rxe
+# soak: debug.rxe stock.rxe rt.rxe
 . ./lib.sh
 . ./module.sh
 

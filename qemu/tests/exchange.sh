@@ -8,7 +8,7 @@
 # combinations of any two parameters are tested; with FULL=1 all combinations of all five.
 #
 # test: debug.rxe
-# soak: debug.siw stock.rxe arm64.rxe
+# soak: debug.siw stock.rxe arm64.rxe rt.rxe
 . ./lib.sh
 . ./module.sh
 

@@ -6,7 +6,7 @@
 # peers.
 #
 # test: debug.siw
-# soak: debug.rxe stock.rxe arm64.rxe
+# soak: debug.rxe stock.rxe arm64.rxe rt.rxe
 . ./lib.sh
 . ./module.sh
 

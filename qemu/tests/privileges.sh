@@ -7,7 +7,7 @@
 # sent, which make soak fills with a pattern.
 #
 # test: stock.rxe
-# soak: debug.siw
+# soak: debug.siw rt.rxe
 . ./lib.sh
 . ./module.sh
 

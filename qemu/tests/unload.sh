@@ -5,7 +5,7 @@
 # is left then. Unloading waits for what the kernel may still use.
 #
 # test: debug.rxe stock.rxe
-# soak: debug.siw arm64.rxe
+# soak: debug.siw arm64.rxe rt.rxe
 . ./lib.sh
 . ./module.sh
 
