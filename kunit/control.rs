@@ -62,7 +62,10 @@ mod tests {
         to: v4(1),
         from: None,
         offer: UNTOLD,
-        rpc: RPC,
+        rpc: Rpc {
+            versions: Versions::only(1),
+            ..RPC
+        },
         reconnect: false,
         timeout_ms: 5000,
         null: Some(NFS),
@@ -78,7 +81,7 @@ mod tests {
         timeout_ms: 5000,
     };
 
-    /// All versions and eight credits, forward only.
+    /// All versions, as a server speaks them by default, and eight credits, forward only.
     const RPC: Rpc = Rpc {
         versions: Versions { low: 1, high: 2 },
         credits: 8,
@@ -444,22 +447,33 @@ mod tests {
             to,
             from: Some(to.address),
             offer: Offered::None,
-            rpc: Rpc { credits: 3, ..RPC },
+            rpc: Rpc {
+                credits: 3,
+                ..CONNECT.rpc
+            },
             timeout_ms: 7,
             null: program(5, 6),
             ..CONNECT
         };
         check(all, parse_probe(all.as_bytes()), Ok(connect))?;
+        for (word, versions) in [
+            ("rpcvers=1", Versions::only(1)),
+            ("rpcvers=2", Versions::only(2)),
+            ("rpcvers=auto", Versions::ALL),
+        ] {
+            let mut connect = CONNECT;
+            connect.rpc.versions = versions;
+            check(word, parse_probe(line(word)?.to_bytes()), Ok(connect))?;
+        }
 
         for (word, reason) in [
             ("reconnect=0", "unknown key"),
             ("reconnect=1", "unknown key"),
             ("null=0", "unknown key"),
             ("null=1", "unknown key"),
-            ("rpcvers=auto", "unknown key"),
             ("reverse=1", "unknown key"),
             ("bind=1", "unknown key"),
-            ("rpcvers=1", "unknown key"),
+            ("rpcvers=3", "not 1, 2 or auto"),
             ("max=1", "unknown key"),
             ("timeout_ms=0", "not 1 to 600000 milliseconds"),
             ("from=[fe80::1]", "not of the destination's address family"),

@@ -164,6 +164,35 @@ mod tests {
         Ok(())
     }
 
+    /// RFC 5531, section 9: `mismatch_info` has the lowest and the highest version. Versions
+    /// between them may be missing.
+    #[test]
+    fn section_9_mismatch_info() -> Result {
+        for (version, low, high, expected) in [
+            (4, 3, 3, Some(3)),
+            (4, 2, 3, Some(3)),
+            (2, 3, 4, Some(3)),
+            (3, 2, 4, Some(4)),
+            (4, 2, 4, Some(2)),
+            (2, 2, 4, Some(4)),
+            (4, 4, 4, None),
+            (4, 3, 2, None),
+            (0, u32::MAX, u32::MAX, Some(u32::MAX)),
+            (u32::MAX, 0, 0, Some(0)),
+        ] {
+            let program = |version| Program {
+                number: NFS_PROGRAM,
+                version,
+            };
+            check(
+                format_args!("{version}, {low} to {high}"),
+                program(version).in_named_version(low, high),
+                expected.map(program),
+            )?;
+        }
+        Ok(())
+    }
+
     /// RFC 8881, sections 19.2.1, 20.2.1 and 20.9.1: a recall and other callbacks, by their words.
     #[test]
     fn section_20_9_recall() -> Result {

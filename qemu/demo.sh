@@ -152,8 +152,8 @@ explain "connection/$client/info" origin state generation peer_private_data peer
 say "connection/$server/info: the server's end; how the kernel's server departs from RFC 8797"
 sed -n 's/^deviation: /- /p' "connection/$server/info" | fold -sw 98 | sed 's/^[^-]/  &/; s/ $//'
 
-say "probe: what the module learns of that server by two connections and a call on each"
-explain probe reachable rpc_version_1 rpc_version_2 peer_private_data credits_granted
+say "probe: what the module learns of that server by a connection and a call"
+explain probe reachable rpc_version_1 program_version peer_private_data credits_granted
 
 verbose || printf '\nVERBOSE=1 also prints every file. make shell gives a shell in this guest.\n'
 

@@ -23,7 +23,7 @@ shown() {
 # For README.md: the result of make demo up to the tables. Later sections show the rest.
 transcript_demo() { ./demo.sh | sed '1d; /^== connection\/1\/info:/,$d'; }
 
-transcript_probe() { shown "echo '$B4:20049' > probe; head -n 3 probe"; }
+transcript_probe() { shown "echo '$B4:20049 version=2' > probe; head -n 5 probe"; }
 
 transcript_last_error() {
 	shown "echo '$B4:20049 send=1000' > connect"

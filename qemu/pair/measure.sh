@@ -43,7 +43,7 @@ show_octets() {
 
 # probed ADDRESS KEY: prints the value of that key in the report of a probe.
 probed() {
-	control - probe "$1" && sed -n "s/^$2: //p" "$DEBUGFS/probe"
+	control - probe "$1 rpcvers=auto" && sed -n "s/^$2: //p" "$DEBUGFS/probe"
 }
 
 # About: a server, measured by a program that sends and receives any octets.

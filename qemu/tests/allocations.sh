@@ -222,7 +222,7 @@ nothing_at_all() {
 # About: the operations. They also set $errno to words in small letters, for other faults.
 
 # Few Receives, so that an operation makes fewer allocations of the same kind.
-terms='credits=2'
+terms='credits=2 rpcvers=auto'
 # The other side learns of a failure within $soon seconds, long before its own time limit.
 soon=30 patience=timeout_ms=60000
 
@@ -347,10 +347,10 @@ if [[ $TRANSPORT = rxe ]]; then
 	walk 'connect, in other tasks' set_up failslab "${elsewhere[@]}"
 	terms+=' send=65536 recv=65536'
 	walk 'connect, in other tasks, by pages' set_up fail_page_alloc "${elsewhere[@]}"
-	terms='credits=2'
+	terms='credits=2 rpcvers=auto'
 fi
 
-terms='credits=2 reverse=2'
+terms='credits=2 reverse=2 rpcvers=auto'
 walk 'connect with BIND, in the writing task' set_up here 0 ENOMEM
 side=a end=client
 for words in null 'echo size=100 count=4 jobs=2' 'echo size=65536'; do
@@ -367,7 +367,7 @@ side=b end=server
 walk "$words by the server, in the writing task" call here 0 ENOMEM
 spare __alloc_object
 walk "$words by the server, in other tasks" call failslab 0 ENOMEM ECONNRESET
-terms='credits=2'
+terms='credits=2 rpcvers=auto'
 
 need 'there is a connection whose files are read' call_ready
 for file in connections listeners stats history last_error probe \

@@ -89,6 +89,10 @@ need_pair
 need_module
 
 other='the responder speaks other versions of RPC-over-RDMA'
+need 'two ends without rpcvers=' connected '' ''
+check 'without rpcvers= the client begins with version 1' \
+	same_info "$client" rpc_version_used=1 sends=1 generation=1
+need 'two ends without rpcvers= end' close_both
 check 'two ends with rpcvers=1 use version 1' speak 1 1 1
 check 'two ends with rpcvers=2 use version 2' speak 2 2 2
 check 'two ends with rpcvers=auto use version 2' speak auto auto 2
@@ -98,13 +102,14 @@ check 'a server with rpcvers=1 is called in version 1' speak auto 1 1
 check 'a server with rpcvers=2 is called in version 2' speak auto 2 2
 check 'a client with rpcvers=1 fails at a server with rpcvers=2' speak 1 2 "$other"
 check 'a client with rpcvers=2 fails at a server with rpcvers=1' speak 2 1 "$other"
-need 'a second connection to the server with rpcvers=1' connect a "$B4:$((port - 3)) null=0"
+need 'a second connection to the server with rpcvers=1' \
+	connect a "$B4:$((port - 3)) rpcvers=auto null=0"
 check 'a call on the second connection succeeds' first_call
 check 'the version was remembered: the call took one message' \
 	same_info "$client" rpc_version_used=1 sends=1
 need 'the connection that needed one message ends' close_both
 if [[ $TRANSPORT = rxe ]]; then
-	need 'a connection with null=1, the default' connect a "$B4:$((port - 6))"
+	need 'a connection with null=1, the default' connect a "$B4:$((port - 6)) rpcvers=auto"
 	check 'null=1: a first call is made' wait_for 20 greeted
 	check 'null=1: the first call is answered' \
 		same_info "$client" rpc_null=SUCCESS rpc_version_used=2 sends=1
@@ -199,7 +204,7 @@ check 'a call without a reply times out' \
 	failed ETIMEDOUT 'no reply in time' "connection $client null"
 # The draft, section 5.2: with version 2, a call without a reply leads to a new connection.
 need 'a connection with rpcvers=auto to a server that does not answer' \
-	connect a "$B4:20099 timeout_ms=300"
+	connect a "$B4:20099 rpcvers=auto timeout_ms=300"
 again() {
 	info "$client" && [[ ${info[generation]} = 2 && ${info[rpc_null]} = 'no reply in time' ]]
 }

@@ -67,6 +67,16 @@ called() {
 }
 is_served() { grep -Eq " nfs +server +established .* ${1//./\\.} " "$DEBUGFS/connections"; }
 
+# is_asked_again VERSION: whether the report has that version of NFS, in place of one that the
+# server refused, and the server answered NULL of it.
+is_asked_again() {
+	grep -qx 'rpc_version_1: SUCCESS' "$DEBUGFS/probe" &&
+		grep -qx "program_version: $1" "$DEBUGFS/probe" &&
+		grep -qx 'sends: 2' "$DEBUGFS/probe" && return
+	cat "$DEBUGFS/probe"
+	return 1
+}
+
 # fails_with ERRNO WORD LINE: whether writing LINE to `call` fails so.
 fails_with() {
 	! put a call "$3" && [[ $errno = "$1" ]] && grep -qF -- "$2" "$DEBUGFS/last_error" && return
@@ -125,7 +135,10 @@ need_nfs_server
 other_versions='the responder speaks other versions of RPC-over-RDMA'
 max_requests=$(</proc/sys/sunrpc/svc_rdma/max_requests)
 # About: calls to the server. It speaks version 1 only; "auto" begins with version 2.
-need 'a connection to the NFS server' called "$B4:20049 inv=1"
+need 'a connection to the NFS server without rpcvers=' called "$B4:20049"
+check 'without rpcvers= the NFS server is called in version 1 only' \
+	same_info "$id" sends=1 generation=1 rpc_version_used=1
+need 'a connection to the NFS server' called "$B4:20049 inv=1 rpcvers=auto"
 check 'rpcvers=auto succeeds by a second message' \
 	same_info "$id" sends=2 inline_calls=2 generation=1 \
 		rpc_version_used=1 credits_granted="$max_requests" bad_headers=0
@@ -158,10 +171,26 @@ check 'the NFS server invalidates the Reply chunk' \
 	same_info "$id" remote_invalidations_received=1 local_invalidations=0 \
 	chunked_calls=1 deviation="uses RDMA Send with Invalidate, although not both sides support\
  remote invalidation (RFC 8797, section 4.1)"
-need 'another connection to the NFS server' called "$B4:20049"
+need 'another connection to the NFS server' called "$B4:20049 rpcvers=auto"
 check 'the second connection begins with version 1' same_info "$id" sends=1 rpc_version_used=1
 if [[ $TRANSPORT = rxe ]]; then
-	need 'a probe of the NFS server' control a probe "$B4:20049"
+	need 'a probe of the NFS server without rpcvers=' control a probe "$B4:20049"
+	check_fails 'without rpcvers= a probe does not ask in version 2' \
+		grep rpc_version_2 "$DEBUGFS/probe"
+	check 'without rpcvers= a probe sends one message' grep -qx 'sends: 1' "$DEBUGFS/probe"
+	check 'a probe of a version that the server has is answered at once' \
+		grep -qx 'program_versions: unknown' "$DEBUGFS/probe"
+	need 'a probe of the NFS server with rpcvers=2' control a probe "$B4:20049 rpcvers=2"
+	check_equal 'a probe with rpcvers=2 asks in version 2 only' \
+		"reachable: yes rpc_version_2: $other_versions" \
+		"$(head -n 2 "$DEBUGFS/probe" | paste -sd ' ')"
+	need 'a probe of an unknown version of NFS' control a probe "$B4:20049 version=77"
+	check 'a probe of an unknown version of NFS asks again, in one that the server has' \
+		is_asked_again 4
+	need 'a probe of an unknown program' control a probe "$B4:20049 program=100005 version=3"
+	check 'a probe of an unknown program gets PROG_UNAVAIL' \
+		grep -q '^rpc_version_1: .*PROG_UNAVAIL' "$DEBUGFS/probe"
+	need 'a probe of the NFS server' control a probe "$B4:20049 rpcvers=auto"
 	mapfile -t report <"$DEBUGFS/probe"
 	check_equal 'the NFS server is reachable' 'reachable: yes' "${report[0]}"
 	check_equal 'the NFS server speaks version 1' 'rpc_version_1: SUCCESS' "${report[1]}"

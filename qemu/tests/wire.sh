@@ -324,7 +324,7 @@ more() {
 
 # RFC 8797, section 4.1: replies that invalidate, if both sides set R.
 calls() {
-	control b listen "$B4:$1 inv=1" && connect a "$B4:$1 inv=$2 null=0" &&
+	control b listen "$B4:$1 inv=1" && connect a "$B4:$1 inv=$2 null=0 rpcvers=2" &&
 		control a call "connection $client echo size=10000 count=3" &&
 		same_info "$server" chunked_calls=3 sends_with_invalidate="$3"
 }

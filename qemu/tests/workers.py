@@ -283,7 +283,7 @@ class Anyone(Worker):
             to = choose(["10.77.254.99:2000", f"{site.ip4['b'][:-1]}9:2000", "224.0.0.1:2000"])
         words = [to, self.options(), f"timeout_ms={choose([50, 500, 1000, 2000])}"]
         words += choose([[], [], ["reconnect=1"]]) + choose([[], ["reverse=3"]])
-        words += choose([[], [], ["null=0"], ["rpcvers=1"], ["rpcvers=2"]])
+        words += choose([[], [], ["null=0"], ["rpcvers=auto"], ["rpcvers=2"]])
         if self.choice.random() < 0.2 and "[" not in to:
             words.append(f"from={site.ip4[side]}")
         return " ".join(words)
@@ -353,7 +353,8 @@ class Anyone(Worker):
         site = self.site()
         self.there = site.netns["a"]
         port = self.choice.choice([*PORTS, 20049])
-        return f"{site.ip4['b']}:{port} timeout_ms=1000 {self.options()}"
+        words = self.choice.choice(["", "rpcvers=auto", "rpcvers=2", "version=3"])
+        return f"{site.ip4['b']}:{port} timeout_ms=1000 {self.options()} {words}"
 
     def probe(self) -> None:
         line = self.probe_line()
@@ -670,7 +671,7 @@ class Foreigners(Worker):
             self.listens = True
         self.tell(f"receives {self.choice.choice([0, 8])} 4096")
         self.tell(f"accept {private}")
-        more = self.choice.choice(["", "null=0", "reconnect=1", "rpcvers=2"])
+        more = self.choice.choice(["", "null=0", "reconnect=1", "rpcvers=2", "rpcvers=auto"])
         if self.enter(site.netns["a"]):
             found = self.write("connect", f"{site.ip4['b']}:3000 timeout_ms=2000 {more}")
             if found != "0":

@@ -30,6 +30,7 @@ use crate::{
         info::info,
         program::Program,
         request::CallRequest,
+        rpc::Status,
         snapshot::{
             Null,
             Snapshot, //
@@ -62,8 +63,16 @@ impl Drop for Probe {
     }
 }
 
-/// Connects as `wanted` and calls NULL, once in each version, and writes the results to `report`;
-/// process context.
+/// The program of the calls of a probe.
+struct Called {
+    /// In the version that is called.
+    program: Program,
+    /// The versions that the responder named, `low` and `high` of PROG_MISMATCH.
+    named: Option<(u32, u32)>,
+}
+
+/// Connects as `wanted` and calls NULL, once in each version of RPC-over-RDMA, and writes the
+/// results to `report`; process context.
 ///
 /// Fails with `ENOMEM` and `EINTR` only. Every other failure is part of the report.
 pub(super) fn probe(
@@ -72,8 +81,15 @@ pub(super) fn probe(
     report: &mut Report,
 ) -> Result<(), Refused<'static>> {
     let mut best = None;
+    let mut called = Called {
+        program: wanted.null.unwrap_or(Program::NFS),
+        named: None,
+    };
     for version in [1, 2] {
-        let (snapshot, result) = match probe_version(connections, wanted, version) {
+        if !wanted.rpc.versions.contains(version) {
+            continue;
+        }
+        let (snapshot, result) = match probe_version(connections, wanted, version, &mut called) {
             Ok((snapshot, result)) => (Some(snapshot), result),
             Err(failure) => (None, Err(failure)),
         };
@@ -101,39 +117,63 @@ pub(super) fn probe(
         }
     }
     if let Some(snapshot) = best {
+        describe(&called, report).or(Err(ENOMEM))?;
         info(&snapshot, report).or(Err(ENOMEM))?;
     }
     Ok(())
 }
 
-/// Connects and calls NULL in one version. Returns the snapshot of the connection, and the result
-/// of the call.
+/// Writes the program, and the versions that the responder named.
+fn describe(called: &Called, report: &mut Report) -> fmt::Result {
+    let Called { program, named } = called;
+    writeln!(report, "program: {}", program.number)?;
+    writeln!(report, "program_version: {}", program.version)?;
+    match named {
+        Some((low, high)) => writeln!(report, "program_versions: {low} to {high}"),
+        None => writeln!(report, "program_versions: unknown"),
+    }
+}
+
+/// Connects and calls NULL in one version of RPC-over-RDMA. If the responder does not have that
+/// version of the program, calls NULL in a version that it names. Returns the snapshot of the
+/// connection, and the result of the last call.
 fn probe_version(
     connections: &Arc<Connections>,
     wanted: &control::Connect,
     version: u32,
+    called: &mut Called,
 ) -> Result<(Snapshot, Result<(), Failure>), Failure> {
     let (target, mut configuration) = target(wanted)?;
-    let program = configuration.endpoint.null.take();
-    let program = program.unwrap_or(Program::NFS);
+    configuration.endpoint.null = None;
     configuration.endpoint.rpc.versions = Versions::only(version);
 
     let connection = Probe(connect(connections, target, configuration)?);
-    let result = connection
+    let mut result = CallResult::new();
+    let mut answer = connection
         .0
-        .call(&CallRequest::null(program), &mut CallResult::new());
+        .call(&CallRequest::null(called.program), &mut result);
+    let status = result.outcome.shown.and_then(|call| call.status);
+    if let Some(Status::ProgMismatch { low, high }) = status {
+        called.named = Some((low, high));
+        if let Some(program) = called.program.in_named_version(low, high) {
+            called.program = program;
+            answer = connection
+                .0
+                .call(&CallRequest::null(program), &mut CallResult::new());
+        }
+    }
     let mut snapshot = connection.0.snapshot();
     // If the connection has ended before the call, the cause of that is the root cause.
     let over = errno(bindings::ENOTCONN);
-    let result = result.map_err(|failure| match connection.0.failure() {
+    let answer = answer.map_err(|failure| match connection.0.failure() {
         Some(ended) if failure.error == over => ended,
         _ => failure,
     });
     if let Some(traffic) = &mut snapshot.traffic {
-        traffic.null = match result {
+        traffic.null = match answer {
             Ok(()) => Null::Answered,
             Err(failure) => Null::Failed(failure.cause),
         };
     }
-    Ok((snapshot, result))
+    Ok((snapshot, answer))
 }

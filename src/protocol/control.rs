@@ -50,6 +50,10 @@ const DEFAULT_TIMEOUT_MS: u32 = 5000;
 /// The default of `max=`, the number of connections of one listener.
 const DEFAULT_MAX: u32 = 64;
 
+/// The default of `rpcvers=` of a client. Version 2 has to be asked for: it is an experiment, and
+/// some servers do not survive it.
+const CLIENT_VERSIONS: Versions = Versions::only(1);
+
 /// The default of `credits=`, the credits that a side requests or grants (RFC 8166, section 4.2.3).
 const DEFAULT_CREDITS: u32 = 8;
 
@@ -209,14 +213,14 @@ pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, LineError<'_>> {
     connect_without(&[], line)
 }
 
-/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` except `rpcvers=`, `reconnect=`,
-/// `null=`, `reverse=` and `bind=`: a probe always calls NULL, once in each version.
+/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` except `reconnect=`, `null=`,
+/// `reverse=` and `bind=`: a probe always calls NULL, once in each version of `rpcvers=`.
 ///
 /// # Errors
 ///
 /// Fails with the first word that is refused, and the reason.
 pub(crate) fn parse_probe(line: &[u8]) -> Result<Connect, LineError<'_>> {
-    connect_without(&["rpcvers", "reconnect", "null", "reverse", "bind"], line)
+    connect_without(&["reconnect", "null", "reverse", "bind"], line)
 }
 
 /// Parses a line with the keys of `connect` except those of `unknown`.
@@ -242,7 +246,7 @@ fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, Line
         to,
         from,
         offer: keys.offered(),
-        rpc: keys.rpc(),
+        rpc: keys.rpc(CLIENT_VERSIONS),
         reconnect: reconnect.unwrap_or(false),
         timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
         null: null.wanted(),
@@ -275,7 +279,7 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
     Ok(Listen {
         at,
         offer: keys.offered(),
-        rpc: keys.rpc(),
+        rpc: keys.rpc(Versions::ALL),
         max: max.unwrap_or(DEFAULT_MAX),
         answer: answer.unwrap_or(true),
         timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
@@ -438,9 +442,10 @@ impl Keys {
         }))
     }
 
-    fn rpc(&self) -> Rpc {
+    /// Returns the configuration, with `versions` as the default of `rpcvers=`.
+    fn rpc(&self, versions: Versions) -> Rpc {
         Rpc {
-            versions: self.versions.unwrap_or(Versions::ALL),
+            versions: self.versions.unwrap_or(versions),
             credits: self.credits.unwrap_or(DEFAULT_CREDITS),
             reverse: self.reverse.unwrap_or(0),
             bind: self.bind.unwrap_or(true),

@@ -69,6 +69,18 @@ impl Program {
         number: ECHO_PROGRAM,
         version: ECHO_VERSION,
     };
+
+    /// Returns the program in one of the versions that its responder has: `low` or `high` of
+    /// PROG_MISMATCH, whichever is nearer (RFC 5531, section 9). Returns [`None`] if the responder
+    /// names no version, or only the one that it refused.
+    pub(crate) fn in_named_version(self, low: u32, high: u32) -> Option<Self> {
+        let version = if self.version < low || self.version == high {
+            low
+        } else {
+            high
+        };
+        (low <= high && version != self.version).then_some(Self { version, ..self })
+    }
 }
 
 /// A procedure that the module serves.

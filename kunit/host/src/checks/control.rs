@@ -117,13 +117,7 @@ pub(crate) fn connect_words(connect: Connect) -> Vec<String> {
 pub(crate) fn probe_words(connect: Connect) -> Vec<String> {
     let mut words = connect_words(connect);
     let len = words.len();
-    let same = [
-        "rpcvers=auto",
-        "reverse=0",
-        "bind=1",
-        "reconnect=0",
-        "null=1",
-    ];
+    let same = ["reverse=0", "bind=1", "reconnect=0", "null=1"];
     words.retain(|word| !same.contains(&&word[..]));
     assert_eq!(words.len(), len - same.len());
     words

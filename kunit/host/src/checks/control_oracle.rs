@@ -36,7 +36,8 @@ const SEND: Row = ("send", Some("4096"), Kind::Size);
 const RECV: Row = ("recv", Some("4096"), Kind::Size);
 const INV: Row = ("inv", Some("0"), Kind::Flag);
 const PRIVATE: Row = ("private", None, Kind::Private);
-const RPCVERS: Row = ("rpcvers", Some("auto"), Kind::Versions);
+const CLIENT_RPCVERS: Row = ("rpcvers", Some("1"), Kind::Versions);
+const SERVER_RPCVERS: Row = ("rpcvers", Some("auto"), Kind::Versions);
 const CREDITS: Row = ("credits", Some("8"), Kind::Number(1, 64));
 const REVERSE: Row = ("reverse", Some("0"), Kind::Number(0, 64));
 const BIND: Row = ("bind", Some("1"), Kind::Flag);
@@ -58,14 +59,45 @@ const RESULTS: Row = ("results", Some("1024"), Kind::Number(0, 1_048_576));
 const CHUNKS: Row = ("chunks", Some("0"), Kind::Flag);
 
 const CONNECT: [Row; 14] = [
-    SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, REVERSE, BIND, RECONNECT, TIMEOUT, FROM, NULL,
-    PROGRAM, VERSION,
+    SEND,
+    RECV,
+    INV,
+    PRIVATE,
+    CLIENT_RPCVERS,
+    CREDITS,
+    REVERSE,
+    BIND,
+    RECONNECT,
+    TIMEOUT,
+    FROM,
+    NULL,
+    PROGRAM,
+    VERSION,
 ];
-const PROBE: [Row; 9] = [
-    SEND, RECV, INV, PRIVATE, CREDITS, TIMEOUT, FROM, PROGRAM, VERSION,
+const PROBE: [Row; 10] = [
+    SEND,
+    RECV,
+    INV,
+    PRIVATE,
+    CLIENT_RPCVERS,
+    CREDITS,
+    TIMEOUT,
+    FROM,
+    PROGRAM,
+    VERSION,
 ];
 const LISTEN: [Row; 11] = [
-    SEND, RECV, INV, PRIVATE, RPCVERS, CREDITS, REVERSE, BIND, MAX, ANSWER, TIMEOUT,
+    SEND,
+    RECV,
+    INV,
+    PRIVATE,
+    SERVER_RPCVERS,
+    CREDITS,
+    REVERSE,
+    BIND,
+    MAX,
+    ANSWER,
+    TIMEOUT,
 ];
 
 /// Two keys: the second one may not be given if the first one has that value.

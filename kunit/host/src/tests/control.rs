@@ -39,12 +39,11 @@ use crate::{
     }, //
 };
 
-/// The words of all defaults.
-const UNTOLD: [&str; 20] = [
+/// The words of all defaults except that of `rpcvers=`.
+const UNTOLD: [&str; 19] = [
     "send=4096",
     "recv=4096",
     "inv=0",
-    "rpcvers=auto",
     "credits=8",
     "reverse=0",
     "bind=1",
@@ -210,11 +209,16 @@ fn lines(words: Vec<String>) -> impl Strategy<Value = (Vec<String>, String)> {
     let keys = Just(words[1..].to_vec()).prop_shuffle();
     let space = select(vec![" ", "\t", "  ", " \t "]);
     let end = select(vec!["", " ", "\n", "\t\n"]);
+    // A server has `max=`.
+    let versions = match words.iter().any(|word| word.starts_with("max=")) {
+        true => "rpcvers=auto",
+        false => "rpcvers=1",
+    };
     (keys, vec(space, words.len()), end, any::<bool>()).prop_map(
         move |(keys, spaces, end, terse)| {
             let mut line = address.clone();
             for (key, space) in keys.iter().zip(spaces) {
-                if !(terse && UNTOLD.contains(&key.as_str())) {
+                if !(terse && (key == versions || UNTOLD.contains(&key.as_str()))) {
                     line += space;
                     line += key;
                 }
@@ -244,7 +248,7 @@ proptest! {
         check(line.as_bytes());
         // These are the same for all probes.
         words.retain(|word| {
-            ["rpcvers=", "reverse=", "bind=", "reconnect=", "null="]
+            ["reverse=", "bind=", "reconnect=", "null="]
                 .iter()
                 .all(|key| !word.starts_with(key))
         });
