@@ -173,10 +173,10 @@ need 'a mount of a client with small sizes' with rdma_max_inline_write 1024 \
 	with rdma_max_inline_read 1024 mounted 3 /mnt/v3
 check 'the verdict small-own-size' verdicts_are /mnt/v3 'small-own-size small-own-size[a-z -]*'
 check 'small-own-size names the first sysctl' says 0 \
-	"/mnt/v3: this client's rdma_max_inline_write is 1024: longer calls go by chunks" \
+	"/mnt/v3: this client's rdma_max_inline_write is 1024, the server's Receive Size 4096" \
 	"$tool" mounts
 check 'small-own-size names the other sysctl' says 0 \
-	"  and: this client's rdma_max_inline_read is 1024: longer replies go by chunks" \
+	"  and: this client's rdma_max_inline_read is 1024, the server's Send Size 4096" \
 	"$tool" mounts
 need 'the mount with small sizes ends' unmount_all
 set_sysctl rdma_max_inline_read 16384
@@ -278,7 +278,7 @@ need "the module's connection to the server is shown" newest client
 need "the module's call with a chunk succeeds" \
 	control - call "connection $id null chunks=1"
 check 'show prints the deviation' \
-	says 0 'deviation: uses RDMA Send with Invalidate' "$tool" show "$id"
+	says 0 'deviation of the server: uses RDMA Send with Invalidate' "$tool" show "$id"
 need "the module's connection to the server is closed" control - close all
 
 # About: a module that keeps no history.
@@ -314,6 +314,35 @@ check 'probe of the NFS server over IPv6: fine' says 0 '  fine' on_a "$tool" pro
 need 'a server without private data' control b listen "$B4:20050 private=none"
 check 'probe of a server without private data: degraded' \
 	says 1 'sends no RFC 8797 private data' on_a "$tool" probe "$B4:20050"
+# The other end of a connection whose server is the cause.
+need 'the module connects to the server without private data' connect a "$B4:20050 null=0"
+check "show of the server's end says that this server sends no private data" \
+	says 0 '  this server sends no RFC 8797 private data: messages over 1024 octets' \
+	"$tool" show "$server"
+check "show of the client's end says that the server sends no private data" \
+	says 0 '  the server sends no RFC 8797 private data' "$tool" show "$client"
+need 'a server with small sizes' control b listen "$B4:20054 recv=1024"
+need 'the module connects to the server with small sizes' connect a "$B4:20054 null=0"
+check "show of the server's end says that this server has a small Receive Size" \
+	says 0 "  this server's Receive Size is 1024, the client's Send Size 4096: longer calls" \
+	"$tool" show "$server"
+check "show of the client's end says that the server has a small Receive Size" \
+	says 0 "  the server's Receive Size is 1024, this client's Send Size 4096" \
+	"$tool" show "$client"
+program 1
+need 'a program without private data listens' tell 1 listen "/run/netns/$B" "$B4" 20055
+say 1 accept none
+need 'the module connects to the program' control a connect "$B4:20055 null=0"
+need 'the program accepts' hear 1
+program_server() {
+	id=$(awk '$2 == "user" && $3 == "server" { print $1 }' "$DEBUGFS/connections")
+	[[ -n $id ]]
+}
+need "the program's end is shown" wait_for 10 program_server
+check "show of a program's end says that this server sends no private data" \
+	says 0 '  this server sends no RFC 8797 private data: messages over 1024 octets' \
+	"$tool" show "$id"
+program_end 1
 need 'a server of an unknown version' control b listen "$B4:20052 private=f6ab0e1802010303"
 check 'probe of a server of an unknown version: degraded' \
 	says 1 "private data cannot be used (unrecognized version 2)" \
@@ -328,6 +357,24 @@ check 'probe with a size that the module refuses' \
 	one_line 3 'send=1000' on_a "$tool" probe "$B4" --send 1000
 
 need 'the mounts over TCP end' unmount_all
+# The first server does not know the version that is asked for. The second one has version 3 only,
+# as some appliances have.
+check 'probe of an unknown version of NFS: asked again' \
+	says 0 'only versions 3 to 4 of NFS: asked again with NFS version 4' \
+	on_a "$tool" probe "$B4" --version 77
+need 'the NFS server stops' in_nfs_server rpc.nfsd 0
+need 'the NFS server starts with version 3 only' in_nfs_server sh -euc '
+	rpc.nfsd --no-nfs-version 4 4
+	echo "rdma 20049" >/proc/fs/nfsd/portlist'
+check 'probe of a server with version 3 only: asked again, and fine' \
+	says 0 'only version 3 of NFS: asked again with NFS version 3' on_a "$tool" probe "$B4"
+check 'probe of a server with version 3 only shows the version that was answered' \
+	says 0 'NULL of NFS version 3 in version 1 of RPC-over-RDMA: SUCCESS' \
+	on_a "$tool" probe "$B4"
+check 'probe asks in version 1 only' says 0 1 sh -c \
+	"nsenter --net=/run/netns/$A $tool probe $B4 | grep -c 'of RPC-over-RDMA: '"
+check 'probe asks in both versions with --rpcvers auto' says 0 2 sh -c \
+	"nsenter --net=/run/netns/$A $tool probe $B4 --rpcvers auto | grep -c 'of RPC-over-RDMA: '"
 need 'a client of the server that is no mount' control a connect "$B4:20049 rpcvers=1 null=0"
 check 'a server without mounts' one_line 0 "this host's NFS server has connections" "$tool" mounts
 need 'the client that is no mount ends' control - close all

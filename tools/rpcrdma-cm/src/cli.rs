@@ -108,6 +108,8 @@ pub(crate) enum Command {
 
     /// Connect to a server, call NULL, and explain the result
     ///
+    /// Asks in version 1 of RPC-over-RDMA only, unless --rpcvers says otherwise.
+    ///
     /// Ends with 0 if the server is fine, 1 if it deviates or is degraded, 2 if it was not reached,
     /// 3 if it could not be probed.
     Probe(Probe),
@@ -165,6 +167,24 @@ pub(crate) struct Probe {
     /// How long an attempt to connect, and a call, may take
     #[arg(long, value_name = "MS")]
     pub(crate) timeout_ms: Option<u64>,
+
+    /// The RPC program whose NULL to call (100003, NFS, if none is given)
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) program: Option<u32>,
+
+    /// The version of that program (4 if none is given). If the server has others only, it is asked
+    /// again with one of them
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) version: Option<u32>,
+
+    /// The version of RPC-over-RDMA to ask in: 1 if none is given, 2, or auto for both
+    ///
+    /// Version 2 is an expired individual draft that only the module rpcrdma_cm speaks. The working
+    /// group's later version 2 is another protocol under the same number. Some servers crash when
+    /// they are asked in version 2, and others never answer: do not ask a server that anybody relies
+    /// on.
+    #[arg(long, value_name = "VERSION", value_parser = ["1", "2", "auto"])]
+    pub(crate) rpcvers: Option<String>,
 }
 
 #[cfg(test)]

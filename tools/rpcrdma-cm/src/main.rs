@@ -49,7 +49,11 @@ use crate::{
             Event, //
         },
         info,
-        stats::stats, //
+        stats::{
+            observing,
+            stats,
+            Observing, //
+        }, //
     },
     render::{
         openmetrics,
@@ -188,11 +192,20 @@ impl Tool {
     /// The connections, rendered.
     fn connections_text(&self) -> Result<String> {
         let connections = info::connections(&self.files.module("connections")?);
+        let observing = self.observing();
         if self.json {
             let rows: Vec<_> = connections.iter().map(info::row).collect();
-            return Ok(render::json("connections", json!({ "connections": rows }))?);
+            let content = json!({ "connections": rows, "observing": observing });
+            return Ok(render::json("connections", content)?);
         }
-        Ok(table::connections(self.style, &connections))
+        let line = words::observing(self.style, observing.as_ref());
+        Ok(line + &table::connections(self.style, &connections))
+    }
+
+    /// Whether the module observes others, or `None` if `stats` does not say.
+    fn observing(&self) -> Option<Observing> {
+        // If the file cannot be read, the other files have said so.
+        observing(&self.files.module("stats").ok()?)
     }
 
     fn connections(&self) -> Result<()> {
@@ -226,9 +239,12 @@ impl Tool {
 
     fn mounts(&self, all_namespaces: bool) -> Result<()> {
         let reports = self.reports(all_namespaces)?;
+        let observing = self.observing();
         if self.json {
-            return print(&render::json("mounts", json!({ "mounts": reports }))?);
+            let content = json!({ "mounts": reports, "observing": observing });
+            return print(&render::json("mounts", content)?);
         }
+        print(&words::observing(self.style, observing.as_ref()))?;
         if reports.is_empty() {
             return print(self.no_mount());
         }
@@ -262,6 +278,7 @@ impl Tool {
         let module = read.as_ref().map(|(connections, events)| Module {
             connections,
             history: events.as_deref(),
+            observing: self.observing(),
             now,
         });
         let mut namespaces = vec![self.files.own_namespace()?];
@@ -321,7 +338,7 @@ impl Tool {
                 "connection": info,
                 "sent": hex(&sent),
                 "received": hex(&received),
-                "verdicts": verdict::of_connection(&info),
+                "verdicts": verdict::of_connection(&info, &sent),
             });
             return print(&render::json("connection", content)?);
         }
@@ -384,6 +401,9 @@ impl Tool {
                 "timeout_ms",
                 probe.timeout_ms.map(|value| value.to_string()),
             ),
+            ("program", probe.program.map(|value| value.to_string())),
+            ("version", probe.version.map(|value| value.to_string())),
+            ("rpcvers", probe.rpcvers.clone()),
         ] {
             if let Some(value) = value {
                 line.push_str(&format!(" {key}={value}"));

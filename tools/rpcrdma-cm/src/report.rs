@@ -14,7 +14,8 @@ use crate::{
             with_stats,
             Mount,
             Stats, //
-        }, //
+        },
+        stats::Observing, //
     },
     verdict::{
         self,
@@ -58,6 +59,8 @@ pub(crate) struct Module<'a> {
     /// All connections, each by its `info`.
     pub(crate) connections: &'a [Info],
     pub(crate) history: Option<&'a [Event]>,
+    /// `None` if the module does not say.
+    pub(crate) observing: Option<Observing>,
     /// Now, in seconds since 1970.
     pub(crate) now: u64,
 }
@@ -167,6 +170,7 @@ pub(crate) fn mounts(namespace: &Namespace, module: Option<&Module<'_>>) -> Vec<
                 mount: &mount,
                 stats: stats.as_ref(),
                 connections: connections.as_deref(),
+                observing: module.and_then(|module| module.observing.as_ref()),
                 lost_in_an_hour: module
                     .zip(addresses.as_ref())
                     .and_then(|(module, addresses)| module.lost_in_an_hour(addresses)),
@@ -207,6 +211,7 @@ mod tests {
         let module = Module {
             connections: &[],
             history: Some(&events),
+            observing: None,
             now: 7200,
         };
         for (server, expected) in [
@@ -250,6 +255,7 @@ mod tests {
         let module = Module {
             connections: &all,
             history: Some(&events),
+            observing: None,
             now: 3,
         };
         for (address, connections, lost) in [
@@ -294,6 +300,7 @@ mod tests {
         let module = Module {
             connections: &all,
             history: None,
+            observing: None,
             now: 0,
         };
         let mut namespace = Namespace {

@@ -6,20 +6,27 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use crate::parse::{
-    info::{
-        Info,
-        Report, //
+use crate::{
+    parse::{
+        info::{
+            Info,
+            Report, //
+        },
+        mounts::{
+            Mount,
+            Stats, //
+        },
+        stats::Observing, //
     },
-    mounts::{
-        Mount,
-        Stats, //
-    }, //
+    render::octets, //
 };
 
 /// The port of NFS over RDMA (RFC 8267, section 6). A mount that asks for RDMA has it unless it
 /// names another.
 const NFS_RDMA_PORT: u64 = 20049;
+
+/// The program of NFS (RFC 5662, section 2).
+const NFS_PROGRAM: u64 = 100_003;
 
 /// The Linux client ends a transport after this time without a call (`RPCRDMA_IDLE_DISC_TO`), and
 /// connects again with the next call.
@@ -77,6 +84,8 @@ codes! {
     NotConnected: "not-connected",
     Deviates: "deviates",
     NoAnswer: "no-answer",
+    BadReply: "bad-reply",
+    ProgramVersion: "program-version",
     Unreachable: "unreachable",
     Unknown: "unknown",
 }
@@ -104,6 +113,8 @@ pub(crate) struct Facts<'a> {
     /// The connections of the kernel's NFS client to the mount's server, or `None` if the files of
     /// the module could not be read.
     pub(crate) connections: Option<&'a [Info]>,
+    /// Whether the module observes others, or `None` if it does not say.
+    pub(crate) observing: Option<&'a Observing>,
     /// How many connections to that server were lost in the last hour, by `history`, or `None` if
     /// it has no event of them.
     pub(crate) lost_in_an_hour: Option<u64>,
@@ -122,16 +133,28 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
             "unknown what it negotiated: the module's files could not be read",
         )),
         Some(connections) => {
-            verdicts.extend(not_connected(connections));
+            let limited = facts.observing.filter(|observing| observing.is_limited());
+            match limited.and_then(Observing::sentence) {
+                // The connections of the mount may be missing.
+                Some(sentence) if connections.is_empty() => verdicts.push(verdict(
+                    Code::Unknown,
+                    Severity::Unknown,
+                    format!("unknown what it negotiated: {sentence}"),
+                )),
+                _ => verdicts.extend(not_connected(connections)),
+            }
             verdicts.extend(of_all(connections, facts.stats));
         }
     }
     finish(verdicts)
 }
 
-/// The verdicts on one connection, worst first: at least one.
-pub(crate) fn of_connection(info: &Info) -> Vec<Verdict> {
-    finish(of_info(info))
+/// The verdicts on one connection, worst first: at least one. `sent` is the private data of this
+/// end.
+pub(crate) fn of_connection(info: &Info, sent: &[u8]) -> Vec<Verdict> {
+    let mut verdicts = of_info(info);
+    verdicts.extend(no_own_private_data(info, sent));
+    finish(verdicts)
 }
 
 /// The verdicts on a peer that was probed, worst first: at least one.
@@ -157,6 +180,7 @@ pub(crate) fn of_report(report: &Report) -> Vec<Verdict> {
         }
     };
     verdicts.extend(no_answer(report));
+    verdicts.extend(program_version(report));
     finish(verdicts)
 }
 
@@ -173,6 +197,7 @@ fn of_info(info: &Info) -> Vec<Verdict> {
         older,
         invalidates_unoffered,
         deviates,
+        bad_reply,
     ];
     rules.iter().flat_map(|rule| rule(info)).collect()
 }
@@ -290,6 +315,24 @@ fn no_private_data(info: &Info) -> Vec<Verdict> {
     )]
 }
 
+/// `no-private-data`, of this end: it sent no valid message. The message of a client of the kernel's
+/// NFS is always valid, so `mounts` needs no such rule.
+fn no_own_private_data(info: &Info, sent: &[u8]) -> Option<Verdict> {
+    // If nothing is known of what this end sent, neither are its sizes.
+    let default = info.local_send_size?;
+    let Ends { this, .. } = Ends::of(info);
+    (!octets::has_message(sent)).then(|| {
+        verdict(
+            Code::NoPrivateData,
+            Severity::Degraded,
+            format!(
+                "this {this} sends no RFC 8797 private data: messages over {default} octets go by \
+                 chunks"
+            ),
+        )
+    })
+}
+
 /// `small-receive-size`: `peer_private_data` is `present`, and `peer_receive_size` is below
 /// `local_send_size`. `small-send-size`: likewise, `peer_send_size` is below `local_receive_size`.
 ///
@@ -334,30 +377,66 @@ fn small_peer_sizes(info: &Info) -> Vec<Verdict> {
     verdicts
 }
 
-/// `small-own-size`, of a client of NFS: `local_send_size` or `local_receive_size` is the default
-/// of RFC 8797. Larger sizes of the server are then of no use. Without a change of its sysctls,
-/// Linux offers 4096; its server cannot be set to less.
+/// `small-own-size`: `local_send_size` or `local_receive_size` is the default of RFC 8797, or below
+/// the size that the peer offers for that direction.
+///
+/// A client asks for sizes by its message. So it is a note if a server takes more than its client
+/// asks for, and a fault of a server that takes less. Without a change of its sysctls, Linux offers
+/// 4096 at both ends; its server cannot be set to less.
 fn small_own_sizes(info: &Info) -> Vec<Verdict> {
-    if !(info.is_of("nfs") && info.is_client()) {
-        return Vec::new();
-    }
-    let Ends { send, receive, .. } = Ends::of(info);
+    let Ends {
+        peer,
+        this,
+        send,
+        receive,
+    } = Ends::of(info);
+    let is_client = info.is_client();
+    let (sent, received) = if is_client {
+        ("calls", "replies")
+    } else {
+        ("replies", "calls")
+    };
+    let offered =
+        |size: Option<u64>| size.filter(|_| info.peer_private_data.as_deref() == Some("present"));
     let sizes = [
-        (send, info.local_send_size, "calls"),
-        (receive, info.local_receive_size, "replies"),
+        (
+            send,
+            info.local_send_size,
+            sent,
+            "Receive Size",
+            offered(info.peer_receive_size),
+        ),
+        (
+            receive,
+            info.local_receive_size,
+            received,
+            "Send Size",
+            offered(info.peer_send_size),
+        ),
     ];
     let mut verdicts = Vec::new();
-    for (name, size, messages) in sizes {
-        if let Some(size) = size.filter(|size| *size <= DEFAULT_SIZE) {
-            verdicts.push(verdict(
-                Code::SmallOwnSize,
-                Severity::Degraded,
-                format!(
-                    "this client's {name} is {size}: longer {messages} go by chunks; another value \
-                     takes effect with the next connection"
-                ),
-            ));
-        }
+    for (name, ours, messages, their_name, theirs) in sizes {
+        let Some(ours) = ours else {
+            continue;
+        };
+        let than = theirs.filter(|theirs| *theirs > ours);
+        let severity = match than {
+            _ if is_client && info.is_of("nfs") && ours <= DEFAULT_SIZE => Severity::Degraded,
+            Some(_) if is_client => Severity::Note,
+            Some(_) => Severity::Degraded,
+            None => continue,
+        };
+        let than = than.map_or_else(String::new, |theirs| {
+            format!(", the {peer}'s {their_name} {theirs}")
+        });
+        verdicts.push(verdict(
+            Code::SmallOwnSize,
+            severity,
+            format!(
+                "this {this}'s {name} is {ours}{than}: longer {messages} go by chunks; another \
+                 value takes effect with the next connection"
+            ),
+        ));
     }
     verdicts
 }
@@ -445,8 +524,15 @@ fn invalidates_unoffered(info: &Info) -> Vec<Verdict> {
 }
 
 /// `deviates`: `info` has lines `deviation:`. One of them is left out where
-/// `invalidates-unoffered` says the same.
+/// `invalidates-unoffered` says the same. They are of the peer if this end is the module's, and
+/// otherwise of this end.
 fn deviates(info: &Info) -> Vec<Verdict> {
+    let Ends { peer, this, .. } = Ends::of(info);
+    let whose = if info.is_of("module") {
+        format!("the {peer}")
+    } else {
+        format!("this {this}")
+    };
     let severity = if info.is_of("nfs") {
         Severity::Note
     } else {
@@ -456,11 +542,77 @@ fn deviates(info: &Info) -> Vec<Verdict> {
     info.deviation
         .iter()
         .filter(|deviation| !(is_said && deviation.contains("Send with Invalidate")))
-        .map(|deviation| verdict(Code::Deviates, severity, format!("deviation: {deviation}")))
+        .map(|deviation| {
+            let sentence = format!("deviation of {whose}: {deviation}");
+            verdict(Code::Deviates, severity, sentence)
+        })
         .collect()
 }
 
-/// `no-answer`: NULL was answered with SUCCESS in neither version of RPC-over-RDMA.
+/// `bad-reply`, of the module's own connections: the peer answered NULL, or the call of BIND, by a
+/// message that is no reply to it.
+fn bad_reply(info: &Info) -> Vec<Verdict> {
+    [("NULL", &info.rpc_null), ("BIND", &info.reverse_direction)]
+        .into_iter()
+        .filter_map(|(call, found)| Some((call, found.as_deref()?)))
+        .filter(|(_, found)| is_bad_reply(found))
+        .map(|(call, found)| of_bad_reply(call, found))
+        .collect()
+}
+
+fn of_bad_reply(call: &str, found: &str) -> Verdict {
+    verdict(
+        Code::BadReply,
+        Severity::Degraded,
+        format!("{call} has no result: {found}"),
+    )
+}
+
+/// Whether this reason says that the peer answered, by a message that had to be discarded.
+fn is_bad_reply(reason: &str) -> bool {
+    [
+        "the server answered with ",
+        "the client answered with ",
+        "the reply ",
+    ]
+    .iter()
+    .any(|begin| reason.starts_with(begin))
+}
+
+/// The name of a program and its version.
+pub(crate) fn program(number: Option<u64>, version: Option<u64>) -> String {
+    let number = match number {
+        None => return "the program".to_owned(),
+        Some(NFS_PROGRAM) => "NFS".to_owned(),
+        Some(number) => format!("program {number}"),
+    };
+    match version {
+        Some(version) => format!("{number} version {version}"),
+        None => number,
+    }
+}
+
+/// `program-version`, a note of a probe: the server does not have the version of the program that
+/// was asked for, and named others.
+fn program_version(report: &Report) -> Option<Verdict> {
+    let named = report.program_versions.as_deref()?;
+    let versions = match named.split_once(" to ") {
+        Some((low, high)) if low == high => format!("version {low}"),
+        _ => format!("versions {named}"),
+    };
+    Some(verdict(
+        Code::ProgramVersion,
+        Severity::Note,
+        format!(
+            "the server has only {versions} of {}: asked again with {}",
+            program(report.program, None),
+            program(report.program, report.program_version)
+        ),
+    ))
+}
+
+/// `no-answer`: NULL had a result in none of the versions of RPC-over-RDMA that were asked in. It is
+/// `bad-reply` if the server answered by a message that is no reply.
 fn no_answer(report: &Report) -> Option<Verdict> {
     let answers = [&report.rpc_version_1, &report.rpc_version_2].map(|answer| answer.as_deref());
     if answers.contains(&Some("SUCCESS")) {
@@ -468,11 +620,15 @@ fn no_answer(report: &Report) -> Option<Verdict> {
     }
     let why = answers.into_iter().flatten().next();
     let why = why.unwrap_or("no reason is known");
-    Some(verdict(
-        Code::NoAnswer,
-        Severity::Degraded,
-        format!("it accepts connections and does not answer NULL: {why}"),
-    ))
+    if is_bad_reply(why) {
+        return Some(of_bad_reply("NULL", why));
+    }
+    let sentence = if why.starts_with("no reply") {
+        format!("it accepts connections and does not answer NULL: {why}")
+    } else {
+        format!("it accepts connections, and NULL fails: {why}")
+    };
+    Some(verdict(Code::NoAnswer, Severity::Degraded, sentence))
 }
 
 /// `lost-often`, by `history`: two connections or more to the server were lost in the last hour.
@@ -594,6 +750,9 @@ mod tests {
         local_send_size: 4096\nlocal_receive_size: 4096\npeer_private_data: present\n\
         peer_send_size: 4096\npeer_receive_size: 4096\nremote_invalidation: no\n";
 
+    /// Version 1, R clear, 4096 octets in both directions (RFC 8797, section 4).
+    const MESSAGE: [u8; 8] = [0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3];
+
     const THRESHOLDS: &str = "client_to_server_threshold: 4096\nserver_to_client_threshold: 8192\n";
 
     fn client(changes: &str) -> Info {
@@ -665,7 +824,7 @@ mod tests {
                 vec![(
                     "small-own-size",
                     Degraded,
-                    "this client's rdma_max_inline_write is 1024: longer calls go by chunks; another value takes effect with the next connection",
+                    "this client's rdma_max_inline_write is 1024, the server's Receive Size 4096: longer calls go by chunks; another value takes effect with the next connection",
                 )],
             ),
             (
@@ -676,8 +835,53 @@ mod tests {
                     "this client's rdma_max_inline_read is 1024: longer replies go by chunks; another value takes effect with the next connection",
                 )],
             ),
-            ("local_send_size: 2048\n", vec![("fine", Fine, "fine")]),
-            ("origin: module\nlocal_send_size: 1024\n", vec![("fine", Fine, "fine")]),
+            // A client asks for what it needs.
+            (
+                "local_send_size: 2048\n",
+                vec![
+                    ("fine", Fine, "fine"),
+                    (
+                        "small-own-size",
+                        Note,
+                        "this client's rdma_max_inline_write is 2048, the server's Receive Size 4096: longer calls go by chunks; another value takes effect with the next connection",
+                    ),
+                ],
+            ),
+            (
+                "origin: module\nlocal_receive_size: 1024\n",
+                vec![
+                    ("fine", Fine, "fine"),
+                    (
+                        "small-own-size",
+                        Note,
+                        "this client's Receive Size is 1024, the server's Send Size 4096: longer replies go by chunks; another value takes effect with the next connection",
+                    ),
+                ],
+            ),
+            (
+                "role: server\npeer_send_size: 65536\npeer_receive_size: 8192\n",
+                vec![
+                    (
+                        "small-own-size",
+                        Degraded,
+                        "this server's svc_rdma/max_req_size is 4096, the client's Receive Size 8192: longer replies go by chunks; another value takes effect with the next connection",
+                    ),
+                    (
+                        "small-own-size",
+                        Degraded,
+                        "this server's svc_rdma/max_req_size is 4096, the client's Send Size 65536: longer calls go by chunks; another value takes effect with the next connection",
+                    ),
+                ],
+            ),
+            // The defaults that stand for a missing message are no sizes of the peer.
+            (
+                "origin: user\nrole: server\nlocal_send_size: 1024\npeer_private_data: absent\npeer_receive_size: 4096\n",
+                vec![(
+                    "no-private-data",
+                    Degraded,
+                    "the client sends no RFC 8797 private data: messages over 4096 octets go by chunks",
+                )],
+            ),
             (
                 &format!("{THRESHOLDS}peer_offset: 4\ninline_send_in_use: 1024\ninline_receive_in_use: 2048\ndeviation: a\n"),
                 vec![
@@ -691,7 +895,7 @@ mod tests {
                         Degraded,
                         "this client expects 2048 octets inline, 8192 were negotiated: the server's message is at offset 4, and this client looks at offset 0 only",
                     ),
-                    ("deviates", Note, "deviation: a"),
+                    ("deviates", Note, "deviation of this client: a"),
                 ],
             ),
             (
@@ -734,7 +938,17 @@ mod tests {
                     "the server's Receive Size is 4096, this client's rdma_max_inline_write 65536",
                 )],
             ),
-            ("peer_receive_size: 65536\n", vec![("fine", Fine, "fine")]),
+            (
+                "peer_receive_size: 65536\n",
+                vec![
+                    ("fine", Fine, "fine"),
+                    (
+                        "small-own-size",
+                        Note,
+                        "this client's rdma_max_inline_write is 4096, the server's Receive Size 65536: longer calls go by chunks; another value takes effect with the next connection",
+                    ),
+                ],
+            ),
             (
                 "local_receive_size: 8192\n",
                 vec![(
@@ -791,15 +1005,100 @@ mod tests {
             ),
             (
                 "origin: module\ndeviation: a (RFC 8797, section 4.1)\n",
-                vec![("deviates", Degraded, "deviation: a (RFC 8797, section 4.1)")],
+                vec![("deviates", Degraded, "deviation of the server: a (RFC 8797, section 4.1)")],
             ),
             (
                 "deviation: a\n",
-                vec![("fine", Fine, "fine"), ("deviates", Note, "deviation: a")],
+                vec![("fine", Fine, "fine"), ("deviates", Note, "deviation of this client: a")],
+            ),
+            (
+                "role: server\ndeviation: a\n",
+                vec![("fine", Fine, "fine"), ("deviates", Note, "deviation of this server: a")],
+            ),
+            (
+                "origin: module\nrpc_null: the server answered with a message of 0 octets\n",
+                vec![(
+                    "bad-reply",
+                    Degraded,
+                    "NULL has no result: the server answered with a message of 0 octets",
+                )],
+            ),
+            (
+                "origin: module\nrpc_null: no reply in time; the server sent a call\n",
+                vec![("fine", Fine, "fine")],
+            ),
+            (
+                "origin: module\nrole: server\nreverse_direction: the client answered with a call\n",
+                vec![("bad-reply", Degraded, "BIND has no result: the client answered with a call")],
             ),
         ] {
-            let verdicts = of_connection(&client(changes));
+            let verdicts = of_connection(&client(changes), &MESSAGE);
             assert_eq!(sentences(&verdicts), expected, "{changes}");
+        }
+    }
+
+    /// A server's end that sends no private data, or none that counts.
+    #[test]
+    fn of_own_private_data() {
+        let server = |changes: &str| {
+            client(&format!(
+                "role: server\norigin: user\nlocal_send_size: 1024\nlocal_receive_size: 1024\n{changes}"
+            ))
+        };
+        let none =
+            "this server sends no RFC 8797 private data: messages over 1024 octets go by chunks";
+        let small = "this server's Send Size is 1024, the client's Receive Size 4096: longer replies go by chunks; another value takes effect with the next connection";
+        let of_version_2 = [0xf6, 0xab, 0x0e, 0x18, 2, 0, 3, 3];
+        let shifted = [&[0xa5][..], &MESSAGE].concat();
+        for (sent, is_none) in [
+            (&[][..], true),
+            (&[0; 56], true),
+            (&MESSAGE[..7], true),
+            (&of_version_2, true),
+            (&shifted, false),
+        ] {
+            let verdicts = of_connection(&server(""), sent);
+            let found = sentences(&verdicts);
+            assert!(found.contains(&("small-own-size", Severity::Degraded, small)));
+            let expected = ("no-private-data", Severity::Degraded, none);
+            assert_eq!(found.contains(&expected), is_none, "{sent:?}");
+        }
+        // Of a connection older than the module, nothing is known.
+        let older = of_connection(&server("local_send_size: unknown\n"), &[]);
+        assert!(older
+            .iter()
+            .all(|verdict| verdict.code != Code::NoPrivateData));
+    }
+
+    /// Mounts without a connection that is shown, where observing is limited.
+    #[test]
+    fn of_mounts_that_are_not_observed() {
+        use crate::parse::stats::observing;
+
+        for (text, expected) in [
+            (
+                "observing: yes\n",
+                "not connected at present: the client connects again with the next call",
+            ),
+            (
+                "observing: no\nobserving_reason: parameter: observe=0\n",
+                "unknown what it negotiated: observing is off, so only the module's own connections are shown: observe=0",
+            ),
+            (
+                "observing: partial\nobserving_reason: limit_nfs: 16384 ids\n",
+                "unknown what it negotiated: observing is partial: 16384 ids",
+            ),
+        ] {
+            let observing = observing(text);
+            let facts = Facts {
+                mount: &mount("proto=rdma"),
+                stats: None,
+                connections: Some(&[]),
+                observing: observing.as_ref(),
+                lost_in_an_hour: None,
+            };
+            let verdicts = of_mount(&facts);
+            assert!(verdicts.iter().any(|verdict| verdict.sentence == expected), "{verdicts:?}");
         }
     }
 
@@ -838,6 +1137,7 @@ mod tests {
                 mount: &mount("proto=rdma"),
                 stats: Some(&stats),
                 connections: Some(&established),
+                observing: None,
                 lost_in_an_hour: None,
             };
             let expected = match often {
@@ -872,6 +1172,7 @@ mod tests {
                 mount: &mount("proto=rdma"),
                 stats: Some(&often),
                 connections: Some(&established),
+                observing: None,
                 lost_in_an_hour: Some(lost),
             };
             assert_eq!(sentences(&of_mount(&facts)), [expected], "{lost}");
@@ -894,7 +1195,7 @@ mod tests {
         let lost = client("state: reconnecting\nlast_failure: transport retry counter exceeded\n");
         let idle = "not connected at present: the client connects again with the next call";
         let size = "the server's Receive Size is 4096, this client's rdma_max_inline_write 65536 (on 2 of 3 connections to the server)";
-        let own = "this client's rdma_max_inline_write is 1024: longer calls go by chunks; another value takes effect with the next connection (on 1 of 3 connections to the server)";
+        let own = "this client's rdma_max_inline_write is 1024, the server's Receive Size 4096: longer calls go by chunks; another value takes effect with the next connection (on 1 of 3 connections to the server)";
         let unknown = "unknown what it negotiated: the module's files could not be read";
         let spared = "the server invalidates remotely although it did not offer to: \
                       8 of 11 regions needed no local invalidation";
@@ -925,7 +1226,7 @@ mod tests {
                 Some(vec![reduced, client("deviation: a\n"), client("")]),
                 vec![
                     ("small-own-size", Degraded, own),
-                    ("deviates", Note, "deviation: a"),
+                    ("deviates", Note, "deviation of this client: a"),
                 ],
             ),
             (
@@ -946,6 +1247,7 @@ mod tests {
                 mount: &mount("proto=rdma"),
                 stats: Some(&stats),
                 connections: connections.as_deref(),
+                observing: None,
                 lost_in_an_hour: None,
             };
             assert_eq!(sentences(&of_mount(&facts)), expected);
@@ -999,6 +1301,7 @@ mod tests {
             Degraded,
             Failed,
             Fine,
+            Note,
             Unknown, //
         };
         let module = "origin: module\nrole: client\npeer_private_data: present\n";
@@ -1024,12 +1327,50 @@ mod tests {
                 vec![(
                     "no-answer",
                     Degraded,
-                    "it accepts connections and does not answer NULL: PROG_UNAVAIL",
+                    "it accepts connections, and NULL fails: PROG_UNAVAIL",
                 )],
             ),
             (
+                format!("reachable: yes\nrpc_version_1: no reply in time\n{module}"),
+                vec![(
+                    "no-answer",
+                    Degraded,
+                    "it accepts connections and does not answer NULL: no reply in time",
+                )],
+            ),
+            (
+                format!("reachable: yes\nrpc_version_1: the server answered with a message of 0 octets\n{module}rpc_null: the server answered with a message of 0 octets\n"),
+                vec![(
+                    "bad-reply",
+                    Degraded,
+                    "NULL has no result: the server answered with a message of 0 octets",
+                )],
+            ),
+            (
+                format!("reachable: yes\nrpc_version_1: SUCCESS\nprogram: 100003\nprogram_version: 3\nprogram_versions: 3 to 3\n{module}"),
+                vec![
+                    ("fine", Fine, "fine"),
+                    (
+                        "program-version",
+                        Note,
+                        "the server has only version 3 of NFS: asked again with NFS version 3",
+                    ),
+                ],
+            ),
+            (
+                format!("reachable: yes\nrpc_version_1: SUCCESS\nprogram: 7\nprogram_version: 2\nprogram_versions: 2 to 5\n{module}"),
+                vec![
+                    ("fine", Fine, "fine"),
+                    (
+                        "program-version",
+                        Note,
+                        "the server has only versions 2 to 5 of program 7: asked again with program 7 version 2",
+                    ),
+                ],
+            ),
+            (
                 format!("reachable: yes\nrpc_version_1: SUCCESS\n{module}deviation: b\n"),
-                vec![("deviates", Degraded, "deviation: b")],
+                vec![("deviates", Degraded, "deviation of the server: b")],
             ),
         ] {
             assert_eq!(sentences(&of_report(&info::report(&text))), expected, "{text}");

@@ -220,7 +220,21 @@ fn exit_status_of_probe() {
             1,
             "sends no RFC 8797 private data",
         ),
-        (&format!("{good}deviation: x\n"), 1, "  deviation: x\n"),
+        (
+            &format!("{good}deviation: x\n"),
+            1,
+            "  deviation of the server: x\n",
+        ),
+        (
+            &format!("{good}program: 100003\nprogram_version: 3\nprogram_versions: 3 to 3\n"),
+            0,
+            "  NULL of NFS version 3 in version 1 of RPC-over-RDMA: SUCCESS\n",
+        ),
+        (
+            &good.replace("SUCCESS", "the server answered with a message of 0 octets"),
+            1,
+            "  NULL has no result: the server answered with a message of 0 octets\n",
+        ),
         (
             &good.replace("SUCCESS", "no reply"),
             1,
@@ -255,9 +269,16 @@ fn exit_status_of_probe() {
             "--from",
             "fe80::1%eth0",
             "--timeout-ms",
-            "100"
+            "100",
+            "--program",
+            "100021",
+            "--version",
+            "3",
+            "--rpcvers",
+            "auto"
         ]),
-        "[fe80::7%eth0]:9 send=8192 recv=2048 inv=1 from=[fe80::1%eth0] timeout_ms=100"
+        "[fe80::7%eth0]:9 send=8192 recv=2048 inv=1 from=[fe80::1%eth0] timeout_ms=100 \
+         program=100021 version=3 rpcvers=auto"
     );
     assert_eq!(
         line(&["192.0.2.7", "--from", "192.0.2.1"]),
@@ -265,6 +286,38 @@ fn exit_status_of_probe() {
     );
     let (status, _, err) = world.run(&["probe", "192.0.2.7:0"]);
     assert_eq!((status, err.lines().count()), (3, 1), "{err}");
+    assert_eq!(world.run(&["probe", "192.0.2.7", "--rpcvers", "3"]).0, 3);
+}
+
+/// The first line says when and why observing is off or partial.
+#[test]
+fn observing_is_limited() {
+    let world = World::empty("observing");
+    world.write("debugfs/connections", "ID\n1\n");
+    world.connection(1, CLIENT);
+    let first = |stats: &str, words: &[&str]| {
+        world.write("debugfs/stats", stats);
+        world.show(words).lines().next().unwrap().to_owned()
+    };
+    let off = "lost: 0\nobserving: no\nobserving_reason: preempt_rt: the kernel has PREEMPT_RT\n";
+    let partial = "observing: partial\nobserving_reason: btf: no BTF\nobserving_reason: events: 3 events were lost\n";
+    for words in [&[][..], &["mounts"], &["watch", "--count", "1"]] {
+        assert_eq!(
+            first(off, words),
+            "observing is off, so only the module's own connections are shown: the kernel has PREEMPT_RT"
+        );
+        assert_eq!(
+            first(partial, words),
+            "observing is partial: no BTF; 3 events were lost"
+        );
+        for stats in ["observing: yes\n", "lost: 0\n"] {
+            assert!(!first(stats, words).contains("observing"));
+        }
+    }
+    world.write("debugfs/stats", off);
+    let document: Value = serde_json::from_str(&world.show(&["--json"])).unwrap();
+    assert_eq!(document["observing"]["state"], "no");
+    assert_eq!(document["observing"]["reasons"][0]["reason"], "preempt_rt");
 }
 
 /// One line each, that says what helps.

@@ -184,6 +184,12 @@ pub(crate) struct Report {
     pub(crate) reason: Option<String>,
     pub(crate) rpc_version_1: Option<String>,
     pub(crate) rpc_version_2: Option<String>,
+    /// The RPC program of NULL, and its version.
+    pub(crate) program: Option<u64>,
+    pub(crate) program_version: Option<u64>,
+    /// `LOW to HIGH`: the versions that the server named because it does not have the one that was
+    /// asked for.
+    pub(crate) program_versions: Option<String>,
     pub(crate) info: Info,
 }
 
@@ -202,6 +208,9 @@ pub(crate) fn report(text: &str) -> Report {
             }
             "rpc_version_1" => report.rpc_version_1 = Value::parse(value),
             "rpc_version_2" => report.rpc_version_2 = Value::parse(value),
+            "program" => report.program = Value::parse(value),
+            "program_version" => report.program_version = Value::parse(value),
+            "program_versions" => report.program_versions = Value::parse(value),
             _ => (),
         }
     }
@@ -271,8 +280,12 @@ ID     ORIGIN ROLE   STATE        DEVICE TRANSPORT  LOCAL              REMOTE   
             no.reason.as_deref(),
             Some("peer rejected: nothing listens there")
         );
-        let yes =
-            report("reachable: yes\nrpc_version_1: SUCCESS\nrpc_version_2: ERR_VERS\nid: 9\n");
+        let yes = report(
+            "reachable: yes\nrpc_version_1: SUCCESS\nrpc_version_2: ERR_VERS\nprogram: 100003\n\
+             program_version: 3\nprogram_versions: 3 to 3\nid: 9\n",
+        );
+        assert_eq!((yes.program, yes.program_version), (Some(100_003), Some(3)));
+        assert_eq!(yes.program_versions.as_deref(), Some("3 to 3"));
         assert_eq!(yes.reachable, Some(true));
         assert_eq!(yes.rpc_version_1.as_deref(), Some("SUCCESS"));
         assert_eq!(yes.info.id, Some(9));

@@ -2,10 +2,79 @@
 
 //! The file `stats`.
 
+use serde::Serialize;
+
 use super::{
     key_value,
     Value, //
 };
+
+/// Whether the module observes the connections of others.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub(crate) struct Observing {
+    /// `yes`, `partial` or `no`.
+    pub(crate) state: String,
+    /// Why not, or what is missing.
+    pub(crate) reasons: Vec<Reason>,
+}
+
+/// A value of `observing_reason`.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub(crate) struct Reason {
+    /// A word for programs.
+    pub(crate) reason: String,
+    pub(crate) sentence: String,
+}
+
+impl Observing {
+    /// Whether connections of others may be missing.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.state != "yes"
+    }
+
+    /// What to tell the user, or `None` if nothing is missing.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        let reasons: Vec<&str> = self
+            .reasons
+            .iter()
+            .map(|reason| &*reason.sentence)
+            .collect();
+        let reasons = match reasons.join("; ") {
+            reasons if reasons.is_empty() => "the module names no reason".to_owned(),
+            reasons => reasons,
+        };
+        match &*self.state {
+            "yes" => None,
+            "no" => Some(format!(
+                "observing is off, so only the module's own connections are shown: {reasons}"
+            )),
+            _ => Some(format!("observing is partial: {reasons}")),
+        }
+    }
+}
+
+/// Parses the keys `observing` and `observing_reason` of `stats`. Returns `None` if the module is
+/// older than these keys.
+pub(crate) fn observing(text: &str) -> Option<Observing> {
+    let values = |wanted: &'static str| {
+        text.lines()
+            .filter_map(key_value)
+            .filter(move |(key, _)| *key == wanted)
+            .map(|(_, value)| value)
+    };
+    Some(Observing {
+        state: values("observing").next()?.to_owned(),
+        reasons: values("observing_reason")
+            .map(|value| {
+                let (reason, sentence) = key_value(value).unwrap_or((value, value));
+                Reason {
+                    reason: reason.to_owned(),
+                    sentence: sentence.to_owned(),
+                }
+            })
+            .collect(),
+    })
+}
 
 /// Parses `stats`: counters by their names, in the order of the file. A name that could not be one
 /// of a metric is left out.
@@ -27,6 +96,32 @@ fn is_name(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reasons_of_observing() {
+        let sentence = |text: &str| observing(text).unwrap().sentence();
+        assert_eq!(observing("connects: 3\n"), None);
+        assert_eq!(sentence("observing: yes\n"), None);
+        assert_eq!(
+            sentence("lost: 0\nobserving: no\nobserving_reason: parameter: observe=0\n").as_deref(),
+            Some("observing is off, so only the module's own connections are shown: observe=0")
+        );
+        assert_eq!(
+            sentence(
+                "observing: partial\nobserving_reason: btf: no BTF: x\nobserving_reason: events: y\n"
+            )
+            .as_deref(),
+            Some("observing is partial: no BTF: x; y")
+        );
+        assert_eq!(
+            sentence("observing: no\n").as_deref(),
+            Some("observing is off, so only the module's own connections are shown: the module names no reason")
+        );
+        let reasons = observing("observing: no\nobserving_reason: fprobe: x\n")
+            .unwrap()
+            .reasons;
+        assert_eq!(reasons[0].reason, "fprobe");
+    }
 
     #[test]
     fn counters() {

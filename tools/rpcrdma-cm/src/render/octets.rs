@@ -66,6 +66,13 @@ pub(crate) fn find(octets: &[u8]) -> Option<u64> {
         .and_then(|offset| u64::try_from(offset).ok())
 }
 
+/// Whether there is a message of version 1, at any offset (RFC 8797, section 5.2).
+pub(crate) fn has_message(octets: &[u8]) -> bool {
+    octets
+        .windows(8)
+        .any(|window| window.starts_with(&IDENTIFIER) && window.get(4) == Some(&1))
+}
+
 /// The size in octets. It is sent in units of 1024, minus one (RFC 8797, section 4.2).
 fn size(octet: u8) -> u64 {
     (u64::from(octet) + 1) * 1024

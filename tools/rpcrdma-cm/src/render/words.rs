@@ -12,15 +12,28 @@ use super::{
     Style, //
 };
 use crate::{
-    parse::info::{
-        Info,
-        Report, //
+    parse::{
+        info::{
+            Info,
+            Report, //
+        },
+        stats::Observing, //
     },
     verdict::{
         self,
+        Severity,
         Verdict, //
     }, //
 };
+
+/// The line above a table that says why connections of others may be missing, if they may.
+pub(crate) fn observing(style: Style, observing: Option<&Observing>) -> String {
+    observing
+        .and_then(Observing::sentence)
+        .map_or_else(String::new, |sentence| {
+            style.severity(Severity::Unknown, &escape(&sentence)) + "\n"
+        })
+}
 
 /// One connection: its ends, the offers, the negotiated values, and the private data.
 pub(crate) fn show(style: Style, info: &Info, sent: &[u8], received: &[u8]) -> String {
@@ -30,7 +43,7 @@ pub(crate) fn show(style: Style, info: &Info, sent: &[u8], received: &[u8]) -> S
     negotiated(info, &mut out);
     traffic(info, &mut out);
     remarks(info, &mut out);
-    verdicts(style, &verdict::of_connection(info), &mut out);
+    verdicts(style, &verdict::of_connection(info, sent), &mut out);
     private_data("Private data sent", sent, octets::find(sent), &mut out);
     private_data(
         "Private data received",
@@ -47,10 +60,14 @@ pub(crate) fn probe(style: Style, target: &str, report: &Report, found: &[Verdic
     let _ = writeln!(out, "Probe of {}", escape(target));
     if report.reachable == Some(true) {
         for (version, answer) in [(1, &report.rpc_version_1), (2, &report.rpc_version_2)] {
+            let Some(answer) = answer else {
+                continue;
+            };
             let _ = writeln!(
                 out,
-                "  NULL in version {version} of RPC-over-RDMA: {}",
-                or_dash(answer.as_ref())
+                "  NULL of {} in version {version} of RPC-over-RDMA: {}",
+                verdict::program(report.program, report.program_version),
+                escape(answer)
             );
         }
         offers(&report.info, &mut out);
