@@ -173,10 +173,10 @@ need 'a mount of a client with small sizes' with rdma_max_inline_write 1024 \
 	with rdma_max_inline_read 1024 mounted 3 /mnt/v3
 check 'the verdict small-own-size' verdicts_are /mnt/v3 'small-own-size small-own-size[a-z -]*'
 check 'small-own-size names the first sysctl' says 0 \
-	"/mnt/v3: this client's rdma_max_inline_write is 1024, the server's Receive Size 4096" \
+	"/mnt/v3: degraded: this client's rdma_max_inline_write is 1024, the server's Receive" \
 	"$tool" mounts
 check 'small-own-size names the other sysctl' says 0 \
-	"  and: this client's rdma_max_inline_read is 1024, the server's Send Size 4096" \
+	"  and: degraded: this client's rdma_max_inline_read is 1024, the server's Send" \
 	"$tool" mounts
 need 'the mount with small sizes ends' unmount_all
 set_sysctl rdma_max_inline_read 16384
@@ -186,14 +186,14 @@ need 'a mount from a server with sizes of 16384' \
 check 'the mount with sizes of 16384 has no fault' no_verdict /mnt/v3
 need 'the server with sizes of 16384 stops' in_nfs_server rpc.nfsd 0
 check 'the verdict not-connected, without calls' wait_for 20 says 0 \
-	'  and: not connected at present: the client connects again with the next call' \
+	'  and: note: not connected at present: the client connects again with the next call' \
 	"$tool" mounts
 program 1
 need 'a program listens and does not accept' tell 1 listen "/run/netns/$B" "$B4" 20049
 df /mnt/v3 >/dev/null &
 waiting=$!
 check 'the verdict not-connected, with calls that wait' \
-	wait_for 60 says 0 '/mnt/v3: not connected: connecting' "$tool" mounts
+	wait_for 60 says 0 '/mnt/v3: failed: not connected: connecting' "$tool" mounts
 program_end 1
 need 'the server starts with sizes of 4096' start_server
 wait "$waiting"
@@ -201,8 +201,12 @@ need 'the mount works with sizes of 4096' wait_for 60 used /mnt/v3
 check 'the verdict small-receive-size' verdict /mnt/v3 small-receive-size
 check 'the verdict small-send-size' verdict /mnt/v3 small-send-size
 check 'the verdicts small-send-size and small-receive-size in words' says 0 \
-	"  and: the server's Send Size is 4096, this client's rdma_max_inline_read 16384" \
+	"  and: degraded: the server's Send Size is 4096, this client's rdma_max_inline_read" \
 	"$tool" mounts
+# advises COMMAND: whether the remedy of a verdict names this command.
+advises() { says 0 "$1" "$tool" mounts; }
+check 'the remedy names the host, the file and the value' advises \
+	"    on $B4, if it runs Linux: echo 16384 > /proc/sys/sunrpc/svc_rdma/max_req_size"
 check 'one loss does not lead to the verdict lost-often' \
 	verdicts_are /mnt/v3 'small-receive-size small-send-size[a-z -]*'
 change='16384 -> 4096'
@@ -285,15 +289,33 @@ need "the module's connection to the server is closed" control - close all
 need 'no history kept: the module is removed' rmmod rpcrdma_cm
 need 'no history kept: the module loads' insmod "$MODULE" history=0
 check 'no history kept: lost-often' verdict /mnt/v3 lost-often
-check 'no history kept: lost-often in words' says 0 '/mnt/v3: connected again ' "$tool" mounts
+check 'no history kept: lost-often in words' says 0 \
+	'/mnt/v3: degraded: connected again ' "$tool" mounts
 # The client offers 16384, the server 4096.
 check 'a connection older than the module: unknown' wait_for 20 verdict /mnt/v3 unknown
 check 'a connection older than the module, in words' says 0 \
 	'older than the module: this client sends 4096 octets inline and expects 4096' \
 	"$tool" mounts
 
-# About: TCP in place of RDMA.
 need 'the mount without history ends' unmount_all
+# About: the remedy for small sizes of the server, carried out.
+need 'a mount that needs a remedy' mounted 3 /mnt/v3
+remedy=$("$tool" mounts | sed -n 's/.*if it runs Linux: \(.*\), then unmount.*/\1/p' | head -n1)
+need 'the mount ends for its remedy' unmount_all
+before=$(</proc/sys/sunrpc/svc_rdma/max_req_size)
+need 'the command of the remedy succeeds' bash -c "$remedy"
+need 'the mount after its remedy' mounted 3 /mnt/v3
+sysctl_was() { echo "$before" >/proc/sys/sunrpc/svc_rdma/max_req_size; }
+check 'the mount after its remedy has no fault' no_verdict /mnt/v3
+check 'a sound mount shows what goes inline' says 0 \
+	'calls of up to 16384 octets and replies of up to 16384 go inline' "$tool" mounts
+need 'the sysctl of the remedy is set back' sysctl_was
+no_table() { ! "$tool" mounts | grep -q RECONN; }
+check 'mounts prints no table' no_table
+check 'mounts --wide prints the table, too' says 0 ' RECONN' "$tool" mounts --wide
+need 'the mount after its remedy ends' unmount_all
+
+# About: TCP in place of RDMA.
 need 'a mount over TCP' mounted 4.2 /mnt/tcp proto=tcp,port=2049
 check 'a mount that asks for TCP is not shown' says 0 'no NFS mount uses RDMA' "$tool" mounts
 need 'a mount that asks for RDMA succeeds' mounted 4.2 /mnt/v42 nosharecache
@@ -317,17 +339,17 @@ check 'probe of a server without private data: degraded' \
 # The other end of a connection whose server is the cause.
 need 'the module connects to the server without private data' connect a "$B4:20050 null=0"
 check "show of the server's end says that this server sends no private data" \
-	says 0 '  this server sends no RFC 8797 private data: messages over 1024 octets' \
+	says 0 '  degraded: this server sends no RFC 8797 private data: messages over 1024 octets' \
 	"$tool" show "$server"
 check "show of the client's end says that the server sends no private data" \
-	says 0 '  the server sends no RFC 8797 private data' "$tool" show "$client"
+	says 0 '  degraded: the server sends no RFC 8797 private data' "$tool" show "$client"
 need 'a server with small sizes' control b listen "$B4:20054 recv=1024"
 need 'the module connects to the server with small sizes' connect a "$B4:20054 null=0"
 check "show of the server's end says that this server has a small Receive Size" \
-	says 0 "  this server's Receive Size is 1024, the client's Send Size 4096: longer calls" \
+	says 0 "  degraded: this server's Receive Size is 1024, the client's Send Size 4096" \
 	"$tool" show "$server"
 check "show of the client's end says that the server has a small Receive Size" \
-	says 0 "  the server's Receive Size is 1024, this client's Send Size 4096" \
+	says 0 "  degraded: the server's Receive Size is 1024, this client's Send Size 4096" \
 	"$tool" show "$client"
 program 1
 need 'a program without private data listens' tell 1 listen "/run/netns/$B" "$B4" 20055
@@ -340,7 +362,7 @@ program_server() {
 }
 need "the program's end is shown" wait_for 10 program_server
 check "show of a program's end says that this server sends no private data" \
-	says 0 '  this server sends no RFC 8797 private data: messages over 1024 octets' \
+	says 0 '  degraded: this server sends no RFC 8797 private data: messages over 1024 octets' \
 	"$tool" show "$id"
 program_end 1
 need 'a server of an unknown version' control b listen "$B4:20052 private=f6ab0e1802010303"

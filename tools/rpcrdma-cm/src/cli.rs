@@ -74,7 +74,7 @@ pub(crate) enum Command {
     /// Show the connections
     Connections,
 
-    /// Show the NFS mounts that use RDMA or should use it, and a verdict on each
+    /// Show the NFS mounts that use RDMA or should use it, with a verdict and a remedy for each
     ///
     /// These are the mounts of this host. If it is an NFS server, `connections` lists its clients,
     /// and `show` has the verdicts on each of their connections.
@@ -82,6 +82,10 @@ pub(crate) enum Command {
         /// Also show those of other mount namespaces, as a process in each sees them
         #[arg(long)]
         all_namespaces: bool,
+
+        /// Also print a table: versions, transports, thresholds, calls, chunks, reconnections
+        #[arg(long)]
+        wide: bool,
     },
 
     /// Show one connection in words

@@ -2,12 +2,13 @@
 
 //! rpcrdma-cm: what NFS mounts and other RPC-over-RDMA connections negotiated.
 //!
-//! `parse` turns texts into values, `report` joins the values, `verdict` judges them, and `render`
-//! shows them. These do no input or output. `files` reads, and this file connects both parts.
+//! `parse` turns texts into values, `report` joins the values, `verdict` judges them, `remedy` says
+//! what helps, and `render` shows them. These do no input or output. `files` reads, and this file connects both parts.
 
 mod cli;
 mod files;
 mod parse;
+mod remedy;
 mod render;
 mod report;
 mod target;
@@ -115,7 +116,10 @@ fn run(cli: Cli) -> Result<u8> {
     let tool = Tool::new(&cli);
     match cli.command.unwrap_or(Command::Connections) {
         Command::Connections => tool.connections()?,
-        Command::Mounts { all_namespaces } => tool.mounts(all_namespaces)?,
+        Command::Mounts {
+            all_namespaces,
+            wide,
+        } => tool.mounts(all_namespaces, wide)?,
         Command::Show { id } => tool.show(id)?,
         Command::History { follow, pace } => tool.history(follow, &pace)?,
         Command::Watch { pace } => tool.watch(&pace)?,
@@ -237,7 +241,7 @@ impl Tool {
         }
     }
 
-    fn mounts(&self, all_namespaces: bool) -> Result<()> {
+    fn mounts(&self, all_namespaces: bool, wide: bool) -> Result<()> {
         let reports = self.reports(all_namespaces)?;
         let observing = self.observing();
         if self.json {
@@ -248,7 +252,10 @@ impl Tool {
         if reports.is_empty() {
             return print(self.no_mount());
         }
-        print(&table::mounts(self.style, &reports))
+        if wide {
+            print(&table::mounts(self.style, &reports))?;
+        }
+        print(&words::mounts(self.style, &reports))
     }
 
     /// The line in place of an empty table.
@@ -411,7 +418,7 @@ impl Tool {
         }
         line.push('\n');
         let report = info::report(&self.files.probe(&line)?);
-        let verdicts = verdict::of_report(&report);
+        let verdicts = verdict::of_report(&target, &report);
         let worst = verdicts.iter().map(|verdict| verdict.severity).max();
         let status = match worst {
             Some(Severity::Failed) => 2,

@@ -18,6 +18,7 @@ use crate::{
         },
         stats::Observing, //
     },
+    remedy,
     render::octets, //
 };
 
@@ -49,6 +50,19 @@ pub(crate) enum Severity {
     Degraded,
     /// It does not work as requested.
     Failed,
+}
+
+impl Severity {
+    /// The word in a sentence.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Fine => "fine",
+            Self::Unknown => "unknown",
+            Self::Degraded => "degraded",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 macro_rules! codes {
@@ -96,6 +110,17 @@ pub(crate) struct Verdict {
     pub(crate) code: Code,
     pub(crate) severity: Severity,
     pub(crate) sentence: String,
+    /// What to do, on which host, if that is known.
+    pub(crate) remedy: Option<String>,
+}
+
+impl Verdict {
+    fn with(self, remedy: impl Into<String>) -> Self {
+        Self {
+            remedy: Some(remedy.into()),
+            ..self
+        }
+    }
 }
 
 fn verdict(code: Code, severity: Severity, sentence: impl Into<String>) -> Verdict {
@@ -103,6 +128,7 @@ fn verdict(code: Code, severity: Severity, sentence: impl Into<String>) -> Verdi
         code,
         severity,
         sentence: sentence.into(),
+        remedy: None,
     }
 }
 
@@ -157,10 +183,10 @@ pub(crate) fn of_connection(info: &Info, sent: &[u8]) -> Vec<Verdict> {
     finish(verdicts)
 }
 
-/// The verdicts on a peer that was probed, worst first: at least one.
+/// The verdicts on the peer `target` that was probed, worst first: at least one.
 ///
 /// `unreachable`: the report says so.
-pub(crate) fn of_report(report: &Report) -> Vec<Verdict> {
+pub(crate) fn of_report(target: &str, report: &Report) -> Vec<Verdict> {
     let mut verdicts = match report.reachable {
         Some(true) => of_info(&report.info),
         Some(false) => {
@@ -169,7 +195,8 @@ pub(crate) fn of_report(report: &Report) -> Vec<Verdict> {
                 Code::Unreachable,
                 Severity::Failed,
                 format!("unreachable: {reason}"),
-            )];
+            )
+            .with(remedy::listen(target))];
         }
         None => {
             return vec![verdict(
@@ -312,7 +339,8 @@ fn no_private_data(info: &Info) -> Vec<Verdict> {
         Code::NoPrivateData,
         Severity::Degraded,
         format!("{fault}: messages over {default} octets go by chunks"),
-    )]
+    )
+    .with(remedy::private_data(info, false))]
 }
 
 /// `no-private-data`, of this end: it sent no valid message. The message of a client of the kernel's
@@ -330,6 +358,7 @@ fn no_own_private_data(info: &Info, sent: &[u8]) -> Option<Verdict> {
                  chunks"
             ),
         )
+        .with(remedy::private_data(info, true))
     })
 }
 
@@ -367,11 +396,19 @@ fn small_peer_sizes(info: &Info) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for (code, name, theirs, own_name, ours) in sizes {
         if let Some((theirs, ours)) = theirs.zip(ours).filter(|(theirs, ours)| theirs < ours) {
-            verdicts.push(verdict(
-                code,
-                Severity::Degraded,
-                format!("the {peer}'s {name} is {theirs}, this {this}'s {own_name} {ours}"),
-            ));
+            let remedy = remedy::Size {
+                is_own: false,
+                is_send: code == Code::SmallSendSize,
+                wanted: ours,
+            };
+            verdicts.push(
+                verdict(
+                    code,
+                    Severity::Degraded,
+                    format!("the {peer}'s {name} is {theirs}, this {this}'s {own_name} {ours}"),
+                )
+                .with(remedy::size(info, remedy)),
+            );
         }
     }
     verdicts
@@ -429,14 +466,22 @@ fn small_own_sizes(info: &Info) -> Vec<Verdict> {
         let than = than.map_or_else(String::new, |theirs| {
             format!(", the {peer}'s {their_name} {theirs}")
         });
-        verdicts.push(verdict(
-            Code::SmallOwnSize,
-            severity,
-            format!(
-                "this {this}'s {name} is {ours}{than}: longer {messages} go by chunks; another \
-                 value takes effect with the next connection"
-            ),
-        ));
+        let remedy = remedy::Size {
+            is_own: true,
+            is_send: messages == sent,
+            wanted: theirs.unwrap_or_default(),
+        };
+        verdicts.push(
+            verdict(
+                Code::SmallOwnSize,
+                severity,
+                format!(
+                    "this {this}'s {name} is {ours}{than}: longer {messages} go by chunks; another \
+                     value takes effect with the next connection"
+                ),
+            )
+            .with(remedy::size(info, remedy)),
+        );
     }
     verdicts
 }
@@ -466,13 +511,17 @@ fn less_in_use(info: &Info) -> Vec<Verdict> {
         ("expects", info.inline_receive_in_use, receive),
     ] {
         if let Some((used, threshold)) = used.zip(threshold).filter(|(used, all)| used < all) {
-            verdicts.push(verdict(
+            let verdict = verdict(
                 Code::LessInUse,
                 Severity::Degraded,
                 format!(
                     "this {this} {verb} {used} octets inline, {threshold} were negotiated{reason}"
                 ),
-            ));
+            );
+            verdicts.push(Verdict {
+                remedy: remedy::offset(info),
+                ..verdict
+            });
         }
     }
     verdicts
@@ -509,7 +558,8 @@ fn older(info: &Info) -> Vec<Verdict> {
              connection",
             sizes.unwrap_or_default()
         ),
-    )]
+    )
+    .with(remedy::negotiate_again(info))]
 }
 
 /// `invalidates-unoffered`, a note: of an NFS client's connection, `remote_invalidation` is `no`
@@ -643,6 +693,7 @@ fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
                 Severity::Degraded,
                 format!("lost {lost} times in an hour"),
             )
+            .with(remedy::losses(facts.mount.address.as_deref()))
         });
     }
     let stats = facts.stats?;
@@ -658,6 +709,7 @@ fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
                 duration(age)
             ),
         )
+        .with(remedy::losses(facts.mount.address.as_deref()))
     })
 }
 
@@ -679,11 +731,14 @@ fn not_connected(connections: &[Info]) -> Option<Verdict> {
         Some(failure) => format!("; last failure: {failure}"),
         None => String::new(),
     };
-    Some(verdict(
-        Code::NotConnected,
-        Severity::Failed,
-        format!("not connected: {state}{failure}"),
-    ))
+    Some(
+        verdict(
+            Code::NotConnected,
+            Severity::Failed,
+            format!("not connected: {state}{failure}"),
+        )
+        .with(remedy::connect(info.remote.as_deref())),
+    )
 }
 
 /// `not-rdma`: the mount has the port of NFS over RDMA, or `/etc/fstab` asks for RDMA, and the
@@ -704,6 +759,7 @@ pub(crate) fn not_rdma(mount: &Mount) -> Option<Verdict> {
                 protocol.to_uppercase()
             ),
         )
+        .with(remedy::mount_again(mount.address.as_deref()))
     })
 }
 
@@ -1035,6 +1091,98 @@ mod tests {
             let verdicts = of_connection(&client(changes), &MESSAGE);
             assert_eq!(sentences(&verdicts), expected, "{changes}");
         }
+    }
+
+    /// The host, the file and the value of each remedy.
+    #[test]
+    fn remedies() {
+        let debug =
+            "(a kernel without CONFIG_SUNRPC_DEBUG does not have the file), then unmount and mount";
+        for (changes, sent, expected) in [
+            ("", &MESSAGE[..], None),
+            (
+                "local_send_size: 65536\n",
+                &MESSAGE,
+                Some("on 10.0.0.2, if it runs Linux: echo 65536 > /proc/sys/sunrpc/svc_rdma/max_req_size, then unmount and mount on the client".to_owned()),
+            ),
+            // Linux takes no larger value.
+            (
+                "local_receive_size: 262144\n",
+                &MESSAGE,
+                Some("on 10.0.0.2, if it runs Linux: echo 65536 > /proc/sys/sunrpc/svc_rdma/max_req_size, then unmount and mount on the client".to_owned()),
+            ),
+            (
+                "role: server\nlocal_send_size: 16384\n",
+                &MESSAGE,
+                Some(format!("on 10.0.0.2, if it runs Linux: echo 16384 > /proc/sys/sunrpc/rdma_max_inline_read {debug}")),
+            ),
+            (
+                "role: server\nlocal_receive_size: 16384\n",
+                &MESSAGE,
+                Some(format!("on 10.0.0.2, if it runs Linux: echo 16384 > /proc/sys/sunrpc/rdma_max_inline_write {debug}")),
+            ),
+            (
+                "local_send_size: 1024\n",
+                &MESSAGE,
+                Some(format!("on this host: echo 4096 > /proc/sys/sunrpc/rdma_max_inline_write {debug}")),
+            ),
+            (
+                "local_receive_size: 1024\npeer_send_size: 8192\n",
+                &MESSAGE,
+                Some(format!("on this host: echo 8192 > /proc/sys/sunrpc/rdma_max_inline_read {debug}")),
+            ),
+            (
+                "role: server\npeer_send_size: 65536\n",
+                &MESSAGE,
+                Some("on this host: echo 65536 > /proc/sys/sunrpc/svc_rdma/max_req_size, then unmount and mount on the client".to_owned()),
+            ),
+            (
+                "origin: user\nrole: server\npeer_send_size: 65536\n",
+                &MESSAGE,
+                Some("on this host, set the sizes of the server to 65536 octets".to_owned()),
+            ),
+            (
+                "peer_private_data: absent\n",
+                &MESSAGE,
+                Some("on 10.0.0.2: use a server that sends it, as Linux 4.9 and later do; ask the vendor".to_owned()),
+            ),
+            (
+                "remote: [fd77::2]:20049\nrole: server\npeer_private_data: absent\n",
+                &MESSAGE,
+                Some("on fd77::2: use a client that sends it, as Linux 4.9 and later do".to_owned()),
+            ),
+            (
+                "origin: user\nrole: server\n",
+                &[],
+                Some("on this host: use a server that sends it, as Linux 4.9 and later do; ask the vendor".to_owned()),
+            ),
+            (
+                "peer_private_data: unknown\n",
+                &MESSAGE,
+                Some("on this host: unmount and mount while the module is loaded on this host".to_owned()),
+            ),
+            (
+                "client_to_server_threshold: 4096\ninline_send_in_use: 1024\npeer_offset: 4\n",
+                &MESSAGE,
+                Some("on 10.0.0.2: use a version that sends the message at offset 0; ask the vendor".to_owned()),
+            ),
+        ] {
+            let info = client(&format!("remote: 10.0.0.2:20049\n{changes}"));
+            let worst = of_connection(&info, sent).remove(0);
+            assert_eq!(worst.remedy, expected, "{changes}");
+        }
+        let worst = of_report("[fd77::2]:20050", &info::report("reachable: no: x\n")).remove(0);
+        let remedy = worst.remedy.unwrap();
+        assert!(
+            remedy.starts_with("on fd77::2, if it runs Linux: cat /proc/fs/nfsd/portlist")
+                && remedy.contains("echo 'rdma 20050' > /proc/fs/nfsd/portlist"),
+            "{remedy}"
+        );
+        let fallen = not_rdma(&mount("proto=tcp,port=20049")).unwrap();
+        assert!(fallen
+            .remedy
+            .unwrap()
+            .contains("unmount every mount of 10.0.0.2"));
     }
 
     /// A server's end that sends no private data, or none that counts.
@@ -1373,7 +1521,7 @@ mod tests {
                 vec![("deviates", Degraded, "deviation of the server: b")],
             ),
         ] {
-            assert_eq!(sentences(&of_report(&info::report(&text))), expected, "{text}");
+            assert_eq!(sentences(&of_report("10.0.0.2:20049", &info::report(&text))), expected, "{text}");
         }
     }
 

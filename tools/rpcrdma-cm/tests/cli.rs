@@ -223,7 +223,7 @@ fn exit_status_of_probe() {
         (
             &format!("{good}deviation: x\n"),
             1,
-            "  deviation of the server: x\n",
+            "  degraded: deviation of the server: x\n",
         ),
         (
             &format!("{good}program: 100003\nprogram_version: 3\nprogram_versions: 3 to 3\n"),
@@ -233,7 +233,7 @@ fn exit_status_of_probe() {
         (
             &good.replace("SUCCESS", "the server answered with a message of 0 octets"),
             1,
-            "  NULL has no result: the server answered with a message of 0 octets\n",
+            "  degraded: NULL has no result: the server answered with a message of 0 octets\n",
         ),
         (
             &good.replace("SUCCESS", "no reply"),
@@ -243,7 +243,7 @@ fn exit_status_of_probe() {
         (
             "reachable: no: connection refused\n",
             2,
-            "  unreachable: connection refused\n",
+            "  failed: unreachable: connection refused\n    on 192.0.2.7, if it runs Linux: ",
         ),
         ("", 3, "no report"),
     ] {
@@ -443,9 +443,15 @@ fn mounts_of_other_namespaces() {
     world.process("11", 2, &MOUNT.replace("/mnt", "/never"));
     let own = world.show(&["mounts"]);
     assert_eq!(own.matches("/mnt:").count(), 1, "{own}");
-    assert!(own.contains(" 2/2 ") && !own.contains("/other"), "{own}");
+    let wide = world.show(&["mounts", "--wide"]);
+    assert!(
+        wide.starts_with("MOUNT ") && wide.contains(" 2/2 "),
+        "{wide}"
+    );
+    assert!(wide.ends_with(&own), "{wide}");
+    assert!(!own.contains("MOUNT ") && !own.contains("/other"), "{own}");
     let all = world.show(&["mounts", "--all-namespaces"]);
-    assert!(all.contains("\n/mnt: fine\n"), "{all}");
+    assert!(all.starts_with("/mnt: fine\n"), "{all}");
     assert!(
         all.contains("\n/other (namespace of pid 9): fine\n"),
         "{all}"
@@ -470,7 +476,7 @@ fn losses_of_the_last_hour() {
         format!("DATE ORIGIN ROLE EVENT REMOTE\n1999-12-31T00:00:00Z nfs client lost 10.77.1.2:20049\n{line}{line}{line}"),
     );
     let out = world.show(&["mounts"]);
-    assert!(out.contains("/mnt: lost 3 times in an hour\n"), "{out}");
+    assert!(out.contains("/mnt: degraded: lost 3 times in an hour\n    `rpcrdma-cm history` has the reasons; then look at the log of 10.77.1.2, "), "{out}");
 }
 
 #[test]
@@ -561,6 +567,7 @@ fn hostile_surroundings() {
         &["connections"][..],
         &["mounts"],
         &["mounts", "--all-namespaces"],
+        &["mounts", "--wide"],
         &["show", "1"],
         &["history"],
         &["metrics"],
@@ -596,7 +603,7 @@ fn colour_and_width() {
     let world = World::guest("colour");
     let on_terminal = |columns: &str, environment: &str| {
         let line = format!(
-            "stty cols {columns}; {environment} {} mounts --debugfs {root}/debugfs --proc {root}/proc",
+            "stty cols {columns}; {environment} {} mounts --wide --debugfs {root}/debugfs --proc {root}/proc",
             env!("CARGO_BIN_EXE_rpcrdma-cm"),
             root = world.0.display()
         );
@@ -611,7 +618,7 @@ fn colour_and_width() {
     assert!(wide.contains("\u{1b}[3"), "{wide}");
     let plain = on_terminal("200", "NO_COLOR=1");
     assert!(!plain.contains('\u{1b}'), "{plain}");
-    assert!(!world.show(&["mounts"]).contains('\u{1b}'));
+    assert!(!world.show(&["mounts", "--wide"]).contains('\u{1b}'));
     let narrow = on_terminal("70", "NO_COLOR=1");
     let table: Vec<&str> = narrow
         .lines()

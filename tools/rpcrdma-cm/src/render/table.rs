@@ -12,8 +12,8 @@ use comfy_table::{
 };
 
 use super::{
-    escape,
     or_dash,
+    words::place,
     yes_no,
     Style, //
 };
@@ -108,7 +108,7 @@ pub(crate) fn connections(style: Style, connections: &[Info]) -> String {
     finish(&table)
 }
 
-/// The mounts, and below the table a line with the verdicts on each.
+/// The mounts, by their columns.
 pub(crate) fn mounts(style: Style, mounts: &[MountReport]) -> String {
     let mut table = table(
         style,
@@ -153,32 +153,11 @@ pub(crate) fn mounts(style: Style, mounts: &[MountReport]) -> String {
             number(counters.and(report.reconnects)),
         ]);
     }
-    let mut out = finish(&table);
-    for report in mounts {
-        for (index, verdict) in report.verdicts.iter().enumerate() {
-            let place = if index == 0 {
-                format!("{}:", place(report))
-            } else {
-                "  and:".to_owned()
-            };
-            let sentence = style.severity(verdict.severity, &escape(&verdict.sentence));
-            out.push_str(&format!("{place} {sentence}\n"));
-        }
-    }
-    out
-}
-
-/// The mount point, and the namespace if it is another one.
-fn place(report: &MountReport) -> String {
-    let point = escape(&report.mount.mount_point);
-    match report.pid {
-        Some(pid) => format!("{point} (namespace of pid {pid})"),
-        None => point,
-    }
+    finish(&table)
 }
 
 /// The smallest value of these connections.
-fn least(connections: &[Info], value: impl Fn(&Info) -> Option<u64>) -> Option<u64> {
+pub(super) fn least(connections: &[Info], value: impl Fn(&Info) -> Option<u64>) -> Option<u64> {
     connections.iter().filter_map(value).min()
 }
 

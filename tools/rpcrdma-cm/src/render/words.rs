@@ -8,6 +8,7 @@ use super::{
     escape,
     octets,
     or_dash,
+    table::least,
     yes_no,
     Style, //
 };
@@ -19,6 +20,7 @@ use crate::{
         },
         stats::Observing, //
     },
+    report::MountReport,
     verdict::{
         self,
         Severity,
@@ -33,6 +35,66 @@ pub(crate) fn observing(style: Style, observing: Option<&Observing>) -> String {
         .map_or_else(String::new, |sentence| {
             style.severity(Severity::Unknown, &escape(&sentence)) + "\n"
         })
+}
+
+/// The mounts: a sentence and a remedy for each verdict, worst first.
+pub(crate) fn mounts(style: Style, mounts: &[MountReport]) -> String {
+    let mut out = String::new();
+    for report in mounts {
+        for (index, verdict) in report.verdicts.iter().enumerate() {
+            let place = if index == 0 {
+                format!("{}:", place(report))
+            } else {
+                "  and:".to_owned()
+            };
+            let _ = writeln!(out, "{place} {}", sentence(style, verdict));
+            remedy(verdict, &mut out);
+            if verdict.severity == Severity::Fine {
+                in_use(report, &mut out);
+            }
+        }
+    }
+    out
+}
+
+/// The mount point, and the namespace if it is another one.
+pub(super) fn place(report: &MountReport) -> String {
+    let point = escape(&report.mount.mount_point);
+    match report.pid {
+        Some(pid) => format!("{point} (namespace of pid {pid})"),
+        None => point,
+    }
+}
+
+/// The verdict with its severity, unless the sentence begins with that word.
+fn sentence(style: Style, verdict: &Verdict) -> String {
+    let text = escape(&verdict.sentence);
+    let word = verdict.severity.word();
+    let text = match text.starts_with(word) {
+        true => text,
+        false => format!("{word}: {text}"),
+    };
+    style.severity(verdict.severity, &text)
+}
+
+fn remedy(verdict: &Verdict, out: &mut String) {
+    if let Some(remedy) = &verdict.remedy {
+        let _ = writeln!(out, "    {}", escape(remedy));
+    }
+}
+
+/// What a sound mount uses.
+fn in_use(report: &MountReport, out: &mut String) {
+    let connections = report.connections.as_deref().unwrap_or_default();
+    let thresholds = least(connections, |info| info.client_to_server_threshold)
+        .zip(least(connections, |info| info.server_to_client_threshold));
+    if let Some((calls, replies)) = thresholds {
+        let _ = writeln!(
+            out,
+            "    RDMA to {}; calls of up to {calls} octets and replies of up to {replies} go inline",
+            or_dash(report.mount.remote())
+        );
+    }
 }
 
 /// One connection: its ends, the offers, the negotiated values, and the private data.
@@ -198,8 +260,8 @@ fn remarks(info: &Info, out: &mut String) {
 fn verdicts(style: Style, verdicts: &[Verdict], out: &mut String) {
     let _ = writeln!(out, "Verdict");
     for verdict in verdicts {
-        let sentence = style.severity(verdict.severity, &escape(&verdict.sentence));
-        let _ = writeln!(out, "  {sentence}");
+        let _ = writeln!(out, "  {}", sentence(style, verdict));
+        remedy(verdict, out);
     }
 }
 

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The remedies: what an administrator does about a verdict, on which host, with which file and
+//! value.
+
+use crate::parse::info::Info;
+
+/// The largest size that Linux can be set to, in octets: `RPCRDMA_MAX_INLINE` of its client
+/// (include/linux/sunrpc/xprtrdma.h), `RPCRDMA_MAX_INLINE_THRESH` of its server
+/// (include/linux/sunrpc/svc_rdma.h).
+const LINUX_MAX: u64 = 65_536;
+
+/// The default of Linux at both ends. Its server cannot be set to less.
+const LINUX_DEFAULT: u64 = 4096;
+
+/// The sysctls of Linux' client for its Send Size and its Receive Size.
+const CLIENT_SEND: &str = "rdma_max_inline_write";
+const CLIENT_RECEIVE: &str = "rdma_max_inline_read";
+
+/// The address without the port, and without the brackets of IPv6.
+pub(crate) fn host(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// The peer's host in a sentence.
+fn peer_host(info: &Info) -> &str {
+    info.remote.as_deref().map_or("the peer's host", host)
+}
+
+/// Whose size is too small, and in which direction.
+#[derive(Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) is_own: bool,
+    /// Whether it is the Send Size.
+    pub(crate) is_send: bool,
+    /// The least size that is no fault.
+    pub(crate) wanted: u64,
+}
+
+/// Sets a size of one end to a larger value.
+pub(crate) fn size(info: &Info, size: Size) -> String {
+    let wanted = size.wanted.clamp(LINUX_DEFAULT, LINUX_MAX);
+    let host = match size.is_own {
+        true => "this host",
+        false => peer_host(info),
+    };
+    let is_client = info.is_client() == size.is_own;
+    // This end is no Linux if it is not of the kernel's NFS. The peer is not known.
+    if size.is_own && !info.is_of("nfs") {
+        return match is_client {
+            true => format!("connect with a size of {wanted} octets"),
+            false => format!("on this host, set the sizes of the server to {wanted} octets"),
+        };
+    }
+    let doubt = if size.is_own {
+        ""
+    } else {
+        ", if it runs Linux"
+    };
+    if is_client {
+        let file = match size.is_send {
+            true => CLIENT_SEND,
+            false => CLIENT_RECEIVE,
+        };
+        format!(
+            "on {host}{doubt}: echo {wanted} > /proc/sys/sunrpc/{file} (a kernel without \
+             CONFIG_SUNRPC_DEBUG does not have the file), then unmount and mount"
+        )
+    } else {
+        format!(
+            "on {host}{doubt}: echo {wanted} > /proc/sys/sunrpc/svc_rdma/max_req_size, then \
+             unmount and mount on the client"
+        )
+    }
+}
+
+/// Makes the end that sends no private data send it.
+pub(crate) fn private_data(info: &Info, is_own: bool) -> String {
+    let host = match is_own {
+        true => "this host",
+        false => peer_host(info),
+    };
+    if info.is_client() == is_own {
+        format!("on {host}: use a client that sends it, as Linux 4.9 and later do")
+    } else {
+        format!("on {host}: use a server that sends it, as Linux 4.9 and later do; ask the vendor")
+    }
+}
+
+/// Makes the server send its message at offset 0.
+pub(crate) fn offset(info: &Info) -> Option<String> {
+    info.peer_offset.filter(|offset| *offset > 0)?;
+    Some(format!(
+        "on {}: use a version that sends the message at offset 0; ask the vendor",
+        peer_host(info)
+    ))
+}
+
+/// Negotiates again while the module is loaded.
+pub(crate) fn negotiate_again(info: &Info) -> String {
+    let host = match info.is_client() {
+        true => "this host",
+        false => peer_host(info),
+    };
+    format!("on {host}: unmount and mount while the module is loaded on this host")
+}
+
+/// Looks for the cause of losses.
+pub(crate) fn losses(server: Option<&str>) -> String {
+    let server = server.unwrap_or("the server's host");
+    format!(
+        "`rpcrdma-cm history` has the reasons; then look at the log of {server}, and at `ip -s link` \
+         and `rdma statistic` on both hosts"
+    )
+}
+
+/// Finds out whether the server answers.
+pub(crate) fn connect(server: Option<&str>) -> String {
+    match server {
+        Some(server) => format!("on this host: rpcrdma-cm probe {server}"),
+        None => "on this host: probe the server with rpcrdma-cm probe".to_owned(),
+    }
+}
+
+/// Makes a server listen. `target` is its address and port.
+pub(crate) fn listen(target: &str) -> String {
+    let port = target.rsplit_once(':').map_or("20049", |(_, port)| port);
+    format!(
+        "on {}, if it runs Linux: cat /proc/fs/nfsd/portlist; without a line `rdma {port}`: \
+         echo 'rdma {port}' > /proc/fs/nfsd/portlist; and let UDP port 4791 (RoCE) or TCP port \
+         {port} (iWARP) through the firewalls",
+        host(target)
+    )
+}
+
+/// Mounts over RDMA in place of TCP.
+pub(crate) fn mount_again(address: Option<&str>) -> String {
+    let server = address.unwrap_or("the server");
+    format!(
+        "on this host: unmount every mount of {server}, also those over TCP, then mount with \
+         proto=rdma,port=20049 before any mount over TCP"
+    )
+}
