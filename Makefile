@@ -26,6 +26,9 @@ modules_install: modules
 demo test check bench fuzz deb peers:
 	scripts/$@
 
+conformance:
+	scripts/conformance
+
 soak:
 	FULL=1 scripts/test
 
@@ -61,6 +64,7 @@ help:
 	@echo '                draws into build/bench'
 	@echo 'make peers      measures other implementations, each on a machine of its own: Linux'
 	@echo '                6.1 and later, NFS-Ganesha. Writes the tables of docs/peers.md'
+	@echo 'make conformance   builds the suite for other implementations, tools/conformance'
 	@echo 'make check      checks formatting, lints, warnings, layers, documents, and that'
 	@echo '                the pure code cannot panic'
 	@echo
@@ -69,4 +73,4 @@ help:
 	@echo 'make clean      removes the build directory'
 	@echo 'make distclean  also removes the cached lab and kernels'
 
-.PHONY: modules modules_install demo test soak check bench fuzz deb peers shell clean distclean help
+.PHONY: modules modules_install demo test conformance soak check bench fuzz deb peers shell clean distclean help

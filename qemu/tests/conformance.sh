@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The suite of tools/conformance: against its own test server, without faults and with each of
+# them, against the module's listener, and against the kernel's NFS server. scripts/conformance
+# builds it first.
+#
+# test: stock.rxe
+. ./lib.sh
+. ./module.sh
+
+# Copies in memory: the guest reads a file of the project again each time that it is run.
+suite=/tmp/rpcrdma-conformance server=/tmp/faulty-server
+expectations=../../tools/conformance/expectations
+
+copies() {
+	local built=../../build/conformance/release
+	cp "$built/rpcrdma-conformance" "$suite" && cp "$built/faulty-server" "$server" &&
+		"$suite" --version
+}
+
+serve_faults() {
+	on_b "$server" --listen "$B4:3000" >"$scratch/listening" 2>&1 &
+	# The end of the NFS server has ended it if that ran in the same namespace.
+	at_end eval "kill $! 2>/dev/null || true"
+	wait_for 30 grep -q listening "$scratch/listening"
+}
+
+# proves_itself: prints what the self-test has found wrong.
+proves_itself() {
+	local status=0
+	on_a "$server" --test "$B4:3000" >"$scratch/self-test" 2>&1 || status=$?
+	grep -A12 '^not ok' "$scratch/self-test"
+	tail -n1 "$scratch/self-test"
+	return "$status"
+}
+
+# as_expected FILE ARGUMENT...: whether the suite finds what the file lists.
+as_expected() {
+	local file=$1
+	shift
+	on_a "$suite" server "$@" --expect "$expectations/$file.txt"
+}
+
+by_a_user() {
+	on_a setpriv --reuid 65534 --regid 65534 --clear-groups \
+		"$suite" server "$B4:3000" rfc8166/3.3.1 rfc8166/3.5.3
+}
+
+# documents: whether JSON and JUnit are well-formed, and name every case.
+documents() {
+	local count
+	on_a "$suite" server "$B4:3000" rfc8166/4.2.1 --json "$scratch/json" \
+		--junit "$scratch/junit" --tap "$scratch/tap" --html "$scratch/html" || return
+	count=$(jq '.cases | length' "$scratch/json") && [[ $count = 4 ]] &&
+		[[ $(grep -c '<testcase' "$scratch/junit") = 4 ]] &&
+		[[ $(grep -c '^ok' "$scratch/tap") = 4 ]] &&
+		[[ $(grep -c 'rfc8166/4.2.1/' "$scratch/html") = 4 ]]
+}
+
+changed_result() {
+	echo 'rfc8797/4/1 fail' >"$scratch/expected"
+	on_a "$suite" server "$B4:3000" rfc8797/4/1 --expect "$scratch/expected"
+}
+
+program_file() {
+	modprobe -q rdma_ucm
+	[[ -e /dev/infiniband/rdma_cm ]]
+}
+
+need_pair
+need_module
+need 'programs can use rdma_cm for the suite' program_file
+need 'the suite has been built (scripts/conformance)' copies
+need 'the test server of the suite listens' serve_faults
+check 'every case passes without a fault, and fails with its own' proves_itself
+check 'an ordinary user runs the suite' by_a_user
+check 'the results of the suite have every format' documents
+check_fails 'the suite reports a result that is not the expected one' changed_result
+need 'a listener of the module for the suite' control b listen "$B4:2000 send=4096 recv=4096 inv=1"
+check "the suite finds in the module's listener what is known" \
+	as_expected rpcrdma_cm "$B4:2000" --destructive
+need 'an NFS server for the suite' nfs_server
+# Cases that make the kernel warn run only with --destructive.
+check "the suite finds in the kernel's NFS server what is known" as_expected linux "$B4"

@@ -1,0 +1,726 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The suite's own test server: it speaks RPC-over-RDMA version 1 as the RFCs demand, and for each
+//! requirement it has a switch with which it does not. Only tests use it.
+//!
+//! It listens at one port for each fault, the first one without any. `--test` runs the suite
+//! against it: without faults every case passes, and each case fails with its own fault.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use rpcrdma_conformance::case::Case;
+use rpcrdma_conformance::case::Need;
+use rpcrdma_conformance::case::Outcome;
+use rpcrdma_conformance::case::Problem;
+use rpcrdma_conformance::cases;
+use rpcrdma_conformance::cli;
+use rpcrdma_conformance::engine::Arrival;
+use rpcrdma_conformance::engine::Connection;
+use rpcrdma_conformance::engine::Listener;
+use rpcrdma_conformance::engine::Offer;
+use rpcrdma_conformance::engine::Request;
+use rpcrdma_conformance::peer::Server;
+use rpcrdma_conformance::peer::Target;
+use rpcrdma_conformance::peer::ECHO;
+use rpcrdma_conformance::report;
+use rpcrdma_conformance::trace::Trace;
+use rpcrdma_conformance::wire;
+use rpcrdma_conformance::wire::words;
+use rpcrdma_conformance::wire::Header;
+use rpcrdma_conformance::wire::Private;
+use rpcrdma_conformance::wire::Reader;
+use rpcrdma_conformance::wire::Segment;
+use rpcrdma_conformance::wire::Transport;
+use rpcrdma_conformance::wire::Writer;
+
+/// How many calls may be under way.
+const GRANT: u32 = 32;
+/// What the server offers.
+const SIZE: usize = 4096;
+/// The longest call that is read by a Read chunk.
+const CALL_MAX: usize = 1 << 20;
+
+/// What all connections of one listener share.
+struct Shared {
+    fault: &'static str,
+    /// Until when the server plays dead.
+    dead: Mutex<Option<Instant>>,
+    /// The largest settings of any connection.
+    settings: Mutex<Option<Private>>,
+    /// XIDs of all connections.
+    xids: Mutex<BTreeSet<u32>>,
+}
+
+impl Shared {
+    fn has(&self, fault: &str) -> bool {
+        self.fault == fault
+    }
+
+    fn die(&self) {
+        if let Ok(mut dead) = self.dead.lock() {
+            *dead = Some(Instant::now() + Duration::from_secs(2));
+        }
+    }
+
+    fn is_dead(&self) -> bool {
+        self.dead
+            .lock()
+            .is_ok_and(|dead| dead.is_some_and(|until| Instant::now() < until))
+    }
+}
+
+/// One connection.
+struct Responder {
+    shared: Arc<Shared>,
+    connection: Connection,
+    /// The client's offer.
+    client: Private,
+    invalidates: bool,
+    last_xid: Option<u32>,
+    last_handle: Option<u32>,
+    errors: usize,
+    discarded: usize,
+}
+
+/// The end of a connection.
+struct Over;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (test, given) = match &arguments[..] {
+        [option, address] if option == "--test" => (true, address),
+        [option, address] if option == "--listen" => (false, address),
+        _ => {
+            eprintln!("usage: faulty-server --listen ADDR:PORT | --test ADDR:PORT");
+            return ExitCode::from(2);
+        }
+    };
+    let address = match cli::address(given) {
+        Ok(address) => address,
+        Err(why) => {
+            eprintln!("faulty-server: {why}");
+            return ExitCode::from(2);
+        }
+    };
+    if test {
+        return self_test(address);
+    }
+    let mut threads = Vec::new();
+    for (number, fault) in faults().into_iter().enumerate() {
+        let mut at = address;
+        at.set_port(address.port() + number as u16);
+        let listener = match Listener::new(at) {
+            Ok(listener) => listener,
+            Err(why) => {
+                eprintln!("faulty-server: {at}: {why}");
+                return ExitCode::from(2);
+            }
+        };
+        threads.push((fault, listener));
+    }
+    println!("listening");
+    let threads: Vec<_> = threads
+        .into_iter()
+        .map(|(fault, listener)| thread::spawn(move || listen(fault, &listener)))
+        .collect();
+    for thread in threads {
+        let _ = thread.join();
+    }
+    ExitCode::SUCCESS
+}
+
+/// All faults of the cases, and none at first. Their places are the ports.
+fn faults() -> Vec<&'static str> {
+    let mut faults = vec!["none"];
+    for case in cases::all() {
+        if !case.needs.contains(&Need::DraftV2) && !faults.contains(&case.fault) {
+            faults.push(case.fault);
+        }
+    }
+    faults
+}
+
+fn listen(fault: &'static str, listener: &Listener) {
+    let shared = Arc::new(Shared {
+        fault,
+        dead: Mutex::default(),
+        settings: Mutex::default(),
+        xids: Mutex::default(),
+    });
+    loop {
+        let Some(request) = listener.next(Duration::from_secs(3600)) else {
+            continue;
+        };
+        if shared.is_dead() {
+            request.reject(&[]);
+            continue;
+        }
+        let shared = shared.clone();
+        thread::spawn(move || serve(shared, request));
+    }
+}
+
+/// Finds the client's message.
+fn offer_of(shared: &Shared, private: &[u8]) -> Private {
+    let at = |offset: usize| Private {
+        flags: private.get(offset + 5).copied().unwrap_or(0xff),
+        send: private.get(offset + 6).copied().unwrap_or(0xff),
+        receive: private.get(offset + 7).copied().unwrap_or(0xff),
+    };
+    let identifier = private.windows(4).position(|window| window == wire::FORMAT);
+    let none = if shared.has("default-large") {
+        Private::new(262_144, 262_144, true)
+    } else {
+        Private::new(1024, 1024, false)
+    };
+    match (Private::find(private), identifier) {
+        (Some((offset, _)), _) if offset > 0 && shared.has("offset-0-only") => none,
+        (Some((offset, _)), _)
+            if shared.has("exact-length")
+                && private[offset + 8..].iter().any(|&octet| octet != 0) =>
+        {
+            none
+        }
+        (None, Some(offset)) if shared.has("any-message-version") => at(offset),
+        (None, Some(offset)) if shared.has("overruns") && offset + 8 > private.len() => at(offset),
+        (Some((_, found)), _) => found,
+        (None, _) => none,
+    }
+}
+
+fn serve(shared: Arc<Shared>, request: Request) {
+    let mut client = offer_of(&shared, &request.private);
+    if shared.has("rejects-large-sizes") && client.receive == 255
+        || shared.has("rejects-long-private-data")
+            && request.private.last().is_some_and(|&octet| octet != 0)
+    {
+        request.reject(&[]);
+        return;
+    }
+    if shared.has("settings-stay") {
+        if let Ok(mut settings) = shared.settings.lock() {
+            let most = settings.get_or_insert(client);
+            if client.receive > most.receive {
+                *most = client;
+            }
+            client = *most;
+        }
+    }
+    let own_r = !shared.has("hidden-r");
+    let mut private = Private::new(SIZE, SIZE, own_r).octets();
+    if shared.has("rep-reserved") {
+        private[5] |= 0x40;
+    }
+    if shared.has("rep-little-endian") {
+        private[..4].reverse();
+    }
+    let r = if shared.has("any-flag-is-r") {
+        client.flags != 0
+    } else {
+        client.invalidation()
+    };
+    let few = shared.has("grants-too-many");
+    let offer = Offer {
+        private,
+        // One more for each message that is discarded before the next one is read.
+        receives: if few { 2 } else { 2 * GRANT as usize },
+        receive_size: match shared.fault {
+            "small-receives" => 2048,
+            "tiny-receives" => 1000,
+            _ => SIZE,
+        },
+        rnr_retries: if few { 0 } else { 7 },
+        ..Offer::default()
+    };
+    let Ok(connection) = request.accept(&offer, &Trace::quiet()) else {
+        return;
+    };
+    let mut responder = Responder {
+        invalidates: r || shared.has("always-invalidate"),
+        shared,
+        connection,
+        client,
+        last_xid: None,
+        last_handle: None,
+        errors: 0,
+        discarded: 0,
+    };
+    loop {
+        if responder.shared.is_dead() {
+            return;
+        }
+        match responder.connection.receive(Duration::from_millis(100)) {
+            Arrival::Message(message) => {
+                if responder.message(&message.octets).is_err() {
+                    if responder.has("dies-of-disconnects") {
+                        responder.shared.die();
+                    }
+                    return;
+                }
+            }
+            Arrival::Closed(_) => {
+                if responder.has("dies-of-disconnects") && responder.last_xid.is_some() {
+                    responder.shared.die();
+                }
+                return;
+            }
+            Arrival::Nothing => (),
+        }
+    }
+}
+
+impl Responder {
+    fn has(&self, fault: &str) -> bool {
+        self.shared.has(fault)
+    }
+
+    fn send(&mut self, octets: &[u8], key: Option<u32>) -> Result<(), Over> {
+        let sent = match key {
+            Some(key) => self.connection.send_invalidate(key, octets),
+            None => self.connection.send(octets),
+        };
+        sent.map_err(|_| Over)
+    }
+
+    /// Sends an RDMA_ERROR.
+    fn error(&mut self, xid: u32, version: u32, rest: &[u32]) -> Result<(), Over> {
+        self.errors += 1;
+        if self.has("errors-use-receives") && self.errors > 30 {
+            return Err(Over);
+        }
+        if self.has("drops-malformed") {
+            return Ok(());
+        }
+        let xid = xid ^ u32::from(self.has("wrong-error-xid"));
+        let mut octets = words(&[xid, version, GRANT, wire::ERROR]);
+        octets.extend(words(rest));
+        self.send(&octets, None)
+    }
+
+    fn err_chunk(&mut self, xid: u32) -> Result<(), Over> {
+        self.error(xid, 1, &[wire::ERR_CHUNK])
+    }
+
+    fn discard(&mut self, fault: &str, xid: u32) -> Result<(), Over> {
+        self.discarded += 1;
+        if self.has("discards-use-receives") && self.discarded > 16 {
+            return Err(Over);
+        }
+        if self.has(fault) {
+            return self.err_chunk(xid);
+        }
+        Ok(())
+    }
+
+    /// Handles a message (RFC 8166, section 4.5).
+    fn message(&mut self, octets: &[u8]) -> Result<(), Over> {
+        let word = |at: usize| {
+            octets
+                .get(4 * at..4 * at + 4)
+                .and_then(|word| word.try_into().ok())
+                .map_or(0, u32::from_be_bytes)
+        };
+        let (xid, version, procedure) = (word(0), word(1), word(3));
+        if octets.len() < 28 {
+            return self.discard("answers-short", xid);
+        }
+        if version != 1 && !self.has("ignores-version") {
+            let vers = if self.has("error-in-version-1") {
+                1
+            } else {
+                version
+            };
+            let range = if self.has("wrong-versions") {
+                [wire::ERR_VERS, 2, 300]
+            } else {
+                [wire::ERR_VERS, 1, 1]
+            };
+            return self.error(xid, vers, &range);
+        }
+        match procedure {
+            wire::DONE => return self.discard("answers-done", xid),
+            wire::ERROR => return self.discard("answers-errors", xid),
+            _ => (),
+        }
+        let Ok(Transport::Chunks(header, inline)) = Transport::parse(octets) else {
+            return self.err_chunk(xid);
+        };
+        self.call(&header, inline)
+    }
+
+    fn call(&mut self, header: &Header, inline: Vec<u8>) -> Result<(), Over> {
+        let xid = header.xid;
+        let reads = &header.reads;
+        if reads.iter().any(|read| read.position % 4 != 0) && !self.has("odd-positions") {
+            return self.err_chunk(xid);
+        }
+        if reads.iter().any(|read| read.position % 4 != 0) {
+            // With that fault the segment counts as one that is not there.
+            let mut other = header.clone();
+            other.reads.clear();
+            return self.call(&other, inline);
+        }
+        let payload = if header.procedure == wire::NOMSG && !self.has("nomsg-is-msg") {
+            let mut segments: Vec<_> = reads.iter().map(|read| read.segment).collect();
+            if segments.is_empty() || reads.iter().any(|read| read.position != 0) {
+                return self.err_chunk(xid);
+            }
+            if self.has("no-long-calls") {
+                return self.err_chunk(xid);
+            }
+            if self.has("drops-long-calls") {
+                return Ok(());
+            }
+            if self.has("first-segment-only") {
+                segments.truncate(1);
+            }
+            match self.read(&segments)? {
+                Some(octets) => octets,
+                None => return self.err_chunk(xid),
+            }
+        } else {
+            // Nothing here is eligible for direct data placement.
+            if !reads.is_empty() && !self.has("ignores-reads") {
+                return self.err_chunk(xid);
+            }
+            inline
+        };
+        let mut reader = Reader::new(&payload);
+        let (Ok(payload_xid), Ok(message_type)) = (reader.word(), reader.word()) else {
+            return self.err_chunk(xid);
+        };
+        if message_type == wire::REPLY && header.procedure == wire::MSG {
+            return self.discard("answers-replies", xid);
+        }
+        if payload_xid != xid && !self.has("no-xid-check") || message_type != wire::CALL {
+            return self.err_chunk(xid);
+        }
+        if self.has("dies-of-duplicates") && self.last_xid == Some(xid) {
+            self.shared.die();
+            return Err(Over);
+        }
+        let known = self
+            .shared
+            .xids
+            .lock()
+            .is_ok_and(|mut xids| !xids.insert(xid));
+        if known && self.has("xids-of-all-connections") {
+            return Ok(());
+        }
+        self.last_xid = Some(xid);
+        let mut reply = Writer::new().words(&[xid ^ u32::from(self.has("wrong-xid")), wire::REPLY]);
+        reply = match self.execute(&mut reader) {
+            Ok(Execution::Denied(rest)) => reply.word(1).words(&rest),
+            Ok(Execution::Accepted(status, results)) => {
+                reply.words(&[0, 0, 0]).words(&status).raw(&results)
+            }
+            Err(_) if self.has("drops-garbage") => return Ok(()),
+            Err(_) => reply.words(&[0, 0, 0, 4]),
+        };
+        self.reply(header, reply.0)
+    }
+
+    /// Reads the octets of segments. Returns none if they are too many.
+    fn read(&mut self, segments: &[Segment]) -> Result<Option<Vec<u8>>, Over> {
+        let length: u64 = segments
+            .iter()
+            .map(|segment| u64::from(segment.length))
+            .sum();
+        if length > CALL_MAX as u64 {
+            if self.has("dies-of-huge-chunks") {
+                self.shared.die();
+                return Err(Over);
+            }
+            return Ok(None);
+        }
+        let mut octets = Vec::new();
+        for segment in segments.iter().filter(|segment| segment.length > 0) {
+            match self
+                .connection
+                .read(segment.handle, segment.offset, segment.length as usize)
+            {
+                Ok(part) => octets.extend(part),
+                Err(_) => {
+                    if self.has("dies-of-access-errors") {
+                        self.shared.die();
+                    }
+                    return Err(Over);
+                }
+            }
+        }
+        Ok(Some(octets))
+    }
+
+    /// Executes a call (RFC 5531), from behind its type. `Err` is GARBAGE_ARGS.
+    fn execute(&mut self, reader: &mut Reader<'_>) -> Result<Execution, String> {
+        let accepted = |status: &[u32]| Ok(Execution::Accepted(status.to_vec(), Vec::new()));
+        if reader.word()? != 2 && !self.has("any-rpc-version") {
+            return Ok(Execution::Denied(vec![0, 2, 2]));
+        }
+        let (program, version, procedure) = (reader.word()?, reader.word()?, reader.word()?);
+        let flavor = reader.word()?;
+        let body = reader.opaque()?;
+        let sys = || -> Result<(), String> {
+            let mut reader = Reader::new(body);
+            reader.word()?;
+            reader.opaque()?;
+            reader.word()?;
+            reader.word()?;
+            let count = reader.word()?;
+            (count <= 16).then_some(()).ok_or("too many".into())
+        };
+        let good = match flavor {
+            0 => true,
+            1 => sys().is_ok() && !self.has("auth-none-only"),
+            _ => false,
+        };
+        if !good && !self.has("any-flavor") {
+            return Ok(Execution::Denied(vec![1, if flavor == 1 { 1 } else { 2 }]));
+        }
+        reader.word()?;
+        reader.opaque()?;
+        if program != ECHO.program && !self.has("any-program") {
+            return accepted(&[1]);
+        }
+        if version != ECHO.version && !self.has("any-program-version") {
+            return accepted(&[2, ECHO.version, ECHO.version]);
+        }
+        match procedure {
+            0 => accepted(&[0]),
+            1 => {
+                let octets = reader.opaque()?;
+                let mut results = Writer::new().opaque(octets).0;
+                if self.has("unpadded") {
+                    results.truncate(4 + octets.len());
+                }
+                Ok(Execution::Accepted(vec![0], results))
+            }
+            _ if self.has("any-procedure") => accepted(&[0]),
+            _ => accepted(&[3]),
+        }
+    }
+
+    /// Sends a reply (RFC 8166, sections 3.5.3 and 4.3).
+    fn reply(&mut self, call: &Header, payload: Vec<u8>) -> Result<(), Over> {
+        let unused = |chunk: &Vec<Segment>| -> Vec<Segment> {
+            chunk
+                .iter()
+                .map(|segment| Segment {
+                    length: 0,
+                    ..*segment
+                })
+                .collect()
+        };
+        let mut header = Header::msg(call.xid);
+        header.credits = match self.shared.fault {
+            "grants-zero" => 0,
+            "grants-as-requested" => call.credits,
+            "grants-too-many" => 2 * GRANT,
+            _ => GRANT,
+        };
+        if self.has("wrong-version") {
+            header.version = 2;
+        }
+        if self.has("returns-reads") {
+            header.reads = call.reads.clone();
+        }
+        header.writes = call.writes.iter().map(unused).collect();
+        match self.shared.fault {
+            "unused-keep-length" => header.writes = call.writes.clone(),
+            "loses-empty-chunks" => header.writes.retain(|chunk| !chunk.is_empty()),
+            "write-list-reversed" => header.writes.reverse(),
+            "one-write-chunk" => header.writes.truncate(1),
+            _ => (),
+        }
+        header.reply = call.reply.as_ref().map(unused);
+        if self.has("loses-reply-chunk")
+            || self.has("loses-empty-chunks") && header.reply.as_ref().is_some_and(Vec::is_empty)
+        {
+            header.reply = None;
+        }
+        let threshold = match self.shared.fault {
+            "ignores-threshold" => usize::MAX,
+            "refuses-1024" => self.client.receive_size().min(SIZE) - 4,
+            _ => self.client.receive_size().min(SIZE),
+        };
+        let head = if self.has("forgets-header-length") {
+            28
+        } else {
+            header.octets().len()
+        };
+        let key = self.key(call);
+        if head + payload.len() <= threshold {
+            self.send(&header.with(&payload), key)?;
+        } else {
+            let Some(chunk) = call.reply.clone() else {
+                return self.err_chunk(call.xid);
+            };
+            let Some(chunk) = self.write(&chunk, &payload)? else {
+                return self.err_chunk(call.xid);
+            };
+            header.procedure = wire::NOMSG;
+            header.reply = Some(if self.has("reply-keeps-length") {
+                call.reply.clone().unwrap_or_default()
+            } else {
+                chunk
+            });
+            self.send(&header.octets(), key)?;
+        }
+        if self.has("calls-unasked") {
+            let call = wire::call(9, ECHO, &[]);
+            self.send(&Header::msg(9).with(&call), None)?;
+        }
+        Ok(())
+    }
+
+    /// Chooses the Steering Tag that a reply invalidates (RFC 8797, section 4.1).
+    fn key(&mut self, call: &Header) -> Option<u32> {
+        let mut segments = call
+            .writes
+            .iter()
+            .flatten()
+            .chain(call.reply.iter().flatten());
+        let own = segments.next().map(|segment| segment.handle);
+        let last = self.last_handle;
+        self.last_handle = own.or(last);
+        if !self.invalidates {
+            None
+        } else if self.has("wrong-stag") {
+            last
+        } else {
+            own
+        }
+    }
+
+    /// Writes into a chunk. Returns it with its new lengths, or none if it is too small.
+    fn write(&mut self, chunk: &[Segment], payload: &[u8]) -> Result<Option<Vec<Segment>>, Over> {
+        let room: u64 = chunk.iter().map(|segment| u64::from(segment.length)).sum();
+        if self.has("dies-of-huge-chunks") && room >= u64::from(u32::MAX) {
+            self.shared.die();
+            return Err(Over);
+        }
+        let mut chunk = chunk.to_vec();
+        if room < payload.len() as u64 {
+            if !self.has("overruns-reply-chunk") || chunk.is_empty() {
+                return Ok(None);
+            }
+            chunk[0].length = payload.len() as u32;
+        }
+        let mut rest = payload;
+        let mut order: Vec<usize> = (0..chunk.len()).collect();
+        if self.has("fills-backwards") {
+            order.reverse();
+        }
+        for at in order {
+            let (part, behind) = rest.split_at(rest.len().min(chunk[at].length as usize));
+            rest = behind;
+            chunk[at].length = part.len() as u32;
+            if part.is_empty() {
+                continue;
+            }
+            if self
+                .connection
+                .write(chunk[at].handle, chunk[at].offset, part)
+                .is_err()
+            {
+                if self.has("dies-of-access-errors") {
+                    self.shared.die();
+                }
+                return Err(Over);
+            }
+        }
+        Ok(Some(chunk))
+    }
+}
+
+enum Execution {
+    Denied(Vec<u32>),
+    Accepted(Vec<u32>, Vec<u8>),
+}
+
+/// Runs the suite against this server, and prints KTAP.
+fn self_test(address: SocketAddr) -> ExitCode {
+    let mut clean = Server::new(address);
+    clean.quiet = Duration::from_millis(100);
+    if let Err(why) = clean.explore(None, &Trace::default()) {
+        eprintln!("faulty-server: {why}");
+        return ExitCode::from(2);
+    }
+    let allowed = [Need::Destructive];
+    let all: Vec<&'static Case> = cases::all()
+        .filter(|case| case.needs.iter().all(|need| allowed.contains(need)))
+        .collect();
+    let mut number = 0;
+    let mut failed = 0;
+    let mut check = |good: bool, name: String, why: String| {
+        number += 1;
+        failed += usize::from(!good);
+        println!("{} {number} {name}", if good { "ok" } else { "not ok" });
+        for line in why.lines() {
+            println!("# {line}");
+        }
+    };
+    println!("TAP version 14");
+    for found in cli::run_all(&clean, &all, &allowed) {
+        // The server sets R, so one case does not apply.
+        let good = found.outcome == Outcome::Pass
+            || found.case.id == "rfc8797/4.1/5" && found.outcome == Outcome::Skipped;
+        let why = if good {
+            String::new()
+        } else {
+            report::details(&found)
+        };
+        check(good, format!("without a fault: {}", found.case.id), why);
+    }
+    let ports: BTreeMap<_, _> = faults().into_iter().zip(address.port()..).collect();
+    for case in all {
+        let mut server = clean.clone();
+        server.limit = Duration::from_millis(1500);
+        server.address.set_port(ports[case.fault]);
+        let name = format!("with {}: {} fails", case.fault, case.id);
+        if let Err(why) = look(&mut server) {
+            check(false, name, why);
+            continue;
+        }
+        let mut target = Target {
+            server: &server,
+            trace: Trace::default(),
+        };
+        let verdict = (case.run)(&mut target);
+        let good = matches!(verdict, Err(Problem::Violation(_)))
+            || matches!(verdict, Err(Problem::Unimplemented(_)))
+                && Outcome::of(case.level, &verdict) == Outcome::Unimplemented
+                && case.level == rpcrdma_conformance::case::Level::May;
+        let why = match verdict {
+            Ok(_) => "it passes".to_string(),
+            Err(problem) => problem.reason().to_string(),
+        };
+        check(good, name, why);
+    }
+    println!("1..{number}");
+    eprintln!("{} passed, {failed} failed", number - failed);
+    ExitCode::from(u8::from(failed > 0))
+}
+
+/// Connects once, and notes what the server offers. It may have played dead.
+fn look(server: &mut Server) -> Result<(), String> {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        match Connection::connect(server.address, &Offer::default(), &Trace::default()) {
+            Ok(connection) => {
+                server.private = connection.private().to_vec();
+                return Ok(());
+            }
+            Err(why) if Instant::now() > until => return Err(why.to_string()),
+            Err(_) => thread::sleep(Duration::from_millis(200)),
+        }
+    }
+}

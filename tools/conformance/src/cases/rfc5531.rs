@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RFC 5531: RPC messages, as far as a transport has to carry them.
+
+use crate::case::case;
+use crate::case::violation;
+use crate::case::Case;
+use crate::case::Passed;
+use crate::case::Verdict;
+use crate::peer::Target;
+use crate::wire;
+use crate::wire::Header;
+use crate::wire::Procedure;
+use crate::wire::Status;
+
+/// Sends a call, and compares the status.
+fn status(
+    target: &mut Target<'_>,
+    change: impl FnOnce(&mut Procedure),
+    fits: impl FnOnce(&Status) -> bool,
+) -> Verdict {
+    target.on_plain(|link| {
+        let mut procedure = link.server.null;
+        change(&mut procedure);
+        let xid = link.xid();
+        let answer = link.call(&Header::msg(xid), &wire::call(xid, procedure, &[]))?;
+        if !fits(&answer.status) {
+            return violation(format!("the call gets {:?}", answer.status));
+        }
+        link.still_answers("an RPC error")?;
+        Ok(Passed)
+    })
+}
+
+fn rpc_version(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let mut rpc = link.null_call(xid);
+        rpc[11] = 3;
+        let answer = link.call(&Header::msg(xid), &rpc)?;
+        if answer.status != Status::RpcMismatch(2, 2) {
+            return violation(format!("the call gets {:?}", answer.status));
+        }
+        Ok(Passed)
+    })
+}
+
+fn flavor(target: &mut Target<'_>, flavor: u32, body: &[u8], accepted: bool) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let rpc = wire::call_with(xid, link.server.null, flavor, body, &[]);
+        let answer = link.call(&Header::msg(xid), &rpc)?;
+        match (&answer.status, accepted) {
+            (Status::Success(_), true) | (Status::AuthError(_), false) => (),
+            (other, _) => return violation(format!("the call gets {other:?}")),
+        }
+        link.still_answers("a credential")?;
+        Ok(Passed)
+    })
+}
+
+const MISMATCH: &str =
+    "PROG_MISMATCH: remote can't support version # (with the lowest and highest \
+                        version numbers of the remote program supported)";
+
+pub const CASES: &[Case] = &[
+    case!("rfc5531/9/1", "RPC version 3 gets RPC_MISMATCH 2..2", Must,
+        "RPC_MISMATCH: RPC version number != 2; the server sends the lowest and highest supported",
+        sends "NULL with rpcvers 3", accepts "MSG_DENIED, RPC_MISMATCH, 2, 2",
+        fault "any-rpc-version", rpc_version),
+    case!("rfc5531/9/2", "an unknown program gets PROG_UNAVAIL", Must,
+        "PROG_UNAVAIL: remote hasn't exported program",
+        sends "procedure 0 of program 0x3fffffff", accepts "PROG_UNAVAIL", fault "any-program",
+        |target| status(target, |p| p.program = 0x3fff_ffff, |s| *s == Status::ProgUnavail)),
+    case!("rfc5531/9/3", "an unknown version gets PROG_MISMATCH", Must, MISMATCH,
+    sends "procedure 0 of version 99", accepts "PROG_MISMATCH with a range that holds the version used",
+    fault "any-program-version",
+    |target| {
+        let used = target.server.null.version;
+        status(target, |p| p.version = 99, move |s| {
+            matches!(s, Status::ProgMismatch(low, high) if (*low..=*high).contains(&used) && *high < 99)
+        })
+    }),
+    case!("rfc5531/9/4", "an unknown procedure gets PROC_UNAVAIL", Must,
+        "PROC_UNAVAIL: program can't support procedure",
+        sends "procedure 9999", accepts "PROC_UNAVAIL", fault "any-procedure",
+        |target| status(target, |p| p.number = 9999, |s| *s == Status::ProcUnavail)),
+    case!("rfc5531/8.2/1", "AUTH_SYS is accepted for NULL", Should,
+        "Calls with AUTH_SYS carry a stamp, a machine name, a uid and gids",
+        sends "NULL with an AUTH_SYS credential", accepts "SUCCESS", fault "auth-none-only",
+        |target| flavor(target, 1, &wire::auth_sys(), true)),
+    case!("rfc5531/8.2/2", "an unknown flavor gets AUTH_ERROR", Should,
+        "MSG_DENIED, AUTH_ERROR: remote can't authenticate caller",
+        sends "NULL with credential flavor 77", accepts "AUTH_ERROR", fault "any-flavor",
+        |target| flavor(target, 77, &[], false)),
+    case!("rfc5531/9/5", "a malformed AUTH_SYS credential is no harm", Should,
+        "AUTH_BADCRED: bad credential (seal broken)",
+        sends "NULL with an AUTH_SYS credential of 3 octets", accepts "AUTH_ERROR", fault "any-flavor",
+        |target| flavor(target, 1, &[1, 2, 3], false)),
+];

@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RFC 8166, sections 3.4, 3.5 and 4.3: chunks.
+
+use crate::case::case;
+use crate::case::inconclusive;
+use crate::case::violation;
+use crate::case::Case;
+use crate::case::Passed;
+use crate::case::Problem;
+use crate::case::Verdict;
+use crate::peer::Link;
+use crate::peer::Target;
+use crate::peer::DEFAULT;
+use crate::wire;
+use crate::wire::Header;
+use crate::wire::ReadSegment;
+use crate::wire::Segment;
+use crate::wire::Transport;
+
+const EMPTY: &str = "The Responder MUST return the corresponding result data item inline and MUST \
+                     return an empty Write chunk in that Write list position in the RPC Reply \
+                     message.";
+const UNUSED: &str =
+    "If this is the last or only Write chunk available and it remains unconsumed, \
+                      the Responder MUST return this Write chunk as an unused Write chunk";
+const COPY: &str = "The Responder MUST copy the segment count and all segments from the \
+                    Requester-provided Write chunk into the RPC Reply message's Transport header.";
+const REPLY_COPY: &str = "When a Requester provides a Reply chunk in an RPC Call message, the \
+                          Responder MUST copy that chunk into the Transport header of the RPC Reply \
+                          message.";
+const ACTUAL: &str = "the Responder modifies the copied Reply chunk in the RPC Reply message to \
+                      reflect the actual amount of data that is being returned in the Reply chunk.";
+const USE: &str =
+    "If a Reply chunk was provided and the reduced Payload stream is larger than the \
+                   reply inline threshold, the Responder MUST use the Requester-provided Reply \
+                   chunk for the reply.";
+const LONG_CALL: &str = "Though the purpose of a Long Message is to handle large RPC messages, \
+                         Requesters MAY use a Long Message at any time to convey an RPC Call \
+                         message.";
+const CONCATENATE: &str = "The Responder reconstructs the transferred chunk data by concatenating \
+                           the contents of each RDMA segment, in list order, into the received \
+                           Payload stream";
+const NO_READS: &str = "Responders MUST leave the Read list empty in all replies.";
+const VALID: &str = "If the rdma_vers field contains a recognized value, but an XDR parsing error \
+                     occurs, the Responder MUST reply with an RDMA_ERROR procedure and set the \
+                     rdma_err value to ERR_CHUNK.";
+const NOT_ELIGIBLE: &str = "A Requester reduces a non-DDP-eligible argument data item. The Responder \
+                            MUST NOT process this RPC Call message and MUST report the violation as \
+                            described in Section 4.5.2.";
+const TOO_SMALL: &str =
+    "If the Requester-provided Reply chunk is too small to accommodate a large \
+                         RPC Reply message, a Remote Access Error occurs. A Responder might detect \
+                         this problem before attempting to write past the end of the Reply chunk.";
+const PADDED: &str =
+    "As these chunks contain a Payload stream, such chunks MUST include appropriate \
+                      XDR roundup padding to maintain proper XDR alignment of their contents.";
+const PROTECTION: &str = "The use of an RPC-over-RDMA transport protocol MUST NOT introduce \
+                          vulnerabilities to system memory contents nor to memory owned by user \
+                          processes.";
+const UNREASONABLE: &str = "A Responder is not obliged to pull Read chunks that are unreasonably \
+                            large. The Responder can use an RDMA_ERROR response to terminate RPCs \
+                            with unreadable Read chunks.";
+
+/// The lengths of the segments of a chunk.
+fn lengths(chunk: &[Segment]) -> Vec<usize> {
+    chunk
+        .iter()
+        .map(|segment| segment.length as usize)
+        .collect()
+}
+
+/// A returned chunk has the segments that were offered, with any lengths up to theirs.
+fn same_segments(offered: &[Segment], returned: &[Segment]) -> Result<(), Problem> {
+    if offered.len() != returned.len() {
+        return violation(format!(
+            "{} segments were offered, {} come back",
+            offered.len(),
+            returned.len()
+        ));
+    }
+    for (offered, returned) in offered.iter().zip(returned) {
+        if (offered.handle, offered.offset) != (returned.handle, returned.offset) {
+            return violation("a segment comes back with another handle or offset");
+        }
+        if returned.length > offered.length {
+            return violation("a segment comes back longer than it was offered");
+        }
+    }
+    Ok(())
+}
+
+/// NULL with Write chunks of these segments, all of which come back unused.
+fn unused_writes(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let mut header = Header::msg(xid);
+        for &count in shape {
+            let mut chunk = Vec::new();
+            for _ in 0..count {
+                chunk.push(link.writable(64)?);
+            }
+            header.writes.push(chunk);
+        }
+        let null = link.null_call(xid);
+        let answer = link.call(&header, &null)?;
+        answer.results()?;
+        let returned = &answer.header.writes;
+        if returned.len() != shape.len() {
+            return violation(format!(
+                "{} Write chunks were offered, {} come back",
+                shape.len(),
+                returned.len()
+            ));
+        }
+        for (offered, returned) in header.writes.iter().zip(returned) {
+            same_segments(offered, returned)?;
+            if lengths(returned).iter().any(|&length| length != 0) {
+                return violation("a Write chunk of NULL comes back with octets in it");
+            }
+        }
+        Ok(Passed)
+    })
+}
+
+/// NULL with a Reply chunk of segments of these lengths.
+fn reply_chunk_of_null(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let mut header = Header::msg(xid);
+        let mut chunk = Vec::new();
+        for &length in shape {
+            chunk.push(link.writable(length)?);
+        }
+        header.reply = Some(chunk.clone());
+        let null = link.null_call(xid);
+        let answer = link.call(&header, &null)?;
+        answer.results()?;
+        let Some(returned) = &answer.header.reply else {
+            return violation("the Reply chunk does not come back");
+        };
+        same_segments(&chunk, returned)?;
+        let used: usize = lengths(returned).iter().sum();
+        let expected = if answer.header.procedure == wire::NOMSG {
+            24
+        } else {
+            0
+        };
+        if used != expected {
+            return violation(format!(
+                "the Reply chunk comes back with {used} octets, not with {expected}"
+            ));
+        }
+        Ok(Passed)
+    })
+}
+
+/// A Long Reply of 1028 octets or more, by segments of these lengths. `None` is what is left.
+fn long_reply(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
+    let mut link = target.small_replies(false)?;
+    let xid = link.xid();
+    let results = 1200;
+    let rpc = target.server.call_for(xid, results)?;
+    let length = 24 + results;
+    let mut chunk = Vec::new();
+    let mut room = 0;
+    for &part in shape {
+        chunk.push(link.writable(part)?);
+        room += part;
+    }
+    if room < length {
+        chunk.push(link.writable(length - room)?);
+    }
+    let mut header = Header::msg(xid);
+    header.reply = Some(chunk.clone());
+    let answer = link.call(&header, &rpc)?;
+    let found = answer.results()?.len();
+    if answer.header.procedure != wire::NOMSG {
+        return violation(format!("the reply of {} octets is inline", answer.length));
+    }
+    if found > results {
+        return violation(format!(
+            "the segments come back with {} octets, the reply has {length}",
+            found + 24
+        ));
+    }
+    if found != results {
+        return inconclusive(format!("the results have {found} octets, not {results}"));
+    }
+    let returned = answer.header.reply.clone().unwrap_or_default();
+    same_segments(&chunk, &returned)?;
+    // Filled in order: a segment is full before the next one is used.
+    let mut left = length;
+    for (offered, returned) in chunk.iter().zip(&returned) {
+        let expected = left.min(offered.length as usize);
+        if returned.length as usize != expected {
+            return violation(format!(
+                "a segment comes back with {} octets, not with {expected}",
+                returned.length
+            ));
+        }
+        left -= expected;
+    }
+    untouched(&link, &chunk, &returned)?;
+    link.still_answers("a Long Reply")?;
+    Ok(Passed)
+}
+
+/// Nothing behind the returned lengths was written.
+fn untouched(link: &Link, offered: &[Segment], returned: &[Segment]) -> Result<(), Problem> {
+    for (offered, returned) in offered.iter().zip(returned) {
+        let octets = link.gather(&[*offered])?;
+        if octets[returned.length as usize..]
+            .iter()
+            .any(|&octet| octet != 0xee)
+        {
+            return violation("octets behind the returned length were written");
+        }
+    }
+    Ok(())
+}
+
+/// A reply that does not fit into the Reply chunk gets ERR_CHUNK.
+fn reply_chunk_too_small(target: &mut Target<'_>, missing: usize) -> Verdict {
+    let mut link = target.small_replies(false)?;
+    let xid = link.xid();
+    let results = 1200;
+    let rpc = target.server.call_for(xid, results)?;
+    let segment = link.writable(24 + results)?;
+    let offered = Segment {
+        length: segment.length - missing as u32,
+        ..segment
+    };
+    let mut header = Header::msg(xid);
+    header.reply = Some(vec![offered]);
+    let octets = link.form(&header, &rpc)?;
+    link.send(&octets)?;
+    link.refused(xid)?;
+    let octets = link.gather(&[segment])?;
+    if octets[offered.length as usize..]
+        .iter()
+        .any(|&octet| octet != 0xee)
+    {
+        return violation("octets behind the Reply chunk were written");
+    }
+    link.still_answers("ERR_CHUNK")?;
+    Ok(Passed)
+}
+
+/// NULL as a Long Call, in segments of these lengths; the last one takes the rest.
+fn long_null(
+    target: &mut Target<'_>,
+    shape: &[usize],
+    more: impl FnOnce(&mut Link, &mut Header) -> Result<(), Problem>,
+) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let mut header = Header::nomsg(xid);
+        let mut rest = &null[..];
+        for &length in shape.iter().chain(&[usize::MAX]) {
+            let (part, behind) = rest.split_at(length.min(rest.len()));
+            rest = behind;
+            let segment = link.readable(part)?;
+            header.reads.push(ReadSegment {
+                position: 0,
+                segment,
+            });
+        }
+        more(link, &mut header)?;
+        link.send(&header.octets())?;
+        let message = link.receive_of(xid)?;
+        link.decode(xid, &message)?.results()?;
+        link.still_answers("a Long Call")?;
+        Ok(Passed)
+    })
+}
+
+/// A call of 3000 octets by a Position Zero Read chunk, and a reply by a Reply chunk if it is long.
+fn long_call(target: &mut Target<'_>, parts: usize) -> Verdict {
+    let mut link = target.plain()?;
+    let xid = link.xid();
+    let rpc = target.server.call_of(xid, 3000)?;
+    let mut header = Header::nomsg(xid);
+    for part in rpc.chunks(3000_usize.div_ceil(parts)) {
+        let segment = link.readable(part)?;
+        header.reads.push(ReadSegment {
+            position: 0,
+            segment,
+        });
+    }
+    header.reply = Some(vec![link.writable(4096)?]);
+    link.send(&header.octets())?;
+    let message = link.receive_of(xid)?;
+    let answer = link.decode(xid, &message)?;
+    let results = answer.results()?.to_vec();
+    if let crate::peer::Service::Echo(_) = target.server.service {
+        if results != rpc[40..] {
+            return violation("the octets that come back are others");
+        }
+    }
+    link.still_answers("a Long Call")?;
+    Ok(Passed)
+}
+
+/// RDMA_NOMSG with this content of the Position Zero Read chunk gets ERR_CHUNK.
+fn long_call_of(target: &mut Target<'_>, content: impl FnOnce(u32, Vec<u8>) -> Vec<u8>) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let segment = link.readable(&content(xid, null))?;
+        let mut header = Header::nomsg(xid);
+        header.reads.push(ReadSegment {
+            position: 0,
+            segment,
+        });
+        link.refuses(xid, &header.octets())
+    })
+}
+
+/// A message with Read segments that cannot be read. The server may end this connection.
+fn unreadable(target: &mut Target<'_>, segments: &[Segment]) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let mut header = Header::nomsg(xid);
+        header.reads = segments
+            .iter()
+            .map(|&segment| ReadSegment {
+                position: 0,
+                segment,
+            })
+            .collect();
+        // The connection may end before the Send is completed.
+        let _ = link.send(&header.octets());
+        match link.refused(xid) {
+            Ok(_) => (),
+            Err(_) if link.connection.closed().is_some() => (),
+            Err(problem) => return Err(problem),
+        }
+        Ok(Passed)
+    })?;
+    target.on_plain(|link| {
+        link.null()?;
+        Ok(Passed)
+    })
+}
+
+/// Chunks that cannot be written. The server may end this connection.
+fn unwritable(target: &mut Target<'_>, segment: Segment) -> Verdict {
+    let mut link = target.small_replies(false)?;
+    let xid = link.xid();
+    let rpc = target.server.call_for(xid, 1200)?;
+    let mut header = Header::msg(xid);
+    header.reply = Some(vec![segment]);
+    let octets = link.form(&header, &rpc)?;
+    // The connection may end before the Send is completed.
+    let _ = link.send(&octets);
+    match link.receive_of(xid) {
+        Ok(message) => match Transport::parse(&message.octets) {
+            Ok(Transport::Error {
+                error: wire::ERR_CHUNK,
+                ..
+            }) => (),
+            other => return violation(format!("the answer is {other:?}")),
+        },
+        Err(_) if link.connection.closed().is_some() => (),
+        Err(problem) => return Err(problem),
+    }
+    target.on_plain(|link| {
+        link.null()?;
+        Ok(Passed)
+    })
+}
+
+fn read_chunk_of_null(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let segment = link.readable(&[7; 16])?;
+        let mut header = Header::msg(xid);
+        header.reads.push(ReadSegment {
+            position: null.len() as u32,
+            segment,
+        });
+        link.refuses(xid, &header.with(&null))
+    })
+}
+
+fn message_and_position_zero(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let segment = link.readable(&null)?;
+        let mut header = Header::msg(xid);
+        header.reads.push(ReadSegment {
+            position: 0,
+            segment,
+        });
+        link.refuses(xid, &header.with(&null))
+    })
+}
+
+/// With the Reply chunk in its header the reply does not fit inline, without it it would.
+fn header_makes_it_long(target: &mut Target<'_>) -> Verdict {
+    let mut link = target.small_replies(false)?;
+    let xid = link.xid();
+    let rpc = target.server.call_for(xid, DEFAULT - 52)?;
+    let chunk = vec![link.writable(2048)?];
+    let mut header = Header::msg(xid);
+    header.reply = Some(chunk.clone());
+    let answer = link.call(&header, &rpc)?;
+    answer.results()?;
+    if answer.length > DEFAULT {
+        return violation(format!(
+            "the reply is a Send of {} octets, the threshold 1024",
+            answer.length
+        ));
+    }
+    let Some(returned) = &answer.header.reply else {
+        return violation("the Reply chunk does not come back");
+    };
+    same_segments(&chunk, returned)?;
+    Ok(Passed)
+}
+
+fn padded(target: &mut Target<'_>) -> Verdict {
+    let mut link = target.plain()?;
+    let crate::peer::Service::Echo(procedure) = target.server.service else {
+        return crate::case::skip("needs the echo program");
+    };
+    let xid = link.xid();
+    let rpc = wire::call(xid, procedure, &wire::Writer::new().opaque(b"12345").0);
+    // A Reply chunk of which the server need not make use: its length is 36 if it does.
+    let chunk = vec![link.writable(64)?];
+    let mut header = Header::msg(xid);
+    header.reply = Some(chunk);
+    let answer = link.call(&header, &rpc)?;
+    if answer.results()? != [0, 0, 0, 5, b'1', b'2', b'3', b'4', b'5', 0, 0, 0] {
+        return violation("the results are not padded with zeros");
+    }
+    Ok(Passed)
+}
+
+fn long_write_and_reply(target: &mut Target<'_>) -> Verdict {
+    let mut link = target.small_replies(false)?;
+    let xid = link.xid();
+    let rpc = target.server.call_for(xid, 1200)?;
+    let writes = vec![vec![link.writable(64)?], vec![link.writable(64)?]];
+    let reply = vec![link.writable(2048)?];
+    let mut header = Header::msg(xid);
+    header.writes = writes.clone();
+    header.reply = Some(reply.clone());
+    let answer = link.call(&header, &rpc)?;
+    answer.results()?;
+    if answer.header.writes.len() != writes.len() {
+        return violation("the Write list of the reply has another length");
+    }
+    for (offered, returned) in writes.iter().zip(&answer.header.writes) {
+        same_segments(offered, returned)?;
+        if lengths(returned).iter().sum::<usize>() != 0 {
+            return violation("an unused Write chunk comes back with octets in it");
+        }
+    }
+    let returned = answer.header.reply.clone().unwrap_or_default();
+    same_segments(&reply, &returned)?;
+    Ok(Passed)
+}
+
+/// NULL with so many Write chunks of one segment: it succeeds, or gets ERR_CHUNK.
+fn many_chunks(target: &mut Target<'_>, count: usize) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let segment = link.writable(64)?;
+        let mut header = Header::msg(xid);
+        header.writes = vec![vec![segment]; count];
+        let null = link.null_call(xid);
+        link.send(&header.with(&null))?;
+        let message = link.receive_of(xid)?;
+        match Transport::parse(&message.octets) {
+            Ok(Transport::Error {
+                error: wire::ERR_CHUNK,
+                ..
+            }) => (),
+            _ => {
+                let answer = link.decode(xid, &message)?;
+                answer.results()?;
+                if answer.header.writes.len() != count {
+                    return violation("not all Write chunks come back");
+                }
+            }
+        }
+        link.still_answers("many chunks")?;
+        Ok(Passed)
+    })
+}
+
+fn many_segments(target: &mut Target<'_>, count: usize) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let whole = link.readable(&null)?;
+        let mut header = Header::nomsg(xid);
+        // The call, and then empty segments.
+        for number in 0..count {
+            let mut segment = whole;
+            if number > 0 {
+                segment.length = 0;
+            }
+            header.reads.push(ReadSegment {
+                position: 0,
+                segment,
+            });
+        }
+        link.send(&header.octets())?;
+        let message = link.receive_of(xid)?;
+        match Transport::parse(&message.octets) {
+            Ok(Transport::Error {
+                error: wire::ERR_CHUNK,
+                ..
+            }) => (),
+            _ => {
+                link.decode(xid, &message)?.results()?;
+            }
+        }
+        link.still_answers("many segments")?;
+        Ok(Passed)
+    })
+}
+
+const BOGUS: Segment = Segment {
+    handle: 0x1234_5600,
+    length: 64,
+    offset: 0x1000,
+};
+
+pub const CASES: &[Case] = &[
+    case!("rfc8166/4.3.2.3/1", "an empty Write chunk comes back empty", Must, EMPTY,
+        sends "NULL with a Write chunk of no segments", accepts "SUCCESS with a Write list 1 0 0",
+        fault "loses-empty-chunks", |target| unused_writes(target, &[0])),
+    case!("rfc8166/4.3.2.2/1", "an unused Write chunk of one segment", Must, UNUSED,
+        sends "NULL with a Write chunk of one segment", accepts "the same chunk, length 0",
+        fault "unused-keep-length", |target| unused_writes(target, &[1])),
+    case!("rfc8166/4.3.2.2/2", "an unused Write chunk of three segments", Must, UNUSED,
+        sends "NULL with a Write chunk of three segments", accepts "the same chunk, lengths 0",
+        fault "unused-keep-length", |target| unused_writes(target, &[3])),
+    case!("rfc8166/4.3.2.2/3", "two Write chunks of one and two segments, in order", Must, COPY,
+        sends "NULL with Write chunks of one and two segments", accepts "the same chunks in order, lengths 0",
+        fault "write-list-reversed", |target| unused_writes(target, &[1, 2])),
+    case!("rfc8166/4.3.2.2/4", "three Write chunks, in order", Must, COPY,
+        sends "NULL with Write chunks of two, one and two segments", accepts "the same chunks in order, lengths 0",
+        fault "one-write-chunk", |target| unused_writes(target, &[2, 1, 2])),
+    case!("rfc8166/4.3.2.3/2", "an empty Write chunk between two others", Must, EMPTY,
+        sends "NULL with Write chunks of one, no and one segment", accepts "the same chunks in order, lengths 0",
+        fault "loses-empty-chunks", |target| unused_writes(target, &[1, 0, 1])),
+    case!("rfc8166/4.3.3/1", "the Reply chunk of a short reply comes back", Must, REPLY_COPY,
+        sends "NULL with a Reply chunk", accepts "it comes back: lengths 0 inline, 24 with RDMA_NOMSG",
+        fault "loses-reply-chunk", |target| reply_chunk_of_null(target, &[256])),
+    case!("rfc8166/4.3.3/2", "a Reply chunk without segments comes back", Must, REPLY_COPY,
+        sends "NULL with a Reply chunk of no segments", accepts "RDMA_MSG with a Reply chunk 1 0",
+        fault "loses-empty-chunks", |target| reply_chunk_of_null(target, &[])),
+    case!("rfc8166/4.3.3/3", "the Reply chunk of three segments of a short reply comes back", Must, ACTUAL,
+        sends "NULL with a Reply chunk of 12, 12 and 100 octets", accepts "the same segments with the octets used",
+        fault "loses-reply-chunk", |target| reply_chunk_of_null(target, &[12, 12, 100])),
+    case!("rfc8166/3.5.3/1", "a Long Reply in a Reply chunk of just its length", Must, USE,
+        sends "a reply of 1224 octets, a Reply chunk of as many", accepts "RDMA_NOMSG, the reply, its length",
+        fault "ignores-threshold", |target| long_reply(target, &[])),
+    case!("rfc8166/3.5.3/2", "a Long Reply in a longer Reply chunk", Must, ACTUAL,
+        sends "a reply of 1224 octets, a Reply chunk of 4096", accepts "RDMA_NOMSG, the reply, its length",
+        fault "reply-keeps-length", |target| long_reply(target, &[4096])),
+    case!("rfc8166/3.5.3/3", "a Long Reply in three segments, filled in order", Must,
+        "filling the chunk contiguously and in segment array order",
+        sends "a reply of 1224 octets, a Reply chunk of 400, 400 and 2000", accepts "lengths 400, 400, 424",
+        fault "fills-backwards", |target| long_reply(target, &[400, 400, 2000])),
+    case!("rfc8166/3.5.3/4", "a Long Reply in segments whose lengths are no multiples of four", Must,
+        "filling the chunk contiguously and in segment array order",
+        sends "a reply of 1224 octets, a Reply chunk of 401, 3 and 2000", accepts "lengths 401, 3, 820",
+        fault "fills-backwards", |target| long_reply(target, &[401, 3, 2000])),
+    case!("rfc8166/3.5.3/5", "a Long Reply in eight segments", Must, ACTUAL,
+        sends "a reply of 1224 octets, a Reply chunk of eight segments", accepts "all filled in order",
+        fault "fills-backwards", |target| long_reply(target, &[160; 8])),
+    case!("rfc8166/3.5.3/6", "segments that are not needed come back empty", Must, ACTUAL,
+        sends "a reply of 1224 octets, a Reply chunk of 2000, 100 and 100", accepts "lengths 1224, 0, 0",
+        fault "reply-keeps-length", |target| long_reply(target, &[2000, 100, 100])),
+    case!("rfc8166/4.3.2/1", "Write list and Reply chunk of a Long Reply", Must, UNUSED,
+        sends "a reply of 1224 octets, two Write chunks and a Reply chunk",
+        accepts "RDMA_NOMSG, Write chunks with lengths 0, the reply in the Reply chunk",
+        fault "unused-keep-length", long_write_and_reply),
+    case!("rfc8166/4.5.3/1", "a Reply chunk four octets too short gets ERR_CHUNK", Must, TOO_SMALL,
+        sends "a reply of 1224 octets, a Reply chunk of 1220", accepts "ERR_CHUNK, nothing written behind it; NULL succeeds",
+        fault "overruns-reply-chunk", |target| reply_chunk_too_small(target, 4)),
+    case!("rfc8166/4.5.3/2", "a Reply chunk one octet too short gets ERR_CHUNK", Must, TOO_SMALL,
+        sends "a reply of 1224 octets, a Reply chunk of 1223", accepts "ERR_CHUNK, nothing written behind it; NULL succeeds",
+        fault "overruns-reply-chunk", |target| reply_chunk_too_small(target, 1)),
+    case!("rfc8166/4.5.3/3", "a Reply chunk of 100 octets for 1224 gets ERR_CHUNK", Must, TOO_SMALL,
+        sends "a reply of 1224 octets, a Reply chunk of 100", accepts "ERR_CHUNK, nothing written behind it; NULL succeeds",
+        fault "overruns-reply-chunk", |target| reply_chunk_too_small(target, 1124)),
+    case!("rfc8166/4.3.3/4", "a reply that only the returned Reply chunk makes too long", Must,
+        "the total length of the gathered buffers cannot exceed the inline threshold.",
+        sends "a reply of 1024 octets without the Reply chunk in its header",
+        accepts "no Send of more than 1024 octets",
+        fault "forgets-header-length", header_makes_it_long),
+    case!("rfc8166/3.5.3/7", "the Payload stream in a chunk is padded", Must, PADDED,
+        sends "ECHO of 5 octets with a Reply chunk", accepts "results with three octets of zero",
+        fault "unpadded", padded),
+    case!("rfc8166/3.5.3/8", "a short call as a Long Call", Must, LONG_CALL,
+        sends "RDMA_NOMSG, NULL in a Position Zero Read chunk", accepts "SUCCESS",
+        fault "no-long-calls", |target| long_null(target, &[], |_, _| Ok(()))),
+    case!("rfc8166/3.4.5/1", "a Long Call in two segments", Must, CONCATENATE,
+        sends "NULL in segments of 20 and 20 octets", accepts "SUCCESS",
+        fault "first-segment-only", |target| long_null(target, &[20], |_, _| Ok(()))),
+    case!("rfc8166/3.4.5/2", "a Long Call in segments whose lengths are no multiples of four", Must, CONCATENATE,
+        sends "NULL in segments of 1, 2, 3 and 34 octets", accepts "SUCCESS",
+        fault "first-segment-only", |target| long_null(target, &[1, 2, 3], |_, _| Ok(()))),
+    case!("rfc8166/3.4.5/3", "a Long Call with an unused Write chunk", Must, UNUSED,
+    sends "NULL as a Long Call, and a Write chunk", accepts "SUCCESS",
+    fault "no-long-calls",
+    |target| long_null(target, &[], |link, header| {
+        header.writes = vec![vec![link.writable(64)?]];
+        Ok(())
+    })),
+    case!("rfc8166/3.4.5/4", "a Long Call with a Reply chunk", Must, REPLY_COPY,
+    sends "NULL as a Long Call, and a Reply chunk", accepts "SUCCESS",
+    fault "no-long-calls",
+    |target| long_null(target, &[], |link, header| {
+        header.reply = Some(vec![link.writable(64)?]);
+        Ok(())
+    })),
+    case!("rfc8166/3.5.3/9", "a Long Call of 3000 octets", Must,
+        "the RDMA transport MUST use RDMA Read or Write operations to convey the Payload stream itself.",
+        sends "3000 octets in one segment, and a Reply chunk", accepts "SUCCESS, the right results",
+        fault "no-long-calls", |target| long_call(target, 1)),
+    case!("rfc8166/3.5.3/10", "a Long Call of 3000 octets in seven segments", Must, CONCATENATE,
+        sends "3000 octets in seven segments, and a Reply chunk", accepts "SUCCESS, the right results",
+        fault "first-segment-only", |target| long_call(target, 7)),
+    case!("rfc8166/4.3.1/1", "the Read list of a reply is empty", Must, NO_READS,
+        sends "NULL as a Long Call", accepts "a reply without a Read list",
+        fault "returns-reads", |target| long_null(target, &[], |_, _| Ok(()))),
+    case!("rfc8166/4.5.2/20", "a Long Call whose XID is another one", Must, VALID,
+    sends "RDMA_NOMSG with XID X, NULL with XID X ^ 1 in its chunk", accepts "ERR_CHUNK; NULL succeeds",
+    fault "no-xid-check",
+    |target| long_call_of(target, |_, mut null| {
+        null[3] ^= 1;
+        null
+    })),
+    case!("rfc8166/4.5.2/21", "a Long Call of three octets", Must, VALID,
+        sends "RDMA_NOMSG with a Read chunk of 3 octets", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", needs [Destructive],
+        |target| long_call_of(target, |_, null| null[..3].to_vec())),
+    case!("rfc8166/4.5.2/22", "RDMA_MSG with a message and a Position Zero segment", Must, VALID,
+        sends "NULL inline, and a Read segment at Position 0", accepts "ERR_CHUNK; NULL succeeds",
+        fault "ignores-reads", needs [Destructive], message_and_position_zero),
+    case!("rfc8166/6.1/1", "a Read chunk of a call without eligible arguments", Must, NOT_ELIGIBLE,
+        sends "NULL with a Read chunk behind its last octet", accepts "ERR_CHUNK; NULL succeeds",
+        fault "ignores-reads", read_chunk_of_null),
+    case!("rfc8166/4.5.3/4", "a Read chunk of memory that is not registered", Must, PROTECTION,
+        sends "RDMA_NOMSG with an unknown handle", accepts "ERR_CHUNK or the end of this connection; others go on",
+        fault "dies-of-access-errors", needs [Destructive], |target| unreadable(target, &[BOGUS])),
+    case!("rfc8166/4.5.3/5", "a Reply chunk of memory that is not registered", Must, PROTECTION,
+        sends "a Reply chunk with an unknown handle", accepts "ERR_CHUNK or the end of this connection; others go on",
+        fault "dies-of-access-errors", needs [Destructive],
+        |target| unwritable(target, Segment { length: 4096, ..BOGUS })),
+    case!("rfc8166/8.1.4/1", "a Read chunk of 4 GiB", Must, UNREASONABLE,
+        sends "RDMA_NOMSG with a segment of 0xffffffff octets", accepts "ERR_CHUNK or the end of this connection; others go on",
+        fault "dies-of-huge-chunks", needs [Destructive],
+        |target| unreadable(target, &[Segment { length: u32::MAX, ..BOGUS }])),
+    case!("rfc8166/8.1.4/2", "a Read chunk whose length overflows 32 bits", Must, UNREASONABLE,
+        sends "RDMA_NOMSG with two segments of 0xffffffff octets", accepts "ERR_CHUNK or the end of this connection; others go on",
+        fault "dies-of-huge-chunks", needs [Destructive],
+        |target| unreadable(target, &[Segment { length: u32::MAX, ..BOGUS }; 2])),
+    case!("rfc8166/8.1.4/3", "a Reply chunk whose length overflows 32 bits is no harm", Must, PROTECTION,
+        sends "NULL with a Reply chunk of two segments of 0xffffffff octets", accepts "SUCCESS or ERR_CHUNK; others go on",
+        fault "dies-of-huge-chunks", needs [Destructive],
+        |target| unwritable(target, Segment { length: u32::MAX, ..BOGUS })),
+    case!("rfc8166/3.4.4/1", "sixteen Write chunks", Should,
+        "The RPC-over-RDMA version 1 transport protocol does not place a limit on chunk size.",
+        sends "NULL with sixteen Write chunks", accepts "SUCCESS with all of them, or ERR_CHUNK; NULL succeeds",
+        fault "one-write-chunk", |target| many_chunks(target, 16)),
+    case!("rfc8166/3.4.4/2", "thirty-five Write chunks", Should,
+        "The RPC-over-RDMA version 1 transport protocol does not place a limit on chunk size.",
+        sends "NULL with thirty-five Write chunks", accepts "SUCCESS with all of them, or ERR_CHUNK; NULL succeeds",
+        fault "one-write-chunk", |target| many_chunks(target, 35)),
+    case!("rfc8166/3.4.4/3", "a Long Call with fifteen empty segments behind it", Should,
+        "An \"empty segment\" is an RDMA segment with the value zero (0) in its length field.",
+        sends "NULL as a Long Call in sixteen segments, fifteen of them empty",
+        accepts "SUCCESS or ERR_CHUNK; NULL succeeds",
+        fault "drops-long-calls", |target| many_segments(target, 16)),
+    case!("rfc8166/3.4.4/4", "a Long Call with thirty-nine empty segments behind it", Should,
+        "An \"empty segment\" is an RDMA segment with the value zero (0) in its length field.",
+        sends "NULL as a Long Call in forty segments, thirty-nine of them empty",
+        accepts "SUCCESS or ERR_CHUNK; NULL succeeds",
+        fault "drops-long-calls", |target| many_segments(target, 40)),
+];

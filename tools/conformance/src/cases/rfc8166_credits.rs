@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RFC 8166, section 3.3: credits and inline thresholds.
+
+use std::collections::BTreeSet;
+
+use crate::case::case;
+use crate::case::violation;
+use crate::case::Case;
+use crate::case::Passed;
+use crate::case::Problem;
+use crate::case::Verdict;
+use crate::peer::fixed;
+use crate::peer::Target;
+use crate::peer::DEFAULT;
+use crate::wire;
+use crate::wire::Header;
+
+const NOT_ZERO: &str = "The granted value MUST NOT be zero, since such a value would result in \
+                        deadlock.";
+const RECEIVERS: &str = "Receiver implementations MUST support inline thresholds of 1024 bytes";
+const EXCHANGE: &str =
+    "each RPC-over-RDMA version 1 connection provides the ability to exchange at \
+                        least one RPC message at a time, whose RPC Call and Reply messages are no \
+                        more than 1024 bytes in size.";
+const GRANTED: &str = "Each RPC-over-RDMA message sent from Responder to Requester informs the \
+                       Requester how many credits the Responder has granted.";
+
+/// NULL with a credit request is granted something.
+fn request(target: &mut Target<'_>, credits: u32) -> Verdict {
+    target.on_plain(|link| {
+        for _ in 0..2 {
+            let xid = link.xid();
+            let null = link.null_call(xid);
+            let mut header = Header::msg(xid);
+            header.credits = credits;
+            link.call(&header, &null)?.results()?;
+        }
+        Ok(Passed)
+    })
+}
+
+/// Sends as many calls at once as are granted, up to 128. Each is answered once.
+fn all_credits(target: &mut Target<'_>, rounds: usize) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let mut header = Header::msg(xid);
+        // This side has 64 Receives.
+        header.credits = 64;
+        let granted = link.call(&header, &null)?.header.credits.min(64);
+        for _ in 0..rounds {
+            let mut waiting = BTreeSet::new();
+            let mut messages = Vec::new();
+            for _ in 0..granted {
+                let xid = link.xid();
+                let null = link.null_call(xid);
+                let mut header = Header::msg(xid);
+                header.credits = 64;
+                waiting.insert(xid);
+                messages.push(header.with(&null));
+            }
+            link.connection
+                .send_all(&messages)
+                .map_err(|why| Problem::Violation(format!("{granted} calls at once: {why}")))?;
+            while !waiting.is_empty() {
+                let message = link.receive()?;
+                let xid = u32::from_be_bytes(
+                    message
+                        .octets
+                        .get(..4)
+                        .and_then(|octets| octets.try_into().ok())
+                        .unwrap_or_default(),
+                );
+                if !waiting.remove(&xid) {
+                    return violation(format!("a reply with XID {xid:08x} that nobody waits for"));
+                }
+                link.decode(xid, &message)?.results()?;
+            }
+        }
+        link.quiet()?;
+        Ok(Passed)
+    })
+}
+
+/// An inline call of exactly 1024 octets succeeds.
+fn call_of_1024(target: &mut Target<'_>, private: &[u8]) -> Verdict {
+    let mut link = target.connect(private)?;
+    let xid = link.xid();
+    let mut header = Header::msg(xid);
+    header.reply = Some(vec![link.writable(4096)?]);
+    let length = DEFAULT - header.octets().len();
+    let rpc = target.server.call_of(xid, length)?;
+    let octets = header.with(&rpc);
+    if octets.len() != DEFAULT {
+        return Err(Problem::Inconclusive(format!(
+            "the call has {} octets",
+            octets.len()
+        )));
+    }
+    link.send(&octets)?;
+    let message = link.receive_of(xid)?;
+    link.decode(xid, &message)?.results()?;
+    Ok(Passed)
+}
+
+/// A reply of exactly 1024 octets may be inline; without a Reply chunk it must be.
+fn reply_of_1024(target: &mut Target<'_>) -> Verdict {
+    let mut link = target.small_replies(false)?;
+    let xid = link.xid();
+    let rpc = target.server.call_for(xid, DEFAULT - 52)?;
+    let answer = link.call(&Header::msg(xid), &rpc)?;
+    answer.results()?;
+    if answer.length != DEFAULT {
+        return Err(Problem::Inconclusive(format!(
+            "the reply has {} octets",
+            answer.length
+        )));
+    }
+    Ok(Passed)
+}
+
+/// A reply of 1028 octets without a Reply chunk cannot be sent.
+fn reply_of_1028(target: &mut Target<'_>) -> Verdict {
+    let mut link = target.small_replies(false)?;
+    let xid = link.xid();
+    let rpc = target.server.call_for(xid, DEFAULT + 4 - 52)?;
+    let octets = link.form(&Header::msg(xid), &rpc)?;
+    link.send(&octets)?;
+    let message = link.receive_of(xid)?;
+    if message.octets.len() > DEFAULT {
+        return violation(format!(
+            "the reply is a Send of {} octets, the threshold 1024",
+            message.octets.len()
+        ));
+    }
+    match wire::Transport::parse(&message.octets) {
+        Ok(wire::Transport::Error {
+            error: wire::ERR_CHUNK,
+            ..
+        }) => (),
+        other => return violation(format!("the answer is {other:?}")),
+    }
+    link.still_answers("a reply that was too long")?;
+    Ok(Passed)
+}
+
+/// The same call twice: a server may drop the second one.
+fn duplicate(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        link.null()?;
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let octets = Header::msg(xid).with(&null);
+        link.connection
+            .send_all(&[octets.clone(), octets])
+            .map_err(Problem::Violation)?;
+        let message = link.receive_of(xid)?;
+        link.decode(xid, &message)?.results()?;
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        link.call(&Header::msg(xid), &null)?.results()?;
+        Ok(Passed)
+    })
+}
+
+fn two_connections(target: &mut Target<'_>) -> Verdict {
+    let mut first = target.plain()?;
+    let mut second = target.plain()?;
+    // The same XID on two connections: two transactions.
+    let xid = first.xid();
+    let null = first.null_call(xid);
+    let octets = Header::msg(xid).with(&null);
+    first.send(&octets)?;
+    second.send(&octets)?;
+    for link in [&mut first, &mut second] {
+        let message = link.receive_of(xid)?;
+        link.decode(xid, &message)?.results()?;
+    }
+    Ok(Passed)
+}
+
+fn malformed_keep_credits(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let granted = link.null()?.header.credits.min(32);
+        // Discarded messages have no answer, and must not use up the server's Receives.
+        for _ in 0..granted + 8 {
+            let xid = link.xid();
+            link.send(&fixed(xid, 1, wire::DONE, &[0, 0, 0], &[]))?;
+        }
+        link.still_answers("discarded messages")?;
+        Ok(Passed)
+    })
+}
+
+fn disconnect_within_call(target: &mut Target<'_>) -> Verdict {
+    for number in 0..4 {
+        let mut link = target.plain()?;
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let octets = Header::msg(xid).with(&null);
+        // The call arrives, or it may be lost.
+        if number % 2 == 0 {
+            link.send(&octets)?;
+        } else {
+            let _ = link.connection.post_send(&octets);
+        }
+        link.connection.disconnect();
+    }
+    let mut link = target.plain()?;
+    link.null()?;
+    Ok(Passed)
+}
+
+pub const CASES: &[Case] = &[
+    case!("rfc8166/3.3.1/1", "a request of 1 credit is granted at least 1", Must, NOT_ZERO,
+        sends "NULL that requests 1 credit, twice", accepts "rdma_credit of at least 1",
+        fault "grants-zero", |target| request(target, 1)),
+    case!("rfc8166/3.3.1/2", "a request of 0 credits is granted at least 1", Must, NOT_ZERO,
+        sends "NULL that requests 0 credits, twice", accepts "rdma_credit of at least 1",
+        fault "grants-as-requested", |target| request(target, 0)),
+    case!("rfc8166/3.3.1/3", "a request of 0xffffffff credits is granted at least 1", Must, NOT_ZERO,
+        sends "NULL that requests 0xffffffff credits, twice", accepts "rdma_credit of at least 1",
+        fault "grants-zero", |target| request(target, u32::MAX)),
+    case!("rfc8166/3.3.1/4", "as many calls at once as are granted are answered", Must, GRANTED,
+        sends "as many NULL at once as are granted, at most 64", accepts "one SUCCESS to each",
+        fault "grants-too-many", |target| all_credits(target, 1)),
+    case!("rfc8166/3.3.1/5", "credits come back with the replies", Must, GRANTED,
+        sends "as many NULL at once as are granted, four times", accepts "one SUCCESS to each",
+        fault "grants-too-many", |target| all_credits(target, 4)),
+    case!("rfc8166/3.3.1/6", "a huge request is not granted as it is", Should,
+    "The Responder MUST ensure that an increase in receive resources is effected before the \
+     next RPC Reply message is sent.",
+    sends "NULL that requests 0xffffffff credits", accepts "a grant of at most 65536",
+    fault "grants-as-requested",
+    |target| target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let mut header = Header::msg(xid);
+        header.credits = u32::MAX;
+        let granted = link.call(&header, &null)?.header.credits;
+        if granted > 65536 {
+            return violation(format!("the server grants {granted} credits"));
+        }
+        Ok(Passed)
+    })),
+    case!("rfc8166/3.3.1/7", "discarded messages keep the Receives posted", Must, GRANTED,
+        sends "more RDMA_DONE than are granted, one after the other, then NULL", accepts "SUCCESS",
+        fault "discards-use-receives", malformed_keep_credits),
+    case!("rfc8166/3.3.3/1", "the first call may have 1024 octets, without private data", Must, RECEIVERS,
+        sends "no private data, RDMA_MSG of 1024 octets", accepts "SUCCESS",
+        fault "tiny-receives", |target| call_of_1024(target, &[])),
+    case!("rfc8166/3.3.3/2", "a call of 1024 octets, with private data", Must, RECEIVERS,
+        sends "both sizes 1024, RDMA_MSG of 1024 octets", accepts "SUCCESS",
+        fault "tiny-receives",
+        |target| call_of_1024(target, &wire::Private::new(1024, 1024, false).octets())),
+    case!("rfc8166/3.3.3/3", "a reply of 1024 octets is inline", Must, EXCHANGE,
+        sends "a call without a Reply chunk whose reply has 1024 octets", accepts "RDMA_MSG of 1024 octets",
+        fault "refuses-1024", reply_of_1024),
+    case!("rfc8166/3.3.2/1", "a reply of 1028 octets without a Reply chunk gets ERR_CHUNK", Must,
+        "An \"inline threshold\" value is the largest message size (in octets) that can be conveyed \
+         in one direction between peer implementations using RDMA Send and Receive.",
+        sends "Receive Size 1024, a call without a Reply chunk whose reply has 1028 octets",
+        accepts "ERR_CHUNK; NULL succeeds",
+        fault "ignores-threshold", reply_of_1028),
+    case!("rfc8166/3.3.1/8", "the same call twice is no harm", Should,
+        "RPC calls complete in any order",
+        sends "one NULL twice, with one XID", accepts "one or two replies; NULL succeeds",
+        fault "dies-of-duplicates", duplicate),
+    case!("rfc8166/3.3.1/9", "one XID on two connections: each is answered", Must, GRANTED,
+        sends "NULL with the same XID on two connections", accepts "SUCCESS on each",
+        fault "xids-of-all-connections", two_connections),
+    case!("rfc8166/3.3.3/4", "a client that leaves within its first call harms nobody", Must, EXCHANGE,
+        sends "NULL and a disconnect, four times, then NULL on a new connection", accepts "SUCCESS",
+        fault "dies-of-disconnects", disconnect_within_call),
+];

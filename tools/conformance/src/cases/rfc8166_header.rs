@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RFC 8166, sections 4.2, 4.5 and 4.6: the header, and errors in it.
+
+use crate::case::case;
+use crate::case::violation;
+use crate::case::Case;
+use crate::case::Passed;
+use crate::case::Verdict;
+use crate::peer::fixed;
+use crate::peer::Target;
+use crate::wire;
+use crate::wire::words;
+use crate::wire::Header;
+use crate::wire::Transport;
+
+const SAME_XID: &str = "This XID MUST be the same as the XID in the RPC message.";
+const DISCARD: &str = "A Responder MUST silently discard RDMA_ERROR procedures.";
+const TOO_SHORT: &str = "If an incoming RPC-over-RDMA message is not as long as a minimal size \
+                         RPC-over-RDMA header (28 bytes), the receiver cannot trust the value of \
+                         the XID field; therefore, it MUST silently discard the message before \
+                         performing any parsing.";
+const VERSIONS: &str = "When a Responder detects an RPC-over-RDMA header version that it does not \
+                        support (currently this document defines only version 1), it MUST reply \
+                        with an RDMA_ERROR procedure and set the rdma_err value to ERR_VERS, also \
+                        providing the low and high inclusive version numbers it does, in fact, \
+                        support.";
+const PARSING: &str =
+    "If the rdma_vers field contains a recognized value, but an XDR parsing error \
+                       occurs, the Responder MUST reply with an RDMA_ERROR procedure and set the \
+                       rdma_err value to ERR_CHUNK.";
+const FORM: &str =
+    "The rdma_xid field MUST contain the same XID that was in the rdma_xid field in \
+                    the failing request; the rdma_vers field MUST contain the same version; the \
+                    rdma_proc field MUST contain the value RDMA_ERROR";
+
+/// NULL with this XID is answered with it.
+fn xid(target: &mut Target<'_>, xid: u32) -> Verdict {
+    target.on_plain(|link| {
+        let null = link.null_call(xid);
+        link.call(&Header::msg(xid), &null)?.results()?;
+        link.still_answers("that XID")?;
+        Ok(Passed)
+    })
+}
+
+fn short(target: &mut Target<'_>, length: usize) -> Verdict {
+    target.discards(|xid, null| Header::msg(xid).with(null)[..length].to_vec())
+}
+
+fn version(target: &mut Target<'_>, version: u32) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        link.refuses_version(
+            xid,
+            version,
+            &fixed(xid, version, wire::MSG, &[0, 0, 0], &null),
+        )
+    })
+}
+
+fn version_of_unknown_body(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        // The body of an unknown version cannot be parsed.
+        link.refuses_version(xid, 77, &fixed(xid, 77, 9, &[5; 20], &[]))
+    })
+}
+
+/// The error has the form of section 4.5, and nothing behind it.
+fn form(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let xid = 0xfedc_ba98;
+        link.send(&fixed(xid, 1, 9, &[0, 0, 0], &[]))?;
+        let message = link.receive()?;
+        match Transport::parse(&message.octets) {
+            Ok(Transport::Error {
+                xid: found,
+                version: 1,
+                error: wire::ERR_CHUNK,
+                ..
+            }) if found == xid => Ok(Passed),
+            other => violation(format!("the answer is {other:?}")),
+        }
+    })
+}
+
+/// RDMA_MSG with these words of lists, then NULL.
+fn lists(target: &mut Target<'_>, lists: &[u32]) -> Verdict {
+    target.refuses(|xid, null| fixed(xid, 1, wire::MSG, lists, null))
+}
+
+/// RDMA_MSG that ends with these words.
+fn ends(target: &mut Target<'_>, lists: &[u32]) -> Verdict {
+    target.refuses(|xid, _| fixed(xid, 1, wire::MSG, lists, &[]))
+}
+
+fn procedure(target: &mut Target<'_>, procedure: u32) -> Verdict {
+    target.refuses(|xid, null| fixed(xid, 1, procedure, &[0, 0, 0], null))
+}
+
+fn error(target: &mut Target<'_>, rest: &[u32]) -> Verdict {
+    target.discards(|xid, _| fixed(xid, 1, wire::ERROR, rest, &[]))
+}
+
+fn many_errors(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        // Each one takes a Receive, which the server has to post again.
+        for _ in 0..40 {
+            let xid = link.xid();
+            link.send(&fixed(xid, 1, 9, &[0, 0, 0], &[]))?;
+            link.refused(xid)?;
+        }
+        link.still_answers("40 malformed messages")?;
+        Ok(Passed)
+    })
+}
+
+pub const CASES: &[Case] = &[
+    case!("rfc8166/4.2.1/1", "XID 0", Must, SAME_XID,
+        sends "NULL with XID 0", accepts "SUCCESS with XID 0, in the header and in the reply",
+        fault "wrong-xid", |target| xid(target, 0)),
+    case!("rfc8166/4.2.1/2", "XID 0xffffffff", Must, SAME_XID,
+        sends "NULL with XID 0xffffffff", accepts "SUCCESS with that XID, in the header and in the reply",
+        fault "wrong-xid", |target| xid(target, u32::MAX)),
+    case!("rfc8166/4.2.1/3", "XID 0x80000000", Must, SAME_XID,
+        sends "NULL with XID 0x80000000", accepts "SUCCESS with that XID, in the header and in the reply",
+        fault "wrong-xid", |target| xid(target, 0x8000_0000)),
+    case!("rfc8166/4.2.1/4", "the XIDs of header and RPC message differ", Must, PARSING,
+    sends "RDMA_MSG with XID X, NULL with XID X + 1", accepts "ERR_CHUNK; NULL succeeds",
+    fault "no-xid-check",
+    |target| target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid.wrapping_add(0x1000));
+        link.refuses(xid, &Header::msg(xid).with(&null))
+    })),
+    case!("rfc8166/4.2.2/1", "the reply has version 1", Must,
+        "For RPC-over-RDMA version 1, this field MUST contain the value one (1).",
+        sends "NULL", accepts "rdma_vers 1", fault "wrong-version",
+        |target| target.on_plain(|link| { link.null()?; Ok(Passed) })),
+    case!("rfc8166/4.2.4/1", "RDMA_ERROR with ERR_VERS is discarded", Must, DISCARD,
+        sends "RDMA_ERROR, ERR_VERS, 1, 1", accepts "nothing; NULL succeeds",
+        fault "answers-errors", |target| error(target, &[1, 1, 1])),
+    case!("rfc8166/4.2.4/2", "RDMA_ERROR with ERR_CHUNK is discarded", Must, DISCARD,
+        sends "RDMA_ERROR, ERR_CHUNK, in 28 octets", accepts "nothing; NULL succeeds",
+        fault "answers-errors", |target| error(target, &[2, 0, 0])),
+    case!("rfc8166/4.2.4/3", "RDMA_ERROR with an unknown error is discarded", Must, DISCARD,
+        sends "RDMA_ERROR, error 99", accepts "nothing; NULL succeeds",
+        fault "answers-errors", |target| error(target, &[99, 0, 0])),
+    case!("rfc8166/4.5/1", "a message of no octets is discarded", Must, TOO_SHORT,
+        sends "a Send of 0 octets", accepts "nothing; NULL succeeds",
+        fault "answers-short", |target| short(target, 0)),
+    case!("rfc8166/4.5/2", "a message of 1 octet is discarded", Must, TOO_SHORT,
+        sends "a Send of 1 octet", accepts "nothing; NULL succeeds",
+        fault "answers-short", |target| short(target, 1)),
+    case!("rfc8166/4.5/3", "a message of 4 octets is discarded", Must, TOO_SHORT,
+        sends "the first 4 octets of a call", accepts "nothing; NULL succeeds",
+        fault "answers-short", |target| short(target, 4)),
+    case!("rfc8166/4.5/4", "a message of 15 octets is discarded", Must, TOO_SHORT,
+        sends "the first 15 octets of a call", accepts "nothing; NULL succeeds",
+        fault "answers-short", |target| short(target, 15)),
+    case!("rfc8166/4.5/5", "a message of 16 octets is discarded", Must, TOO_SHORT,
+        sends "the first 16 octets of a call", accepts "nothing; NULL succeeds",
+        fault "answers-short", |target| short(target, 16)),
+    case!("rfc8166/4.5/6", "a message of 20 octets is discarded", Must, TOO_SHORT,
+        sends "the first 20 octets of a call", accepts "nothing; NULL succeeds",
+        fault "answers-short", |target| short(target, 20)),
+    case!("rfc8166/4.5/7", "a message of 24 octets is discarded", Must, TOO_SHORT,
+        sends "the first 24 octets of a call", accepts "nothing; NULL succeeds",
+        fault "answers-short", |target| short(target, 24)),
+    case!("rfc8166/4.5/8", "a message of 27 octets is discarded", Must, TOO_SHORT,
+        sends "the first 27 octets of a call", accepts "nothing; NULL succeeds",
+        fault "answers-short", |target| short(target, 27)),
+    case!("rfc8166/4.5/9", "an error has the XID and the version of the request", Must, FORM,
+        sends "procedure 9 with XID 0xfedcba98", accepts "that XID, version 1, RDMA_ERROR, ERR_CHUNK",
+        fault "wrong-error-xid", form),
+    case!("rfc8166/4.5/10", "forty malformed messages use up no resources", Must,
+        "If other errors are detected in the RPC-over-RDMA header of an RPC Call message, a \
+         Responder MUST send an RDMA_ERROR message back to the Requester.",
+        sends "procedure 9, forty times", accepts "ERR_CHUNK to each; NULL succeeds",
+        fault "errors-use-receives", many_errors),
+    case!("rfc8166/4.5.1/1", "version 0 gets ERR_VERS", Must, VERSIONS,
+        sends "NULL in version 0", accepts "ERR_VERS with a range that holds 1; NULL succeeds",
+        fault "ignores-version", |target| version(target, 0)),
+    case!("rfc8166/4.5.1/2", "version 3 gets ERR_VERS", Must, VERSIONS,
+        sends "NULL in version 3", accepts "ERR_VERS with a range that holds 1 and not 3; NULL succeeds",
+        fault "ignores-version", |target| version(target, 3)),
+    case!("rfc8166/4.5.1/3", "version 255 gets ERR_VERS", Must, VERSIONS,
+        sends "NULL in version 255", accepts "ERR_VERS with a range that holds 1 and not 255; NULL succeeds",
+        fault "wrong-versions", |target| version(target, 255)),
+    case!("rfc8166/4.5.1/4", "version 0xffffffff gets ERR_VERS", Must, VERSIONS,
+        sends "NULL in version 0xffffffff", accepts "ERR_VERS with a range that holds 1; NULL succeeds",
+        fault "error-in-version-1", |target| version(target, u32::MAX)),
+    case!("rfc8166/4.5.1/5", "ERR_VERS where the body of that version is unknown", Must, VERSIONS,
+        sends "version 77, procedure 9, and 20 words", accepts "ERR_VERS; NULL succeeds",
+        fault "ignores-version", version_of_unknown_body),
+    case!("rfc8166/4.5.2/1", "procedure 5 gets ERR_CHUNK", Must, PARSING,
+        sends "rdma_proc 5", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| procedure(target, 5)),
+    case!("rfc8166/4.5.2/2", "procedure 0xffffffff gets ERR_CHUNK", Must, PARSING,
+        sends "rdma_proc 0xffffffff", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| procedure(target, u32::MAX)),
+    case!("rfc8166/4.5.2/3", "RDMA_NOMSG without chunks gets ERR_CHUNK", Must, PARSING,
+        sends "RDMA_NOMSG with empty lists", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed",
+        |target| target.refuses(|xid, _| fixed(xid, 1, wire::NOMSG, &[0, 0, 0], &[]))),
+    case!("rfc8166/4.5.2/4", "RDMA_NOMSG without a Read list, with a message behind it", Must, PARSING,
+        sends "RDMA_NOMSG with empty lists and NULL inline", accepts "ERR_CHUNK; NULL succeeds",
+        fault "nomsg-is-msg",
+        |target| target.refuses(|xid, null| fixed(xid, 1, wire::NOMSG, &[0, 0, 0], null))),
+    case!("rfc8166/4.5.2/5", "a Read list that begins with 2", Must, PARSING,
+        sends "2 0 0 and NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| lists(target, &[2, 0, 0])),
+    case!("rfc8166/4.5.2/6", "a Write list that begins with 2", Must, PARSING,
+        sends "0 2 0 and NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| lists(target, &[0, 2, 0])),
+    case!("rfc8166/4.5.2/7", "a Reply chunk that begins with 2", Must, PARSING,
+        sends "0 0 2 and NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| lists(target, &[0, 0, 2])),
+    case!("rfc8166/4.5.2/8", "a header that ends behind a Read segment", Must, PARSING,
+        sends "1, a Read segment, and nothing", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| ends(target, &[1, 0, 7, 40, 0, 0])),
+    case!("rfc8166/4.5.2/9", "a header that ends within a Read segment", Must, PARSING,
+        sends "1 and three words", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| ends(target, &[1, 0, 7, 40])),
+    case!("rfc8166/4.5.2/10", "a header that ends within the Write list", Must, PARSING,
+        sends "a Write chunk of two segments with one", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| ends(target, &[0, 1, 2, 7, 40, 0, 0])),
+    case!("rfc8166/4.5.2/11", "a header that ends behind a Write chunk", Must, PARSING,
+        sends "a Write chunk, and nothing", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| ends(target, &[0, 1, 1, 7, 40, 0, 0])),
+    case!("rfc8166/4.5.2/12", "a header that ends within the Reply chunk", Must, PARSING,
+        sends "a Reply chunk of one segment with three words", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| ends(target, &[0, 0, 1, 1, 7, 40, 0])),
+    case!("rfc8166/4.5.2/13", "a header that ends behind the Reply chunk's 1", Must, PARSING,
+        sends "0 0 1", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| ends(target, &[0, 0, 1])),
+    case!("rfc8166/4.5.2/14", "a Write chunk of 0xffffffff segments", Must, PARSING,
+        sends "0 1 0xffffffff and NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| lists(target, &[0, 1, u32::MAX, 0])),
+    case!("rfc8166/4.5.2/15", "a Write chunk of 0x10000000 segments", Must, PARSING,
+        sends "0 1 0x10000000 and NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| lists(target, &[0, 1, 0x1000_0000, 0])),
+    case!("rfc8166/4.5.2/16", "a Reply chunk of 0x10000001 segments", Must, PARSING,
+        sends "0 0 1 0x10000001, one segment, and NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| lists(target, &[0, 0, 1, 0x1000_0001, 7, 40, 0, 0])),
+    case!("rfc8166/4.5.2/17", "RDMA_MSG without an RPC message", Must, PARSING,
+        sends "a header of 28 octets, and nothing", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", |target| ends(target, &[0, 0, 0])),
+    case!("rfc8166/4.5.2/18", "a Position that is no multiple of four", Must,
+        "The value in this field MUST be a multiple of four.",
+        sends "a Read segment at Position 41, and NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "odd-positions", |target| lists(target, &[1, 41, 7, 4, 0, 0, 0, 0, 0])),
+    case!("rfc8166/4.5.2/19", "an RPC call that ends within its header", Should,
+    "the Responder SHOULD return an RPC Reply message with status GARBAGE_ARGS, using an \
+     RDMA_MSG procedure.",
+    sends "RDMA_MSG with the first 24 octets of NULL", accepts "GARBAGE_ARGS or ERR_CHUNK; NULL succeeds",
+    fault "drops-garbage",
+    |target| target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        link.send(&Header::msg(xid).with(&null[..24]))?;
+        let message = link.receive_of(xid)?;
+        match Transport::parse(&message.octets) {
+            Ok(Transport::Error { error: wire::ERR_CHUNK, .. }) => (),
+            _ => match link.decode(xid, &message)?.status {
+                wire::Status::GarbageArgs | wire::Status::AuthError(_) => (),
+                other => return violation(format!("the call gets {other:?}")),
+            },
+        }
+        link.still_answers("it")?;
+        Ok(Passed)
+    })),
+    case!("rfc8166/4.6.1/1", "RDMA_MSGP gets ERR_CHUNK", Should,
+        "When receiving an RDMA_MSGP procedure, Responders SHOULD reply with an RDMA_ERROR \
+         procedure, setting the rdma_err field to ERR_CHUNK",
+        sends "RDMA_MSGP with NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed",
+        |target| target.refuses(|xid, null| fixed(xid, 1, wire::MSGP, &[0, 0, 0, 0, 0], null))),
+    case!("rfc8166/4.6.2/1", "RDMA_DONE is discarded", Must,
+        "Receivers MUST silently discard RDMA_DONE messages.",
+        sends "RDMA_DONE of 28 octets", accepts "nothing; NULL succeeds",
+        fault "answers-done",
+        |target| target.discards(|xid, _| fixed(xid, 1, wire::DONE, &[0, 0, 0], &[]))),
+    case!("rfc8166/4.6.2/2", "RDMA_DONE in front of a call is discarded", Must,
+    "Receivers MUST silently discard RDMA_DONE messages.",
+    sends "RDMA_DONE with octets of a call", accepts "nothing; NULL succeeds",
+    fault "answers-done",
+    |target| target.discards(|xid, null| {
+        let mut octets = words(&[xid, 1, 32, wire::DONE]);
+        octets.extend(words(&[0, 0, 0]));
+        octets.extend(null);
+        octets
+    })),
+];

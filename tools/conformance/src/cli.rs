@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The command line.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::IsTerminal;
+use std::net::IpAddr;
+use std::net::SocketAddr;
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use std::time::Instant;
+
+use clap::Args;
+use clap::Parser;
+use clap::Subcommand;
+
+use crate::case::Case;
+use crate::case::Need;
+use crate::case::Outcome;
+use crate::cases;
+use crate::engine;
+use crate::peer::Server;
+use crate::report;
+use crate::run::selects;
+use crate::run::Report;
+use crate::run::Runner;
+use crate::trace::Trace;
+use crate::wire::Procedure;
+
+/// The port of NFS over RDMA.
+const PORT: u16 = 20049;
+
+/// A conformance suite for RPC-over-RDMA version 1 (RFC 8166, 8167) and its private data (RFC 8797).
+#[derive(Parser)]
+#[command(
+    name = "rpcrdma-conformance",
+    version,
+    after_help = "Ends with 0 if no case failed; with 1 if one failed or was inconclusive, or \
+                  differs from --expect; with 2 if the command line is wrong, or nothing could be \
+                  tested. Needs rdma-core (librdmacm, libibverbs) to run, and no privileges."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Test a server
+    Server(ServerArguments),
+}
+
+#[derive(Args)]
+struct ServerArguments {
+    /// The server: ADDR[:PORT], with an IPv6 address in brackets if a port follows; port 20049
+    address: Option<String>,
+
+    /// Only the cases of these sections (rfc8166/4.5), ids (rfc8166/4.5/1), or parts of a name
+    cases: Vec<String>,
+
+    /// Lists the selected cases, and ends
+    #[arg(long)]
+    list: bool,
+
+    /// Prints what each selected case would send and accept, and ends
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Counts a SHOULD that is not met as a failure
+    #[arg(long)]
+    strict: bool,
+
+    /// Also runs cases that may crash a server or corrupt data
+    #[arg(long)]
+    destructive: bool,
+
+    /// Also speaks version 2 (draft-cel-nfsv4-rpcrdma-version-two-01): some servers do not survive it
+    #[arg(long)]
+    draft_v2: bool,
+
+    /// A scratch file of the NFS server, by its path from the root of NFSv4. It is overwritten
+    #[arg(long, value_name = "PATH")]
+    export: Option<String>,
+
+    /// The RPC program and version whose NULL is called; otherwise NFS, or the echo program
+    #[arg(long, value_name = "PROGRAM:VERSION", value_parser = program)]
+    program: Option<Procedure>,
+
+    /// The local address to connect from
+    #[arg(long, value_name = "ADDR")]
+    source: Option<IpAddr>,
+
+    /// How long an answer may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    limit: u64,
+
+    /// How long nothing may arrive where the server has to be silent
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 300)]
+    quiet_ms: u64,
+
+    /// Known results: only differences from this file count
+    #[arg(long, value_name = "FILE")]
+    expect: Option<PathBuf>,
+
+    /// Writes the results for --expect
+    #[arg(long, value_name = "FILE")]
+    expect_write: Option<PathBuf>,
+
+    /// Writes the results as JSON (schema.json); - is the standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Writes the results as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Writes the results as TAP
+    #[arg(long, value_name = "FILE")]
+    tap: Option<PathBuf>,
+
+    /// Writes the results as one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Writes all octets, for text2pcap -D -t %s.%f
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+fn program(text: &str) -> Result<Procedure, String> {
+    let number = |text: &str| {
+        text.strip_prefix("0x")
+            .map_or_else(|| text.parse(), |digits| u32::from_str_radix(digits, 16))
+            .map_err(|_| format!("no number: {text}"))
+    };
+    let (program, version) = text.split_once(':').ok_or("expected PROGRAM:VERSION")?;
+    Ok(Procedure {
+        program: number(program)?,
+        version: number(version)?,
+        number: 0,
+    })
+}
+
+/// Returns the address of ADDR[:PORT].
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, PORT));
+    }
+    let with_port = if text.rsplit_once(':').is_some_and(|(_, port)| {
+        !port.is_empty() && port.chars().all(|digit| digit.is_ascii_digit())
+    }) {
+        text.to_string()
+    } else {
+        format!("{text}:{PORT}")
+    };
+    with_port
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut found| found.next())
+        .ok_or(format!("no address: {text}"))
+}
+
+/// Why the program ends with 2.
+type Unable = String;
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let Command::Server(arguments) = Cli::parse().command;
+    match server(&arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(why) => {
+            eprintln!("rpcrdma-conformance: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn selected(arguments: &ServerArguments, words: &[String]) -> Result<Vec<&'static Case>, Unable> {
+    let found: Vec<_> = cases::all()
+        .filter(|case| words.is_empty() || words.iter().any(|word| selects(word, case)))
+        .filter(|case| {
+            // Version 2 is never asked for, not even as a skipped case.
+            arguments.draft_v2 || !case.needs.contains(&Need::DraftV2)
+        })
+        .collect();
+    for word in words {
+        if !found.iter().any(|case| selects(word, case)) {
+            return Err(format!("no case is selected by: {word}"));
+        }
+    }
+    Ok(found)
+}
+
+fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
+    let mut words = arguments.cases.clone();
+    if arguments.list || arguments.dry_run {
+        // Without a server, all words select cases.
+        if let Some(word) = &arguments.address {
+            if address(word).is_err() || cases::all().any(|case| selects(word, case)) {
+                words.insert(0, word.clone());
+            }
+        }
+        print!(
+            "{}",
+            listing(&selected(arguments, &words)?, arguments.dry_run)
+        );
+        return Ok(0);
+    }
+    let selected = selected(arguments, &words)?;
+    let given = arguments
+        .address
+        .as_deref()
+        .ok_or("no ADDR[:PORT] is given")?;
+    engine::check_libraries()?;
+    let mut server = Server::new(address(given)?);
+    server.source = arguments.source;
+    server.limit = Duration::from_secs(arguments.limit);
+    server.quiet = Duration::from_millis(arguments.quiet_ms);
+    server.export = arguments.export.clone();
+    let expected = arguments
+        .expect
+        .as_ref()
+        .map(|path| fs::read_to_string(path).map_err(|why| format!("{}: {why}", path.display())))
+        .transpose()?;
+    server
+        .explore(arguments.program, &Trace::default())
+        .map_err(|why| format!("{}: {why}", server.address))?;
+    let mut allowed = Vec::new();
+    for (need, given) in [
+        (Need::Destructive, arguments.destructive),
+        (Need::DraftV2, arguments.draft_v2),
+        (Need::Export, arguments.export.is_some()),
+    ] {
+        if given {
+            allowed.push(need);
+        }
+    }
+    let reports = run_all(&server, &selected, &allowed);
+    write_results(arguments, &server, &reports)?;
+    judge(arguments, expected.as_deref(), &reports)
+}
+
+fn listing(cases: &[&'static Case], all: bool) -> String {
+    let mut text = String::new();
+    for case in cases {
+        text += &format!("{:<20} {:<6} {}\n", case.id, case.level.name(), case.name);
+        if all {
+            text += &format!(
+                "    \"{}\"\n    sends:   {}\n    accepts: {}\n",
+                case.requirement, case.sends, case.accepts
+            );
+            for need in case.needs {
+                text += &format!("    needs:   {}\n", need.option());
+            }
+        }
+    }
+    text
+}
+
+/// Runs cases, with progress on a terminal.
+pub fn run_all(server: &Server, selected: &[&'static Case], allowed: &[Need]) -> Vec<Report> {
+    let terminal = std::io::stderr().is_terminal();
+    let mut runner = Runner::new(server, allowed);
+    let start = Instant::now();
+    let mut reports = Vec::new();
+    for (number, case) in selected.iter().enumerate() {
+        if terminal {
+            eprint!(
+                "\r\x1b[K{}/{}, {} s: {} {}",
+                number + 1,
+                selected.len(),
+                start.elapsed().as_secs(),
+                case.id,
+                case.name
+            );
+        }
+        reports.push(runner.run(case));
+    }
+    if terminal {
+        eprint!("\r\x1b[K");
+    }
+    reports
+}
+
+fn write_results(
+    arguments: &ServerArguments,
+    server: &Server,
+    reports: &[Report],
+) -> Result<(), Unable> {
+    let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| {
+        let Some(path) = path else { return Ok(()) };
+        if path.as_os_str() == "-" {
+            print!("{}", text());
+            return Ok(());
+        }
+        fs::write(path, text()).map_err(|why| format!("{}: {why}", path.display()))
+    };
+    let strict = arguments.strict;
+    write(&arguments.json, &|| report::json(server, reports))?;
+    write(&arguments.junit, &|| report::junit(reports, strict))?;
+    write(&arguments.tap, &|| report::tap(reports, strict))?;
+    write(&arguments.html, &|| report::html(server, reports))?;
+    write(&arguments.trace, &|| report::packets(reports))?;
+    write(&arguments.expect_write, &|| report::expectations(reports))
+}
+
+fn judge(
+    arguments: &ServerArguments,
+    expected: Option<&str>,
+    reports: &[Report],
+) -> Result<u8, Unable> {
+    // The standard output holds either a document or this.
+    let documents = [
+        &arguments.json,
+        &arguments.junit,
+        &arguments.tap,
+        &arguments.html,
+    ];
+    let show = |text: &str| {
+        if documents
+            .iter()
+            .any(|path| path.as_ref().is_some_and(|path| path.as_os_str() == "-"))
+        {
+            eprint!("{text}");
+        } else {
+            print!("{text}");
+        }
+    };
+    let ran: BTreeSet<_> = reports.iter().map(|report| report.outcome).collect();
+    if let Some(expected) = expected {
+        let differences = report::differences(expected, reports)?;
+        for line in &differences {
+            show(&format!("{line}\n"));
+        }
+        show(&format!(
+            "{}\n{} differ from the expectations\n",
+            report::summary(reports),
+            differences.len()
+        ));
+        return Ok(u8::from(!differences.is_empty()));
+    }
+    for report in reports {
+        if ![Outcome::Pass, Outcome::Skipped].contains(&report.outcome) {
+            show(&report::details(report));
+        }
+    }
+    for report in reports {
+        if report.outcome == Outcome::Skipped {
+            let case = report.case;
+            show(&format!(
+                "skipped {} {}: {}\n",
+                case.id, case.name, report.reason
+            ));
+        }
+    }
+    show(&format!(
+        "{}{}\n",
+        report::table(reports),
+        report::summary(reports)
+    ));
+    if ran.iter().all(|outcome| *outcome == Outcome::Skipped) {
+        return Err("no case could be run".into());
+    }
+    let bad = ran.contains(&Outcome::Fail)
+        || ran.contains(&Outcome::Inconclusive)
+        || arguments.strict && ran.contains(&Outcome::NonStrict);
+    Ok(u8::from(bad))
+}

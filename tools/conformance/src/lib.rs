@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A conformance suite for servers and clients of RPC-over-RDMA. It shares no code with the kernel
+//! module: it is a second opinion, and the module is one of its subjects.
+
+pub mod case;
+pub mod cases;
+pub mod cli;
+pub mod engine;
+pub mod nfs;
+pub mod peer;
+pub mod report;
+pub mod run;
+pub mod trace;
+pub mod wire;

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The few operations of NFS 4.0 (RFC 7530) that the cases need.
+
+use crate::peer::NFS;
+use crate::wire;
+use crate::wire::roundup;
+use crate::wire::Procedure;
+use crate::wire::Reader;
+use crate::wire::Writer;
+
+const GETFH: u32 = 10;
+const LOOKUP: u32 = 15;
+const PUTROOTFH: u32 = 24;
+const READ: u32 = 25;
+const WRITE: u32 = 38;
+
+/// NFS4ERR_NOENT
+pub const NOENT: u32 = 2;
+
+/// The longest tag that is sent; Linux takes 128 octets.
+const TAG_MAX: usize = 128;
+
+/// Arguments of COMPOUND.
+#[derive(Clone, Debug, Default)]
+pub struct Compound {
+    tag: Vec<u8>,
+    count: u32,
+    operations: Writer,
+    /// Data of the last WRITE that goes by a Read chunk: where it belongs in the operations.
+    reduced: Option<usize>,
+}
+
+impl Compound {
+    pub fn new(tag: &[u8]) -> Self {
+        Compound {
+            tag: tag.to_vec(),
+            ..Compound::default()
+        }
+    }
+
+    fn operation(mut self, number: u32, arguments: impl FnOnce(Writer) -> Writer) -> Self {
+        self.count += 1;
+        self.operations = arguments(self.operations.word(number));
+        self
+    }
+
+    pub fn put_root(self) -> Self {
+        self.operation(PUTROOTFH, |writer| writer)
+    }
+
+    pub fn get_handle(self) -> Self {
+        self.operation(GETFH, |writer| writer)
+    }
+
+    pub fn lookup(self, name: &[u8]) -> Self {
+        self.operation(LOOKUP, |writer| writer.opaque(name))
+    }
+
+    /// Goes from the root to a file.
+    pub fn path(self, path: &str) -> Self {
+        path.split('/')
+            .filter(|name| !name.is_empty())
+            .fold(self.put_root(), |compound, name| {
+                compound.lookup(name.as_bytes())
+            })
+    }
+
+    /// READ with the anonymous state.
+    pub fn read(self, offset: u64, count: u32) -> Self {
+        self.operation(READ, |writer| {
+            writer.words(&[0; 4]).hyper(offset).word(count)
+        })
+    }
+
+    /// FILE_SYNC WRITE with the anonymous state.
+    pub fn write(self, offset: u64, octets: &[u8]) -> Self {
+        self.operation(WRITE, |writer| {
+            writer.words(&[0; 4]).hyper(offset).word(2).opaque(octets)
+        })
+    }
+
+    /// WRITE of `length` octets that are not in the message.
+    pub fn write_reduced(mut self, offset: u64, length: u32) -> Self {
+        self = self.operation(WRITE, |writer| {
+            writer.words(&[0; 4]).hyper(offset).word(2).word(length)
+        });
+        self.reduced = Some(self.operations.0.len());
+        self
+    }
+
+    /// Returns the RPC call.
+    pub fn call(&self, xid: u32) -> Vec<u8> {
+        let arguments = Writer::new()
+            .opaque(&self.tag)
+            .words(&[0, self.count])
+            .raw(&self.operations.0);
+        let compound = Procedure { number: 1, ..NFS };
+        wire::call_with(xid, compound, 1, &wire::auth_sys(), &arguments.0)
+    }
+
+    /// Returns the Position of the reduced data in that call.
+    pub fn position(&self) -> u32 {
+        let behind = self.operations.0.len() - self.reduced.unwrap_or(0);
+        (self.call(0).len() - behind) as u32
+    }
+}
+
+/// Results of COMPOUND.
+#[derive(Clone, Debug)]
+pub struct Results {
+    pub status: u32,
+    pub tag: Vec<u8>,
+    count: u32,
+    octets: Vec<u8>,
+}
+
+impl Results {
+    pub fn parse(octets: &[u8]) -> Result<Self, String> {
+        let mut reader = Reader::new(octets);
+        Ok(Results {
+            status: reader.word()?,
+            tag: reader.opaque()?.to_vec(),
+            count: reader.word()?,
+            octets: reader.rest().to_vec(),
+        })
+    }
+
+    /// Goes to the last operation, which must be `wanted`.
+    fn last(&self, wanted: u32) -> Result<Reader<'_>, String> {
+        let mut reader = Reader::new(&self.octets);
+        for number in 1..=self.count {
+            let operation = reader.word()?;
+            let status = reader.word()?;
+            if number == self.count {
+                if operation != wanted || status != 0 {
+                    return Err(format!("operation {operation} ends with {status}"));
+                }
+                return Ok(reader);
+            }
+            match (operation, status) {
+                (PUTROOTFH | LOOKUP, 0) => (),
+                other => return Err(format!("operation {} ends with {}", other.0, other.1)),
+            }
+        }
+        Err("there are no operations".into())
+    }
+
+    /// Returns the file handle of a GETFH at the end.
+    pub fn handle(&mut self) -> Result<Vec<u8>, String> {
+        Ok(self.last(GETFH)?.opaque()?.to_vec())
+    }
+
+    /// Returns eof, the count, and the data of a READ at the end, as far as it is inline.
+    pub fn read(&self) -> Result<(bool, u32, Vec<u8>), String> {
+        let mut reader = self.last(READ)?;
+        let eof = reader.flag("eof")?;
+        let count = reader.word()?;
+        Ok((eof, count, reader.rest().to_vec()))
+    }
+
+    /// Returns the count of a WRITE at the end.
+    pub fn written(&self) -> Result<u32, String> {
+        self.last(WRITE)?.word()
+    }
+}
+
+/// Returns a call whose results have `length` octets, with a root's file handle of `handle` octets.
+pub fn call_for(xid: u32, length: usize, handle: usize) -> Vec<u8> {
+    // status, tag, number of operations, and PUTROOTFH; and each GETFH
+    let (base, one) = (4 + 4 + 4 + 8, 8 + 4 + handle);
+    let rest = length.saturating_sub(base);
+    let mut count = rest / one;
+    let mut tag = rest - count * one;
+    if tag > TAG_MAX {
+        count += 1;
+        tag = 0;
+    }
+    let compound = Compound::new(&vec![b't'; tag]).put_root();
+    (0..count)
+        .fold(compound, |compound, _| compound.get_handle())
+        .call(xid)
+}
+
+/// Returns a call of `length` octets. It looks for names that do not exist.
+pub fn call_of(xid: u32, length: usize) -> Vec<u8> {
+    const NAME: usize = 252;
+    let base = Compound::new(b"").put_root().call(xid).len();
+    let mut rest = roundup(length.saturating_sub(base));
+    let mut tag = 0;
+    let mut names = Vec::new();
+    while rest > 0 {
+        let part = if rest >= 8 + NAME + 12 || rest == 8 + NAME {
+            8 + NAME
+        } else if rest > 8 + NAME {
+            rest - 12
+        } else {
+            rest
+        };
+        if part < 12 {
+            tag = part;
+        } else {
+            names.push(vec![b'n'; part - 8]);
+        }
+        rest -= part;
+    }
+    names
+        .iter()
+        .fold(
+            Compound::new(&vec![b't'; tag]).put_root(),
+            |compound, name| compound.lookup(name),
+        )
+        .call(xid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_have_the_wanted_length() {
+        let least = Compound::new(b"").put_root().call(1).len();
+        for length in (least..6000).step_by(4) {
+            assert_eq!(call_of(1, length).len(), length);
+        }
+    }
+
+    #[test]
+    fn the_position_is_that_of_the_data() {
+        let compound = Compound::new(b"")
+            .path("a/b")
+            .write_reduced(0, 5)
+            .get_handle();
+        let inline = Compound::new(b"")
+            .path("a/b")
+            .write(0, b"12345")
+            .get_handle();
+        let at = compound.position() as usize;
+        assert_eq!(&inline.call(0)[at..at + 5], b"12345");
+    }
+}

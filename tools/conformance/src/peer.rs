@@ -1,0 +1,674 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The server under test: how it is called, and the checks that many cases share.
+
+use std::net::IpAddr;
+use std::net::SocketAddr;
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::case::inconclusive;
+use crate::case::skip;
+use crate::case::violation;
+use crate::case::Passed;
+use crate::case::Problem;
+use crate::case::Verdict;
+use crate::engine::Arrival;
+use crate::engine::Connection;
+use crate::engine::Failure;
+use crate::engine::Memory;
+use crate::engine::Message;
+use crate::engine::Offer;
+use crate::engine::REMOTE_READ;
+use crate::engine::REMOTE_WRITE;
+use crate::nfs;
+use crate::trace::Trace;
+use crate::wire;
+use crate::wire::roundup;
+use crate::wire::words;
+use crate::wire::Header;
+use crate::wire::Private;
+use crate::wire::Procedure;
+use crate::wire::ReadSegment;
+use crate::wire::Segment;
+use crate::wire::Status;
+use crate::wire::Transport;
+use crate::wire::Writer;
+
+/// The smallest inline threshold, and the default (RFC 8166, section 3.3.3).
+pub const DEFAULT: usize = 1024;
+
+/// What the server does besides NULL.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Service {
+    /// NULL only.
+    Null,
+    /// A procedure that takes `opaque<>` and returns it.
+    Echo(Procedure),
+    /// NFS 4.0. The number is the length of the root's file handle.
+    Nfs4(usize),
+}
+
+/// The server under test, and how it is tested.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub address: SocketAddr,
+    pub source: Option<IpAddr>,
+    /// How long an answer may take.
+    pub limit: Duration,
+    /// How long nothing must arrive where the server has to be silent.
+    pub quiet: Duration,
+    /// Path of a scratch file, from the root of NFS 4.
+    pub export: Option<String>,
+    /// NULL of its program.
+    pub null: Procedure,
+    pub service: Service,
+    /// The private data of its REP.
+    pub private: Vec<u8>,
+    pub iwarp: bool,
+    pub device: String,
+}
+
+/// The program of NFS (RFC 5662).
+pub const NFS: Procedure = Procedure {
+    program: 100_003,
+    version: 4,
+    number: 0,
+};
+
+/// The program of the suite's test server, and of the module rpcrdma_cm. Its procedure 1 takes
+/// `opaque<>` and returns it.
+pub const ECHO: Procedure = Procedure {
+    program: 0x2000_8797,
+    version: 1,
+    number: 1,
+};
+
+impl Server {
+    pub fn new(address: SocketAddr) -> Self {
+        Server {
+            address,
+            source: None,
+            limit: Duration::from_secs(10),
+            quiet: Duration::from_millis(300),
+            export: None,
+            null: NFS,
+            service: Service::Null,
+            private: Vec::new(),
+            iwarp: false,
+            device: String::new(),
+        }
+    }
+
+    /// Connects, and finds out which program and procedures the server has. `wanted` is a program
+    /// and its version.
+    pub fn explore(&mut self, wanted: Option<Procedure>, trace: &Trace) -> Result<(), String> {
+        let candidates = match wanted {
+            Some(procedure) => vec![procedure],
+            None => vec![NFS, Procedure { number: 0, ..ECHO }],
+        };
+        let mut why = Err("there is no program".into());
+        for mut null in candidates {
+            // A server may have another version of the program, which it names.
+            for _ in 0..2 {
+                match self.try_null(null, trace)? {
+                    Status::Success(_) => {
+                        self.null = null;
+                        self.service = self.explore_service(trace);
+                        if self.service != Service::Null {
+                            return Ok(());
+                        }
+                        why = Ok(null);
+                        break;
+                    }
+                    Status::ProgMismatch(_, highest) if highest != null.version => {
+                        null.version = highest;
+                    }
+                    other => {
+                        why = why.or(Err(format!(
+                            "NULL of program {} gets {other:?}",
+                            null.program
+                        )));
+                        break;
+                    }
+                }
+            }
+        }
+        self.null = why?;
+        Ok(())
+    }
+
+    fn try_null(&mut self, null: Procedure, trace: &Trace) -> Result<Status, String> {
+        let mut target = Target {
+            server: self,
+            trace: trace.clone(),
+        };
+        let mut link = target
+            .plain()
+            .map_err(|problem| problem.reason().to_string())?;
+        let xid = link.xid();
+        let status = link
+            .call(&Header::msg(xid), &wire::call(xid, null, &[]))
+            .map_err(|problem| problem.reason().to_string())?
+            .status;
+        let connection = &link.connection;
+        let (private, iwarp) = (connection.private().to_vec(), connection.is_iwarp());
+        let device = connection.device().to_string();
+        self.private = private;
+        self.iwarp = iwarp;
+        self.device = device;
+        Ok(status)
+    }
+
+    fn explore_service(&self, trace: &Trace) -> Service {
+        if self.null.program == ECHO.program {
+            return Service::Echo(ECHO);
+        }
+        if self.null != NFS {
+            return Service::Null;
+        }
+        let mut target = Target {
+            server: self,
+            trace: trace.clone(),
+        };
+        target
+            .plain()
+            .and_then(|mut link| link.nfs(|compound| compound.put_root().get_handle()))
+            .ok()
+            .filter(|results| results.status == 0)
+            .and_then(|mut results| results.handle().ok())
+            .map_or(Service::Null, |handle| Service::Nfs4(roundup(handle.len())))
+    }
+
+    /// Returns what the server offers, or the defaults.
+    pub fn offers(&self) -> Private {
+        Private::find(&self.private)
+            .map_or(Private::new(DEFAULT, DEFAULT, false), |(_, found)| found)
+    }
+
+    /// Returns the octets of the longest private data that a REQ can carry.
+    pub fn request_room(&self) -> usize {
+        if self.iwarp {
+            251
+        } else {
+            56
+        }
+    }
+
+    /// Returns an RPC call whose reply has `length` octets of results.
+    pub fn call_for(&self, xid: u32, length: usize) -> Result<Vec<u8>, Problem> {
+        match self.service {
+            Service::Echo(procedure) => {
+                let octets: Vec<u8> = (0..length - 4).map(|at| at as u8 ^ 0x5a).collect();
+                Ok(wire::call(xid, procedure, &Writer::new().opaque(&octets).0))
+            }
+            Service::Nfs4(handle) => Ok(nfs::call_for(xid, length, handle)),
+            Service::Null => skip("the server has no procedure whose reply can be made long"),
+        }
+    }
+
+    /// Returns an RPC call of `length` octets that succeeds.
+    pub fn call_of(&self, xid: u32, length: usize) -> Result<Vec<u8>, Problem> {
+        match self.service {
+            Service::Echo(procedure) => {
+                let octets: Vec<u8> = (0..length - 44).map(|at| at as u8 ^ 0xa5).collect();
+                Ok(wire::call(xid, procedure, &Writer::new().opaque(&octets).0))
+            }
+            Service::Nfs4(_) => Ok(nfs::call_of(xid, length)),
+            Service::Null => skip("the server has no procedure whose call can be made long"),
+        }
+    }
+}
+
+/// The server, as a case sees it.
+pub struct Target<'a> {
+    pub server: &'a Server,
+    pub trace: Trace,
+}
+
+impl Target<'_> {
+    /// Connects with this private data.
+    pub fn connect(&mut self, private: &[u8]) -> Result<Link, Problem> {
+        self.connect_offer(&Offer {
+            private: private.to_vec(),
+            ..Offer::default()
+        })
+    }
+
+    pub fn connect_offer(&mut self, offer: &Offer) -> Result<Link, Problem> {
+        self.try_connect(offer).or_else(|failure| match failure {
+            Failure::Other(why) => inconclusive(format!("this side cannot connect: {why}")),
+            other => violation(format!(
+                "the server does not accept the connection: {other}"
+            )),
+        })
+    }
+
+    pub fn try_connect(&mut self, offer: &Offer) -> Result<Link, Failure> {
+        let mut offer = offer.clone();
+        offer.source = self.server.source;
+        let connection = Connection::connect(self.server.address, &offer, &self.trace)?;
+        let offered =
+            Private::find(&offer.private).map_or(Private::new(DEFAULT, DEFAULT, false), |(_, p)| p);
+        let peer = Private::find(connection.private())
+            .map_or(Private::new(DEFAULT, DEFAULT, false), |(_, p)| p);
+        Ok(Link {
+            server: self.server.clone(),
+            to_server: offered.send_size().min(peer.receive_size()),
+            to_client: offered.receive_size().min(peer.send_size()),
+            both_invalidate: offered.invalidation() && peer.invalidation(),
+            peer,
+            connection,
+            memories: Vec::new(),
+            next_xid: first_xid(),
+            skipped: Vec::new(),
+        })
+    }
+
+    /// Connects with the smallest sizes, and without remote invalidation.
+    pub fn plain(&mut self) -> Result<Link, Problem> {
+        self.connect(&Private::new(DEFAULT, DEFAULT, false).octets())
+    }
+
+    /// Connects with the smallest Receive Size, so that replies must be small, and with a Send Size
+    /// for long calls.
+    pub fn small_replies(&mut self, invalidation: bool) -> Result<Link, Problem> {
+        self.connect(&Private::new(262_144, DEFAULT, invalidation).octets())
+    }
+
+    /// Runs a check on a new connection with the smallest sizes.
+    pub fn on_plain(&mut self, check: impl FnOnce(&mut Link) -> Verdict) -> Verdict {
+        let mut link = self.plain()?;
+        check(&mut link)
+    }
+
+    /// The server must not answer these octets, and must go on.
+    pub fn discards(&mut self, octets: impl FnOnce(u32, &[u8]) -> Vec<u8>) -> Verdict {
+        self.on_plain(|link| {
+            let xid = link.xid();
+            let null = link.null_call(xid);
+            let octets = octets(xid, &null);
+            link.discards(&octets)
+        })
+    }
+
+    /// The server must answer these octets with ERR_CHUNK, and must go on.
+    pub fn refuses(&mut self, octets: impl FnOnce(u32, &[u8]) -> Vec<u8>) -> Verdict {
+        self.on_plain(|link| {
+            let xid = link.xid();
+            let null = link.null_call(xid);
+            let octets = octets(xid, &null);
+            link.refuses(xid, &octets)
+        })
+    }
+}
+
+/// XIDs begin anywhere, so that no server takes a call for one of an earlier run.
+fn first_xid() -> u32 {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    (now.as_micros() as u32).wrapping_mul(0x9e37_79b1) | 1
+}
+
+/// A reply.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub header: Header,
+    /// What follows the header.
+    pub inline: Vec<u8>,
+    /// Length of the whole Send.
+    pub length: usize,
+    pub invalidated: Option<u32>,
+    pub status: Status,
+}
+
+impl Answer {
+    /// Returns the results of a call that must have succeeded.
+    pub fn results(&self) -> Result<&[u8], Problem> {
+        match &self.status {
+            Status::Success(results) => Ok(results),
+            other => violation(format!("the call gets {other:?}, not SUCCESS")),
+        }
+    }
+}
+
+/// A connection to the server under test.
+pub struct Link {
+    pub server: Server,
+    pub connection: Connection,
+    /// The client-to-server threshold.
+    pub to_server: usize,
+    /// The server-to-client threshold.
+    pub to_client: usize,
+    pub both_invalidate: bool,
+    pub peer: Private,
+    pub memories: Vec<Memory>,
+    next_xid: u32,
+    /// Messages that arrived while another one was waited for.
+    skipped: Vec<Message>,
+}
+
+impl Link {
+    pub fn xid(&mut self) -> u32 {
+        self.next_xid = self.next_xid.wrapping_add(1);
+        self.next_xid
+    }
+
+    /// Returns the RPC call of NULL.
+    pub fn null_call(&self, xid: u32) -> Vec<u8> {
+        wire::call(xid, self.server.null, &[])
+    }
+
+    pub fn send(&mut self, octets: &[u8]) -> Result<(), Problem> {
+        self.connection
+            .send(octets)
+            .or_else(|why| violation(format!("the message could not be sent: {why}")))
+    }
+
+    /// Waits for a message.
+    pub fn receive(&mut self) -> Result<Message, Problem> {
+        if !self.skipped.is_empty() {
+            return Ok(self.skipped.remove(0));
+        }
+        match self.connection.receive(self.server.limit) {
+            Arrival::Message(message) => Ok(message),
+            Arrival::Closed(why) => violation(format!("the connection ended: {why}")),
+            Arrival::Nothing => violation(format!(
+                "no answer within {} s",
+                self.server.limit.as_secs()
+            )),
+        }
+    }
+
+    /// Waits for the message with this XID.
+    pub fn receive_of(&mut self, xid: u32) -> Result<Message, Problem> {
+        let of = |message: &Message| message.octets.get(..4) == Some(&xid.to_be_bytes());
+        let until = Instant::now() + self.server.limit;
+        if let Some(at) = self.skipped.iter().position(of) {
+            return Ok(self.skipped.remove(at));
+        }
+        let mut others = Vec::new();
+        let found = loop {
+            match self.receive() {
+                Ok(message) if of(&message) => break Ok(message),
+                Ok(message) if Instant::now() < until => others.push(message),
+                Ok(_) => break violation("no answer in time"),
+                Err(problem) => break Err(problem),
+            }
+        };
+        if found.is_err() {
+            if let Some(other) = others.first() {
+                return violation(format!(
+                    "no answer with XID {xid:08x}; another message arrived: {}",
+                    crate::trace::words(&other.octets, 64)
+                ));
+            }
+        }
+        self.skipped.extend(others);
+        found
+    }
+
+    /// Nothing may arrive for some time.
+    pub fn quiet(&mut self) -> Result<(), Problem> {
+        if let Some(message) = self.skipped.first() {
+            return violation(format!(
+                "an unexpected message: {}",
+                crate::trace::words(&message.octets, 64)
+            ));
+        }
+        match self.connection.receive(self.server.quiet) {
+            Arrival::Nothing => Ok(()),
+            Arrival::Message(message) => violation(format!(
+                "an unexpected message: {}",
+                crate::trace::words(&message.octets, 64)
+            )),
+            Arrival::Closed(why) => violation(format!("the connection ended: {why}")),
+        }
+    }
+
+    /// Decodes a reply.
+    pub fn decode(&mut self, xid: u32, message: &Message) -> Result<Answer, Problem> {
+        let transport = Transport::parse(&message.octets)
+            .or_else(|why| violation(format!("the reply's header is malformed: {why}")))?;
+        let (header, inline) = match transport {
+            Transport::Chunks(header, inline) => (header, inline),
+            Transport::Error { error, range, .. } => {
+                return violation(match (error, range) {
+                    (wire::ERR_CHUNK, _) => "the server answers ERR_CHUNK".into(),
+                    (wire::ERR_VERS, Some((low, high))) => {
+                        format!("the server answers ERR_VERS {low}..{high}")
+                    }
+                    (other, _) => format!("the server answers error {other}"),
+                })
+            }
+        };
+        if header.xid != xid {
+            return violation(format!("the reply has XID {:08x}", header.xid));
+        }
+        if header.version != 1 {
+            return violation(format!("the reply has version {}", header.version));
+        }
+        if !header.reads.is_empty() {
+            return violation("the reply has a Read list");
+        }
+        if header.credits == 0 {
+            return violation("the reply grants no credits");
+        }
+        let payload = if header.procedure == wire::NOMSG {
+            if !inline.is_empty() {
+                return violation("octets follow the header of an RDMA_NOMSG");
+            }
+            self.gather(header.reply.as_deref().unwrap_or_default())?
+        } else {
+            inline.clone()
+        };
+        let (payload_xid, status) = wire::parse_reply(&payload)
+            .or_else(|why| violation(format!("the RPC reply is malformed: {why}")))?;
+        if payload_xid != xid {
+            return violation(format!(
+                "the RPC reply has XID {payload_xid:08x}, the header {xid:08x}"
+            ));
+        }
+        Ok(Answer {
+            header,
+            inline,
+            length: message.octets.len(),
+            invalidated: message.invalidated,
+            status,
+        })
+    }
+
+    /// Returns the octets of the segments of a chunk of this side.
+    pub fn gather(&self, chunk: &[Segment]) -> Result<Vec<u8>, Problem> {
+        let mut octets = Vec::new();
+        for segment in chunk {
+            let memory = self
+                .memories
+                .iter()
+                .find(|memory| memory.key() == segment.handle);
+            let Some(memory) = memory else {
+                return violation(format!("handle {:#x} was not offered", segment.handle));
+            };
+            let content = memory.octets();
+            let start = segment.offset.wrapping_sub(memory.offset()) as usize;
+            match start
+                .checked_add(segment.length as usize)
+                .and_then(|end| content.get(start..end))
+            {
+                Some(part) => octets.extend(part),
+                None => return violation("a returned segment exceeds the memory"),
+            }
+        }
+        Ok(octets)
+    }
+
+    /// Sends a call and waits for the reply. A call that is too long goes by a Position Zero Read
+    /// chunk.
+    pub fn call(&mut self, header: &Header, rpc: &[u8]) -> Result<Answer, Problem> {
+        let octets = self.form(header, rpc)?;
+        self.send(&octets)?;
+        let message = self.receive_of(header.xid)?;
+        self.decode(header.xid, &message)
+    }
+
+    /// Returns the octets to send for a call.
+    pub fn form(&mut self, header: &Header, rpc: &[u8]) -> Result<Vec<u8>, Problem> {
+        let octets = header.with(rpc);
+        if octets.len() <= self.to_server {
+            return Ok(octets);
+        }
+        let segment = self.readable(rpc)?;
+        let mut header = header.clone();
+        header.procedure = wire::NOMSG;
+        header.reads.push(ReadSegment {
+            position: 0,
+            segment,
+        });
+        Ok(header.octets())
+    }
+
+    /// Exposes these octets for RDMA Reads.
+    pub fn readable(&mut self, octets: &[u8]) -> Result<Segment, Problem> {
+        self.expose(octets, REMOTE_READ)
+    }
+
+    /// Exposes memory for RDMA Writes, filled with 0xee.
+    pub fn writable(&mut self, length: usize) -> Result<Segment, Problem> {
+        self.expose(&vec![0xee; length], REMOTE_WRITE)
+    }
+
+    fn expose(&mut self, octets: &[u8], access: u32) -> Result<Segment, Problem> {
+        let memory = self
+            .connection
+            .expose(octets, access)
+            .or_else(|why| inconclusive(format!("memory cannot be registered: {why}")))?;
+        let segment = Segment {
+            handle: memory.key(),
+            length: octets.len() as u32,
+            offset: memory.offset(),
+        };
+        self.memories.push(memory);
+        Ok(segment)
+    }
+
+    /// NULL succeeds.
+    pub fn null(&mut self) -> Result<Answer, Problem> {
+        let xid = self.xid();
+        let rpc = self.null_call(xid);
+        let answer = self.call(&Header::msg(xid), &rpc)?;
+        if !answer.results()?.is_empty() {
+            return violation("NULL returns results");
+        }
+        Ok(answer)
+    }
+
+    /// NULL succeeds, where that follows something else.
+    pub fn still_answers(&mut self, after: &str) -> Result<(), Problem> {
+        match self.null() {
+            Ok(_) => Ok(()),
+            Err(problem) => violation(format!("after {after}, NULL fails: {}", problem.reason())),
+        }
+    }
+
+    /// The server does not answer these octets, but a NULL behind them.
+    pub fn discards(&mut self, octets: &[u8]) -> Verdict {
+        self.send(octets)?;
+        let xid = self.xid();
+        let rpc = self.null_call(xid);
+        self.send(&Header::msg(xid).with(&rpc))?;
+        let message = self.receive()?;
+        if message.octets.get(..4) != Some(&xid.to_be_bytes()) {
+            return violation(format!(
+                "the message is answered: {}",
+                crate::trace::words(&message.octets, 64)
+            ));
+        }
+        self.decode(xid, &message)?.results()?;
+        self.quiet()?;
+        Ok(Passed)
+    }
+
+    /// The server answers these octets with ERR_CHUNK, and goes on.
+    pub fn refuses(&mut self, xid: u32, octets: &[u8]) -> Verdict {
+        self.send(octets)?;
+        self.refused(xid)?;
+        self.still_answers("ERR_CHUNK")?;
+        Ok(Passed)
+    }
+
+    /// Waits for ERR_CHUNK.
+    pub fn refused(&mut self, xid: u32) -> Result<Message, Problem> {
+        let message = self.receive_of(xid)?;
+        match Transport::parse(&message.octets) {
+            Ok(Transport::Error {
+                version: 1,
+                error: wire::ERR_CHUNK,
+                ..
+            }) => Ok(message),
+            Ok(Transport::Error { version, error, .. }) => violation(format!(
+                "the server answers with version {version}, error {error}, not with ERR_CHUNK"
+            )),
+            Ok(Transport::Chunks(..)) => violation(format!(
+                "the server answers with a reply, not with ERR_CHUNK: {}",
+                crate::trace::words(&message.octets, 96)
+            )),
+            Err(why) => violation(format!("the answer is malformed: {why}")),
+        }
+    }
+
+    /// The server answers a version with ERR_VERS, and goes on.
+    pub fn refuses_version(&mut self, xid: u32, version: u32, octets: &[u8]) -> Verdict {
+        self.send(octets)?;
+        let message = self.receive_of(xid)?;
+        match Transport::parse(&message.octets) {
+            Ok(Transport::Error {
+                version: found,
+                error: wire::ERR_VERS,
+                range: Some((low, high)),
+                ..
+            }) => {
+                if found != version {
+                    return violation(format!("the error has version {found}, not {version}"));
+                }
+                if low > 1 || high < 1 || low > high || (low..=high).contains(&version) {
+                    return violation(format!("ERR_VERS names {low}..{high}"));
+                }
+            }
+            Ok(other) => return violation(format!("the answer is no ERR_VERS: {other:?}")),
+            Err(why) => return violation(format!("the answer is malformed: {why}")),
+        }
+        self.still_answers("ERR_VERS")?;
+        Ok(Passed)
+    }
+
+    /// A call of NFS 4.0.
+    pub fn nfs(
+        &mut self,
+        operations: impl FnOnce(nfs::Compound) -> nfs::Compound,
+    ) -> Result<nfs::Results, Problem> {
+        let xid = self.xid();
+        self.nfs_with(&Header::msg(xid), operations)
+            .map(|(_, results)| results)
+    }
+
+    pub fn nfs_with(
+        &mut self,
+        header: &Header,
+        operations: impl FnOnce(nfs::Compound) -> nfs::Compound,
+    ) -> Result<(Answer, nfs::Results), Problem> {
+        let rpc = operations(nfs::Compound::new(b"")).call(header.xid);
+        let answer = self.call(header, &rpc)?;
+        let results = nfs::Results::parse(answer.results()?)
+            .or_else(|why| violation(format!("the COMPOUND's results are malformed: {why}")))?;
+        Ok((answer, results))
+    }
+}
+
+/// Returns the four fixed words and what follows them.
+pub fn fixed(xid: u32, version: u32, procedure: u32, rest: &[u32], payload: &[u8]) -> Vec<u8> {
+    let mut octets = words(&[xid, version, 32, procedure]);
+    octets.extend(words(rest));
+    octets.extend(payload);
+    octets
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The results, in each format.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::case::Outcome;
+use crate::peer::Server;
+use crate::peer::Service;
+use crate::run::Report;
+use crate::trace::words;
+use crate::trace::From;
+
+/// Counts of outcomes.
+pub fn counts(reports: &[Report]) -> BTreeMap<Outcome, usize> {
+    let mut counts: BTreeMap<_, _> = Outcome::ALL.map(|outcome| (outcome, 0)).into();
+    for report in reports {
+        *counts.entry(report.outcome).or_default() += 1;
+    }
+    counts
+}
+
+/// Returns the counts in words.
+pub fn summary(reports: &[Report]) -> String {
+    let all = counts(reports);
+    let parts: Vec<_> = all
+        .iter()
+        .map(|(outcome, count)| format!("{count} {}", outcome.name()))
+        .collect();
+    format!("{} cases: {}", reports.len(), parts.join(", "))
+}
+
+/// Returns the section of an id: all but its number.
+pub fn section(id: &str) -> &str {
+    id.rsplit_once('/').map_or(id, |(section, _)| section)
+}
+
+/// Returns the table by section.
+pub fn table(reports: &[Report]) -> String {
+    let mut rows: BTreeMap<&str, BTreeMap<Outcome, usize>> = BTreeMap::new();
+    for report in reports {
+        *rows
+            .entry(section(report.case.id))
+            .or_default()
+            .entry(report.outcome)
+            .or_default() += 1;
+    }
+    let mut text = format!("{:<20}", "SECTION");
+    for outcome in Outcome::ALL {
+        let _ = write!(text, " {:>13}", outcome.name());
+    }
+    text.push('\n');
+    for (section, row) in rows {
+        let _ = write!(text, "{section:<20}");
+        for outcome in Outcome::ALL {
+            let count = row.get(&outcome).copied().unwrap_or(0);
+            let cell = if count == 0 {
+                "-".into()
+            } else {
+                count.to_string()
+            };
+            let _ = write!(text, " {cell:>13}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns everything about a case that has not passed.
+pub fn details(report: &Report) -> String {
+    let case = report.case;
+    let mut text = format!(
+        "{} {} {}\n    {}\n    {}: {}\n    sends:   {}\n    accepts: {}\n",
+        report.outcome.name(),
+        case.id,
+        case.name,
+        report.reason,
+        case.level.name(),
+        case.requirement,
+        case.sends,
+        case.accepts
+    );
+    for entry in &report.trace {
+        let _ = writeln!(text, "    {}", entry.line());
+    }
+    text
+}
+
+#[derive(Serialize)]
+struct JsonEntry {
+    at_us: u64,
+    connection: usize,
+    from: &'static str,
+    what: String,
+    octets: String,
+}
+
+#[derive(Serialize)]
+struct JsonCase {
+    id: &'static str,
+    name: &'static str,
+    level: &'static str,
+    requirement: &'static str,
+    sends: &'static str,
+    accepts: &'static str,
+    outcome: &'static str,
+    reason: String,
+    took_us: u64,
+    exchange: Vec<JsonEntry>,
+}
+
+#[derive(Serialize)]
+struct JsonServer {
+    address: String,
+    device: String,
+    transport: &'static str,
+    private_data: String,
+    program: u32,
+    version: u32,
+    service: &'static str,
+}
+
+#[derive(Serialize)]
+struct Json {
+    schema: u32,
+    suite: &'static str,
+    server: JsonServer,
+    counts: BTreeMap<&'static str, usize>,
+    cases: Vec<JsonCase>,
+}
+
+fn from_name(from: From) -> &'static str {
+    match from {
+        From::Suite => "suite",
+        From::Peer => "peer",
+        From::Note => "note",
+    }
+}
+
+fn service_name(service: &Service) -> &'static str {
+    match service {
+        Service::Null => "null",
+        Service::Echo(_) => "echo",
+        Service::Nfs4(_) => "nfs4",
+    }
+}
+
+/// Returns the results as JSON (schema.json). The exchange is left out of cases that passed.
+pub fn json(server: &Server, reports: &[Report]) -> String {
+    let cases = reports.iter().map(|report| JsonCase {
+        id: report.case.id,
+        name: report.case.name,
+        level: report.case.level.name(),
+        requirement: report.case.requirement,
+        sends: report.case.sends,
+        accepts: report.case.accepts,
+        outcome: report.outcome.name(),
+        reason: report.reason.clone(),
+        took_us: report.took.as_micros() as u64,
+        exchange: report
+            .trace
+            .iter()
+            .filter(|_| report.outcome != Outcome::Pass)
+            .map(|entry| JsonEntry {
+                at_us: entry.at.as_micros() as u64,
+                connection: entry.connection,
+                from: from_name(entry.from),
+                what: entry.what.clone(),
+                octets: words(&entry.octets, usize::MAX).replace(' ', ""),
+            })
+            .collect(),
+    });
+    let document = Json {
+        schema: 1,
+        suite: env!("CARGO_PKG_VERSION"),
+        server: JsonServer {
+            address: server.address.to_string(),
+            device: server.device.clone(),
+            transport: if server.iwarp { "iwarp" } else { "infiniband" },
+            private_data: words(&server.private, usize::MAX).replace(' ', ""),
+            program: server.null.program,
+            version: server.null.version,
+            service: service_name(&server.service),
+        },
+        counts: counts(reports)
+            .into_iter()
+            .map(|(outcome, count)| (outcome.name(), count))
+            .collect(),
+        cases: cases.collect(),
+    };
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}
+
+/// Whether an outcome is an error in the formats that know only passed, failed and skipped.
+fn kind(outcome: Outcome, strict: bool) -> &'static str {
+    match outcome {
+        Outcome::Pass => "pass",
+        Outcome::Fail | Outcome::Inconclusive => "fail",
+        Outcome::NonStrict if strict => "fail",
+        Outcome::NonStrict | Outcome::Unimplemented | Outcome::Skipped => "skip",
+    }
+}
+
+/// Returns the results as TAP, version 14.
+pub fn tap(reports: &[Report], strict: bool) -> String {
+    let mut text = format!("TAP version 14\n1..{}\n", reports.len());
+    for (number, report) in reports.iter().enumerate() {
+        let name = format!("{} - {} {}", number + 1, report.case.id, report.case.name);
+        let _ = match kind(report.outcome, strict) {
+            "pass" => writeln!(text, "ok {name}"),
+            "skip" => writeln!(
+                text,
+                "ok {name} # SKIP {}: {}",
+                report.outcome.name(),
+                report.reason.replace('#', "")
+            ),
+            _ => {
+                let lines = details(report);
+                let lines = lines.trim_end().replace('\n', "\n  # ");
+                writeln!(text, "not ok {name}\n  # {lines}")
+            }
+        };
+    }
+    text
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// Returns the results in the form of JUnit.
+pub fn junit(reports: &[Report], strict: bool) -> String {
+    let count = |wanted| {
+        reports
+            .iter()
+            .filter(|report| kind(report.outcome, strict) == wanted)
+            .count()
+    };
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rpcrdma-conformance\" \
+         tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n",
+        reports.len(),
+        count("fail"),
+        count("skip")
+    );
+    for report in reports {
+        let _ = write!(
+            text,
+            "  <testcase classname=\"{}\" name=\"{} {}\" time=\"{:.3}\"",
+            escape(section(report.case.id)),
+            escape(report.case.id),
+            escape(report.case.name),
+            report.took.as_secs_f64()
+        );
+        let message = escape(&format!("{}: {}", report.outcome.name(), report.reason));
+        let _ = match kind(report.outcome, strict) {
+            "pass" => writeln!(text, "/>"),
+            "skip" => writeln!(
+                text,
+                ">\n    <skipped message=\"{message}\"/>\n  </testcase>"
+            ),
+            _ => writeln!(
+                text,
+                ">\n    <failure message=\"{message}\">{}</failure>\n  </testcase>",
+                escape(&details(report))
+            ),
+        };
+    }
+    text + "</testsuite>\n"
+}
+
+/// Returns the results as one HTML page that needs no network.
+pub fn html(server: &Server, reports: &[Report]) -> String {
+    let mut text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <title>RPC-over-RDMA: {address}</title>\n<style>\n\
+         body {{ font-family: sans-serif; margin: 2em; }}\n\
+         table {{ border-collapse: collapse; }}\n\
+         td, th {{ padding: .2em .6em; text-align: left; vertical-align: top; \
+         border-bottom: 1px solid #ddd; }}\n\
+         pre {{ white-space: pre-wrap; overflow-wrap: anywhere; }}\n\
+         .pass {{ color: #060; }} .fail {{ color: #b00; font-weight: bold; }}\n\
+         .non-strict, .inconclusive {{ color: #950; }}\n\
+         .skipped, .unimplemented {{ color: #666; }}\n</style></head><body>\n\
+         <h1>RPC-over-RDMA conformance of {address}</h1>\n<p>{summary}</p>\n\
+         <table>\n<tr><th>case</th><th>result</th><th>level</th><th>what</th></tr>\n",
+        address = escape(&server.address.to_string()),
+        summary = escape(&summary(reports))
+    );
+    for report in reports {
+        let what = if report.outcome == Outcome::Pass {
+            escape(report.case.name)
+        } else {
+            format!(
+                "<details><summary>{}: {}</summary><pre>{}</pre></details>",
+                escape(report.case.name),
+                escape(&report.reason),
+                escape(&details(report))
+            )
+        };
+        let outcome = report.outcome.name();
+        let _ = writeln!(
+            text,
+            "<tr><td>{}</td><td class=\"{outcome}\">{outcome}</td><td>{}</td><td>{what}</td></tr>",
+            escape(report.case.id),
+            report.case.level.name()
+        );
+    }
+    text + "</table>\n</body></html>\n"
+}
+
+/// Returns all octets in the form that text2pcap reads.
+pub fn packets(reports: &[Report]) -> String {
+    let mut text = String::new();
+    for report in reports {
+        let _ = writeln!(text, "# {} {}", report.case.id, report.case.name);
+        for entry in &report.trace {
+            let _ = writeln!(text, "# {}", entry.what);
+            if entry.from != From::Note {
+                text += &entry.packet();
+            }
+        }
+    }
+    text
+}
+
+/// Returns the outcomes as an expectation file.
+pub fn expectations(reports: &[Report]) -> String {
+    let mut text = String::from(
+        "# Results of rpcrdma-conformance that differ from \"pass\". --expect reports only changes.\n",
+    );
+    for report in reports {
+        if report.outcome != Outcome::Pass {
+            let _ = writeln!(text, "{} {}", report.case.id, report.outcome.name());
+        }
+    }
+    text
+}
+
+/// Compares results with an expectation file. Returns a line for each difference.
+pub fn differences(expected: &str, reports: &[Report]) -> Result<Vec<String>, String> {
+    let mut known = BTreeMap::new();
+    for (number, line) in expected.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let (id, outcome) = line
+            .split_once(' ')
+            .filter(|(_, name)| Outcome::ALL.iter().any(|outcome| outcome.name() == *name))
+            .ok_or(format!(
+                "line {}: not an id and a result: {line}",
+                number + 1
+            ))?;
+        known.insert(id, outcome);
+    }
+    Ok(reports
+        .iter()
+        .filter_map(|report| {
+            let was = known.get(report.case.id).copied().unwrap_or("pass");
+            let is = report.outcome.name();
+            (was != is).then(|| {
+                format!(
+                    "{} {}: expected {was}, but {is}: {}",
+                    report.case.id, report.case.name, report.reason
+                )
+            })
+        })
+        .collect())
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Runs cases, one after the other.
+
+use std::panic::catch_unwind;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::case::Case;
+use crate::case::Need;
+use crate::case::Outcome;
+use crate::case::Problem;
+use crate::case::Verdict;
+use crate::peer::Link;
+use crate::peer::Server;
+use crate::peer::Target;
+use crate::trace::Entry;
+use crate::trace::Trace;
+
+/// The result of one case.
+#[derive(Debug)]
+pub struct Report {
+    pub case: &'static Case,
+    pub outcome: Outcome,
+    pub reason: String,
+    pub took: Duration,
+    pub trace: Vec<Entry>,
+}
+
+/// Runs cases against a server.
+pub struct Runner<'a> {
+    server: &'a Server,
+    allowed: Vec<Need>,
+    /// A connection that every case must leave alone.
+    bystander: Option<Link>,
+    /// The server no longer answers at all.
+    dead: bool,
+}
+
+impl<'a> Runner<'a> {
+    pub fn new(server: &'a Server, allowed: &[Need]) -> Self {
+        Runner {
+            server,
+            allowed: allowed.to_vec(),
+            bystander: None,
+            dead: false,
+        }
+    }
+
+    /// Runs a case. Then the server must answer NULL on another connection, which the case has not
+    /// touched.
+    pub fn run(&mut self, case: &'static Case) -> Report {
+        let start = Instant::now();
+        let trace = Trace::default();
+        let missing = case.needs.iter().find(|need| !self.allowed.contains(need));
+        let mut verdict = if let Some(need) = missing {
+            Err(Problem::Skip(format!("only with {}", need.option())))
+        } else if self.dead {
+            Err(Problem::Skip("the server no longer answers".into()))
+        } else if self.bystander.is_none() && !self.connects() {
+            self.dead = true;
+            Err(Problem::Skip("the server no longer answers".into()))
+        } else {
+            let mut target = Target {
+                server: self.server,
+                trace: trace.clone(),
+            };
+            catch_unwind(AssertUnwindSafe(|| (case.run)(&mut target)))
+                .unwrap_or_else(|_| Err(Problem::Inconclusive("the suite panicked".into())))
+        };
+        let ran = !matches!(verdict, Err(Problem::Skip(_)));
+        let mut outcome = Outcome::of(case.level, &verdict);
+        if ran && !self.bystander_answers() {
+            self.bystander = None;
+            self.dead = !self.connects();
+            let what = if self.dead {
+                "the case has killed the server: it no longer answers NULL"
+            } else {
+                "the case has ended another connection, which it did not use"
+            };
+            let before = verdict
+                .as_ref()
+                .err()
+                .map_or(String::new(), |problem| format!(" ({})", problem.reason()));
+            verdict = Err(Problem::Violation(format!("{what}{before}")));
+            outcome = Outcome::Fail;
+        }
+        Report {
+            case,
+            outcome,
+            reason: reason(&verdict),
+            took: start.elapsed(),
+            trace: trace.entries(),
+        }
+    }
+
+    fn bystander_answers(&mut self) -> bool {
+        self.bystander
+            .as_mut()
+            .is_some_and(|link| link.null().is_ok())
+    }
+
+    /// Makes the bystander. The server may need some time to come back.
+    fn connects(&mut self) -> bool {
+        let until = Instant::now() + Duration::from_secs(5);
+        loop {
+            let mut target = Target {
+                server: self.server,
+                trace: Trace::default(),
+            };
+            if let Ok(mut link) = target.plain() {
+                if link.null().is_ok() {
+                    self.bystander = Some(link);
+                    return true;
+                }
+            }
+            if Instant::now() > until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+fn reason(verdict: &Verdict) -> String {
+    verdict
+        .as_ref()
+        .err()
+        .map_or(String::new(), |problem| problem.reason().to_string())
+}
+
+/// Returns whether a word of the command line selects a case: the begin of its id, or a part of its
+/// name.
+pub fn selects(word: &str, case: &Case) -> bool {
+    let begins = case
+        .id
+        .strip_prefix(word)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.']));
+    begins || (!word.contains('/') && case.name.contains(word))
+}

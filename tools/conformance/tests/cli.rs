@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The command line, as far as it needs no RDMA device.
+
+use std::process::Command;
+use std::process::Output;
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rpcrdma-conformance"))
+        .args(arguments)
+        .output()
+        .expect("the program runs")
+}
+
+fn lines(output: &Output) -> usize {
+    String::from_utf8_lossy(&output.stdout).lines().count()
+}
+
+#[test]
+fn the_list_has_all_cases() {
+    let output = run(&["server", "--list"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(lines(&output) >= 150, "{}", lines(&output));
+}
+
+#[test]
+fn a_section_selects_its_cases_only() {
+    let output = run(&["server", "--list", "rfc8166/4.5.2"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.lines().count() > 5);
+    assert!(text.lines().all(|line| line.starts_with("rfc8166/4.5.2/")));
+    // Subsections belong to a section, and 4.5 is none of 4.50.
+    let section = lines(&run(&["server", "--list", "rfc8166/4.5"]));
+    assert!(section > text.lines().count());
+    assert_eq!(lines(&run(&["server", "--list", "rfc8797/4/1"])), 1);
+}
+
+#[test]
+fn a_dry_run_says_what_is_sent() {
+    let output = run(&["server", "--dry-run", "rfc8797/4/1"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("MUST set these bits to zero"), "{text}");
+    assert!(text.contains("sends:") && text.contains("accepts:"));
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_2() {
+    for arguments in [
+        &[][..],
+        &["server"],
+        &["server", "127.0.0.1", "no-such-case"],
+        &["server", "127.0.0.1", "--program", "x"],
+        &["server", "127.0.0.1", "--expect", "/no/such/file"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_needs_no_library() {
+    let output = run(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+}
