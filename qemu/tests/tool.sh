@@ -315,6 +315,52 @@ check 'mounts prints no table' no_table
 check 'mounts --wide prints the table, too' says 0 ' RECONN' "$tool" mounts --wide
 need 'the mount after its remedy ends' unmount_all
 
+# About: calls that wait. The transports are shown in their own network namespace, in which there
+# is no debugfs: the tool works without the module.
+in_namespace() { ip netns exec "$A" "$tool" mounts "$@"; }
+# readers DIR: starts 32 processes that read by small calls until readers_end.
+readers() {
+	local n
+	truncate -s 1G "$1/long" || return
+	for ((n = 0; n < 32; n++)); do
+		dd if="$1/long" of=/dev/null bs=4096 iflag=direct status=none &
+		readers+=($!)
+	done
+}
+readers_end() {
+	[[ ${#readers[@]} -gt 0 ]] || return 0
+	kill "${readers[@]}"
+	wait "${readers[@]}" 2>/dev/null
+	readers=()
+}
+readers=()
+at_end readers_end
+need 'a mount from a server with few credits' \
+	with svc_rdma/max_requests 4 mounted 3 /mnt/few
+check 'few credits without calls that wait are no fault' \
+	says 1 '' bash -c "ip netns exec $A $tool mounts 2>&1 | grep -q 'credits, this client'"
+need 'calls wait for credits' readers /mnt/few
+check 'the verdict few-credits, without the module' wait_for 20 says 0 \
+	'the server grants 4 credits, this client asks for 128' in_namespace
+check 'few-credits names the host, the file and the value' wait_for 20 says 0 \
+	"    on $B4, if it runs Linux: echo 128 > /proc/sys/sunrpc/svc_rdma/max_requests" \
+	in_namespace
+credits() {
+	in_namespace --json 2>/dev/null |
+		jq -e '.mounts[] | .transports[] | select(.connected and .credits == 4)' >/dev/null
+}
+check 'the JSON of mounts has the credits' credits
+readers_end
+need 'the mount with few credits ends' unmount_all
+need 'a mount with few slots' with rdma_slot_table_entries 4 mounted 3 /mnt/slots
+need 'calls wait for slots' readers /mnt/slots
+check 'the verdict backlog' wait_for 20 says 0 \
+	' for a slot: all 4 of a transport are in use' in_namespace
+check 'few slots do not lead to the verdict few-credits' \
+	says 1 '' bash -c "ip netns exec $A $tool mounts 2>&1 | grep -q 'credits, this client'"
+readers_end
+need 'the mount with few slots ends' unmount_all
+
 # About: TCP in place of RDMA.
 need 'a mount over TCP' mounted 4.2 /mnt/tcp proto=tcp,port=2049
 check 'a mount that asks for TCP is not shown' says 0 'no NFS mount uses RDMA' "$tool" mounts

@@ -58,6 +58,16 @@ pub(crate) struct Common {
     )]
     pub(crate) proc: PathBuf,
 
+    /// Another /sys, for tests
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        default_value = "/sys",
+        hide = true
+    )]
+    pub(crate) sys: PathBuf,
+
     /// Another /etc/fstab, for tests
     #[arg(
         long,

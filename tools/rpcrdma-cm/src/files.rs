@@ -18,7 +18,13 @@ use std::{
     }, //
 };
 
-use crate::report::Namespace;
+use crate::{
+    parse::transports::{
+        transport,
+        Transport, //
+    },
+    report::Namespace, //
+};
 
 /// The error is a sentence for the administrator.
 pub(crate) type Result<T> = std::result::Result<T, String>;
@@ -27,6 +33,7 @@ pub(crate) type Result<T> = std::result::Result<T, String>;
 pub(crate) struct Files {
     pub(crate) debugfs: PathBuf,
     pub(crate) proc: PathBuf,
+    pub(crate) sys: PathBuf,
     pub(crate) fstab: PathBuf,
 }
 
@@ -129,6 +136,25 @@ impl Files {
 
     fn is_root(&self) -> bool {
         fs::metadata(self.proc.join("self")).is_ok_and(|own| own.uid() == 0)
+    }
+
+    /// The RDMA transports of the kernel's RPC client in this network namespace. Empty where the
+    /// kernel does not show them. A transport that ends meanwhile is left out.
+    pub(crate) fn transports(&self) -> Vec<Transport> {
+        let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+        let is_rdma = |name: &std::ffi::OsStr| {
+            let mut words = name.to_str().unwrap_or_default().split('-');
+            words.next() == Some("xprt") && words.any(|word| word.starts_with("rdma"))
+        };
+        entries(self.sys.join("kernel/sunrpc/xprt-switches"))
+            .flat_map(|switch| entries(switch.path()))
+            .filter(|entry| is_rdma(&entry.file_name()))
+            .filter_map(|entry| {
+                let read = |name: &str| fs::read_to_string(entry.path().join(name)).ok();
+                let (address, info) = read("dstaddr").zip(read("xprt_info"))?;
+                Some(transport(&address, &info, &read("xprt_state")?))
+            })
+            .collect()
     }
 
     /// The mounts that this process sees.

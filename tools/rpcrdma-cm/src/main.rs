@@ -183,6 +183,7 @@ impl Tool {
             files: Files {
                 debugfs: cli.common.debugfs.clone(),
                 proc: cli.common.proc.clone(),
+                sys: cli.common.sys.clone(),
                 fstab: cli.common.fstab.clone(),
             },
             json: cli.common.json,
@@ -288,6 +289,7 @@ impl Tool {
             observing: self.observing(),
             now,
         });
+        let transports = self.files.transports();
         let mut namespaces = vec![self.files.own_namespace()?];
         if all_namespaces {
             let (others, denied) = self.files.other_namespaces()?;
@@ -300,7 +302,7 @@ impl Tool {
         }
         Ok(namespaces
             .iter()
-            .flat_map(|namespace| report::mounts(namespace, module.as_ref()))
+            .flat_map(|namespace| report::mounts(namespace, module.as_ref(), &transports))
             .collect())
     }
 

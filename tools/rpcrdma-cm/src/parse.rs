@@ -7,6 +7,7 @@ pub(crate) mod history;
 pub(crate) mod info;
 pub(crate) mod mounts;
 pub(crate) mod stats;
+pub(crate) mod transports;
 
 /// A value that the module writes as text.
 pub(crate) trait Value: Sized {

@@ -13,6 +13,11 @@ const LINUX_MAX: u64 = 65_536;
 /// The default of Linux at both ends. Its server cannot be set to less.
 const LINUX_DEFAULT: u64 = 4096;
 
+/// The default and the largest number of slots of a transport of Linux: `RPCRDMA_DEF_SLOT_TABLE` and
+/// `RPCRDMA_MAX_SLOT_TABLE` (include/linux/sunrpc/xprtrdma.h).
+const LINUX_SLOTS: u64 = 128;
+const LINUX_SLOTS_MAX: u64 = 16_384;
+
 /// The sysctls of Linux' client for its Send Size and its Receive Size.
 const CLIENT_SEND: &str = "rdma_max_inline_write";
 const CLIENT_RECEIVE: &str = "rdma_max_inline_read";
@@ -140,5 +145,23 @@ pub(crate) fn mount_again(address: Option<&str>) -> String {
     format!(
         "on this host: unmount every mount of {server}, also those over TCP, then mount with \
          proto=rdma,port=20049 before any mount over TCP"
+    )
+}
+
+/// Has the server grant more credits.
+pub(crate) fn credits(host: &str, wanted: u64) -> String {
+    format!(
+        "on {host}, if it runs Linux: echo {wanted} > /proc/sys/sunrpc/svc_rdma/max_requests, then \
+         unmount and mount on the client"
+    )
+}
+
+/// Lets the client have more calls under way.
+pub(crate) fn slots(slots: u64) -> String {
+    let wanted = slots.saturating_mul(2).clamp(LINUX_SLOTS, LINUX_SLOTS_MAX);
+    format!(
+        "on this host: echo {wanted} > /proc/sys/sunrpc/rdma_slot_table_entries (a kernel without \
+         CONFIG_SUNRPC_DEBUG does not have the file), or mount with nconnect=4; then unmount and \
+         mount"
     )
 }

@@ -15,7 +15,8 @@ use crate::{
             Mount,
             Stats, //
         },
-        stats::Observing, //
+        stats::Observing,
+        transports::Transport, //
     },
     verdict::{
         self,
@@ -51,6 +52,8 @@ pub(crate) struct MountReport {
     pub(crate) reconnects: Option<u64>,
     /// `None` if the files of the module could not be read.
     pub(crate) connections: Option<Vec<Info>>,
+    /// The RDMA transports to the server, of this network namespace.
+    pub(crate) transports: Vec<Transport>,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
@@ -151,8 +154,19 @@ impl Module<'_> {
     }
 }
 
+/// Whether a transport goes to the server of that mount. A transport without a port is closed, or
+/// the kernel does not show the port.
+fn is_of(transport: &Transport, mount: &Mount) -> bool {
+    mount.address.as_deref() == Some(&*transport.address)
+        && (transport.port.is_none() || mount.port.is_none() || transport.port == mount.port)
+}
+
 /// The mounts of one namespace that use RDMA, or should use it.
-pub(crate) fn mounts(namespace: &Namespace, module: Option<&Module<'_>>) -> Vec<MountReport> {
+pub(crate) fn mounts(
+    namespace: &Namespace,
+    module: Option<&Module<'_>>,
+    transports: &[Transport],
+) -> Vec<MountReport> {
     let mut mounts = mountinfo(&namespace.mountinfo);
     mark_by_fstab(&mut mounts, &namespace.fstab);
     with_stats(mounts, &namespace.mountstats)
@@ -166,7 +180,13 @@ pub(crate) fn mounts(namespace: &Namespace, module: Option<&Module<'_>>) -> Vec<
                     Some(addresses) => module.connections_of(addresses),
                     None => Vec::new(),
                 });
+            let transports: Vec<Transport> = transports
+                .iter()
+                .filter(|transport| mount.is_rdma() && is_of(transport, &mount))
+                .cloned()
+                .collect();
             let verdicts = verdict::of_mount(&Facts {
+                transports: &transports,
                 mount: &mount,
                 stats: stats.as_ref(),
                 connections: connections.as_deref(),
@@ -182,6 +202,7 @@ pub(crate) fn mounts(namespace: &Namespace, module: Option<&Module<'_>>) -> Vec<
                 reconnects: stats.as_ref().and_then(Stats::reconnects),
                 stats,
                 connections,
+                transports,
                 verdicts,
             }
         })
@@ -309,11 +330,11 @@ mod tests {
                 .to_owned(),
             ..Namespace::default()
         };
-        let reports = mounts(&namespace, Some(&module));
+        let reports = mounts(&namespace, Some(&module), &[]);
         assert_eq!(reports.len(), 1);
         assert_eq!(reports[0].connections.as_ref().unwrap().len(), 2);
-        assert_eq!(mounts(&namespace, None)[0].connections, None);
+        assert_eq!(mounts(&namespace, None, &[])[0].connections, None);
         namespace.fstab = "s:/ /tcp nfs rdma 0 0".to_owned();
-        assert_eq!(mounts(&namespace, Some(&module)).len(), 2);
+        assert_eq!(mounts(&namespace, Some(&module), &[]).len(), 2);
     }
 }

@@ -16,7 +16,8 @@ use crate::{
             Mount,
             Stats, //
         },
-        stats::Observing, //
+        stats::Observing,
+        transports::Transport, //
     },
     remedy,
     render::octets, //
@@ -93,6 +94,8 @@ codes! {
     SmallOwnSize: "small-own-size",
     LessInUse: "less-in-use",
     LostOften: "lost-often",
+    FewCredits: "few-credits",
+    Backlog: "backlog",
     InvalidatesUnoffered: "invalidates-unoffered",
     NotRdma: "not-rdma",
     NotConnected: "not-connected",
@@ -141,6 +144,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) connections: Option<&'a [Info]>,
     /// Whether the module observes others, or `None` if it does not say.
     pub(crate) observing: Option<&'a Observing>,
+    /// The RDMA transports to the server.
+    pub(crate) transports: &'a [Transport],
     /// How many connections to that server were lost in the last hour, by `history`, or `None` if
     /// it has no event of them.
     pub(crate) lost_in_an_hour: Option<u64>,
@@ -152,6 +157,8 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
         return finish(not_rdma(facts.mount).into_iter().collect());
     }
     let mut verdicts: Vec<Verdict> = lost_often(facts).into_iter().collect();
+    verdicts.extend(few_credits(facts.transports));
+    verdicts.extend(backlog(facts.transports));
     match facts.connections {
         None => verdicts.push(verdict(
             Code::Unknown,
@@ -713,6 +720,58 @@ fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
     })
 }
 
+/// `few-credits`: calls wait, and the server has granted less than the client asks for. By the worst
+/// transport at this moment.
+fn few_credits(transports: &[Transport]) -> Option<Verdict> {
+    let (waiting, credits, slots, address) = transports
+        .iter()
+        .filter(|transport| transport.connected)
+        .filter_map(|transport| {
+            Some((
+                transport.waiting_to_send?,
+                transport.credits?,
+                transport.slots?,
+                &transport.address,
+            ))
+        })
+        .filter(|(waiting, credits, slots, _)| *waiting > 0 && credits < slots)
+        .max()?;
+    let calls = match waiting {
+        1 => "1 call waits".to_owned(),
+        _ => format!("{waiting} calls wait"),
+    };
+    Some(
+        verdict(
+            Code::FewCredits,
+            Severity::Degraded,
+            format!("{calls}: the server grants {credits} credits, this client asks for {slots}"),
+        )
+        .with(remedy::credits(address, slots)),
+    )
+}
+
+/// `backlog`: calls wait for a slot, because all that the client has are in use. By the worst
+/// transport at this moment.
+fn backlog(transports: &[Transport]) -> Option<Verdict> {
+    let (backlog, slots) = transports
+        .iter()
+        .filter_map(|transport| Some((transport.backlog?, transport.slots?)))
+        .filter(|(backlog, _)| *backlog > 0)
+        .max()?;
+    let calls = match backlog {
+        1 => "1 call waits".to_owned(),
+        _ => format!("{backlog} calls wait"),
+    };
+    Some(
+        verdict(
+            Code::Backlog,
+            Severity::Degraded,
+            format!("{calls} for a slot: all {slots} of a transport are in use"),
+        )
+        .with(remedy::slots(slots)),
+    )
+}
+
 /// `not-connected`: no connection to the server is established. It is a note if there is none at
 /// all, because an idle client has none.
 fn not_connected(connections: &[Info]) -> Option<Verdict> {
@@ -1243,6 +1302,7 @@ mod tests {
                 stats: None,
                 connections: Some(&[]),
                 observing: observing.as_ref(),
+                transports: &[],
                 lost_in_an_hour: None,
             };
             let verdicts = of_mount(&facts);
@@ -1286,6 +1346,7 @@ mod tests {
                 stats: Some(&stats),
                 connections: Some(&established),
                 observing: None,
+                transports: &[],
                 lost_in_an_hour: None,
             };
             let expected = match often {
@@ -1321,6 +1382,7 @@ mod tests {
                 stats: Some(&often),
                 connections: Some(&established),
                 observing: None,
+                transports: &[],
                 lost_in_an_hour: Some(lost),
             };
             assert_eq!(sentences(&of_mount(&facts)), [expected], "{lost}");
@@ -1396,10 +1458,56 @@ mod tests {
                 stats: Some(&stats),
                 connections: connections.as_deref(),
                 observing: None,
+                transports: &[],
                 lost_in_an_hour: None,
             };
             assert_eq!(sentences(&of_mount(&facts)), expected);
         }
+    }
+
+    #[test]
+    fn of_mounts_by_their_transports_now() {
+        use crate::parse::transports::transport;
+
+        let at = |credits: u64, sending: u64, backlog: u64| {
+            let info = format!(
+                "cong_win={}\nmax_num_slots=128\nsending_q_len={sending}\npending_q_len=9\nbacklog_q_len={backlog}\ndst_port=20049\n",
+                credits * 256
+            );
+            transport("10.0.0.2\n", &info, "state= CONNECTED  BOUND\n")
+        };
+        let established = [client("")];
+        let few = "3 calls wait: the server grants 4 credits, this client asks for 128";
+        let slots = "7 calls wait for a slot: all 128 of a transport are in use";
+        for (transports, expected) in [
+            (vec![at(4, 0, 0)], vec!["fine"]),
+            // Each call waits until the call before it is sent.
+            (vec![at(128, 3, 0)], vec!["fine"]),
+            (vec![at(4, 3, 0)], vec![few]),
+            (vec![at(4, 1, 0), at(4, 3, 0), at(128, 9, 0)], vec![few]),
+            (
+                vec![at(4, 1, 0)],
+                vec!["1 call waits: the server grants 4 credits, this client asks for 128"],
+            ),
+            (vec![at(128, 0, 7)], vec![slots]),
+            (vec![at(4, 3, 7)], vec![few, slots]),
+        ] {
+            let facts = Facts {
+                mount: &mount("proto=rdma"),
+                stats: None,
+                connections: Some(&established),
+                observing: None,
+                transports: &transports,
+                lost_in_an_hour: None,
+            };
+            let verdicts = of_mount(&facts);
+            let found: Vec<&str> = verdicts.iter().map(|verdict| &*verdict.sentence).collect();
+            assert_eq!(found, expected);
+        }
+        let verdict = few_credits(&[at(4, 3, 0)]).unwrap();
+        assert!(verdict.remedy.unwrap().starts_with(
+            "on 10.0.0.2, if it runs Linux: echo 128 > /proc/sys/sunrpc/svc_rdma/max_requests"
+        ));
     }
 
     #[test]

@@ -76,6 +76,8 @@ impl World {
             .arg(self.0.join("debugfs"))
             .arg("--proc")
             .arg(self.0.join("proc"))
+            .arg("--sys")
+            .arg(self.0.join("sys"))
             .arg("--fstab")
             .arg(self.0.join("fstab"));
         command
@@ -409,6 +411,36 @@ fn mounts_without_the_module() {
     let (status, out, err) = world.run(&["mounts"]);
     assert_eq!((status, err.lines().count()), (0, 1), "{err}");
     assert!(out.contains("/mnt: unknown what it negotiated"), "{out}");
+}
+
+/// The transports need no module. Those of TCP, of another server and of another port do not count.
+#[test]
+fn transports_without_the_module() {
+    let world = World::empty("transports");
+    world.write("proc/self/mountinfo", MOUNT);
+    let info = "cong_win=1024\nmax_num_slots=128\nsending_q_len=2\npending_q_len=4\n\
+                backlog_q_len=0\ndst_port=20049\n";
+    let transport = |name: &str, address: &str, info: &str| {
+        let path = format!("sys/kernel/sunrpc/xprt-switches/switch-0/{name}");
+        world.write(&format!("{path}/dstaddr"), format!("{address}\n"));
+        world.write(&format!("{path}/xprt_info"), info);
+        world.write(&format!("{path}/xprt_state"), "state= CONNECTED  BOUND\n");
+    };
+    transport("xprt-0-rdma", "10.77.1.3", info);
+    transport("xprt-1-tcp", "10.77.1.2", info);
+    transport("xprt-2-rdma", "10.77.1.2", &info.replace("20049", "20050"));
+    let (_, out, _) = world.run(&["mounts"]);
+    assert!(!out.contains("credits"), "{out}");
+    transport("xprt-3-rdma", "10.77.1.2", info);
+    let (status, out, _) = world.run(&["mounts"]);
+    assert_eq!(status, 0);
+    assert!(
+        out.contains("2 calls wait: the server grants 4 credits, this client asks for 128\n    on 10.77.1.2, "),
+        "{out}"
+    );
+    let (_, out, _) = world.run(&["mounts", "--json"]);
+    let document: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(document["mounts"][0]["transports"][0]["credits"], 4);
 }
 
 #[test]

@@ -293,7 +293,7 @@ mod tests {
             mountinfo: format!("{line}{line}"),
             ..report::Namespace::default()
         };
-        let mounts = report::mounts(&namespace, None);
+        let mounts = report::mounts(&namespace, None, &[]);
         let families = families(&Content {
             module: Some((
                 &connections("ID STATE\n1 established\n2 established\n"),

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The transports of the kernel's RPC client, by /sys/kernel/sunrpc/xprt-switches. Any user may
+//! read them, and they need no module.
+
+use serde::Serialize;
+
+use super::Value;
+
+/// Units of the congestion window in one call (`RPC_CWNDSHIFT`, include/linux/sunrpc/xprt.h). The
+/// RDMA transport sets the window to the credits that the server granted last.
+const CALL: u64 = 256;
+
+/// One RDMA transport at this moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Transport {
+    /// The server's address, without the port.
+    pub(crate) address: String,
+    pub(crate) port: Option<u64>,
+    pub(crate) connected: bool,
+    /// Granted by the server.
+    pub(crate) credits: Option<u64>,
+    /// The calls that the client can have under way. It asks for as many credits.
+    pub(crate) slots: Option<u64>,
+    /// Calls that wait for a credit, or until a call before them is sent.
+    pub(crate) waiting_to_send: Option<u64>,
+    /// Calls that wait for a slot.
+    pub(crate) backlog: Option<u64>,
+    /// Calls that wait for their replies.
+    pub(crate) under_way: Option<u64>,
+}
+
+/// Parses the files `dstaddr`, `xprt_info` and `xprt_state` of a transport. A closed transport has
+/// no values in `xprt_info`.
+pub(crate) fn transport(address: &str, info: &str, state: &str) -> Transport {
+    let value = |wanted: &str| {
+        info.lines()
+            .filter_map(|line| line.split_once('='))
+            .find(|(key, _)| *key == wanted)
+            .and_then(|(_, value)| u64::parse(value.trim()))
+    };
+    Transport {
+        address: address.trim().to_owned(),
+        port: value("dst_port"),
+        connected: state
+            .trim()
+            .trim_start_matches("state=")
+            .split(' ')
+            .any(|word| word == "CONNECTED"),
+        credits: value("cong_win").map(|window| window / CALL),
+        slots: value("max_num_slots"),
+        waiting_to_send: value("sending_q_len"),
+        backlog: value("backlog_q_len"),
+        under_way: value("pending_q_len"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transports() {
+        let info = "last_used=4294909313\ncur_cong=1024\ncong_win=16384\nmax_num_slots=128\n\
+                    min_num_slots=128\nnum_reqs=0\nbinding_q_len=0\nsending_q_len=3\n\
+                    pending_q_len=4\nbacklog_q_len=5\nmain_xprt=1\nsrc_port=0\ntasks_queuelen=12\n\
+                    dst_port=20049\n";
+        let state = "state=LOCKED CONNECTED   BOUND       \n";
+        let found = transport("10.77.1.2\n", info, state);
+        assert_eq!(
+            found,
+            Transport {
+                address: "10.77.1.2".to_owned(),
+                port: Some(20049),
+                connected: true,
+                credits: Some(64),
+                slots: Some(128),
+                waiting_to_send: Some(3),
+                backlog: Some(5),
+                under_way: Some(4),
+            }
+        );
+        let closed = transport("10.77.1.2\n", "<closed>\n", "state=  CONNECTING  BOUND\n");
+        assert!(!closed.connected && closed.credits.is_none() && closed.port.is_none());
+    }
+}
