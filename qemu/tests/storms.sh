@@ -318,8 +318,7 @@ holds() { held && same connections "$2" "${held[$1]}"; }
 cut_off() { netem a loss 100% && netem b loss 100%; }
 reconnect() { netem a && netem b; }
 
-# RFC 5044, section 7.1. Not in the peer-to-peer mode of RFC 6581, section 9.2, for which the module
-# has no time limit (docs/admin-guide.md, Limits).
+# RFC 5044, section 7.1
 mpa_request='MPA ID Req Frame\x40\x01\x00\x00'
 
 # speak N OCTETS: sends OCTETS to the listener with a limit, over N TCP connections.

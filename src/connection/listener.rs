@@ -245,8 +245,7 @@ impl Connection {
     /// connection still waits for it.
     pub(crate) fn expire(self: ArcBorrow<'_, Self>) -> bool {
         let mut inner = self.inner.lock();
-        // Not on iWARP: when the queue pair fails, siw reports the end of a connection that was
-        // never established. iwcm takes that for a fault of its own, and the kernel crashes.
+        // Not on iWARP: a fault of the kernel does not permit it (SECURITY.md).
         let iwarp =
             matches!(inner.exchange.device, Some(device) if device.transport == Transport::Iwarp);
         let connecting = matches!(inner.state, ConnectionState::Connecting { .. });
