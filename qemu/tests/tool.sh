@@ -276,6 +276,24 @@ metrics() {
 }
 check 'metrics writes the reconnects of a mount' metrics
 
+report() {
+	"$tool" report >"$scratch/report" || return
+	local name
+	for name in kernel modules stats connections history mounts mountstats 'rdma link show' \
+		"connection/$id/info" "ethtool -i $A_DEV"; do
+		grep -qxF "== $name" "$scratch/report" || { echo "no $name"; return 1; }
+	done
+	grep -q "^link $A_RDMA/1 state ACTIVE" "$scratch/report" &&
+		grep -q '^sys/sunrpc/svc_rdma/max_req_size = 4096' "$scratch/report" &&
+		grep -q 'remote: <host-' "$scratch/report" && return
+	cat "$scratch/report"
+	return 1
+}
+check 'report has a section for each source' report
+addresses() { grep -F -e "$A4" -e "$B4" -e "$A6" -e "$B6" "$scratch/report"; }
+check_fails 'report has no address' addresses
+check 'report --addresses has them' says 0 "$B4:20049" "$tool" report --addresses
+
 # The Linux server invalidates remotely, although it does not set R.
 need 'the module connects to the server' control a connect "$B4:20049 inv=1 rpcvers=1 null=0"
 need "the module's connection to the server is shown" newest client

@@ -135,6 +135,20 @@ pub(crate) enum Command {
         output: Option<PathBuf>,
     },
 
+    /// Print all that a bug report needs, without addresses
+    ///
+    /// Versions, modules, the files of the module, the mounts and their counters, sysctls, devices.
+    /// Sections that cannot be read say why. Nothing is changed.
+    Report {
+        /// Print addresses and names of hosts, too
+        #[arg(long)]
+        addresses: bool,
+
+        /// Write to this file, which is replaced as a whole
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+
     /// Print the completions for a shell
     #[command(hide = true)]
     Completions { shell: Shell },

@@ -138,6 +138,49 @@ impl Files {
         fs::metadata(self.proc.join("self")).is_ok_and(|own| own.uid() == 0)
     }
 
+    /// Reads a file of /proc.
+    pub(crate) fn read(&self, name: &str) -> Result<String> {
+        let path = self.proc.join(name);
+        fs::read(&path)
+            .map(|octets| String::from_utf8_lossy(&octets).into_owned())
+            .map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// The values of the sysctls of sunrpc, one `name = value` a line. Those that cannot be read are
+    /// left out.
+    pub(crate) fn sysctls(&self) -> String {
+        let mut lines = Vec::new();
+        for directory in ["sys/sunrpc", "sys/sunrpc/svc_rdma"] {
+            let entries = fs::read_dir(self.proc.join(directory));
+            for entry in entries.into_iter().flatten().flatten() {
+                if let Ok(value) = fs::read_to_string(entry.path()) {
+                    let name = entry.file_name().to_string_lossy().into_owned();
+                    lines.push(format!("{directory}/{name} = {}", value.trim()));
+                }
+            }
+        }
+        lines.sort();
+        lines.join("\n")
+    }
+
+    /// The network interfaces of the RDMA devices.
+    pub(crate) fn rdma_interfaces(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.sys.join("class/infiniband"));
+        let mut names: Vec<String> = entries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| {
+                let file = entry.path().join("ports/1/gid_attrs/ndevs/0");
+                Some(fs::read_to_string(file).ok()?.trim().to_owned())
+            })
+            .filter(|name| !name.is_empty() && !name.starts_with('-'))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// The RDMA transports of the kernel's RPC client in this network namespace. Empty where the
     /// kernel does not show them. A transport that ends meanwhile is left out.
     pub(crate) fn transports(&self) -> Vec<Transport> {

@@ -5,6 +5,7 @@
 //! `parse` turns texts into values, `report` joins the values, `verdict` judges them, `remedy` says
 //! what helps, and `render` shows them. These do no input or output. `files` reads, and this file connects both parts.
 
+mod bug_report;
 mod cli;
 mod files;
 mod parse;
@@ -36,6 +37,7 @@ use clap::{
 use serde_json::json;
 
 use crate::{
+    bug_report::Section,
     cli::{
         Cli,
         Command,
@@ -125,6 +127,7 @@ fn run(cli: Cli) -> Result<u8> {
         Command::Watch { pace } => tool.watch(&pace)?,
         Command::Probe(probe) => return tool.probe(&probe),
         Command::Metrics { output } => tool.metrics(output.as_deref())?,
+        Command::Report { addresses, output } => tool.report(addresses, output.as_deref())?,
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "rpcrdma-cm", &mut text);
@@ -467,6 +470,100 @@ impl Tool {
             None => print(&text),
         }
     }
+
+    /// Prints all that a bug report needs. A section that cannot be read says why.
+    fn report(&self, addresses: bool, output: Option<&std::path::Path>) -> Result<()> {
+        let section = |name: &str, text: files::Result<String>| Section {
+            name: name.to_owned(),
+            text: text.unwrap_or_else(|why| why),
+        };
+        let mut sections = vec![
+            section("rpcrdma-cm", Ok(env!("CARGO_PKG_VERSION").to_owned())),
+            section("kernel", self.files.read("version")),
+            section(
+                "modules",
+                self.files.read("modules").map(|text| rdma_modules(&text)),
+            ),
+        ];
+        for name in ["stats", "connections", "listeners", "history"] {
+            sections.push(section(name, self.files.module(name)));
+        }
+        for info in self.infos().unwrap_or_default() {
+            if let Some(id) = info.id {
+                let name = format!("connection/{id}/info");
+                sections.push(section(&name, self.files.module(&name)));
+            }
+        }
+        let plain = Style {
+            colour: false,
+            terminal: false,
+        };
+        let reports = self.reports(false)?;
+        let mounts = table::mounts(plain, &reports) + &words::mounts(plain, &reports);
+        sections.push(section("mounts", Ok(mounts)));
+        let mountstats = self.files.read("self/mountstats");
+        sections.push(section(
+            "mountstats",
+            mountstats.map(|text| transport_lines(&text)),
+        ));
+        sections.push(section("sysctls of sunrpc", Ok(self.files.sysctls())));
+        for words in [
+            &["rdma", "link", "show"][..],
+            &["rdma", "resource", "show", "cm_id"],
+            &["rdma", "resource", "show", "qp"],
+            &["ip", "-s", "-d", "link", "show"],
+        ] {
+            sections.push(section(&words.join(" "), run_program(words)));
+        }
+        for interface in self.files.rdma_interfaces() {
+            let words = ["ethtool", "-i", &*interface];
+            sections.push(section(&words.join(" "), run_program(&words)));
+        }
+        let text = bug_report::text(&sections, addresses);
+        match output {
+            Some(path) => Ok(files::replace(path, &text)?),
+            None => print(&text),
+        }
+    }
+}
+
+/// The lines of /proc/modules that are of RDMA and of RPC.
+fn rdma_modules(text: &str) -> String {
+    let is_wanted = |line: &&str| {
+        [
+            "rpcrdma", "sunrpc", "nfs", "rdma", "ib_", "iw_", "siw", "mlx", "irdma", "bnxt", "qed",
+        ]
+        .iter()
+        .any(|begin| line.starts_with(begin))
+    };
+    let lines: Vec<&str> = text.lines().filter(is_wanted).collect();
+    lines.join("\n")
+}
+
+/// The lines of mountstats that are of mounts and of transports, without those of each operation.
+fn transport_lines(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| {
+            let word = line.trim_start();
+            line.contains(" with fstype nfs")
+                || ["opts:", "age:", "xprt:"]
+                    .iter()
+                    .any(|key| word.starts_with(key))
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// What a program prints, on both of its outputs.
+fn run_program(words: &[&str]) -> files::Result<String> {
+    let (name, arguments) = words.split_first().ok_or("no program")?;
+    let output = std::process::Command::new(name)
+        .args(arguments)
+        .output()
+        .map_err(|error| format!("{name}: {error}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr))
 }
 
 /// Looks a name up, and returns its first address.

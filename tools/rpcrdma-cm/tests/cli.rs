@@ -443,6 +443,52 @@ fn transports_without_the_module() {
     assert_eq!(document["mounts"][0]["transports"][0]["credits"], 4);
 }
 
+/// A bug report has a section for each source, says what could not be read, and has no address.
+#[test]
+fn bug_reports() {
+    let world = World::guest("report");
+    world.write("debugfs/history", HISTORY);
+    world.write("proc/version", "Linux version 7.3.4\n");
+    world.write(
+        "proc/modules",
+        "rpcrdma 1 0 - Live 0x0\next4 1 0 - Live 0x0\n",
+    );
+    world.write("proc/sys/sunrpc/svc_rdma/max_req_size", "4096\n");
+    world.write("proc/sys/sunrpc/rdma_max_inline_read", "8192\n");
+    let text = world.show(&["report"]);
+    for wanted in [
+        "== kernel\nLinux version 7.3.4\n",
+        "== modules\nrpcrdma 1 0 - Live 0x0\n\n",
+        "\nsys/sunrpc/svc_rdma/max_req_size = 4096\n",
+        "\nsys/sunrpc/rdma_max_inline_read = 8192\n",
+        "\n== stats\nconnects: ",
+        "\n== history\nTIME ",
+        "\n== connection/1/info\nid: 1\n",
+        "\n== mounts\nMOUNT ",
+        "xprt:\trdma ".replace('\t', "\\u{9}").as_str(),
+        "<host-1>",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    assert!(!text.contains("10.77."), "{text}");
+    assert!(world.show(&["report", "--addresses"]).contains("10.77.1.2"));
+    let path = world.0.join("report.txt");
+    assert_eq!(
+        world.show(&["report", "--output", path.to_str().unwrap()]),
+        ""
+    );
+    assert!(fs::read_to_string(&path)
+        .unwrap()
+        .starts_with("== rpcrdma-cm\n"));
+    // Without the module.
+    let (status, out, _) = World::empty("report-none").run(&["report"]);
+    assert_eq!(status, 0);
+    assert!(
+        out.contains("== connections\n") && out.contains("debugfs is not mounted there"),
+        "{out}"
+    );
+}
+
 #[test]
 fn a_server_without_mounts() {
     let world = World::empty("server");
@@ -683,6 +729,7 @@ fn pages_and_completions() {
         "watch",
         "probe",
         "metrics",
+        "report",
     ] {
         assert!(page.contains(&format!("rpcrdma\\-cm\\-{name}")), "{page}");
         assert!(world
