@@ -5,8 +5,13 @@
 //! Events are recorded in contexts that must not sleep or wait. So the memory is allocated when the
 //! module is loaded, and a new event overwrites the oldest one.
 //!
+//! Any user can make events of programs, and any peer can make events of servers. So there is a
+//! ring for each of these, and another one for clients: none overwrites the events of another one.
+//!
 //! The lock is a spin lock. It may be taken with any other lock of the module held, and no lock is
 //! taken with it held. Events are never recorded in interrupts.
+
+use core::iter;
 
 use kernel::{
     new_spinlock,
@@ -24,25 +29,54 @@ use kernel::{
 use crate::{
     bindings::log_clock,
     counters::SharedStats,
-    protocol::history::{
-        Entry,
-        Event,
-        Timestamp, //
+    protocol::{
+        history::{
+            Entry,
+            Event,
+            Timestamp, //
+        },
+        negotiation::Role,
+        snapshot::Origin, //
     }, //
 };
 
-/// The limit of the parameter `history`, in events.
+/// The limit of the parameter `history`, in events of each ring.
 const MAX: u32 = 65_536;
 
 /// How many events are copied for a reader before the lock is released once.
 const COPIED: u64 = 64;
 
-/// The latest events.
+/// The number of rings.
+const RINGS: usize = 3;
+
+/// Returns the index of the ring that keeps `event`.
+fn ring_of(event: &Event) -> usize {
+    match (event.origin, event.role) {
+        (Origin::User, _) => 2,
+        (Origin::Module | Origin::Nfs, Role::Server) => 1,
+        (Origin::Module | Origin::Nfs, Role::Client) => 0,
+    }
+}
+
+/// An event with its number, which is counted over all rings.
+#[derive(Clone, Copy)]
+pub(crate) struct Numbered {
+    number: u64,
+    pub(crate) entry: Entry,
+}
+
+/// The latest events of one kind.
 struct Ring {
-    /// Event number `n`, counted from 0, is at index `n` modulo the size.
-    entries: KVVec<Entry>,
-    /// How many events have been recorded since the module was loaded.
+    /// Event `n` of this ring, counted from 0, is at index `n` modulo the size.
+    events: KVVec<Numbered>,
+    /// How many events this ring has recorded since the module was loaded.
     recorded: u64,
+}
+
+struct Rings {
+    rings: [Ring; RINGS],
+    /// The number of the next event.
+    next: u64,
     /// The time of the latest event.
     latest_ns: u64,
 }
@@ -50,29 +84,36 @@ struct Ring {
 /// The history of all connections.
 #[pin_data]
 pub(crate) struct History {
-    /// How many events are kept. With 0, no event is recorded.
+    /// How many events each ring keeps. With 0, no event is recorded.
     size: u64,
     stats: Arc<SharedStats>,
     #[pin]
-    ring: SpinLock<Ring>,
+    rings: SpinLock<Rings>,
 }
 
 impl History {
-    /// Makes an empty history, which keeps `size` events, at most [`MAX`]; process context.
+    /// Makes an empty history, which keeps `size` events of each ring, at most [`MAX`]; process
+    /// context.
     ///
     /// Fails with `ENOMEM`.
     pub(crate) fn new(size: u32, stats: Arc<SharedStats>) -> Result<Arc<Self>> {
         let size = size.min(MAX);
-        let ring = Ring {
-            entries: KVVec::with_capacity(size as usize, GFP_KERNEL)?,
-            recorded: 0,
+        let ring = || -> Result<Ring> {
+            Ok(Ring {
+                events: KVVec::with_capacity(size as usize, GFP_KERNEL)?,
+                recorded: 0,
+            })
+        };
+        let rings = Rings {
+            rings: [ring()?, ring()?, ring()?],
+            next: 0,
             latest_ns: 0,
         };
         Arc::pin_init(
             pin_init!(Self {
                 size: size.into(),
                 stats,
-                ring <- new_spinlock!(ring, "History::ring"),
+                rings <- new_spinlock!(rings, "History::rings"),
             }),
             GFP_KERNEL,
         )
@@ -80,62 +121,94 @@ impl History {
 
     /// Returns how many events are kept at this moment; any context except interrupts.
     pub(crate) fn count(&self) -> usize {
-        self.ring.lock().entries.len()
+        let rings = self.rings.lock();
+        rings.rings.iter().map(|ring| ring.events.len()).sum()
     }
 
     /// Records an event, with the present time; any context except interrupts.
     pub(crate) fn record(&self, event: Event) {
-        let mut ring = self.ring.lock();
+        let mut guard = self.rings.lock();
+        let Rings {
+            rings,
+            next,
+            latest_ns,
+        } = &mut *guard;
+        let Some(ring) = rings.get_mut(ring_of(&event)) else {
+            return;
+        };
         let Some(place) = ring.recorded.checked_rem(self.size) else {
             return;
         };
         let place = place as usize;
         // The events are in the order of their times: the time is taken with the lock held, and
         // the clock of one processor may be behind that of another.
-        ring.latest_ns = log_clock().max(ring.latest_ns);
+        *latest_ns = log_clock().max(*latest_ns);
         let timestamp = Timestamp {
-            log_ns: ring.latest_ns,
+            log_ns: *latest_ns,
             utc_ns: RealTime::ktime_get().unsigned_abs(),
         };
-        let (later, earlier) = ring.entries.split_at_checked(place).unwrap_or_default();
+        let (later, earlier) = ring.events.split_at_checked(place).unwrap_or_default();
         let latest_first = Iterator::chain(later.iter().rev(), earlier.iter().rev());
-        let entry = Entry::new(timestamp, event, latest_first);
+        let entries = latest_first.map(|numbered| &numbered.entry);
+        let numbered = Numbered {
+            number: *next,
+            entry: Entry::new(timestamp, event, entries),
+        };
 
+        *next += 1;
         ring.recorded += 1;
-        match ring.entries.get_mut(place) {
+        match ring.events.get_mut(place) {
             Some(oldest) => {
-                *oldest = entry;
-                self.stats.history_overwritten.increment();
+                *oldest = numbered;
+                match event.origin {
+                    Origin::User => self.stats.history_overwritten_programs.increment(),
+                    Origin::Module | Origin::Nfs => self.stats.history_overwritten.increment(),
+                }
             }
             // The capacity is `size`, so this does not fail.
             None => {
-                let _ = ring.entries.push_within_capacity(entry);
+                let _ = ring.events.push_within_capacity(numbered);
             }
         }
     }
 
-    /// Returns the events up to now, the latest one first; process context, may sleep.
+    /// Returns the events up to now, the oldest one first; process context, may sleep.
     ///
     /// Fails with `ENOMEM`.
-    pub(crate) fn latest_first(&self) -> Result<KVVec<Entry>> {
-        let mut copy = KVVec::with_capacity(self.size as usize, GFP_KERNEL)?;
-        let mut end = self.ring.lock().recorded;
+    pub(crate) fn oldest_first(&self) -> Result<KVVec<Numbered>> {
+        let mut copy = KVVec::with_capacity(self.size as usize * RINGS, GFP_KERNEL)?;
+        let mut ends = [0; RINGS];
+        for (end, ring) in iter::zip(&mut ends, &self.rings.lock().rings) {
+            *end = ring.recorded;
+        }
 
+        for (ring, end) in ends.into_iter().enumerate() {
+            self.copy(ring, end, &mut copy);
+        }
+        copy.sort_unstable_by_key(|numbered| numbered.number);
+        Ok(copy)
+    }
+
+    /// Copies the events of a ring, up to its event number `end`.
+    fn copy(&self, ring: usize, mut end: u64, copy: &mut KVVec<Numbered>) {
         // The lock is released after a few events, so that no new event waits for long. The latest
         // events are copied first: events that are overwritten meanwhile are the oldest ones, so
         // the copy has no gap.
         loop {
-            let ring = self.ring.lock();
+            let rings = self.rings.lock();
+            let Some(ring) = rings.rings.get(ring) else {
+                return;
+            };
             let oldest = ring.recorded.saturating_sub(self.size);
             let begin = end.saturating_sub(COPIED).max(oldest);
             if begin >= end {
-                return Ok(copy);
+                return;
             }
             for number in (begin..end).rev() {
                 let place = number.checked_rem(self.size).unwrap_or_default();
-                if let Some(entry) = ring.entries.get(place as usize) {
-                    // The capacity is `size`, so this does not fail.
-                    let _ = copy.push_within_capacity(*entry);
+                if let Some(numbered) = ring.events.get(place as usize) {
+                    // The capacity is that of all rings, so this does not fail.
+                    let _ = copy.push_within_capacity(*numbered);
                 }
             }
             end = begin;

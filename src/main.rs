@@ -76,11 +76,11 @@ module! {
         },
         max_observed: u32 {
             default: 16384,
-            description: "How many connections of others are kept at a time",
+            description: "How many connections of NFS clients, and of NFS servers, are kept",
         },
         history: u32 {
             default: 1024,
-            description: "How many events of connections the file history keeps (0 to 65536)",
+            description: "How many events of clients, servers, programs history keeps (0 to 65536)",
         },
     },
 }

@@ -8,14 +8,17 @@
 //! files may sleep, so a work of each id does that.
 //!
 //! The probes see every connection of the machine. A program's id is [`Undecided`], which is small,
-//! until an event shows that it speaks RPC-over-RDMA. Only then is everything that is known of the
-//! id gathered.
+//! until an event shows that it speaks RPC-over-RDMA, and until its program has accepted it if it
+//! is a request. Only then is everything that is known of the id gathered.
+//!
+//! [`Shares`] limits how many ids are kept, so that no program can hide the ids of others.
 //!
 //! Locks: [`Ids`] and [`Facts`] are each protected by a spin lock. Neither is taken with the other
 //! one held. The lock of the history may be taken with that of [`Facts`] held.
 
 mod observed_connection;
 mod probes;
+mod shares;
 
 use kernel::{
     impl_has_work,
@@ -50,12 +53,15 @@ use self::{
         Observation,
         Probes,
         User, //
+    },
+    shares::{
+        Missed,
+        Shares, //
     }, //
 };
 use crate::{
     counters::SharedStats,
     history::History,
-    permits::Permits,
     protocol::negotiation::Role,
     rdma::queue::Queue,
     registry::Registry, //
@@ -72,7 +78,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Begins to observe up to `max_observed` ids at a time; process context.
+    /// Begins to observe the ids of others, up to the limits of [`Shares`]; process context.
     ///
     /// Fails as [`Probes::new`] does.
     pub(crate) fn new(
@@ -85,7 +91,7 @@ impl Observer {
             registry,
             stats,
             history,
-            permits: Permits::new(max_observed)?,
+            shares: Shares::new(max_observed)?,
             queue: Queue::new(c"rpcrdma_cm_observations")?,
         };
         let shared = Arc::new(shared, GFP_KERNEL)?;
@@ -197,8 +203,7 @@ struct Shared {
     registry: Arc<Registry>,
     stats: Arc<SharedStats>,
     history: Arc<History>,
-    /// One permit for each id that may be observed at a time.
-    permits: Arc<Permits>,
+    shares: Arc<Shares>,
     /// The queue of the search, and of adding connections to the registry and removing them. A
     /// queue of its own, so that this work does not wait for peers.
     queue: Arc<Queue>,
@@ -238,42 +243,45 @@ impl Observations {
             self.destroyed(event.id);
         } else if event.kind == EventKind::Disconnect {
             self.disconnecting(event.id);
-        } else if event.is_rpc_over_rdma() || !self.undecided(event) {
+        } else if Self::is_decided(event) || !self.undecided(event) {
             if let Some(observation) = event.describe() {
                 self.note_observation(&observation);
             }
         }
     }
 
-    /// Notes an event that does not show that its id speaks RPC-over-RDMA. Returns false if the id
-    /// is observed, so that the event has yet to be noted as an observation.
+    /// Whether the event shows that its id is to be observed. Anybody can send a request to a
+    /// program, so it has to be accepted first.
+    fn is_decided(event: &Event<'_>) -> bool {
+        event.is_rpc_over_rdma()
+            && (event.user != User::Program || event.kind != EventKind::Request { refused: false })
+    }
+
+    /// Notes an event that does not show that its id is to be observed. Returns false if the id is
+    /// observed, or is from this event on, so that the event has yet to be noted as an observation.
     fn undecided(&self, event: &Event<'_>) -> bool {
         let role = match event.kind {
             EventKind::Request { refused: true } | EventKind::Existing => return true,
             EventKind::Request { refused: false } => Role::Server,
             EventKind::Connect => {
-                let mut ids = self.ids.lock();
-                match ids.known.get(&event.id) {
-                    Some(Known::Observed(_)) => return false,
-                    // The id is beyond connecting, so the call is going to fail.
-                    Some(Known::Undecided(before)) if !before.can_connect() => return true,
-                    _ => {}
+                if let Some(Known::Observed(_)) = self.ids.lock().known.get(&event.id) {
+                    return false;
                 }
-                // The entry is made again, with the private data that the client sends now.
-                let before = ids.remove(event.id);
-                drop(ids);
-                drop(before);
                 Role::Client
             }
             _ => return self.note_undecided(event).unwrap_or(true),
         };
 
-        let Ok(node) = Undecided::new(&self.shared, role, event).and_then(|undecided| {
+        let undecided = Undecided::new(&self.shared, role, event).and_then(|undecided| {
             let known = Known::Undecided(undecided);
-            RBTreeNode::new(event.id, known, GFP_NOWAIT)
-        }) else {
-            self.miss(event.id);
-            return true;
+            Ok(RBTreeNode::new(event.id, known, GFP_NOWAIT)?)
+        });
+        let node = match undecided {
+            Ok(node) => node,
+            Err(missed) => {
+                self.miss(event.id, missed);
+                return true;
+            }
         };
         let old = {
             let mut ids = self.ids.lock();
@@ -292,6 +300,7 @@ impl Observations {
         let mut ids = self.ids.lock();
         match ids.known.get_mut(&event.id)? {
             Known::Observed(_) => Some(false),
+            Known::Undecided(undecided) if undecided.is_decided_by(event) => Some(false),
             Known::Undecided(undecided) => {
                 let old = match undecided.note(event) {
                     true => ids.known.remove_node(&event.id),
@@ -310,12 +319,6 @@ impl Observations {
             let mut ids = self.ids.lock();
             match ids.known.get(&observation.id) {
                 Some(Known::Observed(observed)) => Some(Known::Observed(observed.clone())),
-                // The id is beyond connecting, so the owner's call to connect is going to fail.
-                Some(Known::Undecided(undecided))
-                    if observation.kind == EventKind::Connect && !undecided.can_connect() =>
-                {
-                    return;
-                }
                 Some(Known::Undecided(_)) if observation.kind == EventKind::Existing => return,
                 Some(Known::Undecided(_)) => ids.remove(observation.id),
                 None => None,
@@ -327,8 +330,6 @@ impl Observations {
             (EventKind::Request { refused: false }, _) => {
                 self.observe_as(Role::Server, observation)
             }
-            // The same: the call to connect is going to fail.
-            (EventKind::Connect, Some(Known::Observed(observed))) if !observed.can_connect() => {}
             (EventKind::Existing, Some(_)) => {}
             // An id without a peer's address is a listener. rdma_cm gives one that is bound to a
             // specific address the unspecified address of that family, with port 0.
@@ -354,9 +355,10 @@ impl Observations {
         }
     }
 
-    /// Whether no reported connection was missed.
+    /// Whether no reported connection of the kernel was missed.
     fn misses_none(&self) -> bool {
-        self.shared.stats.observed_missed.get() == 0
+        let stats = &self.shared.stats;
+        stats.observed_missed_nfs.get() == 0 && stats.observed_missed_memory.get() == 0
     }
 
     fn observe_as(&self, role: Role, observation: &Observation) {
@@ -367,16 +369,21 @@ impl Observations {
     }
 
     /// Begins to observe an id. Replaces the entry of the id, if there is one.
-    fn observe(&self, observed: Result<Arc<ObservedConnection>>, observation: &Observation) {
-        let Ok((observed, node)) = observed.and_then(|observed| {
+    fn observe(
+        &self,
+        observed: Result<Arc<ObservedConnection>, Missed>,
+        observation: &Observation,
+    ) {
+        let observed = observed.and_then(|observed| {
             let known = Known::Observed(observed.clone());
             Ok((
                 observed,
                 RBTreeNode::new(observation.id, known, GFP_NOWAIT)?,
             ))
-        }) else {
-            self.miss(observation.id);
-            return;
+        });
+        let (observed, node) = match observed {
+            Ok(observed) => observed,
+            Err(missed) => return self.miss(observation.id, missed),
         };
 
         let old = {
@@ -398,8 +405,8 @@ impl Observations {
     }
 
     /// Counts an id that cannot be observed.
-    fn miss(&self, id: IdKey) {
-        self.shared.stats.observed_missed.increment();
+    fn miss(&self, id: IdKey, missed: Missed) {
+        missed.count(&self.shared.stats);
         self.ids.lock().add_ended(id);
     }
 

@@ -38,5 +38,10 @@ observed_established: 17
 observed_refused: 18
 observed_failed: 19
 observed_missed: 20
+observed_missed_nfs: 21
+observed_missed_user: 22
+observed_missed_programs: 23
+observed_missed_memory: 24
 history_overwritten: 18446744073709551615
+history_overwritten_programs: 26
 ";

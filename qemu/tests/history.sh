@@ -166,9 +166,9 @@ for n in 1 2 3; do
 	need "history=4: connection $n is closed" control a close "connection $client"
 	recorded "history=4: connection $n: lost at the server" ID="$server" EVENT=lost
 done
-check 'history=4: four events are shown' has_lines 5
+check 'history=4: four events of clients and four of servers are shown' has_lines 9
 counter history_overwritten
-check_equal 'history=4: eight overwritten events are counted' 8 "$count"
+check_equal 'history=4: four overwritten events are counted' 4 "$count"
 check 'history=4: the latest event is shown' event ID="$client" EVENT=closed
 check_fails 'history=4: the first event is not shown' event ID=1
 check 'history=4: each connection has its end' wait_for 10 consistent_history

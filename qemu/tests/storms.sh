@@ -447,17 +447,17 @@ check 'nothing is left after these calls' \
 check 'no slab cache has grown with the storms' wait_for 120 not_grown $((attempts / 10))
 check 'the module unloads after the storms' module_unload
 
-need 'the module loads with max_observed=4' insmod "$MODULE" max_observed=4
+need 'the module loads with max_observed=16' insmod "$MODULE" max_observed=16
 program 1
-need 'max_observed=4: a program requests six connections' storm_of 1 hold 6 20049
-check 'max_observed=4: four are shown' wait_for 10 rows 4
+need 'max_observed=16: a program requests six connections' storm_of 1 hold 6 20049
+check 'max_observed=16: four are shown' wait_for 10 rows 4
 stats
-check_equal 'max_observed=4: two are counted as missed' 2 "${stat[observed_missed]}"
+check_equal 'max_observed=16: two are counted as missed' 2 "${stat[observed_missed]}"
 program_end 1
-check 'max_observed=4: none is shown when the program has ended' wait_for 10 rows 0
+check 'max_observed=16: none is shown when the program has ended' wait_for 10 rows 0
 program 1
-need 'max_observed=4: a program requests three connections' storm_of 1 hold 3 20049
-check 'max_observed=4: all three are shown' wait_for 10 rows 3
+need 'max_observed=16: a program requests three connections' storm_of 1 hold 3 20049
+check 'max_observed=16: all three are shown' wait_for 10 rows 3
 program_end 1
 
 echo "# tried: storms: ${all[attempts]} attempts, ${all[accepted]} accepted," \

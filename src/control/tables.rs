@@ -58,11 +58,11 @@ pub(super) fn stats(stats: &SharedStats, out: &mut Output) -> fmt::Result {
 
 /// Shows the events, the oldest one first.
 pub(super) fn history(history: &History, out: &mut Output) -> fmt::Result {
-    let entries = history.latest_first().map_err(|_| fmt::Error)?;
+    let oldest_first = history.oldest_first().map_err(|_| fmt::Error)?;
+    let mut entries = oldest_first.iter().map(|numbered| &numbered.entry);
     let mut columns = HistoryColumns::new();
-    entries.iter().for_each(|entry| columns.include(entry));
+    entries.clone().for_each(|entry| columns.include(entry));
 
     columns.header(out)?;
-    let mut oldest_first = entries.iter().rev();
-    oldest_first.try_for_each(|entry| columns.line(entry, out))
+    entries.try_for_each(|entry| columns.line(entry, out))
 }

@@ -31,12 +31,20 @@ static int never_called(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-/*
- * Finds the offset from an id to its tracker entry. The entry is in struct
- * rdma_id_private, which no header declares. So an id is made here, and its entry is
- * recognized by the name of its owner.
+/* The offset from an id to its tracker entry, in octets; 0: not known. */
+static size_t entry_offset;
+
+/**
+ * rpcrdma_cm_find_entries() - find the offset from an id to its tracker entry
+ *
+ * The entry is in struct rdma_id_private, which no header declares. So an id is made here,
+ * and its entry is recognized by the name of its owner.
+ *
+ * Context: process context, may sleep.
+ *
+ * Return: 0, or a negative errno.
  */
-static int find_entry_offset(size_t *entry_offset)
+int rpcrdma_cm_find_entries(void)
 {
 	static const char owner[] = "rpcrdma_cm";
 	struct rdma_restrack_entry *entry;
@@ -54,7 +62,7 @@ static int find_entry_offset(size_t *entry_offset)
 		if (get_kernel_nofault(name, &entry->kern_name))
 			break;
 		if (name == owner) {
-			*entry_offset = offset;
+			entry_offset = offset;
 			ret = 0;
 			break;
 		}
@@ -63,9 +71,21 @@ static int find_entry_offset(size_t *entry_offset)
 	return ret;
 }
 
+/**
+ * rpcrdma_cm_entry_of() - find the tracker entry of an id
+ * @id: the id, which must not be destroyed while the entry is used
+ *
+ * Context: any.
+ *
+ * Return: the entry, or NULL if it is not known where entries are.
+ */
+struct rdma_restrack_entry *rpcrdma_cm_entry_of(const struct rdma_cm_id *id)
+{
+	return entry_offset ? (void *)id + entry_offset : NULL;
+}
+
 /* Reports the id of @entry. The caller holds a reference, so the id is not destroyed. */
-static void look_at(struct rdma_restrack_entry *entry, size_t entry_offset,
-		    rpcrdma_cm_event_fn fn, void *data)
+static void look_at(struct rdma_restrack_entry *entry, rpcrdma_cm_event_fn fn, void *data)
 {
 	struct rdma_cm_id *id = (void *)entry - entry_offset;
 	struct rpcrdma_cm_event event = {
@@ -86,8 +106,7 @@ static void look_at(struct rdma_restrack_entry *entry, size_t entry_offset,
 	rdma_unlock_handler(id);
 }
 
-static void look_at_device(struct ib_device *device, size_t entry_offset,
-			   rpcrdma_cm_event_fn fn, void *data)
+static void look_at_device(struct ib_device *device, rpcrdma_cm_event_fn fn, void *data)
 {
 	int left = rdma_restrack_count(device, RDMA_RESTRACK_CM_ID, true);
 	struct rdma_restrack_entry *entry;
@@ -99,7 +118,7 @@ static void look_at_device(struct ib_device *device, size_t entry_offset,
 		if (IS_ERR(entry))
 			continue;
 		left--;
-		look_at(entry, entry_offset, fn, data);
+		look_at(entry, fn, data);
 		rdma_restrack_put(entry);
 	}
 }
@@ -141,11 +160,9 @@ void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
 		.add = know_device,
 	};
 	struct known_device *device, *next;
-	size_t entry_offset;
-	int ret;
+	int ret = -ENOENT;
 
-	ret = find_entry_offset(&entry_offset);
-	if (!ret)
+	if (entry_offset)
 		ret = ib_register_client(&client);
 	if (ret)
 		pr_notice("cannot look for connections that are older than the module: %d\n", ret);
@@ -155,7 +172,7 @@ void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
 	llist_for_each_entry_safe(device, next, llist_del_all(&devices), node) {
 		/* Removal of a device waits for this reference, only while it is searched. */
 		if (!ret && ib_device_try_get(device->ib)) {
-			look_at_device(device->ib, entry_offset, fn, data);
+			look_at_device(device->ib, fn, data);
 			ib_device_put(device->ib);
 		}
 		put_device(&device->ib->dev);

@@ -31,12 +31,15 @@ use super::{
         Observation,
         User, //
     },
+    shares::{
+        Missed,
+        Share, //
+    },
     Shared,
     NFS_RDMA_PORT, //
 };
 use crate::{
     failure::Failure,
-    permits::Permit,
     protocol::{
         exchange::{
             Exchange,
@@ -94,7 +97,8 @@ const GIVEN_UP: Cause = Cause {
 };
 
 /// A program's id whose protocol is not known yet. The client has sent its private data, which has
-/// no Format Identifier, and the server's port is not that of NFS over RDMA.
+/// no Format Identifier, and the server's port is not that of NFS over RDMA. Or a request that the
+/// program has not accepted yet.
 pub(super) struct Undecided {
     role: Role,
     /// The time of the REQ or of the failure.
@@ -105,21 +109,23 @@ pub(super) struct Undecided {
     /// The length of the private data, in octets.
     len: u8,
     program: Option<Process>,
+    /// Whether the first event has shown that the id speaks RPC-over-RDMA. It is a request, which
+    /// its program has not accepted yet.
+    speaks: bool,
     /// Why the connection was not established.
     failure: Option<Failure>,
-    permit: Permit,
+    share: Share,
 }
 
 impl Undecided {
     /// Makes the entry of an id from its first event; any context.
-    ///
-    /// Fails with `ENOSPC` if `max_observed` ids are kept already, and with `ENOMEM`.
-    pub(super) fn new(shared: &Shared, role: Role, event: &Event<'_>) -> Result<Self> {
-        let permit = shared.permits.take().ok_or(ENOSPC)?;
+    pub(super) fn new(shared: &Shared, role: Role, event: &Event<'_>) -> Result<Self, Missed> {
+        let share = shared.shares.take(event.user, event.uid())?;
         let octets = event.private_data();
         let mut kept = KVec::new();
         if octets.iter().any(|&octet| octet != 0) {
-            kept.extend_from_slice(octets, GFP_NOWAIT)?;
+            kept.extend_from_slice(octets, GFP_NOWAIT)
+                .map_err(|_| Missed::Memory)?;
         }
         Ok(Self {
             role,
@@ -127,8 +133,9 @@ impl Undecided {
             octets: kept,
             len: u8::try_from(octets.len()).unwrap_or(u8::MAX),
             program: event.program(),
+            speaks: event.is_rpc_over_rdma(),
             failure: None,
-            permit,
+            share,
         })
     }
 
@@ -157,9 +164,9 @@ impl Undecided {
         false
     }
 
-    /// Whether a call to connect can succeed in this state.
-    pub(super) fn can_connect(&self) -> bool {
-        self.failure.is_none()
+    /// Whether `event` is the accept of a request that speaks RPC-over-RDMA.
+    pub(super) fn is_decided_by(&self, event: &Event<'_>) -> bool {
+        self.speaks && event.kind == EventKind::Accept
     }
 }
 
@@ -515,7 +522,7 @@ impl Facts {
 pub(super) struct ObservedConnection {
     id: IdKey,
     shared: Arc<Shared>,
-    _permit: Permit,
+    _share: Share,
     #[pin]
     facts: SpinLock<Facts>,
     #[pin]
@@ -543,7 +550,7 @@ impl WorkItem for ObservedConnection {
         } else if !listed {
             match this.shared.registry.add(number, this.clone()) {
                 Ok(()) => this.facts.lock().listed = true,
-                Err(_) => this.shared.stats.observed_missed.increment(),
+                Err(_) => Missed::Memory.count(&this.shared.stats),
             }
         }
     }
@@ -567,25 +574,21 @@ impl Live for ObservedConnection {
 
 impl ObservedConnection {
     /// Begins to observe an id; any context.
-    ///
-    /// Fails with `ENOSPC` if `max_observed` ids are kept already, and with `ENOMEM`.
     pub(super) fn new(
         shared: Arc<Shared>,
         role: Role,
         observation: &Observation,
-    ) -> Result<Arc<Self>> {
-        let permit = shared.permits.take().ok_or(ENOSPC)?;
-        Self::with(shared, permit, Facts::new(role, observation), observation)
+    ) -> Result<Arc<Self>, Missed> {
+        let share = shared.shares.take(observation.user, observation.uid)?;
+        Self::with(shared, share, Facts::new(role, observation), observation)
     }
 
     /// Begins to observe an id that was undecided before; any context.
-    ///
-    /// Fails with `ENOMEM`.
     pub(super) fn decided(
         shared: Arc<Shared>,
         before: Undecided,
         observation: &Observation,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<Arc<Self>, Missed> {
         let mut facts = Facts::new(before.role, observation);
         let message = Some(ParsedPrivateData::new(before.private_data()));
 
@@ -598,32 +601,25 @@ impl ObservedConnection {
         }
         facts.since = before.since;
         facts.view.process = before.program;
-        Self::with(shared, before.permit, facts, observation)
+        Self::with(shared, before.share, facts, observation)
     }
 
     fn with(
         shared: Arc<Shared>,
-        permit: Permit,
+        share: Share,
         facts: Facts,
         observation: &Observation,
-    ) -> Result<Arc<Self>> {
-        Arc::pin_init(
+    ) -> Result<Arc<Self>, Missed> {
+        Ok(Arc::pin_init(
             pin_init!(Self {
                 id: observation.id,
                 shared,
-                _permit: permit,
+                _share: share,
                 facts <- new_spinlock!(facts, "ObservedConnection::facts"),
                 publish <- new_work!("ObservedConnection::publish"),
             }),
             GFP_NOWAIT,
-        )
-    }
-
-    /// Whether a call to connect can succeed in this state. It may be repeated after a call that
-    /// failed. A program's id that the search found may not have been connected at all.
-    pub(super) fn can_connect(&self) -> bool {
-        let facts = self.facts.lock();
-        facts.view.state == State::Connecting || (facts.view.origin == Origin::User && facts.older)
+        )?)
     }
 
     /// Whether both sides have sent their private data, and neither speaks RPC-over-RDMA.

@@ -2,9 +2,12 @@
 /*
  * The probes on rdma_cm. They are hit by the set-up and the end of connections only:
  *
- *   rdma_connect_locked()        on entry: the owner of an id sends REQ. Every way to
- *                                connect calls this function.
- *   rdma_accept()                on entry: the owner of an id sends REP or RTU.
+ *   rdma_connect_locked()        the owner of an id sends REQ. Every way to connect
+ *                                calls this function.
+ *   rdma_accept()                the owner of an id sends REP or RTU. Both are reported
+ *                                on entry, except those of programs: any user can call
+ *                                them with anything, so they are reported when they
+ *                                have succeeded.
  *   rdma_disconnect()            on entry: this end disconnects, first or in response
  *                                to the peer.
  *   rdma_cma:cm_event_handler    before the owner's handler is called: the connection
@@ -18,12 +21,15 @@
  * cm_id_destroy.
  */
 
+#include <linux/cred.h>
 #include <linux/fprobe.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/tracepoint.h>
+#include <linux/user_namespace.h>
 #include <rdma/rdma_cm.h>
+#include <rdma/restrack.h>
 
 #include "probes.h"
 
@@ -143,10 +149,47 @@ bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm
 	return ret;
 }
 
+/*
+ * Returns the user whose limit the ids of a program count against, as a uid of the
+ * initial user namespace: the real uid. A user may have thousands of uids in a user
+ * namespace of his own, so all of them count as that user.
+ */
+u32 rpcrdma_cm_uid_of(struct task_struct *task)
+{
+	const struct user_namespace *ns;
+	const struct cred *cred;
+	kuid_t uid;
+
+	rcu_read_lock();
+	cred = __task_cred(task);
+	uid = cred->uid;
+	ns = cred->user_ns;
+	if (ns != &init_user_ns) {
+		while (ns->parent != &init_user_ns)
+			ns = ns->parent;
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			uid = ns->owner;
+	}
+	rcu_read_unlock();
+	return from_kuid(&init_user_ns, uid);
+}
+
 void rpcrdma_cm_set_program(struct rpcrdma_cm_event *event, struct task_struct *task)
 {
 	event->pid = task_tgid_nr(task);
 	get_task_comm(event->comm, task);
+	event->uid = rpcrdma_cm_uid_of(task);
+}
+
+/* Sets the user of a request to a program. No task of the program is running. */
+static void set_user_of_request(struct rpcrdma_cm_event *event)
+{
+	const struct rdma_restrack_entry *entry = rpcrdma_cm_entry_of(event->id);
+
+	event->uid = U32_MAX;
+	/* The entry of a request has the task of its listener, and a reference on it. */
+	if (entry && entry->user && entry->task)
+		event->uid = rpcrdma_cm_uid_of(entry->task);
 }
 
 /* The event is made here, when it is known that somebody wants to know of it. */
@@ -170,10 +213,13 @@ static void report(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
 	default:
 		break;
 	}
-	/* A program connects and accepts by itself. */
-	if (user == RPCRDMA_CM_UCMA &&
-	    (kind == RPCRDMA_CM_CONNECT || kind == RPCRDMA_CM_ACCEPT))
-		rpcrdma_cm_set_program(&event, current);
+	if (user == RPCRDMA_CM_UCMA) {
+		if (kind == RPCRDMA_CM_REQUEST)
+			set_user_of_request(&event);
+		/* A program connects and accepts by itself. */
+		if (kind == RPCRDMA_CM_CONNECT || kind == RPCRDMA_CM_ACCEPT)
+			rpcrdma_cm_set_program(&event, current);
+	}
 	if (param && param->private_data) {
 		event.private_data = param->private_data;
 		event.len = param->private_data_len;
@@ -250,27 +296,60 @@ static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 		report(id, RPCRDMA_CM_UCMA, RPCRDMA_CM_DESTROYED, 0, NULL);
 }
 
-static void report_call(struct ftrace_regs *regs, enum rpcrdma_cm_event_kind kind)
+/* A call of a program, until it returns. */
+struct program_call {
+	const struct rdma_cm_id *id;
+	const struct rdma_conn_param *param;
+};
+
+/* Returns 0 if @call has been set, so that the return of the call is of interest. */
+static int call_begins(struct ftrace_regs *regs, enum rpcrdma_cm_event_kind kind,
+		       struct program_call *call)
 {
 	const struct rdma_cm_id *id = (const void *)ftrace_regs_get_argument(regs, 0);
+	const struct rdma_conn_param *param = (const void *)ftrace_regs_get_argument(regs, 1);
 	enum rpcrdma_cm_user user;
 
-	if (rpcrdma_cm_user_of(id, &user))
-		report(id, user, kind, 0, (const void *)ftrace_regs_get_argument(regs, 1));
+	if (!rpcrdma_cm_user_of(id, &user))
+		return 1;
+	if (user == RPCRDMA_CM_UCMA) {
+		*call = (struct program_call) { .id = id, .param = param };
+		return 0;
+	}
+	report(id, user, kind, 0, param);
+	return 1;
+}
+
+/* The caller keeps the id and the parameters until the call has returned. */
+static void call_ends(struct ftrace_regs *regs, enum rpcrdma_cm_event_kind kind,
+		      const struct program_call *call)
+{
+	if (!(int)ftrace_regs_get_return_value(regs))
+		report(call->id, RPCRDMA_CM_UCMA, kind, 0, call->param);
 }
 
 static int connect_called(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
-			  struct ftrace_regs *regs, void *entry_data)
+			  struct ftrace_regs *regs, void *call)
 {
-	report_call(regs, RPCRDMA_CM_CONNECT);
-	return 0;
+	return call_begins(regs, RPCRDMA_CM_CONNECT, call);
+}
+
+static void connect_returns(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
+			    struct ftrace_regs *regs, void *call)
+{
+	call_ends(regs, RPCRDMA_CM_CONNECT, call);
 }
 
 static int accept_called(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
-			 struct ftrace_regs *regs, void *entry_data)
+			 struct ftrace_regs *regs, void *call)
 {
-	report_call(regs, RPCRDMA_CM_ACCEPT);
-	return 0;
+	return call_begins(regs, RPCRDMA_CM_ACCEPT, call);
+}
+
+static void accept_returns(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
+			   struct ftrace_regs *regs, void *call)
+{
+	call_ends(regs, RPCRDMA_CM_ACCEPT, call);
 }
 
 static int disconnect_called(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
@@ -300,8 +379,16 @@ static struct {
 	unsigned long address;
 	struct fprobe fprobe;
 } calls[] = {
-	{ (unsigned long)rdma_accept, { .entry_handler = accept_called } },
-	{ (unsigned long)rdma_connect_locked, { .entry_handler = connect_called } },
+	{ (unsigned long)rdma_accept, {
+		.entry_handler = accept_called,
+		.exit_handler = accept_returns,
+		.entry_data_size = sizeof(struct program_call),
+	} },
+	{ (unsigned long)rdma_connect_locked, {
+		.entry_handler = connect_called,
+		.exit_handler = connect_returns,
+		.entry_data_size = sizeof(struct program_call),
+	} },
 	{ (unsigned long)rdma_disconnect, { .entry_handler = disconnect_called } },
 };
 
@@ -383,6 +470,8 @@ int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 	ret = find_tracepoints();
 	if (ret)
 		return ret;
+	/* Without the entries, requests to all programs count against one limit. */
+	rpcrdma_cm_find_entries();
 	ret = rpcrdma_cm_owners_register();
 	if (ret)
 		return ret;

@@ -24,8 +24,12 @@ enum rpcrdma_cm_user {
 
 enum rpcrdma_cm_event_kind {
 	RPCRDMA_CM_REQUEST,	/* the handler of a server was called with a REQ */
-	RPCRDMA_CM_ACCEPT,	/* a server sends REP, or a program as client RTU */
-	RPCRDMA_CM_CONNECT,	/* a client sends REQ */
+	/*
+	 * A server sends REP, a program as client RTU; a client sends REQ. Of a program:
+	 * it has been sent, because the call returned 0.
+	 */
+	RPCRDMA_CM_ACCEPT,
+	RPCRDMA_CM_CONNECT,
 	RPCRDMA_CM_RESPONSE,	/* a program has received REP, and may reject it */
 	RPCRDMA_CM_ESTABLISHED,
 	RPCRDMA_CM_REJECTED,
@@ -56,6 +60,11 @@ struct rpcrdma_cm_event {
 	/* The program that owns the id; @pid is 0 if there is none or it is not known. */
 	pid_t pid;
 	char comm[TASK_COMM_LEN];
+	/*
+	 * The user whose limit an id of a program counts against. Set for REQUEST, ACCEPT,
+	 * CONNECT and EXISTING of a program.
+	 */
+	u32 uid;
 };
 
 /* The counters that the kernel's client keeps of one of its transports. */
@@ -125,11 +134,15 @@ bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm
 	 IS_ENABLED(CONFIG_BPF_SYSCALL))
 
 struct rdma_conn_param;
+struct rdma_restrack_entry;
 
 bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user);
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id);
 u16 rpcrdma_cm_port(const struct sockaddr *address);
+u32 rpcrdma_cm_uid_of(struct task_struct *task);
 void rpcrdma_cm_set_program(struct rpcrdma_cm_event *event, struct task_struct *task);
+int rpcrdma_cm_find_entries(void);
+struct rdma_restrack_entry *rpcrdma_cm_entry_of(const struct rdma_cm_id *id);
 int rpcrdma_cm_owners_register(void);
 void rpcrdma_cm_owners_unregister(void);
 

@@ -60,6 +60,14 @@ pub(super) enum User {
     Program,
 }
 
+/// The user of a program, as a uid of the initial user namespace.
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct Uid(u32);
+
+impl Uid {
+    pub(super) const ROOT: Self = Self(0);
+}
+
 /// The kind of an event of an id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum EventKind {
@@ -67,9 +75,10 @@ pub(super) enum EventKind {
     Request {
         refused: bool,
     },
-    /// The owner calls rdma_accept: a server sends REP, or a program as client sends RTU.
+    /// The owner calls rdma_accept: a server sends REP, or a program as client sends RTU. Of a
+    /// program: the call has succeeded.
     Accept,
-    /// A client sends REQ.
+    /// A client sends REQ. Of a program: it has been sent.
     Connect,
     /// A program as client has received REP.
     Response,
@@ -209,6 +218,11 @@ impl<'a> Event<'a> {
         unsafe { slice::from_raw_parts(self.raw.private_data.cast(), self.raw.len.into()) }
     }
 
+    /// Returns the user of a program, of an event that can be the first one of its id.
+    pub(super) fn uid(&self) -> Uid {
+        Uid(self.raw.uid)
+    }
+
     /// Whether the event shows that the connection speaks RPC-over-RDMA: by its owner, by its
     /// private data, or by the server's port if the event has addresses.
     pub(super) fn is_rpc_over_rdma(&self) -> bool {
@@ -257,6 +271,7 @@ impl<'a> Event<'a> {
 pub(super) struct Observation {
     pub(super) id: IdKey,
     pub(super) user: User,
+    pub(super) uid: Uid,
     pub(super) kind: EventKind,
     /// Of [`EventKind::Existing`]: whether the connection is not established yet.
     pub(super) connecting: bool,
@@ -299,6 +314,7 @@ impl Observation {
         Self {
             id: event.id,
             user: event.user,
+            uid: event.uid(),
             kind: event.kind,
             connecting: observation.connecting,
             opaque: observation.opaque,

@@ -79,10 +79,21 @@ stats! {
     observed_refused,
     /// Connection attempts of others that failed otherwise.
     observed_failed,
-    /// Connections of others that could not be observed: no memory, or `max_observed` reached.
+    /// Connections of others that could not be observed.
     observed_missed,
-    /// Events that were in `history`, and that later events have overwritten.
+    /// Those of the kernel's NFS among `observed_missed` for which its share was used up.
+    observed_missed_nfs,
+    /// Those of programs among `observed_missed` whose user had as many as one user may have.
+    observed_missed_user,
+    /// Those of programs among `observed_missed` for which the share of programs was used up.
+    observed_missed_programs,
+    /// Those among `observed_missed` for which there was no memory.
+    observed_missed_memory,
+    /// Events of NFS and of the module that were in `history`, and that later events have
+    /// overwritten.
     history_overwritten,
+    /// Events of programs that were in `history`, and that later events have overwritten.
+    history_overwritten_programs,
 }
 
 impl<C> Stats<C> {

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""An ordinary user who floods rdma_cm, by the files of rdma_ucm alone: no library, no device.
+
+Reads commands, and answers each with one line:
+
+    refused COUNT       binds COUNT ids, and connects each with the Format Identifier: EINVAL,
+                        because no address was resolved
+    pending COUNT       connects COUNT ids to listeners of its own, which never accept
+    churn COUNT         connects and destroys an id, COUNT times
+    drop                destroys all ids
+"""
+
+import ctypes
+import errno
+import os
+import select
+import socket
+import struct
+import sys
+
+CREATE, DESTROY, RESOLVE_ROUTE, CONNECT, LISTEN, GET_EVENT, BIND, RESOLVE = 0, 1, 4, 6, 7, 12, 20, 21
+PORT_SPACE_TCP, TYPE_RC = 0x0106, 2
+ADDRESS_RESOLVED, ROUTE_RESOLVED = 0, 2
+BACKLOG = 512
+MESSAGE = bytes.fromhex("f6ab0e1801000303")
+
+fd = os.open("/dev/infiniband/rdma_cm", os.O_RDWR | os.O_NONBLOCK)
+address = sys.argv[1]
+ids: list[int] = []
+
+
+def command(number: int, octets: bytes, answer: int = 0) -> None:
+    os.write(fd, struct.pack("<IHH", number, len(octets), answer) + octets)
+
+
+def with_answer(number: int, before: bytes, after: bytes, size: int) -> bytes:
+    """Makes a command whose octets have a pointer to its answer, and returns the answer."""
+    answer = ctypes.create_string_buffer(size)
+    command(number, before + struct.pack("<Q", ctypes.addressof(answer)) + after, size)
+    return answer.raw
+
+
+def create() -> int:
+    after = struct.pack("<HB5x", PORT_SPACE_TCP, TYPE_RC)
+    found = struct.unpack("<I", with_answer(CREATE, struct.pack("<Q", 1), after, 4))[0]
+    ids.append(found)
+    return found
+
+
+def destroy(number: int) -> None:
+    with_answer(DESTROY, b"", struct.pack("<II", number, 0), 4)
+
+
+def place(port: int) -> bytes:
+    return struct.pack("<H", socket.AF_INET) + struct.pack(">H", port) + \
+        socket.inet_aton(address) + bytes(120)
+
+
+def bind(number: int, port: int = 0) -> None:
+    command(BIND, struct.pack("<IHH", number, 16, 0) + place(port))
+
+
+def wait(event: int) -> None:
+    """Takes events until this one, which has to be a success."""
+    while True:
+        if not select.select([fd], [], [], 10)[0]:
+            raise TimeoutError(f"no event {event}")
+        found = struct.unpack_from("<QIII", with_answer(GET_EVENT, b"", b"", 328))
+        if found[2] == event and not found[3]:
+            return
+
+
+def connect(number: int) -> None:
+    private = MESSAGE.ljust(256, b"\0")
+    param = struct.pack("<II", 0x123456, 0) + private + \
+        struct.pack("<8B", len(MESSAGE), 0, 1, 1, 0, 7, 7, 1)
+    command(CONNECT, param + struct.pack("<IIII", number, 0, 0, 0))
+
+
+def route(number: int, port: int) -> None:
+    command(RESOLVE, struct.pack("<IIHHI", number, 2000, 0, 16, 0) + bytes(128) + place(port))
+    wait(ADDRESS_RESOLVED)
+    command(RESOLVE_ROUTE, struct.pack("<II", number, 2000))
+    wait(ROUTE_RESOLVED)
+
+
+def listen(port: int) -> None:
+    number = create()
+    bind(number, port)
+    command(LISTEN, struct.pack("<II", number, BACKLOG))
+
+
+def refused(count: int) -> str:
+    failed = 0
+    for _ in range(count):
+        number = create()
+        bind(number)
+        try:
+            connect(number)
+        except OSError as error:
+            failed += error.errno == errno.EINVAL
+    return f"{failed}"
+
+
+def pending(count: int) -> str:
+    for n in range(count):
+        port = 3000 + n // BACKLOG
+        if n % BACKLOG == 0:
+            listen(port)
+        number = create()
+        route(number, port)
+        connect(number)
+    return f"{count}"
+
+
+def churn(count: int) -> str:
+    for _ in range(count):
+        number = create()
+        route(number, 1)
+        connect(number)
+        ids.remove(number)
+        destroy(number)
+    return f"{count}"
+
+
+def drop() -> str:
+    while ids:
+        destroy(ids.pop())
+    return "done"
+
+
+for line in sys.stdin:
+    word, *rest = line.split()
+    try:
+        print({"refused": refused, "pending": pending, "churn": churn, "drop": drop}[word](
+            *map(int, rest)), flush=True)
+    except OSError as error:
+        print(f"failed: {word}: {error}", flush=True)
