@@ -63,6 +63,8 @@ changed_result() {
 	on_a "$suite" server "$B4:3000" rfc8797/4/1 --expect "$scratch/expected"
 }
 
+scratch_file() { in_nfs_server touch /export/scratch; }
+
 program_file() {
 	modprobe -q rdma_ucm
 	[[ -e /dev/infiniband/rdma_cm ]]
@@ -81,5 +83,7 @@ need 'a listener of the module for the suite' control b listen "$B4:2000 send=40
 check "the suite finds in the module's listener what is known" \
 	as_expected rpcrdma_cm "$B4:2000" --destructive
 need 'an NFS server for the suite' nfs_server
+need 'a scratch file for the suite' scratch_file
 # Cases that make the kernel warn run only with --destructive.
-check "the suite finds in the kernel's NFS server what is known" as_expected linux "$B4"
+check "the suite finds in the kernel's NFS server what is known" \
+	as_expected linux "$B4" --export scratch

@@ -6,6 +6,7 @@ mod rfc5531;
 mod rfc8166_chunks;
 mod rfc8166_credits;
 mod rfc8166_header;
+mod rfc8166_nfs;
 mod rfc8167;
 mod rfc8797;
 
@@ -18,6 +19,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         rfc8166_header::CASES,
         rfc8166_credits::CASES,
         rfc8166_chunks::CASES,
+        rfc8166_nfs::CASES,
         rfc8167::CASES,
         rfc5531::CASES,
     ]

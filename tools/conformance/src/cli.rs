@@ -77,8 +77,9 @@ struct ServerArguments {
     #[arg(long)]
     destructive: bool,
 
-    /// Also speaks version 2 (draft-cel-nfsv4-rpcrdma-version-two-01): some servers do not survive it
-    #[arg(long)]
+    /// Also speaks version 2 (draft-cel-nfsv4-rpcrdma-version-two-01): some servers do not survive
+    /// it. There are no such cases yet
+    #[arg(long, hide = true)]
     draft_v2: bool,
 
     /// A scratch file of the NFS server, by its path from the root of NFSv4. It is overwritten
