@@ -17,6 +17,7 @@ mod tests {
             is_reply,
             parse_call,
             parse_reply,
+            xid,
             Call,
             Credentials,
             Error,
@@ -30,6 +31,16 @@ mod tests {
             check_display, //
         }, //
     };
+
+    /// The hash of no octets by MurmurHash3_x86_32 is the finalizer of the seed. These are the
+    /// values of the reference implementation.
+    #[test]
+    fn section_9_xid() -> Result {
+        for (number, expected) in [(0, 0), (1, 0x514e_28b7), (u32::MAX, 0x81f1_6f39)] {
+            check(number, xid(number), expected)?;
+        }
+        Ok(())
+    }
 
     /// RFC 5531, section 9: `call_body`; section 10.1: AUTH_NONE; appendix A: AUTH_SYS, with
     /// `stamp`, an empty `machinename`, `uid` and `gid` of zero and no `gids`.

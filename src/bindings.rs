@@ -3,7 +3,7 @@
 //! Bindings of the kernel's RDMA interfaces and of the module's own C code.
 //!
 //! Only [`crate::rdma`], [`crate::trace`] and [`crate::observer`] may use it, except for
-//! [`log_clock`].
+//! [`log_clock`] and [`random`].
 
 // The generated code breaks some of these rules, depending on the kernel's configuration.
 #![allow(
@@ -63,4 +63,10 @@ include!(env!("RPCRDMA_CM_BINDINGS"));
 pub(crate) fn log_clock() -> u64 {
     // SAFETY: No requirement: the function may be called in any context.
     unsafe { shim_log_clock() }
+}
+
+/// Returns a random number; any context.
+pub(crate) fn random() -> u32 {
+    // SAFETY: No requirement: the function may be called in any context.
+    unsafe { kernel::bindings::get_random_u32() }
 }

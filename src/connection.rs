@@ -191,8 +191,6 @@ struct Inner {
     /// How many times the connection has been established.
     established: u32,
     exchange: Exchange,
-    /// The XID of the latest call of earlier attempts.
-    xid: u32,
     /// Why the latest attempt ended.
     failure: Option<Failure>,
     /// How many ids of this connection exist.
@@ -319,7 +317,6 @@ impl Connection {
                         generation: 1,
                         established: 0,
                         exchange: Exchange::with(None),
-                        xid: 0,
                         failure: None,
                         ids: 0,
                         gone: false,
@@ -385,9 +382,8 @@ impl Connection {
     /// Makes the endpoint of a new attempt.
     fn new_endpoint(self: ArcBorrow<'_, Self>) -> Result<Arc<Endpoint>> {
         let owner: Arc<Self> = self.into();
-        let xid = self.inner.lock().xid;
         let services = self.shared.services.clone();
-        Endpoint::new(services, self.configuration.endpoint, owner, xid)
+        Endpoint::new(services, self.configuration.endpoint, owner)
     }
 
     /// Locks and returns the connection if `endpoint` is that of the current attempt. Otherwise
@@ -524,7 +520,6 @@ impl Connection {
         let mut falls_back = false;
         if let Some(endpoint) = &endpoint {
             falls_back = endpoint.end(failure);
-            inner.xid = endpoint.xid();
         }
         match failure {
             Some(failure) => self.record(inner, failure.transition(established), Some(failure)),

@@ -12,3 +12,4 @@ mod pending;
 pub(crate) mod requester;
 mod responder;
 mod version_cache;
+mod xids;

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Sessions of NFS 4.1 with the kernel's NFS server, by the file `call`. The server recalls a
-delegation by a call in the reverse direction, and the module answers. The operations are
-written out here, word for word, from RFC 8881 and its XDR (RFC 5662).
+"""NFS with the kernel's NFS server, by the file `call`: sessions of NFS 4.1, and equal calls on two
+connections. In a session the server recalls a delegation by a call in the reverse direction, and
+the module answers. The operations are written out here, word for word, from RFC 8881 and its XDR
+(RFC 5662).
 
 The module answers CB_RECALL if the session uses the usual number of the callback program. The
 callback channel stays up then. With other numbers the module answers with an error of RPC. The
@@ -273,8 +274,38 @@ class Session:
         wait_for(10, is_gone, self.id)
 
 
+# RFC 7530, sections 15.2 and 16.4: COMPOUND of minor version 0 without a tag, PUTROOTFH, and CREATE of
+# the directory "twins" without attributes.
+CREATE, NF4DIR, NFS4ERR_EXIST = 6, 2, 17
+TWINS = f"0 0 2  {PUTROOTFH}  {CREATE} {NF4DIR} 5 0x7477696e 0x73000000  0 0"
+
+
+def twin_calls() -> None:
+    """Makes the same call on two connections. Checks that the server executes both: the second one
+    finds the directory of the first one. The server takes a call for a repetition, and replies from
+    a cache, if it knows its XID and its octets of that address, from any port."""
+    ends = []
+    for status in 0, NFS4ERR_EXIST:
+        control(script.pair.a.path, "connect", f"{script.pair.b.ip4}:20049 rpcvers=1 null=0")
+        ends.append(module.newest("client"))
+        # siw loses messages that arrive before the server's end is established.
+        local = info(ends[-1])["local"]
+        wait_for(10, lambda at=local: any(
+            row[1:4] == ["nfs", "server", "established"] and at in row for row in module.rows()))
+        control(HOME, "call",
+                f"connection {ends[-1]} rpc procedure=1 cred=unix raw={octets(TWINS).hex()}")
+        results = split(bytes.fromhex(module.call_report()["results"]))
+        same("COMPOUND, PUTROOTFH and CREATE", [status, 0, 2, PUTROOTFH, 0, CREATE, status],
+             results[:7])
+    for end in ends:
+        control(HOME, "close", f"connection {end}")
+        wait_for(10, is_gone, end)
+
+
 script.set_up(peer=False)
 need("the NFS server of the sessions starts", server.begin)
+check("the second of two equal calls on two connections is executed (RFC 8167, section 2.4)",
+      twin_calls)
 for session in (
     Session("NFS4_OK", 0x40000000, "1  0", "none", 0),
     Session("AUTH_NONE", 0x5ffffffe, "1  0", "none", errno.EPFNOSUPPORT),

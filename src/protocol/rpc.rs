@@ -59,6 +59,20 @@ const AUTH_BADCRED: u32 = 1;
 /// `auth_stat` of a bad verifier (RFC 5531, section 9).
 const AUTH_BADVERF: u32 = 3;
 
+/// Returns the XID of the call with this number. The XIDs of different numbers differ, and those of
+/// numbers in sequence are as good as random.
+///
+/// This is the finalizer of MurmurHash3. Each of its steps can be undone, so no two numbers have
+/// the same XID.
+pub(crate) fn xid(number: u32) -> u32 {
+    let mut xid = number;
+    xid ^= xid >> 16;
+    xid = xid.wrapping_mul(0x85eb_ca6b);
+    xid ^= xid >> 13;
+    xid = xid.wrapping_mul(0xc2b2_ae35);
+    xid ^ (xid >> 16)
+}
+
 /// The credentials of a call (RFC 5531, section 10).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Credentials {

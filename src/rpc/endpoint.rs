@@ -29,7 +29,8 @@ use kernel::{
 
 use super::{
     pending::Calls,
-    version_cache::VersionCache, //
+    version_cache::VersionCache,
+    xids::Xids, //
 };
 use crate::{
     counters::SharedStats,
@@ -90,6 +91,7 @@ pub(crate) struct Services {
     chunked_calls: Arc<Queue>,
     #[pin]
     pub(super) only_version_one: VersionCache,
+    pub(super) xids: Xids,
     stats: Arc<SharedStats>,
 }
 
@@ -106,6 +108,7 @@ impl Services {
                 first_calls,
                 chunked_calls,
                 only_version_one <- only_version_one,
+                xids: Xids::new(),
                 stats,
             }),
             GFP_KERNEL,
@@ -250,8 +253,6 @@ pub(super) struct Inner {
     chunked_calls: KVec<KVec<u8>>,
     /// Whether a task makes calls: one task at a time does.
     pub(super) calling: bool,
-    /// The XID of the latest call.
-    pub(super) xid: u32,
     /// The calls that have not been answered.
     pub(super) calls: Calls,
 }
@@ -331,12 +332,11 @@ impl_has_work! {
 }
 
 impl Endpoint {
-    /// Makes an endpoint of `owner`. Its calls have the XIDs after `xid`.
+    /// Makes an endpoint of `owner`.
     pub(crate) fn new(
         services: Arc<Services>,
         configuration: EndpointConfiguration,
         owner: Arc<dyn Owner>,
-        xid: u32,
     ) -> Result<Arc<Self>> {
         let calls = Calls::new(configuration.requests())?;
         let grants = configuration.grants();
@@ -365,7 +365,6 @@ impl Endpoint {
                         },
                         chunked_calls,
                         calling: false,
-                        xid,
                         calls,
                     },
                     "Endpoint::inner"
@@ -492,11 +491,6 @@ impl Endpoint {
             }
             Role::Server => Ok(()),
         }
-    }
-
-    /// Returns the XID of the latest call.
-    pub(crate) fn xid(&self) -> u32 {
-        self.inner.lock().xid
     }
 
     /// Handles a message that has arrived: answers a call, and hands a reply over to the call that

@@ -681,11 +681,10 @@ impl<'a> Caller<'a> {
     ) -> Result<OutgoingCall<'a>, Failure> {
         let request = self.request;
         let configuration = &self.endpoint.configuration;
-        let (xid, negotiated) = self.endpoint.started(|inner| {
-            inner.xid = inner.xid.wrapping_add(1);
-            let negotiated = inner.negotiated(configuration.role, inner.version.known());
-            (inner.xid, negotiated)
-        })?;
+        let xid = self.endpoint.services.xids.next();
+        let negotiated = self
+            .endpoint
+            .started(|inner| inner.negotiated(configuration.role, inner.version.known()))?;
         let negotiated = negotiated.ok_or(not_connected())?;
         let mut limit = negotiated.threshold(configuration.role);
         let threshold = negotiated.threshold(configuration.role.peer());

@@ -7,7 +7,10 @@ use proptest::{
     prelude::*, //
 };
 
-use super::cases;
+use super::{
+    cases,
+    for_each_u32, //
+};
 use crate::{
     checks::rpc::{
         check,
@@ -17,6 +20,7 @@ use crate::{
     protocol::rpc::{
         parse_call,
         parse_reply,
+        xid,
         Call,
         Reply,
         Status,
@@ -63,6 +67,27 @@ fn section_9_every_small_message() {
             check(&octets);
         }
     }
+}
+
+/// The number of the call with this XID: undoes the steps of `xid`, the last one first.
+fn number(xid: u32) -> u32 {
+    // Each step doubles the number of the low bits that are right.
+    let inverse = |factor: u32| {
+        (0..5).fold(1_u32, |inverse, _| {
+            inverse.wrapping_mul(2_u32.wrapping_sub(factor.wrapping_mul(inverse)))
+        })
+    };
+    let mut number = xid ^ (xid >> 16);
+    number = number.wrapping_mul(inverse(0xc2b2_ae35));
+    number ^= (number >> 13) ^ (number >> 26);
+    number = number.wrapping_mul(inverse(0x85eb_ca6b));
+    number ^ (number >> 16)
+}
+
+/// RFC 8167, section 2.4: the XIDs of different calls differ, because each has one number.
+#[test]
+fn section_2_4_xids_differ() {
+    for_each_u32(|_| true, |of| assert_eq!(number(xid(of)), of));
 }
 
 /// RFC 5531, sections 8.2 and 9: the longest head of a reply.
