@@ -90,7 +90,8 @@ use crate::{
         handler_id::HandlerId,
         id_ref::IdRef,
         parameters::Parameters,
-        queue::Queue, //
+        queue::Queue,
+        wait::wait_while, //
     },
     registry::Live,
     rpc::{
@@ -371,12 +372,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits like [`Self::wait_gone`], but ignores signals.
-    pub(crate) fn wait_gone_uninterruptible(&self) {
-        let mut inner = self.inner.lock();
-        while !inner.gone {
-            self.changed.wait(&mut inner);
-        }
+    /// Waits like [`Self::wait_gone`], but ignores signals, and waits for `milliseconds` at most.
+    /// Returns whether the connection has been removed.
+    pub(crate) fn wait_gone_for(&self, milliseconds: u32) -> bool {
+        !wait_while(&self.changed, &self.inner, milliseconds, |inner| {
+            !inner.gone
+        })
     }
 
     /// Makes the endpoint of a new attempt.

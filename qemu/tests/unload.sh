@@ -37,6 +37,9 @@ stop_asking() {
 lose_answers() { netem b loss 100%; }
 find_answers() { netem b; }
 
+# says TEXT: whether the kernel's log has the text.
+says() { dmesg | grep -q "$1"; }
+
 need_pair
 modprobe -a rdma_cm 2>/dev/null
 at_end module_unload
@@ -68,6 +71,8 @@ rmmod rpcrdma_cm &
 unloading=$!
 waits() { grep -q shim_unload_wait "/proc/$unloading/stack"; }
 check 'forgotten: unloading waits' wait_for 20 waits
+check 'forgotten: the log says that unloading waits for one object' \
+	wait_for 10 says 'unloading waits for 1 ids, work queues and memory regions'
 need 'forgotten: the hold ends' remove_module keep_hold
 check 'forgotten: the module unloads' wait "$unloading"
 check_equal 'forgotten: the resource tracker has nothing left' '' "$(resources 2>&1)"
@@ -122,6 +127,18 @@ if [[ $TRANSPORT = rxe ]]; then
 	need 'server mid-handshake: the server is connecting' wait_for 20 has_server
 	unload 'server mid-handshake'
 	stop_asking
+	find_answers
+fi
+
+# On iWARP, unloading does not wait for the peer.
+if [[ $TRANSPORT = rxe ]]; then
+	load 'peer gone'
+	need 'peer gone: a listener' control b listen "$B4:1"
+	need 'peer gone: a connection' connect a "$B4:1 null=0"
+	lose_answers
+	unload 'peer gone'
+	check 'peer gone: the log says which connection unloading waits for' \
+		says "unloading waits for connection $client\$"
 	find_answers
 fi
 

@@ -42,6 +42,9 @@ use crate::{
 /// milliseconds.
 const CONFIRMATION_CHECK_MS: u32 = 5000;
 
+/// How long unloading waits before the log says for which connection, in milliseconds.
+const WARN_MS: u32 = 5000;
+
 /// The module's own connections.
 #[pin_data]
 pub(crate) struct Connections {
@@ -204,7 +207,9 @@ impl Connections {
     pub(super) fn shut_down(&self) {
         self.close_all();
         for connection in self.each() {
-            connection.wait_gone_uninterruptible();
+            while !connection.wait_gone_for(WARN_MS) {
+                pr_warn!("unloading waits for connection {}\n", connection.number);
+            }
         }
         // The works hold references to connections until they return.
         self.confirming.flush();

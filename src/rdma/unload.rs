@@ -20,7 +20,7 @@ use super::errno;
 use crate::bindings;
 
 /// How long unloading waits before the log says what it waits for, in milliseconds.
-const WARN_MS: u32 = 30_000;
+const WARN_MS: u32 = 5000;
 
 /// A field of the module's type. Dropping it waits until there are no ids, no work queues and no
 /// memory regions.
