@@ -14,12 +14,17 @@ mod tests {
             difference,
             stats::{
                 stats,
+                LIMITS,
                 TEXT, //
             }, //
         },
         protocol::{
             private_data::parse,
-            stats::Stats, //
+            stats::{
+                Limit,
+                Limits,
+                Stats, //
+            }, //
         },
         rows::check, //
     };
@@ -40,6 +45,33 @@ mod tests {
             check("rejected", stats.private_data_rejected, rejected)?;
         }
         Ok(())
+    }
+
+    /// Whether others are observed, and why not, in the words that docs/ABI lists.
+    #[test]
+    fn limits() -> Result {
+        for (limits, text) in LIMITS {
+            let limits = limits
+                .iter()
+                .fold(Limits::default(), |all, &limit| all.with(limit, true));
+            check("limits", difference(&[text], |out| limits.write(out)), None)?;
+        }
+        let missed = Stats::with(|| 1_u64);
+        let none = Stats::with(|| 0_u64);
+        check(
+            "none was missed",
+            Limits::default().with_missed(&none),
+            Limits::default(),
+        )?;
+        let all = [Limit::Nfs, Limit::User, Limit::Programs, Limit::Memory];
+        let all = all
+            .iter()
+            .fold(Limits::default(), |all, &limit| all.with(limit, true));
+        check(
+            "all were missed",
+            Limits::default().with_missed(&missed),
+            all,
+        )
     }
 
     #[test]

@@ -92,6 +92,11 @@ module_load
 show "ls $DEBUGFS"
 
 cd "$DEBUGFS"
+if grep -qx 'observing: no' stats; then
+	reason=$(sed -n 's/^observing_reason: [a-z_]*: //p' stats | head -n1)
+	echo "The demo needs a kernel on which the module observes NFS: here, $reason." >&2
+	exit 1
+fi
 
 step 'A mount by the kernel, of the one host from the other: the module only observes it'
 nfs_mount 4.2 /mnt/nfs

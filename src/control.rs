@@ -38,6 +38,7 @@ use crate::{
     },
     failure::Failure,
     history::History,
+    observer::Status,
     protocol::{
         control,
         history::HistoryColumns,
@@ -48,12 +49,14 @@ use crate::{
     registry::Registry, //
 };
 
+use self::tables::Counted;
+
 /// The files of the module as a whole.
 pub(crate) struct RootFiles {
     _control: [File<Control>; 6],
     _connections: File<Registry>,
     _listeners: File<Listeners>,
-    _stats: File<SharedStats>,
+    _stats: File<Counted>,
     _history: File<History>,
 }
 
@@ -64,6 +67,7 @@ impl RootFiles {
         registry: Arc<Registry>,
         own: &Own,
         stats: Arc<SharedStats>,
+        status: Arc<Status>,
         history: Arc<History>,
     ) -> Result<Self> {
         let control_registry = registry.clone();
@@ -81,6 +85,8 @@ impl RootFiles {
             GFP_KERNEL,
         )?;
 
+        let counted = Arc::new(Counted { stats, status }, GFP_KERNEL)?;
+
         Ok(Self {
             _control: [
                 dir.writable::<ConnectFile>(c"connect", control.clone())?,
@@ -92,7 +98,7 @@ impl RootFiles {
             ],
             _connections: dir.readable::<ConnectionsFile>(c"connections", registry)?,
             _listeners: dir.readable::<ListenersFile>(c"listeners", own.listeners.clone())?,
-            _stats: dir.readable::<StatsFile>(c"stats", stats)?,
+            _stats: dir.readable::<StatsFile>(c"stats", counted)?,
             _history: dir.readable::<HistoryFile>(c"history", history)?,
         })
     }
@@ -274,5 +280,5 @@ readable! {
     CallFile(Control) => Control::show_calls;
     ProbeFile(Control) => Control::show_report;
     ListenersFile(Listeners) => tables::listeners;
-    StatsFile(SharedStats) => tables::stats;
+    StatsFile(Counted) => tables::stats;
 }

@@ -58,7 +58,11 @@ use crate::{
     counters::SharedStats,
     debugfs::Dir,
     history::History,
-    observer::Observer,
+    observer::{
+        Observer,
+        Status, //
+    },
+    protocol::stats::Limit,
     rdma::unload::UnloadGuard,
     registry::Registry, //
 };
@@ -116,15 +120,20 @@ impl Parts {
         )?;
         let registry = Registry::new(dir)?;
         let own = Own::new(registry.clone(), stats.clone(), history.clone())?;
+        let status = Arc::new(Status::new(), GFP_KERNEL)?;
         let files = RootFiles::new(
             &root,
             registry.clone(),
             &own,
             stats.clone(),
+            status.clone(),
             history.clone(),
         )?;
         let observer = match series::parameter(module_parameters::observe.value()) {
-            0 => None,
+            0 => {
+                status.turn_off(Limit::Parameter);
+                None
+            }
             // Without the kernel options that observing needs, the rest of the module still works.
             _ => match Observer::new(
                 registry,
@@ -136,6 +145,7 @@ impl Parts {
                 Err(ENOMEM) => return Err(ENOMEM),
                 Err(error) => {
                     pr_notice!("cannot observe others: {error:?}\n");
+                    status.turn_off(Limit::Hooks);
                     None
                 }
             },

@@ -30,6 +30,10 @@ use kernel::{
         RBTreeNode, //
     },
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         SpinLock, //
     },
@@ -47,6 +51,7 @@ use self::{
     },
     probes::{
         tell_existing,
+        with_limits,
         Event,
         EventKind,
         IdKey,
@@ -62,13 +67,46 @@ use self::{
 use crate::{
     counters::SharedStats,
     history::History,
-    protocol::negotiation::Role,
+    protocol::{
+        negotiation::Role,
+        stats::{
+            Limit,
+            Limits,
+            Stats, //
+        }, //
+    },
     rdma::queue::Queue,
     registry::Registry, //
 };
 
 /// The port at which servers of NFS over RDMA listen (RFC 8267, section 9: `nfsrdma`).
 const NFS_RDMA_PORT: u16 = 20049;
+
+/// Whether connections of others are observed.
+pub(crate) struct Status {
+    /// Why none is: the bits of [`Limits`].
+    off: Atomic<u32>,
+}
+
+impl Status {
+    /// Makes the status of an observer that nothing has kept from observing yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            off: Atomic::new(0),
+        }
+    }
+
+    /// Notes why no connection is observed; any context.
+    pub(crate) fn turn_off(&self, limit: Limit) {
+        let limits = Limits::default().with(limit, true);
+        self.off.store(limits.bits(), Relaxed);
+    }
+
+    /// Returns everything that limits observing, with the limits that `stats` shows; any context.
+    pub(crate) fn limits(&self, stats: &Stats<u64>) -> Limits {
+        with_limits(Limits::from_bits(self.off.load(Relaxed))).with_missed(stats)
+    }
+}
 
 /// Observes the connections of others until it is dropped.
 pub(crate) struct Observer {

@@ -2,7 +2,10 @@
 
 //! The file `stats`.
 
-use crate::protocol::stats::Stats;
+use crate::protocol::stats::{
+    Limit,
+    Stats, //
+};
 
 /// Counters that all differ.
 pub(crate) fn stats() -> Stats<u64> {
@@ -45,3 +48,28 @@ observed_missed_memory: 24
 history_overwritten: 18446744073709551615
 history_overwritten_programs: 26
 ";
+
+/// Sets of limits, each with its lines of the file.
+pub(crate) const LIMITS: [(&[Limit], &str); 5] = [
+    (&[], "observing: yes\n"),
+    (
+        &[Limit::Parameter],
+        "observing: no\nobserving_reason: parameter: the module was loaded with observe=0\n",
+    ),
+    // The missing option is the reason why rdma_cm could not be hooked.
+    (
+        &[Limit::Hooks, Limit::PreemptRt],
+        "observing: no\nobserving_reason: preempt_rt: the kernel has CONFIG_PREEMPT_RT\n",
+    ),
+    (
+        &[Limit::Nfs],
+        "observing: partial\nobserving_reason: limit_nfs: connections of NFS were left out, \
+         because there were max_observed of them\n",
+    ),
+    (
+        &[Limit::Hooks, Limit::Memory],
+        "observing: no\nobserving_reason: hooks: rdma_cm could not be hooked, and the kernel's \
+         log has the errno\nobserving_reason: memory: connections were left out, because there \
+         was no memory\n",
+    ),
+];

@@ -20,6 +20,13 @@ ids() {
 	done
 }
 
+# observing WORD [REASON]: whether stats says whether others are observed, and why not.
+observing() {
+	local wanted="observing: $1${2:+$'\n'observing_reason: $2}" found
+	found=$(grep '^observing' "$DEBUGFS/stats")
+	[[ $found = "$wanted" ]] || { echo "$found"; return 1; }
+}
+
 has() { ids "$1" "$2" && ((${#ids[@]} == $3)); }
 
 # said ID SENT RECEIVED: whether these octets were sent and received, apart from padding.
@@ -538,14 +545,19 @@ check 'too long: no connection is left' wait_for 20 none_shown
 
 program_end 1
 program_end 2
+check 'stats says that everything is observed' observing yes
 need 'max_observed=0: the module is removed' rmmod rpcrdma_cm
 need 'max_observed=0: the module loads' insmod "$MODULE" max_observed=0
 need 'max_observed=0: the mount succeeds' nfs_mount 4.2 /mnt/nfs
 transports
 counter observed_missed
 check_equal 'max_observed=0: each end is counted as missed' $((2 * n)) "$count"
+check 'max_observed=0: stats says that connections were left out' observing partial \
+	'limit_nfs: connections of NFS were left out, because there were max_observed of them'
 need 'observe=0: the module is removed' rmmod rpcrdma_cm
 need 'observe=0: the module loads' insmod "$MODULE" observe=0
 check_fails 'observe=0: nothing is attached to rdma_cm' attached
+check 'observe=0: stats says that nothing is observed, and why' \
+	observing no 'parameter: the module was loaded with observe=0'
 check 'observe=0: the mount is not shown' none_shown
 need 'observe=0: umount succeeds' umount /mnt/nfs

@@ -84,6 +84,8 @@ check 'the user connects more ids than it may have' flood pending $((2 * max_of_
 check 'pending calls: one user has no more lines than its limit' \
 	at_most user '[a-z]*' '[a-z]*' "$max_of_user"
 check 'pending calls: those beyond the limit are counted' counts observed_missed_user "$max_of_user"
+check 'pending calls: stats names the limit' \
+	grep -q '^observing_reason: limit_user: ' "$DEBUGFS/stats"
 mounted 'pending calls'
 check 'pending calls: none of NFS was missed' counts_none observed_missed_nfs
 check 'pending calls: the user destroys its ids' flood drop

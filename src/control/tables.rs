@@ -7,6 +7,8 @@ use core::{
     fmt, //
 };
 
+use kernel::sync::Arc;
+
 use crate::{
     connection::listener::listeners::Listeners,
     counters::{
@@ -15,6 +17,7 @@ use crate::{
     },
     debugfs::Output,
     history::History,
+    observer::Status,
     protocol::{
         history::HistoryColumns,
         tables::{
@@ -51,9 +54,17 @@ pub(super) fn listeners(listeners: &Listeners, out: &mut Output) -> fmt::Result 
     listeners.for_each(|listener| columns.line(&listener.snapshot(), out))
 }
 
-/// Shows the counters.
-pub(super) fn stats(stats: &SharedStats, out: &mut Output) -> fmt::Result {
-    stats.map(Counter::get).write(out)
+/// The data of the file `stats`.
+pub(super) struct Counted {
+    pub(super) stats: Arc<SharedStats>,
+    pub(super) status: Arc<Status>,
+}
+
+/// Shows the counters, and whether the connections of others are observed.
+pub(super) fn stats(counted: &Counted, out: &mut Output) -> fmt::Result {
+    let stats = counted.stats.map(Counter::get);
+    stats.write(out)?;
+    counted.status.limits(&stats).write(out)
 }
 
 /// Shows the events, the oldest one first.

@@ -164,10 +164,12 @@ void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
 
 	if (entry_offset)
 		ret = ib_register_client(&client);
-	if (ret)
+	if (ret) {
+		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_SEARCH);
 		pr_notice("cannot look for connections that are older than the module: %d\n", ret);
-	else
+	} else {
 		ib_unregister_client(&client);
+	}
 
 	llist_for_each_entry_safe(device, next, llist_del_all(&devices), node) {
 		/* Removal of a device waits for this reference, only while it is searched. */

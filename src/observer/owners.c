@@ -70,6 +70,8 @@ static int find_owner(unsigned long handler)
 		if (owners[i].module ? module && !strcmp(module, owners[i].module) : !module)
 			return i;
 	}
+	if (module && (!strcmp(module, "rpcrdma") || !strcmp(module, "rdma_ucm")))
+		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_SYMBOLS);
 	return -ENOENT;
 }
 

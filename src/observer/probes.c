@@ -21,6 +21,7 @@
  * cm_id_destroy.
  */
 
+#include <linux/atomic.h>
 #include <linux/cred.h>
 #include <linux/fprobe.h>
 #include <linux/module.h>
@@ -32,6 +33,44 @@
 #include <rdma/restrack.h>
 
 #include "probes.h"
+
+/* The limits that were found since the probes were registered. */
+static atomic_t limits = ATOMIC_INIT(0);
+
+/**
+ * rpcrdma_cm_limited() - note a limit
+ * @limit: the limit
+ *
+ * Context: any.
+ */
+void rpcrdma_cm_limited(enum rpcrdma_cm_limit limit)
+{
+	atomic_or(limit, &limits);
+}
+
+/**
+ * rpcrdma_cm_limits() - return why ids are not observed, or not everything of them
+ *
+ * Context: any.
+ *
+ * Return: bits of enum rpcrdma_cm_limit.
+ */
+u32 rpcrdma_cm_limits(void)
+{
+	u32 found = atomic_read(&limits);
+
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		found |= RPCRDMA_CM_LIMIT_PREEMPT_RT;
+	if (!IS_ENABLED(CONFIG_FPROBE))
+		found |= RPCRDMA_CM_LIMIT_FPROBE;
+	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
+		found |= RPCRDMA_CM_LIMIT_TRACEPOINTS;
+	if (!IS_ENABLED(CONFIG_KALLSYMS))
+		found |= RPCRDMA_CM_LIMIT_KALLSYMS;
+	if (!IS_ENABLED(CONFIG_DEBUG_INFO_BTF) || !IS_ENABLED(CONFIG_BPF_SYSCALL))
+		found |= RPCRDMA_CM_LIMIT_BTF;
+	return found;
+}
 
 #if RPCRDMA_CM_HAS_PROBES
 
@@ -467,6 +506,7 @@ int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 
 	if (event_fn)
 		return -EBUSY;
+	atomic_set(&limits, 0);
 	ret = find_tracepoints();
 	if (ret)
 		return ret;

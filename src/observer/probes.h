@@ -15,6 +15,18 @@
 
 struct rdma_cm_id;
 
+/* Bits of rpcrdma_cm_limits(): why ids are not observed, or not everything of them. */
+enum rpcrdma_cm_limit {
+	RPCRDMA_CM_LIMIT_PREEMPT_RT = 1,
+	RPCRDMA_CM_LIMIT_FPROBE = 2,
+	RPCRDMA_CM_LIMIT_TRACEPOINTS = 4,
+	RPCRDMA_CM_LIMIT_KALLSYMS = 8,
+	RPCRDMA_CM_LIMIT_BTF = 16,
+	RPCRDMA_CM_LIMIT_MEMBERS = 32,	/* a structure of rpcrdma could not be read */
+	RPCRDMA_CM_LIMIT_SYMBOLS = 64,	/* a handler of rpcrdma or rdma_ucm is not known */
+	RPCRDMA_CM_LIMIT_SEARCH = 128,	/* older ids could not be searched for */
+};
+
 /* The owner of an id. */
 enum rpcrdma_cm_user {
 	RPCRDMA_CM_XPRTRDMA,	/* the kernel's RPC-over-RDMA client */
@@ -117,6 +129,7 @@ typedef void (*rpcrdma_cm_event_fn)(void *data, const struct rpcrdma_cm_event *e
 
 int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data);
 void rpcrdma_cm_probes_unregister(void);
+u32 rpcrdma_cm_limits(void);
 void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data);
 bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
 			 const struct rpcrdma_cm_event *event);
@@ -136,6 +149,7 @@ bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm
 struct rdma_conn_param;
 struct rdma_restrack_entry;
 
+void rpcrdma_cm_limited(enum rpcrdma_cm_limit limit);
 bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user);
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id);
 u16 rpcrdma_cm_port(const struct sockaddr *address);

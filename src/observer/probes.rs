@@ -37,7 +37,11 @@ use crate::{
             Parsed,
             PrivateData, //
         },
-        snapshot::Process, //
+        snapshot::Process,
+        stats::{
+            Limit,
+            Limits, //
+        }, //
     },
     rdma::{
         address::RawAddress,
@@ -377,6 +381,34 @@ impl Drop for Probes {
         // SAFETY: `new` registered the probes, and no probe drops this.
         unsafe { bindings::rpcrdma_cm_probes_unregister() };
     }
+}
+
+/// Adds the limits of the probes to those of `limits`; any context.
+pub(super) fn with_limits(limits: Limits) -> Limits {
+    use bindings::*;
+
+    // SAFETY: The function has no requirements.
+    let found = unsafe { rpcrdma_cm_limits() };
+    [
+        (
+            rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_PREEMPT_RT,
+            Limit::PreemptRt,
+        ),
+        (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_FPROBE, Limit::Fprobe),
+        (
+            rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_TRACEPOINTS,
+            Limit::Tracepoints,
+        ),
+        (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_KALLSYMS, Limit::Kallsyms),
+        (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_BTF, Limit::Btf),
+        (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_MEMBERS, Limit::Members),
+        (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_SYMBOLS, Limit::Symbols),
+        (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_SEARCH, Limit::Search),
+    ]
+    .into_iter()
+    .fold(limits, |limits, (bit, limit)| {
+        limits.with(limit, found & bit != 0)
+    })
 }
 
 /// Reports the ids that are older than the probes to `observations`; process context. Waits for

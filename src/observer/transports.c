@@ -278,8 +278,10 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 	int connect_status;
 
 	/* Pairs with find_members(). */
-	if (!smp_load_acquire(&client_known))
+	if (!smp_load_acquire(&client_known)) {
+		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_MEMBERS);
 		return -EOPNOTSUPP;
+	}
 
 	if (!find_endpoint(id, &ep, &xprt) ||
 	    copy_member(&message, ep, EP_CM_PRIVATE) ||
@@ -347,8 +349,10 @@ int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
 	if (!READ_ONCE(id->qp))
 		return -ENOTCONN;
 	/* Pairs with find_members(). */
-	if (!smp_load_acquire(&server_known))
+	if (!smp_load_acquire(&server_known)) {
+		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_MEMBERS);
 		return -EOPNOTSUPP;
+	}
 
 	if (copy_member(&xprt_id, xprt, SVC_ID) || xprt_id != id ||
 	    copy_member(&flags, xprt, SVC_FLAGS) || test_bit(XPT_DEAD, &flags) ||

@@ -106,3 +106,146 @@ impl<C> Stats<C> {
         }
     }
 }
+
+/// Why connections of others are not shown, or not all of them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Limit {
+    // With these, none is shown.
+    Parameter,
+    PreemptRt,
+    Fprobe,
+    Tracepoints,
+    Kallsyms,
+    Hooks,
+    // With these, some are not shown, or not everything of them.
+    Btf,
+    Members,
+    Symbols,
+    Search,
+    Nfs,
+    User,
+    Programs,
+    Memory,
+}
+
+impl Limit {
+    /// All limits, in the order in which they are shown.
+    pub(crate) const ALL: [Self; 14] = [
+        Self::Parameter,
+        Self::PreemptRt,
+        Self::Fprobe,
+        Self::Tracepoints,
+        Self::Kallsyms,
+        Self::Hooks,
+        Self::Btf,
+        Self::Members,
+        Self::Symbols,
+        Self::Search,
+        Self::Nfs,
+        Self::User,
+        Self::Programs,
+        Self::Memory,
+    ];
+
+    /// Returns the word for programs, and the sentence for people.
+    fn text(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Parameter => ("parameter", "the module was loaded with observe=0"),
+            Self::PreemptRt => ("preempt_rt", "the kernel has CONFIG_PREEMPT_RT"),
+            Self::Fprobe => ("fprobe", "the kernel lacks CONFIG_FPROBE"),
+            Self::Tracepoints => ("tracepoints", "the kernel lacks CONFIG_TRACEPOINTS"),
+            Self::Kallsyms => ("kallsyms", "the kernel lacks CONFIG_KALLSYMS"),
+            Self::Hooks => (
+                "hooks",
+                "rdma_cm could not be hooked, and the kernel's log has the errno",
+            ),
+            Self::Btf => (
+                "btf",
+                "the kernel lacks CONFIG_DEBUG_INFO_BTF or CONFIG_BPF_SYSCALL, so that the values \
+                 that NFS uses are unknown",
+            ),
+            Self::Members => (
+                "members",
+                "BTF does not have the members of the structures of NFS, so that the values that \
+                 NFS uses are unknown",
+            ),
+            Self::Symbols => (
+                "symbols",
+                "an id of rpcrdma or rdma_ucm has an unknown handler, and is not shown",
+            ),
+            Self::Search => (
+                "search",
+                "connections that are older than the module could not be searched for",
+            ),
+            Self::Nfs => (
+                "limit_nfs",
+                "connections of NFS were left out, because there were max_observed of them",
+            ),
+            Self::User => (
+                "limit_user",
+                "connections of programs were left out, because of the limit of their user",
+            ),
+            Self::Programs => (
+                "limit_programs",
+                "connections of programs were left out, because of the limit of all programs",
+            ),
+            Self::Memory => (
+                "memory",
+                "connections were left out, because there was no memory",
+            ),
+        }
+    }
+}
+
+/// A set of limits.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Limits(u32);
+
+impl Limits {
+    const fn bit(limit: Limit) -> u32 {
+        1_u32.wrapping_shl(limit as u32)
+    }
+
+    pub(crate) fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn with(self, limit: Limit, present: bool) -> Self {
+        match present {
+            true => Self(self.0 | Self::bit(limit)),
+            false => self,
+        }
+    }
+
+    /// Adds the limits that were reached, by the counters.
+    pub(crate) fn with_missed(self, stats: &Stats<u64>) -> Self {
+        self.with(Limit::Nfs, stats.observed_missed_nfs != 0)
+            .with(Limit::User, stats.observed_missed_user != 0)
+            .with(Limit::Programs, stats.observed_missed_programs != 0)
+            .with(Limit::Memory, stats.observed_missed_memory != 0)
+    }
+
+    /// Writes the lines of `stats` that say whether connections of others are observed, and why
+    /// not. Fails only if `out` fails.
+    pub(crate) fn write(self, out: &mut dyn Write) -> fmt::Result {
+        let observing = match self.0 {
+            0 => "yes",
+            bits if bits % Self::bit(Limit::Btf) != 0 => "no",
+            _ => "partial",
+        };
+        writeln!(out, "observing: {observing}")?;
+        for limit in Limit::ALL {
+            // An option that the kernel lacks is why rdma_cm could not be hooked.
+            let explained = limit == Limit::Hooks && self.0 % Self::bit(Limit::Hooks) != 0;
+            if self.0 & Self::bit(limit) != 0 && !explained {
+                let (word, sentence) = limit.text();
+                writeln!(out, "observing_reason: {word}: {sentence}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -137,7 +137,8 @@ def is_state(number: str, state: str) -> bool:
 
 def stats() -> dict[str, int]:
     return {key: int(value) for key, value in
-            (line.split(": ") for line in read("stats").decode().splitlines())}
+            (line.split(": ", 1) for line in read("stats").decode().splitlines())
+            if not key.startswith("observing")}
 
 
 def same_info(number: str, seconds: float = 0, **wanted: object) -> dict[str, str]:
