@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! KUnit tests of the files of src/rdma that need no device.
+//! KUnit tests of the files of src/base and src/rdma that need no device.
 
 use kernel::prelude::*;
 
@@ -10,35 +10,28 @@ mod arrival;
 #[path = "../src/rdma/capacity.rs"]
 mod capacity;
 #[allow(dead_code)]
-#[path = "../src/rdma/draining.rs"]
-mod draining;
-#[allow(dead_code)]
 #[path = "../src/rdma/memory.rs"]
 mod memory;
 #[path = "../src/rdma/moment.rs"]
 mod moment;
 #[path = "../src/rdma/send_buffer.rs"]
 mod send_buffer;
-#[path = "../src/rdma/wait.rs"]
-mod wait;
-
-fn errno(errno: u32) -> Error {
-    Error::from_errno(-(errno as i32))
-}
 
 #[kunit_tests(rpcrdma_cm_rdma)]
 mod tests {
     use super::{
         arrival::Invalidated,
         capacity::Capacity,
-        draining::Draining,
-        errno,
         memory::{
             Memory,
             BLOCK, //
         },
         moment::Moment,
-        send_buffer::SendBuffer,
+        send_buffer::SendBuffer, //
+    };
+    use crate::base::{
+        draining::Draining,
+        errno::errno,
         wait::wait_while, //
     };
     use kernel::{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! KUnit tests of the pure files of `rpcrdma_cm`, and of the files of src/rdma that need no device.
+//! KUnit tests of the pure files of `rpcrdma_cm`, and of the files of src/base and src/rdma that
+//! need no device.
 //!
 //! A test is named after the section that it checks: of RFC 8797, unless its suite names another
 //! document. The expected values of its rows are copied from the section, not computed. If a row
@@ -8,6 +9,7 @@
 
 #![crate_name = "rpcrdma_cm_tests"]
 
+mod base;
 mod cases;
 mod control;
 mod exchange;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The names that the examples in the documentation of src/rdma take as given: the user's own
-//! types. scripts/check-examples compiles it with the examples, as a module of src/rdma.
+//! The names that the examples in the documentation of src/base and src/rdma take as given: the
+//! user's own types. scripts/check-examples compiles it with the examples, as a module of src/rdma.
 
 use core::{
     fmt,
@@ -25,7 +25,6 @@ use kernel::{
 };
 
 use super::{
-    address::*,
     arrival::*,
     buffer::*,
     capacity::*,
@@ -33,20 +32,17 @@ use super::{
     completion_handler::*,
     completion_queue::*,
     device::*,
-    draining::*,
     event::*,
     handler_id::*,
     id_ref::*,
     listener::*,
     memory::*,
     moment::*,
-    net::*,
     operation::*,
     parameters::*,
     piece::*,
     protection_domain::*,
     purpose::*,
-    queue::*,
     queue_pair::*,
     receive::*,
     region::*,
@@ -54,12 +50,20 @@ use super::{
     request::*,
     send_buffer::*,
     transfer::*,
-    unload::*,
     unresolved_id::*,
-    wait::*,
     *, //
 };
-use crate::bindings;
+use crate::{
+    base::{
+        address::*,
+        draining::*,
+        net::*,
+        unload::*,
+        wait::*,
+        work_queue::*, //
+    },
+    bindings, //
+};
 
 const PARAMETERS: Parameters = Parameters {
     owner: c"my_module",

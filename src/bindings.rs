@@ -2,8 +2,8 @@
 
 //! Bindings of the kernel's RDMA interfaces and of the module's own C code.
 //!
-//! Only [`crate::rdma`], [`crate::trace`] and [`crate::observer`] may use it, except for
-//! [`log_clock`] and [`random`].
+//! Only [`crate::base`], [`crate::rdma`], [`crate::trace`] and [`crate::observer`] may use it,
+//! except for [`log_clock`] and [`random`].
 
 // The generated code breaks some of these rules, depending on the kernel's configuration.
 #![allow(

@@ -55,6 +55,11 @@ use self::{
     state::ConnectionState, //
 };
 use crate::{
+    base::{
+        errno::errno,
+        wait::wait_while,
+        work_queue::WorkQueue, //
+    },
     device,
     failure::Failure,
     permits::Permit,
@@ -86,12 +91,9 @@ use crate::{
     rdma::{
         capacity::Capacity,
         cm_id::CmId,
-        errno,
         handler_id::HandlerId,
         id_ref::IdRef,
-        parameters::Parameters,
-        queue::Queue,
-        wait::wait_while, //
+        parameters::Parameters, //
     },
     registry::Live,
     rpc::{
@@ -562,7 +564,7 @@ impl Connection {
         self.changed.notify_all();
     }
 
-    fn enqueue<const WORK: u64>(self: ArcBorrow<'_, Self>, queue: &Queue)
+    fn enqueue<const WORK: u64>(self: ArcBorrow<'_, Self>, queue: &WorkQueue)
     where
         Self: HasWork<Self, WORK> + WorkItem<WORK, Pointer = Arc<Self>>,
     {

@@ -23,6 +23,7 @@ use kernel::{
 };
 
 use crate::{
+    base::errno::errno,
     connection::{
         connections::Connections,
         listener::listeners::Listeners,
@@ -45,7 +46,6 @@ use crate::{
         tables::ConnectionColumns,
         text::Text, //
     },
-    rdma::errno,
     registry::Registry, //
 };
 

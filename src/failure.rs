@@ -10,11 +10,11 @@ use kernel::{
 };
 
 use crate::{
+    base::errno::errno,
     protocol::{
         history::Transition,
         snapshot::Cause, //
-    },
-    rdma::errno, //
+    }, //
 };
 
 /// Why a command failed, or a connection was lost or not established.

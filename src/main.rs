@@ -25,6 +25,8 @@ mod protocol;
 mod bindings;
 mod series;
 
+mod base;
+
 mod rdma;
 
 mod device;
@@ -53,6 +55,7 @@ use kernel::{
 };
 
 use crate::{
+    base::unload::UnloadGuard,
     connection::own::Own,
     control::RootFiles,
     counters::SharedStats,
@@ -63,7 +66,6 @@ use crate::{
         Status, //
     },
     protocol::stats::Limit,
-    rdma::unload::UnloadGuard,
     registry::Registry, //
 };
 

@@ -65,6 +65,7 @@ use self::{
     }, //
 };
 use crate::{
+    base::work_queue::WorkQueue,
     counters::SharedStats,
     history::History,
     protocol::{
@@ -75,7 +76,6 @@ use crate::{
             Stats, //
         }, //
     },
-    rdma::queue::Queue,
     registry::Registry, //
 };
 
@@ -130,7 +130,7 @@ impl Observer {
             stats,
             history,
             shares: Shares::new(max_observed)?,
-            queue: Queue::new(c"rpcrdma_cm_observations")?,
+            queue: WorkQueue::new(c"rpcrdma_cm_observations")?,
         };
         let shared = Arc::new(shared, GFP_KERNEL)?;
         let observations = Arc::pin_init(
@@ -244,7 +244,7 @@ struct Shared {
     shares: Arc<Shares>,
     /// The queue of the search, and of adding connections to the registry and removing them. A
     /// queue of its own, so that this work does not wait for peers.
-    queue: Arc<Queue>,
+    queue: Arc<WorkQueue>,
 }
 
 /// Everything that the probes have reported.

@@ -10,12 +10,12 @@
 //! [`HandlerId`](handler_id::HandlerId) and `Request`.
 //!
 //! The [`QueuePair`](queue_pair::QueuePair) of an id is used through a
-//! [`Handle`](draining::Handle). Destroying the id, and removing its device, waits until each use
-//! has ended.
+//! [`Handle`](crate::base::draining::Handle). Destroying the id, and removing its device, waits
+//! until each use has ended.
 //!
 //! This layer has mechanisms only. Its users choose names, limits and times, by
 //! [`Parameters`](parameters::Parameters) and arguments. They also make the
-//! [`UnloadGuard`](unload::UnloadGuard), without which no id can be made.
+//! [`UnloadGuard`](crate::base::unload::UnloadGuard), without which no id can be made.
 //!
 //! No address of kernel memory is sent to a peer: see
 //! [`Registration`](registration::Registration), and `shim_transfer_init` in shim.c.
@@ -23,7 +23,6 @@
 //! C headers: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h),
 //! [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
-pub(crate) mod address;
 pub(crate) mod arrival;
 mod buffer;
 pub(crate) mod capacity;
@@ -33,20 +32,17 @@ mod completion_queue;
 mod context;
 pub(crate) mod device;
 mod device_name;
-pub(crate) mod draining;
 pub(crate) mod event;
 pub(crate) mod handler_id;
 pub(crate) mod id_ref;
 pub(crate) mod listener;
 pub(crate) mod memory;
 mod moment;
-pub(crate) mod net;
 mod operation;
 pub(crate) mod parameters;
 pub(crate) mod piece;
 mod protection_domain;
 pub(crate) mod purpose;
-pub(crate) mod queue;
 pub(crate) mod queue_pair;
 mod receive;
 mod region;
@@ -55,13 +51,4 @@ pub(crate) mod request;
 pub(crate) mod send_buffer;
 pub(crate) mod transfer;
 mod transport;
-pub(crate) mod unload;
 pub(crate) mod unresolved_id;
-pub(crate) mod wait;
-
-use kernel::prelude::*;
-
-/// Makes an [`Error`] from one of the unsigned errno constants of the kernel crate.
-pub(crate) fn errno(errno: u32) -> Error {
-    Error::from_errno(-(errno as i32))
-}

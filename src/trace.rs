@@ -7,6 +7,7 @@ use core::net::SocketAddr;
 use kernel::prelude::*;
 
 use crate::{
+    base::address::RawAddress,
     bindings,
     protocol::{
         exchange::ParsedPrivateData,
@@ -19,8 +20,7 @@ use crate::{
             PrivateData,
             Rejection, //
         }, //
-    },
-    rdma::address::RawAddress, //
+    }, //
 };
 
 /// The values that `show_outcome` of trace.h names.

@@ -10,11 +10,11 @@ use kernel::{
 
 use super::Connection;
 use crate::{
+    base::errno::errno,
     failure::Failure,
     protocol::snapshot::State,
     rdma::{
         cm_id::CmId,
-        errno,
         event::{
             ConnectionHandler,
             Event, //

@@ -27,13 +27,13 @@ use super::{
     Connection, //
 };
 use crate::{
+    base::{
+        errno::errno,
+        wait::wait_while,
+        work_queue::WorkQueue, //
+    },
     counters::SharedStats,
     history::History,
-    rdma::{
-        errno,
-        queue::Queue,
-        wait::wait_while, //
-    },
     registry::Registry,
     rpc::endpoint::Services, //
 };
@@ -60,12 +60,12 @@ pub(crate) struct Connections {
     #[pin]
     confirmations: Work<Self>,
     /// The queue of `confirmations`. A queue of its own, so that no other work delays it.
-    confirming: Arc<Queue>,
+    confirming: Arc<WorkQueue>,
     /// The queue in which listeners end, and connections are removed from the tables.
-    pub(super) leave: Arc<Queue>,
+    pub(super) leave: Arc<WorkQueue>,
     /// The queue of reconnecting. A queue of its own, because reconnecting waits until ids have
     /// been destroyed.
-    pub(super) reconnects: Arc<Queue>,
+    pub(super) reconnects: Arc<WorkQueue>,
     /// The state that all endpoints share.
     pub(super) services: Arc<Services>,
 }
@@ -99,9 +99,9 @@ impl Connections {
         stats: Arc<SharedStats>,
         history: Arc<History>,
     ) -> Result<Arc<Self>> {
-        let confirming = Queue::new(c"rpcrdma_cm_confirm")?;
-        let leave = Queue::new(c"rpcrdma_cm_leave")?;
-        let reconnects = Queue::new(c"rpcrdma_cm_reconnect")?;
+        let confirming = WorkQueue::new(c"rpcrdma_cm_confirm")?;
+        let leave = WorkQueue::new(c"rpcrdma_cm_leave")?;
+        let reconnects = WorkQueue::new(c"rpcrdma_cm_reconnect")?;
         let services = Services::new(stats.clone())?;
 
         Arc::pin_init(

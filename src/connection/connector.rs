@@ -32,6 +32,11 @@ use super::{
     RECONNECT, //
 };
 use crate::{
+    base::{
+        errno::errno,
+        net::Net,
+        wait::wait_while, //
+    },
     failure::Failure,
     protocol::{
         exchange::Exchange,
@@ -39,12 +44,9 @@ use crate::{
         snapshot::State, //
     },
     rdma::{
-        errno,
         handler_id::HandlerId,
-        net::Net,
         parameters::Parameters,
-        unresolved_id::UnresolvedId,
-        wait::wait_while, //
+        unresolved_id::UnresolvedId, //
     },
     rpc::endpoint::Endpoint,
     trace, //

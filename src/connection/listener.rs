@@ -35,6 +35,10 @@ use super::{
     PARAMETERS, //
 };
 use crate::{
+    base::{
+        errno::errno,
+        net::Net, //
+    },
     failure::Failure,
     permits::{
         Permit,
@@ -50,15 +54,13 @@ use crate::{
         snapshot::{
             ListenerSnapshot,
             Origin, //
-        },
+        }, //
     },
     rdma::{
-        errno,
         listener::{
             CmListener,
             ListenHandler, //
         },
-        net::Net,
         request::Request, //
     },
     trace, //

@@ -20,6 +20,7 @@ use super::{
     Refused, //
 };
 use crate::{
+    base::net::Net,
     connection::{
         connector::connect,
         listener::listen,
@@ -36,7 +37,6 @@ use crate::{
         outcome::outcome,
         snapshot::State, //
     },
-    rdma::net::Net,
     registry::Live,
     rpc::{
         endpoint::EndpointConfiguration,

@@ -18,6 +18,7 @@ use super::{
     Refused, //
 };
 use crate::{
+    base::errno::errno,
     connection::{
         connections::Connections,
         connector::connect,
@@ -35,8 +36,7 @@ use crate::{
             Null,
             Snapshot, //
         }, //
-    }, //
-    rdma::errno,
+    },
     registry::Live,
     rpc::requester::CallResult, //
 };

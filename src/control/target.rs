@@ -11,6 +11,7 @@ use core::net::{
 use kernel::prelude::*;
 
 use crate::{
+    base::net::Net,
     connection::{
         connector::Target,
         Configuration, //
@@ -24,7 +25,6 @@ use crate::{
         },
         negotiation::Role, //
     },
-    rdma::net::Net,
     rpc::endpoint::EndpointConfiguration, //
 };
 

@@ -39,6 +39,7 @@ use super::{
     NFS_RDMA_PORT, //
 };
 use crate::{
+    base::errno::errno,
     failure::Failure,
     protocol::{
         exchange::{
@@ -71,7 +72,6 @@ use crate::{
             State, //
         }, //
     },
-    rdma::errno,
     registry::Live,
     trace, //
 };

@@ -22,6 +22,10 @@ use super::{
     NFS_RDMA_PORT, //
 };
 use crate::{
+    base::{
+        address::RawAddress,
+        errno::errno, //
+    },
     bindings,
     device,
     failure::Failure,
@@ -43,13 +47,9 @@ use crate::{
             Limits, //
         }, //
     },
-    rdma::{
-        address::RawAddress,
-        device::{
-            DeviceName,
-            Transport, //
-        },
-        errno, //
+    rdma::device::{
+        DeviceName,
+        Transport, //
     }, //
 };
 

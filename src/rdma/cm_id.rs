@@ -6,13 +6,13 @@ use core::ptr::NonNull;
 
 use super::{
     context::from_raw,
-    draining::Handle,
     event::{
         ConnectionHandler,
         ContextOf, //
     },
     queue_pair::QueuePair, //
 };
+use crate::base::draining::Handle;
 
 /// The id of a connection, as its owner holds it.
 ///
@@ -20,7 +20,7 @@ use super::{
 /// [`Request::accept`](super::request::Request::accept). Dropping it ends the connection, destroys
 /// the id, and drops the handler, in this order and in a work queue of this layer. It may be
 /// dropped in any context, handlers included. Unloading waits until it is dropped: see
-/// [`UnloadGuard`](super::unload::UnloadGuard).
+/// [`UnloadGuard`](crate::base::unload::UnloadGuard).
 ///
 /// # Examples
 ///

@@ -16,7 +16,7 @@ use kernel::{
 ///
 /// ```no_run
 /// # struct MyEndpoint {
-/// #     queue: Arc<Queue>,
+/// #     queue: Arc<WorkQueue>,
 /// #     work: Arc<MyWork>,
 /// # }
 /// impl CompletionHandler for MyEndpoint {

@@ -31,14 +31,18 @@ use kernel::{
 
 use super::{
     completion_handler::CompletionHandler,
-    draining::Draining,
-    net::Net,
     parameters::Parameters,
-    queue_pair::QueuePair,
-    unload::Hold,
-    wait::wait_while, //
+    queue_pair::QueuePair, //
 };
-use crate::bindings;
+use crate::{
+    base::{
+        draining::Draining,
+        net::Net,
+        unload::Hold,
+        wait::wait_while, //
+    },
+    bindings, //
+};
 
 /// The context of a connection's id: `H` handles its events, `C` the completions of its queue pair.
 ///
@@ -82,8 +86,8 @@ impl_has_work! {
 impl<H, C: CompletionHandler> Context<H, C> {
     /// Makes a context for `id`, without setting it as the context of `id`. May sleep.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), and with
-    /// `ENOMEM`.
+    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), and
+    /// with `ENOMEM`.
     ///
     /// # Safety
     ///

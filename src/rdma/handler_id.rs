@@ -17,16 +17,20 @@ use super::{
     capacity::Capacity,
     completion_handler::CompletionHandler,
     context::Context,
-    draining::{
-        Draining,
-        Handle, //
-    },
-    errno,
     id_ref::IdRef,
     parameters::Parameters,
     queue_pair::QueuePair, //
 };
-use crate::bindings;
+use crate::{
+    base::{
+        draining::{
+            Draining,
+            Handle, //
+        },
+        errno::errno, //
+    },
+    bindings, //
+};
 
 /// The id of a connection during one of its events.
 ///

@@ -13,11 +13,11 @@ use kernel::{
     types::NotThreadSafe, //
 };
 
-use super::{
-    address::RawAddress,
-    device::Device, //
+use super::device::Device;
+use crate::{
+    base::address::RawAddress,
+    bindings, //
 };
-use crate::bindings;
 
 /// The properties of an id that can be read during any of its events.
 ///

@@ -19,14 +19,18 @@ use kernel::{
 };
 
 use super::{
-    address::RawAddress,
     context::create_id,
-    errno,
-    net::Net,
-    request::Request,
-    unload::Hold, //
+    request::Request, //
 };
-use crate::bindings;
+use crate::{
+    base::{
+        address::RawAddress,
+        errno::errno,
+        net::Net,
+        unload::Hold, //
+    },
+    bindings, //
+};
 
 /// Handles the events of a listening id.
 ///
@@ -34,7 +38,7 @@ use crate::bindings;
 ///
 /// ```no_run
 /// # struct MyServer {
-/// #     queue: Arc<Queue>,
+/// #     queue: Arc<WorkQueue>,
 /// #     work: Arc<MyWork>,
 /// # }
 /// impl ListenHandler for MyServer {
@@ -99,8 +103,8 @@ impl<L: ListenHandler> CmListener<L> {
     /// name `owner`. On iWARP, up to `backlog` requests wait to be handled. Requests may arrive
     /// before this returns.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), with `ENODEV`
-    /// if the device was removed meanwhile, otherwise with the error of rdma_cm, such as
+    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), with
+    /// `ENODEV` if the device was removed meanwhile, otherwise with the error of rdma_cm, such as
     /// `EADDRINUSE`.
     pub(crate) fn new(
         net: &Net,

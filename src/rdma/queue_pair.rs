@@ -39,8 +39,6 @@ use super::{
     completion_handler::CompletionHandler,
     completion_queue::CompletionQueue,
     device::Device,
-    draining::Draining,
-    errno,
     memory::Memory,
     moment::Moment,
     operation::Operation,
@@ -50,7 +48,13 @@ use super::{
     send_buffer::SendBuffer,
     transfer::Transfer, //
 };
-use crate::bindings;
+use crate::{
+    base::{
+        draining::Draining,
+        errno::errno, //
+    },
+    bindings, //
+};
 
 /// Everything that the device and the completions of a queue pair use.
 ///

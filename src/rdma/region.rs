@@ -26,10 +26,12 @@ use super::{
     piece::Piece,
     protection_domain::ProtectionDomain,
     purpose::Purpose,
-    queue_pair::QueuePair,
-    unload::Hold, //
+    queue_pair::QueuePair, //
 };
-use crate::bindings;
+use crate::{
+    base::unload::Hold,
+    bindings, //
+};
 
 /// A memory region of the device. [`Region::end`] must be called: dropping the region leaks it.
 ///
@@ -74,7 +76,7 @@ pub(super) struct Region<'a, C: CompletionHandler> {
 impl<'a, C: CompletionHandler> Region<'a, C> {
     /// Makes a region of up to `pages` pages, which is not registered. May sleep.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), with
+    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), with
     /// `ENOMEM`, or with `EIO` if the device makes no region.
     ///
     /// # Safety

@@ -16,7 +16,6 @@ use kernel::{
 use super::{
     arrival::Invalidated,
     completion_handler::CompletionHandler,
-    errno,
     memory::{
         Memory,
         BLOCK, //
@@ -26,7 +25,10 @@ use super::{
     queue_pair::QueuePair,
     region::Region, //
 };
-use crate::bindings;
+use crate::{
+    base::errno::errno,
+    bindings, //
+};
 
 /// Memory for the peer, in as many regions as it takes. It can be registered again and again.
 ///

@@ -25,7 +25,6 @@ use super::{
         private_data,
         Context, //
     },
-    errno,
     event::{
         connection_event,
         ConnectionHandler, //
@@ -34,7 +33,10 @@ use super::{
     parameters::Parameters,
     queue_pair::QueuePair, //
 };
-use crate::bindings;
+use crate::{
+    base::errno::errno,
+    bindings, //
+};
 
 /// A connection request (REQ) of a peer, during the event CONNECT_REQUEST.
 ///
@@ -126,8 +128,8 @@ impl<'a> Request<'a> {
     /// completions of the queue pair. May sleep.
     ///
     /// Fails with `EMSGSIZE` if a REP cannot carry the private data, with `ESHUTDOWN` without an
-    /// [`UnloadGuard`](super::unload::UnloadGuard), with `ENOMEM`, or with the error of rdma_cm or
-    /// the device. The request is rejected then.
+    /// [`UnloadGuard`](crate::base::unload::UnloadGuard), with `ENOMEM`, or with the error of rdma_cm
+    /// or the device. The request is rejected then.
     pub(crate) fn accept<H: ConnectionHandler>(
         self,
         parameters: Parameters,

@@ -4,7 +4,7 @@
 
 use kernel::prelude::*;
 
-use super::errno;
+use crate::base::errno::errno;
 
 /// A message that is being written. Its length is the number of octets that have been appended, and
 /// only these are sent.

@@ -16,7 +16,6 @@ use kernel::{
 };
 
 use super::{
-    address::RawAddress,
     cm_id::CmId,
     context::{
         create_id,
@@ -28,10 +27,15 @@ use super::{
         connection_event,
         ConnectionHandler, //
     },
-    net::Net,
     parameters::Parameters, //
 };
-use crate::bindings;
+use crate::{
+    base::{
+        address::RawAddress,
+        net::Net, //
+    },
+    bindings, //
+};
 
 /// The id of a connection that is to be made.
 ///
@@ -59,8 +63,8 @@ pub(crate) struct UnresolvedId<H: ConnectionHandler>(CmId<H>);
 impl<H: ConnectionHandler> UnresolvedId<H> {
     /// Makes an id in `net`, whose events `handler` handles; process context.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), otherwise
-    /// with the error of rdma_cm.
+    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard),
+    /// otherwise with the error of rdma_cm.
     pub(crate) fn new(net: &Net, parameters: Parameters, handler: H) -> Result<Self> {
         // SAFETY: The id is replaced below. If it cannot be made, the context is dropped unused.
         let context = unsafe { Context::new(NonNull::dangling(), parameters, handler) }?;

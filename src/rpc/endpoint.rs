@@ -33,6 +33,11 @@ use super::{
     xids::Xids, //
 };
 use crate::{
+    base::{
+        draining::Handle,
+        errno::errno,
+        work_queue::WorkQueue, //
+    },
     counters::SharedStats,
     failure::Failure,
     protocol::{
@@ -66,9 +71,6 @@ use crate::{
     rdma::{
         arrival::Arrival,
         completion_handler::CompletionHandler,
-        draining::Handle,
-        errno,
-        queue::Queue,
         queue_pair::QueuePair,
         send_buffer::SendBuffer, //
     }, //
@@ -82,13 +84,13 @@ const ERROR_MAX: u32 = 28;
 pub(crate) struct Services {
     /// The queue in which messages are handled. A queue of its own, because destroying an id waits
     /// for these works.
-    messages: Arc<Queue>,
+    messages: Arc<WorkQueue>,
     /// The queue in which clients make their first calls. A queue of its own, because these works
     /// wait for replies, and a queue runs a limited number of works at a time.
-    first_calls: Arc<Queue>,
+    first_calls: Arc<WorkQueue>,
     /// The queue in which calls with chunks are answered. A queue of its own, because these works
     /// wait for the memory of peers.
-    chunked_calls: Arc<Queue>,
+    chunked_calls: Arc<WorkQueue>,
     #[pin]
     pub(super) only_version_one: VersionCache,
     pub(super) xids: Xids,
@@ -98,9 +100,9 @@ pub(crate) struct Services {
 impl Services {
     /// Process context.
     pub(crate) fn new(stats: Arc<SharedStats>) -> Result<Arc<Self>> {
-        let messages = Queue::new(c"rpcrdma_cm_messages")?;
-        let first_calls = Queue::new(c"rpcrdma_cm_first_calls")?;
-        let chunked_calls = Queue::new(c"rpcrdma_cm_chunked_calls")?;
+        let messages = WorkQueue::new(c"rpcrdma_cm_messages")?;
+        let first_calls = WorkQueue::new(c"rpcrdma_cm_first_calls")?;
+        let chunked_calls = WorkQueue::new(c"rpcrdma_cm_chunked_calls")?;
         let only_version_one = VersionCache::new()?;
         Arc::pin_init(
             pin_init!(Self {
@@ -583,7 +585,7 @@ impl Endpoint {
         }
     }
 
-    fn enqueue<const WORK: u64>(self: ArcBorrow<'_, Self>, queue: &Queue)
+    fn enqueue<const WORK: u64>(self: ArcBorrow<'_, Self>, queue: &WorkQueue)
     where
         Self: HasWork<Self, WORK> + WorkItem<WORK, Pointer = Arc<Self>>,
     {

@@ -40,6 +40,7 @@ use super::{
     }, //
 };
 use crate::{
+    base::errno::errno,
     failure::Failure,
     protocol::{
         header::{
@@ -84,7 +85,6 @@ use crate::{
             Arrival,
             Invalidated, //
         },
-        errno,
         purpose::Purpose,
         queue_pair::QueuePair,
         registration::Registration,

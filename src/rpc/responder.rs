@@ -26,6 +26,7 @@ use super::{
     payload::Payload, //
 };
 use crate::{
+    base::errno::errno,
     protocol::{
         header::{
             self,
@@ -63,7 +64,6 @@ use crate::{
         }, //
     },
     rdma::{
-        errno,
         memory::{
             Memory,
             BLOCK, //

@@ -18,11 +18,11 @@ use kernel::{
 
 use super::Listener;
 use crate::{
+    base::errno::errno,
     connection::{
         connections::Connections,
         table::Table, //
-    },
-    rdma::errno, //
+    }, //
 };
 
 /// The module's listeners.

@@ -2,6 +2,8 @@
 
 //! Socket addresses.
 //!
+//! Superfluous with a kernel whose crate converts between `sockaddr` and `core::net::SocketAddr`.
+//!
 //! C header: [`include/linux/socket.h`](srctree/include/linux/socket.h)
 
 use core::{
@@ -40,7 +42,7 @@ impl RawAddress {
         }
     }
 
-    pub(super) fn as_mut_ptr(&mut self) -> *mut kernel::bindings::sockaddr {
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut kernel::bindings::sockaddr {
         match self {
             Self::V4(address) => ptr::from_mut(address).cast(),
             Self::V6(address) => ptr::from_mut(address).cast(),

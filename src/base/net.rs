@@ -2,6 +2,8 @@
 
 //! Network namespaces.
 //!
+//! Superfluous with a kernel whose crate has network namespaces with references.
+//!
 //! C header: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h)
 
 use core::ptr::NonNull;
@@ -49,7 +51,7 @@ impl Net {
         u32::try_from(index).ok().filter(|&index| index != 0)
     }
 
-    pub(super) fn as_ptr(&self) -> *mut bindings::net {
+    pub(crate) fn as_ptr(&self) -> *mut bindings::net {
         self.0.as_ptr()
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Keeps the module's code in memory as long as the kernel may call it.
+//!
+//! Superfluous with a kernel that waits for a module's ids and works before it frees the module.
 
 use core::{
     marker::PhantomPinned,
@@ -16,7 +18,7 @@ use kernel::{
     }, //
 };
 
-use super::errno;
+use super::errno::errno;
 use crate::bindings;
 
 /// How long unloading waits before the log says what it waits for, in milliseconds.
@@ -29,8 +31,8 @@ const WARN_MS: u32 = 5000;
 /// module. An id whose destructor does not run (`mem::forget`, or a reference cycle through its
 /// handler) stays for ever. Then unloading waits for ever, too, and the log says so: otherwise the
 /// kernel would call freed code. Unloading also waits for a
-/// [`Registration`](super::registration::Registration) whose destructor does not run: the resource
-/// tracker prints the name of its owner, which is in the memory of the module.
+/// [`Registration`](crate::rdma::registration::Registration) whose destructor does not run: the
+/// resource tracker prints the name of its owner, which is in the memory of the module.
 ///
 /// The guard must be the last field, because it waits for the objects that the other fields own. No
 /// such object can be made before the guard is initialized: that fails with `ESHUTDOWN`.
@@ -135,7 +137,7 @@ impl PinnedDrop for UnloadGuard {
 ///
 /// `shim_unload_wait` counts this hold. The pointer is to the queue for teardown, which is valid as
 /// long as there are holds.
-pub(super) struct Hold(NonNull<kernel::bindings::workqueue_struct>);
+pub(crate) struct Hold(NonNull<kernel::bindings::workqueue_struct>);
 
 // SAFETY: Holds are counted atomically and belong to no thread.
 unsafe impl Send for Hold {}
@@ -144,7 +146,7 @@ unsafe impl Sync for Hold {}
 
 impl Hold {
     /// Takes a hold; any context. Fails with `ESHUTDOWN` without an [`UnloadGuard`].
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         // SAFETY: No requirement: if no hold can be taken, the function returns NULL.
         let queue = unsafe { bindings::shim_hold() };
 
@@ -154,7 +156,7 @@ impl Hold {
     }
 
     /// Queues work that destroys an object; any context.
-    pub(super) fn enqueue<W, const ID: u64>(&self, work: W) -> W::EnqueueOutput
+    pub(crate) fn enqueue<W, const ID: u64>(&self, work: W) -> W::EnqueueOutput
     where
         W: RawWorkItem<ID> + Send + 'static,
     {

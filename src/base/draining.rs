@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! A value that others use until its owner drains it.
+//!
+//! Superfluous with a kernel whose `Revocable` lets users sleep, and its owner wait for them.
 
 use core::{
     cell::UnsafeCell,
@@ -87,11 +89,11 @@ unsafe impl<T: Send + Sync> Sync for Inner<T> {}
 /// // error[E0599]: no method named `drain` found for struct `Handle`
 /// let value = handle.drain();
 /// ```
-pub(super) struct Draining<T>(Arc<Inner<T>>);
+pub(crate) struct Draining<T>(Arc<Inner<T>>);
 
 impl<T: Send + Sync> Draining<T> {
     /// Makes one without a value; may sleep. Fails with `ENOMEM`.
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let inner = pin_init!(Inner {
             state <- new_mutex!(
                 State {
@@ -107,13 +109,13 @@ impl<T: Send + Sync> Draining<T> {
     }
 
     /// Whether a value has been put in, or none can be put in any more.
-    pub(super) fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         self.0.state.lock().phase != Phase::Empty
     }
 
     /// Puts the value in. Gives it back if a value was put in before, or none can be put in any
     /// more.
-    pub(super) fn put(&self, value: T) -> Result<(), T> {
+    pub(crate) fn put(&self, value: T) -> Result<(), T> {
         let mut state = self.0.state.lock();
         if state.phase != Phase::Empty {
             return Err(value);
@@ -126,19 +128,19 @@ impl<T: Send + Sync> Draining<T> {
     }
 
     /// Returns a handle to use the value by.
-    pub(super) fn handle(&self) -> Handle<T> {
+    pub(crate) fn handle(&self) -> Handle<T> {
         Handle(self.0.clone())
     }
 }
 
 impl<T> Draining<T> {
     /// Begins to use the value, as [`Handle::access`] does.
-    pub(super) fn access(&self) -> Option<Access<'_, T>> {
+    pub(crate) fn access(&self) -> Option<Access<'_, T>> {
         self.0.access()
     }
 
     /// Lets no further use begin, waits until all uses have ended, and drops the value; may sleep.
-    pub(super) fn drain(&self) {
+    pub(crate) fn drain(&self) {
         drop(self.0.drain());
     }
 }

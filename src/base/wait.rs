@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Waiting with a time limit.
+//!
+//! Superfluous with a kernel whose `CondVar` waits with a time limit and ignores signals.
 
 use kernel::{
     sync::{

@@ -2,6 +2,8 @@
 
 //! Work queues of the module's own, which unload can wait for.
 //!
+//! Superfluous with a kernel whose crate allocates work queues.
+//!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
 use core::ptr::NonNull;
@@ -73,7 +75,7 @@ impl WorkItem for Destruction {
 ///
 /// ```no_run
 /// # let my_work: Arc<MyWork> = given();
-/// let queue = Queue::new(c"my_queue")?;
+/// let queue = WorkQueue::new(c"my_queue")?;
 /// let _ = queue.enqueue(Arc::clone(&my_work));
 /// queue.flush();
 /// ```
@@ -81,17 +83,17 @@ impl WorkItem for Destruction {
 /// # Invariants
 ///
 /// `queue` is the queue of `destruction`, which is there until this is dropped.
-pub(crate) struct Queue {
+pub(crate) struct WorkQueue {
     queue: NonNull<kernel::bindings::workqueue_struct>,
     destruction: Option<Pin<KBox<Destruction>>>,
 }
 
 // SAFETY: Work queues belong to no thread.
-unsafe impl Send for Queue {}
+unsafe impl Send for WorkQueue {}
 // SAFETY: The functions of a work queue may be called from any thread at a time.
-unsafe impl Sync for Queue {}
+unsafe impl Sync for WorkQueue {}
 
-impl Queue {
+impl WorkQueue {
     /// Makes a work queue; process context only.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), and with
@@ -136,7 +138,7 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for WorkQueue {
     fn drop(&mut self) {
         if let Some(destruction) = self.destruction.take() {
             // The work may run, and drop its own hold, before the call has returned.

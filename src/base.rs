@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the kernel crate lacks, apart from RDMA. Each file says which addition to the kernel crate
+//! would make it superfluous; 7.3 has none of them.
+
+pub(crate) mod address;
+pub(crate) mod draining;
+pub(crate) mod errno;
+pub(crate) mod net;
+pub(crate) mod unload;
+pub(crate) mod wait;
+pub(crate) mod work_queue;
