@@ -5,16 +5,16 @@
 use kernel::prelude::*;
 
 #[allow(dead_code)]
-#[path = "../src/rdma/arrival.rs"]
+#[path = "../src/rdma/verbs/arrival.rs"]
 mod arrival;
-#[path = "../src/rdma/capacity.rs"]
+#[path = "../src/rdma/verbs/capacity.rs"]
 mod capacity;
 #[allow(dead_code)]
-#[path = "../src/rdma/memory.rs"]
+#[path = "../src/rdma/verbs/memory.rs"]
 mod memory;
-#[path = "../src/rdma/moment.rs"]
+#[path = "../src/rdma/verbs/moment.rs"]
 mod moment;
-#[path = "../src/rdma/send_buffer.rs"]
+#[path = "../src/rdma/verbs/send_buffer.rs"]
 mod send_buffer;
 
 #[kunit_tests(rpcrdma_cm_rdma)]

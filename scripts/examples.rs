@@ -25,38 +25,44 @@ use kernel::{
 };
 
 use super::{
-    arrival::*,
-    buffer::*,
-    capacity::*,
-    cm_id::*,
-    completion_handler::*,
-    completion_queue::*,
-    device::*,
-    event::*,
-    handler_id::*,
-    id_ref::*,
-    listener::*,
-    memory::*,
-    moment::*,
-    operation::*,
-    parameters::*,
-    piece::*,
-    protection_domain::*,
-    purpose::*,
-    queue_pair::*,
-    receive::*,
-    region::*,
-    registration::*,
-    request::*,
-    send_buffer::*,
-    transfer::*,
-    unresolved_id::*,
-    *, //
+    cm::{
+        cm_id::*,
+        cm_listener::*,
+        event::*,
+        handler_id::*,
+        id_ref::*,
+        request::*,
+        unresolved_id::*, //
+    },
+    registration::{
+        piece::*,
+        purpose::*,
+        region::*,
+        *, //
+    },
+    verbs::{
+        arrival::*,
+        buffer::*,
+        capacity::*,
+        completion_handler::*,
+        completion_queue::*,
+        device::*,
+        memory::*,
+        moment::*,
+        operation::*,
+        parameters::*,
+        protection_domain::*,
+        queue_pair::*,
+        receive::*,
+        send_buffer::*,
+        transfer::*, //
+    },
 };
 use crate::{
     base::{
         address::*,
         draining::*,
+        errno::*,
         net::*,
         unload::*,
         wait::*,

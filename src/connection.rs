@@ -89,11 +89,15 @@ use crate::{
         }, //
     },
     rdma::{
-        capacity::Capacity,
-        cm_id::CmId,
-        handler_id::HandlerId,
-        id_ref::IdRef,
-        parameters::Parameters, //
+        cm::{
+            cm_id::CmId,
+            handler_id::HandlerId,
+            id_ref::IdRef, //
+        },
+        verbs::{
+            capacity::Capacity,
+            parameters::Parameters, //
+        }, //
     },
     registry::Live,
     rpc::{

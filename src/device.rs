@@ -10,7 +10,7 @@ use crate::{
         },
         text::Text, //
     },
-    rdma::device, //
+    rdma::verbs::device, //
 };
 
 /// Returns the device of that name, whose port speaks `transport`.

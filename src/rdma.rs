@@ -2,19 +2,19 @@
 
 //! A safe abstraction of rdma_cm, and of the verbs that a connection needs.
 //!
-//! A client makes an [`UnresolvedId`](unresolved_id::UnresolvedId), which becomes a
-//! [`CmId`](cm_id::CmId) when it begins to resolve its peer's address. A server has a
-//! [`CmListener`](listener::CmListener), and a `CmId` for each [`Request`](request::Request) that
-//! it accepts. Dropping a `CmId` ends the connection. The operations that are legal only while
-//! rdma_cm holds the id's handler mutex are methods of types that exist only in a handler:
-//! [`HandlerId`](handler_id::HandlerId) and `Request`.
+//! A client makes an [`UnresolvedId`](cm::unresolved_id::UnresolvedId), which becomes a
+//! [`CmId`](cm::cm_id::CmId) when it begins to resolve its peer's address. A server has a
+//! [`CmListener`](cm::cm_listener::CmListener), and a `CmId` for each
+//! [`Request`](cm::request::Request) that it accepts. Dropping a `CmId` ends the connection. The
+//! operations that are legal only while rdma_cm holds the id's handler mutex are methods of types
+//! that exist only in a handler: [`HandlerId`](cm::handler_id::HandlerId) and `Request`.
 //!
-//! The [`QueuePair`](queue_pair::QueuePair) of an id is used through a
+//! The [`QueuePair`](verbs::queue_pair::QueuePair) of an id is used through a
 //! [`Handle`](crate::base::draining::Handle). Destroying the id, and removing its device, waits
 //! until each use has ended.
 //!
 //! This layer has mechanisms only. Its users choose names, limits and times, by
-//! [`Parameters`](parameters::Parameters) and arguments. They also make the
+//! [`Parameters`](verbs::parameters::Parameters) and arguments. They also make the
 //! [`UnloadGuard`](crate::base::unload::UnloadGuard), without which no id can be made.
 //!
 //! No address of kernel memory is sent to a peer: see
@@ -23,32 +23,6 @@
 //! C headers: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h),
 //! [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
-pub(crate) mod arrival;
-mod buffer;
-pub(crate) mod capacity;
-pub(crate) mod cm_id;
-pub(crate) mod completion_handler;
-mod completion_queue;
-mod context;
-pub(crate) mod device;
-mod device_name;
-pub(crate) mod event;
-pub(crate) mod handler_id;
-pub(crate) mod id_ref;
-pub(crate) mod listener;
-pub(crate) mod memory;
-mod moment;
-mod operation;
-pub(crate) mod parameters;
-pub(crate) mod piece;
-mod protection_domain;
-pub(crate) mod purpose;
-pub(crate) mod queue_pair;
-mod receive;
-mod region;
+pub(crate) mod cm;
 pub(crate) mod registration;
-pub(crate) mod request;
-pub(crate) mod send_buffer;
-pub(crate) mod transfer;
-mod transport;
-pub(crate) mod unresolved_id;
+pub(crate) mod verbs;

@@ -13,7 +13,7 @@ use crate::{
     base::errno::errno,
     failure::Failure,
     protocol::snapshot::State,
-    rdma::{
+    rdma::cm::{
         cm_id::CmId,
         event::{
             ConnectionHandler,

@@ -44,9 +44,11 @@ use crate::{
         snapshot::State, //
     },
     rdma::{
-        handler_id::HandlerId,
-        parameters::Parameters,
-        unresolved_id::UnresolvedId, //
+        cm::{
+            handler_id::HandlerId,
+            unresolved_id::UnresolvedId, //
+        },
+        verbs::parameters::Parameters, //
     },
     rpc::endpoint::Endpoint,
     trace, //

@@ -56,8 +56,8 @@ use crate::{
             Origin, //
         }, //
     },
-    rdma::{
-        listener::{
+    rdma::cm::{
+        cm_listener::{
             CmListener,
             ListenHandler, //
         },

@@ -47,7 +47,7 @@ use crate::{
             Limits, //
         }, //
     },
-    rdma::device::{
+    rdma::verbs::device::{
         DeviceName,
         Transport, //
     }, //

@@ -4,6 +4,10 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
+pub(crate) mod piece;
+pub(crate) mod purpose;
+pub(in crate::rdma) mod region;
+
 use kernel::{
     bindings::{
         scatterlist,
@@ -13,17 +17,19 @@ use kernel::{
     prelude::*, //
 };
 
-use super::{
+use self::{
+    piece::Piece,
+    purpose::Purpose,
+    region::Region, //
+};
+use super::verbs::{
     arrival::Invalidated,
     completion_handler::CompletionHandler,
     memory::{
         Memory,
         BLOCK, //
     },
-    piece::Piece,
-    purpose::Purpose,
-    queue_pair::QueuePair,
-    region::Region, //
+    queue_pair::QueuePair, //
 };
 use crate::{
     base::errno::errno,

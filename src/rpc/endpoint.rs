@@ -68,7 +68,7 @@ use crate::{
         },
         xdr::NoRoom, //
     },
-    rdma::{
+    rdma::verbs::{
         arrival::Arrival,
         completion_handler::CompletionHandler,
         queue_pair::QueuePair,

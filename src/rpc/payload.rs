@@ -4,7 +4,7 @@
 
 use core::mem;
 
-use crate::rdma::memory::Memory;
+use crate::rdma::verbs::memory::Memory;
 
 /// A Payload stream: an RPC message.
 #[derive(Clone, Copy)]

@@ -16,7 +16,7 @@ use crate::{
         },
         rpc, //
     },
-    rdma::arrival::Arrival, //
+    rdma::verbs::arrival::Arrival, //
 };
 
 /// The state of a place.

@@ -81,14 +81,18 @@ use crate::{
         }, //
     },
     rdma::{
-        arrival::{
-            Arrival,
-            Invalidated, //
+        registration::{
+            purpose::Purpose,
+            Registration, //
         },
-        purpose::Purpose,
-        queue_pair::QueuePair,
-        registration::Registration,
-        send_buffer::SendBuffer, //
+        verbs::{
+            arrival::{
+                Arrival,
+                Invalidated, //
+            },
+            queue_pair::QueuePair,
+            send_buffer::SendBuffer, //
+        }, //
     }, //
 };
 

@@ -63,7 +63,7 @@ use crate::{
             Writer, //
         }, //
     },
-    rdma::{
+    rdma::verbs::{
         memory::{
             Memory,
             BLOCK, //

@@ -31,7 +31,7 @@ use crate::bindings;
 /// # Invariants
 ///
 /// The pointer is to a completion queue that this owns. Its device stays as long as this does.
-pub(super) struct CompletionQueue(NonNull<bindings::ib_cq>);
+pub(in crate::rdma) struct CompletionQueue(NonNull<bindings::ib_cq>);
 
 impl CompletionQueue {
     /// Makes the completion queue of one queue pair; may sleep.
@@ -40,7 +40,7 @@ impl CompletionQueue {
     ///
     /// The device must stay until the completion queue has been dropped. The queue pair must be
     /// destroyed before that.
-    pub(super) unsafe fn new(
+    pub(in crate::rdma) unsafe fn new(
         device: Device<'_>,
         capacity: &Capacity,
         owner: &'static CStr,
@@ -62,7 +62,7 @@ impl CompletionQueue {
         Ok(Self(NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?))
     }
 
-    pub(super) fn as_ptr(&self) -> *mut bindings::ib_cq {
+    pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_cq {
         self.0.as_ptr()
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum Transfer {
 impl Transfer {
     /// Returns the direction for the mapping of the local memory: whether the device reads or
     /// writes it.
-    pub(super) fn direction(self) -> bindings::dma_data_direction {
+    pub(in crate::rdma) fn direction(self) -> bindings::dma_data_direction {
         match self {
             Self::Read => bindings::dma_data_direction_DMA_FROM_DEVICE,
             Self::Write => bindings::dma_data_direction_DMA_TO_DEVICE,

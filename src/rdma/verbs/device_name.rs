@@ -5,7 +5,7 @@
 use core::fmt;
 
 /// The length of a device's name in octets with its NUL: `IB_DEVICE_NAME_MAX`.
-pub(super) const NAME_LEN: usize = 64;
+pub(in crate::rdma) const NAME_LEN: usize = 64;
 
 /// A device's name.
 ///

@@ -18,7 +18,6 @@ use kernel::{
 };
 
 use super::{
-    capacity::Capacity,
     cm_id::CmId,
     context::{
         into_raw,
@@ -29,13 +28,16 @@ use super::{
         connection_event,
         ConnectionHandler, //
     },
-    id_ref::IdRef,
-    parameters::Parameters,
-    queue_pair::QueuePair, //
+    id_ref::IdRef, //
 };
 use crate::{
     base::errno::errno,
-    bindings, //
+    bindings,
+    rdma::verbs::{
+        capacity::Capacity,
+        parameters::Parameters,
+        queue_pair::QueuePair, //
+    }, //
 };
 
 /// A connection request (REQ) of a peer, during the event CONNECT_REQUEST.
@@ -97,7 +99,7 @@ impl<'a> Request<'a> {
     /// For `'a`, `event` must be a valid CONNECT_REQUEST, `id` must be its valid new id, and the
     /// handler mutex of `id` must be held. If `accepted` is set, the id must not be destroyed by
     /// the caller, nor by rdma_cm after the handler has returned.
-    pub(super) unsafe fn new(
+    pub(in crate::rdma) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         event: &'a bindings::rdma_cm_event,
         accepted: &'a Cell<bool>,
@@ -128,8 +130,8 @@ impl<'a> Request<'a> {
     /// completions of the queue pair. May sleep.
     ///
     /// Fails with `EMSGSIZE` if a REP cannot carry the private data, with `ESHUTDOWN` without an
-    /// [`UnloadGuard`](crate::base::unload::UnloadGuard), with `ENOMEM`, or with the error of rdma_cm
-    /// or the device. The request is rejected then.
+    /// [`UnloadGuard`](crate::base::unload::UnloadGuard), with `ENOMEM`, or with the error of
+    /// rdma_cm or the device. The request is rejected then.
     pub(crate) fn accept<H: ConnectionHandler>(
         self,
         parameters: Parameters,

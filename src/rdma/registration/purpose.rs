@@ -21,7 +21,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    pub(super) fn access(self) -> bindings::ib_access_flags {
+    pub(in crate::rdma) fn access(self) -> bindings::ib_access_flags {
         match self {
             Self::Read => bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
             // The verbs require local write access for remote write access.
@@ -32,7 +32,7 @@ impl Purpose {
         }
     }
 
-    pub(super) fn direction(self) -> bindings::dma_data_direction {
+    pub(in crate::rdma) fn direction(self) -> bindings::dma_data_direction {
         match self {
             Self::Read => bindings::dma_data_direction_DMA_TO_DEVICE,
             Self::Write => bindings::dma_data_direction_DMA_FROM_DEVICE,

@@ -26,15 +26,15 @@ use super::{
     event::{
         connection_event,
         ConnectionHandler, //
-    },
-    parameters::Parameters, //
+    }, //
 };
 use crate::{
     base::{
         address::RawAddress,
         net::Net, //
     },
-    bindings, //
+    bindings,
+    rdma::verbs::parameters::Parameters, //
 };
 
 /// The id of a connection that is to be made.

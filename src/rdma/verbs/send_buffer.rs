@@ -39,7 +39,7 @@ pub(crate) struct SendBuffer<'a> {
 
 impl<'a> SendBuffer<'a> {
     /// Begins a message in `octets`.
-    pub(super) fn new(octets: &'a mut [u8]) -> Self {
+    pub(in crate::rdma) fn new(octets: &'a mut [u8]) -> Self {
         // INVARIANT: Nothing has been written.
         Self { octets, len: 0 }
     }
@@ -82,7 +82,7 @@ impl<'a> SendBuffer<'a> {
     }
 
     /// Returns how many octets have been appended.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::rdma) fn len(&self) -> usize {
         self.len
     }
 }

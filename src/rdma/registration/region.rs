@@ -20,17 +20,19 @@ use kernel::{
 };
 
 use super::{
-    arrival::Invalidated,
-    completion_handler::CompletionHandler,
-    moment::Moment,
     piece::Piece,
-    protection_domain::ProtectionDomain,
-    purpose::Purpose,
-    queue_pair::QueuePair, //
+    purpose::Purpose, //
 };
 use crate::{
     base::unload::Hold,
-    bindings, //
+    bindings,
+    rdma::verbs::{
+        arrival::Invalidated,
+        completion_handler::CompletionHandler,
+        moment::Moment,
+        protection_domain::ProtectionDomain,
+        queue_pair::QueuePair, //
+    }, //
 };
 
 /// A memory region of the device. [`Region::end`] must be called: dropping the region leaks it.
@@ -54,7 +56,7 @@ use crate::{
 /// `mr` is a memory region that this owns. `list` describes memory that stays until [`Region::end`]
 /// has returned `true`. As long as `mapped` is set, the list is mapped for the device and does not
 /// change.
-pub(super) struct Region<'a, C: CompletionHandler> {
+pub(in crate::rdma) struct Region<'a, C: CompletionHandler> {
     queue_pair: &'a QueuePair<C>,
     purpose: Purpose,
     mr: NonNull<bindings::ib_mr>,
@@ -82,7 +84,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     /// # Safety
     ///
     /// The memory that `list` describes must stay until [`Self::end`] has returned `true`.
-    pub(super) unsafe fn new(
+    pub(in crate::rdma) unsafe fn new(
         queue_pair: &'a QueuePair<C>,
         purpose: Purpose,
         pages: u32,
@@ -120,7 +122,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     ///
     /// Fails with `ENOMEM` or `EIO` if the memory cannot be mapped. Any other failure is
     /// `ECONNRESET`: the connection is lost.
-    pub(super) fn register(&mut self, offset: u64) -> Result {
+    pub(in crate::rdma) fn register(&mut self, offset: u64) -> Result {
         let entries = c_int::try_from(self.list.len())?;
         // SAFETY: The device stays as long as the queue pair. This owns the list, which describes
         // memory that stays and is not mapped.
@@ -172,7 +174,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     /// Ends the access of the peer. `remotely` proves that the peer has invalidated a Steering Tag
     /// itself. Returns whether this side had to invalidate the region. May sleep. A failure loses
     /// the connection.
-    pub(super) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<bool> {
+    pub(in crate::rdma) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<bool> {
         let remotely = remotely.is_some_and(|invalidated| {
             invalidated.has_ended(self.queue_pair.made(), self.stag(), self.registered)
         });
@@ -186,7 +188,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     }
 
     /// Whether the device has, or may still have, access to the memory.
-    pub(super) fn is_mapped(&self) -> bool {
+    pub(in crate::rdma) fn is_mapped(&self) -> bool {
         self.mapped
     }
 
@@ -212,7 +214,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     }
 
     /// Returns its description for the peer.
-    pub(super) fn piece(&self) -> Piece {
+    pub(in crate::rdma) fn piece(&self) -> Piece {
         Piece {
             stag: self.stag(),
             // SAFETY: By the type invariant it is valid.
@@ -224,7 +226,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     /// Ends the region, and with it any access that the peer still has. Returns whether the memory
     /// may be freed. If not, the region is leaked, and the device may still access the memory. May
     /// sleep.
-    pub(super) fn end(mut self) -> bool {
+    pub(in crate::rdma) fn end(mut self) -> bool {
         // An abandoned operation may refer to the region, and the region to the memory.
         let in_use = self.mapped && self.queue_pair.is_abandoned();
         // SAFETY: By the type invariant this owns the region. It is not used again if the function

@@ -53,7 +53,7 @@ impl Device<'_> {
     /// # Safety
     ///
     /// `device` must be NULL, or stay for the returned lifetime and have a port of that number.
-    pub(super) unsafe fn new(device: *mut bindings::ib_device, port: u32) -> Option<Self> {
+    pub(in crate::rdma) unsafe fn new(device: *mut bindings::ib_device, port: u32) -> Option<Self> {
         let device = NonNull::new(device)?;
         // SAFETY: By the function's requirement the device is there and has the port.
         let transport = unsafe { bindings::shim_transport(device.as_ptr(), port) };
@@ -86,22 +86,22 @@ impl Device<'_> {
     }
 
     /// How many RDMA Reads the device can serve on one connection at a time, up to 255.
-    pub(super) fn max_responder_resources(&self) -> u8 {
+    pub(in crate::rdma) fn max_responder_resources(&self) -> u8 {
         // SAFETY: By the type invariant the device is there.
         unsafe { bindings::shim_max_qp_rd_atom(self.as_ptr()) }
     }
 
     /// How many RDMA Reads the device can have outstanding on one connection, up to 255.
-    pub(super) fn max_initiator_depth(&self) -> u8 {
+    pub(in crate::rdma) fn max_initiator_depth(&self) -> u8 {
         // SAFETY: By the type invariant the device is there.
         unsafe { bindings::shim_max_qp_init_rd_atom(self.as_ptr()) }
     }
 
-    pub(super) fn as_non_null(&self) -> NonNull<bindings::ib_device> {
+    pub(in crate::rdma) fn as_non_null(&self) -> NonNull<bindings::ib_device> {
         self.device
     }
 
-    pub(super) fn as_ptr(&self) -> *mut bindings::ib_device {
+    pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_device {
         self.device.as_ptr()
     }
 }

@@ -14,12 +14,8 @@ use kernel::{
 };
 
 use super::{
-    capacity::Capacity,
-    completion_handler::CompletionHandler,
     context::Context,
-    id_ref::IdRef,
-    parameters::Parameters,
-    queue_pair::QueuePair, //
+    id_ref::IdRef, //
 };
 use crate::{
     base::{
@@ -29,7 +25,13 @@ use crate::{
         },
         errno::errno, //
     },
-    bindings, //
+    bindings,
+    rdma::verbs::{
+        capacity::Capacity,
+        completion_handler::CompletionHandler,
+        parameters::Parameters,
+        queue_pair::QueuePair, //
+    }, //
 };
 
 /// The id of a connection during one of its events.
@@ -82,7 +84,7 @@ impl<'a, C: CompletionHandler> HandlerId<'a, C> {
     ///
     /// For `'a`, `id` must be valid, `context` must be its context, and its handler mutex must be
     /// held.
-    pub(super) unsafe fn new<H>(
+    pub(in crate::rdma) unsafe fn new<H>(
         context: &'a Context<H, C>,
         id: NonNull<bindings::rdma_cm_id>,
     ) -> Self {

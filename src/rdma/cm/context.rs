@@ -29,11 +29,6 @@ use kernel::{
     }, //
 };
 
-use super::{
-    completion_handler::CompletionHandler,
-    parameters::Parameters,
-    queue_pair::QueuePair, //
-};
 use crate::{
     base::{
         draining::Draining,
@@ -41,7 +36,12 @@ use crate::{
         unload::Hold,
         wait::wait_while, //
     },
-    bindings, //
+    bindings,
+    rdma::verbs::{
+        completion_handler::CompletionHandler,
+        parameters::Parameters,
+        queue_pair::QueuePair, //
+    }, //
 };
 
 /// The context of a connection's id: `H` handles its events, `C` the completions of its queue pair.
@@ -52,15 +52,15 @@ use crate::{
 /// context that is dropped without a teardown does not outlive its id. `closed` is accessed only
 /// with the id's handler mutex held.
 #[pin_data]
-pub(super) struct Context<H, C: CompletionHandler> {
+pub(in crate::rdma) struct Context<H, C: CompletionHandler> {
     // Drained before the id is destroyed. Without a teardown, because a request was not accepted,
     // it is dropped before the other fields.
-    pub(super) queue_pair: Draining<QueuePair<C>>,
-    pub(super) handler: H,
-    pub(super) id: NonNull<bindings::rdma_cm_id>,
-    pub(super) parameters: Parameters,
+    pub(in crate::rdma) queue_pair: Draining<QueuePair<C>>,
+    pub(in crate::rdma) handler: H,
+    pub(in crate::rdma) id: NonNull<bindings::rdma_cm_id>,
+    pub(in crate::rdma) parameters: Parameters,
     /// Whether the teardown has begun. The handler is not called any more then.
-    pub(super) closed: Cell<bool>,
+    pub(in crate::rdma) closed: Cell<bool>,
     /// Whether there is a peer that does not know yet that the connection is over.
     #[pin]
     connected: Mutex<bool>,
@@ -70,7 +70,7 @@ pub(super) struct Context<H, C: CompletionHandler> {
     #[pin]
     teardown: Work<Self>,
     // Dropped last: until then the module stays.
-    pub(super) hold: Hold,
+    pub(in crate::rdma) hold: Hold,
 }
 
 // SAFETY: The handler and the queue pair are `Send`, and an id belongs to no thread.
@@ -93,7 +93,7 @@ impl<H, C: CompletionHandler> Context<H, C> {
     ///
     /// `id` must be valid, or be replaced before use, until the teardown destroys it or, without a
     /// teardown, until the context has been dropped.
-    pub(super) unsafe fn new(
+    pub(in crate::rdma) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         parameters: Parameters,
         handler: H,
@@ -118,7 +118,7 @@ impl<H, C: CompletionHandler> Context<H, C> {
     }
 
     /// Notes whether there is a peer that has yet to learn that the connection is over. May sleep.
-    pub(super) fn set_connected(&self, connected: bool) {
+    pub(in crate::rdma) fn set_connected(&self, connected: bool) {
         *self.connected.lock() = connected;
         self.disconnected.notify_all();
     }
@@ -171,7 +171,7 @@ impl<H, C: CompletionHandler> WorkItem for Context<H, C> {
 }
 
 /// Gives up the owning pointer to a context.
-pub(super) fn into_raw<H, C: CompletionHandler>(
+pub(in crate::rdma) fn into_raw<H, C: CompletionHandler>(
     context: Pin<KBox<Context<H, C>>>,
 ) -> NonNull<Context<H, C>> {
     // SAFETY: The pointer is not used to move the context. `from_raw` pins it again.
@@ -185,7 +185,7 @@ pub(super) fn into_raw<H, C: CompletionHandler>(
 /// # Safety
 ///
 /// `context` must come from [`into_raw`], and must be taken back only once.
-pub(super) unsafe fn from_raw<H, C: CompletionHandler>(
+pub(in crate::rdma) unsafe fn from_raw<H, C: CompletionHandler>(
     context: NonNull<Context<H, C>>,
 ) -> Pin<KBox<Context<H, C>>> {
     // SAFETY: By the function's requirement the pointer comes from `KBox::into_raw`, and nobody
@@ -201,7 +201,7 @@ pub(super) unsafe fn from_raw<H, C: CompletionHandler>(
 ///
 /// `context` must be of the type that `handler` expects, and stay valid until the id has been
 /// destroyed.
-pub(super) unsafe fn create_id(
+pub(in crate::rdma) unsafe fn create_id(
     net: &Net,
     owner: &'static CStr,
     handler: bindings::rdma_cm_event_handler,
@@ -228,7 +228,7 @@ pub(super) unsafe fn create_id(
 ///
 /// `event` must be one that rdma_cm delivers, be of a type that carries connection parameters, and
 /// be valid for `'a`.
-pub(super) unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
+pub(in crate::rdma) unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
     // SAFETY: By the function's requirement this is the member in use.
     let parameters = unsafe { &event.param.conn };
     let octets: *const u8 = parameters.private_data.cast();

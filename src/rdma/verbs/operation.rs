@@ -23,7 +23,7 @@ use super::completion_handler::CompletionHandler;
 use crate::bindings;
 
 /// Returns a text for the status of a completion.
-pub(super) fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
+pub(in crate::rdma) fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
     // SAFETY: The function takes any value.
     let message = unsafe { bindings::ib_wc_status_msg(status) };
     // SAFETY: It returns a static string, and never NULL.
@@ -53,7 +53,7 @@ pub(super) fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
 /// `handler` is of an [`Arc`](kernel::sync::Arc) that is held until no completion can arrive any
 /// more. `cqe` and `done` are initialized.
 #[pin_data]
-pub(super) struct Operation<C: CompletionHandler> {
+pub(in crate::rdma) struct Operation<C: CompletionHandler> {
     #[pin]
     cqe: Opaque<bindings::ib_cqe>,
     #[pin]
@@ -70,7 +70,7 @@ impl<C: CompletionHandler> Operation<C> {
     ///
     /// `handler` must be of an [`Arc`](kernel::sync::Arc) that is held until no completion can
     /// arrive any more, and the operation must stay until then.
-    pub(super) unsafe fn new(handler: *const C) -> impl PinInit<Self> {
+    pub(in crate::rdma) unsafe fn new(handler: *const C) -> impl PinInit<Self> {
         // INVARIANT: `handler` is such by the function's requirement. `cqe` and `done` are
         // initialized here.
         pin_init!(Self {
@@ -116,7 +116,7 @@ impl<C: CompletionHandler> Operation<C> {
     }
 
     /// Returns the completion entry, from which the function `done` gets back to the operation.
-    pub(super) fn cqe(&self) -> *mut bindings::ib_cqe {
+    pub(in crate::rdma) fn cqe(&self) -> *mut bindings::ib_cqe {
         let this = ptr::from_ref(self);
         // SAFETY: `self` is valid. The pointer is derived from one to the whole, so `done` may use
         // it to access the whole.
@@ -125,13 +125,13 @@ impl<C: CompletionHandler> Operation<C> {
 
     /// Prepares for the completion of the next operation. Called with the lock that all operations
     /// of the queue pair take.
-    pub(super) fn begin(&self) {
+    pub(in crate::rdma) fn begin(&self) {
         // SAFETY: By the type invariant it is initialized.
         unsafe { bindings::shim_reinit_completion(self.done.get()) };
     }
 
     /// Waits up to `milliseconds` for the completion, and returns whether there was one. May sleep.
-    pub(super) fn wait(&self, milliseconds: u32) -> bool {
+    pub(in crate::rdma) fn wait(&self, milliseconds: u32) -> bool {
         let jiffies = msecs_to_jiffies(milliseconds);
         // SAFETY: By the type invariant it is initialized.
         let left =
@@ -140,18 +140,18 @@ impl<C: CompletionHandler> Operation<C> {
     }
 
     /// Returns the status of the latest completion.
-    pub(super) fn status(&self) -> bindings::ib_wc_status {
+    pub(in crate::rdma) fn status(&self) -> bindings::ib_wc_status {
         self.status.load(Relaxed)
     }
 
     /// Gives up waiting for the completion. The device may still perform the operation, so there
     /// can be no other operation, and everything that this one uses has to stay.
-    pub(super) fn abandon(&self) {
+    pub(in crate::rdma) fn abandon(&self) {
         self.abandoned.store(true, Relaxed);
     }
 
     /// Whether the device may still perform an operation that was abandoned.
-    pub(super) fn is_abandoned(&self) -> bool {
+    pub(in crate::rdma) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Relaxed)
     }
 }

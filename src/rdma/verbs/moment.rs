@@ -20,13 +20,13 @@ use kernel::sync::atomic::{
 /// assert!(registered < invalidated);
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct Moment(u64);
+pub(in crate::rdma) struct Moment(u64);
 
 /// The latest moment.
 static LATEST: Atomic<u64> = Atomic::new(0);
 
 impl Moment {
-    pub(super) fn now() -> Self {
+    pub(in crate::rdma) fn now() -> Self {
         // The accesses to one variable have a total order, even with `Relaxed`. If one event
         // happens before another one, that order agrees.
         Self(LATEST.fetch_add(1, Relaxed) + 1)

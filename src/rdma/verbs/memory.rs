@@ -17,7 +17,7 @@ use kernel::{
 /// without a warning in the log, because peers can cause that.
 ///
 /// `KVec::from_elem` would write octet by octet.
-pub(super) fn zeroed(len: usize) -> Result<KVec<u8>> {
+pub(in crate::rdma) fn zeroed(len: usize) -> Result<KVec<u8>> {
     let mut octets = KVec::with_capacity(len, GFP_KERNEL | __GFP_NOWARN | __GFP_ZERO)?;
     // SAFETY: The capacity is at least `len`, and `__GFP_ZERO` has initialized the octets.
     unsafe { octets.inc_len(len) };
@@ -84,7 +84,7 @@ impl Memory {
     }
 
     /// Leaks the memory, because a device may still access it. It has no octets afterwards.
-    pub(super) fn leak(&mut self) {
+    pub(in crate::rdma) fn leak(&mut self) {
         mem::forget(mem::take(&mut self.blocks));
         self.len = 0;
     }

@@ -48,7 +48,7 @@ use crate::bindings;
 /// `queue_pair` and `arrivals` are valid until no completion can arrive any more. `handler` is of
 /// an [`Arc`](kernel::sync::Arc) that is held until then.
 #[pin_data]
-pub(super) struct Receive<C: CompletionHandler> {
+pub(in crate::rdma) struct Receive<C: CompletionHandler> {
     #[pin]
     cqe: Opaque<bindings::ib_cqe>,
     buffer: Buffer,
@@ -71,7 +71,7 @@ impl<C: CompletionHandler> Receive<C> {
     /// `queue_pair` and `arrivals` must be valid until no completion can arrive any more, and
     /// `handler` be of an [`Arc`](kernel::sync::Arc) that is held until then. The Receive must stay
     /// until then.
-    pub(super) unsafe fn new(
+    pub(in crate::rdma) unsafe fn new(
         number: usize,
         buffer: Buffer,
         lkey: u32,
@@ -109,13 +109,13 @@ impl<C: CompletionHandler> Receive<C> {
     /// # Safety
     ///
     /// The Receive must not be posted for the returned lifetime.
-    pub(super) unsafe fn received(&self, len: usize) -> &[u8] {
+    pub(in crate::rdma) unsafe fn received(&self, len: usize) -> &[u8] {
         // SAFETY: The device writes to the buffer only while the Receive is posted.
         unsafe { self.buffer.received(len) }
     }
 
     /// Posts the Receive, which gives its buffer to the device. Fails with the error of the device.
-    pub(super) fn post(&self) -> Result {
+    pub(in crate::rdma) fn post(&self) -> Result {
         let mut sge = bindings::ib_sge {
             addr: self.buffer.address(),
             length: self.buffer.len().try_into()?,

@@ -16,8 +16,8 @@ use super::moment::Moment;
 /// The proof that the peer has invalidated a Steering Tag of this side (RFC 8797, section 4.1).
 ///
 /// Only the completion of a Receive makes one, so
-/// [`Registration::invalidate`](super::registration::Registration::invalidate) can rely on it: the
-/// peer has no access any more. It holds for one queue pair and one moment. A copy that is kept
+/// [`Registration::invalidate`](crate::rdma::registration::Registration::invalidate) can rely on it:
+/// the peer has no access any more. It holds for one queue pair and one moment. A copy that is kept
 /// does no harm: it has no effect on a later registration under the same Steering Tag, nor on one
 /// of another queue pair.
 ///
@@ -60,7 +60,7 @@ pub(crate) struct Invalidated {
 impl Invalidated {
     /// Notes that a message that invalidated `stag` has arrived at this moment, on the queue pair
     /// that was made at the moment `queue_pair`.
-    pub(super) fn now(queue_pair: Moment, stag: u32) -> Self {
+    pub(in crate::rdma) fn now(queue_pair: Moment, stag: u32) -> Self {
         Self {
             queue_pair,
             at: Moment::now(),
@@ -70,7 +70,12 @@ impl Invalidated {
 
     /// Whether this has ended the access that the peer was given under `stag` at the moment
     /// `registered`, on the queue pair that was made at the moment `queue_pair`.
-    pub(super) fn has_ended(&self, queue_pair: Moment, stag: u32, registered: Moment) -> bool {
+    pub(in crate::rdma) fn has_ended(
+        &self,
+        queue_pair: Moment,
+        stag: u32,
+        registered: Moment,
+    ) -> bool {
         self.queue_pair == queue_pair && self.stag == stag && registered < self.at
     }
 }
@@ -90,9 +95,9 @@ impl Invalidated {
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
     /// The number of the Receive that holds the message.
-    pub(super) receive: usize,
+    pub(in crate::rdma) receive: usize,
     /// The length of the message in octets.
-    pub(super) len: usize,
+    pub(in crate::rdma) len: usize,
     /// The Steering Tag that the peer has invalidated with the message, if any.
     pub(crate) invalidated: Option<Invalidated>,
     /// When the message arrived.
@@ -101,4 +106,4 @@ pub(crate) struct Arrival {
 
 /// The messages that have arrived and not been taken yet, the oldest one first. The vector has the
 /// capacity for one message for each Receive.
-pub(super) type Arrivals = Mutex<KVec<Arrival>>;
+pub(in crate::rdma) type Arrivals = Mutex<KVec<Arrival>>;

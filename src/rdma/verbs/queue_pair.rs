@@ -133,7 +133,7 @@ impl<C: CompletionHandler> QueuePair<C> {
     ///
     /// `id` must be valid, have no queue pair except in `place`, and be destroyed only after that
     /// has been drained.
-    pub(super) unsafe fn create(
+    pub(in crate::rdma) unsafe fn create(
         place: &Draining<Self>,
         id: NonNull<bindings::rdma_cm_id>,
         device: Device<'_>,
@@ -451,7 +451,7 @@ impl<C: CompletionHandler> QueuePair<C> {
     ///
     /// The region must be valid, be of this protection domain, and be mapped but not registered. If
     /// the operation is abandoned, it must stay until the queue pair is destroyed.
-    pub(super) unsafe fn register(
+    pub(in crate::rdma) unsafe fn register(
         &self,
         mr: NonNull<bindings::ib_mr>,
         stag: u32,
@@ -478,7 +478,7 @@ impl<C: CompletionHandler> QueuePair<C> {
     }
 
     /// Invalidates `stag`, a Steering Tag of this side. May sleep. A failure loses the connection.
-    pub(super) fn invalidate(&self, stag: u32) -> Result {
+    pub(in crate::rdma) fn invalidate(&self, stag: u32) -> Result {
         let _one_at_a_time = self.resources.sends.lock();
         let mut request = bindings::ib_send_wr {
             opcode: bindings::ib_wr_opcode_IB_WR_LOCAL_INV,
@@ -490,7 +490,7 @@ impl<C: CompletionHandler> QueuePair<C> {
     }
 
     /// Sets how many RDMA Reads the peer serves at a time. With 0, [`Self::transfer`] refuses them.
-    pub(super) fn set_read_depth(&self, depth: u8) {
+    pub(in crate::rdma) fn set_read_depth(&self, depth: u8) {
         self.may_read.store(depth > 0, Relaxed);
     }
 
@@ -500,31 +500,31 @@ impl<C: CompletionHandler> QueuePair<C> {
     }
 
     /// Returns when the queue pair was made. No other queue pair was made at that moment.
-    pub(super) fn made(&self) -> Moment {
+    pub(in crate::rdma) fn made(&self) -> Moment {
         self.made
     }
 
     /// Returns the protection domain, to make a memory region in.
-    pub(super) fn domain(&self) -> &Arc<ProtectionDomain> {
+    pub(in crate::rdma) fn domain(&self) -> &Arc<ProtectionDomain> {
         &self.resources.domain
     }
 
     /// Returns the device, which stays as long as the queue pair.
-    pub(super) fn device(&self) -> *mut bindings::ib_device {
+    pub(in crate::rdma) fn device(&self) -> *mut bindings::ib_device {
         // SAFETY: By the type invariant the id is valid. It has a queue pair, so it stays bound to
         // its device.
         unsafe { (*self.id.as_ptr()).device }
     }
 
     /// How many pages a region of the device can have.
-    pub(super) fn max_region_pages(&self) -> u32 {
+    pub(in crate::rdma) fn max_region_pages(&self) -> u32 {
         // SAFETY: The device stays as long as the queue pair.
         unsafe { bindings::shim_max_fast_reg_page_list_len(self.device()) }
     }
 
     /// Whether the device may still perform an operation that was abandoned. The memory of that
     /// operation must be leaked.
-    pub(super) fn is_abandoned(&self) -> bool {
+    pub(in crate::rdma) fn is_abandoned(&self) -> bool {
         self.resources.operation.is_abandoned()
     }
 
@@ -595,7 +595,7 @@ impl<C: CompletionHandler> QueuePair<C> {
     /// Makes the queue pair fail, which ends everything that is under way on it. May sleep.
     ///
     /// Fails if the device refuses that.
-    pub(super) fn fail(&self) -> Result {
+    pub(in crate::rdma) fn fail(&self) -> Result {
         // SAFETY: By the type invariant the queue pair is valid.
         to_result(unsafe { bindings::shim_fail_qp(self.queue_pair.as_ptr()) })
     }

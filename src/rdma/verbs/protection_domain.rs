@@ -33,7 +33,7 @@ use crate::bindings;
 /// # Invariants
 ///
 /// The pointer is to a protection domain that this owns. Its device stays as long as this does.
-pub(super) struct ProtectionDomain(NonNull<bindings::ib_pd>);
+pub(in crate::rdma) struct ProtectionDomain(NonNull<bindings::ib_pd>);
 
 // SAFETY: The objects of the verbs belong to no thread.
 unsafe impl Send for ProtectionDomain {}
@@ -47,7 +47,7 @@ impl ProtectionDomain {
     /// # Safety
     ///
     /// The device must stay until the domain has been dropped.
-    pub(super) unsafe fn new(device: Device<'_>, owner: &'static CStr) -> Result<Self> {
+    pub(in crate::rdma) unsafe fn new(device: Device<'_>, owner: &'static CStr) -> Result<Self> {
         // SAFETY: The device is there as long as `device` is; the name is static.
         let pd = unsafe { bindings::__ib_alloc_pd(device.as_ptr(), 0, owner.as_char_ptr()) };
 
@@ -57,25 +57,25 @@ impl ProtectionDomain {
     }
 
     /// Returns the local key of all memory that is mapped for the device.
-    pub(super) fn local_dma_lkey(&self) -> u32 {
+    pub(in crate::rdma) fn local_dma_lkey(&self) -> u32 {
         // SAFETY: By the type invariant it is valid.
         unsafe { bindings::shim_local_dma_lkey(self.as_ptr()) }
     }
 
     /// Prepares the domain for being leaked: replaces the name of its owner, which is in the memory
     /// of the module.
-    pub(super) fn disown(&self) {
+    pub(in crate::rdma) fn disown(&self) {
         // SAFETY: By the type invariant it is valid.
         unsafe { bindings::shim_disown_pd(self.as_ptr()) };
     }
 
     /// Leaks the domain, together with an object in it.
-    pub(super) fn leak(domain: Arc<Self>) {
+    pub(in crate::rdma) fn leak(domain: Arc<Self>) {
         domain.disown();
         mem::forget(domain);
     }
 
-    pub(super) fn as_ptr(&self) -> *mut bindings::ib_pd {
+    pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_pd {
         self.0.as_ptr()
     }
 }

@@ -9,10 +9,12 @@ use super::{
     event::{
         ConnectionHandler,
         ContextOf, //
-    },
-    queue_pair::QueuePair, //
+    }, //
 };
-use crate::base::draining::Handle;
+use crate::{
+    base::draining::Handle,
+    rdma::verbs::queue_pair::QueuePair, //
+};
 
 /// The id of a connection, as its owner holds it.
 ///
@@ -51,12 +53,12 @@ impl<H: ConnectionHandler> CmId<H> {
     ///
     /// `context` must come from [`into_raw`](super::context::into_raw), be the context of its id,
     /// and not be used to make another [`CmId`].
-    pub(super) unsafe fn from_context(context: NonNull<ContextOf<H>>) -> Self {
+    pub(in crate::rdma) unsafe fn from_context(context: NonNull<ContextOf<H>>) -> Self {
         // INVARIANT: By the function's requirement.
         Self(context)
     }
 
-    pub(super) fn context(&self) -> &ContextOf<H> {
+    pub(in crate::rdma) fn context(&self) -> &ContextOf<H> {
         // SAFETY: By the type invariant the context is valid.
         unsafe { self.0.as_ref() }
     }

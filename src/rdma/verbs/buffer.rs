@@ -32,7 +32,7 @@ use crate::bindings;
 ///
 /// `address` is the DMA address of the `octets` for `device`, in `direction`. `device` stays as
 /// long as this does.
-pub(super) struct Buffer {
+pub(in crate::rdma) struct Buffer {
     octets: KVec<u8>,
     address: u64,
     direction: bindings::dma_data_direction,
@@ -50,7 +50,7 @@ impl Buffer {
     /// # Safety
     ///
     /// `len` must not be zero. The device must stay until the buffer has been dropped.
-    pub(super) unsafe fn new(
+    pub(in crate::rdma) unsafe fn new(
         device: Device<'_>,
         len: usize,
         direction: bindings::dma_data_direction,
@@ -80,11 +80,11 @@ impl Buffer {
         })
     }
 
-    pub(super) fn address(&self) -> u64 {
+    pub(in crate::rdma) fn address(&self) -> u64 {
         self.address
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::rdma) fn len(&self) -> usize {
         self.octets.len()
     }
 
@@ -93,7 +93,7 @@ impl Buffer {
     /// # Safety
     ///
     /// The device must not write to the buffer for the returned lifetime.
-    pub(super) unsafe fn received(&self, len: usize) -> &[u8] {
+    pub(in crate::rdma) unsafe fn received(&self, len: usize) -> &[u8] {
         // SAFETY: By the type invariant the octets are mapped, in this direction.
         unsafe {
             bindings::shim_dma_sync_for_cpu(
@@ -110,12 +110,12 @@ impl Buffer {
 
     /// Returns the octets, for a message to be written into. If the device is still reading them,
     /// it sends a mixture.
-    pub(super) fn octets_mut(&mut self) -> &mut [u8] {
+    pub(in crate::rdma) fn octets_mut(&mut self) -> &mut [u8] {
         &mut self.octets
     }
 
     /// Makes the octets visible to the device; to be called before the device reads or writes them.
-    pub(super) fn sync_for_device(&self) {
+    pub(in crate::rdma) fn sync_for_device(&self) {
         // SAFETY: By the type invariant the octets are mapped, in this direction.
         unsafe {
             bindings::shim_dma_sync_for_device(

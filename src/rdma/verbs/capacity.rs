@@ -35,10 +35,10 @@ impl Capacity {
     /// How many Sends and other operations can be outstanding: one, and the marker of
     /// `ib_drain_qp`. [`Self::TRANSFERS`] counts the transfers, for which rdma_rw posts the Work
     /// Requests.
-    pub(super) const SENDS: u32 = 2;
+    pub(in crate::rdma) const SENDS: u32 = 2;
 
     /// How many transfers can be outstanding.
-    pub(super) const TRANSFERS: u32 = 1;
+    pub(in crate::rdma) const TRANSFERS: u32 = 1;
 
     /// The Receive that `ib_drain_qp` posts.
     const DRAIN_RECEIVES: u32 = 1;
@@ -82,13 +82,13 @@ impl Capacity {
     }
 
     /// How many Receives can be posted at a time, with that of `ib_drain_qp`.
-    pub(super) fn max_recv_wr(&self) -> u32 {
+    pub(in crate::rdma) fn max_recv_wr(&self) -> u32 {
         // By the type invariant it does not overflow.
         self.receives + Self::DRAIN_RECEIVES
     }
 
     /// How many completions there can be at a time.
-    pub(super) fn completions(&self) -> u32 {
+    pub(in crate::rdma) fn completions(&self) -> u32 {
         // By the type invariant it does not overflow.
         self.receives + Self::EXTRA_COMPLETIONS
     }

@@ -11,16 +11,20 @@ use kernel::{
 };
 
 use super::{
-    completion_handler::CompletionHandler,
     context::{
         private_data,
         Context, //
     },
-    device::Transport,
     handler_id::HandlerId,
     id_ref::IdRef, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    rdma::verbs::{
+        completion_handler::CompletionHandler,
+        device::Transport, //
+    }, //
+};
 
 /// An event of a connection's id.
 ///
@@ -94,7 +98,7 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
 }
 
 /// The context of an id whose events `H` handles.
-pub(super) type ContextOf<H> = Context<H, <H as ConnectionHandler>::Completions>;
+pub(in crate::rdma) type ContextOf<H> = Context<H, <H as ConnectionHandler>::Completions>;
 
 /// Notes whether the teardown has to wait for the peer from now on and, if the id may read, how
 /// many RDMA Reads the peer serves. May sleep.
@@ -177,7 +181,7 @@ unsafe fn translate<'a>(id: &IdRef<'_>, event: &'a bindings::rdma_cm_event) -> O
 ///
 /// Called only by rdma_cm, with an id whose context is a [`ContextOf<H>`], and with its handler
 /// mutex held.
-pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
+pub(in crate::rdma) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     id: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,
 ) -> c_int {

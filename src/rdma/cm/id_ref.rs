@@ -13,10 +13,10 @@ use kernel::{
     types::NotThreadSafe, //
 };
 
-use super::device::Device;
 use crate::{
     base::address::RawAddress,
-    bindings, //
+    bindings,
+    rdma::verbs::device::Device, //
 };
 
 /// The properties of an id that can be read during any of its events.
@@ -46,7 +46,7 @@ impl<'a> IdRef<'a> {
     /// # Safety
     ///
     /// For `'a`, `id` must be valid, and its handler mutex must be held.
-    pub(super) unsafe fn new(id: NonNull<bindings::rdma_cm_id>) -> Self {
+    pub(in crate::rdma) unsafe fn new(id: NonNull<bindings::rdma_cm_id>) -> Self {
         // INVARIANT: By the function's requirement.
         Self {
             id,
@@ -55,11 +55,11 @@ impl<'a> IdRef<'a> {
         }
     }
 
-    pub(super) fn as_non_null(&self) -> NonNull<bindings::rdma_cm_id> {
+    pub(in crate::rdma) fn as_non_null(&self) -> NonNull<bindings::rdma_cm_id> {
         self.id
     }
 
-    pub(super) fn as_ptr(&self) -> *mut bindings::rdma_cm_id {
+    pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::rdma_cm_id {
         self.id.as_ptr()
     }
 

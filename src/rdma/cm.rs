@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The ids of rdma_cm, their events, and what is legal in a handler.
+
+pub(crate) mod cm_id;
+pub(crate) mod cm_listener;
+mod context;
+pub(crate) mod event;
+pub(crate) mod handler_id;
+pub(crate) mod id_ref;
+pub(crate) mod request;
+pub(crate) mod unresolved_id;
