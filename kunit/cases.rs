@@ -9,7 +9,7 @@ use core::fmt::{
     Write, //
 };
 
-// The paths are spelled out for the same reason as in `protocol.rs`.
+// Test crates include this file with `#[path]`, so that the files below need paths of their own.
 #[path = "cases/history.rs"]
 pub(crate) mod history;
 #[path = "cases/info.rs"]
@@ -21,25 +21,29 @@ pub(crate) mod stats;
 #[path = "cases/tables.rs"]
 pub(crate) mod tables;
 
-use crate::protocol::{
-    exchange::{
-        Device,
-        Exchange,
-        ParsedPrivateData,
-        Transport, //
+use crate::pure::{
+    text::{
+        exchange::{
+            Device,
+            Exchange,
+            ParsedPrivateData,
+            Transport, //
+        },
+        format::Text,
+        snapshot::{
+            Origin,
+            Snapshot,
+            State,
+            Traffic, //
+        }, //
     },
-    negotiation::{
-        InUse,
-        Role, //
-    },
-    private_data::PrivateData,
-    snapshot::{
-        Origin,
-        Snapshot,
-        State,
-        Traffic, //
-    },
-    text::Text, //
+    wire::{
+        negotiation::{
+            InUse,
+            Role, //
+        },
+        private_data::PrivateData, //
+    }, //
 };
 
 /// The rest of an expected text. Writing other octets to it fails.

@@ -18,8 +18,8 @@ use kernel::{
 mod tests {
     use super::*;
     use crate::{
-        protocol::{
-            control::{
+        pure::{
+            text::grammar::{
                 parse_call,
                 parse_close,
                 parse_connect,
@@ -34,13 +34,15 @@ mod tests {
                 SocketAddr,
                 Zone, //
             },
-            header::Versions,
-            private_data::{
-                Offer,
-                Offered,
-                Size, //
-            },
-            program::Program, //
+            wire::{
+                header::Versions,
+                private_data::{
+                    Offer,
+                    Offered,
+                    Size, //
+                },
+                program::Program, //
+            }, //
         },
         rows::{
             check,

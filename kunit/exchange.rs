@@ -8,18 +8,20 @@ use kernel::prelude::*;
 mod tests {
     use super::*;
     use crate::{
-        protocol::{
-            exchange::{
+        pure::{
+            text::exchange::{
                 Exchange,
                 ParsedPrivateData, //
             },
-            negotiation::{
-                Negotiated,
-                Role, //
-            },
-            private_data::{
-                Offer,
-                PrivateData, //
+            wire::{
+                negotiation::{
+                    Negotiated,
+                    Role, //
+                },
+                private_data::{
+                    Offer,
+                    PrivateData, //
+                }, //
             }, //
         },
         rows::check, //

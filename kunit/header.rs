@@ -19,7 +19,7 @@ mod tests {
             Octets,
             X, //
         },
-        protocol::{
+        pure::wire::{
             header::{
                 chunks::{
                     ChunkLists,

@@ -16,17 +16,21 @@ mod tests {
                 TEXT, //
             }, //
         },
-        protocol::{
-            exchange::{
-                Exchange,
-                ParsedPrivateData, //
+        pure::{
+            text::{
+                exchange::{
+                    Exchange,
+                    ParsedPrivateData, //
+                },
+                history::{
+                    HistoryColumns,
+                    Outcome, //
+                }, //
             },
-            history::{
-                HistoryColumns,
-                Outcome, //
-            },
-            negotiation::Role,
-            private_data::PrivateData, //
+            wire::{
+                negotiation::Role,
+                private_data::PrivateData, //
+            }, //
         },
         rows::check, //
     };

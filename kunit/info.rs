@@ -15,7 +15,7 @@ mod tests {
                 CASES, //
             }, //
         },
-        protocol::info::info,
+        pure::text::info::info,
         rows::check, //
     };
 

@@ -9,7 +9,7 @@ use kernel::prelude::*;
 mod tests {
     use super::*;
     use crate::{
-        protocol::invalidation::{
+        pure::wire::invalidation::{
             Counters,
             Invalidations, //
         },

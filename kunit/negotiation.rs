@@ -13,7 +13,7 @@ use kernel::{
 mod tests {
     use super::*;
     use crate::{
-        protocol::{
+        pure::wire::{
             negotiation::{
                 negotiate,
                 Deviation,

@@ -5,7 +5,7 @@
 use kernel::prelude::*;
 
 use crate::{
-    protocol::xdr::NoRoom,
+    pure::wire::xdr::NoRoom,
     rows::check, //
 };
 

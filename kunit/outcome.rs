@@ -15,17 +15,17 @@ mod tests {
                 RESULTS, //
             }, //
         },
-        protocol::{
-            header::{
+        pure::{
+            text::outcome::{
+                outcome,
+                Answer, //
+            },
+            wire::header::{
                 chunks::ChunkLists,
                 direction::Direction,
                 Body,
                 Header,
                 Version, //
-            },
-            outcome::{
-                outcome,
-                Answer, //
             }, //
         },
         rows::{

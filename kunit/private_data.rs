@@ -10,7 +10,7 @@ use kernel::prelude::*;
 mod tests {
     use super::*;
     use crate::{
-        protocol::private_data::{
+        pure::wire::private_data::{
             parse,
             Offer,
             Offered,

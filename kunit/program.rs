@@ -12,7 +12,7 @@ mod tests {
             Octets,
             X, //
         },
-        protocol::{
+        pure::wire::{
             program::{
                 fill_opaque,
                 is_opaque,
@@ -27,7 +27,7 @@ mod tests {
                 NFS_VERSION,
                 NULL, //
             },
-            rpc::{
+            rpc_message::{
                 Call,
                 Status, //
             }, //

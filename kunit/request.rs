@@ -8,14 +8,14 @@ use kernel::prelude::*;
 mod tests {
     use super::*;
     use crate::{
-        protocol::{
-            program::Program,
-            request::{
+        pure::wire::{
+            call_request::{
                 CallRequest,
                 CalledProcedure,
                 Hex, //
             },
-            rpc::{
+            program::Program,
+            rpc_message::{
                 Call,
                 Credentials, //
             }, //

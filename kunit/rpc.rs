@@ -13,7 +13,7 @@ mod tests {
             Octets,
             X, //
         },
-        protocol::rpc::{
+        pure::wire::rpc_message::{
             is_reply,
             parse_call,
             parse_reply,

@@ -22,8 +22,8 @@ mod octets;
 mod outcome;
 mod private_data;
 mod program;
-#[path = "../src/protocol.rs"]
-mod protocol;
+#[path = "../src/pure/mod.rs"]
+mod pure;
 mod rdma;
 mod request;
 mod rows;

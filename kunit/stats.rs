@@ -18,13 +18,13 @@ mod tests {
                 TEXT, //
             }, //
         },
-        protocol::{
-            private_data::parse,
-            stats::{
+        pure::{
+            text::stats::{
                 Limit,
                 Limits,
                 Stats, //
-            }, //
+            },
+            wire::private_data::parse, //
         },
         rows::check, //
     };

@@ -21,7 +21,7 @@ mod tests {
                 STATES, //
             }, //
         },
-        protocol::tables::ConnectionColumns,
+        pure::text::tables::ConnectionColumns,
         rows::check, //
     };
 

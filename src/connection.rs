@@ -63,29 +63,33 @@ use crate::{
     device,
     failure::Failure,
     permits::Permit,
-    protocol::{
-        exchange::{
-            Exchange,
-            ParsedPrivateData, //
+    pure::{
+        text::{
+            exchange::{
+                Exchange,
+                ParsedPrivateData, //
+            },
+            history::{
+                self,
+                Outcome,
+                Transition, //
+            },
+            snapshot::{
+                Origin,
+                Snapshot, //
+            }, //
         },
-        history::{
-            self,
-            Outcome,
-            Transition, //
-        },
-        negotiation::{
-            InUse,
-            Role, //
-        },
-        private_data::{
-            Offered,
-            PrivateData,
-            Size, //
-        },
-        request::CallRequest,
-        snapshot::{
-            Origin,
-            Snapshot, //
+        wire::{
+            call_request::CallRequest,
+            negotiation::{
+                InUse,
+                Role, //
+            },
+            private_data::{
+                Offered,
+                PrivateData,
+                Size, //
+            }, //
         }, //
     },
     rdma::{

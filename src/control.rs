@@ -40,11 +40,11 @@ use crate::{
     failure::Failure,
     history::History,
     observer::Status,
-    protocol::{
-        control,
+    pure::text::{
+        format::Text,
+        grammar,
         history::HistoryColumns,
-        tables::ConnectionColumns,
-        text::Text, //
+        tables::ConnectionColumns, //
     },
     registry::Registry, //
 };
@@ -155,7 +155,7 @@ impl Control {
 
 /// Why a control write was not carried out.
 enum Refused<'a> {
-    Line(control::LineError<'a>),
+    Line(grammar::LineError<'a>),
     Action(Failure),
 }
 
@@ -178,8 +178,8 @@ impl fmt::Display for Refused<'_> {
     }
 }
 
-impl<'a> From<control::LineError<'a>> for Refused<'a> {
-    fn from(error: control::LineError<'a>) -> Self {
+impl<'a> From<grammar::LineError<'a>> for Refused<'a> {
+    fn from(error: grammar::LineError<'a>) -> Self {
         Self::Line(error)
     }
 }
@@ -217,7 +217,7 @@ macro_rules! writable {
             impl Writable for $name {
                 type Data = Control;
 
-                const LINE_MAX: usize = control::LINE_MAX;
+                const LINE_MAX: usize = grammar::LINE_MAX;
 
                 fn write(control: &Control, line: Result<&[u8]>) -> Result {
                     let line = line.map_err(Refused::from);

@@ -7,7 +7,7 @@ use kernel::sync::atomic::{
     Relaxed, //
 };
 
-use crate::protocol::stats::Stats;
+use crate::pure::text::stats::Stats;
 
 /// A number that only grows.
 pub(crate) struct Counter(Atomic<u64>);

@@ -3,12 +3,12 @@
 //! The device of a connection, as its snapshot shows it.
 
 use crate::{
-    protocol::{
+    pure::text::{
         exchange::{
             Device,
             Transport, //
         },
-        text::Text, //
+        format::Text, //
     },
     rdma::verbs::device, //
 };

@@ -11,7 +11,7 @@ use kernel::{
 
 use crate::{
     base::errno::errno,
-    protocol::{
+    pure::text::{
         history::Transition,
         snapshot::Cause, //
     }, //

@@ -29,14 +29,16 @@ use kernel::{
 use crate::{
     bindings::log_clock,
     counters::SharedStats,
-    protocol::{
-        history::{
-            Entry,
-            Event,
-            Timestamp, //
+    pure::{
+        text::{
+            history::{
+                Entry,
+                Event,
+                Timestamp, //
+            },
+            snapshot::Origin, //
         },
-        negotiation::Role,
-        snapshot::Origin, //
+        wire::negotiation::Role, //
     }, //
 };
 

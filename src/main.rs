@@ -5,7 +5,7 @@
 //! This is the way of the data, and the order in which to read the modules:
 //!
 //! 1. [`rdma`] hands over the events of rdma_cm with their private data.
-//! 2. [`protocol`] parses the private data and combines the offers of both sides. It is pure: it
+//! 2. [`pure`] parses the private data and combines the offers of both sides. It is pure: it
 //!    knows no kernel.
 //! 3. [`connection`] holds the state of the connections that this module makes and accepts.
 //!    [`observer`] does the same for the connections of the kernel's NFS and of programs.
@@ -20,7 +20,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 // Layer by layer, the lowest one first. docs/design.md says what each has.
-mod protocol;
+mod pure;
 
 mod bindings;
 mod series;
@@ -65,7 +65,7 @@ use crate::{
         Observer,
         Status, //
     },
-    protocol::stats::Limit,
+    pure::text::stats::Limit,
     registry::Registry, //
 };
 

@@ -68,13 +68,13 @@ use crate::{
     base::work_queue::WorkQueue,
     counters::SharedStats,
     history::History,
-    protocol::{
-        negotiation::Role,
-        stats::{
+    pure::{
+        text::stats::{
             Limit,
             Limits,
             Stats, //
-        }, //
+        },
+        wire::negotiation::Role, //
     },
     registry::Registry, //
 };

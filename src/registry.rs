@@ -34,11 +34,11 @@ use crate::{
         Readable, //
     },
     failure::Failure,
-    protocol::{
+    pure::text::{
         exchange::ParsedPrivateData,
         info::info,
         snapshot::Snapshot, //
-    },
+    }, //
 };
 
 /// A live connection: the module's own, or one that the observer found.

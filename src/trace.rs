@@ -9,16 +9,18 @@ use kernel::prelude::*;
 use crate::{
     base::address::RawAddress,
     bindings,
-    protocol::{
-        exchange::ParsedPrivateData,
-        negotiation::{
-            Negotiated,
-            Role, //
-        },
-        private_data::{
-            Parsed,
-            PrivateData,
-            Rejection, //
+    pure::{
+        text::exchange::ParsedPrivateData,
+        wire::{
+            negotiation::{
+                Negotiated,
+                Role, //
+            },
+            private_data::{
+                Parsed,
+                PrivateData,
+                Rejection, //
+            }, //
         }, //
     }, //
 };

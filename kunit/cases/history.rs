@@ -7,20 +7,22 @@ use core::fmt::{
     Write, //
 };
 
-use crate::protocol::{
-    history::{
-        Entry,
-        Event,
-        HistoryColumns,
-        Outcome,
-        Timestamp,
-        Transition, //
+use crate::pure::{
+    text::{
+        history::{
+            Entry,
+            Event,
+            HistoryColumns,
+            Outcome,
+            Timestamp,
+            Transition, //
+        },
+        snapshot::{
+            Cause,
+            Origin, //
+        }, //
     },
-    negotiation::Role,
-    snapshot::{
-        Cause,
-        Origin, //
-    }, //
+    wire::negotiation::Role, //
 };
 
 /// The file without an event.

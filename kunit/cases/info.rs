@@ -7,22 +7,24 @@ use super::{
     private_data,
     snapshot, //
 };
-use crate::protocol::{
-    exchange::Transport,
-    negotiation::{
+use crate::pure::{
+    text::{
+        exchange::Transport,
+        snapshot::{
+            CallTraffic,
+            Cause,
+            Null,
+            Origin,
+            Process,
+            ReverseDirection,
+            Snapshot,
+            State,
+            Traffic, //
+        }, //
+    },
+    wire::negotiation::{
         InUse,
         Role, //
-    },
-    snapshot::{
-        CallTraffic,
-        Cause,
-        Null,
-        Origin,
-        Process,
-        ReverseDirection,
-        Snapshot,
-        State,
-        Traffic, //
     }, //
 };
 

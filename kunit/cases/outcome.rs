@@ -2,14 +2,16 @@
 
 //! `call`.
 
-use crate::protocol::{
-    outcome::{
-        Answer,
-        CallOutcome,
-        Outcome, //
+use crate::pure::{
+    text::{
+        outcome::{
+            Answer,
+            CallOutcome,
+            Outcome, //
+        },
+        snapshot::Cause, //
     },
-    rpc::Status,
-    snapshot::Cause, //
+    wire::rpc_message::Status, //
 };
 
 /// The results of the calls that are shown.

@@ -2,7 +2,7 @@
 
 //! The file `stats`.
 
-use crate::protocol::stats::{
+use crate::pure::text::stats::{
     Limit,
     Stats, //
 };

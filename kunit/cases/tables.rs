@@ -12,22 +12,26 @@ use super::{
     private_data,
     snapshot, //
 };
-use crate::protocol::{
-    exchange::Transport,
-    negotiation::Role,
-    private_data::{
-        Offer,
-        Size, //
+use crate::pure::{
+    text::{
+        exchange::Transport,
+        snapshot::{
+            ListenerSnapshot,
+            Origin,
+            Snapshot,
+            State, //
+        },
+        tables::{
+            ConnectionColumns,
+            ListenerColumns, //
+        }, //
     },
-    snapshot::{
-        ListenerSnapshot,
-        Origin,
-        Snapshot,
-        State, //
-    },
-    tables::{
-        ConnectionColumns,
-        ListenerColumns, //
+    wire::{
+        negotiation::Role,
+        private_data::{
+            Offer,
+            Size, //
+        }, //
     }, //
 };
 

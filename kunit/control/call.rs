@@ -13,18 +13,20 @@ mod tests {
             refusal,
             NFS, //
         },
-        protocol::{
-            control::{
+        pure::{
+            text::grammar::{
                 parse_call,
                 Call, //
             },
-            program::Program,
-            request::{
-                CallRequest,
-                CalledProcedure,
-                Hex, //
-            },
-            rpc::Credentials, //
+            wire::{
+                call_request::{
+                    CallRequest,
+                    CalledProcedure,
+                    Hex, //
+                },
+                program::Program,
+                rpc_message::Credentials, //
+            }, //
         },
         rows::check, //
     };

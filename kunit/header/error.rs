@@ -17,7 +17,7 @@ mod tests {
             Octets,
             X, //
         },
-        protocol::header::{
+        pure::wire::header::{
             error::{
                 Error,
                 Malformed,

@@ -12,7 +12,7 @@ use super::Connection;
 use crate::{
     base::errno::errno,
     failure::Failure,
-    protocol::snapshot::State,
+    pure::text::snapshot::State,
     rdma::cm::{
         cm_id::CmId,
         event::{

@@ -38,10 +38,12 @@ use crate::{
         wait::wait_while, //
     },
     failure::Failure,
-    protocol::{
-        exchange::Exchange,
-        negotiation::Role,
-        snapshot::State, //
+    pure::{
+        text::{
+            exchange::Exchange,
+            snapshot::State, //
+        },
+        wire::negotiation::Role, //
     },
     rdma::{
         cm::{

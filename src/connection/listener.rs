@@ -44,17 +44,19 @@ use crate::{
         Permit,
         Permits, //
     },
-    protocol::{
-        exchange::Transport,
-        history::{
-            self,
-            Outcome, //
+    pure::{
+        text::{
+            exchange::Transport,
+            history::{
+                self,
+                Outcome, //
+            },
+            snapshot::{
+                ListenerSnapshot,
+                Origin, //
+            }, //
         },
-        negotiation::Role,
-        snapshot::{
-            ListenerSnapshot,
-            Origin, //
-        }, //
+        wire::negotiation::Role, //
     },
     rdma::cm::{
         cm_listener::{

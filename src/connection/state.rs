@@ -9,7 +9,7 @@ use kernel::sync::Arc;
 use super::attempt::Attempt;
 use crate::{
     failure::Failure,
-    protocol::snapshot::State,
+    pure::text::snapshot::State,
     rpc::endpoint::Endpoint, //
 };
 

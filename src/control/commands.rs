@@ -28,14 +28,16 @@ use crate::{
         Connection, //
     },
     failure::Failure,
-    protocol::{
-        control::{
-            self,
-            Close, //
+    pure::{
+        text::{
+            grammar::{
+                self,
+                Close, //
+            },
+            outcome::outcome,
+            snapshot::State, //
         },
-        negotiation::Role,
-        outcome::outcome,
-        snapshot::State, //
+        wire::negotiation::Role, //
     },
     registry::Live,
     rpc::{
@@ -46,13 +48,13 @@ use crate::{
 
 impl Control {
     pub(super) fn connect<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let (target, configuration) = target(&control::parse_connect(line)?)?;
+        let (target, configuration) = target(&grammar::parse_connect(line)?)?;
         connect(&self.connections, target, configuration)?;
         Ok(())
     }
 
     pub(super) fn listen<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let wanted = control::parse_listen(line)?;
+        let wanted = grammar::parse_listen(line)?;
         let net = Net::current()?;
         let at = socket_addr(&net, wanted.at.address, wanted.at.port)?;
         let configuration = Configuration {
@@ -91,7 +93,7 @@ impl Control {
     }
 
     pub(super) fn call<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let wanted = control::parse_call(line)?;
+        let wanted = grammar::parse_call(line)?;
         let connection = self.own(wanted.connection)?;
         let mut result = CallResult::new();
         let called = connection.call(&wanted.request, &mut result);
@@ -104,7 +106,7 @@ impl Control {
     }
 
     pub(super) fn probe<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        let wanted = control::parse_probe(line)?;
+        let wanted = grammar::parse_probe(line)?;
         let mut report = Report(KVec::new());
         probe(&self.connections, &wanted, &mut report)?;
         *self.report.lock() = report.0;
@@ -112,7 +114,7 @@ impl Control {
     }
 
     pub(super) fn close<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
-        match control::parse_close(line)? {
+        match grammar::parse_close(line)? {
             Close::Connection(number) => {
                 self.live(number)?.as_arc_borrow().close_and_wait()?;
             }

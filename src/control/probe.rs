@@ -25,16 +25,20 @@ use crate::{
         Connection, //
     },
     failure::Failure,
-    protocol::{
-        control,
-        header::Versions,
-        info::info,
-        program::Program,
-        request::CallRequest,
-        rpc::Status,
-        snapshot::{
-            Null,
-            Snapshot, //
+    pure::{
+        text::{
+            grammar,
+            info::info,
+            snapshot::{
+                Null,
+                Snapshot, //
+            }, //
+        },
+        wire::{
+            call_request::CallRequest,
+            header::Versions,
+            program::Program,
+            rpc_message::Status, //
         }, //
     },
     registry::Live,
@@ -77,7 +81,7 @@ struct Called {
 /// Fails with `ENOMEM` and `EINTR` only. Every other failure is part of the report.
 pub(super) fn probe(
     connections: &Arc<Connections>,
-    wanted: &control::Connect,
+    wanted: &grammar::Connect,
     report: &mut Report,
 ) -> Result<(), Refused<'static>> {
     let mut best = None;
@@ -139,7 +143,7 @@ fn describe(called: &Called, report: &mut Report) -> fmt::Result {
 /// connection, and the result of the last call.
 fn probe_version(
     connections: &Arc<Connections>,
-    wanted: &control::Connect,
+    wanted: &grammar::Connect,
     version: u32,
     called: &mut Called,
 ) -> Result<(Snapshot, Result<(), Failure>), Failure> {

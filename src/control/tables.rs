@@ -18,7 +18,7 @@ use crate::{
     debugfs::Output,
     history::History,
     observer::Status,
-    protocol::{
+    pure::text::{
         history::HistoryColumns,
         tables::{
             ConnectionColumns,

@@ -17,13 +17,13 @@ use crate::{
         Configuration, //
     },
     failure::Failure,
-    protocol::{
-        control::{
+    pure::{
+        text::grammar::{
             self,
             Address,
             Zone, //
         },
-        negotiation::Role, //
+        wire::negotiation::Role, //
     },
     rpc::endpoint::EndpointConfiguration, //
 };
@@ -50,7 +50,7 @@ pub(super) fn socket_addr(net: &Net, address: Address, port: u16) -> Result<Sock
 
 /// Returns the target and the configuration of a connection from within the writer's network
 /// namespace.
-pub(super) fn target(wanted: &control::Connect) -> Result<(Target, Configuration), Failure> {
+pub(super) fn target(wanted: &grammar::Connect) -> Result<(Target, Configuration), Failure> {
     let net = Net::current().map_err(|error| Failure::new(error, "no network namespace"))?;
     let to = socket_addr(&net, wanted.to.address, wanted.to.port)?;
     let from = wanted

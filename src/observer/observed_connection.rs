@@ -41,35 +41,39 @@ use super::{
 use crate::{
     base::errno::errno,
     failure::Failure,
-    protocol::{
-        exchange::{
-            Exchange,
-            ParsedPrivateData, //
+    pure::{
+        text::{
+            exchange::{
+                Exchange,
+                ParsedPrivateData, //
+            },
+            history::{
+                self,
+                Outcome,
+                Transition, //
+            },
+            snapshot::{
+                Cause,
+                Origin,
+                Process,
+                Snapshot,
+                State, //
+            }, //
         },
-        history::{
-            self,
-            Outcome,
-            Transition, //
-        },
-        invalidation::{
-            Counters,
-            Invalidations, //
-        },
-        negotiation::{
-            InUse,
-            Role, //
-        },
-        private_data::{
-            Offer,
-            Parsed,
-            PrivateData, //
-        },
-        snapshot::{
-            Cause,
-            Origin,
-            Process,
-            Snapshot,
-            State, //
+        wire::{
+            invalidation::{
+                Counters,
+                Invalidations, //
+            },
+            negotiation::{
+                InUse,
+                Role, //
+            },
+            private_data::{
+                Offer,
+                Parsed,
+                PrivateData, //
+            }, //
         }, //
     },
     registry::Live,

@@ -29,22 +29,26 @@ use crate::{
     bindings,
     device,
     failure::Failure,
-    protocol::{
-        exchange::Device,
-        invalidation::Counters,
-        negotiation::{
-            InUse,
-            Role, //
+    pure::{
+        text::{
+            exchange::Device,
+            snapshot::Process,
+            stats::{
+                Limit,
+                Limits, //
+            }, //
         },
-        private_data::{
-            parse,
-            Parsed,
-            PrivateData, //
-        },
-        snapshot::Process,
-        stats::{
-            Limit,
-            Limits, //
+        wire::{
+            invalidation::Counters,
+            negotiation::{
+                InUse,
+                Role, //
+            },
+            private_data::{
+                parse,
+                Parsed,
+                PrivateData, //
+            }, //
         }, //
     },
     rdma::verbs::device::{

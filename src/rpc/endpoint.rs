@@ -40,33 +40,37 @@ use crate::{
     },
     counters::SharedStats,
     failure::Failure,
-    protocol::{
-        control::Rpc,
-        exchange::{
-            Exchange,
-            Messages, //
-        },
-        header::{
-            self,
-            direction::{
-                direction,
-                Direction, //
+    pure::{
+        text::{
+            exchange::{
+                Exchange,
+                Messages, //
             },
-            Body,
-            Header, //
+            grammar::Rpc,
+            snapshot::{
+                CallTraffic,
+                Null,
+                ReverseDirection,
+                Traffic, //
+            }, //
         },
-        negotiation::{
-            Negotiated,
-            Role, //
-        },
-        program::Program,
-        snapshot::{
-            CallTraffic,
-            Null,
-            ReverseDirection,
-            Traffic, //
-        },
-        xdr::NoRoom, //
+        wire::{
+            header::{
+                self,
+                direction::{
+                    direction,
+                    Direction, //
+                },
+                Body,
+                Header, //
+            },
+            negotiation::{
+                Negotiated,
+                Role, //
+            },
+            program::Program,
+            xdr::NoRoom, //
+        }, //
     },
     rdma::verbs::{
         arrival::Arrival,

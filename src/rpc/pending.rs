@@ -7,14 +7,14 @@ use core::mem;
 use kernel::prelude::*;
 
 use crate::{
-    protocol::{
+    pure::wire::{
         header::{
             direction::Direction,
             Body,
             Header,
             Version, //
         },
-        rpc, //
+        rpc_message, //
     },
     rdma::verbs::arrival::Arrival, //
 };
@@ -226,7 +226,7 @@ fn is_answer(header: &Header<'_>, payload: &[u8], version: u32) -> bool {
     let same_version = header.version() == version;
     match header.body {
         // Calls in the other direction have XIDs of their own (RFC 8167, section 2.4.1).
-        Body::Msg(Version::One, _) => same_version && rpc::is_reply(payload),
+        Body::Msg(Version::One, _) => same_version && rpc_message::is_reply(payload),
         // A Long Call has a Read chunk, a Long Reply a Reply chunk.
         Body::Nomsg(Version::One, lists) => {
             same_version && lists.reads.is_empty() && lists.reply.is_some()

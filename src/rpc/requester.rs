@@ -42,42 +42,46 @@ use super::{
 use crate::{
     base::errno::errno,
     failure::Failure,
-    protocol::{
-        header::{
-            self,
-            chunks::{
-                ChunkLists,
-                List,
-                ReadSegment,
-                Segment, //
+    pure::{
+        text::{
+            outcome::{
+                Answer,
+                CallOutcome,
+                Outcome,
+                RESULTS_SHOWN, //
             },
-            direction::Direction,
-            Body,
-            Header,
-            Version,
-            Versions, //
+            snapshot::{
+                Null,
+                ReverseDirection, //
+            }, //
         },
-        outcome::{
-            Answer,
-            CallOutcome,
-            Outcome,
-            RESULTS_SHOWN, //
-        },
-        program::{
-            self,
-            Program, //
-        },
-        request::{
-            CallRequest,
-            CalledProcedure, //
-        },
-        rpc::{
-            self,
-            Status, //
-        },
-        snapshot::{
-            Null,
-            ReverseDirection, //
+        wire::{
+            call_request::{
+                CallRequest,
+                CalledProcedure, //
+            },
+            header::{
+                self,
+                chunks::{
+                    ChunkLists,
+                    List,
+                    ReadSegment,
+                    Segment, //
+                },
+                direction::Direction,
+                Body,
+                Header,
+                Version,
+                Versions, //
+            },
+            program::{
+                self,
+                Program, //
+            },
+            rpc_message::{
+                self,
+                Status, //
+            }, //
         }, //
     },
     rdma::{
@@ -208,7 +212,7 @@ fn late_grant(header: &Header<'_>, payload: &[u8], granted: Option<u32>) -> Opti
         Body::Msg(_, lists) => {
             let is_valid = lists.reads.is_empty()
                 && lists.writes.is_empty()
-                && rpc::parse_reply(payload).is_ok();
+                && rpc_message::parse_reply(payload).is_ok();
             is_valid.then_some(header.credit)
         }
         // The memory of the call was invalidated, so nobody can tell whether a Long Reply is valid.
@@ -805,12 +809,12 @@ impl<'a> Caller<'a> {
             }
         };
 
-        let mut head = [0; rpc::REPLY_HEAD_MAX];
+        let mut head = [0; rpc_message::REPLY_HEAD_MAX];
         let head = head
-            .get_mut(..payload.len().min(rpc::REPLY_HEAD_MAX))
+            .get_mut(..payload.len().min(rpc_message::REPLY_HEAD_MAX))
             .unwrap_or_default();
         payload.read(0, head);
-        let (reply, rest) = rpc::parse_reply(head).map_err(|_| malformed())?;
+        let (reply, rest) = rpc_message::parse_reply(head).map_err(|_| malformed())?;
         if reply.xid != header.xid {
             return Err(malformed());
         }

@@ -27,40 +27,42 @@ use super::{
 };
 use crate::{
     base::errno::errno,
-    protocol::{
-        header::{
-            self,
-            chunks::{
-                ChunkLists,
-                List,
-                ReadList,
-                Segment,
-                WriteChunk,
-                WriteList, //
+    pure::{
+        text::snapshot::ReverseDirection,
+        wire::{
+            header::{
+                self,
+                chunks::{
+                    ChunkLists,
+                    List,
+                    ReadList,
+                    Segment,
+                    WriteChunk,
+                    WriteList, //
+                },
+                direction::Direction,
+                Body,
+                Header,
+                Version,
+                Versions, //
             },
-            direction::Direction,
-            Body,
-            Header,
-            Version,
-            Versions, //
-        },
-        negotiation::Role,
-        program::{
-            is_opaque,
-            recalled,
-            serve,
-            ServedProcedure,
-            RECALLED_WORDS, //
-        },
-        rpc::{
-            self,
-            Reply,
-            Status, //
-        },
-        snapshot::ReverseDirection,
-        xdr::{
-            NoRoom,
-            Writer, //
+            negotiation::Role,
+            program::{
+                is_opaque,
+                recalled,
+                serve,
+                ServedProcedure,
+                RECALLED_WORDS, //
+            },
+            rpc_message::{
+                self,
+                Reply,
+                Status, //
+            },
+            xdr::{
+                NoRoom,
+                Writer, //
+            }, //
         }, //
     },
     rdma::verbs::{
@@ -104,13 +106,13 @@ impl PreparedReply {
     /// Performs `call`, which may be BIND only with `may_bind`. Returns [`None`] if the message is
     /// a reply, not a call.
     fn new(xid: u32, call: &Payload<'_>, may_bind: bool) -> Option<Self> {
-        let mut head = [0; rpc::CALL_HEAD_MAX];
-        let head = head.get_mut(..call.len().min(rpc::CALL_HEAD_MAX))?;
+        let mut head = [0; rpc_message::CALL_HEAD_MAX];
+        let head = head.get_mut(..call.len().min(rpc_message::CALL_HEAD_MAX))?;
         call.read(0, head);
 
         let mut binds = false;
         let mut recall = None;
-        let (status, at) = match rpc::parse_call(head) {
+        let (status, at) = match rpc_message::parse_call(head) {
             Ok((parsed, arguments)) => match serve(&parsed) {
                 Ok(ServedProcedure::Null) => (Status::Success, None),
                 Ok(ServedProcedure::Bind) if may_bind => {
@@ -136,9 +138,9 @@ impl PreparedReply {
                 }
                 Err(status) => (status, None),
             },
-            Err(rpc::Error::Refused(reply)) => (reply.status, None),
-            Err(rpc::Error::Truncated { .. }) => (Status::GarbageArgs, None),
-            Err(rpc::Error::Value { .. }) => return None,
+            Err(rpc_message::Error::Refused(reply)) => (reply.status, None),
+            Err(rpc_message::Error::Truncated { .. }) => (Status::GarbageArgs, None),
+            Err(rpc_message::Error::Value { .. }) => return None,
         };
         Some(Self {
             reply: Reply { xid, status },

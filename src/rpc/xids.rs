@@ -9,7 +9,7 @@ use kernel::sync::atomic::{
 
 use crate::{
     bindings::random,
-    protocol::rpc, //
+    pure::wire::rpc_message, //
 };
 
 /// The XIDs of all calls that the module makes.
@@ -29,6 +29,6 @@ impl Xids {
 
     /// Returns an XID that none of the 2^32 - 1 calls before had.
     pub(super) fn next(&self) -> u32 {
-        rpc::xid(self.0.fetch_add(1, Relaxed))
+        rpc_message::xid(self.0.fetch_add(1, Relaxed))
     }
 }

@@ -9,8 +9,8 @@
 
 #![allow(dead_code, reason = "the module uses all of it, this some")]
 
-#[path = "../../../src/protocol.rs"]
-mod protocol;
+#[path = "../../../src/pure/mod.rs"]
+mod pure;
 
 use std::{
     env,
@@ -26,7 +26,7 @@ use memchr::{
     },
     memmem::Finder, //
 };
-use protocol::private_data::{
+use pure::wire::private_data::{
     parse,
     Offer,
     Size, //

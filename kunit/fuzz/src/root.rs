@@ -6,5 +6,5 @@
 mod checks;
 #[path = "entry.rs"]
 mod entry;
-#[path = "../../../src/protocol.rs"]
-mod protocol;
+#[path = "../../../src/pure/mod.rs"]
+mod pure;

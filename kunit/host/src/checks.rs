@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-// The paths are spelled out for the same reason as in `protocol.rs`.
+// Test crates include this file with `#[path]`, so that the files below need paths of their own.
 #[path = "checks/control.rs"]
 pub(crate) mod control;
 #[path = "checks/control_oracle.rs"]
@@ -23,12 +23,12 @@ pub(crate) mod program;
 #[path = "checks/rpc.rs"]
 pub(crate) mod rpc;
 
-use crate::protocol::{
+use crate::pure::wire::{
     private_data::{
         Offer,
         Size, //
     },
-    xdr::NoRoom,
+    xdr::NoRoom, //
 };
 
 /// An offer with the values of the Size fields (RFC 8797, section 4.2).

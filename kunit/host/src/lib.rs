@@ -22,8 +22,8 @@
     )
 )]
 
-#[path = "../../../src/protocol.rs"]
-mod protocol;
+#[path = "../../../src/pure/mod.rs"]
+mod pure;
 
 #[cfg(test)]
 #[path = "../../cases.rs"]

@@ -15,7 +15,7 @@ use checks::header::{
     check_round_trip,
     Owned, //
 };
-use protocol::header::chunks::{
+use pure::wire::header::chunks::{
     ReadSegment,
     Segment, //
 };

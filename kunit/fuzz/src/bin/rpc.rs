@@ -16,7 +16,7 @@ use checks::{
         check_reply, //
     }, //
 };
-use protocol::rpc::{
+use pure::wire::rpc_message::{
     parse_call,
     parse_reply, //
 };

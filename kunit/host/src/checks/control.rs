@@ -10,8 +10,8 @@ use super::{
     },
     shown, //
 };
-use crate::protocol::{
-    control::{
+use crate::pure::{
+    text::grammar::{
         parse_call,
         parse_close,
         parse_connect,
@@ -27,10 +27,12 @@ use crate::protocol::{
         SocketAddr,
         Zone, //
     },
-    private_data::Offered,
-    program::Program,
-    request::CalledProcedure,
-    rpc::Credentials, //
+    wire::{
+        call_request::CalledProcedure,
+        private_data::Offered,
+        program::Program,
+        rpc_message::Credentials, //
+    }, //
 };
 
 fn address_word(address: Address) -> String {

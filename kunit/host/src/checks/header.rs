@@ -13,7 +13,7 @@ use super::{
     },
     shown, //
 };
-use crate::protocol::{
+use crate::pure::wire::{
     header::{
         chunks::{
             ChunkLists,

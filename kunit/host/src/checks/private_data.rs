@@ -10,7 +10,7 @@ use super::{
     },
     shown, //
 };
-use crate::protocol::private_data::{
+use crate::pure::wire::private_data::{
     parse,
     Offer,
     Offered,

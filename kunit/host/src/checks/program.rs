@@ -3,7 +3,7 @@
 //! The choice of the procedure (RFC 5531, sections 9 and 12.1), the arguments of ECHO, and the
 //! results of a recall.
 
-use crate::protocol::{
+use crate::pure::wire::{
     program::{
         fill_opaque,
         is_opaque,
@@ -11,7 +11,7 @@ use crate::protocol::{
         serve,
         ServedProcedure, //
     },
-    rpc::{
+    rpc_message::{
         Call,
         Status, //
     }, //

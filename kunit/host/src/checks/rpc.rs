@@ -7,7 +7,7 @@ use super::{
     built,
     shown, //
 };
-use crate::protocol::rpc::{
+use crate::pure::wire::rpc_message::{
     is_reply,
     parse_call,
     parse_reply,

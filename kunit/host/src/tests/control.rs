@@ -29,7 +29,7 @@ use crate::{
         hex,
         listen_words, //
     },
-    protocol::control::{
+    pure::text::grammar::{
         parse_call,
         parse_close,
         parse_connect,

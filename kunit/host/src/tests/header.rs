@@ -24,7 +24,7 @@ use crate::{
         check_round_trip,
         Owned, //
     },
-    protocol::header::{
+    pure::wire::header::{
         chunks::{
             ReadSegment,
             Segment, //

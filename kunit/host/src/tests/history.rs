@@ -11,7 +11,7 @@ use crate::{
             TEXT, //
         }, //
     },
-    protocol::history::{
+    pure::text::history::{
         date,
         HistoryColumns, //
     }, //

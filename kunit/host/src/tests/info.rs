@@ -10,7 +10,7 @@ use crate::{
             CASES, //
         }, //
     },
-    protocol::info::info, //
+    pure::text::info::info, //
 };
 
 #[test]

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use super::cases;
-use crate::protocol::invalidation::{
+use crate::pure::wire::invalidation::{
     Counters,
     Invalidations, //
 };

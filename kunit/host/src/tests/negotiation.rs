@@ -7,7 +7,7 @@ use crate::{
         offer,
         oracle, //
     },
-    protocol::negotiation::{
+    pure::wire::negotiation::{
         negotiate,
         Negotiated,
         Role, //

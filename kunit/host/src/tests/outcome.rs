@@ -10,7 +10,7 @@ use crate::{
             RESULTS, //
         }, //
     },
-    protocol::outcome::outcome, //
+    pure::text::outcome::outcome, //
 };
 
 #[test]

@@ -30,7 +30,7 @@ use crate::{
             IDENTIFIER, //
         }, //
     },
-    protocol::private_data::{
+    pure::wire::private_data::{
         parse,
         Offer,
         Parsed, //

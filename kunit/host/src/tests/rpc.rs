@@ -17,7 +17,7 @@ use crate::{
         check_call,
         check_reply, //
     },
-    protocol::rpc::{
+    pure::wire::rpc_message::{
         parse_call,
         parse_reply,
         xid,

@@ -11,7 +11,7 @@ use crate::{
             TEXT, //
         }, //
     },
-    protocol::stats::Limits, //
+    pure::text::stats::Limits, //
 };
 
 #[test]

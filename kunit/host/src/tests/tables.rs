@@ -19,7 +19,7 @@ use crate::{
             STATES, //
         }, //
     },
-    protocol::tables::ConnectionColumns, //
+    pure::text::tables::ConnectionColumns, //
 };
 
 #[test]

@@ -7,7 +7,8 @@ use core::{
     net::SocketAddr, //
 };
 
-use super::{
+use super::format::Text;
+use crate::pure::wire::{
     negotiation::{
         negotiate,
         Negotiated,
@@ -19,8 +20,7 @@ use super::{
         Parsed,
         PrivateData,
         Size, //
-    },
-    text::Text, //
+    }, //
 };
 
 /// The private data of one side, and the result of parsing it (RFC 8797, section 5.2).

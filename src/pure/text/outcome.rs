@@ -9,13 +9,15 @@ use core::fmt::{
 };
 
 use super::{
+    format::Or,
+    snapshot::Cause, //
+};
+use crate::pure::wire::{
     header::{
         Body,
         Header, //
     },
-    rpc::Status,
-    snapshot::Cause,
-    text::Or, //
+    rpc_message::Status, //
 };
 
 /// The largest number of octets of results that are shown.

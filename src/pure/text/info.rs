@@ -9,11 +9,9 @@ use core::fmt::{
 };
 
 use super::{
-    negotiation::Role,
-    private_data::{
-        Offer,
-        Parsed,
-        Rejection, //
+    format::{
+        yes_no,
+        Or, //
     },
     snapshot::{
         Null,
@@ -21,10 +19,14 @@ use super::{
         ReverseDirection,
         Snapshot,
         Traffic, //
-    },
-    text::{
-        yes_no,
-        Or, //
+    }, //
+};
+use crate::pure::wire::{
+    negotiation::Role,
+    private_data::{
+        Offer,
+        Parsed,
+        Rejection, //
     }, //
 };
 

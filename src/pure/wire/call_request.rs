@@ -7,7 +7,7 @@ use super::{
         self,
         Program, //
     },
-    rpc::{
+    rpc_message::{
         self,
         Credentials, //
     }, //
@@ -107,7 +107,7 @@ impl CallRequest<'_> {
     }
 
     /// Returns the header of the call with this XID.
-    pub(crate) fn call(&self, xid: u32) -> rpc::Call {
+    pub(crate) fn call(&self, xid: u32) -> rpc_message::Call {
         let (program, proc) = match self.procedure {
             CalledProcedure::Null(program) => (program, program::NULL),
             CalledProcedure::Echo { .. } => (Program::ECHO, program::ECHO),
@@ -115,7 +115,7 @@ impl CallRequest<'_> {
                 program, procedure, ..
             } => (program, procedure),
         };
-        rpc::Call {
+        rpc_message::Call {
             xid,
             prog: program.number,
             vers: program.version,
@@ -152,7 +152,7 @@ impl CallRequest<'_> {
         };
         let verifier = match self.credentials() {
             Credentials::None => 0,
-            Credentials::Unix => rpc::AUTH_MAX as usize,
+            Credentials::Unix => rpc_message::AUTH_MAX as usize,
         };
         results.saturating_add(REPLY_HEAD.saturating_add(verifier))
     }

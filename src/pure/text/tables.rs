@@ -9,15 +9,15 @@ use core::fmt::{
 };
 
 use super::{
-    snapshot::{
-        ListenerSnapshot,
-        Snapshot, //
-    },
-    text::{
+    format::{
         address_width,
         wider,
         yes_no,
         Line, //
+    },
+    snapshot::{
+        ListenerSnapshot,
+        Snapshot, //
     }, //
 };
 

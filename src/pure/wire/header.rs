@@ -24,12 +24,8 @@ use super::xdr::{
     Writer, //
 };
 
-// The paths are spelled out for the same reason as in `protocol.rs`.
-#[path = "header/chunks.rs"]
 pub(crate) mod chunks;
-#[path = "header/direction.rs"]
 pub(crate) mod direction;
-#[path = "header/error.rs"]
 pub(crate) mod error;
 
 use chunks::ChunkLists;

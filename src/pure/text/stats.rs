@@ -7,7 +7,7 @@ use core::fmt::{
     Write, //
 };
 
-use super::private_data::Parsed;
+use crate::pure::wire::private_data::Parsed;
 
 macro_rules! stats {
     ($($(#[$doc:meta])* $name:ident,)*) => {

@@ -11,8 +11,8 @@ use core::{
     net::SocketAddr, //
 };
 
-use super::{
-    exchange::Exchange,
+use super::exchange::Exchange;
+use crate::pure::wire::{
     negotiation::{
         InUse,
         Role, //

@@ -14,18 +14,18 @@ use core::{
 
 use super::{
     exchange::Exchange,
-    negotiation::Role,
-    snapshot::{
-        Cause,
-        Origin, //
-    },
-    text::{
+    format::{
         wider,
         yes_no,
         Or,
         Text, //
+    },
+    snapshot::{
+        Cause,
+        Origin, //
     }, //
 };
+use crate::pure::wire::negotiation::Role;
 
 /// Stands for a value that is not known, or does not apply.
 const UNKNOWN: &str = "-";

@@ -20,7 +20,12 @@ use core::{
     str,
 };
 
-use super::{
+use crate::pure::wire::{
+    call_request::{
+        CallRequest,
+        CalledProcedure,
+        Hex, //
+    },
     header::Versions,
     private_data::{
         Offer,
@@ -33,12 +38,7 @@ use super::{
         NFS_PROGRAM,
         NFS_VERSION, //
     },
-    request::{
-        CallRequest,
-        CalledProcedure,
-        Hex, //
-    },
-    rpc::Credentials, //
+    rpc_message::Credentials, //
 };
 
 /// The default of `send=` and `recv=`: 4096 octets (RFC 8797, section 4.2).

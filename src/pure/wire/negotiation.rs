@@ -29,7 +29,7 @@ impl Role {
     }
 
     /// Returns the name of the role in the files of debugfs.
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::pure) fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::Server => "server",

@@ -4,7 +4,7 @@
 //! default.
 
 use super::{
-    rpc::{
+    rpc_message::{
         Call,
         Status, //
     },

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Octets: what goes over the wire, and what follows from it.
+
+pub(crate) mod call_request;
+pub(crate) mod header;
+pub(crate) mod invalidation;
+pub(crate) mod negotiation;
+pub(crate) mod private_data;
+pub(crate) mod program;
+pub(crate) mod rpc_message;
+pub(crate) mod xdr;
