@@ -7,7 +7,7 @@
 //! panic. The same files are compiled into the module, into the KUnit module and into the crates of
 //! `kunit`.
 
-// This file is called mod.rs, because the test crates include it with `#[path]`: the files below are
-// then looked for in the directory of this file.
+// This file is called mod.rs, because the test crates include it with `#[path]`: the files below
+// are then looked for in the directory of this file.
 pub(crate) mod text;
 pub(crate) mod wire;

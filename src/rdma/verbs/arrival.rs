@@ -15,11 +15,12 @@ use super::moment::Moment;
 
 /// The proof that the peer has invalidated a Steering Tag of this side (RFC 8797, section 4.1).
 ///
-/// Only the completion of a Receive makes one, so
-/// [`Registration::invalidate`](crate::rdma::registration::Registration::invalidate) can rely on it:
-/// the peer has no access any more. It holds for one queue pair and one moment. A copy that is kept
+/// Only the completion of a Receive makes one, so [`Registration::invalidate`] can rely on it: the
+/// peer has no access any more. It holds for one queue pair and one moment. A copy that is kept
 /// does no harm: it has no effect on a later registration under the same Steering Tag, nor on one
 /// of another queue pair.
+///
+/// [`Registration::invalidate`]: crate::rdma::registration::Registration::invalidate
 ///
 /// # Examples
 ///
