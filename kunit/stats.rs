@@ -55,6 +55,7 @@ mod tests {
                 .iter()
                 .fold(Limits::default(), |all, &limit| all.with(limit, true));
             check("limits", difference(&[text], |out| limits.write(out)), None)?;
+            check("bits", Limits::from_bits(limits.bits()), limits)?;
         }
         let missed = Stats::with(|| 1_u64);
         let none = Stats::with(|| 0_u64);
