@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a case is, and what its result can be.
+//! Cases and their results.
 
 use crate::peer::Target;
 

@@ -38,7 +38,7 @@ use crate::wire::Writer;
 /// The smallest inline threshold, and the default (RFC 8166, section 3.3.3).
 pub const DEFAULT: usize = 1024;
 
-/// What the server does besides NULL.
+/// The services of the server besides NULL.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Service {
     /// NULL only.

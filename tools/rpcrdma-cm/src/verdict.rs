@@ -113,7 +113,7 @@ pub(crate) struct Verdict {
     pub(crate) code: Code,
     pub(crate) severity: Severity,
     pub(crate) sentence: String,
-    /// What to do, on which host, if that is known.
+    /// The remedy and its host, if they are known.
     pub(crate) remedy: Option<String>,
 }
 

@@ -32,7 +32,7 @@ impl Observing {
         self.state != "yes"
     }
 
-    /// What to tell the user, or `None` if nothing is missing.
+    /// The warning for the user, or `None` if everything is observed.
     pub(crate) fn sentence(&self) -> Option<String> {
         let reasons: Vec<&str> = self
             .reasons
