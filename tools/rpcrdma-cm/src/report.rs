@@ -21,7 +21,8 @@ use crate::{
     verdict::{
         self,
         Facts,
-        Verdict, //
+        Verdict,
+        IDLE_SECONDS, //
     }, //
 };
 
@@ -138,19 +139,30 @@ impl Module<'_> {
 
     /// How many of these connections were lost in the last hour, or `None` if `history` has none of
     /// them: they are older than the module, their events were overwritten, or no history is kept.
+    ///
+    /// A connection that this end closed counts as well if it was made again, and had lasted less
+    /// than the time after which the client ends an idle connection: the client then gave it up
+    /// because of an error, or because of a call without a reply.
     fn lost_in_an_hour(&self, addresses: &Addresses) -> Option<u64> {
-        let mut events = self
+        let events: Vec<&Event> = self
             .events_of_nfs_client()
             .filter(|event| addresses.are_of(event.local.as_deref(), event.remote.as_deref()))
-            .peekable();
-        events.peek()?;
-        let lost = events.filter(|event| {
-            event.is_loss()
-                && event
-                    .seconds()
-                    .is_some_and(|seconds| seconds.saturating_add(HOUR) >= self.now)
-        });
-        u64::try_from(lost.count()).ok()
+            .collect();
+        if events.is_empty() {
+            return None;
+        }
+        let mut lost = 0_u64;
+        let mut rest = events.as_slice();
+        while let Some((event, later)) = rest.split_first() {
+            rest = later;
+            let recent = event
+                .seconds()
+                .is_some_and(|seconds| seconds.saturating_add(HOUR) >= self.now);
+            let given_up = event.is_closed_within(IDLE_SECONDS)
+                && later.iter().any(|later| later.follows(event));
+            lost = lost.saturating_add(u64::from(recent && (event.is_loss() || given_up)));
+        }
+        Some(lost)
     }
 }
 
@@ -245,6 +257,48 @@ mod tests {
                 client: None,
             };
             assert_eq!(module.lost_in_an_hour(&addresses), expected, "{server}");
+        }
+    }
+
+    /// A client that gives its connections up itself, because each READ ends in an error.
+    #[test]
+    fn connections_that_the_client_gave_up() {
+        let ends = |lasted: &str, next: &str| {
+            history(&format!(
+                "DATE ORIGIN ROLE EVENT REMOTE GEN LASTED_MS\n\
+                 1970-01-01T01:30:00Z nfs client established 1.2.3.4:20049 1 -\n\
+                 1970-01-01T01:30:01Z nfs client closed 1.2.3.4:20049 1 {lasted}\n\
+                 1970-01-01T01:30:02Z nfs client {next} -\n\
+                 1970-01-01T01:30:03Z nfs client closed 1.2.3.4:20049 2 30\n\
+                 1970-01-01T01:30:04Z nfs client re-established 1.2.3.4:20049 3 -\n\
+                 1970-01-01T01:30:05Z nfs client closed 1.2.3.4:20049 3 30\n",
+            ))
+        };
+        let again = "re-established 1.2.3.4:20049 2";
+        for (lasted, next, expected) in [
+            ("40", again, 2),
+            ("299999", again, 2),
+            // The client's own idle time.
+            ("300000", again, 1),
+            ("-", again, 1),
+            // Unmounted and mounted.
+            ("40", "established 1.2.3.4:20049 1", 1),
+            ("40", "re-established 1.2.3.5:20049 2", 1),
+            ("40", "re-established 1.2.3.4:20049 4", 1),
+        ] {
+            let events = ends(lasted, next);
+            let module = Module {
+                connections: &[],
+                observing: None,
+                history: Some(&events),
+                now: 7200,
+            };
+            let addresses = Addresses {
+                server: "1.2.3.4:20049".to_owned(),
+                client: None,
+            };
+            let found = module.lost_in_an_hour(&addresses);
+            assert_eq!(found, Some(expected), "{lasted} {next}");
         }
     }
 

@@ -2,7 +2,10 @@
 
 //! The verdicts: sentences that follow only from the values that were read.
 
-use std::cmp::Reverse;
+use std::{
+    cmp::Reverse,
+    fmt, //
+};
 
 use serde::Serialize;
 
@@ -32,7 +35,9 @@ const NFS_PROGRAM: u64 = 100_003;
 
 /// The Linux client ends a transport after this time without a call (`RPCRDMA_IDLE_DISC_TO`), and
 /// connects again with the next call.
-const IDLE_SECONDS: u64 = 300;
+pub(crate) const IDLE_SECONDS: u64 = 300;
+
+const HOUR: u64 = 3600;
 
 /// The sizes of an end that sends no private data (RFC 8797, section 5.1), and the least ones that
 /// its message can have.
@@ -688,35 +693,55 @@ fn no_answer(report: &Report) -> Option<Verdict> {
     Some(verdict(Code::NoAnswer, Severity::Degraded, sentence))
 }
 
-/// `lost-often`, by `history`: two connections or more to the server were lost in the last hour.
+/// `lost-often`: connections to the server were lost twice or more in the last hour, by `history`.
 ///
-/// If `history` has no event of them, by mountstats: the transports were connected again more often
-/// than the client's own idle time explains, which is once in 300 seconds for each of them.
+/// Or by mountstats: the transports were connected again twice or more, and more often than the
+/// client's own idle time explains, which is once in [`IDLE_SECONDS`] for each of them. That decides
+/// for a mount of the last hour, and where `history` has no event of the server. Later, `history`
+/// says whether connections are still lost.
 fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
-    if let Some(lost) = facts.lost_in_an_hour {
-        return (lost >= 2).then(|| {
-            verdict(
-                Code::LostOften,
-                Severity::Degraded,
-                format!("lost {lost} times in an hour"),
-            )
-            .with(remedy::losses(facts.mount.address.as_deref()))
-        });
-    }
-    let stats = facts.stats?;
-    let reconnects = stats.reconnects()?;
-    let age = stats.age_seconds?;
-    let idle = (age / IDLE_SECONDS).saturating_mul(stats.transports);
-    (reconnects > idle && reconnects >= 2).then(|| {
-        verdict(
-            Code::LostOften,
-            Severity::Degraded,
-            format!(
-                "connected again {reconnects} times in the {} since it was mounted",
-                duration(age)
-            ),
+    let again = facts.stats.and_then(connected_again);
+    let lost = facts.lost_in_an_hour;
+    let sentence = match (lost.filter(|lost| *lost >= 2), again) {
+        (Some(lost), Some(again)) if again.count > lost => {
+            format!("lost {lost} times in an hour, {again}")
+        }
+        (Some(lost), _) => format!("lost {lost} times in an hour"),
+        (None, again) => again
+            .filter(|again| again.often && (lost.is_none() || again.age < HOUR))?
+            .to_string(),
+    };
+    let remedy = remedy::losses(facts.mount.address.as_deref());
+    Some(verdict(Code::LostOften, Severity::Degraded, sentence).with(remedy))
+}
+
+/// How often the transports of a mount were connected again.
+struct ConnectedAgain {
+    count: u64,
+    /// The age of the mount, in seconds.
+    age: u64,
+    /// Whether that is twice or more, and more often than the client's idle time explains.
+    often: bool,
+}
+
+impl fmt::Display for ConnectedAgain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, age) = (self.count, duration(self.age));
+        write!(
+            f,
+            "connected again {count} times in the {age} since it was mounted"
         )
-        .with(remedy::losses(facts.mount.address.as_deref()))
+    }
+}
+
+/// Returns [`None`] if mountstats do not say.
+fn connected_again(stats: &Stats) -> Option<ConnectedAgain> {
+    let (count, age) = (stats.reconnects()?, stats.age_seconds?);
+    let idle = (age / IDLE_SECONDS).saturating_mul(stats.transports);
+    Some(ConnectedAgain {
+        count,
+        age,
+        often: count > idle && count >= 2,
     })
 }
 
@@ -1364,28 +1389,58 @@ mod tests {
     #[test]
     fn of_mounts_by_their_history() {
         let established = [client("")];
-        let often = stats(10, &[&transport(15, 0)]);
-        for (lost, expected) in [
-            (0, ("fine", Severity::Fine, "fine")),
-            (1, ("fine", Severity::Fine, "fine")),
+        // Connections of the transport, age in seconds, lost in the last hour.
+        for (connects, age, lost, often) in [
+            (1, 10, 0, None),
+            (2, 10, 1, None),
+            (3, 10, 2, Some("lost 2 times in an hour")),
+            (15, 10, 14, Some("lost 14 times in an hour")),
+            // The history does not have all of them.
             (
+                536,
+                1200,
                 2,
-                ("lost-often", Severity::Degraded, "lost 2 times in an hour"),
+                Some("lost 2 times in an hour, connected again 535 times in the 20 minutes since it was mounted"),
             ),
             (
-                14,
-                ("lost-often", Severity::Degraded, "lost 14 times in an hour"),
+                536,
+                200_000,
+                2,
+                Some("lost 2 times in an hour, connected again 535 times in the 2 days since it was mounted"),
             ),
+            (
+                15,
+                10,
+                0,
+                Some("connected again 14 times in the 10 seconds since it was mounted"),
+            ),
+            (
+                15,
+                3599,
+                1,
+                Some("connected again 14 times in the 59 minutes since it was mounted"),
+            ),
+            // More than an hour ago.
+            (15, 3600, 1, None),
         ] {
+            let stats = stats(age, &[&transport(connects, 0)]);
             let facts = Facts {
                 mount: &mount("proto=rdma"),
-                stats: Some(&often),
+                stats: Some(&stats),
                 connections: Some(&established),
                 observing: None,
                 transports: &[],
                 lost_in_an_hour: Some(lost),
             };
-            assert_eq!(sentences(&of_mount(&facts)), [expected], "{lost}");
+            let expected = match often {
+                Some(sentence) => ("lost-often", Severity::Degraded, sentence),
+                None => ("fine", Severity::Fine, "fine"),
+            };
+            assert_eq!(
+                sentences(&of_mount(&facts)),
+                [expected],
+                "{connects} {age} {lost}"
+            );
         }
     }
 

@@ -106,6 +106,21 @@ impl Event {
     pub(crate) fn is_loss(&self) -> bool {
         self.event.as_deref() == Some("lost")
     }
+
+    /// Whether this end closed an established connection after less than `seconds` seconds.
+    pub(crate) fn is_closed_within(&self, seconds: u64) -> bool {
+        self.event.as_deref() == Some("closed")
+            && self
+                .lasted_ms
+                .is_some_and(|lasted| lasted < seconds.saturating_mul(1000))
+    }
+
+    /// Whether it made the connection again that ended with `end`: the next one of its transport.
+    pub(crate) fn follows(&self, end: &Self) -> bool {
+        self.event.as_deref() == Some("re-established")
+            && self.generation.is_some()
+            && self.generation == end.generation.and_then(|before| before.checked_add(1))
+    }
 }
 
 /// Parses `history`. A line without an event is left out.
