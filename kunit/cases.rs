@@ -24,10 +24,10 @@ pub(crate) mod tables;
 use crate::pure::{
     text::{
         exchange::{
-            Device,
             Exchange,
             ParsedPrivateData,
-            Transport, //
+            ShownDevice,
+            ShownTransport, //
         },
         format::Text,
         snapshot::{
@@ -102,8 +102,8 @@ fn private_data(octets: &[u8]) -> Option<ParsedPrivateData> {
 }
 
 /// A device.
-fn device(name: &str, transport: Transport) -> Option<Device> {
-    Some(Device {
+fn device(name: &str, transport: ShownTransport) -> Option<ShownDevice> {
+    Some(ShownDevice {
         name: Text::of(name),
         transport,
     })
@@ -120,7 +120,7 @@ pub(crate) fn snapshot() -> Snapshot {
         generation: 1,
         failure: None,
         exchange: Exchange {
-            device: device("rxe0", Transport::Roce),
+            device: device("rxe0", ShownTransport::Roce),
             local: "192.0.2.1:35000".parse().ok(),
             remote: "192.0.2.2:20049".parse().ok(),
             sent: None,

@@ -24,7 +24,7 @@ mod tests {
                 },
                 history::{
                     HistoryColumns,
-                    Outcome, //
+                    NegotiatedColumns, //
                 }, //
             },
             wire::{
@@ -44,17 +44,21 @@ mod tests {
             sent: message,
             ..Exchange::with(None)
         };
-        check("one", Outcome::of(&one, Role::Client), Outcome::default())?;
+        check(
+            "one",
+            NegotiatedColumns::of(&one, Role::Client),
+            NegotiatedColumns::default(),
+        )?;
         let both = Exchange {
             received: message,
             ..one
         };
-        let expected = Outcome {
+        let expected = NegotiatedColumns {
             client_to_server: Some(4096),
             server_to_client: Some(4096),
             remote_invalidation: Some(true),
         };
-        check("both", Outcome::of(&both, Role::Client), expected)
+        check("both", NegotiatedColumns::of(&both, Role::Client), expected)
     }
 
     #[test]

@@ -20,8 +20,8 @@ mod tests {
             xid,
             Call,
             Credentials,
-            Error,
             Reply,
+            RpcError,
             Status,
             CALL_HEAD_MAX,
             REPLY_HEAD_MAX, //
@@ -161,7 +161,7 @@ mod tests {
             ),
         ] {
             let octets = Octets::new(words)?;
-            let error = Error::Refused(Reply { xid: X, status });
+            let error = RpcError::Refused(Reply { xid: X, status });
             check(words, parse_call(octets.all()), Err(error))?;
             check_display(words, error, shown)?;
         }
@@ -172,7 +172,7 @@ mod tests {
         let rest = parse_call(&longest).map(|(_, rest)| rest.len());
         check("400", rest, Ok(0))?;
         let at = 40 + 400 - 4;
-        let truncated = Err(Error::Truncated { at });
+        let truncated = Err(RpcError::Truncated { at });
         check("399", parse_call(&longest[..439]), truncated)
     }
 
@@ -238,7 +238,7 @@ mod tests {
     fn section_9_values() -> Result {
         for (words, at, value) in [("X 1", 4, 1), ("X 2 2", 4, 2), ("X ffffffff", 4, !0)] {
             let octets = Octets::new(words)?;
-            let error = Err(Error::Value { at, value });
+            let error = Err(RpcError::Value { at, value });
             check(words, parse_call(octets.all()), error)?;
         }
         for (words, at, value) in [
@@ -251,18 +251,18 @@ mod tests {
             ("X 1 1 / 2", 12, 2),
         ] {
             let octets = Octets::new(words)?;
-            let error = Err(Error::Value { at, value });
+            let error = Err(RpcError::Value { at, value });
             check(words, parse_reply(octets.all()), error)?;
         }
         let (at, value) = (12, 2);
         check_display(
             "value",
-            Error::Value { at, value },
+            RpcError::Value { at, value },
             "illegal value 2 at octet 12",
         )?;
         check_display(
             "truncated",
-            Error::Truncated { at },
+            RpcError::Truncated { at },
             "truncated at octet 12",
         )
     }
@@ -274,7 +274,7 @@ mod tests {
         let octets = Octets::new(words)?;
         for length in 0..octets.len {
             let parsed = parse_call(&octets.all()[..length]);
-            let is_truncated = matches!(parsed, Err(Error::Truncated { at }) if at <= length);
+            let is_truncated = matches!(parsed, Err(RpcError::Truncated { at }) if at <= length);
             check(length, is_truncated, true)?;
         }
         for words in [
@@ -285,7 +285,8 @@ mod tests {
             let octets = Octets::new(words)?;
             for length in 0..octets.len {
                 let parsed = parse_reply(&octets.all()[..length]);
-                let is_truncated = matches!(parsed, Err(Error::Truncated { at }) if at <= length);
+                let is_truncated =
+                    matches!(parsed, Err(RpcError::Truncated { at }) if at <= length);
                 check(words, is_truncated, true)?;
             }
         }

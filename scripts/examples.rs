@@ -111,7 +111,7 @@ impl MyConnection {
 impl ConnectionHandler for MyConnection {
     type Completions = MyEndpoint;
 
-    fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, _event: Event<'_>) {}
+    fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, _event: CmEvent<'_>) {}
 }
 
 struct MyServer;

@@ -60,7 +60,6 @@ use crate::{
         wait::wait_while,
         work_queue::WorkQueue, //
     },
-    device,
     failure::Failure,
     permits::Permit,
     pure::{
@@ -70,8 +69,8 @@ use crate::{
                 ParsedPrivateData, //
             },
             history::{
-                self,
-                Outcome,
+                HistoryEvent,
+                NegotiatedColumns,
                 Transition, //
             },
             snapshot::{
@@ -115,6 +114,7 @@ use crate::{
             CallResult, //
         }, //
     },
+    shown_device,
     trace, //
 };
 
@@ -172,7 +172,7 @@ fn begin_exchange(id: &IdRef<'_>, offered: &Offered) -> Result<(Exchange, Parsed
     let device = id.device()?;
     let sent = ParsedPrivateData::new(offered.private_data(device.can_invalidate()));
     let exchange = Exchange {
-        device: Some(device::to_exchange(device.name(), device.transport())),
+        device: Some(shown_device::of(device.name(), device.transport())),
         local: id.local(),
         remote: id.remote(),
         sent: Some(sent),
@@ -500,7 +500,7 @@ impl Connection {
         let established = matches!(inner.state, ConnectionState::Established(_));
         let lasted = (ends && established).then(|| inner.since.elapsed());
 
-        self.shared.history.record(history::Event {
+        self.shared.history.record(HistoryEvent {
             transition,
             number: Some(self.number),
             origin: Origin::Module,
@@ -509,7 +509,7 @@ impl Connection {
             remote: inner.exchange.remote,
             generation: Some(inner.generation),
             lasted_ms: lasted.map(|lasted| lasted.as_millis()),
-            outcome: Outcome::of(&inner.exchange, self.role()),
+            outcome: NegotiatedColumns::of(&inner.exchange, self.role()),
             reason: reason.map(|failure| failure.cause),
         });
     }

@@ -5,7 +5,7 @@
 
 mod commands;
 mod probe;
-mod tables;
+mod table_files;
 mod target;
 
 use core::fmt::{
@@ -38,8 +38,8 @@ use crate::{
         Writable, //
     },
     failure::Failure,
-    history::History,
-    observer::Status,
+    history_ring::History,
+    observer::ObserverStatus,
     pure::text::{
         format::Text,
         grammar,
@@ -49,7 +49,7 @@ use crate::{
     registry::Registry, //
 };
 
-use self::tables::Counted;
+use self::table_files::Counted;
 
 /// The files of the module as a whole.
 pub(crate) struct RootFiles {
@@ -67,7 +67,7 @@ impl RootFiles {
         registry: Arc<Registry>,
         own: &Own,
         stats: Arc<SharedStats>,
-        status: Arc<Status>,
+        status: Arc<ObserverStatus>,
         history: Arc<History>,
     ) -> Result<Self> {
         let control_registry = registry.clone();
@@ -240,7 +240,7 @@ impl Readable for ConnectionsFile {
     type Data = Registry;
 
     fn show(registry: &Registry, out: &mut Output) -> fmt::Result {
-        tables::connections(registry, out)
+        table_files::connections(registry, out)
     }
 
     fn room(registry: &Registry) -> usize {
@@ -252,7 +252,7 @@ impl Readable for HistoryFile {
     type Data = History;
 
     fn show(history: &History, out: &mut Output) -> fmt::Result {
-        tables::history(history, out)
+        table_files::history(history, out)
     }
 
     fn room(history: &History) -> usize {
@@ -279,6 +279,6 @@ readable! {
     LastErrorFile(Control) => Control::show_last_error;
     CallFile(Control) => Control::show_calls;
     ProbeFile(Control) => Control::show_report;
-    ListenersFile(Listeners) => tables::listeners;
-    StatsFile(Counted) => tables::stats;
+    ListenersFile(Listeners) => table_files::listeners;
+    StatsFile(Counted) => table_files::stats;
 }

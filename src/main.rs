@@ -29,7 +29,7 @@ mod base;
 
 mod rdma;
 
-mod device;
+mod shown_device;
 
 mod trace;
 
@@ -40,7 +40,7 @@ mod permits;
 
 mod rpc;
 
-mod history;
+mod history_ring;
 
 mod registry;
 
@@ -60,10 +60,10 @@ use crate::{
     control::RootFiles,
     counters::SharedStats,
     debugfs::Dir,
-    history::History,
+    history_ring::History,
     observer::{
         Observer,
-        Status, //
+        ObserverStatus, //
     },
     pure::text::stats::Limit,
     registry::Registry, //
@@ -122,7 +122,7 @@ impl Parts {
         )?;
         let registry = Registry::new(dir)?;
         let own = Own::new(registry.clone(), stats.clone(), history.clone())?;
-        let status = Arc::new(Status::new(), GFP_KERNEL)?;
+        let status = Arc::new(ObserverStatus::new(), GFP_KERNEL)?;
         let files = RootFiles::new(
             &root,
             registry.clone(),

@@ -52,10 +52,10 @@ use self::{
     probes::{
         tell_existing,
         with_limits,
-        Event,
         EventKind,
         IdKey,
         Observation,
+        ObservedEvent,
         Probes,
         User, //
     },
@@ -67,7 +67,7 @@ use self::{
 use crate::{
     base::work_queue::WorkQueue,
     counters::SharedStats,
-    history::History,
+    history_ring::History,
     pure::{
         text::stats::{
             Limit,
@@ -83,12 +83,12 @@ use crate::{
 const NFS_RDMA_PORT: u16 = 20049;
 
 /// Whether connections of others are observed.
-pub(crate) struct Status {
+pub(crate) struct ObserverStatus {
     /// Why none is: the bits of [`Limits`].
     off: Atomic<u32>,
 }
 
-impl Status {
+impl ObserverStatus {
     /// Makes the status of an observer that nothing has kept from observing yet.
     pub(crate) fn new() -> Self {
         Self {
@@ -276,7 +276,7 @@ impl Observations {
     ///
     /// rdma_cm holds the handler mutex of the id, so no other event of the same id is reported
     /// meanwhile. The only exception is the owner's call to disconnect.
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &ObservedEvent<'_>) {
         if event.kind == EventKind::Destroyed {
             self.destroyed(event.id);
         } else if event.kind == EventKind::Disconnect {
@@ -290,14 +290,14 @@ impl Observations {
 
     /// Whether the event shows that its id is to be observed. Anybody can send a request to a
     /// program, so it has to be accepted first.
-    fn is_decided(event: &Event<'_>) -> bool {
+    fn is_decided(event: &ObservedEvent<'_>) -> bool {
         event.is_rpc_over_rdma()
             && (event.user != User::Program || event.kind != EventKind::Request { refused: false })
     }
 
     /// Notes an event that does not show that its id is to be observed. Returns false if the id is
     /// observed, or is from this event on, so that the event has yet to be noted as an observation.
-    fn undecided(&self, event: &Event<'_>) -> bool {
+    fn undecided(&self, event: &ObservedEvent<'_>) -> bool {
         let role = match event.kind {
             EventKind::Request { refused: true } | EventKind::Existing => return true,
             EventKind::Request { refused: false } => Role::Server,
@@ -334,7 +334,7 @@ impl Observations {
 
     /// Notes an event of a known id as [`Self::undecided`] does. Returns [`None`] if the id is not
     /// known.
-    fn note_undecided(&self, event: &Event<'_>) -> Option<bool> {
+    fn note_undecided(&self, event: &ObservedEvent<'_>) -> Option<bool> {
         let mut ids = self.ids.lock();
         match ids.known.get_mut(&event.id)? {
             Known::Observed(_) => Some(false),

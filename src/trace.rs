@@ -27,7 +27,7 @@ use crate::{
 
 /// The values that `show_outcome` of trace.h names.
 #[repr(u8)]
-enum Outcome {
+enum ParseOutcome {
     Absent = 0,
     Present = 1,
     Version = 2,
@@ -47,11 +47,11 @@ pub(crate) fn message_sent(id: u64, role: Role, message: &PrivateData) {
 /// Traces the result of parsing the private data of the peer; any context.
 pub(crate) fn message_parsed(id: u64, role: Role, received: &ParsedPrivateData) {
     let (outcome, offset, version) = match received.parsed {
-        Parsed::Absent => (Outcome::Absent, 0, 0),
-        Parsed::Present(found) => (Outcome::Present, found.offset, found.version),
+        Parsed::Absent => (ParseOutcome::Absent, 0, 0),
+        Parsed::Present(found) => (ParseOutcome::Present, found.offset, found.version),
         Parsed::Rejected { offset, reason } => match reason {
-            Rejection::Version(version) => (Outcome::Version, offset, version),
-            Rejection::Truncated { .. } => (Outcome::Truncated, offset, 0),
+            Rejection::Version(version) => (ParseOutcome::Version, offset, version),
+            Rejection::Truncated { .. } => (ParseOutcome::Truncated, offset, 0),
         },
     };
     let offer = received.offer();

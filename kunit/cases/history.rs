@@ -11,9 +11,9 @@ use crate::pure::{
     text::{
         history::{
             Entry,
-            Event,
             HistoryColumns,
-            Outcome,
+            HistoryEvent,
+            NegotiatedColumns,
             Timestamp,
             Transition, //
         },
@@ -32,8 +32,8 @@ S2C INV REASON
 ";
 
 /// A client of the module, established for the first time.
-fn event() -> Event {
-    Event {
+fn event() -> HistoryEvent {
+    HistoryEvent {
         transition: Transition::Established,
         number: Some(7),
         origin: Origin::Module,
@@ -47,8 +47,12 @@ fn event() -> Event {
     }
 }
 
-fn outcome(client_to_server: u32, server_to_client: u32, remote_invalidation: bool) -> Outcome {
-    Outcome {
+fn outcome(
+    client_to_server: u32,
+    server_to_client: u32,
+    remote_invalidation: bool,
+) -> NegotiatedColumns {
+    NegotiatedColumns {
         client_to_server: Some(client_to_server),
         server_to_client: Some(server_to_client),
         remote_invalidation: Some(remote_invalidation),
@@ -63,7 +67,7 @@ fn reason(text: &'static str) -> Option<Cause> {
 const COUNT: usize = 16;
 
 /// The time of an event, as in [`Timestamp`], and its differences to [`event`].
-type Change = (u64, u64, fn(&mut Event));
+type Change = (u64, u64, fn(&mut HistoryEvent));
 
 /// The events of [`TEXT`], oldest first.
 const EVENTS: [Change; COUNT] = [
@@ -78,7 +82,7 @@ const EVENTS: [Change; COUNT] = [
         it.transition = Transition::Refused;
         it.local = None;
         it.generation = Some(2);
-        it.outcome = Outcome::default();
+        it.outcome = NegotiatedColumns::default();
         it.reason = Some(Cause {
             text: "the peer rejected the connection",
             detail: Some(c"consumer defined"),
@@ -152,9 +156,9 @@ const EVENTS: [Change; COUNT] = [
         it.number = Some(15);
         it.origin = Origin::Nfs;
         it.generation = Some(10);
-        it.outcome = Outcome {
+        it.outcome = NegotiatedColumns {
             server_to_client: Some(2048),
-            ..Outcome::default()
+            ..NegotiatedColumns::default()
         };
     }),
     // A request that was refused has no number.
@@ -167,7 +171,7 @@ const EVENTS: [Change; COUNT] = [
             .parse()
             .ok();
         it.generation = None;
-        it.outcome = Outcome::default();
+        it.outcome = NegotiatedColumns::default();
         it.reason = reason("the listener has its maximum of connections");
     }),
     (34_567_890_124_456, 4_107_542_400_000_000_000, |it| {
@@ -177,7 +181,7 @@ const EVENTS: [Change; COUNT] = [
         it.local = None;
         it.remote = None;
         it.generation = Some(4_294_967_295);
-        it.outcome = Outcome::default();
+        it.outcome = NegotiatedColumns::default();
         it.reason = reason("given up before there was an answer");
     }),
     (u64::MAX, u64::MAX, |it| {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::pure::{
     text::{
-        exchange::Transport,
+        exchange::ShownTransport,
         snapshot::{
             CallTraffic,
             Cause,
@@ -228,7 +228,7 @@ unexpected_messages: 18446744073709551615
     Case {
         name: "module, client, established: no private data in version 2, the NULL call pending",
         change: |it| {
-            it.exchange.device = device("siw0", Transport::Iwarp);
+            it.exchange.device = device("siw0", ShownTransport::Iwarp);
             it.exchange.local = "[2001:db8::1]:35000".parse().ok();
             it.exchange.remote = "[fe80::2%3]:20049".parse().ok();
             it.exchange.sent = private_data(&[]);
@@ -517,7 +517,7 @@ unexpected_messages: 0
         name: "nfs, client, established: sends more than the threshold, expects another one",
         change: |it| {
             it.origin = Origin::Nfs;
-            it.exchange.device = device("mlx5_0", Transport::InfiniBand);
+            it.exchange.device = device("mlx5_0", ShownTransport::InfiniBand);
             it.exchange.sent = private_data(&MESSAGE);
             it.exchange.received = private_data(&[0; 196]);
             it.in_use = InUse {

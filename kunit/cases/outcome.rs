@@ -7,7 +7,7 @@ use crate::pure::{
         outcome::{
             Answer,
             CallOutcome,
-            Outcome, //
+            CommandOutcome, //
         },
         snapshot::Cause, //
     },
@@ -18,7 +18,7 @@ use crate::pure::{
 pub(crate) const RESULTS: &[u8] = &[0, 1, 0x7f, 0xff];
 
 /// Each outcome, how many octets of [`RESULTS`] it has, and the file.
-pub(crate) fn outcomes() -> [(Outcome, usize, &'static str); 4] {
+pub(crate) fn outcomes() -> [(CommandOutcome, usize, &'static str); 4] {
     let one = CallOutcome {
         xid: 0x0070_000a,
         version: 1,
@@ -29,9 +29,9 @@ pub(crate) fn outcomes() -> [(Outcome, usize, &'static str); 4] {
     let failure = |text, detail| Some(Cause { text, detail });
     [
         (
-            Outcome {
+            CommandOutcome {
                 failure: failure("not connected", None),
-                ..Outcome::NONE
+                ..CommandOutcome::NONE
             },
             0,
             "\
@@ -44,7 +44,7 @@ failure: not connected
 ",
         ),
         (
-            Outcome {
+            CommandOutcome {
                 calls: 64,
                 replies: 64,
                 us: 12_800,
@@ -68,7 +68,7 @@ results: 00017fff
 ",
         ),
         (
-            Outcome {
+            CommandOutcome {
                 calls: 2,
                 replies: 1,
                 us: 1,
@@ -99,7 +99,7 @@ results: 00
 ",
         ),
         (
-            Outcome {
+            CommandOutcome {
                 calls: 1,
                 replies: 0,
                 us: 5_000_000,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::pure::{
     text::{
-        exchange::Transport,
+        exchange::ShownTransport,
         snapshot::{
             ListenerSnapshot,
             Origin,
@@ -72,7 +72,7 @@ const CHANGES: &[fn(&mut Snapshot)] = &[
     |it| {
         it.number = 12345;
         it.role = Role::Server;
-        it.exchange.device = device("siw_with_a_name", Transport::Iwarp);
+        it.exchange.device = device("siw_with_a_name", ShownTransport::Iwarp);
         it.exchange.local = "[2001:db8::1]:20049".parse().ok();
         it.exchange.remote = "[2001:db8:1111:2222:3333:4444:5555:6666]:65535"
             .parse()
@@ -103,7 +103,7 @@ const CHANGES: &[fn(&mut Snapshot)] = &[
     },
     |it| {
         it.origin = Origin::User;
-        it.exchange.device = device("mlx5_0", Transport::InfiniBand);
+        it.exchange.device = device("mlx5_0", ShownTransport::InfiniBand);
         it.exchange.sent = private_data(&MESSAGE);
         it.exchange.received = private_data(b"\xf6\xab\x0e\x18\x02\x01\x03\x03");
     },

@@ -16,7 +16,7 @@ mod tests {
         pure::{
             text::grammar::{
                 parse_call,
-                Call, //
+                CallCommand, //
             },
             wire::{
                 call_request::{
@@ -132,7 +132,7 @@ mod tests {
                 },
             ),
         ] {
-            let call = Call {
+            let call = CallCommand {
                 connection,
                 request,
             };

@@ -19,7 +19,7 @@ mod tests {
         },
         pure::wire::header::{
             error::{
-                Error,
+                HeaderError,
                 Malformed,
                 Part,
                 Reason, //
@@ -37,7 +37,12 @@ mod tests {
 
     /// Checks the error of a message that is not valid, also in words, and the answer of a
     /// responder that grants 7 credits and speaks all versions.
-    fn check_error(words: &str, expected: Error, shown: &str, answer: Option<&str>) -> Result {
+    fn check_error(
+        words: &str,
+        expected: HeaderError,
+        shown: &str,
+        answer: Option<&str>,
+    ) -> Result {
         let octets = Octets::new(words)?;
         check(words, parse(octets.all()), Err(expected))?;
         check_display(words, expected, shown)?;
@@ -69,7 +74,12 @@ mod tests {
             proc: word(12),
         };
         let malformed = Malformed { part, at, reason };
-        check_error(words, Error::Malformed(fixed, malformed), shown, answer)
+        check_error(
+            words,
+            HeaderError::Malformed(fixed, malformed),
+            shown,
+            answer,
+        )
     }
 
     /// RFC 8166, section 4.5: "not as long as a minimal size RPC-over-RDMA header (28 bytes)".
@@ -87,12 +97,12 @@ mod tests {
         ] {
             let octets = Octets::new(words)?;
             for length in 0..28 {
-                let short = Error::Short { length };
+                let short = HeaderError::Short { length };
                 check(words, parse(&octets.all()[..length]), Err(short))?;
             }
         }
         let length = 27;
-        let short = Error::Short { length };
+        let short = HeaderError::Short { length };
         check("answer", short.answer(7, Versions::ALL), None)?;
         check_display("words", short, "27 octets, fewer than any header has")
     }
@@ -114,7 +124,7 @@ mod tests {
                 let answer = CString::try_from_fmt(format_args!("X {vers:x} 7 4 / 1 1 2"))?;
                 check_error(
                     words.to_str()?,
-                    Error::Version(fixed),
+                    HeaderError::Version(fixed),
                     shown.to_str()?,
                     Some(answer.to_str()?),
                 )?;
@@ -552,10 +562,10 @@ mod tests {
             check(words, parse(octets).is_ok(), true)?;
             for length in 0..octets.len() {
                 match parse(&octets[..length]) {
-                    Err(Error::Short { length: got }) if length < fewest => {
+                    Err(HeaderError::Short { length: got }) if length < fewest => {
                         check(words, got, length)?;
                     }
-                    Err(Error::Malformed(_, malformed)) if length >= fewest => {
+                    Err(HeaderError::Malformed(_, malformed)) if length >= fewest => {
                         check(words, malformed.at <= length, true)?;
                     }
                     parsed => {

@@ -16,8 +16,8 @@ use crate::{
     rdma::cm::{
         cm_id::CmId,
         event::{
+            CmEvent, //
             ConnectionHandler,
-            Event, //
         },
         handler_id::HandlerId, //
     },
@@ -43,34 +43,34 @@ pub(super) struct AttemptHandler {
 impl ConnectionHandler for AttemptHandler {
     type Completions = Endpoint;
 
-    fn event(&self, id: &mut HandlerId<'_, Endpoint>, event: Event<'_>) {
+    fn event(&self, id: &mut HandlerId<'_, Endpoint>, event: CmEvent<'_>) {
         let connection = self.connection.as_arc_borrow();
         let endpoint = &self.endpoint;
         let done = match event {
-            Event::AddressUnresolved(error) => connection.address_unresolved(endpoint, error),
-            Event::AddressResolved => connection.address_resolved(endpoint, id),
-            Event::RouteResolved => connection.route_resolved(endpoint, id),
-            Event::Established { private_data } => {
+            CmEvent::AddressUnresolved(error) => connection.address_unresolved(endpoint, error),
+            CmEvent::AddressResolved => connection.address_resolved(endpoint, id),
+            CmEvent::RouteResolved => connection.route_resolved(endpoint, id),
+            CmEvent::Established { private_data } => {
                 connection.established(endpoint, id, private_data)
             }
-            Event::Failed(error) => {
+            CmEvent::Failed(error) => {
                 let state = connection.inner.lock().state.name();
                 Err(connect_failure(state, error))
             }
-            Event::Rejected { reason } => Err(Failure::with_detail(
+            CmEvent::Rejected { reason } => Err(Failure::with_detail(
                 errno(bindings::ECONNREFUSED),
                 "the peer rejected the connection",
                 reason,
             )),
-            Event::Disconnected => Err(Failure::new(
+            CmEvent::Disconnected => Err(Failure::new(
                 errno(bindings::ECONNRESET),
                 "disconnected by the peer",
             )),
-            Event::AddressChanged => Err(Failure::new(
+            CmEvent::AddressChanged => Err(Failure::new(
                 errno(bindings::ENETDOWN),
                 "the network interface has changed",
             )),
-            Event::DeviceRemoved => Err(Failure::new(ENODEV, "the device was removed")),
+            CmEvent::DeviceRemoved => Err(Failure::new(ENODEV, "the device was removed")),
         };
         if let Err(failure) = done {
             if let Some(mut inner) = connection.lock_current(endpoint) {

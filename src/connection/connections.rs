@@ -33,7 +33,7 @@ use crate::{
         work_queue::WorkQueue, //
     },
     counters::SharedStats,
-    history::History,
+    history_ring::History,
     registry::Registry,
     rpc::endpoint::Services, //
 };

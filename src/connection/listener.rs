@@ -46,10 +46,10 @@ use crate::{
     },
     pure::{
         text::{
-            exchange::Transport,
+            exchange::ShownTransport,
             history::{
-                self,
-                Outcome, //
+                HistoryEvent,
+                NegotiatedColumns, //
             },
             snapshot::{
                 ListenerSnapshot,
@@ -178,7 +178,7 @@ impl Listener {
 
     /// Adds to the history that the request of `remote` was refused or failed.
     fn record(&self, local: Option<SocketAddr>, remote: Option<SocketAddr>, failure: Failure) {
-        self.listeners.connections.history.record(history::Event {
+        self.listeners.connections.history.record(HistoryEvent {
             transition: failure.transition(false),
             number: None,
             origin: Origin::Module,
@@ -187,7 +187,7 @@ impl Listener {
             remote,
             generation: None,
             lasted_ms: None,
-            outcome: Outcome::default(),
+            outcome: NegotiatedColumns::default(),
             reason: Some(failure.cause),
         });
     }
@@ -250,8 +250,8 @@ impl Connection {
     pub(crate) fn expire(self: ArcBorrow<'_, Self>) -> bool {
         let mut inner = self.inner.lock();
         // Not on iWARP: a fault of the kernel does not permit it (SECURITY.md).
-        let iwarp =
-            matches!(inner.exchange.device, Some(device) if device.transport == Transport::Iwarp);
+        let device = inner.exchange.device;
+        let iwarp = device.is_some_and(|device| device.transport == ShownTransport::Iwarp);
         let connecting = matches!(inner.state, ConnectionState::Connecting { .. });
         if self.role() != Role::Server || !connecting || iwarp {
             return false;

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     counters::SharedStats,
-    history::History,
+    history_ring::History,
     registry::Registry, //
 };
 

@@ -25,10 +25,10 @@ use kernel::{
 
 use super::{
     probes::{
-        Event,
         EventKind,
         IdKey,
         Observation,
+        ObservedEvent,
         User, //
     },
     shares::{
@@ -48,8 +48,8 @@ use crate::{
                 ParsedPrivateData, //
             },
             history::{
-                self,
-                Outcome,
+                HistoryEvent,
+                NegotiatedColumns,
                 Transition, //
             },
             snapshot::{
@@ -123,7 +123,11 @@ pub(super) struct Undecided {
 
 impl Undecided {
     /// Makes the entry of an id from its first event; any context.
-    pub(super) fn new(shared: &Shared, role: Role, event: &Event<'_>) -> Result<Self, Missed> {
+    pub(super) fn new(
+        shared: &Shared,
+        role: Role,
+        event: &ObservedEvent<'_>,
+    ) -> Result<Self, Missed> {
         let share = shared.shares.take(event.user, event.uid())?;
         let octets = event.private_data();
         let mut kept = KVec::new();
@@ -154,7 +158,7 @@ impl Undecided {
 
     /// Notes an event that does not show the protocol. Returns whether both sides have now sent
     /// their private data, so that the protocol is another one and the entry can be dropped.
-    pub(super) fn note(&mut self, event: &Event<'_>) -> bool {
+    pub(super) fn note(&mut self, event: &ObservedEvent<'_>) -> bool {
         match event.kind {
             EventKind::Established => return true,
             EventKind::Accept => return self.role == Role::Client,
@@ -169,7 +173,7 @@ impl Undecided {
     }
 
     /// Whether `event` is the accept of a request that speaks RPC-over-RDMA.
-    pub(super) fn is_decided_by(&self, event: &Event<'_>) -> bool {
+    pub(super) fn is_decided_by(&self, event: &ObservedEvent<'_>) -> bool {
         self.speaks && event.kind == EventKind::Accept
     }
 }
@@ -368,13 +372,13 @@ impl Facts {
     }
 
     /// Returns the event that a server refused this request.
-    pub(super) fn refusal(&self) -> history::Event {
+    pub(super) fn refusal(&self) -> HistoryEvent {
         self.event(Transition::Refused, None, Some(REFUSED))
     }
 
     /// Returns the event for the change from the state `before` to the present one, if there is
     /// one. `lasted_ms` is the time that the id was in the state `before`.
-    fn change(&self, before: State, lasted_ms: Option<i64>) -> Option<history::Event> {
+    fn change(&self, before: State, lasted_ms: Option<i64>) -> Option<HistoryEvent> {
         let cause = self.failure.map(|failure| failure.cause);
 
         match (before, self.view.state) {
@@ -399,7 +403,7 @@ impl Facts {
     }
 
     /// Returns the event for the end of the id, unless its connection has ended before.
-    fn end_of_id(&self) -> Option<history::Event> {
+    fn end_of_id(&self) -> Option<HistoryEvent> {
         let cause = self.failure.map(|failure| failure.cause);
 
         match self.view.state {
@@ -420,14 +424,14 @@ impl Facts {
         transition: Transition,
         lasted_ms: Option<i64>,
         reason: Option<Cause>,
-    ) -> history::Event {
+    ) -> HistoryEvent {
         let view = &self.view;
         let (client_to_server, server_to_client) = view.thresholds();
         let negotiated = view.exchange.negotiated(view.role);
         // Numbers begin with 1.
         let number = Some(view.number).filter(|&number| number != 0);
 
-        history::Event {
+        HistoryEvent {
             transition,
             number,
             origin: view.origin,
@@ -436,7 +440,7 @@ impl Facts {
             remote: view.exchange.remote,
             generation: number.map(|_| view.generation),
             lasted_ms,
-            outcome: Outcome {
+            outcome: NegotiatedColumns {
                 client_to_server,
                 server_to_client,
                 remote_invalidation: negotiated.map(|both| both.remote_invalidation),

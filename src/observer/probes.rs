@@ -27,11 +27,10 @@ use crate::{
         errno::errno, //
     },
     bindings,
-    device,
     failure::Failure,
     pure::{
         text::{
-            exchange::Device,
+            exchange::ShownDevice,
             snapshot::Process,
             stats::{
                 Limit,
@@ -55,6 +54,7 @@ use crate::{
         DeviceName,
         Transport, //
     }, //
+    shown_device,
 };
 
 /// The owner of an id.
@@ -190,14 +190,14 @@ fn read_counters(counters: &bindings::rpcrdma_cm_counters) -> Counters {
 }
 
 /// One event of an id, as it is being reported. Its data is not copied.
-pub(super) struct Event<'a> {
+pub(super) struct ObservedEvent<'a> {
     raw: &'a bindings::rpcrdma_cm_event,
     pub(super) id: IdKey,
     pub(super) user: User,
     pub(super) kind: EventKind,
 }
 
-impl<'a> Event<'a> {
+impl<'a> ObservedEvent<'a> {
     /// Returns [`None`] for an event of an unknown kind.
     ///
     /// # Safety
@@ -286,7 +286,7 @@ pub(super) struct Observation {
     /// Of [`EventKind::Existing`]: whether the transport cannot be read, because the kernel has no
     /// BTF.
     pub(super) opaque: bool,
-    pub(super) device: Option<Device>,
+    pub(super) device: Option<ShownDevice>,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
     /// The private data that the event carries. Of [`EventKind::Existing`]: the private data that
@@ -301,7 +301,7 @@ pub(super) struct Observation {
 }
 
 impl Observation {
-    fn new(event: &Event<'_>, observation: &bindings::rpcrdma_cm_observation) -> Self {
+    fn new(event: &ObservedEvent<'_>, observation: &bindings::rpcrdma_cm_observation) -> Self {
         // SAFETY: The field is a `sockaddr_in6`, large enough for both families. It holds an
         // address of one of them, or zeros.
         let local = unsafe { RawAddress::read(ptr::from_ref(&observation.local).cast()) };
@@ -309,7 +309,7 @@ impl Observation {
         let remote = unsafe { RawAddress::read(ptr::from_ref(&observation.remote).cast()) };
         let name = DeviceName::from_octets(observation.device);
         let device = Transport::from_raw(observation.transport)
-            .map(|transport| device::to_exchange(name, transport));
+            .map(|transport| shown_device::of(name, transport));
         let octets = match event.kind {
             EventKind::Existing => observation
                 .message
@@ -435,7 +435,7 @@ unsafe extern "C" fn event(data: *mut c_void, event: *const bindings::rpcrdma_cm
     // SAFETY: By the function's requirement `event` is valid during the call.
     let event = unsafe { &*event };
     // SAFETY: By the function's requirement this call reports the event.
-    match unsafe { Event::new(event) } {
+    match unsafe { ObservedEvent::new(event) } {
         Some(event) => observations.event(&event),
         None => pr_warn_once!("ignored an event of the unknown kind {}\n", event.kind),
     }

@@ -47,7 +47,7 @@ use crate::{
             outcome::{
                 Answer,
                 CallOutcome,
-                Outcome,
+                CommandOutcome,
                 RESULTS_SHOWN, //
             },
             snapshot::{
@@ -115,7 +115,7 @@ type Chunk<'a> = Registration<'a, Endpoint>;
 
 /// The outcome of the calls of one command.
 pub(crate) struct CallResult {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CommandOutcome,
     /// The first octets of the results of the call that is shown.
     pub(crate) results: KVec<u8>,
 }
@@ -124,7 +124,7 @@ impl CallResult {
     /// Makes a result without calls.
     pub(crate) const fn new() -> Self {
         Self {
-            outcome: Outcome::NONE,
+            outcome: CommandOutcome::NONE,
             results: KVec::new(),
         }
     }

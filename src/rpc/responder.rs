@@ -31,7 +31,6 @@ use crate::{
         text::snapshot::ReverseDirection,
         wire::{
             header::{
-                self,
                 chunks::{
                     ChunkLists,
                     List,
@@ -41,6 +40,7 @@ use crate::{
                     WriteList, //
                 },
                 direction::Direction,
+                error::HeaderError,
                 Body,
                 Header,
                 Version,
@@ -57,6 +57,7 @@ use crate::{
             rpc_message::{
                 self,
                 Reply,
+                RpcError,
                 Status, //
             },
             xdr::{
@@ -138,9 +139,9 @@ impl PreparedReply {
                 }
                 Err(status) => (status, None),
             },
-            Err(rpc_message::Error::Refused(reply)) => (reply.status, None),
-            Err(rpc_message::Error::Truncated { .. }) => (Status::GarbageArgs, None),
-            Err(rpc_message::Error::Value { .. }) => return None,
+            Err(RpcError::Refused(reply)) => (reply.status, None),
+            Err(RpcError::Truncated { .. }) => (Status::GarbageArgs, None),
+            Err(RpcError::Value { .. }) => return None,
         };
         Some(Self {
             reply: Reply { xid, status },
@@ -243,7 +244,7 @@ impl Endpoint {
     pub(super) fn respond(
         &self,
         queue_pair: &QueuePair<Self>,
-        parsed: Result<(Header<'_>, &[u8]), header::error::Error>,
+        parsed: Result<(Header<'_>, &[u8]), HeaderError>,
     ) {
         let Some((header, payload)) = self.check_header(queue_pair, parsed) else {
             return;
@@ -290,7 +291,7 @@ impl Endpoint {
     fn check_header<'a>(
         &self,
         queue_pair: &QueuePair<Self>,
-        parsed: Result<(Header<'a>, &'a [u8]), header::error::Error>,
+        parsed: Result<(Header<'a>, &'a [u8]), HeaderError>,
     ) -> Option<(Header<'a>, &'a [u8])> {
         let EndpointConfiguration { answers, .. } = self.configuration;
         let (credits, versions) = (self.configuration.grants(), self.spoken());

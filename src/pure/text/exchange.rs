@@ -48,13 +48,13 @@ impl ParsedPrivateData {
 
 /// The protocol that a port of an RDMA device speaks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Transport {
+pub(crate) enum ShownTransport {
     InfiniBand,
     Roce,
     Iwarp,
 }
 
-impl Transport {
+impl ShownTransport {
     /// Returns its name in the files of debugfs.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl Transport {
     }
 }
 
-impl fmt::Display for Transport {
+impl fmt::Display for ShownTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -73,16 +73,16 @@ impl fmt::Display for Transport {
 
 /// The RDMA device that a connection runs over.
 #[derive(Clone, Copy)]
-pub(crate) struct Device {
+pub(crate) struct ShownDevice {
     /// Its name, of at most `IB_DEVICE_NAME_MAX` octets.
     pub(crate) name: Text<64>,
-    pub(crate) transport: Transport,
+    pub(crate) transport: ShownTransport,
 }
 
 /// The two sides of one connection, and the private data of each (RFC 8797, section 4).
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange {
-    pub(crate) device: Option<Device>,
+    pub(crate) device: Option<ShownDevice>,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) remote: Option<SocketAddr>,
     /// The private data that this side sends; [`None`] if it is not known.

@@ -190,7 +190,7 @@ pub(crate) struct Listen {
 
 /// The command in a line written to `call`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Call<'a> {
+pub(crate) struct CallCommand<'a> {
     /// The number of the connection to call on.
     pub(crate) connection: u64,
     pub(crate) request: CallRequest<'a>,
@@ -292,7 +292,7 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
 /// # Errors
 ///
 /// Fails with the first word that is refused, and the reason.
-pub(crate) fn parse_call(line: &[u8]) -> Result<Call<'_>, LineError<'_>> {
+pub(crate) fn parse_call(line: &[u8]) -> Result<CallCommand<'_>, LineError<'_>> {
     const LENGTH: Reason = "not 0 to 1048576 octets";
 
     let mut words = words(line)?;
@@ -355,7 +355,7 @@ pub(crate) fn parse_call(line: &[u8]) -> Result<Call<'_>, LineError<'_>> {
         }
     };
 
-    Ok(Call {
+    Ok(CallCommand {
         connection,
         request: CallRequest {
             procedure,

@@ -81,7 +81,7 @@ impl Display for Transition {
 
 /// The result of combining both offers. [`None`] stands for a value that is not known.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Outcome {
+pub(crate) struct NegotiatedColumns {
     /// The client-to-server inline threshold in octets.
     pub(crate) client_to_server: Option<u32>,
     /// The server-to-client inline threshold in octets.
@@ -89,7 +89,7 @@ pub(crate) struct Outcome {
     pub(crate) remote_invalidation: Option<bool>,
 }
 
-impl Outcome {
+impl NegotiatedColumns {
     /// Returns the outcome of `exchange`. `role` is that of this side.
     pub(crate) fn of(exchange: &Exchange, role: Role) -> Self {
         exchange
@@ -104,7 +104,7 @@ impl Outcome {
 
 /// An event, with the connection that it happened to.
 #[derive(Clone, Copy)]
-pub(crate) struct Event {
+pub(crate) struct HistoryEvent {
     pub(crate) transition: Transition,
     /// The number of the connection; [`None`] for a request that was refused or failed.
     pub(crate) number: Option<u64>,
@@ -115,11 +115,11 @@ pub(crate) struct Event {
     pub(crate) generation: Option<u32>,
     /// How long the connection had been established when it ended, in milliseconds.
     pub(crate) lasted_ms: Option<i64>,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: NegotiatedColumns,
     pub(crate) reason: Option<Cause>,
 }
 
-impl Event {
+impl HistoryEvent {
     /// Whether this event established the generation before that of `next`.
     ///
     /// The module's own connections keep their numbers when they reconnect. The kernel's client has
@@ -150,16 +150,16 @@ pub(crate) struct Timestamp {
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     timestamp: Timestamp,
-    event: Event,
+    event: HistoryEvent,
     /// Of [`Transition::Reestablished`]: the outcome of the previous generation, if known.
-    before: Option<Outcome>,
+    before: Option<NegotiatedColumns>,
 }
 
 impl Entry {
     /// Makes the entry of `event`. `earlier` are the earlier entries, the latest one first.
     pub(crate) fn new<'a>(
         timestamp: Timestamp,
-        event: Event,
+        event: HistoryEvent,
         earlier: impl Iterator<Item = &'a Entry>,
     ) -> Self {
         let before = match event.transition {
@@ -198,9 +198,9 @@ impl Entry {
 /// Returns the text of a value of the outcome `now`: `BEFORE>NOW` if the value of the previous
 /// generation is known and differs.
 fn changed<T: Copy + Display + PartialEq>(
-    before: Option<Outcome>,
-    now: Outcome,
-    value: impl Fn(Outcome) -> Option<T>,
+    before: Option<NegotiatedColumns>,
+    now: NegotiatedColumns,
+    value: impl Fn(NegotiatedColumns) -> Option<T>,
 ) -> Text<24> {
     let now = value(now);
     match before.and_then(value).zip(now) {

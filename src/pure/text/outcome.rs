@@ -78,7 +78,7 @@ pub(crate) struct CallOutcome {
 
 /// The calls of one command.
 #[derive(Clone, Copy)]
-pub(crate) struct Outcome {
+pub(crate) struct CommandOutcome {
     /// The number of calls that were sent.
     pub(crate) calls: u32,
     /// The number of these calls whose replies had results.
@@ -91,7 +91,7 @@ pub(crate) struct Outcome {
     pub(crate) failure: Option<Cause>,
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// The outcome without calls.
     pub(crate) const NONE: Self = Self {
         calls: 0,
@@ -112,13 +112,13 @@ impl Outcome {
 /// are the first octets of the results of the call that is shown.
 pub(crate) fn outcome(
     connection: u64,
-    outcome: &Outcome,
+    outcome: &CommandOutcome,
     results: &[u8],
     out: &mut dyn Write,
 ) -> fmt::Result {
     const NONE: &str = "none";
 
-    let Outcome {
+    let CommandOutcome {
         calls,
         replies,
         us,

@@ -31,7 +31,7 @@ pub(crate) mod error;
 use chunks::ChunkLists;
 use direction::Direction;
 use error::{
-    Error,
+    HeaderError,
     Malformed,
     Part,
     Reason, //
@@ -265,8 +265,8 @@ impl Header<'_> {
 /// # Errors
 ///
 /// Fails with the first word that is wrong, and the reason.
-pub(crate) fn parse(octets: &[u8]) -> Result<(Header<'_>, &[u8]), Error> {
-    let short = Error::Short {
+pub(crate) fn parse(octets: &[u8]) -> Result<(Header<'_>, &[u8]), HeaderError> {
+    let short = HeaderError::Short {
         length: octets.len(),
     };
     let mut reader = Reader::new(octets);
@@ -291,9 +291,9 @@ pub(crate) fn parse(octets: &[u8]) -> Result<(Header<'_>, &[u8]), Error> {
             .and_then(|direction| parse_message(fixed, Version::Two(direction), &mut parser)),
         (2, RDMA2_OPTIONAL) => parse_optional(&mut parser),
         (1 | 2, proc) => Err(fixed.malformed(Reason::Value(proc))),
-        _ => return Err(Error::Version(fixed)),
+        _ => return Err(HeaderError::Version(fixed)),
     }
-    .map_err(|malformed| Error::Malformed(fixed, malformed))?;
+    .map_err(|malformed| HeaderError::Malformed(fixed, malformed))?;
 
     let header = Header {
         xid: fixed.xid,

@@ -129,14 +129,14 @@ impl Call {
 ///
 /// # Errors
 ///
-/// Fails with [`Error::Refused`] and the reply to send if the call is to be refused. Fails with
+/// Fails with [`RpcError::Refused`] and the reply to send if the call is to be refused. Fails with
 /// another error if the octets are no call.
-pub(crate) fn parse_call(octets: &[u8]) -> Result<(Call, &[u8]), Error> {
+pub(crate) fn parse_call(octets: &[u8]) -> Result<(Call, &[u8]), RpcError> {
     let mut reader = Reader::new(octets);
     let xid = word(&mut reader)?;
-    let refused = |status| Error::Refused(Reply { xid, status });
+    let refused = |status| RpcError::Refused(Reply { xid, status });
     let refused_auth = |error, auth_stat| match error {
-        Error::Value { .. } => refused(Status::AuthError(auth_stat)),
+        RpcError::Value { .. } => refused(Status::AuthError(auth_stat)),
         error => error,
     };
     let before = reader;
@@ -262,7 +262,7 @@ pub(crate) fn is_reply(octets: &[u8]) -> bool {
 /// # Errors
 ///
 /// Fails if the octets are no reply.
-pub(crate) fn parse_reply(octets: &[u8]) -> Result<(Reply, &[u8]), Error> {
+pub(crate) fn parse_reply(octets: &[u8]) -> Result<(Reply, &[u8]), RpcError> {
     let mut reader = Reader::new(octets);
     let xid = word(&mut reader)?;
     let before = reader;
@@ -280,7 +280,7 @@ pub(crate) fn parse_reply(octets: &[u8]) -> Result<(Reply, &[u8]), Error> {
 }
 
 /// Parses `accepted_reply` (RFC 5531, section 9).
-fn accepted(reader: &mut Reader<'_>) -> Result<Status, Error> {
+fn accepted(reader: &mut Reader<'_>) -> Result<Status, RpcError> {
     pass_opaque_auth(reader)?;
     let before = *reader;
     Ok(match word(reader)? {
@@ -298,7 +298,7 @@ fn accepted(reader: &mut Reader<'_>) -> Result<Status, Error> {
 }
 
 /// Parses `rejected_reply` (RFC 5531, section 9).
-fn denied(reader: &mut Reader<'_>) -> Result<Status, Error> {
+fn denied(reader: &mut Reader<'_>) -> Result<Status, RpcError> {
     let before = *reader;
     Ok(match word(reader)? {
         RPC_MISMATCH => Status::RpcMismatch {
@@ -312,7 +312,7 @@ fn denied(reader: &mut Reader<'_>) -> Result<Status, Error> {
 
 /// Skips the `opaque_auth` of a call. Fails unless it has one of these flavors (RFC 5531, sections
 /// 8.2 and 9).
-fn pass_auth(reader: &mut Reader<'_>, flavors: &[u32]) -> Result<(), Error> {
+fn pass_auth(reader: &mut Reader<'_>, flavors: &[u32]) -> Result<(), RpcError> {
     let before = *reader;
     let flavor = pass_opaque_auth(reader)?;
     if !flavors.contains(&flavor) {
@@ -323,26 +323,26 @@ fn pass_auth(reader: &mut Reader<'_>, flavors: &[u32]) -> Result<(), Error> {
 
 /// Skips an `opaque_auth` and returns its flavor. Fails if its body is longer than [`AUTH_MAX`]
 /// (RFC 5531, section 8.2).
-fn pass_opaque_auth(reader: &mut Reader<'_>) -> Result<u32, Error> {
+fn pass_opaque_auth(reader: &mut Reader<'_>) -> Result<u32, RpcError> {
     let flavor = word(reader)?;
     let before = *reader;
     let length = word(reader)?;
     if length > AUTH_MAX {
         return Err(illegal(before, length));
     }
-    let truncated = Error::Truncated { at: reader.at() };
+    let truncated = RpcError::Truncated { at: reader.at() };
     reader.opaque(length as usize).ok_or(truncated)?;
     Ok(flavor)
 }
 
-fn word(reader: &mut Reader<'_>) -> Result<u32, Error> {
+fn word(reader: &mut Reader<'_>) -> Result<u32, RpcError> {
     let at = reader.at();
-    reader.word().ok_or(Error::Truncated { at })
+    reader.word().ok_or(RpcError::Truncated { at })
 }
 
 /// Returns the error for the illegal `value` of the word that `before` reads next.
-fn illegal(before: Reader<'_>, value: u32) -> Error {
-    Error::Value {
+fn illegal(before: Reader<'_>, value: u32) -> RpcError {
+    RpcError::Value {
         at: before.at(),
         value,
     }
@@ -350,7 +350,7 @@ fn illegal(before: Reader<'_>, value: u32) -> Error {
 
 /// Why octets are no valid call or reply (RFC 5531, section 9).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Error {
+pub(crate) enum RpcError {
     /// The octets end too early.
     Truncated {
         /// The offset of the missing word or data, in octets from the beginning of the RPC message.
@@ -367,7 +367,7 @@ pub(crate) enum Error {
     Refused(Reply),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated { at } => write!(f, "truncated at octet {at}"),

@@ -31,18 +31,18 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # let (id, event): (&mut HandlerId<'_, MyEndpoint>, Event<'_>) = given();
+/// # let (id, event): (&mut HandlerId<'_, MyEndpoint>, CmEvent<'_>) = given();
 /// match event {
-///     Event::AddressResolved => {
+///     CmEvent::AddressResolved => {
 ///         id.create_queue_pair(Capacity::new(32, 4096, 4096)?, MyEndpoint::new())?;
 ///         id.resolve_route(2000)?;
 ///     }
-///     Event::RouteResolved => id.connect(b"private data")?,
-///     Event::Established { private_data } => pr_info!("the peer sent {private_data:x?}\n"),
+///     CmEvent::RouteResolved => id.connect(b"private data")?,
+///     CmEvent::Established { private_data } => pr_info!("the peer sent {private_data:x?}\n"),
 ///     _ => pr_info!("the connection is lost\n"),
 /// }
 /// ```
-pub(crate) enum Event<'a> {
+pub(crate) enum CmEvent<'a> {
     /// The remote address was resolved, and the id is bound to a device.
     AddressResolved,
     /// The route was resolved: the next step is to connect.
@@ -81,8 +81,8 @@ pub(crate) enum Event<'a> {
 /// impl ConnectionHandler for MyConnection {
 ///     type Completions = MyEndpoint;
 ///
-///     fn event(&self, id: &mut HandlerId<'_, MyEndpoint>, event: Event<'_>) {
-///         if let Event::Disconnected = event {
+///     fn event(&self, id: &mut HandlerId<'_, MyEndpoint>, event: CmEvent<'_>) {
+///         if let CmEvent::Disconnected = event {
 ///             // Dropping the id only queues the work that destroys it.
 ///             *self.id.lock() = None;
 ///         }
@@ -94,7 +94,7 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
     type Completions: CompletionHandler;
 
     /// Handles one event. Called with the id's handler mutex held; may sleep.
-    fn event(&self, id: &mut HandlerId<'_, Self::Completions>, event: Event<'_>);
+    fn event(&self, id: &mut HandlerId<'_, Self::Completions>, event: CmEvent<'_>);
 }
 
 /// The context of an id whose events `H` handles.
@@ -144,33 +144,33 @@ unsafe fn note_connected<H, C: CompletionHandler>(
 /// # Safety
 ///
 /// For `'a`, rdma_cm must be delivering `event` for `id`.
-unsafe fn translate<'a>(id: &IdRef<'_>, event: &'a bindings::rdma_cm_event) -> Option<Event<'a>> {
+unsafe fn translate<'a>(id: &IdRef<'_>, event: &'a bindings::rdma_cm_event) -> Option<CmEvent<'a>> {
     let status = to_result(event.status).err().unwrap_or(EIO);
     Some(match event.event {
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => Event::AddressResolved,
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => Event::RouteResolved,
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => Event::Established {
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => CmEvent::AddressResolved,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => CmEvent::RouteResolved,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => CmEvent::Established {
             // SAFETY: By the function's requirement rdma_cm delivers the event, which is valid for
             // `'a`. This type of event carries connection parameters.
             private_data: unsafe { private_data(event) },
         },
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR => Event::AddressUnresolved(status),
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR => CmEvent::AddressUnresolved(status),
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_ERROR
         | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
-        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => Event::Failed(status),
+        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE => CmEvent::Failed(status),
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
             // SAFETY: By the type invariant of `IdRef` the id is valid. By the function's
             // requirement it was rejected, so it has sent or received a REQ, and is bound to a
             // device. The function takes any status.
             let reason = unsafe { bindings::rdma_reject_msg(id.as_ptr(), event.status) };
-            Event::Rejected {
+            CmEvent::Rejected {
                 // SAFETY: The function returns a static string, and never NULL.
                 reason: unsafe { CStr::from_char_ptr(reason) },
             }
         }
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED => Event::Disconnected,
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => Event::AddressChanged,
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => Event::DeviceRemoved,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED => CmEvent::Disconnected,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => CmEvent::AddressChanged,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => CmEvent::DeviceRemoved,
         _ => return None,
     })
 }

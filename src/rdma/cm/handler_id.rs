@@ -43,8 +43,8 @@ use crate::{
 ///
 /// ```no_run
 /// # trait Example {
-/// fn event(&self, id: &mut HandlerId<'_, MyEndpoint>, event: Event<'_>) {
-///     if let Event::RouteResolved = event {
+/// fn event(&self, id: &mut HandlerId<'_, MyEndpoint>, event: CmEvent<'_>) {
+///     if let CmEvent::RouteResolved = event {
 ///         let _ = id.connect(b"private data");
 ///     }
 /// }

@@ -18,7 +18,7 @@ use crate::pure::{
         parse_listen,
         parse_probe,
         Address,
-        Call,
+        CallCommand,
         Close,
         Connect,
         LineError,
@@ -137,8 +137,8 @@ pub(crate) fn listen_words(listen: Listen) -> Vec<String> {
     )
 }
 
-pub(crate) fn call_words(call: Call<'_>) -> Vec<String> {
-    let Call {
+pub(crate) fn call_words(call: CallCommand<'_>) -> Vec<String> {
+    let CallCommand {
         connection,
         request,
     } = call;

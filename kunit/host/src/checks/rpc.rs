@@ -13,8 +13,8 @@ use crate::pure::wire::rpc_message::{
     parse_reply,
     Call,
     Credentials,
-    Error,
     Reply,
+    RpcError,
     Status, //
 };
 
@@ -109,7 +109,7 @@ fn called(octets: &[u8]) -> Called {
                 octets.len() - arguments.len(),
             )
         }
-        Err(Error::Refused(Reply { xid, status })) => match status {
+        Err(RpcError::Refused(Reply { xid, status })) => match status {
             Status::RpcMismatch { low: 2, high: 2 } => Called::Answer([xid, 0]),
             Status::AuthError(auth_stat) => Called::Answer([xid, auth_stat]),
             status => panic!("refused with {status}"),

@@ -30,7 +30,7 @@ use crate::{
             Segment, //
         },
         error::{
-            Error,
+            HeaderError,
             Reason, //
         },
         parse,
@@ -211,11 +211,11 @@ proptest! {
         for length in 0..octets.len() {
             let cut = &octets[..length];
             match parse(cut) {
-                Err(Error::Short { length: reported }) => {
+                Err(HeaderError::Short { length: reported }) => {
                     prop_assert_eq!(reported, length);
                     prop_assert!(length < 16 || (length < 28 && !is_error));
                 }
-                Err(Error::Malformed(fixed, malformed)) => {
+                Err(HeaderError::Malformed(fixed, malformed)) => {
                     prop_assert!(length >= 28 || (length >= 16 && is_error));
                     prop_assert_eq!(fixed.xid, owned.xid);
                     prop_assert!(malformed.at <= length && malformed.at % 4 == 0);

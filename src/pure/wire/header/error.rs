@@ -14,7 +14,7 @@ use super::{
 
 /// Why a message cannot be processed (RFC 8166, section 4.5).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Error {
+pub(crate) enum HeaderError {
     /// The message is too short to be parsed (RFC 8166, section 4.5).
     Short {
         /// The length of the message, in octets.
@@ -26,7 +26,7 @@ pub(crate) enum Error {
     Malformed(Fixed, Malformed),
 }
 
-impl Error {
+impl HeaderError {
     /// Returns the answer of a responder that grants `credit` and speaks `versions` to a call with
     /// this error, or [`None`] if the responder must discard the message silently (RFC 8166,
     /// section 4.5; the draft, section 4.2.3). The caller discards malformed replies.
@@ -51,7 +51,7 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Short { length } => write!(f, "{length} octets, fewer than any header has"),

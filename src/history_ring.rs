@@ -33,7 +33,7 @@ use crate::{
         text::{
             history::{
                 Entry,
-                Event,
+                HistoryEvent,
                 Timestamp, //
             },
             snapshot::Origin, //
@@ -52,7 +52,7 @@ const COPIED: u64 = 64;
 const RINGS: usize = 3;
 
 /// Returns the index of the ring that keeps `event`.
-fn ring_of(event: &Event) -> usize {
+fn ring_of(event: &HistoryEvent) -> usize {
     match (event.origin, event.role) {
         (Origin::User, _) => 2,
         (Origin::Module | Origin::Nfs, Role::Server) => 1,
@@ -69,7 +69,7 @@ pub(crate) struct Numbered {
 
 /// The latest events of one kind.
 struct Ring {
-    /// Event `n` of this ring, counted from 0, is at index `n` modulo the size.
+    /// HistoryEvent `n` of this ring, counted from 0, is at index `n` modulo the size.
     events: KVVec<Numbered>,
     /// How many events this ring has recorded since the module was loaded.
     recorded: u64,
@@ -128,7 +128,7 @@ impl History {
     }
 
     /// Records an event, with the present time; any context except interrupts.
-    pub(crate) fn record(&self, event: Event) {
+    pub(crate) fn record(&self, event: HistoryEvent) {
         let mut guard = self.rings.lock();
         let Rings {
             rings,

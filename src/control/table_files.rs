@@ -16,8 +16,8 @@ use crate::{
         SharedStats, //
     },
     debugfs::Output,
-    history::History,
-    observer::Status,
+    history_ring::History,
+    observer::ObserverStatus,
     pure::text::{
         history::HistoryColumns,
         tables::{
@@ -57,7 +57,7 @@ pub(super) fn listeners(listeners: &Listeners, out: &mut Output) -> fmt::Result 
 /// The data of the file `stats`.
 pub(super) struct Counted {
     pub(super) stats: Arc<SharedStats>,
-    pub(super) status: Arc<Status>,
+    pub(super) status: Arc<ObserverStatus>,
 }
 
 /// Shows the counters, and whether the connections of others are observed.

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The device of a connection, as its snapshot shows it.
+
+use crate::{
+    pure::text::{
+        exchange::{
+            ShownDevice,
+            ShownTransport, //
+        },
+        format::Text, //
+    },
+    rdma::verbs::device::{
+        DeviceName,
+        Transport, //
+    }, //
+};
+
+/// Returns the device of that name, whose port speaks `transport`.
+pub(crate) fn of(name: DeviceName, transport: Transport) -> ShownDevice {
+    ShownDevice {
+        name: Text::of(name),
+        transport: match transport {
+            Transport::InfiniBand => ShownTransport::InfiniBand,
+            Transport::Roce => ShownTransport::Roce,
+            Transport::Iwarp => ShownTransport::Iwarp,
+        },
+    }
+}
