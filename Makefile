@@ -23,7 +23,7 @@ modules:
 modules_install: modules
 	+$(kbuild) modules_install
 
-demo test check bench fuzz deb peers:
+demo test check bench fuzz deb peers rust-analyzer:
 	scripts/$@
 
 conformance:
@@ -66,11 +66,13 @@ help:
 	@echo '                6.1 and later, NFS-Ganesha. Writes the tables of docs/peers.md'
 	@echo 'make conformance   builds the suite for other implementations, tools/conformance'
 	@echo 'make check      checks formatting, lints, warnings, layers, documents, and that'
-	@echo '                the pure code cannot panic'
+	@echo '                the pure code cannot panic. scripts/check --fast takes less than a'
+	@echo '                minute'
+	@echo 'make rust-analyzer   writes rust-project.json for editors'
 	@echo
 	@echo 'SERIES=X.Y in front of any of these takes another series of Debian'\''s kernels'
 	@echo
 	@echo 'make clean      removes the build directory'
 	@echo 'make distclean  also removes the cached lab and kernels'
 
-.PHONY: modules modules_install demo test conformance soak check bench fuzz deb peers shell clean distclean help
+.PHONY: modules modules_install demo test conformance soak check bench fuzz deb peers rust-analyzer shell clean distclean help

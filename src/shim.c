@@ -16,6 +16,9 @@
 
 #include "shim.h"
 
+/* Not among the parameters of module!, which has no version. */
+MODULE_VERSION(RPCRDMA_CM_VERSION);
+
 /* Returns the time on the clock of the kernel's log, in nanoseconds. */
 u64 shim_log_clock(void)
 {

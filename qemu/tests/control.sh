@@ -231,6 +231,8 @@ printf -v long '%*s' 5000 ''
 
 need_pair
 need_module
+check_equal 'the module has the version of the project' \
+	"$(<../../VERSION)" "$(</sys/module/rpcrdma_cm/version)"
 
 check 'connect refuses malformed addresses' malformed_addresses connect
 check 'listen refuses malformed addresses' malformed_addresses listen
