@@ -801,6 +801,23 @@ peer_remote_invalidation: no
         client: DEFAULTS,
         server: DEFAULTS,
     },
+    // Another format, with its first eight octets.
+    Kind {
+        octets: Some(b"\x00ABCDEFGHI"),
+        lines: "\
+peer_private_data: absent
+peer_length: 10
+peer_offset: none
+peer_version: none
+peer_reserved: none
+peer_first_octets: 0041424344454647
+peer_send_size: 1024
+peer_receive_size: 1024
+peer_remote_invalidation: no
+",
+        client: DEFAULTS,
+        server: DEFAULTS,
+    },
     Kind {
         octets: Some(b"\xf6\xab\x0e\x18\x01\x81\x03\x00"),
         lines: "\

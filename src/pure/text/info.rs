@@ -144,8 +144,29 @@ fn private_data(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     line(out, "peer_offset", Or(offset, none))?;
     line(out, "peer_version", Or(version, none))?;
     match reserved {
-        Some(reserved) => writeln!(out, "peer_reserved: {reserved:#04x}"),
-        None => line(out, "peer_reserved", none),
+        Some(reserved) => writeln!(out, "peer_reserved: {reserved:#04x}")?,
+        None => line(out, "peer_reserved", none)?,
+    }
+    // Zeros may be padding.
+    match received {
+        Some(received)
+            if received.parsed == Parsed::Absent
+                && received.octets.octets().iter().any(|&octet| octet != 0) =>
+        {
+            let octets = FirstOctets(received.octets.octets());
+            line(out, "peer_first_octets", octets)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first octets of private data, in hexadecimal.
+struct FirstOctets<'a>(&'a [u8]);
+
+impl Display for FirstOctets<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut first = self.0.iter().take(8);
+        first.try_for_each(|octet| write!(f, "{octet:02x}"))
     }
 }
 

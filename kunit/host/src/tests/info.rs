@@ -33,5 +33,5 @@ fn every_origin_role_state_and_private_data() {
         }
     });
     assert_eq!(result, Ok(()));
-    assert_eq!(count, 3 * 2 * 6 * 5);
+    assert_eq!(count, 3 * 2 * 6 * 6);
 }

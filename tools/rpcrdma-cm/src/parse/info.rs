@@ -59,6 +59,7 @@ info! {
     peer_offset: u64,
     peer_version: u64,
     peer_reserved: String,
+    peer_first_octets: String,
     peer_send_size: u64,
     peer_receive_size: u64,
     peer_remote_invalidation: bool,

@@ -207,6 +207,9 @@ fn offers(info: &Info, out: &mut String) {
         "  The peer's message: {}",
         or_dash(info.peer_private_data.as_ref())
     );
+    if let Some(octets) = &info.peer_first_octets {
+        let _ = writeln!(out, "  It sent another format: {octets}…");
+    }
 }
 
 fn negotiated(info: &Info, out: &mut String) {
