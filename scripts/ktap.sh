@@ -2,11 +2,13 @@
 # shellcheck shell=bash
 #
 # Prints the results of a script in KTAP. Source it first, with a directory in $scratch, and call
-# `plan` at the end. qemu/tests/lib/ktap.py is the same for Python.
+# `plan` at the end. Each result begins with the name of the script, so that it leads to one line.
+# qemu/tests/lib/ktap.py is the same for Python.
 
 # shellcheck disable=SC2154 # scratch
 tests=0 failures=0
 declare -A names_used=()
+ktap_script=${0##*/} ktap_script=${ktap_script%.*}
 echo 'KTAP version 1'
 
 diag() { sed 's/^/# /'; }
@@ -22,27 +24,26 @@ places() {
 	done
 }
 
-# ok NAME: prints that a check passed. The check fails if another one has its name, because a name
-# must lead to one line.
+# ok NAME: prints that a check passed. The check fails if another one of the script has its name.
 ok() {
 	if [[ -n ${names_used[$*]-} ]]; then
 		not_ok "$*" <<<'another check has this name'
 		return
 	fi
 	names_used[$*]=1
-	echo "ok $((++tests)) $*"
+	echo "ok $((++tests)) $ktap_script: $*"
 }
 
 # not_ok NAME: prints that a check failed, and the reason, which it reads from stdin. Must not be
 # the end of a pipe: a subshell would count the failure.
 not_ok() {
-	echo "not ok $((++tests)) $*"
+	echo "not ok $((++tests)) $ktap_script: $*"
 	((++failures))
 	places | diag
 	diag
 }
 
-skip() { echo "ok $((++tests)) $1 # SKIP $2"; }
+skip() { echo "ok $((++tests)) $ktap_script: $1 # SKIP $2"; }
 
 # check NAME COMMAND...: passes if COMMAND succeeds. Otherwise prints COMMAND and its output.
 check() {

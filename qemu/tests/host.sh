@@ -15,9 +15,9 @@ echo 'KTAP version 1'
 	while IFS= read -r line; do
 		if [[ $line =~ ^test\ ([^ ]+)\ \.\.\.\ ([a-zA-Z]+) ]]; then
 			case ${BASH_REMATCH[2]} in
-			ok) echo "ok $((++tests)) ${BASH_REMATCH[1]}" ;;
-			ignored) echo "ok $((++tests)) ${BASH_REMATCH[1]} # SKIP" ;;
-			*) echo "not ok $((++tests)) ${BASH_REMATCH[1]}" ;;
+			ok) echo "ok $((++tests)) host: ${BASH_REMATCH[1]}" ;;
+			ignored) echo "ok $((++tests)) host: ${BASH_REMATCH[1]} # SKIP" ;;
+			*) echo "not ok $((++tests)) host: ${BASH_REMATCH[1]}" ;;
 			esac
 		else
 			echo "# $line"

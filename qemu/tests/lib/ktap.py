@@ -10,7 +10,8 @@ A script registers its checks, in their order, and then runs them:
 
 A check is a call of a function. It fails if `same` finds a difference, if the function
 calls `fail`, or if it raises an exception. An exception also ends the check. Each failure is
-printed with the file and the line of every call that led to it.
+printed with the file and the line of every call that led to it. Each result begins with the name
+of the script.
 
 The checks run in a process of their own. When it ends, everything that they had open is
 closed: removing a device afterwards would wait for that.
@@ -30,6 +31,7 @@ from types import FrameType, TracebackType
 PASSED, FAILED, SKIPPED = 0, 1, 4
 POLL_SECONDS = 0.05
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SCRIPT = os.path.splitext(os.path.basename(sys.argv[0]))[0]
 CLEANING_UP = "everything is cleaned up"
 
 
@@ -184,7 +186,7 @@ class Checks:
         failed = Current.failures > 0
         self.failed += failed
         directive = f" # SKIP {skipped}" if skipped and not failed else ""
-        print(f"{'not ok' if failed else 'ok'} {number} {name}{directive}", flush=True)
+        print(f"{'not ok' if failed else 'ok'} {number} {SCRIPT}: {name}{directive}", flush=True)
 
     def run_all(self) -> None:
         missing = ""
