@@ -6,10 +6,7 @@ of the same measurement.
 usage: bench-table.py [--json] FILE... <ENVIRONMENT
 
 FILE has lines of MEASURED, VARIANT and VALUE, separated by tabs. ENVIRONMENT has lines of
-KEY: VALUE, which are printed above the table.
-
-Results whose names end in ", ns" or ", instructions", those of bench-parse, are printed in a
-table of medians of their own, with a column for each variant."""
+KEY: VALUE, which are printed above the table."""
 
 import json
 import statistics
@@ -66,33 +63,10 @@ if "--json" in sys.argv:
     print(json.dumps(document, indent=1))
     sys.exit()
 
-def is_of(unit: str, name: str) -> bool:
-    return name.endswith(f", {unit}")
-
-
 print(environment)
-units = ("ns", "instructions")
-rows = [row for row in results if not any(is_of(unit, row[0]) for unit in units)]
-if rows:
-    width = max(30, *(len(name) + 1 for name, *_ in rows))
-    print(f"{'':{width}}{'variant':15}{'median':>8}{'quartiles':>16}{'ratio':>8}{'quartiles':>16}")
-for name, variant, values, ratios in rows:
+width = max([30] + [len(name) + 1 for name, *_ in results])
+print(f"{'':{width}}{'variant':15}{'median':>8}{'quartiles':>16}{'ratio':>8}{'quartiles':>16}")
+for name, variant, values, ratios in results:
     # Whole numbers are shown without decimals.
     digits = 0 if all(value.is_integer() for value in values) else 1
     print(f"{name:{width}}{variant:15}{spread(values, digits)}{spread(ratios, 2)}")
-
-for unit in units:
-    medians: dict[str, dict[str, float]] = {}
-    columns: dict[str, None] = {}
-    for name, variant, values, _ in results:
-        if is_of(unit, name):
-            medians.setdefault(name.removesuffix(f", {unit}"), {})[variant] = statistics.median(values)
-            columns[variant] = None
-    if medians:
-        print(f"\n{f'parsing, {unit}':30}" + "".join(f"{column:>16}" for column in columns))
-    for name, cells in medians.items():
-        digits = 1 if unit == "ns" else 0
-        line = f"{name:30}"
-        for column in columns:
-            line += f"{cells[column]:16.{digits}f}" if column in cells else f"{'':16}"
-        print(line.rstrip())

@@ -277,47 +277,15 @@ impl Parsed {
 /// the search: the first valid message counts. If there is none, the first Format Identifier is
 /// reported.
 pub(crate) fn parse(octets: &[u8]) -> Parsed {
-    // Offset 0 first: usually no other layer has data.
-    match parse_at(0, octets) {
-        Some(Ok(found)) => Parsed::Present(found),
-        _ => search(octets),
-    }
-}
-
-/// Finds the message at any offset, in one pass (the algorithm of Boyer, Moore and Horspool).
-///
-/// `end` is where the last octet of a Format Identifier may be. The four octets of a Format
-/// Identifier differ from each other. So the octet at `end` can only be one of them, and tells
-/// where the Format Identifier would end: `end` moves there. If the octet is none of the four, no
-/// Format Identifier contains it, and `end` moves on by four.
-#[inline(never)]
-fn search(octets: &[u8]) -> Parsed {
-    const FIRST: u8 = FORMAT_IDENTIFIER.to_be_bytes()[0];
-    const SECOND: u8 = FORMAT_IDENTIFIER.to_be_bytes()[1];
-    const THIRD: u8 = FORMAT_IDENTIFIER.to_be_bytes()[2];
-    const FOURTH: u8 = FORMAT_IDENTIFIER.to_be_bytes()[3];
-
     let mut result = Parsed::Absent;
-    let mut end = 3_usize;
-    while let Some(&octet) = octets.get(end) {
-        let step = match octet {
-            FIRST => 3,
-            SECOND => 2,
-            THIRD => 1,
-            FOURTH => {
-                let offset = end.saturating_sub(3);
-                match parse_at(offset, octets) {
-                    Some(Ok(found)) => return Parsed::Present(found),
-                    Some(Err(reason)) if result == Parsed::Absent => {
-                        result = Parsed::Rejected { offset, reason };
-                    }
-                    _ => {}
-                }
-                4
+    for offset in 0..octets.len() {
+        match parse_at(offset, octets) {
+            Some(Ok(found)) => return Parsed::Present(found),
+            Some(Err(reason)) if result == Parsed::Absent => {
+                result = Parsed::Rejected { offset, reason };
             }
-            _ => 4,
-        };
-        end = end.saturating_add(step);
+            _ => {}
+        }
     }
     result
 }
