@@ -84,8 +84,9 @@ mod tests {
     }
 
     /// The procedure of each call, and the lengths of its arguments and of its longest reply in
-    /// octets. The head of a reply has 24 octets if the verifier has no body (RFC 5531, sections 9
-    /// and 10.1), and 400 more with AUTH_SYS (section 8.2 and appendix A).
+    /// octets. A reply with SUCCESS has 24 octets before its results if the verifier has no body,
+    /// one with PROG_MISMATCH 32 in all (RFC 5531, sections 9 and 10.1), and each 400 more with
+    /// AUTH_SYS (section 8.2 and appendix A).
     #[test]
     fn section_9_call() -> Result {
         for (row, request, [prog, vers, proc], arguments, longest) in [
@@ -94,9 +95,9 @@ mod tests {
                 CallRequest::null(Program::NFS),
                 [100_003, 4, 0],
                 0,
-                24,
+                32,
             ),
-            ("ECHO of none", echo(0), [0x2000_8797, 1, 1], 4, 28),
+            ("ECHO of none", echo(0), [0x2000_8797, 1, 1], 4, 32),
             ("ECHO of 1", echo(1), [0x2000_8797, 1, 1], 8, 32),
             ("ECHO of 4", echo(4), [0x2000_8797, 1, 1], 8, 32),
             (
@@ -118,14 +119,14 @@ mod tests {
                 any("", Credentials::Unix, 0),
                 [100_227, 3, 21],
                 0,
-                424,
+                432,
             ),
             (
                 "without arguments",
                 CallRequest::any(Program::ECHO, 2),
                 [0x2000_8797, 1, 2],
                 0,
-                24,
+                32,
             ),
         ] {
             let call = Call {

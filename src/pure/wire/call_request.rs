@@ -13,9 +13,13 @@ use super::{
     }, //
 };
 
-/// Length in octets of the header of an accepted reply whose verifier is AUTH_NONE (RFC 5531,
+/// Length in octets of the header of a reply with SUCCESS whose verifier is AUTH_NONE (RFC 5531,
 /// section 9).
-const REPLY_HEAD: usize = 24;
+const SUCCESS_HEAD: usize = 24;
+
+/// Length in octets of the longest reply without results whose verifier is AUTH_NONE: PROG_MISMATCH
+/// (RFC 5531, section 9).
+const MISMATCH_LEN: usize = 32;
 
 /// Octets written as pairs of hexadecimal digits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -140,7 +144,8 @@ impl CallRequest<'_> {
         }
     }
 
-    /// Returns the length of the longest reply, in octets (RFC 8166, section 4.3.3).
+    /// Returns the length of the longest reply with any status, in octets (RFC 8166, sections 4.3.3
+    /// and 6.2).
     ///
     /// The reply to a call without credentials has a verifier without a body (RFC 5531, section
     /// 10.1), the reply to one with AUTH_SYS may have one of any length (RFC 5531, appendix A).
@@ -154,7 +159,8 @@ impl CallRequest<'_> {
             Credentials::None => 0,
             Credentials::Unix => rpc_message::AUTH_MAX as usize,
         };
-        results.saturating_add(REPLY_HEAD.saturating_add(verifier))
+        let success = results.saturating_add(SUCCESS_HEAD);
+        success.max(MISMATCH_LEN).saturating_add(verifier)
     }
 
     /// Writes the arguments of the call with this XID, beginning with octet `at`, into `octets`,
