@@ -734,15 +734,16 @@ def module_as_client(version: int) -> None:
     check_too("more Long Calls than credits are answered", client.more_by_chunks, FORWARD)
     check_too("each message of both directions finds a Receive", client.all_at_once)
     # The version is that of the forward direction (RFC 8167, section 5.1).
+    # ERR_VERS names all versions that the client speaks (RFC 8166, section 4.5.1).
     answered("a call in version 3 gets ERR_VERS", f"X 3 32 0  0 0 0  {NULL}",
-             f"X 3 {REVERSE} 4  1 {version} {version}")
+             f"X 3 {REVERSE} 4  1 1 2")
     answered("a call in the other version gets ERR_VERS",
              f"X {other} 32 0 {directions[other][0]}  0 0 0  {NULL}",
-             f"X {other} {REVERSE} 4  1 {version} {version}")
+             f"X {other} {REVERSE} 4  1 1 2")
     answered("an unexpected reply is discarded", f"{replies} {SUCCESS}", NOTHING)
     answered("an unexpected error is discarded", f"X {version} 1 4  2", NOTHING)
     answered("an option is refused", "X 2 32 5 0  77 0",
-             f"X 2 {REVERSE} 4  3" if version == 2 else f"X 2 {REVERSE} 4  1 1 1")
+             f"X 2 {REVERSE} 4  3" if version == 2 else f"X 2 {REVERSE} 4  1 1 2")
     if version == 2:
         answered("an option in the direction of a reply is refused", "X 2 32 5 1  77 0",
                  f"X 2 {REVERSE} 4  3")

@@ -293,7 +293,7 @@ impl Endpoint {
         queue_pair: &QueuePair<Self>,
         parsed: Result<(Header<'a>, &'a [u8]), HeaderError>,
     ) -> Option<(Header<'a>, &'a [u8])> {
-        let EndpointConfiguration { answers, .. } = self.configuration;
+        let EndpointConfiguration { answers, rpc, .. } = self.configuration;
         let (credits, versions) = (self.configuration.grants(), self.spoken());
         let answer = match parsed {
             // An end that does not accept calls discards them (RFC 8167, section 6).
@@ -308,7 +308,13 @@ impl Endpoint {
             Err(error) => error.answer(credits, versions).filter(|_| answers),
         };
         self.inner.lock().traffic.bad_headers += 1;
-        if let Some(answer) = answer {
+        if let Some(mut answer) = answer {
+            if let Body::ErrVers { low, high, .. } = &mut answer.body {
+                // All versions that this end speaks (RFC 8166, section 4.5.1), not only the one
+                // that is agreed upon.
+                *low = rpc.versions.low;
+                *high = rpc.versions.high;
+            }
             self.send_error(queue_pair, &answer);
         }
         None
