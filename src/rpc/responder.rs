@@ -349,9 +349,9 @@ impl Endpoint {
         let EndpointConfiguration { role, rpc, .. } = self.configuration;
         let may_bind = role == Role::Server && rpc.reverse > 0;
         let Some(reply) = PreparedReply::new(call.header.xid, &call.payload, may_bind) else {
-            // In version 2, only a message from a Read chunk gets here: the type of an inline
-            // message was checked with its header (the draft, section 4.2.2).
-            if matches!(call.version, Version::Two(_)) {
+            // A message in a Read chunk has the direction of a call, so it must be one (RFC 8167,
+            // section 5.1; the draft, section 4.2.2). Its sender waits for an answer.
+            if matches!(call.payload, Payload::Long(..)) {
                 return Err(ReplyError::Chunk);
             }
             self.inner.lock().traffic.unexpected_messages += 1;
