@@ -13,7 +13,10 @@ use crate::{
     base::errno::errno,
     pure::text::{
         history::Transition,
-        snapshot::Cause, //
+        snapshot::{
+            Cause,
+            Detail, //
+        }, //
     }, //
 };
 
@@ -61,7 +64,7 @@ impl Failure {
             error,
             cause: Cause {
                 text,
-                detail: Some(detail),
+                detail: Some(Detail::Reason(detail)),
             },
         }
     }

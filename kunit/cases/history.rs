@@ -19,6 +19,7 @@ use crate::pure::{
         },
         snapshot::{
             Cause,
+            Detail,
             Origin, //
         }, //
     },
@@ -85,7 +86,7 @@ const EVENTS: [Change; COUNT] = [
         it.outcome = NegotiatedColumns::default();
         it.reason = Some(Cause {
             text: "the peer rejected the connection",
-            detail: Some(c"consumer defined"),
+            detail: Some(Detail::Reason(c"consumer defined")),
         });
     }),
     // Everything has changed.

@@ -9,16 +9,22 @@ use crate::pure::{
             CallOutcome,
             CommandOutcome, //
         },
-        snapshot::Cause, //
+        snapshot::{
+            Cause,
+            Detail, //
+        }, //
     },
-    wire::rpc_message::Status, //
+    wire::{
+        discarded::Fault,
+        rpc_message::Status, //
+    }, //
 };
 
 /// The results of the calls that are shown.
 pub(crate) const RESULTS: &[u8] = &[0, 1, 0x7f, 0xff];
 
 /// Each outcome, how many octets of [`RESULTS`] it has, and the file.
-pub(crate) fn outcomes() -> [(CommandOutcome, usize, &'static str); 4] {
+pub(crate) fn outcomes() -> [(CommandOutcome, usize, &'static str); 5] {
     let one = CallOutcome {
         xid: 0x0070_000a,
         version: 1,
@@ -80,7 +86,10 @@ results: 00017fff
                     // More than is shown.
                     results: 1_048_576,
                 }),
-                failure: failure("the responder answered", Some(c"PROG_MISMATCH")),
+                failure: failure(
+                    "the responder answered",
+                    Some(Detail::Reason(c"PROG_MISMATCH")),
+                ),
             },
             1,
             "\
@@ -125,6 +134,24 @@ transport: none
 rpc: none
 results_length: 0
 results: none
+",
+        ),
+        (
+            CommandOutcome {
+                failure: failure(
+                    "the server answered with",
+                    Some(Detail::Message(Fault::Short(0))),
+                ),
+                ..CommandOutcome::NONE
+            },
+            0,
+            "\
+connection: 7
+calls: 0
+replies: 0
+us: 0
+replies_per_second: unknown
+failure: the server answered with a message of 0 octets
 ",
         ),
     ]

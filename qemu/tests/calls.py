@@ -210,8 +210,9 @@ class Client:
         not to be exceeded (RFC 8166, section 3.3.1)."""
         with self.connected("timeout_ms=1500"):
             self.granted(2)
-            late = self.given_up("null chunks=1")
-            self.peer.send(octets("X 1 1 1  0 0  1 1 1 24 0 0", split(late)[0]))
+            xid, *_, key, _, high, low = split(self.given_up("null chunks=1"))[:12]
+            returned = segment(key, 24, high << 32 | low)
+            self.peer.send(octets(f"X 1 1 1  0 0  1 1 {returned}", xid))
             wait_for(10, lambda: info(self.id)["credits_granted"] == "1")
 
     def late_reply_comes_last(self) -> None:
@@ -223,7 +224,7 @@ class Client:
             with self.calling("null"):
                 waiting = self.message()
                 self.peer.send(reply(split(waiting)[0], 4), reply(split(late)[0], 8))
-            same_info(self.id, credits_granted=8)
+            same_info(self.id, 10, credits_granted=8)
 
     def all_are_given_up(self) -> None:
         """Ends the writer by a signal. Checks that its calls still hold all credits."""
@@ -300,23 +301,49 @@ class Client:
 
     # About: replies that no responder may send.
 
-    def faulty(self, lists: str, reason: str) -> None:
+    def faulty(self, lists: str, reason: str, transport: str) -> None:
         """Sends a reply with chunk lists that it must not have (RFC 8166, sections 4.3 and 6.1)."""
         before = info(self.id)["credits_granted"]
         with self.calling("null", "EPROTO"):
-            self.peer.send(reply(split(self.message())[0], 7, SUCCESS, lists))
-        self.reported(failure=reason, transport="RDMA_MSG", rpc="none")
+            xid = split(self.message())[0]
+            self.peer.send(reply(xid, 7, SUCCESS, lists))
+        self.reported(failure=reason, transport=transport, rpc="none")
         same_info(self.id, credits_granted=before)
+        if transport == "none":
+            self.gives_back(xid)
+
+    def gives_back(self, xid: int) -> None:
+        """Answers a call that was given up, so that it keeps no credit."""
+        before = int(info(self.id)["unexpected_messages"])
+        self.peer.send(reply(xid, CREDITS))
+        wait_for(10, lambda: int(info(self.id)["unexpected_messages"]) == before + 1)
+
+    def overtaken(self, lists: str) -> None:
+        """Sends such a reply in front of the valid one. Checks that it is discarded: the valid one
+        completes the call (RFC 8166, section 4.5)."""
+        before = int(info(self.id)["unexpected_messages"])
+        with self.calling("null"):
+            xid = split(self.message())[0]
+            self.peer.send(reply(xid, 7, SUCCESS, lists), reply(xid, CREDITS))
+        self.reported(failure="none", transport="RDMA_MSG", rpc="SUCCESS")
+        same_info(self.id, credits_granted=CREDITS, unexpected_messages=before + 1)
 
     def not_returned(self) -> None:
-        """Checks that a reply must return a Reply chunk, even unused (RFC 8166, section 4.3.3)."""
-        for returned, outcome in (None, "EPROTO"), (1, "EPROTO"), (0, DONE):
+        """Checks that a reply must return the Reply chunk unused (RFC 8166, section 4.3.3), and that
+        one without it is accepted and counted."""
+        for returned, outcome in (None, DONE), (1, "EPROTO"), (0, DONE):
             with self.calling("null chunks=1", outcome):
                 xid, *_, key, length, high, low = split(self.message())[:12]
                 lists = NO_CHUNKS
                 if returned is not None:
                     lists = f"0 0  1 1 {segment(key, returned, high << 32 | low)}"
                 self.peer.send(reply(xid, CREDITS, SUCCESS, lists))
+            if outcome != DONE:
+                self.reported(failure="the server answered with a reply with another Reply chunk "
+                              "than the offered one", transport="none")
+                self.gives_back(xid)
+        same_info(self.id, deviation="leaves the offered Reply chunk out of replies, 1 so far "
+                  "(RFC 8166, section 4.3.3)")
 
     def no_reply(self) -> None:
         """Checks that only a reply grants credits (RFC 8166, section 3.3.3)."""
@@ -412,13 +439,18 @@ for name, function, *arguments in (
      "results=5000", 24 + 5000),
     ("with AUTH_SYS the Reply chunk has room for a verifier", client.long_results,
      "results=5000 cred=unix", 24 + 400 + 5000),
-    ("a reply with a Read list is refused", client.faulty, "1 0 1 4 0 0  0  0  0",
-     "the reply has a Read list"),
+    ("a reply with a Read list is discarded", client.faulty, "1 0 1 4 0 0  0  0  0",
+     "the server answered with a reply with a Read list", "none"),
     ("a reply with a Write list is refused", client.faulty, "0  1 1 1 4 0 0  0  0",
-     "the reply has a Write list, and none was offered"),
-    ("a Reply chunk that was not offered is refused", client.faulty, "0  0  1 1 1 0 0 0",
-     "the reply has a Reply chunk, and none was offered"),
-    ("a reply without the offered Reply chunk is refused", client.not_returned),
+     "the reply has a Write list, and none was offered", "RDMA_MSG"),
+    ("a reply with a Reply chunk that was not offered is discarded", client.faulty,
+     "0  0  1 1 1 0 0 0",
+     "the server answered with a reply with a Reply chunk, where none was offered", "none"),
+    ("a valid reply behind one with a Read list completes the call", client.overtaken,
+     "1 0 1 4 0 0  0  0  0"),
+    ("a valid reply behind one with a Reply chunk completes the call", client.overtaken,
+     "0  0  1 1 1 0 0 0"),
+    ("a reply without the offered Reply chunk is accepted", client.not_returned),
     ("a message that is no reply grants no credits", client.no_reply),
     ("errors of another version than the call are no answer", client.error_of_another_version),
 ):
@@ -434,6 +466,7 @@ check("the reply to a call that timed out grants credits", client.late_reply_gra
 for fault, call, answer in (
     ("with a Read list", "null", f"X 1 7 0  1 0 1 4 0 0  0  0  0  {SUCCESS}"),
     ("with a Write list", "null", f"X 1 7 0  0  1 1 1 4 0 0  0  0  {SUCCESS}"),
+    ("with a Reply chunk", "null", f"X 1 7 0  0  0  1 1 1 0 0 0  {SUCCESS}"),
     ("in memory that is invalidated", "null chunks=1", "X 1 7 1  0 0  1 1 1 24 0 0"),
 ):
     check(f"a reply {fault} to a call that timed out grants no credits",

@@ -3,6 +3,7 @@
 //! Octets: what goes over the wire, and what follows from it.
 
 pub(crate) mod call_request;
+pub(crate) mod discarded;
 pub(crate) mod header;
 pub(crate) mod invalidation;
 pub(crate) mod negotiation;

@@ -528,7 +528,10 @@ impl Endpoint {
                 self.take_reply(&header, payload, octets, arrival);
             }
             // RFC 8166, section 4.5.
-            (Direction::Reply, Err(_)) => self.inner.lock().traffic.bad_headers += 1,
+            (Direction::Reply, Err(error)) => {
+                self.inner.lock().traffic.bad_headers += 1;
+                self.note_discarded(error.xid(), error.into());
+            }
         }
     }
 

@@ -4,11 +4,23 @@
 
 use core::mem;
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    time::{
+        Instant,
+        Monotonic, //
+    }, //
+};
 
 use crate::{
     pure::wire::{
+        discarded::Fault,
         header::{
+            chunks::{
+                ChunkLists,
+                List,
+                Segment, //
+            },
             direction::Direction,
             Body,
             Header,
@@ -30,11 +42,25 @@ enum State {
     Answered(Arrival, u64),
 }
 
+/// A message that was discarded while a call waited for its reply.
+#[derive(Clone, Copy)]
+pub(super) struct Discarded {
+    pub(super) fault: Fault,
+    /// Whether it can only have been the answer to this call.
+    pub(super) certain: bool,
+    pub(super) at: Instant<Monotonic>,
+}
+
 /// A place, with the call whose caller waits for it.
 struct Pending {
     state: State,
     xid: u32,
     version: u32,
+    /// The segments of the Reply chunk that was offered; empty if none was.
+    reply_chunk: KVec<Segment>,
+    /// The first message that was discarded and may have been the answer. A certain one replaces an
+    /// uncertain one.
+    discarded: Option<Discarded>,
     /// The buffer for the reply: has the capacity for any message while the call waits, and holds
     /// the reply after that.
     octets: KVec<u8>,
@@ -45,8 +71,17 @@ impl Pending {
         state: State::Free,
         xid: 0,
         version: 0,
+        reply_chunk: KVec::new(),
+        discarded: None,
         octets: KVec::new(),
     };
+}
+
+/// A call that was given up: no caller waits for it any more.
+struct GivenUp {
+    xid: u32,
+    version: u32,
+    reply_chunk: KVec<Segment>,
 }
 
 /// A reply to a call whose caller waits.
@@ -62,8 +97,7 @@ pub(super) struct ReceivedReply {
 pub(super) struct Calls {
     /// The places. The caller chooses the place of each call.
     pending: KVec<Pending>,
-    /// The XIDs and versions of calls that were given up: no caller waits for them any more.
-    given_up: KVec<(u32, u32)>,
+    given_up: KVec<GivenUp>,
     /// The number of replies that have arrived, to calls that were given up, too.
     answered: u64,
     /// The number of the latest reply that granted credits.
@@ -98,7 +132,7 @@ impl Calls {
     pub(super) fn has(&self, xid: u32) -> bool {
         let is_waiting =
             |pending: &Pending| matches!(pending.state, State::Waiting) && pending.xid == xid;
-        self.pending.iter().any(is_waiting) || self.given_up.iter().any(|call| call.0 == xid)
+        self.pending.iter().any(is_waiting) || self.given_up.iter().any(|call| call.xid == xid)
     }
 
     /// Takes the reply buffer of a free place, to be used again.
@@ -107,20 +141,30 @@ impl Calls {
         pending.map_or(KVec::new(), |pending| mem::take(&mut pending.octets))
     }
 
-    /// Puts a call that waits for its reply at `place`. `room` is the buffer for the reply.
-    pub(super) fn begin(&mut self, place: usize, xid: u32, version: u32, room: KVec<u8>) {
+    /// Puts a call that waits for its reply at `place`. It offers `reply_chunk`. `room` is the
+    /// buffer for the reply.
+    pub(super) fn begin(
+        &mut self,
+        place: usize,
+        xid: u32,
+        version: u32,
+        reply_chunk: KVec<Segment>,
+        room: KVec<u8>,
+    ) {
         if let Some(pending) = self.pending.get_mut(place) {
             *pending = Pending {
                 state: State::Waiting,
                 xid,
                 version,
+                reply_chunk,
+                discarded: None,
                 octets: room,
             };
         }
     }
 
     /// Hands a message to the call that waits for it. A message for a call that was given up only
-    /// returns the credit of that call.
+    /// returns the credit of that call. Any other message is to be discarded.
     pub(super) fn answer(
         &mut self,
         header: &Header<'_>,
@@ -128,28 +172,72 @@ impl Calls {
         octets: &[u8],
         arrival: &Arrival,
     ) -> Answered {
-        let answers = |xid, version| xid == header.xid && is_answer(header, payload, version);
         let number = self.answered;
         let pending = self.pending.iter_mut().find(|pending| {
             matches!(pending.state, State::Waiting)
-                && answers(pending.xid, pending.version)
+                && pending.xid == header.xid
                 && octets.len() <= pending.octets.capacity()
         });
         if let Some(pending) = pending {
+            let checked = check_answer(header, payload, pending.version)
+                .and_then(|()| check_chunks(header, &pending.reply_chunk));
+            if let Err(fault) = checked {
+                return Answered::None(fault);
+            }
             // Cannot fail: the capacity was checked above.
             let _ = pending.octets.extend_from_slice(octets, GFP_KERNEL);
             pending.state = State::Answered(*arrival, number);
             self.answered = number.wrapping_add(1);
             return Answered::Waiting;
         }
-        let outstanding = self.given_up.len();
-        self.given_up
-            .retain(|&mut (xid, version)| !answers(xid, version));
-        if self.given_up.len() == outstanding {
-            return Answered::None;
+        let Some(place) = self.given_up.iter().position(|call| call.xid == header.xid) else {
+            return Answered::None(Fault::Xid(header.xid));
+        };
+        let Some(call) = self.given_up.get(place) else {
+            return Answered::None(Fault::Xid(header.xid));
+        };
+        if let Err(fault) = check_answer(header, payload, call.version) {
+            return Answered::None(fault);
         }
+        let is_valid = check_chunks(header, &call.reply_chunk).is_ok();
+        let _ = self.given_up.remove(place);
         self.answered = number.wrapping_add(1);
-        Answered::GivenUp(number)
+        Answered::GivenUp { number, is_valid }
+    }
+
+    /// Notes that a message was discarded because of `fault`, for the calls that it may have
+    /// answered: for the call with its XID, if there is one, otherwise for all that wait.
+    ///
+    /// The XID of a message that is too short cannot be trusted (RFC 8166, section 4.5). With
+    /// `only_replies`, the peer may send nothing but replies. So the message can only have been the
+    /// answer to the one outstanding call.
+    pub(super) fn discard(&mut self, xid: Option<u32>, fault: Fault, only_replies: bool) {
+        let (waiting, outstanding) = self.count();
+        let alone = waiting == 1 && outstanding == 1;
+        let known = xid.filter(|&xid| self.has(xid));
+        let certain =
+            known.is_some() || (only_replies && alone && matches!(fault, Fault::Short(_)));
+        for pending in &mut self.pending {
+            let concerned = known.is_none_or(|xid| pending.xid == xid);
+            if !concerned || !matches!(pending.state, State::Waiting) {
+                continue;
+            }
+            if pending
+                .discarded
+                .is_none_or(|noted| certain && !noted.certain)
+            {
+                pending.discarded = Some(Discarded {
+                    fault,
+                    certain,
+                    at: Instant::now(),
+                });
+            }
+        }
+    }
+
+    /// Returns what was discarded while the call at `place` waited.
+    pub(super) fn discarded(&self, place: usize) -> Option<Discarded> {
+        self.pending.get(place)?.discarded
     }
 
     /// Whether the reply with this number grants credits: the latest one counts (RFC 8166, section
@@ -188,7 +276,11 @@ impl Calls {
             State::Waiting if sent => {
                 // Cannot fail: the call holds one of the credits, and `given_up` has capacity for
                 // all of them.
-                let call = (pending.xid, pending.version);
+                let call = GivenUp {
+                    xid: pending.xid,
+                    version: pending.version,
+                    reply_chunk: mem::take(&mut pending.reply_chunk),
+                };
                 let _ = self.given_up.push_within_capacity(call);
                 None
             }
@@ -215,29 +307,72 @@ impl Calls {
 pub(super) enum Answered {
     /// A call whose caller waits.
     Waiting,
-    /// A call that was given up, by the reply or error with this number.
-    GivenUp(u64),
-    /// No call.
-    None,
+    /// A call that was given up, by the reply or error with this number. `is_valid` says whether it
+    /// has the chunks that it must have.
+    GivenUp { number: u64, is_valid: bool },
+    /// No call: the message is to be discarded.
+    None(Fault),
 }
 
-/// Whether the message with this header answers a call that was made in `version`.
-fn is_answer(header: &Header<'_>, payload: &[u8], version: u32) -> bool {
-    let same_version = header.version() == version;
-    match header.body {
+/// Checks that the message with this header answers a call that was made in `version`.
+fn check_answer(header: &Header<'_>, payload: &[u8], version: u32) -> Result<(), Fault> {
+    let is_answer = match header.body {
         // Calls in the other direction have XIDs of their own (RFC 8167, section 2.4.1).
-        Body::Msg(Version::One, _) => same_version && rpc_message::is_reply(payload),
-        // A Long Call has a Read chunk, a Long Reply a Reply chunk.
-        Body::Nomsg(Version::One, lists) => {
-            same_version && lists.reads.is_empty() && lists.reply.is_some()
-        }
+        Body::Msg(Version::One, _) => rpc_message::is_reply(payload),
         Body::Msg(Version::Two(direction), _) | Body::Nomsg(Version::Two(direction), _) => {
-            same_version && direction == Direction::Reply
+            direction == Direction::Reply
         }
         // ERR_VERS may have another version (RFC 8166, section 7).
-        Body::ErrVers { .. } => true,
-        // An error has the version of the call (RFC 8166, section 4.5; the draft, section 5.3).
-        Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => same_version,
+        Body::ErrVers { .. } => return Ok(()),
         Body::Optional { .. } => false,
+        // A Long Call has a Read chunk, which `check_chunks` finds.
+        Body::Nomsg(Version::One, _)
+        | Body::ErrChunk
+        | Body::ErrBadHeader
+        | Body::ErrInvalidOption => true,
+    };
+    // A reply and an error have the version of the call (RFC 8166, section 4.5; the draft, section
+    // 5.3).
+    match header.version() {
+        other if other != version => Err(Fault::OtherVersion {
+            version: other,
+            called: version,
+        }),
+        _ if !is_answer => Err(Fault::Type),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a reply has no Read chunk, and no Reply chunk except the `offered` one (RFC 8166,
+/// sections 4.3.1 and 4.3.3). A reply inline may leave that out: illumos' server does.
+///
+/// A Write list is left to the caller, whose call it terminates (RFC 8166, section 6.1).
+fn check_chunks(header: &Header<'_>, offered: &[Segment]) -> Result<(), Fault> {
+    let check = |lists: &ChunkLists<'_>, is_long: bool| {
+        if !lists.reads.is_empty() {
+            return Err(Fault::ReadList);
+        }
+        let Some(returned) = lists.reply else {
+            return match is_long {
+                true => Err(Fault::OtherReplyChunk),
+                false => Ok(()),
+            };
+        };
+        let filled = match is_long {
+            true => returned.length(),
+            false => 0,
+        };
+        if offered.is_empty() {
+            return Err(Fault::ReplyChunk);
+        }
+        match returned.iter().eq(List::new(offered).filled(filled)) {
+            true => Ok(()),
+            false => Err(Fault::OtherReplyChunk),
+        }
+    };
+    match &header.body {
+        Body::Msg(_, lists) => check(lists, false),
+        Body::Nomsg(_, lists) => check(lists, true),
+        _ => Ok(()),
     }
 }

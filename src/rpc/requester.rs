@@ -36,6 +36,7 @@ use super::{
     payload::Payload,
     pending::{
         Answered,
+        Discarded,
         ReceivedReply, //
     }, //
 };
@@ -51,6 +52,8 @@ use crate::{
                 RESULTS_SHOWN, //
             },
             snapshot::{
+                Cause,
+                Detail,
                 Null,
                 ReverseDirection, //
             }, //
@@ -60,6 +63,7 @@ use crate::{
                 CallRequest,
                 CalledProcedure, //
             },
+            discarded::Fault,
             header::{
                 self,
                 chunks::{
@@ -74,6 +78,7 @@ use crate::{
                 Version,
                 Versions, //
             },
+            negotiation::Role,
             program::{
                 self,
                 Program, //
@@ -103,6 +108,11 @@ use crate::{
 /// The longest first message, in octets: the default inline threshold of version 1 (RFC 8166,
 /// section 3.3.3; draft-cel-nfsv4-rpcrdma-version-two-01, section 5).
 const FIRST_MESSAGE: u32 = 1024;
+
+/// How much longer a call waits, in milliseconds, after a message that was discarded and can only
+/// have been its answer. A valid reply behind that message still completes the call (RFC 8166,
+/// section 4.5).
+const GRACE_MS: i64 = 1000;
 
 /// The largest number of pages of a memory region, as in rdma_rw.
 const REGION_PAGES: u32 = 256;
@@ -210,9 +220,7 @@ fn check_status(status: Status) -> Result<(), Failure> {
 fn late_grant(header: &Header<'_>, payload: &[u8], granted: Option<u32>) -> Option<u32> {
     match header.body {
         Body::Msg(_, lists) => {
-            let is_valid = lists.reads.is_empty()
-                && lists.writes.is_empty()
-                && rpc_message::parse_reply(payload).is_ok();
+            let is_valid = lists.writes.is_empty() && rpc_message::parse_reply(payload).is_ok();
             is_valid.then_some(header.credit)
         }
         // The memory of the call was invalidated, so nobody can tell whether a Long Reply is valid.
@@ -249,19 +257,63 @@ impl Endpoint {
                     inner.version.end_trial();
                 }
             }
-            Answered::GivenUp(number) => {
+            Answered::GivenUp { number, is_valid } => {
                 inner.traffic.unexpected_messages += 1;
-                // Each reply grants credits, even if no caller reads it (RFC 8166, section 3.3.1).
+                // Each valid reply grants credits, even if no caller reads it (RFC 8166, section
+                // 3.3.1).
                 let granted = inner.made.credits_granted;
-                if let Some(credits) = late_grant(header, payload, granted) {
+                let credits = late_grant(header, payload, granted).filter(|_| is_valid);
+                if let Some(credits) = credits {
                     inner.grant(number, credits);
                 }
             }
-            Answered::None => inner.traffic.unexpected_messages += 1,
+            Answered::None(fault) => {
+                inner.traffic.unexpected_messages += 1;
+                let only_replies = !self.configuration.answers;
+                inner.calls.discard(Some(header.xid), fault, only_replies);
+            }
         }
         // Callers are woken even if no call waited: a call that was given up may have returned its
         // credit.
         self.changed.notify_all();
+    }
+
+    /// Notes that a message was discarded because of `fault`, for the calls that it may have
+    /// answered. `xid` is its XID, if that can be trusted.
+    pub(super) fn note_discarded(&self, xid: Option<u32>, fault: Fault) {
+        let only_replies = !self.configuration.answers;
+        let mut inner = self.inner.lock();
+        inner.calls.discard(xid, fault, only_replies);
+        drop(inner);
+        self.changed.notify_all();
+    }
+
+    /// Returns the failure of a call that has no reply because of `failure`, where `discarded` may
+    /// have been the answer: that message is the root cause.
+    fn without_reply(&self, failure: Failure, discarded: Option<Discarded>) -> Failure {
+        let Some(discarded) = discarded else {
+            return failure;
+        };
+        let timed_out = failure.error == ETIMEDOUT;
+        let (error, text) = match (discarded.certain, self.configuration.role) {
+            (true, _) if failure.error == EINTR => return failure,
+            (true, Role::Client) => (failure.error, "the server answered with"),
+            (true, Role::Server) => (failure.error, "the client answered with"),
+            (false, _) if !timed_out => return failure,
+            (false, Role::Client) => (ETIMEDOUT, "no reply in time; the server sent"),
+            (false, Role::Server) => (ETIMEDOUT, "no reply in time; the client sent"),
+        };
+        let error = match timed_out && discarded.certain {
+            true => errno(bindings::EPROTO),
+            false => error,
+        };
+        Failure {
+            error,
+            cause: Cause {
+                text,
+                detail: Some(Detail::Message(discarded.fault)),
+            },
+        }
     }
 
     /// Makes calls, and waits for the replies; process context. Sets `result` to the outcome, even
@@ -326,7 +378,15 @@ impl Endpoint {
         let calls = (0..)
             .zip(places)
             .filter_map(|(at, place)| Some((at, place.call.as_ref()?)));
-        let left = calls.map(|(at, call)| (timeout_ms - call.sent.elapsed().as_millis(), at));
+        let left = calls.map(|(at, call)| {
+            let left = timeout_ms - call.sent.elapsed().as_millis();
+            match inner.calls.discarded(at) {
+                Some(discarded) if discarded.certain => {
+                    (left.min(GRACE_MS - discarded.at.elapsed().as_millis()), at)
+                }
+                _ => (left, at),
+            }
+        });
         let (left, at) = left.min().ok_or(not_connected())?;
         let left = match u32::try_from(left) {
             Ok(left) if left > 0 => left,
@@ -363,31 +423,6 @@ struct OutgoingCall<'a> {
 impl OutgoingCall<'_> {
     fn version(&self) -> u32 {
         self.header().version()
-    }
-
-    /// Checks the chunk lists of a reply that has `filled` octets in the Reply chunk: no Read
-    /// chunk, no Write chunk (none was offered), and the Reply chunk if one was offered (RFC 8166,
-    /// sections 4.3.1 and 4.3.3).
-    fn check_lists(&self, lists: &ChunkLists<'_>, filled: u64) -> Result<(), Failure> {
-        let fault = |text| Err(Failure::new(errno(bindings::EPROTO), text));
-        if !lists.reads.is_empty() {
-            return fault("the reply has a Read list");
-        }
-        if !lists.writes.is_empty() {
-            return fault("the reply has a Write list, and none was offered");
-        }
-        let ours = List::new(&self.reply_chunk);
-        match lists.reply {
-            None if self.reply_chunk.is_empty() => Ok(()),
-            None => fault("the reply does not return the Reply chunk"),
-            Some(_) if self.reply_chunk.is_empty() => {
-                fault("the reply has a Reply chunk, and none was offered")
-            }
-            Some(returned) if !returned.iter().eq(ours.filled(filled)) => {
-                fault("the reply returns another Reply chunk")
-            }
-            Some(_) => Ok(()),
-        }
     }
 
     fn is_inline(&self) -> bool {
@@ -564,7 +599,7 @@ impl<'a> Caller<'a> {
         let may_fall_back = agreed.is_none() && version > 1 && versions.contains(1);
         let start = Instant::now();
         let sent = self.prepare(place, version, agreed).and_then(|call| {
-            self.arm_reply(at, call.xid, version)?;
+            self.arm_reply(at, &call)?;
             if may_fall_back {
                 endpoint.started(|inner| inner.version = UsedVersion::Tried)?;
             }
@@ -612,7 +647,8 @@ impl<'a> Caller<'a> {
         };
         let verdict = self.end(at, place, &sent, waited, result);
         if let (Err(failure), true) = (&verdict, sent.may_fall_back) {
-            if failure.error == ETIMEDOUT {
+            let is_discarded = matches!(failure.cause.detail, Some(Detail::Message(_)));
+            if failure.error == ETIMEDOUT || is_discarded {
                 endpoint.fail(*failure);
             }
         }
@@ -664,12 +700,15 @@ impl<'a> Caller<'a> {
             results: 0,
         });
         // The reply may have arrived just when the time of the call was over.
-        let reply = self.endpoint.inner.lock().calls.end(at, true);
+        let (discarded, reply) = {
+            let mut inner = self.endpoint.inner.lock();
+            (inner.calls.discarded(at), inner.calls.end(at, true))
+        };
         let invalidated = reply.as_ref().and_then(|reply| reply.arrival.invalidated);
         self.invalidate(place, invalidated)?;
         let Some(reply) = reply else {
-            waited?;
-            return Err(malformed());
+            let failure = waited.err().unwrap_or(malformed());
+            return Err(self.endpoint.without_reply(failure, discarded));
         };
         if let CalledProcedure::Null(_) = self.request.procedure {
             let took = (reply.arrival.at - sent.start).as_micros_ceil();
@@ -739,15 +778,20 @@ impl<'a> Caller<'a> {
         Ok(call)
     }
 
-    /// Prepares the place for the reply to call `xid`. Fails with `ENOMEM`.
-    fn arm_reply(&self, at: usize, xid: u32, version: u32) -> Result<(), Failure> {
+    /// Prepares the place for the reply to `call`. Fails with `ENOMEM`.
+    fn arm_reply(&self, at: usize, call: &OutgoingCall<'_>) -> Result<(), Failure> {
         let mut room = self.endpoint.inner.lock().calls.take_room(at);
         let len = self.queue_pair.capacity().receive_size() as usize;
         room.clear();
         room.reserve(len, GFP_KERNEL | __GFP_NOWARN)
             .map_err(|error| call_failure(error.into()))?;
+        let mut reply_chunk = KVec::new();
+        reply_chunk
+            .extend_from_slice(&call.reply_chunk, GFP_KERNEL)
+            .map_err(|error| call_failure(error.into()))?;
         let mut inner = self.endpoint.inner.lock();
-        inner.calls.begin(at, xid, version, room);
+        let (xid, version) = (call.xid, call.version());
+        inner.calls.begin(at, xid, version, reply_chunk, room);
         Ok(())
     }
 
@@ -794,11 +838,19 @@ impl<'a> Caller<'a> {
         let (header, payload) = header::parse(&arrived.octets).map_err(|_| malformed())?;
         shown.answer = Answer::of(&header);
         let payload = match header.body {
+            // RFC 8166, section 6.1.
+            Body::Msg(_, lists) | Body::Nomsg(_, lists) if !lists.writes.is_empty() => {
+                let error = errno(bindings::EPROTO);
+                let text = "the reply has a Write list, and none was offered";
+                return Err(Failure::new(error, text));
+            }
             Body::Msg(_, lists) => {
-                call.check_lists(&lists, 0)?;
+                if lists.reply.is_none() && !call.reply_chunk.is_empty() {
+                    self.endpoint.inner.lock().traffic.missing_reply_chunks += 1;
+                }
                 Payload::Inline(payload)
             }
-            Body::Nomsg(_, lists) => long_reply(place, call, &lists)?,
+            Body::Nomsg(_, lists) => long_reply(place, &lists)?,
             Body::ErrVers { low, high, .. } => {
                 return Ok(Verdict::Versions(Versions { low, high }));
             }
@@ -844,13 +896,8 @@ impl<'a> Caller<'a> {
 
 /// Returns the reply that the responder has written to the Reply chunk. The lengths in the returned
 /// chunk tell how much of it is filled (RFC 8166, section 4.3.3).
-fn long_reply<'b>(
-    place: &'b Place<'_>,
-    call: &OutgoingCall<'_>,
-    lists: &ChunkLists<'_>,
-) -> Result<Payload<'b>, Failure> {
+fn long_reply<'b>(place: &'b Place<'_>, lists: &ChunkLists<'_>) -> Result<Payload<'b>, Failure> {
     let len = lists.reply.ok_or(malformed())?.length();
-    call.check_lists(lists, len)?;
     let len = usize::try_from(len).map_err(|_| malformed())?;
     let memory = place.reply_chunk.as_ref().and_then(Registration::memory);
     let memory = memory.ok_or(malformed())?;

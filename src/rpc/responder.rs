@@ -30,6 +30,7 @@ use crate::{
     pure::{
         text::snapshot::ReverseDirection,
         wire::{
+            discarded::Fault,
             header::{
                 chunks::{
                     ChunkLists,
@@ -297,15 +298,22 @@ impl Endpoint {
         let (credits, versions) = (self.configuration.grants(), self.spoken());
         let answer = match parsed {
             // An end that does not accept calls discards them (RFC 8167, section 6).
-            Ok(_) if !answers => {
+            Ok((header, _)) if !answers => {
                 self.inner.lock().traffic.unexpected_messages += 1;
+                self.note_discarded(Some(header.xid), Fault::Call);
                 return None;
             }
             Ok((header, payload)) => match header.version_error(credits, versions) {
                 None => return Some((header, payload)),
                 answer => answer,
             },
-            Err(error) => error.answer(credits, versions).filter(|_| answers),
+            Err(error) => {
+                let answer = error.answer(credits, versions).filter(|_| answers);
+                if answer.is_none() {
+                    self.note_discarded(None, error.into());
+                }
+                answer
+            }
         };
         self.inner.lock().traffic.bad_headers += 1;
         if let Some(mut answer) = answer {

@@ -258,5 +258,13 @@ fn deviations(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
     };
     negotiated
         .deviations(snapshot.role, &snapshot.in_use)
-        .try_for_each(|deviation| line(out, "deviation", deviation))
+        .try_for_each(|deviation| line(out, "deviation", deviation))?;
+    match snapshot.traffic.map(|traffic| traffic.missing_reply_chunks) {
+        None | Some(0) => Ok(()),
+        Some(replies) => writeln!(
+            out,
+            "deviation: leaves the offered Reply chunk out of replies, {replies} so far \
+             (RFC 8166, section 4.3.3)"
+        ),
+    }
 }

@@ -13,6 +13,7 @@ use core::{
 
 use super::exchange::Exchange;
 use crate::pure::wire::{
+    discarded::Fault,
     negotiation::{
         InUse,
         Role, //
@@ -88,16 +89,28 @@ impl fmt::Display for State {
 #[derive(Clone, Copy)]
 pub(crate) struct Cause {
     pub(crate) text: &'static str,
+    pub(crate) detail: Option<Detail>,
+}
+
+/// What the words of a [`Cause`] leave open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Detail {
     /// The reason that the kernel or the peer gave.
-    pub(crate) detail: Option<&'static CStr>,
+    Reason(&'static CStr),
+    /// The message that came instead of a reply.
+    Message(Fault),
 }
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text)?;
-        match self.detail.map(CStr::to_str) {
-            Some(Ok(detail)) => write!(f, ": {detail}"),
-            _ => Ok(()),
+        match self.detail {
+            Some(Detail::Reason(reason)) => match reason.to_str() {
+                Ok(reason) => write!(f, ": {reason}"),
+                Err(_) => Ok(()),
+            },
+            Some(Detail::Message(fault)) => write!(f, " {fault}"),
+            None => Ok(()),
         }
     }
 }
@@ -185,6 +198,9 @@ pub(crate) struct Traffic {
     /// Messages received with a valid header that match no call: unknown XIDs, duplicates, wrong
     /// directions.
     pub(crate) unexpected_messages: u64,
+    /// Replies that came inline and left out the Reply chunk that was offered (RFC 8166, section
+    /// 4.3.3).
+    pub(crate) missing_reply_chunks: u64,
 }
 
 /// A connection at one moment.

@@ -27,6 +27,14 @@ pub(crate) enum HeaderError {
 }
 
 impl HeaderError {
+    /// Returns the XID of the message, or [`None`] if it is too short to be trusted.
+    pub(crate) fn xid(&self) -> Option<u32> {
+        match self {
+            Self::Short { .. } => None,
+            Self::Version(fixed) | Self::Malformed(fixed, _) => Some(fixed.xid),
+        }
+    }
+
     /// Returns the answer of a responder that grants `credit` and speaks `versions` to a call with
     /// this error, or [`None`] if the responder must discard the message silently (RFC 8166,
     /// section 4.5; the draft, section 4.2.3). The caller discards malformed replies.
