@@ -511,6 +511,7 @@ impl Endpoint {
             self.inner.lock().traffic.remote_invalidations_received += 1;
         }
         let parsed = header::parse(octets);
+        let mut is_answer = false;
         match (self.direction(octets, &parsed), parsed) {
             (Direction::Call, Ok((header, _)))
                 if self.configuration.answers && header.has_chunks() =>
@@ -525,13 +526,18 @@ impl Endpoint {
                 self.respond(queue_pair, Ok(parsed));
             }
             (Direction::Reply, Ok((header, payload))) => {
-                self.take_reply(&header, payload, octets, arrival);
+                is_answer = self.take_reply(&header, payload, octets, arrival);
             }
             // RFC 8166, section 4.5.
             (Direction::Reply, Err(error)) => {
                 self.inner.lock().traffic.bad_headers += 1;
                 self.note_discarded(error.xid(), error.into());
             }
+        }
+        // Only a reply may invalidate, and only memory of its own call (RFC 8797, section 4.1).
+        // Nothing tells whose memory this was, so no call under way can rely on its own.
+        if arrival.invalidated.is_some() && !is_answer && self.inner.lock().calls.count().0 > 0 {
+            queue_pair.fail_because(c"a message that is no reply invalidated memory");
         }
     }
 

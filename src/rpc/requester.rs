@@ -241,16 +241,18 @@ impl Inner {
 
 impl Endpoint {
     /// Hands a reply over to the call that waits for it. Other replies are discarded (RFC 8166,
-    /// section 4.5).
+    /// section 4.5). Returns whether the message answered a call.
     pub(super) fn take_reply(
         &self,
         header: &Header<'_>,
         payload: &[u8],
         octets: &[u8],
         arrival: &Arrival,
-    ) {
+    ) -> bool {
         let mut inner = self.inner.lock();
-        match inner.calls.answer(header, payload, octets, arrival) {
+        let answered = inner.calls.answer(header, payload, octets, arrival);
+        let is_answer = !matches!(answered, Answered::None(_));
+        match answered {
             Answered::Waiting => {
                 // After ERR_VERS the trial goes on until the caller has handled it.
                 if !matches!(header.body, Body::ErrVers { .. }) {
@@ -276,6 +278,7 @@ impl Endpoint {
         // Callers are woken even if no call waited: a call that was given up may have returned its
         // credit.
         self.changed.notify_all();
+        is_answer
     }
 
     /// Notes that a message was discarded because of `fault`, for the calls that it may have
@@ -705,7 +708,12 @@ impl<'a> Caller<'a> {
             (inner.calls.discarded(at), inner.calls.end(at, true))
         };
         let invalidated = reply.as_ref().and_then(|reply| reply.arrival.invalidated);
-        self.invalidate(place, invalidated)?;
+        let locally = self.invalidate(place, invalidated)?;
+        let segments = sent.call.read_chunk.len() + sent.call.reply_chunk.len();
+        if invalidated.is_some() && locally as usize == segments {
+            // It may be memory of a call that is still under way.
+            return Err(self.lose(c"a reply invalidated memory of another call"));
+        }
         let Some(reply) = reply else {
             let failure = waited.err().unwrap_or(malformed());
             return Err(self.endpoint.without_reply(failure, discarded));
@@ -795,6 +803,12 @@ impl<'a> Caller<'a> {
         Ok(())
     }
 
+    /// Ends the connection, and returns the failure of the call that found the `reason`.
+    fn lose(&self, reason: &'static CStr) -> Failure {
+        self.queue_pair.fail_because(reason);
+        Failure::with_detail(errno(bindings::ECONNRESET), "the queue pair failed", reason)
+    }
+
     fn send(&self, call: &OutgoingCall<'_>) -> Result<(), Failure> {
         let endpoint = self.endpoint;
         endpoint
@@ -811,18 +825,21 @@ impl<'a> Caller<'a> {
     }
 
     /// Invalidates the memory of a call, so that the responder cannot access it any more. The
-    /// responder has invalidated `invalidated` remotely.
+    /// responder has invalidated `invalidated` remotely. Returns how many Steering Tags this end
+    /// had to invalidate.
     fn invalidate(
         &self,
         place: &mut Place<'a>,
         invalidated: Option<Invalidated>,
-    ) -> Result<(), Failure> {
+    ) -> Result<u32, Failure> {
+        let mut all: u32 = 0;
         let chunks = [&mut place.call_chunk, &mut place.reply_chunk];
         for chunk in chunks.into_iter().flatten() {
             let locally = chunk.invalidate(invalidated).map_err(call_failure)?;
             self.endpoint.inner.lock().traffic.local_invalidations += u64::from(locally);
+            all = all.saturating_add(locally);
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Decodes the reply to `call`, whose header was parsed before without errors. Stores its
