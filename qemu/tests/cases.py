@@ -1,0 +1,622 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Rare forms of valid and invalid messages, which an implementation of RPC-over-RDMA gets from
+other implementations. Each check names the section that says what has to happen: of RFC 8166 if it
+names no other document. A peer in user space sends and receives the messages, in both roles."""
+
+# test: debug.siw
+# soak: debug.rxe stock.rxe
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+
+from lib import module
+from lib.hosts import HOME
+from lib.ktap import Failed, fail, same, wait_for
+from lib.messages import (
+    ERR_CHUNK, ERR_VERS, NFS, RDMA_MSG, RDMA_NOMSG, Segment, echo_call, error, header, opaque,
+    prog_mismatch, rpc_call, success, words, write_chunk,
+)
+from lib.module import DONE, Command, info, is_gone, is_state, same_info
+from lib.peer import NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
+from lib.script import Script
+from lib.wire import split
+
+# Credits that the module grants as server and requests as client, and that the peer grants.
+GRANTS, REQUESTS, PEERS = 5, 7, 9
+OF_MODULE, OF_PEER = 2000, 2001
+# RFC 8797, section 4: sizes of 1024 and of 4096, with R and without.
+SIZES_1024 = bytes.fromhex("f6ab0e1801010000")
+WITHOUT_R = bytes.fromhex("f6ab0e1801000303")
+WITH_R = bytes.fromhex("f6ab0e1801010303")
+# The content of memory before the module writes to it.
+UNTOUCHED = 0xa5
+# More than fits inline.
+LONG = bytes(number % 251 for number in range(4400))
+
+script = Script()
+check, need = script.check, script.need
+
+
+def cut(memory: Memory, *lengths: int) -> list[Segment]:
+    """Returns segments that follow each other in the memory."""
+    segments, at = [], 0
+    for length in lengths:
+        segments.append(Segment(memory.key, length, memory.address + at))
+        at += length
+    return segments
+
+
+class Client:
+    """The peer as client of the module."""
+
+    def __init__(self) -> None:
+        self.xid = 0x71000000
+        self.id = ""
+
+    @property
+    def peer(self) -> Peer:
+        return script.peer
+
+    def connects(self, private: bytes = SIZES_1024) -> None:
+        self.peer.connect(script.pair.a.path, script.pair.b.ip4, OF_MODULE, private)
+        self.id = module.newest("server")
+        wait_for(10, is_state, self.id, "established")
+
+    def leaves(self) -> None:
+        self.peer.close()
+        wait_for(10, is_gone, self.id)
+
+    def next(self) -> int:
+        """Returns the XID of the next call."""
+        self.xid += 1
+        return self.xid
+
+    def asks(self, message: bytes, answer: bytes) -> None:
+        self.peer.send(message)
+        same("the peer received", answer, script.next_message())
+
+    def works(self) -> None:
+        """Checks that the connection is still up."""
+        xid = self.next()
+        self.asks(header(xid, RDMA_MSG) + rpc_call(xid),
+                  header(xid, RDMA_MSG, credits=GRANTS) + success(xid))
+        same_info(self.id, state="established", generation=1)
+
+    def returned(self, writes: Sequence[bytes] = (), reply: bytes = b"",
+                 answered: Sequence[bytes] = (), reply_answered: bytes = b"") -> None:
+        """Calls NULL with these chunks, and checks those of the reply."""
+        xid = self.next()
+        self.asks(header(xid, RDMA_MSG, writes=writes, reply=reply) + rpc_call(xid),
+                  header(xid, RDMA_MSG, credits=GRANTS, writes=answered, reply=reply_answered)
+                  + success(xid))
+
+    def readable(self, content: bytes) -> Memory:
+        memory = self.peer.register(len(content), REMOTE_READ)
+        memory.fill(content)
+        return memory
+
+    def writable(self, length: int) -> Memory:
+        memory = self.peer.register(length, REMOTE_WRITE)
+        memory.fill(bytes([UNTOUCHED]) * length)
+        return memory
+
+    def long_call(self, content: bytes, *lengths: int, **lists: object) -> bytes:
+        """Returns the header of a Long Call in segments of these lengths."""
+        segments = cut(self.readable(content), *(lengths or (len(content),)))
+        return header(split(content)[0], RDMA_NOMSG, reads=[(0, one) for one in segments], **lists)
+
+    # About: Write lists and Reply chunks.
+
+    def empty_write_chunk(self) -> None:
+        self.returned([write_chunk([])], answered=[write_chunk([])])
+
+    def empty_reply_chunk(self) -> None:
+        self.returned(reply=write_chunk([]), reply_answered=write_chunk([]))
+
+    def two_write_chunks(self) -> None:
+        first = cut(self.writable(64), 64)
+        second = cut(self.writable(96), 32, 64)
+        self.returned([write_chunk(first), write_chunk(second)],
+                      answered=[write_chunk(first, 0), write_chunk(second, 0, 0)])
+
+    def long_with_write_list(self) -> None:
+        xid = self.next()
+        unused, memory = cut(self.writable(64), 64), self.writable(6000)
+        chunk, length = cut(memory, 6000), 24 + 4 + len(LONG)
+        self.asks(self.long_call(echo_call(xid, LONG), writes=[write_chunk(unused)],
+                                 reply=write_chunk(chunk)),
+                  header(xid, RDMA_NOMSG, credits=GRANTS, writes=[write_chunk(unused, 0)],
+                         reply=write_chunk(chunk, length)))
+        same("the Reply chunk has", success(xid, opaque(LONG)), memory.octets(length))
+
+    def short_reply_chunk(self) -> None:
+        xid = self.next()
+        length = 24 + 4 + len(LONG) - 1
+        memory = self.writable(length)
+        self.asks(self.long_call(echo_call(xid, LONG), reply=write_chunk(cut(memory, length))),
+                  error(xid, ERR_CHUNK, credits=GRANTS))
+        same("the memory", bytes([UNTOUCHED]) * length, memory.octets(length))
+        self.works()
+
+    def padded(self) -> None:
+        """Makes an ECHO of 1005 octets, whose reply of 1036 octets exceeds the threshold."""
+        xid, content = self.next(), LONG[:1005]
+        memory = self.writable(1100)
+        chunk = cut(memory, 1100)
+        self.asks(self.long_call(echo_call(xid, content), reply=write_chunk(chunk)),
+                  header(xid, RDMA_NOMSG, credits=GRANTS, reply=write_chunk(chunk, 1036)))
+        same("the Reply chunk has", success(xid, opaque(content)) + bytes([UNTOUCHED]),
+             memory.octets(1037))
+        same("its last octets", bytes(3), memory.octets(1036)[-3:])
+
+    def at_the_threshold(self, content: int, chunk: bool, inline: bool) -> None:
+        """Makes an ECHO whose reply has 28 + 28 octets beside the content, and 20 more with a Reply
+        chunk of one segment. The threshold is 1024 octets."""
+        xid = self.next()
+        octets = LONG[:content]
+        offered = cut(self.writable(1100), 1100)
+        message = self.long_call(echo_call(xid, octets), reply=write_chunk(offered) if chunk
+                                 else b"")
+        results = success(xid, opaque(octets))
+        if inline:
+            answer = header(xid, RDMA_MSG, credits=GRANTS, reply=write_chunk(offered, 0) if chunk
+                            else b"") + results
+        elif chunk:
+            answer = header(xid, RDMA_NOMSG, credits=GRANTS,
+                            reply=write_chunk(offered, len(results)))
+        else:
+            answer = error(xid, ERR_CHUNK, credits=GRANTS)
+        self.asks(message, answer)
+
+    # About: Read lists.
+
+    def other_position_between(self) -> None:
+        """Nothing in NULL is DDP-eligible, so the chunk at Position 40 is refused."""
+        xid = self.next()
+        first, other, last = cut(self.readable(rpc_call(xid) + bytes(4)), 20, 4, 20)
+        self.asks(header(xid, RDMA_NOMSG, reads=[(0, first), (40, other), (0, last)]),
+                  error(xid, ERR_CHUNK, credits=GRANTS))
+        self.works()
+
+    def odd_lengths(self) -> None:
+        xid = self.next()
+        self.asks(self.long_call(echo_call(xid, b"hello"), 3, 1, 14, 34),
+                  header(xid, RDMA_MSG, credits=GRANTS) + success(xid, opaque(b"hello")))
+
+    def position_zero_with_message(self) -> None:
+        xid = self.next()
+        one = cut(self.readable(rpc_call(xid)), 40)[0]
+        self.asks(header(xid, RDMA_MSG, reads=[(0, one)]) + rpc_call(xid),
+                  error(xid, ERR_CHUNK, credits=GRANTS))
+        self.works()
+
+    def reply_in_long_call(self, version: int) -> None:
+        """Does it more often than there are credits."""
+        for _ in range(2 * GRANTS):
+            xid = self.next()
+            self.asks(self.long_call(success(xid), version=version),
+                      error(xid, ERR_CHUNK, credits=GRANTS, version=version))
+        self.works()
+
+    def two_of_the_longest(self) -> None:
+        xid = self.next()
+        key = self.readable(rpc_call(xid)).key
+        self.asks(header(xid, RDMA_NOMSG, reads=[(0, Segment(key, 0xffffffff, 0))] * 2),
+                  error(xid, ERR_CHUNK, credits=GRANTS))
+        self.works()
+
+    def many(self, kind: str, count: int, served: bool) -> None:
+        """Calls NULL with that many segments or chunks."""
+        xid = self.next()
+        call, reply = rpc_call(xid), success(xid)
+        empty = write_chunk([])
+        if kind == "Read segments":
+            lengths = [1] * (count - 1)
+            message = self.long_call(call, *lengths, 40 - len(lengths)) if count <= 40 else (
+                header(xid, RDMA_NOMSG, reads=[(0, one) for one in cut(
+                    self.readable(call), *[1] * 39, *[0] * (count - 40), 1)]))
+            answer = header(xid, RDMA_MSG, credits=GRANTS) + reply
+        elif kind == "Write chunks":
+            message = header(xid, RDMA_MSG, writes=[empty] * count) + call
+            answer = header(xid, RDMA_MSG, credits=GRANTS, writes=[empty] * count) + reply
+        else:
+            segments = [Segment(1, 0, 0)] * count
+            message = header(xid, RDMA_MSG, reply=write_chunk(segments)) + call
+            answer = header(xid, RDMA_MSG, credits=GRANTS, reply=write_chunk(segments)) + reply
+        if not served:
+            answer = error(xid, ERR_CHUNK, credits=GRANTS)
+        self.asks(message, answer)
+
+    # About: XIDs and credits.
+
+    def again(self) -> None:
+        """Makes the same call twice, and 16 calls with one XID, as many at a time as are granted."""
+        xid = self.next()
+        call = header(xid, RDMA_MSG) + rpc_call(xid)
+        answer = header(xid, RDMA_MSG, credits=GRANTS) + success(xid)
+        self.asks(call, answer)
+        self.asks(call, answer)
+        for start in range(0, 16, GRANTS):
+            count = min(GRANTS, 16 - start)
+            self.peer.send(*[call] * count)
+            for _ in range(count):
+                same("the peer received", answer, script.next_message())
+        self.leaves()
+        self.connects()
+        self.asks(call, answer)
+
+    def requested(self, credits: int) -> None:
+        xid = self.next()
+        self.asks(header(xid, RDMA_MSG, credits=credits) + rpc_call(xid),
+                  header(xid, RDMA_MSG, credits=GRANTS) + success(xid))
+
+    def plain_send(self) -> None:
+        """Makes calls whose first chunk is empty, and one without chunks, with R on both sides."""
+        before = info(self.id)["sends_with_invalidate"]
+        self.empty_reply_chunk()
+        xid = self.next()
+        chunk = cut(self.writable(64), 0)
+        self.asks(header(xid, RDMA_MSG, reply=write_chunk(chunk)) + rpc_call(xid),
+                  header(xid, RDMA_MSG, credits=GRANTS, reply=write_chunk(chunk, 0))
+                  + success(xid))
+        self.works()
+        same_info(self.id, remote_invalidation="yes", sends_with_invalidate=before)
+
+
+client = Client()
+
+
+class Server:
+    """The peer as server of the module."""
+
+    id = ""
+
+    @property
+    def peer(self) -> Peer:
+        return script.peer
+
+    def connects(self, keys: str = "", private: bytes = WITH_R) -> None:
+        line = f"{script.pair.b.ip4}:{OF_PEER} credits={REQUESTS} {keys}"
+        with Command(script.pair.a.path, "connect", line):
+            self.peer.accept(private)
+        self.id = module.newest("client")
+
+    def leaves(self) -> None:
+        script.close_to_peer(self.id)
+
+    @contextlib.contextmanager
+    def connected(self, keys: str = "rpcvers=1 null=0", private: bytes = WITH_R) -> Iterator[None]:
+        """Makes a connection for one check."""
+        self.connects(keys, private)
+        yield
+        self.leaves()
+
+    def calling(self, line: str = "null", outcome: str = DONE) -> Command:
+        return Command(HOME, "call", f"connection {self.id} {line}", outcome)
+
+    def message(self) -> bytes:
+        found = script.next_message(10000)
+        if not isinstance(found, bytes):
+            raise Failed(f"instead of a message: {found}")
+        return found
+
+    def xid(self) -> int:
+        return split(self.message())[0]
+
+    def answers(self, xid: int, credits: int = PEERS, results: bytes = b"") -> bytes:
+        return header(xid, RDMA_MSG, credits=credits) + success(xid, results)
+
+    def grants(self, credits: int = PEERS) -> None:
+        with self.calling():
+            self.peer.send(self.answers(self.xid(), credits))
+
+    def chunks(self) -> tuple[int, Segment, Segment]:
+        """Returns the XID, the Read chunk and the Reply chunk of the next call of the module."""
+        found = split(self.message())
+        of = [Segment(found[at], found[at + 1], found[at + 2] << 32 | found[at + 3])
+              for at in (6, 14)]
+        return found[0], of[0], of[1]
+
+    def echoes(self, read: Segment, reply: Segment) -> int:
+        """Writes the results of a Long Call of ECHO. Returns the length of the reply."""
+        call = self.peer.read(read.handle, read.offset, read.length)
+        results = success(split(call)[0]) + call[40:]
+        self.peer.write(reply.handle, reply.offset, results)
+        return len(results)
+
+    # About: messages that are no reply.
+
+    def instead(self, message: bytes, told: str) -> None:
+        """Sends a message instead of the reply to the first call. Checks that the call fails soon,
+        and for that reason."""
+        before = time.monotonic()
+        with self.connected("rpcvers=1 timeout_ms=60000"):
+            xid = self.xid()
+            self.peer.send(message.replace(b"XXXX", words(xid)))
+            same_info(self.id, 20, rpc_null=f"the server answered with {told}")
+        if time.monotonic() - before > 30:
+            fail("the call waited for its whole time")
+
+    def behind(self, message: bytes) -> None:
+        """Sends such a message in front of the reply. The reply completes the call."""
+        with self.connected("rpcvers=1"):
+            xid = self.xid()
+            self.peer.send(message.replace(b"XXXX", words(xid)), self.answers(xid))
+            same_info(self.id, 10, rpc_null="SUCCESS")
+
+    def another_xid(self) -> None:
+        with self.connected("rpcvers=1 timeout_ms=1500"):
+            self.message()
+            self.peer.send(self.answers(0x12345678))
+            same_info(self.id, 20, rpc_null="no reply in time; the server sent a message with XID "
+                      "0x12345678, which no call has")
+
+    def then_closes(self) -> None:
+        """Checks that the first cause is told if the server ends the connection after that."""
+        self.connects("rpcvers=1 null=0 timeout_ms=60000")
+        with self.calling("null", "ECONNRESET"):
+            self.message()
+            self.peer.send(b"")
+            wait_for(10, lambda: info(self.id)["bad_headers"] == "1")
+            self.peer.close()
+        same("failure", "the server answered with a message of 0 octets",
+             module.call_report()["failure"])
+        wait_for(10, is_gone, self.id)
+
+    # About: remote invalidation.
+
+    def of_another_call(self) -> None:
+        """Invalidates memory of call B by the reply to call A."""
+        self.connects("rpcvers=1 null=0 inv=1 timeout_ms=10000")
+        self.grants()
+        with self.calling(f"echo size={len(LONG)} chunks=1 count=2 jobs=2", "ECONNRESET"):
+            first, read, reply = self.chunks()
+            _, _, other = self.chunks()
+            length = self.echoes(read, reply)
+            with contextlib.suppress(RuntimeError):
+                self.peer.send_invalidate(other.handle, header(
+                    first, RDMA_NOMSG, credits=PEERS, reply=write_chunk([reply], length)))
+        same("replies", "0", module.call_report()["replies"])
+        if self.peer.id:
+            self.peer.close()
+        wait_for(10, is_gone, self.id)
+
+    def by_an_error(self) -> None:
+        with self.connected("rpcvers=1 null=0 inv=1"):
+            before = int(info(self.id)["local_invalidations"])
+            with self.calling(f"echo size={len(LONG)} chunks=1", "EPROTO"):
+                xid, read, _ = self.chunks()
+                self.peer.send_invalidate(read.handle, error(xid, ERR_CHUNK, credits=PEERS))
+            same_info(self.id, state="established", local_invalidations=before + 1,
+                      remote_invalidations_received=1)
+            self.grants()
+
+    def by_no_reply(self) -> None:
+        """Invalidates memory of a call by a message of another XID."""
+        self.connects("rpcvers=1 null=0 inv=1 timeout_ms=60000")
+        with self.calling(f"echo size={len(LONG)} chunks=1", "ECONNRESET"):
+            _, read, _ = self.chunks()
+            # The connection may end before the Send has completed.
+            with contextlib.suppress(RuntimeError):
+                self.peer.send_invalidate(read.handle, self.answers(1))
+        if self.peer.id:
+            self.peer.close()
+        wait_for(10, is_gone, self.id)
+
+    def without_r(self) -> None:
+        with self.connected("rpcvers=1 null=0 inv=1", WITHOUT_R):
+            with self.calling(f"echo size={len(LONG)} chunks=1"):
+                xid, read, reply = self.chunks()
+                length = self.echoes(read, reply)
+                self.peer.send_invalidate(reply.handle, header(
+                    xid, RDMA_NOMSG, credits=PEERS, reply=write_chunk([reply], length)))
+            found = same_info(self.id, state="established", remote_invalidation="no",
+                              remote_invalidations_received=1)
+            if "RDMA Send with Invalidate" not in found.get("deviation", "nothing"):
+                fail(f"deviation: {found.get('deviation', 'nothing')}")
+
+    # About: versions, thresholds, and credits.
+
+    def falls_back(self) -> None:
+        """Refuses version 2. Checks that the client answers a call in version 1 on the same
+        connection, and names both of its versions to a call in version 3."""
+        with self.connected(f"rpcvers=auto reverse={GRANTS} bind=0"):
+            xid = self.xid()
+            self.peer.send(error(xid, ERR_VERS, 1, 1, credits=PEERS, version=2))
+            self.peer.send(self.answers(self.xid()))
+            same_info(self.id, 10, rpc_version_used=1)
+            self.peer.send(header(1, RDMA_MSG) + rpc_call(1))
+            same("the peer received", header(1, RDMA_MSG, credits=GRANTS) + success(1),
+                 self.message())
+            self.peer.send(header(2, RDMA_MSG, version=3) + rpc_call(2))
+            same("the peer received", error(2, ERR_VERS, 1, 2, credits=GRANTS, version=3),
+                 self.message())
+
+    def longest_null(self) -> None:
+        with self.connected():
+            with self.calling("null chunks=1", "ENOTSUP"):
+                found = split(self.message())
+                reply = Segment(found[8], found[9], found[10] << 32 | found[11])
+                if reply.length < 32:
+                    fail(f"a Reply chunk of {reply.length} octets")
+                results = prog_mismatch(found[0], 3, 4)
+                self.peer.write(reply.handle, reply.offset, results)
+                self.peer.send(header(found[0], RDMA_NOMSG, credits=PEERS,
+                                      reply=write_chunk([reply], len(results))))
+            same("rpc", "PROG_MISMATCH, 3 to 4", module.call_report()["rpc"])
+
+    def at_the_threshold(self) -> None:
+        """Checks that a message of 1024 octets is inline, and one of 1028 is not."""
+        with self.connected(private=SIZES_1024):
+            self.grants()
+            for length, procedure in (1024, RDMA_MSG), (1028, RDMA_NOMSG):
+                raw = "00" * (length - 28 - 40)
+                with self.calling(f"rpc procedure=1 results=0 raw={raw}"):
+                    message = self.message()
+                    found = split(message)
+                    same("rdma_proc", procedure, found[3])
+                    if procedure == RDMA_MSG:
+                        same("the length", length, len(message))
+                    self.peer.send(self.answers(found[0]))
+
+    def grant(self, credits: int, at_once: int) -> None:
+        """Grants credits, and checks how many calls are then under way."""
+        with self.connected():
+            self.grants(credits)
+            same_info(self.id, credits_granted=credits)
+            with self.calling("null count=9 jobs=9"):
+                left = 9
+                while left:
+                    xids = []
+                    while isinstance(found := self.peer.receive(300), bytes):
+                        xids.append(split(found)[0])
+                    same("calls under way", min(at_once, left), len(xids))
+                    if not xids:
+                        return
+                    left -= len(xids)
+                    self.peer.send(*(self.answers(xid, credits) for xid in xids))
+
+    def lowered(self) -> None:
+        """Lowers the grant while calls are under way."""
+        with self.connected():
+            self.grants(4)
+            with self.calling("null count=6 jobs=6"):
+                xids = [self.xid() for _ in range(4)]
+                for xid in xids[:3]:
+                    self.peer.send(self.answers(xid, 1))
+                same("one of one credit is under way", NOTHING, self.peer.receive(300))
+                self.peer.send(self.answers(xids[3], 1))
+                for _ in range(2):
+                    xid = self.xid()
+                    same("one of one credit is under way", NOTHING, self.peer.receive(300))
+                    self.peer.send(self.answers(xid, 1))
+
+    def closes_in_first_call(self) -> None:
+        self.connects("rpcvers=1 null=0")
+        with self.calling("null", "ECONNRESET"):
+            self.message()
+            self.peer.close()
+        wait_for(10, is_gone, self.id)
+
+
+server = Server()
+
+
+def xids_differ() -> None:
+    """Makes connections of the module, and checks the XIDs of their first calls: none may be
+    known from the others, nor from their number."""
+    line = f"{script.pair.b.ip4}:{OF_PEER} rpcvers=1 null=0"
+    xids = []
+    for _ in range(4):
+        with Command(script.pair.a.path, "connect", line):
+            script.peer.accept(WITH_R)
+        number = module.newest("client")
+        with Command(HOME, "call", f"connection {number} null"):
+            message = script.next_message()
+            if not isinstance(message, bytes):
+                raise Failed(f"instead of a call: {message}")
+            xid = split(message)[0]
+            script.peer.send(header(xid, RDMA_MSG, credits=PEERS) + success(xid))
+        xids.append(xid)
+        script.close_to_peer(number)
+    same("different XIDs", 4, len(set(xids)))
+    if max(xids) < 1 << 20:
+        fail(f"small XIDs: {xids}")
+
+
+script.set_up()
+need("the module listens for rare messages", script.listen, OF_MODULE,
+     f"recv=4096 send=4096 inv=1 credits={GRANTS}")
+need("the peer listens for rare replies", lambda: script.peer.listen(
+    script.pair.b.path, script.pair.b.ip4, OF_PEER))
+need("the peer has Receives for rare messages", lambda: script.peer.receives(32, 4096))
+check("XIDs begin at random on each connection (RFC 8167, 2.4)", xids_differ)
+
+need("the peer connects for rare calls", client.connects)
+for name, function, *arguments in (
+    ("an empty Write chunk comes back (3.4.6, 4.3.2.3)", client.empty_write_chunk),
+    ("an empty Reply chunk comes back (4.3.3)", client.empty_reply_chunk),
+    ("two unused Write chunks come back in order (4.3.2.2)", client.two_write_chunks),
+    ("a Long Reply returns the Write list (4.3.2, 4.3.3)", client.long_with_write_list),
+    ("a Reply chunk that is one octet too short is not written to (4.5.3)",
+     client.short_reply_chunk),
+    ("a Long Reply is padded with zeros (3.5.3)", client.padded),
+    ("a reply of the threshold's length is inline (3.3.2)", client.at_the_threshold, 968, False,
+     True),
+    ("a reply beyond the threshold without a Reply chunk gets ERR_CHUNK (4.5.3)",
+     client.at_the_threshold, 972, False, False),
+    ("a reply of the threshold's length with its Reply chunk is inline (4.3.3)",
+     client.at_the_threshold, 948, True, True),
+    ("a reply that fits only without its Reply chunk uses it (4.3.3)", client.at_the_threshold,
+     952, True, False),
+    ("a chunk within a Long Call of NULL is refused (3.4.5, 6.1)", client.other_position_between),
+    ("segments of odd lengths are joined in order (3.4.5)", client.odd_lengths),
+    ("a Position Zero segment beside a message is refused (4.5.2)",
+     client.position_zero_with_message),
+    ("a Long Call that holds a reply gets ERR_CHUNK (RFC 8167, 5.1)", client.reply_in_long_call,
+     1),
+    ("a Long Call that holds a reply gets BAD_HEADER in version 2", client.reply_in_long_call, 2),
+    ("two segments of 4 GiB are not read (8.1.4)", client.two_of_the_longest),
+    ("64 Read segments are accepted (8.1.4)", client.many, "Read segments", 64, True),
+    ("65 Read segments are refused (8.1.4)", client.many, "Read segments", 65, False),
+    ("64 Write chunks are accepted (8.1.4)", client.many, "Write chunks", 64, True),
+    ("65 Write chunks are refused (8.1.4)", client.many, "Write chunks", 65, False),
+    ("58 segments of a Reply chunk are accepted (8.1.4)", client.many, "Reply segments", 58, True),
+    ("the same call is answered again, on each connection (3.3.1)", client.again),
+    ("a call that requests no credit is served (3.3.1)", client.requested, 0),
+    ("a call that requests one credit is served (3.3.1)", client.requested, 1),
+    ("a call that requests all credits is granted its share (3.3.1)", client.requested,
+     0xffffffff),
+    ("a call without a Steering Tag gets a plain Send (RFC 8797, 4.1)", client.plain_send),
+):
+    check(name, function, *arguments)
+check("the peer of rare calls closes", client.leaves)
+
+# Name, and the message that the server sends instead of a reply; XXXX stands for the XID.
+NO_REPLIES = (
+    ("a message of 0 octets", b""),
+    ("a message of 1 octet", bytes(1)),
+    ("a message of 27 octets", b"XXXX" + words(1, 9, 0) + bytes(11)),
+    ("a malformed header (Payload stream at octet 28: truncated)",
+     b"XXXX" + words(1, 9, 0, 0, 0, 0)),
+    ("a malformed header (Read list at octet 28: truncated)",
+     b"XXXX" + words(1, 9, 0, 1, 0, 1)),
+    ("a malformed header (Read list at octet 16: illegal value 2)",
+     b"XXXX" + words(1, 9, 0, 2, 0, 0) + b"XXXX" + words(1, 0, 0, 0, 0)),
+    ("a malformed header (rdma_error at octet 16: illegal value 9)",
+     b"XXXX" + words(1, 9, 4, 9, 0, 0)),
+    ("a message in version 77 of RPC-over-RDMA", b"XXXX" + words(77, 9, 0, 0, 0, 0)),
+    ("a message in version 2, to a call in version 1",
+     b"XXXX" + words(2, 9, 0, 1, 0, 0, 0) + b"XXXX" + words(1, 0, 0, 0, 0)),
+    ("a call", b"XXXX" + words(1, 9, 0, 0, 0, 0) + b"XXXX" + words(0, 2, NFS, 4, 0, 0, 0, 0, 0)),
+    ("a reply with a Read list",
+     b"XXXX" + words(1, 9, 0, 1, 0, 1, 4, 0, 0, 0, 0, 0) + b"XXXX" + words(1, 0, 0, 0, 0)),
+)
+for name, octets in NO_REPLIES:
+    check(f"{name} is told (4.5)", server.instead, octets, name)
+    check(f"a reply behind {name} completes the call (4.5)", server.behind, octets)
+for name, function, *arguments in (
+    ("a reply with another XID is told (4.5)", server.another_xid),
+    ("a message of no octets is told, and not the end behind it", server.then_closes),
+    ("a reply that invalidates memory of another call ends the connection (RFC 8797, 4.1)",
+     server.of_another_call),
+    ("an error that invalidates memory fails its call once (RFC 8797, 4.1)", server.by_an_error),
+    ("a message that is no reply and invalidates memory ends the connection (RFC 8797, 4.1)",
+     server.by_no_reply),
+    ("remote invalidation without R is a deviation (RFC 8797, 4.1)", server.without_r),
+    ("after version 2 was refused, calls in version 1 are answered (RFC 8167, 5.1)",
+     server.falls_back),
+    ("PROG_MISMATCH to NULL has room in a Reply chunk (6.2)", server.longest_null),
+    ("a call of the threshold's length is inline (3.3.2)", server.at_the_threshold),
+    ("a grant of no credit counts as one (3.3.1)", server.grant, 0, 1),
+    ("a grant of one credit is not exceeded (3.3.1)", server.grant, 1, 1),
+    ("a grant of 2^32 - 1 credits is limited by the request (3.3.1)", server.grant, 0xffffffff,
+     REQUESTS),
+    ("a grant that is lowered is not exceeded (3.3.1)", server.lowered),
+    ("an end within the first call fails it (3.3.3)", server.closes_in_first_call),
+):
+    check(name, function, *arguments)
+script.check_none_left()
+script.run()

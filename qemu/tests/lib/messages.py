@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Messages of RPC-over-RDMA (RFC 8166; version 2 of the draft) and of RPC (RFC 5531), by the names
+that the specifications give to their parts."""
+
+from collections.abc import Sequence
+
+# rdma_proc, and rdma_err (RFC 8166, sections 4.2.4 and 4.5).
+RDMA_MSG, RDMA_NOMSG, RDMA_ERROR = 0, 1, 4
+ERR_VERS, ERR_CHUNK = 1, 2
+# rdma_direction, and msg_type of RPC (RFC 5531, section 9).
+CALL, REPLY = 0, 1
+# The programs of NFS and of the module, and procedures of the latter.
+NFS, ECHO_PROGRAM = 100003, 0x20008797
+NULL, ECHO = 0, 1
+
+
+def words(*values: int) -> bytes:
+    return b"".join(value.to_bytes(4, "big") for value in values)
+
+
+class Segment:
+    """A segment of a chunk (RFC 8166, section 3.4.3)."""
+
+    def __init__(self, handle: int, length: int, offset: int) -> None:
+        self.handle, self.length, self.offset = handle, length, offset
+
+    def octets(self, length: int | None = None) -> bytes:
+        """HLOO (section 4.7), with another length if one is given."""
+        length = self.length if length is None else length
+        return words(self.handle, length) + self.offset.to_bytes(8, "big")
+
+
+def write_chunk(segments: Sequence[Segment], *lengths: int) -> bytes:
+    """The words of a Write chunk or of a Reply chunk, with these lengths or those of the segments
+    (section 3.4.6)."""
+    return words(1, len(segments)) + b"".join(
+        one.octets(length) for one, length in zip(segments, lengths or [None] * len(segments)))
+
+
+def header(xid: int, procedure: int, *, credits: int = 32, version: int = 1,
+           direction: int = CALL, reads: Sequence[tuple[int, Segment]] = (),
+           writes: Sequence[bytes] = (), reply: bytes = b"") -> bytes:
+    """RDMA_MSG or RDMA_NOMSG (section 4.1.2). `reads` are positions with their segments, `writes`
+    and `reply` chunks of `write_chunk`."""
+    octets = words(xid, version, credits, procedure)
+    if version == 2:
+        octets += words(direction)
+    octets += b"".join(words(1, position) + one.octets() for position, one in reads) + words(0)
+    octets += b"".join(writes) + words(0)
+    return octets + (reply or words(0))
+
+
+def error(xid: int, err: int, *more: int, credits: int, version: int = 1) -> bytes:
+    """RDMA_ERROR (section 4.5); ERR_VERS has the lowest and the highest version behind it."""
+    return words(xid, version, credits, RDMA_ERROR, err, *more)
+
+
+def rpc_call(xid: int, procedure: int = NULL, arguments: bytes = b"", *, program: int = NFS,
+             version: int = 4) -> bytes:
+    """A call with AUTH_NONE (RFC 5531, section 9). NULL of NFS has 40 octets."""
+    return words(xid, CALL, 2, program, version, procedure, 0, 0, 0, 0) + arguments
+
+
+def echo_call(xid: int, content: bytes) -> bytes:
+    return rpc_call(xid, ECHO, opaque(content), program=ECHO_PROGRAM, version=1)
+
+
+def success(xid: int, results: bytes = b"") -> bytes:
+    """An accepted reply with SUCCESS: 24 octets and the results (RFC 5531, section 9)."""
+    return words(xid, REPLY, 0, 0, 0, 0) + results
+
+
+def prog_mismatch(xid: int, low: int, high: int) -> bytes:
+    """PROG_MISMATCH: 32 octets."""
+    return words(xid, REPLY, 0, 0, 0, 2, low, high)
+
+
+def opaque(content: bytes) -> bytes:
+    """opaque<> (RFC 4506, section 4.10)."""
+    return words(len(content)) + content + bytes(-len(content) % 4)
