@@ -20,7 +20,7 @@ copied() {
 verdict() {
 	on_a eval "$project/build/tool/debug/rpcrdma-cm mounts >/tmp/mounts
 		cat /tmp/mounts
-		grep -qxF '/mnt/nfs: $1' /tmp/mounts"
+		grep -qF '/mnt/nfs: degraded: $1' /tmp/mounts"
 }
 
 cp -r "$GANESHA" "$share_b/ganesha"
