@@ -44,6 +44,16 @@ transcript_mounts() {
 	../build/tool/debug/rpcrdma-cm mounts
 }
 
+# docs/admin-guide.md: a server that grants few credits, through interfaces with an MTU of 1500.
+transcript_check() {
+	local before
+	before=$(</proc/sys/sunrpc/svc_rdma/max_requests)
+	echo 4 >/proc/sys/sunrpc/svc_rdma/max_requests
+	echo "# rpcrdma-cm check $B4:/export"
+	on_a ../build/tool/debug/rpcrdma-cm check "$B4:/export" | grep -v "$B_RDMA" || true
+	echo "$before" >/proc/sys/sunrpc/svc_rdma/max_requests
+}
+
 print() {
 	echo "transcript $1"
 	"transcript_$1"
@@ -57,4 +67,5 @@ nfs_server
 module_load
 print probe
 print last_error
+print check
 print mounts

@@ -28,7 +28,8 @@ pub(crate) struct Cli {
 
 const AFTER: &str = "\
 Exit status: 0 if nothing failed; 3 if something could not be read or the command line is wrong. \
-`probe` also ends with 1 if the peer deviates or is degraded, and with 2 if it was not reached.
+`probe` and `check` also end with 1 if something is degraded, and with 2 if something is missing or \
+not reached.
 
 Colours are used on a terminal only. NO_COLOR in the environment turns them off.";
 
@@ -128,6 +129,17 @@ pub(crate) enum Command {
     /// 3 if it could not be probed.
     Probe(Probe),
 
+    /// Check whether this host, and a server, are ready for NFS over RDMA
+    ///
+    /// Looks at the modules, the RDMA devices and their MTUs, and at the lines of /etc/fstab that ask
+    /// for RDMA. Of a server also at the path to it, its rpcbind, the port, the NULL calls, the
+    /// private data and the credits. For the last four the module rpcrdma_cm has to be loaded.
+    ///
+    /// Prints a line for each, and what to do about it. Ends with 0 if nothing is wrong, 1 if
+    /// something works worse than it could, 2 if something is missing, 3 if the check failed. What
+    /// could not be looked at is no fault.
+    Check(Check),
+
     /// Write metrics in the text form of OpenMetrics
     Metrics {
         /// Write to this file, which is replaced as a whole, for node_exporter's textfile collector
@@ -167,6 +179,17 @@ pub(crate) struct Pace {
     /// End after that number of readings
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// The server, as in /etc/fstab: an address (IPv6 in brackets) or a name
+    #[arg(value_name = "SERVER[:/PATH]")]
+    pub(crate) server: Option<String>,
+
+    /// The server's port for RDMA. If none is given: that of the line of /etc/fstab, otherwise 20049
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
 }
 
 #[derive(Args, Debug)]

@@ -19,6 +19,7 @@ use std::{
 };
 
 use crate::{
+    check::Port,
     parse::transports::{
         transport,
         Transport, //
@@ -165,20 +166,77 @@ impl Files {
 
     /// The network interfaces of the RDMA devices.
     pub(crate) fn rdma_interfaces(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.sys.join("class/infiniband"));
-        let mut names: Vec<String> = entries
+        let ports = self.rdma_ports();
+        let mut names: Vec<String> = ports.into_iter().flat_map(|port| port.interfaces).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The ports of the RDMA devices, by their names.
+    pub(crate) fn rdma_ports(&self) -> Vec<Port> {
+        let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+        let read = |path: PathBuf| {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            text.trim().to_owned()
+        };
+        // `4: ACTIVE`, `1: CA`.
+        let word = |path: PathBuf| {
+            let text = read(path);
+            match text.split_once(": ") {
+                Some((_, word)) => word.to_owned(),
+                None => text,
+            }
+        };
+        let mut ports = Vec::new();
+        for device in entries(self.sys.join("class/infiniband")) {
+            // The interfaces of IPoIB and of iWARP have the device as parent.
+            let children = entries(device.path().join("device/net"));
+            let children: Vec<String> = children
+                .map(|child| child.file_name().to_string_lossy().into_owned())
+                .collect();
+            for port in entries(device.path().join("ports")) {
+                let path = port.path();
+                let Ok(number) = port.file_name().to_string_lossy().parse() else {
+                    continue;
+                };
+                let mut interfaces: Vec<String> = entries(path.join("gid_attrs/ndevs"))
+                    .map(|entry| read(entry.path()))
+                    .filter(|name| !name.is_empty() && !name.starts_with('-'))
+                    .chain(children.iter().cloned())
+                    .collect();
+                interfaces.sort();
+                interfaces.dedup();
+                ports.push(Port {
+                    device: device.file_name().to_string_lossy().into_owned(),
+                    number,
+                    state: word(path.join("state")),
+                    is_iwarp: word(device.path().join("node_type")) == "RNIC",
+                    is_ethernet: read(path.join("link_layer")) == "Ethernet",
+                    interfaces,
+                });
+            }
+        }
+        ports.sort_by(|one, other| (&one.device, one.number).cmp(&(&other.device, other.number)));
+        ports
+    }
+
+    /// The drivers of the network interfaces.
+    pub(crate) fn network_drivers(&self) -> Vec<String> {
+        fs::read_dir(self.sys.join("class/net"))
             .into_iter()
             .flatten()
             .flatten()
             .filter_map(|entry| {
-                let file = entry.path().join("ports/1/gid_attrs/ndevs/0");
-                Some(fs::read_to_string(file).ok()?.trim().to_owned())
+                let driver = fs::read_link(entry.path().join("device/driver")).ok()?;
+                Some(driver.file_name()?.to_string_lossy().into_owned())
             })
-            .filter(|name| !name.is_empty() && !name.starts_with('-'))
-            .collect();
-        names.sort();
-        names.dedup();
-        names
+            .collect()
+    }
+
+    /// Whether that module is loaded, or built in with parameters or a version.
+    pub(crate) fn is_loaded(&self, module: &str) -> bool {
+        self.sys.join("module").join(module).is_dir()
     }
 
     /// The RDMA transports of the kernel's RPC client in this network namespace. Empty where the

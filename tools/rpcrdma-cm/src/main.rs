@@ -6,12 +6,15 @@
 //! what helps, and `render` shows them. These do no input or output. `files` reads, and this file connects both parts.
 
 mod bug_report;
+mod check;
 mod cli;
 mod files;
 mod parse;
+mod programs;
 mod remedy;
 mod render;
 mod report;
+mod rpcbind;
 mod target;
 mod verdict;
 
@@ -21,7 +24,11 @@ use std::{
         IsTerminal,
         Write, //
     },
-    net::ToSocketAddrs,
+    net::{
+        SocketAddr,
+        TcpStream,
+        ToSocketAddrs, //
+    },
     process::ExitCode,
     thread,
     time::{
@@ -52,6 +59,11 @@ use crate::{
             Event, //
         },
         info,
+        mounts::{
+            mountinfo,
+            rdma_entries,
+            Entry, //
+        },
         stats::{
             observing,
             stats,
@@ -126,6 +138,7 @@ fn run(cli: Cli) -> Result<u8> {
         Command::History { follow, pace } => tool.history(follow, &pace)?,
         Command::Watch { pace } => tool.watch(&pace)?,
         Command::Probe(probe) => return tool.probe(&probe),
+        Command::Check(check) => return tool.check(&check),
         Command::Metrics { output } => tool.metrics(output.as_deref())?,
         Command::Report { addresses, output } => tool.report(addresses, output.as_deref())?,
         Command::Completions { shell } => {
@@ -445,6 +458,132 @@ impl Tool {
         Ok(status)
     }
 
+    /// Prints what is missing on this host, and on a server, for NFS over RDMA. Returns the status.
+    fn check(&self, options: &cli::Check) -> Result<u8> {
+        let namespace = self.files.own_namespace()?;
+        let server = options.server.as_deref().map(target::server_of);
+        let entries: Vec<Entry> = rdma_entries(&namespace.fstab)
+            .into_iter()
+            .filter(|entry| server.is_none_or(|server| server == target::server_of(&entry.source)))
+            .collect();
+        let target = server
+            .map(|server| {
+                let port = options
+                    .port
+                    .or_else(|| entries.iter().find_map(Entry::port));
+                Target::with_port(server, port.unwrap_or(target::PORT))?.resolved(resolve)
+            })
+            .transpose()?;
+
+        let is_loaded = self.files.is_loaded("rpcrdma");
+        let exists = match is_loaded {
+            true => Some(true),
+            false => programs::module_exists("rpcrdma"),
+        };
+        let module = self.files.module("connections").map(|_| ());
+        let is_observed = module.is_ok();
+        let mut checks = vec![
+            check::modules(is_loaded, exists),
+            check::observer(module, target.is_some()),
+        ];
+        let ports = self.files.rdma_ports();
+        // An address with a zone that is a name has none.
+        let address = target
+            .as_deref()
+            .and_then(|target| target.parse::<SocketAddr>().ok());
+        let route = address.map(|address| programs::interface_towards(address.ip()));
+        let towards = match &route {
+            // By `lo`, the server is this host.
+            Some(Ok(Some(name))) if name != "lo" => Some(name),
+            _ => None,
+        };
+        let drivers = self.files.network_drivers();
+        checks.extend(check::devices(
+            &ports,
+            towards.map(|name| &**name),
+            &drivers,
+        ));
+        for port in &ports {
+            for name in &port.interfaces {
+                if towards.is_some_and(|towards| towards != name) {
+                    continue;
+                }
+                checks.extend(programs::mtu(name).and_then(|mtu| check::mtu(port, name, mtu)));
+            }
+        }
+        if let Some(address) = address {
+            let server = address.ip().to_string();
+            if matches!(route, Some(Ok(None))) {
+                checks.push(check::no_route(&server));
+            }
+            checks.extend(towards.and_then(|name| path(address, name)));
+            let found = rpcbind::dump(address);
+            checks.push(check::rpcbind(&server, address.port(), found));
+        }
+        if let Some(target) = &target {
+            let is_iwarp = |port: &check::Port| {
+                port.is_iwarp && port.interfaces.iter().any(|name| Some(name) == towards)
+            };
+            if is_observed {
+                checks.extend(self.check_server(target)?);
+            } else if let Some(address) = address.filter(|_| ports.iter().any(is_iwarp)) {
+                let found = TcpStream::connect_timeout(&address, Duration::from_secs(5));
+                checks.push(check::tcp_port(target, found.map(|_| ())));
+            }
+        }
+        let mounts = mountinfo(&namespace.mountinfo);
+        checks.extend(entries.iter().map(|entry| check::fstab(entry, &mounts)));
+        let is_in_fstab = |point: &str| entries.iter().any(|entry| entry.mount_point == point);
+        checks.extend(
+            mounts
+                .iter()
+                .filter(|mount| !is_in_fstab(&mount.mount_point))
+                .filter(|mount| {
+                    server.is_none_or(|server| server == target::server_of(&mount.source))
+                })
+                .filter_map(check::mount),
+        );
+        let status = check::status(&checks);
+        if self.json {
+            let content = json!({ "target": target, "checks": checks, "status": status });
+            print(&render::json("check", content)?)?;
+        } else {
+            print(&words::checks(self.style, &checks))?;
+        }
+        Ok(status)
+    }
+
+    /// Asks a server by probes, with the sizes that this host's mounts offer.
+    fn check_server(&self, target: &str) -> Result<Vec<check::Check>> {
+        let size = |name: &str| {
+            let text = self.files.read(&format!("sys/sunrpc/{name}")).ok()?;
+            let octets: u64 = text.trim().parse().ok()?;
+            // The client rounds down, too.
+            (octets >= 1024).then_some(octets - octets % 1024)
+        };
+        let mut offer = format!("credits={}", check::CREDITS);
+        for (key, file) in [
+            ("send", "rdma_max_inline_write"),
+            ("recv", "rdma_max_inline_read"),
+        ] {
+            if let Some(octets) = size(file) {
+                offer.push_str(&format!(" {key}={octets}"));
+            }
+        }
+        let probe = |version: u64| -> Result<info::Report> {
+            let line = format!("{target} {offer} version={version}\n");
+            Ok(info::report(&self.files.probe(&line)?))
+        };
+        let report = probe(4)?;
+        let mut answers = Vec::new();
+        if report.reachable == Some(true) {
+            for (version, report) in [(3, &probe(3)?), (4, &report)] {
+                answers.push((version, check::answer(report, version)));
+            }
+        }
+        Ok(check::of_report(target, &report, &answers))
+    }
+
     fn metrics(&self, output: Option<&std::path::Path>) -> Result<()> {
         let mounts = self.reports(false)?;
         let module = self.files.module("connections").and_then(|connections| {
@@ -513,11 +652,11 @@ impl Tool {
             &["rdma", "resource", "show", "qp"],
             &["ip", "-s", "-d", "link", "show"],
         ] {
-            sections.push(section(&words.join(" "), run_program(words)));
+            sections.push(section(&words.join(" "), programs::output(words)));
         }
         for interface in self.files.rdma_interfaces() {
             let words = ["ethtool", "-i", &*interface];
-            sections.push(section(&words.join(" "), run_program(&words)));
+            sections.push(section(&words.join(" "), programs::output(&words)));
         }
         let text = bug_report::text(&sections, addresses);
         match output {
@@ -555,15 +694,18 @@ fn transport_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// What a program prints, on both of its outputs.
-fn run_program(words: &[&str]) -> files::Result<String> {
-    let (name, arguments) = words.split_first().ok_or("no program")?;
-    let output = std::process::Command::new(name)
-        .args(arguments)
-        .output()
-        .map_err(|error| format!("{name}: {error}"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned()
-        + &String::from_utf8_lossy(&output.stderr))
+/// Whether packets as long as the interface's MTU reach the server. `None` if that cannot be found out.
+fn path(address: SocketAddr, interface: &str) -> Option<check::Check> {
+    let mtu = programs::mtu(interface)?;
+    let is_long = programs::ping(address.ip(), mtu)?;
+    // As short as every link takes.
+    let is_short = is_long || programs::ping(address.ip(), 100)?;
+    Some(check::path(
+        &address.ip().to_string(),
+        mtu,
+        is_long,
+        is_short,
+    ))
 }
 
 /// Looks a name up, and returns its first address.

@@ -128,15 +128,28 @@ pub(crate) fn connect(server: Option<&str>) -> String {
     }
 }
 
-/// Makes a server listen. `target` is its address and port.
-pub(crate) fn listen(target: &str) -> String {
+/// Makes a server listen, or lets the connection through. `target` is its address and port, `reason`
+/// why there was no connection.
+pub(crate) fn listen(target: &str, reason: &str) -> String {
     let port = target.rsplit_once(':').map_or("20049", |(_, port)| port);
-    format!(
-        "on {}, if it runs Linux: cat /proc/fs/nfsd/portlist; without a line `rdma {port}`: \
-         echo 'rdma {port}' > /proc/fs/nfsd/portlist; and let UDP port 4791 (RoCE) or TCP port \
-         {port} (iWARP) through the firewalls",
-        host(target)
-    )
+    let server = host(target);
+    let listens = format!(
+        "on {server}, if it runs Linux: cat /proc/fs/nfsd/portlist; without a line `rdma {port}`: \
+         echo 'rdma {port}' > /proc/fs/nfsd/portlist"
+    );
+    let firewall = format!(
+        "let UDP port 4791 (RoCE) or TCP port {port} (iWARP) through the firewalls of both hosts \
+         and between them"
+    );
+    // The host has answered, and nothing listens at that port.
+    let is_refused = ["refused", "rejected"]
+        .iter()
+        .any(|word| reason.contains(word));
+    match (is_refused, reason.contains("no answer in time")) {
+        (true, _) => listens,
+        (false, true) => format!("{firewall}; then {listens}"),
+        (false, false) => format!("{listens}; and {firewall}"),
+    }
 }
 
 /// Mounts over RDMA in place of TCP.

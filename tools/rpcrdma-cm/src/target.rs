@@ -11,7 +11,12 @@ use std::net::{
 };
 
 /// The port of NFS over RDMA.
-const PORT: u16 = 20049;
+pub(crate) const PORT: u16 = 20049;
+
+/// The server of SERVER[:/PATH], as in /etc/fstab.
+pub(crate) fn server_of(source: &str) -> &str {
+    source.split_once(":/").map_or(source, |(server, _)| server)
+}
 
 /// A host and a port.
 #[derive(Debug, Eq, PartialEq)]
@@ -31,6 +36,11 @@ enum Host {
 impl Target {
     /// Parses ADDR[:PORT].
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        Self::with_port(text, PORT)
+    }
+
+    /// Likewise, with another port where the text has none.
+    pub(crate) fn with_port(text: &str, default: u16) -> Result<Self, String> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (address, after) = rest
@@ -65,7 +75,7 @@ impl Target {
             },
         };
         let port = match port.map(str::parse) {
-            None => PORT,
+            None => default,
             Some(Ok(port)) if port != 0 => port,
             Some(_) => return Err(format!("{text}: the port is not one of 1 to 65535")),
         };
@@ -115,6 +125,21 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers() {
+        for (source, expected) in [
+            ("nas:/export", "nas"),
+            ("nas", "nas"),
+            ("10.0.0.2:/", "10.0.0.2"),
+            ("[fd77::2]:/a:/b", "[fd77::2]"),
+            ("fd77::2", "fd77::2"),
+        ] {
+            assert_eq!(server_of(source), expected);
+        }
+        let of = |text, port| Target::with_port(text, port).unwrap();
+        assert_eq!(of("10.0.0.2", 9), of("10.0.0.2:9", 1));
+    }
 
     #[test]
     fn targets() {

@@ -208,7 +208,7 @@ pub(crate) fn of_report(target: &str, report: &Report) -> Vec<Verdict> {
                 Severity::Failed,
                 format!("unreachable: {reason}"),
             )
-            .with(remedy::listen(target))];
+            .with(remedy::listen(target, reason))];
         }
         None => {
             return vec![verdict(

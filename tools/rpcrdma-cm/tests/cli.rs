@@ -180,6 +180,8 @@ fn json_is_as_the_schema_says() {
     ] {
         documents += &probe(&world, &report, &["192.0.2.7", "--json"]).1;
     }
+    documents += &world.run(&["check", "127.0.0.1:/", "--json"]).1;
+    documents += &bare.run(&["check", "--json"]).1;
     // Without the module.
     documents += &World::empty("schema-none").run(&["mounts", "--json"]).1;
     documents += &World::empty("schema-none").run(&["metrics", "--json"]).1;
@@ -289,6 +291,150 @@ fn exit_status_of_probe() {
     let (status, _, err) = world.run(&["probe", "192.0.2.7:0"]);
     assert_eq!((status, err.lines().count()), (3, 1), "{err}");
     assert_eq!(world.run(&["probe", "192.0.2.7", "--rpcvers", "3"]).0, 3);
+}
+
+/// A host with one RoCE device, and programs in place of those of the system.
+fn ready(name: &str) -> World {
+    let world = World::empty(name);
+    let port = "sys/class/infiniband/mlx5_0/ports/1";
+    world.write(&format!("{port}/state"), "4: ACTIVE\n");
+    world.write(&format!("{port}/link_layer"), "Ethernet\n");
+    world.write(&format!("{port}/gid_attrs/ndevs/0"), "eth1\n");
+    world.write("sys/class/infiniband/mlx5_0/node_type", "1: CA\n");
+    world.write("sys/module/rpcrdma/refcnt", "0\n");
+    world.write("debugfs/connections", "ID\n");
+    world.write("debugfs/probe", format!("{:99}\n{REPORT}", ""));
+    for (name, text) in [
+        (
+            "ip",
+            "case \"$2\" in route) echo '[{\"dev\":\"eth1\"}]' ;; link) echo '[{\"mtu\":9000}]' ;; esac",
+        ),
+        // Long packets are answered unless a file says otherwise.
+        ("ping", "[ \"${8}\" -lt 1000 ] || [ ! -e \"${0%/*}/short\" ]"),
+        ("modprobe", "[ -e \"${0%/*}/rpcrdma\" ]"),
+    ] {
+        let path = format!("bin/{name}");
+        world.write(&path, format!("#!/bin/sh\n{text}\n"));
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(world.0.join(path), mode).unwrap();
+    }
+    world
+}
+
+const REPORT: &str = "reachable: yes\nrpc_version_1: SUCCESS\norigin: module\nrole: client\n\
+                      peer_private_data: present\ncredits_granted: 64\n";
+
+#[test]
+fn exit_status_of_check() {
+    fn none(_: &World) {}
+    let run = |world: &World, words: &[&str]| {
+        let path = format!("{}:/usr/bin:/bin", world.0.join("bin").display());
+        let mut command = world.command(&[&["check"], words].concat());
+        result(command.env("PATH", path).output().unwrap())
+    };
+    let server = &["127.0.0.1:/export"][..];
+    type Change = fn(&World);
+    let cases: &[(Change, &[&str], i32, &str)] = &[
+        (none, &[], 0, "fine     device: port 1 of mlx5_0 (RoCE, of eth1) is active\n"),
+        (none, server, 0, "fine     path: packets of 9000 octets reach 127.0.0.1"),
+        (none, server, 0, "fine     null: NFS 3 answers NULL; NFS 4 answers NULL\n"),
+        (none, server, 0, "fine     credits: 127.0.0.1 grants 64 credits\n"),
+        (
+            |world| world.write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"),
+            &[],
+            2,
+            "failed   device: port 1 of mlx5_0 (RoCE, of eth1) is down\n    on this host: ip link set dev eth1 up",
+        ),
+        (
+            |world| fs::remove_dir_all(world.0.join("sys/class/infiniband")).unwrap(),
+            &[],
+            2,
+            "failed   device: this host has no RDMA device\n    on this host: ",
+        ),
+        (
+            |world| fs::remove_dir_all(world.0.join("sys/module/rpcrdma")).unwrap(),
+            &[],
+            2,
+            "failed   modules: this kernel has no module rpcrdma",
+        ),
+        (
+            |world| {
+                fs::remove_dir_all(world.0.join("sys/module/rpcrdma")).unwrap();
+                world.write("bin/rpcrdma", "");
+            },
+            &[],
+            0,
+            "fine     modules: rpcrdma is not loaded; the first mount over RDMA loads it\n",
+        ),
+        (
+            |world| world.write("bin/short", ""),
+            server,
+            2,
+            "failed   path: packets of 9000 octets are lost on the way to 127.0.0.1",
+        ),
+        (
+            |world| world.write("fstab", "127.0.0.1:/export /data nfs rdma,port=9 0 0\n"),
+            server,
+            2,
+            "127.0.0.1:9 accepts a connection over RDMA\n",
+        ),
+        (
+            |world| world.write("fstab", "10.0.0.2:/export /data nfs rdma 0 0\n"),
+            &[],
+            2,
+            "failed   fstab: /data asks for RDMA and is not mounted\n    on this host: mount /data",
+        ),
+        // A line of another server.
+        (
+            |world| world.write("fstab", "10.0.0.2:/export /data nfs rdma 0 0\n"),
+            server,
+            0,
+            "fine     port: 127.0.0.1:20049 accepts",
+        ),
+        (
+            |world| world.write("proc/self/mountinfo", MOUNT.replace("rdma", "tcp")),
+            &[],
+            2,
+            "failed   mount: /mnt: not RDMA: this mount fell back to TCP\n    on this host: unmount",
+        ),
+        (
+            |world| world.write("debugfs/probe", format!("{:99}\nreachable: no: no answer in time\n", "")),
+            server,
+            2,
+            "failed   port: no connection to 127.0.0.1:20049 over RDMA: no answer in time\n    let UDP port 4791",
+        ),
+        (
+            |world| world.write("debugfs/probe", format!("{:99}\n{}", "", REPORT.replace("64", "4"))),
+            server,
+            1,
+            "degraded credits: 127.0.0.1 grants 4 credits of 64",
+        ),
+        // Without the module.
+        (
+            |world| fs::remove_dir_all(world.0.join("debugfs")).unwrap(),
+            server,
+            0,
+            "note     observer: not known without the files of the module rpcrdma_cm: whether the port is reached",
+        ),
+    ];
+    for (index, (change, words, expected, sentence)) in cases.iter().enumerate() {
+        let world = ready(&format!("check-{index}"));
+        change(&world);
+        let (status, out, err) = run(&world, words);
+        assert_eq!((status, &*err), (*expected, ""), "{sentence}: {out}");
+        assert!(out.contains(sentence), "{sentence}: {out}");
+    }
+    // The probe offers what a mount would, and asks for credits.
+    let world = ready("check-offer");
+    world.write("proc/sys/sunrpc/rdma_max_inline_write", "5000\n");
+    world.write("proc/sys/sunrpc/rdma_max_inline_read", "65536\n");
+    assert_eq!(run(&world, server).0, 0);
+    let text = fs::read_to_string(world.0.join("debugfs/probe")).unwrap();
+    assert_eq!(
+        text.lines().next(),
+        Some("127.0.0.1:20049 credits=64 send=4096 recv=65536 version=3")
+    );
+    assert_eq!(world.run(&["check", "no such name"]).0, 3);
 }
 
 /// The first line says when and why observing is off or partial.

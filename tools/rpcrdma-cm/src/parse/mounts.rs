@@ -97,24 +97,59 @@ fn mount(line: &str) -> Option<Mount> {
     })
 }
 
-/// Parses `/etc/fstab`, and marks each mount for whose mount point a line of NFS asks for RDMA: by
-/// `proto=rdma`, `proto=rdma6` or `rdma` (nfs(5)).
-pub(crate) fn mark_by_fstab(mounts: &mut [Mount], fstab: &str) {
-    for line in fstab.lines() {
+/// A line of `/etc/fstab` that asks for NFS over RDMA.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Entry {
+    /// SERVER:PATH.
+    pub(crate) source: String,
+    pub(crate) mount_point: String,
+    /// Separated by commas.
+    pub(crate) options: String,
+}
+
+impl Entry {
+    /// Whether something else than the start of the system mounts it.
+    pub(crate) fn is_mounted_later(&self) -> bool {
+        self.options
+            .split(',')
+            .any(|option| matches!(option, "noauto" | "x-systemd.automount"))
+    }
+
+    /// The port that it names.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.options
+            .split(',')
+            .find_map(|option| option.strip_prefix("port=")?.parse().ok())
+    }
+}
+
+/// Parses `/etc/fstab`: the lines of NFS that ask for RDMA by `proto=rdma`, `proto=rdma6` or `rdma`
+/// (nfs(5)).
+pub(crate) fn rdma_entries(fstab: &str) -> Vec<Entry> {
+    let entry = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [source, point, "nfs" | "nfs4", options, ..] = words.as_slice() else {
-            continue;
+            return None;
         };
         let asks = options
             .split(',')
             .any(|option| matches!(option, "rdma" | "proto=rdma" | "proto=rdma6"));
-        if source.starts_with('#') || !asks {
-            continue;
-        }
-        let point = unescape(point);
-        for mount in mounts.iter_mut().filter(|mount| mount.mount_point == point) {
-            mount.is_rdma_in_fstab = true;
-        }
+        (asks && !source.starts_with('#')).then(|| Entry {
+            source: unescape(source),
+            mount_point: unescape(point),
+            options: (*options).to_owned(),
+        })
+    };
+    fstab.lines().filter_map(entry).collect()
+}
+
+/// Marks each mount for whose mount point `/etc/fstab` asks for RDMA.
+pub(crate) fn mark_by_fstab(mounts: &mut [Mount], fstab: &str) {
+    let entries = rdma_entries(fstab);
+    for mount in mounts {
+        mount.is_rdma_in_fstab |= entries
+            .iter()
+            .any(|entry| entry.mount_point == mount.mount_point);
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     Style, //
 };
 use crate::{
+    check::Check,
     parse::{
         info::{
             Info,
@@ -48,7 +49,7 @@ pub(crate) fn mounts(style: Style, mounts: &[MountReport]) -> String {
                 "  and:".to_owned()
             };
             let _ = writeln!(out, "{place} {}", sentence(style, verdict));
-            remedy(verdict, &mut out);
+            remedy(verdict.remedy.as_deref(), &mut out);
             if verdict.severity == Severity::Fine {
                 in_use(report, &mut out);
             }
@@ -77,8 +78,20 @@ fn sentence(style: Style, verdict: &Verdict) -> String {
     style.severity(verdict.severity, &text)
 }
 
-fn remedy(verdict: &Verdict, out: &mut String) {
-    if let Some(remedy) = &verdict.remedy {
+/// The lines of `check`, each with its remedy unless there is nothing to do.
+pub(crate) fn checks(style: Style, checks: &[Check]) -> String {
+    let mut out = String::new();
+    for check in checks {
+        let word = format!("{:<8}", check.severity.word());
+        let word = style.severity(check.severity, &word);
+        let _ = writeln!(out, "{word} {}: {}", check.name(), escape(&check.sentence));
+        remedy(check.remedy.as_deref(), &mut out);
+    }
+    out
+}
+
+fn remedy(remedy: Option<&str>, out: &mut String) {
+    if let Some(remedy) = remedy {
         let _ = writeln!(out, "    {}", escape(remedy));
     }
 }
@@ -264,7 +277,7 @@ fn verdicts(style: Style, verdicts: &[Verdict], out: &mut String) {
     let _ = writeln!(out, "Verdict");
     for verdict in verdicts {
         let _ = writeln!(out, "  {}", sentence(style, verdict));
-        remedy(verdict, out);
+        remedy(verdict.remedy.as_deref(), out);
     }
 }
 
