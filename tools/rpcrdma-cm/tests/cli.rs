@@ -768,6 +768,68 @@ fn metrics_are_replaced_as_a_whole() {
     assert_eq!((status, err.lines().count()), (3, 1), "{err}");
 }
 
+/// The rules for Prometheus, by promtool: they are valid, and each alert begins when it has to.
+#[test]
+fn alerts() {
+    let folder = Path::new(FOLDER).join("../prometheus");
+    for words in [
+        &["check", "rules", "rpcrdma_cm.rules.yml"][..],
+        &["test", "rules", "tests.yml"],
+    ] {
+        let mut command = Command::new("promtool");
+        let (status, out, err) = result(command.args(words).current_dir(&folder).output().unwrap());
+        assert_eq!(status, 0, "{out}{err}");
+    }
+}
+
+/// The rules and the dashboard ask only for metrics that there are, and the expressions of the
+/// dashboard are valid.
+#[test]
+fn dashboard_and_alerts_ask_for_metrics_that_exist() {
+    let folder = Path::new(FOLDER).join("../prometheus");
+    let world = World::guest("dashboard");
+    let text = world.show(&["metrics"]);
+    let dashboard = fs::read_to_string(folder.join("dashboard.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    let mut rules = "groups:\n- name: dashboard\n  rules:\n".to_owned();
+    for (index, target) in dashboard["panels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().unwrap())
+        .enumerate()
+    {
+        let expression = target["expr"].as_str().unwrap();
+        // Grafana replaces its variables.
+        let expression = expression
+            .replace("$__rate_interval", "5m")
+            .replace('$', "");
+        rules += &format!("  - record: dashboard:panel:number{index}\n    expr: '{expression}'\n");
+    }
+    world.write("dashboard.yml", &rules);
+    let mut command = Command::new("promtool");
+    command
+        .args(["check", "rules", "dashboard.yml"])
+        .current_dir(&world.0);
+    let (status, out, err) = result(command.output().unwrap());
+    assert_eq!(status, 0, "{out}{err}");
+    let alerts = fs::read_to_string(folder.join("rpcrdma_cm.rules.yml")).unwrap();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for name in [rules, alerts]
+        .iter()
+        .flat_map(|text| text.split(|c| !is_part(c)))
+        .filter(|word| word.starts_with("rpcrdma_cm_") && !word.ends_with('_'))
+        .filter(|word| *word != "rpcrdma_cm_rules")
+    {
+        let is_family = text.lines().any(|line| {
+            line.strip_prefix("# TYPE ")
+                .and_then(|rest| rest.split(' ').next())
+                .is_some_and(|family| family == name.strip_suffix("_total").unwrap_or(name))
+        });
+        assert!(is_family, "{name}");
+    }
+}
+
 /// A reader that stops is no error, and text of any form is none.
 #[test]
 fn hostile_surroundings() {

@@ -13,9 +13,15 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    parse::info::Info,
+    parse::{
+        info::Info,
+        transports::Transport, //
+    },
     report::MountReport,
-    verdict::Code, //
+    verdict::{
+        Code,
+        Severity, //
+    }, //
 };
 
 /// One family of metrics.
@@ -213,6 +219,53 @@ fn of_mounts(mounts: &[MountReport]) -> Vec<Family> {
         "counter",
         "Connections that replaced an earlier one.",
         of_each("", &[("", &|report| report.reconnects)]),
+    );
+    family(
+        "credits",
+        "gauge",
+        "Credits that the server granted: the fewest of the transports that are connected.",
+        of_each(
+            "",
+            &[("", &|report| {
+                let connected = report.transports.iter().filter(|one| one.connected);
+                connected.filter_map(|one| one.credits).min()
+            })],
+        ),
+    );
+    let waiting = |report: &MountReport, value: fn(&Transport) -> Option<u64>| {
+        let values = report.transports.iter().filter_map(value);
+        values.reduce(u64::saturating_add)
+    };
+    family(
+        "waiting_calls",
+        "gauge",
+        "Calls that wait at this moment: to be sent, which takes a credit, or for a slot.",
+        of_each(
+            "of",
+            &[
+                ("credit", &|report| {
+                    waiting(report, |one| one.waiting_to_send)
+                }),
+                ("slot", &|report| waiting(report, |one| one.backlog)),
+            ],
+        ),
+    );
+    family(
+        "severity",
+        "gauge",
+        "The worst verdict on the mount: 0 fine, 1 unknown, 2 degraded, 3 failed.",
+        of_each(
+            "",
+            &[("", &|report| {
+                let worst = report.verdicts.iter().map(|verdict| verdict.severity);
+                Some(match worst.max() {
+                    Some(Severity::Failed) => 3,
+                    Some(Severity::Degraded) => 2,
+                    Some(Severity::Unknown) => 1,
+                    _ => 0,
+                })
+            })],
+        ),
     );
     family(
         "verdict",
