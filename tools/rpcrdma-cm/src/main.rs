@@ -15,6 +15,7 @@ mod remedy;
 mod render;
 mod report;
 mod rpcbind;
+mod screen;
 mod target;
 mod verdict;
 
@@ -33,6 +34,7 @@ use std::{
     thread,
     time::{
         Duration,
+        Instant,
         SystemTime, //
     }, //
 };
@@ -41,6 +43,7 @@ use clap::{
     CommandFactory,
     Parser, //
 };
+use crossterm::event;
 use serde_json::json;
 
 use crate::{
@@ -78,7 +81,12 @@ use crate::{
     },
     report::{
         Module,
-        MountReport, //
+        MountReport,
+        Namespace, //
+    },
+    screen::{
+        Reading,
+        Screen, //
     },
     target::Target,
     verdict::Severity, //
@@ -184,6 +192,9 @@ fn print(text: &str) -> Result<()> {
     print_octets(text.as_bytes())
 }
 
+/// The connections, and the events if the module keeps them.
+type ModuleData = (Vec<info::Info>, Option<Vec<Event>>);
+
 struct Tool {
     files: Files,
     json: bool,
@@ -234,15 +245,66 @@ impl Tool {
     }
 
     fn watch(&self, pace: &Pace) -> Result<()> {
+        if !self.json && self.style.terminal && io::stdin().is_terminal() {
+            let mut terminal = ratatui::try_init().map_err(|error| error.to_string())?;
+            let shown = self.watch_screen(&mut terminal, pace);
+            ratatui::restore();
+            return Ok(shown.map_err(|error| format!("the terminal: {error}"))?);
+        }
         self.repeat(pace, |_| {
             let text = self.connections_text()?;
-            match (self.json, self.style.terminal) {
-                (true, _) => print(&text),
-                // From the upper left corner of an empty screen.
-                (false, true) => print(&format!("\u{1b}[H\u{1b}[2J{text}")),
-                (false, false) => print(&format!("{text}\n")),
+            match self.json {
+                true => print(&text),
+                false => print(&format!("{text}\n")),
             }
         })
+    }
+
+    /// Shows the screen until a key ends it, or after `pace.count` readings.
+    fn watch_screen(&self, terminal: &mut ratatui::DefaultTerminal, pace: &Pace) -> io::Result<()> {
+        let start = Instant::now();
+        let mut screen = Screen::new();
+        let mut done = 0;
+        loop {
+            screen.take(self.reading(start.elapsed()));
+            done += 1;
+            let next = Instant::now() + Duration::from_secs(pace.interval);
+            loop {
+                terminal.draw(|frame| screen.draw(frame))?;
+                if pace.count.is_some_and(|count| done >= count) {
+                    return Ok(());
+                }
+                if !event::poll(next.saturating_duration_since(Instant::now()))? {
+                    break;
+                }
+                // Every other event, as another size of the terminal, is answered by drawing.
+                if let event::Event::Key(key) = event::read()? {
+                    if key.kind == event::KeyEventKind::Press && !screen.key(key) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// All that the screen of `watch` shows.
+    fn reading(&self, at: Duration) -> Reading {
+        let read = self.module_data();
+        let trouble = match &read {
+            Ok(_) => self.observing().and_then(|observing| observing.sentence()),
+            Err(why) => Some(why.clone()),
+        };
+        let read = read.ok();
+        let mounts = self.own_reports(read.as_ref());
+        let trouble = mounts.as_ref().err().cloned().or(trouble);
+        let (connections, events) = read.unwrap_or_default();
+        Reading {
+            at,
+            mounts: mounts.unwrap_or_default(),
+            connections,
+            events: events.unwrap_or_default(),
+            trouble,
+        }
     }
 
     /// Calls `round` at intervals, `pace.count` times or without end.
@@ -291,35 +353,45 @@ impl Tool {
     /// All that is known of the mounts. If the files of the module cannot be read, prints why, and
     /// goes on with the counters of NFS.
     fn reports(&self, all_namespaces: bool) -> Result<Vec<MountReport>> {
-        let read = self
-            .infos()
-            .and_then(|infos| Ok((infos, self.events()?)))
-            .map_err(|why| complain(&why))
-            .ok();
-        let now = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .map_or(0, |now| now.as_secs());
-        let module = read.as_ref().map(|(connections, events)| Module {
-            connections,
-            history: events.as_deref(),
-            observing: self.observing(),
-            now,
-        });
-        let transports = self.files.transports();
-        let mut namespaces = vec![self.files.own_namespace()?];
+        let read = self.module_data().map_err(|why| complain(&why)).ok();
+        let mut reports = self.own_reports(read.as_ref())?;
         if all_namespaces {
             let (others, denied) = self.files.other_namespaces()?;
-            namespaces.extend(others);
+            reports.extend(self.reports_of(&others, read.as_ref()));
             if denied > 0 {
                 complain(&format!(
                     "{denied} processes could not be looked at: their namespaces are seen by root only"
                 ));
             }
         }
-        Ok(namespaces
+        Ok(reports)
+    }
+
+    /// The connections, and the events if the module keeps them.
+    fn module_data(&self) -> files::Result<ModuleData> {
+        Ok((self.infos()?, self.events()?))
+    }
+
+    /// All that is known of the mounts of this namespace.
+    fn own_reports(&self, read: Option<&ModuleData>) -> files::Result<Vec<MountReport>> {
+        Ok(self.reports_of(&[self.files.own_namespace()?], read))
+    }
+
+    fn reports_of(&self, namespaces: &[Namespace], read: Option<&ModuleData>) -> Vec<MountReport> {
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |now| now.as_secs());
+        let module = read.map(|(connections, events)| Module {
+            connections,
+            history: events.as_deref(),
+            observing: self.observing(),
+            now,
+        });
+        let transports = self.files.transports();
+        namespaces
             .iter()
             .flat_map(|namespace| report::mounts(namespace, module.as_ref(), &transports))
-            .collect())
+            .collect()
     }
 
     /// The `info` of every connection. A connection that ends meanwhile is left out.

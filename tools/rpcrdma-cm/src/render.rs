@@ -76,12 +76,12 @@ impl Style {
 }
 
 /// The value, escaped, or "-".
-fn or_dash(value: Option<impl ToString>) -> String {
+pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| escape(&value.to_string()))
 }
 
 /// The word for a flag, or "-".
-fn yes_no(value: Option<bool>) -> &'static str {
+pub(crate) fn yes_no(value: Option<bool>) -> &'static str {
     match value {
         Some(true) => "yes",
         Some(false) => "no",

@@ -768,6 +768,73 @@ fn metrics_are_replaced_as_a_whole() {
     assert_eq!((status, err.lines().count()), (3, 1), "{err}");
 }
 
+/// The screen of `watch` in a real terminal.
+#[test]
+fn watch_in_a_terminal() {
+    let world = World::guest("screen");
+    world.write("debugfs/history", HISTORY);
+    let tmux = |words: &[&str]| {
+        let mut command = Command::new("tmux");
+        command.env("TMUX_TMPDIR", &world.0).env_remove("TMUX");
+        let (status, out, err) = result(
+            command
+                .args(["-f", "/dev/null"])
+                .args(words)
+                .output()
+                .unwrap(),
+        );
+        (status == 0).then_some(out).ok_or(err)
+    };
+    let shows = |words: &str| {
+        let limit = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        loop {
+            let text = tmux(&["capture-pane", "-p"]).unwrap();
+            if text.contains(words) {
+                return text;
+            }
+            assert!(std::time::Instant::now() < limit, "no {words}: {text}");
+        }
+    };
+    let mut line = vec![env!("CARGO_BIN_EXE_rpcrdma-cm").to_owned()];
+    let command = world.command(&["watch", "--interval", "1"]);
+    line.extend(
+        command
+            .get_args()
+            .map(|word| word.to_str().unwrap().to_owned()),
+    );
+    let size = ["new-session", "-d", "-x", "140", "-y", "40"];
+    tmux(&[&size[..], &[&line.join(" ")]].concat()).unwrap();
+    let text = shows(" Connections ");
+    for words in [
+        " Mounts ",
+        "10.77.1.2:20049",
+        "sorted by name",
+        "re-established",
+    ] {
+        assert!(text.contains(words), "no {words}: {text}");
+    }
+    // Another reading has another event.
+    let more = HISTORY
+        .lines()
+        .nth(2)
+        .unwrap()
+        .replace("counter exceeded", "anew");
+    world.write("debugfs/history", format!("{HISTORY}{more}\n"));
+    shows("transport retry anew");
+    tmux(&["send-keys", "s"]).unwrap();
+    shows("sorted by calls");
+    tmux(&["send-keys", "/nobody"]).unwrap();
+    let text = shows("filter: nobody_");
+    assert!(!text.contains("10.77.1.2:20049"), "{text}");
+    tmux(&["send-keys", "Escape"]).unwrap();
+    shows("10.77.1.2:20049");
+    tmux(&["send-keys", "q"]).unwrap();
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while tmux(&["has-session"]).is_ok() {
+        assert!(std::time::Instant::now() < limit, "q does not end it");
+    }
+}
+
 /// The rules for Prometheus, by promtool: they are valid, and each alert begins when it has to.
 #[test]
 fn alerts() {

@@ -59,7 +59,7 @@ pub(crate) fn mounts(style: Style, mounts: &[MountReport]) -> String {
 }
 
 /// The mount point, and the namespace if it is another one.
-pub(super) fn place(report: &MountReport) -> String {
+pub(crate) fn place(report: &MountReport) -> String {
     let point = escape(&report.mount.mount_point);
     match report.pid {
         Some(pid) => format!("{point} (namespace of pid {pid})"),
