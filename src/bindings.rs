@@ -65,6 +65,12 @@ pub(crate) fn log_clock() -> u64 {
     unsafe { shim_log_clock() }
 }
 
+/// Waits until everything is known that probes have noted; process context.
+pub(crate) fn flush_events() {
+    // SAFETY: The function has no requirement but its context, and is not called in a report.
+    unsafe { rpcrdma_cm_events_flush() };
+}
+
 /// Returns a random number; any context.
 pub(crate) fn random() -> u32 {
     // SAFETY: No requirement: the function may be called in any context.

@@ -34,7 +34,10 @@ use kernel::{
     }, //
 };
 
-use crate::series::this_module;
+use crate::{
+    bindings::flush_events,
+    series::this_module, //
+};
 
 /// Checks that the opener of a file is allowed to open it.
 ///
@@ -331,6 +334,8 @@ impl<R: Readable> Reading<R> {
         // after the file has been removed, and removing the file waits for this operation.
         let data = unsafe { &*data.cast::<R::Data>() };
 
+        // An event is shown as soon as the call has returned that caused it.
+        flush_events();
         let mut out = Output(KVVec::with_capacity(R::room(data), GFP_KERNEL)?);
         match R::show(data, &mut out) {
             Ok(()) => Ok(out),

@@ -3,9 +3,9 @@
 //! The connections of others: of the kernel's RPC-over-RDMA client and server, and of programs that
 //! speak RPC-over-RDMA.
 //!
-//! Probes report the steps of the set-up of each id, and its end. The events of one id are reported
-//! in their order, in contexts that must not sleep, and are noted at once. Making and removing
-//! files may sleep, so a work of each id does that.
+//! Probes note the steps of the set-up of each id, and its end. A work reports them one at a time,
+//! in their order. Making and removing files waits for readers of files, which wait for that work,
+//! so another work of each id does that.
 //!
 //! The probes see every connection of the machine. A program's id is [`Undecided`], which is small,
 //! until an event shows that it speaks RPC-over-RDMA, and until its program has accepted it if it
@@ -35,6 +35,7 @@ use kernel::{
             Relaxed, //
         },
         Arc,
+        ArcBorrow,
         SpinLock, //
     },
     workqueue::{
@@ -50,7 +51,7 @@ use self::{
         Undecided, //
     },
     probes::{
-        tell_existing,
+        search,
         with_limits,
         EventKind,
         IdKey,
@@ -171,11 +172,7 @@ impl Drop for Observer {
         // After this no probe is running. After the flush the search is not running, either.
         self.probes = None;
         observations.shared.queue.flush();
-        while let Some(known) = observations.take_first() {
-            if let Known::Observed(observed) = known {
-                observed.leave();
-            }
-        }
+        observations.forget(|_| true);
         observations.shared.queue.flush();
     }
 }
@@ -187,6 +184,15 @@ const ENDED: usize = 64;
 enum Known {
     Observed(Arc<ObservedConnection>),
     Undecided(Undecided),
+}
+
+impl Known {
+    fn is_of_program(&self) -> bool {
+        match self {
+            Self::Observed(observed) => observed.is_of_program(),
+            Self::Undecided(_) => true,
+        }
+    }
 }
 
 /// The ids that the probes or the search have reported, and that still exist.
@@ -264,21 +270,21 @@ impl_has_work! {
 impl WorkItem for Observations {
     type Pointer = Arc<Self>;
 
-    /// Searches for the connections that are older than the probes.
+    /// Searches for the connections that exist already.
     fn run(this: Arc<Self>) {
-        tell_existing(&this);
+        this.ids.lock().searching = true;
+        search();
         this.ids.lock().searching = false;
     }
 }
 
 impl Observations {
-    /// Notes an event; any context in which a spin lock can be taken.
-    ///
-    /// rdma_cm holds the handler mutex of the id, so no other event of the same id is reported
-    /// meanwhile. The only exception is the owner's call to disconnect.
-    fn event(&self, event: &ObservedEvent<'_>) {
+    /// Notes an event; process context. Events are noted one at a time, in their order.
+    fn event(self: ArcBorrow<'_, Self>, event: &ObservedEvent<'_>) {
         if event.kind == EventKind::Destroyed {
             self.destroyed(event.id);
+        } else if event.kind == EventKind::Lost {
+            self.events_lost(event.user);
         } else if event.kind == EventKind::Disconnect {
             self.disconnecting(event.id);
         } else if Self::is_decided(event) || !self.undecided(event) {
@@ -487,9 +493,37 @@ impl Observations {
         }
     }
 
-    fn take_first(&self) -> Option<Known> {
-        let mut ids = self.ids.lock();
-        let id = ids.known.keys().next().copied()?;
-        ids.remove(id)
+    /// Notes that events of ids were lost: of programs, or of the kernel's NFS. So nothing that is
+    /// known of these ids need be true any more.
+    fn events_lost(self: ArcBorrow<'_, Self>, user: User) {
+        let program = user == User::Program;
+        self.forget(|known| known.is_of_program() == program);
+        // Not for programs: any user could have the devices searched again and again.
+        if !program {
+            self.ids.lock().searching = true;
+            let _ = self.shared.queue.enqueue(Arc::from(self));
+        }
+    }
+
+    /// Drops the ids for which `forgets` is true, and no events of theirs.
+    fn forget(&self, forgets: impl Fn(&Known) -> bool) {
+        let mut next = IdKey::FIRST;
+        loop {
+            let known = {
+                let mut ids = self.ids.lock();
+                let Some(cursor) = ids.known.cursor_lower_bound(&next) else {
+                    return;
+                };
+                let (&id, known) = cursor.current();
+                next = id.next();
+                match forgets(known) {
+                    true => ids.remove(id),
+                    false => None,
+                }
+            };
+            if let Some(Known::Observed(observed)) = known {
+                observed.leave();
+            }
+        }
     }
 }

@@ -58,8 +58,8 @@ pub(crate) const LIMITS: [(&[Limit], &str); 5] = [
     ),
     // The missing option is the reason why rdma_cm could not be hooked.
     (
-        &[Limit::Hooks, Limit::PreemptRt],
-        "observing: no\nobserving_reason: preempt_rt: the kernel has CONFIG_PREEMPT_RT\n",
+        &[Limit::Hooks, Limit::Fprobe],
+        "observing: no\nobserving_reason: fprobe: the kernel lacks CONFIG_FPROBE\n",
     ),
     (
         &[Limit::Nfs],

@@ -5,7 +5,7 @@
 # times; overwriting.
 #
 # test: stock.rxe
-# soak: debug.rxe
+# soak: debug.rxe rt.rxe
 . ./lib.sh
 . ./module.sh
 

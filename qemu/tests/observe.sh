@@ -5,7 +5,7 @@
 # files with the octets that Linux sends, with RFC 8797, and with the kernel's own trace events.
 #
 # test: stock.rxe
-# soak: debug.rxe debug.siw
+# soak: debug.rxe debug.siw rt.rxe
 . ./lib.sh
 . ./module.sh
 

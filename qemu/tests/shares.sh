@@ -5,7 +5,7 @@
 # floods rdma_cm while NFS is mounted, loses its server, and is mounted again.
 #
 # test: stock.rxe
-# soak: debug.rxe
+# soak: debug.rxe rt.rxe
 . ./lib.sh
 . ./module.sh
 

@@ -84,29 +84,23 @@ struct rdma_restrack_entry *rpcrdma_cm_entry_of(const struct rdma_cm_id *id)
 	return entry_offset ? (void *)id + entry_offset : NULL;
 }
 
-/* Reports the id of @entry. The caller holds a reference, so the id is not destroyed. */
-static void look_at(struct rdma_restrack_entry *entry, rpcrdma_cm_event_fn fn, void *data)
+/* Notes the id of @entry. The caller holds a reference, so the id is not destroyed. */
+static void look_at(struct rdma_restrack_entry *entry)
 {
 	struct rdma_cm_id *id = (void *)entry - entry_offset;
-	struct rpcrdma_cm_event event = {
-		.id = id,
-		.kind = RPCRDMA_CM_EXISTING,
-	};
+	enum rpcrdma_cm_user user;
 
-	if (!rpcrdma_cm_user_of(id, &event.user))
+	if (!rpcrdma_cm_user_of(id, &user))
 		return;
 
-	/* No event of the id is reported meanwhile, and the probes see every later one. */
+	rpcrdma_cm_wait_for_room(user);
+	/* No event of the id is noted meanwhile, and the probes see every later one. */
 	rdma_lock_handler(id);
-	event.local_port = rpcrdma_cm_port(shim_local_addr(id));
-	event.remote_port = rpcrdma_cm_port(shim_remote_addr(id));
-	if (entry->task)
-		rpcrdma_cm_set_program(&event, entry->task);
-	fn(data, &event);
+	rpcrdma_cm_note_existing(id, user, entry->task);
 	rdma_unlock_handler(id);
 }
 
-static void look_at_device(struct ib_device *device, rpcrdma_cm_event_fn fn, void *data)
+static void look_at_device(struct ib_device *device)
 {
 	int left = rdma_restrack_count(device, RDMA_RESTRACK_CM_ID, true);
 	struct rdma_restrack_entry *entry;
@@ -118,7 +112,7 @@ static void look_at_device(struct ib_device *device, rpcrdma_cm_event_fn fn, voi
 		if (IS_ERR(entry))
 			continue;
 		left--;
-		look_at(entry, fn, data);
+		look_at(entry);
 		rdma_restrack_put(entry);
 	}
 }
@@ -145,15 +139,14 @@ static int know_device(struct ib_device *ib)
 }
 
 /**
- * rpcrdma_cm_tell_existing() - report the connections that exist already
- * @fn: is called for each connection, in process context
- * @data: is passed to @fn
+ * rpcrdma_cm_search() - note the connections that exist already
  *
- * Waits for handlers of events of these ids that are running.
+ * Waits for handlers of events of these ids that are running. When it returns, the
+ * connections have been reported.
  *
  * Context: process context, may sleep.
  */
-void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
+void rpcrdma_cm_search(void)
 {
 	struct ib_client client = {
 		.name = KBUILD_MODNAME,
@@ -174,12 +167,13 @@ void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
 	llist_for_each_entry_safe(device, next, llist_del_all(&devices), node) {
 		/* Removal of a device waits for this reference, only while it is searched. */
 		if (!ret && ib_device_try_get(device->ib)) {
-			look_at_device(device->ib, fn, data);
+			look_at_device(device->ib);
 			ib_device_put(device->ib);
 		}
 		put_device(&device->ib->dev);
 		kfree(device);
 	}
+	rpcrdma_cm_events_flush();
 }
 
 #endif

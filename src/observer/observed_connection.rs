@@ -486,8 +486,8 @@ impl Facts {
         {
             return;
         }
-        // SAFETY: The probe that reports the end of the id sets `gone` with the spin lock of these
-        // facts held. The lock is held now, and `gone` is not set: the report has not finished, and
+        // SAFETY: The report of the end of the id sets `gone` with the spin lock of these facts
+        // held. The lock is held now, and `gone` is not set: the report has not finished, and
         // cannot finish during the call.
         if let Some(counters) = unsafe { id.count() } {
             self.invalidations.learn(&counters);
@@ -529,6 +529,7 @@ impl Facts {
 #[pin_data]
 pub(super) struct ObservedConnection {
     id: IdKey,
+    of_program: bool,
     shared: Arc<Shared>,
     _share: Share,
     #[pin]
@@ -621,6 +622,7 @@ impl ObservedConnection {
         Ok(Arc::pin_init(
             pin_init!(Self {
                 id: observation.id,
+                of_program: observation.user == User::Program,
                 shared,
                 _share: share,
                 facts <- new_spinlock!(facts, "ObservedConnection::facts"),
@@ -628,6 +630,11 @@ impl ObservedConnection {
             }),
             GFP_NOWAIT,
         )?)
+    }
+
+    /// Whether the id is that of a program.
+    pub(super) fn is_of_program(&self) -> bool {
+        self.of_program
     }
 
     /// Whether both sides have sent their private data, and neither speaks RPC-over-RDMA.

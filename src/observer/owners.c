@@ -145,6 +145,27 @@ bool rpcrdma_cm_is_other(const struct rdma_cm_id *id)
 }
 
 /**
+ * rpcrdma_cm_is_program() - tell whether a program owns an id
+ * @id: the id, as for rpcrdma_cm_is_other()
+ *
+ * Context: any.
+ *
+ * Return: true if the id is one of rdma_ucm, which is not unloaded while it has ids.
+ */
+bool rpcrdma_cm_is_program(const struct rdma_cm_id *id)
+{
+	unsigned long handler = (unsigned long)READ_ONCE(id->event_handler);
+	int owner = find_known(handler);
+
+	if (owner < 0) {
+		owner = find_owner(handler);
+		if (owner >= 0 && owners[owner].user == RPCRDMA_CM_UCMA)
+			WRITE_ONCE(known[owner], handler);
+	}
+	return owner >= 0 && owners[owner].user == RPCRDMA_CM_UCMA;
+}
+
+/**
  * rpcrdma_cm_user_of() - find the owner of an id
  * @id: the id, which must not be destroyed during the call; nor may the module of its
  *	owner be unloaded

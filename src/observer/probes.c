@@ -59,8 +59,6 @@ u32 rpcrdma_cm_limits(void)
 {
 	u32 found = atomic_read(&limits);
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		found |= RPCRDMA_CM_LIMIT_PREEMPT_RT;
 	if (!IS_ENABLED(CONFIG_FPROBE))
 		found |= RPCRDMA_CM_LIMIT_FPROBE;
 	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
@@ -77,12 +75,6 @@ u32 rpcrdma_cm_limits(void)
 /* The private structure of rdma_cm. Its first member is the struct rdma_cm_id. */
 struct rdma_id_private;
 
-static rpcrdma_cm_event_fn event_fn;
-static void *event_data;
-
-/* Whether probes report the end of every id that they have reported. */
-static bool active;
-
 static void copy_address(struct sockaddr_in6 *to, const struct sockaddr *from)
 {
 	if (from->sa_family == AF_INET6)
@@ -92,7 +84,7 @@ static void copy_address(struct sockaddr_in6 *to, const struct sockaddr *from)
 }
 
 /* Returns the port of an address, or 0. */
-u16 rpcrdma_cm_port(const struct sockaddr *address)
+static u16 port_of(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
 		return ntohs(((const struct sockaddr_in *)address)->sin_port);
@@ -124,17 +116,12 @@ static bool describe_existing(struct rpcrdma_cm_observation *observation,
 	return event->id->qp && (!ret || observation->opaque);
 }
 
-/**
- * rpcrdma_cm_describe() - gather everything that is known of an id
- * @observation: is set
- * @event: the event that is being reported
- *
- * Context: in the call that reports @event.
- *
- * Return: whether the id is a connection, or about to become one.
+/*
+ * Gathers everything that is known of the id of @event. Returns whether the id is a
+ * connection, or about to become one.
  */
-bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
-			 const struct rpcrdma_cm_event *event)
+static bool describe(struct rpcrdma_cm_observation *observation,
+		     const struct rpcrdma_cm_event *event)
 {
 	const struct rdma_cm_id *id = event->id;
 
@@ -166,34 +153,12 @@ bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
 	}
 }
 
-/**
- * rpcrdma_cm_count() - read the counters that the kernel's client keeps of a transport
- * @counters: is set
- * @id: an id of the client, whose end has not been reported; the caller must hold a spin
- *	lock that the report takes
- *
- * Context: any.
- *
- * Return: whether the counters could be read.
- */
-bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)
-{
-	bool ret = false;
-
-	/* rpcrdma_cm_probes_unregister() waits for this, after it has cleared @active. */
-	rcu_read_lock();
-	if (READ_ONCE(active))
-		ret = rpcrdma_cm_xprtrdma_count(counters, id);
-	rcu_read_unlock();
-	return ret;
-}
-
 /*
  * Returns the user whose limit the ids of a program count against, as a uid of the
  * initial user namespace: the real uid. A user may have thousands of uids in a user
  * namespace of his own, so all of them count as that user.
  */
-u32 rpcrdma_cm_uid_of(struct task_struct *task)
+static u32 uid_of(struct task_struct *task)
 {
 	const struct user_namespace *ns;
 	const struct cred *cred;
@@ -213,11 +178,11 @@ u32 rpcrdma_cm_uid_of(struct task_struct *task)
 	return from_kuid(&init_user_ns, uid);
 }
 
-void rpcrdma_cm_set_program(struct rpcrdma_cm_event *event, struct task_struct *task)
+static void set_program(struct rpcrdma_cm_event *event, struct task_struct *task)
 {
 	event->pid = task_tgid_nr(task);
 	get_task_comm(event->comm, task);
-	event->uid = rpcrdma_cm_uid_of(task);
+	event->uid = uid_of(task);
 }
 
 /* Sets the user of a request to a program. No task of the program is running. */
@@ -228,42 +193,70 @@ static void set_user_of_request(struct rpcrdma_cm_event *event)
 	event->uid = U32_MAX;
 	/* The entry of a request has the task of its listener, and a reference on it. */
 	if (entry && entry->user && entry->task)
-		event->uid = rpcrdma_cm_uid_of(entry->task);
+		event->uid = uid_of(entry->task);
 }
 
-/* The event is made here, when it is known that somebody wants to know of it. */
-static void report(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
-		   enum rpcrdma_cm_event_kind kind, int result,
-		   const struct rdma_conn_param *param)
+/*
+ * Notes an event. Everything is read here: nothing of the id may be touched after its end
+ * has been noted. @task is that of a program, if it is known.
+ */
+static void note(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
+		 enum rpcrdma_cm_event_kind kind, int result,
+		 const struct rdma_conn_param *param, struct task_struct *task)
 {
-	struct rpcrdma_cm_event event = {
-		.id = id,
-		.user = user,
-		.kind = kind,
-		.result = result,
-	};
+	struct rpcrdma_cm_event *event;
+	unsigned long flags;
 
+	event = rpcrdma_cm_note_begins(id, user, kind, &flags);
+	if (!event)
+		return;
+	event->result = result;
 	switch (kind) {
 	case RPCRDMA_CM_REQUEST:
 	case RPCRDMA_CM_CONNECT:
-		event.local_port = rpcrdma_cm_port(shim_local_addr(id));
-		event.remote_port = rpcrdma_cm_port(shim_remote_addr(id));
+	case RPCRDMA_CM_EXISTING:
+		event->local_port = port_of(shim_local_addr(id));
+		event->remote_port = port_of(shim_remote_addr(id));
 		break;
 	default:
 		break;
 	}
-	if (user == RPCRDMA_CM_UCMA) {
-		if (kind == RPCRDMA_CM_REQUEST)
-			set_user_of_request(&event);
-		/* A program connects and accepts by itself. */
-		if (kind == RPCRDMA_CM_CONNECT || kind == RPCRDMA_CM_ACCEPT)
-			rpcrdma_cm_set_program(&event, current);
-	}
+	if (user == RPCRDMA_CM_UCMA && kind == RPCRDMA_CM_REQUEST)
+		set_user_of_request(event);
+	if (task)
+		set_program(event, task);
 	if (param && param->private_data) {
-		event.private_data = param->private_data;
-		event.len = param->private_data_len;
+		event->len = param->private_data_len;
+		memcpy(event->private_data, param->private_data, event->len);
 	}
-	event_fn(event_data, &event);
+	if (kind != RPCRDMA_CM_DISCONNECT && kind != RPCRDMA_CM_DESTROYED)
+		event->described = describe(&event->observation, event);
+	rpcrdma_cm_note_ends(flags);
+}
+
+static void report(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
+		   enum rpcrdma_cm_event_kind kind, int result,
+		   const struct rdma_conn_param *param)
+{
+	bool own_call = kind == RPCRDMA_CM_CONNECT || kind == RPCRDMA_CM_ACCEPT;
+
+	/* A program connects and accepts by itself. */
+	note(id, user, kind, result, param,
+	     user == RPCRDMA_CM_UCMA && own_call ? current : NULL);
+}
+
+/**
+ * rpcrdma_cm_note_existing() - note an id that the search found
+ * @id: the id, whose handler mutex the caller holds
+ * @user: its owner
+ * @task: a task of the program that owns it, or NULL
+ *
+ * Context: process context.
+ */
+void rpcrdma_cm_note_existing(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
+			      struct task_struct *task)
+{
+	note(id, user, RPCRDMA_CM_EXISTING, 0, NULL, task);
 }
 
 static void event_done(void *data, const struct rdma_id_private *id_priv,
@@ -325,14 +318,17 @@ static void event_begins(void *data, const struct rdma_id_private *id_priv,
 static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 {
 	const struct rdma_cm_id *id = (const struct rdma_cm_id *)id_priv;
+	enum rpcrdma_cm_user user;
 
 	/*
 	 * xprtrdma drops the reference on its module before it destroys an id. If the module
 	 * has been unloaded, the owner cannot be looked up. So the end of every id is
-	 * reported, except those that are known to have another owner. The user is not read.
+	 * reported, except those that are known to have another owner.
 	 */
-	if (!rpcrdma_cm_is_other(id))
-		report(id, RPCRDMA_CM_UCMA, RPCRDMA_CM_DESTROYED, 0, NULL);
+	if (rpcrdma_cm_is_other(id))
+		return;
+	user = rpcrdma_cm_is_program(id) ? RPCRDMA_CM_UCMA : RPCRDMA_CM_XPRTRDMA;
+	report(id, user, RPCRDMA_CM_DESTROYED, 0, NULL);
 }
 
 /* A call of a program, until it returns. */
@@ -484,28 +480,26 @@ static void remove_probes(size_t points, size_t probes)
 		tracepoint_probe_unregister(tracepoints[points].tracepoint,
 					    tracepoints[points].probe, NULL);
 	tracepoint_synchronize_unregister();
+	rpcrdma_cm_events_unregister();
 	rpcrdma_cm_transports_unregister();
 	rpcrdma_cm_owners_unregister();
-	event_fn = NULL;
 }
 
 /**
  * rpcrdma_cm_probes_register() - begin to report events
- * @fn: is called for each event, in atomic context, by several processors at a time
+ * @fn: is called for each event, one at a time, in process context
  * @data: is passed to @fn
  *
  * Context: process context, may sleep.
  *
- * Return: 0; -EBUSY if probes are registered already; or another negative errno if the
- * kernel lacks an option or a tracepoint that the probes need.
+ * Return: 0; -ENOMEM; or another negative errno if the kernel lacks an option or a
+ * tracepoint that the probes need.
  */
 int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 {
 	size_t points = 0, probes = 0;
 	int ret;
 
-	if (event_fn)
-		return -EBUSY;
 	atomic_set(&limits, 0);
 	ret = find_tracepoints();
 	if (ret)
@@ -516,13 +510,11 @@ int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 	if (ret)
 		return ret;
 	ret = rpcrdma_cm_transports_register();
-	if (ret) {
-		rpcrdma_cm_owners_unregister();
-		return ret;
-	}
-
-	event_fn = fn;
-	event_data = data;
+	if (ret)
+		goto no_transports;
+	ret = rpcrdma_cm_events_register(fn, data);
+	if (ret)
+		goto no_events;
 	for (; points < ARRAY_SIZE(tracepoints); points++) {
 		ret = tracepoint_probe_register(tracepoints[points].tracepoint,
 						tracepoints[points].probe, NULL);
@@ -534,11 +526,16 @@ int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 		if (ret)
 			goto undo;
 	}
-	WRITE_ONCE(active, true);
 	return 0;
 
 undo:
 	remove_probes(points, probes);
+	return ret;
+
+no_events:
+	rpcrdma_cm_transports_unregister();
+no_transports:
+	rpcrdma_cm_owners_unregister();
 	return ret;
 }
 
@@ -551,9 +548,6 @@ undo:
  */
 void rpcrdma_cm_probes_unregister(void)
 {
-	/* From now on, ids may be destroyed without being reported. */
-	WRITE_ONCE(active, false);
-	synchronize_rcu();
 	remove_probes(ARRAY_SIZE(tracepoints), ARRAY_SIZE(calls));
 }
 
@@ -568,14 +562,12 @@ void rpcrdma_cm_probes_unregister(void)
 {
 }
 
-void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data)
+void rpcrdma_cm_search(void)
 {
 }
 
-bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
-			 const struct rpcrdma_cm_event *event)
+void rpcrdma_cm_events_flush(void)
 {
-	return false;
 }
 
 bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)

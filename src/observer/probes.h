@@ -17,7 +17,7 @@ struct rdma_cm_id;
 
 /* Bits of rpcrdma_cm_limits(): why ids are not observed, or not everything of them. */
 enum rpcrdma_cm_limit {
-	RPCRDMA_CM_LIMIT_PREEMPT_RT = 1,
+	RPCRDMA_CM_LIMIT_EVENTS = 1,	/* events were lost */
 	RPCRDMA_CM_LIMIT_FPROBE = 2,
 	RPCRDMA_CM_LIMIT_TRACEPOINTS = 4,
 	RPCRDMA_CM_LIMIT_KALLSYMS = 8,
@@ -51,32 +51,7 @@ enum rpcrdma_cm_event_kind {
 	RPCRDMA_CM_DEVICE_REMOVED,
 	RPCRDMA_CM_DESTROYED,
 	RPCRDMA_CM_EXISTING,	/* the search found the id: it is older than the probes */
-};
-
-/*
- * One event of an id. Its data is not copied: it is valid during the call that
- * reports the event.
- */
-struct rpcrdma_cm_event {
-	const struct rdma_cm_id *id;
-	enum rpcrdma_cm_user user;	/* not set for DESTROYED */
-	enum rpcrdma_cm_event_kind kind;
-	int result;	/* of the owner's handler; if not 0, the id is destroyed */
-
-	/* Set for REQUEST, CONNECT and EXISTING. */
-	u16 local_port;
-	u16 remote_port;
-	/* The private data of one side, if the event carries it. */
-	const void *private_data;
-	u8 len;
-	/* The program that owns the id; @pid is 0 if there is none or it is not known. */
-	pid_t pid;
-	char comm[TASK_COMM_LEN];
-	/*
-	 * The user whose limit an id of a program counts against. Set for REQUEST, ACCEPT,
-	 * CONNECT and EXISTING of a program.
-	 */
-	u32 uid;
+	RPCRDMA_CM_LOST,	/* there was no room for @result events, of any ids */
 };
 
 /* The counters that the kernel's client keeps of one of its transports. */
@@ -120,27 +95,55 @@ struct rpcrdma_cm_observation {
 };
 
 /*
- * Is called for each event, with the @data of rpcrdma_cm_probes_register(). The
- * context is atomic. The handler mutex of the id is held, except for a DISCONNECT and a
- * DESTROYED. Events that are found by rpcrdma_cm_tell_existing() are reported in process
- * context.
+ * One event of an id, with everything that was known of the id at that moment. The id may
+ * have been destroyed since.
+ */
+struct rpcrdma_cm_event {
+	u64 number;		/* events are numbered in their order */
+	const struct rdma_cm_id *id;	/* NULL for LOST */
+	/* For DESTROYED and LOST: whose ring the event is from, so UCMA or another one. */
+	enum rpcrdma_cm_user user;
+	enum rpcrdma_cm_event_kind kind;
+	int result;	/* of the owner's handler; if not 0, the id is destroyed */
+
+	/* Set for REQUEST, CONNECT and EXISTING. */
+	u16 local_port;
+	u16 remote_port;
+	/* The private data of one side, if the event carries it. */
+	u8 private_data[U8_MAX];
+	u8 len;
+	/* The program that owns the id; @pid is 0 if there is none or it is not known. */
+	pid_t pid;
+	char comm[TASK_COMM_LEN];
+	/*
+	 * The user whose limit an id of a program counts against. Set for REQUEST, ACCEPT,
+	 * CONNECT and EXISTING of a program.
+	 */
+	u32 uid;
+
+	/* Whether the id is a connection, or about to become one. If so, @observation is set. */
+	bool described;
+	struct rpcrdma_cm_observation observation;
+};
+
+/*
+ * Is called for each event, one at a time in their order, with the @data of
+ * rpcrdma_cm_probes_register(), by a work.
  */
 typedef void (*rpcrdma_cm_event_fn)(void *data, const struct rpcrdma_cm_event *event);
 
 int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data);
 void rpcrdma_cm_probes_unregister(void);
 u32 rpcrdma_cm_limits(void);
-void rpcrdma_cm_tell_existing(rpcrdma_cm_event_fn fn, void *data);
-bool rpcrdma_cm_describe(struct rpcrdma_cm_observation *observation,
-			 const struct rpcrdma_cm_event *event);
+void rpcrdma_cm_search(void);
+void rpcrdma_cm_events_flush(void);
 bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id);
 
 /* The rest is used by the C files only. */
 
-/* Not with PREEMPT_RT: spin locks may sleep there, and the entry of a function must not. */
 #define RPCRDMA_CM_HAS_PROBES						\
 	(IS_ENABLED(CONFIG_FPROBE) && IS_ENABLED(CONFIG_TRACEPOINTS) &&	\
-	 IS_ENABLED(CONFIG_KALLSYMS) && !IS_ENABLED(CONFIG_PREEMPT_RT))
+	 IS_ENABLED(CONFIG_KALLSYMS))
 
 #define RPCRDMA_CM_HAS_BTF						\
 	(RPCRDMA_CM_HAS_PROBES && IS_ENABLED(CONFIG_DEBUG_INFO_BTF) &&	\
@@ -152,9 +155,19 @@ struct rdma_restrack_entry;
 void rpcrdma_cm_limited(enum rpcrdma_cm_limit limit);
 bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user);
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id);
+bool rpcrdma_cm_is_program(const struct rdma_cm_id *id);
 u16 rpcrdma_cm_port(const struct sockaddr *address);
 u32 rpcrdma_cm_uid_of(struct task_struct *task);
-void rpcrdma_cm_set_program(struct rpcrdma_cm_event *event, struct task_struct *task);
+void rpcrdma_cm_note_existing(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
+			      struct task_struct *task);
+int rpcrdma_cm_events_register(rpcrdma_cm_event_fn fn, void *data);
+void rpcrdma_cm_events_unregister(void);
+struct rpcrdma_cm_event *rpcrdma_cm_note_begins(const struct rdma_cm_id *id,
+						enum rpcrdma_cm_user user,
+						enum rpcrdma_cm_event_kind kind,
+						unsigned long *flags);
+void rpcrdma_cm_note_ends(unsigned long flags);
+void rpcrdma_cm_wait_for_room(enum rpcrdma_cm_user user);
 int rpcrdma_cm_find_entries(void);
 struct rdma_restrack_entry *rpcrdma_cm_entry_of(const struct rdma_cm_id *id);
 int rpcrdma_cm_owners_register(void);

@@ -5,8 +5,7 @@
 use core::{
     mem::MaybeUninit,
     net::SocketAddr,
-    ptr,
-    slice, //
+    ptr, //
 };
 
 use kernel::{
@@ -14,7 +13,10 @@ use kernel::{
     ffi::c_void,
     pr_warn_once,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        ArcBorrow, //
+    }, //
 };
 
 use super::{
@@ -105,6 +107,8 @@ pub(super) enum EventKind {
     Existing,
     /// The id is about to be destroyed.
     Destroyed,
+    /// Events of any ids were lost: of programs, or of others.
+    Lost,
 }
 
 impl EventKind {
@@ -125,6 +129,7 @@ impl EventKind {
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DEVICE_REMOVED => Self::DeviceRemoved,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_EXISTING => Self::Existing,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DESTROYED => Self::Destroyed,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_LOST => Self::Lost,
             _ => return None,
         })
     }
@@ -156,18 +161,26 @@ impl EventKind {
 pub(super) struct IdKey(usize);
 
 impl IdKey {
+    /// The key that is lower than those of all ids.
+    pub(super) const FIRST: Self = Self(0);
+
+    /// Returns the lowest key that is higher than this.
+    pub(super) fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+
     /// Reads the counters that the kernel's client keeps of the id's transport; any context.
     /// Returns [`None`] if they cannot be read.
     ///
     /// # Safety
     ///
-    /// The probes must not have reported the end of the id. The caller must hold a spin lock that
-    /// the report of the end takes, so that the report cannot finish during the call.
+    /// The report of the id's end must not have finished, and must not finish during the call.
     pub(super) unsafe fn count(self) -> Option<Counters> {
         let mut counters = MaybeUninit::uninit();
         let id = ptr::with_exposed_provenance(self.0);
-        // SAFETY: The id exists until its end has been reported. By this function's requirement,
-        // that is not before the call returns. The C function itself checks that there are probes.
+        // SAFETY: The C function checks whether the end of the id was noted, and has not been
+        // reported. By this function's requirement it was not reported before. The C function
+        // also checks that there are probes.
         if !unsafe { bindings::rpcrdma_cm_count(counters.as_mut_ptr(), id) } {
             return None;
         }
@@ -189,21 +202,18 @@ fn read_counters(counters: &bindings::rpcrdma_cm_counters) -> Counters {
     }
 }
 
-/// One event of an id, as it is being reported. Its data is not copied.
+/// One event of an id, as it was noted.
 pub(super) struct ObservedEvent<'a> {
     raw: &'a bindings::rpcrdma_cm_event,
     pub(super) id: IdKey,
+    /// Of [`EventKind::Destroyed`] and [`EventKind::Lost`]: a program, or another user.
     pub(super) user: User,
     pub(super) kind: EventKind,
 }
 
 impl<'a> ObservedEvent<'a> {
     /// Returns [`None`] for an event of an unknown kind.
-    ///
-    /// # Safety
-    ///
-    /// `raw` must be the event of the report that is under way, so that its pointers are valid.
-    unsafe fn new(raw: &'a bindings::rpcrdma_cm_event) -> Option<Self> {
+    fn new(raw: &'a bindings::rpcrdma_cm_event) -> Option<Self> {
         Some(Self {
             raw,
             id: IdKey(raw.id.expose_provenance()),
@@ -218,12 +228,8 @@ impl<'a> ObservedEvent<'a> {
 
     /// Returns the private data that the event carries: that of one side, or nothing.
     pub(super) fn private_data(&self) -> &'a [u8] {
-        if self.raw.private_data.is_null() {
-            return &[];
-        }
-        // SAFETY: By the requirement of `new`, `private_data` points to `len` octets that are valid
-        // as long as `raw`.
-        unsafe { slice::from_raw_parts(self.raw.private_data.cast(), self.raw.len.into()) }
+        let len = usize::from(self.raw.len);
+        self.raw.private_data.get(..len).unwrap_or_default()
     }
 
     /// Returns the user of a program, of an event that can be the first one of its id.
@@ -260,18 +266,11 @@ impl<'a> ObservedEvent<'a> {
         })
     }
 
-    /// Gathers everything that is known of the id at the moment of the event. Returns [`None`] if
-    /// the id is no connection.
+    /// Returns everything that was known of the id at the moment of the event. Returns [`None`] if
+    /// the id was no connection.
     pub(super) fn describe(&self) -> Option<Observation> {
-        let mut observation = MaybeUninit::uninit();
-        // SAFETY: By the requirement of `new` the event is being reported.
-        if !unsafe { bindings::rpcrdma_cm_describe(observation.as_mut_ptr(), self.raw) } {
-            return None;
-        }
-        // SAFETY: The function returned true, so it has set the observation.
-        Some(Observation::new(self, unsafe {
-            observation.assume_init_ref()
-        }))
+        let described = self.raw.described;
+        described.then(|| Observation::new(self, &self.raw.observation))
     }
 }
 
@@ -368,10 +367,10 @@ impl Probes {
     /// Begins to report events to `observations`; process context.
     ///
     /// Fails with `EOPNOTSUPP` or `ENOENT` if the kernel lacks an option or a tracepoint that the
-    /// probes need, with `EBUSY` if probes are registered already, and with `ENOMEM`.
+    /// probes need, and with `ENOMEM`.
     pub(super) fn new(observations: Arc<Observations>) -> Result<Self> {
         let data = Arc::as_ptr(&observations).cast_mut().cast();
-        // SAFETY: `event` expects a pointer to `Observations`. `_observations` keeps them until the
+        // SAFETY: `event` expects the pointer of an `Arc`. `_observations` keeps that until the
         // probes have been removed.
         to_result(unsafe { bindings::rpcrdma_cm_probes_register(Some(event), data) })?;
         Ok(Self {
@@ -394,10 +393,7 @@ pub(super) fn with_limits(limits: Limits) -> Limits {
     // SAFETY: The function has no requirements.
     let found = unsafe { rpcrdma_cm_limits() };
     [
-        (
-            rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_PREEMPT_RT,
-            Limit::PreemptRt,
-        ),
+        (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_EVENTS, Limit::Events),
         (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_FPROBE, Limit::Fprobe),
         (
             rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_TRACEPOINTS,
@@ -415,27 +411,26 @@ pub(super) fn with_limits(limits: Limits) -> Limits {
     })
 }
 
-/// Reports the ids that are older than the probes to `observations`; process context. Waits for
-/// handlers of events that are running.
-pub(super) fn tell_existing(observations: &Observations) {
-    let data = ptr::from_ref(observations).cast_mut().cast();
-    // SAFETY: `event` expects a pointer to `Observations`. The function uses it only until it
-    // returns.
-    unsafe { bindings::rpcrdma_cm_tell_existing(Some(event), data) };
+/// Has the ids reported that exist already; process context. Waits for handlers of events that are
+/// running, and for the reports.
+pub(super) fn search() {
+    // SAFETY: The function has no requirement but its context.
+    unsafe { bindings::rpcrdma_cm_search() };
 }
 
 /// Called by C code for each event.
 ///
 /// # Safety
 ///
-/// `data` must point to [`Observations`]. `event` must be valid during the call, which reports it.
+/// `data` must be the pointer of an [`Arc`] of [`Observations`] that exists during the call, and
+/// `event` must be valid that long.
 unsafe extern "C" fn event(data: *mut c_void, event: *const bindings::rpcrdma_cm_event) {
-    // SAFETY: By the function's requirement `data` points to `Observations`, which are `Sync`.
-    let observations = unsafe { &*data.cast::<Observations>() };
+    // SAFETY: By the function's requirement this is the pointer of an `Arc`, which stays during the
+    // call. Nobody has a mutable reference.
+    let observations = unsafe { ArcBorrow::from_raw(data.cast::<Observations>()) };
     // SAFETY: By the function's requirement `event` is valid during the call.
     let event = unsafe { &*event };
-    // SAFETY: By the function's requirement this call reports the event.
-    match unsafe { ObservedEvent::new(event) } {
+    match ObservedEvent::new(event) {
         Some(event) => observations.event(&event),
         None => pr_warn_once!("ignored an event of the unknown kind {}\n", event.kind),
     }

@@ -112,7 +112,6 @@ impl<C> Stats<C> {
 pub(crate) enum Limit {
     // With these, none is shown.
     Parameter,
-    PreemptRt,
     Fprobe,
     Tracepoints,
     Kallsyms,
@@ -122,6 +121,7 @@ pub(crate) enum Limit {
     Members,
     Symbols,
     Search,
+    Events,
     Nfs,
     User,
     Programs,
@@ -132,7 +132,6 @@ impl Limit {
     /// All limits, in the order in which they are shown.
     pub(crate) const ALL: [Self; 14] = [
         Self::Parameter,
-        Self::PreemptRt,
         Self::Fprobe,
         Self::Tracepoints,
         Self::Kallsyms,
@@ -141,6 +140,7 @@ impl Limit {
         Self::Members,
         Self::Symbols,
         Self::Search,
+        Self::Events,
         Self::Nfs,
         Self::User,
         Self::Programs,
@@ -151,7 +151,6 @@ impl Limit {
     fn text(self) -> (&'static str, &'static str) {
         match self {
             Self::Parameter => ("parameter", "the module was loaded with observe=0"),
-            Self::PreemptRt => ("preempt_rt", "the kernel has CONFIG_PREEMPT_RT"),
             Self::Fprobe => ("fprobe", "the kernel lacks CONFIG_FPROBE"),
             Self::Tracepoints => ("tracepoints", "the kernel lacks CONFIG_TRACEPOINTS"),
             Self::Kallsyms => ("kallsyms", "the kernel lacks CONFIG_KALLSYMS"),
@@ -176,6 +175,10 @@ impl Limit {
             Self::Search => (
                 "search",
                 "connections that are older than the module could not be searched for",
+            ),
+            Self::Events => (
+                "events",
+                "events were lost, so that connections and their events may be missing",
             ),
             Self::Nfs => (
                 "limit_nfs",

@@ -447,12 +447,12 @@ fn observing_is_limited() {
         world.write("debugfs/stats", stats);
         world.show(words).lines().next().unwrap().to_owned()
     };
-    let off = "lost: 0\nobserving: no\nobserving_reason: preempt_rt: the kernel has PREEMPT_RT\n";
+    let off = "lost: 0\nobserving: no\nobserving_reason: fprobe: the kernel lacks CONFIG_FPROBE\n";
     let partial = "observing: partial\nobserving_reason: btf: no BTF\nobserving_reason: events: 3 events were lost\n";
     for words in [&[][..], &["mounts"], &["watch", "--count", "1"]] {
         assert_eq!(
             first(off, words),
-            "observing is off, so only the module's own connections are shown: the kernel has PREEMPT_RT"
+            "observing is off, so only the module's own connections are shown: the kernel lacks CONFIG_FPROBE"
         );
         assert_eq!(
             first(partial, words),
@@ -465,7 +465,7 @@ fn observing_is_limited() {
     world.write("debugfs/stats", off);
     let document: Value = serde_json::from_str(&world.show(&["--json"])).unwrap();
     assert_eq!(document["observing"]["state"], "no");
-    assert_eq!(document["observing"]["reasons"][0]["reason"], "preempt_rt");
+    assert_eq!(document["observing"]["reasons"][0]["reason"], "fprobe");
 }
 
 /// One line each, that says what helps.

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The events that probes have noted, until a work reports them. A probe may run where it
+ * must not sleep, allocate or take a spin lock of PREEMPT_RT, so it only fills memory that
+ * exists already, under a raw lock.
+ *
+ * Programs have a ring of their own, so that they cannot take the room of NFS. Events of both
+ * rings are reported in one order, because an id may have the address of one that was
+ * destroyed before.
+ *
+ * After an event was lost, the ring takes no other event until it is empty and the loss has
+ * been reported. So nothing that was known before the loss is held true after it.
+ */
+
+#include <linux/mm.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "probes.h"
+
+#if RPCRDMA_CM_HAS_PROBES
+
+/* The number of events of a ring: a power of two. */
+#define RING_SIZE	1024
+
+static struct ring {
+	struct rpcrdma_cm_event *events;
+	/* How many events were noted, and how many of these were reported. */
+	u32 noted, reported;
+	/* How many events were lost since the last report of that. */
+	u32 lost;
+	bool reporting_loss;
+} rings[2];
+
+static DEFINE_RAW_SPINLOCK(lock);
+static u64 next_number;
+/* Whether events are noted. */
+static bool active;
+
+static rpcrdma_cm_event_fn event_fn;
+static void *event_data;
+/* Of high priority: programs may use all the time of the processors to fill their ring. */
+static struct workqueue_struct *queue;
+
+static struct ring *ring_of(enum rpcrdma_cm_user user)
+{
+	return &rings[user == RPCRDMA_CM_UCMA];
+}
+
+static struct rpcrdma_cm_event *slot(const struct ring *ring, u32 index)
+{
+	return &ring->events[index % RING_SIZE];
+}
+
+/* Takes the loss of a ring that is empty. The lock is held. */
+static bool take_loss(struct ring *ring, struct rpcrdma_cm_event *loss)
+{
+	if (!ring->lost || ring->noted != ring->reported)
+		return false;
+	*loss = (struct rpcrdma_cm_event) {
+		.user = ring == ring_of(RPCRDMA_CM_UCMA) ? RPCRDMA_CM_UCMA : RPCRDMA_CM_XPRTRDMA,
+		.kind = RPCRDMA_CM_LOST,
+		.result = ring->lost,
+	};
+	ring->lost = 0;
+	ring->reporting_loss = true;
+	return true;
+}
+
+/*
+ * Returns the ring whose event is to be reported next, and sets @event to it. A loss of events
+ * is an event, too: @loss. Returns NULL if there is none.
+ */
+static struct ring *next_event(struct rpcrdma_cm_event **event, struct rpcrdma_cm_event *loss)
+{
+	struct ring *ring, *next = NULL;
+	unsigned long flags;
+	int i;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	for (i = 0; i < ARRAY_SIZE(rings); i++) {
+		ring = &rings[i];
+		if (take_loss(ring, loss)) {
+			*event = loss;
+			next = ring;
+			break;
+		}
+		if (ring->noted == ring->reported)
+			continue;
+		if (!next || slot(ring, ring->reported)->number < (*event)->number) {
+			*event = slot(ring, ring->reported);
+			next = ring;
+		}
+	}
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return next;
+}
+
+static void event_reported(struct ring *ring)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	if (ring->reporting_loss)
+		ring->reporting_loss = false;
+	else
+		ring->reported++;
+	raw_spin_unlock_irqrestore(&lock, flags);
+}
+
+static void report_events(struct work_struct *work)
+{
+	/* Not on the stack: it is large, and there is one such work. */
+	static struct rpcrdma_cm_event loss;
+	struct rpcrdma_cm_event *event = NULL;
+	struct ring *ring;
+
+	while ((ring = next_event(&event, &loss))) {
+		if (event->kind == RPCRDMA_CM_LOST)
+			rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_EVENTS);
+		event_fn(event_data, event);
+		event_reported(ring);
+		cond_resched();
+	}
+}
+
+static DECLARE_WORK(report_work, report_events);
+
+/**
+ * rpcrdma_cm_note_begins() - begin to note an event
+ * @id: the id of the event
+ * @user: its owner; of DESTROYED, UCMA or another one
+ * @kind: the kind of the event
+ * @flags: is set, for rpcrdma_cm_note_ends()
+ *
+ * Context: any but that of an NMI. If an event is returned, a raw lock is held, with
+ * interrupts off, until rpcrdma_cm_note_ends() is called.
+ *
+ * Return: the event, whose other members are 0; or NULL if there is no room for it.
+ */
+struct rpcrdma_cm_event *rpcrdma_cm_note_begins(const struct rdma_cm_id *id,
+						enum rpcrdma_cm_user user,
+						enum rpcrdma_cm_event_kind kind,
+						unsigned long *flags)
+{
+	struct ring *ring = ring_of(user);
+	struct rpcrdma_cm_event *event;
+
+	raw_spin_lock_irqsave(&lock, *flags);
+	if (!active)
+		goto none;
+	if (ring->lost || ring->noted - ring->reported == RING_SIZE) {
+		ring->lost++;
+		goto none;
+	}
+	event = slot(ring, ring->noted++);
+	memset(event, 0, sizeof(*event));
+	event->number = next_number++;
+	event->id = id;
+	event->user = user;
+	event->kind = kind;
+	return event;
+
+none:
+	raw_spin_unlock_irqrestore(&lock, *flags);
+	return NULL;
+}
+
+/**
+ * rpcrdma_cm_note_ends() - have an event reported that was noted
+ * @flags: as rpcrdma_cm_note_begins() has set them
+ *
+ * Context: any but that of an NMI.
+ */
+void rpcrdma_cm_note_ends(unsigned long flags)
+{
+	/* With the lock, so that the queue is not destroyed meanwhile. */
+	queue_work(queue, &report_work);
+	raw_spin_unlock_irqrestore(&lock, flags);
+}
+
+/**
+ * rpcrdma_cm_wait_for_room() - wait until a ring is not half full
+ * @user: the owner of the id whose event is to be noted
+ *
+ * Context: process context, may sleep.
+ */
+void rpcrdma_cm_wait_for_room(enum rpcrdma_cm_user user)
+{
+	const struct ring *ring = ring_of(user);
+	unsigned long flags;
+	bool half_full;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	half_full = ring->noted - ring->reported >= RING_SIZE / 2;
+	raw_spin_unlock_irqrestore(&lock, flags);
+	if (half_full)
+		rpcrdma_cm_events_flush();
+}
+
+/**
+ * rpcrdma_cm_events_flush() - wait until all events have been reported that were noted before
+ *
+ * Context: process context, may sleep; not in a report.
+ */
+void rpcrdma_cm_events_flush(void)
+{
+	flush_work(&report_work);
+}
+
+/* Whether the end of an id of NFS has been noted, or may have been lost. The lock is held. */
+static bool may_have_ended(const struct rdma_cm_id *id)
+{
+	const struct ring *ring = ring_of(RPCRDMA_CM_XPRTRDMA);
+	const struct rpcrdma_cm_event *event;
+	u32 i;
+
+	if (ring->lost || ring->reporting_loss)
+		return true;
+	for (i = ring->reported; i != ring->noted; i++) {
+		event = slot(ring, i);
+		if (event->id == id && event->kind == RPCRDMA_CM_DESTROYED)
+			return true;
+	}
+	return false;
+}
+
+/**
+ * rpcrdma_cm_count() - read the counters that the kernel's client keeps of a transport
+ * @counters: is set
+ * @id: an id of the client, whose end has not been reported, or is being reported
+ *
+ * An id is not freed before its end was noted, which takes the lock.
+ *
+ * Context: any but that of an NMI.
+ *
+ * Return: whether the counters could be read.
+ */
+bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)
+{
+	unsigned long flags;
+	bool ret = false;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	if (active && !may_have_ended(id))
+		ret = rpcrdma_cm_xprtrdma_count(counters, id);
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return ret;
+}
+
+static void free_rings(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rings); i++) {
+		kvfree(rings[i].events);
+		rings[i] = (struct ring) {};
+	}
+}
+
+/**
+ * rpcrdma_cm_events_register() - make room for events, and begin to report them
+ * @fn: is called for each event
+ * @data: is passed to @fn
+ *
+ * Context: process context, may sleep.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rpcrdma_cm_events_register(rpcrdma_cm_event_fn fn, void *data)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rings); i++) {
+		rings[i].events = kvcalloc(RING_SIZE, sizeof(*rings[i].events), GFP_KERNEL);
+		if (!rings[i].events)
+			goto no_memory;
+	}
+	queue = alloc_workqueue("rpcrdma_cm_events", WQ_UNBOUND | WQ_HIGHPRI, 1);
+	if (!queue)
+		goto no_memory;
+	event_fn = fn;
+	event_data = data;
+	active = true;
+	return 0;
+
+no_memory:
+	free_rings();
+	return -ENOMEM;
+}
+
+/**
+ * rpcrdma_cm_events_unregister() - report what has been noted, and free the room
+ *
+ * The probes have been removed, so that ids may be destroyed without being noted.
+ *
+ * Context: process context, may sleep.
+ */
+void rpcrdma_cm_events_unregister(void)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	active = false;
+	raw_spin_unlock_irqrestore(&lock, flags);
+	destroy_workqueue(queue);
+	free_rings();
+}
+
+#endif
