@@ -702,6 +702,7 @@ peer_remote_invalidation: unknown
 client_to_server_threshold: unknown
 server_to_client_threshold: unknown
 remote_invalidation: unknown
+note: the values follow from RFC 8797: what the program makes of the messages is not known
 ",
     },
     Case {
@@ -745,6 +746,7 @@ peer_remote_invalidation: yes
 client_to_server_threshold: 4096
 server_to_client_threshold: 4096
 remote_invalidation: yes
+note: the values follow from RFC 8797: what the program makes of the messages is not known
 ",
     },
 ];
@@ -889,6 +891,10 @@ const STATES: &[(State, &str)] = &[
 /// An origin and a role, with their names and the end of the file.
 type Whose = (Origin, &'static str, Role, &'static str, &'static str);
 
+const OF_PROGRAM: &str = "\
+note: the values follow from RFC 8797: what the program makes of the messages is not known
+";
+
 const WHOSE: &[Whose] = &[
     (
         Origin::Module,
@@ -958,8 +964,8 @@ inline_receive_in_use: unknown
 remote_invalidation_in_use: unknown
 ",
     ),
-    (Origin::User, "user", Role::Client, "client", ""),
-    (Origin::User, "user", Role::Server, "server", ""),
+    (Origin::User, "user", Role::Client, "client", OF_PROGRAM),
+    (Origin::User, "user", Role::Server, "server", OF_PROGRAM),
 ];
 
 /// Calls `check` with a connection of every origin, role, state and kind of private data, and with

@@ -33,6 +33,10 @@ use crate::pure::wire::{
 /// Stands for a value that is not known.
 const UNKNOWN: &str = "unknown";
 
+/// The note of every program's connection.
+const OF_PROGRAM: &str =
+    "the values follow from RFC 8797: what the program makes of the messages is not known";
+
 /// Stands for the value of a key that does not apply.
 const NONE: &str = "none";
 
@@ -58,6 +62,9 @@ pub(crate) fn info(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
         self::traffic(snapshot, traffic, out)?;
     }
     deviations(snapshot, out)?;
+    if snapshot.origin == Origin::User {
+        line(out, "note", OF_PROGRAM)?;
+    }
     match snapshot.note {
         Some(note) => line(out, "note", note),
         None => Ok(()),
