@@ -332,6 +332,8 @@ count_from requests_failed
 check 'a listener with more octets than a REP can carry rejects' \
 	refused ECONNREFUSED connect "$B4:20060"
 check 'requests_failed counts the request that failed' has_risen requests_failed 1
+check 'history says why that request failed' event ROLE=server EVENT=failed \
+	REASON='the transport cannot carry that many octets of private data'
 check 'nothing is left of the request that failed' wait_for 10 has_connections 2
 
 # About: the maximum of a listener.

@@ -86,6 +86,10 @@ impl Drop for AttemptHandler {
     }
 }
 
+/// The cause if private data is longer than a REQ or a REP can carry.
+pub(super) const TOO_MANY_OCTETS: &str =
+    "the transport cannot carry that many octets of private data";
+
 /// Returns the failure of an attempt whose address rdma_cm did not resolve because of `error`.
 pub(super) fn address_failure(error: Error) -> Failure {
     match error == EINVAL {
@@ -119,10 +123,7 @@ pub(super) fn connect_failure(state: State, error: Error) -> Failure {
         _ if error == errno(bindings::ECONNREFUSED) => {
             Failure::new(error, "the peer's host refused the connection")
         }
-        _ if error == errno(bindings::EMSGSIZE) => Failure::new(
-            error,
-            "the transport cannot carry that many octets of private data",
-        ),
+        _ if error == errno(bindings::EMSGSIZE) => Failure::new(error, TOO_MANY_OCTETS),
         // From rdma_cm, if a REJ has arrived behind the REP; from siw, if the MPA reply is
         // malformed. EINVAL would say that the line has an error.
         _ if error == EINVAL => Failure::new(

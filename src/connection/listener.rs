@@ -25,7 +25,10 @@ use kernel::{
 
 use self::listeners::Listeners;
 use super::{
-    attempt::Attempt,
+    attempt::{
+        Attempt,
+        TOO_MANY_OCTETS, //
+    },
     begin_exchange,
     state::ConnectionState,
     Configuration,
@@ -284,6 +287,7 @@ impl ListenHandler for Listener {
                 stats.requests_failed.increment();
                 let text = match error {
                     ENOMEM => "no memory for a connection",
+                    _ if error == errno(bindings::EMSGSIZE) => TOO_MANY_OCTETS,
                     _ => "the request was not accepted",
                 };
                 this.record(local, remote, Failure::new(error, text));
