@@ -561,3 +561,17 @@ check 'observe=0: stats says that nothing is observed, and why' \
 	observing no 'parameter: the module was loaded with observe=0'
 check 'observe=0: the mount is not shown' none_shown
 need 'observe=0: umount succeeds' umount /mnt/nfs
+
+# The search looks at 16 million numbers of the resource tracker.
+if [[ -n ${FULL:-} ]]; then
+	need 'high numbers: ids get higher numbers than the search looks at' \
+		insmod "${MODULE%/*}/qemu/high_numbers.ko"
+	at_end remove_module high_numbers
+	need 'high numbers: the mount succeeds' nfs_mount 4.2 /mnt/nfs
+	need 'high numbers: the module is removed' rmmod rpcrdma_cm
+	need 'high numbers: the module loads' insmod "$MODULE"
+	check 'high numbers: stats says that connections were not found' wait_for 120 observing \
+		partial 'search: connections that are older than the module were not all found'
+	check 'high numbers: the mount is not shown' none_shown
+	need 'high numbers: umount succeeds' umount /mnt/nfs
+fi

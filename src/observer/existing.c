@@ -15,8 +15,14 @@
 
 #if RPCRDMA_CM_HAS_PROBES
 
-/* The tracker numbers entries in increasing order. Higher numbers are not looked at. */
+/*
+ * The tracker numbers entries in increasing order, over 32 bits. Higher numbers are not looked
+ * at, because that would take minutes.
+ */
 #define NUMBERS_MAX		(16 * 1024 * 1024)
+
+/* How often a device is looked at if ids are missing: they may have been destroyed meanwhile. */
+#define LOOKS			2
 
 /* The highest offset from an id at which its tracker entry is searched for, in octets. */
 #define ENTRY_OFFSET_MAX	2048
@@ -100,7 +106,8 @@ static void look_at(struct rdma_restrack_entry *entry)
 	rdma_unlock_handler(id);
 }
 
-static void look_at_device(struct ib_device *device)
+/* Returns whether as many ids were found as the device has. */
+static bool look_at_device(struct ib_device *device)
 {
 	int left = rdma_restrack_count(device, RDMA_RESTRACK_CM_ID, true);
 	struct rdma_restrack_entry *entry;
@@ -115,6 +122,7 @@ static void look_at_device(struct ib_device *device)
 		look_at(entry);
 		rdma_restrack_put(entry);
 	}
+	return left <= 0;
 }
 
 static LLIST_HEAD(devices);
@@ -153,7 +161,7 @@ void rpcrdma_cm_search(void)
 		.add = know_device,
 	};
 	struct known_device *device, *next;
-	int ret = -ENOENT;
+	int looks, ret = -ENOENT;
 
 	if (entry_offset)
 		ret = ib_register_client(&client);
@@ -167,7 +175,12 @@ void rpcrdma_cm_search(void)
 	llist_for_each_entry_safe(device, next, llist_del_all(&devices), node) {
 		/* Removal of a device waits for this reference, only while it is searched. */
 		if (!ret && ib_device_try_get(device->ib)) {
-			look_at_device(device->ib);
+			for (looks = 0; looks < LOOKS; looks++) {
+				if (look_at_device(device->ib))
+					break;
+			}
+			if (looks == LOOKS)
+				rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_SEARCH);
 			ib_device_put(device->ib);
 		}
 		put_device(&device->ib->dev);

@@ -24,7 +24,7 @@ enum rpcrdma_cm_limit {
 	RPCRDMA_CM_LIMIT_BTF = 16,
 	RPCRDMA_CM_LIMIT_MEMBERS = 32,	/* a structure of rpcrdma could not be read */
 	RPCRDMA_CM_LIMIT_SYMBOLS = 64,	/* a handler of rpcrdma or rdma_ucm is not known */
-	RPCRDMA_CM_LIMIT_SEARCH = 128,	/* older ids could not be searched for */
+	RPCRDMA_CM_LIMIT_SEARCH = 128,	/* older ids were not all found */
 };
 
 /* The owner of an id. */

@@ -174,7 +174,7 @@ impl Limit {
             ),
             Self::Search => (
                 "search",
-                "connections that are older than the module could not be searched for",
+                "connections that are older than the module were not all found",
             ),
             Self::Events => (
                 "events",
