@@ -178,3 +178,10 @@ pub(crate) fn slots(slots: u64) -> String {
          mount"
     )
 }
+
+/// Finds the fault of memory registrations.
+pub(crate) fn registrations() -> String {
+    "on this host: look for faults of the adapter in dmesg and in `rdma statistic`, and update its \
+     firmware and driver"
+        .to_owned()
+}

@@ -39,6 +39,11 @@ pub(crate) const IDLE_SECONDS: u64 = 300;
 
 const HOUR: u64 = 3600;
 
+/// After so many calls, the growth of the buffers of a transport explains less than one KiB a call:
+/// 128 slots have two buffers each, which begin with 2 KiB.
+const GROWTH_CALLS: u64 = 10_000;
+const HARD_WAY_OCTETS: u64 = 1024;
+
 /// The sizes of an end that sends no private data (RFC 8797, section 5.1), and the least ones that
 /// its message can have.
 const DEFAULT_SIZE: u64 = 1024;
@@ -101,6 +106,7 @@ codes! {
     LostOften: "lost-often",
     FewCredits: "few-credits",
     Backlog: "backlog",
+    Registrations: "registrations",
     InvalidatesUnoffered: "invalidates-unoffered",
     NotRdma: "not-rdma",
     NotConnected: "not-connected",
@@ -164,6 +170,7 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
     let mut verdicts: Vec<Verdict> = lost_often(facts).into_iter().collect();
     verdicts.extend(few_credits(facts.transports));
     verdicts.extend(backlog(facts.transports));
+    verdicts.extend(facts.stats.map(registrations).unwrap_or_default());
     match facts.connections {
         None => verdicts.push(verdict(
             Code::Unknown,
@@ -797,6 +804,33 @@ fn backlog(transports: &[Transport]) -> Option<Verdict> {
     )
 }
 
+/// `registrations`: memory is registered while calls wait for it. Regions had to be recovered after a
+/// fault, or call after call needs a longer buffer.
+///
+/// A buffer keeps its new size, so the buffers of a sound mount grow at its beginning only. The
+/// counter has octets. They are no fault until there were as many calls as explain that growth.
+fn registrations(stats: &Stats) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    let degraded = |sentence: String| {
+        verdict(Code::Registrations, Severity::Degraded, sentence).with(remedy::registrations())
+    };
+    let counters = &stats.counters;
+    if let Some(regions) = counters.recovered_regions.filter(|regions| *regions > 0) {
+        verdicts.push(degraded(format!(
+            "{regions} memory regions had to be recovered after a fault"
+        )));
+    }
+    let hard = counters.hard_way_octets.zip(counters.sends);
+    if let Some((octets, calls)) =
+        hard.filter(|(octets, calls)| *calls >= GROWTH_CALLS && *octets / *calls >= HARD_WAY_OCTETS)
+    {
+        verdicts.push(degraded(format!(
+            "{octets} octets of buffers were registered the hard way in {calls} calls"
+        )));
+    }
+    verdicts
+}
+
 /// `not-connected`: no connection to the server is established. It is a note if there is none at
 /// all, because an idle client has none.
 fn not_connected(connections: &[Info]) -> Option<Verdict> {
@@ -1384,6 +1418,30 @@ mod tests {
                 "{connects} {age} {transports}"
             );
         }
+    }
+
+    /// The counters stand where `xprt_rdma_print_stats` (net/sunrpc/xprtrdma/transport.c) has them.
+    #[test]
+    fn of_registrations() {
+        let found = |calls: u64, hard: u64, recovered: u64| {
+            let line = format!(
+                "0 0 1 0 0 {calls} 50 0 50 0 8 2 1 0 0 0 0 {hard} 0 0 0 {recovered} 0 16 0 0 0"
+            );
+            let verdicts = registrations(&stats(10, &[&line]));
+            let sentences: Vec<String> = verdicts.into_iter().map(|one| one.sentence).collect();
+            sentences
+        };
+        // The beginning of a real mount.
+        assert!(found(29, 61_336, 0).is_empty());
+        assert!(found(10_000, 10_239_999, 0).is_empty());
+        assert_eq!(
+            found(10_000, 10_240_000, 0),
+            ["10240000 octets of buffers were registered the hard way in 10000 calls"]
+        );
+        assert_eq!(
+            found(1, 0, 7),
+            ["7 memory regions had to be recovered after a fault"]
+        );
     }
 
     #[test]

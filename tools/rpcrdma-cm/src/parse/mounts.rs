@@ -216,10 +216,15 @@ counters! {
     write_chunks: 11,
     /// Segments that calls offered for a reply that may be longer than the inline threshold.
     reply_chunks: 12,
+    /// Octets of buffers of calls that were allocated anew, because the call was longer than the
+    /// buffer. A buffer keeps its new size.
+    hard_way_octets: 17,
     failed_marshals: 18,
     bad_replies: 19,
     /// Calls that were longer than the inline threshold and were read by the server as a whole.
     long_calls: 20,
+    /// Regions that had to be recovered after a fault. Recent kernels count none.
+    recovered_regions: 21,
     /// Segments that the client had to invalidate itself.
     local_invalidations: 24,
 }
