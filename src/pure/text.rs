@@ -8,6 +8,7 @@ pub(crate) mod format;
 pub(crate) mod grammar;
 pub(crate) mod history;
 pub(crate) mod info;
+mod keys;
 pub(crate) mod outcome;
 pub(crate) mod snapshot;
 pub(crate) mod stats;

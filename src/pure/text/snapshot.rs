@@ -149,6 +149,17 @@ pub(crate) enum Null {
     Failed(Cause),
 }
 
+impl fmt::Display for Null {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Pending => f.write_str("pending"),
+            Self::Answered => f.write_str("SUCCESS"),
+            Self::Failed(cause) => cause.fmt(f),
+        }
+    }
+}
+
 /// Whether the server may make calls on the connection: the reverse direction (RFC 8167, section
 /// 2.2).
 #[derive(Clone, Copy, Default)]
@@ -161,6 +172,17 @@ pub(crate) enum ReverseDirection {
     Yes,
     /// The client could not tell its server.
     Failed(Cause),
+}
+
+impl fmt::Display for ReverseDirection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::No => f.write_str("no"),
+            Self::Pending => f.write_str("pending"),
+            Self::Yes => f.write_str("yes"),
+            Self::Failed(cause) => cause.fmt(f),
+        }
+    }
 }
 
 /// Counters of the calls in one direction.

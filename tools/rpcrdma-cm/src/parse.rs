@@ -5,6 +5,13 @@
 
 pub(crate) mod history;
 pub(crate) mod info;
+#[path = "../../../src/pure/text/keys.rs"]
+#[allow(
+    unused_imports,
+    unused_macros,
+    reason = "the names of counters are those of the file"
+)]
+mod keys;
 pub(crate) mod mounts;
 pub(crate) mod stats;
 pub(crate) mod transports;
@@ -37,6 +44,33 @@ impl Value for String {
             "" | "-" | "none" | "unknown" => None,
             text => Some(text.to_owned()),
         }
+    }
+}
+
+// The kinds of the keys in keys.rs.
+type Word = Option<String>;
+type Hex = Option<String>;
+type Number = Option<u64>;
+type Octets = Option<u64>;
+type Milliseconds = Option<u64>;
+type Microseconds = Option<u64>;
+type YesNo = Option<bool>;
+type Lines = Vec<String>;
+
+/// What keeps the value of a key.
+trait Field {
+    fn set(&mut self, value: &str);
+}
+
+impl<T: Value> Field for Option<T> {
+    fn set(&mut self, value: &str) {
+        *self = T::parse(value);
+    }
+}
+
+impl Field for Vec<String> {
+    fn set(&mut self, value: &str) {
+        self.push(value.to_owned());
     }
 }
 

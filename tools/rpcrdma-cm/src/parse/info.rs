@@ -6,30 +6,35 @@ use serde::Serialize;
 
 use super::{
     key_value,
-    Value, //
+    keys::info_keys,
+    Field,
+    Hex,
+    Lines,
+    Microseconds,
+    Milliseconds,
+    Number,
+    Octets,
+    Value,
+    Word,
+    YesNo, //
 };
 
 macro_rules! info {
-    ($($key:ident: $kind:ty,)*) => {
+    ($it:ident $($heading:literal if $pattern:pat = $subject:expr => {
+        $($(#[doc = $doc:literal])* $key:ident: $kind:ident = $value:expr;)*
+    })*) => {
         /// All that the module says of one connection, under its own keys
         /// (docs/ABI/testing/debugfs-rpcrdma_cm).
         #[derive(Clone, Debug, Default, PartialEq, Serialize)]
         pub(crate) struct Info {
-            $(pub(crate) $key: Option<$kind>,)*
-            pub(crate) deviation: Vec<String>,
-            pub(crate) note: Vec<String>,
+            $($(pub(crate) $key: $kind,)*)*
         }
 
         impl Info {
-            #[cfg(test)]
-            pub(crate) const KEYS: &[&str] = &[$(stringify!($key),)* "deviation", "note"];
-
             /// Takes the value of one key. Ignores a key that is not known here.
             fn set(&mut self, key: &str, value: &str) {
                 match key {
-                    $(stringify!($key) => self.$key = Value::parse(value),)*
-                    "deviation" => self.deviation.push(value.to_owned()),
-                    "note" => self.note.push(value.to_owned()),
+                    $($(stringify!($key) => self.$key.set(value),)*)*
                     _ => (),
                 }
             }
@@ -37,55 +42,7 @@ macro_rules! info {
     };
 }
 
-info! {
-    id: u64,
-    origin: String,
-    command: String,
-    pid: u64,
-    role: String,
-    state: String,
-    device: String,
-    transport: String,
-    local: String,
-    remote: String,
-    generation: u64,
-    age_ms: u64,
-    last_failure: String,
-    local_send_size: u64,
-    local_receive_size: u64,
-    local_remote_invalidation: bool,
-    peer_private_data: String,
-    peer_length: u64,
-    peer_offset: u64,
-    peer_version: u64,
-    peer_reserved: String,
-    peer_first_octets: String,
-    peer_send_size: u64,
-    peer_receive_size: u64,
-    peer_remote_invalidation: bool,
-    client_to_server_threshold: u64,
-    server_to_client_threshold: u64,
-    remote_invalidation: bool,
-    inline_send_in_use: u64,
-    inline_receive_in_use: u64,
-    remote_invalidation_in_use: bool,
-    rpc_version_used: u64,
-    rpc_null: String,
-    rpc_null_us: u64,
-    credits_granted: u64,
-    reverse_direction: String,
-    reverse_credits_granted: u64,
-    sends: u64,
-    sends_with_invalidate: u64,
-    remote_invalidations_received: u64,
-    local_invalidations: u64,
-    inline_calls: u64,
-    chunked_calls: u64,
-    reverse_inline_calls: u64,
-    reverse_chunked_calls: u64,
-    bad_headers: u64,
-    unexpected_messages: u64,
-}
+info_keys!(info);
 
 impl Info {
     /// Whether this is the value of the key `origin`.

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The keys and the columns of `info`, `stats`, `connections` and `history`, each declared once.
+//!
+//! Each macro passes its list to another macro. The text of the files (`info.rs`, `stats.rs`,
+//! `tables.rs`, `history.rs`), the parser of tools/rpcrdma-cm, and scripts/keys, which writes
+//! docs/ABI and the schema of the tool, all come from these lists. A doc comment is the description
+//! in both.
+//!
+//! Kinds: `Word`, `Number`, `Octets`, `Milliseconds`, `Microseconds`, `YesNo`, `Hex`, `Lines` (any
+//! number of lines with this key). In `history` also `OctetsChange` and `YesNoChange`.
+
+/// `info`: groups of keys in the order of the file. A group has a heading in docs/ABI, and the
+/// condition under which it is shown, as in `if let`. A key has a kind, and its value in the
+/// snapshot `it`. That of `Lines` is a function that writes them.
+macro_rules! info_keys {
+    ($define:ident) => {
+        $define! { it
+            "Of every connection:" if _ = () => {
+                /// The number of the connection.
+                id: Number = it.number;
+                /// "module": the module's own. "nfs": of the kernel's RPC-over-RDMA client or
+                /// server. "user": of a program.
+                origin: Word = it.origin;
+            }
+            "" if Some(process) = it.process => {
+                /// The name of the program. Only of "user", once the program has connected or
+                /// accepted. Of a connection that is older than the module: the task that created
+                /// the rdma_cm id.
+                command: Word = process;
+                /// The process id of ``command`` in the initial pid namespace.
+                pid: Number = process.pid;
+            }
+            "" if device = it.exchange.device => {
+                /// "client" or "server": this end of the connection.
+                role: Word = it.role;
+                /// "resolving", "connecting", "established", "reconnecting", "closing"; of others
+                /// also "disconnected".
+                state: Word = it.state;
+                /// The name of the RDMA device.
+                device: Word = Or(device.map(|device| device.name), UNKNOWN);
+                /// "infiniband", "roce" or "iwarp".
+                transport: Word = Or(device.map(|device| device.transport), UNKNOWN);
+                /// The address and the port of this end.
+                local: Word = Or(it.exchange.local, UNKNOWN);
+                /// The address and the port of the peer.
+                remote: Word = Or(it.exchange.remote, UNKNOWN);
+                /// 1, and one more after each loss. Each generation negotiates anew. Of a mount,
+                /// this is the number that the NFS client counts.
+                generation: Number = it.generation;
+                /// The time since the connection entered its state.
+                age_ms: Milliseconds = it.age_ms;
+                /// Why the connection was last lost or not established, or "none".
+                last_failure: Word = Or(it.failure, NONE);
+            }
+            "" if own = it.exchange.sent.map(|sent| it.exchange.offer_of(&sent)) => {
+                /// The Send Size in the message of this end. This and the next two: the defaults
+                /// where ``private=`` sends no valid message, not counting the padding of the
+                /// transport.
+                local_send_size: Octets = Or(own.map(|own| own.send_size.octets()), UNKNOWN);
+                /// The Receive Size in the message of this end.
+                local_receive_size: Octets = Or(own.map(|own| own.receive_size.octets()), UNKNOWN);
+                /// R in the message of this end.
+                local_remote_invalidation: YesNo =
+                    Or(own.map(|own| yes_no(own.remote_invalidation)), UNKNOWN);
+            }
+            "" if found = Found::of(it) => {
+                /// "present": a valid message was found. "absent": there is no Format Identifier.
+                /// "rejected: REASON": a Format Identifier was found, and no valid message behind
+                /// it. The reason concerns the private data; the connection is not rejected. Over
+                /// InfiniBand and RoCE, zeros cannot be told from no private data: both are
+                /// "absent".
+                peer_private_data: Word = found;
+                /// The length of the private data that the transport delivered. Over InfiniBand and
+                /// RoCE it is always 56 of a REQ and 196 of a REP, padded with zeros. Over iWARP,
+                /// Linux counts in eight bits: 256 octets, which a peer of MPA revision 1 can send,
+                /// are delivered as none.
+                peer_length: Octets = Or(it.exchange.received.map(|it| it.octets.len()), UNKNOWN);
+                /// The offset of the Format Identifier, or "none".
+                peer_offset: Octets = Or(found.offset, found.none);
+                /// The Version field, or "none". ``f6ab0e18`` alone reads "rejected: unrecognized
+                /// version 0" over InfiniBand and RoCE, because the transport pads it with zeros.
+                peer_version: Number = Or(found.version, found.none);
+                /// The flags octet without R, in hexadecimal, or "none".
+                peer_reserved: Hex = Or(found.reserved.map(Flags), found.none);
+            }
+            "" if Some(octets) = first_octets(it) => {
+                /// The first eight octets, or fewer, of private data that has no Format Identifier,
+                /// in hexadecimal. Shown only if ``peer_private_data`` is "absent" and an octet is
+                /// not zero: the peer sent something else than a message of RFC 8797.
+                peer_first_octets: Word = octets;
+            }
+            "" if peer = it.exchange.received.map(|received| it.exchange.offer_of(&received)) => {
+                /// The Send Size in the message of the peer. Without a valid message, this and the
+                /// next two are the defaults: 1024, 1024, "no"; and 4096, 4096, "no" once
+                /// ``rpc_version_used`` is 2.
+                peer_send_size: Octets = Or(peer.map(|peer| peer.send_size.octets()), UNKNOWN);
+                /// The Receive Size in the message of the peer.
+                peer_receive_size: Octets =
+                    Or(peer.map(|peer| peer.receive_size.octets()), UNKNOWN);
+                /// R in the message of the peer.
+                peer_remote_invalidation: YesNo =
+                    Or(peer.map(|peer| yes_no(peer.remote_invalidation)), UNKNOWN);
+            }
+            "" if (both, (client_to_server, server_to_client)) =
+                (it.exchange.negotiated(it.role), it.thresholds()) => {
+                /// The inline threshold of the messages of the client, as it follows from both
+                /// messages (RFC 8797, section 4.2). Of a client that is older than the module: the
+                /// value that the client uses.
+                client_to_server_threshold: Octets = Or(client_to_server, UNKNOWN);
+                /// The inline threshold of the messages of the server, likewise.
+                server_to_client_threshold: Octets = Or(server_to_client, UNKNOWN);
+                /// "yes" where both messages have R set (RFC 8797, section 4.1). A Linux server
+                /// invalidates remotely also where this is "no": see
+                /// ``remote_invalidation_in_use``.
+                remote_invalidation: YesNo =
+                    Or(both.map(|both| yes_no(both.remote_invalidation)), UNKNOWN);
+            }
+            "Of \"nfs\" only:" if (Origin::Nfs, in_use) = (it.origin, &it.in_use) => {
+                /// The length up to which the implementation sends messages inline. If a call has
+                /// no Reply chunk, a Linux server sends as many pages as its queue pair takes at a
+                /// time, even if the client's Receive Size is smaller. "unknown" if the kernel has
+                /// no BTF.
+                inline_send_in_use: Octets = Or(in_use.inline_send, UNKNOWN);
+                /// The length up to which the implementation expects messages inline. A Linux
+                /// server receives up to its ``max_req_size``.
+                inline_receive_in_use: Octets = Or(in_use.inline_receive, UNKNOWN);
+                /// Of a server: whether it is set to use Send with Invalidate, even if it has sent
+                /// no reply yet. Of a client: whether the server has used it. The module concludes
+                /// that when the file is read, from the segments that the client has registered for
+                /// chunks and those that it has invalidated itself: "yes" if the server has
+                /// invalidated some, "no" if the client had to invalidate all, "unknown" before a
+                /// call with a chunk.
+                remote_invalidation_in_use: YesNo =
+                    Or(in_use.remote_invalidation.map(yes_no), UNKNOWN);
+            }
+            "Of \"module\" only:" if Some(_) = it.traffic => {
+                /// The version of RPC-over-RDMA that has been agreed upon, or "none".
+                rpc_version_used: Number = Or(it.exchange.version, NONE);
+            }
+            "" if (Role::Client, Some(traffic)) = (it.role, &it.traffic) => {
+                /// Of a client: "none", "pending", "SUCCESS", or why the first NULL call had no
+                /// result, as ``failure`` in ``call`` says it.
+                rpc_null: Word = traffic.null;
+                /// Of a client: how long the last NULL call took, or "none".
+                rpc_null_us: Microseconds = Or(traffic.null_us, NONE);
+            }
+            "" if Some(traffic) = &it.traffic => {
+                /// Of a client, the credits that the server granted last, or "none". Of a server,
+                /// the credits that it grants. These are credits of the forward direction: the
+                /// calls of the client.
+                credits_granted: Number = Or(traffic.forward.credits_granted, NONE);
+                /// Whether there may be calls of the server to the client (RFC 8167): "yes", "no",
+                /// "pending", or why the call of BIND failed, by which the client accepts them.
+                reverse_direction: Word = traffic.reverse_direction;
+                /// Of a client, the credits that it grants in the reverse direction. Of a server,
+                /// those that the client granted last. "none" where there are none.
+                reverse_credits_granted: Number = Or(traffic.reverse.credits_granted, NONE);
+                /// Messages sent.
+                sends: Number = traffic.sends;
+                /// Messages among ``sends`` that invalidated a Steering Tag of the peer.
+                sends_with_invalidate: Number = traffic.sends_with_invalidate;
+                /// Steering Tags of this end that the peer invalidated.
+                remote_invalidations_received: Number = traffic.remote_invalidations_received;
+                /// Steering Tags that this end had to invalidate itself.
+                local_invalidations: Number = traffic.local_invalidations;
+                /// Calls of the client without chunks, made or answered.
+                inline_calls: Number = traffic.forward.inline;
+                /// Calls of the client with chunks, made or answered.
+                chunked_calls: Number = traffic.forward.chunked;
+                /// Calls of the server without chunks, made or answered.
+                reverse_inline_calls: Number = traffic.reverse.inline;
+                /// Calls of the server with chunks, made or answered.
+                reverse_chunked_calls: Number = traffic.reverse.chunked;
+                /// Messages received that begin with no valid transport header, or with one of a
+                /// version that is not spoken.
+                bad_headers: Number = traffic.bad_headers;
+                /// Messages received with a valid header that match no call: an unknown XID, a
+                /// duplicate, the wrong direction.
+                unexpected_messages: Number = traffic.unexpected_messages;
+            }
+            "Of any origin, none or more:" if _ = () => {
+                /// A difference between the implementation and the meaning of the two messages,
+                /// with the section of the RFC. The implementation is the kernel's client or server
+                /// for "nfs". For a client of "module" it is the server at the other end. That
+                /// server also has a line for replies that leave the offered Reply chunk out, with
+                /// their number.
+                deviation: Lines = deviations;
+                /// The reason why some values of this connection are not known: it is older than
+                /// the module, or the version of RPC-over-RDMA that a program speaks is not known.
+                /// With ``origin: user`` there is always a note that the values follow from RFC
+                /// 8797: a program may look for the message of its peer elsewhere, or use other
+                /// values.
+                note: Lines = notes;
+            }
+        }
+    };
+}
+
+/// `stats`: the counters in the order of the file.
+macro_rules! stats_keys {
+    ($define:ident) => {
+        $define! {
+            /// Attempts to connect as client.
+            connects,
+            /// Attempts among ``connects`` that led to no connection.
+            connects_failed,
+            /// Attempts among ``connects`` that followed a loss.
+            reconnects,
+            /// Connection requests of peers (REQ). Each is counted once more, as accepted, refused
+            /// or failed.
+            requests,
+            /// Requests that were accepted (REP sent).
+            requests_accepted,
+            /// Requests that were rejected because the listener had ``max=`` connections.
+            requests_refused,
+            /// Requests that could not be accepted: no memory, a transport that is not known, or a
+            /// ``private=`` that is too long for a REP.
+            requests_failed,
+            /// Accepted requests that the peer never confirmed (RTU), except those that were closed
+            /// locally.
+            requests_unconfirmed,
+            /// Connections established, in either role.
+            established,
+            /// Connections among ``established`` that were lost.
+            lost,
+            /// Connections among ``established`` that were closed locally.
+            closed,
+            /// Messages of peers in which a valid RFC 8797 message was found.
+            private_data_present,
+            /// Private data of peers without a Format Identifier.
+            private_data_absent,
+            /// Private data of peers with a Format Identifier that no valid message follows. The
+            /// connection is not rejected.
+            private_data_rejected,
+            /// Messages that arrived on the module's own connections.
+            messages_received,
+            /// Connections of others that were observed.
+            observed,
+            /// Connections among ``observed`` that were established.
+            observed_established,
+            /// Connection attempts of others that either side refused.
+            observed_refused,
+            /// Connection attempts of others that failed otherwise.
+            observed_failed,
+            /// Connections of others, of any protocol, that could not be observed. The next four
+            /// keys say why.
+            observed_missed,
+            /// Those of the kernel's NFS among ``observed_missed``: its clients, or its servers,
+            /// had ``max_observed``.
+            observed_missed_nfs,
+            /// Those of programs among ``observed_missed``: the programs of their user had as many
+            /// as one user may have.
+            observed_missed_user,
+            /// Those of programs among ``observed_missed``: the share of root's programs, or that
+            /// of all other users' programs, was used up.
+            observed_missed_programs,
+            /// Those among ``observed_missed`` for which there was no memory.
+            observed_missed_memory,
+            /// Events of NFS and of the module that ``history`` showed, and that later events have
+            /// overwritten.
+            history_overwritten,
+            /// Events of programs that ``history`` showed, and that later events of programs have
+            /// overwritten.
+            history_overwritten_programs,
+        }
+    };
+}
+
+pub(crate) use info_keys;
+pub(crate) use stats_keys;
