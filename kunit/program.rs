@@ -93,11 +93,11 @@ mod tests {
     }
 
     /// RFC 5531, section 8.1: the numbers and the versions of the two programs. Of these the module
-    /// serves its own.
+    /// serves its own, and NULL of NFS.
     #[test]
     fn section_8_1_programs() -> Result {
         for (row, program, number, version, echo) in [
-            ("NFS", Program::NFS, 100_003, 4, Err(Status::ProgUnavail)),
+            ("NFS", Program::NFS, 100_003, 4, Err(Status::ProcUnavail)),
             (
                 "echo",
                 Program::ECHO,
@@ -121,17 +121,20 @@ mod tests {
         Ok(())
     }
 
-    /// RFC 5531, section 9: `accept_stat`; section 12.1: "procedure 0 of any RPC protocol".
+    /// RFC 5531, section 9: `accept_stat`, also of procedure 0.
     #[test]
     fn section_9_served() -> Result {
         let mismatch = Err(Status::ProgMismatch { low: 1, high: 1 });
+        let nfs_mismatch = Err(Status::ProgMismatch { low: 3, high: 4 });
         for (prog, vers, proc, expected) in [
             (0x2000_8797, 1, 0, Ok(ServedProcedure::Null)),
-            (0x2000_8797, 2, 0, Ok(ServedProcedure::Null)),
+            (0x2000_8797, 2, 0, mismatch),
             (100_003, 4, 0, Ok(ServedProcedure::Null)),
             (100_003, 3, 0, Ok(ServedProcedure::Null)),
-            (0, 0, 0, Ok(ServedProcedure::Null)),
-            (u32::MAX, u32::MAX, 0, Ok(ServedProcedure::Null)),
+            (100_003, 2, 0, nfs_mismatch),
+            (100_003, 5, 0, nfs_mismatch),
+            (0, 0, 0, Err(Status::ProgUnavail)),
+            (u32::MAX, u32::MAX, 0, Err(Status::ProgUnavail)),
             (0x2000_8797, 1, 1, Ok(ServedProcedure::Echo)),
             (0x2000_8797, 1, 2, Ok(ServedProcedure::Bind)),
             (0x2000_8797, 1, 3, Err(Status::ProcUnavail)),
@@ -148,8 +151,9 @@ mod tests {
             (0x4000_0001, 1, 1, Err(Status::ProgUnavail)),
             (0x2000_8796, 1, 1, Err(Status::ProgUnavail)),
             (0x2000_8798, 1, 1, Err(Status::ProgUnavail)),
-            (100_003, 4, 1, Err(Status::ProgUnavail)),
-            (100_003, 1, 1, Err(Status::ProgUnavail)),
+            (0x4000_0001, 1, 0, Err(Status::ProgUnavail)),
+            (100_003, 4, 1, Err(Status::ProcUnavail)),
+            (100_003, 1, 1, nfs_mismatch),
             (0, 1, 1, Err(Status::ProgUnavail)),
             (u32::MAX, 1, 1, Err(Status::ProgUnavail)),
         ] {

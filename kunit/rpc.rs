@@ -99,7 +99,7 @@ mod tests {
         for words in [
             // AUTH_SYS: stamp, machinename, uid, gid, gids.
             "X 0 2 186a3 3 7 / 1 18 0 4 61626364 0 0 0 / 0 0 | 8",
-            "X 0 2 186a3 3 7 / 1 1 1000000 / 0 5 1020304 5000000 | 8",
+            "X 0 2 186a3 3 7 / 1 20 1 5 61626364 65000000 2 3 1 4 / 0 5 1020304 5000000 | 8",
             "X 0 2 186a3 3 7 / 0 0 / 0 4 0 | 8",
         ] {
             let octets = Octets::new(words)?;
@@ -127,9 +127,31 @@ mod tests {
                 Status::AuthError(1),
                 "refused with AUTH_ERROR 1",
             ),
+            // RFC 5531, appendix A: authsys_parms without its end, with more behind it, with a name
+            // of 256 octets, and with 17 gids.
+            (
+                "X 0 2 186a3 3 7 / 1 0 / 0 0 | 8",
+                Status::AuthError(1),
+                "refused with AUTH_ERROR 1",
+            ),
+            (
+                "X 0 2 186a3 3 7 / 1 18 0 0 0 0 0 0 / 0 0 | 8",
+                Status::AuthError(1),
+                "refused with AUTH_ERROR 1",
+            ),
+            (
+                "X 0 2 186a3 3 7 / 1 14 0 100 0 0 0 / 0 0 | 8",
+                Status::AuthError(1),
+                "refused with AUTH_ERROR 1",
+            ),
+            (
+                "X 0 2 186a3 3 7 / 1 58 0 0 0 0 11 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 / 0 0 | 8",
+                Status::AuthError(1),
+                "refused with AUTH_ERROR 1",
+            ),
             // RFC 5531, appendix A: with AUTH_SYS, the verifier is AUTH_NONE.
             (
-                "X 0 2 186a3 3 7 / 1 0 / 1 0 | 8",
+                "X 0 2 186a3 3 7 / 1 14 0 0 0 0 0 / 1 14 0 0 0 0 0 | 8",
                 Status::AuthError(3),
                 "refused with AUTH_ERROR 3",
             ),

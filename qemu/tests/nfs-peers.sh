@@ -233,7 +233,7 @@ if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
 		linux_mounts rdma "$B4" 16384 1024 16384 1024
 fi
 
-# About: answers to the client. The module does not serve NFS.
+# About: answers to the client. The module serves only NULL of NFS.
 need 'the module listens and answers an NFS client' control b listen "$B4:2001 inv=1"
 mounting() {
 	on_a timeout -s KILL 60 mount.nfs "$B4:/" "$scratch/mount" \
@@ -241,8 +241,8 @@ mounting() {
 }
 answer=$(mounting)
 check_equal 'a mount from the module fails' 32 $?
-# mount.nfs has no text of its own for EPFNOSUPPORT, which PROG_UNAVAIL becomes.
-check_equal 'a mount from the module fails with EPFNOSUPPORT' \
+# mount.nfs has no text of its own for the errno that PROC_UNAVAIL becomes.
+check_equal 'a mount from the module fails by PROC_UNAVAIL' \
 	"mount.nfs: mount system call failed for $scratch/mount" "$answer"
 check 'both NULL and EXCHANGE_ID were answered' received_since 1
 check 'nothing is left of the NFS client' wait_for 20 none_live

@@ -300,7 +300,7 @@ class Requester(Link):
         DDP-eligible. The module cannot know what is in another program (section 6.1)."""
         for call, answer in (
             (f"{CALL_ECHO} 0", ERR_CHUNK),
-            (f"X 0 2  100003 4 1  {AUTH}", f"{REPLY[1]} X 1 0  0 0  1"),
+            (f"X 0 2  0x12345678 4 1  {AUTH}", f"{REPLY[1]} X 1 0  0 0  1"),
         ):
             self.xid += 1
             content = self.octets(call)
@@ -784,11 +784,15 @@ def set_up() -> None:
 # Name, call, reply. The header is added for each version.
 ANSWERED = [
     ("NULL: SUCCESS", CALL_NULL, SUCCESS),
-    ("NULL of any program: SUCCESS", f"X 0 2  0x12345678 9 0  {AUTH}", SUCCESS),
+    ("NULL of version 3 of NFS: SUCCESS", f"X 0 2  100003 3 0  {AUTH}", SUCCESS),
+    ("NULL of an unknown program: PROG_UNAVAIL", f"X 0 2  0x12345678 9 0  {AUTH}",
+     "X 1 0  0 0  1"),
+    ("NULL of version 2 of NFS: PROG_MISMATCH", f"X 0 2  100003 2 0  {AUTH}",
+     "X 1 0  0 0  2 3 4"),
     ("ECHO: SUCCESS", f"{CALL_ECHO} 5 0x68656c6c 0x6f000000",
      f"{SUCCESS} 5 0x68656c6c 0x6f000000"),
     ("ECHO of no octets: SUCCESS", f"{CALL_ECHO} 0", f"{SUCCESS} 0"),
-    ("another procedure of NFS: PROG_UNAVAIL", f"X 0 2  100003 4 1  {AUTH}", "X 1 0  0 0  1"),
+    ("another procedure of NFS: PROC_UNAVAIL", f"X 0 2  100003 4 1  {AUTH}", "X 1 0  0 0  3"),
     ("another version of ECHO: PROG_MISMATCH", f"X 0 2  {ECHO} 2 1  {AUTH} 0", "X 1 0  0 0  2 1 1"),
     ("another procedure of ECHO: PROC_UNAVAIL", f"X 0 2  {ECHO} 1 2  {AUTH} 0", "X 1 0  0 0  3"),
     ("ECHO of fewer octets than it says: GARBAGE_ARGS", f"{CALL_ECHO} 9 0x68656c6c",
@@ -798,7 +802,9 @@ ANSWERED = [
      f"{SUCCESS}  0 0 2  11 0 1 2 3 4 5 6 7 7  4 0"),
     ("another version of callbacks: PROG_MISMATCH", f"X 0 2  0x40000000 2 1  {AUTH} 0",
      "X 1 0  0 0  2 1 1"),
-    ("credentials of AUTH_SYS: SUCCESS", "X 0 2  100003 4 0  1 8 0 0  0 0", SUCCESS),
+    ("credentials of AUTH_SYS: SUCCESS", "X 0 2  100003 4 0  1 20 0 0 0 0 0  0 0", SUCCESS),
+    ("malformed credentials of AUTH_SYS: AUTH_BADCRED", "X 0 2  100003 4 0  1 8 0 0  0 0",
+     "X 1 1  1 1"),
     ("a truncated call: GARBAGE_ARGS", "X 0 2  100003 4", "X 1 0  0 0  4"),
     ("version 3 of RPC: RPC_MISMATCH", f"X 0 3  100003 4 0  {AUTH}", "X 1 1  0 2 2"),
     ("credentials that are too long: AUTH_BADCRED", "X 0 2  100003 4 0  1 401 0 0", "X 1 1  1 1"),
@@ -895,7 +901,7 @@ def module_as_server() -> None:
     for number in 1, 2:
         check(f"a Read chunk of another program gets PROG_UNAVAIL, version {number}", answered,
               CALL[number].replace("0 0 0 ", "1 40 1 4 0 0  0 0 0 ")
-              + f"X 0 2  100003 4 1  {AUTH}", f"{REPLY[number]} X 1 0  0 0  1")
+              + f"X 0 2  0x12345678 4 1  {AUTH}", f"{REPLY[number]} X 1 0  0 0  1")
 
     check("no message so far was unexpected",
           lambda: same_info(requester.id, unexpected_messages=0))

@@ -36,6 +36,9 @@ pub(crate) const NFS_PROGRAM: u32 = 100_003;
 /// Version 4 of NFS (RFC 5662, section 2: `NFS_V4`).
 pub(crate) const NFS_VERSION: u32 = 4;
 
+/// The lowest version of NFS whose [`NULL`] is served (RFC 1813), because most peers begin with it.
+const NFS_LOWEST: u32 = 3;
+
 /// The program of the callbacks of NFS, and its one version (RFC 5662: `NFS4_CALLBACK`).
 const CALLBACK_PROGRAM: u32 = 0x4000_0000;
 const CALLBACK_VERSION: u32 = 1;
@@ -163,31 +166,27 @@ pub(crate) fn fill_opaque(size: u32, seed: u32, at: usize, octets: &mut [u8]) {
     }
 }
 
-/// Returns the procedure that a call asks for.
-///
-/// [`NULL`] is served for every program and version, because most peers begin with it (RFC 5531,
-/// section 12.1: "procedure 0 of any RPC protocol should have the same semantics").
+/// Returns the procedure that a call asks for. Of NFS, only [`NULL`] is served.
 ///
 /// # Errors
 ///
 /// Fails with the status to reply if there is no such procedure (RFC 5531, section 9:
 /// `accept_stat`).
 pub(crate) fn serve(call: &Call) -> Result<ServedProcedure, Status> {
-    match (call.prog, call.vers, call.proc) {
-        (_, _, NULL) => Ok(ServedProcedure::Null),
-        (ECHO_PROGRAM, ECHO_VERSION, ECHO) => Ok(ServedProcedure::Echo),
-        (ECHO_PROGRAM, ECHO_VERSION, BIND) => Ok(ServedProcedure::Bind),
-        (ECHO_PROGRAM, ECHO_VERSION, _) => Err(Status::ProcUnavail),
-        (ECHO_PROGRAM, _, _) => Err(Status::ProgMismatch {
-            low: ECHO_VERSION,
-            high: ECHO_VERSION,
-        }),
-        (CALLBACK_PROGRAM, CALLBACK_VERSION, CB_COMPOUND) => Ok(ServedProcedure::Callback),
-        (CALLBACK_PROGRAM, CALLBACK_VERSION, _) => Err(Status::ProcUnavail),
-        (CALLBACK_PROGRAM, _, _) => Err(Status::ProgMismatch {
-            low: CALLBACK_VERSION,
-            high: CALLBACK_VERSION,
-        }),
-        _ => Err(Status::ProgUnavail),
+    let (low, high) = match call.prog {
+        ECHO_PROGRAM => (ECHO_VERSION, ECHO_VERSION),
+        CALLBACK_PROGRAM => (CALLBACK_VERSION, CALLBACK_VERSION),
+        NFS_PROGRAM => (NFS_LOWEST, NFS_VERSION),
+        _ => return Err(Status::ProgUnavail),
+    };
+    if !(low..=high).contains(&call.vers) {
+        return Err(Status::ProgMismatch { low, high });
+    }
+    match (call.prog, call.proc) {
+        (_, NULL) => Ok(ServedProcedure::Null),
+        (ECHO_PROGRAM, ECHO) => Ok(ServedProcedure::Echo),
+        (ECHO_PROGRAM, BIND) => Ok(ServedProcedure::Bind),
+        (CALLBACK_PROGRAM, CB_COMPOUND) => Ok(ServedProcedure::Callback),
+        _ => Err(Status::ProcUnavail),
     }
 }

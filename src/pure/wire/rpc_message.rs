@@ -2,8 +2,8 @@
 
 //! The headers of RPC calls and replies (RFC 5531, section 9).
 //!
-//! Calls are sent with AUTH_NONE or AUTH_SYS. A received call may have either, and the module
-//! ignores the content of AUTH_SYS.
+//! Calls are sent with AUTH_NONE or AUTH_SYS. A received call may have either. The module checks
+//! the form of AUTH_SYS, and ignores whom it names.
 
 use core::fmt;
 
@@ -41,6 +41,11 @@ const AUTH_NONE: u32 = 0;
 
 /// `auth_flavor` of a user and its groups (RFC 5531, section 10.1 and appendix A).
 const AUTH_SYS: u32 = 1;
+
+/// Length in octets of the longest `machinename` of AUTH_SYS, and the largest number of its `gids`
+/// (RFC 5531, appendix A).
+const MACHINENAME_MAX: u32 = 255;
+const GIDS_MAX: u32 = 16;
 
 /// Length in octets of the longest `opaque_auth` body (RFC 5531, section 8.2).
 pub(super) const AUTH_MAX: u32 = 400;
@@ -157,8 +162,8 @@ pub(crate) fn parse_call(octets: &[u8]) -> Result<(Call, &[u8]), RpcError> {
         vers: word(&mut reader)?,
         proc: word(&mut reader)?,
     };
-    // The content is ignored, but the flavor is checked: a reply with SUCCESS to a call that
-    // establishes a context of RPCSEC_GSS, for example, would be wrong.
+    // Whom the credentials name is ignored, but the flavor is checked: a reply with SUCCESS to a
+    // call that establishes a context of RPCSEC_GSS, for example, would be wrong.
     let credentials = pass_auth(&mut reader, &[AUTH_NONE, AUTH_SYS]);
     credentials.map_err(|error| refused_auth(error, AUTH_BADCRED))?;
     let verifier = pass_auth(&mut reader, &[AUTH_NONE]);
@@ -310,20 +315,36 @@ fn denied(reader: &mut Reader<'_>) -> Result<Status, RpcError> {
     })
 }
 
-/// Skips the `opaque_auth` of a call. Fails unless it has one of these flavors (RFC 5531, sections
-/// 8.2 and 9).
+/// Skips the `opaque_auth` of a call. Fails unless it has one of these flavors, and a body that
+/// this flavor may have (RFC 5531, sections 8.2 and 9).
 fn pass_auth(reader: &mut Reader<'_>, flavors: &[u32]) -> Result<(), RpcError> {
     let before = *reader;
-    let flavor = pass_opaque_auth(reader)?;
-    if !flavors.contains(&flavor) {
+    let (flavor, body) = pass_opaque_auth(reader)?;
+    if !flavors.contains(&flavor) || (flavor == AUTH_SYS && !is_auth_sys(body)) {
         return Err(illegal(before, flavor));
     }
     Ok(())
 }
 
-/// Skips an `opaque_auth` and returns its flavor. Fails if its body is longer than [`AUTH_MAX`]
-/// (RFC 5531, section 8.2).
-fn pass_opaque_auth(reader: &mut Reader<'_>) -> Result<u32, RpcError> {
+/// Whether the body of an `opaque_auth` is that of AUTH_SYS: `authsys_parms` and nothing else (RFC
+/// 5531, appendix A).
+fn is_auth_sys(body: &[u8]) -> bool {
+    let mut reader = Reader::new(body);
+    let mut parms = || {
+        let _stamp = reader.word()?;
+        let machinename = reader.word().filter(|&length| length <= MACHINENAME_MAX)?;
+        reader.opaque(machinename as usize)?;
+        let _uid = reader.word()?;
+        let _gid = reader.word()?;
+        let gids = reader.word().filter(|&count| count <= GIDS_MAX)?;
+        reader.opaque(4 * gids as usize)
+    };
+    parms().is_some() && reader.rest().is_empty()
+}
+
+/// Skips an `opaque_auth`, and returns its flavor and its body. Fails if the body is longer than
+/// [`AUTH_MAX`] (RFC 5531, section 8.2).
+fn pass_opaque_auth<'a>(reader: &mut Reader<'a>) -> Result<(u32, &'a [u8]), RpcError> {
     let flavor = word(reader)?;
     let before = *reader;
     let length = word(reader)?;
@@ -331,8 +352,8 @@ fn pass_opaque_auth(reader: &mut Reader<'_>) -> Result<u32, RpcError> {
         return Err(illegal(before, length));
     }
     let truncated = RpcError::Truncated { at: reader.at() };
-    reader.opaque(length as usize).ok_or(truncated)?;
-    Ok(flavor)
+    let (body, _) = reader.opaque(length as usize).ok_or(truncated)?;
+    Ok((flavor, body))
 }
 
 fn word(reader: &mut Reader<'_>) -> Result<u32, RpcError> {

@@ -25,16 +25,17 @@ pub(crate) const CALLBACK_PROGRAM: u32 = 1_073_741_824;
 
 /// Returns the expected result: `accept_stat` names the first rule that the call breaks.
 fn expected(prog: u32, vers: u32, proc: u32) -> Result<ServedProcedure, Status> {
-    if proc == 0 {
-        return Ok(ServedProcedure::Null);
-    }
-    if prog != ECHO_PROGRAM && prog != CALLBACK_PROGRAM {
-        return Err(Status::ProgUnavail);
-    }
-    if vers != 1 {
-        return Err(Status::ProgMismatch { low: 1, high: 1 });
+    let versions: &[u32] = match prog {
+        ECHO_PROGRAM | CALLBACK_PROGRAM => &[1],
+        100_003 => &[3, 4],
+        _ => return Err(Status::ProgUnavail),
+    };
+    if !versions.contains(&vers) {
+        let (low, high) = (versions[0], versions[versions.len() - 1]);
+        return Err(Status::ProgMismatch { low, high });
     }
     match (prog, proc) {
+        (_, 0) => Ok(ServedProcedure::Null),
         (CALLBACK_PROGRAM, 1) => Ok(ServedProcedure::Callback),
         (ECHO_PROGRAM, 1) => Ok(ServedProcedure::Echo),
         (ECHO_PROGRAM, 2) => Ok(ServedProcedure::Bind),

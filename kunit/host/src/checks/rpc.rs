@@ -46,6 +46,17 @@ impl Words {
         (self.0[at + 1] <= 400).then_some(at + 2 + units as usize)
     }
 
+    /// Whether the body of an `opaque_auth`, of `length` octets at word `at`, is that of AUTH_SYS.
+    fn are_auth_sys(&self, at: usize, length: u32) -> bool {
+        let name = self.0[at + 1];
+        if name > 255 {
+            return false;
+        }
+        let uid = at + 2 + name.div_ceil(4) as usize;
+        let gids = self.0[uid + 2];
+        gids <= 16 && 4 * (uid + 3 - at + gids as usize) == length as usize
+    }
+
     fn has(&self, words: usize) -> bool {
         4 * words <= self.1
     }
@@ -78,7 +89,7 @@ fn expected_call(octets: &[u8]) -> Called {
     if !words.has(verifier) {
         return Called::Nothing;
     }
-    if words.0[6] > 1 {
+    if words.0[6] > 1 || words.0[6] == 1 && !words.are_auth_sys(8, words.0[7]) {
         return Called::Answer([xid, 1]);
     }
     if !words.has(verifier + 2) {

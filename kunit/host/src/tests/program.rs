@@ -33,6 +33,7 @@ fn section_9_every_half_word() {
                 (CALLBACK_PROGRAM, word, 1),
                 (CALLBACK_PROGRAM, 1, word),
                 (100_003, 4, word),
+                (100_003, word, 0),
             ] {
                 check(prog, vers, proc);
             }
@@ -55,8 +56,13 @@ proptest! {
 
     #[test]
     fn section_9_any_words(
-        prog in prop_oneof![Just(ECHO_PROGRAM), Just(CALLBACK_PROGRAM), any::<u32>()],
-        vers in prop_oneof![0..=2_u32, any::<u32>()],
+        prog in prop_oneof![
+            Just(ECHO_PROGRAM),
+            Just(CALLBACK_PROGRAM),
+            Just(100_003),
+            any::<u32>(),
+        ],
+        vers in prop_oneof![0..=5_u32, any::<u32>()],
         proc in prop_oneof![0..=2_u32, any::<u32>()],
     ) {
         check(prog, vers, proc);

@@ -143,6 +143,32 @@ proptest! {
         check(&octets);
     }
 
+    /// RFC 5531, appendix A: credentials of AUTH_SYS, whose length may be wrong.
+    #[test]
+    fn appendix_a_auth_sys(
+        (name, gids) in (0..=257_usize, 0..=17_usize),
+        wrong in prop_oneof![4 => Just(0_i32), 1 => -9..=9_i32],
+    ) {
+        let words = |words: &[u32]| -> Vec<u8> {
+            words.iter().flat_map(|word| word.to_be_bytes()).collect()
+        };
+        let padded = vec![0; name.next_multiple_of(4)];
+        let body = [
+            words(&[1, name as u32]),
+            padded,
+            words(&[2, 3, gids as u32]),
+            vec![0; 4 * gids],
+        ]
+        .concat();
+        let length = body.len() as i32 + wrong;
+        let mut call = [words(&[7, 0, 2, 8, 9, 10, 1, length as u32]), body].concat();
+        call.resize(32 + (length as usize).next_multiple_of(4), 0);
+        call.extend(words(&[0, 0]));
+        let is_call = wrong == 0 && name <= 255 && gids <= 16 && length <= 400;
+        prop_assert_eq!(parse_call(&call).is_ok(), is_call);
+        check(&call);
+    }
+
     /// RFC 5531, section 8.2: credentials and verifiers of any length, mostly there.
     #[test]
     fn section_8_2_any_authentication(
