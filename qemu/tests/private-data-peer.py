@@ -8,11 +8,13 @@ negotiates, with those of RFC 8797."""
 # soak: debug.siw stock.rxe
 
 import fnmatch
+import os
+import socket
 import subprocess
 from collections.abc import Callable
 
 from lib import module
-from lib.hosts import TRANSPORT, Host
+from lib.hosts import TRANSPORT, Host, entered
 from lib.ktap import Skip, fail, same, wait_for
 from lib.module import (
     REPLY_ROOM, REQUEST_ROOM, Command, arrives, control, is_gone, is_state, newest, same_info,
@@ -121,6 +123,25 @@ def to_client(private: Private, found: Found) -> None:
     client = newest("client")
     found.same(client, "client", arrives(octets, REPLY_ROOM), private.start(REPLY_ROOM))
     script.close_to_peer(client)
+
+
+def by_mpa_1(octets: bytes, found: Found, start: int = 0) -> None:
+    """A peer of MPA version 1 connects to the module (RFC 5044, section 7.1.1). It has all of the
+    private data for itself: siw's own peers speak version 2."""
+    with entered(script.pair.a.path):
+        peer = socket.create_connection((script.pair.b.ip4, OF_MODULE), 10)
+    with peer:
+        peer.sendall(b"MPA ID Req Frame\x40\x01" + len(octets).to_bytes(2, "big") + octets)
+        answer = b""
+        while len(answer) < 20 + len(OWN_OCTETS) and (more := peer.recv(64)):
+            answer += more
+        same("the answer begins with", b"MPA ID Rep Frame", answer[:16])
+        same("the version of the answer", 1, answer[17])
+        same("its private data", OWN_OCTETS, answer[20:])
+        server = newest("server")
+        wait_for(10, is_state, server, "established")
+        found.same(server, "server", octets, start)
+    wait_for(10, is_gone, server)
 
 
 def says(name: str, octets: str, found: Found, at_end: bool = False) -> None:
@@ -245,10 +266,14 @@ says("the largest sizes", "f6ab0e180100ffff", present(send=262144, receive=26214
 says("reserved bits, not R", "f6ab0e1801fe0303", present(reserved="0xfe", send=4096, receive=4096))
 says("reserved bits, and R", "f6ab0e1801ff0303",
      present(reserved="0xfe", r="yes", send=4096, receive=4096))
+for bit in range(1, 8):
+    says(f"reserved bit {bit}", f"f6ab0e1801{1 << bit:02x}0303",
+         present(reserved=f"0x{1 << bit:02x}", send=4096, receive=4096))
 says("another format identifier", "f6ab0e1901010303", absent())
 says("the identifier in the wrong order", "180eabf601010303", absent())
 says("version 0", "f6ab0e1800010303", rejected(0))
 says("version 2", "f6ab0e1802010303", rejected(2))
+says("version 255", "f6ab0e18ff010303", rejected(255))
 says("one octet before a message", "00f6ab0e180100071f", present(1, send=8192, receive=32768))
 says("parts of an identifier before a message", "f6abf6ab0ef6ab0e1801011f07",
      present(5, r="yes", send=32768, receive=8192))
@@ -259,6 +284,18 @@ says("version 2, then a message", "f6ab0e1802ffffff00f6ab0e1801010203",
 says("version 2, then a truncated message", "f6ab0e1802fffffff6ab0e1801", rejected(2), True)
 says("two messages, of which the first counts", "00f6ab0e1801010305f6ab0e1801000809",
      present(1, r="yes", send=4096, receive=6144))
+
+# make soak: the places that no check above has.
+for offset in range(2, REQUEST_ROOM - 8 if "FULL" in os.environ else 0):
+    says(f"a message at octet {offset}", "00" * offset + "f6ab0e1801000101",
+         present(offset, send=2048, receive=2048))
+if TRANSPORT == "siw":
+    message = bytes.fromhex("f6ab0e180101030f")
+    values = {"r": "yes", "send": 4096, "receive": 16384}
+    check("a message by MPA version 1", by_mpa_1, message, present(**values))
+    # rdma_cm's length field holds 255 octets, 4 more than a peer of version 2 can send.
+    check("a message at the end of 255 octets by MPA version 1", by_mpa_1,
+          message.rjust(255, b"\xaa"), present(247, **values))
 
 hears("private=none sends no octets", "private=none", "")
 hears("private=00 sends one octet", "private=00", "00")
