@@ -439,6 +439,22 @@ need 'a server that never answers' control b listen "$B4:20053 answer=0"
 check 'probe of a server that never answers: no-answer' \
 	says 1 'it accepts connections and does not answer NULL: ' \
 	on_a "$tool" probe "$B4:20053" --timeout-ms 1000
+program 1
+need 'a program that answers with no octets listens' tell 1 listen "/run/netns/$B" "$B4" 20056
+answer_with_no_octets() {
+	tell 1 receives 8 1024 && say 1 accept none || return
+	on_a "$tool" probe "$B4:20056" >"$scratch/probe" 2>&1 &
+	local probe=$! status=0
+	hear 1 && tell 1 receive 10000 && tell 1 send empty
+	wait "$probe" || status=$?
+	same 'the exit status' 1 "$status" && grep -qxF \
+		'  degraded: NULL has no result: the server answered with a message of 0 octets' \
+		"$scratch/probe" && return
+	cat "$scratch/probe"
+	return 1
+}
+check 'probe of a server that answers with no octets: bad-reply' answer_with_no_octets
+program_end 1
 check 'probe of a port without a server: unreachable' \
 	says 2 'unreachable: ' on_a "$tool" probe "$B4:20051"
 check 'probe with a size that the module refuses' \
@@ -466,3 +482,15 @@ check 'probe asks in both versions with --rpcvers auto' says 0 2 sh -c \
 need 'a client of the server that is no mount' control a connect "$B4:20049 rpcvers=1 null=0"
 check 'a server without mounts' one_line 0 "this host's NFS server has connections" "$tool" mounts
 need 'the client that is no mount ends' control - close all
+
+# About: a module that shows only its own connections.
+need 'observing off: the module is removed' rmmod rpcrdma_cm
+need 'observing off: the module loads' insmod "$MODULE" observe=0
+first_line() {
+	local line
+	line=$("$tool" | head -n1)
+	[[ $line = *'observing is off'*'the module was loaded with observe=0'* ]] && return
+	echo "$line"
+	return 1
+}
+check 'observing off: the first line of the tool says so, and why' first_line
