@@ -8,18 +8,20 @@ names no other document. A peer in user space sends and receives the messages, i
 # soak: debug.rxe stock.rxe
 
 import contextlib
+import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 
 from lib import module
-from lib.hosts import HOME
-from lib.ktap import Failed, fail, same, wait_for
+from lib.hosts import HOME, TRANSPORT
+from lib.ktap import Failed, Skip, fail, same, wait_for
 from lib.messages import (
-    ERR_CHUNK, ERR_VERS, NFS, RDMA_MSG, RDMA_NOMSG, Segment, echo_call, error, header, opaque,
-    prog_mismatch, rpc_call, success, words, write_chunk,
+    CALLBACKS, ERR_CHUNK, ERR_VERS, NFS, RDMA_MSG, RDMA_NOMSG, Segment, echo_call, error, header,
+    opaque, prog_mismatch, rpc_call, success, words, write_chunk,
 )
 from lib.module import DONE, Command, info, is_gone, is_state, same_info
-from lib.peer import NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
+from lib.peer import CLOSED, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
 from lib.script import Script
 from lib.wire import split
 
@@ -232,7 +234,8 @@ class Client:
     # About: XIDs and credits.
 
     def again(self) -> None:
-        """Makes the same call twice, and 16 calls with one XID, as many at a time as are granted."""
+        """Makes the same call twice, and 16 calls with one XID, as many at a time as are
+        granted."""
         xid = self.next()
         call = header(xid, RDMA_MSG) + rpc_call(xid)
         answer = header(xid, RDMA_MSG, credits=GRANTS) + success(xid)
@@ -493,6 +496,31 @@ class Server:
                     same("one of one credit is under way", NOTHING, self.peer.receive(300))
                     self.peer.send(self.answers(xid, 1))
 
+    def posts_late(self) -> None:
+        """Accepts without Receives, and posts them later. The transport retransmits the call."""
+        if TRANSPORT == "siw":
+            raise Skip("a message of iWARP that finds no Receive is never retransmitted")
+        self.peer.receives(32, 4096, again=7, late=True)
+        try:
+            with self.connected():
+                with self.calling():
+                    same("without Receives", NOTHING, self.peer.receive(500))
+                    self.peer.post_receives()
+                    self.peer.send(self.answers(self.xid()))
+                same_info(self.id, state="established", generation=1)
+        finally:
+            self.peer.receives(32, 4096)
+
+    def sends_after_the_end(self) -> None:
+        """Sends messages after the module has disconnected, and before the peer does."""
+        self.connects("rpcvers=1 null=0")
+        with Command(HOME, "close", f"connection {self.id}"):
+            same("the peer received", CLOSED, self.peer.receive(5000))
+            with contextlib.suppress(OSError, RuntimeError):
+                self.peer.send(self.answers(1), b"", header(2, RDMA_MSG) + rpc_call(2))
+            self.peer.close()
+        wait_for(10, is_gone, self.id)
+
     def closes_in_first_call(self) -> None:
         self.connects("rpcvers=1 null=0")
         with self.calling("null", "ECONNRESET"):
@@ -502,6 +530,34 @@ class Server:
 
 
 server = Server()
+
+
+def linux_drops_call() -> None:
+    """Makes calls to the kernel's NFS client, in place of its server: by Linux, one with a Reply
+    chunk gets no answer, although RFC 8167, section 5.3, demands ERR_CHUNK at least."""
+    peer, host = script.peer, script.pair.b.ip4
+    # The transport is not loaded by a mount.
+    subprocess.run(["modprobe", "-q", "-a", "nfs", "rpcrdma"], check=False)
+    with tempfile.TemporaryDirectory() as directory, script.pair.a.popen(
+            "mount.nfs", f"{host}:/", directory, "-o",
+            f"proto=rdma,port={OF_PEER},vers=4.1,soft,timeo=600,retrans=0,retry=0",
+            stderr=subprocess.DEVNULL) as mounting:
+        try:
+            peer.accept(WITHOUT_R)
+            peer.send(server.answers(server.xid()))
+            # EXCHANGE_ID: the client has prepared its callback channel.
+            server.message()
+            call = rpc_call(1, program=CALLBACKS, version=1)
+            chunk = write_chunk(cut(peer.register(64, REMOTE_WRITE), 64))
+            peer.send(header(1, RDMA_MSG, credits=1, reply=chunk) + call)
+            same("to a call with a Reply chunk", NOTHING, peer.receive(2000))
+            peer.send(header(1, RDMA_MSG, credits=1) + call)
+            found = split(server.message())
+            same("to a call without chunks", split(success(1)), found[7:])
+        finally:
+            mounting.kill()
+            if peer.id:
+                peer.close()
 
 
 def xids_differ() -> None:
@@ -616,7 +672,10 @@ for name, function, *arguments in (
      REQUESTS),
     ("a grant that is lowered is not exceeded (3.3.1)", server.lowered),
     ("an end within the first call fails it (3.3.3)", server.closes_in_first_call),
+    ("a call waits for a peer that posts its Receives late (3.3.1)", server.posts_late),
+    ("messages behind the end of a connection do no harm", server.sends_after_the_end),
 ):
     check(name, function, *arguments)
+check("Linux' client drops a call with a Reply chunk (RFC 8167, 5.3)", linux_drops_call)
 script.check_none_left()
 script.run()

@@ -9,8 +9,8 @@ RDMA_MSG, RDMA_NOMSG, RDMA_ERROR = 0, 1, 4
 ERR_VERS, ERR_CHUNK = 1, 2
 # rdma_direction, and msg_type of RPC (RFC 5531, section 9).
 CALL, REPLY = 0, 1
-# The programs of NFS and of the module, and procedures of the latter.
-NFS, ECHO_PROGRAM = 100003, 0x20008797
+# The programs of NFS, of its callbacks and of the module, and procedures of the last one.
+NFS, CALLBACKS, ECHO_PROGRAM = 100003, 0x40000000, 0x20008797
 NULL, ECHO = 0, 1
 
 

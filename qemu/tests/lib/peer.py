@@ -274,6 +274,7 @@ class Peer:
         self.requests: list[tuple[c_void_p, bytes]] = []
         self.listeners: list[c_void_p] = []
         self.count = self.size = self.again = 0
+        self.late = False
         # How often the other side wants a message of the peer to be retransmitted that finds no
         # Receive: as client by its REQ, as server by its REP. Not of iWARP.
         self.again_wanted: dict[int, int] = {}
@@ -353,8 +354,8 @@ class Peer:
         self.verbs = self.queue_pair.contents.context.contents
         if self.count:
             self.messages = self.new_memory(bytes(self.count * self.size))
-        for number in range(self.count):
-            self.post_receive(number)
+        if not self.late:
+            self.post_receives()
         data = ctypes.create_string_buffer(private)
         parameters = Parameters(
             private_data=ctypes.addressof(data), private_data_len=len(data) - 1,
@@ -366,6 +367,10 @@ class Peer:
     def new_memory(self, octets: bytes, access: int = 0) -> Memory:
         self.memories.append(Memory(self.queue_pair.contents, octets, access))
         return self.memories[-1]
+
+    def post_receives(self) -> None:
+        for number in range(self.count):
+            self.post_receive(number)
 
     def post_receive(self, number: int) -> None:
         segment = self.messages.segment(number * self.size, self.size)
@@ -412,10 +417,11 @@ class Peer:
         call("rdma_bind_addr", listener, address(host, port))
         call("rdma_listen", listener, 8)
 
-    def receives(self, count: int, size: int, again: int = 0) -> None:
+    def receives(self, count: int, size: int, again: int = 0, late: bool = False) -> None:
         """Sets the number and the size of the Receives of later connections. `again` is how often
-        the other side retransmits a message that finds no Receive; 7 is without limit."""
-        self.count, self.size, self.again = count, size, again
+        the other side retransmits a message that finds no Receive; 7 is without limit. Late
+        Receives are posted by `post_receives`."""
+        self.count, self.size, self.again, self.late = count, size, again, late
 
     def accept(self, private: bytes) -> bytes:
         """Accepts the next request, and returns its private data."""
