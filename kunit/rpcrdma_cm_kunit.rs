@@ -12,6 +12,7 @@
 mod base;
 mod cases;
 mod control;
+mod ending;
 mod exchange;
 mod header;
 mod history;

@@ -10,6 +10,7 @@ use core::{
 };
 
 use kernel::{
+    impl_has_delayed_work,
     impl_has_work,
     prelude::*,
     sync::{
@@ -19,6 +20,7 @@ use kernel::{
         Mutex, //
     },
     workqueue::{
+        DelayedWork,
         Work,
         WorkItem, //
     }, //
@@ -97,7 +99,9 @@ impl MyEndpoint {
 impl CompletionHandler for MyEndpoint {
     fn arrived(_this: ArcBorrow<'_, Self>) {}
 
-    fn queue_pair_failed(_this: ArcBorrow<'_, Self>, _reason: &'static CStr) {}
+    fn queue_pair_failed(_this: ArcBorrow<'_, Self>, _fault: QueuePairFault) {}
+
+    fn queue_pair_event(_this: ArcBorrow<'_, Self>, _event: &'static CStr) {}
 }
 
 struct MyConnection;
@@ -136,4 +140,27 @@ impl WorkItem for MyWork {
     type Pointer = Arc<Self>;
 
     fn run(_this: Arc<Self>) {}
+}
+
+#[pin_data]
+struct MyDelayedWork {
+    queue: Arc<WorkQueue>,
+    #[pin]
+    work: DelayedWork<Self>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for MyDelayedWork { self.work }
+}
+
+impl WorkItem for MyDelayedWork {
+    type Pointer = Arc<Self>;
+
+    fn run(_this: Arc<Self>) {}
+}
+
+impl Delayed<0> for MyDelayedWork {
+    fn queue(&self) -> &WorkQueue {
+        &self.queue
+    }
 }

@@ -4,6 +4,7 @@
 //! would make it superfluous; 7.3 has none of them.
 
 pub(crate) mod address;
+mod delayed_work;
 pub(crate) mod draining;
 pub(crate) mod errno;
 pub(crate) mod net;

@@ -22,8 +22,10 @@ mod table;
 use core::ptr;
 
 use kernel::{
+    impl_has_delayed_work,
     impl_has_work,
     new_condvar,
+    new_delayed_work,
     new_mutex,
     new_work,
     prelude::*,
@@ -39,6 +41,7 @@ use kernel::{
         Monotonic, //
     },
     workqueue::{
+        DelayedWork,
         HasWork,
         Work,
         WorkItem, //
@@ -47,6 +50,7 @@ use kernel::{
 
 use self::{
     attempt::{
+        disconnected,
         Attempt,
         AttemptHandler, //
     },
@@ -58,7 +62,11 @@ use crate::{
     base::{
         errno::errno,
         wait::wait_while,
-        work_queue::WorkQueue, //
+        work_queue::{
+            run_after,
+            Delayed,
+            WorkQueue, //
+        }, //
     },
     failure::Failure,
     permits::Permit,
@@ -66,7 +74,8 @@ use crate::{
         text::{
             exchange::{
                 Exchange,
-                ParsedPrivateData, //
+                ParsedPrivateData,
+                ShownTransport, //
             },
             history::{
                 HistoryEvent,
@@ -80,6 +89,7 @@ use crate::{
         },
         wire::{
             call_request::CallRequest,
+            ending::Evidence,
             negotiation::{
                 InUse,
                 Role, //
@@ -107,7 +117,8 @@ use crate::{
         endpoint::{
             Endpoint,
             EndpointConfiguration,
-            Owner, //
+            Owner,
+            CAUSE_MS, //
         },
         requester::{
             not_connected,
@@ -223,6 +234,23 @@ impl Inner {
         }
     }
 
+    /// Whether the device of the current attempt is one of iWARP.
+    fn is_iwarp(&self) -> bool {
+        let device = self.exchange.device;
+        device.is_some_and(|device| device.transport == ShownTransport::Iwarp)
+    }
+
+    /// Takes evidence of the end of the current attempt, as [`Attempt::learn`] does. Returns the
+    /// first cause as far as it is known now.
+    fn learn(&mut self, evidence: Evidence, failure: Failure) -> Failure {
+        let iwarp = self.is_iwarp();
+        let Some(attempt) = self.state.attempt_mut() else {
+            return failure;
+        };
+        attempt.learn(evidence, iwarp, failure);
+        attempt.failure().unwrap_or(failure)
+    }
+
     /// Whether the connection is closing and all of its ids have been destroyed.
     fn is_over(&self) -> bool {
         matches!(self.state, ConnectionState::Closing(_)) && self.ids == 0
@@ -245,16 +273,28 @@ pub(crate) struct Connection {
     reconnect: Work<Self, RECONNECT>,
     #[pin]
     remove: Work<Self, REMOVE>,
+    #[pin]
+    unexplained: DelayedWork<Self, UNEXPLAINED>,
 }
+
+/// How long an error is waited for after the peer has disconnected, in milliseconds. Its completion
+/// may arrive after the DREQ that followed from it.
+const ERROR_MS: u32 = 200;
 
 /// The number of the work that connects again.
 const RECONNECT: u64 = 0;
 /// The number of the work that removes the connection from the tables.
 const REMOVE: u64 = 1;
+/// The number of the work that ends a connection whose cause of the end is not found.
+const UNEXPLAINED: u64 = 2;
 
 impl_has_work! {
     impl HasWork<Self, RECONNECT> for Connection { self.reconnect }
     impl HasWork<Self, REMOVE> for Connection { self.remove }
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self, UNEXPLAINED> for Connection { self.unexplained }
 }
 
 impl WorkItem<REMOVE> for Connection {
@@ -266,6 +306,32 @@ impl WorkItem<REMOVE> for Connection {
         this.shared.remove(this.number);
         this.inner.lock().gone = true;
         this.changed.notify_all();
+    }
+}
+
+impl Delayed<UNEXPLAINED> for Connection {
+    fn queue(&self) -> &WorkQueue {
+        &self.shared.limits
+    }
+}
+
+impl WorkItem<UNEXPLAINED> for Connection {
+    type Pointer = Arc<Self>;
+
+    /// Ends the connection if it has failed, and nothing else has shown why.
+    fn run(this: Arc<Self>) {
+        let mut inner = this.inner.lock();
+        let ConnectionState::Established(attempt) = &inner.state else {
+            return;
+        };
+        let event = attempt.endpoint.event();
+        if let Some(failure) = attempt.failure() {
+            let cause = match event {
+                Some(event) => inner.learn(Evidence::Error, event),
+                None => failure,
+            };
+            this.as_arc_borrow().end(&mut inner, Some(cause));
+        }
     }
 }
 
@@ -337,6 +403,7 @@ impl Connection {
                 changed <- new_condvar!("Connection::changed"),
                 reconnect <- new_work!("Connection::reconnect"),
                 remove <- new_work!("Connection::remove"),
+                unexplained <- new_delayed_work!("Connection::unexplained"),
             }),
             GFP_KERNEL,
         )
@@ -462,9 +529,8 @@ impl Connection {
         }
     }
 
-    /// Handles ESTABLISHED: enters the state and starts the endpoint.
-    ///
-    /// Fails with the queue pair's failure, if that was reported first.
+    /// Handles ESTABLISHED: enters the state and starts the endpoint. Ends the connection if the
+    /// queue pair has failed before.
     fn established(
         self: ArcBorrow<'_, Self>,
         endpoint: &Arc<Endpoint>,
@@ -474,9 +540,9 @@ impl Connection {
         let Some(mut inner) = self.lock_current(endpoint) else {
             return Ok(());
         };
-        let ConnectionState::Connecting { failure, .. } = inner.state else {
+        if !matches!(inner.state, ConnectionState::Connecting(_)) {
             return Ok(());
-        };
+        }
         // A server got the client's private data with the REQ. Its ESTABLISHED carries none.
         if self.role() == Role::Client {
             inner.exchange.local = id.local();
@@ -490,7 +556,33 @@ impl Connection {
         endpoint
             .as_arc_borrow()
             .start(id.queue_pair(), &inner.exchange);
-        failure.map_or(Ok(()), Err)
+        self.end_if_failed(&mut inner);
+        Ok(())
+    }
+
+    /// Handles DISCONNECTED. If an established connection has not failed before, it ends with the
+    /// first completion that fails: an error, or the flush that this causes.
+    fn disconnected(
+        self: ArcBorrow<'_, Self>,
+        endpoint: &Endpoint,
+        id: &mut HandlerId<'_, Endpoint>,
+    ) {
+        let Some(mut inner) = self.lock_current(endpoint) else {
+            return;
+        };
+        if let ConnectionState::Established(attempt) = &mut inner.state {
+            if attempt.failure().is_none() {
+                attempt.disconnected = true;
+                run_after::<_, UNEXPLAINED>(Arc::from(self), ERROR_MS);
+                drop(inner);
+                // Not during an operation: a NAK that has arrived may not have been handled, and a
+                // flush would hide it.
+                id.flush_queue_pair();
+                return;
+            }
+        }
+        let cause = inner.learn(Evidence::Disconnected, disconnected());
+        self.end(&mut inner, Some(cause));
     }
 
     /// Adds an event of this connection to the history. Called before the state changes, because
@@ -520,12 +612,33 @@ impl Connection {
         self.end(&mut self.inner.lock(), None);
     }
 
+    /// Ends the connection, which is established, if the cause of its end is known. If it was only
+    /// flushed, a work ends it later, unless the cause is found before.
+    fn end_if_failed(self: ArcBorrow<'_, Self>, inner: &mut Inner) {
+        let ConnectionState::Established(attempt) = &inner.state else {
+            return;
+        };
+        match attempt.failure() {
+            Some(failure) if attempt.is_explained() => self.end(inner, Some(failure)),
+            Some(_) => run_after::<_, UNEXPLAINED>(Arc::from(self), CAUSE_MS),
+            None => {}
+        }
+    }
+
     /// Ends the current attempt, also if it is established. `failure` is the reason; with [`None`]
     /// the user closed the connection, and no other attempt follows.
     fn end(self: ArcBorrow<'_, Self>, inner: &mut Inner, failure: Option<Failure>) {
-        if matches!(inner.state, ConnectionState::Closing(_)) {
-            return;
-        }
+        let closed = failure.is_none();
+        let failure = match &inner.state {
+            ConnectionState::Closing(_) => return,
+            ConnectionState::Established(attempt) if attempt.failure().is_some() => {
+                // The work that would end it must not be left behind by unloading.
+                run_after::<_, UNEXPLAINED>(Arc::from(self), 0);
+                // It had ended before the user closed it.
+                failure.or(attempt.failure())
+            }
+            _ => failure,
+        };
         let established = matches!(inner.state, ConnectionState::Established(_));
         let endpoint = inner.state.endpoint().cloned();
         let mut falls_back = false;
@@ -555,7 +668,7 @@ impl Connection {
         let reconnects = matches!(&self.side, Side::Client(target) if target.reconnect)
             && (established || inner.generation > 1);
         inner.failure = failure;
-        if failure.is_some() && (falls_back || reconnects) {
+        if !closed && (falls_back || reconnects) {
             inner.exchange = Exchange::with(inner.exchange.remote);
             inner.enter(ConnectionState::Reconnecting(endpoint));
             // Otherwise the reconnect work is running already, and makes the next attempt.
@@ -582,20 +695,16 @@ impl Connection {
 }
 
 impl Owner for Connection {
-    fn endpoint_failed(self: Arc<Self>, endpoint: &Endpoint, failure: Failure) {
+    fn endpoint_failed(self: Arc<Self>, endpoint: &Endpoint, evidence: Evidence, failure: Failure) {
         let Some(mut inner) = self.lock_current(endpoint) else {
             return;
         };
-        match &mut inner.state {
-            // When the peer rejects the request, rdma_cm fails the queue pair first, and then
-            // reports REJECTED with the reason.
-            ConnectionState::Connecting { failure: first, .. } => {
-                first.get_or_insert(failure);
-            }
-            ConnectionState::Established(_) => {
-                self.as_arc_borrow().end(&mut inner, Some(failure));
-            }
-            _ => {}
+        let iwarp = inner.is_iwarp();
+        let attempt = inner.state.attempt_mut();
+        // Before ESTABLISHED an event of the CM follows. When the peer rejects the request, rdma_cm
+        // fails the queue pair first, and then reports REJECTED with the reason.
+        if attempt.is_some_and(|attempt| attempt.learn(evidence, iwarp, failure)) {
+            self.as_arc_borrow().end_if_failed(&mut inner);
         }
     }
 }

@@ -364,7 +364,8 @@ void shim_disown_mr(struct ib_mr *mr)
 
 /*
  * Destroys the queue pair of @id, the only user of @cq. Returns false if the device
- * refuses. The queue pair is leaked then, and its completions are not handled any more.
+ * refuses. The queue pair is leaked then, and its completions and events are not handled
+ * any more.
  *
  * rdma_destroy_qp() returns no error. But ib_destroy_qp_user() decrements the use count
  * of the completion queue only if it succeeds.
@@ -378,8 +379,25 @@ bool shim_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq)
 		return true;
 	WRITE_ONCE(qp->res.kern_name, qp->device->name);
 	WRITE_ONCE(cq->res.kern_name, cq->device->name);
+	WRITE_ONCE(qp->registered_event_handler, NULL);
 	disable_work_sync(&cq->work);
 	return false;
+}
+
+/*
+ * Returns the name of an event after which the queue pair has failed, or NULL if @event is
+ * another one.
+ */
+const char *shim_qp_failure(const struct ib_event *event)
+{
+	switch (event->event) {
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+		return ib_event_msg(event->event);
+	default:
+		return NULL;
+	}
 }
 
 int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)

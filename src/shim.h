@@ -94,6 +94,7 @@ int shim_fail_qp(struct ib_qp *qp);
 void shim_disown_pd(struct ib_pd *pd);
 void shim_disown_mr(struct ib_mr *mr);
 bool shim_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq);
+const char *shim_qp_failure(const struct ib_event *event);
 int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
 void shim_name_qp(struct ib_qp *qp, const char *name);
 

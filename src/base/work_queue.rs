@@ -15,13 +15,17 @@ use kernel::{
     sync::Arc,
     workqueue::{
         self,
+        HasDelayedWork,
         RawWorkItem,
         Work,
         WorkItem, //
     }, //
 };
 
-use super::unload::Hold;
+use super::{
+    delayed_work,
+    unload::Hold, //
+};
 use crate::bindings;
 
 /// A work queue.
@@ -146,4 +150,33 @@ impl Drop for WorkQueue {
             hold.enqueue(destruction);
         }
     }
+}
+
+/// A work whose time can be changed while it is queued.
+///
+/// # Examples
+///
+/// ```no_run
+/// # let my_work: Arc<MyDelayedWork> = given();
+/// run_after(my_work.clone(), 30_000);
+/// // Now rather than later:
+/// run_after(my_work, 0);
+/// ```
+pub(crate) trait Delayed<const ID: u64>:
+    HasDelayedWork<Self, ID> + WorkItem<ID, Pointer = Arc<Self>> + Send + Sync + Sized + 'static
+{
+    /// Returns the queue that it runs in, to which it holds a reference.
+    fn queue(&self) -> &WorkQueue;
+}
+
+/// Has `work` run after `milliseconds`, counted from now, whether or not it is queued already. If
+/// it is running, it runs once more. Any context.
+///
+/// [`WorkQueue::flush`] does not wait for a work whose time has not come.
+pub(crate) fn run_after<T: Delayed<ID>, const ID: u64>(work: Arc<T>, milliseconds: u32) {
+    let queue = work.queue().queue;
+    // SAFETY: By the type invariant of `WorkQueue` the queue is valid as long as the reference
+    // above. That is borrowed from the work, so it is valid as long as nobody has exclusive access
+    // to the work. Until the work runs, nobody has: the queue holds a reference on the work.
+    unsafe { delayed_work::reschedule::<T, ID>(queue, work, milliseconds) }
 }

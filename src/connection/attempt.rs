@@ -12,7 +12,13 @@ use super::Connection;
 use crate::{
     base::errno::errno,
     failure::Failure,
-    pure::text::snapshot::State,
+    pure::{
+        text::snapshot::State,
+        wire::ending::{
+            Ending,
+            Evidence, //
+        }, //
+    },
     rdma::cm::{
         cm_id::CmId,
         event::{
@@ -32,6 +38,52 @@ pub(super) struct Attempt {
     /// The endpoint on the queue pair. Each attempt has its own, so the endpoint also tells events
     /// of this attempt from those of earlier ones.
     pub(super) endpoint: Arc<Endpoint>,
+    /// What is known of its end.
+    ending: Ending,
+    /// The failure that `ending` is, if it is one.
+    failure: Option<Failure>,
+    /// Whether the CM has reported that the peer has disconnected. An error before that may not
+    /// have been reported yet.
+    pub(super) disconnected: bool,
+}
+
+impl Attempt {
+    pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self {
+            id: None,
+            endpoint,
+            ending: Ending::None,
+            failure: None,
+            disconnected: false,
+        }
+    }
+
+    /// Takes `evidence` of the end of the attempt. `failure` says what it shows. Returns whether it
+    /// has changed what is known.
+    pub(super) fn learn(&mut self, evidence: Evidence, iwarp: bool, failure: Failure) -> bool {
+        let (evidence, failure) = match self.disconnected && evidence != Evidence::Error {
+            true => (Evidence::Disconnected, disconnected()),
+            false => (evidence, failure),
+        };
+        let ending = self.ending.learn(evidence, iwarp);
+        let changed = ending != self.ending;
+        if changed && (ending.is_known() || self.failure.is_none()) {
+            self.failure = Some(failure);
+        }
+        self.ending = ending;
+        changed
+    }
+
+    /// Returns why the attempt has ended, if it has.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        self.failure
+            .or_else(|| self.disconnected.then(disconnected))
+    }
+
+    /// Whether the first cause of its end is known.
+    pub(super) fn is_explained(&self) -> bool {
+        self.ending.is_known()
+    }
 }
 
 /// Handles the events of one id of a connection. It is dropped when that id has been destroyed.
@@ -46,6 +98,7 @@ impl ConnectionHandler for AttemptHandler {
     fn event(&self, id: &mut HandlerId<'_, Endpoint>, event: CmEvent<'_>) {
         let connection = self.connection.as_arc_borrow();
         let endpoint = &self.endpoint;
+        let gone = matches!(event, CmEvent::AddressChanged | CmEvent::DeviceRemoved);
         let done = match event {
             CmEvent::AddressUnresolved(error) => connection.address_unresolved(endpoint, error),
             CmEvent::AddressResolved => connection.address_resolved(endpoint, id),
@@ -62,10 +115,10 @@ impl ConnectionHandler for AttemptHandler {
                 "the peer rejected the connection",
                 reason,
             )),
-            CmEvent::Disconnected => Err(Failure::new(
-                errno(bindings::ECONNRESET),
-                "disconnected by the peer",
-            )),
+            CmEvent::Disconnected => {
+                connection.disconnected(endpoint, id);
+                Ok(())
+            }
             CmEvent::AddressChanged => Err(Failure::new(
                 errno(bindings::ENETDOWN),
                 "the network interface has changed",
@@ -74,7 +127,11 @@ impl ConnectionHandler for AttemptHandler {
         };
         if let Err(failure) = done {
             if let Some(mut inner) = connection.lock_current(endpoint) {
-                connection.end(&mut inner, Some(failure));
+                let cause = match gone {
+                    true => inner.learn(Evidence::Gone, failure),
+                    false => failure,
+                };
+                connection.end(&mut inner, Some(cause));
             }
         }
     }
@@ -89,6 +146,11 @@ impl Drop for AttemptHandler {
 /// The cause if private data is longer than a REQ or a REP can carry.
 pub(super) const TOO_MANY_OCTETS: &str =
     "the transport cannot carry that many octets of private data";
+
+/// Returns the failure of a connection that the peer has disconnected.
+pub(super) fn disconnected() -> Failure {
+    Failure::new(errno(bindings::ECONNRESET), "disconnected by the peer")
+}
 
 /// Returns the failure of an attempt whose address rdma_cm did not resolve because of `error`.
 pub(super) fn address_failure(error: Error) -> Failure {

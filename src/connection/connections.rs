@@ -59,8 +59,9 @@ pub(crate) struct Connections {
     shutting_down: CondVar,
     #[pin]
     confirmations: Work<Self>,
-    /// The queue of `confirmations`. A queue of its own, so that no other work delays it.
-    confirming: Arc<WorkQueue>,
+    /// The queue of the works that end connections at a time limit. A queue of its own, so that no
+    /// other work delays them.
+    pub(super) limits: Arc<WorkQueue>,
     /// The queue in which listeners end, and connections are removed from the tables.
     pub(super) leave: Arc<WorkQueue>,
     /// The queue of reconnecting. A queue of its own, because reconnecting waits until ids have
@@ -99,7 +100,7 @@ impl Connections {
         stats: Arc<SharedStats>,
         history: Arc<History>,
     ) -> Result<Arc<Self>> {
-        let confirming = WorkQueue::new(c"rpcrdma_cm_confirm")?;
+        let limits = WorkQueue::new(c"rpcrdma_cm_limits")?;
         let leave = WorkQueue::new(c"rpcrdma_cm_leave")?;
         let reconnects = WorkQueue::new(c"rpcrdma_cm_reconnect")?;
         let services = Services::new(stats.clone())?;
@@ -112,7 +113,7 @@ impl Connections {
                 table <- new_mutex!(Table::new(), "Connections::table"),
                 shutting_down <- new_condvar!("Connections::shutting_down"),
                 confirmations <- new_work!("Connections::confirmations"),
-                confirming,
+                limits,
                 leave,
                 reconnects,
                 services,
@@ -179,7 +180,7 @@ impl Connections {
     /// Starts checking accepted connections for the time limit of their RTU; any context.
     pub(super) fn expect_confirmation(self: &Arc<Self>) {
         // Queueing fails only if the work is pending. Then it runs after this, which is enough.
-        let _ = self.confirming.enqueue(self.clone());
+        let _ = self.limits.enqueue(self.clone());
     }
 
     /// Waits for `pause_ms` milliseconds, and returns whether the table is still in use.
@@ -212,7 +213,7 @@ impl Connections {
             }
         }
         // The works hold references to connections until they return.
-        self.confirming.flush();
+        self.limits.flush();
         self.reconnects.flush();
         self.leave.flush();
         self.services.flush();

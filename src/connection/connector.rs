@@ -134,10 +134,7 @@ impl Connection {
         let no_id = |error| Failure::new(error, "no id for a connection");
 
         let endpoint = self.new_endpoint().map_err(no_id)?;
-        let attempt = Attempt {
-            id: None,
-            endpoint: endpoint.clone(),
-        };
+        let attempt = Attempt::new(endpoint.clone());
         match &mut self.inner.lock().state {
             ConnectionState::Resolving(none) => *none = Some(attempt),
             _ => return Err(closed()),
@@ -256,10 +253,7 @@ impl Connection {
             let Some(sent) = inner.exchange.sent else {
                 return Ok(());
             };
-            inner.advance(|attempt| ConnectionState::Connecting {
-                attempt,
-                failure: None,
-            });
+            inner.advance(ConnectionState::Connecting);
             sent.octets
         };
         id.connect(sent.octets())

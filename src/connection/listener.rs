@@ -49,7 +49,6 @@ use crate::{
     },
     pure::{
         text::{
-            exchange::ShownTransport,
             history::{
                 HistoryEvent,
                 NegotiatedColumns, //
@@ -206,13 +205,7 @@ impl Listener {
         {
             let mut inner = connection.inner.lock();
             inner.exchange = exchange;
-            inner.enter(ConnectionState::Connecting {
-                attempt: Attempt {
-                    id: None,
-                    endpoint: endpoint.clone(),
-                },
-                failure: None,
-            });
+            inner.enter(ConnectionState::Connecting(Attempt::new(endpoint.clone())));
             connection.receive(&mut inner, request.private_data());
         }
         let accepted = connections
@@ -253,10 +246,8 @@ impl Connection {
     pub(crate) fn expire(self: ArcBorrow<'_, Self>) -> bool {
         let mut inner = self.inner.lock();
         // Not on iWARP: a fault of the kernel does not permit it (SECURITY.md).
-        let device = inner.exchange.device;
-        let iwarp = device.is_some_and(|device| device.transport == ShownTransport::Iwarp);
-        let connecting = matches!(inner.state, ConnectionState::Connecting { .. });
-        if self.role() != Role::Server || !connecting || iwarp {
+        let connecting = matches!(inner.state, ConnectionState::Connecting(_));
+        if self.role() != Role::Server || !connecting || inner.is_iwarp() {
             return false;
         }
         if inner.since.elapsed().as_millis() < CONFIRMATION_MS {

@@ -8,7 +8,6 @@ use kernel::sync::Arc;
 
 use super::attempt::Attempt;
 use crate::{
-    failure::Failure,
     pure::text::snapshot::State,
     rpc::endpoint::Endpoint, //
 };
@@ -19,11 +18,7 @@ pub(super) enum ConnectionState {
     /// and again after an id failed to resolve the address: then another id tries.
     Resolving(Option<Attempt>),
     /// A client waits for REP, a server for RTU.
-    Connecting {
-        attempt: Attempt,
-        /// Why the queue pair failed, if it failed before the CM's event arrived.
-        failure: Option<Failure>,
-    },
+    Connecting(Attempt),
     Established(Attempt),
     /// Lost; the client is going to connect again. The endpoint has ended, and is kept for its
     /// counters.
@@ -38,7 +33,7 @@ impl ConnectionState {
     pub(super) fn name(&self) -> State {
         match self {
             Self::Resolving(_) => State::Resolving,
-            Self::Connecting { .. } => State::Connecting,
+            Self::Connecting(_) => State::Connecting,
             Self::Established(_) => State::Established,
             Self::Reconnecting(_) => State::Reconnecting,
             Self::Closing(_) => State::Closing,
@@ -47,14 +42,14 @@ impl ConnectionState {
 
     /// Whether an attempt is under way: neither established nor ended.
     pub(super) fn is_attempting(&self) -> bool {
-        matches!(self, Self::Resolving(_) | Self::Connecting { .. })
+        matches!(self, Self::Resolving(_) | Self::Connecting(_))
     }
 
     /// Returns the current attempt, whether it is under way or established.
     pub(super) fn attempt_mut(&mut self) -> Option<&mut Attempt> {
         match self {
             Self::Resolving(attempt) => attempt.as_mut(),
-            Self::Connecting { attempt, .. } | Self::Established(attempt) => Some(attempt),
+            Self::Connecting(attempt) | Self::Established(attempt) => Some(attempt),
             Self::Reconnecting(_) | Self::Closing(_) => None,
         }
     }
@@ -64,7 +59,7 @@ impl ConnectionState {
         self.attempt_mut()?;
         match mem::replace(self, Self::Resolving(None)) {
             Self::Resolving(attempt) => attempt,
-            Self::Connecting { attempt, .. } | Self::Established(attempt) => Some(attempt),
+            Self::Connecting(attempt) | Self::Established(attempt) => Some(attempt),
             Self::Reconnecting(_) | Self::Closing(_) => None,
         }
     }
@@ -73,9 +68,7 @@ impl ConnectionState {
     pub(super) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
         match self {
             Self::Resolving(attempt) => attempt.as_ref().map(|attempt| &attempt.endpoint),
-            Self::Connecting { attempt, .. } | Self::Established(attempt) => {
-                Some(&attempt.endpoint)
-            }
+            Self::Connecting(attempt) | Self::Established(attempt) => Some(&attempt.endpoint),
             Self::Reconnecting(endpoint) | Self::Closing(endpoint) => endpoint.as_ref(),
         }
     }

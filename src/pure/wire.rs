@@ -4,6 +4,7 @@
 
 pub(crate) mod call_request;
 pub(crate) mod discarded;
+pub(crate) mod ending;
 pub(crate) mod header;
 pub(crate) mod invalidation;
 pub(crate) mod negotiation;

@@ -18,7 +18,8 @@ use kernel::{
         Arc,
         ArcBorrow,
         CondVar,
-        Mutex, //
+        Mutex,
+        SetOnce, //
     },
     workqueue::{
         HasWork,
@@ -36,6 +37,7 @@ use crate::{
     base::{
         draining::Handle,
         errno::errno,
+        wait::wait_while,
         work_queue::WorkQueue, //
     },
     counters::SharedStats,
@@ -55,6 +57,7 @@ use crate::{
             }, //
         },
         wire::{
+            ending::Evidence,
             header::{
                 self,
                 direction::{
@@ -74,7 +77,10 @@ use crate::{
     },
     rdma::verbs::{
         arrival::Arrival,
-        completion_handler::CompletionHandler,
+        completion_handler::{
+            CompletionHandler,
+            QueuePairFault, //
+        },
         queue_pair::QueuePair,
         send_buffer::SendBuffer, //
     }, //
@@ -82,6 +88,11 @@ use crate::{
 
 /// Length in octets of the longest header that reports an error.
 const ERROR_MAX: u32 = 28;
+
+/// How long the cause of a failure is waited for after a Work Request was flushed, in milliseconds.
+/// siw flushes before the CM reports that the peer has disconnected. On a busy machine that takes a
+/// while.
+pub(crate) const CAUSE_MS: u32 = 2000;
 
 /// The state that all endpoints share.
 #[pin_data]
@@ -183,14 +194,15 @@ impl EndpointConfiguration {
 
 /// The owner of endpoints: the connection that they belong to.
 pub(crate) trait Owner: Send + Sync + 'static {
-    /// Called when `endpoint` has failed because of `failure`: its queue pair has failed, or a call
-    /// in version 2 got no reply in time, so that the client tries version 1 on another connection.
-    /// The owner must end the endpoint.
+    /// Called when `endpoint` has failed: its queue pair has failed, or a call in version 2 got no
+    /// reply in time, so that the client tries version 1 on another connection. `failure` is the
+    /// cause if `evidence` is the first evidence of it. The owner must end the endpoint, after
+    /// [`CAUSE_MS`] at most.
     ///
     /// Also called before the endpoint was started, and again for each Receive that is lost. Called
     /// without the endpoint's lock, possibly with those of its queue pair; may sleep. The owner
     /// must not wait for the end of the queue pair.
-    fn endpoint_failed(self: Arc<Self>, endpoint: &Endpoint, failure: Failure);
+    fn endpoint_failed(self: Arc<Self>, endpoint: &Endpoint, evidence: Evidence, failure: Failure);
 }
 
 /// An endpoint's access to its peer.
@@ -311,6 +323,8 @@ impl Inner {
 pub(crate) struct Endpoint {
     pub(super) configuration: EndpointConfiguration,
     pub(super) services: Arc<Services>,
+    /// The first event of the device that says that the queue pair has failed.
+    event: SetOnce<&'static CStr>,
     #[pin]
     pub(super) inner: Mutex<Inner>,
     /// Notified when a reply has arrived, nobody makes calls any more, or the endpoint has ended.
@@ -355,6 +369,7 @@ impl Endpoint {
             pin_init!(Self {
                 configuration,
                 services,
+                event: SetOnce::new(),
                 inner <- new_mutex!(
                     Inner {
                         phase: Phase::Unconnected,
@@ -456,11 +471,28 @@ impl Endpoint {
     }
 
     /// Reports to the owner that the endpoint has failed.
-    pub(super) fn fail(&self, failure: Failure) {
+    pub(super) fn fail(&self, evidence: Evidence, failure: Failure) {
         let owner = self.inner.lock().owner.clone();
         if let Some(owner) = owner {
-            owner.endpoint_failed(self, failure);
+            owner.endpoint_failed(self, evidence, failure);
         }
+    }
+
+    /// Returns the failure of the queue pair if the device has reported one by an event.
+    pub(crate) fn event(&self) -> Option<Failure> {
+        self.event.copy().map(queue_pair_failed)
+    }
+
+    /// Returns the cause of `failure`, by which a call has ended. If that is the loss of the
+    /// connection, waits for the end of the endpoint; process context.
+    pub(super) fn cause_of(&self, failure: Failure) -> Failure {
+        if failure.error != errno(kernel::bindings::ECONNRESET) {
+            return failure;
+        }
+        wait_while(&self.changed, &self.inner, 2 * CAUSE_MS, |inner| {
+            inner.end().is_none()
+        });
+        self.inner.lock().end().unwrap_or(failure)
     }
 
     /// Returns the counters, and the version of RPC-over-RDMA that has been agreed upon.
@@ -623,13 +655,32 @@ impl CompletionHandler for Endpoint {
         this.enqueue::<MESSAGES>(&this.services.messages);
     }
 
-    fn queue_pair_failed(this: ArcBorrow<'_, Self>, reason: &'static CStr) {
-        this.fail(Failure::with_detail(
-            errno(kernel::bindings::ECONNRESET),
-            "the queue pair failed",
-            reason,
-        ));
+    fn queue_pair_failed(this: ArcBorrow<'_, Self>, fault: QueuePairFault) {
+        let (evidence, failure) = match (fault, this.event()) {
+            (QueuePairFault::Error(error), _) => (Evidence::Error, queue_pair_failed(error)),
+            (QueuePairFault::GivenUp(reason), _) => (Evidence::GivenUp, queue_pair_failed(reason)),
+            (QueuePairFault::Consequence(_), Some(failure)) => (Evidence::Error, failure),
+            (QueuePairFault::Consequence(what), None) => {
+                let error = errno(kernel::bindings::ECONNRESET);
+                let failure = Failure::with_detail(error, "unknown cause", what);
+                (Evidence::Consequence, failure)
+            }
+        };
+        this.fail(evidence, failure);
     }
+
+    fn queue_pair_event(this: ArcBorrow<'_, Self>, event: &'static CStr) {
+        this.event.populate(event);
+    }
+}
+
+/// Returns the failure of a queue pair for a `reason`.
+fn queue_pair_failed(reason: &'static CStr) -> Failure {
+    Failure::with_detail(
+        errno(kernel::bindings::ECONNRESET),
+        "the queue pair failed",
+        reason,
+    )
 }
 
 impl WorkItem<MESSAGES> for Endpoint {

@@ -64,6 +64,7 @@ use crate::{
                 CalledProcedure, //
             },
             discarded::Fault,
+            ending::Evidence,
             header::{
                 self,
                 chunks::{
@@ -620,12 +621,15 @@ impl<'a> Caller<'a> {
                 Ok(())
             }
             Err(failure) => {
+                // Before the trial ends: if the connection is lost meanwhile, version 1 is tried.
+                let failure = endpoint.cause_of(failure);
                 {
                     let mut inner = endpoint.inner.lock();
                     inner.calls.end(at, false);
                     inner.version.end_trial();
                 }
-                self.invalidate(place, None)?;
+                // Its own failure would be a consequence.
+                let _ = self.invalidate(place, None);
                 Err(failure)
             }
         }
@@ -649,10 +653,11 @@ impl<'a> Caller<'a> {
             return Ok(false);
         };
         let verdict = self.end(at, place, &sent, waited, result);
+        let verdict = verdict.map_err(|failure| endpoint.cause_of(failure));
         if let (Err(failure), true) = (&verdict, sent.may_fall_back) {
             let is_discarded = matches!(failure.cause.detail, Some(Detail::Message(_)));
             if failure.error == ETIMEDOUT || is_discarded {
-                endpoint.fail(*failure);
+                endpoint.fail(Evidence::Disconnect, *failure);
             }
         }
         endpoint.inner.lock().version.end_trial();

@@ -3,6 +3,7 @@
 //! Tests over whole input spaces and with random inputs.
 
 mod control;
+mod ending;
 mod header;
 mod history;
 mod info;

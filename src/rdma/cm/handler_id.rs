@@ -116,6 +116,14 @@ impl<'a, C: CompletionHandler> HandlerId<'a, C> {
         self.queue_pair.handle()
     }
 
+    /// Makes the queue pair fail, if there is one, which flushes its Receives. Has no effect if an
+    /// operation is under way, or if the device refuses.
+    pub(crate) fn flush_queue_pair(&mut self) {
+        if let Some(queue_pair) = self.queue_pair.access() {
+            queue_pair.fail_if_idle();
+        }
+    }
+
     /// Resolves the route, after the address was resolved, within `timeout_ms` milliseconds. The
     /// result is an event.
     ///

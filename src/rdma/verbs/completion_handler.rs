@@ -7,10 +7,21 @@ use kernel::{
     sync::ArcBorrow, //
 };
 
-/// Handles the completions of a queue pair.
+/// Why a queue pair has failed.
+#[derive(Clone, Copy)]
+pub(crate) enum QueuePairFault {
+    /// A completion names this error.
+    Error(&'static CStr),
+    /// This end made the queue pair fail.
+    GivenUp(&'static CStr),
+    /// A Work Request was flushed, or could not be posted, because of something else.
+    Consequence(&'static CStr),
+}
+
+/// Handles the completions and the events of a queue pair.
 ///
-/// The queue pair holds a reference on it until it is destroyed. Both functions may sleep. They
-/// must not wait for the end of the connection, which waits for them.
+/// The queue pair holds a reference on it until it is destroyed. The functions that may sleep must
+/// not wait for the end of the connection, which waits for them.
 ///
 /// # Examples
 ///
@@ -25,18 +36,29 @@ use kernel::{
 ///         let _ = this.queue.enqueue(this.work.clone());
 ///     }
 ///
-///     fn queue_pair_failed(_this: ArcBorrow<'_, Self>, reason: &'static CStr) {
-///         pr_info!("the connection is lost: {reason}\n");
+///     fn queue_pair_failed(_this: ArcBorrow<'_, Self>, fault: QueuePairFault) {
+///         if let QueuePairFault::Error(reason) = fault {
+///             pr_info!("the connection is lost: {reason}\n");
+///         }
+///     }
+///
+///     fn queue_pair_event(_this: ArcBorrow<'_, Self>, event: &'static CStr) {
+///         pr_info!("the connection is going to be lost: {event}\n");
 ///     }
 /// }
 /// ```
 pub(crate) trait CompletionHandler: Send + Sync + 'static {
     /// A message has arrived, which [`QueuePair::next`](super::queue_pair::QueuePair::next)
-    /// returns.
+    /// returns. May sleep.
     fn arrived(this: ArcBorrow<'_, Self>);
 
-    /// The queue pair has failed, and nothing more can arrive. Called first with the `reason` for
-    /// that, if it is known, then for each Receive that is flushed. Also called if this side has
-    /// ended the connection.
-    fn queue_pair_failed(this: ArcBorrow<'_, Self>, reason: &'static CStr);
+    /// The queue pair has failed, and nothing more can arrive. Called with the error, if a
+    /// completion names one, and for each Receive that is flushed. Also called if this side has
+    /// ended the connection. May sleep.
+    fn queue_pair_failed(this: ArcBorrow<'_, Self>, fault: QueuePairFault);
+
+    /// The device says by an event, of this name, that the queue pair has failed. Called in any
+    /// context; must not sleep. The Receives are flushed, which calls
+    /// [`queue_pair_failed`](Self::queue_pair_failed) before or after this.
+    fn queue_pair_event(this: ArcBorrow<'_, Self>, event: &'static CStr);
 }

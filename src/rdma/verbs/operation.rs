@@ -19,15 +19,22 @@ use kernel::{
     types::Opaque, //
 };
 
-use super::completion_handler::CompletionHandler;
+use super::completion_handler::{
+    CompletionHandler,
+    QueuePairFault, //
+};
 use crate::bindings;
 
-/// Returns a text for the status of a completion.
-pub(in crate::rdma) fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
+/// Returns the fault that the status of a failed completion shows.
+pub(in crate::rdma) fn fault(status: bindings::ib_wc_status) -> QueuePairFault {
     // SAFETY: The function takes any value.
     let message = unsafe { bindings::ib_wc_status_msg(status) };
     // SAFETY: It returns a static string, and never NULL.
-    unsafe { CStr::from_char_ptr(message) }
+    let message = unsafe { CStr::from_char_ptr(message) };
+    match status {
+        bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => QueuePairFault::Consequence(message),
+        _ => QueuePairFault::Error(message),
+    }
 }
 
 /// The operation that a queue pair performs at present, and whose completion a task waits for.
@@ -104,11 +111,10 @@ impl<C: CompletionHandler> Operation<C> {
         // requirement of `new` the operation is still there.
         let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
-            // The handler gets this reason before those of the Receives that are flushed.
             // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
             // is a completion.
             let handler = unsafe { ArcBorrow::from_raw(this.handler) };
-            C::queue_pair_failed(handler, status_message(completion.status));
+            C::queue_pair_failed(handler, fault(completion.status));
         }
         this.status.store(completion.status, Relaxed);
         // SAFETY: By the type invariant it is initialized.

@@ -16,7 +16,10 @@ use core::{
 use kernel::{
     alloc::flags::__GFP_NOWARN,
     error::to_result,
-    ffi::c_int,
+    ffi::{
+        c_int,
+        c_void, //
+    },
     new_mutex,
     prelude::*,
     sync::{
@@ -25,6 +28,7 @@ use kernel::{
             Relaxed, //
         },
         Arc,
+        ArcBorrow,
         Mutex, //
     }, //
 };
@@ -36,7 +40,10 @@ use super::{
     },
     buffer::Buffer,
     capacity::Capacity,
-    completion_handler::CompletionHandler,
+    completion_handler::{
+        CompletionHandler,
+        QueuePairFault, //
+    },
     completion_queue::CompletionQueue,
     device::Device,
     memory::Memory,
@@ -188,6 +195,8 @@ impl<C: CompletionHandler> QueuePair<C> {
         let arrivals = KBox::pin_init(new_mutex!(arrived, "QueuePair::arrivals"), GFP_KERNEL)?;
 
         let mut attributes = bindings::ib_qp_init_attr {
+            event_handler: Some(Self::event),
+            qp_context: Arc::as_ptr(&handler).cast_mut().cast(),
             send_cq: completions.as_ptr(),
             recv_cq: completions.as_ptr(),
             cap: bindings::ib_qp_cap {
@@ -204,7 +213,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         };
         // SAFETY: By this function's requirement the id is valid, and has no queue pair. The domain
         // and the completion queue are those of the id's device, and stay until the queue pair is
-        // destroyed.
+        // destroyed. `event` expects the handler, on which there is a reference until then.
         to_result(unsafe {
             bindings::rdma_create_qp(id.as_ptr(), domain.as_ptr(), &mut attributes)
         })?;
@@ -240,6 +249,26 @@ impl<C: CompletionHandler> QueuePair<C> {
             receive.post()?;
         }
         Ok(this)
+    }
+
+    /// Handles an event of the queue pair; any context.
+    ///
+    /// # Safety
+    ///
+    /// Called only by the RDMA core, with an event and with the context of a queue pair that
+    /// [`Self::new`] made.
+    unsafe extern "C" fn event(event: *mut bindings::ib_event, context: *mut c_void) {
+        // SAFETY: By the function's requirement the event is valid during the call.
+        let name = unsafe { bindings::shim_qp_failure(event) };
+        if name.is_null() {
+            return;
+        }
+        // SAFETY: It is not NULL, so it is a static string.
+        let name = unsafe { CStr::from_char_ptr(name) };
+        // SAFETY: By the function's requirement the context is that of `new`: of an `Arc` that is
+        // held until there are no events any more.
+        let handler = unsafe { ArcBorrow::from_raw(context.cast::<C>().cast_const()) };
+        C::queue_pair_event(handler, name);
     }
 
     /// Makes a Receive of `size` octets, which is not posted yet.
@@ -288,8 +317,8 @@ impl<C: CompletionHandler> QueuePair<C> {
         let octets = unsafe { receive.received(arrival.len) };
         // Cannot fail: the copy has the capacity for the octets of a Receive.
         let result = taken.extend_from_slice(octets, GFP_KERNEL);
-        if receive.post().is_err() {
-            self.fail_because(c"a Receive could not be posted again");
+        if let Err(error) = receive.post() {
+            self.fail_with(post_fault(error, c"a Receive could not be posted again"));
         }
         if result.is_ok() {
             take(&taken, &arrival);
@@ -559,7 +588,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         }
         operation.begin();
         if let Err(error) = to_result(post(operation.cqe())) {
-            self.fail_because(c"an operation could not be posted");
+            self.fail_with(post_fault(error, c"an operation could not be posted"));
             // A transfer that was posted in part has no completion to wait for.
             if error == errno(kernel::bindings::EINPROGRESS) {
                 operation.abandon();
@@ -584,12 +613,22 @@ impl<C: CompletionHandler> QueuePair<C> {
         Ok(())
     }
 
-    /// Makes the queue pair fail. The handler gets `reason` before those of the Receives that are
-    /// flushed. If the device refuses to fail the queue pair, operations end at their time limits.
-    /// May sleep.
+    /// Makes the queue pair fail. The handler gets `reason` before the Receives are flushed. If the
+    /// device refuses to fail the queue pair, operations end at their time limits. May sleep.
     pub(crate) fn fail_because(&self, reason: &'static CStr) {
-        C::queue_pair_failed(self.handler.as_arc_borrow(), reason);
+        self.fail_with(QueuePairFault::GivenUp(reason));
+    }
+
+    fn fail_with(&self, fault: QueuePairFault) {
+        C::queue_pair_failed(self.handler.as_arc_borrow(), fault);
         let _ = self.fail();
+    }
+
+    /// Makes the queue pair fail, unless an operation is under way. May sleep.
+    pub(in crate::rdma) fn fail_if_idle(&self) {
+        if let Some(_idle) = self.resources.sends.try_lock() {
+            let _ = self.fail();
+        }
     }
 
     /// Makes the queue pair fail, which ends everything that is under way on it. May sleep.
@@ -598,6 +637,15 @@ impl<C: CompletionHandler> QueuePair<C> {
     pub(in crate::rdma) fn fail(&self) -> Result {
         // SAFETY: By the type invariant the queue pair is valid.
         to_result(unsafe { bindings::shim_fail_qp(self.queue_pair.as_ptr()) })
+    }
+}
+
+/// Returns the fault that `error` is: that of a Work Request that could not be posted.
+fn post_fault(error: Error, reason: &'static CStr) -> QueuePairFault {
+    // siw returns ENOTCONN while it closes the connection.
+    match error == errno(kernel::bindings::ENOTCONN) {
+        true => QueuePairFault::Consequence(reason),
+        false => QueuePairFault::Error(reason),
     }
 }
 
@@ -630,8 +678,8 @@ impl<C: CompletionHandler> Drop for QueuePair<C> {
             // does not use them any more.
             unsafe { ManuallyDrop::drop(&mut self.resources) };
         } else {
-            // The device may still access the buffers. Completions, which refer to the handler, are
-            // not handled any more.
+            // The device may still access the buffers. Completions and events, which refer to the
+            // handler, are not handled any more.
             self.resources.domain.disown();
             pr_warn!("a device refuses to destroy a queue pair: leaking all that it uses\n");
         }

@@ -26,7 +26,7 @@ use super::{
     buffer::Buffer,
     completion_handler::CompletionHandler,
     moment::Moment,
-    operation::status_message, //
+    operation::fault, //
 };
 use crate::bindings;
 
@@ -155,7 +155,7 @@ impl<C: CompletionHandler> Receive<C> {
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
             // This includes Receives that were flushed: a fault of the peer can make the queue pair
             // fail without any other completion.
-            return C::queue_pair_failed(handler, status_message(completion.status));
+            return C::queue_pair_failed(handler, fault(completion.status));
         }
         let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int;
         let invalidated = match completion.wc_flags & with_invalidate {
