@@ -285,8 +285,8 @@ impl Observations {
             self.destroyed(event.id);
         } else if event.kind == EventKind::Lost {
             self.events_lost(event.user);
-        } else if event.kind == EventKind::Disconnect {
-            self.disconnecting(event.id);
+        } else if event.kind.is_evidence_only() {
+            self.learn(event.id, event.kind);
         } else if Self::is_decided(event) || !self.undecided(event) {
             if let Some(observation) = event.describe() {
                 self.note_observation(&observation);
@@ -472,13 +472,13 @@ impl Observations {
         }
     }
 
-    /// Notes that the owner of an id is about to disconnect.
-    fn disconnecting(&self, id: IdKey) {
+    /// Notes evidence of the end of the connection of an id.
+    fn learn(&self, id: IdKey, kind: EventKind) {
         let observed = match self.ids.lock().known.get(&id) {
             Some(Known::Observed(observed)) => observed.clone(),
             _ => return,
         };
-        observed.disconnecting();
+        observed.learn(kind);
     }
 
     /// Notes that an id is about to be destroyed.

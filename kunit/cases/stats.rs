@@ -50,7 +50,7 @@ history_overwritten_programs: 26
 ";
 
 /// Sets of limits, each with its lines of the file.
-pub(crate) const LIMITS: [(&[Limit], &str); 5] = [
+pub(crate) const LIMITS: [(&[Limit], &str); 6] = [
     (&[], "observing: yes\n"),
     (
         &[Limit::Parameter],
@@ -65,6 +65,11 @@ pub(crate) const LIMITS: [(&[Limit], &str); 5] = [
         &[Limit::Nfs],
         "observing: partial\nobserving_reason: limit_nfs: connections of NFS were left out, \
          because there were max_observed of them\n",
+    ),
+    (
+        &[Limit::Causes],
+        "observing: partial\nobserving_reason: causes: some causes of the ends of connections are \
+         not noticed, so that a reason in history may be a consequence\n",
     ),
     (
         &[Limit::Hooks, Limit::Memory],

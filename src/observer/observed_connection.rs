@@ -3,7 +3,6 @@
 //! A connection of others, with everything that is known of it.
 
 use kernel::{
-    bindings,
     impl_has_work,
     new_spinlock,
     new_work,
@@ -39,13 +38,13 @@ use super::{
     NFS_RDMA_PORT, //
 };
 use crate::{
-    base::errno::errno,
     failure::Failure,
     pure::{
         text::{
             exchange::{
                 Exchange,
-                ParsedPrivateData, //
+                ParsedPrivateData,
+                ShownTransport, //
             },
             history::{
                 HistoryEvent,
@@ -61,6 +60,7 @@ use crate::{
             }, //
         },
         wire::{
+            ending::Ending,
             invalidation::{
                 Counters,
                 Invalidations, //
@@ -185,8 +185,8 @@ pub(super) struct Facts {
     /// The time at which the id entered its state.
     since: Instant<Monotonic>,
     failure: Option<Failure>,
-    /// Whether the owner disconnected before the peer did.
-    disconnects: bool,
+    /// What is known of the end of the connection.
+    ending: Ending,
     /// Whether the id is older than the module, so that not all of the exchange is known.
     older: bool,
     /// Whether the connection was established while it was observed, so that the time is known.
@@ -236,7 +236,7 @@ impl Facts {
             },
             since: Instant::now(),
             failure: None,
-            disconnects: false,
+            ending: Ending::None,
             counts: false,
             listed: false,
             gone: false,
@@ -270,7 +270,7 @@ impl Facts {
     fn establish(&mut self) {
         self.enter(State::Established);
         self.seen_established = true;
-        self.disconnects = false;
+        self.ending = Ending::None;
         self.failure = None;
     }
 
@@ -324,7 +324,7 @@ impl Facts {
             EventKind::Failed if self.view.state == State::Established => {
                 self.failure = Some(Failure::new(ETIMEDOUT, "the peer was not reachable"));
             }
-            kind => self.note_failure(kind),
+            kind => self.note_end(kind),
         }
         self.remark();
     }
@@ -353,22 +353,45 @@ impl Facts {
         });
     }
 
-    /// Notes an event that may be a failure of the connection.
-    fn note_failure(&mut self, kind: EventKind) {
-        let state = match self.view.state {
-            State::Established => State::Disconnected,
-            _ => State::Closing,
+    /// Notes an event that may be the end of the connection.
+    fn note_end(&mut self, kind: EventKind) {
+        let Some(failure) = kind.failure() else {
+            return;
         };
-        let failure = match kind {
-            EventKind::Disconnected if self.disconnects => Some(Failure::new(
-                errno(bindings::ECONNRESET),
-                "disconnected by this end",
-            )),
-            _ => kind.failure(),
-        };
-        if let Some(failure) = failure {
-            self.end(state, failure);
+        match self.view.state {
+            State::Established => {
+                self.learn(kind);
+                self.enter(State::Disconnected);
+            }
+            State::Disconnected => self.learn(kind),
+            _ => self.end(State::Closing, failure),
         }
+    }
+
+    /// Takes an event as evidence of the end of the connection, and keeps the first cause.
+    fn learn(&mut self, kind: EventKind) {
+        let (State::Established | State::Disconnected, Some((evidence, failure))) =
+            (self.view.state, kind.evidence())
+        else {
+            return;
+        };
+        let device = self.view.exchange.device;
+        let iwarp = device.is_some_and(|device| device.transport == ShownTransport::Iwarp);
+        let before = self.ending;
+        self.ending = before.learn(evidence, iwarp);
+        if self.ending != before && (self.ending.is_known() || before == Ending::None) {
+            self.failure = Some(failure);
+        }
+    }
+
+    /// Returns the event that the end of an established connection is.
+    fn end_of_connection(&self, lasted_ms: Option<i64>) -> HistoryEvent {
+        let transition = match self.ending {
+            Ending::None | Ending::ThisEnd => Transition::Closed,
+            _ => Transition::Lost,
+        };
+        let cause = self.failure.map(|failure| failure.cause);
+        self.event(transition, lasted_ms, cause)
     }
 
     /// Returns the event that a server refused this request.
@@ -387,13 +410,7 @@ impl Facts {
                 let transition = Transition::established(self.view.generation);
                 Some(self.event(transition, None, None))
             }
-            (State::Established, State::Disconnected) => {
-                let transition = match self.disconnects {
-                    true => Transition::Closed,
-                    false => Transition::Lost,
-                };
-                Some(self.event(transition, lasted_ms, cause))
-            }
+            (State::Established, State::Disconnected) => Some(self.end_of_connection(lasted_ms)),
             (State::Connecting, State::Closing) => {
                 let failure = self.failure?;
                 Some(self.event(failure.transition(false), None, cause))
@@ -404,10 +421,8 @@ impl Facts {
 
     /// Returns the event for the end of the id, unless its connection has ended before.
     fn end_of_id(&self) -> Option<HistoryEvent> {
-        let cause = self.failure.map(|failure| failure.cause);
-
         match self.view.state {
-            State::Established => Some(self.event(Transition::Closed, self.lasted_ms(), cause)),
+            State::Established => Some(self.end_of_connection(self.lasted_ms())),
             State::Connecting => Some(self.event(Transition::Failed, None, Some(GIVEN_UP))),
             _ => None,
         }
@@ -679,11 +694,13 @@ impl ObservedConnection {
         }
     }
 
-    /// Notes that the owner of the id disconnects. If the connection is established, the owner does
-    /// so before the peer.
-    pub(super) fn disconnecting(&self) {
+    /// Notes an event that may be evidence of the end of the connection, and does not end it.
+    pub(super) fn learn(&self, kind: EventKind) {
         let mut facts = self.facts.lock();
-        facts.disconnects = facts.view.state == State::Established;
+        // The server goes on after a change of its address.
+        if kind != EventKind::AddressChanged || facts.view.role == Role::Client {
+            facts.learn(kind);
+        }
     }
 
     /// Notes that the id is about to be destroyed.

@@ -8,6 +8,7 @@
 #include <linux/atomic.h>
 #include <linux/kallsyms.h>
 #include <linux/module.h>
+#include <linux/uaccess.h>
 #include <rdma/rdma_cm.h>
 
 #include "probes.h"
@@ -186,6 +187,29 @@ bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
 	owner = find_known(handler);
 	if (owner < 0 && !is_other(handler))
 		owner = look_up(handler);
+	if (owner < 0)
+		return false;
+	*user = owners[owner].user;
+	return true;
+}
+
+/**
+ * rpcrdma_cm_known_user_of() - find the owner of an id that may have been destroyed
+ * @id: the id
+ * @user: is set to the owner if it has been looked up before, and its ids are observed
+ *
+ * Context: any.
+ *
+ * Return: whether @user is set. After the id was destroyed, it may be wrong.
+ */
+bool rpcrdma_cm_known_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
+{
+	rdma_cm_event_handler handler;
+	int owner;
+
+	if (get_kernel_nofault(handler, &id->event_handler) || !handler)
+		return false;
+	owner = find_known((unsigned long)handler);
 	if (owner < 0)
 		return false;
 	*user = owners[owner].user;

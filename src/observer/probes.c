@@ -300,19 +300,24 @@ static void event_begins(void *data, const struct rdma_id_private *id_priv,
 	const struct rdma_cm_id *id = (const struct rdma_cm_id *)id_priv;
 	enum rpcrdma_cm_event_kind kind;
 	enum rpcrdma_cm_user user;
+	int result = 0;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_DISCONNECTED:
 		kind = RPCRDMA_CM_DISCONNECTED;
+		result = rpcrdma_cm_is_peer_noted(id);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		kind = RPCRDMA_CM_DEVICE_REMOVED;
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		kind = RPCRDMA_CM_ADDRESS_CHANGED;
 		break;
 	default:
 		return;
 	}
 	if (rpcrdma_cm_user_of(id, &user))
-		report(id, user, kind, 0, NULL);
+		report(id, user, kind, result, NULL);
 }
 
 static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
@@ -480,6 +485,7 @@ static void remove_probes(size_t points, size_t probes)
 		tracepoint_probe_unregister(tracepoints[points].tracepoint,
 					    tracepoints[points].probe, NULL);
 	tracepoint_synchronize_unregister();
+	rpcrdma_cm_ends_unregister();
 	rpcrdma_cm_events_unregister();
 	rpcrdma_cm_transports_unregister();
 	rpcrdma_cm_owners_unregister();
@@ -515,6 +521,7 @@ int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 	ret = rpcrdma_cm_events_register(fn, data);
 	if (ret)
 		goto no_events;
+	rpcrdma_cm_ends_register();
 	for (; points < ARRAY_SIZE(tracepoints); points++) {
 		ret = tracepoint_probe_register(tracepoints[points].tracepoint,
 						tracepoints[points].probe, NULL);

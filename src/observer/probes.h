@@ -25,6 +25,7 @@ enum rpcrdma_cm_limit {
 	RPCRDMA_CM_LIMIT_MEMBERS = 32,	/* a structure of rpcrdma could not be read */
 	RPCRDMA_CM_LIMIT_SYMBOLS = 64,	/* a handler of rpcrdma or rdma_ucm is not known */
 	RPCRDMA_CM_LIMIT_SEARCH = 128,	/* older ids were not all found */
+	RPCRDMA_CM_LIMIT_CAUSES = 256,	/* why connections end is not all noted */
 };
 
 /* The owner of an id. */
@@ -49,9 +50,16 @@ enum rpcrdma_cm_event_kind {
 	RPCRDMA_CM_DISCONNECT,	/* the owner disconnects; no mutex is held */
 	RPCRDMA_CM_DISCONNECTED,
 	RPCRDMA_CM_DEVICE_REMOVED,
+	RPCRDMA_CM_ADDRESS_CHANGED,
 	RPCRDMA_CM_DESTROYED,
 	RPCRDMA_CM_EXISTING,	/* the search found the id: it is older than the probes */
 	RPCRDMA_CM_LOST,	/* there was no room for @result events, of any ids */
+
+	/* Of ends.c: */
+	RPCRDMA_CM_PEER_CLOSED,	/* iWARP: the peer has disconnected */
+	RPCRDMA_CM_CLOSED,	/* iWARP: the device has closed the connection */
+	RPCRDMA_CM_COMPLETION,	/* of the kernel's NFS: a work request failed or was flushed */
+	RPCRDMA_CM_QP_EVENT,	/* of the kernel's NFS: an error of the queue pair */
 };
 
 /* The counters that the kernel's client keeps of one of its transports. */
@@ -104,7 +112,12 @@ struct rpcrdma_cm_event {
 	/* For DESTROYED and LOST: whose ring the event is from, so UCMA or another one. */
 	enum rpcrdma_cm_user user;
 	enum rpcrdma_cm_event_kind kind;
-	int result;	/* of the owner's handler; if not 0, the id is destroyed */
+	/*
+	 * Of REQUEST: that of the owner's handler; if not 0, the id is destroyed. Of DISCONNECTED:
+	 * whether PEER_CLOSED was noted before, if the peer disconnected. Of COMPLETION: an enum
+	 * ib_wc_status. Of QP_EVENT: an enum ib_event_type. Of LOST: a number of events.
+	 */
+	int result;
 
 	/* Set for REQUEST, CONNECT and EXISTING. */
 	u16 local_port;
@@ -151,9 +164,12 @@ bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm
 
 struct rdma_conn_param;
 struct rdma_restrack_entry;
+struct rpc_xprt;
+struct svc_xprt;
 
 void rpcrdma_cm_limited(enum rpcrdma_cm_limit limit);
 bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user);
+bool rpcrdma_cm_known_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user);
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id);
 bool rpcrdma_cm_is_program(const struct rdma_cm_id *id);
 u16 rpcrdma_cm_port(const struct sockaddr *address);
@@ -192,5 +208,14 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
 				const struct rdma_cm_id *id);
 bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id);
+const struct rdma_cm_id *rpcrdma_cm_id_of_client(const struct rpc_xprt *xprt);
+const struct rdma_cm_id *rpcrdma_cm_id_of_server(const struct svc_xprt *xprt);
+const struct rdma_cm_id *rpcrdma_cm_id_of_queue(const void *context, const struct ib_qp *qp);
+
+void rpcrdma_cm_ends_register(void);
+void rpcrdma_cm_ends_unregister(void);
+void rpcrdma_cm_nfs_ends_register(void);
+void rpcrdma_cm_nfs_ends_unregister(void);
+bool rpcrdma_cm_is_peer_noted(const struct rdma_cm_id *id);
 
 #endif /* RPCRDMA_CM_PROBES_H */

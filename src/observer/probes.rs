@@ -40,6 +40,7 @@ use crate::{
             }, //
         },
         wire::{
+            ending::Evidence,
             invalidation::Counters,
             negotiation::{
                 InUse,
@@ -100,8 +101,21 @@ pub(super) enum EventKind {
     Failed,
     /// The owner calls rdma_disconnect, first or in response to the peer.
     Disconnect,
-    Disconnected,
+    /// The CM says that the connection has ended. `noted`: if the peer ended it,
+    /// [`Self::PeerClosed`] has been reported before.
+    Disconnected {
+        noted: bool,
+    },
     DeviceRemoved,
+    AddressChanged,
+    /// The iWARP device says that the peer has disconnected.
+    PeerClosed,
+    /// The iWARP device has closed the connection.
+    Closed,
+    /// A work request of the kernel's NFS failed or was flushed.
+    Completion(bindings::ib_wc_status),
+    /// The device reports an error of a queue pair of the kernel's NFS.
+    QueuePair(bindings::ib_event_type),
     /// The search found the id. The private data is not known, except what the kernel's client
     /// sent.
     Existing,
@@ -125,8 +139,19 @@ impl EventKind {
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REJECTED => Self::Rejected,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_FAILED => Self::Failed,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECT => Self::Disconnect,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECTED => Self::Disconnected,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECTED => Self::Disconnected {
+                noted: event.result != 0,
+            },
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DEVICE_REMOVED => Self::DeviceRemoved,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_ADDRESS_CHANGED => Self::AddressChanged,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_PEER_CLOSED => Self::PeerClosed,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_CLOSED => Self::Closed,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_COMPLETION => {
+                Self::Completion(u32::try_from(event.result).ok()?)
+            }
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_QP_EVENT => {
+                Self::QueuePair(u32::try_from(event.result).ok()?)
+            }
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_EXISTING => Self::Existing,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DESTROYED => Self::Destroyed,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_LOST => Self::Lost,
@@ -134,7 +159,7 @@ impl EventKind {
         })
     }
 
-    /// Returns the failure that this event is for the connection, if it is one.
+    /// Returns the failure that this event is for an attempt to connect, if it is one.
     pub(super) fn failure(self) -> Option<Failure> {
         match self {
             Self::Rejected => Some(Failure::new(
@@ -145,14 +170,76 @@ impl EventKind {
                 ETIMEDOUT,
                 "the connection was not established",
             )),
-            Self::Disconnected => Some(Failure::new(
-                errno(kernel::bindings::ECONNRESET),
-                "disconnected by the peer",
-            )),
-            Self::DeviceRemoved => Some(Failure::new(ENODEV, "the device was removed")),
+            Self::Disconnected { .. } => Some(lost("disconnected by the peer")),
+            Self::DeviceRemoved => Some(DEVICE_REMOVED),
             _ => None,
         }
     }
+
+    /// Whether the event may be evidence of the end of a connection, and nothing else.
+    pub(super) fn is_evidence_only(self) -> bool {
+        matches!(
+            self,
+            Self::Disconnect
+                | Self::AddressChanged
+                | Self::PeerClosed
+                | Self::Closed
+                | Self::Completion(_)
+                | Self::QueuePair(_)
+        )
+    }
+
+    /// Returns the evidence that this event is of the end of an established connection, and the
+    /// failure if that is the cause.
+    pub(super) fn evidence(self) -> Option<(Evidence, Failure)> {
+        let queue_pair = |error| lost_by("the queue pair failed", error);
+        let unknown = |what| lost_by("unknown cause", what);
+
+        Some(match self {
+            Self::PeerClosed | Self::Disconnected { noted: false } => {
+                (Evidence::Disconnected, lost("disconnected by the peer"))
+            }
+            Self::Closed | Self::Disconnected { noted: true } => (
+                Evidence::Consequence,
+                unknown(c"the device closed the connection"),
+            ),
+            Self::Disconnect => (Evidence::Disconnect, lost("disconnected by this end")),
+            Self::Completion(status @ bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR) => {
+                (Evidence::Consequence, unknown(status_message(status)))
+            }
+            Self::Completion(status) => (Evidence::Error, queue_pair(status_message(status))),
+            Self::QueuePair(event) => (Evidence::Error, queue_pair(event_message(event))),
+            Self::DeviceRemoved => (Evidence::Gone, DEVICE_REMOVED),
+            Self::AddressChanged => (Evidence::Gone, lost("the address of this end changed")),
+            _ => return None,
+        })
+    }
+}
+
+fn lost(text: &'static str) -> Failure {
+    Failure::new(errno(kernel::bindings::ECONNRESET), text)
+}
+
+fn lost_by(text: &'static str, detail: &'static CStr) -> Failure {
+    Failure::with_detail(errno(kernel::bindings::ECONNRESET), text, detail)
+}
+
+const DEVICE_REMOVED: Failure = Failure::new(ENODEV, "the device was removed");
+
+/// Returns a text for the status of a completion.
+fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
+    // SAFETY: The function takes any value.
+    let message = unsafe { bindings::ib_wc_status_msg(status) };
+    // SAFETY: It returns a static string, and never NULL.
+    unsafe { CStr::from_char_ptr(message) }
+}
+
+/// Returns a text for an event of a queue pair.
+fn event_message(event: bindings::ib_event_type) -> &'static CStr {
+    // SAFETY: The function takes any value.
+    let message = unsafe { bindings::ib_event_msg(event) };
+    // SAFETY: It returns a static string, and never NULL.
+    unsafe { CStr::from_char_ptr(message) }
 }
 
 /// The address of an id. It only tells ids apart: nothing keeps the id, so it must not be
@@ -404,6 +491,7 @@ pub(super) fn with_limits(limits: Limits) -> Limits {
         (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_MEMBERS, Limit::Members),
         (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_SYMBOLS, Limit::Symbols),
         (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_SEARCH, Limit::Search),
+        (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_CAUSES, Limit::Causes),
     ]
     .into_iter()
     .fold(limits, |limits, (bit, limit)| {

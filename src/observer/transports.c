@@ -43,6 +43,7 @@ enum {
 	COUNTED_MEMBERS,
 
 	SVC_ID = COUNTED_MEMBERS,
+	SVC_XPRT,
 	SVC_FLAGS,
 	SVC_SEND_SGES,
 	SVC_REQ_SIZE,
@@ -77,6 +78,7 @@ static struct rpcrdma_cm_member members[ALL_MEMBERS] = {
 	[XPRT_FAILED] = { "rpcrdma_xprt", "rx_stats.failed_marshal_count", LONG },
 
 	[SVC_ID] = { "svcxprt_rdma", "sc_cm_id", POINTER },
+	[SVC_XPRT] = { "svcxprt_rdma", "sc_xprt", 0 },
 	[SVC_FLAGS] = { "svcxprt_rdma", "sc_xprt.xpt_flags", LONG },
 	[SVC_SEND_SGES] = { "svcxprt_rdma", "sc_max_send_sges", INT },
 	[SVC_REQ_SIZE] = { "svcxprt_rdma", "sc_max_req_size", INT },
@@ -111,6 +113,7 @@ static void find_members(void)
 		WRITE_ONCE(client_known, client);
 		WRITE_ONCE(counted_known, counted);
 		WRITE_ONCE(server_known, server);
+		rpcrdma_cm_nfs_ends_register();
 	}
 	mutex_unlock(&members_mutex);
 }
@@ -121,6 +124,7 @@ static void forget_members(void)
 	WRITE_ONCE(client_known, false);
 	WRITE_ONCE(counted_known, false);
 	WRITE_ONCE(server_known, false);
+	rpcrdma_cm_nfs_ends_unregister();
 	mutex_unlock(&members_mutex);
 }
 
@@ -187,6 +191,78 @@ static bool has_queue_pair(const struct rdma_cm_id *id)
 	/* The members were copied before this check. */
 	smp_rmb();
 	return READ_ONCE(id->qp);
+}
+
+/**
+ * rpcrdma_cm_id_of_client() - find the present id of a transport of the client
+ * @xprt: the transport
+ *
+ * Context: any.
+ *
+ * Return: the address of the id, which may be destroyed; or NULL if it is not known.
+ */
+const struct rdma_cm_id *rpcrdma_cm_id_of_client(const struct rpc_xprt *xprt)
+{
+	const struct rdma_cm_id *id;
+	const void *ep;
+
+	/* Pairs with find_members(). */
+	if (!smp_load_acquire(&counted_known) ||
+	    copy_member(&ep, (const void *)xprt - members[XPRT].offset, XPRT_EP) ||
+	    copy_member(&id, ep, EP_ID))
+		return NULL;
+	return id;
+}
+
+/**
+ * rpcrdma_cm_id_of_server() - find the id of a transport of the server
+ * @xprt: the transport
+ *
+ * Context: any.
+ *
+ * Return: as rpcrdma_cm_id_of_client().
+ */
+const struct rdma_cm_id *rpcrdma_cm_id_of_server(const struct svc_xprt *xprt)
+{
+	const struct rdma_cm_id *id;
+
+	/* Pairs with find_members(). */
+	if (!smp_load_acquire(&server_known) ||
+	    copy_member(&id, (const void *)xprt - members[SVC_XPRT].offset, SVC_ID))
+		return NULL;
+	return id;
+}
+
+static bool has_this_queue_pair(const struct rdma_cm_id *id, const struct ib_qp *qp)
+{
+	struct ib_qp *found;
+
+	return !get_kernel_nofault(found, &id->qp) && found == qp;
+}
+
+/**
+ * rpcrdma_cm_id_of_queue() - find the id of a queue pair of the client or of the server
+ * @context: the context of the completion queue of @qp. Both keep their transports there.
+ * @qp: the queue pair, which may be one of others
+ *
+ * Context: any.
+ *
+ * Return: as rpcrdma_cm_id_of_client().
+ */
+const struct rdma_cm_id *rpcrdma_cm_id_of_queue(const void *context, const struct ib_qp *qp)
+{
+	const struct rdma_cm_id *id;
+	const void *ep;
+
+	/* Pairs with find_members(). */
+	if (smp_load_acquire(&counted_known) && !copy_member(&ep, context, XPRT_EP) &&
+	    !copy_member(&id, ep, EP_ID) && has_this_queue_pair(id, qp))
+		return id;
+	/* Pairs with find_members(). */
+	if (smp_load_acquire(&server_known) && !copy_member(&id, context, SVC_ID) &&
+	    has_this_queue_pair(id, qp))
+		return id;
+	return NULL;
 }
 
 /**
@@ -371,6 +447,7 @@ int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
 
 int rpcrdma_cm_transports_register(void)
 {
+	rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_CAUSES);
 	return 0;
 }
 
@@ -393,6 +470,21 @@ int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
 				const struct rdma_cm_id *id)
 {
 	return id->qp ? -EOPNOTSUPP : -ENOTCONN;
+}
+
+const struct rdma_cm_id *rpcrdma_cm_id_of_client(const struct rpc_xprt *xprt)
+{
+	return NULL;
+}
+
+const struct rdma_cm_id *rpcrdma_cm_id_of_server(const struct svc_xprt *xprt)
+{
+	return NULL;
+}
+
+const struct rdma_cm_id *rpcrdma_cm_id_of_queue(const void *context, const struct ib_qp *qp)
+{
+	return NULL;
 }
 
 #endif

@@ -69,6 +69,7 @@ pub(crate) enum Limit {
     Symbols,
     Search,
     Events,
+    Causes,
     Nfs,
     User,
     Programs,
@@ -77,7 +78,7 @@ pub(crate) enum Limit {
 
 impl Limit {
     /// All limits, in the order in which they are shown.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Parameter,
         Self::Fprobe,
         Self::Tracepoints,
@@ -88,6 +89,7 @@ impl Limit {
         Self::Symbols,
         Self::Search,
         Self::Events,
+        Self::Causes,
         Self::Nfs,
         Self::User,
         Self::Programs,
@@ -126,6 +128,11 @@ impl Limit {
             Self::Events => (
                 "events",
                 "events were lost, so that connections and their events may be missing",
+            ),
+            Self::Causes => (
+                "causes",
+                "some causes of the ends of connections are not noticed, so that a reason in \
+                 history may be a consequence",
             ),
             Self::Nfs => (
                 "limit_nfs",

@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The ends of the connections of the kernel's NFS, as its client and as its server: `history` says
+who or what ended each of them. Peers in user space end connections, or make them fail; over siw,
+also peers in plain TCP, by FIN and by RST."""
+
+# test: stock.rxe
+# soak: debug.rxe debug.siw
+
+import contextlib
+import os
+import signal
+import socket
+import struct
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from lib import module
+from lib.hosts import TRANSPORT, NfsServer, entered, run
+from lib.ktap import Failed, Skip, same, wait_for
+from lib.peer import Peer
+from lib.script import Script
+from lib.wire import octets, split
+
+# How often a connection ends in each way, and how often it fails.
+ENDS, FAILURES = (30, 10) if os.environ.get("FULL") else (8, 3)
+
+# The port of the kernel's server, and the one before those of the peers that are servers.
+NFS, FIRST_PORT = 20049, 3000
+
+# RFC 8797, section 4: sizes of 4096.
+PRIVATE = bytes.fromhex("f6ab0e1801000303")
+# RFC 8166, section 4.1.2, and RFC 5531, section 9: a call of NULL, and a reply without results.
+NULL = "X 0 2  100003 4 0  0 0  0 0"
+CALL = f"X 1 32 0  0 0 0  {NULL}"
+SUCCESS = "X 1 32 0  0 0 0  X 1 0  0 0  0"
+# The same call, whose Read chunk at position 0 has a key that does not exist.
+CALL_BAD_CHUNK = f"X 1 32 1  1 0 0x12345 400 0 0x1000 0  0 0"
+
+# The events and reasons of history.
+BY_PEER = "lost", "disconnected by the peer"
+BY_THIS_END = "closed", "disconnected by this end"
+UNKNOWN = "lost", "unknown cause"
+ACCESS = "lost", "the queue pair failed: QP access error"
+REMOTE_ACCESS = "lost", "the queue pair failed: remote access error"
+
+script = Script()
+check, need = script.check, script.need
+
+
+def ends(role: str) -> list[tuple[str, str]]:
+    """Returns the events and reasons of the ends of the connections of NFS in that role."""
+    header, *lines = module.read("history").decode().splitlines()
+    columns = header.split()
+    found = []
+    for line in lines:
+        row = dict(zip(columns, line.split(maxsplit=len(columns) - 1)))
+        if (row["ORIGIN"], row["ROLE"]) == ("nfs", role) and row["EVENT"] in ("lost", "closed"):
+            # What showed that the connection has ended is not the same each time.
+            reason = row["REASON"]
+            found.append((row["EVENT"], reason.split(":")[0] if "unknown" in reason else reason))
+    return found
+
+
+def have_ended(role: str, count: int) -> bool:
+    return len(ends(role)) >= count
+
+
+@contextlib.contextmanager
+def all_end(role: str, count: int, wanted: tuple[str, str]) -> Iterator[None]:
+    """Checks that so many connections end in the `with`, each of them in that way."""
+    before = len(ends(role))
+    yield
+    with contextlib.suppress(Failed):
+        wait_for(30, have_ended, role, before + count)
+    same("ends", dict(Counter({wanted: count})), dict(Counter(ends(role)[before:])))
+
+
+def answers_until(role: str, count: int) -> bool:
+    """The same. Meanwhile, the peer answers a DREQ."""
+    what, _, new, private = script.peer.event(1)
+    if what is not None:
+        script.peer.unasked(what, new, private)
+    return have_ended(role, count)
+
+
+@contextlib.contextmanager
+def one_ends(role: str) -> Iterator[None]:
+    """Waits for the end that the `with` leads to. The peer does not disconnect before: its DREQ
+    must not arrive before the error has been handled."""
+    before = len(ends(role))
+    with contextlib.suppress(OSError, RuntimeError):
+        yield
+    wait_for(20, answers_until, role, before + 1)
+    script.peer.close()
+
+
+class Tcp:
+    """A peer of siw in plain TCP: MPA (RFC 5044, RFC 6581), and no message after that."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self.stream = stream
+        stream.settimeout(20)
+
+    @classmethod
+    def connect(cls) -> "Tcp":
+        with entered(script.pair.a.path):
+            tcp = cls(socket.create_connection((script.pair.b.ip4, NFS), 20))
+        tcp.stream.sendall(b"MPA ID Req Frame\0\1" + struct.pack(">H", len(PRIVATE)) + PRIVATE)
+        tcp.frame()
+        return tcp
+
+    @classmethod
+    def accept(cls, listener: socket.socket) -> "Tcp":
+        tcp = cls(listener.accept()[0])
+        flags, revision, private = tcp.frame()
+        # The first octets of the private data are IRD and ORD, which the reply has, too.
+        depths = private[:4] if flags & 0x10 else b""
+        tcp.stream.sendall(b"MPA ID Rep Frame" + bytes([flags & 0x10, revision]) +
+                           struct.pack(">H", len(depths)) + depths)
+        return tcp
+
+    def octets(self, length: int) -> bytes:
+        found = self.stream.recv(length, socket.MSG_WAITALL)
+        if len(found) < length:
+            raise Failed(f"{length} octets wanted, {len(found)} received")
+        return found
+
+    def frame(self) -> tuple[int, int, bytes]:
+        """Returns the flags, the revision and the private data of a request or a reply."""
+        flags, revision, length = struct.unpack(">BBH", self.octets(20)[16:])
+        return flags, revision, self.octets(length)
+
+    def fin(self) -> None:
+        self.stream.close()
+
+    def reset(self) -> None:
+        self.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.stream.close()
+
+
+def needs_siw() -> None:
+    if TRANSPORT != "siw":
+        raise Skip("iWARP only")
+
+
+class Server(NfsServer):
+    """The kernel's server, and the peer as its client."""
+
+    xid = 0x70000000
+
+    def begin(self) -> None:
+        self.start(script.pair, 10)
+        script.at_end(self.end)
+
+    def established(self) -> int:
+        return sum(row[1:4] == ["nfs", "server", "established"] for row in module.rows())
+
+    def connects(self, peer: Peer) -> None:
+        peer.receives(4, 4096)
+        peer.connect(script.pair.a.path, script.pair.b.ip4, NFS, PRIVATE)
+
+    def sends(self, words: str) -> None:
+        Server.xid += 1
+        script.peer.send(octets(words, self.xid))
+
+    def called(self) -> None:
+        self.sends(CALL)
+        found = script.next_message()
+        if not isinstance(found, bytes):
+            raise Failed(f"instead of a reply: {found}")
+
+    def client_ends(self, calls: bool) -> None:
+        with all_end("server", ENDS, BY_PEER):
+            for _ in range(ENDS):
+                self.connects(script.peer)
+                if calls:
+                    self.called()
+                script.peer.close()
+
+    def tcp_ends(self, end: Callable[[Tcp], None]) -> None:
+        needs_siw()
+        with all_end("server", ENDS, BY_PEER):
+            for _ in range(ENDS):
+                end(Tcp.connect())
+
+    def server_ends(self) -> None:
+        peers = [Peer() for _ in range(ENDS)]
+        for peer in peers:
+            self.connects(peer)
+        wait_for(20, lambda: self.established() == ENDS)
+        with all_end("server", ENDS, BY_THIS_END):
+            run(*self.command("rpc.nfsd 0"))
+            for peer in peers:
+                peer.end()
+        run(*self.command("rpc.nfsd 4 && echo 'rdma 20049' >/proc/fs/nfsd/portlist"))
+
+    def client_writes(self) -> None:
+        """The client writes to memory that the server has not offered."""
+        with all_end("server", FAILURES, ACCESS if TRANSPORT == "rxe" else UNKNOWN):
+            for _ in range(FAILURES):
+                self.connects(script.peer)
+                with one_ends("server"):
+                    script.peer.write(0x12345, 0x1000, bytes(8))
+
+    def client_offers(self) -> None:
+        """The client offers memory that does not exist, and the server reads from it."""
+        with all_end("server", FAILURES, REMOTE_ACCESS if TRANSPORT == "rxe" else UNKNOWN):
+            for _ in range(FAILURES):
+                self.connects(script.peer)
+                with one_ends("server"):
+                    self.sends(CALL_BAD_CHUNK)
+
+
+class Client:
+    """The kernel's client, and a peer as its server: another one for each connection, because the
+    client connects again until its mount is given up."""
+
+    port = FIRST_PORT
+
+    def begin(self) -> None:
+        run("mkdir", "-p", "/mnt/none")
+
+    def ended(self) -> int:
+        return len(ends("client"))
+
+    @contextlib.contextmanager
+    def mounting(self) -> Iterator[None]:
+        """Mounts from the port meanwhile, and gives the mount up at the end."""
+        options = f"vers=4.2,proto=rdma,port={self.port},retry=0"
+        process = script.pair.a.popen(
+            "mount", "-t", "nfs", "-o", options, f"{script.pair.b.ip4}:/", "/mnt/none",
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            yield
+        finally:
+            # mount starts mount.nfs, which may have ended.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    @contextlib.contextmanager
+    def served(self) -> Iterator[Peer]:
+        """Gives the port a peer for the time of the `with`."""
+        Client.port += 1
+        peer = Peer()
+        peer.receives(16, 4096)
+        peer.listen(script.pair.b.path, script.pair.b.ip4, self.port)
+        script.peer, other = peer, script.peer
+        try:
+            yield peer
+        finally:
+            script.peer = other
+            peer.end()
+
+    def message(self) -> bytes:
+        found = script.next_message(20000)
+        if not isinstance(found, bytes):
+            raise Failed(f"instead of a call: {found}")
+        return found
+
+    def server_ends(self, called: bool) -> None:
+        with all_end("client", ENDS, BY_PEER):
+            for _ in range(ENDS):
+                with self.served() as peer, self.mounting():
+                    peer.accept(PRIVATE)
+                    if called:
+                        self.message()
+                    before = self.ended()
+                    peer.close()
+                    wait_for(10, have_ended, "client", before + 1)
+
+    def tcp_ends(self, end: Callable[[Tcp], None]) -> None:
+        needs_siw()
+        with all_end("client", ENDS, BY_PEER):
+            for _ in range(ENDS):
+                Client.port += 1
+                with entered(script.pair.b.path):
+                    listener = socket.create_server((script.pair.b.ip4, self.port))
+                listener.settimeout(20)
+                with listener, self.mounting():
+                    before = self.ended()
+                    end(Tcp.accept(listener))
+                    wait_for(10, have_ended, "client", before + 1)
+
+    def client_ends(self) -> None:
+        with all_end("client", ENDS, BY_THIS_END):
+            for _ in range(ENDS):
+                with self.served() as peer, one_ends("client"), self.mounting():
+                    peer.accept(PRIVATE)
+                    self.message()
+
+    def last_segment(self) -> tuple[int, int, int]:
+        """Answers calls until one offers memory. Returns the key, the length and the address of its
+        last segment."""
+        while True:
+            xid, _, _, _, *words = split(self.message())
+            found = None
+            # RFC 8166, section 4.3: the Read list, the Write list, and the Reply chunk.
+            while words.pop(0):
+                del words[:5]
+            for last in (False, True):
+                while words.pop(0):
+                    for _ in range(words.pop(0)):
+                        key, length, high, low = words[:4]
+                        del words[:4]
+                        found = key, length, high << 32 | low
+                    if last:
+                        break
+            if found:
+                return found
+            script.peer.send(octets(SUCCESS, xid))
+
+    def server_writes(self) -> None:
+        """The server answers by an RDMA Write that the client does not allow: over rxe with a key
+        that does not exist, and over siw behind the end of the memory."""
+        with all_end("client", FAILURES, ACCESS):
+            for _ in range(FAILURES):
+                with self.served() as peer, self.mounting():
+                    # Without private data, so that the client offers memory for long replies.
+                    peer.accept(b"")
+                    key, length, address = self.last_segment()
+                    with one_ends("client"):
+                        if TRANSPORT == "rxe":
+                            peer.write(key ^ 0xff, address, bytes(8))
+                        else:
+                            peer.write(key, address + length + 65536, bytes(8))
+
+
+server, client = Server(), Client()
+
+script.set_up()
+need("the kernel's NFS server starts for its ends", server.begin)
+check("the server's end, its client disconnects: all ends are lost by the peer",
+      server.client_ends, False)
+check("the server's end, its client disconnects after a call: all ends are lost by the peer",
+      server.client_ends, True)
+check("the server's end, FIN: all ends are lost by the peer", server.tcp_ends, Tcp.fin)
+check("the server's end, RST: all ends are lost by the peer", server.tcp_ends, Tcp.reset)
+check("the server's end, the server disconnects: all ends are closed by this end",
+      server.server_ends)
+check("the server's end, its client writes where it may not: the reason is that error",
+      server.client_writes)
+check("the server's end, its client offers memory that does not exist: the reason is that error",
+      server.client_offers)
+need("a directory for mounts that do not succeed", client.begin)
+check("the client's end, its server disconnects: all ends are lost by the peer",
+      client.server_ends, False)
+check("the client's end, its server disconnects after a call: all ends are lost by the peer",
+      client.server_ends, True)
+check("the client's end, FIN: all ends are lost by the peer", client.tcp_ends, Tcp.fin)
+check("the client's end, RST: all ends are lost by the peer", client.tcp_ends, Tcp.reset)
+check("the client's end, the mount is given up: all ends are closed by this end",
+      client.client_ends)
+check("the client's end, its server writes where it may not: the reason is that error",
+      client.server_writes)
+script.run()
