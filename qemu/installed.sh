@@ -12,6 +12,7 @@ need 'the example for modprobe.d is installed' \
 need 'modprobe loads NFS over RDMA' modprobe rpcrdma
 check 'loading NFS over RDMA loads the installed module' test -d /sys/module/rpcrdma_cm
 need 'modprobe loads the installed module' modprobe rpcrdma_cm
+check 'the installed module takes no commands' test ! -e "$DEBUGFS/probe"
 need_pair
 need_nfs_server
 need 'a mount for the installed tool' nfs_mount 4.2 /mnt/packages
@@ -38,3 +39,6 @@ check 'the installed tool says why the mount is slow' verdict \
  rdma_max_inline_write 65536"
 need 'the slow mount for the installed tool ends' nfs_unmount /mnt/slow
 need 'modprobe removes the installed module' wait_for 10 modprobe -r rpcrdma_cm
+need 'modprobe loads the installed module for commands' modprobe rpcrdma_cm control=1
+check 'the installed tool probes the server' on_a rpcrdma-cm probe "$B4"
+need 'modprobe removes the installed module again' wait_for 10 modprobe -r rpcrdma_cm

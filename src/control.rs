@@ -51,9 +51,43 @@ use crate::{
 
 use self::table_files::Counted;
 
-/// The files of the module as a whole.
+/// The files that take commands, and `last_error`.
+pub(crate) struct ControlFiles {
+    _files: [File<Control>; 6],
+}
+
+impl ControlFiles {
+    /// Makes the files in `dir`; process context.
+    pub(crate) fn new(dir: &Dir, registry: Arc<Registry>, own: &Own) -> Result<Self> {
+        let connections = own.connections.clone();
+        let listeners = own.listeners.clone();
+        let control = Arc::pin_init(
+            pin_init!(Control {
+                registry,
+                connections,
+                listeners,
+                last_error <- new_mutex!(Text::EMPTY, "Control::last_error"),
+                report <- new_mutex!(KVec::new(), "Control::report"),
+                calls <- new_mutex!(KVec::new(), "Control::calls"),
+            }),
+            GFP_KERNEL,
+        )?;
+
+        Ok(Self {
+            _files: [
+                dir.writable::<ConnectFile>(c"connect", control.clone())?,
+                dir.writable::<ListenFile>(c"listen", control.clone())?,
+                dir.writable::<CloseFile>(c"close", control.clone())?,
+                dir.answering::<CallFile>(c"call", control.clone())?,
+                dir.answering::<ProbeFile>(c"probe", control.clone())?,
+                dir.readable::<LastErrorFile>(c"last_error", control)?,
+            ],
+        })
+    }
+}
+
+/// The files of the module as a whole that can only be read.
 pub(crate) struct RootFiles {
-    _control: [File<Control>; 6],
     _connections: File<Registry>,
     _listeners: File<Listeners>,
     _stats: File<Counted>,
@@ -70,32 +104,9 @@ impl RootFiles {
         status: Arc<ObserverStatus>,
         history: Arc<History>,
     ) -> Result<Self> {
-        let control_registry = registry.clone();
-        let connections = own.connections.clone();
-        let listeners = own.listeners.clone();
-        let control = Arc::pin_init(
-            pin_init!(Control {
-                registry: control_registry,
-                connections,
-                listeners,
-                last_error <- new_mutex!(Text::EMPTY, "Control::last_error"),
-                report <- new_mutex!(KVec::new(), "Control::report"),
-                calls <- new_mutex!(KVec::new(), "Control::calls"),
-            }),
-            GFP_KERNEL,
-        )?;
-
         let counted = Arc::new(Counted { stats, status }, GFP_KERNEL)?;
 
         Ok(Self {
-            _control: [
-                dir.writable::<ConnectFile>(c"connect", control.clone())?,
-                dir.writable::<ListenFile>(c"listen", control.clone())?,
-                dir.writable::<CloseFile>(c"close", control.clone())?,
-                dir.answering::<CallFile>(c"call", control.clone())?,
-                dir.answering::<ProbeFile>(c"probe", control.clone())?,
-                dir.readable::<LastErrorFile>(c"last_error", control)?,
-            ],
             _connections: dir.readable::<ConnectionsFile>(c"connections", registry)?,
             _listeners: dir.readable::<ListenersFile>(c"listeners", own.listeners.clone())?,
             _stats: dir.readable::<StatsFile>(c"stats", counted)?,

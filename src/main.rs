@@ -57,7 +57,10 @@ use kernel::{
 use crate::{
     base::unload::UnloadGuard,
     connection::own::Own,
-    control::RootFiles,
+    control::{
+        ControlFiles,
+        RootFiles, //
+    },
     counters::SharedStats,
     debugfs::Dir,
     history_ring::History,
@@ -88,6 +91,10 @@ module! {
             default: 1024,
             description: "How many events of clients, servers, programs history keeps (0 to 65536)",
         },
+        control: u8 {
+            default: 1,
+            description: "Make the files that take commands (0 or 1)",
+        },
     },
 }
 
@@ -108,6 +115,7 @@ struct Parts {
     // would have kept the module loaded.
     _own: Own,
     // Last: nothing waits for the files. No file is open, so no operation on one is under way.
+    _control: Option<ControlFiles>,
     _files: RootFiles,
 }
 
@@ -131,6 +139,10 @@ impl Parts {
             status.clone(),
             history.clone(),
         )?;
+        let control = match series::parameter(module_parameters::control.value()) {
+            0 => None,
+            _ => Some(ControlFiles::new(&root, registry.clone(), &own)?),
+        };
         let observer = match series::parameter(module_parameters::observe.value()) {
             0 => {
                 status.turn_off(Limit::Parameter);
@@ -156,6 +168,7 @@ impl Parts {
         Ok(Self {
             _observer: observer,
             _own: own,
+            _control: control,
             _files: files,
         })
     }

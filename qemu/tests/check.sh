@@ -150,3 +150,13 @@ json() {
 	return 1
 }
 check 'check --json' json
+
+# About: a module that takes no commands.
+need 'no commands: the module is removed' rmmod rpcrdma_cm
+need 'no commands: the module loads' insmod "$MODULE" control=0
+need 'no commands: a mount' nfs_mount 4.2 /mnt/observed
+check_equal 'no commands: no file can be written' '' "$(find "$DEBUGFS" -type f -perm /222)"
+observed() { "$tool" | grep " nfs  *client established .* $B4:20049"; }
+check 'no commands: the mount is observed' wait_for 10 observed
+check 'no commands: check says how to allow them' \
+	ends 2 'on this host: '"$DEBUGFS/probe: the module takes no commands: modprobe -r" "$B4"

@@ -63,6 +63,12 @@ impl Files {
         }
     }
 
+    /// Says why the files of the module cannot be read, or commands cannot be written.
+    pub(crate) fn takes_commands(&self) -> Result<()> {
+        self.module("connections")?;
+        self.module("probe").map(|_| ())
+    }
+
     /// Writes a line to the file `probe`, and reads the report.
     pub(crate) fn probe(&self, line: &str) -> Result<String> {
         let path = self.debugfs.join("probe");
@@ -90,6 +96,10 @@ impl Files {
         let shown = path.display();
         match error.kind() {
             io::ErrorKind::NotFound if !self.debugfs.is_dir() => self.explain_missing(),
+            io::ErrorKind::NotFound if path.ends_with("probe") => format!(
+                "{shown}: the module takes no commands: modprobe -r rpcrdma_cm; modprobe rpcrdma_cm \
+                 control=1"
+            ),
             io::ErrorKind::NotFound => format!("{shown}: there is no such file"),
             io::ErrorKind::PermissionDenied if self.is_root() => format!(
                 "{shown}: not permitted: this takes CAP_SYS_ADMIN in the initial user namespace, \

@@ -552,8 +552,11 @@ impl Tool {
             true => Some(true),
             false => programs::module_exists("rpcrdma"),
         };
-        let module = self.files.module("connections").map(|_| ());
-        let is_observed = module.is_ok();
+        let module = match target {
+            Some(_) => self.files.takes_commands(),
+            None => self.files.module("connections").map(|_| ()),
+        };
+        let takes_commands = module.is_ok();
         let mut checks = vec![
             check::modules(is_loaded, exists),
             check::observer(module, target.is_some()),
@@ -596,7 +599,7 @@ impl Tool {
             let is_iwarp = |port: &check::Port| {
                 port.is_iwarp && port.interfaces.iter().any(|name| Some(name) == towards)
             };
-            if is_observed {
+            if takes_commands {
                 checks.extend(self.check_server(target)?);
             } else if let Some(address) = address.filter(|_| ports.iter().any(is_iwarp)) {
                 let found = TcpStream::connect_timeout(&address, Duration::from_secs(5));

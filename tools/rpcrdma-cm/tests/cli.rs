@@ -409,6 +409,12 @@ fn exit_status_of_check() {
             1,
             "degraded credits: 127.0.0.1 grants 4 credits of 64",
         ),
+        (
+            |world| fs::remove_file(world.0.join("debugfs/probe")).unwrap(),
+            server,
+            0,
+            "/probe: the module takes no commands: modprobe -r rpcrdma_cm; modprobe rpcrdma_cm control=1\n",
+        ),
         // Without the module.
         (
             |world| fs::remove_dir_all(world.0.join("debugfs")).unwrap(),
