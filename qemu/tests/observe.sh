@@ -222,9 +222,11 @@ refused() {
 
 no_program_shown() { lines connections && [[ "${lines[*]}" != *' user '* ]]; }
 
-mib=2
-[[ $KERNEL = debug ]] || mib=${FULL:+256}
-mib=${mib:-8}
+case $KERNEL in
+debug) mib=2 ;;
+rt) mib=8 ;;
+*) mib=${FULL:+256} mib=${mib:-8} ;;
+esac
 traces=/sys/kernel/tracing/instances/observe
 
 need_pair
