@@ -2,6 +2,7 @@
 
 //! Cases and their results.
 
+use crate::gateway::Gateway;
 use crate::peer::Target;
 
 /// How binding a requirement is (RFC 2119). A sentence of an RFC without one of these words is a
@@ -59,9 +60,16 @@ pub struct Case {
     /// Which answers pass.
     pub accepts: &'static str,
     pub needs: &'static [Need],
-    /// The switch of the suite's own test server with which the case fails.
+    /// The switch of the suite's own test server or test client with which the case fails.
     pub fault: &'static str,
-    pub run: fn(&mut Target<'_>) -> Verdict,
+    pub run: Run,
+}
+
+/// What a case tests.
+#[derive(Clone, Copy, Debug)]
+pub enum Run {
+    Server(fn(&mut Target<'_>) -> Verdict),
+    Client(fn(&mut Gateway<'_>) -> Verdict),
 }
 
 /// That a case has passed. A case says so explicitly.
@@ -160,8 +168,24 @@ impl Problem {
 }
 
 /// Writes a case: id, name, level, requirement, what is sent, what is accepted, the fault with which
-/// it fails, needs, and its function.
+/// it fails, needs, and its function. `client` begins a case for clients.
 macro_rules! case {
+    (
+        client $id:literal, $name:literal, $level:ident, $requirement:expr,
+        sends $sends:literal, accepts $accepts:literal, fault $fault:literal, $run:expr
+    ) => {
+        $crate::case::Case {
+            id: $id,
+            name: $name,
+            level: $crate::case::Level::$level,
+            requirement: $requirement,
+            sends: $sends,
+            accepts: $accepts,
+            needs: &[],
+            fault: $fault,
+            run: $crate::case::Run::Client($run),
+        }
+    };
     (
         $id:literal, $name:literal, $level:ident, $requirement:expr,
         sends $sends:literal, accepts $accepts:literal, fault $fault:literal,
@@ -176,7 +200,7 @@ macro_rules! case {
             accepts: $accepts,
             needs: &[$($crate::case::Need::$need),*],
             fault: $fault,
-            run: $run,
+            run: $crate::case::Run::Server($run),
         }
     };
     (

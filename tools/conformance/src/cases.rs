@@ -2,6 +2,9 @@
 
 //! All cases, a file for each part of a document.
 
+mod client_rfc8166;
+mod client_rfc8167;
+mod client_rfc8797;
 mod rfc5531;
 mod rfc8166_chunks;
 mod rfc8166_credits;
@@ -12,8 +15,19 @@ mod rfc8797;
 
 use crate::case::Case;
 
-/// Returns all cases, in order.
-pub fn all() -> impl Iterator<Item = &'static Case> {
+/// Returns the cases for clients, in order.
+pub fn client() -> impl Iterator<Item = &'static Case> {
+    [
+        client_rfc8797::CASES,
+        client_rfc8166::CASES,
+        client_rfc8167::CASES,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Returns the cases for servers, in order.
+pub fn server() -> impl Iterator<Item = &'static Case> {
     [
         rfc8797::CASES,
         rfc8166_header::CASES,
@@ -31,21 +45,24 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::all;
+    use super::client;
+    use super::server;
 
     #[test]
     fn ids_and_names_are_unique() {
         let mut ids = BTreeSet::new();
-        let mut names = BTreeSet::new();
-        for case in all() {
-            assert!(ids.insert(case.id), "{} stands twice", case.id);
-            assert!(names.insert(case.name), "{} stands twice", case.name);
+        for cases in [server().collect::<Vec<_>>(), client().collect()] {
+            let mut names = BTreeSet::new();
+            for case in cases {
+                assert!(ids.insert(case.id), "{} stands twice", case.id);
+                assert!(names.insert(case.name), "{} stands twice", case.name);
+            }
         }
     }
 
     #[test]
     fn every_case_is_described() {
-        for case in all() {
+        for case in server().chain(client()) {
             for text in [case.requirement, case.sends, case.accepts, case.fault] {
                 assert!(!text.is_empty(), "{}", case.id);
             }

@@ -22,8 +22,11 @@ use crate::case::Need;
 use crate::case::Outcome;
 use crate::cases;
 use crate::engine;
+use crate::gateway::Client;
 use crate::peer::Server;
 use crate::report;
+use crate::report::Subject;
+use crate::run;
 use crate::run::selects;
 use crate::run::Report;
 use crate::run::Runner;
@@ -32,6 +35,8 @@ use crate::wire::Procedure;
 
 /// The port of NFS over RDMA.
 const PORT: u16 = 20049;
+/// The port of NFS over TCP.
+const NFS_PORT: u16 = 2049;
 
 /// A conformance suite for RPC-over-RDMA version 1 (RFC 8166, 8167) and its private data (RFC 8797).
 #[derive(Parser)]
@@ -51,6 +56,8 @@ struct Cli {
 enum Command {
     /// Test a server
     Server(ServerArguments),
+    /// Test a client: listen, and see what it does
+    Client(ClientArguments),
 }
 
 #[derive(Args)]
@@ -60,18 +67,6 @@ struct ServerArguments {
 
     /// Only the cases of these sections (rfc8166/4.5), ids (rfc8166/4.5/1), or parts of a name
     cases: Vec<String>,
-
-    /// Lists the selected cases, and ends
-    #[arg(long)]
-    list: bool,
-
-    /// Prints what each selected case would send and accept, and ends
-    #[arg(long)]
-    dry_run: bool,
-
-    /// Counts a SHOULD that is not met as a failure
-    #[arg(long)]
-    strict: bool,
 
     /// Also runs cases that may crash a server or corrupt data
     #[arg(long)]
@@ -101,6 +96,52 @@ struct ServerArguments {
     /// How long nothing may arrive where the server has to be silent
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 300)]
     quiet_ms: u64,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args)]
+struct ClientArguments {
+    /// Only the cases of these sections (rfc8166/4.5), ids (rfc8166/4.5/c1), or parts of a name
+    cases: Vec<String>,
+
+    /// Where to listen: ADDR[:PORT], with an IPv6 address in brackets if a port follows; port 20049
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    listen: Option<String>,
+
+    /// The NFS server, by TCP, that calls are passed on to; port 2049. Without it only NULL, and
+    /// ECHO and BIND of the echo program, succeed
+    #[arg(long, value_name = "HOST[:PORT]")]
+    backend: Option<String>,
+
+    /// The command that makes the client connect, work and disconnect. sh runs it for each case
+    /// anew. Without it, do that by hand
+    #[arg(long, value_name = "COMMAND")]
+    run: Option<String>,
+
+    /// How long the client's work may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    limit: u64,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What both commands have.
+#[derive(Args)]
+struct Common {
+    /// Lists the selected cases, and ends
+    #[arg(long)]
+    list: bool,
+
+    /// Prints what each selected case would send and accept, and ends
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Counts a SHOULD that is not met as a failure
+    #[arg(long)]
+    strict: bool,
 
     /// Known results: only differences from this file count
     #[arg(long, value_name = "FILE")]
@@ -147,15 +188,20 @@ fn program(text: &str) -> Result<Procedure, String> {
 
 /// Returns the address of ADDR[:PORT].
 pub fn address(text: &str) -> Result<SocketAddr, String> {
+    address_at(text, PORT)
+}
+
+/// Returns the address of ADDR[:PORT] with another default port.
+fn address_at(text: &str, port: u16) -> Result<SocketAddr, String> {
     if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, PORT));
+        return Ok(SocketAddr::new(ip, port));
     }
     let with_port = if text.rsplit_once(':').is_some_and(|(_, port)| {
         !port.is_empty() && port.chars().all(|digit| digit.is_ascii_digit())
     }) {
         text.to_string()
     } else {
-        format!("{text}:{PORT}")
+        format!("{text}:{port}")
     };
     with_port
         .to_socket_addrs()
@@ -169,8 +215,11 @@ type Unable = String;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let Command::Server(arguments) = Cli::parse().command;
-    match server(&arguments) {
+    let result = match Cli::parse().command {
+        Command::Server(arguments) => server(&arguments),
+        Command::Client(arguments) => client(&arguments),
+    };
+    match result {
         Ok(code) => ExitCode::from(code),
         Err(why) => {
             eprintln!("rpcrdma-conformance: {why}");
@@ -179,13 +228,13 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn selected(arguments: &ServerArguments, words: &[String]) -> Result<Vec<&'static Case>, Unable> {
-    let found: Vec<_> = cases::all()
+/// Returns the cases that the words select; all without any.
+fn selected(
+    cases: impl Iterator<Item = &'static Case>,
+    words: &[String],
+) -> Result<Vec<&'static Case>, Unable> {
+    let found: Vec<_> = cases
         .filter(|case| words.is_empty() || words.iter().any(|word| selects(word, case)))
-        .filter(|case| {
-            // Version 2 is never asked for, not even as a skipped case.
-            arguments.draft_v2 || !case.needs.contains(&Need::DraftV2)
-        })
         .collect();
     for word in words {
         if !found.iter().any(|case| selects(word, case)) {
@@ -196,21 +245,23 @@ fn selected(arguments: &ServerArguments, words: &[String]) -> Result<Vec<&'stati
 }
 
 fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
+    let common = &arguments.common;
+    // Version 2 is never asked for, not even as a skipped case.
+    let cases = || {
+        cases::server().filter(|case| arguments.draft_v2 || !case.needs.contains(&Need::DraftV2))
+    };
     let mut words = arguments.cases.clone();
-    if arguments.list || arguments.dry_run {
+    if common.list || common.dry_run {
         // Without a server, all words select cases.
         if let Some(word) = &arguments.address {
-            if address(word).is_err() || cases::all().any(|case| selects(word, case)) {
+            if address(word).is_err() || cases().any(|case| selects(word, case)) {
                 words.insert(0, word.clone());
             }
         }
-        print!(
-            "{}",
-            listing(&selected(arguments, &words)?, arguments.dry_run)
-        );
+        print!("{}", listing(&selected(cases(), &words)?, common.dry_run));
         return Ok(0);
     }
-    let selected = selected(arguments, &words)?;
+    let selected = selected(cases(), &words)?;
     let given = arguments
         .address
         .as_deref()
@@ -221,11 +272,7 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
     server.limit = Duration::from_secs(arguments.limit);
     server.quiet = Duration::from_millis(arguments.quiet_ms);
     server.export = arguments.export.clone();
-    let expected = arguments
-        .expect
-        .as_ref()
-        .map(|path| fs::read_to_string(path).map_err(|why| format!("{}: {why}", path.display())))
-        .transpose()?;
+    let expected = common.expected()?;
     server
         .explore(arguments.program, &Trace::default())
         .map_err(|why| format!("{}: {why}", server.address))?;
@@ -240,8 +287,52 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
         }
     }
     let reports = run_all(&server, &selected, &allowed);
-    write_results(arguments, &server, &reports)?;
-    judge(arguments, expected.as_deref(), &reports)
+    write_results(common, Subject::Server(&server), &reports)?;
+    judge(common, expected.as_deref(), &reports)
+}
+
+fn client(arguments: &ClientArguments) -> Result<u8, Unable> {
+    let common = &arguments.common;
+    let selected = selected(cases::client(), &arguments.cases)?;
+    if common.list || common.dry_run {
+        print!("{}", listing(&selected, common.dry_run));
+        return Ok(0);
+    }
+    let given = arguments
+        .listen
+        .as_deref()
+        .ok_or("no --listen ADDR[:PORT] is given")?;
+    engine::check_libraries()?;
+    let at = address(given)?;
+    let backend = arguments
+        .backend
+        .as_deref()
+        .map(|text| address_at(text, NFS_PORT))
+        .transpose()?;
+    let expected = common.expected()?;
+    let mut client = Client::new(at);
+    client.backend = backend;
+    client.run.clone_from(&arguments.run);
+    client.limit = Duration::from_secs(arguments.limit);
+    if client.run.is_none() {
+        eprintln!("Let the client connect to {at}, work, and disconnect: once for each case.");
+    }
+    client.explore().map_err(|why| format!("{at}: {why}"))?;
+    let reports = with_progress(&selected, |case| run::run_client(&client, case));
+    write_results(common, Subject::Client(&client), &reports)?;
+    judge(common, expected.as_deref(), &reports)
+}
+
+impl Common {
+    /// Returns the content of the file of --expect.
+    fn expected(&self) -> Result<Option<String>, Unable> {
+        self.expect
+            .as_ref()
+            .map(|path| {
+                fs::read_to_string(path).map_err(|why| format!("{}: {why}", path.display()))
+            })
+            .transpose()
+    }
 }
 
 fn listing(cases: &[&'static Case], all: bool) -> String {
@@ -261,10 +352,18 @@ fn listing(cases: &[&'static Case], all: bool) -> String {
     text
 }
 
-/// Runs cases, with progress on a terminal.
+/// Runs cases against a server.
 pub fn run_all(server: &Server, selected: &[&'static Case], allowed: &[Need]) -> Vec<Report> {
-    let terminal = std::io::stderr().is_terminal();
     let mut runner = Runner::new(server, allowed);
+    with_progress(selected, |case| runner.run(case))
+}
+
+/// Runs cases, with progress on a terminal.
+pub fn with_progress(
+    selected: &[&'static Case],
+    mut run: impl FnMut(&'static Case) -> Report,
+) -> Vec<Report> {
+    let terminal = std::io::stderr().is_terminal();
     let start = Instant::now();
     let mut reports = Vec::new();
     for (number, case) in selected.iter().enumerate() {
@@ -278,7 +377,7 @@ pub fn run_all(server: &Server, selected: &[&'static Case], allowed: &[Need]) ->
                 case.name
             );
         }
-        reports.push(runner.run(case));
+        reports.push(run(case));
     }
     if terminal {
         eprint!("\r\x1b[K");
@@ -287,8 +386,8 @@ pub fn run_all(server: &Server, selected: &[&'static Case], allowed: &[Need]) ->
 }
 
 fn write_results(
-    arguments: &ServerArguments,
-    server: &Server,
+    arguments: &Common,
+    subject: Subject<'_>,
     reports: &[Report],
 ) -> Result<(), Unable> {
     let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| {
@@ -300,19 +399,15 @@ fn write_results(
         fs::write(path, text()).map_err(|why| format!("{}: {why}", path.display()))
     };
     let strict = arguments.strict;
-    write(&arguments.json, &|| report::json(server, reports))?;
+    write(&arguments.json, &|| report::json(subject, reports))?;
     write(&arguments.junit, &|| report::junit(reports, strict))?;
     write(&arguments.tap, &|| report::tap(reports, strict))?;
-    write(&arguments.html, &|| report::html(server, reports))?;
+    write(&arguments.html, &|| report::html(subject, reports))?;
     write(&arguments.trace, &|| report::packets(reports))?;
     write(&arguments.expect_write, &|| report::expectations(reports))
 }
 
-fn judge(
-    arguments: &ServerArguments,
-    expected: Option<&str>,
-    reports: &[Report],
-) -> Result<u8, Unable> {
+fn judge(arguments: &Common, expected: Option<&str>, reports: &[Report]) -> Result<u8, Unable> {
     // The standard output holds either a document or this.
     let documents = [
         &arguments.json,

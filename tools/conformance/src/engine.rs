@@ -242,8 +242,16 @@ fn set_nonblocking(fd: i32) {
     unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };
 }
 
+/// Ends a process and its children. It leads a process group.
+pub fn kill_group(leader: u32) {
+    if let Ok(leader) = i32::try_from(leader) {
+        // SAFETY: takes numbers only.
+        unsafe { libc::kill(-leader, libc::SIGKILL) };
+    }
+}
+
 /// Waits until one of the files is readable. Returns false when the time has passed.
-fn wait_readable(files: &[i32], until: Instant) -> bool {
+pub fn wait_readable(files: &[i32], until: Instant) -> bool {
     let Some(left) = until.checked_duration_since(Instant::now()) else {
         return false;
     };
@@ -940,16 +948,34 @@ impl Connection {
                     return false;
                 }
             }
-            let mut queue = ptr::null_mut();
-            let mut context = ptr::null_mut();
-            // SAFETY: the channel exists, and does not block.
-            if unsafe { sys::ibv_get_cq_event(self.objects.completions, &mut queue, &mut context) }
-                == 0
-            {
-                // SAFETY: one event was got.
-                unsafe { sys::ibv_ack_cq_events(queue, 1) };
-            }
+            self.acknowledge();
         }
+    }
+
+    /// Takes a notification of the completion queue, if there is one.
+    fn acknowledge(&mut self) {
+        let mut queue = ptr::null_mut();
+        let mut context = ptr::null_mut();
+        // SAFETY: the channel exists, and does not block.
+        if unsafe { sys::ibv_get_cq_event(self.objects.completions, &mut queue, &mut context) } == 0
+        {
+            // SAFETY: one event was got.
+            unsafe { sys::ibv_ack_cq_events(queue, 1) };
+        }
+    }
+
+    /// Returns what has happened, without waiting. If nothing has, `files` become readable when
+    /// something does.
+    pub fn poll(&mut self) -> Arrival {
+        self.acknowledge();
+        self.receive(Duration::ZERO)
+    }
+
+    /// Returns the files to wait for before the next `poll`.
+    pub fn files(&self) -> [i32; 2] {
+        // SAFETY: the channel exists.
+        let completions = unsafe { (*self.objects.completions).fd };
+        [completions, self.objects.channel.fd()]
     }
 
     fn poll_completions(&mut self) -> bool {
@@ -1147,6 +1173,11 @@ impl Listener {
                 });
             }
         }
+    }
+
+    /// Returns the file to wait for before `next`.
+    pub fn file(&self) -> i32 {
+        self.channel.fd()
     }
 
     /// Returns a number for messages.

@@ -7,6 +7,7 @@ pub mod case;
 pub mod cases;
 pub mod cli;
 pub mod engine;
+pub mod gateway;
 pub mod nfs;
 pub mod peer;
 pub mod report;

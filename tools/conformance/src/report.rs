@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::case::Outcome;
+use crate::gateway::Client;
 use crate::peer::Server;
 use crate::peer::Service;
 use crate::run::Report;
@@ -112,8 +113,25 @@ struct JsonCase {
     exchange: Vec<JsonEntry>,
 }
 
+/// The server or the client under test.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    Server(&'a Server),
+    Client(&'a Client),
+}
+
+impl Subject<'_> {
+    /// Returns the name for people.
+    fn name(self) -> String {
+        match self {
+            Subject::Server(server) => server.address.to_string(),
+            Subject::Client(client) => format!("the client of {}", client.address),
+        }
+    }
+}
+
 #[derive(Serialize)]
-struct JsonServer {
+struct JsonPeer {
     address: String,
     device: String,
     transport: &'static str,
@@ -123,11 +141,54 @@ struct JsonServer {
     service: &'static str,
 }
 
+fn transport(iwarp: bool) -> &'static str {
+    if iwarp {
+        "iwarp"
+    } else {
+        "infiniband"
+    }
+}
+
+fn digits(octets: &[u8]) -> String {
+    words(octets, usize::MAX).replace(' ', "")
+}
+
+fn json_server(server: &Server) -> JsonPeer {
+    JsonPeer {
+        address: server.address.to_string(),
+        device: server.device.clone(),
+        transport: transport(server.iwarp),
+        private_data: digits(&server.private),
+        program: server.null.program,
+        version: server.null.version,
+        service: service_name(&server.service),
+    }
+}
+
+fn json_client(client: &Client) -> JsonPeer {
+    JsonPeer {
+        address: client.address.to_string(),
+        device: client.device.clone(),
+        transport: transport(client.iwarp),
+        private_data: digits(&client.private),
+        program: client.program.program,
+        version: client.program.version,
+        service: if client.backend.is_some() {
+            "nfs"
+        } else {
+            "null"
+        },
+    }
+}
+
 #[derive(Serialize)]
 struct Json {
     schema: u32,
     suite: &'static str,
-    server: JsonServer,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<JsonPeer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<JsonPeer>,
     counts: BTreeMap<&'static str, usize>,
     cases: Vec<JsonCase>,
 }
@@ -149,7 +210,7 @@ fn service_name(service: &Service) -> &'static str {
 }
 
 /// Returns the results as JSON (schema.json). The exchange is left out of cases that passed.
-pub fn json(server: &Server, reports: &[Report]) -> String {
+pub fn json(subject: Subject<'_>, reports: &[Report]) -> String {
     let cases = reports.iter().map(|report| JsonCase {
         id: report.case.id,
         name: report.case.name,
@@ -169,21 +230,20 @@ pub fn json(server: &Server, reports: &[Report]) -> String {
                 connection: entry.connection,
                 from: from_name(entry.from),
                 what: entry.what.clone(),
-                octets: words(&entry.octets, usize::MAX).replace(' ', ""),
+                octets: digits(&entry.octets),
             })
             .collect(),
     });
     let document = Json {
         schema: 1,
         suite: env!("CARGO_PKG_VERSION"),
-        server: JsonServer {
-            address: server.address.to_string(),
-            device: server.device.clone(),
-            transport: if server.iwarp { "iwarp" } else { "infiniband" },
-            private_data: words(&server.private, usize::MAX).replace(' ', ""),
-            program: server.null.program,
-            version: server.null.version,
-            service: service_name(&server.service),
+        server: match subject {
+            Subject::Server(server) => Some(json_server(server)),
+            Subject::Client(_) => None,
+        },
+        client: match subject {
+            Subject::Server(_) => None,
+            Subject::Client(client) => Some(json_client(client)),
         },
         counts: counts(reports)
             .into_iter()
@@ -276,7 +336,7 @@ pub fn junit(reports: &[Report], strict: bool) -> String {
 }
 
 /// Returns the results as one HTML page that needs no network.
-pub fn html(server: &Server, reports: &[Report]) -> String {
+pub fn html(subject: Subject<'_>, reports: &[Report]) -> String {
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <title>RPC-over-RDMA: {address}</title>\n<style>\n\
@@ -290,7 +350,7 @@ pub fn html(server: &Server, reports: &[Report]) -> String {
          .skipped, .unimplemented {{ color: #666; }}\n</style></head><body>\n\
          <h1>RPC-over-RDMA conformance of {address}</h1>\n<p>{summary}</p>\n\
          <table>\n<tr><th>case</th><th>result</th><th>level</th><th>what</th></tr>\n",
-        address = escape(&server.address.to_string()),
+        address = escape(&subject.name()),
         summary = escape(&summary(reports))
     );
     for report in reports {

@@ -7,11 +7,16 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 use std::time::Instant;
 
+use crate::case::inconclusive;
+use crate::case::skip;
 use crate::case::Case;
 use crate::case::Need;
 use crate::case::Outcome;
 use crate::case::Problem;
+use crate::case::Run;
 use crate::case::Verdict;
+use crate::gateway::Client;
+use crate::gateway::Gateway;
 use crate::peer::Link;
 use crate::peer::Server;
 use crate::peer::Target;
@@ -62,12 +67,7 @@ impl<'a> Runner<'a> {
             self.dead = true;
             Err(Problem::Skip("the server no longer answers".into()))
         } else {
-            let mut target = Target {
-                server: self.server,
-                trace: trace.clone(),
-            };
-            catch_unwind(AssertUnwindSafe(|| (case.run)(&mut target)))
-                .unwrap_or_else(|_| Err(Problem::Inconclusive("the suite panicked".into())))
+            verdict(|| server_case(case, self.server, &trace))
         };
         let ran = !matches!(verdict, Err(Problem::Skip(_)));
         let mut outcome = Outcome::of(case.level, &verdict);
@@ -121,6 +121,49 @@ impl<'a> Runner<'a> {
             std::thread::sleep(Duration::from_millis(200));
         }
     }
+}
+
+/// Runs the function of a case for servers.
+pub fn server_case(case: &Case, server: &Server, trace: &Trace) -> Verdict {
+    let mut target = Target {
+        server,
+        trace: trace.clone(),
+    };
+    match case.run {
+        Run::Server(run) => run(&mut target),
+        Run::Client(_) => skip("the case is for clients"),
+    }
+}
+
+/// Runs the function of a case for clients.
+pub fn client_case(case: &Case, client: &Client, trace: &Trace) -> Verdict {
+    let mut gateway = Gateway {
+        client,
+        trace: trace.clone(),
+    };
+    match case.run {
+        Run::Client(run) => run(&mut gateway),
+        Run::Server(_) => skip("the case is for servers"),
+    }
+}
+
+/// Runs a case against a client.
+pub fn run_client(client: &Client, case: &'static Case) -> Report {
+    let start = Instant::now();
+    let trace = Trace::default();
+    let verdict = verdict(|| client_case(case, client, &trace));
+    Report {
+        case,
+        outcome: Outcome::of(case.level, &verdict),
+        reason: reason(&verdict),
+        took: start.elapsed(),
+        trace: trace.entries(),
+    }
+}
+
+/// A defect of the suite is not the peer's.
+fn verdict(run: impl FnOnce() -> Verdict) -> Verdict {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| inconclusive("the suite panicked"))
 }
 
 fn reason(verdict: &Verdict) -> String {

@@ -94,6 +94,11 @@ impl Trace {
         self.add(connection, From::Note, what, &[]);
     }
 
+    /// Adds the entries of another trace.
+    pub fn extend(&self, entries: &[Entry]) {
+        self.0.entries.borrow_mut().extend_from_slice(entries);
+    }
+
     /// Returns all entries.
     pub fn entries(&self) -> Vec<Entry> {
         self.0.entries.borrow().clone()

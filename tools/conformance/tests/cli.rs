@@ -24,6 +24,18 @@ fn the_list_has_all_cases() {
 }
 
 #[test]
+fn the_list_has_all_cases_for_clients() {
+    let output = run(&["client", "--list"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(lines(&output) >= 60, "{}", lines(&output));
+    assert_eq!(lines(&run(&["client", "--list", "rfc8797/4/c1"])), 1);
+    assert_eq!(
+        run(&["client", "--list", "rfc8797/4/1"]).status.code(),
+        Some(2)
+    );
+}
+
+#[test]
 fn a_section_selects_its_cases_only() {
     let output = run(&["server", "--list", "rfc8166/4.5.2"]);
     assert_eq!(output.status.code(), Some(0));
@@ -52,6 +64,8 @@ fn a_wrong_command_line_ends_with_2() {
         &["server", "127.0.0.1", "no-such-case"],
         &["server", "127.0.0.1", "--program", "x"],
         &["server", "127.0.0.1", "--expect", "/no/such/file"],
+        &["client"],
+        &["client", "--listen", "127.0.0.1", "no-such-case"],
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

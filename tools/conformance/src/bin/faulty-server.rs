@@ -28,9 +28,9 @@ use rpcrdma_conformance::engine::Listener;
 use rpcrdma_conformance::engine::Offer;
 use rpcrdma_conformance::engine::Request;
 use rpcrdma_conformance::peer::Server;
-use rpcrdma_conformance::peer::Target;
 use rpcrdma_conformance::peer::ECHO;
 use rpcrdma_conformance::report;
+use rpcrdma_conformance::run;
 use rpcrdma_conformance::trace::Trace;
 use rpcrdma_conformance::wire;
 use rpcrdma_conformance::wire::words;
@@ -140,7 +140,7 @@ fn main() -> ExitCode {
 /// All faults of the cases, and none at first. Their places are the ports.
 fn faults() -> Vec<&'static str> {
     let mut faults = vec!["none"];
-    for case in cases::all() {
+    for case in cases::server() {
         // It has neither version 2 nor NFS.
         let served = case.needs.iter().all(|need| *need == Need::Destructive);
         if served && !faults.contains(&case.fault) {
@@ -657,7 +657,7 @@ fn self_test(address: SocketAddr) -> ExitCode {
         return ExitCode::from(2);
     }
     let allowed = [Need::Destructive];
-    let all: Vec<&'static Case> = cases::all()
+    let all: Vec<&'static Case> = cases::server()
         .filter(|case| case.needs.iter().all(|need| allowed.contains(need)))
         .collect();
     let mut number = 0;
@@ -692,11 +692,7 @@ fn self_test(address: SocketAddr) -> ExitCode {
             check(false, name, why);
             continue;
         }
-        let mut target = Target {
-            server: &server,
-            trace: Trace::default(),
-        };
-        let verdict = (case.run)(&mut target);
+        let verdict = run::server_case(case, &server, &Trace::default());
         let good = matches!(verdict, Err(Problem::Violation(_)))
             || matches!(verdict, Err(Problem::Unimplemented(_)))
                 && Outcome::of(case.level, &verdict) == Outcome::Unimplemented

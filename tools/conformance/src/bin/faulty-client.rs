@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The suite's own test client: it speaks RPC-over-RDMA version 1 as the RFCs demand, and for each
+//! requirement it has a switch with which it does not. Only tests use it.
+//!
+//! `--test` runs the cases for clients: `COMMAND FAULT` makes the client work with a fault. Without
+//! one every case passes, and each case fails with its own.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+use std::time::Instant;
+
+use rpcrdma_conformance::case::Level;
+use rpcrdma_conformance::case::Outcome;
+use rpcrdma_conformance::case::Problem;
+use rpcrdma_conformance::cases;
+use rpcrdma_conformance::cli;
+use rpcrdma_conformance::engine::Arrival;
+use rpcrdma_conformance::engine::Connection;
+use rpcrdma_conformance::engine::Memory;
+use rpcrdma_conformance::engine::Message;
+use rpcrdma_conformance::engine::Offer;
+use rpcrdma_conformance::engine::REMOTE_READ;
+use rpcrdma_conformance::engine::REMOTE_WRITE;
+use rpcrdma_conformance::gateway::Client;
+use rpcrdma_conformance::gateway::BIND;
+use rpcrdma_conformance::peer::DEFAULT;
+use rpcrdma_conformance::peer::ECHO;
+use rpcrdma_conformance::report;
+use rpcrdma_conformance::run;
+use rpcrdma_conformance::trace::Trace;
+use rpcrdma_conformance::wire;
+use rpcrdma_conformance::wire::words;
+use rpcrdma_conformance::wire::Header;
+use rpcrdma_conformance::wire::Private;
+use rpcrdma_conformance::wire::Procedure;
+use rpcrdma_conformance::wire::ReadSegment;
+use rpcrdma_conformance::wire::Reader;
+use rpcrdma_conformance::wire::Segment;
+use rpcrdma_conformance::wire::Status;
+use rpcrdma_conformance::wire::Transport;
+use rpcrdma_conformance::wire::Writer;
+
+/// What the client offers.
+const SIZE: usize = 4096;
+/// How many credits it requests.
+const REQUEST: u32 = 8;
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_millis(1500);
+/// NULL of the program that it calls.
+const NULL: Procedure = Procedure { number: 0, ..ECHO };
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments[..] {
+        ["--test", address, command] => {
+            cli::address(address).and_then(|address| self_test(address, command))
+        }
+        [address, fault] => cli::address(address).and_then(|address| {
+            let fault = fault.to_string();
+            Worker::new(address, fault)?.work().map(|()| true)
+        }),
+        _ => Err("usage: faulty-client ADDR:PORT FAULT | --test ADDR:PORT COMMAND".into()),
+    };
+    match result {
+        Ok(good) => ExitCode::from(u8::from(!good)),
+        Err(why) => {
+            eprintln!("faulty-client: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// A call that has no reply yet.
+struct Pending {
+    procedure: Procedure,
+    arguments: Vec<u8>,
+    reply: Option<Segment>,
+    /// The Steering Tags of its memory.
+    keys: Vec<u32>,
+}
+
+/// The client.
+struct Worker {
+    address: SocketAddr,
+    fault: String,
+    connection: Connection,
+    to_server: usize,
+    to_client: usize,
+    /// The client's settings of the first connection.
+    first: Option<(usize, usize)>,
+    granted: Option<u32>,
+    pending: BTreeMap<u32, Pending>,
+    memories: Vec<Memory>,
+    next_xid: u32,
+    bound: bool,
+    /// Calls that failed.
+    failed: Option<String>,
+}
+
+impl Worker {
+    fn new(address: SocketAddr, fault: String) -> Result<Self, String> {
+        let connection = connect(address, &fault)?;
+        let mut worker = Worker {
+            address,
+            fault,
+            connection,
+            to_server: 0,
+            to_client: 0,
+            first: None,
+            granted: None,
+            pending: BTreeMap::new(),
+            memories: Vec::new(),
+            next_xid: std::process::id() << 12,
+            bound: false,
+            failed: None,
+        };
+        worker.negotiate();
+        Ok(worker)
+    }
+
+    fn has(&self, fault: &str) -> bool {
+        self.fault == fault
+    }
+
+    /// Computes the thresholds (RFC 8797).
+    fn negotiate(&mut self) {
+        let server = self.offer(self.connection.private());
+        let mut to_server = SIZE.min(server.receive_size());
+        match self.fault.as_str() {
+            "ignores-receive-size" => to_server = SIZE,
+            "ignores-own-size" => to_server = server.receive_size(),
+            _ => (),
+        }
+        let to_client = match self.fault.as_str() {
+            "no-reply-chunk" => usize::MAX,
+            _ => SIZE.min(server.send_size()),
+        };
+        let (to_server, to_client) = match self.first {
+            Some(first) if self.has("settings-stay") => first,
+            _ => (to_server, to_client),
+        };
+        self.first.get_or_insert((to_server, to_client));
+        self.to_server = to_server;
+        self.to_client = to_client;
+        self.granted = None;
+    }
+
+    /// Finds the server's message.
+    fn offer(&self, private: &[u8]) -> Private {
+        let none = if self.has("default-large") {
+            Private::new(262_144, 262_144, true)
+        } else {
+            Private::new(DEFAULT, DEFAULT, false)
+        };
+        let identifier = private.windows(4).position(|octets| octets == wire::FORMAT);
+        let large = Private::new(16384, 16384, true);
+        match (Private::find(private), identifier) {
+            (None, None) if self.has("any-identifier") && private.starts_with(&[0x18]) => large,
+            (None, Some(_)) if self.has("any-message-version") => large,
+            (None, Some(_)) if self.has("overruns") => large,
+            (Some((offset, _)), _) if offset > 0 && self.has("offset-0-only") => none,
+            (Some((offset, _)), Some(first))
+                if offset != first && self.has("first-identifier-only") =>
+            {
+                none
+            }
+            (Some((offset, _)), _)
+                if self.has("exact-length")
+                    && private[offset + 8..].iter().any(|&octet| octet != 0) =>
+            {
+                none
+            }
+            (Some((_, found)), _) if found.flags & 0xfe != 0 && self.has("rejects-reserved") => {
+                none
+            }
+            (Some((_, found)), _) => found,
+            (None, _) => none,
+        }
+    }
+
+    /// Works: short calls, long ones, and many at once.
+    fn work(&mut self) -> Result<(), String> {
+        let opaque = |length| Writer::new().opaque(&vec![0x5a; length]).0;
+        if self.has("hasty") {
+            self.all(&[(NULL, vec![]), (NULL, vec![])])?;
+        }
+        self.all(&[(NULL, vec![])])?;
+        if self.has("sends-done") {
+            self.send(&words(&[7, 1, 32, wire::DONE, 0, 0, 0]))?;
+        }
+        self.all(&[(BIND, vec![])])?;
+        self.bound = true;
+        for length in [100, 2000, 8000] {
+            self.all(&[(ECHO, opaque(length))])?;
+        }
+        self.all(&vec![(ECHO, opaque(100)); 12])?;
+        self.all(&[(ECHO, opaque(8000)), (ECHO, opaque(8000))])?;
+        self.all(&[(NULL, vec![])])?;
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    fn window(&self) -> usize {
+        let granted = match self.granted {
+            None if self.has("hasty") => REQUEST,
+            None => 1,
+            Some(0) if self.has("stops-at-zero") => 0,
+            Some(_) if self.has("ignores-grant") => REQUEST,
+            Some(granted) if self.has("ignores-own-request") => granted,
+            Some(granted) => granted.clamp(1, REQUEST),
+        };
+        granted as usize
+    }
+
+    /// Makes calls, as many at once as may be, and waits for all replies.
+    fn all(&mut self, calls: &[(Procedure, Vec<u8>)]) -> Result<(), String> {
+        let mut waiting = calls.iter();
+        let mut next = waiting.next();
+        let mut until = Instant::now() + LIMIT;
+        loop {
+            while self.pending.len() < self.window() {
+                let Some((procedure, arguments)) = next else {
+                    break;
+                };
+                self.next_xid = self.next_xid.wrapping_add(1);
+                self.call(self.next_xid, *procedure, arguments.clone())?;
+                next = waiting.next();
+            }
+            if self.pending.is_empty() && next.is_none() {
+                return Ok(());
+            }
+            match self.connection.receive(Duration::from_millis(100)) {
+                Arrival::Message(message) => {
+                    until = Instant::now() + LIMIT;
+                    self.message(&message)?;
+                }
+                Arrival::Closed(why) => self.recover(&why)?,
+                Arrival::Nothing if Instant::now() > until => return Err("no answer".into()),
+                Arrival::Nothing => (),
+            }
+        }
+    }
+
+    fn send(&mut self, octets: &[u8]) -> Result<(), String> {
+        match self.connection.send(octets) {
+            Ok(()) => Ok(()),
+            Err(_) => {
+                // The event tells more.
+                self.connection.wait_closed(Duration::from_secs(1));
+                Ok(())
+            }
+        }
+    }
+
+    /// Connects again after a loss, and sends all calls again.
+    fn recover(&mut self, why: &str) -> Result<(), String> {
+        if self.has("gives-up") {
+            return Err(format!("the connection ended: {why}"));
+        }
+        self.memories.clear();
+        self.connection = connect(self.address, &self.fault)?;
+        self.negotiate();
+        for (xid, call) in std::mem::take(&mut self.pending) {
+            self.call(xid, call.procedure, call.arguments)?;
+        }
+        Ok(())
+    }
+
+    fn expose(&mut self, octets: &[u8], access: u32) -> Result<Segment, String> {
+        let memory = self.connection.expose(octets, access)?;
+        let segment = Segment {
+            handle: memory.key(),
+            length: octets.len() as u32,
+            offset: memory.offset(),
+        };
+        self.memories.push(memory);
+        Ok(segment)
+    }
+
+    /// Sends a call (RFC 8166, sections 3.5 and 4.3).
+    fn call(&mut self, xid: u32, procedure: Procedure, arguments: Vec<u8>) -> Result<(), String> {
+        let payload_xid = xid ^ u32::from(self.has("wrong-xid"));
+        let rpc = wire::call(payload_xid, procedure, &arguments);
+        let mut header = Header::msg(xid);
+        header.credits = if self.has("requests-zero") {
+            0
+        } else {
+            REQUEST
+        };
+        if self.has("wrong-version") {
+            header.version = 2;
+        }
+        let mut keys = Vec::new();
+        // The results are as long as the arguments.
+        let mut reply = None;
+        // BIND shows that a Reply chunk need not be used.
+        if 28 + 24 + arguments.len() > self.to_client || procedure == BIND {
+            let segment = self.expose(&vec![0xee; 100 + arguments.len()], REMOTE_WRITE)?;
+            header.reply = Some(vec![segment]);
+            keys.push(segment.handle);
+            reply = Some(segment);
+        }
+        let mut octets = header.with(&rpc);
+        if octets.len() > self.to_server {
+            header.procedure = wire::NOMSG;
+            let mut access = REMOTE_READ;
+            if self.has("writable-reads") {
+                access |= REMOTE_WRITE;
+            }
+            let half = rpc.len() / 8 * 4;
+            for part in [&rpc[..half], &rpc[half..]] {
+                let segment = self.expose(part, access)?;
+                keys.push(segment.handle);
+                let position = 0;
+                header.reads.push(ReadSegment { position, segment });
+            }
+            match self.fault.as_str() {
+                "odd-positions" => header.reads[1].position = 2,
+                "long-call-position" => header.procedure = wire::MSG,
+                // An empty chunk stands in front of that at Position 0.
+                "descending-positions" => {
+                    let mut first = header.reads[0];
+                    first.position = 4;
+                    first.segment.length = 0;
+                    header.reads.insert(0, first);
+                }
+                _ => (),
+            }
+            octets = header.octets();
+            if self.has("nomsg-with-payload") {
+                octets.extend([0; 4]);
+            }
+        }
+        let call = Pending {
+            procedure,
+            arguments,
+            reply,
+            keys,
+        };
+        self.pending.insert(xid, call);
+        self.send(&octets)
+    }
+
+    /// Handles a message of the server.
+    fn message(&mut self, message: &Message) -> Result<(), String> {
+        let octets = &message.octets;
+        let word = |at: usize| {
+            octets
+                .get(4 * at..4 * at + 4)
+                .and_then(|word| word.try_into().ok())
+                .map_or(0, u32::from_be_bytes)
+        };
+        let (xid, version, procedure) = (word(0), word(1), word(3));
+        if octets.len() < 28 && procedure != wire::ERROR || octets.len() < 20 {
+            return self.discard("trusts-short");
+        }
+        if version != 1 {
+            let chunks = octets.get(16..28) == Some(&[0; 12]);
+            if chunks && word(7) == xid && word(8) == wire::CALL && !self.has("drops-versions") {
+                let range = words(&[xid, version, 32, wire::ERROR, wire::ERR_VERS, 1, 1]);
+                return self.send(&range);
+            }
+            return self.discard("trusts-versions");
+        }
+        let (header, inline) = match Transport::parse(octets) {
+            Ok(Transport::Chunks(header, inline)) => (header, inline),
+            Ok(Transport::Error { error, .. }) => return self.error(xid, error),
+            Err(_) if procedure == wire::ERROR => return self.discard("trusts-errors"),
+            Err(_) => return self.discard("trusts-malformed"),
+        };
+        let mut reader = Reader::new(&inline);
+        let (payload_xid, kind) = (reader.word().ok(), reader.word().ok());
+        if kind == Some(wire::CALL) && payload_xid == Some(xid) {
+            return self.answer(&header, &inline, message);
+        }
+        self.reply(&header, &inline, message.invalidated)
+    }
+
+    /// A message that has to be discarded. With the fault it ends the work.
+    fn discard(&mut self, fault: &str) -> Result<(), String> {
+        if self.has(fault) {
+            return Err("a message that cannot be understood".into());
+        }
+        Ok(())
+    }
+
+    fn error(&mut self, xid: u32, error: u32) -> Result<(), String> {
+        if ![wire::ERR_CHUNK, wire::ERR_VERS].contains(&error) {
+            return self.discard("trusts-errors");
+        }
+        let Some(call) = self.pending.remove(&xid) else {
+            return self.discard("trusts-xids");
+        };
+        if self.has("retries-errors") {
+            return self.call(xid, call.procedure, call.arguments);
+        }
+        self.failed = Some(format!("RDMA_ERROR {error}"));
+        Ok(())
+    }
+
+    /// Handles a reply.
+    fn reply(
+        &mut self,
+        header: &Header,
+        inline: &[u8],
+        invalidated: Option<u32>,
+    ) -> Result<(), String> {
+        let xid = header.xid;
+        if !header.reads.is_empty() {
+            return self.discard("trusts-read-lists");
+        }
+        let Some(call) = self.pending.get(&xid) else {
+            return self.discard("trusts-xids");
+        };
+        let offered = call.reply;
+        let rpc = if header.procedure == wire::NOMSG {
+            let (Some(offered), Some([returned])) = (offered, header.reply.as_deref()) else {
+                return self.discard("trusts-empty-nomsg");
+            };
+            if self.has("ignores-nomsg") && (offered.length as usize) < SIZE {
+                return Err("a long reply that could be short".into());
+            }
+            let memory = self
+                .memories
+                .iter()
+                .find(|memory| memory.key() == offered.handle)
+                .ok_or("no memory")?;
+            let mut octets = memory.octets();
+            octets.truncate(returned.length as usize);
+            octets
+        } else {
+            if self.has("needs-reply-chunk") && offered.is_some() && header.reply.is_none() {
+                return Err("the Reply chunk is missing".into());
+            }
+            inline.to_vec()
+        };
+        let Ok((payload_xid, status)) = wire::parse_reply(&rpc) else {
+            return self.discard("trusts-malformed");
+        };
+        if payload_xid != xid && !self.has("wrong-xid") {
+            return self.discard("trusts-xids");
+        }
+        let Some(call) = self.pending.remove(&xid) else {
+            return Ok(());
+        };
+        if let Some(key) = invalidated {
+            if self.has("refuses-invalidation") || !call.keys.contains(&key) {
+                return Err(format!("{key:#x} was invalidated"));
+            }
+        } else if self.has("needs-invalidation") && !call.keys.is_empty() {
+            return Err("nothing was invalidated".into());
+        }
+        // Invalidates the memory of the call.
+        if !self.has("leaves-registered") {
+            self.memories
+                .retain(|memory| !call.keys.contains(&memory.key()));
+        }
+        if !(self.has("keeps-first-grant") && self.granted.is_some()) {
+            self.granted = Some(header.credits);
+        }
+        let expected = if call.procedure == ECHO {
+            call.arguments
+        } else {
+            Vec::new()
+        };
+        if status != Status::Success(expected) {
+            self.failed = Some("a call has other results".into());
+        }
+        Ok(())
+    }
+
+    /// Answers a call of the server (RFC 8167).
+    fn answer(&mut self, header: &Header, rpc: &[u8], message: &Message) -> Result<(), String> {
+        let xid = header.xid;
+        if !self.bound || message.invalidated.is_some() || self.has("no-answers") {
+            return Ok(());
+        }
+        if self.has("one-xid-space") && self.pending.contains_key(&xid) {
+            return Ok(());
+        }
+        if !header.reads.is_empty() || !header.writes.is_empty() || header.reply.is_some() {
+            if self.has("drops-chunks") {
+                return Ok(());
+            }
+            return self.send(&words(&[xid, 1, REQUEST, wire::ERROR, wire::ERR_CHUNK]));
+        }
+        let mut reader = Reader::new(rpc.get(12..).unwrap_or_default());
+        let (program, version) = (reader.word()?, reader.word()?);
+        let procedure = reader.word()?;
+        let status: &[u32] = if program != ECHO.program && !self.has("any-program") {
+            &[1]
+        } else if version != ECHO.version {
+            &[2, 1, 1]
+        } else if procedure != 0 && !self.has("any-procedure") {
+            &[3]
+        } else {
+            &[0]
+        };
+        let mut reply = Header::msg(xid);
+        match self.fault.as_str() {
+            "answers-in-version-2" => reply.version = 2,
+            "answers-without-credit" => reply.credits = 0,
+            "answers-with-chunks" => reply.reply = Some(Vec::new()),
+            _ => (),
+        }
+        let payload = words(&[&[xid, wire::REPLY, 0, 0, 0], status].concat());
+        self.send(&reply.with(&payload))
+    }
+}
+
+fn connect(address: SocketAddr, fault: &str) -> Result<Connection, String> {
+    let mut private = Private::new(SIZE, SIZE, true).octets();
+    match fault {
+        "reserved-bits" => private[5] |= 2,
+        "shifted-private" => private.insert(0, 0),
+        _ => (),
+    }
+    let offer = Offer {
+        private,
+        receives: 64,
+        receive_size: if fault == "small-receives" {
+            SIZE - 4
+        } else {
+            SIZE
+        },
+        ..Offer::default()
+    };
+    Connection::connect(address, &offer, &Trace::quiet()).map_err(|why| why.to_string())
+}
+
+/// Runs the cases for clients against this client, and prints KTAP.
+fn self_test(address: SocketAddr, command: &str) -> Result<bool, String> {
+    let mut client = Client::new(address);
+    client.limit = Duration::from_secs(20);
+    client.run = Some(format!("{command} none"));
+    client.explore()?;
+    let all: Vec<_> = cases::client().collect();
+    let mut number = 0;
+    let mut failed = 0;
+    let mut check = |good: bool, name: String, why: String| {
+        number += 1;
+        failed += usize::from(!good);
+        println!("{} {number} {name}", if good { "ok" } else { "not ok" });
+        for line in why.lines() {
+            println!("# {line}");
+        }
+    };
+    println!("TAP version 14");
+    for found in cli::with_progress(&all, |case| run::run_client(&client, case)) {
+        let good = found.outcome == Outcome::Pass;
+        let why = if good {
+            String::new()
+        } else {
+            report::details(&found)
+        };
+        check(good, format!("without a fault: {}", found.case.id), why);
+    }
+    for case in all {
+        client.forget();
+        client.run = Some(format!("{command} {}", case.fault));
+        let verdict = run::client_case(case, &client, &Trace::default());
+        let unimplemented = matches!(verdict, Err(Problem::Unimplemented(_)));
+        let good = matches!(verdict, Err(Problem::Violation(_)))
+            || unimplemented && case.level == Level::May;
+        let why = match verdict {
+            Ok(_) => "it passes".to_string(),
+            Err(problem) => problem.reason().to_string(),
+        };
+        let name = format!("with {}: {} fails", case.fault, case.id);
+        check(good, name, why);
+    }
+    println!("1..{number}");
+    eprintln!("{} passed, {failed} failed", number - failed);
+    Ok(failed == 0)
+}

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RFC 8166, for clients.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::case::case;
+use crate::case::inconclusive;
+use crate::case::violation;
+use crate::case::Case;
+use crate::case::Passed;
+use crate::case::Problem;
+use crate::case::Verdict;
+use crate::cases::client_rfc8797::undisturbed;
+use crate::gateway::error;
+use crate::gateway::Call;
+use crate::gateway::Gateway;
+use crate::gateway::Next;
+use crate::gateway::Shape;
+use crate::wire;
+use crate::wire::words;
+use crate::wire::Header;
+use crate::wire::ReadSegment;
+use crate::wire::Segment;
+
+const EXCESS: &str = "A Requester MUST NOT send unacknowledged requests in excess of the \
+                      Responder's granted credit limit.";
+const LOWER: &str = "The number of allowed new requests the Requester may send is then the lower \
+                     of the current requested and granted credit values, minus the number of \
+                     requests in flight.";
+const DEADLOCK: &str = "The granted value MUST NOT be zero, since such a value would result in \
+                        deadlock.";
+const INITIAL: &str = "a Requester MUST NOT assume more than one credit is available and MUST \
+                       receive a valid reply from the Responder carrying the actual number of \
+                       available credits, prior to sending its next request.";
+const DISCARDS: &str = "If errors are detected in the RPC-over-RDMA header of an RPC Reply \
+                        message, a Requester MUST silently discard the message.";
+const SHORT: &str = "If an incoming RPC-over-RDMA message is not as long as a minimal size \
+                     RPC-over-RDMA header (28 bytes), the receiver cannot trust the value of the \
+                     XID field; therefore, it MUST silently discard the message";
+const COMPLETES: &str = "An RDMA_ERROR procedure indicates a permanent error. Receipt of this \
+                         procedure completes the RPC transaction associated with XID in the \
+                         rdma_xid field.";
+const UNDECODED: &str =
+    "A receiver MUST silently discard an RDMA_ERROR procedure that it cannot decode.";
+const POSITION: &str = "The value in this field MUST be a multiple of four.";
+const RECOVERY: &str = "RPC recovery can handle complete loss and re-establishment of a transport \
+                        connection.";
+const PROTECTED: &str = "The Requester endpoint must ensure that memory regions associated with \
+                         each RPC transaction are protected from Responder access before allowing \
+                         upper-layer access to the data contained in them.";
+const ACCESS: &str = "The use of an RPC-over-RDMA transport protocol MUST NOT introduce \
+                      vulnerabilities to system memory contents nor to memory owned by user \
+                      processes.";
+
+/// How long replies are held back where calls under way are counted.
+const HOLD: Duration = Duration::from_millis(8);
+
+/// Each call of the work without faults has a property.
+fn each(gateway: &mut Gateway<'_>, holds: fn(&Call) -> Result<(), String>) -> Verdict {
+    let work = gateway.plain()?;
+    work.first()?;
+    if let Some(why) = work.malformed.iter().chain(&work.unreachable).next() {
+        return violation(why.clone());
+    }
+    if work.calls.is_empty() {
+        return inconclusive("the client has made no call");
+    }
+    for call in &work.calls {
+        if let Err(why) = holds(call) {
+            return violation(format!("call {}: {why}", call.number));
+        }
+    }
+    Ok(Passed)
+}
+
+fn check(good: bool, why: impl Into<String>) -> Result<(), String> {
+    good.then_some(()).ok_or(why.into())
+}
+
+/// No more calls are under way than are granted, and than the client requests.
+fn credits(gateway: &mut Gateway<'_>, grant: u32) -> Verdict {
+    let work = gateway.work(Shape {
+        credits: grant,
+        hold: HOLD,
+        ..Shape::default()
+    })?;
+    work.first()?;
+    for call in &work.calls {
+        let allowed = call.granted.unwrap_or(1).min(call.header.credits).max(1);
+        if call.outstanding > allowed as usize {
+            return violation(format!(
+                "{} calls are under way; {grant} are granted, {} requested",
+                call.outstanding, call.header.credits
+            ));
+        }
+    }
+    if grant > 1 && work.calls.iter().all(|call| call.outstanding < 2) {
+        return inconclusive("the client has never had two calls under way");
+    }
+    if grant == 1 {
+        // With more credits it would have had more calls under way.
+        let more = gateway.shared("many credits", || Shape {
+            hold: HOLD,
+            ..Shape::default()
+        })?;
+        if more.calls.iter().all(|call| call.outstanding < 2) {
+            return inconclusive("the client has never had two calls under way");
+        }
+    }
+    work.succeeded(gateway)?;
+    Ok(Passed)
+}
+
+/// The grant falls from 32 to 1 after some calls.
+fn lowered(gateway: &mut Gateway<'_>) -> Verdict {
+    const FULL: usize = 4;
+    let work = gateway.work(Shape {
+        hold: HOLD,
+        on_reply: Box::new(|call, header| {
+            if call.number >= FULL {
+                header.credits = 1;
+            }
+        }),
+        ..Shape::default()
+    })?;
+    let mut settled: BTreeMap<usize, bool> = BTreeMap::new();
+    for call in &work.calls {
+        let settled = settled.entry(call.connection).or_default();
+        if call.granted != Some(1) {
+            continue;
+        }
+        // Calls that were sent before the client had the reply are still under way.
+        if call.outstanding > 1 && *settled {
+            return violation(format!(
+                "{} calls are under way, 1 is granted",
+                call.outstanding
+            ));
+        }
+        *settled |= call.outstanding == 1;
+    }
+    if !settled.values().any(|settled| *settled) {
+        return inconclusive("the client has made too few calls");
+    }
+    work.succeeded(gateway)?;
+    Ok(Passed)
+}
+
+/// The first reply is held back.
+fn first_reply(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.shared("many credits", || Shape {
+        hold: HOLD,
+        ..Shape::default()
+    })?;
+    work.first()?;
+    for call in &work.calls {
+        if call.granted.is_none() && call.outstanding > 1 {
+            return violation("the client sends a second call before the first reply");
+        }
+    }
+    Ok(Passed)
+}
+
+fn grant_zero(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.work(Shape {
+        credits: 0,
+        ..Shape::default()
+    })?;
+    if work.calls.len() == 1 {
+        return violation(format!("the client stops after one call; {}", work.end()));
+    }
+    undisturbed(gateway, &work)
+}
+
+/// Returns the number of a call behind those with which clients begin: some try these again for
+/// minutes.
+fn late(gateway: &mut Gateway<'_>) -> Result<usize, Problem> {
+    Ok(gateway.plain()?.calls.len() * 2 / 3)
+}
+
+/// Sends octets in front of the reply to a late call. The client must discard them.
+fn discards(gateway: &mut Gateway<'_>, octets: fn(&Call) -> Vec<u8>) -> Verdict {
+    let late = late(gateway)?;
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            if call.number == late {
+                let _ = connection.send(&octets(call));
+            }
+            Next::Serve
+        }),
+        ..Shape::default()
+    })?;
+    if work.calls.len() <= late {
+        return inconclusive(format!(
+            "the client has made only {} calls",
+            work.calls.len()
+        ));
+    }
+    undisturbed(gateway, &work)
+}
+
+/// Returns a reply, SUCCESS without results, that has a header of these words.
+fn reply(call: &Call, header: &[u32]) -> Vec<u8> {
+    words(
+        &[
+            &[call.header.xid],
+            header,
+            &[call.header.xid, 1, 0, 0, 0, 0],
+        ]
+        .concat(),
+    )
+}
+
+/// Answers a late call with an error. That completes the call: it is not sent again.
+fn completes(gateway: &mut Gateway<'_>, rest: &'static [u32]) -> Verdict {
+    let late = late(gateway)?;
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            if call.number != late {
+                return Next::Serve;
+            }
+            let _ = connection.send(&error(call.header.xid, 32, rest));
+            Next::Answered
+        }),
+        ..Shape::default()
+    })?;
+    let Some(failed) = work.calls.get(late) else {
+        return inconclusive(format!(
+            "the client has made only {} calls",
+            work.calls.len()
+        ));
+    };
+    let again = work.calls[late + 1..]
+        .iter()
+        .any(|call| call.header.xid == failed.header.xid);
+    if again {
+        return violation(format!(
+            "the client has sent XID {:08x} again after the error",
+            failed.header.xid
+        ));
+    }
+    Ok(Passed)
+}
+
+/// The connection ends within a call.
+fn recovers(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.work(Shape {
+        on_call: Box::new(|call, _| match (call.connection, call.on_connection) {
+            (0, 2) => Next::Disconnect,
+            _ => Next::Serve,
+        }),
+        ..Shape::default()
+    })?;
+    let Some(lost) = work.calls.get(2) else {
+        return inconclusive("the client has made less than three calls");
+    };
+    let again = work.calls[3..]
+        .iter()
+        .any(|call| call.connection > 0 && call.rpc == lost.rpc);
+    if !again {
+        return violation(format!(
+            "the client does not send the call again on another connection; {}",
+            work.end()
+        ));
+    }
+    work.succeeded(gateway)?;
+    Ok(Passed)
+}
+
+fn reply_chunks(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.work(Shape {
+        reply_chunk: true,
+        ..Shape::default()
+    })?;
+    if work.first()?.long_replies == 0 {
+        return inconclusive("the client has offered no Reply chunk");
+    }
+    undisturbed(gateway, &work)
+}
+
+/// A Reply chunk that was offered, and is not needed, is missing in the reply.
+fn lost_reply_chunk(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.work(Shape {
+        on_reply: Box::new(|_, header| {
+            if header.procedure == wire::MSG {
+                header.reply = None;
+            }
+        }),
+        ..Shape::default()
+    })?;
+    if work.first()?.short_replies == 0 {
+        return inconclusive("the client has offered no Reply chunk that is not needed");
+    }
+    undisturbed(gateway, &work)
+}
+
+/// Memory of a call that is over is out of reach, as is memory for another access.
+fn reach(gateway: &mut Gateway<'_>, over: bool) -> Verdict {
+    let work = gateway.plain()?;
+    if work.calls.iter().all(|call| call.header.reads.is_empty()) {
+        return inconclusive("the client has made no call with a Read chunk");
+    }
+    let mut old: Option<(usize, Segment)> = None;
+    let reached = std::rc::Rc::new(std::cell::Cell::new(None));
+    let result = reached.clone();
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            if result.get().is_some() || call.connection > 0 {
+                return Next::Serve;
+            }
+            if !over {
+                // The right to read a Read chunk is no right to write it.
+                if let Some(segment) = call.readable().find(|segment| segment.length >= 4) {
+                    let octets = connection.read(segment.handle, segment.offset, 4);
+                    let wrote = octets.is_ok_and(|octets| {
+                        connection
+                            .write(segment.handle, segment.offset, &octets)
+                            .is_ok()
+                    });
+                    result.set(Some(wrote));
+                }
+                return Next::Serve;
+            }
+            match old {
+                Some((number, segment)) if call.outstanding == 1 && call.number > number => {
+                    let found = connection.read(segment.handle, segment.offset, 1);
+                    result.set(Some(found.is_ok()));
+                }
+                None => {
+                    let segment = call.readable().find(|segment| segment.length > 0);
+                    old = segment.map(|segment| (call.number, segment));
+                }
+                _ => (),
+            }
+            Next::Serve
+        }),
+        ..Shape::default()
+    })?;
+    match reached.get() {
+        Some(true) if over => violation("memory of a call that is over can still be read"),
+        Some(true) => violation("memory of a Read chunk can be written"),
+        Some(false) => Ok(Passed),
+        None => inconclusive(format!("there was no call to try that; {}", work.end())),
+    }
+}
+
+fn header_error(call: &Call, reads: Vec<ReadSegment>, change: impl FnOnce(&mut Header)) -> Vec<u8> {
+    let mut header = Header::msg(call.header.xid);
+    header.reads = reads;
+    change(&mut header);
+    header.with(&words(&[call.header.xid, 1, 0, 0, 0, 0]))
+}
+
+pub const CASES: &[Case] = &[
+    case!(client "rfc8166/3.3.1/c1", "every call requests a credit", Must,
+        "Each RPC-over-RDMA message sent from Requester to Responder requests a number of credits \
+         from the Responder.",
+        sends "nothing", accepts "rdma_credit of at least 1 in each call", fault "requests-zero",
+        |gateway| each(gateway, |call| check(call.header.credits > 0, "it requests 0 credits"))),
+    case!(client "rfc8166/3.3.1/c2", "with 1 credit one call is under way", Must, EXCESS,
+        sends "a grant of 1; each reply after 8 ms", accepts "one call under way at a time; the work succeeds",
+        fault "ignores-grant", |gateway| credits(gateway, 1)),
+    case!(client "rfc8166/3.3.1/c3", "with 3 credits three calls are under way at most", Must, EXCESS,
+        sends "a grant of 3; each reply after 8 ms", accepts "at most three calls under way; the work succeeds",
+        fault "ignores-grant", |gateway| credits(gateway, 3)),
+    case!(client "rfc8166/3.3.1/c4", "a grant larger than the request is not used up", Must, LOWER,
+        sends "a grant of 0xffffffff; each reply after 8 ms",
+        accepts "no more calls under way than requested; the work succeeds",
+        fault "ignores-own-request", |gateway| credits(gateway, u32::MAX)),
+    case!(client "rfc8166/3.3.1/c5", "a grant that falls is heeded", Must, EXCESS,
+        sends "grants of 32, then of 1; each reply after 8 ms", accepts "at last one call under way at a time; the work succeeds",
+        fault "keeps-first-grant", lowered),
+    case!(client "rfc8166/3.3.1/c6", "a grant of 0 does not stop the client", Should, DEADLOCK,
+        sends "a grant of 0 in each reply", accepts "the work succeeds on one connection",
+        fault "stops-at-zero", grant_zero),
+    case!(client "rfc8166/3.3.3/c1", "one call until the first reply", Must, INITIAL,
+        sends "each reply after 8 ms", accepts "the second call after the first reply",
+        fault "hasty", first_reply),
+    case!(client "rfc8166/3.4.5/c1", "Positions are multiples of four", Must, POSITION,
+    sends "nothing", accepts "Positions of 0, 4, 8 …", fault "odd-positions",
+    |gateway| each(gateway, |call| {
+        check(call.header.reads.iter().all(|read| read.position % 4 == 0), "an odd Position")
+    })),
+    case!(client "rfc8166/3.4.5/c2", "the segments of a Read chunk follow each other", Must,
+    "All RDMA read segments belonging to the same Read chunk have the same value in their Position field.",
+    sends "nothing", accepts "the Positions in ascending order", fault "descending-positions",
+    |gateway| each(gateway, |call| {
+        let sorted = call.header.reads.is_sorted_by_key(|read| read.position);
+        check(sorted, "Positions that descend")
+    })),
+    case!(client "rfc8166/3.5.3/c1", "a Long Call has a Position Zero chunk", Must,
+    "Every RDMA read segment in this chunk MUST contain zero in its Position field.",
+    sends "nothing", accepts "an RDMA_NOMSG that begins with Position 0, an RDMA_MSG without it",
+    fault "long-call-position",
+    |gateway| each(gateway, |call| {
+        let zero = call.header.reads.iter().any(|read| read.position == 0);
+        check(zero == (call.header.procedure == wire::NOMSG), "its Position Zero chunk")
+    })),
+    case!(client "rfc8166/4.2.4/c1", "nothing follows the header of an RDMA_NOMSG", Must,
+    "RDMA_NOMSG = 1 indicates that after the chunk lists there is no Payload stream.",
+    sends "nothing", accepts "no octets behind the lists", fault "nomsg-with-payload",
+    |gateway| each(gateway, |call| {
+        check(call.header.procedure != wire::NOMSG || call.inline == 0, "octets follow the lists")
+    })),
+    case!(client "rfc8166/4.2.1/c1", "rdma_xid is the XID of the call", Must,
+    "This XID MUST be the same as the XID in the RPC message.",
+    sends "nothing", accepts "the same XID in both headers", fault "wrong-xid",
+    |gateway| each(gateway, |call| {
+        check(call.rpc.starts_with(&call.header.xid.to_be_bytes()), "two XIDs")
+    })),
+    case!(client "rfc8166/4.2.2/c1", "calls have version 1", Must,
+        "For RPC-over-RDMA version 1, this field MUST contain the value one (1).",
+        sends "nothing", accepts "rdma_vers 1", fault "wrong-version",
+        |gateway| each(gateway, |call| check(call.header.version == 1, "another version"))),
+    case!(client "rfc8166/4.6/c1", "the client sends neither RDMA_MSGP, RDMA_DONE nor RDMA_ERROR", Must,
+    "senders MUST NOT send RDMA_MSGP procedures. … senders MUST NOT send RDMA_DONE messages. … A \
+     Requester MUST NOT send an RPC-over-RDMA header with the RDMA_ERROR procedure.",
+    sends "nothing", accepts "RDMA_MSG and RDMA_NOMSG only", fault "sends-done",
+    |gateway| {
+        let work = gateway.plain()?;
+        if work.reverse.iter().any(|octets| octets.get(12..16) == Some(&[0, 0, 0, 4])) {
+            return violation("the client sends RDMA_ERROR");
+        }
+        each(gateway, |_| Ok(()))
+    }),
+    case!(client "rfc8166/4.3.3/c1", "a Reply chunk where the reply may be too long", Must,
+    "A Requester MUST provide a Reply chunk whenever the maximum possible size of the RPC Reply \
+     message's Transport and Payload streams is larger than the inline threshold for messages from \
+     Responder to Requester.",
+    sends "sizes 4096", accepts "every reply fits inline, or there is a Reply chunk", fault "no-reply-chunk",
+    |gateway| {
+        let work = gateway.plain()?;
+        work.first()?;
+        match work.too_long.first() {
+            Some(why) => violation(why.clone()),
+            None => Ok(Passed),
+        }
+    }),
+    case!(client "rfc8166/4.3.3/c2", "a Reply chunk may be used for a short reply", Must,
+        "the Responder MAY return the RPC Reply message as a Short message rather than using the \
+         Requester-provided Reply chunk.",
+        sends "RDMA_NOMSG to each call with a Reply chunk", accepts "the work succeeds on one connection",
+        fault "ignores-nomsg", reply_chunks),
+    case!(client "rfc8166/4.3.3/c3", "a reply without the Reply chunk that was offered", May,
+        "When a Requester provides a Reply chunk in an RPC Call message, the Responder MUST copy \
+         that chunk into the Transport header of the RPC Reply message.",
+        sends "RDMA_MSG without a Reply chunk to calls with one", accepts "the work succeeds on one connection",
+        fault "needs-reply-chunk", lost_reply_chunk),
+    case!(client "rfc8166/4.4.1/c1", "memory of a call that is over is out of reach", Must, PROTECTED,
+        sends "an RDMA Read of a Read chunk of an earlier call", accepts "the RDMA Read fails",
+        fault "leaves-registered", |gateway| reach(gateway, true)),
+    case!(client "rfc8166/8.1/c1", "memory of a Read chunk cannot be written", Must, ACCESS,
+        sends "an RDMA Write of the same octets into a Read chunk", accepts "the RDMA Write fails",
+        fault "writable-reads", |gateway| reach(gateway, false)),
+    case!(client "rfc8166/4.5/c1", "a message of no octets is discarded", Must, SHORT,
+        sends "a Send of 0 octets, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-short", |gateway| discards(gateway, |_| Vec::new())),
+    case!(client "rfc8166/4.5/c2", "a message of 24 octets is discarded", Must, SHORT,
+        sends "the XID of the call in 24 octets, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-short",
+        |gateway| discards(gateway, |call| words(&[call.header.xid, 1, 32, 0, 0, 0]))),
+    case!(client "rfc8166/4.5/c3", "a reply whose Read list has a wrong discriminator is discarded", Must, DISCARDS,
+        sends "a Read list that begins with 2, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 0, 2, 0, 0]))),
+    case!(client "rfc8166/4.5/c4", "a reply whose Write list is cut off is discarded", Must, DISCARDS,
+        sends "a Write list whose only chunk is missing, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed",
+        |gateway| discards(gateway, |call| words(&[call.header.xid, 1, 32, 0, 0, 1, 0x4000]))),
+    case!(client "rfc8166/4.5/c5", "a reply whose Reply chunk has 2^32-1 segments is discarded", Must, DISCARDS,
+        sends "a Reply chunk of 0xffffffff segments, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed",
+        |gateway| discards(gateway, |call| reply(call, &[1, 32, 1, 0, 0, 1, u32::MAX]))),
+    case!(client "rfc8166/4.5/c6", "a reply with a Read list is discarded", Must, DISCARDS,
+    sends "a reply with a Read list, then the reply", accepts "the work succeeds on one connection",
+    fault "trusts-read-lists",
+    |gateway| discards(gateway, |call| {
+        let read = ReadSegment {
+            position: 0,
+            segment: Segment { handle: 1, length: 4, offset: 0 },
+        };
+        header_error(call, vec![read], |_| ())
+    })),
+    case!(client "rfc8166/4.5/c7", "a reply of procedure 9 is discarded", Must, DISCARDS,
+        sends "rdma_proc 9, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 9, 0, 0, 0]))),
+    case!(client "rfc8166/4.5/c8", "a reply in version 7 is discarded", Must, DISCARDS,
+        sends "a reply in version 7, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-versions", |gateway| discards(gateway, |call| header_error(call, vec![], |it| it.version = 7))),
+    case!(client "rfc8166/4.5/c9", "an RDMA_NOMSG without a Reply chunk is discarded", Must, DISCARDS,
+        sends "RDMA_NOMSG without chunks, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-empty-nomsg",
+        |gateway| discards(gateway, |call| Header::nomsg(call.header.xid).octets())),
+    case!(client "rfc8166/4.5/c10", "a reply to no call is discarded", Must,
+    "When receiving a Reply, a Requester matches the XID value in the Reply with a Call it previously sent.",
+    sends "a reply with an XID of no call, then the reply", accepts "the work succeeds on one connection",
+    fault "trusts-xids",
+    |gateway| discards(gateway, |call| {
+        let xid = call.header.xid ^ 0x4000_0000;
+        Header::msg(xid).with(&words(&[xid, 1, 0, 0, 0, 0]))
+    })),
+    case!(client "rfc8166/4.5/c11", "the reply to an earlier call, once more, is discarded", Must,
+    "When receiving a Reply, a Requester matches the XID value in the Reply with a Call it previously sent.",
+    sends "the reply to the second call once more, behind the third call", accepts "the work succeeds on one connection",
+    fault "trusts-xids",
+    |gateway| {
+        let mut earlier = 0;
+        let work = gateway.work(Shape {
+            on_call: Box::new(move |call, connection| {
+                if call.number == 2 {
+                    let again = Header::msg(earlier).with(&words(&[earlier, 1, 0, 0, 0, 0]));
+                    let _ = connection.send(&again);
+                }
+                earlier = call.header.xid;
+                Next::Serve
+            }),
+            ..Shape::default()
+        })?;
+        undisturbed(gateway, &work)
+    }),
+    case!(client "rfc8166/4.5/c12", "RDMA_ERROR with an unknown error is discarded", Must, UNDECODED,
+        sends "rdma_err 77, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-errors", |gateway| discards(gateway, |call| error(call.header.xid, 32, &[77, 0, 0]))),
+    case!(client "rfc8166/4.5/c13", "RDMA_ERROR that is cut off is discarded", Must, UNDECODED,
+        sends "ERR_VERS without its versions, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-errors", |gateway| discards(gateway, |call| error(call.header.xid, 32, &[1]))),
+    case!(client "rfc8166/4.5/c14", "RDMA_ERROR for no call is discarded", Must, UNDECODED,
+        sends "ERR_VERS with an XID of no call, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-xids",
+        |gateway| discards(gateway, |call| error(call.header.xid ^ 0x4000_0000, 32, &[wire::ERR_VERS, 2, 2]))),
+    case!(client "rfc8166/4.5/c15", "ERR_CHUNK completes the call", Must, COMPLETES,
+        sends "ERR_CHUNK to a call", accepts "the call is not sent again; the command ends",
+        fault "retries-errors", |gateway| completes(gateway, &[wire::ERR_CHUNK])),
+    case!(client "rfc8166/4.5.1/c1", "ERR_VERS completes the call", Must, COMPLETES,
+        sends "ERR_VERS 2..2 to a call", accepts "the call is not sent again; the command ends",
+        fault "retries-errors", |gateway| completes(gateway, &[wire::ERR_VERS, 2, 2])),
+    case!(client "rfc8166/4.5.5/c1", "a call whose connection is lost is sent again", Should, RECOVERY,
+        sends "a disconnect in place of the third reply", accepts "the same call on another connection; the work succeeds",
+        fault "gives-up", recovers),
+    case!(client "rfc8166/4.6.1/c1", "RDMA_MSGP is discarded", Must,
+        "When receiving an RDMA_MSGP procedure, Responders SHOULD reply with an RDMA_ERROR \
+         procedure, setting the rdma_err field to ERR_CHUNK; Requesters MUST silently discard the \
+         message.",
+        sends "a reply by RDMA_MSGP, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed",
+        |gateway| discards(gateway, |call| reply(call, &[1, 32, 2, 0, 0, 0, 0, 0]))),
+    case!(client "rfc8166/4.6.2/c1", "RDMA_DONE is discarded", Must,
+        "Receivers MUST silently discard RDMA_DONE messages.",
+        sends "RDMA_DONE with the XID of the call, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 3, 0, 0, 0]))),
+];

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RFC 8167, for clients: they answer calls.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::case::case;
+use crate::case::inconclusive;
+use crate::case::unimplemented;
+use crate::case::violation;
+use crate::case::Case;
+use crate::case::Passed;
+use crate::case::Problem;
+use crate::case::Verdict;
+use crate::cases::client_rfc8797::undisturbed;
+use crate::gateway::Call;
+use crate::gateway::Gateway;
+use crate::gateway::Next;
+use crate::gateway::Shape;
+use crate::gateway::Work;
+use crate::wire;
+use crate::wire::Header;
+use crate::wire::Procedure;
+use crate::wire::ReadSegment;
+use crate::wire::Segment;
+use crate::wire::Status;
+use crate::wire::Transport;
+
+const REPLY: &str = "To form a reverse-direction RPC-over-RDMA Reply message, an ONC RPC client \
+                     endpoint constructs an RPC-over-RDMA header containing a copy of the matching \
+                     ONC RPC Call's RPC XID in the rdma_xid field";
+const VERSION: &str = "The rdma_vers field MUST contain the same value in a reverse-direction \
+                       Reply message as in the matching Call message.";
+const DISTINCT: &str = "Though such concurrent requests use the same XID value, they represent \
+                        distinct ONC RPC transactions.";
+const CREDITS: &str =
+    "The number of granted reverse-direction credits is placed in the rdma_credit \
+                       field (see Section 4).";
+const NO_CHUNKS: &str = "If a reverse-direction requester provides a non-empty chunk list to a \
+                         Responder that does not support chunks, the Responder MUST reply with an \
+                         RDMA_ERROR message with rdma_err field set to ERR_CHUNK.";
+
+/// The XID of the server's own calls.
+const XID: u32 = 0x7266_6331;
+
+/// Calls the client once, as soon as it accepts calls, in front of the reply to a call of its own.
+/// `octets` gets NULL of the client's program, and the client's call.
+fn called(
+    gateway: &mut Gateway<'_>,
+    octets: fn(Procedure, &Call) -> Vec<u8>,
+) -> Result<(Work, u32), Problem> {
+    let sent = Rc::new(RefCell::new(None));
+    let own = sent.clone();
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            let mut sent = own.borrow_mut();
+            if let (Some(null), None) = (call.accepts, *sent) {
+                let octets = octets(null, call);
+                *sent = octets
+                    .get(..4)
+                    .and_then(|xid| Some(u32::from_be_bytes(xid.try_into().ok()?)));
+                let _ = connection.send(&octets);
+            }
+            Next::Serve
+        }),
+        ..Shape::default()
+    })?;
+    work.first()?;
+    let xid = *sent.borrow();
+    match xid {
+        Some(xid) => Ok((work, xid)),
+        None => unimplemented("the client has not said that it accepts calls"),
+    }
+}
+
+/// Returns the client's answers with this XID.
+fn answers(work: &Work, xid: u32) -> Vec<&Vec<u8>> {
+    let own = |octets: &&Vec<u8>| octets.get(..4) == Some(&xid.to_be_bytes());
+    work.reverse.iter().filter(own).collect()
+}
+
+/// Returns the header and the status of the only answer.
+fn answer(work: &Work, xid: u32) -> Result<(Header, Status), Problem> {
+    let [octets] = answers(work, xid)[..] else {
+        let count = answers(work, xid).len();
+        return violation(format!("the client gives {count} answers"));
+    };
+    match Transport::parse(octets) {
+        Ok(Transport::Chunks(header, rpc)) => match wire::parse_reply(&rpc) {
+            Ok((payload, status)) if payload == xid => Ok((header, status)),
+            Ok((payload, _)) => violation(format!("the RPC reply has XID {payload:08x}")),
+            Err(why) => violation(format!("the RPC reply is malformed: {why}")),
+        },
+        Ok(other) => violation(format!("the answer is {other:?}")),
+        Err(why) => violation(format!("the answer is malformed: {why}")),
+    }
+}
+
+fn null(null: Procedure, _: &Call) -> Vec<u8> {
+    Header::msg(XID).with(&wire::call(XID, null, &[]))
+}
+
+fn null_succeeds(gateway: &mut Gateway<'_>) -> Verdict {
+    let (work, xid) = called(gateway, null)?;
+    match answer(&work, xid)? {
+        (_, Status::Success(_)) => undisturbed(gateway, &work),
+        (_, other) => violation(format!("NULL gets {other:?}")),
+    }
+}
+
+fn header(gateway: &mut Gateway<'_>, holds: fn(&Header) -> Result<(), String>) -> Verdict {
+    let (work, xid) = called(gateway, null)?;
+    let (header, _) = answer(&work, xid)?;
+    holds(&header).or_else(violation)?;
+    Ok(Passed)
+}
+
+fn same_xid(gateway: &mut Gateway<'_>) -> Verdict {
+    let (work, xid) = called(gateway, |null, call| {
+        let xid = call.header.xid;
+        Header::msg(xid).with(&wire::call(xid, null, &[]))
+    })?;
+    answer(&work, xid)?;
+    undisturbed(gateway, &work)
+}
+
+fn status(
+    gateway: &mut Gateway<'_>,
+    octets: fn(Procedure, &Call) -> Vec<u8>,
+    good: fn(&Status) -> bool,
+) -> Verdict {
+    let (work, xid) = called(gateway, octets)?;
+    let (_, status) = answer(&work, xid)?;
+    if !good(&status) {
+        return violation(format!("the call gets {status:?}"));
+    }
+    undisturbed(gateway, &work)
+}
+
+fn chunks(gateway: &mut Gateway<'_>) -> Verdict {
+    let (work, xid) = called(gateway, |null, _| {
+        let mut header = Header::msg(XID);
+        header.reads.push(ReadSegment {
+            position: 40,
+            segment: Segment {
+                handle: 1,
+                length: 4,
+                offset: 0,
+            },
+        });
+        header.with(&wire::call(XID, null, &[]))
+    })?;
+    let [octets] = answers(&work, xid)[..] else {
+        // A client that has chunks tries to read the memory, which ends the connection.
+        if work.connections.len() > 1 {
+            return inconclusive("the client may have tried to read the chunk");
+        }
+        return violation("the client gives no answer");
+    };
+    match Transport::parse(octets) {
+        Ok(Transport::Error {
+            error: wire::ERR_CHUNK,
+            version: 1,
+            ..
+        }) => undisturbed(gateway, &work),
+        other => violation(format!("the answer is {other:?}")),
+    }
+}
+
+fn other_version(gateway: &mut Gateway<'_>) -> Verdict {
+    let (work, xid) = called(gateway, |null, _| {
+        let mut header = Header::msg(XID);
+        header.version = 77;
+        header.with(&wire::call(XID, null, &[]))
+    })?;
+    let [octets] = answers(&work, xid)[..] else {
+        return violation("the client gives no answer");
+    };
+    match Transport::parse(octets) {
+        Ok(Transport::Error {
+            error: wire::ERR_VERS,
+            version: 77,
+            range: Some((low, high)),
+            ..
+        }) if low <= 1 && (1..77).contains(&high) => undisturbed(gateway, &work),
+        other => violation(format!("the answer is {other:?}")),
+    }
+}
+
+pub const CASES: &[Case] = &[
+    case!(client "rfc8167/5.2/c1", "the client answers NULL", Must, REPLY,
+        sends "NULL of the client's program, once the client accepts calls", accepts "SUCCESS; the work succeeds",
+        fault "no-answers", null_succeeds),
+    case!(client "rfc8167/5.2/c2", "the client's reply has the version of the call", Must, VERSION,
+    sends "NULL in version 1", accepts "rdma_vers 1", fault "answers-in-version-2",
+    |gateway| header(gateway, |header| {
+        (header.version == 1).then_some(()).ok_or(format!("version {}", header.version))
+    })),
+    case!(client "rfc8167/4.1/c1", "the client's reply grants a credit", Must, CREDITS,
+    sends "NULL that requests 32 credits", accepts "rdma_credit of at least 1", fault "answers-without-credit",
+    |gateway| header(gateway, |header| {
+        (header.credits > 0).then_some(()).ok_or("the reply grants no credit".into())
+    })),
+    case!(client "rfc8167/5.2/c3", "the client's reply has no chunks", Must, REPLY,
+    sends "NULL without chunks", accepts "empty lists", fault "answers-with-chunks",
+    |gateway| header(gateway, |header| {
+        let empty = header.reads.is_empty() && header.writes.is_empty() && header.reply.is_none();
+        empty.then_some(()).ok_or("the reply has chunks".into())
+    })),
+    case!(client "rfc8167/2.4.1/c1", "a call with the XID of the client's own call", Must, DISTINCT,
+        sends "NULL with the XID of the client's call under way", accepts "a reply to it; the work succeeds",
+        fault "one-xid-space", same_xid),
+    case!(client "rfc8167/5.2/c4", "an unknown program of the client gets an error", Must,
+        "PROG_UNAVAIL: remote hasn't exported program",
+        sends "NULL of program 0x3fffffff", accepts "PROG_UNAVAIL; the work succeeds", fault "any-program",
+        |gateway| status(gateway, |mut null, _| {
+            null.program = 0x3fff_ffff;
+            Header::msg(XID).with(&wire::call(XID, null, &[]))
+        }, |status| *status == Status::ProgUnavail)),
+    case!(client "rfc8167/5.2/c5", "an unknown procedure of the client gets an error", Must,
+        "PROC_UNAVAIL: program can't support procedure",
+        sends "procedure 9999", accepts "PROC_UNAVAIL; the work succeeds", fault "any-procedure",
+        |gateway| status(gateway, |mut null, _| {
+            null.number = 9999;
+            Header::msg(XID).with(&wire::call(XID, null, &[]))
+        }, |status| *status == Status::ProcUnavail)),
+    case!(client "rfc8167/5.3/c1", "a call with a chunk gets ERR_CHUNK", Must, NO_CHUNKS,
+        sends "NULL with a Read chunk", accepts "ERR_CHUNK; the work succeeds", fault "drops-chunks", chunks),
+    case!(client "rfc8167/5.1/c1", "a call in version 77 gets ERR_VERS", Should,
+        "When a Responder detects an RPC-over-RDMA header version that it does not support … it MUST \
+         reply with an RDMA_ERROR procedure and set the rdma_err value to ERR_VERS",
+        sends "NULL in version 77", accepts "ERR_VERS 1..1 in version 77; the work succeeds",
+        fault "drops-versions", other_version),
+];

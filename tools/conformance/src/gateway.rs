@@ -1,0 +1,1084 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The server that a client under test sees. It passes RPC messages on to an NFS server over TCP, or
+//! answers NULL, ECHO and BIND itself. Each case shapes its private data, credits, chunks and errors.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::ErrorKind;
+use std::io::Read;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::rc::Rc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::case::inconclusive;
+use crate::case::skip;
+use crate::case::violation;
+use crate::case::Problem;
+use crate::engine;
+use crate::engine::Arrival;
+use crate::engine::Connection;
+use crate::engine::Listener;
+use crate::engine::Offer;
+use crate::peer::DEFAULT;
+use crate::peer::ECHO;
+use crate::peer::NFS;
+use crate::trace::Entry;
+use crate::trace::Trace;
+use crate::wire;
+use crate::wire::roundup;
+use crate::wire::Header;
+use crate::wire::Private;
+use crate::wire::Procedure;
+use crate::wire::Reader;
+use crate::wire::Segment;
+use crate::wire::Transport;
+use crate::wire::Writer;
+
+/// BIND of the program of ECHO: the client says that it accepts calls.
+pub const BIND: Procedure = Procedure { number: 2, ..ECHO };
+/// NULL of the callback program of NFS 4.1, as Linux numbers it.
+pub const CALLBACK: Procedure = Procedure {
+    program: 0x4000_0000,
+    version: 1,
+    number: 0,
+};
+/// Operations of NFS 4.
+const CREATE_SESSION: u32 = 43;
+const READ: u32 = 25;
+const READLINK: u32 = 27;
+/// COMPOUND of NFS 4.
+const COMPOUND: u32 = 1;
+/// READ of NFS 3.
+const READ3: u32 = 6;
+/// The bit of a record mark that says that the fragment is the last one.
+const LAST: u32 = 1 << 31;
+/// The longest RPC message of the NFS server.
+const RECORD_MAX: usize = 4 << 20;
+/// How long nothing may happen after the end of the client's work.
+const SETTLE: Duration = Duration::from_millis(300);
+/// How many octets of the command's output are kept.
+const OUTPUT_MAX: usize = 4000;
+
+/// The client under test, and how it is tested.
+pub struct Client {
+    pub address: SocketAddr,
+    listener: Option<Listener>,
+    /// The NFS server that RPC messages are passed on to.
+    pub backend: Option<SocketAddr>,
+    /// The command that makes the client work.
+    pub run: Option<String>,
+    /// How long that may take.
+    pub limit: Duration,
+    /// Whether the work succeeds with a server without faults.
+    pub works: bool,
+    /// The private data of its first REQ.
+    pub private: Vec<u8>,
+    pub iwarp: bool,
+    pub device: String,
+    /// The first program that it calls.
+    pub program: Procedure,
+    shared: RefCell<BTreeMap<&'static str, Shared>>,
+}
+
+/// What was seen once, for several cases.
+type Shared = (Rc<Work>, Vec<Entry>);
+
+/// How a case shapes the server.
+pub struct Shape {
+    /// Private data of the REP on the first connection, on the second one, and so on. The last one
+    /// is that of all others.
+    pub private: Vec<Vec<u8>>,
+    pub receives: usize,
+    pub receive_size: usize,
+    /// The grant in each reply.
+    pub credits: u32,
+    /// How long each reply is held back.
+    pub hold: Duration,
+    /// Replies go by the Reply chunk wherever the client offers one.
+    pub reply_chunk: bool,
+    /// Replies invalidate a Steering Tag of their call, if both sides have set R.
+    pub invalidate: bool,
+    pub on_call: Hook,
+    /// What happens to the octets of each reply before they are sent.
+    pub on_reply: ReplyHook,
+}
+
+/// What a case does with a call before it is served.
+pub type Hook = Box<dyn FnMut(&Call, &mut Connection) -> Next>;
+/// What a case does with a reply before it is sent.
+pub type ReplyHook = Box<dyn FnMut(&Call, &mut Header)>;
+
+/// What follows a case's own handling of a call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Next {
+    /// The call is served.
+    Serve,
+    /// The case has answered the call.
+    Answered,
+    /// The call stays without an answer, and the connection ends.
+    Disconnect,
+}
+
+/// What the server offers unless a case needs something else.
+pub const SIZE: usize = 4096;
+
+impl Default for Shape {
+    fn default() -> Self {
+        Shape {
+            private: vec![Private::new(SIZE, SIZE, true).octets()],
+            receives: 160,
+            // Longer than any offer, so that messages that exceed it are seen.
+            receive_size: 16384,
+            credits: 32,
+            hold: Duration::ZERO,
+            reply_chunk: false,
+            invalidate: false,
+            on_call: Box::new(|_, _| Next::Serve),
+            on_reply: Box::new(|_, _| ()),
+        }
+    }
+}
+
+/// A call of the client.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Its number, from 0, on all connections.
+    pub number: usize,
+    /// The number of the connection.
+    pub connection: usize,
+    /// Its number on the connection.
+    pub on_connection: usize,
+    pub header: Header,
+    /// What follows the header.
+    pub inline: usize,
+    /// The RPC message, with the data of chunks.
+    pub rpc: Vec<u8>,
+    /// Calls without a reply on the connection, with this one.
+    pub outstanding: usize,
+    /// The latest grant on the connection; none before the first reply.
+    pub granted: Option<u32>,
+    /// Procedure 0 of the program that the client accepts calls of, once it has said so.
+    pub accepts: Option<Procedure>,
+}
+
+impl Call {
+    /// Returns the called procedure.
+    pub fn procedure(&self) -> Option<Procedure> {
+        let mut reader = Reader::new(self.rpc.get(12..)?);
+        Some(Procedure {
+            program: reader.word().ok()?,
+            version: reader.word().ok()?,
+            number: reader.word().ok()?,
+        })
+    }
+
+    /// Returns the arguments.
+    fn arguments(&self) -> Option<Reader<'_>> {
+        let mut reader = Reader::new(self.rpc.get(24..)?);
+        for _ in 0..2 {
+            reader.word().ok()?;
+            reader.opaque().ok()?;
+        }
+        Some(reader)
+    }
+
+    /// Returns NULL of the program that the client accepts calls of from this call on.
+    fn prepares(&self) -> Option<Procedure> {
+        let procedure = self.procedure()?;
+        if procedure == BIND {
+            return Some(Procedure { number: 0, ..ECHO });
+        }
+        if procedure
+            != (Procedure {
+                number: COMPOUND,
+                ..NFS
+            })
+        {
+            return None;
+        }
+        let mut reader = self.arguments()?;
+        reader.opaque().ok()?;
+        reader.word().ok()?;
+        reader.word().ok()?;
+        (reader.word().ok()? == CREATE_SESSION).then_some(CALLBACK)
+    }
+
+    /// Returns the segments that the server may read.
+    pub fn readable(&self) -> impl Iterator<Item = Segment> + '_ {
+        self.header.reads.iter().map(|read| read.segment)
+    }
+
+    /// Returns the segments that the server may write.
+    pub fn writable(&self) -> impl Iterator<Item = Segment> + '_ {
+        let reply = self.header.reply.iter().flatten();
+        self.header.writes.iter().flatten().chain(reply).copied()
+    }
+
+    /// Returns the first Steering Tag.
+    pub fn key(&self) -> Option<u32> {
+        self.readable()
+            .chain(self.writable())
+            .next()
+            .map(|segment| segment.handle)
+    }
+}
+
+/// A connection of the client, as the server sees it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Private data of the REQ, with the padding of the transport.
+    pub private: Vec<u8>,
+    pub client: Private,
+    /// The client-to-server threshold.
+    pub to_server: usize,
+    /// The server-to-client threshold.
+    pub to_client: usize,
+    /// The longest Send of the client.
+    pub longest: usize,
+    /// Replies that used a Reply chunk.
+    pub long_replies: usize,
+    /// Replies without a Reply chunk to calls that offered one.
+    pub short_replies: usize,
+    /// Replies that invalidated a Steering Tag.
+    pub invalidated: usize,
+    /// Why it ended, if the client or a failure ended it.
+    pub ended: Option<String>,
+    pub iwarp: bool,
+    pub device: String,
+}
+
+/// What was seen while the client worked once.
+#[derive(Debug, Default)]
+pub struct Work {
+    pub connections: Vec<Seen>,
+    pub calls: Vec<Call>,
+    /// Messages that are neither calls nor answers to calls of the server, and why.
+    pub malformed: Vec<String>,
+    /// XIDs of calls that were sent again before the reply, on the same connection.
+    pub repeated: Vec<u32>,
+    /// Memory of the client that could not be reached, and why.
+    pub unreachable: Vec<String>,
+    /// Replies that found neither inline room nor a Reply chunk.
+    pub too_long: Vec<String>,
+    /// Answers to calls of the server.
+    pub reverse: Vec<Vec<u8>>,
+    /// The status of the command.
+    pub status: Option<i32>,
+    pub output: String,
+}
+
+/// The client, as a case sees it.
+pub struct Gateway<'a> {
+    pub client: &'a Client,
+    pub trace: Trace,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a client that connects to {}", self.address)
+    }
+}
+
+impl Client {
+    pub fn new(address: SocketAddr) -> Self {
+        Client {
+            address,
+            listener: None,
+            backend: None,
+            run: None,
+            limit: Duration::from_secs(60),
+            works: false,
+            private: Vec::new(),
+            iwarp: false,
+            device: String::new(),
+            program: Procedure {
+                program: 0,
+                version: 0,
+                number: 0,
+            },
+            shared: RefCell::default(),
+        }
+    }
+
+    /// Listens, and lets the client work once with a server without faults.
+    pub fn explore(&mut self) -> Result<(), String> {
+        let listener = Listener::new(self.address).map_err(|why| why.to_string())?;
+        self.listener = Some(listener);
+        let mut gateway = Gateway {
+            client: self,
+            trace: Trace::default(),
+        };
+        let work = gateway
+            .plain()
+            .map_err(|problem| problem.reason().to_string())?;
+        let program = work.calls.iter().find_map(Call::procedure);
+        let first = work
+            .connections
+            .first()
+            .ok_or(format!("no client has connected; {}", work.end()))?
+            .clone();
+        self.works = work.status == Some(0);
+        self.private = first.private;
+        self.iwarp = first.iwarp;
+        self.device = first.device;
+        self.program = program.unwrap_or(self.program);
+        Ok(())
+    }
+
+    /// Forgets what the cases share, because the client will behave in another way.
+    pub fn forget(&self) {
+        self.shared.borrow_mut().clear();
+    }
+
+    /// Starts the command.
+    fn start(&self) -> Result<Option<Worker>, String> {
+        let Some(command) = &self.run else {
+            return Ok(None);
+        };
+        let mut child = Command::new("sh")
+            .arg("-c")
+            .arg(format!("exec 2>&1\n{command}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|why| format!("sh: {why}"))?;
+        let (sender, output) = mpsc::channel();
+        if let Some(stdout) = child.stdout.take() {
+            thread::spawn(move || {
+                let mut text = Vec::new();
+                let _ = stdout.take(OUTPUT_MAX as u64).read_to_end(&mut text);
+                let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
+            });
+        }
+        Ok(Some(Worker { child, output }))
+    }
+}
+
+/// The command under way.
+struct Worker {
+    child: Child,
+    output: mpsc::Receiver<String>,
+}
+
+impl Worker {
+    fn status(&mut self) -> Option<i32> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(status.code().unwrap_or(-1))
+    }
+
+    fn output(&self) -> String {
+        // A process in the background may keep the output open.
+        self.output
+            .recv_timeout(Duration::from_millis(200))
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if self.status().is_none() {
+            engine::kill_group(self.child.id());
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Work {
+    /// Returns how the command ended, in words.
+    pub fn end(&self) -> String {
+        let Some(status) = self.status else {
+            return "there is no --run".into();
+        };
+        let last = self.output.trim_end().lines().last().unwrap_or_default();
+        format!("the command ends with {status}: {last}")
+    }
+
+    /// Returns an error unless the client has made the work succeed.
+    pub fn succeeded(&self, gateway: &Gateway<'_>) -> Result<(), Problem> {
+        if self.status.is_none() {
+            return inconclusive("without --run it cannot be seen whether the client succeeds");
+        }
+        if !gateway.client.works {
+            return skip("the command of --run fails even with a server without faults");
+        }
+        if self.status != Some(0) {
+            return violation(self.end());
+        }
+        Ok(())
+    }
+
+    /// Returns the first connection.
+    pub fn first(&self) -> Result<&Seen, Problem> {
+        match self.connections.first() {
+            Some(seen) => Ok(seen),
+            None => inconclusive(format!("the client did not connect; {}", self.end())),
+        }
+    }
+}
+
+impl Gateway<'_> {
+    /// Lets the client work with a server without faults. All cases share what is seen then.
+    pub fn plain(&mut self) -> Result<Rc<Work>, Problem> {
+        self.shared("plain", Shape::default)
+    }
+
+    /// Lets the client work with a server of this shape, once for all cases with that name.
+    pub fn shared(
+        &mut self,
+        name: &'static str,
+        shape: fn() -> Shape,
+    ) -> Result<Rc<Work>, Problem> {
+        let known = self.client.shared.borrow().get(name).cloned();
+        if let Some((work, entries)) = known {
+            self.trace.extend(&entries);
+            return Ok(work);
+        }
+        let work = Rc::new(self.work(shape())?);
+        let entries = self.trace.entries();
+        let mut shared = self.client.shared.borrow_mut();
+        shared.insert(name, (work.clone(), entries));
+        Ok(work)
+    }
+
+    /// Lets the client work once.
+    pub fn work(&mut self, shape: Shape) -> Result<Work, Problem> {
+        let Some(listener) = &self.client.listener else {
+            return inconclusive("the suite does not listen");
+        };
+        // REQs of an earlier work.
+        while let Some(request) = listener.next(Duration::ZERO) {
+            request.reject(&[]);
+        }
+        let mut worker = self.client.start().or_else(inconclusive)?;
+        let mut server = Serving {
+            listener,
+            backend: self.client.backend,
+            trace: self.trace.clone(),
+            shape,
+            work: Work::default(),
+            sessions: Vec::new(),
+        };
+        let until = Instant::now() + self.client.limit;
+        let mut last = Instant::now();
+        loop {
+            if server.step().or_else(inconclusive)? {
+                last = Instant::now();
+                continue;
+            }
+            let settled = last.elapsed() > SETTLE;
+            let live = !server.sessions.is_empty();
+            let ended = match &mut worker {
+                Some(worker) => {
+                    server.work.status = worker.status();
+                    server.work.status.is_some() && (settled || !live)
+                }
+                None => !server.work.connections.is_empty() && !live && settled,
+            };
+            if ended {
+                break;
+            }
+            if Instant::now() > until {
+                return violation(match worker {
+                    Some(worker) => format!(
+                        "the command does not end within {} s: {}",
+                        self.client.limit.as_secs(),
+                        {
+                            engine::kill_group(worker.child.id());
+                            worker.output()
+                        }
+                    ),
+                    None if server.work.connections.is_empty() => {
+                        return inconclusive("no client has connected")
+                    }
+                    None => "the client does not disconnect in time".into(),
+                });
+            }
+            let soon = Instant::now() + Duration::from_millis(10);
+            engine::wait_readable(&server.files(), soon);
+        }
+        if let Some(worker) = worker {
+            server.work.output = worker.output();
+        }
+        Ok(server.work)
+    }
+}
+
+/// A reply that is held back.
+struct Held {
+    due: Instant,
+    xid: u32,
+    rpc: Vec<u8>,
+}
+
+/// A connection with the client.
+struct Session {
+    number: usize,
+    connection: Connection,
+    backend: Option<Backend>,
+    own: Private,
+    invalidation: bool,
+    calls: usize,
+    granted: Option<u32>,
+    pending: BTreeMap<u32, Call>,
+    held: VecDeque<Held>,
+    /// XIDs of calls of the NFS server.
+    relayed: BTreeSet<u32>,
+    accepts: Option<Procedure>,
+    over: bool,
+}
+
+/// The server while the client works.
+struct Serving<'a> {
+    listener: &'a Listener,
+    backend: Option<SocketAddr>,
+    trace: Trace,
+    shape: Shape,
+    work: Work,
+    sessions: Vec<Session>,
+}
+
+impl Serving<'_> {
+    fn files(&self) -> Vec<i32> {
+        let mut files = vec![self.listener.file()];
+        for session in &self.sessions {
+            files.extend(session.connection.files());
+            files.extend(session.backend.as_ref().map(|it| it.stream.as_raw_fd()));
+        }
+        files
+    }
+
+    /// Handles what has happened. Returns whether anything has.
+    fn step(&mut self) -> Result<bool, String> {
+        let mut any = false;
+        while let Some(request) = self.listener.next(Duration::ZERO) {
+            any = true;
+            let number = self.work.connections.len();
+            let private = &self.shape.private;
+            let private = private.get(number).or(private.last());
+            let offer = Offer {
+                private: private.cloned().unwrap_or_default(),
+                receives: self.shape.receives,
+                receive_size: self.shape.receive_size,
+                ..Offer::default()
+            };
+            let asked = request.private.clone();
+            let Ok(connection) = request.accept(&offer, &self.trace) else {
+                continue;
+            };
+            let defaults = Private::new(DEFAULT, DEFAULT, false);
+            let found = |octets: &[u8]| Private::find(octets).map_or(defaults, |(_, found)| found);
+            let (client, own) = (found(&asked), found(&offer.private));
+            self.work.connections.push(Seen {
+                private: asked,
+                client,
+                to_server: client.send_size().min(own.receive_size()),
+                to_client: own.send_size().min(client.receive_size()),
+                longest: 0,
+                long_replies: 0,
+                short_replies: 0,
+                invalidated: 0,
+                ended: None,
+                iwarp: connection.is_iwarp(),
+                device: connection.device().to_string(),
+            });
+            let backend = self
+                .backend
+                .map(Backend::new)
+                .transpose()
+                .map_err(|why| format!("the NFS server at --backend: {why}"))?;
+            self.sessions.push(Session {
+                number,
+                connection,
+                backend,
+                own,
+                invalidation: client.invalidation() && own.invalidation(),
+                calls: 0,
+                granted: None,
+                pending: BTreeMap::new(),
+                held: VecDeque::new(),
+                relayed: BTreeSet::new(),
+                accepts: None,
+                over: false,
+            });
+        }
+        for session in &mut self.sessions {
+            any |= session.step(&mut self.shape, &mut self.work)?;
+        }
+        self.sessions.retain(|session| !session.over);
+        Ok(any)
+    }
+}
+
+impl Session {
+    fn step(&mut self, shape: &mut Shape, work: &mut Work) -> Result<bool, String> {
+        let mut any = false;
+        loop {
+            match self.connection.poll() {
+                Arrival::Message(message) => self.message(message.octets, shape, work)?,
+                Arrival::Closed(why) => {
+                    work.connections[self.number].ended.get_or_insert(why);
+                    self.over = true;
+                }
+                Arrival::Nothing => break,
+            }
+            any = true;
+            if self.over {
+                return Ok(true);
+            }
+        }
+        while let Some(record) = self.backend.as_mut().map_or(Ok(None), Backend::next)? {
+            any = true;
+            self.record(record, shape);
+        }
+        while let Some(first) = self.held.front() {
+            if first.due > Instant::now() {
+                break;
+            }
+            any = true;
+            if let Some(held) = self.held.pop_front() {
+                self.reply(held.xid, held.rpc, shape, work);
+            }
+        }
+        Ok(any)
+    }
+
+    /// Handles a message of the client.
+    fn message(
+        &mut self,
+        octets: Vec<u8>,
+        shape: &mut Shape,
+        work: &mut Work,
+    ) -> Result<(), String> {
+        let seen = &mut work.connections[self.number];
+        seen.longest = seen.longest.max(octets.len());
+        let malformed = |why: String| {
+            let start = crate::trace::words(&octets, 64);
+            format!("{why}: {start}")
+        };
+        let (header, inline) = match Transport::parse(&octets) {
+            Ok(Transport::Chunks(header, inline)) => (header, inline),
+            Ok(Transport::Error { .. }) => {
+                work.reverse.push(octets);
+                return Ok(());
+            }
+            Err(why) => {
+                work.malformed.push(malformed(why));
+                return Ok(());
+            }
+        };
+        let inline_length = inline.len();
+        let rpc = match self.gather(&header, inline) {
+            Ok(rpc) => rpc,
+            Err(why) => {
+                work.unreachable.push(why);
+                return Ok(());
+            }
+        };
+        let mut reader = Reader::new(&rpc);
+        let (Ok(xid), Ok(kind)) = (reader.word(), reader.word()) else {
+            work.malformed
+                .push(malformed("the RPC message is missing".into()));
+            return Ok(());
+        };
+        if kind == wire::REPLY {
+            work.reverse.push(octets);
+            if self.relayed.remove(&xid) {
+                self.pass_on(&rpc)?;
+            }
+            return Ok(());
+        }
+        if self.pending.contains_key(&header.xid) {
+            work.repeated.push(header.xid);
+        }
+        let call = Call {
+            number: work.calls.len(),
+            connection: self.number,
+            on_connection: self.calls,
+            header,
+            inline: inline_length,
+            rpc,
+            outstanding: self.pending.len() + 1,
+            granted: self.granted,
+            accepts: self.accepts,
+        };
+        self.calls += 1;
+        work.calls.push(call.clone());
+        match (shape.on_call)(&call, &mut self.connection) {
+            Next::Serve => (),
+            Next::Answered => return Ok(()),
+            Next::Disconnect => {
+                self.connection.disconnect();
+                self.over = true;
+                return Ok(());
+            }
+        }
+        let xid = call.header.xid;
+        let own = self.backend.is_none().then(|| execute(&call));
+        let rpc = call.rpc.clone();
+        self.pending.insert(xid, call);
+        match own {
+            Some(reply) => self.hold(xid, reply, shape),
+            None => self.pass_on(&rpc)?,
+        }
+        Ok(())
+    }
+
+    fn pass_on(&mut self, rpc: &[u8]) -> Result<(), String> {
+        self.backend
+            .as_mut()
+            .map_or(Ok(()), |backend| backend.send(rpc))
+    }
+
+    fn hold(&mut self, xid: u32, rpc: Vec<u8>, shape: &Shape) {
+        self.held.push_back(Held {
+            due: Instant::now() + shape.hold,
+            xid,
+            rpc,
+        });
+    }
+
+    /// Handles a message of the NFS server.
+    fn record(&mut self, rpc: Vec<u8>, shape: &Shape) {
+        let mut reader = Reader::new(&rpc);
+        let (Ok(xid), Ok(kind)) = (reader.word(), reader.word()) else {
+            return;
+        };
+        if kind == wire::CALL {
+            self.relayed.insert(xid);
+            let _ = self.connection.send(&Header::msg(xid).with(&rpc));
+        } else {
+            self.hold(xid, rpc, shape);
+        }
+    }
+
+    /// Returns the RPC message of a call: what is inline, and Read chunks in their places.
+    fn gather(&mut self, header: &Header, inline: Vec<u8>) -> Result<Vec<u8>, String> {
+        let mut rpc = inline;
+        let mut reads = &header.reads[..];
+        while let Some(first) = reads.first() {
+            let position = first.position;
+            let count = reads
+                .iter()
+                .take_while(|read| read.position == position)
+                .count();
+            let (chunk, rest) = reads.split_at(count);
+            reads = rest;
+            let mut data = Vec::new();
+            for read in chunk {
+                let Segment {
+                    handle,
+                    length,
+                    offset,
+                } = read.segment;
+                if length as usize > RECORD_MAX {
+                    return Err(format!("a segment of {length} octets"));
+                }
+                if length > 0 {
+                    let part = self.connection.read(handle, offset, length as usize);
+                    data.extend(part.map_err(|why| format!("handle {handle:#x}: {why}"))?);
+                }
+            }
+            data.resize(roundup(data.len()), 0);
+            let at = position as usize;
+            if at > rpc.len() {
+                return Err(format!("position {at} is behind the RPC message"));
+            }
+            rpc.splice(at..at, data);
+        }
+        Ok(rpc)
+    }
+
+    /// Sends a reply (RFC 8166, sections 3.5.3 and 4.3).
+    fn reply(&mut self, xid: u32, mut rpc: Vec<u8>, shape: &mut Shape, work: &mut Work) {
+        let Some(call) = self.pending.remove(&xid) else {
+            return;
+        };
+        let seen = &mut work.connections[self.number];
+        let mut header = Header::msg(xid);
+        header.credits = shape.credits;
+        header.writes.clone_from(&call.header.writes);
+        header.reply.clone_from(&call.header.reply);
+        for segment in header.writes.iter_mut().chain(&mut header.reply).flatten() {
+            segment.length = 0;
+        }
+        if let (Some(chunk), Some((start, length))) =
+            (call.header.writes.first(), data_item(&call, &rpc))
+        {
+            let data = rpc[start..start + length].to_vec();
+            rpc.truncate(start);
+            match self.write(chunk, &data) {
+                Ok(filled) => header.writes[0] = filled,
+                Err(why) => {
+                    work.unreachable.push(why);
+                    return;
+                }
+            }
+        }
+        let threshold = self.own.send_size().min(seen.client.receive_size());
+        let fits = header.octets().len() + rpc.len() <= threshold;
+        let octets = match &call.header.reply {
+            Some(chunk) if !fits || shape.reply_chunk => match self.write(chunk, &rpc) {
+                Ok(filled) => {
+                    header.procedure = wire::NOMSG;
+                    header.reply = Some(filled);
+                    seen.long_replies += 1;
+                    (shape.on_reply)(&call, &mut header);
+                    header.octets()
+                }
+                Err(why) => {
+                    work.unreachable.push(why);
+                    error(xid, shape.credits, &[wire::ERR_CHUNK])
+                }
+            },
+            _ if fits => {
+                seen.short_replies += usize::from(header.reply.is_some());
+                (shape.on_reply)(&call, &mut header);
+                header.with(&rpc)
+            }
+            _ => {
+                work.too_long.push(format!(
+                    "the reply to XID {xid:08x} has {} octets, the threshold is {threshold}",
+                    header.octets().len() + rpc.len()
+                ));
+                error(xid, shape.credits, &[wire::ERR_CHUNK])
+            }
+        };
+        self.granted = Some(header.credits);
+        self.accepts = self.accepts.or(call.prepares());
+        let key = call.key().filter(|_| shape.invalidate && self.invalidation);
+        let _ = match key {
+            Some(key) => {
+                seen.invalidated += 1;
+                self.connection.send_invalidate(key, &octets)
+            }
+            None => self.connection.send(&octets),
+        };
+    }
+
+    /// Writes into a chunk. Returns it with its new lengths.
+    fn write(&mut self, chunk: &[Segment], data: &[u8]) -> Result<Vec<Segment>, String> {
+        let mut chunk = chunk.to_vec();
+        let mut rest = data;
+        for segment in &mut chunk {
+            let (part, behind) = rest.split_at(rest.len().min(segment.length as usize));
+            rest = behind;
+            segment.length = part.len() as u32;
+            if !part.is_empty() {
+                self.connection
+                    .write(segment.handle, segment.offset, part)
+                    .map_err(|why| format!("handle {:#x}: {why}", segment.handle))?;
+            }
+        }
+        if !rest.is_empty() {
+            return Err(format!("a chunk is {} octets too short", rest.len()));
+        }
+        Ok(chunk)
+    }
+}
+
+/// Returns an RDMA_ERROR.
+pub fn error(xid: u32, credits: u32, rest: &[u32]) -> Vec<u8> {
+    let mut octets = wire::words(&[xid, 1, credits, wire::ERROR]);
+    octets.extend(wire::words(rest));
+    octets
+}
+
+/// Returns the reply of the server without an NFS server behind it.
+fn execute(call: &Call) -> Vec<u8> {
+    let writer = Writer::new().words(&[call.header.xid, wire::REPLY, 0, 0, 0]);
+    let procedure = call.procedure();
+    let echo = call
+        .arguments()
+        .and_then(|mut arguments| arguments.opaque().ok().map(<[u8]>::to_vec));
+    match (procedure, echo) {
+        (Some(Procedure { number: 0, .. }), _) => writer.word(0).0,
+        (Some(ECHO), Some(octets)) => writer.word(0).opaque(&octets).0,
+        (Some(BIND), _) => writer.word(0).0,
+        _ => writer.word(3).0,
+    }
+}
+
+/// Returns the place of the result that belongs into a Write chunk (RFC 8267): data of READ, or the
+/// text of READLINK, at the end of the reply. Both are followed by nothing in the calls of clients.
+fn data_item(call: &Call, rpc: &[u8]) -> Option<(usize, usize)> {
+    let procedure = call.procedure()?;
+    let version4 = procedure
+        == Procedure {
+            number: COMPOUND,
+            ..NFS
+        };
+    let version3 = procedure
+        == Procedure {
+            version: 3,
+            number: READ3,
+            ..NFS
+        };
+    let word = |at: usize| {
+        let octets = rpc.get(at..at.checked_add(4)?)?;
+        Some(u32::from_be_bytes(octets.try_into().ok()?))
+    };
+    (24..rpc.len()).step_by(4).find_map(|at| {
+        let length = word(at)? as usize;
+        let ends = length > 0 && at + 4 + roundup(length) == rpc.len();
+        let before = |words: usize| word(at.checked_sub(4 * words)?);
+        let read = before(1).is_some_and(|eof| eof < 2)
+            && (version4 && before(2) == Some(0) && before(3) == Some(READ)
+                || version3 && before(2) == Some(length as u32));
+        let link = version4 && before(1) == Some(0) && before(2) == Some(READLINK);
+        (ends && (read || link)).then_some((at + 4, length))
+    })
+}
+
+/// A connection with the NFS server: RPC over TCP, with record marking (RFC 5531, section 11).
+struct Backend {
+    stream: TcpStream,
+    arrived: Vec<u8>,
+    /// Earlier fragments of the record.
+    fragments: Vec<u8>,
+}
+
+impl Backend {
+    fn new(address: SocketAddr) -> std::io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))?;
+        stream.set_nodelay(true)?;
+        Ok(Backend {
+            stream,
+            arrived: Vec::new(),
+            fragments: Vec::new(),
+        })
+    }
+
+    fn send(&mut self, rpc: &[u8]) -> Result<(), String> {
+        let mut octets = wire::words(&[LAST | rpc.len() as u32]);
+        octets.extend(rpc);
+        self.stream
+            .set_nonblocking(false)
+            .and_then(|()| self.stream.write_all(&octets))
+            .map_err(|why| format!("the NFS server at --backend: {why}"))
+    }
+
+    /// Returns the next record that has arrived.
+    fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let failed = |why: std::io::Error| format!("the NFS server at --backend: {why}");
+        self.stream.set_nonblocking(true).map_err(failed)?;
+        let mut buffer = [0; 65536];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => self.arrived.extend(&buffer[..length]),
+                Err(why) if why.kind() == ErrorKind::WouldBlock => break,
+                Err(why) => return Err(failed(why)),
+            }
+        }
+        self.record()
+    }
+
+    /// Takes a record from what has arrived.
+    fn record(&mut self) -> Result<Option<Vec<u8>>, String> {
+        loop {
+            let Ok(mark) = Reader::new(&self.arrived).word() else {
+                return Ok(None);
+            };
+            let length = (mark & !LAST) as usize;
+            if length + self.fragments.len() > RECORD_MAX {
+                return Err(format!("the NFS server sends a record of {length} octets"));
+            }
+            if self.arrived.len() < 4 + length {
+                return Ok(None);
+            }
+            self.fragments.extend(&self.arrived[4..4 + length]);
+            self.arrived.drain(..4 + length);
+            if mark & LAST != 0 {
+                return Ok(Some(std::mem::take(&mut self.fragments)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn call(procedure: Procedure) -> Call {
+        Call {
+            number: 0,
+            connection: 0,
+            on_connection: 0,
+            header: Header::msg(7),
+            inline: 0,
+            rpc: wire::call(7, procedure, &[]),
+            outstanding: 1,
+            granted: None,
+            accepts: None,
+        }
+    }
+
+    // RFC 7530, section 16.23: status, eof, data; RFC 1813, section 3.3.6: count, eof, data.
+    #[test]
+    fn the_data_of_a_read_is_found() {
+        let head = [7, 1, 0, 0, 0, 0];
+        let compound = Procedure {
+            number: COMPOUND,
+            ..NFS
+        };
+        let reply = |rest: &[u32]| wire::words(&[&head[..], rest].concat());
+        // status, tag, two results: PUTFH and READ of 5 octets
+        let read = reply(&[0, 0, 2, 22, 0, READ, 0, 1, 5, 0x6162_6364, 0x6500_0000]);
+        assert_eq!(data_item(&call(compound), &read), Some((60, 5)));
+        let failed = reply(&[70, 0, 2, 22, 0, READ, 70]);
+        assert_eq!(data_item(&call(compound), &failed), None);
+        let followed = reply(&[0, 0, 2, READ, 0, 1, 4, 0x6162_6364, 9, 0]);
+        assert_eq!(data_item(&call(compound), &followed), None);
+        let read3 = Procedure {
+            version: 3,
+            number: READ3,
+            ..NFS
+        };
+        let found = reply(&[0, 0, 4, 1, 4, 0x6162_6364]);
+        assert_eq!(data_item(&call(read3), &found), Some((44, 4)));
+        assert_eq!(data_item(&call(NFS), &found), None);
+    }
+
+    #[test]
+    fn records_are_joined_from_fragments() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let mut backend = Backend::new(address).expect("a connection");
+        backend.arrived = wire::words(&[4, 1, LAST | 8, 2, 3, LAST | 4]);
+        assert_eq!(backend.record(), Ok(Some(wire::words(&[1, 2, 3]))));
+        assert_eq!(backend.record(), Ok(None));
+        backend.arrived.extend([0, 0, 0, 9]);
+        assert_eq!(backend.record(), Ok(Some(wire::words(&[9]))));
+        backend.arrived = wire::words(&[u32::MAX]);
+        assert!(backend.record().is_err());
+    }
+
+    #[test]
+    fn the_server_without_nfs_answers_null_only() {
+        let status = |procedure| wire::parse_reply(&execute(&call(procedure))).map(|found| found.1);
+        assert_eq!(status(NFS), Ok(wire::Status::Success(Vec::new())));
+        assert_eq!(status(BIND), Ok(wire::Status::Success(Vec::new())));
+        let compound = Procedure {
+            number: COMPOUND,
+            ..NFS
+        };
+        assert_eq!(status(compound), Ok(wire::Status::ProcUnavail));
+    }
+}
