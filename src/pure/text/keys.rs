@@ -50,7 +50,8 @@ macro_rules! info_keys {
                 generation: Number = it.generation;
                 /// The time since the connection entered its state.
                 age_ms: Milliseconds = it.age_ms;
-                /// Why the connection was last lost or not established, or "none".
+                /// Why the connection was last lost or not established, or "none". It is the first
+                /// cause, like REASON in ``history``.
                 last_failure: Word = Or(it.failure, NONE);
             }
             "" if own = it.exchange.sent.map(|sent| it.exchange.offer_of(&sent)) => {
