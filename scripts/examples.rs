@@ -34,6 +34,7 @@ use super::{
         handler_id::*,
         id_ref::*,
         request::*,
+        resolved_id::*,
         unresolved_id::*, //
     },
     registration::{
@@ -114,6 +115,12 @@ impl MyConnection {
 
 impl ConnectionHandler for MyConnection {
     type Completions = MyEndpoint;
+
+    fn connect_queue(&self) -> &WorkQueue {
+        given()
+    }
+
+    fn connect(&self, _id: ResolvedId<'_, MyEndpoint>) {}
 
     fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, _event: CmEvent<'_>) {}
 }

@@ -42,7 +42,6 @@ use kernel::{
     },
     workqueue::{
         DelayedWork,
-        HasWork,
         Work,
         WorkItem, //
     }, //
@@ -55,7 +54,11 @@ use self::{
         AttemptHandler, //
     },
     connections::Connections,
-    connector::Target,
+    connector::{
+        Target,
+        FIRST_PAUSE_MS,
+        LONGEST_PAUSE_MS, //
+    },
     state::ConnectionState, //
 };
 use crate::{
@@ -210,8 +213,12 @@ struct Inner {
     /// Starts at 1, and grows by one with each loss of an established connection. Each generation
     /// negotiates afresh (RFC 8797, section 4).
     generation: u32,
-    /// How many times the connection has been established.
-    established: u32,
+    /// Whether the connection has been established, now or before.
+    established: bool,
+    /// When the latest attempt began.
+    attempted: Instant<Monotonic>,
+    /// The pause before the next attempt to reconnect, in milliseconds.
+    pause_ms: u32,
     exchange: Exchange,
     /// Why the latest attempt ended.
     failure: Option<Failure>,
@@ -270,31 +277,52 @@ pub(crate) struct Connection {
     #[pin]
     changed: CondVar,
     #[pin]
-    reconnect: Work<Self, RECONNECT>,
+    timer: DelayedWork<Self, TIMER>,
     #[pin]
     remove: Work<Self, REMOVE>,
     #[pin]
     unexplained: DelayedWork<Self, UNEXPLAINED>,
+    /// The queue of the works that connect.
+    connects: Arc<WorkQueue>,
 }
 
 /// How long an error is waited for after the peer has disconnected, in milliseconds. Its completion
 /// may arrive after the DREQ that followed from it.
 const ERROR_MS: u32 = 200;
 
-/// The number of the work that connects again.
-const RECONNECT: u64 = 0;
+/// The number of the work that acts when a time is over: a client connects again, or gives up an
+/// attempt to; a server gives up waiting for RTU.
+const TIMER: u64 = 0;
 /// The number of the work that removes the connection from the tables.
 const REMOVE: u64 = 1;
 /// The number of the work that ends a connection whose cause of the end is not found.
 const UNEXPLAINED: u64 = 2;
 
 impl_has_work! {
-    impl HasWork<Self, RECONNECT> for Connection { self.reconnect }
     impl HasWork<Self, REMOVE> for Connection { self.remove }
 }
 
 impl_has_delayed_work! {
+    impl HasDelayedWork<Self, TIMER> for Connection { self.timer }
     impl HasDelayedWork<Self, UNEXPLAINED> for Connection { self.unexplained }
+}
+
+impl Delayed<TIMER> for Connection {
+    fn queue(&self) -> &WorkQueue {
+        &self.shared.timers
+    }
+}
+
+impl WorkItem<TIMER> for Connection {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let connection = this.as_arc_borrow();
+        match &this.side {
+            Side::Client(target) => connection.reconnect(target),
+            Side::Server { .. } => connection.expire(),
+        }
+    }
 }
 
 impl WorkItem<REMOVE> for Connection {
@@ -311,7 +339,7 @@ impl WorkItem<REMOVE> for Connection {
 
 impl Delayed<UNEXPLAINED> for Connection {
     fn queue(&self) -> &WorkQueue {
-        &self.shared.limits
+        &self.shared.timers
     }
 }
 
@@ -381,9 +409,11 @@ impl Connection {
         configuration: Configuration,
         side: Side,
     ) -> Result<Arc<Self>> {
+        let number = shared.next_number();
+        let connects = shared.connect_queue(number)?;
         Arc::pin_init(
             pin_init!(Self {
-                number: shared.next_number(),
+                number,
                 shared,
                 configuration,
                 side,
@@ -392,7 +422,9 @@ impl Connection {
                         state: ConnectionState::Resolving(None),
                         since: Instant::now(),
                         generation: 1,
-                        established: 0,
+                        established: false,
+                        attempted: Instant::now(),
+                        pause_ms: FIRST_PAUSE_MS,
                         exchange: Exchange::with(None),
                         failure: None,
                         ids: 0,
@@ -401,9 +433,10 @@ impl Connection {
                     "Connection::inner"
                 ),
                 changed <- new_condvar!("Connection::changed"),
-                reconnect <- new_work!("Connection::reconnect"),
+                timer <- new_delayed_work!("Connection::timer"),
                 remove <- new_work!("Connection::remove"),
                 unexplained <- new_delayed_work!("Connection::unexplained"),
+                connects,
             }),
             GFP_KERNEL,
         )
@@ -491,7 +524,7 @@ impl Connection {
         let mut inner = self.inner.lock();
         inner.ids -= 1;
         if inner.is_over() {
-            self.enqueue::<REMOVE>(&self.shared.leave);
+            self.enqueue_removal();
         }
     }
 
@@ -549,7 +582,7 @@ impl Connection {
             self.receive(&mut inner, private_data);
         }
         inner.advance(ConnectionState::Established);
-        inner.established = inner.established.wrapping_add(1);
+        inner.established = true;
         self.shared.stats.established.increment();
         self.record(&inner, Transition::established(inner.generation), None);
         self.changed.notify_all();
@@ -663,6 +696,8 @@ impl Connection {
         } else if self.role() == Role::Server && failure.is_some() {
             // The listener counts requests that it failed to accept.
             stats.requests_unconfirmed.increment();
+        } else if self.role() == Role::Client && inner.state.is_attempting() {
+            stats.connects_failed.increment();
         }
 
         let reconnects = matches!(&self.side, Side::Client(target) if target.reconnect)
@@ -671,26 +706,26 @@ impl Connection {
         if !closed && (falls_back || reconnects) {
             inner.exchange = Exchange::with(inner.exchange.remote);
             inner.enter(ConnectionState::Reconnecting(endpoint));
-            // Otherwise the reconnect work is running already, and makes the next attempt.
             if established {
                 inner.generation = inner.generation.wrapping_add(1);
-                self.enqueue::<RECONNECT>(&self.shared.reconnects);
+                inner.pause_ms = FIRST_PAUSE_MS;
             }
+            run_after::<_, TIMER>(self.into(), inner.pause_ms);
+            inner.pause_ms = inner.pause_ms.saturating_mul(2).min(LONGEST_PAUSE_MS);
         } else {
             inner.enter(ConnectionState::Closing(endpoint));
+            // It has nothing to do any more, and drops its reference to the connection.
+            run_after::<_, TIMER>(self.into(), 0);
             if inner.is_over() {
-                self.enqueue::<REMOVE>(&self.shared.leave);
+                self.enqueue_removal();
             }
         }
         self.changed.notify_all();
     }
 
-    fn enqueue<const WORK: u64>(self: ArcBorrow<'_, Self>, queue: &WorkQueue)
-    where
-        Self: HasWork<Self, WORK> + WorkItem<WORK, Pointer = Arc<Self>>,
-    {
+    fn enqueue_removal(self: ArcBorrow<'_, Self>) {
         // Queueing fails only if the work is pending. Then it runs after this, which is enough.
-        let _ = queue.enqueue::<_, WORK>(Arc::from(self));
+        let _ = self.shared.leave.enqueue::<_, REMOVE>(Arc::from(self));
     }
 }
 

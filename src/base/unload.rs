@@ -12,13 +12,19 @@ use core::{
 use kernel::{
     error::to_result,
     prelude::*,
+    sync::Arc,
     workqueue::{
         self,
-        RawWorkItem, //
+        HasDelayedWork,
+        RawWorkItem,
+        WorkItem, //
     }, //
 };
 
-use super::errno::errno;
+use super::{
+    delayed_work,
+    errno::errno, //
+};
 use crate::bindings;
 
 /// How long unloading waits before the log says what it waits for, in milliseconds.
@@ -162,6 +168,21 @@ impl Hold {
     {
         // SAFETY: By the type invariant the queue is valid as long as `self` is.
         unsafe { workqueue::Queue::from_raw(self.0.as_ptr()) }.enqueue(work)
+    }
+
+    /// Has `work`, which destroys an object, run after `milliseconds`, counted from now, whether or
+    /// not it is queued already. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `work` must have a hold until it runs.
+    pub(crate) unsafe fn reschedule<T, const ID: u64>(&self, work: Arc<T>, milliseconds: u32)
+    where
+        T: HasDelayedWork<T, ID> + WorkItem<ID, Pointer = Arc<T>> + Send + Sync + 'static,
+    {
+        // SAFETY: By the type invariant the queue is valid as long as there are holds. By the
+        // function's requirement there is one until the work runs.
+        unsafe { delayed_work::reschedule(self.0, work, milliseconds) }
     }
 }
 

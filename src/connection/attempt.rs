@@ -5,12 +5,18 @@
 use kernel::{
     bindings,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        ArcBorrow, //
+    }, //
 };
 
 use super::Connection;
 use crate::{
-    base::errno::errno,
+    base::{
+        errno::errno,
+        work_queue::WorkQueue, //
+    },
     failure::Failure,
     pure::{
         text::snapshot::State,
@@ -22,10 +28,11 @@ use crate::{
     rdma::cm::{
         cm_id::CmId,
         event::{
-            CmEvent, //
-            ConnectionHandler,
+            CmEvent,
+            ConnectionHandler, //
         },
-        handler_id::HandlerId, //
+        handler_id::HandlerId,
+        resolved_id::ResolvedId, //
     },
     rpc::endpoint::Endpoint, //
 };
@@ -95,6 +102,16 @@ pub(super) struct AttemptHandler {
 impl ConnectionHandler for AttemptHandler {
     type Completions = Endpoint;
 
+    fn connect_queue(&self) -> &WorkQueue {
+        &self.connection.connects
+    }
+
+    fn connect(&self, id: ResolvedId<'_, Endpoint>) {
+        let connection = self.connection.as_arc_borrow();
+        let done = connection.route_resolved(&self.endpoint, id);
+        connection.end_if(&self.endpoint, done, false);
+    }
+
     fn event(&self, id: &mut HandlerId<'_, Endpoint>, event: CmEvent<'_>) {
         let connection = self.connection.as_arc_borrow();
         let endpoint = &self.endpoint;
@@ -102,7 +119,6 @@ impl ConnectionHandler for AttemptHandler {
         let done = match event {
             CmEvent::AddressUnresolved(error) => connection.address_unresolved(endpoint, error),
             CmEvent::AddressResolved => connection.address_resolved(endpoint, id),
-            CmEvent::RouteResolved => connection.route_resolved(endpoint, id),
             CmEvent::Established { private_data } => {
                 connection.established(endpoint, id, private_data)
             }
@@ -125,13 +141,26 @@ impl ConnectionHandler for AttemptHandler {
             )),
             CmEvent::DeviceRemoved => Err(Failure::new(ENODEV, "the device was removed")),
         };
+        connection.end_if(endpoint, done, gone);
+    }
+}
+
+impl Connection {
+    /// Ends the attempt with `endpoint` if `done` is a failure. `gone` says whether that is because
+    /// the interface or the device is gone.
+    fn end_if(
+        self: ArcBorrow<'_, Self>,
+        endpoint: &Endpoint,
+        done: Result<(), Failure>,
+        gone: bool,
+    ) {
         if let Err(failure) = done {
-            if let Some(mut inner) = connection.lock_current(endpoint) {
+            if let Some(mut inner) = self.lock_current(endpoint) {
                 let cause = match gone {
                     true => inner.learn(Evidence::Gone, failure),
                     false => failure,
                 };
-                connection.end(&mut inner, Some(cause));
+                self.end(&mut inner, Some(cause));
             }
         }
     }

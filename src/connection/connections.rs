@@ -5,20 +5,12 @@
 use core::iter;
 
 use kernel::{
-    impl_has_work,
-    new_condvar,
     new_mutex,
-    new_work,
     prelude::*,
     rbtree::RBTreeNode,
     sync::{
         Arc,
-        CondVar,
         Mutex, //
-    },
-    workqueue::{
-        Work,
-        WorkItem, //
     }, //
 };
 
@@ -29,7 +21,6 @@ use super::{
 use crate::{
     base::{
         errno::errno,
-        wait::wait_while,
         work_queue::WorkQueue, //
     },
     counters::SharedStats,
@@ -38,9 +29,9 @@ use crate::{
     rpc::endpoint::Services, //
 };
 
-/// The interval at which accepted connections without an RTU are checked for their time limit, in
-/// milliseconds.
-const CONFIRMATION_CHECK_MS: u32 = 5000;
+/// The number of the queues in which clients connect. Over soft-iWARP each client occupies a work
+/// until its peer's host has answered or TCP has given up, and a queue runs 2048 works at a time.
+const CONNECT_QUEUES: usize = 4;
 
 /// How long unloading waits before the log says for which connection, in milliseconds.
 const WARN_MS: u32 = 5000;
@@ -54,43 +45,15 @@ pub(crate) struct Connections {
     pub(super) history: Arc<History>,
     #[pin]
     table: Mutex<Table<Arc<Connection>>>,
-    /// Notified when the table is shut down.
-    #[pin]
-    shutting_down: CondVar,
-    #[pin]
-    confirmations: Work<Self>,
-    /// The queue of the works that end connections at a time limit. A queue of its own, so that no
-    /// other work delays them.
-    pub(super) limits: Arc<WorkQueue>,
     /// The queue in which listeners end, and connections are removed from the tables.
     pub(super) leave: Arc<WorkQueue>,
-    /// The queue of reconnecting. A queue of its own, because reconnecting waits until ids have
-    /// been destroyed.
-    pub(super) reconnects: Arc<WorkQueue>,
+    /// The queues in which clients make their queue pairs and connect. Queues of their own, because
+    /// soft-iWARP waits for the peer's host.
+    connects: KVec<Arc<WorkQueue>>,
+    /// The queue of the connections' timers. A queue of its own, so that no other work delays it.
+    pub(super) timers: Arc<WorkQueue>,
     /// The state that all endpoints share.
     pub(super) services: Arc<Services>,
-}
-
-impl_has_work! {
-    impl HasWork<Self> for Connections { self.confirmations }
-}
-
-impl WorkItem for Connections {
-    type Pointer = Arc<Self>;
-
-    /// Ends the connections whose RTU does not arrive in time. Returns when no connection waits for
-    /// an RTU.
-    fn run(this: Arc<Self>) {
-        while this.pause(CONFIRMATION_CHECK_MS) {
-            let mut waiting = false;
-            for connection in this.each() {
-                waiting |= connection.as_arc_borrow().expire();
-            }
-            if !waiting {
-                return;
-            }
-        }
-    }
 }
 
 impl Connections {
@@ -100,9 +63,12 @@ impl Connections {
         stats: Arc<SharedStats>,
         history: Arc<History>,
     ) -> Result<Arc<Self>> {
-        let limits = WorkQueue::new(c"rpcrdma_cm_limits")?;
         let leave = WorkQueue::new(c"rpcrdma_cm_leave")?;
-        let reconnects = WorkQueue::new(c"rpcrdma_cm_reconnect")?;
+        let mut connects = KVec::with_capacity(CONNECT_QUEUES, GFP_KERNEL)?;
+        for _ in 0..CONNECT_QUEUES {
+            connects.push(WorkQueue::new(c"rpcrdma_cm_connect")?, GFP_KERNEL)?;
+        }
+        let timers = WorkQueue::new(c"rpcrdma_cm_timers")?;
         let services = Services::new(stats.clone())?;
 
         Arc::pin_init(
@@ -111,11 +77,9 @@ impl Connections {
                 stats,
                 history,
                 table <- new_mutex!(Table::new(), "Connections::table"),
-                shutting_down <- new_condvar!("Connections::shutting_down"),
-                confirmations <- new_work!("Connections::confirmations"),
-                limits,
                 leave,
-                reconnects,
+                connects,
+                timers,
                 services,
             }),
             GFP_KERNEL,
@@ -125,6 +89,12 @@ impl Connections {
     /// Returns a number that no connection has had yet.
     pub(super) fn next_number(&self) -> u64 {
         self.registry.next_number()
+    }
+
+    /// Returns the queue in which the connection of that number connects.
+    pub(super) fn connect_queue(&self, number: u64) -> Result<Arc<WorkQueue>> {
+        let index = number as usize % CONNECT_QUEUES;
+        self.connects.get(index).cloned().ok_or(EINVAL)
     }
 
     /// Makes a connection visible; process context.
@@ -177,19 +147,6 @@ impl Connections {
         })
     }
 
-    /// Starts checking accepted connections for the time limit of their RTU; any context.
-    pub(super) fn expect_confirmation(self: &Arc<Self>) {
-        // Queueing fails only if the work is pending. Then it runs after this, which is enough.
-        let _ = self.limits.enqueue(self.clone());
-    }
-
-    /// Waits for `pause_ms` milliseconds, and returns whether the table is still in use.
-    fn pause(&self, pause_ms: u32) -> bool {
-        wait_while(&self.shutting_down, &self.table, pause_ms, |table| {
-            !table.shut_down
-        })
-    }
-
     /// Closes all connections; process context. Does not wait until they are gone.
     pub(crate) fn close_all(&self) {
         for connection in self.each() {
@@ -200,7 +157,6 @@ impl Connections {
     /// Makes [`Self::add`] fail from now on; process context.
     pub(super) fn refuse_new(&self) {
         self.table.lock().shut_down = true;
-        self.shutting_down.notify_all();
     }
 
     /// Closes all connections and waits until they are gone; process context. Called after
@@ -213,8 +169,10 @@ impl Connections {
             }
         }
         // The works hold references to connections until they return.
-        self.limits.flush();
-        self.reconnects.flush();
+        for queue in &self.connects {
+            queue.flush();
+        }
+        self.timers.flush();
         self.leave.flush();
         self.services.flush();
     }

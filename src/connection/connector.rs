@@ -12,8 +12,10 @@ use kernel::{
         ArcBorrow,
         CondVarTimeoutResult, //
     },
-    time::msecs_to_jiffies,
-    workqueue::WorkItem, //
+    time::{
+        msecs_to_jiffies,
+        Instant, //
+    }, //
 };
 
 use super::{
@@ -27,15 +29,16 @@ use super::{
     state::ConnectionState,
     Configuration,
     Connection,
+    Inner,
     Side,
     PARAMETERS,
-    RECONNECT, //
+    TIMER, //
 };
 use crate::{
     base::{
         errno::errno,
         net::Net,
-        wait::wait_while, //
+        work_queue::run_after, //
     },
     failure::Failure,
     pure::{
@@ -48,6 +51,7 @@ use crate::{
     rdma::{
         cm::{
             handler_id::HandlerId,
+            resolved_id::ResolvedId,
             unresolved_id::UnresolvedId, //
         },
         verbs::parameters::Parameters, //
@@ -57,8 +61,8 @@ use crate::{
 };
 
 /// The pause before the first attempt to reconnect, in milliseconds; it doubles up to the longest.
-const FIRST_PAUSE_MS: u32 = 100;
-const LONGEST_PAUSE_MS: u32 = 30_000;
+pub(super) const FIRST_PAUSE_MS: u32 = 100;
+pub(super) const LONGEST_PAUSE_MS: u32 = 30_000;
 
 /// How long one id may take to resolve the peer's address, in milliseconds. If the neighbour
 /// answers before the kernel's resolver begins to wait, the resolver notices the answer only after
@@ -102,23 +106,25 @@ pub(crate) fn connect(
 }
 
 impl Connection {
-    /// Makes one attempt to connect; process context, without locks.
+    /// Begins an attempt. Its first id is yet to be made.
+    fn begin(inner: &mut Inner, target: &Target) {
+        inner.enter(ConnectionState::Resolving(None));
+        inner.exchange = Exchange::with(Some(target.to));
+        inner.attempted = Instant::now();
+    }
+
+    /// Makes the first attempt; process context, without locks. Returns when it has led to an
+    /// established connection, or has failed.
     fn attempt(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
-        let (established, generation) = {
+        self.shared.stats.connects.increment();
+        {
             let mut inner = self.inner.lock();
             if matches!(inner.state, ConnectionState::Closing(_)) {
                 return Err(closed());
             }
-            inner.enter(ConnectionState::Resolving(None));
-            inner.exchange = Exchange::with(Some(target.to));
-            (inner.established, inner.generation)
-        };
-        self.shared.stats.connects.increment();
-        if generation != 1 {
-            self.shared.stats.reconnects.increment();
+            Self::begin(&mut inner, target);
         }
-        self.wait(target, established).map_err(|failure| {
-            self.shared.stats.connects_failed.increment();
+        self.wait(target).map_err(|failure| {
             let mut inner = self.inner.lock();
             if inner.state.is_attempting() {
                 self.end(&mut inner, Some(failure));
@@ -127,6 +133,38 @@ impl Connection {
             // Report the root cause, not the error that followed from it.
             inner.failure.unwrap_or(failure)
         })
+    }
+
+    /// Does what is due after a loss: begins the next attempt, makes another id for it, or gives it
+    /// up. Called by the timer's work alone.
+    pub(super) fn reconnect(self: ArcBorrow<'_, Self>, target: &Target) {
+        let mut inner = self.inner.lock();
+        if matches!(inner.state, ConnectionState::Reconnecting(_)) {
+            Self::begin(&mut inner, target);
+            self.shared.stats.connects.increment();
+            self.shared.stats.reconnects.increment();
+        }
+        if !inner.state.is_attempting() {
+            return;
+        }
+        let spent = inner.attempted.elapsed().as_millis();
+        let left = i64::from(target.timeout_ms) - spent;
+        if left <= 0 {
+            let failure = connect_failure(inner.state.name(), ETIMEDOUT);
+            return self.end(&mut inner, Some(failure));
+        }
+        // Cannot fail: it is positive, and at most `timeout_ms`.
+        run_after::<_, TIMER>(self.into(), left.try_into().unwrap_or(target.timeout_ms));
+        if !matches!(inner.state, ConnectionState::Resolving(None)) {
+            return;
+        }
+        drop(inner);
+        if let Err(failure) = self.start(target) {
+            let mut inner = self.inner.lock();
+            if inner.state.is_attempting() {
+                self.end(&mut inner, Some(failure));
+            }
+        }
     }
 
     /// Starts an attempt with a new id. The handler of the id does the rest.
@@ -155,16 +193,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes attempts, and waits until the connection has been established more than `established`
-    /// times. No other task makes attempts meanwhile.
-    fn wait(self: ArcBorrow<'_, Self>, target: &Target, established: u32) -> Result<(), Failure> {
+    /// Makes ids for the first attempt, and waits until the connection has been established. No
+    /// other task makes ids meanwhile.
+    fn wait(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
         let mut jiffies = msecs_to_jiffies(target.timeout_ms);
         let mut given_up = None;
         let mut inner = self.inner.lock();
 
-        // The count decides, not the state: the connection may have been established and lost again
-        // before this task runs.
-        while inner.established == established {
+        // Not the state decides: the connection may have been established and lost again before
+        // this task runs.
+        while !inner.established {
             if !inner.state.is_attempting() {
                 return Err(inner.failure.unwrap_or(closed()));
             }
@@ -192,17 +230,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for `pause_ms` milliseconds, or until the state changes. Returns whether the
-    /// connection is still `Reconnecting`.
-    fn pause(&self, pause_ms: u32) -> bool {
-        wait_while(&self.changed, &self.inner, pause_ms, |inner| {
-            matches!(inner.state, ConnectionState::Reconnecting(_))
-        })
-    }
-
     /// Handles ADDR_ERROR. After a timeout, another id tries, as long as `timeout_ms` allows.
     pub(super) fn address_unresolved(
-        &self,
+        self: ArcBorrow<'_, Self>,
         endpoint: &Endpoint,
         error: Error,
     ) -> Result<(), Failure> {
@@ -211,12 +241,16 @@ impl Connection {
         }
         if let Some(mut inner) = self.lock_current(endpoint) {
             inner.state = ConnectionState::Resolving(None);
-            self.changed.notify_all();
+            // The task that has written `connect` makes the ids of the first attempt.
+            match inner.generation {
+                1 => self.changed.notify_all(),
+                _ => run_after::<_, TIMER>(self.into(), 0),
+            }
         }
         Ok(())
     }
 
-    /// Handles ADDR_RESOLVED: makes the queue pair, posts its Receives, and resolves the route.
+    /// Handles ADDR_RESOLVED: resolves the route.
     pub(super) fn address_resolved(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -227,61 +261,43 @@ impl Connection {
         };
         let failed = |error| connect_failure(State::Resolving, error);
 
-        let configuration = &self.configuration;
-        let (exchange, sent) = begin_exchange(id, &configuration.offered).map_err(failed)?;
+        let (exchange, _) = begin_exchange(id, &self.configuration.offered).map_err(failed)?;
         match self.lock_current(endpoint) {
             Some(mut inner) => inner.exchange = exchange,
             None => return Ok(()),
         }
-        configuration
-            .capacity(&sent)
-            .and_then(|capacity| id.create_queue_pair(capacity, endpoint.clone()))
-            .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
         id.resolve_route(target.timeout_ms).map_err(failed)
     }
 
-    /// Handles ROUTE_RESOLVED: sends the REQ.
+    /// Connects, after the route was resolved: makes the queue pair, posts its Receives, and sends
+    /// the REQ.
     pub(super) fn route_resolved(
         &self,
-        endpoint: &Endpoint,
-        id: &mut HandlerId<'_, Endpoint>,
+        endpoint: &Arc<Endpoint>,
+        id: ResolvedId<'_, Endpoint>,
     ) -> Result<(), Failure> {
-        let sent = {
-            let Some(mut inner) = self.lock_current(endpoint) else {
-                return Ok(());
-            };
-            let Some(sent) = inner.exchange.sent else {
-                return Ok(());
-            };
-            inner.advance(ConnectionState::Connecting);
-            sent.octets
+        let Some(sent) = self
+            .lock_current(endpoint)
+            .and_then(|inner| inner.exchange.sent)
+        else {
+            return Ok(());
         };
-        id.connect(sent.octets())
+        let id = self
+            .configuration
+            .capacity(&sent)
+            .and_then(|capacity| id.create_queue_pair(capacity, endpoint.clone()))
+            .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
+        match self.lock_current(endpoint) {
+            Some(mut inner) => inner.advance(ConnectionState::Connecting),
+            None => return Ok(()),
+        }
+        id.connect(sent.octets.octets())
             .map_err(|error| connect_failure(State::Connecting, error))?;
-        trace::message_sent(self.number, Role::Client, &sent);
+        trace::message_sent(self.number, Role::Client, &sent.octets);
         Ok(())
     }
 }
 
 fn closed() -> Failure {
     Failure::new(errno(bindings::ESHUTDOWN), "closed")
-}
-
-impl WorkItem<RECONNECT> for Connection {
-    type Pointer = Arc<Self>;
-
-    /// Connects again after a loss, until it succeeds or the connection is closed.
-    fn run(this: Arc<Self>) {
-        let Side::Client(target) = &this.side else {
-            return;
-        };
-        let mut pause_ms = FIRST_PAUSE_MS;
-
-        while this.pause(pause_ms) {
-            if this.as_arc_borrow().attempt(target).is_ok() {
-                return;
-            }
-            pause_ms = pause_ms.saturating_mul(2).min(LONGEST_PAUSE_MS);
-        }
-    }
 }

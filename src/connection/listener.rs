@@ -35,12 +35,14 @@ use super::{
     Connection,
     Side,
     OWNER,
-    PARAMETERS, //
+    PARAMETERS,
+    TIMER, //
 };
 use crate::{
     base::{
         errno::errno,
-        net::Net, //
+        net::Net,
+        work_queue::run_after, //
     },
     failure::Failure,
     permits::{
@@ -76,7 +78,7 @@ const BACKLOG: i32 = 128;
 /// How long a peer may take to send RTU, in milliseconds. Linux retransmits a REP after some four
 /// seconds, so this allows for seven REPs. The CM's own limit comes from the peer's REQ, and may be
 /// hours.
-const CONFIRMATION_MS: i64 = 30_000;
+const CONFIRMATION_MS: u32 = 30_000;
 
 /// Accepts connections at one address.
 #[pin_data]
@@ -229,7 +231,12 @@ impl Listener {
                     .as_arc_borrow()
                     .start(id.queue_pair(), &connection.inner.lock().exchange);
                 connection.keep(&endpoint, id);
-                connections.expect_confirmation();
+                let inner = connection.inner.lock();
+                let connecting = matches!(inner.state, ConnectionState::Connecting(_));
+                // Not on iWARP: a fault of the kernel does not permit it (SECURITY.md).
+                if connecting && !inner.is_iwarp() {
+                    run_after::<_, TIMER>(connection.clone(), CONFIRMATION_MS);
+                }
                 Ok(())
             }
             Err(error) => {
@@ -241,21 +248,14 @@ impl Listener {
 }
 
 impl Connection {
-    /// Ends the connection if its RTU has not arrived in time; process context. Returns whether the
-    /// connection still waits for it.
-    pub(crate) fn expire(self: ArcBorrow<'_, Self>) -> bool {
+    /// Ends the connection if its RTU has not arrived. Called by the timer's work, when the time
+    /// for RTU is over.
+    pub(super) fn expire(self: ArcBorrow<'_, Self>) {
         let mut inner = self.inner.lock();
-        // Not on iWARP: a fault of the kernel does not permit it (SECURITY.md).
-        let connecting = matches!(inner.state, ConnectionState::Connecting(_));
-        if self.role() != Role::Server || !connecting || inner.is_iwarp() {
-            return false;
+        if matches!(inner.state, ConnectionState::Connecting(_)) {
+            let failure = Failure::new(ETIMEDOUT, "the peer did not confirm the connection");
+            self.end(&mut inner, Some(failure));
         }
-        if inner.since.elapsed().as_millis() < CONFIRMATION_MS {
-            return true;
-        }
-        let failure = Failure::new(ETIMEDOUT, "the peer did not confirm the connection");
-        self.end(&mut inner, Some(failure));
-        false
     }
 }
 

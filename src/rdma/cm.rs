@@ -5,8 +5,10 @@
 pub(crate) mod cm_id;
 pub(crate) mod cm_listener;
 mod context;
+mod dispatch;
 pub(crate) mod event;
 pub(crate) mod handler_id;
 pub(crate) mod id_ref;
 pub(crate) mod request;
+pub(crate) mod resolved_id;
 pub(crate) mod unresolved_id;

@@ -2,14 +2,13 @@
 
 //! Ids of connections.
 
-use core::ptr::NonNull;
+use core::mem::ManuallyDrop;
+
+use kernel::sync::Arc;
 
 use super::{
-    context::from_raw,
-    event::{
-        ConnectionHandler,
-        ContextOf, //
-    }, //
+    context::Context,
+    event::ConnectionHandler, //
 };
 use crate::{
     base::draining::Handle,
@@ -39,44 +38,34 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// The pointer is to a pinned [`Context`](super::context::Context), which this owns. It is the
-/// context of its id.
-pub(crate) struct CmId<H: ConnectionHandler>(NonNull<ContextOf<H>>);
-
-// SAFETY: The context is `Send`.
-unsafe impl<H: ConnectionHandler> Send for CmId<H> {}
-// SAFETY: The context is `Sync`.
-unsafe impl<H: ConnectionHandler> Sync for CmId<H> {}
+/// The context is that of its id. No teardown of it has been queued.
+pub(crate) struct CmId<H: ConnectionHandler>(ManuallyDrop<Arc<Context<H>>>);
 
 impl<H: ConnectionHandler> CmId<H> {
     /// # Safety
     ///
-    /// `context` must come from [`into_raw`](super::context::into_raw), be the context of its id,
-    /// and not be used to make another [`CmId`].
-    pub(in crate::rdma) unsafe fn from_context(context: NonNull<ContextOf<H>>) -> Self {
-        // INVARIANT: By the function's requirement.
-        Self(context)
+    /// `context` must be the context of its id, and not be used to make another [`CmId`].
+    pub(super) unsafe fn from_context(context: Arc<Context<H>>) -> Self {
+        // INVARIANT: By the function's requirement. Only `drop` queues the teardown.
+        Self(ManuallyDrop::new(context))
     }
 
-    pub(in crate::rdma) fn context(&self) -> &ContextOf<H> {
-        // SAFETY: By the type invariant the context is valid.
-        unsafe { self.0.as_ref() }
+    pub(super) fn context(&self) -> &Context<H> {
+        &self.0
     }
 
-    /// Returns a handle to its queue pair. The queue pair is there from the event in which it is
+    /// Returns a handle to its queue pair. The queue pair is there from the time at which it is
     /// made until this is dropped.
     pub(crate) fn queue_pair(&self) -> Handle<QueuePair<H::Completions>> {
-        self.context().queue_pair.handle()
+        self.0.queue_pair.handle()
     }
 }
 
 impl<H: ConnectionHandler> Drop for CmId<H> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant this owns the context, which came from `into_raw`. This
-        // value is not used again, so the context is taken back once.
-        let context = unsafe { from_raw(self.0) };
-        // The work may run, and drop the hold of the context, before the call has returned.
-        let hold = context.hold.clone();
-        hold.enqueue(context);
+        // SAFETY: The value is not used again.
+        let context = unsafe { ManuallyDrop::take(&mut self.0) };
+        // The reference goes with it, so that the handler is dropped by the work, not here.
+        context.tear_down();
     }
 }

@@ -4,8 +4,7 @@
 
 use core::{
     cell::Cell,
-    ptr::NonNull,
-    slice, //
+    ptr::NonNull, //
 };
 
 use kernel::{
@@ -15,75 +14,114 @@ use kernel::{
     },
     ffi::c_void,
     impl_has_work,
-    new_condvar,
-    new_mutex,
+    new_spinlock,
     new_work,
     prelude::*,
     sync::{
-        CondVar,
-        Mutex, //
+        Arc,
+        ArcBorrow,
+        SpinLock, //
     },
     workqueue::{
+        impl_has_delayed_work,
+        new_delayed_work,
+        DelayedWork,
         Work,
         WorkItem, //
     }, //
 };
 
+use super::{
+    event::ConnectionHandler,
+    resolved_id::ResolvedId, //
+};
 use crate::{
     base::{
         draining::Draining,
         net::Net,
-        unload::Hold,
-        wait::wait_while, //
+        unload::Hold, //
     },
     bindings,
     rdma::verbs::{
-        completion_handler::CompletionHandler,
         parameters::Parameters,
         queue_pair::QueuePair, //
     }, //
 };
 
-/// The context of a connection's id: `H` handles its events, `C` the completions of its queue pair.
+/// How far the teardown of an id is.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Phase {
+    /// It has not begun.
+    Open,
+    /// The connection is being ended.
+    Closing,
+    /// The peer has been sent a DREQ, and has yet to answer it.
+    Disconnecting,
+    /// The id is being destroyed, or has been.
+    Destroyed,
+}
+
+/// The part of a context that works and handlers change.
+struct State<H: ConnectionHandler> {
+    phase: Phase,
+    /// Whether there is a peer that does not know yet that the connection is over.
+    connected: bool,
+    /// Whether [`ConnectionHandler::connect`] is queued or running.
+    connecting: bool,
+    /// The teardown, if it came while `connecting` was set. It begins when the handler has
+    /// returned.
+    postponed: Option<Arc<Context<H>>>,
+}
+
+/// The context of a connection's id, whose events `H` handles.
+///
+/// The owner of the id holds a reference until it queues the teardown, and that holds one until it
+/// has destroyed the id.
 ///
 /// # Invariants
 ///
-/// `id` is valid until the teardown destroys it, as its last step before the context is dropped. A
-/// context that is dropped without a teardown does not outlive its id. `closed` is accessed only
-/// with the id's handler mutex held.
+/// `id` is valid until the teardown destroys it. A context that is dropped without a teardown does
+/// not outlive its id. `closed` is accessed only with the id's handler mutex held.
 #[pin_data]
-pub(in crate::rdma) struct Context<H, C: CompletionHandler> {
+pub(super) struct Context<H: ConnectionHandler> {
     // Drained before the id is destroyed. Without a teardown, because a request was not accepted,
     // it is dropped before the other fields.
-    pub(in crate::rdma) queue_pair: Draining<QueuePair<C>>,
-    pub(in crate::rdma) handler: H,
-    pub(in crate::rdma) id: NonNull<bindings::rdma_cm_id>,
-    pub(in crate::rdma) parameters: Parameters,
+    pub(super) queue_pair: Draining<QueuePair<H::Completions>>,
+    pub(super) handler: H,
+    pub(super) id: NonNull<bindings::rdma_cm_id>,
+    pub(super) parameters: Parameters,
     /// Whether the teardown has begun. The handler is not called any more then.
-    pub(in crate::rdma) closed: Cell<bool>,
-    /// Whether there is a peer that does not know yet that the connection is over.
+    pub(super) closed: Cell<bool>,
     #[pin]
-    connected: Mutex<bool>,
-    /// Notified when `connected` has changed.
+    state: SpinLock<State<H>>,
     #[pin]
-    disconnected: CondVar,
+    connect: Work<Self, CONNECT>,
     #[pin]
-    teardown: Work<Self>,
+    teardown: DelayedWork<Self, TEARDOWN>,
     // Dropped last: until then the module stays.
-    pub(in crate::rdma) hold: Hold,
+    hold: Hold,
 }
+
+/// The number of the work that connects.
+const CONNECT: u64 = 0;
+/// The number of the work that ends the connection and destroys the id.
+const TEARDOWN: u64 = 1;
 
 // SAFETY: The handler and the queue pair are `Send`, and an id belongs to no thread.
-unsafe impl<H: Send, C: CompletionHandler> Send for Context<H, C> {}
+unsafe impl<H: ConnectionHandler> Send for Context<H> {}
 // SAFETY: The handler and the queue pair are `Sync`. The id is not changed once the context is
 // shared. By the type invariant the cell is never accessed by two threads at a time.
-unsafe impl<H: Sync, C: CompletionHandler> Sync for Context<H, C> {}
+unsafe impl<H: ConnectionHandler> Sync for Context<H> {}
 
 impl_has_work! {
-    impl{H, C: CompletionHandler} HasWork<Self> for Context<H, C> { self.teardown }
+    impl{H: ConnectionHandler} HasWork<Self, CONNECT> for Context<H> { self.connect }
 }
 
-impl<H, C: CompletionHandler> Context<H, C> {
+impl_has_delayed_work! {
+    impl{H: ConnectionHandler} HasDelayedWork<Self, TEARDOWN> for Context<H> { self.teardown }
+}
+
+impl<H: ConnectionHandler> Context<H> {
     /// Makes a context for `id`, without setting it as the context of `id`. May sleep.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), and
@@ -93,106 +131,168 @@ impl<H, C: CompletionHandler> Context<H, C> {
     ///
     /// `id` must be valid, or be replaced before use, until the teardown destroys it or, without a
     /// teardown, until the context has been dropped.
-    pub(in crate::rdma) unsafe fn new(
+    pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         parameters: Parameters,
         handler: H,
-    ) -> Result<Pin<KBox<Self>>> {
+    ) -> Result<Arc<Self>> {
         let hold = Hold::new()?;
         let queue_pair = Draining::new()?;
         // INVARIANT: By the function's requirement.
-        KBox::pin_init(
+        Arc::pin_init(
             pin_init!(Self {
                 queue_pair,
                 handler,
                 id,
                 parameters,
                 closed: Cell::new(false),
-                connected <- new_mutex!(false, "Context::connected"),
-                disconnected <- new_condvar!("Context::disconnected"),
-                teardown <- new_work!("Context::teardown"),
+                state <- new_spinlock!(
+                    State {
+                        phase: Phase::Open,
+                        connected: false,
+                        connecting: false,
+                        postponed: None,
+                    },
+                    "Context::state"
+                ),
+                connect <- new_work!("Context::connect"),
+                teardown <- new_delayed_work!("Context::teardown"),
                 hold,
             }),
             GFP_KERNEL,
         )
     }
 
-    /// Notes whether there is a peer that has yet to learn that the connection is over. May sleep.
-    pub(in crate::rdma) fn set_connected(&self, connected: bool) {
-        *self.connected.lock() = connected;
-        self.disconnected.notify_all();
+    /// Notes whether there is a peer that has yet to learn that the connection is over. If there is
+    /// none, the teardown does not wait any longer. Any context.
+    pub(super) fn set_connected(self: ArcBorrow<'_, Self>, connected: bool) {
+        let mut state = self.state.lock();
+        state.connected = connected;
+        if !connected && state.phase == Phase::Disconnecting {
+            // SAFETY: The context has a hold.
+            unsafe { self.hold.reschedule::<_, TEARDOWN>(self.into(), 0) };
+        }
     }
 
-    /// Waits until the peer knows that the connection is over, for
-    /// [`Parameters::disconnect_ms`] at most.
-    fn wait_disconnected(&self) {
-        let limit = self.parameters.disconnect_ms;
-        wait_while(&self.disconnected, &self.connected, limit, |&connected| {
-            connected
-        });
+    /// Has a work call [`ConnectionHandler::connect`], unless the teardown has begun. Any context.
+    pub(super) fn begin_connect(self: ArcBorrow<'_, Self>) {
+        {
+            let mut state = self.state.lock();
+            if state.phase != Phase::Open || state.connecting {
+                return;
+            }
+            state.connecting = true;
+        }
+        // Cannot fail: the work is queued only here, and `connecting` was not set.
+        let _ = self
+            .handler
+            .connect_queue()
+            .enqueue::<_, CONNECT>(Arc::from(self));
     }
-}
 
-impl<H, C: CompletionHandler> WorkItem for Context<H, C> {
-    type Pointer = Pin<KBox<Self>>;
+    /// Has a work end the connection, destroy the id and drop the context. Any context.
+    pub(super) fn tear_down(self: Arc<Self>) {
+        // The work may run, and drop the hold of the context, before the call has returned.
+        let hold = self.hold.clone();
+        // SAFETY: The context has a hold.
+        unsafe { hold.reschedule::<_, TEARDOWN>(self, 0) };
+    }
 
-    /// Ends the connection and destroys its id.
-    fn run(this: Pin<KBox<Self>>) {
-        let id = this.id.as_ptr();
+    /// Disconnects, and destroys the queue pair. Returns whether the peer will be told.
+    fn disconnect(&self) -> bool {
+        let id = self.id.as_ptr();
 
         // SAFETY: By the type invariant the id is valid. This is a work of its own, so the mutex
         // is not held by this task.
         unsafe { bindings::rdma_lock_handler(id) };
-        this.closed.set(true);
+        self.closed.set(true);
         // SAFETY: It was locked above.
         unsafe { bindings::rdma_unlock_handler(id) };
 
         // Otherwise operations that are under way would wait for the peer. Before disconnecting:
         // siw forgets an RDMA Read that is under way when it disconnects, but flushes it when the
         // queue pair fails.
-        if let Some(queue_pair) = this.queue_pair.access() {
+        if let Some(queue_pair) = self.queue_pair.access() {
             // If the device refuses, operations end at their time limits.
             let _ = queue_pair.fail();
         }
         // SAFETY: The id is valid. The call fails if there is no connection to be ended.
         let told = to_result(unsafe { bindings::rdma_disconnect(id) }).is_ok();
-        this.queue_pair.drain();
-        if told {
-            this.wait_disconnected();
-        }
-        // After the event ADDR_RESOLVED or ADDR_ERROR, rdma_cm unlocks the id without a reference
-        // on it, so the id must not be freed meanwhile (reports/cma-unlock-after-free.txt).
-        // SAFETY: The id is valid, and this is not called by the resolver's work.
-        unsafe { bindings::shim_stop_resolver(id) };
-        // SAFETY: The id is valid, and its queue pair is gone. The function waits for a handler
-        // that runs. No handler runs afterwards, so the context can be dropped.
-        unsafe { bindings::rdma_destroy_id(id) };
+        self.queue_pair.drain();
+        told
     }
 }
 
-/// Gives up the owning pointer to a context.
-pub(in crate::rdma) fn into_raw<H, C: CompletionHandler>(
-    context: Pin<KBox<Context<H, C>>>,
-) -> NonNull<Context<H, C>> {
-    // SAFETY: The pointer is not used to move the context. `from_raw` pins it again.
-    let context = KBox::into_raw(unsafe { Pin::into_inner_unchecked(context) });
-    // SAFETY: A box is not NULL.
-    unsafe { NonNull::new_unchecked(context) }
+impl<H: ConnectionHandler> WorkItem<CONNECT> for Context<H> {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        // SAFETY: The id is valid, and bound to a device, because its route was resolved. The
+        // teardown destroys neither the id nor the queue pair as long as `connecting` is set, and
+        // that is reset below. No other task connects meanwhile.
+        let id = unsafe { ResolvedId::new(this.id, &this.queue_pair, this.parameters) };
+        this.handler.connect(id);
+
+        let postponed = {
+            let mut state = this.state.lock();
+            state.connecting = false;
+            state.postponed.take()
+        };
+        if let Some(teardown) = postponed {
+            teardown.tear_down();
+        }
+    }
 }
 
-/// Takes the owning pointer to a context back.
-///
-/// # Safety
-///
-/// `context` must come from [`into_raw`], and must be taken back only once.
-pub(in crate::rdma) unsafe fn from_raw<H, C: CompletionHandler>(
-    context: NonNull<Context<H, C>>,
-) -> Pin<KBox<Context<H, C>>> {
-    // SAFETY: By the function's requirement the pointer comes from `KBox::into_raw`, and nobody
-    // else owns it.
-    let context = unsafe { KBox::from_raw(context.as_ptr()) };
-    // SAFETY: It was pinned before, and has not been moved.
-    unsafe { Pin::new_unchecked(context) }
+impl<H: ConnectionHandler> WorkItem<TEARDOWN> for Context<H> {
+    type Pointer = Arc<Self>;
+
+    /// Ends the connection. Destroys the id in the same run or, if the peer has yet to answer the
+    /// DREQ, in another one: when the peer has answered, or after [`Parameters::disconnect_ms`].
+    fn run(this: Arc<Self>) {
+        let begins = {
+            let mut state = this.state.lock();
+            match state.phase {
+                Phase::Open if state.connecting => {
+                    state.postponed = Some(this.clone());
+                    return;
+                }
+                Phase::Open => {
+                    state.phase = Phase::Closing;
+                    true
+                }
+                Phase::Disconnecting => {
+                    state.phase = Phase::Destroyed;
+                    false
+                }
+                // The peer answered just when the time was over.
+                Phase::Closing | Phase::Destroyed => return,
+            }
+        };
+        if begins {
+            let told = this.disconnect();
+            let mut state = this.state.lock();
+            if told && state.connected {
+                state.phase = Phase::Disconnecting;
+                let limit = this.parameters.disconnect_ms;
+                // SAFETY: The context has a hold.
+                unsafe { this.hold.reschedule::<_, TEARDOWN>(this.clone(), limit) };
+                return;
+            }
+            state.phase = Phase::Destroyed;
+        }
+
+        let id = this.id.as_ptr();
+        // After the event ADDR_RESOLVED or ADDR_ERROR, rdma_cm unlocks the id without a reference
+        // on it, so the id must not be freed meanwhile (reports/cma-unlock-after-free.txt).
+        // SAFETY: By the type invariant the id is valid, and this is not called by the resolver's
+        // work.
+        unsafe { bindings::shim_stop_resolver(id) };
+        // SAFETY: The id is valid, and its queue pair is gone: `disconnect` has drained it. The
+        // function waits for a handler that runs. No handler runs afterwards, so the context can be
+        // dropped.
+        unsafe { bindings::rdma_destroy_id(id) };
+    }
 }
 
 /// Makes an id in `net`, which the resource tracker lists under the name `owner`. May sleep.
@@ -201,7 +301,7 @@ pub(in crate::rdma) unsafe fn from_raw<H, C: CompletionHandler>(
 ///
 /// `context` must be of the type that `handler` expects, and stay valid until the id has been
 /// destroyed.
-pub(in crate::rdma) unsafe fn create_id(
+pub(super) unsafe fn create_id(
     net: &Net,
     owner: &'static CStr,
     handler: bindings::rdma_cm_event_handler,
@@ -220,23 +320,4 @@ pub(in crate::rdma) unsafe fn create_id(
         )
     };
     NonNull::new(from_err_ptr(id)?).ok_or(ENOMEM)
-}
-
-/// Returns the private data of an event, as the transport delivered it; empty if it delivered none.
-///
-/// # Safety
-///
-/// `event` must be one that rdma_cm delivers, be of a type that carries connection parameters, and
-/// be valid for `'a`.
-pub(in crate::rdma) unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
-    // SAFETY: By the function's requirement this is the member in use.
-    let parameters = unsafe { &event.param.conn };
-    let octets: *const u8 = parameters.private_data.cast();
-
-    // siw delivers a pointer and the length 0 if the peer sent none.
-    if octets.is_null() || parameters.private_data_len == 0 {
-        return &[];
-    }
-    // SAFETY: rdma_cm delivers that many octets, which stay as long as the event.
-    unsafe { slice::from_raw_parts(octets, parameters.private_data_len.into()) }
 }

@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events of a connection's id, and their handler.
+//! The events of a connection's id, and their handler.
 
-use core::ptr::NonNull;
+use core::slice;
 
 use kernel::{
     error::to_result,
-    ffi::c_int,
     prelude::*, //
 };
 
 use super::{
-    context::{
-        private_data,
-        Context, //
-    },
     handler_id::HandlerId,
-    id_ref::IdRef, //
+    id_ref::IdRef,
+    resolved_id::ResolvedId, //
 };
 use crate::{
+    base::work_queue::WorkQueue,
     bindings,
-    rdma::verbs::{
-        completion_handler::CompletionHandler,
-        device::Transport, //
-    }, //
+    rdma::verbs::completion_handler::CompletionHandler, //
 };
 
 /// An event of a connection's id.
@@ -33,20 +27,15 @@ use crate::{
 /// ```no_run
 /// # let (id, event): (&mut HandlerId<'_, MyEndpoint>, CmEvent<'_>) = given();
 /// match event {
-///     CmEvent::AddressResolved => {
-///         id.create_queue_pair(Capacity::new(32, 4096, 4096)?, MyEndpoint::new())?;
-///         id.resolve_route(2000)?;
-///     }
-///     CmEvent::RouteResolved => id.connect(b"private data")?,
+///     CmEvent::AddressResolved => id.resolve_route(2000)?,
 ///     CmEvent::Established { private_data } => pr_info!("the peer sent {private_data:x?}\n"),
 ///     _ => pr_info!("the connection is lost\n"),
 /// }
 /// ```
 pub(crate) enum CmEvent<'a> {
-    /// The remote address was resolved, and the id is bound to a device.
+    /// The remote address was resolved, and the id is bound to a device. The next step is to
+    /// resolve the route, after which [`ConnectionHandler::connect`] is called.
     AddressResolved,
-    /// The route was resolved: the next step is to connect.
-    RouteResolved,
     /// The connection is established. A client gets the private data of the REP. A server gets
     /// none: it got that of the client with the request.
     Established {
@@ -70,18 +59,31 @@ pub(crate) enum CmEvent<'a> {
     DeviceRemoved,
 }
 
-/// Handles the events of one id.
+/// Handles the events of one id, and connects it.
 ///
 /// # Examples
 ///
 /// ```no_run
 /// # struct MyConnection {
 /// #     id: Pin<KBox<Mutex<Option<CmId<Self>>>>>,
+/// #     queue: Arc<WorkQueue>,
+/// #     capacity: Capacity,
 /// # }
 /// impl ConnectionHandler for MyConnection {
 ///     type Completions = MyEndpoint;
 ///
-///     fn event(&self, id: &mut HandlerId<'_, MyEndpoint>, event: CmEvent<'_>) {
+///     fn connect_queue(&self) -> &WorkQueue {
+///         &self.queue
+///     }
+///
+///     fn connect(&self, id: ResolvedId<'_, MyEndpoint>) {
+///         let id = id.create_queue_pair(self.capacity, MyEndpoint::new());
+///         if id.and_then(|id| id.connect(b"private data")).is_err() {
+///             *self.id.lock() = None;
+///         }
+///     }
+///
+///     fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, event: CmEvent<'_>) {
 ///         if let CmEvent::Disconnected = event {
 ///             // Dropping the id only queues the work that destroys it.
 ///             *self.id.lock() = None;
@@ -93,50 +95,36 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
     /// The type that handles the completions of the id's queue pair. It has no access to the id.
     type Completions: CompletionHandler;
 
-    /// Handles one event. Called with the id's handler mutex held; may sleep.
+    /// Returns the queue whose works call [`Self::connect`]. Called only for clients.
+    fn connect_queue(&self) -> &WorkQueue;
+
+    /// Connects, after the route was resolved. Called once, for clients only, by a work, without
+    /// locks. May sleep: the queue pair and its memory are allocated here, and soft-iWARP waits for
+    /// the peer's host. rdma_cm's own queues wait for neither.
+    fn connect(&self, id: ResolvedId<'_, Self::Completions>);
+
+    /// Handles one event. Called with the id's handler mutex held. rdma_cm calls the handlers of
+    /// all ids in a few queues, so this must not wait for peers, nor for much memory.
     fn event(&self, id: &mut HandlerId<'_, Self::Completions>, event: CmEvent<'_>);
 }
 
-/// The context of an id whose events `H` handles.
-pub(in crate::rdma) type ContextOf<H> = Context<H, <H as ConnectionHandler>::Completions>;
-
-/// Notes whether the teardown has to wait for the peer from now on and, if the id may read, how
-/// many RDMA Reads the peer serves. May sleep.
+/// Returns the private data of an event, as the transport delivered it; empty if it delivered none.
 ///
 /// # Safety
 ///
-/// rdma_cm must be delivering `event`.
-unsafe fn note_connected<H, C: CompletionHandler>(
-    context: &Context<H, C>,
-    id: &IdRef<'_>,
-    event: &bindings::rdma_cm_event,
-) {
-    match event.event {
-        // On iWARP the teardown need not wait for the peer: TCP retransmits the disconnection, even
-        // when the id is gone.
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
-            let device = id.device();
-            let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
-            context.set_connected(!iwarp);
-            if context.parameters.reads {
-                // SAFETY: By the function's requirement rdma_cm delivers the event. This type of
-                // event carries connection parameters.
-                let answer = unsafe { &event.param.conn };
-                let depth = match iwarp {
-                    // Drivers of iWARP do not agree which is which: siw and cxgb4 differ.
-                    true => answer.initiator_depth.min(answer.responder_resources),
-                    false => answer.initiator_depth,
-                };
-                if let Some(queue_pair) = context.queue_pair.access() {
-                    queue_pair.set_read_depth(depth);
-                }
-            }
-        }
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED
-        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED
-        | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => context.set_connected(false),
-        _ => {}
+/// `event` must be one that rdma_cm delivers, be of a type that carries connection parameters, and
+/// be valid for `'a`.
+pub(super) unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
+    // SAFETY: By the function's requirement this is the member in use.
+    let parameters = unsafe { &event.param.conn };
+    let octets: *const u8 = parameters.private_data.cast();
+
+    // siw delivers a pointer and the length 0 if the peer sent none.
+    if octets.is_null() || parameters.private_data_len == 0 {
+        return &[];
     }
+    // SAFETY: rdma_cm delivers that many octets, which stay as long as the event.
+    unsafe { slice::from_raw_parts(octets, parameters.private_data_len.into()) }
 }
 
 /// Returns an event in the terms of its handler; [`None`] if it does not concern handlers.
@@ -144,11 +132,13 @@ unsafe fn note_connected<H, C: CompletionHandler>(
 /// # Safety
 ///
 /// For `'a`, rdma_cm must be delivering `event` for `id`.
-unsafe fn translate<'a>(id: &IdRef<'_>, event: &'a bindings::rdma_cm_event) -> Option<CmEvent<'a>> {
+pub(super) unsafe fn translate<'a>(
+    id: &IdRef<'_>,
+    event: &'a bindings::rdma_cm_event,
+) -> Option<CmEvent<'a>> {
     let status = to_result(event.status).err().unwrap_or(EIO);
     Some(match event.event {
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => CmEvent::AddressResolved,
-        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED => CmEvent::RouteResolved,
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => CmEvent::Established {
             // SAFETY: By the function's requirement rdma_cm delivers the event, which is valid for
             // `'a`. This type of event carries connection parameters.
@@ -173,46 +163,4 @@ unsafe fn translate<'a>(id: &IdRef<'_>, event: &'a bindings::rdma_cm_event) -> O
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => CmEvent::DeviceRemoved,
         _ => return None,
     })
-}
-
-/// Handles an event of a connection's id. Returns 0, so that rdma_cm does not destroy the id.
-///
-/// # Safety
-///
-/// Called only by rdma_cm, with an id whose context is a [`ContextOf<H>`], and with its handler
-/// mutex held.
-pub(in crate::rdma) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
-    id: *mut bindings::rdma_cm_id,
-    event: *mut bindings::rdma_cm_event,
-) -> c_int {
-    // SAFETY: rdma_cm passes a valid id, which is not NULL.
-    let id = unsafe { NonNull::new_unchecked(id) };
-    // SAFETY: rdma_cm passes a valid id, and the handler mutex, which is held, guards this member.
-    let context = unsafe { (*id.as_ptr()).context };
-    // SAFETY: By the function's requirement the context is of this type. It is dropped only after
-    // the id has been destroyed, which waits for this call.
-    let context = unsafe { &*context.cast::<ContextOf<H>>() };
-    // SAFETY: rdma_cm passes an event that is valid during the call.
-    let event = unsafe { &*event };
-    // SAFETY: During the call the id is valid, and its handler mutex is held. The context is that
-    // of the id.
-    let mut handler_id = unsafe { HandlerId::new(context, id) };
-    // SAFETY: During the call, rdma_cm delivers this event.
-    unsafe { note_connected(context, &handler_id, event) };
-    if context.closed.get() {
-        if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
-            // The connection was not established yet when the teardown disconnected it.
-            // SAFETY: The id is valid during the call.
-            unsafe { bindings::rdma_disconnect(id.as_ptr()) };
-        }
-        return 0;
-    }
-
-    // SAFETY: During the call, rdma_cm delivers this event for this id.
-    if let Some(event) = unsafe { translate(&handler_id, event) } {
-        context.handler.event(&mut handler_id, event);
-    }
-
-    // With another value, rdma_cm would destroy the id. Its owner does that.
-    0
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Properties of an id during one of its events.
+//! Properties of an id that do not change for a time.
 
 use core::{
     marker::PhantomData,
@@ -19,7 +19,8 @@ use crate::{
     rdma::verbs::device::Device, //
 };
 
-/// The properties of an id that can be read during any of its events.
+/// The properties of an id, for a time in which they do not change: during an event of the id, and
+/// in a work that sets the connection up.
 ///
 /// # Examples
 ///
@@ -33,7 +34,7 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// The id is valid, and its handler mutex held, for `'a`.
+/// For `'a`, the id is valid, and its addresses and its device do not change.
 pub(crate) struct IdRef<'a> {
     id: NonNull<bindings::rdma_cm_id>,
     _id: PhantomData<&'a ()>,
@@ -41,12 +42,11 @@ pub(crate) struct IdRef<'a> {
 }
 
 impl<'a> IdRef<'a> {
-    /// Makes the value for one call of a handler.
-    ///
     /// # Safety
     ///
-    /// For `'a`, `id` must be valid, and its handler mutex must be held.
-    pub(in crate::rdma) unsafe fn new(id: NonNull<bindings::rdma_cm_id>) -> Self {
+    /// For `'a`, `id` must be valid. Its handler mutex must be held, or nothing else may change its
+    /// addresses and its device.
+    pub(super) unsafe fn new(id: NonNull<bindings::rdma_cm_id>) -> Self {
         // INVARIANT: By the function's requirement.
         Self {
             id,
@@ -55,11 +55,11 @@ impl<'a> IdRef<'a> {
         }
     }
 
-    pub(in crate::rdma) fn as_non_null(&self) -> NonNull<bindings::rdma_cm_id> {
+    pub(super) fn as_non_null(&self) -> NonNull<bindings::rdma_cm_id> {
         self.id
     }
 
-    pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::rdma_cm_id {
+    pub(super) fn as_ptr(&self) -> *mut bindings::rdma_cm_id {
         self.id.as_ptr()
     }
 
@@ -72,8 +72,8 @@ impl<'a> IdRef<'a> {
         // SAFETY: By the type invariant the id is valid.
         let port = unsafe { (*self.as_ptr()).port_num };
         // SAFETY: The device is NULL if the id is not bound. Otherwise removing the device waits
-        // until the id is destroyed, which waits for the handler. rdma_cm sets both members to a
-        // device and one of its ports.
+        // until the id is destroyed, and by the type invariant it is valid for `'a`. rdma_cm sets
+        // both members to a device and one of its ports.
         unsafe { Device::new(device, port) }.ok_or(ENODEV)
     }
 

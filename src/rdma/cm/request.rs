@@ -19,13 +19,10 @@ use kernel::{
 
 use super::{
     cm_id::CmId,
-    context::{
-        into_raw,
-        private_data,
-        Context, //
-    },
+    context::Context,
+    dispatch::connection_event,
     event::{
-        connection_event,
+        private_data,
         ConnectionHandler, //
     },
     id_ref::IdRef, //
@@ -169,15 +166,15 @@ impl<'a> Request<'a> {
         // The parameters and the private data are copied.
         to_result(unsafe { bindings::rdma_accept(self.as_ptr(), &mut answer) })?;
 
-        let context = into_raw(context);
+        let pointer = Arc::as_ptr(&context).cast_mut().cast();
         // SAFETY: The id is valid, and its handler mutex, which is held, guards this member.
-        unsafe { (*self.as_ptr()).context = context.as_ptr().cast() };
+        unsafe { (*self.as_ptr()).context = pointer };
         // SAFETY: The id is valid, and its handler mutex, which is held, guards this member. So
         // rdma_cm calls the handler only after this handler has returned, with the context above.
         unsafe { (*self.as_ptr()).event_handler = Some(connection_event::<H>) };
         self.accepted.set(true);
-        // SAFETY: The context comes from `into_raw`, and was set as that of its id. Only this value
-        // owns it: `accepted` is set, so rdma_cm does not destroy the id.
+        // SAFETY: The context was set as that of its id, and only this value is made of it:
+        // `accepted` is set, so rdma_cm does not destroy the id.
         Ok(unsafe { CmId::from_context(context) })
     }
 

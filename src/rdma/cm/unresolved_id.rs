@@ -12,21 +12,18 @@ use core::{
 
 use kernel::{
     error::to_result,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 use super::{
     cm_id::CmId,
     context::{
         create_id,
-        from_raw,
-        into_raw,
         Context, //
     },
-    event::{
-        connection_event,
-        ConnectionHandler, //
-    }, //
+    dispatch::connection_event,
+    event::ConnectionHandler, //
 };
 use crate::{
     base::{
@@ -68,25 +65,22 @@ impl<H: ConnectionHandler> UnresolvedId<H> {
     pub(crate) fn new(net: &Net, parameters: Parameters, handler: H) -> Result<Self> {
         // SAFETY: The id is replaced below. If it cannot be made, the context is dropped unused.
         let context = unsafe { Context::new(NonNull::dangling(), parameters, handler) }?;
-        let context = into_raw(context);
-        let pointer = context.as_ptr().cast();
-        // SAFETY: `connection_event::<H>` expects this type of context. The context is dropped
-        // after its teardown has destroyed the id.
-        match unsafe { create_id(net, parameters.owner, Some(connection_event::<H>), pointer) } {
-            Ok(id) => {
-                // SAFETY: The context is valid. Nobody else accesses it yet: there are no events
-                // before an address is bound or resolved.
-                unsafe { (*context.as_ptr()).id = id };
-                // SAFETY: The context comes from `into_raw`, and is that of the id. Only this value
-                // owns it.
-                Ok(Self(unsafe { CmId::from_context(context) }))
-            }
-            Err(error) => {
-                // SAFETY: The context comes from `into_raw` above, and no id points to it.
-                drop(unsafe { from_raw(context) });
-                Err(error)
-            }
-        }
+        let pointer = Arc::as_ptr(&context).cast_mut();
+        // SAFETY: `connection_event::<H>` expects this type of context. If there is an id, the
+        // owner below holds a reference, and its teardown destroys the id before it drops that.
+        let id = unsafe {
+            create_id(
+                net,
+                parameters.owner,
+                Some(connection_event::<H>),
+                pointer.cast(),
+            )
+        }?;
+        // SAFETY: The context is valid. Nobody else accesses it yet: there are no events before an
+        // address is bound or resolved.
+        unsafe { (*pointer).id = id };
+        // SAFETY: The context is that of the id, and only this value is made of it.
+        Ok(Self(unsafe { CmId::from_context(context) }))
     }
 
     /// Resolves the remote address within `timeout_ms` milliseconds. This also chooses the device

@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Peers that do not answer delay no connection of others: neither those of NFS over another device,
+# nor those of the module.
+#
+# test: debug.siw
+# soak: stock.rxe
+. ./lib.sh
+. ./module.sh
+
+# How long a connection may take to be made again, in addition to the time that it takes otherwise.
+margin_ms=5000
+# How many clients have a server that is gone. A work queue of the kernel runs 2048 works at a time.
+many=100
+[[ -z ${FULL:-} || $TRANSPORT = siw ]] || many=2200
+# Diagnostics go here, because check hides the output of checks that pass.
+exec 3>&1
+
+# About: NFS over soft-RoCE, beside clients of the module over soft-iWARP.
+
+# over_siw COMMAND...: runs COMMAND with the pair over soft-iWARP as the current one.
+over_siw() {
+	# shellcheck disable=SC2034 # set by use_pair
+	local TRANSPORT=siw A B A_DEV B_DEV A_RDMA B_RDMA A4 B4 A6 B6
+	use_pair "$siw"
+	"$@"
+}
+
+# mute: makes the host of the server lose all packets that it sends. It stays a neighbour.
+mute() {
+	local mac
+	read -r _ _ mac _ < <(ip -n "$B" -br link show dev "$B_DEV")
+	ip -n "$A" neighbour replace "$B4" lladdr "$mac" dev "$A_DEV" nud permanent &&
+		netem b loss 100%
+}
+
+# syn_retries N: how often TCP retransmits a SYN over soft-iWARP: see pair_make.
+syn_retries() { echo "$1" >/proc/sys/net/ipv4/tcp_syn_retries; }
+
+# gives_up: whether a client gives up a host that does not answer. The id stays until TCP has given
+# up, too.
+gives_up() {
+	put a connect "$B4:2000 timeout_ms=1000\\n"
+	same errno ETIMEDOUT "$errno"
+}
+
+# closing N: whether N connections wait until their ids can be destroyed.
+closing() {
+	local count
+	count=$(grep -c ' closing ' "$DEBUGFS/connections")
+	same 'connections that are closing' "$1" "$count"
+}
+
+# remount: restarts the NFS server, and waits until the mount works again. Sets $took.
+remount() {
+	local start
+	in_nfs_server rpc.nfsd 0 && in_nfs_server rpc.nfsd 4 &&
+		in_nfs_server sh -c 'echo "rdma 20049" >/proc/fs/nfsd/portlist' || return
+	now_ms
+	start=$now
+	timeout 120 stat /mnt/nfs >/dev/null || return
+	now_ms
+	took=$((now - start))
+	echo "# the mount was back after $took ms" >&3
+}
+
+# not_later MILLISECONDS: whether the mount is back after at most that time and a margin.
+not_later() {
+	remount || return
+	((took <= $1 + margin_ms)) && return
+	echo "took $took ms, wanted at most $1 and $margin_ms"
+	return 1
+}
+
+beside_siw() {
+	siw=${A#a}
+	need 'a pair over soft-RoCE' pair rxe
+	need_nfs_server
+	need 'the mount succeeds' nfs_mount 3 /mnt/nfs actimeo=0
+	need 'the mount is made again without others' remount
+	usual=$took
+	need 'the host of a server over soft-iWARP does not answer' over_siw mute
+	need 'TCP gives up after 31 s' syn_retries 4
+	for client in 1 2 3 4; do
+		check "no answer to SYN: client $client gives up" over_siw gives_up
+	done
+	check 'no answer to SYN: TCP has not given up' closing 4
+	check 'no answer to SYN: the mount is back in its usual time' not_later "$usual"
+	check 'no answer to SYN: TCP still has not given up' closing 4
+	need 'TCP gives up after 3 s' syn_retries 1
+	need 'the host answers again' over_siw netem b
+	check 'no answer to SYN: the clients are removed' wait_for 60 none_live
+	check 'no answer to SYN: umount succeeds' umount /mnt/nfs
+}
+
+# About: clients of the module alone.
+
+# servers PORT: sets ${servers[@]} to the connections that were accepted at PORT.
+servers() {
+	local line
+	servers=()
+	lines connections
+	for line in "${lines[@]}"; do
+		[[ ! $line =~ ^([0-9]+)' '+module' '+server' '.*":$1 " ]] ||
+			servers+=("${BASH_REMATCH[1]}")
+	done
+}
+
+# many_clients: connects many clients, to a listener that is closed afterwards, like their
+# connections. None of them has a server any more.
+many_clients() {
+	local n
+	for ((n = 0; n < many; n++)); do
+		control a connect "$B4:2000 reconnect=1 null=0 credits=1" || return
+	done
+	servers 2000
+	same 'connections of the listener' "$many" "${#servers[@]}" || return
+	control b close "listener $1" || return
+	for n in "${servers[@]}"; do control b close "connection $n" || return; done
+}
+
+# is_back: whether the client with a server is established again soon after a loss.
+is_back() {
+	local start
+	now_ms
+	start=$now
+	control b close "connection $server" && wait_for 60 is_generation "$client" "$1" || return
+	newest_peer || return
+	now_ms
+	echo "# the client was back after $((now - start)) ms" >&3
+	within 0 "$margin_ms" "$start"
+}
+
+need_pair
+need_module
+case $TRANSPORT in
+siw)
+	beside_siw
+	use_pair "$siw"
+	TRANSPORT=siw
+	;;
+esac
+need 'a listener that will be gone' control b listen "$B4:2000 max=$many"
+lines listeners
+gone=${lines[-1]%% *}
+need 'a listener that stays' control b listen "$B4:2001"
+need 'a client with a server that stays' connect a "$B4:2001 reconnect=1 null=0"
+check 'the client is back after a loss' is_back 2
+need "$many clients lose their server" many_clients "$gone"
+check 'dead servers: the client with a live one is back after a loss' is_back 3
+check 'dead servers: and again' is_back 4
+check 'everything is closed' control - close all
+check 'nothing is left' wait_for 60 nothing_left

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ids of clients whose route has been resolved.
+
+use core::{
+    ops::Deref,
+    ptr::NonNull, //
+};
+
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::id_ref::IdRef;
+use crate::{
+    base::{
+        draining::Draining,
+        errno::errno, //
+    },
+    bindings,
+    rdma::verbs::{
+        capacity::Capacity,
+        completion_handler::CompletionHandler,
+        parameters::Parameters,
+        queue_pair::QueuePair, //
+    }, //
+};
+
+/// The id of a client whose route has been resolved: the right to connect, once.
+///
+/// Only the work that calls [`ConnectionHandler::connect`] makes a value of this type. The id stays
+/// as long as that call lasts, even if its owner drops it meanwhile.
+///
+/// # Examples
+///
+/// ```no_run
+/// # trait Example {
+/// fn connect(&self, id: ResolvedId<'_, MyEndpoint>) {
+///     // 32 Receives of 4096 octets, and Sends of up to 1024.
+///     let result = Capacity::new(32, 4096, 1024)
+///         .and_then(|capacity| id.create_queue_pair(capacity, MyEndpoint::new()))
+///         .and_then(|id| id.connect(b"private data"));
+///     if let Err(error) = result {
+///         pr_info!("not connected: {error:?}\n");
+///     }
+/// }
+/// # }
+/// ```
+///
+/// Without a queue pair it cannot connect, so this does not compile:
+///
+/// ```compile_fail,E0599
+/// # let id: ResolvedId<'_, MyEndpoint> = given();
+/// // error[E0599]: no method named `connect` found for struct `ResolvedId`
+/// id.connect(b"private data")?;
+/// ```
+///
+/// [`ConnectionHandler::connect`]: super::event::ConnectionHandler::connect
+///
+/// # Invariants
+///
+/// The id has no queue pair except in `queue_pair`, which is drained before the id is destroyed.
+/// The handler mutex of the id is not held by this task.
+pub(crate) struct ResolvedId<'a, C: CompletionHandler> {
+    queue_pair: &'a Draining<QueuePair<C>>,
+    parameters: Parameters,
+    id: IdRef<'a>,
+}
+
+impl<'a, C: CompletionHandler> Deref for ResolvedId<'a, C> {
+    type Target = IdRef<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.id
+    }
+}
+
+impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
+    /// Makes the value for one call of a work.
+    ///
+    /// # Safety
+    ///
+    /// For `'a`, `id` must be valid, its route must have been resolved, and this task must not hold
+    /// its handler mutex. It must have no queue pair except in `queue_pair`, which must be drained
+    /// before it is destroyed. There must be no other value for the same id.
+    pub(super) unsafe fn new(
+        id: NonNull<bindings::rdma_cm_id>,
+        queue_pair: &'a Draining<QueuePair<C>>,
+        parameters: Parameters,
+    ) -> Self {
+        // INVARIANT: By the function's requirement.
+        Self {
+            queue_pair,
+            parameters,
+            // SAFETY: By the function's requirement the id is valid for `'a`. Its route has been
+            // resolved and it is not connected, so its addresses and its device do not change.
+            id: unsafe { IdRef::new(id) },
+        }
+    }
+
+    /// Makes the queue pair, and posts its Receives. `completions` handles the completions. May
+    /// sleep.
+    ///
+    /// Fails with `ENODEV` if the transport of the device is unknown, with `ENOMEM`, or with the
+    /// error of the device.
+    pub(crate) fn create_queue_pair(
+        self,
+        capacity: Capacity,
+        completions: Arc<C>,
+    ) -> Result<ReadyId<'a, C>> {
+        let device = self.device()?;
+        let (place, id) = (self.queue_pair, self.as_non_null());
+        // SAFETY: By the type invariants the id is valid, its queue pair is put into `place` only,
+        // and `place` is drained before the id is destroyed.
+        unsafe { QueuePair::create(place, id, device, completions, capacity, self.parameters) }?;
+        // INVARIANT: The queue pair was made above.
+        Ok(ReadyId(self))
+    }
+}
+
+/// The id of a client whose queue pair has been made.
+///
+/// # Examples
+///
+/// It connects once, so this does not compile:
+///
+/// ```compile_fail,E0382
+/// # let id: ReadyId<'_, MyEndpoint> = given();
+/// id.connect(b"private data")?;
+/// // error[E0382]: use of moved value: `id`
+/// id.connect(b"other data")?;
+/// ```
+///
+/// # Invariants
+///
+/// The id has a queue pair.
+pub(crate) struct ReadyId<'a, C: CompletionHandler>(ResolvedId<'a, C>);
+
+impl<C: CompletionHandler> ReadyId<'_, C> {
+    /// Sends a REQ with `private_data`. May sleep; over soft-iWARP, until the peer's host has
+    /// answered or TCP has given up.
+    ///
+    /// Fails with `EMSGSIZE` if a REQ cannot carry the private data, otherwise with the error of
+    /// rdma_cm.
+    pub(crate) fn connect(self, private_data: &[u8]) -> Result {
+        let Self(id) = self;
+        let device = id.device()?;
+        if private_data.len() > device.transport().request_capacity() {
+            return Err(errno(kernel::bindings::EMSGSIZE));
+        }
+        let mut request = bindings::rdma_conn_param {
+            private_data: private_data.as_ptr().cast(),
+            private_data_len: private_data.len().try_into()?,
+            responder_resources: device.max_responder_resources(),
+            initiator_depth: match id.parameters.reads {
+                true => device.max_initiator_depth(),
+                false => 0,
+            },
+            retry_count: id.parameters.retry_count,
+            rnr_retry_count: id.parameters.rnr_retry_count,
+            ..Default::default()
+        };
+        // SAFETY: By the type invariants the id is valid, and its handler mutex is not held by this
+        // task. The parameters and the private data are copied.
+        to_result(unsafe { bindings::rdma_connect(id.as_ptr(), &mut request) })
+    }
+}
