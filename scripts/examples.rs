@@ -33,6 +33,7 @@ use super::{
         event::*,
         handler_id::*,
         id_ref::*,
+        pending_request::*,
         request::*,
         resolved_id::*,
         unresolved_id::*, //

@@ -4,10 +4,13 @@
 //!
 //! A client makes an [`UnresolvedId`](cm::unresolved_id::UnresolvedId), which becomes a
 //! [`CmId`](cm::cm_id::CmId) when it begins to resolve its peer's address. A server has a
-//! [`CmListener`](cm::cm_listener::CmListener), and a `CmId` for each
-//! [`Request`](cm::request::Request) that it accepts. Dropping a `CmId` ends the connection. The
-//! operations that are legal only while rdma_cm holds the id's handler mutex are methods of types
-//! that exist only in a handler: [`HandlerId`](cm::handler_id::HandlerId) and `Request`.
+//! [`CmListener`](cm::cm_listener::CmListener), and a `CmId` for each request that it accepts.
+//! Dropping a `CmId` ends the connection. The operations that are legal only while rdma_cm holds
+//! the id's handler mutex are methods of types that exist only in a handler:
+//! [`HandlerId`](cm::handler_id::HandlerId) and [`Request`](cm::request::Request). Those that may
+//! wait for peers or for memory are methods of types that exist only in a work:
+//! [`ResolvedId`](cm::resolved_id::ResolvedId) and
+//! [`PendingRequest`](cm::pending_request::PendingRequest).
 //!
 //! The [`QueuePair`](verbs::queue_pair::QueuePair) of an id is used through a
 //! [`Handle`](crate::base::draining::Handle). Destroying the id, and removing its device, waits

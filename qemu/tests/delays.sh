@@ -4,8 +4,7 @@
 # Peers that do not answer delay no connection of others: neither those of NFS over another device,
 # nor those of the module.
 #
-# test: debug.siw
-# soak: stock.rxe
+# test: debug.siw stock.rxe
 . ./lib.sh
 . ./module.sh
 
@@ -92,6 +91,68 @@ beside_siw() {
 	need 'the host answers again' over_siw netem b
 	check 'no answer to SYN: the clients are removed' wait_for 60 none_live
 	check 'no answer to SYN: umount succeeds' umount /mnt/nfs
+	# Now: later the pair over soft-iWARP is the current one.
+	nfs_server_end
+}
+
+# About: NFS and requests for large connections, on one device.
+
+# fill: leaves 120 MiB of memory.
+fill() {
+	local left
+	left=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
+	mkdir -p "$scratch/fill" && mount -t tmpfs -o size=100% fill "$scratch/fill" &&
+		at_end eval "umount $scratch/fill || true" &&
+		head -c "$((left - 120 * 1024))K" /dev/zero >"$scratch/fill/zeros"
+}
+
+# of_requests: sets ${counts[...]} to the counters of requests.
+declare -A counts
+of_requests() {
+	local name
+	for name in requests requests_{accepted,failed,refused}; do
+		counter "$name" && counts[$name]=$count
+	done
+}
+
+# waiting N: whether N requests have arrived since $before, and one of them is not answered yet.
+waiting() {
+	of_requests
+	echo "requests: ${counts[*]}"
+	((counts[requests] >= before + $1 &&
+		counts[requests] > counts[requests_accepted] + counts[requests_failed] +
+		counts[requests_refused]))
+}
+
+all_answered() { of_requests && ! waiting 0; }
+
+beside_requests() {
+	need_nfs_server
+	need 'the mount succeeds' nfs_mount 3 /mnt/nfs actimeo=0
+	need 'the mount is made again without others' remount
+	usual=$took
+	# 128 Receives of 256 KiB for each connection.
+	need "a listener on the device of the mount, with 32 MiB a connection" \
+		control a listen "$A4:2002 recv=262144 credits=64 reverse=64"
+	modprobe -q rdma_ucm
+	program 1
+	need 'the memory is filled' fill
+	need 'connections take long to be set up' on_a insmod \
+		"${MODULE%/*}/qemu/slow_cq.ko" netdev="$A_DEV" milliseconds=8000
+	at_end remove_module slow_cq
+	of_requests && before=${counts[requests]}
+	need 'eight requests are sent' say 1 storm mute 8 "/run/netns/$B" "$A4" 2002
+	check 'large requests: they wait' wait_for 20 waiting 8
+	check 'large requests: the mount is back in its usual time' not_later "$usual"
+	check 'large requests: they have not been answered meanwhile' waiting 8
+	check 'large requests: all are answered' wait_for 60 all_answered
+	need 'connections are set up at once again' remove_module slow_cq
+	check 'large requests: the memory is freed' umount "$scratch/fill"
+	check 'large requests: umount succeeds' umount /mnt/nfs
+	check 'large requests: the peer has sent them all' hear 1
+	program_end 1
+	check 'large requests: all connections are closed' control - close all
+	check 'large requests: none is left' wait_for 60 none_live
 }
 
 # About: clients of the module alone.
@@ -140,6 +201,7 @@ siw)
 	use_pair "$siw"
 	TRANSPORT=siw
 	;;
+*) beside_requests ;;
 esac
 need 'a listener that will be gone' control b listen "$B4:2000 max=$many"
 lines listeners

@@ -50,6 +50,9 @@ pub(crate) struct Connections {
     /// The queues in which clients make their queue pairs and connect. Queues of their own, because
     /// soft-iWARP waits for the peer's host.
     connects: KVec<Arc<WorkQueue>>,
+    /// The queue in which listeners accept requests. A queue of its own, because that takes memory
+    /// of up to 32 MiB for each request, which may have to be reclaimed first.
+    pub(super) accepts: Arc<WorkQueue>,
     /// The queue of the connections' timers. A queue of its own, so that no other work delays it.
     pub(super) timers: Arc<WorkQueue>,
     /// The state that all endpoints share.
@@ -64,6 +67,7 @@ impl Connections {
         history: Arc<History>,
     ) -> Result<Arc<Self>> {
         let leave = WorkQueue::new(c"rpcrdma_cm_leave")?;
+        let accepts = WorkQueue::new(c"rpcrdma_cm_accept")?;
         let mut connects = KVec::with_capacity(CONNECT_QUEUES, GFP_KERNEL)?;
         for _ in 0..CONNECT_QUEUES {
             connects.push(WorkQueue::new(c"rpcrdma_cm_connect")?, GFP_KERNEL)?;
@@ -78,6 +82,7 @@ impl Connections {
                 history,
                 table <- new_mutex!(Table::new(), "Connections::table"),
                 leave,
+                accepts,
                 connects,
                 timers,
                 services,

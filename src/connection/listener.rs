@@ -67,6 +67,7 @@ use crate::{
             CmListener,
             ListenHandler, //
         },
+        pending_request::PendingRequest,
         request::Request, //
     },
     trace, //
@@ -174,10 +175,11 @@ impl Listener {
         }
     }
 
-    /// Stops listening, and waits for handlers that are running; process context.
+    /// Stops listening, and waits until all requests have been handled; process context.
     pub(crate) fn stop(&self) {
         let id = self.id.lock().take();
         drop(id);
+        self.listeners.connections.accepts.flush();
     }
 
     /// Adds to the history that the request of `remote` was refused or failed.
@@ -196,7 +198,19 @@ impl Listener {
         });
     }
 
-    fn accept(&self, permit: Permit, request: Request<'_>) -> Result {
+    /// Counts and records that a request of `remote` failed.
+    fn failed(&self, local: Option<SocketAddr>, remote: Option<SocketAddr>, error: Error) {
+        self.listeners.connections.stats.requests_failed.increment();
+        let text = match error {
+            ENOMEM => "no memory for a connection",
+            _ if error == errno(bindings::EMSGSIZE) => TOO_MANY_OCTETS,
+            _ => "the request was not accepted",
+        };
+        self.record(local, remote, Failure::new(error, text));
+    }
+
+    /// Sets the connection of a request up, and accepts it; process context. May wait for memory.
+    fn accept(&self, permit: Permit, request: PendingRequest<'_>) -> Result {
         let (exchange, sent) = begin_exchange(&request, &self.configuration.offered)?;
         let capacity = self.configuration.capacity(&sent)?;
 
@@ -272,17 +286,22 @@ impl ListenHandler for Listener {
             this.record(local, remote, failure);
             return request.reject();
         };
-        match this.accept(permit, request) {
-            Ok(()) => stats.requests_accepted.increment(),
-            Err(error) => {
-                stats.requests_failed.increment();
-                let text = match error {
-                    ENOMEM => "no memory for a connection",
-                    _ if error == errno(bindings::EMSGSIZE) => TOO_MANY_OCTETS,
-                    _ => "the request was not accepted",
-                };
-                this.record(local, remote, Failure::new(error, text));
+        let listener: Arc<Self> = this.into();
+        let queue = &this.listeners.connections.accepts;
+        let deferred = request.defer(queue, move |request| {
+            let (local, remote) = (request.local(), request.remote());
+            match listener.accept(permit, request) {
+                Ok(()) => listener
+                    .listeners
+                    .connections
+                    .stats
+                    .requests_accepted
+                    .increment(),
+                Err(error) => listener.failed(local, remote, error),
             }
+        });
+        if let Err(error) = deferred {
+            this.failed(local, remote, error);
         }
     }
 

@@ -9,6 +9,7 @@ mod dispatch;
 pub(crate) mod event;
 pub(crate) mod handler_id;
 pub(crate) mod id_ref;
+pub(crate) mod pending_request;
 pub(crate) mod request;
 pub(crate) mod resolved_id;
 pub(crate) mod unresolved_id;

@@ -18,10 +18,10 @@ use crate::{
 /// The id of a connection, as its owner holds it.
 ///
 /// A client gets one from [`UnresolvedId`](super::unresolved_id::UnresolvedId), a server from
-/// [`Request::accept`](super::request::Request::accept). Dropping it ends the connection, destroys
-/// the id, and drops the handler, in this order and in a work queue of this layer. It may be
-/// dropped in any context, handlers included. Unloading waits until it is dropped: see
-/// [`UnloadGuard`](crate::base::unload::UnloadGuard).
+/// [`PendingRequest::accept`](super::pending_request::PendingRequest::accept). Dropping it ends the
+/// connection, destroys the id, and drops the handler, in this order and in a work queue of this
+/// layer. It may be dropped in any context, handlers included. Unloading waits until it is dropped:
+/// see [`UnloadGuard`](crate::base::unload::UnloadGuard).
 ///
 /// # Examples
 ///

@@ -56,7 +56,9 @@ pub(crate) trait ListenHandler: Send + Sync + 'static {
     /// Handles the request of a peer for a connection. A request that is dropped unanswered is
     /// rejected.
     ///
-    /// Called with the handler mutexes of the listening id and of the new one held; may sleep.
+    /// Called with the handler mutexes of the listening id and of the new one held, in a queue in
+    /// which rdma_cm handles the events of the whole machine. So it must not wait for much memory:
+    /// see [`Request::defer`].
     fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>);
 
     /// Handles the removal of the device that the listening id is bound to. The removal waits until
@@ -181,14 +183,14 @@ unsafe extern "C" fn listen_event<L: ListenHandler>(
 
     match event.event {
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST => {
-            let accepted = Cell::new(false);
+            let deferred = Cell::new(false);
             // SAFETY: The event is a CONNECT_REQUEST, and `id` is its new id, whose handler mutex
-            // is held. If the request is accepted, the value returned below makes rdma_cm keep the
+            // is held. If the request is deferred, the value returned below makes rdma_cm keep the
             // id.
-            let request = unsafe { Request::new(id, event, &accepted) };
+            let request = unsafe { Request::new(id, event, &deferred) };
             L::connect_request(handler, request);
             // With 1, rdma_cm destroys the new id, which rejects the request.
-            c_int::from(!accepted.get())
+            c_int::from(!deferred.get())
         }
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => {
             L::device_removed(handler);

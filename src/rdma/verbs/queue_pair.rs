@@ -132,7 +132,7 @@ unsafe impl<C: CompletionHandler> Sync for QueuePair<C> {}
 
 impl<C: CompletionHandler> QueuePair<C> {
     /// Makes the queue pair of `id`, which is bound to `device`, and puts it into `place`. Called
-    /// with the handler mutex of the id held; may sleep.
+    /// by the work that sets the id up; may sleep.
     ///
     /// Fails with `EEXIST` if there is or has been one, otherwise as [`Self::new`] does.
     ///
