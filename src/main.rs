@@ -55,7 +55,7 @@ use kernel::{
 };
 
 use crate::{
-    base::unload::UnloadGuard,
+    base::unload::guarded_module,
     connection::own::Own,
     control::{
         ControlFiles,
@@ -98,12 +98,12 @@ module! {
     },
 }
 
-/// The module. Its fields are dropped in declaration order, which is the teardown order.
-#[pin_data]
-struct RpcrdmaCm {
-    _parts: Parts,
-    #[pin]
-    _unload: UnloadGuard,
+guarded_module! {
+    /// The module.
+    struct RpcrdmaCm {
+        _parts: Parts = Parts::new(),
+    }
+    teardown: c"rpcrdma_cm_teardown",
 }
 
 /// The parts of the module. They are dropped in declaration order, which is the teardown order.
@@ -170,16 +170,6 @@ impl Parts {
             _own: own,
             _control: control,
             _files: files,
-        })
-    }
-}
-
-impl kernel::InPlaceModule for RpcrdmaCm {
-    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
-        // The guard first: without it, no id and no queue can be made.
-        try_pin_init!(Self {
-            _unload <- UnloadGuard::new(c"rpcrdma_cm_teardown"),
-            _parts: Parts::new()?,
         })
     }
 }

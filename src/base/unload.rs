@@ -30,8 +30,8 @@ use crate::bindings;
 /// How long unloading waits before the log says what it waits for, in milliseconds.
 const WARN_MS: u32 = 5000;
 
-/// A field of the module's type. Dropping it waits until there are no ids, no work queues and no
-/// memory regions.
+/// The last field of the module's type. Dropping it waits until there are no ids, no work queues
+/// and no memory regions. [`guarded_module`] makes it.
 ///
 /// rdma_cm calls the handler of an id until the id is destroyed, and a handler is code of the
 /// module. An id whose destructor does not run (`mem::forget`, or a reference cycle through its
@@ -40,43 +40,36 @@ const WARN_MS: u32 = 5000;
 /// [`Registration`](crate::rdma::registration::Registration) whose destructor does not run: the
 /// resource tracker prints the name of its owner, which is in the memory of the module.
 ///
-/// The guard must be the last field, because it waits for the objects that the other fields own. No
-/// such object can be made before the guard is initialized: that fails with `ESHUTDOWN`.
+/// No such object can be made before the guard is initialized: that fails with `ESHUTDOWN`.
 ///
 /// # Why this cannot be circumvented
 ///
 /// A reference on the module for each id would be simpler, but then a connection would keep the
-/// module from being unloaded. A guard in any other place could be forgotten. This one is pinned,
-/// and its initializer fails unless it lies in the module's own memory. A pinned value is dropped
-/// before its memory is freed, so the guard is dropped before the module's memory is freed.
+/// module from being unloaded. A guard in any other place could be kept from being dropped, by
+/// `mem::forget` or `MaybeUninit`, so only the macro makes one without `unsafe`. The macro defines
+/// the type of the module, with the guard as a field. The kernel drops a value of that type when
+/// the module is unloaded, and pin-init drops the guard if another field fails. A second value of
+/// that type is refused when it is made.
 ///
 /// # Examples
 ///
-/// ```no_run
-/// #[pin_data]
-/// struct MyModule {
-///     listener: CmListener<MyServer>,
-///     // Dropped last.
-///     #[pin]
-///     unload: UnloadGuard,
-/// }
+/// A guard that is never dropped:
 ///
-/// impl kernel::InPlaceModule for MyModule {
-///     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
-/// #       let (net, server, address): (Net, Arc<MyServer>, SocketAddr) = given();
-///         try_pin_init!(Self {
-///             // Initialized first.
-///             unload <- UnloadGuard::new(c"my_teardown"),
-///             listener: CmListener::new(&net, c"my_module", server, address, 128)?,
-///         })
-///     }
-/// }
+/// ```compile_fail,E0133
+/// // error[E0133]: call to unsafe function `UnloadGuard::new` is unsafe and requires unsafe block
+/// core::mem::forget(KBox::pin_init(UnloadGuard::new(c"my_teardown"), GFP_KERNEL)?);
 /// ```
 ///
-/// A guard elsewhere could be leaked, so this fails with `EINVAL`:
+/// A type that is not that of the module, a value of which could be kept from being dropped:
 ///
-/// ```no_run
-/// core::mem::forget(KBox::pin_init(UnloadGuard::new(c"my_teardown"), GFP_KERNEL)?);
+/// ```compile_fail,E0308
+/// // error[E0308]: mismatched types: expected `RpcrdmaCm`, found `Inner`
+/// guarded_module! {
+///     struct Inner {
+///         parts: u32 = Ok(1),
+///     }
+///     teardown: c"my_teardown",
+/// }
 /// ```
 ///
 /// # Invariants
@@ -93,7 +86,12 @@ impl UnloadGuard {
     ///
     /// Fails with `EINVAL` outside of the module's memory, with `EBUSY` if there is a guard
     /// already, and with `ENOMEM`.
-    pub(crate) fn new(name: &'static CStr) -> impl PinInit<Self, Error> {
+    ///
+    /// # Safety
+    ///
+    /// If the guard is in the module's memory, it must be a field of the value that the kernel
+    /// drops when the module is unloaded, or a field of a value whose initialization fails.
+    pub(crate) unsafe fn new(name: &'static CStr) -> impl PinInit<Self, Error> {
         let init = move |slot: *mut Self| {
             // SAFETY: `name` is a C string, which the function copies. The function does not access
             // the slot.
@@ -132,6 +130,50 @@ impl PinnedDrop for UnloadGuard {
         unsafe { bindings::shim_unload_end() };
     }
 }
+
+/// Defines the type of the module: one field, which `$new` makes, and an [`UnloadGuard`]. Unloading
+/// drops the field, and then waits as the guard says.
+///
+/// src/main.rs has an example. [`UnloadGuard`] shows what is refused.
+macro_rules! guarded_module {
+    (
+        $(#[$attribute:meta])*
+        struct $name:ident {
+            $field:ident: $parts:ty = $new:expr,
+        }
+        teardown: $queue:expr,
+    ) => {
+        $(#[$attribute])*
+        #[::kernel::prelude::pin_data]
+        struct $name {
+            $field: $parts,
+            // Dropped last: it waits for the objects that the other field owns.
+            #[pin]
+            _unload: $crate::base::unload::UnloadGuard,
+        }
+
+        // Only a value of the module's own type is dropped when the module is unloaded.
+        const _: fn($name) -> $crate::LocalModule = |module| module;
+
+        impl ::kernel::InPlaceModule for $name {
+            fn init(
+                _module: &'static ::kernel::ThisModule,
+            ) -> impl ::kernel::prelude::PinInit<Self, ::kernel::error::Error> {
+                const QUEUE: &::kernel::str::CStr = $queue;
+
+                // The guard first: without it, no id and no queue can be made.
+                ::kernel::prelude::try_pin_init!(Self {
+                    // SAFETY: The guard is a field of the module's type. The kernel makes one value
+                    // of that type in the module's memory, and drops it when the module is
+                    // unloaded. If another field fails, this one is dropped.
+                    _unload <- unsafe { $crate::base::unload::UnloadGuard::new(QUEUE) },
+                    $field: $new?,
+                })
+            }
+        }
+    };
+}
+pub(crate) use guarded_module;
 
 /// A hold of the module, kept by an object for which the kernel may use the module's code or data:
 /// unloading waits until it is dropped.
