@@ -129,9 +129,9 @@ impl ConnectionHandler for MyConnection {
 struct MyServer;
 
 impl ListenHandler for MyServer {
-    fn connect_request(_this: ArcBorrow<'_, Self>, _request: Request<'_>) {}
+    fn connect_request(&self, _request: Request<'_>) {}
 
-    fn device_removed(_this: ArcBorrow<'_, Self>) {}
+    fn device_removed(&self) {}
 }
 
 #[pin_data]

@@ -9,12 +9,14 @@ use core::net::SocketAddr;
 use kernel::{
     bindings,
     impl_has_work,
+    new_condvar,
     new_mutex,
     new_work,
     prelude::*,
     sync::{
         Arc,
         ArcBorrow,
+        CondVar,
         Mutex, //
     },
     workqueue::{
@@ -91,7 +93,13 @@ pub(crate) struct Listener {
     permits: Arc<Permits>,
     listeners: Arc<Listeners>,
     #[pin]
-    id: Mutex<Option<CmListener<Self>>>,
+    id: Mutex<Option<CmListener<RequestHandler>>>,
+    /// Whether there is an id, which may be about to be destroyed.
+    #[pin]
+    has_id: Mutex<bool>,
+    /// Notified when the id has been destroyed.
+    #[pin]
+    destroyed: CondVar,
     #[pin]
     stop: Work<Self>,
 }
@@ -121,6 +129,8 @@ pub(crate) fn listen(
             permits,
             listeners: listeners.clone(),
             id <- new_mutex!(None, "Listener::id"),
+            has_id <- new_mutex!(true, "Listener::has_id"),
+            destroyed <- new_condvar!("Listener::destroyed"),
             stop <- new_work!("Listener::stop"),
         }),
         GFP_KERNEL,
@@ -130,7 +140,8 @@ pub(crate) fn listen(
     {
         // The lock is held: if the device is removed now, `stop` waits until the id is stored.
         let mut id = listener.id.lock();
-        let new = CmListener::new(net, OWNER, listener.clone(), address, BACKLOG);
+        let handler = RequestHandler(listener.clone());
+        let new = CmListener::new(net, OWNER, handler, address, BACKLOG);
         *id = Some(new.map_err(listen_failure)?);
     }
     listeners
@@ -179,6 +190,11 @@ impl Listener {
     pub(crate) fn stop(&self) {
         let id = self.id.lock().take();
         drop(id);
+        let mut has_id = self.has_id.lock();
+        while *has_id {
+            self.destroyed.wait(&mut has_id);
+        }
+        drop(has_id);
         self.listeners.connections.accepts.flush();
     }
 
@@ -273,41 +289,57 @@ impl Connection {
     }
 }
 
-impl ListenHandler for Listener {
-    fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>) {
-        let stats = &this.listeners.connections.stats;
+/// Handles the requests of a listener. It is dropped when the listening id has been destroyed.
+struct RequestHandler(Arc<Listener>);
+
+impl Drop for RequestHandler {
+    fn drop(&mut self) {
+        *self.0.has_id.lock() = false;
+        self.0.destroyed.notify_all();
+    }
+}
+
+impl ListenHandler for RequestHandler {
+    fn connect_request(&self, request: Request<'_>) {
+        let Self(listener) = self;
+        let stats = &listener.listeners.connections.stats;
         stats.requests.increment();
         let (local, remote) = (request.local(), request.remote());
 
-        let Some(permit) = this.permits.take() else {
+        let Some(permit) = listener.permits.take() else {
             stats.requests_refused.increment();
             let error = errno(bindings::ECONNREFUSED);
             let failure = Failure::new(error, "the listener has its maximum of connections");
-            this.record(local, remote, failure);
+            listener.record(local, remote, failure);
             return request.reject();
         };
-        let listener: Arc<Self> = this.into();
-        let queue = &this.listeners.connections.accepts;
+        let accepting = listener.clone();
+        let queue = &listener.listeners.connections.accepts;
         let deferred = request.defer(queue, move |request| {
             let (local, remote) = (request.local(), request.remote());
-            match listener.accept(permit, request) {
-                Ok(()) => listener
+            match accepting.accept(permit, request) {
+                Ok(()) => accepting
                     .listeners
                     .connections
                     .stats
                     .requests_accepted
                     .increment(),
-                Err(error) => listener.failed(local, remote, error),
+                Err(error) => accepting.failed(local, remote, error),
             }
         });
         if let Err(error) = deferred {
-            this.failed(local, remote, error);
+            listener.failed(local, remote, error);
         }
     }
 
-    fn device_removed(this: ArcBorrow<'_, Self>) {
+    fn device_removed(&self) {
+        let Self(listener) = self;
         // Queueing fails only if the work is pending. Then it runs after this, which is enough.
-        let _ = this.listeners.connections.leave.enqueue(Arc::from(this));
+        let _ = listener
+            .listeners
+            .connections
+            .leave
+            .enqueue(listener.clone());
     }
 }
 

@@ -4,6 +4,7 @@
 
 use core::{
     cell::Cell,
+    mem::ManuallyDrop,
     net::SocketAddr,
     ptr::NonNull, //
 };
@@ -11,10 +12,16 @@ use core::{
 use kernel::{
     error::to_result,
     ffi::c_int,
+    impl_has_work,
+    new_work,
     prelude::*,
     sync::{
         Arc,
         ArcBorrow, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
     }, //
 };
 
@@ -32,23 +39,22 @@ use crate::{
     bindings, //
 };
 
-/// Handles the events of a listening id.
+/// Handles the events of a listening id. It is dropped when the id has been destroyed.
 ///
 /// # Examples
 ///
 /// ```no_run
 /// # struct MyServer {
-/// #     queue: Arc<WorkQueue>,
-/// #     work: Arc<MyWork>,
+/// #     listener: Pin<KBox<Mutex<Option<CmListener<Self>>>>>,
 /// # }
 /// impl ListenHandler for MyServer {
-///     fn connect_request(_this: ArcBorrow<'_, Self>, request: Request<'_>) {
+///     fn connect_request(&self, request: Request<'_>) {
 ///         request.reject();
 ///     }
 ///
-///     fn device_removed(this: ArcBorrow<'_, Self>) {
-///         // The work drops the listener.
-///         let _ = this.queue.enqueue(this.work.clone());
+///     fn device_removed(&self) {
+///         // Dropping the listener only queues the work that destroys its id.
+///         *self.listener.lock() = None;
 ///     }
 /// }
 /// ```
@@ -59,46 +65,70 @@ pub(crate) trait ListenHandler: Send + Sync + 'static {
     /// Called with the handler mutexes of the listening id and of the new one held, in a queue in
     /// which rdma_cm handles the events of the whole machine. So it must not wait for much memory:
     /// see [`Request::defer`].
-    fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>);
+    fn connect_request(&self, request: Request<'_>);
 
     /// Handles the removal of the device that the listening id is bound to. The removal waits until
-    /// the listener is dropped.
+    /// the id is destroyed.
     ///
-    /// Called with the handler mutex of the listening id held; may sleep. It must not drop the
-    /// listener itself, but have a work do that.
-    fn device_removed(this: ArcBorrow<'_, Self>);
+    /// Called with the handler mutex of the listening id held; may sleep.
+    fn device_removed(&self);
+}
+
+/// The context of a listening id. The owner of the id holds a reference until it queues the work,
+/// and that holds one until it has destroyed the id.
+///
+/// # Invariants
+///
+/// `id` is valid until the work destroys it. A context without an id is dropped without that.
+#[pin_data]
+struct ListenContext<L: ListenHandler> {
+    handler: L,
+    id: NonNull<bindings::rdma_cm_id>,
+    #[pin]
+    teardown: Work<Self>,
+    // Dropped last: until then the module stays.
+    hold: Hold,
+}
+
+// SAFETY: An id belongs to no thread, and the handler is `Send`.
+unsafe impl<L: ListenHandler> Send for ListenContext<L> {}
+// SAFETY: The handler is `Sync`, and the id is not changed once the context is shared.
+unsafe impl<L: ListenHandler> Sync for ListenContext<L> {}
+
+impl_has_work! {
+    impl{L: ListenHandler} HasWork<Self> for ListenContext<L> { self.teardown }
+}
+
+impl<L: ListenHandler> WorkItem for ListenContext<L> {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        // SAFETY: By the type invariant the id is valid. The function waits for a handler that
+        // runs, and no handler runs afterwards, so the context can be dropped.
+        unsafe { bindings::rdma_destroy_id(this.id.as_ptr()) };
+    }
 }
 
 /// A listening id, as its owner holds it.
 ///
 /// Listening ids have a type of their own: a listener does not connect, and the id of a connection
-/// does not listen. Dropping a listener waits for its handlers. It must not be dropped in one of
-/// them, nor with a lock held that they take.
+/// does not listen. Dropping a listener destroys the id, and then drops the handler, in a work
+/// queue of this layer. It may be dropped in any context, handlers included. To wait for that, wait
+/// until the handler is dropped.
 ///
 /// # Examples
 ///
 /// ```no_run
 /// # let (net, address): (Net, SocketAddr) = given();
-/// let server = Arc::new(MyServer, GFP_KERNEL)?;
-/// let listener = CmListener::new(&net, c"my_module", server, address, 128)?;
+/// let listener = CmListener::new(&net, c"my_module", MyServer, address, 128)?;
 /// // Requests arrive at `MyServer::connect_request` until:
 /// drop(listener);
 /// ```
 ///
 /// # Invariants
 ///
-/// The pointer is to an id that this owns. The id's context is `_handler`.
-pub(crate) struct CmListener<L: ListenHandler> {
-    id: NonNull<bindings::rdma_cm_id>,
-    _handler: Arc<L>,
-    // Dropped last: until then the module stays.
-    _hold: Hold,
-}
-
-// SAFETY: An id belongs to no thread, and the handler is `Send` and `Sync`.
-unsafe impl<L: ListenHandler> Send for CmListener<L> {}
-// SAFETY: As above.
-unsafe impl<L: ListenHandler> Sync for CmListener<L> {}
+/// The context is that of its id. Its work has not been queued.
+pub(crate) struct CmListener<L: ListenHandler>(ManuallyDrop<Arc<ListenContext<L>>>);
 
 impl<L: ListenHandler> CmListener<L> {
     /// Listens at `address` of `net`; process context. The resource tracker lists the id under the
@@ -111,21 +141,30 @@ impl<L: ListenHandler> CmListener<L> {
     pub(crate) fn new(
         net: &Net,
         owner: &'static CStr,
-        handler: Arc<L>,
+        handler: L,
         address: SocketAddr,
         backlog: c_int,
     ) -> Result<Self> {
         let hold = Hold::new()?;
-        let context = Arc::as_ptr(&handler).cast_mut().cast();
-        // SAFETY: `listen_event::<L>` expects an `L`, which `handler` points to. The returned value
-        // holds the handler, and destroys the id before it drops the handler.
-        let id = unsafe { create_id(net, owner, Some(listen_event::<L>), context) }?;
-        // INVARIANT: The id was made above, and its context is `handler`.
-        let this = Self {
-            id,
-            _handler: handler,
-            _hold: hold,
-        };
+        // INVARIANT: If the id cannot be made, the context is dropped without it.
+        let context = Arc::pin_init(
+            pin_init!(ListenContext {
+                handler,
+                id: NonNull::dangling(),
+                teardown <- new_work!("ListenContext::teardown"),
+                hold,
+            }),
+            GFP_KERNEL,
+        )?;
+        let pointer = Arc::as_ptr(&context).cast_mut();
+        // SAFETY: `listen_event::<L>` expects this type of context. If there is an id, the owner
+        // below holds a reference, and its work destroys the id before it drops that.
+        let id = unsafe { create_id(net, owner, Some(listen_event::<L>), pointer.cast()) }?;
+        // SAFETY: The context is valid. Nobody else accesses it yet: there are no events before an
+        // address is bound.
+        unsafe { (*pointer).id = id };
+        // INVARIANT: The id was made above, with this context. Only `drop` queues the work.
+        let this = Self(ManuallyDrop::new(context));
 
         let unavailable = errno(kernel::bindings::EADDRNOTAVAIL);
         match this.bind(address) {
@@ -149,15 +188,18 @@ impl<L: ListenHandler> CmListener<L> {
     fn bind(&self, address: SocketAddr) -> Result {
         let mut address = RawAddress::from(address);
         // SAFETY: By the type invariant the id is valid; the address is copied.
-        to_result(unsafe { bindings::rdma_bind_addr(self.id.as_ptr(), address.as_mut_ptr()) })
+        to_result(unsafe { bindings::rdma_bind_addr(self.0.id.as_ptr(), address.as_mut_ptr()) })
     }
 }
 
 impl<L: ListenHandler> Drop for CmListener<L> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant this owns the id. The function waits for a handler that
-        // runs, and no handler runs afterwards, so the handler can be dropped.
-        unsafe { bindings::rdma_destroy_id(self.id.as_ptr()) };
+        // SAFETY: The value is not used again.
+        let context = unsafe { ManuallyDrop::take(&mut self.0) };
+        // The work may run, and drop the hold of the context, before the call has returned.
+        let hold = context.hold.clone();
+        // Cannot fail: by the type invariant the work has not been queued.
+        let _ = hold.enqueue(context);
     }
 }
 
@@ -166,7 +208,8 @@ impl<L: ListenHandler> Drop for CmListener<L> {
 ///
 /// # Safety
 ///
-/// Called only by rdma_cm, with an id whose context is an `L`, and with its handler mutex held.
+/// Called only by rdma_cm, with an id whose context is a [`ListenContext<L>`] of an [`Arc`], and
+/// with its handler mutex held.
 unsafe extern "C" fn listen_event<L: ListenHandler>(
     id: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,
@@ -175,9 +218,9 @@ unsafe extern "C" fn listen_event<L: ListenHandler>(
     let id = unsafe { NonNull::new_unchecked(id) };
     // SAFETY: rdma_cm passes a valid id, and the handler mutex, which is held, guards this member.
     let context = unsafe { (*id.as_ptr()).context };
-    // SAFETY: By the function's requirement the context is an `L`. It is that of an `Arc` that is
-    // held until the listening id has been destroyed, which waits for its handlers.
-    let handler = unsafe { ArcBorrow::from_raw(context.cast::<L>()) };
+    // SAFETY: By the function's requirement the context is of this type. A reference is held until
+    // the listening id has been destroyed, which waits for its handlers.
+    let context = unsafe { ArcBorrow::from_raw(context.cast::<ListenContext<L>>()) };
     // SAFETY: rdma_cm passes an event that is valid during the call.
     let event = unsafe { &*event };
 
@@ -188,12 +231,12 @@ unsafe extern "C" fn listen_event<L: ListenHandler>(
             // is held. If the request is deferred, the value returned below makes rdma_cm keep the
             // id.
             let request = unsafe { Request::new(id, event, &deferred) };
-            L::connect_request(handler, request);
+            context.handler.connect_request(request);
             // With 1, rdma_cm destroys the new id, which rejects the request.
             c_int::from(!deferred.get())
         }
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => {
-            L::device_removed(handler);
+            context.handler.device_removed();
             0
         }
         _ => 0,

@@ -40,11 +40,14 @@ use crate::{
 /// # impl MyServer {
 /// #     fn keep(&self, _: CmId<MyConnection>) {}
 /// # }
-/// # impl ListenHandler for MyServer {
-/// #     fn device_removed(_: ArcBorrow<'_, Self>) {}
-/// fn connect_request(this: ArcBorrow<'_, Self>, request: Request<'_>) {
-///     let server: Arc<Self> = this.into();
-///     let result = request.defer(&this.queue, move |request| {
+/// # struct MyHandler {
+/// #     server: Arc<MyServer>,
+/// # }
+/// # impl ListenHandler for MyHandler {
+/// #     fn device_removed(&self) {}
+/// fn connect_request(&self, request: Request<'_>) {
+///     let server = self.server.clone();
+///     let result = request.defer(&server.queue.clone(), move |request| {
 ///         let (capacity, endpoint) = (server.capacity, MyEndpoint::new());
 ///         let handler = MyConnection::new();
 ///         match request.accept(PARAMETERS, handler, endpoint, capacity, b"private data") {
