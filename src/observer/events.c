@@ -108,20 +108,32 @@ static void event_reported(struct ring *ring)
 	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
+/* The most events and losses that can wait at a time. */
+#define MAX_WAITING	(ARRAY_SIZE(rings) * (RING_SIZE + 1))
+
+/*
+ * One run reports what was noted before it, and leaves what is noted meanwhile to the next
+ * run. Otherwise programs could keep readers, who wait for a run, from ever going on.
+ */
 static void report_events(struct work_struct *work)
 {
 	/* Not on the stack: it is large, and there is one such work. */
 	static struct rpcrdma_cm_event loss;
 	struct rpcrdma_cm_event *event = NULL;
 	struct ring *ring;
+	size_t left;
 
-	while ((ring = next_event(&event, &loss))) {
+	for (left = MAX_WAITING; left; left--) {
+		ring = next_event(&event, &loss);
+		if (!ring)
+			return;
 		if (event->kind == RPCRDMA_CM_LOST)
 			rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_EVENTS);
 		event_fn(event_data, event);
 		event_reported(ring);
 		cond_resched();
 	}
+	queue_work(queue, work);
 }
 
 static DECLARE_WORK(report_work, report_events);
