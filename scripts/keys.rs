@@ -3,7 +3,7 @@
 //! Prints what src/pure/text/keys.rs declares. scripts/keys compiles and runs it.
 //!
 //! A line has the file, the name in that file, the kind, and the text of docs/ABI, with tabs
-//! between them. The line of a heading has no name.
+//! between them. The line of a heading has no name. That of a column has its key, too.
 
 #[path = "../src/pure/text/keys.rs"]
 mod keys;
@@ -25,7 +25,27 @@ macro_rules! stats {
     };
 }
 
+macro_rules! connections {
+    ($($column:ident = $key:ident: $kind:ident,)*) => {
+        $(println!(
+            "connections\t{}\t{}\t``{}``\t{}",
+            stringify!($column), stringify!($kind), stringify!($key), stringify!($key),
+        );)*
+    };
+}
+
+macro_rules! history {
+    ($($(#[doc = $doc:literal])* $column:ident = $key:ident: $kind:ident,)*) => {
+        $(println!(
+            "history\t{}\t{}\t{}\t{}",
+            stringify!($column), stringify!($kind), concat!($($doc),*), stringify!($key),
+        );)*
+    };
+}
+
 fn main() {
     keys::info_keys!(info);
     keys::stats_keys!(stats);
+    keys::connections_columns!(connections);
+    keys::history_columns!(history);
 }

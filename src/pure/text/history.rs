@@ -20,6 +20,7 @@ use super::{
         Or,
         Text, //
     },
+    keys::history_columns,
     snapshot::{
         Cause,
         Origin, //
@@ -270,6 +271,14 @@ impl Display for Utc {
     }
 }
 
+macro_rules! history {
+    ($($(#[$doc:meta])* $column:ident = $key:ident: $kind:ident,)*) => {
+        const COLUMNS: [&str; 14] = [$(stringify!($column),)*];
+    };
+}
+
+history_columns!(history);
+
 /// The widths of the columns of `history`, in characters.
 pub(crate) struct HistoryColumns {
     time: usize,
@@ -326,24 +335,13 @@ impl HistoryColumns {
             server_to_client,
             remote_invalidation,
         } = *self;
+        let [c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14] = COLUMNS;
         writeln!(
             out,
             "{:<time$} {:<24} {:<number$} {:<6} {:<6} {:<14} {:<local$} {:<remote$} {:>3} \
              {:>lasted$} {:>client_to_server$} {:>server_to_client$} \
-             {:<remote_invalidation$} REASON",
-            "TIME",
-            "DATE",
-            "ID",
-            "ORIGIN",
-            "ROLE",
-            "EVENT",
-            "LOCAL",
-            "REMOTE",
-            "GEN",
-            "LASTED_MS",
-            "C2S",
-            "S2C",
-            "INV",
+             {:<remote_invalidation$} {}",
+            c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14
         )
     }
 

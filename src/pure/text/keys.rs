@@ -17,7 +17,7 @@ macro_rules! info_keys {
     ($define:ident) => {
         $define! { it
             "Of every connection:" if _ = () => {
-                /// The number of the connection.
+                /// The number of the connection, and the name of its directory in connection/.
                 id: Number = it.number;
                 /// "module": the module's own. "nfs": of the kernel's RPC-over-RDMA client or
                 /// server. "user": of a program.
@@ -268,5 +268,75 @@ macro_rules! stats_keys {
     };
 }
 
+/// `connections`: the columns in the order of the file, each with the key of `info` that it shows.
+macro_rules! connections_columns {
+    ($define:ident) => {
+        $define! {
+            ID = id: Number,
+            ORIGIN = origin: Word,
+            ROLE = role: Word,
+            STATE = state: Word,
+            DEVICE = device: Word,
+            TRANSPORT = transport: Word,
+            LOCAL = local: Word,
+            REMOTE = remote: Word,
+            GEN = generation: Number,
+            C2S = client_to_server_threshold: Octets,
+            S2C = server_to_client_threshold: Octets,
+            INV = remote_invalidation: YesNo,
+        }
+    };
+}
+
+/// `history`: the columns in the order of the file, each with its key in the JSON of the tool.
+macro_rules! history_columns {
+    ($define:ident) => {
+        $define! {
+            /// When it happened, in seconds with six decimals, on the clock of the kernel's log
+            /// (dmesg).
+            TIME = time: Word,
+            /// The same moment as a date and time in UTC, with milliseconds:
+            /// ``2026-11-22T01:02:03.456Z``. It is the date that the system had then.
+            DATE = date: Date,
+            /// The number of the connection. "-" for a request that was refused, or that failed,
+            /// before it had one. Each connection of the kernel's client has a number of its own.
+            ID = id: Number,
+            /// As in ``connections``.
+            ORIGIN = origin: Word,
+            /// As in ``connections``.
+            ROLE = role: Word,
+            /// "established": the first generation of a connection. "re-established": a later one.
+            /// Each of these is followed by "lost" or "closed" of the same ID and GEN, unless the
+            /// connection still exists or that event has been overwritten. "lost": an established
+            /// connection ended, because of the peer or of a failure. "closed": this end closed the
+            /// connection. Without LASTED_MS, "closed" means that this end gave up an attempt, or
+            /// does not reconnect any more. "refused": one end rejected the attempt; REASON tells
+            /// which. "failed": the attempt led to no connection for another reason.
+            EVENT = event: Word,
+            /// As in ``connections``.
+            LOCAL = local: Word,
+            /// As in ``connections``.
+            REMOTE = remote: Word,
+            /// As in ``connections``.
+            GEN = generation: Number,
+            /// Of "lost" and "closed": how long the connection had been established. "-" where it
+            /// is older than the module.
+            LASTED_MS = lasted_ms: Milliseconds,
+            /// As in ``connections``, at that moment. Of "re-established", a value that differs
+            /// from that of the generation before reads ``BEFORE>NOW``: ``4096>1024``.
+            C2S = client_to_server_threshold: OctetsChange,
+            /// Likewise.
+            S2C = server_to_client_threshold: OctetsChange,
+            /// Likewise: ``no>yes``.
+            INV = remote_invalidation: YesNoChange,
+            /// Why, in words: the first cause. Of "lost", it begins with "unknown cause" where only
+            /// consequences were seen, such as Work Requests that were flushed.
+            REASON = reason: Word,
+        }
+    };
+}
+
+pub(crate) use connections_columns;
+pub(crate) use history_columns;
 pub(crate) use info_keys;
 pub(crate) use stats_keys;

@@ -15,6 +15,7 @@ use super::{
         yes_no,
         Line, //
     },
+    keys::connections_columns,
     snapshot::{
         ListenerSnapshot,
         Snapshot, //
@@ -23,6 +24,14 @@ use super::{
 
 /// Stands for a value that is not known.
 const UNKNOWN: &str = "-";
+
+macro_rules! connections {
+    ($($column:ident = $key:ident: $kind:ident,)*) => {
+        const COLUMNS: [&str; 12] = [$(stringify!($column),)*];
+    };
+}
+
+connections_columns!(connections);
 
 /// The widths of the columns of `connections` that depend on their values, in characters.
 pub(crate) struct ConnectionColumns {
@@ -61,20 +70,11 @@ impl ConnectionColumns {
             local,
             remote,
         } = *self;
+        let [c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12] = COLUMNS;
         writeln!(
             out,
-            "{:<6} {:<6} {:<6} {:<12} {:<device$} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} INV",
-            "ID",
-            "ORIGIN",
-            "ROLE",
-            "STATE",
-            "DEVICE",
-            "TRANSPORT",
-            "LOCAL",
-            "REMOTE",
-            "GEN",
-            "C2S",
-            "S2C",
+            "{:<6} {:<6} {:<6} {:<12} {:<device$} {:<10} {:<local$} {:<remote$} {:>3} {:>6} {:>6} {}",
+            c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12
         )
     }
 

@@ -50,6 +50,7 @@ impl Value for String {
 // The kinds of the keys in keys.rs.
 type Word = Option<String>;
 type Hex = Option<String>;
+type Date = Option<String>;
 type Number = Option<u64>;
 type Octets = Option<u64>;
 type Milliseconds = Option<u64>;

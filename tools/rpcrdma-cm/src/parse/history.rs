@@ -13,20 +13,18 @@
 //!
 //! Columns are separated by spaces and aligned. The header line names them, and REASON is the
 //! last: it is the rest of the line. "-" stands for a value that is not known or does not apply.
-//!
-//! | column | content |
-//! | --- | --- |
-//! | TIME | seconds with six decimals on the clock of dmesg |
-//! | DATE | the same moment in UTC, with milliseconds |
-//! | ID, ORIGIN, ROLE, LOCAL, REMOTE, GEN | as in `connections` |
-//! | EVENT | `established`, `refused`, `failed`, `lost`, `closed`, `re-established` |
-//! | LASTED_MS | of an end: how long the connection had been established |
-//! | C2S, S2C, INV | as in `connections`; `BEFORE>AFTER` where a generation changed the value |
-//! | REASON | why, in words |
 
 use serde::Serialize;
 
-use super::Value;
+use super::{
+    keys::history_columns,
+    Date,
+    Field,
+    Milliseconds,
+    Number,
+    Value,
+    Word, //
+};
 
 /// A value, and the value of the previous generation if that was another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -50,48 +48,37 @@ impl<T: Value> Change<T> {
     }
 }
 
-/// One event of a connection.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Event {
-    /// Seconds, as dmesg shows them.
-    pub(crate) time: Option<String>,
-    /// In UTC: `2026-11-22T01:02:03.456Z`.
-    pub(crate) date: Option<String>,
-    pub(crate) id: Option<u64>,
-    pub(crate) origin: Option<String>,
-    pub(crate) role: Option<String>,
-    pub(crate) event: Option<String>,
-    pub(crate) local: Option<String>,
-    pub(crate) remote: Option<String>,
-    pub(crate) generation: Option<u64>,
-    pub(crate) lasted_ms: Option<u64>,
-    pub(crate) client_to_server_threshold: Change<u64>,
-    pub(crate) server_to_client_threshold: Change<u64>,
-    pub(crate) remote_invalidation: Change<bool>,
-    pub(crate) reason: Option<String>,
+type OctetsChange = Change<u64>;
+type YesNoChange = Change<bool>;
+
+impl<T: Value> Field for Change<T> {
+    fn set(&mut self, value: &str) {
+        *self = Self::parse(value);
+    }
 }
 
-impl Event {
-    fn set(&mut self, column: &str, value: &str) {
-        match column {
-            "TIME" => self.time = Value::parse(value),
-            "DATE" => self.date = Value::parse(value),
-            "ID" => self.id = Value::parse(value),
-            "ORIGIN" => self.origin = Value::parse(value),
-            "ROLE" => self.role = Value::parse(value),
-            "EVENT" => self.event = Value::parse(value),
-            "LOCAL" => self.local = Value::parse(value),
-            "REMOTE" => self.remote = Value::parse(value),
-            "GEN" => self.generation = Value::parse(value),
-            "LASTED_MS" => self.lasted_ms = Value::parse(value),
-            "C2S" => self.client_to_server_threshold = Change::parse(value),
-            "S2C" => self.server_to_client_threshold = Change::parse(value),
-            "INV" => self.remote_invalidation = Change::parse(value),
-            "REASON" => self.reason = Value::parse(value),
-            _ => (),
+macro_rules! history {
+    ($($(#[$doc:meta])* $column:ident = $key:ident: $kind:ident,)*) => {
+        /// One event of a connection.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+        pub(crate) struct Event {
+            $(pub(crate) $key: $kind,)*
         }
-    }
 
+        impl Event {
+            fn set(&mut self, column: &str, value: &str) {
+                match column {
+                    $(stringify!($column) => self.$key.set(value),)*
+                    _ => (),
+                }
+            }
+        }
+    };
+}
+
+history_columns!(history);
+
+impl Event {
     /// When it happened, in seconds since 1970.
     pub(crate) fn seconds(&self) -> Option<u64> {
         seconds(self.date.as_deref()?)

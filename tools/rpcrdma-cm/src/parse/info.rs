@@ -6,7 +6,10 @@ use serde::Serialize;
 
 use super::{
     key_value,
-    keys::info_keys,
+    keys::{
+        connections_columns,
+        info_keys, //
+    },
     Field,
     Hex,
     Lines,
@@ -74,17 +77,11 @@ pub(crate) fn info(text: &str) -> Info {
 /// line without a number is left out.
 pub(crate) fn connections(text: &str) -> Vec<Info> {
     let mut lines = text.lines();
-    let keys: Vec<String> = lines
+    let keys: Vec<&str> = lines
         .next()
         .unwrap_or_default()
         .split_whitespace()
-        .map(|column| match column {
-            "GEN" => "generation".to_owned(),
-            "C2S" => "client_to_server_threshold".to_owned(),
-            "S2C" => "server_to_client_threshold".to_owned(),
-            "INV" => "remote_invalidation".to_owned(),
-            column => column.to_lowercase(),
-        })
+        .map(key_of)
         .collect();
     lines
         .map(|line| {
@@ -98,40 +95,32 @@ pub(crate) fn connections(text: &str) -> Vec<Info> {
         .collect()
 }
 
-/// A line of `connections` for JSON: the keys of `info` that the table has.
-#[derive(Debug, Serialize)]
-pub(crate) struct Row<'a> {
-    id: Option<u64>,
-    origin: &'a Option<String>,
-    role: &'a Option<String>,
-    state: &'a Option<String>,
-    device: &'a Option<String>,
-    transport: &'a Option<String>,
-    local: &'a Option<String>,
-    remote: &'a Option<String>,
-    generation: Option<u64>,
-    client_to_server_threshold: Option<u64>,
-    server_to_client_threshold: Option<u64>,
-    remote_invalidation: Option<bool>,
+macro_rules! connections {
+    ($($column:ident = $key:ident: $kind:ident,)*) => {
+        /// The key of a column, or the column if it is not known here.
+        fn key_of(column: &str) -> &str {
+            match column {
+                $(stringify!($column) => stringify!($key),)*
+                column => column,
+            }
+        }
+
+        /// A line of `connections` for JSON: the keys of `info` that the table has.
+        #[derive(Debug, Serialize)]
+        pub(crate) struct Row<'a> {
+            $($key: &'a $kind,)*
+        }
+
+        /// Takes the values that the table has.
+        pub(crate) fn row(info: &Info) -> Row<'_> {
+            Row {
+                $($key: &info.$key,)*
+            }
+        }
+    };
 }
 
-/// Takes the values that the table has.
-pub(crate) fn row(info: &Info) -> Row<'_> {
-    Row {
-        id: info.id,
-        origin: &info.origin,
-        role: &info.role,
-        state: &info.state,
-        device: &info.device,
-        transport: &info.transport,
-        local: &info.local,
-        remote: &info.remote,
-        generation: info.generation,
-        client_to_server_threshold: info.client_to_server_threshold,
-        server_to_client_threshold: info.server_to_client_threshold,
-        remote_invalidation: info.remote_invalidation,
-    }
-}
+connections_columns!(connections);
 
 /// The report in the file `probe`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
