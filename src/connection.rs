@@ -167,9 +167,10 @@ impl Configuration {
         let offer = sent.offer();
         // Version 2 has larger defaults. The Receives must have room for them before the peer
         // changes to version 2 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
-        let at_least = match self.endpoint.rpc.versions.contains(2) {
-            true => Size::DEFAULT_TWO,
-            false => Size::DEFAULT,
+        let at_least = if self.endpoint.rpc.versions.contains(2) {
+            Size::DEFAULT_TWO
+        } else {
+            Size::DEFAULT
         };
         Capacity::new(
             self.endpoint.receives(),
@@ -403,7 +404,7 @@ impl Live for Connection {
 }
 
 impl Connection {
-    /// Makes a connection without an attempt.
+    /// Creates a connection without an attempt.
     fn new(
         shared: Arc<Connections>,
         configuration: Configuration,
@@ -490,7 +491,7 @@ impl Connection {
         })
     }
 
-    /// Makes the endpoint of a new attempt.
+    /// Creates the endpoint of a new attempt.
     fn new_endpoint(self: ArcBorrow<'_, Self>) -> Result<Arc<Endpoint>> {
         let owner: Arc<Self> = self.into();
         let services = self.shared.services.clone();

@@ -57,7 +57,7 @@ pub(crate) struct ControlFiles {
 }
 
 impl ControlFiles {
-    /// Makes the files in `dir`; process context.
+    /// Creates the files in `dir`; process context.
     pub(crate) fn new(dir: &Dir, registry: Arc<Registry>, own: &Own) -> Result<Self> {
         let connections = own.connections.clone();
         let listeners = own.listeners.clone();
@@ -95,7 +95,7 @@ pub(crate) struct RootFiles {
 }
 
 impl RootFiles {
-    /// Makes the files in `dir`; process context.
+    /// Creates the files in `dir`; process context.
     pub(crate) fn new(
         dir: &Dir,
         registry: Arc<Registry>,

@@ -31,7 +31,7 @@ impl Counter {
 pub(crate) type SharedStats = Stats<Counter>;
 
 impl SharedStats {
-    /// Makes counters that are all zero.
+    /// Creates counters that are all zero.
     pub(crate) fn new() -> Self {
         Self::with(Counter::new)
     }

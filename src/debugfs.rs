@@ -140,7 +140,7 @@ impl Drop for Node {
 pub(crate) struct Dir(Arc<Node>);
 
 impl Dir {
-    /// Makes a directory in `parent`, or in the root of debugfs; may sleep.
+    /// Creates a directory in `parent`, or in the root of debugfs; may sleep.
     ///
     /// Fails with `EEXIST` if the name is taken, and with `EPERM` if debugfs is disabled.
     pub(crate) fn new(name: &CStr, parent: Option<&Dir>) -> Result<Self> {
@@ -159,7 +159,7 @@ impl Dir {
         Ok(Self(Arc::new(node, GFP_KERNEL)?))
     }
 
-    /// Makes a file that only root may read; may sleep.
+    /// Creates a file that only root may read; may sleep.
     pub(crate) fn readable<R: Readable>(
         &self,
         name: &CStr,
@@ -169,7 +169,7 @@ impl Dir {
         unsafe { self.file(name, 0o400, data, &Reading::<R>::OPERATIONS) }
     }
 
-    /// Makes a file that only root may write to; may sleep.
+    /// Creates a file that only root may write to; may sleep.
     pub(crate) fn writable<W: Writable>(
         &self,
         name: &CStr,
@@ -179,7 +179,7 @@ impl Dir {
         unsafe { self.file(name, 0o200, data, &Writing::<W>::OPERATIONS) }
     }
 
-    /// Makes a file that only root may write to, and whose result can then be read; may sleep.
+    /// Creates a file that only root may write to, and whose result can then be read; may sleep.
     pub(crate) fn answering<F>(
         &self,
         name: &CStr,
@@ -192,7 +192,7 @@ impl Dir {
         unsafe { self.file(name, 0o600, data, &Answering::<F>::OPERATIONS) }
     }
 
-    /// Makes a file; may sleep.
+    /// Creates a file; may sleep.
     ///
     /// # Safety
     ///
@@ -251,7 +251,8 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    /// Makes the private data of `file`; may sleep. `snapshot` returns its first snapshot, if any.
+    /// Creates the private data of `file`; may sleep. `snapshot` returns its first snapshot, if
+    /// any.
     ///
     /// Fails as [`may_open`] and `snapshot` do, and with `ENOMEM`.
     ///

@@ -47,14 +47,16 @@ impl Failure {
     /// Returns the event that this failure is in `history`. `established` says whether the
     /// connection was established.
     pub(crate) fn transition(&self, established: bool) -> Transition {
-        match established {
-            true => Transition::Lost,
-            false if self.error == errno(bindings::ECONNREFUSED) => Transition::Refused,
-            false => Transition::Failed,
+        if established {
+            Transition::Lost
+        } else if self.error == errno(bindings::ECONNREFUSED) {
+            Transition::Refused
+        } else {
+            Transition::Failed
         }
     }
 
-    /// Makes a failure with the reason that the kernel or the peer gave.
+    /// Creates a failure with the reason that the kernel or the peer gave.
     pub(crate) const fn with_detail(
         error: Error,
         text: &'static str,

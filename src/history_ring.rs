@@ -94,7 +94,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Makes an empty history, which keeps `size` events of each ring, at most [`MAX`]; process
+    /// Creates an empty history, which keeps `size` events of each ring, at most [`MAX`]; process
     /// context.
     ///
     /// Fails with `ENOMEM`.

@@ -90,7 +90,7 @@ pub(crate) struct ObserverStatus {
 }
 
 impl ObserverStatus {
-    /// Makes the status of an observer that nothing has kept from observing yet.
+    /// Creates the status of an observer that nothing has kept from observing yet.
     pub(crate) fn new() -> Self {
         Self {
             off: Atomic::new(0),
@@ -346,9 +346,10 @@ impl Observations {
             Known::Observed(_) => Some(false),
             Known::Undecided(undecided) if undecided.is_decided_by(event) => Some(false),
             Known::Undecided(undecided) => {
-                let old = match undecided.note(event) {
-                    true => ids.known.remove_node(&event.id),
-                    false => None,
+                let old = if undecided.note(event) {
+                    ids.known.remove_node(&event.id)
+                } else {
+                    None
                 };
                 drop(ids);
                 drop(old);
@@ -456,7 +457,7 @@ impl Observations {
 
     fn note(&self, observed: &Arc<ObservedConnection>, observation: &Observation) {
         observed.note(observation);
-        if observed.is_of_others() {
+        if observed.is_other_protocol() {
             self.ids.lock().remove(observation.id);
         }
     }
@@ -516,9 +517,10 @@ impl Observations {
                 };
                 let (&id, known) = cursor.current();
                 next = id.next();
-                match forgets(known) {
-                    true => ids.remove(id),
-                    false => None,
+                if forgets(known) {
+                    ids.remove(id)
+                } else {
+                    None
                 }
             };
             if let Some(Known::Observed(observed)) = known {

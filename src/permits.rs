@@ -23,7 +23,7 @@ pub(crate) struct Permits {
 pub(crate) struct Permit(Arc<Permits>);
 
 impl Permits {
-    /// Makes `max` permits; process context.
+    /// Creates `max` permits; process context.
     pub(crate) fn new(max: u32) -> Result<Arc<Self>> {
         let permits = Self {
             max,

@@ -62,7 +62,7 @@ struct ConnectionFiles {
 }
 
 impl ConnectionFiles {
-    /// Makes the directory of connection `number` in `parent`, with its files; may sleep.
+    /// Creates the directory of connection `number` in `parent`, with its files; may sleep.
     fn new(parent: &Dir, number: u64, live: Arc<dyn Live>) -> Result<Self> {
         let shown = Arc::new(Shown(live), GFP_KERNEL)?;
         let name = CString::try_from_fmt(fmt!("{number}"))?;
@@ -137,7 +137,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Makes an empty registry, which makes the files of connections in `dir`; process context.
+    /// Creates an empty registry, which makes the files of connections in `dir`; process context.
     pub(crate) fn new(dir: Dir) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {

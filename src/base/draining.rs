@@ -92,7 +92,7 @@ unsafe impl<T: Send + Sync> Sync for Inner<T> {}
 pub(crate) struct Draining<T>(Arc<Inner<T>>);
 
 impl<T: Send + Sync> Draining<T> {
-    /// Makes one without a value; may sleep. Fails with `ENOMEM`.
+    /// Creates one without a value; may sleep. Fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         let inner = pin_init!(Inner {
             state <- new_mutex!(

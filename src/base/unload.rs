@@ -82,7 +82,7 @@ pub(crate) struct UnloadGuard {
 }
 
 impl UnloadGuard {
-    /// Makes the guard, with the work queue called `name` in which ids and queues are destroyed.
+    /// Creates the guard, with the work queue called `name` in which ids and queues are destroyed.
     ///
     /// Fails with `EINVAL` outside of the module's memory, with `EBUSY` if there is a guard
     /// already, and with `ENOMEM`.

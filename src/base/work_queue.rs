@@ -98,7 +98,7 @@ unsafe impl Send for WorkQueue {}
 unsafe impl Sync for WorkQueue {}
 
 impl WorkQueue {
-    /// Makes a work queue; process context only.
+    /// Creates a work queue; process context only.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), and with
     /// `ENOMEM`.

@@ -68,9 +68,10 @@ impl Attempt {
     /// Takes `evidence` of the end of the attempt. `failure` says what it shows. Returns whether it
     /// has changed what is known.
     pub(super) fn learn(&mut self, evidence: Evidence, iwarp: bool, failure: Failure) -> bool {
-        let (evidence, failure) = match self.disconnected && evidence != Evidence::Error {
-            true => (Evidence::Disconnected, disconnected()),
-            false => (evidence, failure),
+        let (evidence, failure) = if self.disconnected && evidence != Evidence::Error {
+            (Evidence::Disconnected, disconnected())
+        } else {
+            (evidence, failure)
         };
         let ending = self.ending.learn(evidence, iwarp);
         let changed = ending != self.ending;
@@ -156,9 +157,10 @@ impl Connection {
     ) {
         if let Err(failure) = done {
             if let Some(mut inner) = self.lock_current(endpoint) {
-                let cause = match gone {
-                    true => inner.learn(Evidence::Gone, failure),
-                    false => failure,
+                let cause = if gone {
+                    inner.learn(Evidence::Gone, failure)
+                } else {
+                    failure
                 };
                 self.end(&mut inner, Some(cause));
             }
@@ -183,9 +185,10 @@ pub(super) fn disconnected() -> Failure {
 
 /// Returns the failure of an attempt whose address rdma_cm did not resolve because of `error`.
 pub(super) fn address_failure(error: Error) -> Failure {
-    match error == EINVAL {
-        true => Failure::REFUSED_ADDRESS,
-        false => connect_failure(State::Resolving, error),
+    if error == EINVAL {
+        Failure::REFUSED_ADDRESS
+    } else {
+        connect_failure(State::Resolving, error)
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Makes an empty table, whose connections are listed in `registry`; process context.
+    /// Creates an empty table, whose connections are listed in `registry`; process context.
     pub(super) fn new(
         registry: Arc<Registry>,
         stats: Arc<SharedStats>,

@@ -113,7 +113,7 @@ impl Connection {
         inner.attempted = Instant::now();
     }
 
-    /// Makes the first attempt; process context, without locks. Returns when it has led to an
+    /// Creates the first attempt; process context, without locks. Returns when it has led to an
     /// established connection, or has failed.
     fn attempt(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
         self.shared.stats.connects.increment();
@@ -193,7 +193,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes ids for the first attempt, and waits until the connection has been established. No
+    /// Creates ids for the first attempt, and waits until the connection has been established. No
     /// other task makes ids meanwhile.
     fn wait(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
         let mut jiffies = msecs_to_jiffies(target.timeout_ms);

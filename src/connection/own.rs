@@ -25,7 +25,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// Makes empty tables; process context.
+    /// Creates empty tables; process context.
     pub(crate) fn new(
         registry: Arc<Registry>,
         stats: Arc<SharedStats>,

@@ -132,7 +132,7 @@ static LLIST_HEAD(devices);
  * locks held that other users of RDMA devices wait for. May be called for several
  * devices at a time.
  */
-static int know_device(struct ib_device *ib)
+static int add_device(struct ib_device *ib)
 {
 	struct known_device *device;
 
@@ -158,7 +158,7 @@ void rpcrdma_cm_search(void)
 {
 	struct ib_client client = {
 		.name = KBUILD_MODNAME,
-		.add = know_device,
+		.add = add_device,
 	};
 	struct known_device *device, *next;
 	int looks, ret = -ENOENT;

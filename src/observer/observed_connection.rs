@@ -122,7 +122,7 @@ pub(super) struct Undecided {
 }
 
 impl Undecided {
-    /// Makes the entry of an id from its first event; any context.
+    /// Creates the entry of an id from its first event; any context.
     pub(super) fn new(
         shared: &Shared,
         role: Role,
@@ -304,7 +304,7 @@ impl Facts {
             EventKind::Accept => {
                 self.view.exchange.sent = Some(message);
                 if self.view.exchange.received.is_none() {
-                    self.be_older(OLDER);
+                    self.mark_older(OLDER);
                 }
             }
             EventKind::Established => {
@@ -326,7 +326,7 @@ impl Facts {
             }
             kind => self.note_end(kind),
         }
-        self.remark();
+        self.update_derived();
     }
 
     /// Notes an id that the search found. `message` is the private data of its event.
@@ -344,7 +344,7 @@ impl Facts {
             self.invalidations = Invalidations::begin(Counters::default());
         }
         self.enter(State::Established);
-        self.be_older(match observation.user {
+        self.mark_older(match observation.user {
             User::Program => "older than the module, and known by its port alone",
             _ if observation.opaque => {
                 "older than the module, and without BTF its values cannot be read"
@@ -464,13 +464,13 @@ impl Facts {
         }
     }
 
-    fn be_older(&mut self, note: &'static str) {
+    fn mark_older(&mut self, note: &'static str) {
         self.view.note = Some(note);
         self.older = true;
     }
 
     /// Brings the parts of the snapshot up to date that follow from the others.
-    fn remark(&mut self) {
+    fn update_derived(&mut self) {
         let view = &mut self.view;
         let received = view.exchange.received.map(|received| received.parsed);
 
@@ -653,7 +653,7 @@ impl ObservedConnection {
     }
 
     /// Whether both sides have sent their private data, and neither speaks RPC-over-RDMA.
-    pub(super) fn is_of_others(&self) -> bool {
+    pub(super) fn is_other_protocol(&self) -> bool {
         let facts = self.facts.lock();
         !facts.counts && facts.view.state == State::Established
     }

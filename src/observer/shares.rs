@@ -90,7 +90,7 @@ pub(super) struct Share {
 }
 
 impl Shares {
-    /// Makes the shares for the parameter `max_observed`; process context.
+    /// Creates the shares for the parameter `max_observed`; process context.
     pub(super) fn new(max_observed: u32) -> Result<Arc<Self>> {
         let of_programs = max_observed / PROGRAMS;
         Arc::pin_init(

@@ -83,7 +83,7 @@ pub(crate) struct Registration<'a, C: CompletionHandler> {
 }
 
 impl<'a, C: CompletionHandler> Registration<'a, C> {
-    /// Makes memory of `len` octets, which are zero, and to which the peer has no access yet. A
+    /// Allocates memory of `len` octets, which are zero, and to which the peer has no access yet. A
     /// region has at most `max_pages` pages, or fewer if the device has a lower limit. May sleep.
     ///
     /// Fails with `EOPNOTSUPP` if the limits do not allow a region of one block, with `ENOMEM`, or

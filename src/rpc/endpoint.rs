@@ -352,7 +352,7 @@ impl_has_work! {
 }
 
 impl Endpoint {
-    /// Makes an endpoint of `owner`.
+    /// Creates an endpoint of `owner`.
     pub(crate) fn new(
         services: Arc<Services>,
         configuration: EndpointConfiguration,
@@ -361,9 +361,10 @@ impl Endpoint {
         let calls = Calls::new(configuration.requests())?;
         let grants = configuration.grants();
         let chunked_calls = KVec::with_capacity(grants as usize, GFP_KERNEL)?;
-        let reverse_direction = match configuration.rpc.reverse > 0 && !configuration.rpc.bind {
-            true => ReverseDirection::Yes,
-            false => ReverseDirection::No,
+        let reverse_direction = if configuration.rpc.reverse > 0 && !configuration.rpc.bind {
+            ReverseDirection::Yes
+        } else {
+            ReverseDirection::No
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -598,9 +599,10 @@ impl Endpoint {
                     xid.is_some_and(|xid| inner.calls.has(xid))
                 }
             };
-            match is_reply {
-                true => Direction::Reply,
-                false => Direction::Call,
+            if is_reply {
+                Direction::Reply
+            } else {
+                Direction::Call
             }
         })
     }

@@ -105,7 +105,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Makes a place for each of `credits`; process context. Fails with `ENOMEM`.
+    /// Creates a place for each of `credits`; process context. Fails with `ENOMEM`.
     pub(super) fn new(credits: u32) -> Result<Self> {
         let credits = credits as usize;
         let mut pending = KVec::with_capacity(credits, GFP_KERNEL)?;
@@ -353,21 +353,20 @@ fn check_chunks(header: &Header<'_>, offered: &[Segment]) -> Result<(), Fault> {
             return Err(Fault::ReadList);
         }
         let Some(returned) = lists.reply else {
-            return match is_long {
-                true => Err(Fault::OtherReplyChunk),
-                false => Ok(()),
+            return if is_long {
+                Err(Fault::OtherReplyChunk)
+            } else {
+                Ok(())
             };
         };
-        let filled = match is_long {
-            true => returned.length(),
-            false => 0,
-        };
+        let filled = if is_long { returned.length() } else { 0 };
         if offered.is_empty() {
             return Err(Fault::ReplyChunk);
         }
-        match returned.iter().eq(List::new(offered).filled(filled)) {
-            true => Ok(()),
-            false => Err(Fault::OtherReplyChunk),
+        if returned.iter().eq(List::new(offered).filled(filled)) {
+            Ok(())
+        } else {
+            Err(Fault::OtherReplyChunk)
         }
     };
     match &header.body {

@@ -132,7 +132,7 @@ pub(crate) struct CallResult {
 }
 
 impl CallResult {
-    /// Makes a result without calls.
+    /// Creates a result without calls.
     pub(crate) const fn new() -> Self {
         Self {
             outcome: CommandOutcome::NONE,
@@ -307,9 +307,10 @@ impl Endpoint {
             (false, Role::Client) => (ETIMEDOUT, "no reply in time; the server sent"),
             (false, Role::Server) => (ETIMEDOUT, "no reply in time; the client sent"),
         };
-        let error = match timed_out && discarded.certain {
-            true => errno(bindings::EPROTO),
-            false => error,
+        let error = if timed_out && discarded.certain {
+            errno(bindings::EPROTO)
+        } else {
+            error
         };
         Failure {
             error,
@@ -442,9 +443,10 @@ impl OutgoingCall<'_> {
         Header {
             xid: self.xid,
             credit: self.credits,
-            body: match self.is_inline() {
-                true => Body::Msg(self.version, lists),
-                false => Body::Nomsg(self.version, lists),
+            body: if self.is_inline() {
+                Body::Msg(self.version, lists)
+            } else {
+                Body::Nomsg(self.version, lists)
             },
         }
     }
@@ -822,9 +824,10 @@ impl<'a> Caller<'a> {
             })
             .map_err(call_failure)?;
         let mut inner = endpoint.inner.lock();
-        match call.is_inline() && call.reply_chunk.is_empty() {
-            true => inner.made.inline += 1,
-            false => inner.made.chunked += 1,
+        if call.is_inline() && call.reply_chunk.is_empty() {
+            inner.made.inline += 1
+        } else {
+            inner.made.chunked += 1
         }
         Ok(())
     }

@@ -133,9 +133,10 @@ impl PreparedReply {
                     let at = head.len() - arguments.len();
                     let mut count = [0; 4];
                     call.read(at, &mut count);
-                    match is_opaque(u32::from_be_bytes(count), call.len() - at) {
-                        true => (Status::Success, Some(at)),
-                        false => (Status::GarbageArgs, None),
+                    if is_opaque(u32::from_be_bytes(count), call.len() - at) {
+                        (Status::Success, Some(at))
+                    } else {
+                        (Status::GarbageArgs, None)
                     }
                 }
                 Err(status) => (status, None),
@@ -374,9 +375,10 @@ impl Endpoint {
         }
         {
             let mut inner = self.inner.lock();
-            match call.lists.is_empty() {
-                true => inner.answered.inline += 1,
-                false => inner.answered.chunked += 1,
+            if call.lists.is_empty() {
+                inner.answered.inline += 1
+            } else {
+                inner.answered.chunked += 1
             }
         }
         let (limit, may_invalidate) = self.begin_reply(call.header.version());
@@ -576,9 +578,12 @@ fn transfer(
         memory.grow((at + len).saturating_sub(memory.len()))?;
         queue_pair
             .transfer(transfer, memory, at, len, segment.handle, segment.offset)
-            .map_err(|error| match error == errno(kernel::bindings::EOPNOTSUPP) {
-                true => ReplyError::Chunk,
-                false => ReplyError::Lost,
+            .map_err(|error| {
+                if error == errno(kernel::bindings::EOPNOTSUPP) {
+                    ReplyError::Chunk
+                } else {
+                    ReplyError::Lost
+                }
             })?;
         if start.elapsed().as_millis() > TRANSFER_MS {
             return Err(ReplyError::Lost);

@@ -31,7 +31,7 @@ impl VersionCache {
     /// upgraded to version 2.
     const MAX_AGE_MS: i64 = 600_000;
 
-    /// Makes an empty cache; process context. All memory is allocated here, so that `add` needs
+    /// Creates an empty cache; process context. All memory is allocated here, so that `add` needs
     /// none and cannot fail.
     pub(crate) fn new() -> Result<impl PinInit<Self>> {
         let responders = KVec::with_capacity(Self::MAX, GFP_KERNEL)?;

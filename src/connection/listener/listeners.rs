@@ -36,7 +36,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Makes an empty table of listeners that add to `connections`; process context.
+    /// Creates an empty table of listeners that add to `connections`; process context.
     pub(in crate::connection) fn new(connections: Arc<Connections>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {

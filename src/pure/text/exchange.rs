@@ -95,7 +95,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Makes an exchange of which at most the peer's address is known.
+    /// Creates an exchange of which at most the peer's address is known.
     pub(crate) const fn with(remote: Option<SocketAddr>) -> Self {
         Self {
             device: None,

@@ -157,7 +157,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Makes the entry of `event`. `earlier` are the earlier entries, the latest one first.
+    /// Creates the entry of `event`. `earlier` are the earlier entries, the latest one first.
     pub(crate) fn new<'a>(
         timestamp: Timestamp,
         event: HistoryEvent,

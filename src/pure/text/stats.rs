@@ -20,7 +20,7 @@ macro_rules! stats {
         }
 
         impl<C> Stats<C> {
-            /// Makes each counter with `counter`.
+            /// Creates each counter with `counter`.
             pub(crate) fn with(mut counter: impl FnMut() -> C) -> Self {
                 Self { $($name: counter(),)* }
             }
@@ -172,9 +172,10 @@ impl Limits {
     }
 
     pub(crate) fn with(self, limit: Limit, present: bool) -> Self {
-        match present {
-            true => Self(self.0 | Self::bit(limit)),
-            false => self,
+        if present {
+            Self(self.0 | Self::bit(limit))
+        } else {
+            self
         }
     }
 

@@ -81,12 +81,13 @@ impl Invalidations {
         let quiet = now.steady && under_way == 0;
         let settled = quiet && since.failed_marshals == 0;
         // At most so many segments may still be registered, or were never sent.
-        let left = match settled {
-            true => 0,
-            false => under_way
+        let left = if settled {
+            0
+        } else {
+            under_way
                 .saturating_add(since.failed_marshals)
                 .saturating_add(1)
-                .saturating_mul(MAX_SEGMENTS),
+                .saturating_mul(MAX_SEGMENTS)
         };
 
         let others = since.read_segments.saturating_add(since.reply_segments);

@@ -56,7 +56,7 @@ impl Size {
         u8::try_from(octets / KILO_OCTET - 1).ok().map(Self)
     }
 
-    /// Makes a size from the value of a field. Each value is valid (RFC 8797, section 4.2).
+    /// Creates a size from the value of a field. Each value is valid (RFC 8797, section 4.2).
     pub(crate) const fn from_encoded(encoded: u8) -> Self {
         Self(encoded)
     }

@@ -17,7 +17,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Makes a reader that begins with the first of `octets`.
+    /// Creates a reader that begins with the first of `octets`.
     pub(crate) fn new(octets: &'a [u8]) -> Self {
         Self {
             rest: octets,
@@ -66,7 +66,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Makes a writer that begins with the first octet of `buffer`.
+    /// Creates a writer that begins with the first octet of `buffer`.
     pub(crate) fn new(buffer: &'a mut [u8]) -> Self {
         Self { buffer, len: 0 }
     }

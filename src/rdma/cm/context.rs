@@ -122,7 +122,7 @@ impl_has_delayed_work! {
 }
 
 impl<H: ConnectionHandler> Context<H> {
-    /// Makes a context for `id`, without setting it as the context of `id`. May sleep.
+    /// Creates a context for `id`, without setting it as the context of `id`. May sleep.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), and
     /// with `ENOMEM`.
@@ -295,7 +295,7 @@ impl<H: ConnectionHandler> WorkItem<TEARDOWN> for Context<H> {
     }
 }
 
-/// Makes an id in `net`, which the resource tracker lists under the name `owner`. May sleep.
+/// Creates an id in `net`, which the resource tracker lists under the name `owner`. May sleep.
 ///
 /// # Safety
 ///

@@ -45,10 +45,11 @@ unsafe fn note_connected<H: ConnectionHandler>(
                 // SAFETY: By the function's requirement rdma_cm delivers the event. This type of
                 // event carries connection parameters.
                 let answer = unsafe { &event.param.conn };
-                let depth = match iwarp {
+                let depth = if iwarp {
                     // Drivers of iWARP do not agree which is which: siw and cxgb4 differ.
-                    true => answer.initiator_depth.min(answer.responder_resources),
-                    false => answer.initiator_depth,
+                    answer.initiator_depth.min(answer.responder_resources)
+                } else {
+                    answer.initiator_depth
                 };
                 if let Some(queue_pair) = context.queue_pair.access() {
                     queue_pair.set_read_depth(depth);

@@ -70,8 +70,8 @@ impl<'a, C: CompletionHandler> Deref for HandlerId<'a, C> {
 }
 
 impl<'a, C: CompletionHandler> HandlerId<'a, C> {
-    /// Makes the value for one call of a handler. `queue_pair` is that of `id`, whose handler mutex
-    /// is held.
+    /// Creates the value for one call of a handler. `queue_pair` is that of `id`, whose handler
+    /// mutex is held.
     pub(super) fn new(queue_pair: &'a Draining<QueuePair<C>>, id: IdRef<'a>) -> Self {
         Self { queue_pair, id }
     }

@@ -198,7 +198,7 @@ impl<F> RequestWork<F>
 where
     F: FnOnce(PendingRequest<'_>) + Send + 'static,
 {
-    /// Makes the work for `id`; copies at most 255 octets of private data. `depths` are the
+    /// Creates the work for `id`; copies at most 255 octets of private data. `depths` are the
     /// initiator depth and the responder resources of the REQ.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), and

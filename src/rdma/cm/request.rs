@@ -95,7 +95,7 @@ impl<'a> Deref for Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Makes the request of `event`, whose new id is `id`. [`Self::defer`] sets `deferred` if it
+    /// Creates the request of `event`, whose new id is `id`. [`Self::defer`] sets `deferred` if it
     /// succeeds.
     ///
     /// # Safety

@@ -78,7 +78,7 @@ impl<'a, C: CompletionHandler> Deref for ResolvedId<'a, C> {
 }
 
 impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
-    /// Makes the value for one call of a work.
+    /// Creates the value for one call of a work.
     ///
     /// # Safety
     ///
@@ -100,7 +100,7 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
         }
     }
 
-    /// Makes the queue pair, and posts its Receives. `completions` handles the completions. May
+    /// Creates the queue pair, and posts its Receives. `completions` handles the completions. May
     /// sleep.
     ///
     /// Fails with `ENODEV` if the transport of the device is unknown, with `ENOMEM`, or with the
@@ -154,9 +154,10 @@ impl<C: CompletionHandler> ReadyId<'_, C> {
             private_data: private_data.as_ptr().cast(),
             private_data_len: private_data.len().try_into()?,
             responder_resources: device.max_responder_resources(),
-            initiator_depth: match id.parameters.reads {
-                true => device.max_initiator_depth(),
-                false => 0,
+            initiator_depth: if id.parameters.reads {
+                device.max_initiator_depth()
+            } else {
+                0
             },
             retry_count: id.parameters.retry_count,
             rnr_retry_count: id.parameters.rnr_retry_count,

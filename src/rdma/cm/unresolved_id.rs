@@ -58,7 +58,7 @@ use crate::{
 pub(crate) struct UnresolvedId<H: ConnectionHandler>(CmId<H>);
 
 impl<H: ConnectionHandler> UnresolvedId<H> {
-    /// Makes an id in `net`, whose events `handler` handles; process context.
+    /// Creates an id in `net`, whose events `handler` handles; process context.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard),
     /// otherwise with the error of rdma_cm.

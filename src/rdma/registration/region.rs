@@ -76,7 +76,7 @@ pub(in crate::rdma) struct Region<'a, C: CompletionHandler> {
 }
 
 impl<'a, C: CompletionHandler> Region<'a, C> {
-    /// Makes a region of up to `pages` pages, which is not registered. May sleep.
+    /// Allocates a region of up to `pages` pages, which is not registered. May sleep.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), with
     /// `ENOMEM`, or with `EIO` if the device makes no region.
@@ -245,8 +245,9 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
 
 /// Returns the error for `error` of a device, which may be one that has another meaning here.
 fn of_device(error: Error) -> Error {
-    match error == ENOMEM {
-        true => ENOMEM,
-        false => EIO,
+    if error == ENOMEM {
+        ENOMEM
+    } else {
+        EIO
     }
 }

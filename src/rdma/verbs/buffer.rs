@@ -43,7 +43,7 @@ pub(in crate::rdma) struct Buffer {
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// Makes a buffer of `len` octets, which are zero; may sleep.
+    /// Allocates a buffer of `len` octets, which are zero; may sleep.
     ///
     /// Fails with `ENOMEM`.
     ///

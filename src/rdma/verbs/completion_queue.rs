@@ -34,7 +34,7 @@ use crate::bindings;
 pub(in crate::rdma) struct CompletionQueue(NonNull<bindings::ib_cq>);
 
 impl CompletionQueue {
-    /// Makes the completion queue of one queue pair; may sleep.
+    /// Creates the completion queue of one queue pair; may sleep.
     ///
     /// # Safety
     ///

@@ -58,7 +58,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Makes memory of no octets.
+    /// Returns memory of no octets.
     pub(crate) const fn new() -> Self {
         Self {
             blocks: KVec::new(),

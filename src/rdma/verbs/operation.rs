@@ -71,7 +71,7 @@ pub(in crate::rdma) struct Operation<C: CompletionHandler> {
 }
 
 impl<C: CompletionHandler> Operation<C> {
-    /// Makes the operation of a queue pair. `handler` is told if it fails.
+    /// Creates the operation of a queue pair. `handler` is told if it fails.
     ///
     /// # Safety
     ///

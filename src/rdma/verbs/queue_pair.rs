@@ -131,7 +131,7 @@ unsafe impl<C: CompletionHandler> Send for QueuePair<C> {}
 unsafe impl<C: CompletionHandler> Sync for QueuePair<C> {}
 
 impl<C: CompletionHandler> QueuePair<C> {
-    /// Makes the queue pair of `id`, which is bound to `device`, and puts it into `place`. Called
+    /// Creates the queue pair of `id`, which is bound to `device`, and puts it into `place`. Called
     /// by the work that sets the id up; may sleep.
     ///
     /// Fails with `EEXIST` if there is or has been one, otherwise as [`Self::new`] does.
@@ -156,7 +156,8 @@ impl<C: CompletionHandler> QueuePair<C> {
         place.put(queue_pair).map_err(|_| EEXIST)
     }
 
-    /// Makes the queue pair of `id`, which is bound to `device`, and posts its Receives. May sleep.
+    /// Creates the queue pair of `id`, which is bound to `device`, and posts its Receives. May
+    /// sleep.
     ///
     /// Fails with `ENOMEM`, or with the error of the device.
     ///
@@ -271,7 +272,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         C::queue_pair_event(handler, name);
     }
 
-    /// Makes a Receive of `size` octets, which is not posted yet.
+    /// Creates a Receive of `size` octets, which is not posted yet.
     fn add_receive(&mut self, device: Device<'_>, number: usize, size: usize) -> Result {
         let direction = bindings::dma_data_direction_DMA_FROM_DEVICE;
         // SAFETY: The id keeps the device, and is destroyed after the buffer. By the type invariant
@@ -643,9 +644,10 @@ impl<C: CompletionHandler> QueuePair<C> {
 /// Returns the fault that `error` is: that of a Work Request that could not be posted.
 fn post_fault(error: Error, reason: &'static CStr) -> QueuePairFault {
     // siw returns ENOTCONN while it closes the connection.
-    match error == errno(kernel::bindings::ENOTCONN) {
-        true => QueuePairFault::Consequence(reason),
-        false => QueuePairFault::Error(reason),
+    if error == errno(kernel::bindings::ENOTCONN) {
+        QueuePairFault::Consequence(reason)
+    } else {
+        QueuePairFault::Error(reason)
     }
 }
 

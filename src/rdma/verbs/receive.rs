@@ -63,7 +63,7 @@ pub(in crate::rdma) struct Receive<C: CompletionHandler> {
 }
 
 impl<C: CompletionHandler> Receive<C> {
-    /// Makes the Receive of index `number` of a queue pair, which was made at the moment `made`.
+    /// Creates the Receive of index `number` of a queue pair, which was made at the moment `made`.
     /// The Receive is not posted yet. Its messages are added to `arrivals`, and `handler` is told.
     ///
     /// # Safety

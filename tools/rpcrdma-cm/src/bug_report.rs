@@ -26,9 +26,10 @@ pub(crate) fn text(sections: &[Section], addresses: bool) -> String {
         out.push_str("== ");
         out.push_str(name);
         out.push('\n');
-        let shown = match addresses {
-            true => text.clone(),
-            false => names.replace(text),
+        let shown = if addresses {
+            text.clone()
+        } else {
+            names.replace(text)
         };
         for line in shown.lines() {
             out.push_str(&super::render::escape(line));

@@ -158,9 +158,10 @@ pub(crate) fn observer(files: Result<(), String>, server: bool) -> Check {
             "rpcrdma_cm is loaded and its files can be read",
         ),
         Err(why) => {
-            let adds = match server {
-                true => "whether the port is reached, whether NULL is answered, the private data, credits",
-                false => "what each mount negotiated, and why connections were lost",
+            let adds = if server {
+                "whether the port is reached, whether NULL is answered, the private data, credits"
+            } else {
+                "what each mount negotiated, and why connections were lost"
             };
             Check::new(
                 "observer",
@@ -233,10 +234,7 @@ pub(crate) fn devices(ports: &[Port], towards: Option<&str>, drivers: &[String])
                 port.kind(),
                 state.to_lowercase()
             );
-            let down = match is_used(port) {
-                true => Severity::Failed,
-                false => Severity::Note,
-            };
+            let down = if is_used(port) { Severity::Failed } else { Severity::Note };
             match (port.is_active(), port.interfaces.first()) {
                 (true, _) => Check::new("device", Severity::Fine, sentence),
                 (false, Some(name)) if port.is_ethernet => Check::new("device", down, sentence)
@@ -280,14 +278,15 @@ pub(crate) fn mtu(port: &Port, interface: &str, mtu: u64) -> Option<Check> {
         return None;
     }
     if port.is_iwarp {
-        return Some(match mtu <= ETHERNET_MTU {
-            true => Check::new(
+        return Some(if mtu <= ETHERNET_MTU {
+            Check::new(
                 "mtu",
                 Severity::Note,
                 format!("{has}; with 9000, iWARP needs a sixth of the packets"),
             )
-            .with(remedy),
-            false => Check::new("mtu", Severity::Fine, has),
+            .with(remedy)
+        } else {
+            Check::new("mtu", Severity::Fine, has)
         });
     }
     let left = mtu.saturating_sub(ROCE_HEADERS);
@@ -521,26 +520,31 @@ fn null(versions: &[(u64, String)]) -> Option<Check> {
     let succeeded = |answer: &str| answer == "SUCCESS";
     let words: Vec<String> = versions
         .iter()
-        .map(|(version, answer)| match succeeded(answer) {
-            true => format!("NFS {version} answers NULL"),
-            false => format!("NFS {version}: {answer}"),
+        .map(|(version, answer)| {
+            if succeeded(answer) {
+                format!("NFS {version} answers NULL")
+            } else {
+                format!("NFS {version}: {answer}")
+            }
         })
         .collect();
     if words.is_empty() {
         return None;
     }
     let is_fine = versions.iter().any(|(_, answer)| succeeded(answer));
-    let severity = match is_fine {
-        true => Severity::Fine,
-        false => Severity::Failed,
+    let severity = if is_fine {
+        Severity::Fine
+    } else {
+        Severity::Failed
     };
     let check = Check::new("null", severity, words.join("; "));
-    Some(match is_fine {
-        true => check,
-        false => check.with(
+    Some(if is_fine {
+        check
+    } else {
+        check.with(
             "on the server: look at its log; a Linux server needs threads: cat \
              /proc/fs/nfsd/threads",
-        ),
+        )
     })
 }
 
@@ -554,9 +558,10 @@ fn credits(target: &str, granted: u64) -> Check {
             format!("{server} grants {granted} credits"),
         );
     }
-    let severity = match granted < FEW_CREDITS {
-        true => Severity::Degraded,
-        false => Severity::Note,
+    let severity = if granted < FEW_CREDITS {
+        Severity::Degraded
+    } else {
+        Severity::Note
     };
     Check::new(
         "credits",

@@ -253,9 +253,10 @@ impl Tool {
         }
         self.repeat(pace, |_| {
             let text = self.connections_text()?;
-            match self.json {
-                true => print(&text),
-                false => print(&format!("{text}\n")),
+            if self.json {
+                print(&text)
+            } else {
+                print(&format!("{text}\n"))
             }
         })
     }
@@ -548,9 +549,10 @@ impl Tool {
             .transpose()?;
 
         let is_loaded = self.files.is_loaded("rpcrdma");
-        let exists = match is_loaded {
-            true => Some(true),
-            false => programs::module_exists("rpcrdma"),
+        let exists = if is_loaded {
+            Some(true)
+        } else {
+            programs::module_exists("rpcrdma")
         };
         let module = match target {
             Some(_) => self.files.takes_commands(),

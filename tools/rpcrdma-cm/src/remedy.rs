@@ -46,16 +46,18 @@ pub(crate) struct Size {
 /// Sets a size of one end to a larger value.
 pub(crate) fn size(info: &Info, size: Size) -> String {
     let wanted = size.wanted.clamp(LINUX_DEFAULT, LINUX_MAX);
-    let host = match size.is_own {
-        true => "this host",
-        false => peer_host(info),
+    let host = if size.is_own {
+        "this host"
+    } else {
+        peer_host(info)
     };
     let is_client = info.is_client() == size.is_own;
     // This end is no Linux if it is not of the kernel's NFS. The peer is not known.
     if size.is_own && !info.is_of("nfs") {
-        return match is_client {
-            true => format!("connect with a size of {wanted} octets"),
-            false => format!("on this host, set the sizes of the server to {wanted} octets"),
+        return if is_client {
+            format!("connect with a size of {wanted} octets")
+        } else {
+            format!("on this host, set the sizes of the server to {wanted} octets")
         };
     }
     let doubt = if size.is_own {
@@ -64,9 +66,10 @@ pub(crate) fn size(info: &Info, size: Size) -> String {
         ", if it runs Linux"
     };
     if is_client {
-        let file = match size.is_send {
-            true => CLIENT_SEND,
-            false => CLIENT_RECEIVE,
+        let file = if size.is_send {
+            CLIENT_SEND
+        } else {
+            CLIENT_RECEIVE
         };
         format!(
             "on {host}{doubt}: echo {wanted} > /proc/sys/sunrpc/{file} (a kernel without \
@@ -82,10 +85,7 @@ pub(crate) fn size(info: &Info, size: Size) -> String {
 
 /// Makes the end that sends no private data send it.
 pub(crate) fn private_data(info: &Info, is_own: bool) -> String {
-    let host = match is_own {
-        true => "this host",
-        false => peer_host(info),
-    };
+    let host = if is_own { "this host" } else { peer_host(info) };
     if info.is_client() == is_own {
         format!("on {host}: use a client that sends it, as Linux 4.9 and later do")
     } else {
@@ -104,9 +104,10 @@ pub(crate) fn offset(info: &Info) -> Option<String> {
 
 /// Negotiates again while the module is loaded.
 pub(crate) fn negotiate_again(info: &Info) -> String {
-    let host = match info.is_client() {
-        true => "this host",
-        false => peer_host(info),
+    let host = if info.is_client() {
+        "this host"
+    } else {
+        peer_host(info)
     };
     format!("on {host}: unmount and mount while the module is loaded on this host")
 }

@@ -449,9 +449,10 @@ fn worst(report: &MountReport) -> Option<&Verdict> {
 fn in_short(verdict: &Verdict) -> String {
     let word = verdict.severity.word();
     let sentence = escape(&verdict.sentence);
-    match sentence.starts_with(word) {
-        true => sentence,
-        false => format!("{word}: {sentence}"),
+    if sentence.starts_with(word) {
+        sentence
+    } else {
+        format!("{word}: {sentence}")
     }
 }
 

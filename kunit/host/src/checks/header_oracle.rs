@@ -138,9 +138,10 @@ impl Words<'_> {
                 if proc == 1 {
                     // Three words of zero: all lists are empty.
                     let nothing = 3 + usize::from(vers == 2);
-                    return match before - self.words.len() == nothing {
-                        true => Err(Bad),
-                        false => Ok(()),
+                    return if before - self.words.len() == nothing {
+                        Err(Bad)
+                    } else {
+                        Ok(())
                     };
                 }
                 // The words that follow are not part of the header, but are checked.
@@ -148,9 +149,10 @@ impl Words<'_> {
                     None => vec![xid],
                     Some(direction) => vec![xid, direction.into()],
                 };
-                match self.words.starts_with(&expected) {
-                    true => Ok(()),
-                    false => Err(Bad),
+                if self.words.starts_with(&expected) {
+                    Ok(())
+                } else {
+                    Err(Bad)
                 }
             }
             (2, 5) => {

@@ -210,9 +210,10 @@ fn lines(words: Vec<String>) -> impl Strategy<Value = (Vec<String>, String)> {
     let space = select(vec![" ", "\t", "  ", " \t "]);
     let end = select(vec!["", " ", "\n", "\t\n"]);
     // A server has `max=`.
-    let versions = match words.iter().any(|word| word.starts_with("max=")) {
-        true => "rpcvers=auto",
-        false => "rpcvers=1",
+    let versions = if words.iter().any(|word| word.starts_with("max=")) {
+        "rpcvers=auto"
+    } else {
+        "rpcvers=1"
     };
     (keys, vec(space, words.len()), end, any::<bool>()).prop_map(
         move |(keys, spaces, end, terse)| {

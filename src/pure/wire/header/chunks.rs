@@ -87,7 +87,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
     /// A list without elements.
     pub(crate) const EMPTY: Self = Self::new(&[]);
 
-    /// Makes a list of `elements`.
+    /// Creates a list of `elements`.
     pub(crate) const fn new(elements: &'a [T]) -> Self {
         Self(Elements::Own(elements))
     }

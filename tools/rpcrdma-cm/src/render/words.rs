@@ -71,9 +71,10 @@ pub(crate) fn place(report: &MountReport) -> String {
 fn sentence(style: Style, verdict: &Verdict) -> String {
     let text = escape(&verdict.sentence);
     let word = verdict.severity.word();
-    let text = match text.starts_with(word) {
-        true => text,
-        false => format!("{word}: {text}"),
+    let text = if text.starts_with(word) {
+        text
+    } else {
+        format!("{word}: {text}")
     };
     style.severity(verdict.severity, &text)
 }
