@@ -66,7 +66,7 @@ const WARN_MS: u32 = 5000;
 /// // error[E0308]: mismatched types: expected `RpcrdmaCm`, found `Inner`
 /// guarded_module! {
 ///     struct Inner {
-///         parts: u32 = Ok(1),
+///         parts: u32 = Ok::<_, Error>(1),
 ///     }
 ///     teardown: c"my_teardown",
 /// }

@@ -9,7 +9,7 @@ use kernel::prelude::*;
 /// # Examples
 ///
 /// ```no_run
-/// # let (id, endpoint): (&mut HandlerId<'_, MyEndpoint>, Arc<MyEndpoint>) = given();
+/// # let (id, endpoint): (ResolvedId<'_, MyEndpoint>, Arc<MyEndpoint>) = given();
 /// // 32 Receives of 4096 octets, and Sends of up to 1024.
 /// id.create_queue_pair(Capacity::new(32, 4096, 1024)?, endpoint)?;
 /// ```
