@@ -51,6 +51,7 @@ use crate::{
             grammar::Rpc,
             snapshot::{
                 CallTraffic,
+                Detail,
                 Null,
                 ReverseDirection,
                 Traffic, //
@@ -487,7 +488,9 @@ impl Endpoint {
     /// Returns the cause of `failure`, by which a call has ended. If that is the loss of the
     /// connection, waits for the end of the endpoint; process context.
     pub(super) fn cause_of(&self, failure: Failure) -> Failure {
-        if failure.error != errno(kernel::bindings::ECONNRESET) {
+        // A message that came instead of the reply is the first cause.
+        let is_first = matches!(failure.cause.detail, Some(Detail::Message(_)));
+        if is_first || failure.error != errno(kernel::bindings::ECONNRESET) {
             return failure;
         }
         wait_while(&self.changed, &self.inner, 2 * CAUSE_MS, |inner| {
