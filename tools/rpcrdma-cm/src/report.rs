@@ -151,16 +151,24 @@ impl Module<'_> {
         if events.is_empty() {
             return None;
         }
-        let mut lost = 0_u64;
-        let mut rest = events.as_slice();
-        while let Some((event, later)) = rest.split_first() {
-            rest = later;
-            let recent = event
+        let recent = |event: &Event| {
+            event
                 .seconds()
-                .is_some_and(|seconds| seconds.saturating_add(HOUR) >= self.now);
-            let given_up = event.is_closed_within(IDLE_SECONDS)
-                && later.iter().any(|later| later.follows(event));
-            lost = lost.saturating_add(u64::from(recent && (event.is_loss() || given_up)));
+                .is_some_and(|seconds| seconds.saturating_add(HOUR) >= self.now)
+        };
+        let mut lost = 0_u64;
+        // The ends of connections that were not made again yet.
+        let mut ends: Vec<&Event> = Vec::new();
+        for event in events {
+            if event.is_end() {
+                ends.push(event);
+            }
+            let end = ends.iter().rposition(|end| event.follows(end));
+            let given_up = end
+                .map(|end| ends.remove(end))
+                .is_some_and(|end| end.is_closed_within(IDLE_SECONDS) && recent(end));
+            let is_lost = event.is_loss() && recent(event);
+            lost = lost.saturating_add(u64::from(given_up || is_lost));
         }
         Some(lost)
     }
@@ -300,6 +308,32 @@ mod tests {
             let found = module.lost_in_an_hour(&addresses);
             assert_eq!(found, Some(expected), "{lasted} {next}");
         }
+    }
+
+    /// Only the latest end before a connection was made again is its own: the others were unmounted.
+    #[test]
+    fn mounts_that_were_unmounted() {
+        let events = history(
+            "DATE ORIGIN ROLE EVENT REMOTE GEN LASTED_MS\n\
+             1970-01-01T01:30:00Z nfs client established 1.2.3.4:20049 1 -\n\
+             1970-01-01T01:30:01Z nfs client closed 1.2.3.4:20049 1 40\n\
+             1970-01-01T01:30:02Z nfs client established 1.2.3.4:20049 1 -\n\
+             1970-01-01T01:30:03Z nfs client closed 1.2.3.4:20049 1 40\n\
+             1970-01-01T01:30:04Z nfs client established 1.2.3.4:20049 1 -\n\
+             1970-01-01T01:30:05Z nfs client lost 1.2.3.4:20049 1 40\n\
+             1970-01-01T01:30:06Z nfs client re-established 1.2.3.4:20049 2 -\n",
+        );
+        let module = Module {
+            connections: &[],
+            observing: None,
+            history: Some(&events),
+            now: 7200,
+        };
+        let addresses = Addresses {
+            server: "1.2.3.4:20049".to_owned(),
+            client: None,
+        };
+        assert_eq!(module.lost_in_an_hour(&addresses), Some(1));
     }
 
     /// Two namespaces with servers of one address.

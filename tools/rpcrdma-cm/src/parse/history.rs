@@ -94,6 +94,11 @@ impl Event {
         self.event.as_deref() == Some("lost")
     }
 
+    /// Whether an established connection ended.
+    pub(crate) fn is_end(&self) -> bool {
+        matches!(self.event.as_deref(), Some("lost" | "closed"))
+    }
+
     /// Whether this end closed an established connection after less than `seconds` seconds.
     pub(crate) fn is_closed_within(&self, seconds: u64) -> bool {
         self.event.as_deref() == Some("closed")
