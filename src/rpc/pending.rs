@@ -190,10 +190,8 @@ impl Calls {
             self.answered = number.wrapping_add(1);
             return Answered::Waiting;
         }
-        let Some(place) = self.given_up.iter().position(|call| call.xid == header.xid) else {
-            return Answered::None(Fault::Xid(header.xid));
-        };
-        let Some(call) = self.given_up.get(place) else {
+        let mut given_up = self.given_up.iter().enumerate();
+        let Some((place, call)) = given_up.find(|(_, call)| call.xid == header.xid) else {
             return Answered::None(Fault::Xid(header.xid));
         };
         if let Err(fault) = check_answer(header, payload, call.version) {
