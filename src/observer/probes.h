@@ -172,8 +172,6 @@ bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
 bool rpcrdma_cm_known_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user);
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id);
 bool rpcrdma_cm_is_program(const struct rdma_cm_id *id);
-u16 rpcrdma_cm_port(const struct sockaddr *address);
-u32 rpcrdma_cm_uid_of(struct task_struct *task);
 void rpcrdma_cm_note_existing(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
 			      struct task_struct *task);
 int rpcrdma_cm_events_register(rpcrdma_cm_event_fn fn, void *data);
