@@ -12,5 +12,6 @@ pub mod nfs;
 pub mod peer;
 pub mod report;
 pub mod run;
+pub mod self_test;
 pub mod trace;
 pub mod wire;

@@ -12,9 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::time::Instant;
 
-use rpcrdma_conformance::case::Level;
 use rpcrdma_conformance::case::Outcome;
-use rpcrdma_conformance::case::Problem;
 use rpcrdma_conformance::cases;
 use rpcrdma_conformance::cli;
 use rpcrdma_conformance::engine::Arrival;
@@ -28,8 +26,8 @@ use rpcrdma_conformance::gateway::Client;
 use rpcrdma_conformance::gateway::BIND;
 use rpcrdma_conformance::peer::DEFAULT;
 use rpcrdma_conformance::peer::ECHO;
-use rpcrdma_conformance::report;
 use rpcrdma_conformance::run;
+use rpcrdma_conformance::self_test::Results;
 use rpcrdma_conformance::trace::Trace;
 use rpcrdma_conformance::wire;
 use rpcrdma_conformance::wire::words;
@@ -538,41 +536,14 @@ fn self_test(address: SocketAddr, command: &str) -> Result<bool, String> {
     client.run = Some(format!("{command} none"));
     client.explore()?;
     let all: Vec<_> = cases::client().collect();
-    let mut number = 0;
-    let mut failed = 0;
-    let mut check = |good: bool, name: String, why: String| {
-        number += 1;
-        failed += usize::from(!good);
-        println!("{} {number} {name}", if good { "ok" } else { "not ok" });
-        for line in why.lines() {
-            println!("# {line}");
-        }
-    };
-    println!("TAP version 14");
+    let mut results = Results::begin();
     for found in cli::with_progress(&all, |case| run::run_client(&client, case)) {
-        let good = found.outcome == Outcome::Pass;
-        let why = if good {
-            String::new()
-        } else {
-            report::details(&found)
-        };
-        check(good, format!("without a fault: {}", found.case.id), why);
+        results.without_fault(&found, found.outcome == Outcome::Pass);
     }
     for case in all {
         client.forget();
         client.run = Some(format!("{command} {}", case.fault));
-        let verdict = run::client_case(case, &client, &Trace::default());
-        let unimplemented = matches!(verdict, Err(Problem::Unimplemented(_)));
-        let good = matches!(verdict, Err(Problem::Violation(_)))
-            || unimplemented && case.level == Level::May;
-        let why = match verdict {
-            Ok(_) => "it passes".to_string(),
-            Err(problem) => problem.reason().to_string(),
-        };
-        let name = format!("with {}: {} fails", case.fault, case.id);
-        check(good, name, why);
+        results.with_fault(case, &run::client_case(case, &client, &Trace::default()));
     }
-    println!("1..{number}");
-    eprintln!("{} passed, {failed} failed", number - failed);
-    Ok(failed == 0)
+    Ok(results.end())
 }

@@ -19,7 +19,6 @@ use std::time::Instant;
 use rpcrdma_conformance::case::Case;
 use rpcrdma_conformance::case::Need;
 use rpcrdma_conformance::case::Outcome;
-use rpcrdma_conformance::case::Problem;
 use rpcrdma_conformance::cases;
 use rpcrdma_conformance::cli;
 use rpcrdma_conformance::engine::Arrival;
@@ -29,8 +28,8 @@ use rpcrdma_conformance::engine::Offer;
 use rpcrdma_conformance::engine::Request;
 use rpcrdma_conformance::peer::Server;
 use rpcrdma_conformance::peer::ECHO;
-use rpcrdma_conformance::report;
 use rpcrdma_conformance::run;
+use rpcrdma_conformance::self_test::Results;
 use rpcrdma_conformance::trace::Trace;
 use rpcrdma_conformance::wire;
 use rpcrdma_conformance::wire::words;
@@ -660,52 +659,26 @@ fn self_test(address: SocketAddr) -> ExitCode {
     let all: Vec<&'static Case> = cases::server()
         .filter(|case| case.needs.iter().all(|need| allowed.contains(need)))
         .collect();
-    let mut number = 0;
-    let mut failed = 0;
-    let mut check = |good: bool, name: String, why: String| {
-        number += 1;
-        failed += usize::from(!good);
-        println!("{} {number} {name}", if good { "ok" } else { "not ok" });
-        for line in why.lines() {
-            println!("# {line}");
-        }
-    };
-    println!("TAP version 14");
+    let mut results = Results::begin();
     for found in cli::run_all(&clean, &all, &allowed) {
         // The server sets R, so one case does not apply.
         let good = found.outcome == Outcome::Pass
             || found.case.id == "rfc8797/4.1/5" && found.outcome == Outcome::Skipped;
-        let why = if good {
-            String::new()
-        } else {
-            report::details(&found)
-        };
-        check(good, format!("without a fault: {}", found.case.id), why);
+        results.without_fault(&found, good);
     }
     let ports: BTreeMap<_, _> = faults().into_iter().zip(address.port()..).collect();
     for case in all {
         let mut server = clean.clone();
         server.limit = Duration::from_millis(1500);
         server.address.set_port(ports[case.fault]);
-        let name = format!("with {}: {} fails", case.fault, case.id);
-        if let Err(why) = look(&mut server) {
-            check(false, name, why);
-            continue;
+        match look(&mut server) {
+            Ok(()) => {
+                results.with_fault(case, &run::server_case(case, &server, &Trace::default()));
+            }
+            Err(why) => results.not_tried(case, &why),
         }
-        let verdict = run::server_case(case, &server, &Trace::default());
-        let good = matches!(verdict, Err(Problem::Violation(_)))
-            || matches!(verdict, Err(Problem::Unimplemented(_)))
-                && Outcome::of(case.level, &verdict) == Outcome::Unimplemented
-                && case.level == rpcrdma_conformance::case::Level::May;
-        let why = match verdict {
-            Ok(_) => "it passes".to_string(),
-            Err(problem) => problem.reason().to_string(),
-        };
-        check(good, name, why);
     }
-    println!("1..{number}");
-    eprintln!("{} passed, {failed} failed", number - failed);
-    ExitCode::from(u8::from(failed > 0))
+    ExitCode::from(u8::from(!results.end()))
 }
 
 /// Connects once, and notes what the server offers. It may have played dead.
