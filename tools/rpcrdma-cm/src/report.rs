@@ -22,11 +22,10 @@ use crate::{
         self,
         Facts,
         Verdict,
+        HOUR,
         IDLE_SECONDS, //
     }, //
 };
-
-const HOUR: u64 = 3600;
 
 /// The texts of one mount namespace.
 #[derive(Default)]
@@ -237,6 +236,21 @@ mod tests {
         info::info, //
     };
 
+    /// Returns how many connections to a server were lost in the hour before 02:00, by a history.
+    fn lost(events: &[Event], server: &str) -> Option<u64> {
+        let module = Module {
+            connections: &[],
+            history: Some(events),
+            observing: None,
+            now: 7200,
+        };
+        let addresses = Addresses {
+            server: server.to_owned(),
+            client: None,
+        };
+        module.lost_in_an_hour(&addresses)
+    }
+
     #[test]
     fn only_losses_of_the_last_hour_and_of_this_server() {
         let events = history(
@@ -249,22 +263,12 @@ mod tests {
              1970-01-01T01:30:00Z module client lost 1.2.3.4:20049\n\
              1970-01-01T01:30:00Z nfs client lost 1.2.3.5:20049\n",
         );
-        let module = Module {
-            connections: &[],
-            history: Some(&events),
-            observing: None,
-            now: 7200,
-        };
         for (server, expected) in [
             ("1.2.3.4:20049", Some(2)),
             ("1.2.3.5:20049", Some(1)),
             ("1.2.3.6:20049", None),
         ] {
-            let addresses = Addresses {
-                server: server.to_owned(),
-                client: None,
-            };
-            assert_eq!(module.lost_in_an_hour(&addresses), expected, "{server}");
+            assert_eq!(lost(&events, server), expected, "{server}");
         }
     }
 
@@ -295,17 +299,7 @@ mod tests {
             ("40", "re-established 1.2.3.4:20049 4", 1),
         ] {
             let events = ends(lasted, next);
-            let module = Module {
-                connections: &[],
-                observing: None,
-                history: Some(&events),
-                now: 7200,
-            };
-            let addresses = Addresses {
-                server: "1.2.3.4:20049".to_owned(),
-                client: None,
-            };
-            let found = module.lost_in_an_hour(&addresses);
+            let found = lost(&events, "1.2.3.4:20049");
             assert_eq!(found, Some(expected), "{lasted} {next}");
         }
     }
@@ -323,17 +317,7 @@ mod tests {
              1970-01-01T01:30:05Z nfs client lost 1.2.3.4:20049 1 40\n\
              1970-01-01T01:30:06Z nfs client re-established 1.2.3.4:20049 2 -\n",
         );
-        let module = Module {
-            connections: &[],
-            observing: None,
-            history: Some(&events),
-            now: 7200,
-        };
-        let addresses = Addresses {
-            server: "1.2.3.4:20049".to_owned(),
-            client: None,
-        };
-        assert_eq!(module.lost_in_an_hour(&addresses), Some(1));
+        assert_eq!(lost(&events, "1.2.3.4:20049"), Some(1));
     }
 
     /// Two namespaces with servers of one address.

@@ -37,7 +37,8 @@ const NFS_PROGRAM: u64 = 100_003;
 /// connects again with the next call.
 pub(crate) const IDLE_SECONDS: u64 = 300;
 
-const HOUR: u64 = 3600;
+/// The time in which losses count, in seconds.
+pub(crate) const HOUR: u64 = 3600;
 
 /// After so many calls, the growth of the buffers of a transport explains less than one KiB a call:
 /// 128 slots have two buffers each, which begin with 2 KiB.
