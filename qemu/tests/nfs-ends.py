@@ -57,7 +57,7 @@ def ends(role: str) -> list[tuple[str, str]]:
     for line in lines:
         row = dict(zip(columns, line.split(maxsplit=len(columns) - 1)))
         if (row["ORIGIN"], row["ROLE"]) == ("nfs", role) and row["EVENT"] in ("lost", "closed"):
-            # What showed that the connection has ended is not the same each time.
+            # The event that shows an unknown cause is not the same each time.
             reason = row["REASON"]
             found.append((row["EVENT"], reason.split(":")[0] if "unknown" in reason else reason))
     return found

@@ -128,7 +128,7 @@ struct ClientArguments {
     common: Common,
 }
 
-/// What both commands have.
+/// The options of both commands.
 #[derive(Args)]
 struct Common {
     /// Lists the selected cases, and ends

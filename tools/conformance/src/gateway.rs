@@ -113,13 +113,13 @@ pub struct Shape {
     /// Replies invalidate a Steering Tag of their call, if both sides have set R.
     pub invalidate: bool,
     pub on_call: Hook,
-    /// What happens to the octets of each reply before they are sent.
+    /// Changes the header of each reply before it is sent.
     pub on_reply: ReplyHook,
 }
 
-/// What a case does with a call before it is served.
+/// Called for each call before the gateway serves it.
 pub type Hook = Box<dyn FnMut(&Call, &mut Connection) -> Next>;
-/// What a case does with a reply before it is sent.
+/// Called for each reply before the gateway sends it.
 pub type ReplyHook = Box<dyn FnMut(&Call, &mut Header)>;
 
 /// What follows a case's own handling of a call.

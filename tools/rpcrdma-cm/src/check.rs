@@ -45,7 +45,7 @@ const ETHERNET_MTU: u64 = 1500;
 /// One line.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Check {
-    /// What was looked at. The words are stable, because programs rely on them.
+    /// The subject, in words that are stable, because programs rely on them.
     check: &'static str,
     pub(crate) severity: Severity,
     pub(crate) sentence: String,
