@@ -211,7 +211,8 @@ static bool probe_qp_events(void)
 		return false;
 	sprint_symbol_no_offset(symbol, qp_probe.hlist_array->array[0].addr);
 	if (qp_probe.hlist_array->size != 1 ||
-	    strcmp(symbol, IS_BUILTIN(CONFIG_INFINIBAND) ? name : "__ib_qp_event_handler [ib_core]")) {
+	    strcmp(symbol, IS_BUILTIN(CONFIG_INFINIBAND) ?
+			   name : "__ib_qp_event_handler [ib_core]")) {
 		unregister_fprobe(&qp_probe);
 		return false;
 	}
