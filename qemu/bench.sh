@@ -10,8 +10,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=qemu/hosts.sh
 . ./hosts.sh
-# shellcheck source=qemu/tests/module.sh
-. ./tests/module.sh
+# shellcheck source=qemu/tests/lib/module.sh
+. ./tests/lib/module.sh
 
 # The arguments that follow are the groups to measure.
 rounds=$1 siw=$2
@@ -195,7 +195,7 @@ all_nulls() {
 	use_pair "$2"
 	[[ $TRANSPORT = rxe ]] || nfs_server
 	load observe=0
-	on_a insmod "${MODULE%/*}/qemu/null_calls.ko" address="$B4"
+	on_a insmod "${MODULE%/*}/qemu/modules/null_calls.ko" address="$B4"
 	control a connect "$B4:20049 rpcvers=1 credits=64 timeout_ms=60000"
 	newest client
 	client=$id

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In a guest whose root is a Debian tree with the packages, for scripts/test-deb: the
+# In a guest whose root is a Debian tree with the packages, for scripts/tests/deb: the
 # module is loaded and the tool is used, as the documents say.
 cd "$(dirname "$0")/tests" || exit
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 need 'the example for modprobe.d is installed' \
 	cp /usr/share/doc/rpcrdma-cm/examples/rpcrdma_cm.conf /etc/modprobe.d/

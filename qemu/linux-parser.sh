@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For scripts/test-linux, in a guest: private data that is shorter than the message of RFC
+# For scripts/tests/linux, in a guest: private data that is shorter than the message of RFC
 # 8797, over soft-iWARP, which delivers it without padding. The module reports it as
 # truncated. The kernel's NFS server and client do not check its length
 # (svc_rdma_parse_connect_private, rpcrdma_update_cm_private) and read beyond its end, which
 # KASAN reports.
 cd "$(dirname "$0")/tests" || exit
 TRANSPORT=siw
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # These two static functions, and the ones into which the compiler may have inlined them.
 by_server='svc_rdma_parse_connect_private|handle_connect_req|svc_rdma_listen_handler'

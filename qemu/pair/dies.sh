@@ -8,6 +8,7 @@
 # soak: stock.rxe
 # shellcheck disable=SC2154 # from lib.sh
 cd "$(dirname "$0")" || exit
+# shellcheck source=../pair/lib.sh
 . ./lib.sh
 
 # loses ID: the next call reports the loss as docs/admin-guide.md says.

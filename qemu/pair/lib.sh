@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # Functions of the scripts of qemu/run-pair, which source it first. The scripts run on the host and
-# print KTAP by the functions of qemu/tests/lib.sh. Commands run in the guests by
+# print KTAP by the functions of qemu/tests/lib/lib.sh. Commands run in the guests by
 #   on_a COMMAND...    in the guest a, with its output and its status
 #   on_b COMMAND...    in the guest b
 # COMMAND can be a function of qemu/pair/agent. $A4, $A6, $B4 and $B6 are the guests' addresses.
@@ -10,10 +10,10 @@
 # shellcheck disable=SC2034,SC2154,SC2317 # for and from the scripts
 set -uo pipefail
 
-# shellcheck source=qemu/tests/lib.sh
-. ../tests/lib.sh
-# shellcheck source=qemu/tests/module.sh
-. ../tests/module.sh
+# shellcheck source=qemu/tests/lib/lib.sh
+. ../tests/lib/lib.sh
+# shellcheck source=qemu/tests/lib/module.sh
+. ../tests/lib/module.sh
 # shellcheck source=scripts/lib.sh
 . ../../scripts/lib.sh
 set +e

@@ -7,6 +7,7 @@
 # soak: stock.rxe
 # shellcheck disable=SC2154 # from lib.sh
 cd "$(dirname "$0")" || exit
+# shellcheck source=../pair/lib.sh
 . ./lib.sh
 
 declare -A client=() server=()

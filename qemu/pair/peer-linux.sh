@@ -5,6 +5,7 @@
 # server and as client. scripts/peers calls this.
 # shellcheck disable=SC2016,SC2154 # for the guests; from lib.sh
 cd "$(dirname "$0")" || exit
+# shellcheck source=../pair/lib.sh
 . ./lib.sh
 # shellcheck source=../pair/cells.sh
 . ./cells.sh

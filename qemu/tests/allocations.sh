@@ -10,8 +10,8 @@
 # if the module's code is on their stack: see arm.
 #
 # soak: debug.rxe debug.siw
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # About: failing.
 

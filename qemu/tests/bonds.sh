@@ -5,8 +5,8 @@
 # those with reconnect=1 come back, and a listener at all addresses goes on.
 #
 # test: stock.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 BOND4=10.78.0.1 BRIDGE4=10.78.0.2
 

@@ -4,8 +4,8 @@
 # `rpcrdma-cm check`: a real cause for each of its lines. scripts/tool builds the tool first.
 #
 # test: stock.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # A copy in memory: the guest reads a file of the project again each time that it is run.
 tool=/tmp/rpcrdma-cm

@@ -5,8 +5,8 @@
 # against the module's client. scripts/conformance builds the suite first.
 #
 # test: stock.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # A copy in memory: the guest reads a file of the project again each time that it is run.
 suite=/tmp/rpcrdma-conformance

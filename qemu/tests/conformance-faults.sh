@@ -5,8 +5,8 @@
 # own fault. scripts/conformance builds the suite first.
 #
 # test: stock.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # Copies in memory: the guest reads a file of the project again each time that it is run.
 suite=/tmp/rpcrdma-conformance client=/tmp/faulty-client

@@ -6,8 +6,8 @@
 # builds it first.
 #
 # test: stock.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # Copies in memory: the guest reads a file of the project again each time that it is run.
 suite=/tmp/rpcrdma-conformance server=/tmp/faulty-server

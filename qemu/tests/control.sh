@@ -5,8 +5,8 @@
 #
 # test: debug.rxe
 # soak: debug.siw stock.rxe arm64.rxe rt.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # octet_string LENGTH: prints LENGTH octets, none of them zero, in hexadecimal.
 octet_string() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }

@@ -8,8 +8,8 @@
 #
 # test: debug.rxe
 # soak: debug.siw
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 CYCLES=300
 [[ -z ${FULL:-} ]] || CYCLES=500

@@ -5,8 +5,8 @@
 # nor those of the module.
 #
 # test: debug.siw stock.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # How long a connection may take to be made again, in addition to the time that it takes otherwise.
 margin_ms=5000
@@ -138,7 +138,7 @@ beside_requests() {
 	program 1
 	need 'the memory is filled' fill
 	need 'connections take long to be set up' on_a insmod \
-		"${MODULE%/*}/qemu/slow_cq.ko" netdev="$A_DEV" milliseconds=8000
+		"${MODULE%/*}/qemu/modules/slow_cq.ko" netdev="$A_DEV" milliseconds=8000
 	at_end remove_module slow_cq
 	of_requests && before=${counts[requests]}
 	need 'eight requests are sent' say 1 storm mute 8 "/run/netns/$B" "$A4" 2002

@@ -5,8 +5,8 @@
 #
 # test: debug.siw
 # soak: debug.rxe stock.rxe rt.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 gone() { is_gone "$1"; }
 listener_gone() { ! row listeners "$1"; }

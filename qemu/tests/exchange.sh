@@ -9,8 +9,8 @@
 #
 # test: debug.rxe
 # soak: debug.siw stock.rxe arm64.rxe rt.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 sizes=(1024 4096 65536 262144)
 yes_no=(no yes)

@@ -6,8 +6,8 @@
 #
 # test: debug.rxe
 # soak: debug.siw stock.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # A connect that fails may take this much longer than its timeout, because guests are slow.
 margin_ms=1500
@@ -142,7 +142,7 @@ ended_at_once() {
 	local process bad=0
 	program 2
 	tell 2 listen "/run/netns/$B" "$B4" 2300 || return
-	insmod "${MODULE%/*}/qemu/slow_reply.ko" || return
+	insmod "${MODULE%/*}/qemu/modules/slow_reply.ko" || return
 	at_end remove_module slow_reply
 	say 2 accept none
 	nsenter --net="/run/netns/$A" bash -c \

@@ -6,8 +6,8 @@
 #
 # test: stock.rxe
 # soak: debug.rxe rt.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # recorded NAME COLUMN=VALUE...: checks that such an event appears within 20 s.
 recorded() { check "$1" wait_for 20 event "${@:2}"; }

@@ -7,8 +7,8 @@
 #
 # test: debug.rxe
 # soak: debug.siw stock.rxe arm64.rxe rt.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # Length in octets of the parts of a message (RFC 8166, section 4.7, and the
 # draft's section 4.2; RFC 5531, section 9, with AUTH_NONE; an opaque's length).

@@ -7,8 +7,8 @@
 # docs/admin-guide.md.
 #
 # soak: stock.rxe debug.rxe debug.siw
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 seed=${SEED:-20008797}
 clients=6 seconds=6
@@ -50,7 +50,7 @@ tally() {
 # load PORT SECONDS null|all KEY...: runs the clients on a, and prints their results.
 load() {
 	local status=0
-	"${python[@]}" ./clients.py call "/run/netns/$A" "$B4:$1" "$clients" "${@:2}" \
+	"${python[@]}" ./programs/clients.py call "/run/netns/$A" "$B4:$1" "$clients" "${@:2}" \
 		>"$scratch/load" || status=$?
 	loaded
 	return "$status"
@@ -66,7 +66,7 @@ loaded() {
 # clients.py.
 agree() {
 	local status=0
-	"${python[@]}" ./clients.py agree "$@" >"$scratch/agree" || status=$?
+	"${python[@]}" ./programs/clients.py agree "$@" >"$scratch/agree" || status=$?
 	tail -n 1 "$scratch/agree" | diag >&3
 	[[ $status = 0 ]] || cat "$scratch/agree"
 	return "$status"
@@ -75,7 +75,7 @@ agree() {
 # later FILE LINE: writes the line in the background. ended: waits for it, and sets $errno,
 # and $took in milliseconds.
 later() {
-	"${python[@]}" ./clients.py write "/run/netns/$A" "$@" >"$scratch/later" &
+	"${python[@]}" ./programs/clients.py write "/run/netns/$A" "$@" >"$scratch/later" &
 	process=$!
 }
 
@@ -315,7 +315,7 @@ idle_flaps() {
 # retransmissions.
 flaps() {
 	local process sides=(a b) n status=0
-	"${python[@]}" ./clients.py call "/run/netns/$A" "$B4:40" "$clients" 15 all \
+	"${python[@]}" ./programs/clients.py call "/run/netns/$A" "$B4:40" "$clients" 15 all \
 		null=0 reconnect=1 timeout_ms=3000 >"$scratch/load" &
 	process=$!
 	wait_for 30 are_established $((2 * clients + 2)) || status=1

@@ -6,8 +6,8 @@
 #
 # test: stock.rxe
 # soak: debug.rxe debug.siw arm64.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # same_linux ID ROLE ROOM SEND RECEIVE R KEY=VALUE...: whether the peer sent this offer as
 # Linux does, at offset 0, and info has these values.

@@ -6,8 +6,8 @@
 #
 # test: stock.rxe
 # soak: debug.rxe debug.siw rt.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # ids ORIGIN ROLE: sets $ids to the established connections of that origin and role.
 ids() {
@@ -367,7 +367,7 @@ if [[ $KERNEL = stock ]]; then
 
 	# About: the BTF of rpcrdma has members of other sizes than the module wants.
 	need 'other BTF: the module is removed' wait_for 20 rmmod rpcrdma_cm
-	need 'other BTF: sizes in it change' insmod "${MODULE%/*}/qemu/other_btf.ko"
+	need 'other BTF: sizes in it change' insmod "${MODULE%/*}/qemu/modules/other_btf.ko"
 	at_end remove_module other_btf
 	need 'other BTF: the module loads' insmod "$MODULE"
 	need 'other BTF: the mount succeeds' nfs_mount 4.2 /mnt/nfs
@@ -422,7 +422,7 @@ if [[ $TRANSPORT = rxe ]]; then
 	need 'look-alike: a server listens' tell 1 listen "/run/netns/$B" "$B4" 11
 	say 1 accept 0123456789abcdef
 	look_alike() {
-		on_a insmod "${MODULE%/*}/qemu/look_alike.ko" "address=$B4" port=11 &&
+		on_a insmod "${MODULE%/*}/qemu/modules/look_alike.ko" "address=$B4" port=11 &&
 			at_end remove_module look_alike
 	}
 	counter observed && observed=$count
@@ -567,7 +567,7 @@ need 'observe=0: umount succeeds' umount /mnt/nfs
 # The search looks at 16 million numbers of the resource tracker.
 if [[ -n ${FULL:-} ]]; then
 	need 'high numbers: ids get higher numbers than the search looks at' \
-		insmod "${MODULE%/*}/qemu/high_numbers.ko"
+		insmod "${MODULE%/*}/qemu/modules/high_numbers.ko"
 	at_end remove_module high_numbers
 	need 'high numbers: the mount succeeds' nfs_mount 4.2 /mnt/nfs
 	need 'high numbers: the module is removed' rmmod rpcrdma_cm

@@ -8,8 +8,8 @@
 #
 # test: stock.rxe
 # soak: debug.siw rt.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 capture=$scratch/wire.pcap
 traces=/sys/kernel/tracing/instances/privileges
@@ -144,7 +144,7 @@ check_fails 'no format of an event prints a kernel pointer' \
 	grep -nE 'field:.*(\*|long|ptr)|%p[^I]' /sys/kernel/tracing/events/rpcrdma_cm/*/format
 
 # About: addresses and uninitialized memory in messages.
-segments() { "${python[@]}" ./segments.py "$capture" >"$scratch/segments"; }
+segments() { "${python[@]}" ./programs/segments.py "$capture" >"$scratch/segments"; }
 need 'the capture has segments' segments
 lists=$(cut -d ' ' -f 1,3 "$scratch/segments" | sort -u | grep -c '^segment [rw]')
 check_equal 'the capture has segments of calls and of replies' 2 "$lists"

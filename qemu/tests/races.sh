@@ -7,8 +7,8 @@
 # each worker makes the same choices again, but they interleave differently.
 #
 # soak: debug.rxe debug.siw kcsan.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 seed=${RACES_SEED:-$SRANDOM}
 seconds=${RACES_SECONDS:-$((${FULL:+110} + 10))}
@@ -63,7 +63,7 @@ if [[ $KERNEL = kcsan ]]; then
 	echo 100 >/sys/module/kcsan/parameters/skip_watch
 	echo 500 >/sys/module/kcsan/parameters/udelay_task
 fi
-"${python[@]}" ./workers.py "$DEBUGFS" "$MODULE" "$TRANSPORT" "$seed" "$seconds" \
+"${python[@]}" ./programs/workers.py "$DEBUGFS" "$MODULE" "$TRANSPORT" "$seed" "$seconds" \
 	"$work" "$still" $((still + 10)) >"$scratch/races" 2>&1
 status=$?
 sed 's/^/# /' "$scratch/races"

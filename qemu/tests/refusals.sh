@@ -9,10 +9,10 @@
 #   qemu/run --kernel debug --no-kmemleak -- env KERNEL=stock qemu/tests/run refusals
 #
 # test: stock.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
-refuse_qp=${MODULE%/*}/qemu/refuse_qp.ko
+refuse_qp=${MODULE%/*}/qemu/modules/refuse_qp.ko
 refuses() { insmod "$refuse_qp" "$@" && at_end obeys; }
 obeys() { remove_module refuse_qp; }
 has_refused() { (($(</sys/module/refuse_qp/parameters/refused) > 0)); }

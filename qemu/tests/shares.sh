@@ -6,8 +6,8 @@
 #
 # test: stock.rxe
 # soak: debug.rxe rt.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # The default of max_observed, and the limits that docs/admin-guide.md derives from it.
 max=16384

@@ -10,8 +10,8 @@
 # after a time.
 #
 # soak: stock.rxe debug.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 attempts=1000 may_fail_percent=2
 [[ $KERNEL != stock ]] || attempts=10000 may_fail_percent=1

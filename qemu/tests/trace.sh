@@ -6,8 +6,8 @@
 #
 # test: stock.rxe
 # soak: debug.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 tracefs=/sys/kernel/tracing
 # An instance of its own: trace-cmd uses the top one.

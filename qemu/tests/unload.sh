@@ -6,8 +6,8 @@
 #
 # test: debug.rxe stock.rxe
 # soak: debug.siw arm64.rxe rt.rxe
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 # unload NAME: unloads the module, and checks that nothing is left.
 unload() {
@@ -21,7 +21,7 @@ load() { need "$1: the module loads" insmod "$MODULE"; }
 # keep_asking: starts a client that is not the module. It connects to the module as fast as it can,
 # and goes on when connections end.
 keep_asking() {
-	"${python[@]}" ./peer.py >"$scratch/asker" 2>&1 < <(
+	"${python[@]}" ./programs/peer.py >"$scratch/asker" 2>&1 < <(
 		while printf '%s\n' "connect /run/netns/$A $B4 7 none" close; do :; done
 	) &
 	asker=$!
@@ -62,7 +62,7 @@ unload connected
 load forgotten
 need 'forgotten: a listener' control b listen "$B4:1"
 need 'forgotten: a connection' connect a "$B4:1"
-keep() { insmod "${MODULE%/*}/qemu/keep_hold.ko" && at_end remove_module keep_hold; }
+keep() { insmod "${MODULE%/*}/qemu/modules/keep_hold.ko" && at_end remove_module keep_hold; }
 need 'forgotten: the next hold that ends is kept' keep
 need 'forgotten: everything is closed' control - close all
 need 'forgotten: nothing is left' wait_for 10 nothing_left

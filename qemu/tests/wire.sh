@@ -7,8 +7,8 @@
 #
 # test: stock.rxe
 # soak: debug.rxe debug.siw
-. ./lib.sh
-. ./module.sh
+. ./lib/lib.sh
+. ./lib/module.sh
 
 capture=$scratch/wire.pcap
 

@@ -4,8 +4,9 @@
 //!
 //! usage: `rpcrdma_cm_bench ROUNDS`
 //!
-//! Prints a line for each round and each content of the Private Data, as scripts/bench-table.py
-//! reads it. The fastest sample of a round counts, because other load only adds time.
+//! Prints a line for each round and each content of the Private Data, as
+//! scripts/benchmarks/table.py reads it. The fastest sample of a round counts, because other load
+//! only adds time.
 
 #![allow(dead_code, reason = "the module uses all of it, this some")]
 

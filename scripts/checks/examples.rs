@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The names that the examples in the documentation of src/base and src/rdma take as given: the
-//! user's own types. scripts/check-examples compiles it with the examples, as a module of src/rdma.
+//! user's own types. scripts/checks/examples compiles it with the examples, as a module of src/rdma.
 
 use core::{
     fmt,

@@ -609,7 +609,7 @@ class Foreigners(Worker):
         self.does(f"peer: {line}")
         if not self.peer:
             self.peer = subprocess.Popen(
-                ["python3", "-sS", "./peer.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                ["python3", "-sS", "./programs/peer.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, text=True,
             )
             self.listens = False

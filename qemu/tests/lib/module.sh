@@ -20,13 +20,13 @@ siw) transport=iwarp request_room=251 reply_room=251 ;;
 esac
 
 # Python starts faster without the packages of the guest.
-python=(python3 -sS)
 library=${BASH_SOURCE[0]%/*}
+python=(env "PYTHONPATH=$library/.." python3 -sS)
 
 # ask FUNCTION ARGUMENT...: calls a function of agent.py. Sets $answer to its result.
 ask() {
 	if [[ -z ${AGENT_PID:-} ]]; then
-		coproc AGENT { exec "${python[@]}" "$library/agent.py"; }
+		coproc AGENT { exec "${python[@]}" "$library/../programs/agent.py"; }
 		at_end kill "$AGENT_PID"
 	fi
 	local IFS=$'\t'
@@ -383,7 +383,7 @@ program() {
 	local fd
 	# shellcheck disable=SC2154 # from lib.sh
 	mkfifo "$scratch/to$1" "$scratch/from$1"
-	"${python[@]}" ./peer.py <"$scratch/to$1" >"$scratch/from$1" 2>&1 &
+	"${python[@]}" ./programs/peer.py <"$scratch/to$1" >"$scratch/from$1" 2>&1 &
 	pid=$!
 	programs[$1]=$pid
 	at_end program_end "$1"
