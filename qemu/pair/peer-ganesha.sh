@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # One column of the table of docs/peers.md: NFS-Ganesha in the guest b, as server, with the
-# module watching it there. $GANESHA is the directory that scripts/peer/ganesha prints. scripts/peers
-# calls this, and builds tools/rpcrdma-cm before.
+# module watching it there. $GANESHA is the directory that scripts/peer/ganesha prints.
+# scripts/peers calls this, and builds tools/rpcrdma-cm before.
 # shellcheck disable=SC2016,SC2154 # for the guests; from lib.sh
 cd "$(dirname "$0")" || exit
 # shellcheck source=../pair/lib.sh
