@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Both ends are the module. Compares the offer of each side, the offer that the other side
-# reads, and the values that both negotiate, with those of RFC 8797.
+# reads, and the values that both negotiate, with those of RFC 8797. tools/conformance has the
+# private data of a peer that is not the module, and wire.sh the octets on the wire. At the end
+# the peers are ucmatose, and over soft-iWARP one that speaks version 1 of MPA.
 #
 # There are five parameters: two sizes of each side, and R of both sides together. All
 # combinations of any two parameters are tested; with FULL=1 all combinations of all five.
@@ -206,12 +208,101 @@ check 'the first valid message counts, at any offset' exchange "$B4" "$B4" "$A4"
 raw C 180eabf601010f0f absent
 raw S 00f6ab0e00010f0f absent
 check 'octets without a message count as absent' exchange "$B4" "$B4" "$A4"
+raw C f6 absent
+raw S 00 absent
+check 'one octet counts as absent' exchange "$B4" "$B4" "$A4"
+raw C f6ab0e18 rejected
+raw S "f6ab0e1802$(filler $((reply_room - 10)))f6ab0e1801" rejected offset=0 version=2
+check 'the first rejected message is shown' exchange "$B4" "$B4" "$A4"
+raw C f6ab0e18ff010f0f rejected version=255
+raw S f6ab0e1801fe0303 present offset=0 version=1 reserved=0xfe send=4096 recv=4096 r=0
+check 'version 255 is rejected, and reserved bits are not R' exchange "$B4" "$B4" "$A4"
+raw C 00f6ab0e1801010305f6ab0e1801000809 present offset=1 version=1 reserved=0x00 \
+	send=4096 recv=6144 r=1
+raw S f6abf6ab0ef6ab0e1801011f07 present offset=5 version=1 reserved=0x00 \
+	send=32768 recv=8192 r=1
+check 'the first of two messages counts, and parts of an identifier do not' \
+	exchange "$B4" "$B4" "$A4"
 raw C '' absent
 raw S '' absent
 check 'no private data of either side counts as absent' exchange "$B4" "$B4" "$A4"
 built C 2048 3072 1
 check 'no private data of the server counts as absent' exchange "$B4" "$B4" "$A4"
 check 'all columns are aligned, with link-local addresses' aligned
+
+# About: peers that are not the module.
+
+# ucmatose_ends ROLE SIDE WORD...: runs ucmatose, which sends no private data and waits for
+# messages, until a connection of the module in ROLE has been compared. Then kills it.
+ucmatose_ends() {
+	local role=$1 room=$request_room pid before bad=0
+	counter messages_received
+	before=$count
+	nsenter --net="/run/netns/$2" ucmatose "${@:3}" -C 1 >"$scratch/ucmatose" 2>&1 &
+	pid=$!
+	id=
+	if [[ $role = client ]]; then
+		room=$reply_room
+		wait_for 20 control a connect "$B4:7471 null=0 inv=1" >"$scratch/output" || bad=1
+		wait_for 10 has_received $((before + 1)) || bad=1
+	fi
+	arrives '' "$room"
+	wait_for 20 newest "$role" && wait_for 10 is_state "$id" established &&
+		same_info "$id" peer_private_data=absent peer_length=$((${#padded} / 2)) \
+			client_to_server_threshold=1024 server_to_client_threshold=1024 \
+			remote_invalidation=no || bad=1
+	kill -9 "$pid"
+	wait "$pid" 2>/dev/null
+	wait_for 10 is_gone "${id:-none}" || bad=1
+	return "$bad"
+}
+
+has_received() { counter messages_received && [[ $count = "$1" ]]; }
+
+# by_mpa_1 HEX OFFSET: a peer that speaks version 1 of MPA connects with these octets (RFC 5044,
+# section 7.1.1). Peers with siw speak version 2. The octets end with a message of Send Size 4096
+# and Receive Size 16384 with R.
+by_mpa_1() {
+	local frame pid answer bad=0
+	printf -v frame '%04x%s' $((${#1} / 2)) "$1"
+	# shellcheck disable=SC2001 # each pair of digits
+	frame='MPA ID Req Frame\x40\x01'$(sed 's/../\\x&/g' <<<"$frame")
+	# shellcheck disable=SC2016 # for the other shell
+	nsenter --net="/run/netns/$A" bash -c 'exec 3<>"/dev/tcp/$0/2000" && printf "$1" >&3 &&
+		head -c 28 <&3 >"$2" && exec sleep 60' "$B4" "$frame" "$scratch/mpa" &
+	pid=$!
+	wait_for 20 test -s "$scratch/mpa"
+	answer=$(od -An -v -tx1 "$scratch/mpa" | tr -d ' \n')
+	message 8192 16384 1
+	same 'the answer' 4d504120494420526570204672616d65 "${answer:0:32}" || bad=1
+	same 'its version and private data' "01 0008$message" "${answer:34:2} ${answer:36}" || bad=1
+	wait_for 10 newest server && wait_for 10 is_state "$id" established &&
+		same_info "$id" peer_private_data=present peer_length=$((${#1} / 2)) \
+			peer_offset="$2" peer_send_size=4096 peer_receive_size=16384 \
+			client_to_server_threshold=4096 server_to_client_threshold=8192 \
+			remote_invalidation=yes || bad=1
+	kill "$pid"
+	wait "$pid" 2>/dev/null
+	wait_for 10 is_gone "${id:-none}" || bad=1
+	rm "$scratch/mpa"
+	return "$bad"
+}
+
+need 'the connections of the exchange end' control - close all
+need 'the module listens for other peers' control b listen "$B4:2000 send=8192 recv=16384 inv=1"
+# The guest of arm64 does not have it.
+if [[ $(uname -m) = x86_64 ]]; then
+	check 'ucmatose connects without private data, and is killed' \
+		ucmatose_ends server "$A" -s "$B4" -p 2000
+	check 'ucmatose listens without private data, and is killed' \
+		ucmatose_ends client "$B" -b "$B4"
+fi
+if [[ $TRANSPORT = siw ]]; then
+	check 'a message by MPA version 1' by_mpa_1 f6ab0e180101030f 0
+	# The length field of rdma_cm holds 255 octets, 4 more than a peer of version 2 can send.
+	check 'a message at the end of 255 octets by MPA version 1' \
+		by_mpa_1 "$(filler 247)f6ab0e180101030f" 247
+fi
 
 # Names of real devices are longer than those of the tests.
 long=${A_RDMA}_np0_23456789
@@ -232,4 +323,17 @@ if [[ -n ${FULL:-} ]]; then
 		((x % 16)) || control - close all
 	done
 	check_equal 'none of the 1024 combinations fails' 0 "$bad" || diag <"$scratch/first"
+
+	bad=0
+	for ((x = 0; x <= request_room - 8; x++)); do
+		raw C "$(filler "$x")f6ab0e1801000101" present offset="$x" version=1 reserved=0x00 \
+			send=2048 recv=2048 r=0
+		raw S "$(filler "$x")f6ab0e1801000202" present offset="$x" version=1 reserved=0x00 \
+			send=3072 recv=3072 r=0
+		exchange "$B4" "$B4" "$A4" >"$scratch/output" 2>&1 || {
+			((bad++)) || cp "$scratch/output" "$scratch/first"
+		}
+		((x % 16)) || control - close all
+	done
+	check_equal 'a message at any octet is found' 0 "$bad" || diag <"$scratch/first"
 fi

@@ -351,6 +351,22 @@ for n in "${!connections[@]}"; do
 	check "on the wire: ${names[n]}" check_wire "${connections[n]}"
 done
 
+# none_again: whether no REQ and no REP wants a message retransmitted that finds no Receive. A peer
+# that exceeds its credits loses its connection (RFC 8166, section 3.3.1).
+none_again() {
+	local line bad=0
+	decode "infiniband.cm.$1" "infiniband.cm.$1.rnrretrcount"
+	[[ ${#packets[@]} -gt 0 ]] || { echo 'no packets'; return 1; }
+	for line in "${packets[@]}"; do
+		same 'retransmissions' 0 "$((line))" || bad=1
+	done
+	return "$bad"
+}
+if [[ $transport = roce ]]; then
+	check 'on the wire: a REQ wants no message retransmitted' none_again req
+	check 'on the wire: a REP wants no message retransmitted' none_again rep
+fi
+
 # SEND Only with Invalidate; in iWARP the Send Message with Invalidate.
 case $transport in
 roce) decode 'infiniband.bth.opcode == 0x17' infiniband.bth.opcode ;;
