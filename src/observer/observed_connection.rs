@@ -270,8 +270,11 @@ impl Facts {
     fn establish(&mut self) {
         self.enter(State::Established);
         self.seen_established = true;
-        self.ending = Ending::None;
-        self.failure = None;
+        // An iWARP device may say that the connection has ended before rdma_cm says that it is
+        // established.
+        if self.ending == Ending::None {
+            self.failure = None;
+        }
     }
 
     fn end(&mut self, state: State, failure: Failure) {
@@ -370,13 +373,14 @@ impl Facts {
 
     /// Takes an event as evidence of the end of the connection, and keeps the first cause.
     fn learn(&mut self, kind: EventKind) {
-        let (State::Established | State::Disconnected, Some((evidence, failure))) =
-            (self.view.state, kind.evidence())
-        else {
+        if self.view.state == State::Closing {
             return;
-        };
+        }
         let device = self.view.exchange.device;
         let iwarp = device.is_some_and(|device| device.transport == ShownTransport::Iwarp);
+        let Some((evidence, failure)) = kind.evidence(iwarp) else {
+            return;
+        };
         let before = self.ending;
         self.ending = before.learn(evidence, iwarp);
         if self.ending != before && (self.ending.is_known() || before == Ending::None) {

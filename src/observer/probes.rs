@@ -190,8 +190,10 @@ impl EventKind {
     }
 
     /// Returns the evidence that this event is of the end of an established connection, and the
-    /// failure if that is the cause.
-    pub(super) fn evidence(self) -> Option<(Evidence, Failure)> {
+    /// failure if that is the cause. `iwarp` says whether the transport is iWARP, where a Send that
+    /// is under way when the peer disconnects may fail by these two errors before the device says
+    /// that the peer has disconnected.
+    pub(super) fn evidence(self, iwarp: bool) -> Option<(Evidence, Failure)> {
         let queue_pair = |error| lost_by("the queue pair failed", error);
         let unknown = |what| lost_by("unknown cause", what);
 
@@ -206,6 +208,12 @@ impl EventKind {
             Self::Disconnect => (Evidence::Disconnect, lost("disconnected by this end")),
             Self::Completion(status @ bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR) => {
                 (Evidence::Consequence, unknown(status_message(status)))
+            }
+            Self::Completion(status @ bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR) if iwarp => {
+                (Evidence::Consequence, unknown(status_message(status)))
+            }
+            Self::QueuePair(event @ bindings::ib_event_type_IB_EVENT_QP_FATAL) if iwarp => {
+                (Evidence::Consequence, unknown(event_message(event)))
             }
             Self::Completion(status) => (Evidence::Error, queue_pair(status_message(status))),
             Self::QueuePair(event) => (Evidence::Error, queue_pair(event_message(event))),
