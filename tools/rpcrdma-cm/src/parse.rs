@@ -20,11 +20,18 @@ pub(crate) mod transports;
 pub(crate) trait Value: Sized {
     /// Returns `None` if the value is unknown, does not apply, or is of another type.
     fn parse(text: &str) -> Option<Self>;
+
+    /// Returns the text that [`Self::parse`] takes.
+    fn text(&self) -> String;
 }
 
 impl Value for u64 {
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok()
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
     }
 }
 
@@ -36,6 +43,10 @@ impl Value for bool {
             _ => None,
         }
     }
+
+    fn text(&self) -> String {
+        if *self { "yes" } else { "no" }.to_owned()
+    }
 }
 
 impl Value for String {
@@ -44,6 +55,10 @@ impl Value for String {
             "" | "-" | "none" | "unknown" => None,
             text => Some(text.to_owned()),
         }
+    }
+
+    fn text(&self) -> String {
+        self.clone()
     }
 }
 

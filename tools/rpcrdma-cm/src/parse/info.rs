@@ -41,6 +41,12 @@ macro_rules! info {
                     _ => (),
                 }
             }
+
+            /// Returns each key with its values as texts, in the order of the file. A key without
+            /// a value has none.
+            pub(crate) fn values(&self) -> Vec<(&'static str, Vec<String>)> {
+                vec![$($((stringify!($key), self.$key.iter().map(Value::text).collect()),)*)*]
+            }
         }
     };
 }

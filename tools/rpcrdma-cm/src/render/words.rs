@@ -117,7 +117,7 @@ pub(crate) fn show(style: Style, info: &Info, sent: &[u8], received: &[u8]) -> S
     identity(info, &mut out);
     offers(info, &mut out);
     negotiated(info, &mut out);
-    traffic(info, &mut out);
+    others(info, &mut out);
     remarks(info, &mut out);
     verdicts(style, &verdict::of_connection(info, sent), &mut out);
     private_data("Private data sent", sent, octets::find(sent), &mut out);
@@ -254,18 +254,49 @@ fn negotiated(info: &Info, out: &mut String) {
     }
 }
 
-fn traffic(info: &Info, out: &mut String) {
-    let Some(sends) = info.sends else {
-        return;
-    };
-    let _ = writeln!(
-        out,
-        "Traffic: version {} of RPC-over-RDMA, {sends} messages sent, {} calls inline, {} with chunks, {} credits",
-        or_dash(info.rpc_version_used),
-        or_dash(info.inline_calls),
-        or_dash(info.chunked_calls),
-        or_dash(info.credits_granted),
-    );
+/// The keys whose values [`show`] has in sentences. It prints every other key as `info` does.
+const IN_SENTENCES: &[&str] = &[
+    "id",
+    "origin",
+    "command",
+    "pid",
+    "role",
+    "state",
+    "device",
+    "transport",
+    "local",
+    "remote",
+    "generation",
+    "generation",
+    "age_ms",
+    "last_failure",
+    "local_send_size",
+    "local_receive_size",
+    "local_remote_invalidation",
+    "peer_private_data",
+    "peer_first_octets",
+    "peer_send_size",
+    "peer_receive_size",
+    "peer_remote_invalidation",
+    "client_to_server_threshold",
+    "server_to_client_threshold",
+    "remote_invalidation",
+    "inline_send_in_use",
+    "inline_receive_in_use",
+    "remote_invalidation_in_use",
+    "deviation",
+    "note",
+];
+
+fn others(info: &Info, out: &mut String) {
+    let _ = writeln!(out, "Other values");
+    for (key, values) in info.values() {
+        if !IN_SENTENCES.contains(&key) {
+            for value in values {
+                let _ = writeln!(out, "  {key}: {}", escape(&value));
+            }
+        }
+    }
 }
 
 fn remarks(info: &Info, out: &mut String) {
@@ -288,5 +319,36 @@ fn private_data(title: &str, octets: &[u8], offset: Option<u64>, out: &mut Strin
     } else {
         let _ = writeln!(out, "{title}: {} octets", octets.len());
         out.push_str(&octets::annotated(octets, offset));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::info;
+
+    #[test]
+    fn every_key_is_shown() {
+        let style = Style {
+            colour: false,
+            terminal: false,
+        };
+        let keys: Vec<&str> = Info::default().values().iter().map(|it| it.0).collect();
+        assert!(IN_SENTENCES.iter().all(|key| keys.contains(key)));
+        let shown = |origin: &str, text: &str| {
+            let text = format!("origin: {origin}\ncommand: x\nage_ms: 0\n{text}");
+            show(style, &info::info(&text), &[], &[])
+        };
+        let is_shown = |key: &&str| {
+            // One of these values is of the kind of the key.
+            ["7654321", "yes", "client"].iter().any(|value| {
+                let text = format!("{key}: {value}\n");
+                ["nfs", "user"]
+                    .iter()
+                    .any(|origin| shown(origin, &text) != shown(origin, ""))
+            })
+        };
+        let missing: Vec<&str> = keys.into_iter().filter(|key| !is_shown(key)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }
