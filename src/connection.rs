@@ -118,15 +118,13 @@ use crate::{
     registry::Live,
     rpc::{
         endpoint::{
+            not_connected,
             Endpoint,
             EndpointConfiguration,
             Owner,
             CAUSE_MS, //
         },
-        requester::{
-            not_connected,
-            CallResult, //
-        }, //
+        requester::CallResult, //
     },
     shown_device,
     trace, //

@@ -30,7 +30,10 @@ use kernel::{
 
 use super::{
     pending::Calls,
-    version_cache::VersionCache,
+    version::{
+        UsedVersion,
+        VersionCache, //
+    },
     xids::Xids, //
 };
 use crate::{
@@ -221,38 +224,6 @@ enum Phase {
     Started(Link),
     /// Ended, by a failure or, with [`None`], by the owner.
     Ended(Option<Failure>),
-}
-
-/// What is known of the version of RPC-over-RDMA on a connection.
-#[derive(Clone, Copy)]
-pub(super) enum UsedVersion {
-    /// No version has been agreed upon.
-    Unknown,
-    /// The client has sent its first message of version 2, and the peer has not answered in that
-    /// version. If the endpoint fails meanwhile, the client connects again, for version 1
-    /// (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
-    Tried,
-    /// The version that has been agreed upon: that of the call that was answered last.
-    Known(u32),
-}
-
-impl UsedVersion {
-    /// Returns the version that has been agreed upon.
-    pub(super) fn known(self) -> Option<u32> {
-        match self {
-            Self::Known(version) => Some(version),
-            Self::Unknown | Self::Tried => None,
-        }
-    }
-
-    /// Ends the trial of version 2, if one is under way. Returns whether one was.
-    pub(super) fn end_trial(&mut self) -> bool {
-        let tried = matches!(self, Self::Tried);
-        if tried {
-            *self = Self::Unknown;
-        }
-        tried
-    }
 }
 
 /// The part of an endpoint that changes.
@@ -647,6 +618,11 @@ impl Endpoint {
 /// Whether the failure is that of this side's own device or address.
 fn is_of_device(failure: &Failure) -> bool {
     failure.error == ENODEV || failure.error == errno(kernel::bindings::ENETDOWN)
+}
+
+/// Returns the failure of a call without a connection.
+pub(crate) fn not_connected() -> Failure {
+    Failure::new(errno(kernel::bindings::ENOTCONN), "not connected")
 }
 
 /// Returns the error for a message that exceeds its limit.

@@ -12,33 +12,33 @@ use kernel::{
     alloc::flags::__GFP_NOWARN,
     bindings,
     prelude::*,
-    sync::{
-        Arc,
-        CondVarTimeoutResult, //
-    },
+    sync::CondVarTimeoutResult,
     time::{
         msecs_to_jiffies,
         Instant,
         Monotonic, //
-    },
-    workqueue::WorkItem, //
+    }, //
 };
 
 use super::{
     endpoint::{
-        too_long,
+        not_connected,
         Endpoint,
-        Inner,
-        Link,
-        UsedVersion,
-        FIRST_CALL, //
+        Inner, //
     },
-    payload::Payload,
-    pending::{
-        Answered,
-        Discarded,
-        ReceivedReply, //
-    }, //
+    outgoing_call::{
+        call_failure,
+        Caller,
+        OutgoingCall,
+        Place,
+        SentCall, //
+    },
+    reply::{
+        check_status,
+        malformed,
+        Verdict, //
+    },
+    version::UsedVersion, //
 };
 use crate::{
     base::errno::errno,
@@ -46,83 +46,27 @@ use crate::{
     pure::{
         text::{
             outcome::{
-                Answer,
                 CallOutcome,
-                CommandOutcome,
-                RESULTS_SHOWN, //
+                CommandOutcome, //
             },
-            snapshot::{
-                Cause,
-                Detail,
-                Null,
-                ReverseDirection, //
-            }, //
+            snapshot::Detail, //
         },
         wire::{
             call_request::{
                 CallRequest,
                 CalledProcedure, //
             },
-            discarded::Fault,
             ending::Evidence,
-            header::{
-                self,
-                chunks::{
-                    ChunkLists,
-                    List,
-                    ReadSegment,
-                    Segment, //
-                },
-                direction::Direction,
-                Body,
-                Header,
-                Version,
-                Versions, //
-            },
-            negotiation::Role,
-            program::{
-                self,
-                Program, //
-            },
-            rpc_message::{
-                self,
-                Status, //
-            }, //
+            header::Versions, //
         }, //
     },
-    rdma::{
-        registration::{
-            purpose::Purpose,
-            Registration, //
-        },
-        verbs::{
-            arrival::{
-                Arrival,
-                Invalidated, //
-            },
-            queue_pair::QueuePair,
-            send_buffer::SendBuffer, //
-        }, //
-    }, //
+    rdma::verbs::arrival::Invalidated, //
 };
-
-/// The longest first message, in octets: the default inline threshold of version 1 (RFC 8166,
-/// section 3.3.3; draft-cel-nfsv4-rpcrdma-version-two-01, section 5).
-const FIRST_MESSAGE: u32 = 1024;
 
 /// How much longer a call waits, in milliseconds, after a message that was discarded and can only
 /// have been its answer. A valid reply behind that message still completes the call (RFC 8166,
 /// section 4.5).
 const GRACE_MS: i64 = 1000;
-
-/// The largest number of pages of a memory region, as in rdma_rw.
-const REGION_PAGES: u32 = 256;
-
-/// Length in octets of the longest head of a call that the module makes.
-const OWN_CALL_HEAD_MAX: usize = 64;
-
-/// Memory that is registered for the responder.
-type Chunk<'a> = Registration<'a, Endpoint>;
 
 /// The outcome of the calls of one command.
 pub(crate) struct CallResult {
@@ -168,159 +112,7 @@ impl Drop for CallGuard<'_> {
     }
 }
 
-/// A responder's answer to a call.
-enum Verdict {
-    Status(Status),
-    /// ERR_VERS: the responder speaks only these versions.
-    Versions(Versions),
-}
-
-/// Returns the failure of a call without a connection.
-pub(crate) fn not_connected() -> Failure {
-    Failure::new(errno(bindings::ENOTCONN), "not connected")
-}
-
-fn call_failure(error: Error) -> Failure {
-    if error == ENOMEM {
-        return Failure::new(error, "no memory for a call");
-    }
-    if error == errno(bindings::EMSGSIZE) {
-        return Failure::new(error, "the header is longer than the inline threshold");
-    }
-    if error == errno(bindings::ECONNRESET) {
-        return Failure::new(error, "the connection was lost");
-    }
-    Failure::new(error, "the device cannot register the memory of a call")
-}
-
-fn refused(error: u32, detail: &'static CStr) -> Failure {
-    Failure::with_detail(errno(error), "the responder answered", detail)
-}
-
-fn malformed() -> Failure {
-    Failure::new(errno(bindings::EPROTO), "the reply is malformed")
-}
-
-/// Returns the caller's result for the status of a reply.
-fn check_status(status: Status) -> Result<(), Failure> {
-    let unsupported = bindings::EOPNOTSUPP;
-    Err(match status {
-        Status::Success => return Ok(()),
-        Status::ProgUnavail => refused(unsupported, c"PROG_UNAVAIL"),
-        Status::ProgMismatch { .. } => refused(unsupported, c"PROG_MISMATCH"),
-        Status::ProcUnavail => refused(unsupported, c"PROC_UNAVAIL"),
-        Status::GarbageArgs => refused(bindings::EINVAL, c"GARBAGE_ARGS"),
-        Status::SystemErr => refused(bindings::EREMOTEIO, c"SYSTEM_ERR"),
-        Status::RpcMismatch { .. } => refused(unsupported, c"RPC_MISMATCH"),
-        Status::AuthError(_) => refused(bindings::EACCES, c"AUTH_ERROR"),
-    })
-}
-
-/// Returns how many credits are granted after a reply to a call that was given up, or [`None`] if
-/// the reply does not count. Before the reply, `granted` were.
-fn late_grant(header: &Header<'_>, payload: &[u8], granted: Option<u32>) -> Option<u32> {
-    match header.body {
-        Body::Msg(_, lists) => {
-            let is_valid = lists.writes.is_empty() && rpc_message::parse_reply(payload).is_ok();
-            is_valid.then_some(header.credit)
-        }
-        // The memory of the call was invalidated, so nobody can tell whether a Long Reply is valid.
-        // It can only withdraw credits.
-        Body::Nomsg(..) => granted.map(|granted| granted.min(header.credit)),
-        _ => None,
-    }
-}
-
-impl Inner {
-    /// Takes the credits that the reply with this number grants.
-    fn grant(&mut self, number: u64, credits: u32) {
-        if self.calls.may_grant(number) {
-            self.made.credits_granted = Some(credits);
-        }
-    }
-}
-
 impl Endpoint {
-    /// Hands a reply over to the call that waits for it. Other replies are discarded (RFC 8166,
-    /// section 4.5). Returns whether the message answered a call.
-    pub(super) fn take_reply(
-        &self,
-        header: &Header<'_>,
-        payload: &[u8],
-        octets: &[u8],
-        arrival: &Arrival,
-    ) -> bool {
-        let mut inner = self.inner.lock();
-        let answered = inner.calls.answer(header, payload, octets, arrival);
-        let is_answer = !matches!(answered, Answered::None(_));
-        match answered {
-            Answered::Waiting => {
-                // After ERR_VERS the trial goes on until the caller has handled it.
-                if !matches!(header.body, Body::ErrVers { .. }) {
-                    inner.version.end_trial();
-                }
-            }
-            Answered::GivenUp { number, is_valid } => {
-                inner.traffic.unexpected_messages += 1;
-                // Each valid reply grants credits, even if no caller reads it (RFC 8166, section
-                // 3.3.1).
-                let granted = inner.made.credits_granted;
-                let credits = late_grant(header, payload, granted).filter(|_| is_valid);
-                if let Some(credits) = credits {
-                    inner.grant(number, credits);
-                }
-            }
-            Answered::None(fault) => {
-                inner.traffic.unexpected_messages += 1;
-                let only_replies = !self.configuration.answers;
-                inner.calls.discard(Some(header.xid), fault, only_replies);
-            }
-        }
-        // Callers are woken even if no call waited: a call that was given up may have returned its
-        // credit.
-        self.changed.notify_all();
-        is_answer
-    }
-
-    /// Notes that a message was discarded because of `fault`, for the calls that it may have
-    /// answered. `xid` is its XID, if that can be trusted.
-    pub(super) fn note_discarded(&self, xid: Option<u32>, fault: Fault) {
-        let only_replies = !self.configuration.answers;
-        let mut inner = self.inner.lock();
-        inner.calls.discard(xid, fault, only_replies);
-        drop(inner);
-        self.changed.notify_all();
-    }
-
-    /// Returns the failure of a call that has no reply because of `failure`, where `discarded` may
-    /// have been the answer: that message is the root cause.
-    fn without_reply(&self, failure: Failure, discarded: Option<Discarded>) -> Failure {
-        let Some(discarded) = discarded else {
-            return failure;
-        };
-        let timed_out = failure.error == ETIMEDOUT;
-        let (error, text) = match (discarded.certain, self.configuration.role) {
-            (true, _) if failure.error == EINTR => return failure,
-            (true, Role::Client) => (failure.error, "the server answered with"),
-            (true, Role::Server) => (failure.error, "the client answered with"),
-            (false, _) if !timed_out => return failure,
-            (false, Role::Client) => (ETIMEDOUT, "no reply in time; the server sent"),
-            (false, Role::Server) => (ETIMEDOUT, "no reply in time; the client sent"),
-        };
-        let error = if timed_out && discarded.certain {
-            errno(bindings::EPROTO)
-        } else {
-            error
-        };
-        Failure {
-            error,
-            cause: Cause {
-                text,
-                detail: Some(Detail::Message(discarded.fault)),
-            },
-        }
-    }
-
     /// Makes calls, and waits for the replies; process context. Sets `result` to the outcome, even
     /// on failure. After a call has failed, no further call is begun.
     ///
@@ -361,7 +153,7 @@ impl Endpoint {
     }
 
     /// Runs `change` while the endpoint is started.
-    fn started<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> Result<T, Failure> {
+    pub(super) fn started<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> Result<T, Failure> {
         let mut inner = self.inner.lock();
         match inner.link() {
             Some(_) => Ok(change(&mut inner)),
@@ -410,89 +202,6 @@ impl Endpoint {
 
 /// The place of a call that is over, and the result of waiting for its reply.
 type Over = (usize, Result<(), Failure>);
-
-/// A call in one version, ready to be sent.
-struct OutgoingCall<'a> {
-    request: &'a CallRequest<'a>,
-    xid: u32,
-    credits: u32,
-    version: Version,
-    /// The largest length of the message, in octets.
-    limit: u32,
-    /// The Read chunk of a Long Call; empty if the call is sent inline.
-    read_chunk: KVec<ReadSegment>,
-    /// The Reply chunk; empty if none is offered.
-    reply_chunk: KVec<Segment>,
-}
-
-impl OutgoingCall<'_> {
-    fn version(&self) -> u32 {
-        self.header().version()
-    }
-
-    fn is_inline(&self) -> bool {
-        self.read_chunk.is_empty()
-    }
-
-    fn header(&self) -> Header<'_> {
-        let lists = ChunkLists {
-            reads: List::new(&self.read_chunk),
-            reply: (!self.reply_chunk.is_empty()).then_some(List::new(&self.reply_chunk)),
-            ..ChunkLists::EMPTY
-        };
-        Header {
-            xid: self.xid,
-            credit: self.credits,
-            body: if self.is_inline() {
-                Body::Msg(self.version, lists)
-            } else {
-                Body::Nomsg(self.version, lists)
-            },
-        }
-    }
-
-    /// Writes the message.
-    fn build(&self, message: &mut SendBuffer<'_>) -> Result {
-        message.append_with(|room| self.header().build(room).map_err(too_long))?;
-        if !self.is_inline() {
-            return Ok(());
-        }
-        let (request, xid) = (self.request, self.xid);
-        let (call, credentials) = (request.call(xid), request.credentials());
-        message.append_with(|room| call.build(credentials, room).map_err(too_long))?;
-        request.fill(xid, 0, message.append(request.arguments())?);
-        Ok(())
-    }
-}
-
-/// A call that has been sent.
-struct SentCall<'a> {
-    call: OutgoingCall<'a>,
-    /// Whether version 1 is tried if the responder does not speak the version of this call.
-    may_fall_back: bool,
-    /// The time before the call was sent.
-    start: Instant<Monotonic>,
-    /// The time when the transport had acknowledged the message. The timeout begins here.
-    sent: Instant<Monotonic>,
-}
-
-/// A place for one of the calls under way, with its memory. Later calls use the memory again.
-#[derive(Default)]
-struct Place<'a> {
-    call: Option<SentCall<'a>>,
-    /// The memory of the call if it does not fit into a message.
-    call_chunk: Option<Chunk<'a>>,
-    /// The memory for a Long Reply.
-    reply_chunk: Option<Chunk<'a>>,
-}
-
-/// Makes calls of one kind.
-struct Caller<'a> {
-    endpoint: &'a Endpoint,
-    link: &'a Link,
-    queue_pair: &'a QueuePair<Endpoint>,
-    request: &'a CallRequest<'a>,
-}
 
 impl<'a> Caller<'a> {
     /// Makes all calls. The number of `places` and the credits limit how many are under way at a
@@ -734,65 +443,6 @@ impl<'a> Caller<'a> {
         verdict
     }
 
-    /// Decides how to send a call in `version`, and registers the memory that it needs.
-    fn prepare(
-        &self,
-        place: &mut Place<'a>,
-        version: u32,
-        agreed: Option<u32>,
-    ) -> Result<OutgoingCall<'a>, Failure> {
-        let request = self.request;
-        let configuration = &self.endpoint.configuration;
-        let xid = self.endpoint.services.xids.next();
-        let negotiated = self
-            .endpoint
-            .started(|inner| inner.negotiated(configuration.role, inner.version.known()))?;
-        let negotiated = negotiated.ok_or(not_connected())?;
-        let mut limit = negotiated.threshold(configuration.role);
-        let threshold = negotiated.threshold(configuration.role.peer());
-        if agreed.is_none() {
-            limit = limit.min(FIRST_MESSAGE);
-        }
-        let mut call = OutgoingCall {
-            request,
-            xid,
-            credits: configuration.requests(),
-            version: match version {
-                1 => Version::One,
-                _ => Version::Two(Direction::Call),
-            },
-            limit,
-            read_chunk: KVec::new(),
-            reply_chunk: KVec::new(),
-        };
-
-        // A message that fits inline needs no chunk.
-        let reply_len = request.longest_reply();
-        if request.chunks || call.header().len() + reply_len > threshold as usize {
-            let queue_pair = self.queue_pair;
-            let chunk = make(
-                queue_pair,
-                &mut place.reply_chunk,
-                Purpose::Write,
-                reply_len,
-            )?;
-            call.reply_chunk = register(chunk, xid, |segment| segment).map_err(call_failure)?;
-        }
-
-        let call_len = request.call(xid).len(request.credentials()) + request.arguments();
-        if call.header().len() + call_len > limit as usize {
-            let queue_pair = self.queue_pair;
-            let chunk = make(queue_pair, &mut place.call_chunk, Purpose::Read, call_len)?;
-            write_call(chunk, request, xid).map_err(call_failure)?;
-            let at_start = |target| ReadSegment {
-                position: 0,
-                target,
-            };
-            call.read_chunk = register(chunk, xid, at_start).map_err(call_failure)?;
-        }
-        Ok(call)
-    }
-
     /// Prepares the place for the reply to `call`. Fails with `ENOMEM`.
     fn arm_reply(&self, at: usize, call: &OutgoingCall<'_>) -> Result<(), Failure> {
         let mut room = self.endpoint.inner.lock().calls.take_room(at);
@@ -848,151 +498,5 @@ impl<'a> Caller<'a> {
             all = all.saturating_add(locally);
         }
         Ok(all)
-    }
-
-    /// Decodes the reply to `call`, whose header was parsed before without errors. Stores its
-    /// content in `shown` and `results`.
-    fn decode_reply(
-        &self,
-        place: &Place<'a>,
-        call: &OutgoingCall<'_>,
-        arrived: &ReceivedReply,
-        shown: &mut CallOutcome,
-        results: &mut KVec<u8>,
-    ) -> Result<Verdict, Failure> {
-        let (header, payload) = header::parse(&arrived.octets).map_err(|_| malformed())?;
-        shown.answer = Answer::of(&header);
-        let payload = match header.body {
-            // RFC 8166, section 6.1.
-            Body::Msg(_, lists) | Body::Nomsg(_, lists) if !lists.writes.is_empty() => {
-                let error = errno(bindings::EPROTO);
-                let text = "the reply has a Write list, and none was offered";
-                return Err(Failure::new(error, text));
-            }
-            Body::Msg(_, lists) => {
-                if lists.reply.is_none() && !call.reply_chunk.is_empty() {
-                    self.endpoint.inner.lock().traffic.missing_reply_chunks += 1;
-                }
-                Payload::Inline(payload)
-            }
-            Body::Nomsg(_, lists) => long_reply(place, &lists)?,
-            Body::ErrVers { low, high, .. } => {
-                return Ok(Verdict::Versions(Versions { low, high }));
-            }
-            Body::ErrChunk => return Err(refused(bindings::EPROTO, c"ERR_CHUNK")),
-            Body::ErrBadHeader => return Err(refused(bindings::EPROTO, c"BAD_HEADER")),
-            Body::ErrInvalidOption | Body::Optional { .. } => {
-                return Err(refused(bindings::EPROTO, c"INVALID_OPTION"));
-            }
-        };
-
-        let mut head = [0; rpc_message::REPLY_HEAD_MAX];
-        let head = head
-            .get_mut(..payload.len().min(rpc_message::REPLY_HEAD_MAX))
-            .unwrap_or_default();
-        payload.read(0, head);
-        let (reply, rest) = rpc_message::parse_reply(head).map_err(|_| malformed())?;
-        if reply.xid != header.xid {
-            return Err(malformed());
-        }
-        // Only a message that decodes as a reply grants credits.
-        self.endpoint
-            .inner
-            .lock()
-            .grant(arrived.number, header.credit);
-        let at = head.len() - rest.len();
-        shown.status = Some(reply.status);
-        shown.results = payload.len() - at;
-        for piece in payload.pieces(at) {
-            let room = RESULTS_SHOWN - results.len();
-            let piece = piece.get(..piece.len().min(room)).unwrap_or_default();
-            let kept = results.extend_from_slice(piece, GFP_KERNEL);
-            kept.map_err(|error| call_failure(error.into()))?;
-        }
-        if reply.status == Status::Success
-            && !call.request.has_results(reply.xid, payload.pieces(at))
-        {
-            let error = errno(bindings::EBADMSG);
-            return Err(Failure::new(error, "the results are not the arguments"));
-        }
-        Ok(Verdict::Status(reply.status))
-    }
-}
-
-/// Returns the reply that the responder has written to the Reply chunk. The lengths in the returned
-/// chunk tell how much of it is filled (RFC 8166, section 4.3.3).
-fn long_reply<'b>(place: &'b Place<'_>, lists: &ChunkLists<'_>) -> Result<Payload<'b>, Failure> {
-    let len = lists.reply.ok_or(malformed())?.length();
-    let len = usize::try_from(len).map_err(|_| malformed())?;
-    let memory = place.reply_chunk.as_ref().and_then(Registration::memory);
-    let memory = memory.ok_or(malformed())?;
-    if len > memory.len() {
-        return Err(malformed());
-    }
-    Ok(Payload::Long(memory, len))
-}
-
-/// Returns the memory of a chunk. Allocates it if there is none yet.
-fn make<'a, 'b>(
-    queue_pair: &'a QueuePair<Endpoint>,
-    chunk: &'b mut Option<Chunk<'a>>,
-    purpose: Purpose,
-    len: usize,
-) -> Result<&'b mut Chunk<'a>, Failure> {
-    let made = match chunk.take() {
-        Some(made) => made,
-        None => Registration::new(queue_pair, purpose, len, REGION_PAGES).map_err(call_failure)?,
-    };
-    Ok(chunk.insert(made))
-}
-
-/// Registers the memory of call `xid`, and returns its segments as elements of a chunk.
-fn register<T>(chunk: &mut Chunk<'_>, xid: u32, element: impl Fn(Segment) -> T) -> Result<KVec<T>> {
-    chunk.register(xid)?;
-    let mut elements = KVec::new();
-    for piece in chunk.pieces() {
-        let segment = Segment {
-            handle: piece.stag,
-            length: piece.len,
-            offset: piece.offset,
-        };
-        elements.push(element(segment), GFP_KERNEL)?;
-    }
-    Ok(elements)
-}
-
-/// Writes a whole call.
-fn write_call(memory: &mut Chunk<'_>, request: &CallRequest<'_>, xid: u32) -> Result {
-    let mut head = [0; OWN_CALL_HEAD_MAX];
-    let (call, credentials) = (request.call(xid), request.credentials());
-    let len = call.build(credentials, &mut head).map_err(too_long)?;
-    memory.write(0, head.get(..len).unwrap_or_default())?;
-    let mut at = 0;
-    for piece in memory.pieces_mut(len, request.arguments())? {
-        request.fill(xid, at, piece);
-        at += piece.len();
-    }
-    Ok(())
-}
-
-impl WorkItem<FIRST_CALL> for Endpoint {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        if let Some(program) = this.configuration.null {
-            let result = this.call(&CallRequest::null(program), &mut CallResult::new());
-            this.inner.lock().traffic.null = match result {
-                Ok(()) => Null::Answered,
-                Err(failure) => Null::Failed(failure.cause),
-            };
-        }
-        if this.configuration.binds() {
-            let bind = CallRequest::any(Program::ECHO, program::BIND);
-            let result = this.call(&bind, &mut CallResult::new());
-            this.inner.lock().traffic.reverse_direction = match result {
-                Ok(()) => ReverseDirection::Yes,
-                Err(failure) => ReverseDirection::Failed(failure.cause),
-            };
-        }
     }
 }

@@ -20,10 +20,10 @@ use super::{
     endpoint::{
         too_long,
         Endpoint,
-        EndpointConfiguration,
-        UsedVersion, //
+        EndpointConfiguration, //
     },
-    payload::Payload, //
+    payload::Payload,
+    version::UsedVersion, //
 };
 use crate::{
     base::errno::errno,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The responders that are known to speak version 1 of RPC-over-RDMA only.
+//! The version of RPC-over-RDMA that a connection uses, and the responders that are known to speak
+//! version 1 only.
 
 use core::net::SocketAddr;
 
@@ -13,6 +14,38 @@ use kernel::{
         Monotonic, //
     }, //
 };
+
+/// What is known of the version of RPC-over-RDMA on a connection.
+#[derive(Clone, Copy)]
+pub(super) enum UsedVersion {
+    /// No version has been agreed upon.
+    Unknown,
+    /// The client has sent its first message of version 2, and the peer has not answered in that
+    /// version. If the endpoint fails meanwhile, the client connects again, for version 1
+    /// (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
+    Tried,
+    /// The version that has been agreed upon: that of the call that was answered last.
+    Known(u32),
+}
+
+impl UsedVersion {
+    /// Returns the version that has been agreed upon.
+    pub(super) fn known(self) -> Option<u32> {
+        match self {
+            Self::Known(version) => Some(version),
+            Self::Unknown | Self::Tried => None,
+        }
+    }
+
+    /// Ends the trial of version 2, if one is under way. Returns whether one was.
+    pub(super) fn end_trial(&mut self) -> bool {
+        let tried = matches!(self, Self::Tried);
+        if tried {
+            *self = Self::Unknown;
+        }
+        tried
+    }
+}
 
 /// Responders that did not answer in version 2 of RPC-over-RDMA, so that the next connection to one
 /// of them begins with version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The calls that a client makes once it is connected: NULL, and BIND (RFC 8167, section 6).
+
+use kernel::{
+    sync::Arc,
+    workqueue::WorkItem, //
+};
+
+use super::{
+    endpoint::{
+        Endpoint,
+        FIRST_CALL, //
+    },
+    requester::CallResult, //
+};
+use crate::pure::{
+    text::snapshot::{
+        Null,
+        ReverseDirection, //
+    },
+    wire::{
+        call_request::CallRequest,
+        program::{
+            self,
+            Program, //
+        }, //
+    }, //
+};
+
+impl WorkItem<FIRST_CALL> for Endpoint {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        if let Some(program) = this.configuration.null {
+            let result = this.call(&CallRequest::null(program), &mut CallResult::new());
+            this.inner.lock().traffic.null = match result {
+                Ok(()) => Null::Answered,
+                Err(failure) => Null::Failed(failure.cause),
+            };
+        }
+        if this.configuration.binds() {
+            let bind = CallRequest::any(Program::ECHO, program::BIND);
+            let result = this.call(&bind, &mut CallResult::new());
+            this.inner.lock().traffic.reverse_direction = match result {
+                Ok(()) => ReverseDirection::Yes,
+                Err(failure) => ReverseDirection::Failed(failure.cause),
+            };
+        }
+    }
+}
