@@ -543,6 +543,8 @@ pub struct Connection {
     private: Vec<u8>,
     rnr_retries: u8,
     iwarp: bool,
+    /// When to make the peer's siw look for messages, until one has arrived.
+    nudge: Option<Instant>,
     device: String,
     trace: Trace,
     number: usize,
@@ -550,6 +552,8 @@ pub struct Connection {
 
 /// How long each step of the connection set-up may take.
 const STEP: Duration = Duration::from_secs(10);
+/// How long nothing may arrive over siw before the first message.
+const NUDGE: Duration = Duration::from_millis(200);
 
 impl Connection {
     /// Connects.
@@ -645,6 +649,7 @@ impl Connection {
             private: Vec::new(),
             rnr_retries: 0,
             iwarp,
+            nudge: iwarp.then(|| Instant::now() + NUDGE),
             device: name.to_string_lossy().into_owned(),
             number: trace.connection(),
             trace: trace.clone(),
@@ -925,9 +930,27 @@ impl Connection {
         self.closed.clone()
     }
 
+    /// Makes both devices handle what they have received, by an RDMA Read of no octets. siw ignores
+    /// a message that arrives while it accepts, until another packet arrives. A Read is only needed
+    /// until the first message: later, siw may answer it with octets of something else.
+    fn nudge(&mut self) {
+        if self.closed.is_some() || self.nudge.is_none_or(|at| Instant::now() < at) {
+            return;
+        }
+        self.nudge = Some(Instant::now() + 2 * NUDGE);
+        let Ok(region) = Region::new(self.objects.pd(), &[], REMOTE_WRITE) else {
+            return;
+        };
+        // siw needs a segment even for no octets. Whether the Read succeeds does not matter.
+        let _ = self.post(region, 0, sys::ibv_wr_opcode::IBV_WR_RDMA_READ, |request| {
+            request.num_sge = 1
+        });
+    }
+
     /// Handles what has happened, or waits for that. Returns false when the time has passed.
     fn pump(&mut self, until: Instant) -> bool {
         loop {
+            self.nudge();
             if self.poll_completions() | self.poll_events() {
                 return true;
             }
@@ -1028,6 +1051,7 @@ impl Connection {
             }
             return;
         }
+        self.nudge = None;
         let start = completion.wr_id as usize * self.receive_size;
         let octets = self.objects.regions.borrow()[0].octets(start, completion.byte_len as usize);
         // rxe sets the flag of the kernel's enum, which differs from that of user space.
