@@ -19,10 +19,12 @@ copy() {
 # in_a COMMAND...: prints a command line that runs COMMAND in host a.
 in_a() { echo "nsenter --net=/run/netns/$A $*"; }
 
-# The work of the module's client. The option reverse= makes it call BIND.
+# The work of the module's client, at an address, with rpcvers=. The option reverse= makes it call
+# BIND.
 cat >"$scratch/module-work" <<-'END'
 	cd /sys/kernel/debug/rpcrdma_cm
-	echo "$1 send=4096 recv=4096 inv=1 credits=8 reverse=4 reconnect=1" >connect || exit
+	keys='send=4096 recv=4096 inv=1 credits=8 reverse=4 reconnect=1'
+	echo "$1 rpcvers=$2 $keys" >connect || exit
 	id=$(awk '$2 == "module" && $3 == "client" { id = $1 } END { print id }' connections)
 	trap 'echo "connection $id" >close' EXIT
 	for words in 'echo size=100' 'echo size=2000' 'echo size=8000' 'null chunks=1' \
@@ -60,8 +62,16 @@ cat >"$scratch/nfs-work" <<-'END'
 END
 
 # passes COMMAND [CASE...] [OPTION...]: whether the client that COMMAND makes work passes the cases.
+port=3000
 passes() {
-	on_b "$suite" client --listen "$B4:3000" --limit 60 --run "$(in_a "$1")" --strict "${@:2}"
+	on_b "$suite" client --listen "$B4:$port" --limit 60 --run "$(in_a "$1")" --strict "${@:2}"
+}
+
+# passes_v2 VERSIONS CASE...: whether the module's client does that, in version 2. It remembers the
+# version of a server, so each run has a port of its own.
+passes_v2() {
+	((++port))
+	passes "bash $scratch/module-work $B4:$port $1" --draft-v2 "${@:2}"
 }
 
 nfs_data() {
@@ -85,4 +95,10 @@ check "the kernel's NFS client passes the suite's cases of sizes and credits" \
 	passes "bash $scratch/nfs-work $B4 4.2 /" --backend "$B4" \
 	rfc8797/4 rfc8797/5.1 rfc8166/3.3.3 rfc8166/4.3.3 rfc8166/4.4
 check "the suite finds in the module's client what is known" \
-	passes "bash $scratch/module-work $B4:3000" --expect "$expectations/rpcrdma_cm-client.txt"
+	passes "bash $scratch/module-work $B4:3000 1" \
+	--expect "$expectations/rpcrdma_cm-client.txt"
+check "the module's client passes the cases of version 2" passes_v2 2 \
+	draft-v2/2.3 draft-v2/3.1 draft-v2/4 draft-v2/5/c1 draft-v2/5/c2 draft-v2/5.2/c3 \
+	draft-v2/5.3
+check "the module's client goes on in version 1" passes_v2 auto draft-v2/5.2/c1
+check "the module's client connects again in version 1" passes_v2 auto draft-v2/5.2/c2

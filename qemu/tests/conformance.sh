@@ -39,7 +39,7 @@ proves_itself() {
 as_expected() {
 	local file=$1
 	shift
-	on_a "$suite" server "$@" --expect "$expectations/$file.txt"
+	on_a "$suite" server "$@" --quiet-ms 100 --expect "$expectations/$file.txt"
 }
 
 by_a_user() {
@@ -81,7 +81,7 @@ check 'the results of the suite have every format' documents
 check_fails 'the suite reports a result that is not the expected one' changed_result
 need 'a listener of the module for the suite' control b listen "$B4:2000 send=4096 recv=4096 inv=1"
 check "the suite finds in the module's listener what is known" \
-	as_expected rpcrdma_cm "$B4:2000" --destructive
+	as_expected rpcrdma_cm "$B4:2000" --destructive --draft-v2
 need 'an NFS server for the suite' nfs_server
 need 'a scratch file for the suite' scratch_file
 # Cases that make the kernel warn run only with --destructive.

@@ -172,7 +172,8 @@ impl Problem {
 macro_rules! case {
     (
         client $id:literal, $name:literal, $level:ident, $requirement:expr,
-        sends $sends:literal, accepts $accepts:literal, fault $fault:literal, $run:expr
+        sends $sends:literal, accepts $accepts:literal, fault $fault:literal,
+        needs [$($need:ident),*], $run:expr
     ) => {
         $crate::case::Case {
             id: $id,
@@ -181,10 +182,17 @@ macro_rules! case {
             requirement: $requirement,
             sends: $sends,
             accepts: $accepts,
-            needs: &[],
+            needs: &[$($crate::case::Need::$need),*],
             fault: $fault,
             run: $crate::case::Run::Client($run),
         }
+    };
+    (
+        client $id:literal, $name:literal, $level:ident, $requirement:expr,
+        sends $sends:literal, accepts $accepts:literal, fault $fault:literal, $run:expr
+    ) => {
+        $crate::case::case!(client $id, $name, $level, $requirement, sends $sends,
+            accepts $accepts, fault $fault, needs [], $run)
     };
     (
         $id:literal, $name:literal, $level:ident, $requirement:expr,

@@ -2,9 +2,11 @@
 
 //! All cases, a file for each part of a document.
 
+mod client_draft_v2;
 mod client_rfc8166;
 mod client_rfc8167;
 mod client_rfc8797;
+mod draft_v2;
 mod rfc5531;
 mod rfc8166_chunks;
 mod rfc8166_credits;
@@ -21,6 +23,7 @@ pub fn client() -> impl Iterator<Item = &'static Case> {
         client_rfc8797::CASES,
         client_rfc8166::CASES,
         client_rfc8167::CASES,
+        client_draft_v2::CASES,
     ]
     .into_iter()
     .flatten()
@@ -36,6 +39,7 @@ pub fn server() -> impl Iterator<Item = &'static Case> {
         rfc8166_nfs::CASES,
         rfc8167::CASES,
         rfc5531::CASES,
+        draft_v2::CASES,
     ]
     .into_iter()
     .flatten()

@@ -83,6 +83,8 @@ pub struct Client {
     pub run: Option<String>,
     /// How long that may take.
     pub limit: Duration,
+    /// Whether the client begins with version 2, which servers without faults have then.
+    pub two: bool,
     /// Whether the work succeeds with a server without faults.
     pub works: bool,
     /// The private data of its first REQ.
@@ -112,6 +114,8 @@ pub struct Shape {
     pub reply_chunk: bool,
     /// Replies invalidate a Steering Tag of their call, if both sides have set R.
     pub invalidate: bool,
+    /// The server speaks version 2, too. Otherwise it answers ERR_VERS.
+    pub two: bool,
     pub on_call: Hook,
     /// Changes the header of each reply before it is sent.
     pub on_reply: ReplyHook,
@@ -147,8 +151,19 @@ impl Default for Shape {
             hold: Duration::ZERO,
             reply_chunk: false,
             invalidate: false,
+            two: false,
             on_call: Box::new(|_, _| Next::Serve),
             on_reply: Box::new(|_, _| ()),
+        }
+    }
+}
+
+impl Shape {
+    /// Returns a server that has version 2.
+    pub fn two() -> Self {
+        Shape {
+            two: true,
+            ..Shape::default()
         }
     }
 }
@@ -301,6 +316,7 @@ impl Client {
             backend: None,
             run: None,
             limit: Duration::from_secs(60),
+            two: false,
             works: false,
             private: Vec::new(),
             iwarp: false,
@@ -434,7 +450,8 @@ impl Work {
 impl Gateway<'_> {
     /// Lets the client work with a server without faults. All cases share what is seen then.
     pub fn plain(&mut self) -> Result<Rc<Work>, Problem> {
-        self.shared("plain", Shape::default)
+        let one: fn() -> Shape = Shape::default;
+        self.shared("plain", if self.client.two { Shape::two } else { one })
     }
 
     /// Lets the client work with a server of this shape, once for all cases with that name.
@@ -727,7 +744,14 @@ impl Session {
                 return Ok(());
             }
         }
-        let xid = call.header.xid;
+        let (xid, version) = (call.header.xid, call.header.version);
+        if version != 1 && !(shape.two && version == 2) {
+            let range = [wire::ERR_VERS, 1, if shape.two { 2 } else { 1 }];
+            let _ = self
+                .connection
+                .send(&error_in(version, xid, shape.credits, &range));
+            return Ok(());
+        }
         let own = self.backend.is_none().then(|| execute(&call));
         let rpc = call.rpc.clone();
         self.pending.insert(xid, call);
@@ -809,8 +833,12 @@ impl Session {
             return;
         };
         let seen = &mut work.connections[self.number];
-        let mut header = Header::msg(xid);
-        header.credits = shape.credits;
+        let mut header = Header {
+            version: call.header.version,
+            direction: wire::REPLY,
+            credits: shape.credits,
+            ..Header::msg(xid)
+        };
         header.writes.clone_from(&call.header.writes);
         header.reply.clone_from(&call.header.reply);
         for segment in header.writes.iter_mut().chain(&mut header.reply).flatten() {
@@ -829,7 +857,11 @@ impl Session {
                 }
             }
         }
-        let threshold = self.own.send_size().min(seen.client.receive_size());
+        let mut threshold = self.own.send_size().min(seen.client.receive_size());
+        if header.version == 2 {
+            // The draft, section 2.3.
+            threshold = threshold.max(SIZE);
+        }
         let fits = header.octets().len() + rpc.len() <= threshold;
         let octets = match &call.header.reply {
             Some(chunk) if !fits || shape.reply_chunk => match self.write(chunk, &rpc) {
@@ -842,7 +874,7 @@ impl Session {
                 }
                 Err(why) => {
                     work.unreachable.push(why);
-                    error(xid, shape.credits, &[wire::ERR_CHUNK])
+                    error_in(header.version, xid, shape.credits, &[wire::ERR_CHUNK])
                 }
             },
             _ if fits => {
@@ -855,7 +887,7 @@ impl Session {
                     "the reply to XID {xid:08x} has {} octets, the threshold is {threshold}",
                     header.octets().len() + rpc.len()
                 ));
-                error(xid, shape.credits, &[wire::ERR_CHUNK])
+                error_in(header.version, xid, shape.credits, &[wire::ERR_CHUNK])
             }
         };
         self.granted = Some(header.credits);
@@ -891,9 +923,14 @@ impl Session {
     }
 }
 
-/// Returns an RDMA_ERROR.
+/// Returns an RDMA_ERROR of version 1.
 pub fn error(xid: u32, credits: u32, rest: &[u32]) -> Vec<u8> {
-    let mut octets = wire::words(&[xid, 1, credits, wire::ERROR]);
+    error_in(1, xid, credits, rest)
+}
+
+/// Returns an RDMA_ERROR.
+pub fn error_in(version: u32, xid: u32, credits: u32, rest: &[u32]) -> Vec<u8> {
+    let mut octets = wire::words(&[xid, version, credits, wire::ERROR]);
     octets.extend(wire::words(rest));
     octets
 }

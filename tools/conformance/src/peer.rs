@@ -257,6 +257,7 @@ impl Target<'_> {
             to_server: offered.send_size().min(peer.receive_size()),
             to_client: offered.receive_size().min(peer.send_size()),
             both_invalidate: offered.invalidation() && peer.invalidation(),
+            version: 1,
             peer,
             connection,
             memories: Vec::new(),
@@ -342,6 +343,8 @@ pub struct Link {
     /// The server-to-client threshold.
     pub to_client: usize,
     pub both_invalidate: bool,
+    /// The version of the calls.
+    pub version: u32,
     pub peer: Private,
     pub memories: Vec<Memory>,
     next_xid: u32,
@@ -353,6 +356,14 @@ impl Link {
     pub fn xid(&mut self) -> u32 {
         self.next_xid = self.next_xid.wrapping_add(1);
         self.next_xid
+    }
+
+    /// Returns the header of a call without chunks.
+    pub fn header(&self, xid: u32) -> Header {
+        Header {
+            version: self.version,
+            ..Header::msg(xid)
+        }
     }
 
     /// Returns the RPC call of NULL.
@@ -435,7 +446,7 @@ impl Link {
             Transport::Chunks(header, inline) => (header, inline),
             Transport::Error { error, range, .. } => {
                 return violation(match (error, range) {
-                    (wire::ERR_CHUNK, _) => "the server answers ERR_CHUNK".into(),
+                    (wire::ERR_CHUNK, _) => format!("the server answers {}", self.refusal()),
                     (wire::ERR_VERS, Some((low, high))) => {
                         format!("the server answers ERR_VERS {low}..{high}")
                     }
@@ -446,8 +457,11 @@ impl Link {
         if header.xid != xid {
             return violation(format!("the reply has XID {:08x}", header.xid));
         }
-        if header.version != 1 {
+        if header.version != self.version {
             return violation(format!("the reply has version {}", header.version));
+        }
+        if header.version == 2 && header.direction != wire::REPLY {
+            return violation(format!("the reply has direction {}", header.direction));
         }
         if !header.reads.is_empty() {
             return violation("the reply has a Read list");
@@ -556,7 +570,7 @@ impl Link {
     pub fn null(&mut self) -> Result<Answer, Problem> {
         let xid = self.xid();
         let rpc = self.null_call(xid);
-        let answer = self.call(&Header::msg(xid), &rpc)?;
+        let answer = self.call(&self.header(xid), &rpc)?;
         if !answer.results()?.is_empty() {
             return violation("NULL returns results");
         }
@@ -576,7 +590,7 @@ impl Link {
         self.send(octets)?;
         let xid = self.xid();
         let rpc = self.null_call(xid);
-        self.send(&Header::msg(xid).with(&rpc))?;
+        self.send(&self.header(xid).with(&rpc))?;
         let message = self.receive()?;
         if message.octets.get(..4) != Some(&xid.to_be_bytes()) {
             return violation(format!(
@@ -589,28 +603,41 @@ impl Link {
         Ok(Passed)
     }
 
+    /// Returns the name of the error that answers malformed headers.
+    fn refusal(&self) -> &'static str {
+        match self.version {
+            2 => "BAD_HEADER",
+            _ => "ERR_CHUNK",
+        }
+    }
+
     /// The server answers these octets with ERR_CHUNK, and goes on.
     pub fn refuses(&mut self, xid: u32, octets: &[u8]) -> Verdict {
         self.send(octets)?;
         self.refused(xid)?;
-        self.still_answers("ERR_CHUNK")?;
+        self.still_answers(self.refusal())?;
         Ok(Passed)
     }
 
-    /// Waits for ERR_CHUNK.
+    /// Waits for ERR_CHUNK, or for BAD_HEADER in version 2.
     pub fn refused(&mut self, xid: u32) -> Result<Message, Problem> {
+        self.error_of(xid, wire::ERR_CHUNK, self.refusal())
+    }
+
+    /// Waits for this error.
+    pub fn error_of(&mut self, xid: u32, wanted: u32, name: &str) -> Result<Message, Problem> {
         let message = self.receive_of(xid)?;
         match Transport::parse(&message.octets) {
-            Ok(Transport::Error {
-                version: 1,
-                error: wire::ERR_CHUNK,
-                ..
-            }) => Ok(message),
+            Ok(Transport::Error { version, error, .. })
+                if version == self.version && error == wanted =>
+            {
+                Ok(message)
+            }
             Ok(Transport::Error { version, error, .. }) => violation(format!(
-                "the server answers with version {version}, error {error}, not with ERR_CHUNK"
+                "the server answers with version {version}, error {error}, not with {name}"
             )),
             Ok(Transport::Chunks(..)) => violation(format!(
-                "the server answers with a reply, not with ERR_CHUNK: {}",
+                "the server answers with a reply, not with {name}: {}",
                 crate::trace::words(&message.octets, 96)
             )),
             Err(why) => violation(format!("the answer is malformed: {why}")),

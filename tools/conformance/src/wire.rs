@@ -183,8 +183,13 @@ pub const NOMSG: u32 = 1;
 pub const MSGP: u32 = 2;
 pub const DONE: u32 = 3;
 pub const ERROR: u32 = 4;
+/// RDMA2_OPTIONAL of version 2.
+pub const OPTIONAL: u32 = 5;
 pub const ERR_VERS: u32 = 1;
+/// RDMA2_ERR_BAD_HEADER of version 2 has the same number.
 pub const ERR_CHUNK: u32 = 2;
+/// RDMA2_ERR_INVALID_OPTION of version 2.
+pub const INVALID_OPTION: u32 = 3;
 
 /// A transport header with chunk lists.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -193,6 +198,8 @@ pub struct Header {
     pub version: u32,
     pub credits: u32,
     pub procedure: u32,
+    /// Whether it belongs to a call or to a reply, in version 2 only.
+    pub direction: u32,
     pub reads: Vec<ReadSegment>,
     pub writes: Vec<Vec<Segment>>,
     pub reply: Option<Vec<Segment>>,
@@ -210,6 +217,14 @@ impl Header {
         }
     }
 
+    /// Returns the same of version 2.
+    pub fn two(xid: u32) -> Self {
+        Header {
+            version: 2,
+            ..Header::msg(xid)
+        }
+    }
+
     /// Returns the header of an RDMA_NOMSG.
     pub fn nomsg(xid: u32) -> Self {
         Header {
@@ -221,6 +236,9 @@ impl Header {
     pub fn octets(&self) -> Vec<u8> {
         let mut writer =
             Writer::new().words(&[self.xid, self.version, self.credits, self.procedure]);
+        if self.version == 2 {
+            writer = writer.word(self.direction);
+        }
         for read in &self.reads {
             writer = segment(writer.word(1).word(read.position), read.segment);
         }
@@ -311,6 +329,9 @@ impl Transport {
                 });
             }
             other => return Err(format!("the procedure is {other}")),
+        }
+        if header.version == 2 {
+            header.direction = reader.word()?;
         }
         while reader.flag("the Read list")? {
             header.reads.push(ReadSegment {
@@ -497,6 +518,23 @@ mod tests {
             assert!(Transport::parse(&words(&bad)).is_err());
         }
         assert!(Transport::parse(&words(&[1, 1, 1, 0, 0, 0, 1, u32::MAX])).is_err());
+    }
+
+    // draft-cel-nfsv4-rpcrdma-version-two-01, section 4.2: the direction stands before the lists.
+    #[test]
+    fn version_2_has_a_direction() {
+        let header = Header {
+            direction: REPLY,
+            ..Header::two(5)
+        };
+        let octets = header.with(b"pay.");
+        let mut expected = words(&[5, 2, 32, 0, 1, 0, 0, 0]);
+        expected.extend(b"pay.");
+        assert_eq!(octets, expected);
+        assert_eq!(
+            Transport::parse(&octets),
+            Ok(Transport::Chunks(header, b"pay.".to_vec()))
+        );
     }
 
     #[test]

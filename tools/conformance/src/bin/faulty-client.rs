@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The suite's own test client: it speaks RPC-over-RDMA version 1 as the RFCs demand, and for each
-//! requirement it has a switch with which it does not. Only tests use it.
+//! The suite's own test client: it speaks RPC-over-RDMA as the RFCs and the draft demand, and for
+//! each requirement it has a switch with which it does not. Only tests use it.
 //!
-//! `--test` runs the cases for clients: `COMMAND FAULT` makes the client work with a fault. Without
-//! one every case passes, and each case fails with its own.
+//! `--test` runs the cases for clients: `COMMAND FAULT` makes the client work with a fault, and
+//! `COMMAND FAULT two` begins with version 2. Without a fault every case passes, and each case fails
+//! with its own.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,6 +13,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::time::Instant;
 
+use rpcrdma_conformance::case::Case;
+use rpcrdma_conformance::case::Need;
 use rpcrdma_conformance::case::Outcome;
 use rpcrdma_conformance::cases;
 use rpcrdma_conformance::cli;
@@ -57,11 +60,9 @@ fn main() -> ExitCode {
         ["--test", address, command] => {
             cli::address(address).and_then(|address| self_test(address, command))
         }
-        [address, fault] => cli::address(address).and_then(|address| {
-            let fault = fault.to_string();
-            Worker::new(address, fault)?.work().map(|()| true)
-        }),
-        _ => Err("usage: faulty-client ADDR:PORT FAULT | --test ADDR:PORT COMMAND".into()),
+        [address, fault] => work(address, fault, 1),
+        [address, fault, "two"] => work(address, fault, 2),
+        _ => Err("usage: faulty-client ADDR:PORT FAULT [two] | --test ADDR:PORT COMMAND".into()),
     };
     match result {
         Ok(good) => ExitCode::from(u8::from(!good)),
@@ -70,6 +71,13 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn work(address: &str, fault: &str, version: u32) -> Result<bool, String> {
+    let address = cli::address(address)?;
+    let mut worker = Worker::new(address, fault.to_string())?;
+    worker.version = version;
+    worker.work().map(|()| true)
 }
 
 /// A call that has no reply yet.
@@ -91,6 +99,9 @@ struct Worker {
     /// The client's settings of the first connection.
     first: Option<(usize, usize)>,
     granted: Option<u32>,
+    /// The version of the calls. The server has agreed to it with the first reply.
+    version: u32,
+    recoveries: u32,
     pending: BTreeMap<u32, Pending>,
     memories: Vec<Memory>,
     next_xid: u32,
@@ -110,6 +121,8 @@ impl Worker {
             to_client: 0,
             first: None,
             granted: None,
+            version: 1,
+            recoveries: 0,
             pending: BTreeMap::new(),
             memories: Vec::new(),
             next_xid: std::process::id() << 12,
@@ -186,6 +199,9 @@ impl Worker {
         if self.has("hasty") {
             self.all(&[(NULL, vec![]), (NULL, vec![])])?;
         }
+        if self.has("long-first") {
+            self.all(&[(ECHO, opaque(2000))])?;
+        }
         self.all(&[(NULL, vec![])])?;
         if self.has("sends-done") {
             self.send(&words(&[7, 1, 32, wire::DONE, 0, 0, 0]))?;
@@ -258,6 +274,13 @@ impl Worker {
         if self.has("gives-up") {
             return Err(format!("the connection ended: {why}"));
         }
+        self.recoveries += 1;
+        if self.recoveries > 4 {
+            return Err("no connection lasts".into());
+        }
+        if self.version == 2 && self.granted.is_none() && !self.has("begins-with-2-again") {
+            self.version = 1;
+        }
         self.memories.clear();
         self.connection = connect(self.address, &self.fault)?;
         self.negotiate();
@@ -288,21 +311,24 @@ impl Worker {
         } else {
             REQUEST
         };
+        header.version = self.version;
         if self.has("wrong-version") {
             header.version = 2;
         }
+        header.direction = u32::from(self.has("calls-are-replies"));
+        let (to_server, to_client) = self.thresholds();
         let mut keys = Vec::new();
         // The results are as long as the arguments.
         let mut reply = None;
         // BIND shows that a Reply chunk need not be used.
-        if 28 + 24 + arguments.len() > self.to_client || procedure == BIND {
+        if 32 + 24 + arguments.len() > to_client || procedure == BIND {
             let segment = self.expose(&vec![0xee; 100 + arguments.len()], REMOTE_WRITE)?;
             header.reply = Some(vec![segment]);
             keys.push(segment.handle);
             reply = Some(segment);
         }
         let mut octets = header.with(&rpc);
-        if octets.len() > self.to_server {
+        if octets.len() > to_server {
             header.procedure = wire::NOMSG;
             let mut access = REMOTE_READ;
             if self.has("writable-reads") {
@@ -342,6 +368,46 @@ impl Worker {
         self.send(&octets)
     }
 
+    /// Returns the thresholds of both directions. Those of version 2 are larger, once it is agreed
+    /// upon (the draft, section 5.1).
+    fn thresholds(&self) -> (usize, usize) {
+        match (self.version, self.granted) {
+            (2, _) if self.has("long-first") => (SIZE, SIZE),
+            (2, None) => (DEFAULT, DEFAULT),
+            (2, _) if self.has("no-limit") => (usize::MAX, SIZE),
+            (2, _) => (self.to_server.max(SIZE), self.to_client.max(SIZE)),
+            _ => (self.to_server, self.to_client),
+        }
+    }
+
+    /// Handles what only version 2 has: options and directions.
+    fn version_2(&mut self, octets: &[u8], xid: u32, procedure: u32) -> Option<Result<(), String>> {
+        let direction = octets.get(16..20)?;
+        let call = direction == [0; 4];
+        if procedure == wire::OPTIONAL && call {
+            if !self.bound || self.has("drops-options") {
+                return Some(Ok(()));
+            }
+            let error = words(&[xid, 2, REQUEST, wire::ERROR, wire::INVALID_OPTION]);
+            return Some(self.send(&error));
+        }
+        if procedure == wire::OPTIONAL {
+            return Some(self.discard("trusts-options"));
+        }
+        let malformed =
+            Transport::parse(octets).is_err() || octets.get(36..40) == Some(&words(&[wire::REPLY]));
+        if procedure == wire::ERROR || !call || !malformed {
+            return None;
+        }
+        if self.has("trusts-malformed") {
+            return Some(Err("a message that cannot be understood".into()));
+        }
+        if !self.bound || self.has("drops-malformed") {
+            return Some(Ok(()));
+        }
+        Some(self.send(&words(&[xid, 2, REQUEST, wire::ERROR, wire::ERR_CHUNK])))
+    }
+
     /// Handles a message of the server.
     fn message(&mut self, message: &Message) -> Result<(), String> {
         let octets = &message.octets;
@@ -355,13 +421,28 @@ impl Worker {
         if octets.len() < 28 && procedure != wire::ERROR || octets.len() < 20 {
             return self.discard("trusts-short");
         }
-        if version != 1 {
+        let fallback = procedure == wire::ERROR && self.version == 2 && self.granted.is_none();
+        if version != self.version && !(version == 1 && fallback) {
             let chunks = octets.get(16..28) == Some(&[0; 12]);
             if chunks && word(7) == xid && word(8) == wire::CALL && !self.has("drops-versions") {
-                let range = words(&[xid, version, 32, wire::ERROR, wire::ERR_VERS, 1, 1]);
+                let range = [
+                    xid,
+                    version,
+                    32,
+                    wire::ERROR,
+                    wire::ERR_VERS,
+                    1,
+                    self.version,
+                ];
+                let range = words(&range);
                 return self.send(&range);
             }
             return self.discard("trusts-versions");
+        }
+        if version == 2 {
+            if let Some(result) = self.version_2(octets, xid, procedure) {
+                return result;
+            }
         }
         let (header, inline) = match Transport::parse(octets) {
             Ok(Transport::Chunks(header, inline)) => (header, inline),
@@ -392,6 +473,14 @@ impl Worker {
         let Some(call) = self.pending.remove(&xid) else {
             return self.discard("trusts-xids");
         };
+        if error == wire::ERR_VERS
+            && self.version == 2
+            && self.granted.is_none()
+            && !self.has("version-2-only")
+        {
+            self.version = 1;
+            return self.call(xid, call.procedure, call.arguments);
+        }
         if self.has("retries-errors") {
             return self.call(xid, call.procedure, call.arguments);
         }
@@ -459,6 +548,9 @@ impl Worker {
         if !(self.has("keeps-first-grant") && self.granted.is_some()) {
             self.granted = Some(header.credits);
         }
+        if self.has("forgets-version-2") {
+            self.version = 1;
+        }
         let expected = if call.procedure == ECHO {
             call.arguments
         } else {
@@ -483,7 +575,14 @@ impl Worker {
             if self.has("drops-chunks") {
                 return Ok(());
             }
-            return self.send(&words(&[xid, 1, REQUEST, wire::ERROR, wire::ERR_CHUNK]));
+            let version = header.version;
+            return self.send(&words(&[
+                xid,
+                version,
+                REQUEST,
+                wire::ERROR,
+                wire::ERR_CHUNK,
+            ]));
         }
         let mut reader = Reader::new(rpc.get(12..).unwrap_or_default());
         let (program, version) = (reader.word()?, reader.word()?);
@@ -497,9 +596,14 @@ impl Worker {
         } else {
             &[0]
         };
-        let mut reply = Header::msg(xid);
+        let mut reply = Header {
+            version: header.version,
+            direction: wire::REPLY,
+            ..Header::msg(xid)
+        };
         match self.fault.as_str() {
             "answers-in-version-2" => reply.version = 2,
+            "replies-are-calls" => reply.direction = wire::CALL,
             "answers-without-credit" => reply.credits = 0,
             "answers-with-chunks" => reply.reply = Some(Vec::new()),
             _ => (),
@@ -529,6 +633,10 @@ fn connect(address: SocketAddr, fault: &str) -> Result<Connection, String> {
     Connection::connect(address, &offer, &Trace::quiet()).map_err(|why| why.to_string())
 }
 
+fn is_two(case: &Case) -> bool {
+    case.needs.contains(&Need::DraftV2)
+}
+
 /// Runs the cases for clients against this client, and prints KTAP.
 fn self_test(address: SocketAddr, command: &str) -> Result<bool, String> {
     let mut client = Client::new(address);
@@ -537,12 +645,24 @@ fn self_test(address: SocketAddr, command: &str) -> Result<bool, String> {
     client.explore()?;
     let all: Vec<_> = cases::client().collect();
     let mut results = Results::begin();
-    for found in cli::with_progress(&all, |case| run::run_client(&client, case)) {
-        results.without_fault(&found, found.outcome == Outcome::Pass);
+    for two in [false, true] {
+        let these: Vec<_> = all
+            .iter()
+            .copied()
+            .filter(|case| is_two(case) == two)
+            .collect();
+        client.forget();
+        client.two = two;
+        client.run = Some(format!("{command} none{}", if two { " two" } else { "" }));
+        for found in cli::with_progress(&these, |case| run::run_client(&client, case)) {
+            results.without_fault(&found, found.outcome == Outcome::Pass);
+        }
     }
     for case in all {
         client.forget();
-        client.run = Some(format!("{command} {}", case.fault));
+        client.two = is_two(case);
+        let two = if client.two { " two" } else { "" };
+        client.run = Some(format!("{command} {}{two}", case.fault));
         results.with_fault(case, &run::client_case(case, &client, &Trace::default()));
     }
     Ok(results.end())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The suite's own test server: it speaks RPC-over-RDMA version 1 as the RFCs demand, and for each
-//! requirement it has a switch with which it does not. Only tests use it.
+//! The suite's own test server: it speaks RPC-over-RDMA versions 1 and 2 as the RFCs and the draft
+//! demand, and for each requirement it has a switch with which it does not. Only tests use it.
 //!
 //! It listens at one port for each fault, the first one without any. `--test` runs the suite
 //! against it: without faults every case passes, and each case fails with its own fault.
@@ -85,6 +85,8 @@ struct Responder {
     invalidates: bool,
     last_xid: Option<u32>,
     last_handle: Option<u32>,
+    /// The version of the message that is handled.
+    version: u32,
     errors: usize,
     discarded: usize,
 }
@@ -140,8 +142,8 @@ fn main() -> ExitCode {
 fn faults() -> Vec<&'static str> {
     let mut faults = vec!["none"];
     for case in cases::server() {
-        // It has neither version 2 nor NFS.
-        let served = case.needs.iter().all(|need| *need == Need::Destructive);
+        // It has no NFS.
+        let served = !case.needs.contains(&Need::Export);
         if served && !faults.contains(&case.fault) {
             faults.push(case.fault);
         }
@@ -251,6 +253,7 @@ fn serve(shared: Arc<Shared>, request: Request) {
         client,
         last_xid: None,
         last_handle: None,
+        version: 1,
         errors: 0,
         discarded: 0,
     };
@@ -267,8 +270,9 @@ fn serve(shared: Arc<Shared>, request: Request) {
                     return;
                 }
             }
-            Arrival::Closed(_) => {
-                if responder.has("dies-of-disconnects") && responder.last_xid.is_some() {
+            Arrival::Closed(why) => {
+                let harmed = responder.last_xid.is_some() || why.contains("failed");
+                if responder.has("dies-of-disconnects") && harmed {
                     responder.shared.die();
                 }
                 return;
@@ -307,7 +311,7 @@ impl Responder {
     }
 
     fn err_chunk(&mut self, xid: u32) -> Result<(), Over> {
-        self.error(xid, 1, &[wire::ERR_CHUNK])
+        self.error(xid, self.version, &[wire::ERR_CHUNK])
     }
 
     fn discard(&mut self, fault: &str, xid: u32) -> Result<(), Over> {
@@ -333,7 +337,12 @@ impl Responder {
         if octets.len() < 28 {
             return self.discard("answers-short", xid);
         }
-        if version != 1 && !self.has("ignores-version") {
+        self.version = version;
+        let two = version == 2;
+        if two && self.has("drops-version-2") {
+            return Ok(());
+        }
+        if version != 1 && !two && !self.has("ignores-version") {
             let vers = if self.has("error-in-version-1") {
                 1
             } else {
@@ -342,11 +351,21 @@ impl Responder {
             let range = if self.has("wrong-versions") {
                 [wire::ERR_VERS, 2, 300]
             } else {
-                [wire::ERR_VERS, 1, 1]
+                [
+                    wire::ERR_VERS,
+                    1,
+                    1 + u32::from(!self.has("hides-version-2")),
+                ]
             };
             return self.error(xid, vers, &range);
         }
+        if two {
+            if let Some(result) = self.version_2(octets, xid, procedure, word(4)) {
+                return result;
+            }
+        }
         match procedure {
+            wire::DONE if two => return self.err_chunk(xid),
             wire::DONE => return self.discard("answers-done", xid),
             wire::ERROR => return self.discard("answers-errors", xid),
             _ => (),
@@ -355,6 +374,45 @@ impl Responder {
             return self.err_chunk(xid);
         };
         self.call(&header, inline)
+    }
+
+    /// Handles what only version 2 has: options and directions (the draft, sections 3.1 and 4.2.2).
+    fn version_2(
+        &mut self,
+        octets: &[u8],
+        xid: u32,
+        procedure: u32,
+        direction: u32,
+    ) -> Option<Result<(), Over>> {
+        if procedure == wire::ERROR {
+            return None;
+        }
+        if procedure == wire::OPTIONAL {
+            let mut reader = Reader::new(&octets[16..]);
+            let mut valid = || {
+                let direction = reader.word()?;
+                reader.word()?;
+                let before = reader.rest();
+                let length = reader.opaque()?.len();
+                let padding = &before[4 + length..4 + wire::roundup(length)];
+                Ok::<_, String>(direction < 2 && padding.iter().all(|&octet| octet == 0))
+            };
+            return Some(match valid() {
+                _ if self.has("drops-options") => Ok(()),
+                Ok(true) => self.error(xid, 2, &[wire::INVALID_OPTION]),
+                _ if direction == wire::REPLY => self.discard("answers-options", xid),
+                _ if self.has("trusts-options") => self.error(xid, 2, &[wire::INVALID_OPTION]),
+                _ => self.err_chunk(xid),
+            });
+        }
+        if self.has("any-direction") {
+            return None;
+        }
+        match direction {
+            wire::CALL => None,
+            wire::REPLY => Some(self.discard("answers-replies", xid)),
+            _ => Some(self.err_chunk(xid)),
+        }
     }
 
     fn call(&mut self, header: &Header, inline: Vec<u8>) -> Result<(), Over> {
@@ -398,7 +456,10 @@ impl Responder {
         let (Ok(payload_xid), Ok(message_type)) = (reader.word(), reader.word()) else {
             return self.err_chunk(xid);
         };
-        if message_type == wire::REPLY && header.procedure == wire::MSG {
+        if self.has("small-version-2") && header.version == 2 && payload.len() > 1000 {
+            return self.err_chunk(xid);
+        }
+        if message_type == wire::REPLY && header.procedure == wire::MSG && header.version == 1 {
             return self.discard("answers-replies", xid);
         }
         if payload_xid != xid && !self.has("no-xid-check") || message_type != wire::CALL {
@@ -527,8 +588,12 @@ impl Responder {
             "grants-too-many" => 2 * GRANT,
             _ => GRANT,
         };
-        if self.has("wrong-version") {
-            header.version = 2;
+        header.version = call.version;
+        header.direction = wire::REPLY;
+        match self.shared.fault {
+            "wrong-version" => header.version = 3 - header.version,
+            "replies-are-calls" => header.direction = wire::CALL,
+            _ => (),
         }
         if self.has("returns-reads") {
             header.reads = call.reads.clone();
@@ -547,12 +612,15 @@ impl Responder {
         {
             header.reply = None;
         }
+        let negotiated = self.client.receive_size().min(SIZE);
         let threshold = match self.shared.fault {
             "ignores-threshold" => usize::MAX,
-            "refuses-1024" => self.client.receive_size().min(SIZE) - 4,
-            _ => self.client.receive_size().min(SIZE),
+            "refuses-1024" => negotiated - 4,
+            // The default of version 2 (the draft, section 2.3).
+            _ if call.version == 2 && !self.has("small-version-2") => SIZE.max(negotiated),
+            _ => negotiated,
         };
-        let head = if self.has("forgets-header-length") {
+        let head = if self.has("forgets-header-length") && call.version == 1 {
             28
         } else {
             header.octets().len()
@@ -655,7 +723,7 @@ fn self_test(address: SocketAddr) -> ExitCode {
         eprintln!("faulty-server: {why}");
         return ExitCode::from(2);
     }
-    let allowed = [Need::Destructive];
+    let allowed = [Need::Destructive, Need::DraftV2];
     let all: Vec<&'static Case> = cases::server()
         .filter(|case| case.needs.iter().all(|need| allowed.contains(need)))
         .collect();
@@ -669,7 +737,8 @@ fn self_test(address: SocketAddr) -> ExitCode {
     let ports: BTreeMap<_, _> = faults().into_iter().zip(address.port()..).collect();
     for case in all {
         let mut server = clean.clone();
-        server.limit = Duration::from_millis(1500);
+        // Many faults are a missing answer.
+        server.limit = Duration::from_millis(600);
         server.address.set_port(ports[case.fault]);
         match look(&mut server) {
             Ok(()) => {

@@ -42,12 +42,21 @@ const NO_CHUNKS: &str = "If a reverse-direction requester provides a non-empty c
                          RDMA_ERROR message with rdma_err field set to ERR_CHUNK.";
 
 /// The XID of the server's own calls.
-const XID: u32 = 0x7266_6331;
+pub const XID: u32 = 0x7266_6331;
 
 /// Calls the client once, as soon as it accepts calls, in front of the reply to a call of its own.
 /// `octets` gets NULL of the client's program, and the client's call.
 fn called(
     gateway: &mut Gateway<'_>,
+    octets: fn(Procedure, &Call) -> Vec<u8>,
+) -> Result<(Work, u32), Problem> {
+    called_by(gateway, Shape::default(), octets)
+}
+
+/// The same by a server of this shape.
+pub fn called_by(
+    gateway: &mut Gateway<'_>,
+    shape: Shape,
     octets: fn(Procedure, &Call) -> Vec<u8>,
 ) -> Result<(Work, u32), Problem> {
     let sent = Rc::new(RefCell::new(None));
@@ -64,7 +73,7 @@ fn called(
             }
             Next::Serve
         }),
-        ..Shape::default()
+        ..shape
     })?;
     work.first()?;
     let xid = *sent.borrow();
@@ -75,13 +84,13 @@ fn called(
 }
 
 /// Returns the client's answers with this XID.
-fn answers(work: &Work, xid: u32) -> Vec<&Vec<u8>> {
+pub fn answers(work: &Work, xid: u32) -> Vec<&Vec<u8>> {
     let own = |octets: &&Vec<u8>| octets.get(..4) == Some(&xid.to_be_bytes());
     work.reverse.iter().filter(own).collect()
 }
 
 /// Returns the header and the status of the only answer.
-fn answer(work: &Work, xid: u32) -> Result<(Header, Status), Problem> {
+pub fn answer(work: &Work, xid: u32) -> Result<(Header, Status), Problem> {
     let [octets] = answers(work, xid)[..] else {
         let count = answers(work, xid).len();
         return violation(format!("the client gives {count} answers"));

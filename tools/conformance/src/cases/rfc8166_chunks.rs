@@ -2,6 +2,8 @@
 
 //! RFC 8166, sections 3.4, 3.5 and 4.3: chunks.
 
+use std::time::Duration;
+
 use crate::case::case;
 use crate::case::inconclusive;
 use crate::case::violation;
@@ -9,6 +11,7 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::engine::Offer;
 use crate::peer::Link;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
@@ -533,6 +536,24 @@ const BOGUS: Segment = Segment {
     offset: 0x1000,
 };
 
+/// Sends octets by which the connection may end. Others go on.
+fn only_this_ends(
+    target: &mut Target<'_>,
+    offer: Offer,
+    octets: fn(u32, &[u8]) -> Vec<u8>,
+) -> Verdict {
+    let mut link = target.connect_offer(&offer)?;
+    let xid = link.xid();
+    let null = link.null_call(xid);
+    let _ = link.connection.send(&octets(xid, &null));
+    link.connection.wait_closed(Duration::from_secs(2));
+    drop(link);
+    target.on_plain(|other| {
+        other.null()?;
+        Ok(Passed)
+    })
+}
+
 pub const CASES: &[Case] = &[
     case!("rfc8166/4.3.2.3/1", "an empty Write chunk comes back empty", Must, EMPTY,
         sends "NULL with a Write chunk of no segments", accepts "SUCCESS with a Write list 1 0 0",
@@ -671,6 +692,24 @@ pub const CASES: &[Case] = &[
         sends "NULL with a Reply chunk of two segments of 0xffffffff octets", accepts "SUCCESS or ERR_CHUNK; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
         |target| unwritable(target, Segment { length: u32::MAX, ..BOGUS })),
+    case!("rfc8166/3.3.2/2", "a Send longer than the server's Receives harms no other connection", Must, PROTECTION,
+    sends "a Send of 300000 octets", accepts "NULL on another connection succeeds",
+    fault "dies-of-disconnects", needs [Destructive],
+    |target| only_this_ends(target, Offer::default(), |xid, null| {
+        let mut octets = Header::msg(xid).with(null);
+        octets.resize(300_000, 0);
+        octets
+    })),
+    case!("rfc8166/3.3.1/10", "a client without Receives harms no other connection", Must, PROTECTION,
+    sends "NULL, without a Receive for the reply", accepts "NULL on another connection succeeds",
+    fault "dies-of-disconnects", needs [Destructive],
+    |target| only_this_ends(target, Offer { receives: 0, rnr_retries: 0, ..Offer::default() },
+        |xid, null| Header::msg(xid).with(null))),
+    case!("rfc8166/3.3.1/11", "a client whose Receives are too short harms no other connection", Must, PROTECTION,
+    sends "NULL, with Receives of 16 octets", accepts "NULL on another connection succeeds",
+    fault "dies-of-disconnects", needs [Destructive],
+    |target| only_this_ends(target, Offer { receive_size: 16, ..Offer::default() },
+        |xid, null| Header::msg(xid).with(null))),
     case!("rfc8166/3.4.4/1", "sixteen Write chunks", Should,
         "The RPC-over-RDMA version 1 transport protocol does not place a limit on chunk size.",
         sends "NULL with sixteen Write chunks", accepts "SUCCESS with all of them, or ERR_CHUNK; NULL succeeds",

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Version 2 of draft-cel-nfsv4-rpcrdma-version-two-01, for clients that begin with it.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::case::case;
+use crate::case::inconclusive;
+use crate::case::unimplemented;
+use crate::case::violation;
+use crate::case::Case;
+use crate::case::Passed;
+use crate::case::Problem;
+use crate::case::Verdict;
+use crate::cases::client_rfc8166::late;
+use crate::cases::client_rfc8167::answer;
+use crate::cases::client_rfc8167::answers;
+use crate::cases::client_rfc8167::called_by;
+use crate::cases::client_rfc8167::XID;
+use crate::cases::client_rfc8797::undisturbed;
+use crate::gateway::error_in;
+use crate::gateway::Call;
+use crate::gateway::Gateway;
+use crate::gateway::Next;
+use crate::gateway::Shape;
+use crate::gateway::Work;
+use crate::gateway::SIZE;
+use crate::peer::DEFAULT;
+use crate::wire;
+use crate::wire::words;
+use crate::wire::Header;
+use crate::wire::Procedure;
+use crate::wire::Status;
+use crate::wire::Transport;
+
+const SINGLE: &str =
+    "First, the requester sends a single valid RPC-over-RDMA message with the value \
+                      two (2) in the rdma_vers field.";
+const FIRST: &str = "Because the responder might support only RPC-over-RDMA Version One, this initial \
+                     message can be no larger than the Version One default inline threshold of 1024 \
+                     bytes.";
+const SELECTS: &str =
+    "To continue operation, the requester selects a protocol version in the range \
+                       of responder-supported versions for subsequent messages on this connection.";
+const LOST: &str = "A requester can assume the same situation (no responder support for \
+                    RPC-over-RDMA Version Two) if the initial negotiation message is lost or dropped.";
+const REMAINDER: &str =
+    "the protocol version that will be used for the remainder of the connection \
+                         lifetime";
+const DIRECTION: &str =
+    "When the rdma_proc field has the value RDMA2_MSG or RDMA2_NOMSG, the value \
+                         of the rdma_direction field MUST be the same as the value of the \
+                         associated RPC message's msg_type field.";
+const ASSUMED: &str =
+    "In the absence of such a mechanism, senders MUST assume a receiver's inline \
+                       threshold is 4096 bytes.";
+const ERRORS: &str =
+    "Error handling works the same way in RPC-over-RDMA Version Two as it does in \
+                      RPC-over-RDMA Version One, with one change described in Section 3.1.";
+const OPTIONS: &str = "When an implementation does not recognize or support the value contained in \
+                       the rdma_opttype field, it MUST send an RPC-over-RDMA message with the \
+                       rdma_xid field set to the same value as the erroneous message, the rdma_proc \
+                       field set to RDMA2_ERROR, and the rdma_err field set to \
+                       RDMA2_ERR_INVALID_OPTION.";
+const BACKWARD: &str =
+    "Implementations of RPC-over-RDMA Version Two are REQUIRED to support backwards \
+                        direction operation";
+
+/// Lets the client work with a server of version 2.
+fn served(gateway: &mut Gateway<'_>) -> Result<Rc<Work>, Problem> {
+    let work = gateway.shared("version 2", Shape::two)?;
+    work.first()?;
+    spoken(&work)?;
+    Ok(work)
+}
+
+fn spoken(work: &Work) -> Result<(), Problem> {
+    match work.calls.first() {
+        None => inconclusive("the client has made no call"),
+        Some(call) if call.header.version != 2 => {
+            unimplemented("the client does not begin with version 2")
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn single(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.work(Shape {
+        hold: Duration::from_millis(25),
+        ..Shape::two()
+    })?;
+    spoken(&work)?;
+    let early = |call: &&Call| call.granted.is_none() && call.outstanding > 1;
+    if work.calls.iter().any(|call| early(&call)) {
+        return violation("the client sends a second call before the first reply");
+    }
+    work.succeeded(gateway)?;
+    Ok(Passed)
+}
+
+fn short(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = served(gateway)?;
+    for call in work.calls.iter().filter(|call| call.granted.is_none()) {
+        let length = call.header.octets().len() + call.inline;
+        if length > DEFAULT {
+            return violation(format!("the first call has {length} octets"));
+        }
+    }
+    Ok(Passed)
+}
+
+/// The server answers ERR_VERS.
+fn falls_back(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.shared("version 1", Shape::default)?;
+    spoken(&work)?;
+    version_1_follows(&work)?;
+    if work.connections.len() > 1 {
+        return violation("the client makes another connection");
+    }
+    work.succeeded(gateway)?;
+    Ok(Passed)
+}
+
+/// Nothing in version 2 follows the first call.
+fn version_1_follows(work: &Work) -> Result<(), Problem> {
+    match work.calls.get(1) {
+        None => violation(format!("the client makes no further call; {}", work.end())),
+        Some(_) if work.calls[1..].iter().any(|call| call.header.version != 1) => {
+            violation("the client makes another call in version 2")
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// The connection ends in place of an answer.
+fn lost(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.work(Shape {
+        on_call: Box::new(|call, _| match call.header.version {
+            2 => Next::Disconnect,
+            _ => Next::Serve,
+        }),
+        ..Shape::default()
+    })?;
+    spoken(&work)?;
+    version_1_follows(&work)?;
+    work.succeeded(gateway)?;
+    Ok(Passed)
+}
+
+fn stays(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = served(gateway)?;
+    if work.calls.iter().any(|call| call.header.version != 2) {
+        return violation("the client makes a call in another version");
+    }
+    if work.calls.len() < 2 {
+        return inconclusive("the client has made only one call");
+    }
+    work.succeeded(gateway)?;
+    Ok(Passed)
+}
+
+fn directions(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = served(gateway)?;
+    match work
+        .calls
+        .iter()
+        .find(|call| call.header.direction != wire::CALL)
+    {
+        Some(call) => violation(format!("a call has direction {}", call.header.direction)),
+        None => Ok(Passed),
+    }
+}
+
+/// The server sends no private data, which would give thresholds of 1024 octets to version 1.
+fn threshold(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.work(Shape {
+        private: vec![Vec::new()],
+        ..Shape::two()
+    })?;
+    spoken(&work)?;
+    for seen in &work.connections {
+        if seen.longest > SIZE {
+            return violation(format!("a Send has {} octets", seen.longest));
+        }
+    }
+    if let Some(why) = work.too_long.first() {
+        return violation(why.clone());
+    }
+    work.succeeded(gateway)?;
+    Ok(Passed)
+}
+
+/// Sends octets in front of the reply to a late call. The client must discard them, or answer them.
+fn discards(gateway: &mut Gateway<'_>, octets: fn(&Call) -> Vec<u8>) -> Verdict {
+    served(gateway)?;
+    let late = late(gateway)?;
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            if call.number == late {
+                let _ = connection.send(&octets(call));
+            }
+            Next::Serve
+        }),
+        ..Shape::two()
+    })?;
+    if work.calls.len() <= late {
+        return inconclusive(format!(
+            "the client has made only {} calls",
+            work.calls.len()
+        ));
+    }
+    undisturbed(gateway, &work)
+}
+
+/// Returns a reply, SUCCESS without results, with a header of these words behind the XID.
+fn reply(call: &Call, header: &[u32]) -> Vec<u8> {
+    let xid = call.header.xid;
+    words(&[&[xid], header, &[xid, wire::REPLY, 0, 0, 0, 0]].concat())
+}
+
+fn completes(gateway: &mut Gateway<'_>) -> Verdict {
+    served(gateway)?;
+    let late = late(gateway)?;
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            if call.number != late {
+                return Next::Serve;
+            }
+            let _ = connection.send(&error_in(2, call.header.xid, 32, &[wire::ERR_CHUNK]));
+            Next::Answered
+        }),
+        ..Shape::two()
+    })?;
+    let Some(failed) = work.calls.get(late) else {
+        return inconclusive(format!(
+            "the client has made only {} calls",
+            work.calls.len()
+        ));
+    };
+    let again = |call: &Call| call.header.xid == failed.header.xid;
+    if work.calls[late + 1..].iter().any(again) {
+        return violation("the client has sent the call again after the error");
+    }
+    Ok(Passed)
+}
+
+/// Calls the client once, in version 2 unless `octets` says otherwise.
+fn called(
+    gateway: &mut Gateway<'_>,
+    octets: fn(Procedure, &Call) -> Vec<u8>,
+) -> Result<Work, Problem> {
+    served(gateway)?;
+    let (work, _) = called_by(gateway, Shape::two(), octets)?;
+    Ok(work)
+}
+
+fn null_succeeds(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = called(gateway, |null, _| {
+        Header::two(XID).with(&wire::call(XID, null, &[]))
+    })?;
+    let (header, status) = answer(&work, XID)?;
+    if header.version != 2 || header.direction != wire::REPLY || header.credits == 0 {
+        return violation(format!(
+            "the reply has version {}, direction {} and {} credits",
+            header.version, header.direction, header.credits
+        ));
+    }
+    if status != Status::Success(Vec::new()) {
+        return violation(format!("NULL gets {status:?}"));
+    }
+    undisturbed(gateway, &work)
+}
+
+/// The client answers these octets with this error.
+fn refuses(
+    gateway: &mut Gateway<'_>,
+    octets: fn(Procedure, &Call) -> Vec<u8>,
+    version: u32,
+    error: u32,
+) -> Verdict {
+    let work = called(gateway, octets)?;
+    let [found] = answers(&work, XID)[..] else {
+        return violation(format!(
+            "the client gives {} answers",
+            answers(&work, XID).len()
+        ));
+    };
+    match Transport::parse(found) {
+        Ok(Transport::Error {
+            version: found,
+            error: code,
+            ..
+        }) if found == version && code == error => undisturbed(gateway, &work),
+        other => violation(format!("the answer is {other:?}")),
+    }
+}
+
+pub const CASES: &[Case] = &[
+    case!(client "draft-v2/5/c1", "one call until the first reply in version 2", Must, SINGLE,
+        sends "each reply after 25 ms", accepts "the second call after the first reply",
+        fault "hasty", needs [DraftV2], single),
+    case!(client "draft-v2/5/c2", "the first call has at most 1024 octets", Must, FIRST,
+        sends "replies in version 2", accepts "a first Send of at most 1024 octets",
+        fault "long-first", needs [DraftV2], short),
+    case!(client "draft-v2/5.2/c1", "ERR_VERS: the client goes on in version 1", Must, SELECTS,
+        sends "ERR_VERS 1..1 to the call in version 2", accepts "the work succeeds in version 1 on the same connection",
+        fault "version-2-only", needs [DraftV2], falls_back),
+    case!(client "draft-v2/5.2/c2", "no answer: the client connects again in version 1", May, LOST,
+        sends "a DREQ in place of the answer", accepts "the work succeeds in version 1",
+        fault "begins-with-2-again", needs [DraftV2], lost),
+    case!(client "draft-v2/5.2/c3", "the version stays to the end of the connection", Must, REMAINDER,
+        sends "replies in version 2", accepts "all calls in version 2; the work succeeds",
+        fault "forgets-version-2", needs [DraftV2], stays),
+    case!(client "draft-v2/4.2.2/c1", "calls have the direction CALL", Must, DIRECTION,
+        sends "replies in version 2", accepts "rdma_direction 0",
+        fault "calls-are-replies", needs [DraftV2], directions),
+    case!(client "draft-v2/2.3/c1", "the threshold of version 2 is 4096 without private data", Must, ASSUMED,
+        sends "no private data; replies of up to 4096 octets without a Reply chunk",
+        accepts "Sends of at most 4096 octets; the work succeeds",
+        fault "no-limit", needs [DraftV2], threshold),
+    case!(client "draft-v2/4.2.2/c2", "a reply in the direction of a call completes no call", Must, DIRECTION,
+        sends "an RPC reply in the direction 0, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed", needs [DraftV2],
+        |gateway| discards(gateway, |call| reply(call, &[2, 32, 0, 0, 0, 0, 0]))),
+    case!(client "draft-v2/4.2.3/c1", "a reply whose Read list begins with 2 is discarded", Must, ERRORS,
+        sends "that reply, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed", needs [DraftV2],
+        |gateway| discards(gateway, |call| reply(call, &[2, 32, 0, 1, 2, 0, 0]))),
+    case!(client "draft-v2/4.2.3/c2", "a reply of procedure 3 is discarded", Must, ERRORS,
+        sends "procedure 3 of version 2, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed", needs [DraftV2],
+        |gateway| discards(gateway, |call| reply(call, &[2, 32, wire::DONE, 1, 0, 0, 0]))),
+    case!(client "draft-v2/4.2.3/c3", "RDMA2_ERROR with an unknown error is discarded", Must, ERRORS,
+        sends "error 9, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-errors", needs [DraftV2],
+        |gateway| discards(gateway, |call| error_in(2, call.header.xid, 32, &[9, 0, 0]))),
+    case!(client "draft-v2/4.2.3/c4", "a reply in version 1 to a call in version 2 is discarded", Must,
+        "a responder MUST send Replies with the same RPC-over-RDMA protocol version that the \
+         requester uses to send its Calls.",
+        sends "a reply in version 1, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-versions", needs [DraftV2],
+        |gateway| discards(gateway, |call| reply(call, &[1, 32, 0, 0, 0, 0]))),
+    case!(client "draft-v2/4.2.3/c5", "a reply to no call in version 2 is discarded", Must, ERRORS,
+    sends "a reply with another XID, then the reply", accepts "the work succeeds on one connection",
+    fault "trusts-xids", needs [DraftV2],
+    |gateway| discards(gateway, |call| {
+        let xid = call.header.xid ^ 0x8000_0000;
+        words(&[xid, 2, 32, 0, 1, 0, 0, 0, xid, wire::REPLY, 0, 0, 0, 0])
+    })),
+    case!(client "draft-v2/4.2.3/c6", "BAD_HEADER completes the call", Must, ERRORS,
+        sends "BAD_HEADER", accepts "the call is not sent again",
+        fault "retries-errors", needs [DraftV2], completes),
+    case!(client "draft-v2/3.1/c1", "an option in the direction of a reply disturbs no call", Must, OPTIONS,
+    sends "option 77 in the direction 1, then the reply", accepts "the work succeeds on one connection",
+    fault "trusts-options", needs [DraftV2],
+    |gateway| discards(gateway, |call| {
+        words(&[call.header.xid, 2, 32, wire::OPTIONAL, 1, 77, 0])
+    })),
+    case!(client "draft-v2/3.1/c2", "an unknown option gets INVALID_OPTION of the client", Must, OPTIONS,
+        sends "option 77 in the direction 0, once the client accepts calls",
+        accepts "INVALID_OPTION; the work succeeds", fault "drops-options", needs [DraftV2],
+        |gateway| refuses(gateway,
+            |_, _| words(&[XID, 2, 32, wire::OPTIONAL, 0, 77, 0]), 2, wire::INVALID_OPTION)),
+    case!(client "draft-v2/4.2.2/c3", "the client answers NULL in version 2", Must, BACKWARD,
+        sends "NULL of the client's program in version 2, once the client accepts calls",
+        accepts "SUCCESS in version 2 and in the direction 1; the work succeeds",
+        fault "replies-are-calls", needs [DraftV2], null_succeeds),
+    case!(client "draft-v2/4.2.3/c7", "a malformed call gets BAD_HEADER of the client", Must, ERRORS,
+        sends "NULL with a Read list that begins with 2", accepts "BAD_HEADER; the work succeeds",
+        fault "drops-malformed", needs [DraftV2],
+        |gateway| refuses(gateway, |null, _| {
+            let mut octets = words(&[XID, 2, 32, 0, 0, 2, 0, 0]);
+            octets.extend(wire::call(XID, null, &[]));
+            octets
+        }, 2, wire::ERR_CHUNK)),
+    case!(client "draft-v2/5.3/c1", "a call in version 1 gets ERR_VERS once version 2 is agreed upon", Should,
+        REMAINDER,
+        sends "NULL of the client's program in version 1", accepts "ERR_VERS; the work succeeds",
+        fault "drops-versions", needs [DraftV2],
+        |gateway| refuses(gateway,
+            |null, _| Header::msg(XID).with(&wire::call(XID, null, &[])), 1, wire::ERR_VERS)),
+];

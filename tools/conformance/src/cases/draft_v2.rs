@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Version 2 of draft-cel-nfsv4-rpcrdma-version-two-01, only with `--draft-v2`. Its errors are those
+//! of RFC 8166, with BAD_HEADER in place of ERR_CHUNK (section 4.2.3).
+
+use crate::case::case;
+use crate::case::unimplemented;
+use crate::case::violation;
+use crate::case::Case;
+use crate::case::Passed;
+use crate::case::Problem;
+use crate::case::Verdict;
+use crate::peer::fixed;
+use crate::peer::Link;
+use crate::peer::Target;
+use crate::wire;
+use crate::wire::words;
+use crate::wire::Header;
+use crate::wire::ReadSegment;
+use crate::wire::Segment;
+use crate::wire::Transport;
+
+const SAME_VERSION: &str = "a responder MUST send Replies with the same RPC-over-RDMA protocol \
+                            version that the requester uses to send its Calls.";
+const ERR_VERS: &str = "If the responder does not support RPC-over-RDMA Version Two, \
+                        [I-D.ietf-nfsv4-rfc5666bis] REQUIRES that it send an RPC-over-RDMA message \
+                        to the requester with the same XID, with RDMA2_ERROR in the rdma_proc \
+                        field, and with the error code RDMA2_ERR_VERS.";
+const DIRECTION: &str =
+    "When the rdma_proc field has the value RDMA2_MSG or RDMA2_NOMSG, the value \
+                         of the rdma_direction field MUST be the same as the value of the \
+                         associated RPC message's msg_type field.";
+const THRESHOLD: &str =
+    "RPC-over-RDMA Version Two receiver implementations MUST support an inline \
+                         threshold of 4096 bytes";
+const ASSUMED: &str =
+    "In the absence of such a mechanism, senders MUST assume a receiver's inline \
+                       threshold is 4096 bytes.";
+const ERRORS: &str =
+    "Error handling works the same way in RPC-over-RDMA Version Two as it does in \
+                      RPC-over-RDMA Version One, with one change described in Section 3.1.";
+const OPTIONS: &str = "When an implementation does not recognize or support the value contained in \
+                       the rdma_opttype field, it MUST send an RPC-over-RDMA message with the \
+                       rdma_xid field set to the same value as the erroneous message, the rdma_proc \
+                       field set to RDMA2_ERROR, and the rdma_err field set to \
+                       RDMA2_ERR_INVALID_OPTION.";
+
+/// The default threshold of version 2 (section 2.3).
+const SIZE: usize = 4096;
+
+/// Connects, and agrees upon version 2 by NULL.
+fn agreed(target: &mut Target<'_>) -> Result<Link, Problem> {
+    let mut link = target.plain()?;
+    let xid = link.xid();
+    let null = link.null_call(xid);
+    link.version = 2;
+    link.send(&Header::two(xid).with(&null))?;
+    let message = link.receive_of(xid)?;
+    if let Ok(Transport::Error {
+        error: wire::ERR_VERS,
+        ..
+    }) = Transport::parse(&message.octets)
+    {
+        return unimplemented("the server does not speak version 2");
+    }
+    link.decode(xid, &message)?.results()?;
+    // The server's Receives have that length at least.
+    link.to_server = SIZE;
+    Ok(link)
+}
+
+fn on_agreed(
+    target: &mut Target<'_>,
+    check: impl FnOnce(&mut Link) -> Result<(), Problem>,
+) -> Verdict {
+    let mut link = agreed(target)?;
+    check(&mut link)?;
+    link.still_answers("that")?;
+    Ok(Passed)
+}
+
+/// Version 2 is answered by a reply, or by ERR_VERS that names version 1 and not 2.
+fn answered(target: &mut Target<'_>) -> Verdict {
+    let mut link = target.plain()?;
+    let xid = link.xid();
+    let null = link.null_call(xid);
+    link.send(&Header::two(xid).with(&null))?;
+    let message = link.receive_of(xid)?;
+    match Transport::parse(&message.octets) {
+        Ok(Transport::Chunks(..)) => Ok(Passed),
+        Ok(Transport::Error {
+            version: 2,
+            error: wire::ERR_VERS,
+            range: Some((1, 1)),
+            ..
+        }) => {
+            link.still_answers("ERR_VERS")?;
+            Ok(Passed)
+        }
+        other => violation(format!("the answer is {other:?}")),
+    }
+}
+
+/// RDMA2_MSG or another procedure with these words behind the credits, and NULL: BAD_HEADER.
+fn refused(target: &mut Target<'_>, procedure: u32, rest: &[u32], payload: bool) -> Verdict {
+    on_agreed(target, |link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let payload = if payload { &null[..] } else { &[] };
+        link.send(&fixed(xid, 2, procedure, rest, payload))?;
+        link.refused(xid)?;
+        Ok(())
+    })
+}
+
+fn discarded(target: &mut Target<'_>, procedure: u32, rest: &[u32], payload: bool) -> Verdict {
+    on_agreed(target, |link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let payload = if payload { &null[..] } else { &[] };
+        link.discards(&fixed(xid, 2, procedure, rest, payload))?;
+        Ok(())
+    })
+}
+
+/// RDMA2_MSG in this direction with an RPC reply to no call.
+fn unmatched(link: &mut Link, direction: u32) -> (u32, Vec<u8>) {
+    let xid = link.xid();
+    let header = Header {
+        direction,
+        ..Header::two(xid)
+    };
+    (xid, header.with(&words(&[xid, wire::REPLY, 0, 0, 0, 0])))
+}
+
+fn option(target: &mut Target<'_>, rest: &[u32], payload: bool) -> Verdict {
+    on_agreed(target, |link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let payload = if payload { &null[..] } else { &[] };
+        link.send(&fixed(xid, 2, wire::OPTIONAL, rest, payload))?;
+        link.error_of(xid, wire::INVALID_OPTION, "INVALID_OPTION")?;
+        Ok(())
+    })
+}
+
+/// A call of exactly 4096 octets.
+fn longest_call(link: &mut Link) -> Result<(), Problem> {
+    let xid = link.xid();
+    let header = Header::two(xid);
+    let rpc = link.server.call_of(xid, SIZE - header.octets().len())?;
+    link.send(&header.with(&rpc))?;
+    let message = link.receive_of(xid)?;
+    link.decode(xid, &message)?;
+    Ok(())
+}
+
+/// A call by a Read chunk whose results have `length` octets.
+fn reply_of(link: &mut Link, length: usize, chunk: bool) -> Result<u32, Problem> {
+    let xid = link.xid();
+    let rpc = link.server.call_for(xid, length)?;
+    let segment = link.readable(&rpc)?;
+    let position = 0;
+    let mut header = Header {
+        procedure: wire::NOMSG,
+        reads: vec![ReadSegment { position, segment }],
+        ..Header::two(xid)
+    };
+    if chunk {
+        header.reply = Some(vec![link.writable(length + 24)?]);
+    }
+    link.send(&header.octets())?;
+    Ok(xid)
+}
+
+fn longest_reply(link: &mut Link) -> Result<(), Problem> {
+    let xid = reply_of(link, SIZE - Header::two(0).octets().len() - 24, false)?;
+    let message = link.receive_of(xid)?;
+    link.decode(xid, &message)?.results()?;
+    if message.octets.len() != SIZE {
+        return violation(format!("the reply has {} octets", message.octets.len()));
+    }
+    Ok(())
+}
+
+fn too_long_reply(link: &mut Link) -> Result<(), Problem> {
+    let xid = reply_of(link, SIZE - Header::two(0).octets().len() - 20, false)?;
+    link.refused(xid)?;
+    Ok(())
+}
+
+fn long_messages(link: &mut Link) -> Result<(), Problem> {
+    let xid = reply_of(link, 6000, true)?;
+    let message = link.receive_of(xid)?;
+    let answer = link.decode(xid, &message)?;
+    if answer.header.procedure != wire::NOMSG || answer.results()?.len() != 6000 {
+        return violation("the reply is not the Long Reply");
+    }
+    Ok(())
+}
+
+fn reduced(link: &mut Link) -> Result<(), Problem> {
+    let xid = link.xid();
+    let null = link.null_call(xid);
+    let header = Header {
+        reads: vec![ReadSegment {
+            position: 40,
+            segment: Segment {
+                handle: 1,
+                length: 4,
+                offset: 0,
+            },
+        }],
+        ..Header::two(xid)
+    };
+    link.send(&header.with(&null))?;
+    link.refused(xid)?;
+    Ok(())
+}
+
+/// Calls in version 1 and 2 in turn.
+fn both_versions(link: &mut Link) -> Result<(), Problem> {
+    for version in [1, 2, 1, 2] {
+        link.version = version;
+        link.null()?;
+    }
+    Ok(())
+}
+
+fn unknown_version(link: &mut Link) -> Result<(), Problem> {
+    let xid = link.xid();
+    let null = link.null_call(xid);
+    link.send(&fixed(xid, 3, wire::MSG, &[0, 0, 0], &null))?;
+    let message = link.receive_of(xid)?;
+    match Transport::parse(&message.octets) {
+        Ok(Transport::Error {
+            version: 3,
+            error: wire::ERR_VERS,
+            range: Some((1, 2)),
+            ..
+        }) => Ok(()),
+        other => violation(format!("the answer is {other:?}")),
+    }
+}
+
+/// A case whose RDMA2_MSG is malformed: its words from the direction on, and whether NULL follows.
+macro_rules! bad {
+    ($id:literal, $name:literal, $sends:literal, $procedure:expr, $rest:expr, $payload:expr) => {
+        case!($id, $name, Must, ERRORS, sends $sends, accepts "BAD_HEADER; NULL succeeds",
+            fault "drops-malformed", needs [DraftV2],
+            |target| refused(target, $procedure, &$rest, $payload))
+    };
+}
+
+pub const CASES: &[Case] = &[
+    case!("draft-v2/5.2/1", "version 2 gets a reply, or ERR_VERS that names version 1", Must, ERR_VERS,
+        sends "NULL in version 2", accepts "a reply, or ERR_VERS 1..1 in version 2; NULL in version 1 succeeds",
+        fault "drops-version-2", needs [DraftV2], answered),
+    case!("draft-v2/5.3/1", "the reply has version 2", Must, SAME_VERSION,
+        sends "NULL in version 2", accepts "SUCCESS in version 2",
+        fault "wrong-version", needs [DraftV2], |target| on_agreed(target, |_| Ok(()))),
+    case!("draft-v2/5.3/2", "each reply has the version of its call", Must, SAME_VERSION,
+        sends "NULL in versions 2, 1, 2, 1 and 2", accepts "SUCCESS in the same versions",
+        fault "wrong-version", needs [DraftV2], |target| on_agreed(target, both_versions)),
+    case!("draft-v2/5/1", "ERR_VERS names versions 1 and 2", Must,
+        "This message also reports a range of protocol versions that the responder supports.",
+        sends "NULL in version 3", accepts "ERR_VERS 1..2",
+        fault "hides-version-2", needs [DraftV2], |target| on_agreed(target, unknown_version)),
+    case!("draft-v2/4.2.2/1", "the reply has the direction REPLY", Must, DIRECTION,
+        sends "NULL in version 2", accepts "SUCCESS in the direction 1",
+        fault "replies-are-calls", needs [DraftV2], |target| on_agreed(target, |_| Ok(()))),
+    case!("draft-v2/4.2.2/2", "a call in an unknown direction gets BAD_HEADER", Must, DIRECTION,
+        sends "NULL in the direction 2", accepts "BAD_HEADER; NULL succeeds",
+        fault "any-direction", needs [DraftV2],
+        |target| refused(target, wire::MSG, &[2, 0, 0, 0], true)),
+    case!("draft-v2/4.2.2/3", "a call in the direction of a reply is discarded", Must, DIRECTION,
+        sends "NULL in the direction 1", accepts "nothing; NULL succeeds",
+        fault "any-direction", needs [DraftV2],
+        |target| discarded(target, wire::MSG, &[1, 0, 0, 0], true)),
+    case!("draft-v2/4.2.2/4", "a reply in the direction of a call gets BAD_HEADER", Must, DIRECTION,
+    sends "an RPC reply, SUCCESS, in the direction 0", accepts "BAD_HEADER; NULL succeeds",
+    fault "drops-malformed", needs [DraftV2],
+    |target| on_agreed(target, |link| {
+        let (xid, octets) = unmatched(link, wire::CALL);
+        link.send(&octets)?;
+        link.refused(xid)?;
+        Ok(())
+    })),
+    case!("draft-v2/4.2.2/5", "a reply to no call is discarded", Must, ERRORS,
+    sends "an RPC reply, SUCCESS, in the direction 1", accepts "nothing; NULL succeeds",
+    fault "answers-replies", needs [DraftV2],
+    |target| on_agreed(target, |link| {
+        let (_, octets) = unmatched(link, wire::REPLY);
+        link.discards(&octets)?;
+        Ok(())
+    })),
+    case!("draft-v2/4.2.2/6", "a malformed reply is discarded", Must, ERRORS,
+        sends "a Read list that begins with 2, in the direction 1", accepts "nothing; NULL succeeds",
+        fault "answers-replies", needs [DraftV2],
+        |target| discarded(target, wire::MSG, &[1, 2, 0, 0], true)),
+    case!("draft-v2/4.2.3/1", "RDMA2_ERROR with INVALID_OPTION is discarded", Must, ERRORS,
+        sends "RDMA2_ERROR, error 3, in 28 octets", accepts "nothing; NULL succeeds",
+        fault "answers-errors", needs [DraftV2],
+        |target| discarded(target, wire::ERROR, &[3, 0, 0], false)),
+    case!("draft-v2/4.2.3/2", "RDMA2_ERROR with ERR_VERS is discarded", Must, ERRORS,
+        sends "RDMA2_ERROR, ERR_VERS, 1, 1", accepts "nothing; NULL succeeds",
+        fault "answers-errors", needs [DraftV2],
+        |target| discarded(target, wire::ERROR, &[1, 1, 1], false)),
+    bad!(
+        "draft-v2/4.2.3/3",
+        "version 2 has no RDMA_MSGP",
+        "procedure 2",
+        wire::MSGP,
+        [0, 0, 0, 0, 0, 0],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/4",
+        "version 2 has no RDMA_DONE",
+        "procedure 3",
+        wire::DONE,
+        [0, 0, 0, 0],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/5",
+        "procedure 6 gets BAD_HEADER",
+        "procedure 6",
+        6,
+        [0, 0, 0, 0],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/6",
+        "procedure 0xffffffff gets BAD_HEADER",
+        "procedure 0xffffffff",
+        u32::MAX,
+        [0, 0, 0, 0],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/7",
+        "RDMA2_NOMSG without a chunk",
+        "RDMA2_NOMSG without chunks",
+        wire::NOMSG,
+        [0, 0, 0, 0],
+        false
+    ),
+    bad!(
+        "draft-v2/4.2.1/1",
+        "RDMA2_MSG without an RPC message",
+        "RDMA2_MSG that ends with its header",
+        wire::MSG,
+        [0, 0, 0, 0],
+        false
+    ),
+    case!("draft-v2/4.2.3/8", "the XIDs of header and RPC message differ in version 2", Must, ERRORS,
+    sends "NULL with XID X + 4096 behind XID X", accepts "BAD_HEADER; NULL succeeds",
+    fault "no-xid-check", needs [DraftV2],
+    |target| on_agreed(target, |link| {
+        let xid = link.xid();
+        let null = link.null_call(xid.wrapping_add(0x1000));
+        link.send(&Header::two(xid).with(&null))?;
+        link.refused(xid)?;
+        Ok(())
+    })),
+    bad!(
+        "draft-v2/4.2.3/9",
+        "version 2: a Read list that begins with 2",
+        "that list, and NULL",
+        wire::MSG,
+        [0, 2, 0, 0],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/10",
+        "version 2: a Position that is no multiple of four",
+        "Position 42",
+        wire::MSG,
+        [0, 1, 42, 1, 4, 0, 0, 0, 0, 0],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/11",
+        "version 2: a header that ends within a Read segment",
+        "four words of it",
+        wire::MSG,
+        [0, 1, 0, 1, 4],
+        false
+    ),
+    bad!(
+        "draft-v2/4.2.3/12",
+        "version 2: a Read list without an end",
+        "a Read segment, and no more",
+        wire::MSG,
+        [0, 1, 0, 1, 4, 0, 0],
+        false
+    ),
+    bad!(
+        "draft-v2/4.2.3/13",
+        "version 2: a Write list that begins with 2",
+        "that list, and NULL",
+        wire::MSG,
+        [0, 0, 2, 0, 0],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/14",
+        "version 2: a Write chunk of more segments than there are",
+        "99 segments",
+        wire::MSG,
+        [0, 0, 1, 99, 1, 4, 0, 0, 0, 0],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/15",
+        "version 2: a Write chunk of 0x10000000 segments",
+        "that chunk, and NULL",
+        wire::MSG,
+        [0, 0, 1, 0x1000_0000, 1, 4, 0, 0, 0, 0],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/16",
+        "version 2: a Reply chunk that begins with 256",
+        "that chunk, and NULL",
+        wire::MSG,
+        [0, 0, 0, 256],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/17",
+        "version 2: a Reply chunk of 0xffffffff segments",
+        "that chunk, and NULL",
+        wire::MSG,
+        [0, 0, 0, 1, u32::MAX, 1, 4, 0, 0],
+        true
+    ),
+    bad!(
+        "draft-v2/4.2.3/18",
+        "version 2: a header that ends before the Reply chunk",
+        "an empty Write chunk",
+        wire::MSG,
+        [0, 0, 1, 0, 0],
+        false
+    ),
+    case!("draft-v2/4.2.3/19", "version 2: a Read chunk of a call without eligible arguments", Must, ERRORS,
+        sends "NULL with a Read segment at Position 40", accepts "BAD_HEADER; NULL succeeds",
+        fault "ignores-reads", needs [DraftV2], |target| on_agreed(target, reduced)),
+    case!("draft-v2/3.1/1", "an unknown option gets INVALID_OPTION", Must, OPTIONS,
+        sends "RDMA2_OPTIONAL, option 77, no octets", accepts "INVALID_OPTION; NULL succeeds",
+        fault "drops-options", needs [DraftV2], |target| option(target, &[0, 77, 0], false)),
+    case!("draft-v2/3.1/2", "an unknown option with octets and a call", Must, OPTIONS,
+        sends "RDMA2_OPTIONAL, option 78, five octets, NULL", accepts "INVALID_OPTION; NULL succeeds",
+        fault "drops-options", needs [DraftV2],
+        |target| option(target, &[0, 78, 5, 1, 0x0200_0000], true)),
+    case!("draft-v2/3.1/3", "an unknown option in the direction of a reply", Must, OPTIONS,
+        sends "RDMA2_OPTIONAL, option 77, in the direction 1", accepts "INVALID_OPTION; NULL succeeds",
+        fault "drops-options", needs [DraftV2], |target| option(target, &[1, 77, 0], false)),
+    case!("draft-v2/3.1/4", "an option of fewer octets than it says gets BAD_HEADER", Must, ERRORS,
+        sends "RDMA2_OPTIONAL, option 77, four of nine octets", accepts "BAD_HEADER; NULL succeeds",
+        fault "trusts-options", needs [DraftV2],
+        |target| refused(target, wire::OPTIONAL, &[0, 77, 9, 1], false)),
+    case!("draft-v2/3.1/5", "an option that is not padded with zeros gets BAD_HEADER", Should, ERRORS,
+        sends "RDMA2_OPTIONAL, option 77, three octets and a one", accepts "BAD_HEADER; NULL succeeds",
+        fault "trusts-options", needs [DraftV2],
+        |target| refused(target, wire::OPTIONAL, &[0, 77, 3, 1], false)),
+    case!("draft-v2/3.1/6", "an option in an unknown direction gets BAD_HEADER", Must, ERRORS,
+        sends "RDMA2_OPTIONAL, option 77, in the direction 2", accepts "BAD_HEADER; NULL succeeds",
+        fault "trusts-options", needs [DraftV2],
+        |target| refused(target, wire::OPTIONAL, &[2, 77, 0], false)),
+    case!("draft-v2/3.1/7", "a malformed option in the direction of a reply is discarded", Must, ERRORS,
+        sends "RDMA2_OPTIONAL, option 77, four of nine octets, in the direction 1",
+        accepts "nothing; NULL succeeds", fault "answers-options", needs [DraftV2],
+        |target| discarded(target, wire::OPTIONAL, &[1, 77, 9, 1], false)),
+    case!("draft-v2/2.3/1", "a call of 4096 octets, without private data that says so", Must, THRESHOLD,
+        sends "sizes 1024; NULL in version 2; a call of 4096 octets", accepts "a reply",
+        fault "small-version-2", needs [DraftV2], |target| on_agreed(target, longest_call)),
+    case!("draft-v2/2.3/2", "a reply of 4096 octets, without private data that says so", Must, ASSUMED,
+        sends "sizes 1024; NULL in version 2; a call whose reply has 4096 octets",
+        accepts "a reply without a Reply chunk",
+        fault "small-version-2", needs [DraftV2], |target| on_agreed(target, longest_reply)),
+    case!("draft-v2/2.3/3", "a longer reply without a Reply chunk gets BAD_HEADER", Must, ASSUMED,
+        sends "a call whose reply is four octets longer than the threshold", accepts "BAD_HEADER; NULL succeeds",
+        fault "ignores-threshold", needs [DraftV2], |target| on_agreed(target, too_long_reply)),
+    case!("draft-v2/2.2/1", "a Long Call and a Long Reply of version 2", Must,
+        "A connection's inline threshold determines when full RDMA Read or Write operations are \
+         required because the RPC message to be sent is larger than the peer's Receive buffer.",
+        sends "RDMA2_NOMSG with a Read chunk and a Reply chunk of 6024 octets", accepts "the reply in it",
+        fault "no-long-calls", needs [DraftV2], |target| on_agreed(target, long_messages)),
+];
