@@ -29,7 +29,10 @@ use kernel::{
 };
 
 use super::{
-    pending::Calls,
+    pending::{
+        Answered,
+        Calls, //
+    },
     version::{
         UsedVersion,
         VersionCache, //
@@ -330,7 +333,7 @@ impl Endpoint {
         configuration: EndpointConfiguration,
         owner: Arc<dyn Owner>,
     ) -> Result<Arc<Self>> {
-        let calls = Calls::new(configuration.requests())?;
+        let calls = Calls::new(configuration.requests(), !configuration.answers)?;
         let grants = configuration.grants();
         let chunked_calls = KVec::with_capacity(grants as usize, GFP_KERNEL)?;
         let reverse_direction = if configuration.rpc.reverse > 0 && !configuration.rpc.bind {
@@ -511,7 +514,7 @@ impl Endpoint {
     fn take_message(
         self: ArcBorrow<'_, Self>,
         queue_pair: &QueuePair<Self>,
-        octets: &[u8],
+        octets: &mut KVec<u8>,
         arrival: &Arrival,
     ) {
         if arrival.invalidated.is_some() {
@@ -533,7 +536,17 @@ impl Endpoint {
                 self.respond(queue_pair, Ok(parsed));
             }
             (Direction::Reply, Ok((header, payload))) => {
-                is_answer = self.take_reply(&header, payload, octets, arrival);
+                let header_len = octets.len() - payload.len();
+                let mut inner = self.inner.lock();
+                let answered = inner.take_reply(&header, header_len, payload, arrival);
+                if let Answered::Waiting(place) = answered {
+                    inner.calls.swap_room(place, octets);
+                }
+                drop(inner);
+                // Callers are woken even if no call waited: a call that was given up may have
+                // returned its credit.
+                self.changed.notify_all();
+                is_answer = !matches!(answered, Answered::None(_));
             }
             // RFC 8166, section 4.5.
             (Direction::Reply, Err(error)) => {

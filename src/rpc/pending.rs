@@ -13,20 +13,23 @@ use kernel::{
 };
 
 use crate::{
-    pure::wire::{
-        discarded::Fault,
-        header::{
-            chunks::{
-                ChunkLists,
-                List,
-                Segment, //
+    pure::{
+        text::outcome::Answer,
+        wire::{
+            discarded::Fault,
+            header::{
+                chunks::{
+                    ChunkLists,
+                    List,
+                    Segment, //
+                },
+                direction::Direction,
+                Body,
+                Header,
+                Version, //
             },
-            direction::Direction,
-            Body,
-            Header,
-            Version, //
-        },
-        rpc_message, //
+            rpc_message, //
+        }, //
     },
     rdma::verbs::arrival::Arrival, //
 };
@@ -38,8 +41,8 @@ enum State {
     Free,
     /// The call waits for its reply.
     Waiting,
-    /// The reply with this number has arrived.
-    Answered(Arrival, u64),
+    /// The reply has arrived.
+    Answered(ReceivedReply),
 }
 
 /// A message that was discarded while a call waited for its reply.
@@ -84,12 +87,44 @@ struct GivenUp {
     reply_chunk: KVec<Segment>,
 }
 
-/// A reply to a call whose caller waits.
+/// A reply to a call whose caller waits, by its header.
+#[derive(Clone, Copy)]
 pub(super) struct ReceivedReply {
     pub(super) arrival: Arrival,
     /// The number of the reply among all replies, in the order of their arrival.
     pub(super) number: u64,
-    pub(super) octets: KVec<u8>,
+    pub(super) answer: Answer,
+    /// The credits that it grants.
+    pub(super) credits: u32,
+    pub(super) has_writes: bool,
+    /// The length in octets that the Reply chunk returns, if the reply has one.
+    pub(super) reply_chunk: Option<u64>,
+    /// The length of the header in octets.
+    pub(super) header_len: usize,
+}
+
+impl ReceivedReply {
+    /// Returns [`None`] if the message is no answer.
+    fn new(
+        header: &Header<'_>,
+        header_len: usize,
+        arrival: &Arrival,
+        number: u64,
+    ) -> Option<Self> {
+        let lists = match header.body {
+            Body::Msg(_, lists) | Body::Nomsg(_, lists) => lists,
+            _ => ChunkLists::EMPTY,
+        };
+        Some(Self {
+            arrival: *arrival,
+            number,
+            answer: Answer::of(header)?,
+            credits: header.credit,
+            has_writes: !lists.writes.is_empty(),
+            reply_chunk: lists.reply.map(|chunk| chunk.length()),
+            header_len,
+        })
+    }
 }
 
 /// The calls of an endpoint that have not been answered, by their XIDs. Each holds a credit (RFC
@@ -102,11 +137,13 @@ pub(super) struct Calls {
     answered: u64,
     /// The number of the latest reply that granted credits.
     granted: u64,
+    /// Whether the peer may send nothing but replies, because this end answers no calls.
+    only_replies: bool,
 }
 
 impl Calls {
     /// Creates a place for each of `credits`; process context. Fails with `ENOMEM`.
-    pub(super) fn new(credits: u32) -> Result<Self> {
+    pub(super) fn new(credits: u32, only_replies: bool) -> Result<Self> {
         let credits = credits as usize;
         let mut pending = KVec::with_capacity(credits, GFP_KERNEL)?;
         for _ in 0..credits {
@@ -117,6 +154,7 @@ impl Calls {
             given_up: KVec::with_capacity(credits, GFP_KERNEL)?,
             answered: 0,
             granted: 0,
+            only_replies,
         })
     }
 
@@ -163,32 +201,31 @@ impl Calls {
         }
     }
 
-    /// Hands a message to the call that waits for it. A message for a call that was given up only
-    /// returns the credit of that call. Any other message is to be discarded.
+    /// Hands a message to the call that waits for it. The caller of this function then stores its
+    /// octets, by [`Self::swap_room`]. A message for a call that was given up only returns the
+    /// credit of that call. Any other message is to be discarded.
     pub(super) fn answer(
         &mut self,
         header: &Header<'_>,
+        header_len: usize,
         payload: &[u8],
-        octets: &[u8],
         arrival: &Arrival,
     ) -> Answered {
         let number = self.answered;
-        let pending = self.pending.iter_mut().find(|pending| {
-            matches!(pending.state, State::Waiting)
-                && pending.xid == header.xid
-                && octets.len() <= pending.octets.capacity()
+        let mut pending = self.pending.iter_mut().enumerate();
+        let waiting = pending.find(|(_, pending)| {
+            matches!(pending.state, State::Waiting) && pending.xid == header.xid
         });
-        if let Some(pending) = pending {
+        if let Some((place, pending)) = waiting {
             let checked = check_answer(header, payload, pending.version)
                 .and_then(|()| check_chunks(header, &pending.reply_chunk));
-            if let Err(fault) = checked {
-                return Answered::None(fault);
+            let reply = ReceivedReply::new(header, header_len, arrival, number);
+            match checked.and(reply.ok_or(Fault::Type)) {
+                Ok(reply) => pending.state = State::Answered(reply),
+                Err(fault) => return Answered::None(fault),
             }
-            // Cannot fail: the capacity was checked above.
-            let _ = pending.octets.extend_from_slice(octets, GFP_KERNEL);
-            pending.state = State::Answered(*arrival, number);
             self.answered = number.wrapping_add(1);
-            return Answered::Waiting;
+            return Answered::Waiting(place);
         }
         let mut given_up = self.given_up.iter().enumerate();
         let Some((place, call)) = given_up.find(|(_, call)| call.xid == header.xid) else {
@@ -206,15 +243,15 @@ impl Calls {
     /// Notes that a message was discarded because of `fault`, for the calls that it may have
     /// answered: for the call with its XID, if there is one, otherwise for all that wait.
     ///
-    /// The XID of a message that is too short cannot be trusted (RFC 8166, section 4.5). With
-    /// `only_replies`, the peer may send nothing but replies. So the message can only have been the
-    /// answer to the one outstanding call.
-    pub(super) fn discard(&mut self, xid: Option<u32>, fault: Fault, only_replies: bool) {
+    /// The XID of a message that is too short cannot be trusted (RFC 8166, section 4.5). If the
+    /// peer may send nothing but replies, the message can only have been the answer to the one
+    /// outstanding call.
+    pub(super) fn discard(&mut self, xid: Option<u32>, fault: Fault) {
         let (waiting, outstanding) = self.count();
         let alone = waiting == 1 && outstanding == 1;
         let known = xid.filter(|&xid| self.has(xid));
         let certain =
-            known.is_some() || (only_replies && alone && matches!(fault, Fault::Short(_)));
+            known.is_some() || (self.only_replies && alone && matches!(fault, Fault::Short(_)));
         for pending in &mut self.pending {
             let concerned = known.is_none_or(|xid| pending.xid == xid);
             if !concerned || !matches!(pending.state, State::Waiting) {
@@ -254,23 +291,19 @@ impl Calls {
         let answered = (0..)
             .zip(&self.pending)
             .filter_map(|(at, pending)| match pending.state {
-                State::Answered(_, number) => Some((number, at)),
+                State::Answered(reply) => Some((reply.number, at)),
                 State::Free | State::Waiting => None,
             });
         answered.min().map(|(_, at)| at)
     }
 
-    /// Frees a place, and returns the reply if it has arrived. A call that was `sent` and has no
-    /// reply yet is given up, and keeps its credit.
-    pub(super) fn end(&mut self, place: usize, sent: bool) -> Option<ReceivedReply> {
+    /// Frees a place, and returns the reply with the whole message if it has arrived. A call that
+    /// was `sent` and has no reply yet is given up, and keeps its credit.
+    pub(super) fn end(&mut self, place: usize, sent: bool) -> Option<(ReceivedReply, KVec<u8>)> {
         let pending = self.pending.get_mut(place)?;
         let state = mem::replace(&mut pending.state, State::Free);
         match state {
-            State::Answered(arrival, number) => Some(ReceivedReply {
-                arrival,
-                number,
-                octets: mem::take(&mut pending.octets),
-            }),
+            State::Answered(reply) => Some((reply, mem::take(&mut pending.octets))),
             State::Waiting if sent => {
                 // Cannot fail: the call holds one of the credits, and `given_up` has capacity for
                 // all of them.
@@ -283,6 +316,14 @@ impl Calls {
                 None
             }
             State::Waiting | State::Free => None,
+        }
+    }
+
+    /// Stores the message that answers the call at `place`, and takes the buffer that the place had
+    /// for it.
+    pub(super) fn swap_room(&mut self, place: usize, message: &mut KVec<u8>) {
+        if let Some(pending) = self.pending.get_mut(place) {
+            mem::swap(&mut pending.octets, message);
         }
     }
 
@@ -303,8 +344,8 @@ impl Calls {
 
 /// The call that a message answers.
 pub(super) enum Answered {
-    /// A call whose caller waits.
-    Waiting,
+    /// The call at this place, whose caller waits.
+    Waiting(usize),
     /// A call that was given up, by the reply or error with this number. `is_valid` says whether it
     /// has the chunks that it must have.
     GivenUp { number: u64, is_valid: bool },

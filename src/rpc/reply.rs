@@ -43,8 +43,6 @@ use crate::{
         wire::{
             discarded::Fault,
             header::{
-                self,
-                chunks::ChunkLists,
                 Body,
                 Header,
                 Versions, //
@@ -114,57 +112,48 @@ impl Inner {
             self.made.credits_granted = Some(credits);
         }
     }
-}
 
-impl Endpoint {
-    /// Hands a reply over to the call that waits for it. Other replies are discarded (RFC 8166,
-    /// section 4.5). Returns whether the message answered a call.
+    /// Hands a reply over to the call that waits for it, and returns the place of that call. Other
+    /// replies are discarded (RFC 8166, section 4.5).
     pub(super) fn take_reply(
-        &self,
+        &mut self,
         header: &Header<'_>,
+        header_len: usize,
         payload: &[u8],
-        octets: &[u8],
         arrival: &Arrival,
-    ) -> bool {
-        let mut inner = self.inner.lock();
-        let answered = inner.calls.answer(header, payload, octets, arrival);
-        let is_answer = !matches!(answered, Answered::None(_));
+    ) -> Answered {
+        let answered = self.calls.answer(header, header_len, payload, arrival);
         match answered {
-            Answered::Waiting => {
+            Answered::Waiting(_) => {
                 // After ERR_VERS the trial goes on until the caller has handled it.
                 if !matches!(header.body, Body::ErrVers { .. }) {
-                    inner.version.end_trial();
+                    self.version.end_trial();
                 }
             }
             Answered::GivenUp { number, is_valid } => {
-                inner.traffic.unexpected_messages += 1;
+                self.traffic.unexpected_messages += 1;
                 // Each valid reply grants credits, even if no caller reads it (RFC 8166, section
                 // 3.3.1).
-                let granted = inner.made.credits_granted;
+                let granted = self.made.credits_granted;
                 let credits = late_grant(header, payload, granted).filter(|_| is_valid);
                 if let Some(credits) = credits {
-                    inner.grant(number, credits);
+                    self.grant(number, credits);
                 }
             }
             Answered::None(fault) => {
-                inner.traffic.unexpected_messages += 1;
-                let only_replies = !self.configuration.answers;
-                inner.calls.discard(Some(header.xid), fault, only_replies);
+                self.traffic.unexpected_messages += 1;
+                self.calls.discard(Some(header.xid), fault);
             }
         }
-        // Callers are woken even if no call waited: a call that was given up may have returned its
-        // credit.
-        self.changed.notify_all();
-        is_answer
+        answered
     }
+}
 
+impl Endpoint {
     /// Notes that a message was discarded because of `fault`, for the calls that it may have
     /// answered. `xid` is its XID, if that can be trusted.
     pub(super) fn note_discarded(&self, xid: Option<u32>, fault: Fault) {
-        let only_replies = !self.configuration.answers;
-        let mut inner = self.inner.lock();
-        inner.calls.discard(xid, fault, only_replies);
-        drop(inner);
+        self.inner.lock().calls.discard(xid, fault);
         self.changed.notify_all();
     }
 
@@ -199,38 +188,38 @@ impl Endpoint {
 }
 
 impl<'a> Caller<'a> {
-    /// Decodes the reply to `call`, whose header was parsed before without errors. Stores its
-    /// content in `shown` and `results`.
+    /// Decodes the reply to `call`, the message with these octets. Stores its content in `shown`
+    /// and `results`.
     pub(super) fn decode_reply(
         &self,
         place: &Place<'a>,
         call: &OutgoingCall<'_>,
-        arrived: &ReceivedReply,
+        reply: &ReceivedReply,
+        octets: &[u8],
         shown: &mut CallOutcome,
         results: &mut KVec<u8>,
     ) -> Result<Verdict, Failure> {
-        let (header, payload) = header::parse(&arrived.octets).map_err(|_| malformed())?;
-        shown.answer = Answer::of(&header);
-        let payload = match header.body {
+        shown.answer = Some(reply.answer);
+        let payload = match reply.answer {
             // RFC 8166, section 6.1.
-            Body::Msg(_, lists) | Body::Nomsg(_, lists) if !lists.writes.is_empty() => {
+            Answer::Msg | Answer::Nomsg if reply.has_writes => {
                 let error = errno(bindings::EPROTO);
                 let text = "the reply has a Write list, and none was offered";
                 return Err(Failure::new(error, text));
             }
-            Body::Msg(_, lists) => {
-                if lists.reply.is_none() && !call.reply_chunk.is_empty() {
+            Answer::Msg => {
+                if reply.reply_chunk.is_none() && !call.reply_chunk.is_empty() {
                     self.endpoint.inner.lock().traffic.missing_reply_chunks += 1;
                 }
-                Payload::Inline(payload)
+                Payload::Inline(octets.get(reply.header_len..).unwrap_or_default())
             }
-            Body::Nomsg(_, lists) => long_reply(place, &lists)?,
-            Body::ErrVers { low, high, .. } => {
+            Answer::Nomsg => long_reply(place, reply.reply_chunk)?,
+            Answer::ErrVers { low, high } => {
                 return Ok(Verdict::Versions(Versions { low, high }));
             }
-            Body::ErrChunk => return Err(refused(bindings::EPROTO, c"ERR_CHUNK")),
-            Body::ErrBadHeader => return Err(refused(bindings::EPROTO, c"BAD_HEADER")),
-            Body::ErrInvalidOption | Body::Optional { .. } => {
+            Answer::ErrChunk => return Err(refused(bindings::EPROTO, c"ERR_CHUNK")),
+            Answer::ErrBadHeader => return Err(refused(bindings::EPROTO, c"BAD_HEADER")),
+            Answer::ErrInvalidOption => {
                 return Err(refused(bindings::EPROTO, c"INVALID_OPTION"));
             }
         };
@@ -240,17 +229,18 @@ impl<'a> Caller<'a> {
             .get_mut(..payload.len().min(rpc_message::REPLY_HEAD_MAX))
             .unwrap_or_default();
         payload.read(0, head);
-        let (reply, rest) = rpc_message::parse_reply(head).map_err(|_| malformed())?;
-        if reply.xid != header.xid {
+        let (message, rest) = rpc_message::parse_reply(head).map_err(|_| malformed())?;
+        // The header has the XID of the call.
+        if message.xid != call.xid {
             return Err(malformed());
         }
         // Only a message that decodes as a reply grants credits.
         self.endpoint
             .inner
             .lock()
-            .grant(arrived.number, header.credit);
+            .grant(reply.number, reply.credits);
         let at = head.len() - rest.len();
-        shown.status = Some(reply.status);
+        shown.status = Some(message.status);
         shown.results = payload.len() - at;
         for piece in payload.pieces(at) {
             let room = RESULTS_SHOWN - results.len();
@@ -258,20 +248,20 @@ impl<'a> Caller<'a> {
             let kept = results.extend_from_slice(piece, GFP_KERNEL);
             kept.map_err(|error| call_failure(error.into()))?;
         }
-        if reply.status == Status::Success
-            && !self.request.has_results(reply.xid, payload.pieces(at))
+        if message.status == Status::Success
+            && !self.request.has_results(call.xid, payload.pieces(at))
         {
             let error = errno(bindings::EBADMSG);
             return Err(Failure::new(error, "the results are not the arguments"));
         }
-        Ok(Verdict::Status(reply.status))
+        Ok(Verdict::Status(message.status))
     }
 }
 
-/// Returns the reply that the responder has written to the Reply chunk. The lengths in the returned
-/// chunk tell how much of it is filled (RFC 8166, section 4.3.3).
-fn long_reply<'b>(place: &'b Place<'_>, lists: &ChunkLists<'_>) -> Result<Payload<'b>, Failure> {
-    let len = lists.reply.ok_or(malformed())?.length();
+/// Returns the reply that the responder has written to the Reply chunk. `returned` is the length in
+/// the returned chunk, which tells how much of it is filled (RFC 8166, section 4.3.3).
+fn long_reply<'b>(place: &'b Place<'_>, returned: Option<u64>) -> Result<Payload<'b>, Failure> {
+    let len = returned.ok_or(malformed())?;
     let len = usize::try_from(len).map_err(|_| malformed())?;
     let memory = place.reply_chunk.as_ref().and_then(Registration::memory);
     let memory = memory.ok_or(malformed())?;

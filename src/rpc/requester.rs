@@ -423,14 +423,16 @@ impl<'a> Caller<'a> {
             let mut inner = self.endpoint.inner.lock();
             (inner.calls.discarded(at), inner.calls.end(at, true))
         };
-        let invalidated = reply.as_ref().and_then(|reply| reply.arrival.invalidated);
+        let invalidated = reply
+            .as_ref()
+            .and_then(|(reply, _)| reply.arrival.invalidated);
         let locally = self.invalidate(place, invalidated)?;
         let segments = sent.call.read_chunk.len() + sent.call.reply_chunk.len();
         if invalidated.is_some() && locally as usize == segments {
             // It may be memory of a call that is still under way.
             return Err(self.lose(c"a reply invalidated memory of another call"));
         }
-        let Some(reply) = reply else {
+        let Some((reply, octets)) = reply else {
             let failure = waited.err().unwrap_or(malformed());
             return Err(self.endpoint.without_reply(failure, discarded));
         };
@@ -438,8 +440,9 @@ impl<'a> Caller<'a> {
             let took = (reply.arrival.at - sent.start).as_micros_ceil();
             self.endpoint.inner.lock().traffic.null_us = Some(took);
         }
-        let verdict = self.decode_reply(place, &sent.call, &reply, shown, &mut result.results);
-        self.endpoint.inner.lock().calls.put_room(at, reply.octets);
+        let results = &mut result.results;
+        let verdict = self.decode_reply(place, &sent.call, &reply, &octets, shown, results);
+        self.endpoint.inner.lock().calls.put_room(at, octets);
         verdict
     }
 

@@ -301,10 +301,12 @@ impl<C: CompletionHandler> QueuePair<C> {
 
     /// Takes the message that has waited for the longest time, and hands its octets to `take`,
     /// after its Receive has been posted again. Returns whether there was a message. May sleep.
-    /// `take` is called with the lock of this function held, so it must not call this function.
+    /// `take` is called with the lock of this function held, so it must not call this function. It
+    /// may keep the vector, and leave another one in its place.
     ///
-    /// If the Receive cannot be posted again, the queue pair fails.
-    pub(crate) fn next(&self, take: impl FnOnce(&[u8], &Arrival)) -> bool {
+    /// If the Receive cannot be posted again, or there is no memory for its message, the queue pair
+    /// fails.
+    pub(crate) fn next(&self, take: impl FnOnce(&mut KVec<u8>, &Arrival)) -> bool {
         let mut taken = self.taken.lock();
         let Ok(arrival) = self.resources.arrivals.lock().remove(0) else {
             return false;
@@ -316,13 +318,14 @@ impl<C: CompletionHandler> QueuePair<C> {
         // SAFETY: The Receive has completed. Only this function posts it again: below, after the
         // octets have been copied.
         let octets = unsafe { receive.received(arrival.len) };
-        // Cannot fail: the copy has the capacity for the octets of a Receive.
+        // Allocates only if `take` has left a vector of less capacity.
         let result = taken.extend_from_slice(octets, GFP_KERNEL);
         if let Err(error) = receive.post() {
             self.fail_with(post_fault(error, c"a Receive could not be posted again"));
         }
-        if result.is_ok() {
-            take(&taken, &arrival);
+        match result {
+            Ok(()) => take(&mut taken, &arrival),
+            Err(_) => self.fail_because(c"no memory for a message"),
         }
         true
     }
