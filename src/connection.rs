@@ -205,7 +205,7 @@ enum Side {
 }
 
 /// The part of a connection that changes.
-struct Inner {
+struct ConnectionInner {
     state: ConnectionState,
     /// The time at which the connection entered its state.
     since: Instant<Monotonic>,
@@ -227,7 +227,7 @@ struct Inner {
     gone: bool,
 }
 
-impl Inner {
+impl ConnectionInner {
     fn enter(&mut self, state: ConnectionState) {
         self.state = state;
         self.since = Instant::now();
@@ -271,7 +271,7 @@ pub(crate) struct Connection {
     configuration: Configuration,
     side: Side,
     #[pin]
-    inner: Mutex<Inner>,
+    inner: Mutex<ConnectionInner>,
     /// Notified when the state has changed, and when `gone` is set.
     #[pin]
     changed: CondVar,
@@ -417,7 +417,7 @@ impl Connection {
                 configuration,
                 side,
                 inner <- new_mutex!(
-                    Inner {
+                    ConnectionInner {
                         state: ConnectionState::Resolving(None),
                         since: Instant::now(),
                         generation: 1,
@@ -498,7 +498,7 @@ impl Connection {
 
     /// Locks and returns the connection if `endpoint` is that of the current attempt. Otherwise
     /// returns [`None`], so that events of earlier attempts have no effect.
-    fn lock_current(&self, endpoint: &Endpoint) -> Option<MutexGuard<'_, Inner>> {
+    fn lock_current(&self, endpoint: &Endpoint) -> Option<MutexGuard<'_, ConnectionInner>> {
         let mut inner = self.inner.lock();
         let current = inner.state.attempt_mut()?;
         ptr::eq(&*current.endpoint, endpoint).then_some(inner)
@@ -537,7 +537,7 @@ impl Connection {
     }
 
     /// Stores the private data of the peer, parses it, and counts and traces the result.
-    fn receive(&self, inner: &mut Inner, octets: &[u8]) {
+    fn receive(&self, inner: &mut ConnectionInner, octets: &[u8]) {
         // Nothing is truncated: the kernel's own length is an `u8`, so at most 255 octets arrive.
         let received = ParsedPrivateData::new(PrivateData::truncated(octets));
         inner.exchange.received = Some(received);
@@ -619,7 +619,7 @@ impl Connection {
 
     /// Adds an event of this connection to the history. Called before the state changes, because
     /// the event says how long the connection was established.
-    fn record(&self, inner: &Inner, transition: Transition, reason: Option<Failure>) {
+    fn record(&self, inner: &ConnectionInner, transition: Transition, reason: Option<Failure>) {
         let ends = matches!(transition, Transition::Lost | Transition::Closed);
         let established = matches!(inner.state, ConnectionState::Established(_));
         let lasted = (ends && established).then(|| inner.since.elapsed());
@@ -646,7 +646,7 @@ impl Connection {
 
     /// Ends the connection, which is established, if the cause of its end is known. If it was only
     /// flushed, a work ends it later, unless the cause is found before.
-    fn end_if_failed(self: ArcBorrow<'_, Self>, inner: &mut Inner) {
+    fn end_if_failed(self: ArcBorrow<'_, Self>, inner: &mut ConnectionInner) {
         let ConnectionState::Established(attempt) = &inner.state else {
             return;
         };
@@ -659,7 +659,7 @@ impl Connection {
 
     /// Ends the current attempt, also if it is established. `failure` is the reason; with [`None`]
     /// the user closed the connection, and no other attempt follows.
-    fn end(self: ArcBorrow<'_, Self>, inner: &mut Inner, failure: Option<Failure>) {
+    fn end(self: ArcBorrow<'_, Self>, inner: &mut ConnectionInner, failure: Option<Failure>) {
         let closed = failure.is_none();
         let failure = match &inner.state {
             ConnectionState::Closing(_) => return,

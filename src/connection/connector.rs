@@ -29,7 +29,7 @@ use super::{
     state::ConnectionState,
     Configuration,
     Connection,
-    Inner,
+    ConnectionInner,
     Side,
     PARAMETERS,
     TIMER, //
@@ -107,7 +107,7 @@ pub(crate) fn connect(
 
 impl Connection {
     /// Begins an attempt. Its first id is yet to be made.
-    fn begin(inner: &mut Inner, target: &Target) {
+    fn begin(inner: &mut ConnectionInner, target: &Target) {
         inner.enter(ConnectionState::Resolving(None));
         inner.exchange = Exchange::with(Some(target.to));
         inner.attempted = Instant::now();

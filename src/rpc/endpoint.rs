@@ -221,7 +221,7 @@ pub(super) struct Link {
 }
 
 /// The phases of an endpoint's life.
-enum Phase {
+enum EndpointPhase {
     /// Its queue pair is not connected yet.
     Unconnected,
     Started(Link),
@@ -230,8 +230,8 @@ enum Phase {
 }
 
 /// The part of an endpoint that changes.
-pub(super) struct Inner {
-    phase: Phase,
+pub(super) struct EndpointInner {
+    phase: EndpointPhase,
     /// [`None`] once the endpoint has ended.
     owner: Option<Arc<dyn Owner>>,
     pub(super) version: UsedVersion,
@@ -250,23 +250,23 @@ pub(super) struct Inner {
     pub(super) calls: Calls,
 }
 
-impl Inner {
+impl EndpointInner {
     /// Returns the access to the peer, if the endpoint is started.
     pub(super) fn link(&self) -> Option<&Link> {
         match &self.phase {
-            Phase::Started(link) => Some(link),
-            Phase::Unconnected | Phase::Ended(_) => None,
+            EndpointPhase::Started(link) => Some(link),
+            EndpointPhase::Unconnected | EndpointPhase::Ended(_) => None,
         }
     }
 
     /// Returns why the endpoint has ended; [`None`] as long as it has not.
     pub(super) fn end(&self) -> Option<Failure> {
         match self.phase {
-            Phase::Ended(failure) => Some(failure.unwrap_or(Failure::new(
+            EndpointPhase::Ended(failure) => Some(failure.unwrap_or(Failure::new(
                 errno(kernel::bindings::ECONNRESET),
                 "the connection was closed",
             ))),
-            Phase::Unconnected | Phase::Started(_) => None,
+            EndpointPhase::Unconnected | EndpointPhase::Started(_) => None,
         }
     }
 
@@ -301,7 +301,7 @@ pub(crate) struct Endpoint {
     /// The first event of the device that says that the queue pair has failed.
     event: SetOnce<&'static CStr>,
     #[pin]
-    pub(super) inner: Mutex<Inner>,
+    pub(super) inner: Mutex<EndpointInner>,
     /// Notified when a reply has arrived, nobody makes calls any more, or the endpoint has ended.
     #[pin]
     pub(super) changed: CondVar,
@@ -347,8 +347,8 @@ impl Endpoint {
                 services,
                 event: SetOnce::new(),
                 inner <- new_mutex!(
-                    Inner {
-                        phase: Phase::Unconnected,
+                    EndpointInner {
+                        phase: EndpointPhase::Unconnected,
                         owner: Some(owner),
                         version: UsedVersion::Unknown,
                         traffic: Traffic {
@@ -388,10 +388,10 @@ impl Endpoint {
         };
         {
             let mut inner = self.inner.lock();
-            if !matches!(inner.phase, Phase::Unconnected) {
+            if !matches!(inner.phase, EndpointPhase::Unconnected) {
                 return;
             }
-            inner.phase = Phase::Started(Link {
+            inner.phase = EndpointPhase::Started(Link {
                 queue_pair,
                 messages,
                 remote: exchange.remote,
@@ -418,10 +418,10 @@ impl Endpoint {
     pub(crate) fn end(&self, failure: Option<Failure>) -> bool {
         let (phase, owner, tried, chunked_calls) = {
             let mut inner = self.inner.lock();
-            if matches!(inner.phase, Phase::Ended(_)) {
+            if matches!(inner.phase, EndpointPhase::Ended(_)) {
                 return false;
             }
-            let phase = mem::replace(&mut inner.phase, Phase::Ended(failure));
+            let phase = mem::replace(&mut inner.phase, EndpointPhase::Ended(failure));
             (
                 phase,
                 inner.owner.take(),
@@ -437,8 +437,8 @@ impl Endpoint {
         // The loss of this side's own device does not mean that the peer lacks version 2.
         let falls_back = tried && failure.is_some_and(|failure| !is_of_device(&failure));
         let remote = match phase {
-            Phase::Started(link) => link.remote,
-            Phase::Unconnected | Phase::Ended(_) => None,
+            EndpointPhase::Started(link) => link.remote,
+            EndpointPhase::Unconnected | EndpointPhase::Ended(_) => None,
         };
         if let (true, Some(remote)) = (falls_back, remote) {
             self.services.only_version_one.add(remote);

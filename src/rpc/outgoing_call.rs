@@ -17,7 +17,8 @@ use super::{
         too_long,
         Endpoint,
         Link, //
-    }, //
+    },
+    version::UsedVersion, //
 };
 use crate::{
     base::errno::errno,
@@ -164,7 +165,7 @@ impl<'a> Caller<'a> {
         &self,
         place: &mut Place<'a>,
         version: u32,
-        agreed: Option<u32>,
+        agreed: UsedVersion,
     ) -> Result<OutgoingCall<'a>, Failure> {
         let request = self.request;
         let configuration = &self.endpoint.configuration;
@@ -175,7 +176,7 @@ impl<'a> Caller<'a> {
         let negotiated = negotiated.ok_or(not_connected())?;
         let mut limit = negotiated.threshold(configuration.role);
         let threshold = negotiated.threshold(configuration.role.peer());
-        if agreed.is_none() {
+        if agreed.known().is_none() {
             limit = limit.min(FIRST_MESSAGE);
         }
         let mut call = OutgoingCall {

@@ -36,7 +36,7 @@ use crate::{
 
 /// The state of a place.
 #[derive(Clone, Copy)]
-enum State {
+enum PlaceState {
     /// The place has no call.
     Free,
     /// The call waits for its reply.
@@ -56,7 +56,7 @@ pub(super) struct Discarded {
 
 /// A place, with the call whose caller waits for it.
 struct Pending {
-    state: State,
+    state: PlaceState,
     xid: u32,
     version: u32,
     /// The segments of the Reply chunk that was offered; empty if none was.
@@ -71,7 +71,7 @@ struct Pending {
 
 impl Pending {
     const FREE: Self = Self {
-        state: State::Free,
+        state: PlaceState::Free,
         xid: 0,
         version: 0,
         reply_chunk: KVec::new(),
@@ -105,12 +105,7 @@ pub(super) struct ReceivedReply {
 
 impl ReceivedReply {
     /// Returns [`None`] if the message is no answer.
-    fn new(
-        header: &Header<'_>,
-        header_len: usize,
-        arrival: &Arrival,
-        number: u64,
-    ) -> Option<Self> {
+    fn new(header: &Header<'_>, header_len: usize, arrival: &Arrival, number: u64) -> Option<Self> {
         let lists = match header.body {
             Body::Msg(_, lists) | Body::Nomsg(_, lists) => lists,
             _ => ChunkLists::EMPTY,
@@ -161,7 +156,7 @@ impl Calls {
     /// Returns how many calls hold a credit: those that wait for a reply, and these together with
     /// those that were given up.
     pub(super) fn count(&self) -> (usize, usize) {
-        let is_waiting = |pending: &&Pending| matches!(pending.state, State::Waiting);
+        let is_waiting = |pending: &&Pending| matches!(pending.state, PlaceState::Waiting);
         let waiting = self.pending.iter().filter(is_waiting).count();
         (waiting, waiting + self.given_up.len())
     }
@@ -169,7 +164,7 @@ impl Calls {
     /// Whether an outstanding call has this XID. Calls that were given up count.
     pub(super) fn has(&self, xid: u32) -> bool {
         let is_waiting =
-            |pending: &Pending| matches!(pending.state, State::Waiting) && pending.xid == xid;
+            |pending: &Pending| matches!(pending.state, PlaceState::Waiting) && pending.xid == xid;
         self.pending.iter().any(is_waiting) || self.given_up.iter().any(|call| call.xid == xid)
     }
 
@@ -191,7 +186,7 @@ impl Calls {
     ) {
         if let Some(pending) = self.pending.get_mut(place) {
             *pending = Pending {
-                state: State::Waiting,
+                state: PlaceState::Waiting,
                 xid,
                 version,
                 reply_chunk,
@@ -214,14 +209,14 @@ impl Calls {
         let number = self.answered;
         let mut pending = self.pending.iter_mut().enumerate();
         let waiting = pending.find(|(_, pending)| {
-            matches!(pending.state, State::Waiting) && pending.xid == header.xid
+            matches!(pending.state, PlaceState::Waiting) && pending.xid == header.xid
         });
         if let Some((place, pending)) = waiting {
             let checked = check_answer(header, payload, pending.version)
                 .and_then(|()| check_chunks(header, &pending.reply_chunk));
             let reply = ReceivedReply::new(header, header_len, arrival, number);
             match checked.and(reply.ok_or(Fault::Type)) {
-                Ok(reply) => pending.state = State::Answered(reply),
+                Ok(reply) => pending.state = PlaceState::Answered(reply),
                 Err(fault) => return Answered::None(fault),
             }
             self.answered = number.wrapping_add(1);
@@ -254,7 +249,7 @@ impl Calls {
             known.is_some() || (self.only_replies && alone && matches!(fault, Fault::Short(_)));
         for pending in &mut self.pending {
             let concerned = known.is_none_or(|xid| pending.xid == xid);
-            if !concerned || !matches!(pending.state, State::Waiting) {
+            if !concerned || !matches!(pending.state, PlaceState::Waiting) {
                 continue;
             }
             if pending
@@ -291,8 +286,8 @@ impl Calls {
         let answered = (0..)
             .zip(&self.pending)
             .filter_map(|(at, pending)| match pending.state {
-                State::Answered(reply) => Some((reply.number, at)),
-                State::Free | State::Waiting => None,
+                PlaceState::Answered(reply) => Some((reply.number, at)),
+                PlaceState::Free | PlaceState::Waiting => None,
             });
         answered.min().map(|(_, at)| at)
     }
@@ -301,10 +296,10 @@ impl Calls {
     /// was `sent` and has no reply yet is given up, and keeps its credit.
     pub(super) fn end(&mut self, place: usize, sent: bool) -> Option<(ReceivedReply, KVec<u8>)> {
         let pending = self.pending.get_mut(place)?;
-        let state = mem::replace(&mut pending.state, State::Free);
+        let state = mem::replace(&mut pending.state, PlaceState::Free);
         match state {
-            State::Answered(reply) => Some((reply, mem::take(&mut pending.octets))),
-            State::Waiting if sent => {
+            PlaceState::Answered(reply) => Some((reply, mem::take(&mut pending.octets))),
+            PlaceState::Waiting if sent => {
                 // Cannot fail: the call holds one of the credits, and `given_up` has capacity for
                 // all of them.
                 let call = GivenUp {
@@ -315,7 +310,7 @@ impl Calls {
                 let _ = self.given_up.push_within_capacity(call);
                 None
             }
-            State::Waiting | State::Free => None,
+            PlaceState::Waiting | PlaceState::Free => None,
         }
     }
 

@@ -10,7 +10,7 @@ use kernel::{
 use super::{
     endpoint::{
         Endpoint,
-        Inner, //
+        EndpointInner, //
     },
     outgoing_call::{
         call_failure,
@@ -105,7 +105,7 @@ fn late_grant(header: &Header<'_>, payload: &[u8], granted: Option<u32>) -> Opti
     }
 }
 
-impl Inner {
+impl EndpointInner {
     /// Takes the credits that the reply with this number grants.
     fn grant(&mut self, number: u64, credits: u32) {
         if self.calls.may_grant(number) {

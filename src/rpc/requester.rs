@@ -24,7 +24,7 @@ use super::{
     endpoint::{
         not_connected,
         Endpoint,
-        Inner, //
+        EndpointInner, //
     },
     outgoing_call::{
         call_failure,
@@ -153,7 +153,10 @@ impl Endpoint {
     }
 
     /// Runs `change` while the endpoint is started.
-    pub(super) fn started<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> Result<T, Failure> {
+    pub(super) fn started<T>(
+        &self,
+        change: impl FnOnce(&mut EndpointInner) -> T,
+    ) -> Result<T, Failure> {
         let mut inner = self.inner.lock();
         match inner.link() {
             Some(_) => Ok(change(&mut inner)),
@@ -246,10 +249,9 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Returns the version that has been agreed upon, or `Some(None)` if none has been yet. Returns
-    /// [`None`] if a reply has arrived, or if there is no credit for another call until a call
-    /// under way ends.
-    fn agreed(&self) -> Result<Option<Option<u32>>, Failure> {
+    /// Returns what is known of the version for another call. Returns [`None`] if a reply has
+    /// arrived, or if there is no credit for another call until a call under way ends.
+    fn agreed(&self) -> Result<Option<UsedVersion>, Failure> {
         let inner = self.endpoint.inner.lock();
         // A reply that has arrived is handled before a call is begun, because it grants credits.
         if inner.calls.first_answered().is_some() {
@@ -271,7 +273,7 @@ impl<'a> Caller<'a> {
         let credits = self.endpoint.configuration.requests();
         let granted = granted.unwrap_or(1).min(credits).max(1);
         match inner.calls.count() {
-            (_, taken) if taken < granted as usize => Ok(Some(inner.version.known())),
+            (_, taken) if taken < granted as usize => Ok(Some(inner.version)),
             // A call that was given up keeps its credit until it is answered (RFC 8166, section
             // 3.3.1).
             (0, _) => Err(Failure::new(
@@ -287,12 +289,12 @@ impl<'a> Caller<'a> {
         &self,
         at: usize,
         places: &mut [Place<'a>],
-        agreed: Option<u32>,
+        agreed: UsedVersion,
     ) -> Result<(), Failure> {
         let versions = self.endpoint.configuration.rpc.versions;
         let version_cache = &self.endpoint.services.only_version_one;
         let only_one = |remote| version_cache.contains(remote);
-        let version = match agreed {
+        let version = match agreed.known() {
             Some(version) => version,
             None if versions.contains(1) && self.link.remote.is_some_and(only_one) => 1,
             None => versions.high,
@@ -306,12 +308,12 @@ impl<'a> Caller<'a> {
         at: usize,
         places: &mut [Place<'a>],
         version: u32,
-        agreed: Option<u32>,
+        agreed: UsedVersion,
     ) -> Result<(), Failure> {
         let endpoint = self.endpoint;
         let place = places.get_mut(at).ok_or(not_connected())?;
         let versions = endpoint.configuration.rpc.versions;
-        let may_fall_back = agreed.is_none() && version > 1 && versions.contains(1);
+        let may_fall_back = agreed.known().is_none() && version > 1 && versions.contains(1);
         let start = Instant::now();
         let sent = self.prepare(place, version, agreed).and_then(|call| {
             self.arm_reply(at, &call)?;
@@ -396,7 +398,8 @@ impl<'a> Caller<'a> {
                 if let Some(remote) = self.link.remote {
                     endpoint.services.only_version_one.add(remote);
                 }
-                self.start(at, places, version, None).map(|()| false)
+                self.start(at, places, version, UsedVersion::Unknown)
+                    .map(|()| false)
             }
         }
     }
