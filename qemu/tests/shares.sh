@@ -27,7 +27,7 @@ flood() {
 flood_end() { exec 3>&-; wait "$flooder"; }
 
 flood_begin() {
-	cp flood.py "$scratch/flood.py"
+	cp programs/flood.py "$scratch/flood.py"
 	chmod 711 "$scratch"
 	chmod 644 "$scratch/flood.py"
 	nsenter --net="/run/netns/$A" setpriv --reuid 65534 --regid 65534 --clear-groups \
@@ -107,3 +107,48 @@ check 'churned ids: no event of NFS was overwritten' counts_none history_overwri
 check 'churned ids: events of programs were overwritten' counts history_overwritten_programs 1
 check 'no line of the user is left' wait_for 30 shown user '[a-z]*' '[a-z]*' 0
 check 'the last umount succeeds' umount /mnt/nfs
+
+# About: events that come faster than they are reported. 1024 of programs are kept, and as many of
+# others.
+
+hold() {
+	insmod "${MODULE%/*}/qemu/modules/hold_events.ko" "$@" && at_end remove_module hold_events
+}
+events_lost() { grep -q '^observing_reason: events: ' "$DEBUGFS/stats"; }
+# older: whether the client's line is that of a connection that a search found.
+older() {
+	event ORIGIN=nfs ROLE=client EVENT=established && lines connections || return
+	local line id=
+	for line in "${lines[@]}"; do
+		[[ ! $line =~ ^([0-9]+)' '+nfs' '+client' '+established' ' ]] ||
+			id=${BASH_REMATCH[1]}
+	done
+	[[ -n $id && $id != "${event[ID]}" ]] && grep -q '^note: older than the module' \
+		"$DEBUGFS/connection/$id/info"
+}
+
+check_fails 'no event was lost so far' events_lost
+need 'events of programs: none is reported' hold
+check 'events of programs: more of them than are kept' flood refused 1200
+check 'events of programs: the ids are destroyed' flood drop
+need 'events of programs: a mount succeeds meanwhile' nfs_mount 4.2 /mnt/nfs
+need 'events of programs: they are reported again' remove_module hold_events
+check "events of programs: the client's line" wait_for 20 shown nfs client established 1
+check "events of programs: the server's line" wait_for 20 shown nfs server established 1
+check "events of programs: the mount has its event" \
+	event ORIGIN=nfs ROLE=client EVENT=established GEN=1
+check_fails 'events of programs: the mount was not searched for' older
+check 'events of programs: stats says that events were lost' events_lost
+
+need 'events of others: the module is removed' rmmod rpcrdma_cm
+need 'events of others: umount before them succeeds' umount /mnt/nfs
+need 'events of others: the module loads' insmod "$MODULE"
+need 'events of others: the mount succeeds' nfs_mount 4.2 /mnt/nfs
+check "events of others: the client's line" wait_for 20 shown nfs client established 1
+check_fails 'events of others: none was lost so far' events_lost
+need 'events of others: more of them than are kept' hold ids=1200
+check 'events of others: the mount is searched for, and found' wait_for 20 older
+check "events of others: the server's line" wait_for 20 shown nfs server established 1
+check 'events of others: stats says that events were lost' events_lost
+check 'events of others: umount succeeds' umount /mnt/nfs
+check 'events of others: no connection is left' wait_for 20 shown nfs '[a-z]*' '[a-z]*' 0
