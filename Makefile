@@ -54,7 +54,7 @@ help:
 	@echo '                and shows what the connections negotiated. VERBOSE=1 prints every'
 	@echo '                file'
 	@echo 'make shell      opens a shell in that guest'
-	@echo 'make deb        builds Debian packages of the module (dkms) and of rpcrdma-cm'
+	@echo 'make deb        builds Debian packages of the module (dkms) and of the programs'
 	@echo 'make test       runs the host tests, KUnit and the scripts of qemu/tests'
 	@echo 'make soak       runs all tests in their full form, also with other series of'
 	@echo '                kernels and on arm64'

@@ -78,3 +78,15 @@ fn help_needs_no_library() {
     let output = run(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
 }
+
+#[test]
+fn the_program_runs_with_glibc_2_34() {
+    let program = std::fs::read(env!("CARGO_BIN_EXE_rpcrdma-conformance")).expect("the program");
+    let prefix = b"GLIBC_2.";
+    let newest = program
+        .windows(prefix.len() + 2)
+        .filter_map(|word| word.strip_prefix(prefix))
+        .filter_map(|number| std::str::from_utf8(number).ok()?.parse::<u32>().ok())
+        .max();
+    assert_eq!(newest, Some(34));
+}
