@@ -722,10 +722,10 @@ pub const CASES: &[Case] = &[
         "An \"empty segment\" is an RDMA segment with the value zero (0) in its length field.",
         sends "NULL as a Long Call in sixteen segments, fifteen of them empty",
         accepts "SUCCESS or ERR_CHUNK; NULL succeeds",
-        fault "drops-long-calls", |target| many_segments(target, 16)),
+        fault "drops-long-calls", needs [Destructive], |target| many_segments(target, 16)),
     case!("rfc8166/3.4.4/4", "a Long Call with thirty-nine empty segments behind it", Should,
         "An \"empty segment\" is an RDMA segment with the value zero (0) in its length field.",
         sends "NULL as a Long Call in forty segments, thirty-nine of them empty",
         accepts "SUCCESS or ERR_CHUNK; NULL succeeds",
-        fault "drops-long-calls", |target| many_segments(target, 40)),
+        fault "drops-long-calls", needs [Destructive], |target| many_segments(target, 40)),
 ];
