@@ -23,7 +23,7 @@ mod tests {
     fn files() -> Result {
         for case in CASES {
             let snapshot = case.snapshot();
-            let differs = difference(&[case.text], |out| info(&snapshot, out));
+            let differs = difference(case.text, |out| info(&snapshot, out));
             check(case.name, differs, None)?;
         }
         Ok(())

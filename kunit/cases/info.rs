@@ -34,7 +34,8 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// Makes the differences to the connection of [`snapshot`].
     change: fn(&mut Snapshot),
-    pub(crate) text: &'static str,
+    /// The pieces of the text.
+    pub(crate) text: &'static [&'static str],
 }
 
 impl Case {
@@ -49,6 +50,50 @@ impl Case {
 /// Sends 4096 octets, receives 8192, R set.
 const MESSAGE: [u8; 8] = *b"\xf6\xab\x0e\x18\x01\x01\x03\x07";
 
+/// The peer has not answered.
+const PEER_UNKNOWN: &str = "\
+peer_private_data: unknown
+peer_length: unknown
+peer_offset: unknown
+peer_version: unknown
+peer_reserved: unknown
+peer_send_size: unknown
+peer_receive_size: unknown
+peer_remote_invalidation: unknown
+";
+
+const NOT_NEGOTIATED: &str = "\
+client_to_server_threshold: unknown
+server_to_client_threshold: unknown
+remote_invalidation: unknown
+";
+
+const NOT_IN_USE: &str = "\
+inline_send_in_use: unknown
+inline_receive_in_use: unknown
+remote_invalidation_in_use: unknown
+";
+
+/// A client that has made no call.
+const NO_CALLS: &str = "\
+rpc_version_used: none
+rpc_null: none
+rpc_null_us: none
+credits_granted: none
+reverse_direction: no
+reverse_credits_granted: none
+sends: 0
+sends_with_invalidate: 0
+remote_invalidations_received: 0
+local_invalidations: 0
+inline_calls: 0
+chunked_calls: 0
+reverse_inline_calls: 0
+reverse_chunked_calls: 0
+bad_headers: 0
+unexpected_messages: 0
+";
+
 pub(crate) const CASES: &[Case] = &[
     Case {
         name: "module, client, resolving: only the peer's address is known",
@@ -59,7 +104,8 @@ pub(crate) const CASES: &[Case] = &[
             it.exchange.device = None;
             it.exchange.local = None;
         },
-        text: "\
+        text: &[
+            "\
 id: 1
 origin: module
 role: client
@@ -74,34 +120,11 @@ last_failure: none
 local_send_size: unknown
 local_receive_size: unknown
 local_remote_invalidation: unknown
-peer_private_data: unknown
-peer_length: unknown
-peer_offset: unknown
-peer_version: unknown
-peer_reserved: unknown
-peer_send_size: unknown
-peer_receive_size: unknown
-peer_remote_invalidation: unknown
-client_to_server_threshold: unknown
-server_to_client_threshold: unknown
-remote_invalidation: unknown
-rpc_version_used: none
-rpc_null: none
-rpc_null_us: none
-credits_granted: none
-reverse_direction: no
-reverse_credits_granted: none
-sends: 0
-sends_with_invalidate: 0
-remote_invalidations_received: 0
-local_invalidations: 0
-inline_calls: 0
-chunked_calls: 0
-reverse_inline_calls: 0
-reverse_chunked_calls: 0
-bad_headers: 0
-unexpected_messages: 0
 ",
+            PEER_UNKNOWN,
+            NOT_NEGOTIATED,
+            NO_CALLS,
+        ],
     },
     Case {
         name: "module, client, connecting: the peer has not answered",
@@ -109,7 +132,8 @@ unexpected_messages: 0
             it.state = State::Connecting;
             it.exchange.sent = private_data(&MESSAGE);
         },
-        text: "\
+        text: &[
+            "\
 id: 7
 origin: module
 role: client
@@ -124,34 +148,11 @@ last_failure: none
 local_send_size: 4096
 local_receive_size: 8192
 local_remote_invalidation: yes
-peer_private_data: unknown
-peer_length: unknown
-peer_offset: unknown
-peer_version: unknown
-peer_reserved: unknown
-peer_send_size: unknown
-peer_receive_size: unknown
-peer_remote_invalidation: unknown
-client_to_server_threshold: unknown
-server_to_client_threshold: unknown
-remote_invalidation: unknown
-rpc_version_used: none
-rpc_null: none
-rpc_null_us: none
-credits_granted: none
-reverse_direction: no
-reverse_credits_granted: none
-sends: 0
-sends_with_invalidate: 0
-remote_invalidations_received: 0
-local_invalidations: 0
-inline_calls: 0
-chunked_calls: 0
-reverse_inline_calls: 0
-reverse_chunked_calls: 0
-bad_headers: 0
-unexpected_messages: 0
 ",
+            PEER_UNKNOWN,
+            NOT_NEGOTIATED,
+            NO_CALLS,
+        ],
     },
     Case {
         name: "module, client, established: a message, version 2, calls",
@@ -183,7 +184,7 @@ unexpected_messages: 0
                 missing_reply_chunks: 0,
             });
         },
-        text: "\
+        text: &["\
 id: 7
 origin: module
 role: client
@@ -225,7 +226,7 @@ reverse_inline_calls: 19
 reverse_chunked_calls: 20
 bad_headers: 17
 unexpected_messages: 18446744073709551615
-",
+"],
     },
     Case {
         name: "module, client, established: no private data in version 2, the NULL call pending",
@@ -242,7 +243,7 @@ unexpected_messages: 18446744073709551615
                 ..Traffic::default()
             });
         },
-        text: "\
+        text: &["\
 id: 7
 origin: module
 role: client
@@ -284,7 +285,7 @@ reverse_inline_calls: 0
 reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
-",
+"],
     },
     Case {
         name: "module, client, reconnecting: the cause has a detail",
@@ -298,7 +299,8 @@ unexpected_messages: 0
             it.exchange.device = None;
             it.exchange.local = None;
         },
-        text: "\
+        text: &[
+            "\
 id: 7
 origin: module
 role: client
@@ -313,34 +315,11 @@ last_failure: the queue pair failed: local length error
 local_send_size: unknown
 local_receive_size: unknown
 local_remote_invalidation: unknown
-peer_private_data: unknown
-peer_length: unknown
-peer_offset: unknown
-peer_version: unknown
-peer_reserved: unknown
-peer_send_size: unknown
-peer_receive_size: unknown
-peer_remote_invalidation: unknown
-client_to_server_threshold: unknown
-server_to_client_threshold: unknown
-remote_invalidation: unknown
-rpc_version_used: none
-rpc_null: none
-rpc_null_us: none
-credits_granted: none
-reverse_direction: no
-reverse_credits_granted: none
-sends: 0
-sends_with_invalidate: 0
-remote_invalidations_received: 0
-local_invalidations: 0
-inline_calls: 0
-chunked_calls: 0
-reverse_inline_calls: 0
-reverse_chunked_calls: 0
-bad_headers: 0
-unexpected_messages: 0
 ",
+            PEER_UNKNOWN,
+            NOT_NEGOTIATED,
+            NO_CALLS,
+        ],
     },
     Case {
         name: "module, client, closing: the responder uses what was not agreed upon",
@@ -364,7 +343,7 @@ unexpected_messages: 0
                 ..Traffic::default()
             });
         },
-        text: "\
+        text: &["\
 id: 7
 origin: module
 role: client
@@ -409,7 +388,7 @@ unexpected_messages: 0
 deviation: uses RDMA Send with Invalidate, although not both sides support remote invalidation \
 (RFC 8797, section 4.1)
 deviation: leaves the offered Reply chunk out of replies, 2 so far (RFC 8166, section 4.3.3)
-",
+"],
     },
     Case {
         name: "module, server, connecting: Reserved bits, and other data before the message",
@@ -426,7 +405,7 @@ deviation: leaves the offered Reply chunk out of replies, 2 so far (RFC 8166, se
                 ..Traffic::default()
             });
         },
-        text: "\
+        text: &["\
 id: 7
 origin: module
 role: server
@@ -466,7 +445,7 @@ reverse_inline_calls: 0
 reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
-",
+"],
     },
     Case {
         name: "module, server, established: another version of the message",
@@ -475,7 +454,7 @@ unexpected_messages: 0
             it.exchange.sent = private_data(&MESSAGE);
             it.exchange.received = private_data(b"\xf6\xab\x0e\x18\x02\x01\x03\x03\x00");
         },
-        text: "\
+        text: &["\
 id: 7
 origin: module
 role: server
@@ -515,7 +494,7 @@ reverse_inline_calls: 0
 reverse_chunked_calls: 0
 bad_headers: 0
 unexpected_messages: 0
-",
+"],
     },
     Case {
         name: "nfs, client, established: sends more than the threshold, expects another one",
@@ -532,7 +511,7 @@ unexpected_messages: 0
             };
             it.traffic = None;
         },
-        text: "\
+        text: &["\
 id: 7
 origin: nfs
 role: client
@@ -563,7 +542,7 @@ inline_receive_in_use: 8192
 remote_invalidation_in_use: unknown
 deviation: may send 4096 octets inline, where the threshold is 1024 (RFC 8797, section 4.2)
 deviation: expects up to 8192 octets inline, where the threshold is 1024 (RFC 8797, section 4.2)
-",
+"],
     },
     Case {
         name: "nfs, client, established: older than the module",
@@ -574,7 +553,8 @@ deviation: expects up to 8192 octets inline, where the threshold is 1024 (RFC 87
             it.traffic = None;
             it.note = Some("older than the module, so that what was received is not known");
         },
-        text: "\
+        text: &[
+            "\
 id: 7
 origin: nfs
 role: client
@@ -589,14 +569,9 @@ last_failure: none
 local_send_size: 4096
 local_receive_size: 8192
 local_remote_invalidation: yes
-peer_private_data: unknown
-peer_length: unknown
-peer_offset: unknown
-peer_version: unknown
-peer_reserved: unknown
-peer_send_size: unknown
-peer_receive_size: unknown
-peer_remote_invalidation: unknown
+",
+            PEER_UNKNOWN,
+            "\
 client_to_server_threshold: 4096
 server_to_client_threshold: unknown
 remote_invalidation: unknown
@@ -605,6 +580,7 @@ inline_receive_in_use: unknown
 remote_invalidation_in_use: unknown
 note: older than the module, so that what was received is not known
 ",
+        ],
     },
     Case {
         name: "nfs, server, disconnected: a message that is cut off",
@@ -627,7 +603,7 @@ note: older than the module, so that what was received is not known
             };
             it.traffic = None;
         },
-        text: "\
+        text: &["\
 id: 7
 origin: nfs
 role: server
@@ -658,7 +634,7 @@ inline_receive_in_use: 4096
 remote_invalidation_in_use: yes
 deviation: uses RDMA Send with Invalidate, although not both sides support remote invalidation \
 (RFC 8797, section 4.1)
-",
+"],
     },
     Case {
         name: "user, client, closing: a command with an octet that is no letter",
@@ -674,7 +650,8 @@ deviation: uses RDMA Send with Invalidate, although not both sides support remot
             });
             it.traffic = None;
         },
-        text: "\
+        text: &[
+            "\
 id: 18446744073709551615
 origin: user
 command: a?state: x? y
@@ -691,19 +668,13 @@ last_failure: none
 local_send_size: 1024
 local_receive_size: 1024
 local_remote_invalidation: no
-peer_private_data: unknown
-peer_length: unknown
-peer_offset: unknown
-peer_version: unknown
-peer_reserved: unknown
-peer_send_size: unknown
-peer_receive_size: unknown
-peer_remote_invalidation: unknown
-client_to_server_threshold: unknown
-server_to_client_threshold: unknown
-remote_invalidation: unknown
+",
+            PEER_UNKNOWN,
+            NOT_NEGOTIATED,
+            "\
 note: the values follow from RFC 8797: what the program makes of the messages is not known
 ",
+        ],
     },
     Case {
         name: "user, server, established: the command fills its field",
@@ -718,7 +689,7 @@ note: the values follow from RFC 8797: what the program makes of the messages is
             });
             it.traffic = None;
         },
-        text: "\
+        text: &["\
 id: 7
 origin: user
 command: ganesha.nfsd-123
@@ -747,7 +718,7 @@ client_to_server_threshold: 4096
 server_to_client_threshold: 4096
 remote_invalidation: yes
 note: the values follow from RFC 8797: what the program makes of the messages is not known
-",
+"],
     },
 ];
 
@@ -768,12 +739,6 @@ const DEFAULTS: &str = "\
 client_to_server_threshold: 1024
 server_to_client_threshold: 1024
 remote_invalidation: no
-";
-
-const NOT_NEGOTIATED: &str = "\
-client_to_server_threshold: unknown
-server_to_client_threshold: unknown
-remote_invalidation: unknown
 ";
 
 const KINDS: &[Kind] = &[
@@ -896,30 +861,7 @@ note: the values follow from RFC 8797: what the program makes of the messages is
 ";
 
 const WHOSE: &[Whose] = &[
-    (
-        Origin::Module,
-        "module",
-        Role::Client,
-        "client",
-        "\
-rpc_version_used: none
-rpc_null: none
-rpc_null_us: none
-credits_granted: none
-reverse_direction: no
-reverse_credits_granted: none
-sends: 0
-sends_with_invalidate: 0
-remote_invalidations_received: 0
-local_invalidations: 0
-inline_calls: 0
-chunked_calls: 0
-reverse_inline_calls: 0
-reverse_chunked_calls: 0
-bad_headers: 0
-unexpected_messages: 0
-",
-    ),
+    (Origin::Module, "module", Role::Client, "client", NO_CALLS),
     (
         Origin::Module,
         "module",
@@ -942,28 +884,8 @@ bad_headers: 0
 unexpected_messages: 0
 ",
     ),
-    (
-        Origin::Nfs,
-        "nfs",
-        Role::Client,
-        "client",
-        "\
-inline_send_in_use: unknown
-inline_receive_in_use: unknown
-remote_invalidation_in_use: unknown
-",
-    ),
-    (
-        Origin::Nfs,
-        "nfs",
-        Role::Server,
-        "server",
-        "\
-inline_send_in_use: unknown
-inline_receive_in_use: unknown
-remote_invalidation_in_use: unknown
-",
-    ),
+    (Origin::Nfs, "nfs", Role::Client, "client", NOT_IN_USE),
+    (Origin::Nfs, "nfs", Role::Server, "server", NOT_IN_USE),
     (Origin::User, "user", Role::Client, "client", OF_PROGRAM),
     (Origin::User, "user", Role::Server, "server", OF_PROGRAM),
 ];

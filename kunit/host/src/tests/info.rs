@@ -17,7 +17,7 @@ use crate::{
 fn files() {
     for case in CASES {
         let snapshot = case.snapshot();
-        let differs = difference(&[case.text], |out| info(&snapshot, out));
+        let differs = difference(case.text, |out| info(&snapshot, out));
         assert_eq!(differs, None, "{}", case.name);
     }
 }
