@@ -154,7 +154,7 @@ const PARAMETERS: Parameters = Parameters {
 #[derive(Clone, Copy)]
 pub(crate) struct Configuration {
     /// The private data to send.
-    pub(crate) offered: Offered,
+    pub(crate) offer: Offered,
     /// The versions, credits and calls of RPC-over-RDMA.
     pub(crate) endpoint: EndpointConfiguration,
 }
@@ -181,9 +181,9 @@ impl Configuration {
 /// Begins the exchange of an id that is bound to a device. Also returns the private data to send.
 ///
 /// Fails with `ENODEV` if the id is bound to no device, or the device's transport is unknown.
-fn begin_exchange(id: &IdRef<'_>, offered: &Offered) -> Result<(Exchange, ParsedPrivateData)> {
+fn begin_exchange(id: &IdRef<'_>, offer: &Offered) -> Result<(Exchange, ParsedPrivateData)> {
     let device = id.device()?;
-    let sent = ParsedPrivateData::new(offered.private_data(device.can_invalidate()));
+    let sent = ParsedPrivateData::new(offer.private_data(device.can_invalidate()));
     let exchange = Exchange {
         device: Some(shown_device::of(device.name(), device.transport())),
         local: id.local(),

@@ -76,8 +76,6 @@ pub(crate) struct Target {
     pub(crate) from: Option<SocketAddr>,
     /// Whether to connect again after a loss.
     pub(crate) reconnect: bool,
-    /// How long one attempt may take, in milliseconds.
-    pub(crate) timeout_ms: u32,
 }
 
 /// Connects, and returns when the connection is established; process context.
@@ -106,6 +104,11 @@ pub(crate) fn connect(
 }
 
 impl Connection {
+    /// Returns how long one attempt of a client may take, in milliseconds.
+    fn timeout_ms(&self) -> u32 {
+        self.configuration.endpoint.timeout_ms
+    }
+
     /// Begins an attempt. Its first id is yet to be made.
     fn begin(inner: &mut ConnectionInner, target: &Target) {
         inner.enter(ConnectionState::Resolving(None));
@@ -148,13 +151,13 @@ impl Connection {
             return;
         }
         let spent = inner.attempted.elapsed().as_millis();
-        let left = i64::from(target.timeout_ms) - spent;
+        let left = i64::from(self.timeout_ms()) - spent;
         if left <= 0 {
             let failure = connect_failure(inner.state.name(), ETIMEDOUT);
             return self.end(&mut inner, Some(failure));
         }
         // Cannot fail: it is positive, and at most `timeout_ms`.
-        run_after::<_, TIMER>(self.into(), left.try_into().unwrap_or(target.timeout_ms));
+        run_after::<_, TIMER>(self.into(), left.try_into().unwrap_or(self.timeout_ms()));
         if !matches!(inner.state, ConnectionState::Resolving(None)) {
             return;
         }
@@ -187,7 +190,7 @@ impl Connection {
             .and_then(|handler| UnresolvedId::new(&target.net, parameters, handler))
             .map_err(no_id)?;
         let id = id
-            .resolve_address(target.from, target.to, target.timeout_ms.min(RESOLVE_MS))
+            .resolve_address(target.from, target.to, self.timeout_ms().min(RESOLVE_MS))
             .map_err(address_failure)?;
         self.keep(&endpoint, id);
         Ok(())
@@ -196,7 +199,7 @@ impl Connection {
     /// Creates ids for the first attempt, and waits until the connection has been established. No
     /// other task makes ids meanwhile.
     fn wait(self: ArcBorrow<'_, Self>, target: &Target) -> Result<(), Failure> {
-        let mut jiffies = msecs_to_jiffies(target.timeout_ms);
+        let mut jiffies = msecs_to_jiffies(self.timeout_ms());
         let mut given_up = None;
         let mut inner = self.inner.lock();
 
@@ -256,17 +259,14 @@ impl Connection {
         endpoint: &Arc<Endpoint>,
         id: &mut HandlerId<'_, Endpoint>,
     ) -> Result<(), Failure> {
-        let Side::Client(target) = &self.side else {
-            return Ok(());
-        };
         let failed = |error| connect_failure(State::Resolving, error);
 
-        let (exchange, _) = begin_exchange(id, &self.configuration.offered).map_err(failed)?;
+        let (exchange, _) = begin_exchange(id, &self.configuration.offer).map_err(failed)?;
         match self.lock_current(endpoint) {
             Some(mut inner) => inner.exchange = exchange,
             None => return Ok(()),
         }
-        id.resolve_route(target.timeout_ms).map_err(failed)
+        id.resolve_route(self.timeout_ms()).map_err(failed)
     }
 
     /// Connects, after the route was resolved: makes the queue pair, posts its Receives, and sends

@@ -180,7 +180,7 @@ impl Listener {
         ListenerSnapshot {
             number: self.number,
             address: self.address,
-            offer: self.configuration.offered.offer(),
+            offer: self.configuration.offer.offer(),
             connections: self.permits.taken(),
             max: self.permits.max(),
         }
@@ -227,7 +227,7 @@ impl Listener {
 
     /// Sets the connection of a request up, and accepts it; process context. May wait for memory.
     fn accept(&self, permit: Permit, request: PendingRequest<'_>) -> Result {
-        let (exchange, sent) = begin_exchange(&request, &self.configuration.offered)?;
+        let (exchange, sent) = begin_exchange(&request, &self.configuration.offer)?;
         let capacity = self.configuration.capacity(&sent)?;
 
         let connections = &self.listeners.connections;

@@ -58,7 +58,7 @@ impl Control {
         let net = Net::current()?;
         let at = socket_addr(&net, wanted.at.address, wanted.at.port)?;
         let configuration = Configuration {
-            offered: wanted.offer,
+            offer: wanted.offer,
             endpoint: EndpointConfiguration {
                 role: Role::Server,
                 rpc: wanted.rpc,

@@ -63,10 +63,9 @@ pub(super) fn target(wanted: &grammar::Connect) -> Result<(Target, Configuration
         to,
         from,
         reconnect: wanted.reconnect,
-        timeout_ms: wanted.timeout_ms,
     };
     let configuration = Configuration {
-        offered: wanted.offer,
+        offer: wanted.offer,
         endpoint: EndpointConfiguration {
             role: Role::Client,
             rpc: wanted.rpc,

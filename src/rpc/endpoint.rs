@@ -159,7 +159,7 @@ pub(crate) struct EndpointConfiguration {
     pub(crate) rpc: Rpc,
     /// Whether this end answers calls as responder.
     pub(crate) answers: bool,
-    /// How long a requester waits for a reply, in milliseconds.
+    /// How long a requester waits for a reply, and a client for its connection, in milliseconds.
     pub(crate) timeout_ms: u32,
     /// The program whose NULL procedure a client calls first.
     pub(crate) null: Option<Program>,

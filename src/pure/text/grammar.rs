@@ -245,7 +245,7 @@ fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, Line
     Ok(Connect {
         to,
         from,
-        offer: keys.offered(),
+        offer: keys.offer(),
         rpc: keys.rpc(CLIENT_VERSIONS),
         reconnect: reconnect.unwrap_or(false),
         timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
@@ -278,7 +278,7 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
 
     Ok(Listen {
         at,
-        offer: keys.offered(),
+        offer: keys.offer(),
         rpc: keys.rpc(Versions::ALL),
         max: max.unwrap_or(DEFAULT_MAX),
         answer: answer.unwrap_or(true),
@@ -434,7 +434,7 @@ impl Keys {
         Ok(())
     }
 
-    fn offered(&self) -> Offered {
+    fn offer(&self) -> Offered {
         self.private.unwrap_or(Offered::Message(Offer {
             send_size: self.send.unwrap_or(DEFAULT_SIZE),
             receive_size: self.recv.unwrap_or(DEFAULT_SIZE),
