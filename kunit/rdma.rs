@@ -68,18 +68,22 @@ mod tests {
 
     #[test]
     fn capacity_is_checked() -> Result {
-        assert!(Capacity::new(0, 1024, 1024).is_err());
-        assert!(Capacity::new(32, 0, 1024).is_err());
-        assert!(Capacity::new(32, 1024, 0).is_err());
-        assert!(Capacity::new(u32::MAX, 1024, 1024).is_err());
-        assert!(Capacity::new(i32::MAX as u32, 1024, 1024).is_err());
+        assert!(Capacity::new(0, 1024, 16, 1024).is_err());
+        assert!(Capacity::new(32, 0, 16, 1024).is_err());
+        assert!(Capacity::new(32, 1024, 16, 0).is_err());
+        assert!(Capacity::new(32, 1024, 0, 1024).is_err());
+        assert!(Capacity::new(u32::MAX, 1024, 16, 1024).is_err());
+        assert!(Capacity::new(32, 1024, u32::MAX, 1024).is_err());
+        assert!(Capacity::new(i32::MAX as u32, 1024, 1, 1024).is_err());
 
-        let capacity = Capacity::new(32, 4096, 1024)?;
-        assert_eq!(capacity.receives(), 32);
+        let capacity = Capacity::new(32, 4096, 16, 1024)?;
         assert_eq!(capacity.receive_size(), 4096);
         assert_eq!(capacity.send_size(), 1024);
-        assert_eq!(capacity.max_recv_wr(), 33);
-        assert!(capacity.completions() >= 33 + Capacity::SENDS + Capacity::TRANSFERS);
+        assert_eq!(capacity.posted_receives(), 33);
+        assert_eq!(capacity.max_recv_wr(), 34);
+        assert_eq!(capacity.sends(), 16);
+        assert_eq!(capacity.max_send_wr(), 18);
+        assert!(capacity.completions() >= 34 + 18 + 3 * Capacity::TRANSFERS);
         Ok(())
     }
 

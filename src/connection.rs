@@ -170,10 +170,12 @@ impl Configuration {
         } else {
             Size::DEFAULT
         };
+        let send_size = offer.send_size.max(at_least).octets();
         Capacity::new(
             self.endpoint.receives(),
             offer.receive_size.max(at_least).octets(),
-            offer.send_size.max(at_least).octets(),
+            self.endpoint.sends(send_size),
+            send_size,
         )
     }
 }

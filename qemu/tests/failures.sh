@@ -166,7 +166,7 @@ says_why() {
 	connect a "$B4:2000 reconnect=1 null=0 timeout_ms=60000" &&
 		netem a loss 100% || return
 	later call "connection $client null"
-	wait_for 10 grep -q queue_pair "/proc/$process/stack" || bad=1
+	wait_for 10 has_info "$client" sends 1 || bad=1
 	crowd && wait_for 20 has_generation 2 || bad=1
 	same last_failure 'the queue pair failed: transport retry counter exceeded' \
 		"${info[last_failure]}" || bad=1

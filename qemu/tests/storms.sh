@@ -283,7 +283,7 @@ stormed() {
 # The memory of a connection by docs/admin-guide.md, Limits. rdma_cm and the drivers take
 # more at both ends.
 full=50 receive=65536 credits=5 reverse=3
-octets_each=$(((credits + reverse + 1) * receive + 4096 + (credits + reverse) * 512 + 16384))
+octets_each=$(((credits + reverse + 1) * receive + (credits + reverse) * (4096 + 768) + 16384))
 others_each=65536
 
 # grown: sets $grown to the growth of the slabs since $before_kib, in KiB.

@@ -48,9 +48,11 @@ use super::{
         arrival::*,
         buffer::*,
         capacity::*,
+        completion_context::*,
         completion_handler::*,
         completion_queue::*,
         device::*,
+        fault_handler::*,
         memory::*,
         moment::*,
         operation::*,
@@ -59,6 +61,7 @@ use super::{
         queue_pair::*,
         receive::*,
         send_buffer::*,
+        send_queue::*,
         transfer::*, //
     },
 };
@@ -98,10 +101,19 @@ impl MyEndpoint {
     }
 }
 
-impl CompletionHandler for MyEndpoint {
-    fn arrived(_this: ArcBorrow<'_, Self>) {}
-
+impl FaultHandler for MyEndpoint {
     fn queue_pair_failed(_this: ArcBorrow<'_, Self>, _fault: QueuePairFault) {}
+}
+
+impl CompletionHandler for MyEndpoint {
+    fn arrived(
+        _this: ArcBorrow<'_, Self>,
+        _context: &CompletionContext<'_, Self>,
+        _octets: &[u8],
+        _arrival: &Arrival,
+    ) -> bool {
+        true
+    }
 
     fn queue_pair_event(_this: ArcBorrow<'_, Self>, _event: &'static CStr) {}
 }

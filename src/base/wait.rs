@@ -6,14 +6,17 @@
 
 use kernel::{
     sync::{
+        lock::{
+            Backend,
+            Lock, //
+        },
         CondVar,
-        CondVarTimeoutResult,
-        Mutex, //
+        CondVarTimeoutResult, //
     },
     time::msecs_to_jiffies, //
 };
 
-/// Waits until `condition` does not hold for the value that `mutex` guards, for `milliseconds` at
+/// Waits until `condition` does not hold for the value that `lock` guards, for `milliseconds` at
 /// most. Returns whether it still holds. Not interruptible by signals; may sleep.
 ///
 /// `changed` must be notified whenever the value changes.
@@ -24,14 +27,14 @@ use kernel::{
 /// # let (changed, connected): (&CondVar, &Mutex<bool>) = given();
 /// let timed_out = wait_while(changed, connected, 10_000, |&connected| connected);
 /// ```
-pub(crate) fn wait_while<T>(
+pub(crate) fn wait_while<T, B: Backend>(
     changed: &CondVar,
-    mutex: &Mutex<T>,
+    lock: &Lock<T, B>,
     milliseconds: u32,
     condition: impl Fn(&T) -> bool,
 ) -> bool {
     let mut jiffies = msecs_to_jiffies(milliseconds);
-    let mut guard = mutex.lock();
+    let mut guard = lock.lock();
     while condition(&guard) {
         match changed.wait_interruptible_timeout(&mut guard, jiffies) {
             CondVarTimeoutResult::Timeout => return condition(&guard),
@@ -43,10 +46,10 @@ pub(crate) fn wait_while<T>(
                     return condition(&guard);
                 }
                 drop(guard);
-                // SAFETY: Process context: this function may sleep, and has released the mutex.
+                // SAFETY: Process context: this function may sleep, and has released the lock.
                 unsafe { kernel::bindings::schedule_timeout_uninterruptible(1) };
                 jiffies = rest - 1;
-                guard = mutex.lock();
+                guard = lock.lock();
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Ends of RPC-over-RDMA.
 
 use core::{
+    cell::Cell,
     mem,
     net::SocketAddr, //
 };
@@ -71,6 +72,7 @@ use crate::{
                     direction,
                     Direction, //
                 },
+                error::HeaderError,
                 Body,
                 Header, //
             },
@@ -84,17 +86,26 @@ use crate::{
     },
     rdma::verbs::{
         arrival::Arrival,
-        completion_handler::{
-            CompletionHandler,
+        completion_context::CompletionContext,
+        completion_handler::CompletionHandler,
+        fault_handler::{
+            FaultHandler,
             QueuePairFault, //
         },
         queue_pair::QueuePair,
-        send_buffer::SendBuffer, //
+        send_buffer::SendBuffer,
+        send_queue::{
+            BegunSend,
+            PostedSend, //
+        }, //
     }, //
 };
 
 /// Length in octets of the longest header that reports an error.
 const ERROR_MAX: u32 = 28;
+
+/// The memory for the messages on their way from an endpoint, in octets, if it has many credits.
+const SEND_BUFFERS: u32 = 1 << 16;
 
 /// How long the cause of a failure is waited for after a Work Request was flushed, in milliseconds.
 /// siw flushes before the CM reports that the peer has disconnected. On a busy machine that takes a
@@ -104,15 +115,15 @@ pub(crate) const CAUSE_MS: u32 = 2000;
 /// The state that all endpoints share.
 #[pin_data]
 pub(crate) struct Services {
-    /// The queue in which messages are handled. A queue of its own, because destroying an id waits
-    /// for these works.
+    /// The queue in which messages are handled that arrived before their endpoint was started. A
+    /// queue of its own, because destroying an id waits for these works.
     messages: Arc<WorkQueue>,
     /// The queue in which clients make their first calls. A queue of its own, because these works
     /// wait for replies, and a queue runs a limited number of works at a time.
     first_calls: Arc<WorkQueue>,
-    /// The queue in which calls with chunks are answered. A queue of its own, because these works
-    /// wait for the memory of peers.
-    chunked_calls: Arc<WorkQueue>,
+    /// The queue in which calls with chunks are answered, and those for which no Send was left. A
+    /// queue of its own, because these works wait for peers.
+    postponed_calls: Arc<WorkQueue>,
     #[pin]
     pub(super) only_version_one: VersionCache,
     pub(super) xids: Xids,
@@ -124,13 +135,13 @@ impl Services {
     pub(crate) fn new(stats: Arc<SharedStats>) -> Result<Arc<Self>> {
         let messages = WorkQueue::new(c"rpcrdma_cm_messages")?;
         let first_calls = WorkQueue::new(c"rpcrdma_cm_first_calls")?;
-        let chunked_calls = WorkQueue::new(c"rpcrdma_cm_chunked_calls")?;
+        let postponed_calls = WorkQueue::new(c"rpcrdma_cm_postponed")?;
         let only_version_one = VersionCache::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 messages,
                 first_calls,
-                chunked_calls,
+                postponed_calls,
                 only_version_one <- only_version_one,
                 xids: Xids::new(),
                 stats,
@@ -144,8 +155,8 @@ impl Services {
         // First calls wait for messages, so that these must still be handled meanwhile.
         self.first_calls.flush();
         self.messages.flush();
-        // Messages bring calls with chunks.
-        self.chunked_calls.flush();
+        // Messages bring calls that are postponed.
+        self.postponed_calls.flush();
     }
 }
 
@@ -188,6 +199,12 @@ impl EndpointConfiguration {
         self.rpc.credits.saturating_add(self.rpc.reverse)
     }
 
+    /// Returns how many messages of up to `size` octets may be on their way from this end: one with
+    /// each credit, as far as their buffers are small. Others wait for a buffer.
+    pub(crate) fn sends(&self, size: u32) -> u32 {
+        self.receives().min((SEND_BUFFERS / size.max(1)).max(2))
+    }
+
     /// Whether a client calls BIND once it is connected.
     pub(super) fn binds(&self) -> bool {
         self.role == Role::Client && self.rpc.reverse > 0 && self.rpc.bind
@@ -220,6 +237,49 @@ pub(super) struct Link {
     pub(super) remote: Option<SocketAddr>,
 }
 
+/// The way in which a message is answered.
+pub(super) enum Channel<'a> {
+    /// By a work, which may wait for the peer.
+    Work(&'a QueuePair<Endpoint>),
+    /// Where the message has arrived, by the one Send that was begun for it.
+    Completion(
+        &'a CompletionContext<'a, Endpoint>,
+        Cell<Option<BegunSend<'a, Endpoint>>>,
+    ),
+}
+
+impl Channel<'_> {
+    /// Sends a message, as [`QueuePair::send`] does.
+    fn send(
+        &self,
+        limit: u32,
+        stag: Option<u32>,
+        build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
+    ) -> Result<PostedSend> {
+        match self {
+            Self::Work(queue_pair) => queue_pair.send(limit, stag, build),
+            Self::Completion(_, send) => send.take().ok_or(EBUSY)?.post(limit, stag, build),
+        }
+    }
+
+    /// Makes the queue pair fail, as [`QueuePair::fail_because`] does.
+    pub(super) fn fail_because(&self, reason: &'static CStr) {
+        match self {
+            Self::Work(queue_pair) => queue_pair.fail_because(reason),
+            Self::Completion(context, _) => context.fail_because(reason),
+        }
+    }
+
+    /// Returns the queue pair, for transfers. Fails where those may not be waited for; messages
+    /// with chunks are not answered there.
+    pub(super) fn queue_pair(&self) -> Result<&QueuePair<Endpoint>> {
+        match self {
+            Self::Work(queue_pair) => Ok(queue_pair),
+            Self::Completion(..) => Err(EBUSY),
+        }
+    }
+}
+
 /// The phases of an endpoint's life.
 enum EndpointPhase {
     /// Its queue pair is not connected yet.
@@ -241,9 +301,9 @@ pub(super) struct EndpointInner {
     pub(super) made: CallTraffic,
     /// The calls of the peer that this end has answered.
     pub(super) answered: CallTraffic,
-    /// The messages of calls with chunks that have not been answered, the oldest one first. There
-    /// is room for one with each credit.
-    chunked_calls: KVec<KVec<u8>>,
+    /// The calls that a work has yet to answer, the oldest one first. There is room for one with
+    /// each credit.
+    postponed_calls: KVec<KVec<u8>>,
     /// Whether a task makes calls: one task at a time does.
     pub(super) calling: bool,
     /// The calls that have not been answered.
@@ -310,20 +370,20 @@ pub(crate) struct Endpoint {
     #[pin]
     first_call: Work<Self, FIRST_CALL>,
     #[pin]
-    chunked_calls: Work<Self, CHUNKED_CALLS>,
+    postponed_calls: Work<Self, POSTPONED_CALLS>,
 }
 
-/// The number of the work that takes the messages that have arrived.
+/// The number of the work that handles messages that arrived before the endpoint was started.
 const MESSAGES: u64 = 0;
 /// The number of the work that makes the first call.
 pub(super) const FIRST_CALL: u64 = 1;
-/// The number of the work that answers calls with chunks.
-const CHUNKED_CALLS: u64 = 2;
+/// The number of the work that answers calls that were postponed.
+const POSTPONED_CALLS: u64 = 2;
 
 impl_has_work! {
     impl HasWork<Self, MESSAGES> for Endpoint { self.messages }
     impl HasWork<Self, FIRST_CALL> for Endpoint { self.first_call }
-    impl HasWork<Self, CHUNKED_CALLS> for Endpoint { self.chunked_calls }
+    impl HasWork<Self, POSTPONED_CALLS> for Endpoint { self.postponed_calls }
 }
 
 impl Endpoint {
@@ -335,7 +395,7 @@ impl Endpoint {
     ) -> Result<Arc<Self>> {
         let calls = Calls::new(configuration.requests(), !configuration.answers)?;
         let grants = configuration.grants();
-        let chunked_calls = KVec::with_capacity(grants as usize, GFP_KERNEL)?;
+        let postponed_calls = KVec::with_capacity(grants as usize, GFP_KERNEL)?;
         let reverse_direction = if configuration.rpc.reverse > 0 && !configuration.rpc.bind {
             ReverseDirection::Yes
         } else {
@@ -360,7 +420,7 @@ impl Endpoint {
                             credits_granted: Some(grants).filter(|&credits| credits > 0),
                             ..CallTraffic::default()
                         },
-                        chunked_calls,
+                        postponed_calls,
                         calling: false,
                         calls,
                     },
@@ -369,7 +429,7 @@ impl Endpoint {
                 changed <- new_condvar!("Endpoint::changed"),
                 messages <- new_work!("Endpoint::messages"),
                 first_call <- new_work!("Endpoint::first_call"),
-                chunked_calls <- new_work!("Endpoint::chunked_calls"),
+                postponed_calls <- new_work!("Endpoint::postponed_calls"),
             }),
             GFP_KERNEL,
         )
@@ -416,7 +476,7 @@ impl Endpoint {
     /// Returns whether the owner is to connect again, to try version 1. The peer is then remembered
     /// as one of version 1 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
     pub(crate) fn end(&self, failure: Option<Failure>) -> bool {
-        let (phase, owner, tried, chunked_calls) = {
+        let (phase, owner, tried, postponed_calls) = {
             let mut inner = self.inner.lock();
             if matches!(inner.phase, EndpointPhase::Ended(_)) {
                 return false;
@@ -426,10 +486,10 @@ impl Endpoint {
                 phase,
                 inner.owner.take(),
                 inner.version.end_trial(),
-                mem::take(&mut inner.chunked_calls),
+                mem::take(&mut inner.postponed_calls),
             )
         };
-        drop(chunked_calls);
+        drop(postponed_calls);
         self.changed.notify_all();
         // The caller holds another reference.
         drop(owner);
@@ -513,8 +573,8 @@ impl Endpoint {
     /// waits for it, in either role (RFC 8167, section 2).
     fn take_message(
         self: ArcBorrow<'_, Self>,
-        queue_pair: &QueuePair<Self>,
-        octets: &mut KVec<u8>,
+        context: &CompletionContext<'_, Self>,
+        octets: &[u8],
         arrival: &Arrival,
     ) {
         if arrival.invalidated.is_some() {
@@ -526,21 +586,19 @@ impl Endpoint {
             (Direction::Call, Ok((header, _)))
                 if self.configuration.answers && header.has_chunks() =>
             {
-                if self.postpone(octets).is_err() {
-                    queue_pair.fail_because(c"a call could not be answered");
-                }
+                self.postpone(context, octets);
             }
-            (Direction::Call, parsed) => self.respond(queue_pair, parsed),
+            (Direction::Call, parsed) => self.respond_here(context, octets, parsed),
             // Options are unknown in either direction (the draft, section 3.1).
             (Direction::Reply, Ok(parsed)) if matches!(parsed.0.body, Body::Optional { .. }) => {
-                self.respond(queue_pair, Ok(parsed));
+                self.respond_here(context, octets, Ok(parsed));
             }
             (Direction::Reply, Ok((header, payload))) => {
                 let header_len = octets.len() - payload.len();
                 let mut inner = self.inner.lock();
                 let answered = inner.take_reply(&header, header_len, payload, arrival);
                 if let Answered::Waiting(place) = answered {
-                    inner.calls.swap_room(place, octets);
+                    inner.calls.store(place, octets);
                 }
                 drop(inner);
                 // Callers are woken even if no call waited: a call that was given up may have
@@ -557,20 +615,41 @@ impl Endpoint {
         // Only a reply may invalidate, and only memory of its own call (RFC 8797, section 4.1).
         // Nothing tells whose memory this was, so no call under way can rely on its own.
         if arrival.invalidated.is_some() && !is_answer && self.inner.lock().calls.count().0 > 0 {
-            queue_pair.fail_because(c"a message that is no reply invalidated memory");
+            context.fail_because(c"a message that is no reply invalidated memory");
         }
     }
 
-    /// Leaves a call with chunks to the work that answers these, so that the calls behind it need
-    /// not wait for its transfers. Fails with `ENOMEM` if there is no memory or no credit left for
-    /// it.
-    fn postpone(self: ArcBorrow<'_, Self>, octets: &[u8]) -> Result {
+    /// Answers a call where it has arrived, or leaves that to a work if all Sends are under way.
+    fn respond_here(
+        self: ArcBorrow<'_, Self>,
+        context: &CompletionContext<'_, Self>,
+        octets: &[u8],
+        parsed: Result<(Header<'_>, &[u8]), HeaderError>,
+    ) {
+        let send = match context.begin_send() {
+            // Nothing is sent.
+            _ if !self.configuration.answers => None,
+            Ok(send) => Some(send),
+            Err(error) if error == EBUSY => return self.postpone(context, octets),
+            // The queue pair has failed.
+            Err(_) => return,
+        };
+        self.respond(&Channel::Completion(context, Cell::new(send)), parsed);
+    }
+
+    /// Leaves a call to a work, so that the calls behind it need not wait for its transfers. The
+    /// queue pair fails if there is no memory or no credit left for the call.
+    fn postpone(self: ArcBorrow<'_, Self>, context: &CompletionContext<'_, Self>, octets: &[u8]) {
         let mut call = KVec::new();
-        call.extend_from_slice(octets, GFP_KERNEL | __GFP_NOWARN)?;
-        let postponed = self.inner.lock().chunked_calls.push_within_capacity(call);
-        postponed.map_err(|_| ENOMEM)?;
-        self.enqueue::<CHUNKED_CALLS>(&self.services.chunked_calls);
-        Ok(())
+        let copied = call.extend_from_slice(octets, GFP_KERNEL | __GFP_NOWARN);
+        let postponed = copied.is_ok() && {
+            let mut inner = self.inner.lock();
+            inner.postponed_calls.push_within_capacity(call).is_ok()
+        };
+        if !postponed {
+            return context.fail_because(c"a call could not be answered");
+        }
+        self.enqueue::<POSTPONED_CALLS>(&self.services.postponed_calls);
     }
 
     /// Returns the direction of a message. If the message itself does not show it, the message is a
@@ -597,25 +676,25 @@ impl Endpoint {
     /// Sends a message, as [`QueuePair::send`] does, and counts it.
     pub(super) fn send(
         &self,
-        queue_pair: &QueuePair<Self>,
+        channel: &Channel<'_>,
         limit: u32,
         stag: Option<u32>,
         build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
-    ) -> Result {
-        queue_pair.send(limit, stag, build)?;
+    ) -> Result<PostedSend> {
+        let send = channel.send(limit, stag, build)?;
         let mut inner = self.inner.lock();
         inner.traffic.sends += 1;
         inner.traffic.sends_with_invalidate += u64::from(stag.is_some());
-        Ok(())
+        Ok(send)
     }
 
     /// Reports an error to the peer. If the error cannot be sent, the connection is lost.
-    pub(super) fn send_error(&self, queue_pair: &QueuePair<Self>, error: &Header<'_>) {
-        let result = self.send(queue_pair, ERROR_MAX, None, |message| {
+    pub(super) fn send_error(&self, channel: &Channel<'_>, error: &Header<'_>) {
+        let result = self.send(channel, ERROR_MAX, None, |message| {
             message.append_with(|room| error.build(room).map_err(too_long))
         });
         if result.is_err() {
-            queue_pair.fail_because(c"an error could not be reported");
+            channel.fail_because(c"an error could not be reported");
         }
     }
 
@@ -643,12 +722,7 @@ pub(super) fn too_long(_: NoRoom) -> Error {
     errno(kernel::bindings::EMSGSIZE)
 }
 
-impl CompletionHandler for Endpoint {
-    fn arrived(this: ArcBorrow<'_, Self>) {
-        this.services.stats.messages_received.increment();
-        this.enqueue::<MESSAGES>(&this.services.messages);
-    }
-
+impl FaultHandler for Endpoint {
     fn queue_pair_failed(this: ArcBorrow<'_, Self>, fault: QueuePairFault) {
         let (evidence, failure) = match (fault, this.event()) {
             (QueuePairFault::Error(error), _) => (Evidence::Error, queue_pair_failed(error)),
@@ -661,6 +735,23 @@ impl CompletionHandler for Endpoint {
             }
         };
         this.fail(evidence, failure);
+    }
+}
+
+impl CompletionHandler for Endpoint {
+    fn arrived(
+        this: ArcBorrow<'_, Self>,
+        context: &CompletionContext<'_, Self>,
+        octets: &[u8],
+        arrival: &Arrival,
+    ) -> bool {
+        // The first message can arrive before the endpoint is started, which resumes then.
+        if this.inner.lock().link().is_none() {
+            return false;
+        }
+        this.services.stats.messages_received.increment();
+        this.take_message(context, octets, arrival);
+        true
     }
 
     fn queue_pair_event(this: ArcBorrow<'_, Self>, event: &'static CStr) {
@@ -687,22 +778,11 @@ impl WorkItem<MESSAGES> for Endpoint {
         let Some(queue_pair) = link.queue_pair.access() else {
             return;
         };
-        // A peer can send as fast as this runs. Other work has its turn after each round.
-        for _ in 0..this.configuration.receives() {
-            let taken = queue_pair.next(|octets, arrival| {
-                this.as_arc_borrow()
-                    .take_message(&queue_pair, octets, arrival)
-            });
-            if !taken {
-                return;
-            }
-        }
-        this.as_arc_borrow()
-            .enqueue::<MESSAGES>(&this.services.messages);
+        queue_pair.resume();
     }
 }
 
-impl WorkItem<CHUNKED_CALLS> for Endpoint {
+impl WorkItem<POSTPONED_CALLS> for Endpoint {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -714,12 +794,12 @@ impl WorkItem<CHUNKED_CALLS> for Endpoint {
         };
         // Other work has its turn after each round.
         for _ in 0..this.configuration.grants() {
-            let Ok(octets) = this.inner.lock().chunked_calls.remove(0) else {
+            let Ok(octets) = this.inner.lock().postponed_calls.remove(0) else {
                 return;
             };
-            this.respond(&queue_pair, header::parse(&octets));
+            this.respond(&Channel::Work(&queue_pair), header::parse(&octets));
         }
         this.as_arc_borrow()
-            .enqueue::<CHUNKED_CALLS>(&this.services.chunked_calls);
+            .enqueue::<POSTPONED_CALLS>(&this.services.postponed_calls);
     }
 }

@@ -45,7 +45,8 @@ use crate::{
         },
         verbs::{
             queue_pair::QueuePair,
-            send_buffer::SendBuffer, //
+            send_buffer::SendBuffer,
+            send_queue::PostedSend, //
         }, //
     }, //
 };
@@ -124,8 +125,10 @@ pub(super) struct SentCall<'a> {
     pub(super) may_fall_back: bool,
     /// The time before the call was sent.
     pub(super) start: Instant<Monotonic>,
-    /// The time when the transport had acknowledged the message. The timeout begins here.
-    pub(super) sent: Instant<Monotonic>,
+    pub(super) send: PostedSend,
+    /// The time when the caller has seen that the transport had acknowledged the message. The
+    /// timeout begins here.
+    pub(super) acknowledged: Option<Instant<Monotonic>>,
 }
 
 /// A place for one of the calls under way, with its memory. Later calls use the memory again.

@@ -197,7 +197,7 @@ impl Calls {
     }
 
     /// Hands a message to the call that waits for it. The caller of this function then stores its
-    /// octets, by [`Self::swap_room`]. A message for a call that was given up only returns the
+    /// octets, by [`Self::store`]. A message for a call that was given up only returns the
     /// credit of that call. Any other message is to be discarded.
     pub(super) fn answer(
         &mut self,
@@ -314,11 +314,11 @@ impl Calls {
         }
     }
 
-    /// Stores the message that answers the call at `place`, and takes the buffer that the place had
-    /// for it.
-    pub(super) fn swap_room(&mut self, place: usize, message: &mut KVec<u8>) {
+    /// Stores the message that answers the call at `place`.
+    pub(super) fn store(&mut self, place: usize, message: &[u8]) {
         if let Some(pending) = self.pending.get_mut(place) {
-            mem::swap(&mut pending.octets, message);
+            // Cannot fail: there is the capacity for any message.
+            let _ = pending.octets.extend_from_slice(message, GFP_KERNEL);
         }
     }
 

@@ -23,6 +23,7 @@ use kernel::{
 use super::{
     endpoint::{
         not_connected,
+        Channel,
         Endpoint,
         EndpointInner, //
     },
@@ -60,13 +61,20 @@ use crate::{
             header::Versions, //
         }, //
     },
-    rdma::verbs::arrival::Invalidated, //
+    rdma::verbs::{
+        arrival::Invalidated,
+        queue_pair::QueuePair,
+        send_queue::PostedSend, //
+    }, //
 };
 
 /// How much longer a call waits, in milliseconds, after a message that was discarded and can only
 /// have been its answer. A valid reply behind that message still completes the call (RFC 8166,
 /// section 4.5).
 const GRACE_MS: i64 = 1000;
+
+/// How often a caller looks whether the transport has acknowledged its call, in milliseconds.
+const ACKNOWLEDGED_MS: i64 = 100;
 
 /// The outcome of the calls of one command.
 pub(crate) struct CallResult {
@@ -166,7 +174,13 @@ impl Endpoint {
 
     /// Waits until the state of the endpoint changes. Returns the place of a call whose reply has
     /// arrived or whose time is over, if there is one.
-    fn wait_any(&self, places: &[Place<'_>]) -> Result<Option<Over>, Failure> {
+    fn wait_any(
+        &self,
+        queue_pair: &QueuePair<Self>,
+        places: &mut [Place<'_>],
+    ) -> Result<Option<Over>, Failure> {
+        // The peer's transport must acknowledge a call in time, even if the caller has more time.
+        let check_after = queue_pair.check_sends();
         let timeout_ms = i64::from(self.configuration.timeout_ms);
         let mut inner = self.inner.lock();
         if let Some(at) = inner.calls.first_answered() {
@@ -177,9 +191,16 @@ impl Endpoint {
         }
         let calls = (0..)
             .zip(places)
-            .filter_map(|(at, place)| Some((at, place.call.as_ref()?)));
+            .filter_map(|(at, place)| Some((at, place.call.as_mut()?)));
         let left = calls.map(|(at, call)| {
-            let left = timeout_ms - call.sent.elapsed().as_millis();
+            if call.acknowledged.is_none() {
+                if queue_pair.is_under_way(&call.send) {
+                    return (ACKNOWLEDGED_MS, at);
+                }
+                call.acknowledged = Some(Instant::now());
+            }
+            let waited = call.acknowledged.map_or(0, |at| at.elapsed().as_millis());
+            let left = timeout_ms - waited;
             match inner.calls.discarded(at) {
                 Some(discarded) if discarded.certain => {
                     (left.min(GRACE_MS - discarded.at.elapsed().as_millis()), at)
@@ -195,7 +216,7 @@ impl Endpoint {
                 return Ok(Some((at, Err(failure))));
             }
         };
-        let jiffies = msecs_to_jiffies(left);
+        let jiffies = msecs_to_jiffies(left.min(check_after));
         match self.changed.wait_interruptible_timeout(&mut inner, jiffies) {
             CondVarTimeoutResult::Signal { .. } => Err(Failure::new(EINTR, "interrupted")),
             CondVarTimeoutResult::Woken { .. } | CondVarTimeoutResult::Timeout => Ok(None),
@@ -231,7 +252,7 @@ impl<'a> Caller<'a> {
             if places.iter().all(|place| place.call.is_none()) {
                 return called;
             }
-            let (over, waited) = match self.endpoint.wait_any(places) {
+            let (over, waited) = match self.endpoint.wait_any(self.queue_pair, places) {
                 Ok(None) => continue,
                 Ok(Some((at, waited))) => (at..at + 1, waited),
                 Err(failure) => (0..places.len(), Err(failure)),
@@ -320,16 +341,17 @@ impl<'a> Caller<'a> {
             if may_fall_back {
                 endpoint.started(|inner| inner.version = UsedVersion::Tried)?;
             }
-            self.send(&call)?;
-            Ok(call)
+            let send = self.send(&call)?;
+            Ok((call, send))
         });
         match sent {
-            Ok(call) => {
+            Ok((call, send)) => {
                 place.call = Some(SentCall {
                     call,
                     may_fall_back,
                     start,
-                    sent: Instant::now(),
+                    send,
+                    acknowledged: None,
                 });
                 Ok(())
             }
@@ -472,12 +494,15 @@ impl<'a> Caller<'a> {
         Failure::with_detail(errno(bindings::ECONNRESET), "the queue pair failed", reason)
     }
 
-    fn send(&self, call: &OutgoingCall<'_>) -> Result<(), Failure> {
+    fn send(&self, call: &OutgoingCall<'_>) -> Result<PostedSend, Failure> {
         let endpoint = self.endpoint;
-        endpoint
-            .send(self.queue_pair, call.limit, None, |message| {
-                call.build(message)
-            })
+        let send = endpoint
+            .send(
+                &Channel::Work(self.queue_pair),
+                call.limit,
+                None,
+                |message| call.build(message),
+            )
             .map_err(call_failure)?;
         let mut inner = endpoint.inner.lock();
         if call.is_inline() && call.reply_chunk.is_empty() {
@@ -485,7 +510,7 @@ impl<'a> Caller<'a> {
         } else {
             inner.made.chunked += 1
         }
-        Ok(())
+        Ok(send)
     }
 
     /// Invalidates the memory of a call, so that the responder cannot access it any more. The

@@ -19,6 +19,7 @@ use kernel::{
 use super::{
     endpoint::{
         too_long,
+        Channel,
         Endpoint,
         EndpointConfiguration, //
     },
@@ -192,15 +193,15 @@ impl From<Error> for ReplyError {
 }
 
 /// A call that has arrived.
-struct IncomingCall<'a> {
-    queue_pair: &'a QueuePair<Endpoint>,
+struct IncomingCall<'a, 'c> {
+    channel: &'a Channel<'c>,
     header: &'a Header<'a>,
     version: Version,
     lists: &'a ChunkLists<'a>,
     payload: Payload<'a>,
 }
 
-impl IncomingCall<'_> {
+impl IncomingCall<'_, '_> {
     /// Whether parts of the arguments are in Read chunks (RFC 8166, section 3.4.5). The Position
     /// Zero Read chunk of a Long Call is the call itself.
     fn is_reduced(&self) -> bool {
@@ -245,23 +246,23 @@ impl Endpoint {
     /// Answers a call, or reports the error in it.
     pub(super) fn respond(
         &self,
-        queue_pair: &QueuePair<Self>,
+        channel: &Channel<'_>,
         parsed: Result<(Header<'_>, &[u8]), HeaderError>,
     ) {
-        let Some((header, payload)) = self.check_header(queue_pair, parsed) else {
+        let Some((header, payload)) = self.check_header(channel, parsed) else {
             return;
         };
         let result = match &header.body {
             Body::Msg(version, lists) => self.answer(&IncomingCall {
-                queue_pair,
+                channel,
                 header: &header,
                 version: *version,
                 lists,
                 payload: Payload::Inline(payload),
             }),
-            Body::Nomsg(version, lists) => read_call(queue_pair, lists.reads).and_then(|memory| {
+            Body::Nomsg(version, lists) => read_call(channel, lists.reads).and_then(|memory| {
                 self.answer(&IncomingCall {
-                    queue_pair,
+                    channel,
                     header: &header,
                     version: *version,
                     lists,
@@ -282,17 +283,17 @@ impl Endpoint {
             // Losing the connection tells the requester that the reply is lost (RFC 8166, section
             // 4.5.4).
             (Err(ReplyError::Lost), _) => {
-                return queue_pair.fail_because(c"a call could not be answered");
+                return channel.fail_because(c"a call could not be answered");
             }
         };
-        self.send_error(queue_pair, &self.reply_header(&header, body));
+        self.send_error(channel, &self.reply_header(&header, body));
     }
 
     /// Returns the parsed message if this end answers calls in its version. Reports any other
     /// message as an error, or discards it.
     fn check_header<'a>(
         &self,
-        queue_pair: &QueuePair<Self>,
+        channel: &Channel<'_>,
         parsed: Result<(Header<'a>, &'a [u8]), HeaderError>,
     ) -> Option<(Header<'a>, &'a [u8])> {
         let EndpointConfiguration { answers, rpc, .. } = self.configuration;
@@ -324,7 +325,7 @@ impl Endpoint {
                 *low = rpc.versions.low;
                 *high = rpc.versions.high;
             }
-            self.send_error(queue_pair, &answer);
+            self.send_error(channel, &answer);
         }
         None
     }
@@ -349,7 +350,7 @@ impl Endpoint {
     }
 
     /// Answers a call.
-    fn answer(&self, call: &IncomingCall<'_>) -> Result<(), ReplyError> {
+    fn answer(&self, call: &IncomingCall<'_, '_>) -> Result<(), ReplyError> {
         let mut xid = [0; 4];
         call.payload.read(0, &mut xid);
         if u32::from_be_bytes(xid) != call.header.xid {
@@ -408,7 +409,7 @@ impl Endpoint {
     /// Sends a reply inline, unless the message would be too long. Returns whether it was sent.
     fn reply_inline(
         &self,
-        call: &IncomingCall<'_>,
+        call: &IncomingCall<'_, '_>,
         message: &ReplyMessage<'_>,
         writes: WriteList<'_>,
     ) -> Result<bool, ReplyError> {
@@ -439,7 +440,7 @@ impl Endpoint {
     /// section 3.5.3).
     fn reply_long(
         &self,
-        call: &IncomingCall<'_>,
+        call: &IncomingCall<'_, '_>,
         message: &ReplyMessage<'_>,
         writes: WriteList<'_>,
     ) -> Result<(), ReplyError> {
@@ -466,7 +467,7 @@ impl Endpoint {
             return Err(ReplyError::Chunk);
         }
         let start: Instant<Monotonic> = Instant::now();
-        let (queue_pair, mut at) = (call.queue_pair, 0);
+        let (queue_pair, mut at) = (call.channel.queue_pair()?, 0);
         for &segment in &filled {
             transfer(queue_pair, Transfer::Write, &mut memory, at, segment, start)?;
             at += segment.length as usize;
@@ -480,7 +481,7 @@ impl Endpoint {
     /// (the draft, section 5.1).
     fn send_reply(
         &self,
-        call: &IncomingCall<'_>,
+        call: &IncomingCall<'_, '_>,
         message: &ReplyMessage<'_>,
         build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
     ) -> Result<(), ReplyError> {
@@ -489,7 +490,7 @@ impl Endpoint {
         if self.configuration.role == Role::Server {
             self.inner.lock().version = UsedVersion::Known(call.header.version());
         }
-        self.send(call.queue_pair, message.limit, message.stag, build)?;
+        self.send(call.channel, message.limit, message.stag, build)?;
         if message.reply.binds {
             self.inner.lock().traffic.reverse_direction = ReverseDirection::Yes;
         }
@@ -539,7 +540,7 @@ fn collect<T>(items: impl Iterator<Item = T>) -> Result<KVec<T>, ReplyError> {
 
 /// Reads a Long Call from the requester's memory, without what other Read chunks hold (RFC 8166,
 /// section 3.5.3).
-fn read_call(queue_pair: &QueuePair<Endpoint>, reads: ReadList<'_>) -> Result<Memory, ReplyError> {
+fn read_call(channel: &Channel<'_>, reads: ReadList<'_>) -> Result<Memory, ReplyError> {
     let start: Instant<Monotonic> = Instant::now();
     let mut memory = Memory::new();
     let reads = collect(reads.iter())?;
@@ -550,6 +551,7 @@ fn read_call(queue_pair: &QueuePair<Endpoint>, reads: ReadList<'_>) -> Result<Me
         if total > CALL_MAX {
             return Err(ReplyError::Chunk);
         }
+        let queue_pair = channel.queue_pair()?;
         transfer(queue_pair, Transfer::Read, &mut memory, at, segment, start)?;
     }
     if memory.len() == 0 {

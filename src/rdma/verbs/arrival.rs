@@ -86,12 +86,10 @@ impl Invalidated {
 /// # Examples
 ///
 /// ```no_run
-/// # let queue_pair: &QueuePair<MyEndpoint> = given();
-/// queue_pair.next(|octets, arrival| {
-///     if let Some(invalidated) = arrival.invalidated {
-///         pr_info!("{} octets, and {invalidated:x?}\n", octets.len());
-///     }
-/// });
+/// # let (octets, arrival): (&[u8], &Arrival) = given();
+/// if let Some(invalidated) = arrival.invalidated {
+///     pr_info!("{} octets, and {invalidated:x?}\n", octets.len());
+/// }
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
@@ -105,6 +103,13 @@ pub(crate) struct Arrival {
     pub(crate) at: Instant<Monotonic>,
 }
 
-/// The messages that have arrived and not been taken yet, the oldest one first. The vector has the
-/// capacity for one message for each Receive.
-pub(in crate::rdma) type Arrivals = Mutex<KVec<Arrival>>;
+/// The messages that the handler has not taken yet.
+pub(in crate::rdma) struct Held {
+    /// The messages, the oldest one first. There is capacity for one message for each Receive.
+    pub(in crate::rdma) messages: KVec<Arrival>,
+    /// The queue pair is going to be destroyed: completions may not use it any more.
+    pub(in crate::rdma) closed: bool,
+}
+
+/// The lock that is held while the handler takes a message.
+pub(in crate::rdma) type Arrivals = Mutex<Held>;

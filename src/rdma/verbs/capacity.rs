@@ -4,21 +4,22 @@
 
 use kernel::prelude::*;
 
-/// The number of Receives of a queue pair, and the largest lengths of its messages in octets.
+/// The numbers of Receives and Sends of a queue pair, and the largest lengths of its messages in
+/// octets.
 ///
 /// # Examples
 ///
 /// ```no_run
 /// # let (id, endpoint): (ResolvedId<'_, MyEndpoint>, Arc<MyEndpoint>) = given();
-/// // 32 Receives of 4096 octets, and Sends of up to 1024.
-/// id.create_queue_pair(Capacity::new(32, 4096, 1024)?, endpoint)?;
+/// // 32 Receives of 4096 octets, and 16 Sends of up to 1024.
+/// id.create_queue_pair(Capacity::new(32, 4096, 16, 1024)?, endpoint)?;
 /// ```
 ///
 /// No value can be zero, and the completion queue must be able to hold all completions:
 ///
 /// ```no_run
-/// assert_eq!(Capacity::new(0, 4096, 1024).err(), Some(EINVAL));
-/// assert_eq!(Capacity::new(u32::MAX, 4096, 1024).err(), Some(EINVAL));
+/// assert_eq!(Capacity::new(0, 4096, 16, 1024).err(), Some(EINVAL));
+/// assert_eq!(Capacity::new(u32::MAX, 4096, 16, 1024).err(), Some(EINVAL));
 /// ```
 ///
 /// # Invariants
@@ -28,52 +29,72 @@ use kernel::prelude::*;
 pub(crate) struct Capacity {
     receives: u32,
     receive_size: u32,
+    sends: u32,
     send_size: u32,
 }
 
 impl Capacity {
-    /// How many Sends and other operations can be outstanding: one, and the marker of
-    /// `ib_drain_qp`. [`Self::TRANSFERS`] counts the transfers, for which rdma_rw posts the Work
+    /// How many Work Requests can be outstanding besides the Sends: one operation, and the marker
+    /// of `ib_drain_qp`. [`Self::TRANSFERS`] counts the transfers, for which rdma_rw posts the Work
     /// Requests.
-    pub(in crate::rdma) const SENDS: u32 = 2;
+    const OPERATIONS: u32 = 2;
 
     /// How many transfers can be outstanding.
     pub(in crate::rdma) const TRANSFERS: u32 = 1;
 
+    /// The Receive whose message is being handled: the peer may send the next message before that
+    /// Receive is posted again.
+    const SPARE_RECEIVES: u32 = 1;
+
     /// The Receive that `ib_drain_qp` posts.
     const DRAIN_RECEIVES: u32 = 1;
 
-    /// How many completions there can be besides those of the Receives. A transfer can take three
-    /// Work Requests: its memory may be registered before, and invalidated afterwards.
-    const EXTRA_COMPLETIONS: u32 = Self::DRAIN_RECEIVES + Self::SENDS + 3 * Self::TRANSFERS;
+    /// How many completions there can be besides those of the Receives and Sends. A transfer can
+    /// take three Work Requests: its memory may be registered before, and invalidated afterwards.
+    const EXTRA_COMPLETIONS: u32 =
+        Self::SPARE_RECEIVES + Self::DRAIN_RECEIVES + Self::OPERATIONS + 3 * Self::TRANSFERS;
 
-    /// The capacity for `receives` Receives of `receive_size` octets each, and for one Send of up
-    /// to `send_size` octets at a time.
+    /// The capacity for `receives` messages on their way to this end, of `receive_size` octets
+    /// each, and for `sends` Sends of up to `send_size` octets each.
     ///
     /// Fails with `EINVAL` if a value is zero, or if the number of completions does not fit into a
     /// C `int`.
-    pub(crate) fn new(receives: u32, receive_size: u32, send_size: u32) -> Result<Self> {
-        let completions = receives.checked_add(Self::EXTRA_COMPLETIONS);
+    pub(crate) fn new(
+        receives: u32,
+        receive_size: u32,
+        sends: u32,
+        send_size: u32,
+    ) -> Result<Self> {
+        let completions = receives
+            .checked_add(sends)
+            .and_then(|count| count.checked_add(Self::EXTRA_COMPLETIONS));
         let countable = completions.is_some_and(|count| i32::try_from(count).is_ok());
-        if receives == 0 || receive_size == 0 || send_size == 0 || !countable {
+        if receives == 0 || receive_size == 0 || sends == 0 || send_size == 0 || !countable {
             return Err(EINVAL);
         }
         // INVARIANT: Checked above.
         Ok(Self {
             receives,
             receive_size,
+            sends,
             send_size,
         })
     }
 
-    /// How many Receives are posted.
-    pub(crate) fn receives(&self) -> u32 {
-        self.receives
+    /// How many Receives are made and posted.
+    pub(in crate::rdma) fn posted_receives(&self) -> u32 {
+        // By the type invariant it does not overflow.
+        self.receives + Self::SPARE_RECEIVES
     }
 
     /// The length in octets of the longest message that a Receive takes.
     pub(crate) fn receive_size(&self) -> u32 {
         self.receive_size
+    }
+
+    /// How many Sends can be under way at a time.
+    pub(crate) fn sends(&self) -> u32 {
+        self.sends
     }
 
     /// The length in octets of the longest message that can be sent.
@@ -84,12 +105,18 @@ impl Capacity {
     /// How many Receives can be posted at a time, with that of `ib_drain_qp`.
     pub(in crate::rdma) fn max_recv_wr(&self) -> u32 {
         // By the type invariant it does not overflow.
-        self.receives + Self::DRAIN_RECEIVES
+        self.posted_receives() + Self::DRAIN_RECEIVES
+    }
+
+    /// How many Sends and other operations can be posted at a time, without those of rdma_rw.
+    pub(in crate::rdma) fn max_send_wr(&self) -> u32 {
+        // By the type invariant it does not overflow.
+        self.sends + Self::OPERATIONS
     }
 
     /// How many completions there can be at a time.
     pub(in crate::rdma) fn completions(&self) -> u32 {
         // By the type invariant it does not overflow.
-        self.receives + Self::EXTRA_COMPLETIONS
+        self.receives + self.sends + Self::EXTRA_COMPLETIONS
     }
 }

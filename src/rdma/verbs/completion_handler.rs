@@ -7,16 +7,11 @@ use kernel::{
     sync::ArcBorrow, //
 };
 
-/// Why a queue pair has failed.
-#[derive(Clone, Copy)]
-pub(crate) enum QueuePairFault {
-    /// A completion names this error.
-    Error(&'static CStr),
-    /// This end made the queue pair fail.
-    GivenUp(&'static CStr),
-    /// A Work Request was flushed, or could not be posted, because of something else.
-    Consequence(&'static CStr),
-}
+use super::{
+    arrival::Arrival,
+    completion_context::CompletionContext,
+    fault_handler::FaultHandler, //
+};
 
 /// Handles the completions and the events of a queue pair.
 ///
@@ -26,20 +21,27 @@ pub(crate) enum QueuePairFault {
 /// # Examples
 ///
 /// ```no_run
-/// # struct MyEndpoint {
-/// #     queue: Arc<WorkQueue>,
-/// #     work: Arc<MyWork>,
-/// # }
-/// impl CompletionHandler for MyEndpoint {
-///     fn arrived(this: ArcBorrow<'_, Self>) {
-///         // The work takes the message with `QueuePair::next`.
-///         let _ = this.queue.enqueue(this.work.clone());
-///     }
-///
+/// # struct MyEndpoint;
+/// impl FaultHandler for MyEndpoint {
 ///     fn queue_pair_failed(_this: ArcBorrow<'_, Self>, fault: QueuePairFault) {
 ///         if let QueuePairFault::Error(reason) = fault {
 ///             pr_info!("the connection is lost: {reason}\n");
 ///         }
+///     }
+/// }
+///
+/// impl CompletionHandler for MyEndpoint {
+///     fn arrived(
+///         _this: ArcBorrow<'_, Self>,
+///         context: &CompletionContext<'_, Self>,
+///         octets: &[u8],
+///         _arrival: &Arrival,
+///     ) -> bool {
+///         if let Ok(send) = context.begin_send() {
+///             let copy = |buffer: &mut [u8]| buffer.copy_from_slice(octets);
+///             let _ = send.post(1024, None, |message| message.append(octets.len()).map(copy));
+///         }
+///         true
 ///     }
 ///
 ///     fn queue_pair_event(_this: ArcBorrow<'_, Self>, event: &'static CStr) {
@@ -47,18 +49,24 @@ pub(crate) enum QueuePairFault {
 ///     }
 /// }
 /// ```
-pub(crate) trait CompletionHandler: Send + Sync + 'static {
-    /// A message has arrived, which [`QueuePair::next`](super::queue_pair::QueuePair::next)
-    /// returns. May sleep.
-    fn arrived(this: ArcBorrow<'_, Self>);
-
-    /// The queue pair has failed, and nothing more can arrive. Called with the error, if a
-    /// completion names one, and for each Receive that is flushed. Also called if this side has
-    /// ended the connection. May sleep.
-    fn queue_pair_failed(this: ArcBorrow<'_, Self>, fault: QueuePairFault);
+pub(crate) trait CompletionHandler: FaultHandler {
+    /// A message has arrived, of these octets. Called where completions are handled, for one
+    /// message after the other, in their order. May sleep, which delays other completions, and must
+    /// not wait for any. The Receive is posted again afterwards.
+    ///
+    /// Returns whether the handler has taken the message. If not, that message and all later ones
+    /// wait for [`QueuePair::resume`](super::queue_pair::QueuePair::resume).
+    fn arrived(
+        this: ArcBorrow<'_, Self>,
+        context: &CompletionContext<'_, Self>,
+        octets: &[u8],
+        arrival: &Arrival,
+    ) -> bool
+    where
+        Self: Sized;
 
     /// The device says by an event, of this name, that the queue pair has failed. Called in any
     /// context; must not sleep. The Receives are flushed, which calls
-    /// [`queue_pair_failed`](Self::queue_pair_failed) before or after this.
+    /// [`queue_pair_failed`](FaultHandler::queue_pair_failed) before or after this.
     fn queue_pair_event(this: ArcBorrow<'_, Self>, event: &'static CStr);
 }

@@ -19,11 +19,32 @@ use kernel::{
     types::Opaque, //
 };
 
-use super::completion_handler::{
-    CompletionHandler,
+use super::fault_handler::{
+    FaultHandler,
     QueuePairFault, //
 };
-use crate::bindings;
+use crate::{
+    base::errno::errno,
+    bindings, //
+};
+
+/// The reason of a failure: the transport has not acknowledged a message or ended an operation.
+pub(in crate::rdma) const TOO_LONG: &CStr = c"an operation took too long";
+
+/// The error of an operation that has lost the connection.
+pub(in crate::rdma) fn lost() -> Error {
+    errno(kernel::bindings::ECONNRESET)
+}
+
+/// Returns the fault that `error` is: that of a Work Request that could not be posted.
+pub(in crate::rdma) fn post_fault(error: Error, reason: &'static CStr) -> QueuePairFault {
+    // siw returns ENOTCONN while it closes the connection.
+    if error == errno(kernel::bindings::ENOTCONN) {
+        QueuePairFault::Consequence(reason)
+    } else {
+        QueuePairFault::Error(reason)
+    }
+}
 
 /// Returns the fault that the status of a failed completion shows.
 pub(in crate::rdma) fn fault(status: bindings::ib_wc_status) -> QueuePairFault {
@@ -37,9 +58,10 @@ pub(in crate::rdma) fn fault(status: bindings::ib_wc_status) -> QueuePairFault {
     }
 }
 
-/// The operation that a queue pair performs at present, and whose completion a task waits for.
+/// The operation, other than a Send, that a queue pair performs at present, and whose completion a
+/// task waits for.
 ///
-/// It lives as long as the queue pair and serves all its operations: siw can complete a flushed
+/// It lives as long as the queue pair and serves all these operations: siw can complete a flushed
 /// operation twice.
 ///
 /// # Examples
@@ -60,7 +82,7 @@ pub(in crate::rdma) fn fault(status: bindings::ib_wc_status) -> QueuePairFault {
 /// `handler` is of an [`Arc`](kernel::sync::Arc) that is held until no completion can arrive any
 /// more. `cqe` and `done` are initialized.
 #[pin_data]
-pub(in crate::rdma) struct Operation<C: CompletionHandler> {
+pub(in crate::rdma) struct Operation<C: FaultHandler> {
     #[pin]
     cqe: Opaque<bindings::ib_cqe>,
     #[pin]
@@ -70,7 +92,7 @@ pub(in crate::rdma) struct Operation<C: CompletionHandler> {
     handler: *const C,
 }
 
-impl<C: CompletionHandler> Operation<C> {
+impl<C: FaultHandler> Operation<C> {
     /// Creates the operation of a queue pair. `handler` is told if it fails.
     ///
     /// # Safety

@@ -14,7 +14,6 @@ use core::{
 };
 
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
     error::to_result,
     ffi::{
         c_int,
@@ -35,24 +34,32 @@ use kernel::{
 
 use super::{
     arrival::{
-        Arrival,
-        Arrivals, //
+        Arrivals,
+        Held, //
     },
     buffer::Buffer,
     capacity::Capacity,
-    completion_handler::{
-        CompletionHandler,
-        QueuePairFault, //
-    },
+    completion_handler::CompletionHandler,
     completion_queue::CompletionQueue,
     device::Device,
+    fault_handler::QueuePairFault,
     memory::Memory,
     moment::Moment,
-    operation::Operation,
+    operation::{
+        lost,
+        post_fault,
+        Operation,
+        TOO_LONG, //
+    },
     parameters::Parameters,
     protection_domain::ProtectionDomain,
     receive::Receive,
     send_buffer::SendBuffer,
+    send_queue::{
+        BegunSend,
+        PostedSend,
+        SendQueue, //
+    },
     transfer::Transfer, //
 };
 use crate::{
@@ -71,16 +78,17 @@ struct Resources<C: CompletionHandler> {
     completions: CompletionQueue,
     receives: KVec<Pin<KBox<Receive<C>>>>,
     arrivals: Pin<KBox<Arrivals>>,
-    /// The message that is sent. The lock is held for the time of any operation.
-    sends: Pin<KBox<Mutex<Buffer>>>,
+    sends: Arc<SendQueue<C>>,
+    /// Locked for the time of an operation that is no Send.
+    one_at_a_time: Pin<KBox<Mutex<()>>>,
     operation: Pin<KBox<Operation<C>>>,
     domain: Arc<ProtectionDomain>,
 }
 
 /// The queue pair of an id, and everything that it uses.
 ///
-/// It performs one operation at a time, and waits for its completion. If an operation fails, so
-/// does the queue pair, and with it the connection.
+/// Several Sends can be under way. It performs one other operation at a time, and waits for its
+/// completion. If a Send or an operation fails, so does the queue pair, and with it the connection.
 ///
 /// # A device that does not fail its queue pair
 ///
@@ -88,7 +96,8 @@ struct Resources<C: CompletionHandler> {
 /// which flushes the operation. If the device refuses that, or does not flush the operation within
 /// [`Parameters::flush_ms`], the operation is abandoned: it returns, there can be no other one, and
 /// the memory that it uses is leaked, as the device may still access it. The queue pair is then
-/// destroyed without having been drained. If the device refuses that, too, everything that the
+/// destroyed without having been drained. It is also destroyed so if Sends are not flushed in that
+/// time; their buffers stay until then. If the device refuses that, too, everything that the
 /// queue pair uses is leaked, and its completions are not handled any more.
 ///
 /// # Examples
@@ -101,7 +110,6 @@ struct Resources<C: CompletionHandler> {
 ///     message.append(4)?.copy_from_slice(b"ping");
 ///     Ok(())
 /// })?;
-/// while queue_pair.next(|octets, _| pr_info!("{} octets\n", octets.len())) {}
 /// ```
 ///
 /// # Invariants
@@ -119,8 +127,6 @@ pub(crate) struct QueuePair<C: CompletionHandler> {
     made: Moment,
     /// Whether the peer serves RDMA Reads: its read depth is not zero.
     may_read: AtomicFlag,
-    /// A copy of the message that was taken last.
-    taken: Pin<KBox<Mutex<KVec<u8>>>>,
     resources: ManuallyDrop<Resources<C>>,
 }
 
@@ -179,21 +185,32 @@ impl<C: CompletionHandler> QueuePair<C> {
         // SAFETY: The id keeps the device, and is destroyed after the completion queue. `drop`
         // destroys the queue pair before it drops the resources.
         let completions = unsafe { CompletionQueue::new(device, &capacity, owner) }?;
-        let send_size = capacity.send_size() as usize;
-        let direction = bindings::dma_data_direction_DMA_TO_DEVICE;
-        // SAFETY: The id keeps the device, and is destroyed after the buffer. By the type invariant
-        // of `Capacity` the size is not zero.
-        let buffer = unsafe { Buffer::new(device, send_size, direction) }?;
-        let sends = KBox::pin_init(new_mutex!(buffer, "QueuePair::sends"), GFP_KERNEL)?;
+        // SAFETY: The id keeps the device, and is destroyed after the queue pair and the Sends.
+        // `drop` drops the completion queue, after which there are no completions, before the
+        // Sends. The reference on the handler is dropped after that.
+        let sends = unsafe {
+            SendQueue::new(
+                id,
+                device,
+                &domain,
+                &capacity,
+                parameters.operation_ms,
+                Arc::as_ptr(&handler),
+            )
+        }?;
+        let one_at_a_time = new_mutex!((), "QueuePair::one_at_a_time");
+        let one_at_a_time = KBox::pin_init(one_at_a_time, GFP_KERNEL)?;
         // SAFETY: `drop` drops the completion queue, after which there are no completions, before
         // the operation. The reference on the handler is dropped after that.
         let operation = unsafe { Operation::new(Arc::as_ptr(&handler)) };
         let operation = KBox::pin_init(operation, GFP_KERNEL)?;
         let receive_size = capacity.receive_size() as usize;
-        let taken = KVec::with_capacity(receive_size, GFP_KERNEL | __GFP_NOWARN)?;
-        let taken = KBox::pin_init(new_mutex!(taken, "QueuePair::taken"), GFP_KERNEL)?;
-        let arrived = KVec::with_capacity(capacity.receives() as usize, GFP_KERNEL)?;
-        let arrivals = KBox::pin_init(new_mutex!(arrived, "QueuePair::arrivals"), GFP_KERNEL)?;
+        let receives = capacity.posted_receives() as usize;
+        let held = Held {
+            messages: KVec::with_capacity(receives, GFP_KERNEL)?,
+            closed: false,
+        };
+        let arrivals = KBox::pin_init(new_mutex!(held, "QueuePair::arrivals"), GFP_KERNEL)?;
 
         let mut attributes = bindings::ib_qp_init_attr {
             event_handler: Some(Self::event),
@@ -201,7 +218,7 @@ impl<C: CompletionHandler> QueuePair<C> {
             send_cq: completions.as_ptr(),
             recv_cq: completions.as_ptr(),
             cap: bindings::ib_qp_cap {
-                max_send_wr: Capacity::SENDS,
+                max_send_wr: capacity.max_send_wr(),
                 max_recv_wr: capacity.max_recv_wr(),
                 max_send_sge: 1,
                 max_recv_sge: 1,
@@ -232,22 +249,23 @@ impl<C: CompletionHandler> QueuePair<C> {
             capacity,
             made: Moment::now(),
             may_read: AtomicFlag::new(false),
-            taken,
             resources: ManuallyDrop::new(Resources {
                 completions,
                 receives: KVec::new(),
                 arrivals,
                 sends,
+                one_at_a_time,
                 operation,
                 domain,
             }),
         };
-        for number in 0..capacity.receives() as usize {
+        for number in 0..receives {
             this.add_receive(device, number, receive_size)?;
         }
         // From here on the Receives stay until `drop` has destroyed the queue pair.
         for receive in &this.resources.receives {
-            receive.post()?;
+            // SAFETY: The queue pair was made above.
+            unsafe { receive.post() }?;
         }
         Ok(this)
     }
@@ -283,13 +301,13 @@ impl<C: CompletionHandler> QueuePair<C> {
 
         // SAFETY: `drop` destroys the queue pair, and then drops the completion queue, after which
         // there are no completions. The Receives, the arrivals and the reference on the handler are
-        // dropped after that.
+        // dropped after that. `drop` sets `closed` first.
         let receive = unsafe {
             Receive::new(
                 number,
                 buffer,
                 lkey,
-                self.queue_pair,
+                self.resources.sends.clone(),
                 self.made,
                 arrivals,
                 Arc::as_ptr(&self.handler),
@@ -299,81 +317,65 @@ impl<C: CompletionHandler> QueuePair<C> {
         Ok(self.resources.receives.push(receive, GFP_KERNEL)?)
     }
 
-    /// Takes the message that has waited for the longest time, and hands its octets to `take`,
-    /// after its Receive has been posted again. Returns whether there was a message. May sleep.
-    /// `take` is called with the lock of this function held, so it must not call this function. It
-    /// may keep the vector, and leave another one in its place.
-    ///
-    /// If the Receive cannot be posted again, or there is no memory for its message, the queue pair
-    /// fails.
-    pub(crate) fn next(&self, take: impl FnOnce(&mut KVec<u8>, &Arrival)) -> bool {
-        let mut taken = self.taken.lock();
-        let Ok(arrival) = self.resources.arrivals.lock().remove(0) else {
-            return false;
-        };
-        let Some(receive) = self.resources.receives.get(arrival.receive) else {
-            return false;
-        };
-        taken.clear();
-        // SAFETY: The Receive has completed. Only this function posts it again: below, after the
-        // octets have been copied.
-        let octets = unsafe { receive.received(arrival.len) };
-        // Allocates only if `take` has left a vector of less capacity.
-        let result = taken.extend_from_slice(octets, GFP_KERNEL);
-        if let Err(error) = receive.post() {
-            self.fail_with(post_fault(error, c"a Receive could not be posted again"));
+    /// Offers the messages that the handler has not taken yet to it again, until it declines one.
+    /// May sleep. The handler must not call this from [`CompletionHandler::arrived`], which is
+    /// called with the same lock held.
+    pub(crate) fn resume(&self) {
+        let mut held = self.resources.arrivals.lock();
+        while let Some(arrival) = held.messages.first() {
+            let Some(receive) = self.resources.receives.get(arrival.receive) else {
+                return;
+            };
+            // SAFETY: The Receive has completed with this message, and only this function offers
+            // it again. By the type invariant there is the queue pair.
+            if !unsafe { receive.offer(arrival) } {
+                return;
+            }
+            let _ = held.messages.remove(0);
         }
-        match result {
-            Ok(()) => take(&mut taken, &arrival),
-            Err(_) => self.fail_because(c"no memory for a message"),
-        }
-        true
     }
 
     /// Sends the message that `build` writes, of up to `limit` octets or as many as the queue pair
     /// has room for. With it, invalidates the Steering Tag `stag` of the peer (RFC 8797, section
-    /// 4.1). May sleep, and returns when the peer's transport has acknowledged the message. `build`
-    /// is called with the lock held that all operations take, so it must not begin another one.
+    /// 4.1). Returns when the message is posted. Sleeps as long as all Sends are under way.
     ///
-    /// Fails with the error of `build` before anything is sent. Any other failure loses the
-    /// connection.
+    /// Fails with the error of `build` before anything is sent, otherwise with `ECONNRESET`, after
+    /// the queue pair has failed. If the Send fails later, the queue pair fails, too, and the
+    /// handler is told.
     pub(crate) fn send(
         &self,
         limit: u32,
         stag: Option<u32>,
         build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
-    ) -> Result {
-        let mut buffer = self.resources.sends.lock();
-        // The device may still be reading the buffer.
-        if self.is_abandoned() {
-            return Err(lost());
-        }
-        let room = buffer.len().min(limit as usize);
-        let octets = buffer.octets_mut().get_mut(..room).unwrap_or_default();
-        let mut message = SendBuffer::new(octets);
-        build(&mut message)?;
-        let len = message.len();
-        buffer.sync_for_device();
+    ) -> Result<PostedSend> {
+        self.begin_send()?.post(limit, stag, build)
+    }
 
-        let mut sge = bindings::ib_sge {
-            addr: buffer.address(),
-            length: len.try_into()?,
-            lkey: self.resources.domain.local_dma_lkey(),
-        };
-        let mut request = bindings::ib_send_wr {
-            sg_list: &mut sge,
-            // Some devices take a length of 0 for 2 GiB.
-            num_sge: c_int::from(len > 0),
-            opcode: bindings::ib_wr_opcode_IB_WR_SEND,
-            ..Default::default()
-        };
-        if let Some(stag) = stag {
-            request.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
-            request.ex.invalidate_rkey = stag;
+    /// Begins a Send, when one of those that are under way has completed if that is necessary.
+    fn begin_send(&self) -> Result<BegunSend<'_, C>> {
+        let sends = &self.resources.sends;
+        loop {
+            // SAFETY: By the type invariant there is the queue pair, as long as `self` is borrowed.
+            match unsafe { sends.begin() } {
+                Err(error) if error == EBUSY => sends.wait(self.check_sends()),
+                Err(error) if error == ETIMEDOUT => drop(self.check_sends()),
+                result => return result,
+            }
         }
-        // SAFETY: The request is valid, and of this type alone. The buffer stays until the queue
-        // pair is destroyed.
-        unsafe { self.post(&raw mut request) }
+    }
+
+    /// Whether this Send is under way: the peer's transport has not acknowledged it.
+    pub(crate) fn is_under_way(&self, send: &PostedSend) -> bool {
+        self.resources.sends.is_under_way(send)
+    }
+
+    /// Makes the queue pair fail if no Send that is under way has completed for
+    /// [`Parameters::operation_ms`]. Returns after how many milliseconds to check again. May sleep.
+    pub(crate) fn check_sends(&self) -> u32 {
+        self.resources.sends.left().unwrap_or_else(|| {
+            self.fail_because(TOO_LONG);
+            self.parameters.operation_ms
+        })
     }
 
     /// Transfers the octets of `memory` from `at` on, `len` of them or as many as there are, from
@@ -396,7 +398,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         if transfer == Transfer::Read && !self.may_read.load(Relaxed) {
             return Err(errno(kernel::bindings::EOPNOTSUPP));
         }
-        let _one_at_a_time = self.resources.sends.lock();
+        let _one_at_a_time = self.resources.one_at_a_time.lock();
         if self.is_abandoned() {
             return Err(lost());
         }
@@ -490,7 +492,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         stag: u32,
         access: bindings::ib_access_flags,
     ) -> Result {
-        let _one_at_a_time = self.resources.sends.lock();
+        let _one_at_a_time = self.resources.one_at_a_time.lock();
         let mut request = bindings::ib_reg_wr {
             wr: bindings::ib_send_wr {
                 opcode: bindings::ib_wr_opcode_IB_WR_REG_MR,
@@ -512,7 +514,7 @@ impl<C: CompletionHandler> QueuePair<C> {
 
     /// Invalidates `stag`, a Steering Tag of this side. May sleep. A failure loses the connection.
     pub(in crate::rdma) fn invalidate(&self, stag: u32) -> Result {
-        let _one_at_a_time = self.resources.sends.lock();
+        let _one_at_a_time = self.resources.one_at_a_time.lock();
         let mut request = bindings::ib_send_wr {
             opcode: bindings::ib_wr_opcode_IB_WR_LOCAL_INV,
             ..Default::default()
@@ -600,9 +602,12 @@ impl<C: CompletionHandler> QueuePair<C> {
             }
             return Err(lost());
         }
-        if !operation.wait(self.parameters.operation_ms) {
-            // This flushes the operation.
-            self.fail_because(c"an operation took too long");
+        let failed = self.resources.sends.has_failed();
+        if failed || !operation.wait(self.parameters.operation_ms) {
+            if !failed {
+                // This flushes the operation.
+                self.fail_because(TOO_LONG);
+            }
             if !operation.wait(self.parameters.flush_ms) {
                 operation.abandon();
                 pr_warn!("a device does not end an operation: leaking its memory\n");
@@ -624,14 +629,16 @@ impl<C: CompletionHandler> QueuePair<C> {
     }
 
     fn fail_with(&self, fault: QueuePairFault) {
-        C::queue_pair_failed(self.handler.as_arc_borrow(), fault);
-        let _ = self.fail();
+        // SAFETY: By the type invariant there is the queue pair.
+        unsafe { self.resources.sends.fail_with(fault) };
     }
 
-    /// Makes the queue pair fail, unless an operation is under way. May sleep.
+    /// Makes the queue pair fail, unless an operation or a Send is under way. May sleep.
     pub(in crate::rdma) fn fail_if_idle(&self) {
-        if let Some(_idle) = self.resources.sends.try_lock() {
-            let _ = self.fail();
+        if let Some(_idle) = self.resources.one_at_a_time.try_lock() {
+            if self.resources.sends.is_idle() {
+                let _ = self.fail();
+            }
         }
     }
 
@@ -639,28 +646,16 @@ impl<C: CompletionHandler> QueuePair<C> {
     ///
     /// Fails if the device refuses that.
     pub(in crate::rdma) fn fail(&self) -> Result {
-        // SAFETY: By the type invariant the queue pair is valid.
-        to_result(unsafe { bindings::shim_fail_qp(self.queue_pair.as_ptr()) })
+        // SAFETY: By the type invariant there is the queue pair.
+        unsafe { self.resources.sends.fail() }
     }
-}
-
-/// Returns the fault that `error` is: that of a Work Request that could not be posted.
-fn post_fault(error: Error, reason: &'static CStr) -> QueuePairFault {
-    // siw returns ENOTCONN while it closes the connection.
-    if error == errno(kernel::bindings::ENOTCONN) {
-        QueuePairFault::Consequence(reason)
-    } else {
-        QueuePairFault::Error(reason)
-    }
-}
-
-/// The error of an operation that has lost the connection.
-fn lost() -> Error {
-    errno(kernel::bindings::ECONNRESET)
 }
 
 impl<C: CompletionHandler> Drop for QueuePair<C> {
     fn drop(&mut self) {
+        // Completions that are handled from now on do not use the queue pair. The lock waits for
+        // the one that does.
+        self.resources.arrivals.lock().closed = true;
         // `ib_drain_qp` has no time limit, so it is called only if the device completes operations.
         if self.is_abandoned() {
             pr_warn!("destroying a queue pair with an operation under way\n");
@@ -668,6 +663,8 @@ impl<C: CompletionHandler> Drop for QueuePair<C> {
             pr_warn!(
                 "a device refuses to fail a queue pair ({error:?}): destroying it undrained\n"
             );
+        } else if !self.resources.sends.wait_idle(self.parameters.flush_ms) {
+            pr_warn!("a device does not flush a message: destroying its queue pair undrained\n");
         } else {
             // SAFETY: By the type invariant the queue pair is valid. `&mut self` excludes other
             // operations.

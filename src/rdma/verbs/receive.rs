@@ -12,7 +12,10 @@ use kernel::{
     error::to_result,
     ffi::c_int,
     prelude::*,
-    sync::ArcBorrow,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
     time::Instant,
     types::Opaque, //
 };
@@ -24,28 +27,34 @@ use super::{
         Invalidated, //
     },
     buffer::Buffer,
+    completion_context::CompletionContext,
     completion_handler::CompletionHandler,
     moment::Moment,
-    operation::fault, //
+    operation::{
+        fault,
+        post_fault, //
+    },
+    send_queue::SendQueue, //
 };
 use crate::bindings;
 
-/// A Receive. It is posted again each time its message has been taken.
+/// A Receive. It is posted again each time the handler has taken its message.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// # let (buffer, queue_pair, made): (Buffer, NonNull<bindings::ib_qp>, Moment) = given();
+/// # let (buffer, sends, made): (Buffer, Arc<SendQueue<MyEndpoint>>, Moment) = given();
 /// # let (arrivals, lkey, handler): (NonNull<Arrivals>, u32, *const MyEndpoint) = given();
 /// // SAFETY: The queue pair is destroyed, and its completions handled, before the rest goes.
-/// let receive = unsafe { Receive::new(0, buffer, lkey, queue_pair, made, arrivals, handler) };
+/// let receive = unsafe { Receive::new(0, buffer, lkey, sends, made, arrivals, handler) };
 /// let receive = KBox::pin_init(receive, GFP_KERNEL)?;
-/// receive.post()?;
+/// // SAFETY: The id has its queue pair.
+/// unsafe { receive.post() }?;
 /// ```
 ///
 /// # Invariants
 ///
-/// `queue_pair` and `arrivals` are valid until no completion can arrive any more. `handler` is of
+/// `arrivals` is valid until no completion can arrive any more. `handler` is of
 /// an [`Arc`](kernel::sync::Arc) that is held until then.
 #[pin_data]
 pub(in crate::rdma) struct Receive<C: CompletionHandler> {
@@ -55,7 +64,7 @@ pub(in crate::rdma) struct Receive<C: CompletionHandler> {
     lkey: u32,
     /// Its index among the Receives of the queue pair.
     number: usize,
-    queue_pair: NonNull<bindings::ib_qp>,
+    sends: Arc<SendQueue<C>>,
     /// When the queue pair was made.
     made: Moment,
     arrivals: NonNull<Arrivals>,
@@ -68,14 +77,14 @@ impl<C: CompletionHandler> Receive<C> {
     ///
     /// # Safety
     ///
-    /// `queue_pair` and `arrivals` must be valid until no completion can arrive any more, and
-    /// `handler` be of an [`Arc`](kernel::sync::Arc) that is held until then. The Receive must stay
-    /// until then.
+    /// `arrivals` must be valid until no completion can arrive any more, and `handler` be of an
+    /// [`Arc`] that is held until then. The Receive must stay until then. Before the queue pair of
+    /// `sends` is destroyed, [`Held::closed`](super::arrival::Held) must be set.
     pub(in crate::rdma) unsafe fn new(
         number: usize,
         buffer: Buffer,
         lkey: u32,
-        queue_pair: NonNull<bindings::ib_qp>,
+        sends: Arc<SendQueue<C>>,
         made: Moment,
         arrivals: NonNull<Arrivals>,
         handler: *const C,
@@ -89,7 +98,7 @@ impl<C: CompletionHandler> Receive<C> {
             buffer,
             lkey,
             number,
-            queue_pair,
+            sends,
             made,
             arrivals,
             handler,
@@ -104,18 +113,12 @@ impl<C: CompletionHandler> Receive<C> {
         unsafe { &raw const (*this).cqe }.cast_mut().cast()
     }
 
-    /// Returns the octets of the received message, whose length is `len` octets.
+    /// Posts the Receive, which gives its buffer to the device. Fails with the error of the device.
     ///
     /// # Safety
     ///
-    /// The Receive must not be posted for the returned lifetime.
-    pub(in crate::rdma) unsafe fn received(&self, len: usize) -> &[u8] {
-        // SAFETY: The device writes to the buffer only while the Receive is posted.
-        unsafe { self.buffer.received(len) }
-    }
-
-    /// Posts the Receive, which gives its buffer to the device. Fails with the error of the device.
-    pub(in crate::rdma) fn post(&self) -> Result {
+    /// The id must have its queue pair.
+    pub(in crate::rdma) unsafe fn post(&self) -> Result {
         let mut sge = bindings::ib_sge {
             addr: self.buffer.address(),
             length: self.buffer.len().try_into()?,
@@ -129,10 +132,38 @@ impl<C: CompletionHandler> Receive<C> {
         request.__bindgen_anon_1.wr_cqe = self.cqe();
         self.buffer.sync_for_device();
 
-        // SAFETY: By the type invariant the queue pair is valid. By the requirement of `new` the
-        // completion entry and the buffer stay until no completion can arrive any more. The device
-        // copies the request.
-        to_result(unsafe { bindings::shim_post_recv(self.queue_pair.as_ptr(), &request) })
+        // SAFETY: By the function's requirement.
+        let queue_pair = unsafe { self.sends.queue_pair() };
+        // SAFETY: The queue pair is valid. By the requirement of `new` the completion entry and the
+        // buffer stay until no completion can arrive any more. The device copies the request.
+        to_result(unsafe { bindings::shim_post_recv(queue_pair, &request) })
+    }
+
+    /// Offers the message of this Receive to the handler, and posts the Receive again if the
+    /// handler takes it. Returns whether it does. May sleep. Called with the lock of the arrivals.
+    ///
+    /// # Safety
+    ///
+    /// The Receive must have completed with this message. The id must have its queue pair.
+    pub(in crate::rdma) unsafe fn offer(&self, arrival: &Arrival) -> bool {
+        // SAFETY: By the type invariant the handler is of an `Arc` that is held as long as there is
+        // the queue pair.
+        let handler = unsafe { ArcBorrow::from_raw(self.handler) };
+        // SAFETY: By the function's requirement.
+        let context = unsafe { CompletionContext::new(&self.sends) };
+        // SAFETY: By the function's requirement the device does not write to the buffer until the
+        // Receive is posted below.
+        let octets = unsafe { self.buffer.received(arrival.len) };
+        if !C::arrived(handler, &context, octets, arrival) {
+            return false;
+        }
+        // SAFETY: By the function's requirement.
+        if let Err(error) = unsafe { self.post() } {
+            let fault = post_fault(error, c"a Receive could not be posted again");
+            // SAFETY: By the function's requirement.
+            unsafe { self.sends.fail_with(fault) };
+        }
+        true
     }
 
     /// Handles the completion of a Receive.
@@ -148,11 +179,10 @@ impl<C: CompletionHandler> Receive<C> {
         // SAFETY: By the function's requirement the entry is that of a `Receive`. By the
         // requirement of `new` the Receive is still there.
         let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
-        // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this is a
-        // completion.
-        let handler = unsafe { ArcBorrow::from_raw(this.handler) };
-
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
+            // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
+            // is a completion.
+            let handler = unsafe { ArcBorrow::from_raw(this.handler) };
             // This includes Receives that were flushed: a fault of the peer can make the queue pair
             // fail without any other completion.
             return C::queue_pair_failed(handler, fault(completion.status));
@@ -179,8 +209,15 @@ impl<C: CompletionHandler> Receive<C> {
         };
         // SAFETY: By the type invariant the arrivals are still there, as this is a completion.
         let arrivals = unsafe { this.arrivals.as_ref() };
-        // Cannot fail: there is room for one message for each Receive.
-        let _ = arrivals.lock().push_within_capacity(arrival);
-        C::arrived(handler);
+        let mut held = arrivals.lock();
+        if held.closed {
+            return;
+        }
+        // SAFETY: This is the completion. As long as `closed` is not set and the lock is held,
+        // there is the queue pair.
+        if !held.messages.is_empty() || !unsafe { this.offer(&arrival) } {
+            // Cannot fail: there is room for one message for each Receive.
+            let _ = held.messages.push_within_capacity(arrival);
+        }
     }
 }

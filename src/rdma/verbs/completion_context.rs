@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The context in which a completion is handled.
+
+use super::{
+    fault_handler::{
+        FaultHandler,
+        QueuePairFault, //
+    },
+    operation::TOO_LONG,
+    send_queue::{
+        BegunSend,
+        SendQueue, //
+    }, //
+};
+use kernel::prelude::*;
+
+/// The context in which a completion is handled: what may be done there with the queue pair. It has
+/// no function that waits for another completion, which would be handled after this one.
+///
+/// # Examples
+///
+/// ```no_run
+/// # let context: &CompletionContext<'_, MyEndpoint> = given();
+/// let send = context.begin_send()?;
+/// send.post(1024, None, |message| Ok(message.append(4)?.copy_from_slice(b"pong")))?;
+/// ```
+///
+/// It cannot transfer, so this does not compile:
+///
+/// ```compile_fail,E0599
+/// # let (context, stag): (&CompletionContext<'_, MyEndpoint>, u32) = given();
+/// # let mut memory: Memory = given();
+/// // error[E0599]: no method named `transfer` found for reference
+/// context.transfer(Transfer::Read, &mut memory, 0, 1000, stag, 0)?;
+/// ```
+///
+/// # Invariants
+///
+/// The id of `sends` has its queue pair.
+pub(crate) struct CompletionContext<'a, C: FaultHandler> {
+    sends: &'a SendQueue<C>,
+}
+
+impl<'a, C: FaultHandler> CompletionContext<'a, C> {
+    /// # Safety
+    ///
+    /// The id of `sends` must have its queue pair for `'a`.
+    pub(in crate::rdma) unsafe fn new(sends: &'a SendQueue<C>) -> Self {
+        // INVARIANT: By the function's requirement.
+        Self { sends }
+    }
+
+    /// Begins a Send. Fails with `EBUSY` if all Sends are under way, and with `ECONNRESET` if the
+    /// queue pair has failed.
+    pub(crate) fn begin_send(&self) -> Result<BegunSend<'a, C>> {
+        // SAFETY: By the type invariant there is the queue pair.
+        let begun = unsafe { self.sends.begin() };
+        if begun.as_ref().is_err_and(|&error| error == ETIMEDOUT) {
+            self.fail_because(TOO_LONG);
+        }
+        begun
+    }
+
+    /// Makes the queue pair fail, as
+    /// [`QueuePair::fail_because`](super::queue_pair::QueuePair::fail_because) does. May sleep.
+    pub(crate) fn fail_because(&self, reason: &'static CStr) {
+        // SAFETY: By the type invariant there is the queue pair.
+        unsafe { self.sends.fail_with(QueuePairFault::GivenUp(reason)) };
+    }
+}

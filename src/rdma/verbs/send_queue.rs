@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The Sends of a queue pair.
+
+use core::{
+    mem,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
+};
+
+use kernel::{
+    container_of,
+    error::to_result,
+    ffi::c_int,
+    new_condvar,
+    new_mutex,
+    new_spinlock,
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow,
+        CondVar,
+        Mutex,
+        SpinLock, //
+    },
+    time::{
+        Instant,
+        Monotonic, //
+    },
+    types::Opaque, //
+};
+
+use super::{
+    buffer::Buffer,
+    capacity::Capacity,
+    device::Device,
+    fault_handler::{
+        FaultHandler,
+        QueuePairFault, //
+    },
+    operation::{
+        fault,
+        lost,
+        post_fault, //
+    },
+    protection_domain::ProtectionDomain,
+    send_buffer::SendBuffer, //
+};
+use crate::{
+    base::wait::wait_while,
+    bindings, //
+};
+
+/// Which Sends are under way.
+struct State {
+    /// The numbers of the Sends that are not under way. There is capacity for all.
+    free: KVec<usize>,
+    /// For each Send, if it is under way, its number among all that have been begun.
+    under_way: KVec<Option<u64>>,
+    /// How many Sends have been begun.
+    begun: u64,
+    /// When the last Send has completed or, if none was under way then, when one was begun.
+    since: Instant<Monotonic>,
+    /// The queue pair has failed, or is to fail: no further Send is begun.
+    failed: bool,
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.free.len() == self.under_way.len()
+    }
+}
+
+/// The part of the Sends that their completions change.
+#[pin_data]
+struct Progress {
+    #[pin]
+    state: SpinLock<State>,
+    /// Notified when a Send has completed, and when the queue pair fails.
+    #[pin]
+    changed: CondVar,
+}
+
+impl Progress {
+    /// Begins a Send. Fails as [`SendQueue::begin`] does.
+    fn begin(&self, limit_ms: u32) -> Result<PostedSend> {
+        let mut state = self.state.lock();
+        if state.failed {
+            return Err(lost());
+        }
+        if state.is_idle() {
+            state.since = Instant::now();
+        } else if state.since.elapsed().as_millis() > limit_ms.into() {
+            return Err(ETIMEDOUT);
+        }
+        let number = state.free.pop().ok_or(EBUSY)?;
+        state.begun += 1;
+        let begun = state.begun;
+        if let Some(under_way) = state.under_way.get_mut(number) {
+            *under_way = Some(begun);
+        }
+        Ok(PostedSend { number, begun })
+    }
+
+    /// Ends a Send. Has no effect on the other Sends if this one has ended before.
+    fn end(&self, number: usize, failed: bool) {
+        {
+            let mut state = self.state.lock();
+            state.failed |= failed;
+            let under_way = state.under_way.get_mut(number);
+            if under_way.is_some_and(|begun| begun.take().is_some()) {
+                // Cannot fail: there is capacity for all.
+                let _ = state.free.push_within_capacity(number);
+                state.since = Instant::now();
+            }
+        }
+        self.changed.notify_all();
+    }
+}
+
+/// A Send with its buffer, which the device reads while the Send is under way.
+///
+/// It lives as long as the queue pair and is used again: siw can complete a flushed Send twice.
+///
+/// # Invariants
+///
+/// `handler` is of an [`Arc`] that is held until no completion can arrive any more.
+#[pin_data]
+struct SendRequest<C: FaultHandler> {
+    #[pin]
+    cqe: Opaque<bindings::ib_cqe>,
+    #[pin]
+    buffer: Mutex<Buffer>,
+    /// Its index among the Sends of the queue pair.
+    number: usize,
+    progress: Arc<Progress>,
+    handler: *const C,
+}
+
+impl<C: FaultHandler> SendRequest<C> {
+    /// Handles the completion of a Send.
+    ///
+    /// # Safety
+    ///
+    /// Called only by the RDMA core, with the completion of a Work Request that carries the
+    /// completion entry of a `SendRequest`.
+    unsafe extern "C" fn done(_: *mut bindings::ib_cq, completion: *mut bindings::ib_wc) {
+        // SAFETY: By the function's requirement the completion is valid during the call.
+        let completion = unsafe { &*completion };
+        // SAFETY: By the function's requirement the Work Request carries a completion entry, so
+        // this is the member in use.
+        let cqe = unsafe { completion.__bindgen_anon_1.wr_cqe };
+        // SAFETY: By the function's requirement the entry is that of a `SendRequest`. By the
+        // requirement of `SendQueue::new` it is still there.
+        let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
+        let failed = completion.status != bindings::ib_wc_status_IB_WC_SUCCESS;
+        if failed {
+            // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
+            // is a completion.
+            let handler = unsafe { ArcBorrow::from_raw(this.handler) };
+            C::queue_pair_failed(handler, fault(completion.status));
+        }
+        this.progress.end(this.number, failed);
+    }
+
+    /// Returns the completion entry, from which the function `done` gets back to the Send.
+    fn cqe(&self) -> *mut bindings::ib_cqe {
+        let this = ptr::from_ref(self);
+        // SAFETY: `self` is valid. The pointer is derived from one to the whole, so `done` may use
+        // it to access the whole.
+        unsafe { &raw const (*this).cqe }.cast_mut().cast()
+    }
+}
+
+/// The Sends of a queue pair. Several can be under way, each with a buffer of its own.
+///
+/// # Examples
+///
+/// ```no_run
+/// # let sends: Arc<SendQueue<MyEndpoint>> = given();
+/// // SAFETY: The queue pair is destroyed later.
+/// let send = unsafe { sends.begin() }?;
+/// send.post(1024, None, |message| Ok(message.append(4)?.copy_from_slice(b"ping")))?;
+/// ```
+///
+/// # Invariants
+///
+/// `id` is valid, and has its queue pair, until that has been destroyed. `handler` is of an [`Arc`]
+/// that is held until then. `lkey` is the local key of the buffers.
+pub(in crate::rdma) struct SendQueue<C: FaultHandler> {
+    id: NonNull<bindings::rdma_cm_id>,
+    requests: KVec<Pin<KBox<SendRequest<C>>>>,
+    progress: Arc<Progress>,
+    handler: *const C,
+    lkey: u32,
+    /// How long the Sends that are under way may take until one of them has completed.
+    limit_ms: u32,
+}
+
+// SAFETY: The objects of the verbs belong to no thread; the handler is `Send` and `Sync`.
+unsafe impl<C: FaultHandler> Send for SendQueue<C> {}
+// SAFETY: The functions of the verbs may be called from several threads at a time; the rest is
+// locked.
+unsafe impl<C: FaultHandler> Sync for SendQueue<C> {}
+
+impl<C: FaultHandler> SendQueue<C> {
+    /// Allocates the buffers for the Sends of the queue pair that `id` is going to have; may sleep.
+    /// `handler` is told of Sends that fail. If none that is under way completes for `limit_ms`
+    /// milliseconds, the queue pair should fail.
+    ///
+    /// Fails with `ENOMEM`.
+    ///
+    /// # Safety
+    ///
+    /// `id` must be valid until the queue pair has been destroyed, have no other one, and be bound
+    /// to `device`, which must stay until the returned value has been dropped. `handler` must be of
+    /// an [`Arc`] that is held until no completion can arrive any more, and the returned value must
+    /// stay until then.
+    pub(in crate::rdma) unsafe fn new(
+        id: NonNull<bindings::rdma_cm_id>,
+        device: Device<'_>,
+        domain: &ProtectionDomain,
+        capacity: &Capacity,
+        limit_ms: u32,
+        handler: *const C,
+    ) -> Result<Arc<Self>> {
+        let sends = capacity.sends() as usize;
+        let mut free = KVec::with_capacity(sends, GFP_KERNEL)?;
+        let mut under_way = KVec::with_capacity(sends, GFP_KERNEL)?;
+        for number in (0..sends).rev() {
+            free.push(number, GFP_KERNEL)?;
+            under_way.push(None, GFP_KERNEL)?;
+        }
+        let state = State {
+            free,
+            under_way,
+            begun: 0,
+            since: Instant::now(),
+            failed: false,
+        };
+        let progress = Arc::pin_init(
+            pin_init!(Progress {
+                state <- new_spinlock!(state, "Progress::state"),
+                changed <- new_condvar!("Progress::changed"),
+            }),
+            GFP_KERNEL,
+        )?;
+
+        let mut requests = KVec::with_capacity(sends, GFP_KERNEL)?;
+        for number in 0..sends {
+            let direction = bindings::dma_data_direction_DMA_TO_DEVICE;
+            // SAFETY: By the function's requirement the device stays. By the type invariant of
+            // `Capacity` the size is not zero.
+            let buffer = unsafe { Buffer::new(device, capacity.send_size() as usize, direction) }?;
+            let of_all = progress.clone();
+            // INVARIANT: By the function's requirement.
+            let request = pin_init!(SendRequest {
+                cqe <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
+                    // SAFETY: `cqe` is valid for writes.
+                    unsafe { (*cqe).done = Some(SendRequest::<C>::done) }
+                }),
+                buffer <- new_mutex!(buffer, "SendRequest::buffer"),
+                number,
+                progress: of_all,
+                handler,
+            });
+            requests.push(KBox::pin_init(request, GFP_KERNEL)?, GFP_KERNEL)?;
+        }
+        // INVARIANT: By the function's requirement. The key is that of all memory that is mapped
+        // for the device.
+        let this = Self {
+            id,
+            requests,
+            progress,
+            handler,
+            lkey: domain.local_dma_lkey(),
+            limit_ms,
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
+    }
+
+    /// Begins a Send; any context that may be preempted.
+    ///
+    /// Fails with `ECONNRESET` if the queue pair has failed, with `ETIMEDOUT` if none of those that
+    /// are under way has completed in time, and with `EBUSY` if there is no other one.
+    ///
+    /// # Safety
+    ///
+    /// The id must have its queue pair until the returned value has been dropped.
+    pub(in crate::rdma) unsafe fn begin(&self) -> Result<BegunSend<'_, C>> {
+        let send = self.progress.begin(self.limit_ms)?;
+        // INVARIANT: The Send was begun above. By the function's requirement there is the queue
+        // pair.
+        Ok(BegunSend { queue: self, send })
+    }
+
+    /// Waits up to `milliseconds` until a Send may be begun, or the queue pair has failed. May
+    /// sleep.
+    pub(in crate::rdma) fn wait(&self, milliseconds: u32) {
+        let is_full = |state: &State| state.free.is_empty() && !state.failed;
+        wait_while(
+            &self.progress.changed,
+            &self.progress.state,
+            milliseconds,
+            is_full,
+        );
+    }
+
+    /// Waits up to `milliseconds` until no Send is under way. Returns whether that is so. May
+    /// sleep.
+    pub(in crate::rdma) fn wait_idle(&self, milliseconds: u32) -> bool {
+        let is_busy = |state: &State| !state.is_idle();
+        !wait_while(
+            &self.progress.changed,
+            &self.progress.state,
+            milliseconds,
+            is_busy,
+        )
+    }
+
+    /// Whether this Send is under way.
+    pub(in crate::rdma) fn is_under_way(&self, send: &PostedSend) -> bool {
+        let state = self.progress.state.lock();
+        state.under_way.get(send.number) == Some(&Some(send.begun))
+    }
+
+    /// Whether no Send is under way.
+    pub(in crate::rdma) fn is_idle(&self) -> bool {
+        self.progress.state.lock().is_idle()
+    }
+
+    /// Returns how many milliseconds are left for the Sends that are under way, or [`None`] if
+    /// their time is over.
+    pub(in crate::rdma) fn left(&self) -> Option<u32> {
+        let state = self.progress.state.lock();
+        if state.is_idle() || state.failed {
+            return Some(self.limit_ms);
+        }
+        let left = i64::from(self.limit_ms) - state.since.elapsed().as_millis();
+        u32::try_from(left).ok().filter(|&left| left > 0)
+    }
+
+    /// Whether a Send has failed, or the queue pair was made to fail.
+    pub(in crate::rdma) fn has_failed(&self) -> bool {
+        self.progress.state.lock().failed
+    }
+
+    /// Returns the queue pair.
+    ///
+    /// # Safety
+    ///
+    /// The id must have its queue pair.
+    pub(in crate::rdma) unsafe fn queue_pair(&self) -> *mut bindings::ib_qp {
+        // SAFETY: By the type invariant the id is valid, because it has the queue pair.
+        unsafe { (*self.id.as_ptr()).qp }
+    }
+
+    /// Makes the queue pair fail because of `fault`, which the handler is told first. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// The id must have its queue pair.
+    pub(in crate::rdma) unsafe fn fail_with(&self, fault: QueuePairFault) {
+        // SAFETY: By the type invariant the handler is of an `Arc` that is held until the queue
+        // pair has been destroyed.
+        C::queue_pair_failed(unsafe { ArcBorrow::from_raw(self.handler) }, fault);
+        // SAFETY: By the function's requirement.
+        let _ = unsafe { self.fail() };
+    }
+
+    /// Makes the queue pair fail, which ends everything that is under way on it. May sleep.
+    ///
+    /// Fails if the device refuses that. No Send can be begun then, either.
+    ///
+    /// # Safety
+    ///
+    /// The id must have its queue pair.
+    pub(in crate::rdma) unsafe fn fail(&self) -> Result {
+        self.progress.state.lock().failed = true;
+        self.progress.changed.notify_all();
+        // SAFETY: By the function's requirement.
+        let queue_pair = unsafe { self.queue_pair() };
+        // SAFETY: By the function's requirement it is valid.
+        to_result(unsafe { bindings::shim_fail_qp(queue_pair) })
+    }
+}
+
+/// A Send that has been posted, by which its user finds out whether it is under way.
+///
+/// # Examples
+///
+/// ```no_run
+/// # let (queue_pair, send): (&QueuePair<MyEndpoint>, PostedSend) = given();
+/// let is_acknowledged = !queue_pair.is_under_way(&send);
+/// ```
+#[derive(Clone, Copy)]
+pub(crate) struct PostedSend {
+    /// Its index among the Sends of the queue pair.
+    number: usize,
+    /// Its number among all that have been begun. An index is used again.
+    begun: u64,
+}
+
+/// A Send that has been begun. Unless it is posted, it ends when this is dropped.
+///
+/// # Invariants
+///
+/// The Send of that number is under way, and the device does not read its buffer. The id of the
+/// queue has its queue pair.
+pub(crate) struct BegunSend<'a, C: FaultHandler> {
+    queue: &'a SendQueue<C>,
+    send: PostedSend,
+}
+
+impl<C: FaultHandler> BegunSend<'_, C> {
+    /// Posts the message that `build` writes, of up to `limit` octets or as many as the buffer has
+    /// room for. With it, invalidates the Steering Tag `stag` of the peer. May sleep.
+    ///
+    /// Fails with the error of `build` before anything is sent, otherwise with `ECONNRESET`, after
+    /// the queue pair has failed.
+    pub(crate) fn post(
+        self,
+        limit: u32,
+        stag: Option<u32>,
+        build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
+    ) -> Result<PostedSend> {
+        let (queue, send) = (self.queue, self.send);
+        let request = queue.requests.get(send.number).ok_or(EINVAL)?;
+        let mut buffer = request.buffer.lock();
+        let room = buffer.len().min(limit as usize);
+        let octets = buffer.octets_mut().get_mut(..room).unwrap_or_default();
+        let mut message = SendBuffer::new(octets);
+        build(&mut message)?;
+        let len = message.len();
+        buffer.sync_for_device();
+
+        let mut sge = bindings::ib_sge {
+            addr: buffer.address(),
+            length: len.try_into()?,
+            lkey: queue.lkey,
+        };
+        let mut wr = bindings::ib_send_wr {
+            sg_list: &mut sge,
+            // Some devices take a length of 0 for 2 GiB.
+            num_sge: c_int::from(len > 0),
+            opcode: bindings::ib_wr_opcode_IB_WR_SEND,
+            send_flags: bindings::ib_send_flags_IB_SEND_SIGNALED as c_int,
+            ..Default::default()
+        };
+        if let Some(stag) = stag {
+            wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
+            wr.ex.invalidate_rkey = stag;
+        }
+        wr.__bindgen_anon_1.wr_cqe = request.cqe();
+        // SAFETY: By the type invariant there is the queue pair.
+        let queue_pair = unsafe { queue.queue_pair() };
+        // SAFETY: The queue pair is valid. By the requirement of `SendQueue::new` the completion
+        // entry and the buffer stay until no completion can arrive any more. Nobody else writes to
+        // the buffer until then, because the Send is under way. The device copies the request.
+        let posted = to_result(unsafe { bindings::shim_post_send(queue_pair, &wr) });
+        drop(buffer);
+        if let Err(error) = posted {
+            let fault = post_fault(error, c"a message could not be sent");
+            // SAFETY: By the type invariant there is the queue pair.
+            unsafe { queue.fail_with(fault) };
+            return Err(lost());
+        }
+        // The completion ends the Send, and may have done so.
+        mem::forget(self);
+        Ok(send)
+    }
+}
+
+impl<C: FaultHandler> Drop for BegunSend<'_, C> {
+    fn drop(&mut self) {
+        self.queue.progress.end(self.send.number, false);
+    }
+}
