@@ -170,6 +170,11 @@ bool shim_mem_mgt_extensions(const struct ib_device *device)
 	return device->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
 }
 
+bool shim_is_siw(const struct ib_device *device)
+{
+	return device->ops.driver_id == RDMA_DRIVER_SIW;
+}
+
 u8 shim_max_qp_rd_atom(const struct ib_device *device)
 {
 	return clamp(device->attrs.max_qp_rd_atom, 0, U8_MAX);

@@ -5,8 +5,8 @@
 The ends race with the completions that they flush, and the order differs from one connection to
 the next. So each kind is tried with COUNT connections."""
 
-# test: debug.rxe
-# soak: debug.siw stock.rxe
+# test: debug.rxe debug.siw
+# soak: stock.rxe
 
 import collections
 import contextlib

@@ -4,10 +4,8 @@
 # Connections come and go, and leave no memory behind: no slab cache grows with the number
 # of connections. At the end of the debug guest, kmemleak also looks for leaks.
 #
-# A fault of siw (SECURITY.md) ends about one of 2000 such connections in a report.
-#
-# test: debug.rxe
-# soak: debug.siw
+# test: debug.siw
+# soak: debug.rxe
 . ./lib/lib.sh
 . ./lib/module.sh
 

@@ -4,8 +4,8 @@
 # A connection cannot be made, is given up, or is lost. The command fails with the right
 # errno and reason, reconnecting negotiates afresh, and nothing is left.
 #
-# test: debug.rxe
-# soak: debug.siw stock.rxe
+# test: debug.rxe debug.siw
+# soak: stock.rxe
 . ./lib/lib.sh
 . ./lib/module.sh
 

@@ -5,8 +5,8 @@
 # invalidation. nfs-peers.sh has the messages of the kernel's NFS, rpc-peer.py those of other
 # peers.
 #
-# test: debug.rxe
-# soak: debug.siw stock.rxe arm64.rxe rt.rxe
+# test: debug.siw
+# soak: debug.rxe stock.rxe arm64.rxe rt.rxe
 . ./lib/lib.sh
 . ./lib/module.sh
 

@@ -4,8 +4,8 @@
 both roles and both versions. The messages are written out here, word by word, from RFC 8166
 (version 1), draft-cel-nfsv4-rpcrdma-version-two-01 (version 2) and RFC 5531 (RPC)."""
 
-# test: debug.rxe
-# soak: debug.siw stock.rxe
+# test: debug.siw
+# soak: debug.rxe stock.rxe
 
 import contextlib
 import threading

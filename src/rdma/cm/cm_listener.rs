@@ -63,8 +63,8 @@ pub(crate) trait ListenHandler: Send + Sync + 'static {
     /// rejected.
     ///
     /// Called with the handler mutexes of the listening id and of the new one held, in a queue in
-    /// which rdma_cm handles the events of the whole machine. So it must not wait for much memory:
-    /// see [`Request::defer`].
+    /// which rdma_cm handles the events of the whole machine. So it should not wait for much
+    /// memory: see [`Request::defer`].
     fn connect_request(&self, request: Request<'_>);
 
     /// Handles the removal of the device that the listening id is bound to. The removal waits until

@@ -44,10 +44,11 @@ use crate::{
 /// The capacity for the private data of a request. The kernel's length is an `u8`.
 const PRIVATE_DATA: usize = 255;
 
-/// A connection request (REQ) of a peer, in the work that accepts it.
+/// A connection request (REQ) of a peer, in the work that accepts it, or in the handler over
+/// soft-iWARP.
 ///
-/// Only the work of [`Request::defer`](super::request::Request::defer) makes a value of this type.
-/// The request is rejected unless that work accepts it.
+/// Only [`Request::defer`](super::request::Request::defer) makes values of this type. The request
+/// is rejected unless the function that gets the value accepts it.
 ///
 /// # Examples
 ///
@@ -62,15 +63,16 @@ const PRIVATE_DATA: usize = 255;
 ///
 /// # Invariants
 ///
-/// For `'a`, the id is that of a request, which nobody else accepts, and has no queue pair. The
-/// handler mutex of the id is not held by this task. If `accepted` is set, only the teardown of a
-/// context destroys the id.
+/// For `'a`, the id is that of a request, which nobody else accepts, and has no queue pair. This
+/// task holds the handler mutex of the id if and only if `locked` is set. If `accepted` is set,
+/// only the teardown of a context destroys the id.
 pub(crate) struct PendingRequest<'a> {
     id: IdRef<'a>,
     private_data: &'a [u8],
     initiator_depth: u8,
     responder_resources: u8,
     accepted: &'a Cell<bool>,
+    locked: bool,
 }
 
 impl<'a> Deref for PendingRequest<'a> {
@@ -82,6 +84,33 @@ impl<'a> Deref for PendingRequest<'a> {
 }
 
 impl<'a> PendingRequest<'a> {
+    /// Creates the request of `id`. [`Self::accept`] sets `accepted` if it succeeds.
+    ///
+    /// # Safety
+    ///
+    /// For `'a`, `id` must be valid, that of a request that nobody else accepts, and without a
+    /// queue pair. This task must hold its handler mutex if and only if `locked` is set. If
+    /// `accepted` is set, the caller and rdma_cm must not destroy the id.
+    pub(super) unsafe fn new(
+        id: NonNull<bindings::rdma_cm_id>,
+        private_data: &'a [u8],
+        (initiator_depth, responder_resources): (u8, u8),
+        accepted: &'a Cell<bool>,
+        locked: bool,
+    ) -> Self {
+        // INVARIANT: By the function's requirement.
+        Self {
+            // SAFETY: By the function's requirement the id is valid. The addresses and the device
+            // of a request's id do not change.
+            id: unsafe { IdRef::new(id) },
+            private_data,
+            initiator_depth,
+            responder_resources,
+            accepted,
+            locked,
+        }
+    }
+
     /// Returns the private data of the REQ as the transport delivers it: padded on InfiniBand and
     /// RoCE.
     pub(crate) fn private_data(&self) -> &'a [u8] {
@@ -144,9 +173,11 @@ impl<'a> PendingRequest<'a> {
     ) -> Result {
         let id = self.id.as_ptr();
 
-        // SAFETY: By the type invariant the id is valid, and its handler mutex is not held by this
-        // task.
-        unsafe { bindings::rdma_lock_handler(id) };
+        if !self.locked {
+            // SAFETY: By the type invariant the id is valid, and its handler mutex is not held by
+            // this task.
+            unsafe { bindings::rdma_lock_handler(id) };
+        }
         // SAFETY: The id is valid, and its handler mutex is held. The parameters and the private
         // data are copied.
         let result = to_result(unsafe { bindings::rdma_accept(id, answer) });
@@ -159,8 +190,10 @@ impl<'a> PendingRequest<'a> {
             unsafe { (*id).event_handler = Some(connection_event::<H>) };
             self.accepted.set(true);
         }
-        // SAFETY: It was locked above.
-        unsafe { bindings::rdma_unlock_handler(id) };
+        if !self.locked {
+            // SAFETY: It was locked above.
+            unsafe { bindings::rdma_unlock_handler(id) };
+        }
         result
     }
 }
@@ -261,18 +294,12 @@ where
         let accepted = Cell::new(false);
         if let Some(accept) = this.accept.take() {
             let octets = this.private_data.get(..this.private_data_len);
-            // INVARIANT: The id is that of a request, by the type invariant. The closure is called
-            // once, and what it gets does not outlive the call. This is a work, so the handler
+            let octets = octets.unwrap_or_default();
+            let depths = (this.initiator_depth, this.responder_resources);
+            // SAFETY: The id is that of a request, by the type invariant. The closure is called
+            // once, and its argument does not outlive the call. This is a work, so the handler
             // mutex is not held by this task. If `accepted` is set, the id is not destroyed below.
-            accept(PendingRequest {
-                // SAFETY: By the type invariant the id is valid until it is destroyed below. The
-                // addresses and the device of a request's id do not change.
-                id: unsafe { IdRef::new(this.id) },
-                private_data: octets.unwrap_or_default(),
-                initiator_depth: this.initiator_depth,
-                responder_resources: this.responder_resources,
-                accepted: &accepted,
-            });
+            accept(unsafe { PendingRequest::new(this.id, octets, depths, &accepted, false) });
         }
         if !accepted.get() {
             // Rejects the request.

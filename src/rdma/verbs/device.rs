@@ -79,6 +79,12 @@ impl Device<'_> {
         self.transport
     }
 
+    /// Whether the device is soft-iWARP, whose faults some callers have to avoid.
+    pub(in crate::rdma) fn is_siw(&self) -> bool {
+        // SAFETY: By the type invariant the device is there.
+        unsafe { bindings::shim_is_siw(self.as_ptr()) }
+    }
+
     /// Whether the device has the memory management extensions. Remote invalidation is one of them.
     pub(crate) fn can_invalidate(&self) -> bool {
         // SAFETY: By the type invariant the device is there.
