@@ -17,8 +17,6 @@ ganesha_server() {
 			NFS_Protocols = 3, 4, nfsrdma;
 			NFS_RDMA_Port = 20049;
 			NFS_RDMA_Protocol_Versions = 3, 4.0;
-			# Ganesha takes some time to release a connection.
-			RPC_Max_RDMA_Connections = 1024;
 			allow_set_io_flusher_fail = true;
 			Enable_NLM = false;
 			Enable_RQUOTA = false;
