@@ -134,9 +134,16 @@ pair_make() {
 			peer $B_DEV index $((2 * $1 + 101)) netns $B
 	END
 		up_on "$A" "$A_DEV" "$A4" "$A6" && up_on "$B" "$B_DEV" "$B4" "$B6" &&
-		on_a rdma link add "$A_RDMA" type "$TRANSPORT" netdev "$A_DEV" &&
-		on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV" &&
+		add_device a && add_device b &&
 		wait_for 10 is_up "$A_RDMA" && wait_for 10 is_up "$B_RDMA"
+}
+
+# add_device a|b: adds the RDMA device of a host.
+add_device() {
+	case $1 in
+	a) on_a rdma link add "$A_RDMA" type "$TRANSPORT" netdev "$A_DEV" ;;
+	b) on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV" ;;
+	esac
 }
 
 # up_on NAMESPACE DEVICE IPV4 IPV6: gives a device its addresses, and brings it up.

@@ -417,65 +417,79 @@ def refused(words: str, reason: str) -> None:
     same("call", before, module.read("call"))
 
 
+def under_way() -> None:
+    need("the module connects for many calls", client.connects)
+    for name, function, *arguments in (
+        ("64 calls under way, answered in reverse order", client.in_reverse),
+        ("no more calls under way than the last reply grants", client.fewer_granted),
+        ("no more calls under way than there are jobs", client.fewer_wanted),
+        ("no call is begun after one of several has failed", client.one_fails),
+        ("any procedure can be called with AUTH_NONE", client.any_procedure,
+         "program=305419896 version=9 procedure=7 raw=00112233fFeEdDcC cred=none",
+         f"X 0 2  0x12345678 9 7  {NONE}  {NONE}  0x00112233 0xffeeddcc"),
+        ("any procedure can be called with AUTH_SYS", client.any_procedure,
+         "procedure=4294967295 cred=unix",
+         f"X 0 2  100003 4 0xffffffff  {SYS}  {NONE}"),
+        ("AUTH_ERROR is reported", client.denied),
+        ("ERR_CHUNK is reported", client.no_chunk),
+        ("long results of any procedure come by a Reply chunk", client.long_results,
+         "results=5000", 24 + 5000),
+        ("with AUTH_SYS the Reply chunk has room for a verifier", client.long_results,
+         "results=5000 cred=unix", 24 + 400 + 5000),
+        ("a reply with a Read list is discarded", client.faulty, "1 0 1 4 0 0  0  0  0",
+         "the server answered with a reply with a Read list", "none"),
+        ("a reply with a Write list is refused", client.faulty, "0  1 1 1 4 0 0  0  0",
+         "the reply has a Write list, and none was offered", "RDMA_MSG"),
+        ("a reply with a Reply chunk that was not offered is discarded", client.faulty,
+         "0  0  1 1 1 0 0 0",
+         "the server answered with a reply with a Reply chunk, where none was offered", "none"),
+        ("a valid reply behind one with a Read list completes the call", client.overtaken,
+         "1 0 1 4 0 0  0  0  0"),
+        ("a valid reply behind one with a Reply chunk completes the call", client.overtaken,
+         "0  0  1 1 1 0 0 0"),
+        ("a reply without the offered Reply chunk is accepted", client.not_returned),
+        ("a message that is no reply grants no credits", client.no_reply),
+        ("errors of another version than the call are no answer", client.error_of_another_version),
+    ):
+        check(name, function, *arguments)
+    check("2100 clients that wait for their first reply delay no other connection", many_first_calls)
+    check("the connection of many calls was never lost",
+          lambda: same_info(client.id, state="established", generation=1, bad_headers=0))
+    check("the connection of many calls is closed", client.leaves)
+
+
+def refused_lines() -> None:
+    need("the module connects for lines that are refused", client.connects)
+    for line, why in REFUSED:
+        check(f"call refuses {line}", refused, line, why)
+    check("the connection for lines that are refused is closed", client.leaves)
+
+
+def given_up() -> None:
+    check("a call that timed out keeps its credit", client.one_is_given_up)
+    check("the reply to a call that timed out grants credits", client.late_reply_grants)
+    for fault, call, answer in (
+        ("with a Read list", "null", f"X 1 7 0  1 0 1 4 0 0  0  0  0  {SUCCESS}"),
+        ("with a Write list", "null", f"X 1 7 0  0  1 1 1 4 0 0  0  0  {SUCCESS}"),
+        ("with a Reply chunk", "null", f"X 1 7 0  0  0  1 1 1 0 0 0  {SUCCESS}"),
+        ("in memory that is invalidated", "null chunks=1", "X 1 7 1  0 0  1 1 1 24 0 0"),
+    ):
+        check(f"a reply {fault} to a call that timed out grants no credits",
+              client.late_reply_is_faulty, call, answer)
+    check("a reply in memory that is invalidated withdraws credits", client.late_reply_withdraws)
+    check("a reply to a call that timed out grants credits after the replies before it",
+          client.late_reply_comes_last)
+    check("calls that a signal interrupts keep their credits", client.all_are_given_up)
+    check("64 calls under way fail when the peer closes", client.peer_closes)
+    check("close does not wait for 64 calls under way", client.closed_meanwhile)
+
+
 script.set_up()
 need("the peer of many calls listens",
      lambda: script.peer.listen(script.pair.b.path, script.pair.b.ip4, PORT))
 need("the peer has Receives for 64 calls", lambda: script.peer.receives(72, 4096))
-need("the module connects for many calls", client.connects)
-for name, function, *arguments in (
-    ("64 calls under way, answered in reverse order", client.in_reverse),
-    ("no more calls under way than the last reply grants", client.fewer_granted),
-    ("no more calls under way than there are jobs", client.fewer_wanted),
-    ("no call is begun after one of several has failed", client.one_fails),
-    ("any procedure can be called with AUTH_NONE", client.any_procedure,
-     "program=305419896 version=9 procedure=7 raw=00112233fFeEdDcC cred=none",
-     f"X 0 2  0x12345678 9 7  {NONE}  {NONE}  0x00112233 0xffeeddcc"),
-    ("any procedure can be called with AUTH_SYS", client.any_procedure,
-     "procedure=4294967295 cred=unix",
-     f"X 0 2  100003 4 0xffffffff  {SYS}  {NONE}"),
-    ("AUTH_ERROR is reported", client.denied),
-    ("ERR_CHUNK is reported", client.no_chunk),
-    ("long results of any procedure come by a Reply chunk", client.long_results,
-     "results=5000", 24 + 5000),
-    ("with AUTH_SYS the Reply chunk has room for a verifier", client.long_results,
-     "results=5000 cred=unix", 24 + 400 + 5000),
-    ("a reply with a Read list is discarded", client.faulty, "1 0 1 4 0 0  0  0  0",
-     "the server answered with a reply with a Read list", "none"),
-    ("a reply with a Write list is refused", client.faulty, "0  1 1 1 4 0 0  0  0",
-     "the reply has a Write list, and none was offered", "RDMA_MSG"),
-    ("a reply with a Reply chunk that was not offered is discarded", client.faulty,
-     "0  0  1 1 1 0 0 0",
-     "the server answered with a reply with a Reply chunk, where none was offered", "none"),
-    ("a valid reply behind one with a Read list completes the call", client.overtaken,
-     "1 0 1 4 0 0  0  0  0"),
-    ("a valid reply behind one with a Reply chunk completes the call", client.overtaken,
-     "0  0  1 1 1 0 0 0"),
-    ("a reply without the offered Reply chunk is accepted", client.not_returned),
-    ("a message that is no reply grants no credits", client.no_reply),
-    ("errors of another version than the call are no answer", client.error_of_another_version),
-):
-    check(name, function, *arguments)
-for line, why in REFUSED:
-    check(f"call refuses {line}", refused, line, why)
-check("2100 clients that wait for their first reply delay no other connection", many_first_calls)
-check("the connection of many calls was never lost",
-      lambda: same_info(client.id, state="established", generation=1, bad_headers=0))
-check("the connection of many calls is closed", client.leaves)
-check("a call that timed out keeps its credit", client.one_is_given_up)
-check("the reply to a call that timed out grants credits", client.late_reply_grants)
-for fault, call, answer in (
-    ("with a Read list", "null", f"X 1 7 0  1 0 1 4 0 0  0  0  0  {SUCCESS}"),
-    ("with a Write list", "null", f"X 1 7 0  0  1 1 1 4 0 0  0  0  {SUCCESS}"),
-    ("with a Reply chunk", "null", f"X 1 7 0  0  0  1 1 1 0 0 0  {SUCCESS}"),
-    ("in memory that is invalidated", "null chunks=1", "X 1 7 1  0 0  1 1 1 24 0 0"),
-):
-    check(f"a reply {fault} to a call that timed out grants no credits",
-          client.late_reply_is_faulty, call, answer)
-check("a reply in memory that is invalidated withdraws credits", client.late_reply_withdraws)
-check("a reply to a call that timed out grants credits after the replies before it",
-      client.late_reply_comes_last)
-check("calls that a signal interrupts keep their credits", client.all_are_given_up)
-check("64 calls under way fail when the peer closes", client.peer_closes)
-check("close does not wait for 64 calls under way", client.closed_meanwhile)
+script.group(under_way)
+script.group(refused_lines)
+script.group(given_up)
 script.check_none_left()
 script.run()

@@ -44,15 +44,13 @@ check "the second pair's client stays when the server's device is removed" \
 check "the second pair's server stays when the server's device is removed" \
 	is_state "$other_server" established
 
-need "the server's device is added again" \
-	on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV"
+need "the server's device is added again" add_device b
 check "the client reconnects to the server's new device" wait_for 20 is_generation "$two_client" 2
 
 need "the client's device is removed" rdma link delete "$A_RDMA"
 check 'the client is reconnecting without its device' \
 	wait_for 10 is_state "$two_client" reconnecting
-need "the client's device is added again" \
-	on_a rdma link add "$A_RDMA" type "$TRANSPORT" netdev "$A_DEV"
+need "the client's device is added again" add_device a
 check 'the client reconnects by its new device' wait_for 30 is_generation "$two_client" 3
 need 'a third connection' connect a "$B4:2"
 

@@ -283,7 +283,7 @@ device_goes() {
 	start=$now
 	rdma link delete "$A_RDMA" && within 0 5000 "$start" && ends 0 0 5000 || return
 	heal
-	on_a rdma link add "$A_RDMA" type "$TRANSPORT" netdev "$A_DEV" &&
+	add_device a &&
 		wait_for 10 is_up "$A_RDMA" && control b close "connection $server"
 }
 

@@ -67,8 +67,7 @@ check 'a call with chunks before the device is removed' \
 	control a call "connection $client echo size=70001 chunks=1"
 check 'the device is removed in time, although it refuses' in_time 20 rdma link delete "$B_RDMA"
 check 'the connections of the removed device are gone' wait_for 10 is_gone "$server"
-need 'the device that refused is added again' \
-	on_b rdma link add "$B_RDMA" type "$TRANSPORT" netdev "$B_DEV"
+need 'the device that refused is added again' add_device b
 need 'the device that refused is up' wait_for 10 is_up "$B_RDMA"
 
 need 'a listener for the unloading' control b listen "$B4:2"

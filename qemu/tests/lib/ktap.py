@@ -22,6 +22,7 @@ The script ends with 0, with 1 if a check failed, or with 4 if it was skipped as
 
 import linecache
 import os
+import re
 import signal
 import sys
 import time
@@ -132,6 +133,7 @@ class Checks:
         self.cleanups: list[tuple[Callable[..., object], tuple]] = []
         self.conditions: list[tuple[Callable[[], bool], str]] = []
         self.failed = 0
+        self.groups = 0
 
     def check(self, name: str, function: Callable[..., object], *arguments: object,
               **more: object) -> None:
@@ -147,6 +149,14 @@ class Checks:
         if any(name == other for other, *_ in self.checks) or name == CLEANING_UP:
             raise ValueError(f"two checks have the name {name!r}")
         self.checks.append((name, function, arguments, more, needed, calls(sys._getframe(2))))
+
+    def group(self, register: Callable[[], None]) -> None:
+        """Calls a function that registers the checks of one subject, which make their own
+        connections. With `qemu/tests/run -k PATTERN`, only if its name matches. A script in which
+        none matches fails."""
+        if re.search(os.environ.get("CHECK_GROUPS", ""), register.__name__):
+            self.groups += 1
+            register()
 
     def skip_unless(self, condition: Callable[[], bool], reason: str) -> None:
         """Skips the whole script if the condition is false."""
@@ -243,6 +253,8 @@ class Checks:
             for name, *_, places in self.checks:
                 print(f"{where(places)}\t{name}")
             sys.exit(PASSED)
+        if os.environ.get("CHECK_GROUPS") and not self.groups:
+            sys.exit("no group has such a name")
         for condition, reason in self.conditions:
             if not condition():
                 print(f"KTAP version 1\n1..0 # SKIP {reason}", flush=True)

@@ -16,6 +16,11 @@ need() {
 	check "$@" || exit 1
 }
 
+# group NAME: calls a function, which checks one subject and makes its own connections. With
+# `qemu/tests/run -k PATTERN`, only if the name matches. A script in which none matches fails.
+groups=0
+group() { [[ ! $1 =~ ${CHECK_GROUPS-} ]] || { ((++groups)); "$1"; }; }
+
 # The checks that many scripts begin with.
 need_pair() { need 'the pair of hosts is made' pair; }
 need_neighbours() { need 'both hosts of the pair reach each other' on_a ping -c1 -W5 "$B4"; }
@@ -34,6 +39,7 @@ finish() {
 	[[ $status = 0 || $failures -gt 0 ]] || not_ok "the script ended with $status" \
 		< <(cat "$scratch"/{output,waiting} 2>/dev/null)
 	clean_up not_cleaned_up
+	[[ -z ${CHECK_GROUPS-} || $groups -gt 0 ]] || not_ok 'no group has such a name' </dev/null
 	[[ $tests -gt 0 ]] || not_ok 'the script tested nothing' </dev/null
 	plan
 	exit "$?"

@@ -342,8 +342,7 @@ renew() {
 	fi
 	on_a ip link set "$A_DEV" up && on_b ip link set "$B_DEV" up || return
 	if [[ $TRANSPORT = rxe ]]; then
-		on_a rdma link add "$A_RDMA" type rxe netdev "$A_DEV" &&
-			on_b rdma link add "$B_RDMA" type rxe netdev "$B_DEV" || return
+		add_device a && add_device b || return
 	fi
 	wait_for 20 has_gid "$A_RDMA" && wait_for 20 has_gid "$B_RDMA"
 }
