@@ -90,13 +90,16 @@ struct rdma_restrack_entry *rpcrdma_cm_entry_of(const struct rdma_cm_id *id)
 	return entry_offset ? (void *)id + entry_offset : NULL;
 }
 
-/* Notes the id of @entry. The caller holds a reference, so the id is not destroyed. */
-static void look_at(struct rdma_restrack_entry *entry)
+/*
+ * Notes the id of @entry, if it is one of programs, or of NFS, as @programs says. The
+ * caller holds a reference, so the id is not destroyed.
+ */
+static void look_at(struct rdma_restrack_entry *entry, bool programs)
 {
 	struct rdma_cm_id *id = (void *)entry - entry_offset;
 	enum rpcrdma_cm_user user;
 
-	if (!rpcrdma_cm_user_of(id, &user))
+	if (!rpcrdma_cm_user_of(id, &user) || rpcrdma_cm_is_program(id) != programs)
 		return;
 
 	rpcrdma_cm_wait_for_room(user);
@@ -107,7 +110,7 @@ static void look_at(struct rdma_restrack_entry *entry)
 }
 
 /* Returns whether as many ids were found as the device has. */
-static bool look_at_device(struct ib_device *device)
+static bool look_at_device(struct ib_device *device, bool programs)
 {
 	int left = rdma_restrack_count(device, RDMA_RESTRACK_CM_ID, true);
 	struct rdma_restrack_entry *entry;
@@ -119,10 +122,26 @@ static bool look_at_device(struct ib_device *device)
 		if (IS_ERR(entry))
 			continue;
 		left--;
-		look_at(entry);
+		look_at(entry, programs);
 		rdma_restrack_put(entry);
 	}
 	return left <= 0;
+}
+
+static void search_device(struct ib_device *device, bool programs)
+{
+	int looks;
+
+	/* Removal of a device waits for this reference, only while it is searched. */
+	if (!ib_device_try_get(device))
+		return;
+	for (looks = 0; looks < LOOKS; looks++) {
+		if (look_at_device(device, programs))
+			break;
+	}
+	if (looks == LOOKS)
+		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_SEARCH);
+	ib_device_put(device);
 }
 
 static LLIST_HEAD(devices);
@@ -161,7 +180,8 @@ void rpcrdma_cm_search(void)
 		.add = add_device,
 	};
 	struct known_device *device, *next;
-	int looks, ret = -ENOENT;
+	struct llist_node *found;
+	int ret = -ENOENT;
 
 	if (entry_offset)
 		ret = ib_register_client(&client);
@@ -172,17 +192,18 @@ void rpcrdma_cm_search(void)
 		ib_unregister_client(&client);
 	}
 
-	llist_for_each_entry_safe(device, next, llist_del_all(&devices), node) {
-		/* Removal of a device waits for this reference, only while it is searched. */
-		if (!ret && ib_device_try_get(device->ib)) {
-			for (looks = 0; looks < LOOKS; looks++) {
-				if (look_at_device(device->ib))
-					break;
-			}
-			if (looks == LOOKS)
-				rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_SEARCH);
-			ib_device_put(device->ib);
-		}
+	found = llist_del_all(&devices);
+	if (!ret) {
+		/*
+		 * NFS first. Over siw, a program that connects holds the handler mutex of its
+		 * id until its peer's host has answered, for two minutes by default.
+		 */
+		llist_for_each_entry(device, found, node)
+			search_device(device->ib, false);
+		llist_for_each_entry(device, found, node)
+			search_device(device->ib, true);
+	}
+	llist_for_each_entry_safe(device, next, found, node) {
 		put_device(&device->ib->dev);
 		kfree(device);
 	}
