@@ -12,7 +12,8 @@
 #   +-------------------------+            +-------------------------+
 #   on_a COMMAND runs in $A                on_b COMMAND runs in $B
 #
-# With siw, $A is the guest's initial namespace under another name: see pair_make.
+# With siw, and with A_IS_GUEST=1, $A is the guest's initial namespace under another name: see
+# pair_make.
 
 TRANSPORT=${TRANSPORT:-rxe}
 # shellcheck disable=SC2034 # used by the scripts that source this
@@ -99,7 +100,7 @@ pair() {
 	local n=0 kept
 	TRANSPORT=${1:-$TRANSPORT}
 	kept=/run/pair-$TRANSPORT
-	if [[ -s $kept ]]; then
+	if [[ -s $kept && -z ${A_IS_GUEST:-} ]]; then
 		n=$(<"$kept")
 		: >"$kept"
 	else
@@ -121,6 +122,7 @@ pair_make() {
 	# siw makes its socket in the namespace of the task that connects. That is the
 	# initial one for the kernel's workers, such as those of NFS, so $A is that one. An
 	# attempt ends only when TCP gives up, so TCP retries only once.
+	[[ -z ${A_IS_GUEST:-} ]] || first="attach $A 1"
 	if [[ $TRANSPORT = siw ]]; then
 		first="attach $A 1"
 		echo 1 >/proc/sys/net/ipv4/tcp_syn_retries
@@ -157,14 +159,15 @@ up_on() {
 }
 
 # pair_end TRANSPORT N: keeps the pair for the next script, because making one takes
-# seconds. Deletes the pair if another one is kept already, if the script has failed, or if it
-# has called netem.
+# seconds. Deletes the pair if another one is kept already, if the script has failed, if it has
+# called netem, or with A_IS_GUEST=1.
 pair_end() {
 	local queues
 	TRANSPORT=$1
 	use_pair "$2"
 	queues=$(on_a tc qdisc show dev "$A_DEV"; on_b tc qdisc show dev "$B_DEV")
-	if [[ ${failures:-0} = 0 && ! -s /run/pair-$1 && $queues != *netem* ]] &&
+	if [[ ${failures:-0} = 0 && -z ${A_IS_GUEST:-} && ! -s /run/pair-$1 &&
+		$queues != *netem* ]] &&
 		[[ -e /sys/class/infiniband/$A_RDMA && -e /sys/class/infiniband/$B_RDMA ]]; then
 		echo "$2" >"/run/pair-$1"
 	else
