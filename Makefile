@@ -23,7 +23,7 @@ modules:
 modules_install: modules
 	+$(kbuild) modules_install
 
-demo test check bench fuzz deb peers rust-analyzer:
+demo test check bench fuzz deb peers rust-analyzer series:
 	scripts/$@
 
 conformance:
@@ -68,6 +68,8 @@ help:
 	@echo 'make check      checks formatting, lints, warnings, layers, documents, and that'
 	@echo '                the pure code cannot panic. scripts/check --fast takes less than a'
 	@echo '                minute'
+	@echo 'make series     writes the fixes of reports/ as a patch series against the kernel, into'
+	@echo '                build/series, and checks each patch'
 	@echo 'make rust-analyzer   writes rust-project.json for editors'
 	@echo
 	@echo 'SERIES=X.Y in front of any of these takes another series of Debian'\''s kernels'
@@ -75,4 +77,4 @@ help:
 	@echo 'make clean      removes the build directory'
 	@echo 'make distclean  also removes the cached lab and kernels'
 
-.PHONY: modules modules_install demo test conformance soak check bench fuzz deb peers rust-analyzer shell clean distclean help
+.PHONY: modules modules_install demo test conformance soak check bench fuzz deb peers rust-analyzer series shell clean distclean help
