@@ -19,7 +19,12 @@ impl Counter {
 
     /// Adds one; any context.
     pub(crate) fn increment(&self) {
-        self.0.add(1, Relaxed);
+        self.add(1);
+    }
+
+    /// Adds `count`; any context.
+    pub(crate) fn add(&self, count: u32) {
+        self.0.add(u64::from(count), Relaxed);
     }
 
     pub(crate) fn get(&self) -> u64 {

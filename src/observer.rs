@@ -283,7 +283,8 @@ impl Observations {
     fn event(self: ArcBorrow<'_, Self>, event: &ObservedEvent<'_>) {
         if event.kind == EventKind::Destroyed {
             self.destroyed(event.id);
-        } else if event.kind == EventKind::Lost {
+        } else if let EventKind::Lost(count) = event.kind {
+            self.shared.stats.observed_events_lost.add(count);
             self.events_lost(event.user);
         } else if event.kind.is_evidence_only() {
             self.learn(event.id, event.kind);

@@ -45,8 +45,9 @@ observed_missed_nfs: 21
 observed_missed_user: 22
 observed_missed_programs: 23
 observed_missed_memory: 24
+observed_events_lost: 25
 history_overwritten: 18446744073709551615
-history_overwritten_programs: 26
+history_overwritten_programs: 27
 ";
 
 /// Sets of limits, each with its lines of the file.

@@ -128,6 +128,7 @@ older() {
 }
 
 check_fails 'no event was lost so far' events_lost
+check 'stats counts no lost event so far' counts_none observed_events_lost
 need 'events of programs: none is reported' hold
 check 'events of programs: more of them than are kept' flood refused 1200
 check 'events of programs: the ids are destroyed' flood drop
@@ -139,6 +140,7 @@ check "events of programs: the mount has its event" \
 	event ORIGIN=nfs ROLE=client EVENT=established GEN=1
 check_fails 'events of programs: the mount was not searched for' older
 check 'events of programs: stats says that events were lost' events_lost
+check 'events of programs: stats counts those beyond 1024' counts observed_events_lost 176
 
 need 'events of others: the module is removed' rmmod rpcrdma_cm
 need 'events of others: umount before them succeeds' umount /mnt/nfs
@@ -150,5 +152,6 @@ need 'events of others: more of them than are kept' hold ids=1200
 check 'events of others: the mount is searched for, and found' wait_for 20 older
 check "events of others: the server's line" wait_for 20 shown nfs server established 1
 check 'events of others: stats says that events were lost' events_lost
+check 'events of others: stats counts those beyond 1024' counts observed_events_lost 176
 check 'events of others: umount succeeds' umount /mnt/nfs
 check 'events of others: no connection is left' wait_for 20 shown nfs '[a-z]*' '[a-z]*' 0

@@ -121,8 +121,8 @@ pub(super) enum EventKind {
     Existing,
     /// The id is about to be destroyed.
     Destroyed,
-    /// Events of any ids were lost: of programs, or of others.
-    Lost,
+    /// So many events of any ids were lost: of programs, or of others.
+    Lost(u32),
 }
 
 impl EventKind {
@@ -154,7 +154,9 @@ impl EventKind {
             }
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_EXISTING => Self::Existing,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DESTROYED => Self::Destroyed,
-            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_LOST => Self::Lost,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_LOST => {
+                Self::Lost(u32::try_from(event.result).unwrap_or(u32::MAX))
+            }
             _ => return None,
         })
     }

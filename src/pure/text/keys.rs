@@ -258,6 +258,9 @@ macro_rules! stats_keys {
             observed_missed_programs,
             /// Those among ``observed_missed`` for which there was no memory.
             observed_missed_memory,
+            /// Events of connections of others, of any protocol, that were lost, because they came
+            /// faster than they could be noted.
+            observed_events_lost,
             /// Events of NFS and of the module that ``history`` showed, and that later events have
             /// overwritten.
             history_overwritten,
