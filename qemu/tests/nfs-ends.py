@@ -48,7 +48,6 @@ BY_THIS_END = "closed", "disconnected by this end"
 UNKNOWN = "lost", "unknown cause"
 ACCESS = "lost", "the queue pair failed: QP access error"
 REMOTE_ACCESS = "lost", "the queue pair failed: remote access error"
-REMOVED = "lost", "the device was removed"
 
 script = Script()
 check, need = script.check, script.need
@@ -374,38 +373,10 @@ class Client:
                             peer.write(key, address + length + 65536, bytes(8))
 
 
-def established(role: str) -> bool:
-    return any(row[1:4] == ["nfs", role, "established"] for row in module.rows())
-
-
-def mounts() -> None:
-    """Mounts from the kernel's server. The client makes lost connections again."""
-    script.pair.a.run("sh", "-c", "mkdir -p /mnt/removed && exec mount -t nfs -o "
-                      f"vers=4.2,proto=rdma,port={NFS} {script.pair.b.ip4}:/ /mnt/removed")
-    wait_for(20, established, "server")
-
-
-def device_removed(role: str) -> None:
-    """The device of one end is removed, and comes back. Only for this end it is the cause."""
-    host = script.pair.a if role == "client" else script.pair.b
-    with all_end(role, 1, REMOVED):
-        run("rdma", "link", "delete", host.rdma)
-    host.run("rdma", "link", "add", host.rdma, "type", TRANSPORT, "netdev", host.device)
-    run("timeout", "60", "stat", "/mnt/removed")
-    wait_for(60, established, "client")
-
-
 server, client = Server(), Client()
 
-# Before a program uses the devices: removing one would wait for the end of the program.
-script.set_up(peer=False)
+script.set_up()
 need("the kernel's NFS server starts for its ends", server.begin)
-need("a mount whose devices are removed", mounts)
-for its_role in "client", "server":
-    check(f"the {its_role}'s device is removed: that is the reason of its end", device_removed,
-          its_role)
-need("the mount whose devices were removed ends", run, "umount", "/mnt/removed")
-need("a peer of the kernel's NFS starts", script.start_peer)
 check("the server's end, its client disconnects: all ends are lost by the peer",
       server.client_ends, False)
 check("the server's end, its client disconnects after a call: all ends are lost by the peer",
