@@ -168,8 +168,10 @@ says_why() {
 	later call "connection $client null"
 	wait_for 10 has_info "$client" sends 1 || bad=1
 	crowd && wait_for 20 has_generation 2 || bad=1
-	same last_failure 'the queue pair failed: transport retry counter exceeded' \
-		"${info[last_failure]}" || bad=1
+	# On a busy machine, the module's limit of 5 s may pass before the device gives up.
+	[[ ${info[last_failure]} = 'the queue pair failed: an operation took too long' ]] ||
+		same last_failure 'the queue pair failed: transport retry counter exceeded' \
+			"${info[last_failure]}" || bad=1
 	ended
 	netem a
 	control a close "connection $client" && wait_for 20 none_live && return "$bad"
