@@ -12,8 +12,8 @@
 //! [`ResolvedId`](cm::resolved_id::ResolvedId) and
 //! [`PendingRequest`](cm::pending_request::PendingRequest).
 //!
-//! Messages that arrive are handled where completions are. What may be done there are methods of a
-//! [`CompletionContext`](verbs::completion_context::CompletionContext).
+//! A handler takes a message where the Receive completes. There, it uses the queue pair by the
+//! methods of [`CompletionContext`](verbs::completion_context::CompletionContext).
 //!
 //! The [`QueuePair`](verbs::queue_pair::QueuePair) of an id is used through a
 //! [`Handle`](crate::base::draining::Handle). Destroying the id, and removing its device, waits

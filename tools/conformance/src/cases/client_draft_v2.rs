@@ -13,12 +13,17 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::client_rfc8166::discards_from;
 use crate::cases::client_rfc8166::late;
 use crate::cases::client_rfc8167::answer;
 use crate::cases::client_rfc8167::answers;
 use crate::cases::client_rfc8167::called_by;
 use crate::cases::client_rfc8167::XID;
 use crate::cases::client_rfc8797::undisturbed;
+use crate::cases::draft_v2::ASSUMED;
+use crate::cases::draft_v2::DIRECTION;
+use crate::cases::draft_v2::ERRORS;
+use crate::cases::draft_v2::OPTIONS;
 use crate::gateway::error_in;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
@@ -48,21 +53,6 @@ const LOST: &str = "A requester can assume the same situation (no responder supp
 const REMAINDER: &str =
     "the protocol version that will be used for the remainder of the connection \
                          lifetime";
-const DIRECTION: &str =
-    "When the rdma_proc field has the value RDMA2_MSG or RDMA2_NOMSG, the value \
-                         of the rdma_direction field MUST be the same as the value of the \
-                         associated RPC message's msg_type field.";
-const ASSUMED: &str =
-    "In the absence of such a mechanism, senders MUST assume a receiver's inline \
-                       threshold is 4096 bytes.";
-const ERRORS: &str =
-    "Error handling works the same way in RPC-over-RDMA Version Two as it does in \
-                      RPC-over-RDMA Version One, with one change described in Section 3.1.";
-const OPTIONS: &str = "When an implementation does not recognize or support the value contained in \
-                       the rdma_opttype field, it MUST send an RPC-over-RDMA message with the \
-                       rdma_xid field set to the same value as the erroneous message, the rdma_proc \
-                       field set to RDMA2_ERROR, and the rdma_err field set to \
-                       RDMA2_ERR_INVALID_OPTION.";
 const BACKWARD: &str =
     "Implementations of RPC-over-RDMA Version Two are REQUIRED to support backwards \
                         direction operation";
@@ -194,23 +184,7 @@ fn threshold(gateway: &mut Gateway<'_>) -> Verdict {
 /// Sends octets in front of the reply to a late call. The client must discard them, or answer them.
 fn discards(gateway: &mut Gateway<'_>, octets: fn(&Call) -> Vec<u8>) -> Verdict {
     served(gateway)?;
-    let late = late(gateway)?;
-    let work = gateway.work(Shape {
-        on_call: Box::new(move |call, connection| {
-            if call.number == late {
-                let _ = connection.send(&octets(call));
-            }
-            Next::Serve
-        }),
-        ..Shape::two()
-    })?;
-    if work.calls.len() <= late {
-        return inconclusive(format!(
-            "the client has made only {} calls",
-            work.calls.len()
-        ));
-    }
-    undisturbed(gateway, &work)
+    discards_from(gateway, Shape::two(), octets)
 }
 
 /// Returns a reply, SUCCESS without results, with a header of these words behind the XID.

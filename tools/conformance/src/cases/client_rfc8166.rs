@@ -179,8 +179,17 @@ pub fn late(gateway: &mut Gateway<'_>) -> Result<usize, Problem> {
     Ok(gateway.plain()?.calls.len() * 2 / 3)
 }
 
-/// Sends octets in front of the reply to a late call. The client must discard them.
 fn discards(gateway: &mut Gateway<'_>, octets: fn(&Call) -> Vec<u8>) -> Verdict {
+    discards_from(gateway, Shape::default(), octets)
+}
+
+/// Sends octets in front of the reply to a late call, as a server of this shape. The client must
+/// discard them.
+pub fn discards_from(
+    gateway: &mut Gateway<'_>,
+    shape: Shape,
+    octets: fn(&Call) -> Vec<u8>,
+) -> Verdict {
     let late = late(gateway)?;
     let work = gateway.work(Shape {
         on_call: Box::new(move |call, connection| {
@@ -189,7 +198,7 @@ fn discards(gateway: &mut Gateway<'_>, octets: fn(&Call) -> Vec<u8>) -> Verdict 
             }
             Next::Serve
         }),
-        ..Shape::default()
+        ..shape
     })?;
     if work.calls.len() <= late {
         return inconclusive(format!(

@@ -26,20 +26,20 @@ const ERR_VERS: &str = "If the responder does not support RPC-over-RDMA Version 
                         [I-D.ietf-nfsv4-rfc5666bis] REQUIRES that it send an RPC-over-RDMA message \
                         to the requester with the same XID, with RDMA2_ERROR in the rdma_proc \
                         field, and with the error code RDMA2_ERR_VERS.";
-const DIRECTION: &str =
+pub const DIRECTION: &str =
     "When the rdma_proc field has the value RDMA2_MSG or RDMA2_NOMSG, the value \
                          of the rdma_direction field MUST be the same as the value of the \
                          associated RPC message's msg_type field.";
 const THRESHOLD: &str =
     "RPC-over-RDMA Version Two receiver implementations MUST support an inline \
                          threshold of 4096 bytes";
-const ASSUMED: &str =
+pub const ASSUMED: &str =
     "In the absence of such a mechanism, senders MUST assume a receiver's inline \
                        threshold is 4096 bytes.";
-const ERRORS: &str =
+pub const ERRORS: &str =
     "Error handling works the same way in RPC-over-RDMA Version Two as it does in \
                       RPC-over-RDMA Version One, with one change described in Section 3.1.";
-const OPTIONS: &str = "When an implementation does not recognize or support the value contained in \
+pub const OPTIONS: &str = "When an implementation does not recognize or support the value contained in \
                        the rdma_opttype field, it MUST send an RPC-over-RDMA message with the \
                        rdma_xid field set to the same value as the erroneous message, the rdma_proc \
                        field set to RDMA2_ERROR, and the rdma_err field set to \
