@@ -48,6 +48,7 @@ BY_THIS_END = "closed", "disconnected by this end"
 UNKNOWN = "lost", "unknown cause"
 ACCESS = "lost", "the queue pair failed: QP access error"
 REMOTE_ACCESS = "lost", "the queue pair failed: remote access error"
+REMOVED = "lost", "the device was removed"
 
 script = Script()
 check, need = script.check, script.need
@@ -202,6 +203,13 @@ class Server(NfsServer):
         found = script.next_message()
         if not isinstance(found, bytes):
             raise Failed(f"instead of a reply: {found}")
+
+    def rpcrdma_unloaded(self) -> None:
+        if not Path("/sys/module/rpcrdma/initstate").exists():
+            raise Skip("rpcrdma is built in")
+        run(*self.command("rpc.nfsd 0"))
+        wait_for(20, unloaded, "rpcrdma")
+        run(*self.command("rpc.nfsd 4 && echo 'rdma 20049' >/proc/fs/nfsd/portlist"))
 
     def client_ends(self, calls: bool) -> None:
         with all_end("server", ENDS, BY_PEER):
@@ -373,10 +381,49 @@ class Client:
                             peer.write(key, address + length + 65536, bytes(8))
 
 
+def established(role: str) -> bool:
+    return any(row[1:4] == ["nfs", role, "established"] for row in module.rows())
+
+
+def mounts() -> None:
+    """Mounts from the kernel's server. The client makes lost connections again."""
+    script.pair.a.run("sh", "-c", "mkdir -p /mnt/removed && exec mount -t nfs -o "
+                      f"vers=4.2,proto=rdma,port={NFS} {script.pair.b.ip4}:/ /mnt/removed")
+    wait_for(20, established, "server")
+
+
+def unmounts() -> None:
+    run("umount", "/mnt/removed")
+
+
+def unloaded(name: str) -> bool:
+    return not subprocess.run(["modprobe", "-qr", name], check=False).returncode
+
+
+def device_removed(role: str) -> None:
+    """The device of one end is removed, and comes back. Only for this end it is the cause."""
+    host = script.pair.a if role == "client" else script.pair.b
+    with all_end(role, 1, REMOVED):
+        run("rdma", "link", "delete", host.rdma)
+    host.run("rdma", "link", "add", host.rdma, "type", TRANSPORT, "netdev", host.device)
+    run("timeout", "60", "stat", "/mnt/removed")
+    wait_for(60, established, "client")
+
+
 server, client = Server(), Client()
 
-script.set_up()
+# Before a program uses the devices: removing one would wait for the end of the program.
+script.set_up(peer=False)
 need("the kernel's NFS server starts for its ends", server.begin)
+need("a mount whose client's device is removed", mounts)
+check("the client's device is removed: that is the reason of its end", device_removed, "client")
+need("the mount whose client's device was removed ends", unmounts)
+# The module then has to have no probe in rpcrdma, or the kernel warns.
+check("rpcrdma is unloaded and loaded again while it is observed", server.rpcrdma_unloaded)
+need("a mount whose server's device is removed", mounts)
+check("the server's device is removed: that is the reason of its end", device_removed, "server")
+need("the mount whose server's device was removed ends", unmounts)
+need("a peer of the kernel's NFS starts", script.start_peer)
 check("the server's end, its client disconnects: all ends are lost by the peer",
       server.client_ends, False)
 check("the server's end, its client disconnects after a call: all ends are lost by the peer",

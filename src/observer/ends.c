@@ -9,7 +9,8 @@
  *   xprt_force_disconnect()          the kernel's client gives a connection up
  *   svc_xprt_deferred_close()        the kernel's server does
  *
- * They are called in any context.
+ * They are called in any context. Two tracepoints of rpcrdma say that the kernel's client or
+ * server hears that a device is being removed. It then disconnects, before rdma_cm says so.
  */
 
 #include <linux/fprobe.h>
@@ -17,6 +18,7 @@
 #include <linux/module.h>
 #include <linux/sunrpc/svc_xprt.h>
 #include <linux/sunrpc/xprt.h>
+#include <linux/tracepoint.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
 #include <rdma/iw_cm.h>
@@ -163,6 +165,70 @@ static int server_disconnects(struct fprobe *fp, unsigned long ip, unsigned long
 	return 0;
 }
 
+static void device_removal(void *data, const struct rdma_cm_id *id)
+{
+	note(id, RPCRDMA_CM_XPRTRDMA, RPCRDMA_CM_REMOVAL, 0);
+}
+
+static struct {
+	const char *name;
+	struct tracepoint *tracepoint;	/* NULL: not registered */
+} removals[] = {
+	{ .name = "xprtrdma_device_removal" },
+	{ .name = "svcrdma_device_removal" },
+};
+
+static void note_tracepoint(struct tracepoint *tracepoint, void *unused)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(removals); i++) {
+		if (!strcmp(tracepoint->name, removals[i].name))
+			removals[i].tracepoint = tracepoint;
+	}
+}
+
+static int note_module(struct notifier_block *nb, unsigned long action, void *data)
+{
+	struct module *mod = ((struct tp_module *)data)->mod;
+	unsigned int i;
+
+	if (action != MODULE_STATE_COMING || strcmp(mod->name, "rpcrdma"))
+		return NOTIFY_DONE;
+	for (i = 0; i < mod->num_tracepoints; i++)
+		note_tracepoint(tracepoint_ptr_deref(&mod->tracepoints_ptrs[i]), NULL);
+	return NOTIFY_OK;
+}
+
+static void probe_removals(void)
+{
+	struct notifier_block nb = { .notifier_call = note_module };
+	size_t i;
+
+	for_each_kernel_tracepoint(note_tracepoint, NULL);
+	if (!register_tracepoint_module_notifier(&nb))
+		unregister_tracepoint_module_notifier(&nb);
+	for (i = 0; i < ARRAY_SIZE(removals); i++) {
+		if (!removals[i].tracepoint ||
+		    tracepoint_probe_register(removals[i].tracepoint, device_removal, NULL)) {
+			removals[i].tracepoint = NULL;
+			rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_CAUSES);
+		}
+	}
+}
+
+static void remove_removals(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(removals); i++) {
+		if (removals[i].tracepoint)
+			tracepoint_probe_unregister(removals[i].tracepoint, device_removal, NULL);
+		removals[i].tracepoint = NULL;
+	}
+	tracepoint_synchronize_unregister();
+}
+
 static struct fprobe iwarp_probe = { .entry_handler = iwarp_event };
 static struct fprobe qp_probe = { .entry_handler = qp_event };
 static struct fprobe client_probe = { .entry_handler = client_disconnects };
@@ -274,6 +340,7 @@ void rpcrdma_cm_nfs_ends_register(void)
 
 	probe(&client_probe, (unsigned long)client);
 	probe(&server_probe, (unsigned long)server);
+	probe_removals();
 	if (client)
 		symbol_put(xprt_force_disconnect);
 	if (server)
@@ -289,6 +356,7 @@ void rpcrdma_cm_nfs_ends_unregister(void)
 {
 	remove(&client_probe);
 	remove(&server_probe);
+	remove_removals();
 }
 
 #endif

@@ -60,6 +60,7 @@ enum rpcrdma_cm_event_kind {
 	RPCRDMA_CM_CLOSED,	/* iWARP: the device has closed the connection */
 	RPCRDMA_CM_COMPLETION,	/* of the kernel's NFS: a work request failed or was flushed */
 	RPCRDMA_CM_QP_EVENT,	/* of the kernel's NFS: an error of the queue pair */
+	RPCRDMA_CM_REMOVAL,	/* the kernel's NFS hears that the device is being removed */
 };
 
 /* The counters that the kernel's client keeps of one of its transports. */

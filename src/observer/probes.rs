@@ -116,6 +116,8 @@ pub(super) enum EventKind {
     Completion(bindings::ib_wc_status),
     /// The device reports an error of a queue pair of the kernel's NFS.
     QueuePair(bindings::ib_event_type),
+    /// The kernel's NFS hears that the device is being removed.
+    Removal,
     /// The search found the id. The private data is not known, except what the kernel's client
     /// sent.
     Existing,
@@ -152,6 +154,7 @@ impl EventKind {
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_QP_EVENT => {
                 Self::QueuePair(u32::try_from(event.result).ok()?)
             }
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REMOVAL => Self::Removal,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_EXISTING => Self::Existing,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DESTROYED => Self::Destroyed,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_LOST => {
@@ -188,6 +191,7 @@ impl EventKind {
                 | Self::Closed
                 | Self::Completion(_)
                 | Self::QueuePair(_)
+                | Self::Removal
         )
     }
 
@@ -219,7 +223,7 @@ impl EventKind {
             }
             Self::Completion(status) => (Evidence::Error, queue_pair(status_message(status))),
             Self::QueuePair(event) => (Evidence::Error, queue_pair(event_message(event))),
-            Self::DeviceRemoved => (Evidence::Gone, DEVICE_REMOVED),
+            Self::DeviceRemoved | Self::Removal => (Evidence::Gone, DEVICE_REMOVED),
             Self::AddressChanged => (Evidence::Gone, lost("the address of this end changed")),
             _ => return None,
         })

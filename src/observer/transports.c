@@ -134,14 +134,24 @@ static int module_changed(struct notifier_block *nb, unsigned long action, void 
 
 	if (strcmp(mod->name, "rpcrdma"))
 		return NOTIFY_DONE;
-	if (action == MODULE_STATE_LIVE)
-		find_members();
-	else if (action == MODULE_STATE_GOING)
+	if (action == MODULE_STATE_LIVE) {
+		/* Its end is not seen if observing began during that. */
 		forget_members();
+		find_members();
+	} else if (action == MODULE_STATE_GOING) {
+		forget_members();
+	}
 	return NOTIFY_OK;
 }
 
-static struct notifier_block module_notifier = { .notifier_call = module_changed };
+/*
+ * Before the notifier of tracepoints, which has the priority 0: a tracepoint of a module that is
+ * unloaded must not have probes any more.
+ */
+static struct notifier_block module_notifier = {
+	.notifier_call = module_changed,
+	.priority = 1,
+};
 
 int rpcrdma_cm_transports_register(void)
 {
@@ -154,7 +164,10 @@ int rpcrdma_cm_transports_register(void)
 
 void rpcrdma_cm_transports_unregister(void)
 {
+	/* First with the notifier, which keeps rpcrdma until its probes have been removed. */
+	forget_members();
 	unregister_module_notifier(&module_notifier);
+	/* rpcrdma may have been loaded in between. */
 	forget_members();
 }
 
