@@ -3,9 +3,10 @@
 #
 # The suite of tools/conformance: against its own test server, without faults and with each of
 # them, against the module's listener, and against the kernel's NFS server. scripts/conformance
-# builds it first.
+# builds it first. Over soft-iWARP it only runs against the module's listener.
 #
 # test: stock.rxe
+# soak: debug.siw
 . ./lib/lib.sh
 . ./lib/module.sh
 
@@ -37,9 +38,10 @@ proves_itself() {
 
 # as_expected FILE ARGUMENT...: whether the suite finds what the file lists.
 as_expected() {
-	local file=$1
-	shift
-	on_a "$suite" server "$@" --quiet-ms 100 --expect "$expectations/$file.txt"
+	cp "$expectations/$1.txt" "$scratch/known" || return
+	# siw does not tell programs what was invalidated.
+	[[ $TRANSPORT = rxe ]] || echo 'rfc8797/4.1/1 skipped' >>"$scratch/known"
+	on_a "$suite" server "${@:2}" --quiet-ms 100 --expect "$scratch/known"
 }
 
 by_a_user() {
@@ -74,14 +76,15 @@ need_pair
 need_module
 need 'programs can use rdma_cm for the suite' program_file
 need 'the suite has been built (scripts/conformance)' copies
+need 'a listener of the module for the suite' control b listen "$B4:2000 send=4096 recv=4096 inv=1"
+check "the suite finds in the module's listener what is known" \
+	as_expected rpcrdma_cm "$B4:2000" --destructive --draft-v2
+[[ $TRANSPORT = rxe ]] || exit 0
 need 'the test server of the suite listens' serve_faults
 check 'every case passes without a fault, and fails with its own' proves_itself
 check 'an ordinary user runs the suite' by_a_user
 check 'the results of the suite have every format' documents
 check_fails 'the suite reports a result that is not the expected one' changed_result
-need 'a listener of the module for the suite' control b listen "$B4:2000 send=4096 recv=4096 inv=1"
-check "the suite finds in the module's listener what is known" \
-	as_expected rpcrdma_cm "$B4:2000" --destructive --draft-v2
 need 'an NFS server for the suite' nfs_server
 need 'a scratch file for the suite' scratch_file
 # Cases that make the kernel warn run only with --destructive.

@@ -199,6 +199,21 @@ fn long_messages(link: &mut Link) -> Result<(), Problem> {
     Ok(())
 }
 
+/// A Long Call that holds an RPC reply.
+fn reply_in_long_call(link: &mut Link) -> Result<(), Problem> {
+    let xid = link.xid();
+    let segment = link.readable(&words(&[xid, wire::REPLY, 0, 0, 0, 0]))?;
+    let position = 0;
+    let header = Header {
+        procedure: wire::NOMSG,
+        reads: vec![ReadSegment { position, segment }],
+        ..Header::two(xid)
+    };
+    link.send(&header.octets())?;
+    link.refused(xid)?;
+    Ok(())
+}
+
 fn reduced(link: &mut Link) -> Result<(), Problem> {
     let xid = link.xid();
     let null = link.null_call(xid);
@@ -298,6 +313,10 @@ pub const CASES: &[Case] = &[
         sends "a Read list that begins with 2, in the direction 1", accepts "nothing; NULL succeeds",
         fault "answers-replies", needs [DraftV2],
         |target| discarded(target, wire::MSG, &[1, 2, 0, 0], true)),
+    case!("draft-v2/4.2.2/7", "a Long Call of version 2 that holds a reply gets BAD_HEADER", Must, DIRECTION,
+        sends "RDMA2_NOMSG in the direction 0 with an RPC reply in its Read chunk",
+        accepts "BAD_HEADER; NULL succeeds", fault "drops-malformed", needs [DraftV2],
+        |target| on_agreed(target, reply_in_long_call)),
     case!("draft-v2/4.2.3/1", "RDMA2_ERROR with INVALID_OPTION is discarded", Must, ERRORS,
         sends "RDMA2_ERROR, error 3, in 28 octets", accepts "nothing; NULL succeeds",
         fault "answers-errors", needs [DraftV2],

@@ -16,6 +16,7 @@ use crate::peer::Link;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
 use crate::wire;
+use crate::wire::words;
 use crate::wire::Header;
 use crate::wire::ReadSegment;
 use crate::wire::Segment;
@@ -317,6 +318,20 @@ fn long_call_of(target: &mut Target<'_>, content: impl FnOnce(u32, Vec<u8>) -> V
             position: 0,
             segment,
         });
+        link.refuses(xid, &header.octets())
+    })
+}
+
+/// A Long Call in two Position Zero segments, with another chunk between them.
+fn chunk_between(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let mut header = Header::nomsg(xid);
+        for (position, part) in [(0, &null[..20]), (40, &[0; 4]), (0, &null[20..])] {
+            let segment = link.readable(part)?;
+            header.reads.push(ReadSegment { position, segment });
+        }
         link.refuses(xid, &header.octets())
     })
 }
@@ -667,6 +682,13 @@ pub const CASES: &[Case] = &[
         sends "RDMA_NOMSG with a Read chunk of 3 octets", accepts "ERR_CHUNK; NULL succeeds",
         fault "drops-malformed", needs [Destructive],
         |target| long_call_of(target, |_, null| null[..3].to_vec())),
+    case!("rfc8167/5.1/1", "a Long Call that holds a reply gets ERR_CHUNK", Must, VALID,
+        sends "RDMA_NOMSG with an RPC reply, SUCCESS, in its Read chunk", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", needs [Destructive],
+        |target| long_call_of(target, |xid, _| words(&[xid, wire::REPLY, 0, 0, 0, 0]))),
+    case!("rfc8166/6.1/2", "a Read chunk within a Long Call without eligible arguments", Must, NOT_ELIGIBLE,
+        sends "NULL as a Long Call in segments of Positions 0, 40 and 0", accepts "ERR_CHUNK; NULL succeeds",
+        fault "drops-malformed", needs [Destructive], chunk_between),
     case!("rfc8166/4.5.2/22", "RDMA_MSG with a message and a Position Zero segment", Must, VALID,
         sends "NULL inline, and a Read segment at Position 0", accepts "ERR_CHUNK; NULL succeeds",
         fault "ignores-reads", needs [Destructive], message_and_position_zero),
