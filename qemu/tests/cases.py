@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Rare forms of valid and invalid messages, which an implementation of RPC-over-RDMA gets from
 other implementations. Each check names the section that says what has to happen: of RFC 8166 if it
-names no other document. A peer in user space sends and receives the messages, in both roles."""
+names no other document. A peer in user space sends and receives the messages, in both roles. The
+forms in which only octets matter are cases of tools/conformance."""
 
 # test: debug.siw
 # soak: debug.rxe stock.rxe
@@ -11,14 +12,14 @@ import contextlib
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from lib import module
 from lib.hosts import HOME, TRANSPORT
 from lib.ktap import Failed, Skip, fail, same, wait_for
 from lib.messages import (
-    CALLBACKS, ERR_CHUNK, ERR_VERS, NFS, RDMA_MSG, RDMA_NOMSG, Segment, echo_call, error, header,
-    opaque, prog_mismatch, rpc_call, success, words, write_chunk,
+    CALLBACKS, ERR_CHUNK, ERR_VERS, NFS, RDMA_MSG, RDMA_NOMSG, Segment, error, header,
+    prog_mismatch, rpc_call, success, words, write_chunk,
 )
 from lib.module import DONE, Command, info, is_gone, is_state, same_info
 from lib.peer import CLOSED, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
@@ -86,14 +87,6 @@ class Client:
                   header(xid, RDMA_MSG, credits=GRANTS) + success(xid))
         same_info(self.id, state="established", generation=1)
 
-    def returned(self, writes: Sequence[bytes] = (), reply: bytes = b"",
-                 answered: Sequence[bytes] = (), reply_answered: bytes = b"") -> None:
-        """Calls NULL with these chunks, and checks those of the reply."""
-        xid = self.next()
-        self.asks(header(xid, RDMA_MSG, writes=writes, reply=reply) + rpc_call(xid),
-                  header(xid, RDMA_MSG, credits=GRANTS, writes=answered, reply=reply_answered)
-                  + success(xid))
-
     def readable(self, content: bytes) -> Memory:
         memory = self.peer.register(len(content), REMOTE_READ)
         memory.fill(content)
@@ -104,110 +97,7 @@ class Client:
         memory.fill(bytes([UNTOUCHED]) * length)
         return memory
 
-    def long_call(self, content: bytes, *lengths: int, **lists: object) -> bytes:
-        """Returns the header of a Long Call in segments of these lengths."""
-        segments = cut(self.readable(content), *(lengths or (len(content),)))
-        return header(split(content)[0], RDMA_NOMSG, reads=[(0, one) for one in segments], **lists)
-
-    # About: Write lists and Reply chunks.
-
-    def empty_write_chunk(self) -> None:
-        self.returned([write_chunk([])], answered=[write_chunk([])])
-
-    def empty_reply_chunk(self) -> None:
-        self.returned(reply=write_chunk([]), reply_answered=write_chunk([]))
-
-    def two_write_chunks(self) -> None:
-        first = cut(self.writable(64), 64)
-        second = cut(self.writable(96), 32, 64)
-        self.returned([write_chunk(first), write_chunk(second)],
-                      answered=[write_chunk(first, 0), write_chunk(second, 0, 0)])
-
-    def long_with_write_list(self) -> None:
-        xid = self.next()
-        unused, memory = cut(self.writable(64), 64), self.writable(6000)
-        chunk, length = cut(memory, 6000), 24 + 4 + len(LONG)
-        self.asks(self.long_call(echo_call(xid, LONG), writes=[write_chunk(unused)],
-                                 reply=write_chunk(chunk)),
-                  header(xid, RDMA_NOMSG, credits=GRANTS, writes=[write_chunk(unused, 0)],
-                         reply=write_chunk(chunk, length)))
-        same("the Reply chunk has", success(xid, opaque(LONG)), memory.octets(length))
-
-    def short_reply_chunk(self) -> None:
-        xid = self.next()
-        length = 24 + 4 + len(LONG) - 1
-        memory = self.writable(length)
-        self.asks(self.long_call(echo_call(xid, LONG), reply=write_chunk(cut(memory, length))),
-                  error(xid, ERR_CHUNK, credits=GRANTS))
-        same("the memory", bytes([UNTOUCHED]) * length, memory.octets(length))
-        self.works()
-
-    def padded(self) -> None:
-        """Makes an ECHO of 1005 octets, whose reply of 1036 octets exceeds the threshold."""
-        xid, content = self.next(), LONG[:1005]
-        memory = self.writable(1100)
-        chunk = cut(memory, 1100)
-        self.asks(self.long_call(echo_call(xid, content), reply=write_chunk(chunk)),
-                  header(xid, RDMA_NOMSG, credits=GRANTS, reply=write_chunk(chunk, 1036)))
-        same("the Reply chunk has", success(xid, opaque(content)) + bytes([UNTOUCHED]),
-             memory.octets(1037))
-        same("its last octets", bytes(3), memory.octets(1036)[-3:])
-
-    def at_the_threshold(self, content: int, chunk: bool, inline: bool) -> None:
-        """Makes an ECHO whose reply has 28 + 28 octets beside the content, and 20 more with a Reply
-        chunk of one segment. The threshold is 1024 octets."""
-        xid = self.next()
-        octets = LONG[:content]
-        offered = cut(self.writable(1100), 1100)
-        message = self.long_call(echo_call(xid, octets), reply=write_chunk(offered) if chunk
-                                 else b"")
-        results = success(xid, opaque(octets))
-        if inline:
-            answer = header(xid, RDMA_MSG, credits=GRANTS, reply=write_chunk(offered, 0) if chunk
-                            else b"") + results
-        elif chunk:
-            answer = header(xid, RDMA_NOMSG, credits=GRANTS,
-                            reply=write_chunk(offered, len(results)))
-        else:
-            answer = error(xid, ERR_CHUNK, credits=GRANTS)
-        self.asks(message, answer)
-
-    # About: Read lists.
-
-    def other_position_between(self) -> None:
-        """Nothing in NULL is DDP-eligible, so the chunk at Position 40 is refused."""
-        xid = self.next()
-        first, other, last = cut(self.readable(rpc_call(xid) + bytes(4)), 20, 4, 20)
-        self.asks(header(xid, RDMA_NOMSG, reads=[(0, first), (40, other), (0, last)]),
-                  error(xid, ERR_CHUNK, credits=GRANTS))
-        self.works()
-
-    def odd_lengths(self) -> None:
-        xid = self.next()
-        self.asks(self.long_call(echo_call(xid, b"hello"), 3, 1, 14, 34),
-                  header(xid, RDMA_MSG, credits=GRANTS) + success(xid, opaque(b"hello")))
-
-    def position_zero_with_message(self) -> None:
-        xid = self.next()
-        one = cut(self.readable(rpc_call(xid)), 40)[0]
-        self.asks(header(xid, RDMA_MSG, reads=[(0, one)]) + rpc_call(xid),
-                  error(xid, ERR_CHUNK, credits=GRANTS))
-        self.works()
-
-    def reply_in_long_call(self, version: int) -> None:
-        """Does it more often than there are credits."""
-        for _ in range(2 * GRANTS):
-            xid = self.next()
-            self.asks(self.long_call(success(xid), version=version),
-                      error(xid, ERR_CHUNK, credits=GRANTS, version=version))
-        self.works()
-
-    def two_of_the_longest(self) -> None:
-        xid = self.next()
-        key = self.readable(rpc_call(xid)).key
-        self.asks(header(xid, RDMA_NOMSG, reads=[(0, Segment(key, 0xffffffff, 0))] * 2),
-                  error(xid, ERR_CHUNK, credits=GRANTS))
-        self.works()
+    # About: the largest numbers that the module takes, and remote invalidation.
 
     def many(self, kind: str, count: int, served: bool) -> None:
         """Calls NULL with that many segments or chunks."""
@@ -215,10 +105,8 @@ class Client:
         call, reply = rpc_call(xid), success(xid)
         empty = write_chunk([])
         if kind == "Read segments":
-            lengths = [1] * (count - 1)
-            message = self.long_call(call, *lengths, 40 - len(lengths)) if count <= 40 else (
-                header(xid, RDMA_NOMSG, reads=[(0, one) for one in cut(
-                    self.readable(call), *[1] * 39, *[0] * (count - 40), 1)]))
+            segments = cut(self.readable(call), *[1] * 39, *[0] * (count - 40), 1)
+            message = header(xid, RDMA_NOMSG, reads=[(0, one) for one in segments])
             answer = header(xid, RDMA_MSG, credits=GRANTS) + reply
         elif kind == "Write chunks":
             message = header(xid, RDMA_MSG, writes=[empty] * count) + call
@@ -231,39 +119,14 @@ class Client:
             answer = error(xid, ERR_CHUNK, credits=GRANTS)
         self.asks(message, answer)
 
-    # About: XIDs and credits.
-
-    def again(self) -> None:
-        """Makes the same call twice, and 16 calls with one XID, as many at a time as are
-        granted."""
-        xid = self.next()
-        call = header(xid, RDMA_MSG) + rpc_call(xid)
-        answer = header(xid, RDMA_MSG, credits=GRANTS) + success(xid)
-        self.asks(call, answer)
-        self.asks(call, answer)
-        for start in range(0, 16, GRANTS):
-            count = min(GRANTS, 16 - start)
-            self.peer.send(*[call] * count)
-            for _ in range(count):
-                same("the peer received", answer, script.next_message())
-        self.leaves()
-        self.connects()
-        self.asks(call, answer)
-
-    def requested(self, credits: int) -> None:
-        xid = self.next()
-        self.asks(header(xid, RDMA_MSG, credits=credits) + rpc_call(xid),
-                  header(xid, RDMA_MSG, credits=GRANTS) + success(xid))
-
     def plain_send(self) -> None:
         """Makes calls whose first chunk is empty, and one without chunks, with R on both sides."""
         before = info(self.id)["sends_with_invalidate"]
-        self.empty_reply_chunk()
-        xid = self.next()
-        chunk = cut(self.writable(64), 0)
-        self.asks(header(xid, RDMA_MSG, reply=write_chunk(chunk)) + rpc_call(xid),
-                  header(xid, RDMA_MSG, credits=GRANTS, reply=write_chunk(chunk, 0))
-                  + success(xid))
+        for chunk in [], cut(self.writable(64), 0):
+            xid = self.next()
+            reply = write_chunk(chunk)
+            self.asks(header(xid, RDMA_MSG, reply=reply) + rpc_call(xid),
+                      header(xid, RDMA_MSG, credits=GRANTS, reply=reply) + success(xid))
         self.works()
         same_info(self.id, remote_invalidation="yes", sends_with_invalidate=before)
 
@@ -592,39 +455,11 @@ check("XIDs begin at random on each connection (RFC 8167, 2.4)", xids_differ)
 
 need("the peer connects for rare calls", client.connects)
 for name, function, *arguments in (
-    ("an empty Write chunk comes back (3.4.6, 4.3.2.3)", client.empty_write_chunk),
-    ("an empty Reply chunk comes back (4.3.3)", client.empty_reply_chunk),
-    ("two unused Write chunks come back in order (4.3.2.2)", client.two_write_chunks),
-    ("a Long Reply returns the Write list (4.3.2, 4.3.3)", client.long_with_write_list),
-    ("a Reply chunk that is one octet too short is not written to (4.5.3)",
-     client.short_reply_chunk),
-    ("a Long Reply is padded with zeros (3.5.3)", client.padded),
-    ("a reply of the threshold's length is inline (3.3.2)", client.at_the_threshold, 968, False,
-     True),
-    ("a reply beyond the threshold without a Reply chunk gets ERR_CHUNK (4.5.3)",
-     client.at_the_threshold, 972, False, False),
-    ("a reply of the threshold's length with its Reply chunk is inline (4.3.3)",
-     client.at_the_threshold, 948, True, True),
-    ("a reply that fits only without its Reply chunk uses it (4.3.3)", client.at_the_threshold,
-     952, True, False),
-    ("a chunk within a Long Call of NULL is refused (3.4.5, 6.1)", client.other_position_between),
-    ("segments of odd lengths are joined in order (3.4.5)", client.odd_lengths),
-    ("a Position Zero segment beside a message is refused (4.5.2)",
-     client.position_zero_with_message),
-    ("a Long Call that holds a reply gets ERR_CHUNK (RFC 8167, 5.1)", client.reply_in_long_call,
-     1),
-    ("a Long Call that holds a reply gets BAD_HEADER in version 2", client.reply_in_long_call, 2),
-    ("two segments of 4 GiB are not read (8.1.4)", client.two_of_the_longest),
     ("64 Read segments are accepted (8.1.4)", client.many, "Read segments", 64, True),
     ("65 Read segments are refused (8.1.4)", client.many, "Read segments", 65, False),
     ("64 Write chunks are accepted (8.1.4)", client.many, "Write chunks", 64, True),
     ("65 Write chunks are refused (8.1.4)", client.many, "Write chunks", 65, False),
     ("58 segments of a Reply chunk are accepted (8.1.4)", client.many, "Reply segments", 58, True),
-    ("the same call is answered again, on each connection (3.3.1)", client.again),
-    ("a call that requests no credit is served (3.3.1)", client.requested, 0),
-    ("a call that requests one credit is served (3.3.1)", client.requested, 1),
-    ("a call that requests all credits is granted its share (3.3.1)", client.requested,
-     0xffffffff),
     ("a call without a Steering Tag gets a plain Send (RFC 8797, 4.1)", client.plain_send),
 ):
     check(name, function, *arguments)

@@ -9,9 +9,9 @@ RDMA_MSG, RDMA_NOMSG, RDMA_ERROR = 0, 1, 4
 ERR_VERS, ERR_CHUNK = 1, 2
 # rdma_direction, and msg_type of RPC (RFC 5531, section 9).
 CALL, REPLY = 0, 1
-# The programs of NFS, of its callbacks and of the module, and procedures of the last one.
-NFS, CALLBACKS, ECHO_PROGRAM = 100003, 0x40000000, 0x20008797
-NULL, ECHO = 0, 1
+# The programs of NFS and of its callbacks, and procedure 0 of both.
+NFS, CALLBACKS = 100003, 0x40000000
+NULL = 0
 
 
 def words(*values: int) -> bytes:
@@ -61,10 +61,6 @@ def rpc_call(xid: int, procedure: int = NULL, arguments: bytes = b"", *, program
     return words(xid, CALL, 2, program, version, procedure, 0, 0, 0, 0) + arguments
 
 
-def echo_call(xid: int, content: bytes) -> bytes:
-    return rpc_call(xid, ECHO, opaque(content), program=ECHO_PROGRAM, version=1)
-
-
 def success(xid: int, results: bytes = b"") -> bytes:
     """An accepted reply with SUCCESS: 24 octets and the results (RFC 5531, section 9)."""
     return words(xid, REPLY, 0, 0, 0, 0) + results
@@ -73,8 +69,3 @@ def success(xid: int, results: bytes = b"") -> bytes:
 def prog_mismatch(xid: int, low: int, high: int) -> bytes:
     """PROG_MISMATCH: 32 octets."""
     return words(xid, REPLY, 0, 0, 0, 2, low, high)
-
-
-def opaque(content: bytes) -> bytes:
-    """opaque<> (RFC 4506, section 4.10)."""
-    return words(len(content)) + content + bytes(-len(content) % 4)
