@@ -1080,7 +1080,9 @@ impl Connection {
                 // Messages that arrived before it are completed already.
                 self.poll_completions();
                 self.note("the peer disconnected");
-                self.closed = Some("the peer disconnected".into());
+                // A Receive that failed says more.
+                self.closed
+                    .get_or_insert_with(|| "the peer disconnected".into());
                 // SAFETY: the id is connected. This flushes what is posted.
                 unsafe { sys::rdma_disconnect(self.objects.id.0) };
             }
