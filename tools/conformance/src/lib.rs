@@ -13,5 +13,6 @@ pub mod peer;
 pub mod report;
 pub mod run;
 pub mod self_test;
+pub mod session;
 pub mod trace;
 pub mod wire;

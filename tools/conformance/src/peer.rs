@@ -67,6 +67,8 @@ pub struct Server {
     pub private: Vec<u8>,
     pub iwarp: bool,
     pub device: String,
+    /// The port of its rpcbind.
+    pub rpcbind: u16,
 }
 
 /// The program of NFS (RFC 5662).
@@ -97,6 +99,7 @@ impl Server {
             private: Vec::new(),
             iwarp: false,
             device: String::new(),
+            rpcbind: 111,
         }
     }
 

@@ -77,6 +77,15 @@ impl<'a> Reader<'a> {
         ]))
     }
 
+    /// Reads `N` words.
+    pub fn array<const N: usize>(&mut self) -> Result<[u32; N], String> {
+        let mut words = [0; N];
+        for word in &mut words {
+            *word = self.word()?;
+        }
+        Ok(words)
+    }
+
     pub fn hyper(&mut self) -> Result<u64, String> {
         Ok((u64::from(self.word()?) << 32) | u64::from(self.word()?))
     }

@@ -8,8 +8,14 @@
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::io::Read;
+use std::io::Write;
 use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::net::TcpStream;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::thread;
@@ -28,13 +34,17 @@ use rpcrdma_conformance::engine::Offer;
 use rpcrdma_conformance::engine::Request;
 use rpcrdma_conformance::peer::Server;
 use rpcrdma_conformance::peer::ECHO;
+use rpcrdma_conformance::peer::NFS;
 use rpcrdma_conformance::run;
 use rpcrdma_conformance::self_test::Results;
+use rpcrdma_conformance::session::NO_CALLBACKS;
 use rpcrdma_conformance::trace::Trace;
 use rpcrdma_conformance::wire;
 use rpcrdma_conformance::wire::words;
 use rpcrdma_conformance::wire::Header;
 use rpcrdma_conformance::wire::Private;
+use rpcrdma_conformance::wire::Procedure;
+use rpcrdma_conformance::wire::ReadSegment;
 use rpcrdma_conformance::wire::Reader;
 use rpcrdma_conformance::wire::Segment;
 use rpcrdma_conformance::wire::Transport;
@@ -46,6 +56,15 @@ const GRANT: u32 = 32;
 const SIZE: usize = 4096;
 /// The longest call that is read by a Read chunk.
 const CALL_MAX: usize = 1 << 20;
+/// The one file of its NFS, in the root; other names that begin so are links to it. The file handle
+/// of the root is zero, that of the file one.
+const FILE: &str = "scratch";
+/// NFS4ERR_NOENT, NFS4ERR_DELAY and NFS4ERR_NOTSUPP (RFC 7530, section 13.1).
+const NOENT: u32 = 2;
+const DELAY: u32 = 10_008;
+const NOTSUPP: u32 = 10_004;
+/// The XIDs of its callbacks begin here.
+const CALLBACK_XID: u32 = 0x6362_0000;
 
 /// What all connections of one listener share.
 struct Shared {
@@ -56,6 +75,11 @@ struct Shared {
     settings: Mutex<Option<Private>>,
     /// XIDs of all connections.
     xids: Mutex<BTreeSet<u32>>,
+    file: Mutex<Vec<u8>>,
+    /// A session has a delegation of the file.
+    delegated: AtomicBool,
+    /// The delegation has to be recalled.
+    recall: AtomicBool,
 }
 
 impl Shared {
@@ -89,6 +113,22 @@ struct Responder {
     version: u32,
     errors: usize,
     discarded: usize,
+    /// Whether its session of NFS 4.1 has callbacks on this connection.
+    callbacks: bool,
+    /// The XID of the callback that has no reply.
+    outstanding: Option<u32>,
+    /// The status flags of SEQUENCE.
+    flags: u32,
+}
+
+/// The session ends with its connection.
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if self.callbacks {
+            self.shared.delegated.store(false, Relaxed);
+            self.shared.recall.store(false, Relaxed);
+        }
+    }
 }
 
 /// The end of a connection.
@@ -125,6 +165,16 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         };
+        // Its rpcbind has the same port, of TCP.
+        match TcpListener::bind(at) {
+            Ok(rpcbind) => {
+                thread::spawn(move || answer_rpcbind(&rpcbind, fault));
+            }
+            Err(why) => {
+                eprintln!("faulty-server: {at}: {why}");
+                return ExitCode::from(2);
+            }
+        }
         threads.push((fault, listener));
     }
     println!("listening");
@@ -142,13 +192,43 @@ fn main() -> ExitCode {
 fn faults() -> Vec<&'static str> {
     let mut faults = vec!["none"];
     for case in cases::server() {
-        // It has no NFS.
-        let served = !case.needs.contains(&Need::Export);
-        if served && !faults.contains(&case.fault) {
+        if !faults.contains(&case.fault) {
             faults.push(case.fault);
         }
     }
     faults
+}
+
+/// Answers DUMP of rpcbind (RFC 1833): NFS 3 has this server's own port.
+fn answer_rpcbind(rpcbind: &TcpListener, fault: &str) {
+    for stream in rpcbind.incoming().flatten() {
+        let _ = answer_dump(stream, fault);
+    }
+}
+
+fn answer_dump(mut stream: TcpStream, fault: &str) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    let mut mark = [0; 4];
+    stream.read_exact(&mut mark)?;
+    let length = u32::from_be_bytes(mark) & 0xffff;
+    let mut call = vec![0; length as usize];
+    stream.read_exact(&mut call)?;
+    let xid = Reader::new(&call).word().unwrap_or(0);
+    let port = stream.local_addr()?.port() ^ u16::from(fault == "other-port");
+    let address = format!("192.0.2.7.{}.{}", port >> 8, port & 0xff);
+    let head = Writer::new().words(&[xid, wire::REPLY, 0, 0, 0, 0]);
+    let reply = ["rdma", "rdma6"]
+        .iter()
+        .fold(head, |reply, netid| {
+            reply
+                .words(&[1, NFS.program, 3])
+                .opaque(netid.as_bytes())
+                .opaque(address.as_bytes())
+                .opaque(b"superuser")
+        })
+        .word(0);
+    stream.write_all(&words(&[1 << 31 | reply.0.len() as u32]))?;
+    stream.write_all(&reply.0)
 }
 
 fn listen(fault: &'static str, listener: &Listener) {
@@ -157,6 +237,9 @@ fn listen(fault: &'static str, listener: &Listener) {
         dead: Mutex::default(),
         settings: Mutex::default(),
         xids: Mutex::default(),
+        file: Mutex::default(),
+        delegated: AtomicBool::new(false),
+        recall: AtomicBool::new(false),
     });
     loop {
         let Some(request) = listener.next(Duration::from_secs(3600)) else {
@@ -256,9 +339,18 @@ fn serve(shared: Arc<Shared>, request: Request) {
         version: 1,
         errors: 0,
         discarded: 0,
+        callbacks: false,
+        outstanding: None,
+        flags: 0,
     };
     loop {
         if responder.shared.is_dead() {
+            return;
+        }
+        if responder.callbacks
+            && responder.shared.recall.swap(false, Relaxed)
+            && responder.call_back().is_err()
+        {
             return;
         }
         match responder.connection.receive(Duration::from_millis(100)) {
@@ -446,11 +538,18 @@ impl Responder {
                 None => return self.err_chunk(xid),
             }
         } else {
-            // Nothing here is eligible for direct data placement.
-            if !reads.is_empty() && !self.has("ignores-reads") {
+            // The data of WRITE is eligible for direct data placement, and nothing else.
+            let nfs = inline.get(12..16) == Some(&NFS.program.to_be_bytes());
+            if reads.is_empty() || self.has("ignores-reads") {
+                inline
+            } else if !nfs {
                 return self.err_chunk(xid);
+            } else {
+                match self.insert(reads, inline)? {
+                    Some(payload) => payload,
+                    None => return self.err_chunk(xid),
+                }
             }
-            inline
         };
         let mut reader = Reader::new(&payload);
         let (Ok(payload_xid), Ok(message_type)) = (reader.word(), reader.word()) else {
@@ -460,7 +559,26 @@ impl Responder {
             return self.err_chunk(xid);
         }
         if message_type == wire::REPLY && header.procedure == wire::MSG && header.version == 1 {
-            return self.discard("answers-replies", xid);
+            if self
+                .outstanding
+                .take_if(|callback| *callback == xid)
+                .is_none()
+            {
+                return self.discard("answers-replies", xid);
+            }
+            // The status of an accepted reply is its sixth word.
+            let refused = payload.get(20..24) != Some(&[0; 4]);
+            if refused && self.has("dies-of-refused-calls") {
+                self.shared.die();
+                return Err(Over);
+            }
+            if refused || self.has("ignores-replies") {
+                self.flags = NO_CALLBACKS;
+            }
+            return Ok(());
+        }
+        if self.has("one-xid-space") && self.outstanding == Some(xid) {
+            return Ok(());
         }
         if payload_xid != xid && !self.has("no-xid-check") || message_type != wire::CALL {
             return self.err_chunk(xid);
@@ -479,7 +597,8 @@ impl Responder {
         }
         self.last_xid = Some(xid);
         let mut reply = Writer::new().words(&[xid ^ u32::from(self.has("wrong-xid")), wire::REPLY]);
-        reply = match self.execute(&mut reader) {
+        let mut item = None;
+        reply = match self.execute(&mut reader, &mut item) {
             Ok(Execution::Denied(rest)) => reply.word(1).words(&rest),
             Ok(Execution::Accepted(status, results)) => {
                 reply.words(&[0, 0, 0]).words(&status).raw(&results)
@@ -487,7 +606,193 @@ impl Responder {
             Err(_) if self.has("drops-garbage") => return Ok(()),
             Err(_) => reply.words(&[0, 0, 0, 4]),
         };
-        self.reply(header, reply.0)
+        self.reply(header, reply.0, item)
+    }
+
+    /// Puts the data of a Read chunk at its Position (RFC 8166, section 3.4.5).
+    fn insert(&mut self, reads: &[ReadSegment], inline: Vec<u8>) -> Result<Option<Vec<u8>>, Over> {
+        let position = reads[0].position as usize;
+        let mut segments: Vec<_> = reads.iter().map(|read| read.segment).collect();
+        if self.has("first-segment-only") {
+            segments.truncate(1);
+        }
+        if position > inline.len() || reads.iter().any(|read| read.position as usize != position) {
+            return Ok(None);
+        }
+        let Some(mut data) = self.read(&segments)? else {
+            return Ok(None);
+        };
+        if self.has("wants-padding") && data.len() % 4 != 0 {
+            return Ok(None);
+        }
+        if self.has("loses-read-chunks") {
+            data.fill(0);
+        }
+        data.resize(wire::roundup(data.len()), 0);
+        let (before, behind) = inline.split_at(position);
+        Ok(Some([before, &data, behind].concat()))
+    }
+
+    /// Executes COMPOUND of NFS 4.0 or 4.1 (RFC 7530, RFC 8881), as far as the suite needs it. Sets
+    /// `item` to the place of the data of READ in the results, and its length.
+    fn compound(
+        &mut self,
+        reader: &mut Reader<'_>,
+        item: &mut Option<(usize, usize)>,
+    ) -> Result<Vec<u8>, String> {
+        let tag = reader.opaque()?.to_vec();
+        let (_minor, count) = (reader.word()?, reader.word()?);
+        let mut results = Writer::new();
+        let (mut status, mut done) = (0, 0);
+        let mut at_file = false;
+        let handle = |at_file: bool| wire::words(&[u32::from(at_file)]);
+        while done < count && status == 0 {
+            let operation = reader.word()?;
+            let mut body = Writer::new();
+            done += 1;
+            match operation {
+                4 => {
+                    reader.word()?;
+                    body = body.raw(reader.raw(16)?);
+                }
+                8 => {
+                    reader.raw(16)?;
+                    self.shared.delegated.store(false, Relaxed);
+                }
+                10 => body = body.opaque(&handle(at_file)),
+                15 => match reader.opaque()? {
+                    name if name.starts_with(FILE.as_bytes()) && !at_file => at_file = true,
+                    _ => status = NOENT,
+                },
+                18 => {
+                    let words = [reader.word()?, reader.word()?, reader.word()?];
+                    reader.raw(8)?;
+                    reader.opaque()?;
+                    if reader.word()? == 1 {
+                        reader.array::<3>()?;
+                    }
+                    reader.word()?;
+                    reader.opaque()?;
+                    at_file = true;
+                    body = body.words(&[0; 4 + 6 + 1]);
+                    let wanted = self.callbacks && words[1] & 0x100 != 0;
+                    if wanted && !self.shared.delegated.swap(true, Relaxed) {
+                        // Its stateid, no recall, and an ACE.
+                        body = body.word(1).words(&[0; 4 + 4]).opaque(b"");
+                    } else {
+                        body = body.word(0);
+                    }
+                }
+                22 => at_file = reader.opaque()? == handle(true),
+                24 => at_file = false,
+                25 => {
+                    reader.raw(16)?;
+                    let (offset, length) = (reader.hyper()? as usize, reader.word()? as usize);
+                    let file = self.shared.file.lock().map_err(|why| why.to_string())?;
+                    let start = offset.min(file.len());
+                    let end = start.saturating_add(length).min(file.len());
+                    body = body
+                        .word(u32::from(end == file.len()))
+                        .opaque(&file[start..end]);
+                    let at = 12 + wire::roundup(tag.len()) + results.0.len() + 8 + 8;
+                    *item = Some((at, end - start));
+                }
+                28 => {
+                    reader.opaque()?;
+                    body = body.words(&[0; 5]);
+                }
+                38 => {
+                    reader.raw(16)?;
+                    let offset = reader.hyper()? as usize;
+                    reader.word()?;
+                    let mut data = reader.opaque()?.to_vec();
+                    match self.shared.fault {
+                        "takes-padding" => data.resize(wire::roundup(data.len()), 0),
+                        "cuts-inline-writes" if data.len() < 1000 => {
+                            data.truncate(data.len().saturating_sub(4));
+                        }
+                        _ => (),
+                    }
+                    if self.shared.delegated.load(Relaxed) {
+                        self.shared.recall.store(true, Relaxed);
+                        status = DELAY;
+                    } else {
+                        let mut file = self.shared.file.lock().map_err(|why| why.to_string())?;
+                        let end = offset.saturating_add(data.len()).min(CALL_MAX);
+                        let length = file.len().max(end);
+                        file.resize(length, 0);
+                        file[offset.min(end)..end].copy_from_slice(&data[..end - offset.min(end)]);
+                        body = body.words(&[data.len() as u32, 2, 0, 0]);
+                    }
+                }
+                42 => {
+                    reader.raw(8)?;
+                    reader.opaque()?;
+                    reader.array::<3>()?;
+                    // The client, its first sequence, no flags; no protection, no server's name.
+                    body = body.words(&[0, 7, 1, 0, 0, 0, 0, 0, 0, 0]);
+                }
+                43 => {
+                    reader.raw(8)?;
+                    let (sequence, flags) = (reader.word()?, reader.word()?);
+                    reader.array::<{ 7 + 7 + 3 }>()?;
+                    self.callbacks = flags & 2 != 0;
+                    body = body.words(&[0, 0, 0, 9, sequence, flags & 2]);
+                    body = body.words(&[0, 4096, 4096, 1024, 16, 4, 0]);
+                    body = body.words(&[0, 4096, 4096, 0, 2, 1, 0]);
+                }
+                44 => {
+                    reader.raw(16)?;
+                }
+                53 => {
+                    body = body.raw(reader.raw(16)?);
+                    let words = reader.array::<4>()?;
+                    body = body.words(&[words[0], words[1], words[2], words[2], self.flags]);
+                }
+                57 => {
+                    reader.raw(8)?;
+                }
+                58 => {
+                    reader.word()?;
+                }
+                _ => status = NOTSUPP,
+            }
+            if status != 0 {
+                body = Writer::new();
+            }
+            results = results.words(&[operation, status]).raw(&body.0);
+        }
+        Ok(Writer::new()
+            .word(status)
+            .opaque(&tag)
+            .word(done)
+            .raw(&results.0)
+            .0)
+    }
+
+    /// Recalls the delegation: CB_COMPOUND of CB_SEQUENCE and CB_RECALL (RFC 8881, section 20).
+    fn call_back(&mut self) -> Result<(), Over> {
+        let xid = CALLBACK_XID + self.errors as u32;
+        let procedure = Procedure {
+            program: 0x4000_0000,
+            version: 1,
+            number: 1,
+        };
+        let arguments = Writer::new()
+            .words(&[0, 1, 0, 2, 11, 0, 0, 0, 9, 1, 0, 0, 0, 0, 4])
+            .words(&[0; 4 + 1])
+            .opaque(&wire::words(&[1]));
+        let rpc_xid = xid ^ u32::from(self.has("calls-with-other-xid"));
+        let header = Header {
+            version: 1 + u32::from(self.has("calls-in-version-2")),
+            credits: u32::from(!self.has("calls-without-credit")),
+            ..Header::msg(xid)
+        };
+        self.outstanding = Some(xid);
+        self.send(
+            &header.with(&wire::call(rpc_xid, procedure, &arguments.0)),
+            None,
+        )
     }
 
     /// Reads the octets of segments. Returns none if they are too many.
@@ -522,7 +827,11 @@ impl Responder {
     }
 
     /// Executes a call (RFC 5531), from behind its type. `Err` is GARBAGE_ARGS.
-    fn execute(&mut self, reader: &mut Reader<'_>) -> Result<Execution, String> {
+    fn execute(
+        &mut self,
+        reader: &mut Reader<'_>,
+        item: &mut Option<(usize, usize)>,
+    ) -> Result<Execution, String> {
         let accepted = |status: &[u32]| Ok(Execution::Accepted(status.to_vec(), Vec::new()));
         if reader.word()? != 2 && !self.has("any-rpc-version") {
             return Ok(Execution::Denied(vec![0, 2, 2]));
@@ -549,6 +858,15 @@ impl Responder {
         }
         reader.word()?;
         reader.opaque()?;
+        match (program, version, procedure) {
+            (100_003, 3, 0) if !self.has("no-nfs-3") => return accepted(&[0]),
+            (100_003, 4, 0) => return accepted(&[0]),
+            (100_003, 4, 1) => {
+                return Ok(Execution::Accepted(vec![0], self.compound(reader, item)?))
+            }
+            (100_003, ..) => return accepted(&[2, 3, 4]),
+            _ => (),
+        }
         if program != ECHO.program && !self.has("any-program") {
             return accepted(&[1]);
         }
@@ -571,7 +889,12 @@ impl Responder {
     }
 
     /// Sends a reply (RFC 8166, sections 3.5.3 and 4.3).
-    fn reply(&mut self, call: &Header, payload: Vec<u8>) -> Result<(), Over> {
+    fn reply(
+        &mut self,
+        call: &Header,
+        mut payload: Vec<u8>,
+        item: Option<(usize, usize)>,
+    ) -> Result<(), Over> {
         let unused = |chunk: &Vec<Segment>| -> Vec<Segment> {
             chunk
                 .iter()
@@ -605,6 +928,28 @@ impl Responder {
             "write-list-reversed" => header.writes.reverse(),
             "one-write-chunk" => header.writes.truncate(1),
             _ => (),
+        }
+        if let (Some((at, length)), Some(chunk)) = (item, call.writes.first()) {
+            if !self.has("reads-inline") {
+                // Behind the head of the reply.
+                let at = 24 + at;
+                let padded = wire::roundup(length);
+                let data: Vec<u8> = payload.drain(at..at + padded).collect();
+                let room: usize = chunk.iter().map(|segment| segment.length as usize).sum();
+                if self.has("writes-padding") && padded <= room {
+                    self.write(chunk, &data)?;
+                }
+                let Some(filled) = self.write(chunk, &data[..length])? else {
+                    return self.err_chunk(call.xid);
+                };
+                if !self.has("reads-keep-length") {
+                    header.writes[0] = filled;
+                } else {
+                    header.writes[0] = chunk.clone();
+                }
+            }
+        } else if item.is_some() && self.has("no-inline-reads") {
+            return self.err_chunk(call.xid);
         }
         header.reply = call.reply.as_ref().map(unused);
         if self.has("loses-reply-chunk")
@@ -719,27 +1064,42 @@ enum Execution {
 fn self_test(address: SocketAddr) -> ExitCode {
     let mut clean = Server::new(address);
     clean.quiet = Duration::from_millis(100);
-    if let Err(why) = clean.explore(None, &Trace::default()) {
+    clean.rpcbind = address.port();
+    let null = Procedure { number: 0, ..ECHO };
+    if let Err(why) = clean.explore(Some(null), &Trace::default()) {
         eprintln!("faulty-server: {why}");
         return ExitCode::from(2);
     }
-    let allowed = [Need::Destructive, Need::DraftV2];
-    let all: Vec<&'static Case> = cases::server()
-        .filter(|case| case.needs.iter().all(|need| allowed.contains(need)))
-        .collect();
+    let mut nfs = clean.clone();
+    nfs.export = Some(FILE.into());
+    if let Err(why) = nfs.explore(Some(NFS), &Trace::default()) {
+        eprintln!("faulty-server: {why}");
+        return ExitCode::from(2);
+    }
+    let allowed = [Need::Destructive, Need::DraftV2, Need::Export];
+    let (of_nfs, others): (Vec<&'static Case>, Vec<_>) =
+        cases::server().partition(|case| case.needs.contains(&Need::Export));
     let mut results = Results::begin();
-    for found in cli::run_all(&clean, &all, &allowed) {
+    let reports = cli::run_all(&clean, &others, &allowed);
+    for found in reports
+        .into_iter()
+        .chain(cli::run_all(&nfs, &of_nfs, &allowed))
+    {
         // The server sets R, so one case does not apply.
         let good = found.outcome == Outcome::Pass
             || found.case.id == "rfc8797/4.1/5" && found.outcome == Outcome::Skipped;
         results.without_fault(&found, good);
     }
     let ports: BTreeMap<_, _> = faults().into_iter().zip(address.port()..).collect();
-    for case in all {
-        let mut server = clean.clone();
+    for case in others.into_iter().chain(of_nfs) {
+        let mut server = match case.needs.contains(&Need::Export) {
+            true => nfs.clone(),
+            false => clean.clone(),
+        };
         // Many faults are a missing answer.
         server.limit = Duration::from_millis(600);
         server.address.set_port(ports[case.fault]);
+        server.rpcbind = ports[case.fault];
         match look(&mut server) {
             Ok(()) => {
                 results.with_fault(case, &run::server_case(case, &server, &Trace::default()));

@@ -3,16 +3,40 @@
 //! RFC 8167: calls in the reverse direction, as a server sees them.
 
 use crate::case::case;
+use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Verdict;
 use crate::peer::Target;
+use crate::session::Callback;
+use crate::session::Session;
+use crate::session::NO_CALLBACKS;
+use crate::wire;
 use crate::wire::words;
 use crate::wire::Header;
+use crate::wire::Reader;
 
 const MATCH: &str =
     "When receiving a Reply, a Requester matches the XID value in the Reply with a \
                      Call it previously sent.";
+
+const VERSION: &str = "The rdma_vers field MUST contain the same value in reverse- and \
+                       forward-direction Call messages on the same connection.";
+const STARTS: &str =
+    "Whether presented inline or as a separate chunk, the ONC RPC Call header MUST \
+                      start with the same XID value that is present in the RPC-over-RDMA header, \
+                      and the RPC header's msg_type field MUST contain the value CALL.";
+const CREDITS: &str = "The number of requested reverse-direction credits is placed in the \
+                       rdma_credit field (see Section 4).";
+const DISTINCT: &str =
+    "Though such concurrent requests use the same XID value, they represent distinct ONC RPC \
+     transactions.";
+const PREPARED: &str =
+    "Therefore, a ULP MUST NOT perform reverse-direction ONC RPC operations until the peer has \
+     indicated it is prepared to handle them.";
+
+/// `accept_stat` of an unknown program (RFC 5531, section 9).
+const PROG_UNAVAIL: u32 = 1;
 
 fn unmatched(target: &mut Target<'_>, reply: &[u32]) -> Verdict {
     target.on_plain(|link| {
@@ -37,6 +61,71 @@ fn same_xid(target: &mut Target<'_>) -> Verdict {
     })
 }
 
+/// Lets the server recall a delegation, checks its call, and answers.
+fn recall(
+    target: &mut Target<'_>,
+    check: impl FnOnce(&mut Session, &Callback) -> Verdict,
+) -> Verdict {
+    let mut session = Session::begin(target, true)?;
+    let callback = session.recalled()?;
+    let verdict = check(&mut session, &callback);
+    session.accept(&callback)?;
+    session.end()?;
+    verdict
+}
+
+/// The server takes the reply to its call: it says of no fault of the callback channel, and the
+/// delegation can be returned, so that the other connection can write.
+fn reply_counts(target: &mut Target<'_>) -> Verdict {
+    let mut session = Session::begin(target, true)?;
+    let callback = session.recalled()?;
+    session.accept(&callback)?;
+    session.link.still_answers("the reply to a callback")?;
+    session.give_back()?;
+    if session.flags & NO_CALLBACKS != 0 {
+        return violation(format!(
+            "SEQUENCE says that callbacks fail: flags {:#x}",
+            session.flags
+        ));
+    }
+    let status = session.write()?;
+    if status != 0 {
+        return violation(format!("with the delegation returned, WRITE gets {status}"));
+    }
+    session.link.quiet()?;
+    session.end()?;
+    Ok(Passed)
+}
+
+/// Answers a callback by an error of RPC. The server may make it again until the session ends.
+fn refused(target: &mut Target<'_>) -> Verdict {
+    let mut session = Session::begin(target, true)?;
+    let callback = session.recalled()?;
+    session.answer(&callback, PROG_UNAVAIL, &[])?;
+    session.link.still_answers("a refused callback")?;
+    session.end()?;
+    Ok(Passed)
+}
+
+/// Makes a call of its own with the XID of the server's call.
+fn same_xid_as_callback(target: &mut Target<'_>) -> Verdict {
+    recall(target, |session, callback| {
+        let xid = callback.header.xid;
+        let null = session.link.null_call(xid);
+        session.link.call(&Header::msg(xid), &null)?.results()?;
+        Ok(Passed)
+    })
+}
+
+/// The connection of the session is not for callbacks.
+fn not_prepared(target: &mut Target<'_>) -> Verdict {
+    let mut session = Session::begin(target, false)?;
+    session.write()?;
+    session.link.quiet()?;
+    session.end()?;
+    Ok(Passed)
+}
+
 pub const CASES: &[Case] = &[
     case!("rfc8167/2.4/1", "a reply to no call is not answered", Must, MATCH,
         sends "RDMA_MSG with an RPC reply, SUCCESS, of an unknown XID", accepts "nothing; NULL succeeds",
@@ -59,4 +148,42 @@ pub const CASES: &[Case] = &[
         link.quiet()?;
         Ok(Passed)
     })),
+    case!("rfc8167/6/2", "no callback on the connection of a session without callbacks", Must, PREPARED,
+        sends "CREATE_SESSION without CONN_BACK_CHAN, OPEN; WRITE on another connection",
+        accepts "nothing more on the first connection", fault "calls-unasked", needs [Export],
+        not_prepared),
+    case!("rfc8167/5.1/2", "a callback has the version of the client's calls", Must, VERSION,
+    sends "OPEN for a delegation; WRITE on another connection", accepts "a call in version 1",
+    fault "calls-in-version-2", needs [Export],
+    |target| recall(target, |_, callback| match callback.header.version {
+        1 => Ok(Passed),
+        other => violation(format!("the call has version {other}")),
+    })),
+    case!("rfc8167/5.1/3", "a callback begins with its XID and is a call", Must, STARTS,
+    sends "OPEN for a delegation; WRITE on another connection", accepts "an RPC call with the XID of the header",
+    fault "calls-with-other-xid", needs [Export],
+    |target| recall(target, |_, callback| {
+        let mut reader = Reader::new(&callback.rpc);
+        match (reader.word(), reader.word()) {
+            (Ok(xid), Ok(wire::CALL)) if xid == callback.header.xid => Ok(Passed),
+            other => violation(format!("the RPC message begins with {other:?}")),
+        }
+    })),
+    case!("rfc8167/5.1/4", "a callback requests credits", Should, CREDITS,
+    sends "OPEN for a delegation; WRITE on another connection", accepts "rdma_credit of at least 1",
+    fault "calls-without-credit", needs [Export],
+    |target| recall(target, |_, callback| match callback.header.credits {
+        0 => violation("the call requests no credits"),
+        _ => Ok(Passed),
+    })),
+    case!("rfc8167/5.2/1", "the reply to a callback is taken", Must, MATCH,
+        sends "NFS4_OK to CB_RECALL, then DELEGRETURN; WRITE on another connection",
+        accepts "SEQUENCE without a fault of the callback channel; WRITE succeeds",
+        fault "ignores-replies", needs [Export], reply_counts),
+    case!("rfc8167/5.2/2", "an RPC error to a callback harms no other call", Must, MATCH,
+        sends "PROG_UNAVAIL to CB_RECALL, then NULL, DELEGRETURN and DESTROY_SESSION", accepts "all succeed",
+        fault "dies-of-refused-calls", needs [Export], refused),
+    case!("rfc8167/2.4.1/1", "a call with the XID of a callback under way", Must, DISTINCT,
+        sends "NULL with the XID of CB_RECALL, then the reply to that", accepts "both are taken",
+        fault "one-xid-space", needs [Export], same_xid_as_callback),
 ];
