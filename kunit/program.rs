@@ -8,15 +8,11 @@ use kernel::prelude::*;
 mod tests {
     use super::*;
     use crate::{
-        octets::{
-            Octets,
-            X, //
-        },
+        octets::X,
         pure::wire::{
             program::{
                 fill_opaque,
                 is_opaque,
-                recalled,
                 serve,
                 Program,
                 ServedProcedure,
@@ -144,8 +140,7 @@ mod tests {
             (0x2000_8797, u32::MAX, 1, mismatch),
             (0x2000_8797, 2, 2, mismatch),
             (0x4000_0000, 1, 0, Ok(ServedProcedure::Null)),
-            (0x4000_0000, 1, 1, Ok(ServedProcedure::Callback)),
-            (0x4000_0000, 1, 2, Err(Status::ProcUnavail)),
+            (0x4000_0000, 1, 1, Err(Status::ProcUnavail)),
             (0x4000_0000, 0, 1, mismatch),
             (0x4000_0000, 2, 1, mismatch),
             (0x4000_0001, 1, 1, Err(Status::ProgUnavail)),
@@ -193,27 +188,6 @@ mod tests {
                 program(version).in_named_version(low, high),
                 expected.map(program),
             )?;
-        }
-        Ok(())
-    }
-
-    /// RFC 8881, sections 19.2.1, 20.2.1 and 20.9.1: a recall and other callbacks, by their words.
-    #[test]
-    fn section_20_9_recall() -> Result {
-        let results = [0, 0, 2, 11, 0, 0xa, 0xb, 0xc, 0xd, 5, 6, 7, 7, 4, 0];
-        for (row, words, expected) in [
-            ("recall", "0 1 9 2 b a b c d 5 6 7 0 0 4", Some(results)),
-            ("more", "0 2 0 2 b a b c d 5 6 7 1 0 4 1", Some(results)),
-            ("tag", "4 1 9 2 b a b c d 5 6 7 0 0 4", None),
-            ("one operation", "0 1 9 1 b a b c d 5 6 7 0 0 4", None),
-            ("three", "0 1 9 3 b a b c d 5 6 7 0 0 4", None),
-            ("no sequence", "0 1 9 2 4 a b c d 5 6 7 0 0 4", None),
-            ("referring calls", "0 1 9 2 b a b c d 5 6 7 0 1 4", None),
-            ("attributes", "0 1 9 2 b a b c d 5 6 7 0 0 3", None),
-            ("cut off", "0 1 9 2 b a b c d 5 6 7 0 0", None),
-            ("empty", "", None),
-        ] {
-            check(row, recalled(Octets::new(words)?.all()), expected)?;
         }
         Ok(())
     }

@@ -85,6 +85,7 @@ use crate::{
                 NegotiatedColumns,
                 Transition, //
             },
+            outcome::CommandOutcome,
             snapshot::{
                 Origin,
                 Snapshot, //
@@ -116,15 +117,12 @@ use crate::{
         }, //
     },
     registry::Live,
-    rpc::{
-        endpoint::{
-            not_connected,
-            Endpoint,
-            EndpointConfiguration,
-            Owner,
-            CAUSE_MS, //
-        },
-        requester::CallResult, //
+    rpc::endpoint::{
+        not_connected,
+        Endpoint,
+        EndpointConfiguration,
+        Owner,
+        CAUSE_MS, //
     },
     shown_device,
     trace, //
@@ -459,8 +457,8 @@ impl Connection {
     /// Makes calls, as [`Endpoint::call`] does.
     pub(crate) fn call(
         &self,
-        request: &CallRequest<'_>,
-        result: &mut CallResult,
+        request: &CallRequest,
+        result: &mut CommandOutcome,
     ) -> Result<(), Failure> {
         let endpoint = self.inner.lock().state.endpoint().cloned();
         endpoint.ok_or(not_connected())?.call(request, result)

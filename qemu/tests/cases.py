@@ -318,8 +318,8 @@ class Server:
         with self.connected(private=SIZES_1024):
             self.grants()
             for length, procedure in (1024, RDMA_MSG), (1028, RDMA_NOMSG):
-                raw = "00" * (length - 28 - 40)
-                with self.calling(f"rpc procedure=1 results=0 raw={raw}"):
+                # A reply without the argument of ECHO is no good one.
+                with self.calling(f"echo size={length - 28 - 40 - 4}", "EBADMSG"):
                     message = self.message()
                     found = split(message)
                     same("rdma_proc", procedure, found[3])

@@ -147,20 +147,6 @@ check 'a program other than NFS gets PROG_UNAVAIL' \
 check 'NULL of an unknown version gets PROG_MISMATCH' \
 	fails_with ENOTSUP PROG_MISMATCH "connection $id null version=77"
 check 'NULL with a Reply chunk succeeds' control a call "connection $id null chunks=1"
-# About: any procedure (RFC 8881, sections 16.2 and 18.35): a COMPOUND of minor version 1 with
-# EXCHANGE_ID alone, of a client called "test"; the answer is NFS4_OK for both.
-words='00000000 00000001 00000001 0000002a 01020304 05060708 00000004 74657374'
-words+=' 00000000 00000000 00000000'
-exchange_id=${words// }
-check 'EXCHANGE_ID can be called by raw octets' control a call \
-	"connection $id rpc procedure=1 cred=unix raw=$exchange_id"
-check 'the results of EXCHANGE_ID are NFS4_OK' grep -Eqx \
-	'results: 0{16}000000010000002a0{8}[0-9a-f]+' "$DEBUGFS/call"
-check 'the RPC status of EXCHANGE_ID is SUCCESS' grep -qx 'rpc: SUCCESS' "$DEBUGFS/call"
-check 'a truncated EXCHANGE_ID gets GARBAGE_ARGS' fails_with EINVAL GARBAGE_ARGS \
-	"connection $id rpc procedure=1 cred=unix raw=${exchange_id:0:8}"
-check 'an unknown procedure gets PROC_UNAVAIL' fails_with ENOTSUP PROC_UNAVAIL \
-	"connection $id rpc procedure=2"
 check 'the NFS server accepts 64 NULL calls under way' control a call \
 	"connection $id null count=1000 jobs=64"
 check 'each of the 1000 NULL calls was answered' grep -qx 'replies: 1000' "$DEBUGFS/call"

@@ -27,14 +27,10 @@ FORWARD, REVERSE, PEERS = 5, 3, 9
 AUTH = "0 0  0 0"
 NULL = f"X 0 2  100003 4 0  {AUTH}"
 CALLBACK_NULL = f"X 0 2  0x40000000 1 0  {AUTH}"
-CALLBACK = f"X 0 2  0x40000000 1 1  {AUTH}"
 ECHO = f"X 0 2  0x20008797 1 1  {AUTH}"
 BIND = f"X 0 2  0x20008797 1 2  {AUTH}"
 SUCCESS = "X 1 0  0 0  0"
 PROG_UNAVAIL, PROC_UNAVAIL = "X 1 0  0 0  1", "X 1 0  0 0  3"
-# RFC 8881, sections 20.9 and 20.2: a session, sequence, slot, highest slot, no caching; a stateid,
-# no truncation, a filehandle of 4 octets.
-CB_SEQUENCE, CB_RECALL = "11  1 2 3 4  5 6 7 0", "4  1 2 3 4  0  4 0x66666666"
 # RFC 8797, section 4, with R: sizes of 4096.
 PRIVATE = bytes.fromhex("f6ab0e1801010303")
 # More than fits into any Send here.
@@ -687,16 +683,6 @@ MALFORMED = [
 ]
 
 
-# Callbacks that the module does not know: name, arguments of CB_COMPOUND.
-CALLBACKS = [
-    ("CB_SEQUENCE alone", f"0 1 9 1  {CB_SEQUENCE} 0  0 0 0 0"),
-    ("CB_RECALL with a tag", f"1 0x61000000 1 9 2  {CB_SEQUENCE} 0  {CB_RECALL}"),
-    ("CB_RECALL after a referring call", f"0 1 9 2  {CB_SEQUENCE} 1 1 2 3 4 1 8 9  {CB_RECALL}"),
-    ("CB_RECALL without a session", f"0 0 9 1  {CB_RECALL}  0 0 0 0"),
-    ("CB_RECALL_ANY", f"0 1 9 2  {CB_SEQUENCE} 0  8 1 1 1"),
-]
-
-
 def module_as_client(version: int) -> None:
     other = 3 - version
     directions = {1: ("", ""), 2: ("0", "1")}
@@ -715,11 +701,6 @@ def module_as_client(version: int) -> None:
     answered("ECHO is answered", f"{asks} {ECHO} 5 0x68656c6c 0x6f000000",
              f"{replies} {SUCCESS} 5 0x68656c6c 0x6f000000")
     answered("BIND gets PROC_UNAVAIL", f"{asks} {BIND}", f"{replies} {PROC_UNAVAIL}")
-    answered("CB_RECALL is answered", f"{asks} {CALLBACK} 0 1 9 2  {CB_SEQUENCE} 0  {CB_RECALL}",
-             f"{replies} {SUCCESS}  0 0 2  11 0  1 2 3 4  5 6 7 7  4 0")
-    for name, words in CALLBACKS:
-        answered(f"{name} gets PROC_UNAVAIL", f"{asks} {CALLBACK} {words}",
-                 f"{replies} {PROC_UNAVAIL}")
     check_too("calls both ways may have the same XID", client.same_xid)
     check_too("malformed replies are discarded", client.malformed_replies)
     for name, procedure, words in MALFORMED:

@@ -34,16 +34,16 @@ use crate::{
                 self,
                 Close, //
             },
-            outcome::outcome,
+            outcome::{
+                outcome,
+                CommandOutcome, //
+            },
             snapshot::State, //
         },
         wire::negotiation::Role, //
     },
     registry::Live,
-    rpc::{
-        endpoint::EndpointConfiguration,
-        requester::CallResult, //
-    }, //
+    rpc::endpoint::EndpointConfiguration, //
 };
 
 impl Control {
@@ -95,12 +95,11 @@ impl Control {
     pub(super) fn call<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
         let wanted = grammar::parse_call(line)?;
         let connection = self.own(wanted.connection)?;
-        let mut result = CallResult::new();
+        let mut result = CommandOutcome::new();
         let called = connection.call(&wanted.request, &mut result);
-        let CallResult { outcome, results } = &mut result;
-        outcome.failure = called.err().map(|failure| failure.cause);
+        result.failure = called.err().map(|failure| failure.cause);
         let mut report = Report(KVec::new());
-        self::outcome(wanted.connection, outcome, results, &mut report).or(Err(ENOMEM))?;
+        outcome(wanted.connection, &result, &mut report).or(Err(ENOMEM))?;
         *self.calls.lock() = report.0;
         Ok(called?)
     }

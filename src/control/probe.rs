@@ -29,6 +29,7 @@ use crate::{
         text::{
             grammar,
             info::info,
+            outcome::CommandOutcome,
             snapshot::{
                 Null,
                 Snapshot, //
@@ -42,7 +43,6 @@ use crate::{
         }, //
     },
     registry::Live,
-    rpc::requester::CallResult, //
 };
 
 /// A text of any length.
@@ -152,18 +152,18 @@ fn probe_version(
     configuration.endpoint.rpc.versions = Versions::only(version);
 
     let connection = Probe(connect(connections, target, configuration)?);
-    let mut result = CallResult::new();
+    let mut result = CommandOutcome::new();
     let mut answer = connection
         .0
         .call(&CallRequest::null(called.program), &mut result);
-    let status = result.outcome.shown.and_then(|call| call.status);
+    let status = result.shown.and_then(|call| call.status);
     if let Some(Status::ProgMismatch { low, high }) = status {
         called.named = Some((low, high));
         if let Some(program) = called.program.in_named_version(low, high) {
             called.program = program;
             answer = connection
                 .0
-                .call(&CallRequest::null(program), &mut CallResult::new());
+                .call(&CallRequest::null(program), &mut CommandOutcome::new());
         }
     }
     let mut snapshot = connection.0.snapshot();

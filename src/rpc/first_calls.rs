@@ -7,25 +7,19 @@ use kernel::{
     workqueue::WorkItem, //
 };
 
-use super::{
-    endpoint::{
-        Endpoint,
-        FIRST_CALL, //
-    },
-    requester::CallResult, //
+use super::endpoint::{
+    Endpoint,
+    FIRST_CALL, //
 };
 use crate::pure::{
-    text::snapshot::{
-        Null,
-        ReverseDirection, //
-    },
-    wire::{
-        call_request::CallRequest,
-        program::{
-            self,
-            Program, //
+    text::{
+        outcome::CommandOutcome,
+        snapshot::{
+            Null,
+            ReverseDirection, //
         }, //
-    }, //
+    },
+    wire::call_request::CallRequest, //
 };
 
 impl WorkItem<FIRST_CALL> for Endpoint {
@@ -33,15 +27,14 @@ impl WorkItem<FIRST_CALL> for Endpoint {
 
     fn run(this: Arc<Self>) {
         if let Some(program) = this.configuration.null {
-            let result = this.call(&CallRequest::null(program), &mut CallResult::new());
+            let result = this.call(&CallRequest::null(program), &mut CommandOutcome::new());
             this.inner.lock().traffic.null = match result {
                 Ok(()) => Null::Answered,
                 Err(failure) => Null::Failed(failure.cause),
             };
         }
         if this.configuration.binds() {
-            let bind = CallRequest::any(Program::ECHO, program::BIND);
-            let result = this.call(&bind, &mut CallResult::new());
+            let result = this.call(&CallRequest::BIND, &mut CommandOutcome::new());
             this.inner.lock().traffic.reverse_direction = match result {
                 Ok(()) => ReverseDirection::Yes,
                 Err(failure) => ReverseDirection::Failed(failure.cause),

@@ -66,7 +66,7 @@ pub(super) type Chunk<'a> = Registration<'a, Endpoint>;
 
 /// A call in one version, ready to be sent.
 pub(super) struct OutgoingCall<'a> {
-    request: &'a CallRequest<'a>,
+    request: &'a CallRequest,
     pub(super) xid: u32,
     credits: u32,
     version: Version,
@@ -111,8 +111,7 @@ impl OutgoingCall<'_> {
             return Ok(());
         }
         let (request, xid) = (self.request, self.xid);
-        let (call, credentials) = (request.call(xid), request.credentials());
-        message.append_with(|room| call.build(credentials, room).map_err(too_long))?;
+        message.append_with(|room| request.call(xid).build(room).map_err(too_long))?;
         request.fill(xid, 0, message.append(request.arguments())?);
         Ok(())
     }
@@ -146,7 +145,7 @@ pub(super) struct Caller<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) link: &'a Link,
     pub(super) queue_pair: &'a QueuePair<Endpoint>,
-    pub(super) request: &'a CallRequest<'a>,
+    pub(super) request: &'a CallRequest,
 }
 
 pub(super) fn call_failure(error: Error) -> Failure {
@@ -208,7 +207,7 @@ impl<'a> Caller<'a> {
             call.reply_chunk = register(chunk, xid, |segment| segment).map_err(call_failure)?;
         }
 
-        let call_len = request.call(xid).len(request.credentials()) + request.arguments();
+        let call_len = request.call(xid).len() + request.arguments();
         if call.header().len() + call_len > limit as usize {
             let queue_pair = self.queue_pair;
             let chunk = make(queue_pair, &mut place.call_chunk, Purpose::Read, call_len)?;
@@ -253,10 +252,9 @@ fn register<T>(chunk: &mut Chunk<'_>, xid: u32, element: impl Fn(Segment) -> T) 
 }
 
 /// Writes a whole call.
-fn write_call(memory: &mut Chunk<'_>, request: &CallRequest<'_>, xid: u32) -> Result {
+fn write_call(memory: &mut Chunk<'_>, request: &CallRequest, xid: u32) -> Result {
     let mut head = [0; OWN_CALL_HEAD_MAX];
-    let (call, credentials) = (request.call(xid), request.credentials());
-    let len = call.build(credentials, &mut head).map_err(too_long)?;
+    let len = request.call(xid).build(&mut head).map_err(too_long)?;
     memory.write(0, head.get(..len).unwrap_or_default())?;
     let mut at = 0;
     for piece in memory.pieces_mut(len, request.arguments())? {

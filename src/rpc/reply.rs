@@ -13,7 +13,6 @@ use super::{
         EndpointInner, //
     },
     outgoing_call::{
-        call_failure,
         Caller,
         OutgoingCall,
         Place, //
@@ -32,8 +31,7 @@ use crate::{
         text::{
             outcome::{
                 Answer,
-                CallOutcome,
-                RESULTS_SHOWN, //
+                CallOutcome, //
             },
             snapshot::{
                 Cause,
@@ -188,8 +186,7 @@ impl Endpoint {
 }
 
 impl<'a> Caller<'a> {
-    /// Decodes the reply to `call`, the message with these octets. Stores its content in `shown`
-    /// and `results`.
+    /// Decodes the reply to `call`, the message with these octets. Stores its content in `shown`.
     pub(super) fn decode_reply(
         &self,
         place: &Place<'a>,
@@ -197,7 +194,6 @@ impl<'a> Caller<'a> {
         reply: &ReceivedReply,
         octets: &[u8],
         shown: &mut CallOutcome,
-        results: &mut KVec<u8>,
     ) -> Result<Verdict, Failure> {
         shown.answer = Some(reply.answer);
         let payload = match reply.answer {
@@ -242,12 +238,6 @@ impl<'a> Caller<'a> {
         let at = head.len() - rest.len();
         shown.status = Some(message.status);
         shown.results = payload.len() - at;
-        for piece in payload.pieces(at) {
-            let room = RESULTS_SHOWN - results.len();
-            let piece = piece.get(..piece.len().min(room)).unwrap_or_default();
-            let kept = results.extend_from_slice(piece, GFP_KERNEL);
-            kept.map_err(|error| call_failure(error.into()))?;
-        }
         if message.status == Status::Success
             && !self.request.has_results(call.xid, payload.pieces(at))
         {

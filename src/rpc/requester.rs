@@ -76,23 +76,6 @@ const GRACE_MS: i64 = 1000;
 /// How often a caller looks whether the transport has acknowledged its call, in milliseconds.
 const ACKNOWLEDGED_MS: i64 = 100;
 
-/// The outcome of the calls of one command.
-pub(crate) struct CallResult {
-    pub(crate) outcome: CommandOutcome,
-    /// The first octets of the results of the call that is shown.
-    pub(crate) results: KVec<u8>,
-}
-
-impl CallResult {
-    /// Creates a result without calls.
-    pub(crate) const fn new() -> Self {
-        Self {
-            outcome: CommandOutcome::NONE,
-            results: KVec::new(),
-        }
-    }
-}
-
 /// The right to make calls, held by one caller at a time.
 struct CallGuard<'a>(&'a Endpoint);
 
@@ -133,8 +116,8 @@ impl Endpoint {
     /// or `EOPNOTSUPP` if the device cannot register its memory.
     pub(crate) fn call(
         &self,
-        request: &CallRequest<'_>,
-        result: &mut CallResult,
+        request: &CallRequest,
+        result: &mut CommandOutcome,
     ) -> Result<(), Failure> {
         self.check_may_call()?;
         let _guard = CallGuard::take(self)?;
@@ -156,7 +139,7 @@ impl Endpoint {
         };
         let start: Instant<Monotonic> = Instant::now();
         let called = caller.call(&mut places, result);
-        result.outcome.us = start.elapsed().as_micros_ceil();
+        result.us = start.elapsed().as_micros_ceil();
         called
     }
 
@@ -230,11 +213,11 @@ type Over = (usize, Result<(), Failure>);
 impl<'a> Caller<'a> {
     /// Makes all calls. The number of `places` and the credits limit how many are under way at a
     /// time.
-    fn call(&self, places: &mut [Place<'a>], result: &mut CallResult) -> Result<(), Failure> {
+    fn call(&self, places: &mut [Place<'a>], result: &mut CommandOutcome) -> Result<(), Failure> {
         let mut left = self.request.count;
         let mut called = Ok(());
         // The results of calls that end after the first failure. They are not shown.
-        let mut others = CallResult::new();
+        let mut others = CommandOutcome::new();
         loop {
             let free = places.iter().position(|place| place.call.is_none());
             if let Some(at) = free.filter(|_| left > 0 && called.is_ok()) {
@@ -242,7 +225,7 @@ impl<'a> Caller<'a> {
                     Ok(Some(agreed)) => {
                         left -= 1;
                         called = self.begin(at, places, agreed);
-                        result.outcome.calls += u32::from(called.is_ok());
+                        result.calls += u32::from(called.is_ok());
                         continue;
                     }
                     Ok(None) => {}
@@ -263,7 +246,7 @@ impl<'a> Caller<'a> {
                     Err(_) => &mut others,
                 };
                 match self.finish(at, places, waited, shown) {
-                    Ok(replied) => result.outcome.replies += u32::from(replied),
+                    Ok(replied) => result.replies += u32::from(replied),
                     Err(failure) => called = called.and(Err(failure)),
                 }
             }
@@ -378,7 +361,7 @@ impl<'a> Caller<'a> {
         at: usize,
         places: &mut [Place<'a>],
         waited: Result<(), Failure>,
-        result: &mut CallResult,
+        result: &mut CommandOutcome,
     ) -> Result<bool, Failure> {
         let endpoint = self.endpoint;
         let Some(place) = places.get_mut(at) else {
@@ -433,10 +416,9 @@ impl<'a> Caller<'a> {
         place: &mut Place<'a>,
         sent: &SentCall<'a>,
         waited: Result<(), Failure>,
-        result: &mut CallResult,
+        result: &mut CommandOutcome,
     ) -> Result<Verdict, Failure> {
-        result.results.clear();
-        let shown = result.outcome.shown.insert(CallOutcome {
+        let shown = result.shown.insert(CallOutcome {
             xid: sent.call.xid,
             version: sent.call.version(),
             answer: None,
@@ -465,8 +447,7 @@ impl<'a> Caller<'a> {
             let took = (reply.arrival.at - sent.start).as_micros_ceil();
             self.endpoint.inner.lock().traffic.null_us = Some(took);
         }
-        let results = &mut result.results;
-        let verdict = self.decode_reply(place, &sent.call, &reply, &octets, shown, results);
+        let verdict = self.decode_reply(place, &sent.call, &reply, &octets, shown);
         self.endpoint.inner.lock().calls.put_room(at, octets);
         verdict
     }

@@ -51,20 +51,14 @@ use crate::{
             negotiation::Role,
             program::{
                 is_opaque,
-                recalled,
                 serve,
-                ServedProcedure,
-                RECALLED_WORDS, //
+                ServedProcedure, //
             },
             rpc_message::{
                 self,
                 Reply,
                 RpcError,
                 Status, //
-            },
-            xdr::{
-                NoRoom,
-                Writer, //
             }, //
         }, //
     },
@@ -88,15 +82,13 @@ const CHUNKS_MAX: usize = 64;
 /// The time limit for reading or writing a whole chunk, in milliseconds.
 const TRANSFER_MS: i64 = 10_000;
 
-/// Length in octets of the longest head of a reply that the module makes: SUCCESS, and the results
-/// of a recall.
-const OWN_REPLY_HEAD_MAX: usize = 24 + 4 * RECALLED_WORDS;
+/// Length in octets of the longest head of a reply that the module makes: PROG_MISMATCH (RFC 5531,
+/// section 9).
+const OWN_REPLY_HEAD_MAX: usize = 32;
 
 /// The reply to a call, before the decision how to send it.
 struct PreparedReply {
     reply: Reply,
-    /// The results of a recall. They are sent as a part of the head.
-    recalled: Option<[u32; RECALLED_WORDS]>,
     /// The offset of the results of ECHO in the call: ECHO returns its arguments.
     at: usize,
     /// The length of the results of ECHO in octets; 0 for other procedures.
@@ -114,7 +106,6 @@ impl PreparedReply {
         call.read(0, head);
 
         let mut binds = false;
-        let mut recall = None;
         let (status, at) = match rpc_message::parse_call(head) {
             Ok((parsed, arguments)) => match serve(&parsed) {
                 Ok(ServedProcedure::Null) => (Status::Success, None),
@@ -123,13 +114,6 @@ impl PreparedReply {
                     (Status::Success, None)
                 }
                 Ok(ServedProcedure::Bind) => (Status::ProcUnavail, None),
-                Ok(ServedProcedure::Callback) => {
-                    recall = recalled(arguments);
-                    match recall {
-                        Some(_) => (Status::Success, None),
-                        None => (Status::ProcUnavail, None),
-                    }
-                }
                 Ok(ServedProcedure::Echo) => {
                     let at = head.len() - arguments.len();
                     let mut count = [0; 4];
@@ -148,24 +132,10 @@ impl PreparedReply {
         };
         Some(Self {
             reply: Reply { xid, status },
-            recalled: recall,
             at: at.unwrap_or_default(),
             len: at.map_or(0, |at| call.len() - at),
             binds,
         })
-    }
-
-    /// Writes the head of the reply, with the results of a recall. Returns its length in octets.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the buffer is too short.
-    fn build(&self, buffer: &mut [u8]) -> Result<usize, NoRoom> {
-        let len = self.reply.build(buffer)?;
-        let mut writer = Writer::new(buffer.get_mut(len..).unwrap_or_default());
-        let results = self.recalled.iter().flatten();
-        results.for_each(|&word| writer.word(word));
-        Ok(len + writer.finish()?)
     }
 }
 
@@ -368,8 +338,7 @@ impl Endpoint {
             return Ok(());
         };
         // Each program defines what is eligible. Nothing is eligible in the programs that are
-        // served (RFC 8267, section 6.5.2, for callbacks of NFS), and the eligibility of other
-        // programs does not matter (RFC 8166, section 6.1).
+        // served, and the eligibility of other programs does not matter (RFC 8166, section 6.1).
         let served = matches!(reply.reply.status, Status::Success | Status::GarbageArgs);
         if served && call.is_reduced() {
             return Err(ReplyError::Chunk);
@@ -384,7 +353,7 @@ impl Endpoint {
         }
         let (limit, may_invalidate) = self.begin_reply(call.header.version());
         let mut head = [0; OWN_REPLY_HEAD_MAX];
-        let len = reply.build(&mut head).or(Err(ReplyError::Chunk))?;
+        let len = reply.reply.build(&mut head).or(Err(ReplyError::Chunk))?;
         let message = ReplyMessage {
             reply: &reply,
             head: head.get(..len).unwrap_or_default(),

@@ -23,8 +23,7 @@ use core::{
 use crate::pure::wire::{
     call_request::{
         CallRequest,
-        CalledProcedure,
-        Hex, //
+        CalledProcedure, //
     },
     header::Versions,
     private_data::{
@@ -37,8 +36,7 @@ use crate::pure::wire::{
         Program,
         NFS_PROGRAM,
         NFS_VERSION, //
-    },
-    rpc_message::Credentials, //
+    }, //
 };
 
 /// The default of `send=` and `recv=`: 4096 octets (RFC 8797, section 4.2).
@@ -59,9 +57,6 @@ const DEFAULT_CREDITS: u32 = 8;
 
 /// The default of `size=`, the length of the argument of ECHO in octets.
 const DEFAULT_ECHO_SIZE: u32 = 1024;
-
-/// The default of `results=`, the largest length of the results of any other procedure in octets.
-const DEFAULT_RESULTS: u32 = 1024;
 
 /// The largest number of octets of a refused word that are shown.
 const SHOWN: usize = 64;
@@ -190,10 +185,10 @@ pub(crate) struct Listen {
 
 /// The command in a line written to `call`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct CallCommand<'a> {
+pub(crate) struct CallCommand {
     /// The number of the connection to call on.
     pub(crate) connection: u64,
-    pub(crate) request: CallRequest<'a>,
+    pub(crate) request: CallRequest,
 }
 
 /// The command in a line written to `close`.
@@ -286,15 +281,12 @@ pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
     })
 }
 
-/// Parses `connection ID null [key=value]…`, `connection ID echo [key=value]…` or
-/// `connection ID rpc procedure=N [key=value]…`.
+/// Parses `connection ID null [key=value]…` or `connection ID echo [key=value]…`.
 ///
 /// # Errors
 ///
 /// Fails with the first word that is refused, and the reason.
-pub(crate) fn parse_call(line: &[u8]) -> Result<CallCommand<'_>, LineError<'_>> {
-    const LENGTH: Reason = "not 0 to 1048576 octets";
-
+pub(crate) fn parse_call(line: &[u8]) -> Result<CallCommand, LineError<'_>> {
     let mut words = words(line)?;
     let connection = match words.next().unwrap_or_default() {
         b"connection" => read(words.next().unwrap_or_default(), id)?,
@@ -317,40 +309,18 @@ pub(crate) fn parse_call(line: &[u8]) -> Result<CallCommand<'_>, LineError<'_>> 
         b"echo" => {
             let mut size = None;
             read_keys(words, |key, value| match key {
-                "size" => once(&mut size, number(value, 0..=1_048_576, LENGTH)?),
+                "size" => once(
+                    &mut size,
+                    number(value, 0..=1_048_576, "not 0 to 1048576 octets")?,
+                ),
                 _ => calls.take(key, value),
             })?;
             CalledProcedure::Echo {
                 size: size.unwrap_or(DEFAULT_ECHO_SIZE),
             }
         }
-        b"rpc" => {
-            let mut null = NullKeys::default();
-            let mut procedure = None;
-            let mut credentials = None;
-            let mut arguments = None;
-            let mut results = None;
-            read_keys(words, |key, value| match key {
-                "program" | "version" => null.take(key, value),
-                "procedure" => once(&mut procedure, number(value, 0..=u32::MAX, NOT_A_WORD)?),
-                "cred" => once(&mut credentials, self::credentials(value)?),
-                "raw" => once(&mut arguments, hex(value)?),
-                "results" => once(&mut results, number(value, 0..=1_048_576, LENGTH)?),
-                _ => calls.take(key, value),
-            })?;
-            CalledProcedure::Any {
-                program: null.program(),
-                procedure: procedure.ok_or(LineError {
-                    word: b"",
-                    reason: "expected procedure=N",
-                })?,
-                credentials: credentials.unwrap_or(Credentials::None),
-                arguments: arguments.unwrap_or(Hex::EMPTY),
-                results: results.unwrap_or(DEFAULT_RESULTS),
-            }
-        }
         word => {
-            let reason = "expected null, echo or rpc";
+            let reason = "expected null or echo";
             return Err(LineError { word, reason });
         }
     };
@@ -656,19 +626,6 @@ fn private(value: &str) -> Result<Offered, Reason> {
             .ok_or(TOO_MANY_OCTETS)?;
     }
     Ok(Offered::Raw(data))
-}
-
-/// Reads octets.
-fn hex(value: &str) -> Result<Hex<'_>, Reason> {
-    Hex::parse(value.as_bytes()).ok_or("not pairs of hex digits")
-}
-
-fn credentials(value: &str) -> Result<Credentials, Reason> {
-    match value {
-        "none" => Ok(Credentials::None),
-        "unix" => Ok(Credentials::Unix),
-        _ => Err("not none or unix"),
-    }
 }
 
 fn hex_digit(octet: u8) -> Result<u8, Reason> {

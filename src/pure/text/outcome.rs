@@ -20,9 +20,6 @@ use crate::pure::wire::{
     rpc_message::Status, //
 };
 
-/// The largest number of octets of results that are shown.
-pub(crate) const RESULTS_SHOWN: usize = 4096;
-
 /// The answer of a responder to a call, by the transport header (RFC 8166, section 4.2.4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Answer {
@@ -92,14 +89,16 @@ pub(crate) struct CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// The outcome without calls.
-    pub(crate) const NONE: Self = Self {
-        calls: 0,
-        replies: 0,
-        us: 0,
-        shown: None,
-        failure: None,
-    };
+    /// Creates an outcome without calls.
+    pub(crate) const fn new() -> Self {
+        Self {
+            calls: 0,
+            replies: 0,
+            us: 0,
+            shown: None,
+            failure: None,
+        }
+    }
 
     /// Returns the number of calls with results per second, or [`None`] if no time has passed.
     fn per_second(&self) -> Option<u64> {
@@ -108,12 +107,10 @@ impl CommandOutcome {
     }
 }
 
-/// Writes the text of `call` for calls on the connection with the number `connection`. `results`
-/// are the first octets of the results of the call that is shown.
+/// Writes the text of `call` for calls on the connection with the number `connection`.
 pub(crate) fn outcome(
     connection: u64,
     outcome: &CommandOutcome,
-    results: &[u8],
     out: &mut dyn Write,
 ) -> fmt::Result {
     const NONE: &str = "none";
@@ -139,13 +136,5 @@ pub(crate) fn outcome(
     writeln!(out, "rpc_version: {}", shown.version)?;
     writeln!(out, "transport: {}", Or(shown.answer, NONE))?;
     writeln!(out, "rpc: {}", Or(shown.status, NONE))?;
-    writeln!(out, "results_length: {}", shown.results)?;
-    out.write_str("results: ")?;
-    for octet in results.iter().take(RESULTS_SHOWN) {
-        write!(out, "{octet:02x}")?;
-    }
-    out.write_str(match results {
-        [] => "none\n",
-        _ => "\n",
-    })
+    writeln!(out, "results_length: {}", shown.results)
 }

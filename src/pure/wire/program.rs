@@ -3,12 +3,9 @@
 //! RPC programs (RFC 5531, section 8.1): those that the module serves, and the one that it calls by
 //! default.
 
-use super::{
-    rpc_message::{
-        Call,
-        Status, //
-    },
-    xdr::Reader, //
+use super::rpc_message::{
+    Call,
+    Status, //
 };
 
 /// The module's own program. Its number is one of those that are "Defined by local administrator"
@@ -42,16 +39,6 @@ const NFS_LOWEST: u32 = 3;
 /// The program of the callbacks of NFS, and its one version (RFC 5662: `NFS4_CALLBACK`).
 const CALLBACK_PROGRAM: u32 = 0x4000_0000;
 const CALLBACK_VERSION: u32 = 1;
-
-/// Procedure 1 of that program (RFC 8881, section 19.2).
-const CB_COMPOUND: u32 = 1;
-
-// `nfs_cb_opnum4` (RFC 8881, section 19.2.1).
-const CB_RECALL: u32 = 4;
-const CB_SEQUENCE: u32 = 11;
-
-/// `nfsstat4` of success (RFC 8881, section 15.1).
-const NFS4_OK: u32 = 0;
 
 /// A program and its version (RFC 5531, section 8.1).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -95,47 +82,6 @@ pub(crate) enum ServedProcedure {
     Echo,
     /// Notes that the caller accepts calls; forward direction only.
     Bind,
-    /// CB_COMPOUND of NFS: a recall of a delegation, if [`recalled`] returns results.
-    Callback,
-}
-
-/// The number of words in the results of a recall.
-pub(crate) const RECALLED_WORDS: usize = 15;
-
-/// Returns the results of a CB_COMPOUND that consists of CB_SEQUENCE and CB_RECALL, both NFS4_OK
-/// (RFC 8881, sections 19.2, 20.2 and 20.9), so that the callback channel of the session stays up.
-/// Returns [`None`] for any other CB_COMPOUND, also if it has a tag or lists of referring calls.
-///
-/// The module keeps no delegations: the user who made the session returns them.
-pub(crate) fn recalled(arguments: &[u8]) -> Option<[u32; RECALLED_WORDS]> {
-    let mut reader = Reader::new(arguments);
-    // The arguments up to the number of the second operation have as many words as the results.
-    let mut words = [0; RECALLED_WORDS];
-    for word in &mut words {
-        *word = reader.word()?;
-    }
-    match words {
-        // An empty tag, the minor version, `callback_ident`, two operations; CB_SEQUENCE with the
-        // session in four words, without referring calls; the number of CB_RECALL.
-        [0, _, _, 2, CB_SEQUENCE, a, b, c, d, sequence, slot, highest, _, 0, CB_RECALL] => Some([
-            NFS4_OK,
-            0,
-            2,
-            CB_SEQUENCE,
-            NFS4_OK,
-            a,
-            b,
-            c,
-            d,
-            sequence,
-            slot,
-            highest,
-            highest,
-            CB_RECALL,
-            NFS4_OK,
-        ]),
-        _ => None,
-    }
 }
 
 /// Whether `len` octets are the right length for the arguments of [`ECHO`], an `opaque<>` whose
@@ -166,7 +112,7 @@ pub(crate) fn fill_opaque(size: u32, seed: u32, at: usize, octets: &mut [u8]) {
     }
 }
 
-/// Returns the procedure that a call asks for. Of NFS, only [`NULL`] is served.
+/// Returns the procedure that a call asks for. Of NFS and its callbacks, only [`NULL`] is served.
 ///
 /// # Errors
 ///
@@ -186,7 +132,6 @@ pub(crate) fn serve(call: &Call) -> Result<ServedProcedure, Status> {
         (_, NULL) => Ok(ServedProcedure::Null),
         (ECHO_PROGRAM, ECHO) => Ok(ServedProcedure::Echo),
         (ECHO_PROGRAM, BIND) => Ok(ServedProcedure::Bind),
-        (CALLBACK_PROGRAM, CB_COMPOUND) => Ok(ServedProcedure::Callback),
         _ => Err(Status::ProcUnavail),
     }
 }

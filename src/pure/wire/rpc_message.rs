@@ -2,7 +2,7 @@
 
 //! The headers of RPC calls and replies (RFC 5531, section 9).
 //!
-//! Calls are sent with AUTH_NONE or AUTH_SYS. A received call may have either. The module checks
+//! Calls are sent with AUTH_NONE. A received call may have AUTH_NONE or AUTH_SYS. The module checks
 //! the form of AUTH_SYS, and ignores whom it names.
 
 use core::fmt;
@@ -48,7 +48,7 @@ const MACHINENAME_MAX: u32 = 255;
 const GIDS_MAX: u32 = 16;
 
 /// Length in octets of the longest `opaque_auth` body (RFC 5531, section 8.2).
-pub(super) const AUTH_MAX: u32 = 400;
+const AUTH_MAX: u32 = 400;
 
 /// Length in octets of the longest head of a call: with the longest credentials and the longest
 /// verifier (RFC 5531, sections 8.2 and 9).
@@ -78,15 +78,6 @@ pub(crate) fn xid(number: u32) -> u32 {
     xid ^ (xid >> 16)
 }
 
-/// The credentials of a call (RFC 5531, section 10).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Credentials {
-    /// AUTH_NONE.
-    None,
-    /// AUTH_SYS of the superuser, with no machine's name and no more groups.
-    Unix,
-}
-
 /// A call without its arguments: `rpc_msg` and `call_body` (RFC 5531, section 9).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Call {
@@ -102,30 +93,24 @@ pub(crate) struct Call {
 
 impl Call {
     /// Returns the length of the header of the call, in octets.
-    pub(crate) fn len(&self, credentials: Credentials) -> usize {
-        self.build(credentials, &mut [])
-            .unwrap_or_else(|room| room.needed)
+    pub(crate) fn len(&self) -> usize {
+        self.build(&mut []).unwrap_or_else(|room| room.needed)
     }
 
-    /// Writes the header of the call, and returns its length in octets. The verifier is AUTH_NONE.
+    /// Writes the header of the call, and returns its length in octets. Credentials and verifier
+    /// are AUTH_NONE.
     ///
     /// # Errors
     ///
     /// Fails if the buffer is too short.
-    pub(crate) fn build(
-        &self,
-        credentials: Credentials,
-        buffer: &mut [u8],
-    ) -> Result<usize, NoRoom> {
+    pub(crate) fn build(&self, buffer: &mut [u8]) -> Result<usize, NoRoom> {
         let mut writer = Writer::new(buffer);
-        let mut words = |words: &[u32]| words.iter().for_each(|&word| writer.word(word));
-        words(&[self.xid, CALL, RPC_VERS, self.prog, self.vers, self.proc]);
-        match credentials {
-            Credentials::None => words(&[AUTH_NONE, 0]),
-            // 20 octets: `stamp`, `machinename`, `uid`, `gid` and `gids` (RFC 5531, appendix A).
-            Credentials::Unix => words(&[AUTH_SYS, 20, 0, 0, 0, 0, 0]),
+        for word in [self.xid, CALL, RPC_VERS, self.prog, self.vers, self.proc] {
+            writer.word(word);
         }
-        words(&[AUTH_NONE, 0]);
+        for word in [AUTH_NONE, 0, AUTH_NONE, 0] {
+            writer.word(word);
+        }
         writer.finish()
     }
 }

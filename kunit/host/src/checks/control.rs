@@ -30,8 +30,7 @@ use crate::pure::{
     wire::{
         call_request::CalledProcedure,
         private_data::Offered,
-        program::Program,
-        rpc_message::Credentials, //
+        program::Program, //
     }, //
 };
 
@@ -137,7 +136,7 @@ pub(crate) fn listen_words(listen: Listen) -> Vec<String> {
     )
 }
 
-pub(crate) fn call_words(call: CallCommand<'_>) -> Vec<String> {
+pub(crate) fn call_words(call: CallCommand) -> Vec<String> {
     let CallCommand {
         connection,
         request,
@@ -152,25 +151,7 @@ pub(crate) fn call_words(call: CallCommand<'_>) -> Vec<String> {
             format!("connection {connection} echo"),
             format!("size={size}"), //
         ]),
-        CalledProcedure::Any {
-            program,
-            procedure,
-            credentials,
-            arguments,
-            results,
-        } => {
-            let credentials = match credentials {
-                Credentials::None => "none",
-                Credentials::Unix => "unix",
-            };
-            words.push(format!("connection {connection} rpc"));
-            words.extend(program_words(program));
-            words.push(format!("procedure={procedure}"));
-            words.push(format!("cred={credentials}"));
-            let arguments: Vec<u8> = arguments.octets(0).collect();
-            words.extend((!arguments.is_empty()).then(|| format!("raw={}", hex(&arguments))));
-            words.push(format!("results={results}"));
-        }
+        CalledProcedure::Bind => panic!("the grammar has no BIND"),
     }
     words.push(format!("count={}", request.count));
     words.push(format!("jobs={}", request.jobs));

@@ -24,8 +24,6 @@ enum Kind {
     Flag,
     Versions,
     Private,
-    Octets,
-    Credentials,
     Address,
 }
 
@@ -52,10 +50,6 @@ const ANSWER: Row = ("answer", Some("1"), Kind::Flag);
 const SIZE: Row = ("size", Some("1024"), Kind::Number(0, 1_048_576));
 const COUNT: Row = ("count", Some("1"), Kind::Number(1, 1_000_000));
 const JOBS: Row = ("jobs", Some("1"), Kind::Number(1, 64));
-const PROCEDURE: Row = ("procedure", None, Kind::Number(0, 4_294_967_295));
-const CRED: Row = ("cred", Some("none"), Kind::Credentials);
-const RAW: Row = ("raw", None, Kind::Octets);
-const RESULTS: Row = ("results", Some("1024"), Kind::Number(0, 1_048_576));
 const CHUNKS: Row = ("chunks", Some("0"), Kind::Flag);
 
 const CONNECT: [Row; 14] = [
@@ -131,18 +125,9 @@ pub(crate) fn call(line: &[u8]) -> Verdict<'_> {
     let (what, rows): (_, &[Row]) = match word(2) {
         b"null" => ("null", &[PROGRAM, VERSION, COUNT, JOBS, CHUNKS]),
         b"echo" => ("echo", &[SIZE, COUNT, JOBS, CHUNKS]),
-        b"rpc" => (
-            "rpc",
-            &[
-                PROGRAM, VERSION, PROCEDURE, CRED, RAW, RESULTS, COUNT, JOBS, CHUNKS,
-            ],
-        ),
         word => return Err(word),
     };
     let said = keys(&words[3..], rows, None)?;
-    if what == "rpc" && !said.iter().any(|word| word.starts_with("procedure=")) {
-        return Err(b"");
-    }
     Ok([vec![format!("connection {id} {what}")], said].concat())
 }
 
@@ -264,12 +249,6 @@ fn said(word: &[u8], rows: &[Row]) -> Option<(&'static str, String)> {
             let is_octets = matches!(value.len(), 2..=510) && value.len() % 2 == 0;
             (is_hex && is_octets).then(|| value.to_ascii_lowercase())?
         }
-        Kind::Octets => {
-            let is_hex = value.bytes().all(|digit| digit.is_ascii_hexdigit());
-            (is_hex && value.len() % 2 == 0 && !value.is_empty())
-                .then(|| value.to_ascii_lowercase())?
-        }
-        Kind::Credentials => one_of(&["none", "unix"], value)?,
         Kind::Address => address(value)?,
     };
     Some((key, value))

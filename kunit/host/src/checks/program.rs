@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The choice of the procedure (RFC 5531, sections 9 and 12.1), the arguments of ECHO, and the
-//! results of a recall.
+//! The choice of the procedure (RFC 5531, sections 9 and 12.1), and the arguments of ECHO.
 
 use crate::pure::wire::{
     program::{
         fill_opaque,
         is_opaque,
-        recalled,
         serve,
         ServedProcedure, //
     },
@@ -36,7 +34,6 @@ fn expected(prog: u32, vers: u32, proc: u32) -> Result<ServedProcedure, Status> 
     }
     match (prog, proc) {
         (_, 0) => Ok(ServedProcedure::Null),
-        (CALLBACK_PROGRAM, 1) => Ok(ServedProcedure::Callback),
         (ECHO_PROGRAM, 1) => Ok(ServedProcedure::Echo),
         (ECHO_PROGRAM, 2) => Ok(ServedProcedure::Bind),
         _ => Err(Status::ProcUnavail),
@@ -67,27 +64,6 @@ pub(crate) fn check_opaque(arguments: &[u8]) {
         "{count} in {}",
         arguments.len()
     );
-}
-
-/// RFC 8881, sections 19.2, 20.2 and 20.9: a recall is known by the octets at five places of its
-/// arguments, and 28 octets of them come back.
-pub(crate) fn check_recalled(arguments: &[u8]) {
-    let octets = |words: &[u32]| -> Vec<u8> {
-        let octets = words.iter().flat_map(|word| word.to_be_bytes());
-        octets.collect()
-    };
-    let places: [(usize, u32); 5] = [(0, 0), (12, 2), (16, 11), (52, 0), (56, 4)];
-    let is_recall = places
-        .iter()
-        .all(|&(at, word)| arguments.get(at..at + 4) == Some(&word.to_be_bytes()));
-    let expected = is_recall.then(|| {
-        let head = octets(&[0, 0, 2, 11, 0]);
-        let same = &arguments[20..48];
-        let target = &arguments[44..48];
-        [&head, same, target, &octets(&[4, 0])].concat()
-    });
-    let found = recalled(arguments).map(|words| octets(&words));
-    assert_eq!(found, expected, "{arguments:02x?}");
 }
 
 /// RFC 4506, section 4.10: the arguments for a call of ECHO, in one piece and in two.

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// The words of all defaults except that of `rpcvers=`.
-const UNTOLD: [&str; 19] = [
+const UNTOLD: [&str; 17] = [
     "send=4096",
     "recv=4096",
     "inv=0",
@@ -57,8 +57,6 @@ const UNTOLD: [&str; 19] = [
     "size=1024",
     "count=1",
     "jobs=1",
-    "cred=none",
-    "results=1024",
     "chunks=0",
 ];
 
@@ -174,23 +172,9 @@ fn listens() -> impl Strategy<Value = Vec<String>> {
 fn calls() -> impl Strategy<Value = Vec<String>> {
     let nulls = programs().prop_map(|program| ("null", program.to_vec()));
     let echoes = number("size", 1024, 0..=1_048_576u32).prop_map(|size| ("echo", vec![size]));
-    let others = (
-        programs(),
-        any::<u32>(),
-        select(vec!["cred=none", "cred=unix"]),
-        option::weighted(0.8, vec(any::<u8>(), 1..=600)),
-        number("results", 1024, 0..=1_048_576u32),
-    )
-        .prop_map(|(program, procedure, credentials, arguments, results)| {
-            let mut words = program.to_vec();
-            words.extend([format!("procedure={procedure}"), credentials.into()]);
-            words.extend(arguments.map(|octets| format!("raw={}", hex(&octets))));
-            words.push(results);
-            ("rpc", words)
-        });
     (
         any::<u64>(),
-        prop_oneof![nulls, echoes, others],
+        prop_oneof![nulls, echoes],
         number("count", 1, 1..=1_000_000u32),
         number("jobs", 1, 1..=64u32),
         number("chunks", 0, 0..=1u32),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The choice of the procedure (RFC 5531, sections 9 and 12.1), the arguments of ECHO, and the
-//! results of a recall.
+//! The choice of the procedure (RFC 5531, sections 9 and 12.1), and the arguments of ECHO.
 
 use proptest::prelude::*;
 
@@ -9,7 +8,6 @@ use super::cases;
 use crate::checks::program::{
     check,
     check_fill,
-    check_recalled,
     CALLBACK_PROGRAM,
     ECHO_PROGRAM, //
 };
@@ -66,25 +64,5 @@ proptest! {
         proc in prop_oneof![0..=2_u32, any::<u32>()],
     ) {
         check(prog, vers, proc);
-    }
-
-    /// RFC 8881, sections 20.2 and 20.9: a recall of any session, one word of which may be another,
-    /// with octets behind it or without its end.
-    #[test]
-    fn section_20_9_recalls(
-        any_words in any::<[u32; 15]>(),
-        other in prop_oneof![Just(None), (0..15_usize).prop_map(Some)],
-        len in prop_oneof![Just(60), 0..=72_usize],
-    ) {
-        let mut words = any_words;
-        for (at, word) in [(0, 0), (3, 2), (4, 11), (13, 0), (14, 4)] {
-            words[at] = word;
-        }
-        if let Some(at) = other {
-            words[at] = any_words[at];
-        }
-        let mut octets: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
-        octets.resize(len, 0xee);
-        check_recalled(&octets);
     }
 }
