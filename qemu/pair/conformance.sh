@@ -72,14 +72,17 @@ elif [[ $PEER = rpcrdma_cm ]]; then
 	need 'suite: the module loads on b' on_b module_load
 	need 'suite: the module listens on b' \
 		on_b control - listen "$B4:2000 send=4096 recv=4096 inv=1"
-	! plays server || check 'suite: the module as server' suite server "$B4:2000" --destructive
+	! plays server || check 'suite: the module as server' \
+		suite server "$B4:2000" --destructive --draft-v2
 	need 'suite: the module works on b' serve_work bash programs/module-work.sh "$A4:3000" 1
 	! plays client || check 'suite: the module as client' \
 		suite client --listen "$A4:3000" --limit 90 --run "$work" --strict
 	check 'suite: the module closes all' on_b control - close all
 elif [[ $PEER != ganesha ]]; then
 	need 'suite: b serves NFS' on_b nfs_server
-	need 'suite: b has a scratch file' on_b in_nfs_server touch /export/scratch
+	# It grants no delegations during the grace period of lockd.
+	need 'suite: b has a scratch file' on_b in_nfs_server \
+		sh -c 'touch /export/scratch && echo Y >/proc/fs/lockd/nlm_end_grace'
 	! plays server || check 'suite: Linux as server' suite server "$B4" --export scratch
 	need 'suite: a serves NFS' on_a nfs_server
 	need 'suite: both have data' nfs_data
