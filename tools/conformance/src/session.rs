@@ -296,22 +296,16 @@ impl Session {
 
     /// Returns the next call of the server.
     pub fn callback(&mut self) -> Result<Callback, Problem> {
-        loop {
-            let message = self.link.receive()?;
-            match Transport::parse(&message.octets) {
-                Ok(Transport::Chunks(header, rpc)) => {
-                    return Ok(Callback {
-                        header,
-                        length: message.octets.len(),
-                        rpc,
-                    })
-                }
-                other => {
-                    return violation(format!(
-                        "the server does not call back, but sends {other:?}"
-                    ))
-                }
-            }
+        let message = self.link.receive()?;
+        match Transport::parse(&message.octets) {
+            Ok(Transport::Chunks(header, rpc)) => Ok(Callback {
+                header,
+                length: message.octets.len(),
+                rpc,
+            }),
+            other => violation(format!(
+                "the server does not call back, but sends {other:?}"
+            )),
         }
     }
 
