@@ -132,12 +132,6 @@ void shim_hold_end(void)
 		wake_up_all(&no_holds);
 }
 
-/* Cancels the address resolver's work for @id, or waits for it if it is running. */
-void shim_stop_resolver(struct rdma_cm_id *id)
-{
-	rdma_addr_cancel(&id->route.addr.dev_addr);
-}
-
 const struct sockaddr *shim_local_addr(const struct rdma_cm_id *id)
 {
 	return (const struct sockaddr *)&id->route.addr.src_addr;
@@ -313,23 +307,6 @@ int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u
 	return ret && bad != first ? -EINPROGRESS : ret;
 }
 
-/*
- * Prepares the memory regions of a transfer for being leaked, and returns whether there
- * are any. The regions are not in the pool of @qp at present, so destroying the pool does
- * not free them. rdma_rw does not tell which transfers have regions, so @transfer must be
- * the only transfer of @qp.
- */
-bool shim_transfer_disown(const struct rpcrdma_cm_transfer *transfer, const struct ib_qp *qp)
-{
-	u32 i;
-
-	if (!qp->mrs_used)
-		return false;
-	for (i = 0; i < transfer->ctx.nr_ops; i++)
-		shim_disown_mr(transfer->ctx.reg[i].mr);
-	return true;
-}
-
 void shim_transfer_destroy(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 			   enum dma_data_direction direction)
 {
@@ -354,42 +331,6 @@ int shim_fail_qp(struct ib_qp *qp)
 }
 
 /*
- * Gives a leaked object the name of its device. Its old name is in the memory of this
- * module, and the resource tracker prints the name even after the module was unloaded.
- */
-void shim_disown_pd(struct ib_pd *pd)
-{
-	WRITE_ONCE(pd->res.kern_name, pd->device->name);
-}
-
-void shim_disown_mr(struct ib_mr *mr)
-{
-	WRITE_ONCE(mr->res.kern_name, mr->device->name);
-}
-
-/*
- * Destroys the queue pair of @id, the only user of @cq. Returns false if the device
- * refuses. The queue pair is leaked then, and its completions and events are not handled
- * any more.
- *
- * rdma_destroy_qp() returns no error. But ib_destroy_qp_user() decrements the use count
- * of the completion queue only if it succeeds.
- */
-bool shim_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq)
-{
-	struct ib_qp *qp = id->qp;
-
-	rdma_destroy_qp(id);
-	if (!atomic_read(&cq->usecnt))
-		return true;
-	WRITE_ONCE(qp->res.kern_name, qp->device->name);
-	WRITE_ONCE(cq->res.kern_name, cq->device->name);
-	WRITE_ONCE(qp->registered_event_handler, NULL);
-	disable_work_sync(&cq->work);
-	return false;
-}
-
-/*
  * Returns the name of an event after which the queue pair has failed, or NULL if @event is
  * another one.
  */
@@ -408,13 +349,4 @@ const char *shim_qp_failure(const struct ib_event *event)
 int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)
 {
 	return ib_post_recv(qp, wr, NULL);
-}
-
-/*
- * Sets the owner's name of a queue pair. rdma_create_qp() has set that of rdma_cm.
- * Readers of the resource tracker may see either name meanwhile.
- */
-void shim_name_qp(struct ib_qp *qp, const char *name)
-{
-	WRITE_ONCE(qp->res.kern_name, name);
 }

@@ -47,7 +47,6 @@ struct workqueue_struct *shim_hold(void);
 void shim_hold_again(void);
 void shim_hold_end(void);
 
-void shim_stop_resolver(struct rdma_cm_id *id);
 const struct sockaddr *shim_local_addr(const struct rdma_cm_id *id);
 const struct sockaddr *shim_remote_addr(const struct rdma_cm_id *id);
 
@@ -85,19 +84,23 @@ int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u
 		       enum dma_data_direction direction);
 int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 		       struct ib_cqe *cqe);
-bool shim_transfer_disown(const struct rpcrdma_cm_transfer *transfer, const struct ib_qp *qp);
 void shim_transfer_destroy(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 			   enum dma_data_direction direction);
 
 void shim_reinit_completion(struct completion *done);
 int shim_post_send(struct ib_qp *qp, const struct ib_send_wr *wr);
 int shim_fail_qp(struct ib_qp *qp);
-void shim_disown_pd(struct ib_pd *pd);
-void shim_disown_mr(struct ib_mr *mr);
-bool shim_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq);
 const char *shim_qp_failure(const struct ib_event *event);
 int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
-void shim_name_qp(struct ib_qp *qp, const char *name);
+
+/* rdma/workarounds.c */
+void workaround_stop_resolver(struct rdma_cm_id *id);
+void workaround_name_qp(struct ib_qp *qp, const char *name);
+void workaround_disown_pd(struct ib_pd *pd);
+void workaround_disown_mr(struct ib_mr *mr);
+bool workaround_disown_transfer(const struct rpcrdma_cm_transfer *transfer,
+				const struct ib_qp *qp);
+bool workaround_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq);
 
 void trace_rpcrdma_cm_sent(u64 id, bool server, const u8 *octets, u8 len);
 void trace_rpcrdma_cm_parsed(u64 id, bool server, u8 outcome, u8 len, u8 offset,

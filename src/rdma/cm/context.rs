@@ -287,7 +287,7 @@ impl<H: ConnectionHandler> WorkItem<TEARDOWN> for Context<H> {
         // on it, so the id must not be freed meanwhile (reports/cma-unlock-after-free.txt).
         // SAFETY: By the type invariant the id is valid, and this is not called by the resolver's
         // work.
-        unsafe { bindings::shim_stop_resolver(id) };
+        unsafe { bindings::workaround_stop_resolver(id) };
         // SAFETY: The id is valid, and its queue pair is gone: `disconnect` has drained it. The
         // function waits for a handler that runs. No handler runs afterwards, so the context can be
         // dropped.

@@ -234,7 +234,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         if in_use || unsafe { bindings::ib_dereg_mr_user(self.mr.as_ptr(), ptr::null_mut()) } != 0 {
             pr_warn!("a device keeps a memory region: leaking its memory\n");
             // SAFETY: By the type invariant it is valid, as it was not deregistered.
-            unsafe { bindings::shim_disown_mr(self.mr.as_ptr()) };
+            unsafe { bindings::workaround_disown_mr(self.mr.as_ptr()) };
             ProtectionDomain::leak(self.domain);
             return false;
         }

@@ -66,7 +66,7 @@ impl ProtectionDomain {
     /// of the module.
     pub(in crate::rdma) fn disown(&self) {
         // SAFETY: By the type invariant it is valid.
-        unsafe { bindings::shim_disown_pd(self.as_ptr()) };
+        unsafe { bindings::workaround_disown_pd(self.as_ptr()) };
     }
 
     /// Leaks the domain, together with an object in it.

@@ -238,7 +238,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         // SAFETY: The id is valid. Its queue pair was made by the call above, so it is not NULL.
         let queue_pair = unsafe { NonNull::new_unchecked((*id.as_ptr()).qp) };
         // SAFETY: The queue pair is valid; the name is static.
-        unsafe { bindings::shim_name_qp(queue_pair.as_ptr(), owner.as_char_ptr()) };
+        unsafe { bindings::workaround_name_qp(queue_pair.as_ptr(), owner.as_char_ptr()) };
 
         // INVARIANT: The queue pair was made above, for this id.
         let mut this = Self {
@@ -461,7 +461,7 @@ impl<C: CompletionHandler> QueuePair<C> {
             // SAFETY: The context was initialized above, for this queue pair, which has no other
             // transfer: it performs one at a time, and none after one that was abandoned.
             let regions =
-                unsafe { bindings::shim_transfer_disown(context, self.queue_pair.as_ptr()) };
+                unsafe { bindings::workaround_disown_transfer(context, self.queue_pair.as_ptr()) };
             if regions {
                 ProtectionDomain::leak(self.resources.domain.clone());
             }
@@ -674,7 +674,7 @@ impl<C: CompletionHandler> Drop for QueuePair<C> {
         let completions = self.resources.completions.as_ptr();
         // SAFETY: By the type invariant the id is valid and has this queue pair, which is the only
         // user of that completion queue.
-        let destroyed = unsafe { bindings::shim_destroy_qp(self.id.as_ptr(), completions) };
+        let destroyed = unsafe { bindings::workaround_destroy_qp(self.id.as_ptr(), completions) };
         if destroyed {
             // SAFETY: The resources are not used again. The queue pair is destroyed, so the device
             // does not use them any more.

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the RDMA core does not offer, or does wrong. Each function accesses members of the
+ * core's structures that belong to the core, and names the report that makes it
+ * superfluous. The functions of shim.c only wrap what a driver may use.
+ */
+#include <linux/atomic.h>
+#include <linux/compiler.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "../shim.h"
+
+/*
+ * Cancels the address resolver's work for @id, or waits for it if it is running: it unlocks
+ * the id without a reference on it, so the id must not be freed meanwhile. Must not be
+ * called by that work, which calls the handler of the id.
+ *
+ * Waits for reports/cma-unlock-after-free.txt.
+ */
+void workaround_stop_resolver(struct rdma_cm_id *id)
+{
+	rdma_addr_cancel(&id->route.addr.dev_addr);
+}
+
+/*
+ * Names the owner of a queue pair, for the resource tracker. rdma_create_qp() names
+ * rdma_cm. Readers of the resource tracker may see either name meanwhile.
+ *
+ * Waits for reports/cma-destroy-qp.txt.
+ */
+void workaround_name_qp(struct ib_qp *qp, const char *name)
+{
+	WRITE_ONCE(qp->res.kern_name, name);
+}
+
+/*
+ * Gives a leaked object the name of its device. Its old name is in the memory of this
+ * module, and the resource tracker prints the name even after the module was unloaded.
+ *
+ * These functions wait for reports/restrack-owner-name.txt.
+ */
+void workaround_disown_pd(struct ib_pd *pd)
+{
+	WRITE_ONCE(pd->res.kern_name, pd->device->name);
+}
+
+void workaround_disown_mr(struct ib_mr *mr)
+{
+	WRITE_ONCE(mr->res.kern_name, mr->device->name);
+}
+
+/*
+ * Disowns the memory regions of a transfer, and returns whether there are any. The regions
+ * are not in the pool of @qp at present, so destroying the pool does not free them. rdma_rw
+ * does not tell which transfers have regions, so @transfer must be the only transfer of
+ * @qp.
+ */
+bool workaround_disown_transfer(const struct rpcrdma_cm_transfer *transfer,
+				const struct ib_qp *qp)
+{
+	u32 i;
+
+	if (!qp->mrs_used)
+		return false;
+	for (i = 0; i < transfer->ctx.nr_ops; i++)
+		workaround_disown_mr(transfer->ctx.reg[i].mr);
+	return true;
+}
+
+/*
+ * Destroys the queue pair of @id, the only user of @cq. Returns false if the device
+ * refuses. The queue pair is leaked then, and its completions and events are not handled
+ * any more.
+ *
+ * rdma_destroy_qp() returns no error. But ib_destroy_qp_user() decrements the use count
+ * of the completion queue only if it succeeds. ib_free_cq() does nothing while the queue
+ * pair uses the completion queue, so nothing else stops the work of the completion queue.
+ *
+ * Waits for reports/cma-destroy-qp.txt.
+ */
+bool workaround_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq)
+{
+	struct ib_qp *qp = id->qp;
+
+	rdma_destroy_qp(id);
+	if (!atomic_read(&cq->usecnt))
+		return true;
+	WRITE_ONCE(qp->res.kern_name, qp->device->name);
+	WRITE_ONCE(cq->res.kern_name, cq->device->name);
+	WRITE_ONCE(qp->registered_event_handler, NULL);
+	disable_work_sync(&cq->work);
+	return false;
+}
