@@ -227,7 +227,7 @@ fn answer_dump(mut stream: TcpStream, fault: &str) -> std::io::Result<()> {
                 .opaque(b"superuser")
         })
         .word(0);
-    stream.write_all(&words(&[1 << 31 | reply.0.len() as u32]))?;
+    stream.write_all(&words(&[(1 << 31) | reply.0.len() as u32]))?;
     stream.write_all(&reply.0)
 }
 
