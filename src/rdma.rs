@@ -27,7 +27,7 @@
 //! [`Registration`](registration::Registration), and `shim_transfer_init` in shim.c.
 //!
 //! The RDMA core does not offer all that this takes: src/rdma/workarounds.c has the rest, each with
-//! the report that makes it superfluous.
+//! the report after whose fix it can go.
 //!
 //! C headers: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h),
 //! [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)

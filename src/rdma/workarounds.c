@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the RDMA core does not offer, or does wrong. Each function accesses members of the
- * core's structures that belong to the core, and names the report that makes it
- * superfluous. The functions of shim.c only wrap what a driver may use.
+ * What the RDMA core does not offer, or does wrong. Each function accesses what belongs to
+ * the core, and names the report after whose fix it can go. One more function does so and
+ * has no report: shim_transfer_init() in shim.c.
  */
 #include <linux/atomic.h>
 #include <linux/compiler.h>
@@ -78,7 +78,8 @@ bool workaround_disown_transfer(const struct rpcrdma_cm_transfer *transfer,
  * of the completion queue only if it succeeds. ib_free_cq() does nothing while the queue
  * pair uses the completion queue, so nothing else stops the work of the completion queue.
  *
- * Waits for reports/cma-destroy-qp.txt.
+ * Waits for reports/cma-destroy-qp.txt, and with the names for
+ * reports/restrack-owner-name.txt.
  */
 bool workaround_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq)
 {
