@@ -12,10 +12,10 @@ mod capacity;
 #[allow(dead_code)]
 #[path = "../src/rdma/verbs/memory.rs"]
 mod memory;
-#[path = "../src/rdma/verbs/moment.rs"]
-mod moment;
 #[path = "../src/rdma/verbs/send_buffer.rs"]
 mod send_buffer;
+#[path = "../src/rdma/verbs/seqno.rs"]
+mod seqno;
 
 #[kunit_tests(rpcrdma_cm_rdma)]
 mod tests {
@@ -26,8 +26,8 @@ mod tests {
             Memory,
             BLOCK, //
         },
-        moment::Moment,
         send_buffer::SendBuffer, //
+        seqno::Seqno,
     };
     use crate::base::{
         draining::Draining,
@@ -50,14 +50,14 @@ mod tests {
         }, //
     };
 
-    /// A Steering Tag is used again after 256 registrations.
+    /// An rkey is used again after 256 registrations.
     #[test]
     fn an_old_invalidation_does_not_end_a_later_registration() {
-        let queue_pair = Moment::now();
-        let another = Moment::now();
-        let registered = Moment::now();
+        let queue_pair = Seqno::next();
+        let another = Seqno::next();
+        let registered = Seqno::next();
         let invalidated = Invalidated::now(queue_pair, 0x100);
-        let registered_again = Moment::now();
+        let registered_again = Seqno::next();
 
         assert!(invalidated.has_ended(queue_pair, 0x100, registered));
         assert!(!invalidated.has_ended(queue_pair, 0x101, registered));
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn send_buffer_has_the_length_that_was_written() -> Result {
         let too_long = Some(errno(bindings::EMSGSIZE));
-        let mut octets = [0xa5; 8];
-        let mut message = SendBuffer::new(&mut octets);
+        let mut bytes = [0xa5; 8];
+        let mut message = SendBuffer::new(&mut bytes);
 
         assert_eq!(message.append(1 << 20).err(), too_long);
         assert_eq!(message.append_with(|_| Ok(1 << 20)).err(), too_long);
@@ -109,7 +109,7 @@ mod tests {
         message.append_with(|room| Ok(room.len() - 1))?;
         assert_eq!(message.append(1)?.len(), 1);
         assert_eq!(message.len(), 8);
-        assert!(octets == *b"abc\xa5\xa5\xa5\xa5\0");
+        assert!(bytes == *b"abc\xa5\xa5\xa5\xa5\0");
         Ok(())
     }
 
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(memory.len(), 2 * BLOCK + 5);
         assert!(memory.pieces_mut(0, usize::MAX).all(|piece| {
             let address = piece.as_ptr() as usize;
-            address % PAGE_SIZE == 0 && piece.iter().all(|&octet| octet == 0)
+            address % PAGE_SIZE == 0 && piece.iter().all(|&byte| byte == 0)
         }));
         assert_eq!(memory.pieces(0, usize::MAX).count(), 3);
 

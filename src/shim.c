@@ -142,7 +142,7 @@ const struct sockaddr *shim_remote_addr(const struct rdma_cm_id *id)
 	return (const struct sockaddr *)&id->route.addr.dst_addr;
 }
 
-/* Copies the name of the device. @name must have room for IB_DEVICE_NAME_MAX octets. */
+/* Copies the name of the device. @name must have room for IB_DEVICE_NAME_MAX bytes. */
 void shim_device_name(const struct ib_device *device, char *name)
 {
 	strscpy(name, device->name, IB_DEVICE_NAME_MAX);
@@ -189,10 +189,10 @@ u32 shim_max_fast_reg_page_list_len(const struct ib_device *device)
 	return device->attrs.max_fast_reg_page_list_len;
 }
 
-u64 shim_dma_map(struct ib_device *device, void *octets, size_t len,
+u64 shim_dma_map(struct ib_device *device, void *buf, size_t len,
 		 enum dma_data_direction direction)
 {
-	return ib_dma_map_single(device, octets, len, direction);
+	return ib_dma_map_single(device, buf, len, direction);
 }
 
 bool shim_dma_mapping_error(struct ib_device *device, u64 addr)
@@ -218,9 +218,9 @@ void shim_dma_sync_for_device(struct ib_device *device, u64 addr, size_t len,
 	ib_dma_sync_single_for_device(device, addr, len, direction);
 }
 
-void shim_sg_set(struct scatterlist *entry, void *octets, u32 len)
+void shim_sg_set(struct scatterlist *entry, void *buf, u32 len)
 {
-	sg_set_buf(entry, octets, len);
+	sg_set_buf(entry, buf, len);
 }
 
 int shim_dma_map_sg(struct ib_device *device, struct scatterlist *list, int entries,
@@ -247,9 +247,9 @@ u32 shim_mr_length(const struct ib_mr *mr)
 
 /*
  * Sets the offset by which the peer addresses the region, and returns it. It begins as
- * the DMA address of the first octet, by ib_map_mr_sg(). Over rxe and siw that is a
+ * the DMA address of the first byte, by ib_map_mr_sg(). Over rxe and siw that is a
  * kernel virtual address, which the peer must not learn. This replaces it by @offset,
- * which must be aligned to pages, and keeps the position of the first octet in its page.
+ * which must be aligned to pages, and keeps the position of the first byte in its page.
  * Must be called before the region is registered, as in frwr_map() of xprtrdma.
  */
 u64 shim_mr_set_iova(struct ib_mr *mr, u64 offset)
@@ -264,7 +264,7 @@ void shim_mr_next_key(struct ib_mr *mr)
 }
 
 /*
- * Prepares a transfer between @octets and the peer's memory. @octets must come from
+ * Prepares a transfer between @buf and the peer's memory. @buf must come from
  * kmalloc(), and must not be freed until the transfer has been destroyed.
  *
  * On iWARP a Read Request tells the peer the offset of the memory that receives the
@@ -272,13 +272,13 @@ void shim_mr_next_key(struct ib_mr *mr)
  * here, so that the peer does not learn an address, as in shim_mr_set_iova().
  */
 int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
-		       void *octets, u32 len, u64 remote, u32 rkey,
+		       void *buf, u32 len, u64 remote, u32 rkey,
 		       enum dma_data_direction direction)
 {
 	int ret;
 	u32 i;
 
-	sg_init_one(&transfer->sg, octets, len);
+	sg_init_one(&transfer->sg, buf, len);
 	ret = rdma_rw_ctx_init(&transfer->ctx, qp, port, &transfer->sg, 1, 0, remote, rkey,
 			       direction);
 	if (ret < 0)

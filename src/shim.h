@@ -59,7 +59,7 @@ u8 shim_max_qp_init_rd_atom(const struct ib_device *device);
 
 u32 shim_local_dma_lkey(const struct ib_pd *pd);
 u32 shim_max_fast_reg_page_list_len(const struct ib_device *device);
-u64 shim_dma_map(struct ib_device *device, void *octets, size_t len,
+u64 shim_dma_map(struct ib_device *device, void *buf, size_t len,
 		 enum dma_data_direction direction);
 bool shim_dma_mapping_error(struct ib_device *device, u64 addr);
 void shim_dma_unmap(struct ib_device *device, u64 addr, size_t len,
@@ -69,7 +69,7 @@ void shim_dma_sync_for_cpu(struct ib_device *device, u64 addr, size_t len,
 void shim_dma_sync_for_device(struct ib_device *device, u64 addr, size_t len,
 			      enum dma_data_direction direction);
 
-void shim_sg_set(struct scatterlist *entry, void *octets, u32 len);
+void shim_sg_set(struct scatterlist *entry, void *buf, u32 len);
 int shim_dma_map_sg(struct ib_device *device, struct scatterlist *list, int entries,
 		    enum dma_data_direction direction);
 void shim_dma_unmap_sg(struct ib_device *device, struct scatterlist *list, int entries,
@@ -80,7 +80,7 @@ u64 shim_mr_set_iova(struct ib_mr *mr, u64 offset);
 void shim_mr_next_key(struct ib_mr *mr);
 
 int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
-		       void *octets, u32 len, u64 remote, u32 rkey,
+		       void *buf, u32 len, u64 remote, u32 rkey,
 		       enum dma_data_direction direction);
 int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 		       struct ib_cqe *cqe);

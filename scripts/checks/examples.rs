@@ -10,6 +10,7 @@ use core::{
 };
 
 use kernel::{
+    dma::DataDirection,
     impl_has_delayed_work,
     impl_has_work,
     prelude::*,
@@ -40,8 +41,8 @@ use super::{
     },
     registration::{
         piece::*,
-        purpose::*,
         region::*,
+        remote_access::*,
         *, //
     },
     verbs::{
@@ -54,7 +55,6 @@ use super::{
         device::*,
         fault_handler::*,
         memory::*,
-        moment::*,
         operation::*,
         parameters::*,
         protection_domain::*,
@@ -62,6 +62,7 @@ use super::{
         receive::*,
         send_buffer::*,
         send_queue::*,
+        seqno::*,
         transfer::*, //
     },
 };
@@ -109,7 +110,7 @@ impl CompletionHandler for MyEndpoint {
     fn arrived(
         _this: ArcBorrow<'_, Self>,
         _context: &CompletionContext<'_, Self>,
-        _octets: &[u8],
+        _bytes: &[u8],
         _arrival: &Arrival,
     ) -> bool {
         true

@@ -407,7 +407,7 @@ impl Observation {
         let local = unsafe { RawAddress::read(ptr::from_ref(&observation.local).cast()) };
         // SAFETY: The same as for `local`.
         let remote = unsafe { RawAddress::read(ptr::from_ref(&observation.remote).cast()) };
-        let name = DeviceName::from_octets(observation.device);
+        let name = DeviceName::from_bytes(observation.device);
         let device = Transport::from_raw(observation.transport)
             .map(|transport| shown_device::of(name, transport));
         let octets = match event.kind {

@@ -5,8 +5,8 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 pub(crate) mod piece;
-pub(crate) mod purpose;
 pub(in crate::rdma) mod region;
+pub(crate) mod remote_access;
 
 use kernel::{
     bindings::{
@@ -19,8 +19,8 @@ use kernel::{
 
 use self::{
     piece::Piece,
-    purpose::Purpose,
     region::Region, //
+    remote_access::RemoteAccess,
 };
 use super::verbs::{
     arrival::Invalidated,
@@ -45,12 +45,12 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # let (queue_pair, octets, xid): (&QueuePair<MyEndpoint>, &[u8], u32) = given();
-/// let mut call = Registration::new(queue_pair, Purpose::Read, octets.len(), 256)?;
-/// call.write(0, octets)?;
+/// # let (queue_pair, bytes, xid): (&QueuePair<MyEndpoint>, &[u8], u32) = given();
+/// let mut call = Registration::new(queue_pair, RemoteAccess::Read, bytes.len(), 256)?;
+/// call.write(0, bytes)?;
 /// call.register(xid)?;
 /// for piece in call.pieces() {
-///     pr_info!("{:08x} {} {:016x}\n", piece.stag, piece.len, piece.offset);
+///     pr_info!("{:08x} {} {:016x}\n", piece.rkey, piece.len, piece.offset);
 /// }
 /// // ... the peer reads it ...
 /// call.invalidate(None)?;
@@ -65,13 +65,12 @@ use crate::{
 /// *call.memory().unwrap() = Memory::new();
 /// ```
 ///
-/// Only a message of the peer proves that the peer has invalidated a Steering Tag. A number does
-/// not:
+/// Only a message of the peer proves that the peer has invalidated an rkey. A number does not:
 ///
 /// ```compile_fail,E0308
 /// # let mut call: Registration<'_, MyEndpoint> = given();
 /// // error[E0308]: mismatched types: expected `Option<Invalidated>`, found `Option<u32>`
-/// call.invalidate(call.pieces().next().map(|piece| piece.stag))?;
+/// call.invalidate(call.pieces().next().map(|piece| piece.rkey))?;
 /// ```
 ///
 /// # Invariants
@@ -83,14 +82,14 @@ pub(crate) struct Registration<'a, C: CompletionHandler> {
 }
 
 impl<'a, C: CompletionHandler> Registration<'a, C> {
-    /// Allocates memory of `len` octets, which are zero, and to which the peer has no access yet. A
+    /// Allocates memory of `len` bytes, which are zero, and to which the peer has no access yet. A
     /// region has at most `max_pages` pages, or fewer if the device has a lower limit. May sleep.
     ///
     /// Fails with `EOPNOTSUPP` if the limits do not allow a region of one block, with `ENOMEM`, or
     /// with `EIO` if the device makes no region.
     pub(crate) fn new(
         queue_pair: &'a QueuePair<C>,
-        purpose: Purpose,
+        access: RemoteAccess,
         len: usize,
         max_pages: u32,
     ) -> Result<Self> {
@@ -121,14 +120,14 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
             // SAFETY: The list has that many entries, which are valid for writes.
             unsafe { sg_init_table(list.as_mut_ptr(), list.len() as u32) };
             for (entry, piece) in list.iter_mut().zip(pieces.by_ref()) {
-                let octets = piece.as_mut_ptr().cast();
+                let bytes = piece.as_mut_ptr().cast();
                 let len = piece.len() as u32;
-                // SAFETY: The entry is valid, and the octets come from kmalloc.
-                unsafe { bindings::shim_sg_set(entry, octets, len) };
+                // SAFETY: The entry is valid, and the bytes come from kmalloc.
+                unsafe { bindings::shim_sg_set(entry, bytes, len) };
             }
             // SAFETY: By the type invariant of `Memory` the blocks do not move. `drop` ends the
             // regions before the memory is freed, and leaks the memory if `end` returns `false`.
-            let region = unsafe { Region::new(queue_pair, purpose, pages, list) }?;
+            let region = unsafe { Region::new(queue_pair, access, pages, list) }?;
             // INVARIANT: The region describes blocks of the memory.
             this.regions.push(region, GFP_KERNEL)?;
         }
@@ -145,18 +144,18 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
         (!self.is_mapped()).then_some(&self.memory)
     }
 
-    /// Writes `octets` at `at`, except those that would be beyond the end.
+    /// Writes `bytes` at `at`, except those that would be beyond the end.
     ///
     /// Fails with `EBUSY` while the peer has access.
-    pub(crate) fn write(&mut self, at: usize, octets: &[u8]) -> Result {
+    pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) -> Result {
         if self.is_mapped() {
             return Err(EBUSY);
         }
-        self.memory.write(at, octets);
+        self.memory.write(at, bytes);
         Ok(())
     }
 
-    /// Returns the octets from `at` on to be written, as [`Memory::pieces_mut`] does.
+    /// Returns the bytes from `at` on to be written, as [`Memory::pieces_mut`] does.
     ///
     /// Fails with `EBUSY` while the peer has access.
     pub(crate) fn pieces_mut(
@@ -170,8 +169,8 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
         Ok(self.memory.pieces_mut(at, len))
     }
 
-    /// Gives the peer access to the memory, each time under other Steering Tags, at offsets whose
-    /// upper halves are `tag`. May sleep.
+    /// Gives the peer access to the memory, each time under other rkeys, at offsets whose upper
+    /// halves are `tag`. May sleep.
     ///
     /// Fails with `EBUSY` if the peer already has access. Fails with `ENOMEM` or `EIO` if the
     /// memory cannot be mapped for the device; the peer has no access then. Any other failure is
@@ -199,7 +198,7 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
     }
 
     /// Ends the access of the peer. `remotely` proves that the peer has invalidated one of the
-    /// Steering Tags itself. Returns how many regions this side had to invalidate. May sleep.
+    /// rkeys itself. Returns how many regions this side had to invalidate. May sleep.
     ///
     /// A failure loses the connection, as RFC 8166, section 4.5.4 requires.
     pub(crate) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<u32> {

@@ -40,7 +40,7 @@ use crate::{
     },
     rdma::{
         registration::{
-            purpose::Purpose,
+            remote_access::RemoteAccess,
             Registration, //
         },
         verbs::{
@@ -201,7 +201,7 @@ impl<'a> Caller<'a> {
             let chunk = make(
                 queue_pair,
                 &mut place.reply_chunk,
-                Purpose::Write,
+                RemoteAccess::Write,
                 reply_len,
             )?;
             call.reply_chunk = register(chunk, xid, |segment| segment).map_err(call_failure)?;
@@ -210,7 +210,12 @@ impl<'a> Caller<'a> {
         let call_len = request.call(xid).len() + request.arguments();
         if call.header().len() + call_len > limit as usize {
             let queue_pair = self.queue_pair;
-            let chunk = make(queue_pair, &mut place.call_chunk, Purpose::Read, call_len)?;
+            let chunk = make(
+                queue_pair,
+                &mut place.call_chunk,
+                RemoteAccess::Read,
+                call_len,
+            )?;
             write_call(chunk, request, xid).map_err(call_failure)?;
             let at_start = |target| ReadSegment {
                 position: 0,
@@ -226,12 +231,12 @@ impl<'a> Caller<'a> {
 fn make<'a, 'b>(
     queue_pair: &'a QueuePair<Endpoint>,
     chunk: &'b mut Option<Chunk<'a>>,
-    purpose: Purpose,
+    access: RemoteAccess,
     len: usize,
 ) -> Result<&'b mut Chunk<'a>, Failure> {
     let made = match chunk.take() {
         Some(made) => made,
-        None => Registration::new(queue_pair, purpose, len, REGION_PAGES).map_err(call_failure)?,
+        None => Registration::new(queue_pair, access, len, REGION_PAGES).map_err(call_failure)?,
     };
     Ok(chunk.insert(made))
 }
@@ -242,7 +247,7 @@ fn register<T>(chunk: &mut Chunk<'_>, xid: u32, element: impl Fn(Segment) -> T) 
     let mut elements = KVec::new();
     for piece in chunk.pieces() {
         let segment = Segment {
-            handle: piece.stag,
+            handle: piece.rkey,
             length: piece.len,
             offset: piece.offset,
         };

@@ -117,14 +117,14 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
 pub(super) unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
     // SAFETY: By the function's requirement this is the member in use.
     let parameters = unsafe { &event.param.conn };
-    let octets: *const u8 = parameters.private_data.cast();
+    let bytes: *const u8 = parameters.private_data.cast();
 
     // siw delivers a pointer and the length 0 if the peer sent none.
-    if octets.is_null() || parameters.private_data_len == 0 {
+    if bytes.is_null() || parameters.private_data_len == 0 {
         return &[];
     }
-    // SAFETY: rdma_cm delivers that many octets, which stay as long as the event.
-    unsafe { slice::from_raw_parts(octets, parameters.private_data_len.into()) }
+    // SAFETY: rdma_cm delivers that many bytes, which stay as long as the event.
+    unsafe { slice::from_raw_parts(bytes, parameters.private_data_len.into()) }
 }
 
 /// Returns an event in the terms of its handler; [`None`] if it does not concern handlers.

@@ -231,7 +231,7 @@ impl<F> RequestWork<F>
 where
     F: FnOnce(PendingRequest<'_>) + Send + 'static,
 {
-    /// Creates the work for `id`; copies at most 255 octets of private data. `depths` are the
+    /// Creates the work for `id`; copies at most 255 bytes of private data. `depths` are the
     /// initiator depth and the responder resources of the REQ.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), and
@@ -293,13 +293,13 @@ where
     fn run(this: Pin<KBox<Self>>) {
         let accepted = Cell::new(false);
         if let Some(accept) = this.accept.take() {
-            let octets = this.private_data.get(..this.private_data_len);
-            let octets = octets.unwrap_or_default();
+            let bytes = this.private_data.get(..this.private_data_len);
+            let bytes = bytes.unwrap_or_default();
             let depths = (this.initiator_depth, this.responder_resources);
             // SAFETY: The id is that of a request, by the type invariant. The closure is called
             // once, and its argument does not outlive the call. This is a work, so the handler
             // mutex is not held by this task. If `accepted` is set, the id is not destroyed below.
-            accept(unsafe { PendingRequest::new(this.id, octets, depths, &accepted, false) });
+            accept(unsafe { PendingRequest::new(this.id, bytes, depths, &accepted, false) });
         }
         if !accepted.get() {
             // Rejects the request.

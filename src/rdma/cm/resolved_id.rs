@@ -38,7 +38,7 @@ use crate::{
 /// ```no_run
 /// # trait Example {
 /// fn connect(&self, id: ResolvedId<'_, MyEndpoint>) {
-///     // 32 Receives of 4096 octets, and 16 Sends of up to 1024.
+///     // 32 Receives of 4096 bytes, and 16 Sends of up to 1024.
 ///     let result = Capacity::new(32, 4096, 16, 1024)
 ///         .and_then(|capacity| id.create_queue_pair(capacity, MyEndpoint::new()))
 ///         .and_then(|id| id.connect(b"private data"));

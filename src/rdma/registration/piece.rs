@@ -9,15 +9,15 @@
 /// ```no_run
 /// # let registration: Registration<'_, MyEndpoint> = given();
 /// let pieces = registration.pieces();
-/// let segments = pieces.map(|piece| (piece.stag, piece.len, piece.offset));
+/// let segments = pieces.map(|piece| (piece.rkey, piece.len, piece.offset));
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Piece {
-    /// The Steering Tag.
-    pub(crate) stag: u32,
-    /// The length in octets.
+    /// The rkey.
+    pub(crate) rkey: u32,
+    /// The length in bytes.
     pub(crate) len: u32,
-    /// The offset by which the peer addresses the first octet. The user has chosen it, and it is no
+    /// The offset by which the peer addresses the first byte. The user has chosen it, and it is no
     /// address of the kernel.
     pub(crate) offset: u64,
 }

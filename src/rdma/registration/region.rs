@@ -21,7 +21,7 @@ use kernel::{
 
 use super::{
     piece::Piece,
-    purpose::Purpose, //
+    remote_access::RemoteAccess, //
 };
 use crate::{
     base::unload::Hold,
@@ -29,9 +29,9 @@ use crate::{
     rdma::verbs::{
         arrival::Invalidated,
         completion_handler::CompletionHandler,
-        moment::Moment,
         protection_domain::ProtectionDomain,
         queue_pair::QueuePair, //
+        seqno::Seqno,
     }, //
 };
 
@@ -43,7 +43,7 @@ use crate::{
 /// # let (queue_pair, xid): (&QueuePair<MyEndpoint>, u32) = given();
 /// # let (pages, list): (u32, KVec<kernel::bindings::scatterlist>) = given();
 /// // SAFETY: The blocks that the list describes are freed only where `end` says so.
-/// let mut region = unsafe { Region::new(queue_pair, Purpose::Read, pages, list) }?;
+/// let mut region = unsafe { Region::new(queue_pair, RemoteAccess::Read, pages, list) }?;
 /// region.register(u64::from(xid) << 32)?;
 /// let piece = region.piece();
 /// // ... the peer makes use of it ...
@@ -58,15 +58,15 @@ use crate::{
 /// change.
 pub(in crate::rdma) struct Region<'a, C: CompletionHandler> {
     queue_pair: &'a QueuePair<C>,
-    purpose: Purpose,
+    access: RemoteAccess,
     mr: NonNull<bindings::ib_mr>,
     list: KVec<scatterlist>,
     mapped: bool,
     /// Whether the peer may use it, as far as this side knows.
     valid: bool,
     /// When the peer was given access last.
-    registered: Moment,
-    /// The offset of the first octet, for the peer.
+    registered: Seqno,
+    /// The offset of the first byte, for the peer.
     offset: u64,
     /// Deallocated after the region; never if the region is leaked.
     domain: Arc<ProtectionDomain>,
@@ -86,7 +86,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     /// The memory that `list` describes must stay until [`Self::end`] has returned `true`.
     pub(in crate::rdma) unsafe fn new(
         queue_pair: &'a QueuePair<C>,
-        purpose: Purpose,
+        access: RemoteAccess,
         pages: u32,
         list: KVec<scatterlist>,
     ) -> Result<Self> {
@@ -105,12 +105,12 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         // function's requirement the memory stays.
         Ok(Self {
             queue_pair,
-            purpose,
+            access,
             mr: NonNull::new(mr).ok_or(ENOMEM)?,
             list,
             mapped: false,
             valid: false,
-            registered: Moment::now(),
+            registered: Seqno::next(),
             offset: 0,
             domain,
             _hold: hold,
@@ -131,7 +131,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
                 self.queue_pair.device(),
                 self.list.as_mut_ptr(),
                 entries,
-                self.purpose.direction(),
+                self.access.direction() as u32,
             )
         };
         if entries <= 0 {
@@ -158,29 +158,29 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         self.offset = unsafe { bindings::shim_mr_set_iova(self.mr.as_ptr(), offset) };
         // SAFETY: This owns the region, which is not registered.
         unsafe { bindings::shim_mr_next_key(self.mr.as_ptr()) };
-        let access = self.purpose.access();
+        let access = self.access.flags();
         self.valid = true;
         // SAFETY: The region is valid, of the domain of the queue pair, and mapped. `end` leaks it
         // if the operation is abandoned.
-        unsafe { self.queue_pair.register(self.mr, self.stag(), access) }?;
+        unsafe { self.queue_pair.register(self.mr, self.rkey(), access) }?;
         // The completions of all messages that arrived before the registration have been handled:
         // completions are handled in order. So these messages count as earlier. Not quite over siw,
-        // which invalidates a Steering Tag, whatever its key, before it queues the completion; a
-        // peer could win that race, but siw is for trusted networks anyway.
-        self.registered = Moment::now();
+        // which invalidates an rkey, whatever its key, before it queues the completion; a peer
+        // could win that race, but siw is for trusted networks anyway.
+        self.registered = Seqno::next();
         Ok(())
     }
 
-    /// Ends the access of the peer. `remotely` proves that the peer has invalidated a Steering Tag
-    /// itself. Returns whether this side had to invalidate the region. May sleep. A failure loses
-    /// the connection.
+    /// Ends the access of the peer. `remotely` proves that the peer has invalidated an rkey itself.
+    /// Returns whether this side had to invalidate the region. May sleep. A failure loses the
+    /// connection.
     pub(in crate::rdma) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<bool> {
         let remotely = remotely.is_some_and(|invalidated| {
-            invalidated.has_ended(self.queue_pair.made(), self.stag(), self.registered)
+            invalidated.has_ended(self.queue_pair.made(), self.rkey(), self.registered)
         });
         let locally = self.valid && !remotely;
         if locally {
-            self.queue_pair.invalidate(self.stag())?;
+            self.queue_pair.invalidate(self.rkey())?;
         }
         self.valid = false;
         self.unmap();
@@ -202,13 +202,13 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
                     self.queue_pair.device(),
                     self.list.as_mut_ptr(),
                     self.list.len() as c_int,
-                    self.purpose.direction(),
+                    self.access.direction() as u32,
                 )
             };
         }
     }
 
-    fn stag(&self) -> u32 {
+    fn rkey(&self) -> u32 {
         // SAFETY: By the type invariant it is valid.
         unsafe { bindings::shim_mr_rkey(self.mr.as_ptr()) }
     }
@@ -216,7 +216,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     /// Returns its description for the peer.
     pub(in crate::rdma) fn piece(&self) -> Piece {
         Piece {
-            stag: self.stag(),
+            rkey: self.rkey(),
             // SAFETY: By the type invariant it is valid.
             len: unsafe { bindings::shim_mr_length(self.mr.as_ptr()) },
             offset: self.offset,

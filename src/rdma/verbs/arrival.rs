@@ -11,14 +11,14 @@ use kernel::{
     }, //
 };
 
-use super::moment::Moment;
+use super::seqno::Seqno;
 
-/// The proof that the peer has invalidated a Steering Tag of this side (RFC 8797, section 4.1).
+/// The proof that the peer has invalidated an rkey of this side (RFC 8797, section 4.1).
 ///
 /// Only the completion of a Receive makes one, so [`Registration::invalidate`] can rely on it: the
 /// peer has no access any more. It holds for one queue pair and one moment. A copy that is kept
-/// does no harm: it has no effect on a later registration under the same Steering Tag, nor on one
-/// of another queue pair.
+/// does no harm: it has no effect on a later registration under the same rkey, nor on one of
+/// another queue pair.
 ///
 /// [`Registration::invalidate`]: crate::rdma::registration::Registration::invalidate
 ///
@@ -33,8 +33,8 @@ use super::moment::Moment;
 ///
 /// ```compile_fail,E0451
 /// # let (mut reply, invalidated): (Registration<'_, MyEndpoint>, Invalidated) = given();
-/// // error[E0451]: field `stag` of struct `Invalidated` is private
-/// reply.invalidate(Some(Invalidated { stag: 0x100, ..invalidated }))?;
+/// // error[E0451]: field `rkey` of struct `Invalidated` is private
+/// reply.invalidate(Some(Invalidated { rkey: 0x100, ..invalidated }))?;
 /// ```
 ///
 /// An old one does not take effect again:
@@ -44,40 +44,40 @@ use super::moment::Moment;
 /// reply.invalidate(Some(invalidated))?;
 /// for xid in 0..256 {
 ///     reply.register(xid)?;
-///     // The last one of these is under the Steering Tag of the first one. Each of them returns 1:
+///     // The last one of these is under the rkey of the first one. Each of them returns 1:
 ///     // the region was invalidated by this side.
 ///     assert_eq!(reply.invalidate(Some(invalidated))?, 1);
 /// }
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Invalidated {
-    /// When the queue pair was made that the message arrived on. This identifies the queue pair.
-    queue_pair: Moment,
+    /// The number of the queue pair that the message arrived on.
+    queue_pair: Seqno,
     /// When the message arrived.
-    at: Moment,
-    stag: u32,
+    at: Seqno,
+    rkey: u32,
 }
 
 impl Invalidated {
-    /// Notes that a message that invalidated `stag` has arrived at this moment, on the queue pair
-    /// that was made at the moment `queue_pair`.
-    pub(in crate::rdma) fn now(queue_pair: Moment, stag: u32) -> Self {
+    /// Notes that a message that invalidated `rkey` has arrived now, on the queue pair whose number
+    /// is `queue_pair`.
+    pub(in crate::rdma) fn now(queue_pair: Seqno, rkey: u32) -> Self {
         Self {
             queue_pair,
-            at: Moment::now(),
-            stag,
+            at: Seqno::next(),
+            rkey,
         }
     }
 
-    /// Whether this has ended the access that the peer was given under `stag` at the moment
-    /// `registered`, on the queue pair that was made at the moment `queue_pair`.
+    /// Whether this has ended the access that the peer was given under `rkey` at `registered`, on
+    /// the queue pair whose number is `queue_pair`.
     pub(in crate::rdma) fn has_ended(
         &self,
-        queue_pair: Moment,
-        stag: u32,
-        registered: Moment,
+        queue_pair: Seqno,
+        rkey: u32,
+        registered: Seqno,
     ) -> bool {
-        self.queue_pair == queue_pair && self.stag == stag && registered < self.at
+        self.queue_pair == queue_pair && self.rkey == rkey && registered < self.at
     }
 }
 
@@ -86,18 +86,18 @@ impl Invalidated {
 /// # Examples
 ///
 /// ```no_run
-/// # let (octets, arrival): (&[u8], &Arrival) = given();
+/// # let (bytes, arrival): (&[u8], &Arrival) = given();
 /// if let Some(invalidated) = arrival.invalidated {
-///     pr_info!("{} octets, and {invalidated:x?}\n", octets.len());
+///     pr_info!("{} bytes, and {invalidated:x?}\n", bytes.len());
 /// }
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
     /// The number of the Receive that holds the message.
     pub(in crate::rdma) receive: usize,
-    /// The length of the message in octets.
+    /// The length of the message in bytes.
     pub(in crate::rdma) len: usize,
-    /// The Steering Tag that the peer has invalidated with the message, if any.
+    /// The rkey that the peer has invalidated with the message, if any.
     pub(crate) invalidated: Option<Invalidated>,
     /// When the message arrived.
     pub(crate) at: Instant<Monotonic>,

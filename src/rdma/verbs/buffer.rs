@@ -7,7 +7,10 @@ use core::{
     slice, //
 };
 
-use kernel::prelude::*;
+use kernel::{
+    dma::DataDirection,
+    prelude::*, //
+};
 
 use super::{
     device::Device,
@@ -21,21 +24,20 @@ use crate::bindings;
 ///
 /// ```no_run
 /// # let device: Device<'_> = given();
-/// let direction = bindings::dma_data_direction_DMA_TO_DEVICE;
 /// // SAFETY: The id keeps the device, and is destroyed after the buffer.
-/// let mut buffer = unsafe { Buffer::new(device, 1024, direction) }?;
-/// buffer.octets_mut().fill(0xa5);
+/// let mut buffer = unsafe { Buffer::new(device, 1024, DataDirection::ToDevice) }?;
+/// buffer.bytes_mut().fill(0xa5);
 /// buffer.sync_for_device();
 /// ```
 ///
 /// # Invariants
 ///
-/// `address` is the DMA address of the `octets` for `device`, in `direction`. `device` stays as
-/// long as this does.
+/// `address` is the DMA address of the `bytes` for `device`, in `direction`. `device` stays as long
+/// as this does.
 pub(in crate::rdma) struct Buffer {
-    octets: KVec<u8>,
+    bytes: KVec<u8>,
     address: u64,
-    direction: bindings::dma_data_direction,
+    direction: DataDirection,
     device: NonNull<bindings::ib_device>,
 }
 
@@ -43,7 +45,7 @@ pub(in crate::rdma) struct Buffer {
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// Allocates a buffer of `len` octets, which are zero; may sleep.
+    /// Allocates a buffer of `len` bytes, which are zero; may sleep.
     ///
     /// Fails with `ENOMEM`.
     ///
@@ -53,17 +55,17 @@ impl Buffer {
     pub(in crate::rdma) unsafe fn new(
         device: Device<'_>,
         len: usize,
-        direction: bindings::dma_data_direction,
+        direction: DataDirection,
     ) -> Result<Self> {
-        let mut octets = zeroed(len)?;
-        // SAFETY: The device is there as long as `device` is. The octets come from kmalloc, so they
+        let mut bytes = zeroed(len)?;
+        // SAFETY: The device is there as long as `device` is. The bytes come from kmalloc, so they
         // are physically contiguous. By the function's requirement there is at least one.
         let address = unsafe {
             bindings::shim_dma_map(
                 device.as_ptr(),
-                octets.as_mut_ptr().cast(),
-                octets.len(),
-                direction,
+                bytes.as_mut_ptr().cast(),
+                bytes.len(),
+                direction as u32,
             )
         };
         // SAFETY: The address was returned by the mapping for this device.
@@ -71,9 +73,9 @@ impl Buffer {
             return Err(ENOMEM);
         }
 
-        // INVARIANT: The octets were mapped above. By the function's requirement the device stays.
+        // INVARIANT: The bytes were mapped above. By the function's requirement the device stays.
         Ok(Self {
-            octets,
+            bytes,
             address,
             direction,
             device: device.as_non_null(),
@@ -85,44 +87,44 @@ impl Buffer {
     }
 
     pub(in crate::rdma) fn len(&self) -> usize {
-        self.octets.len()
+        self.bytes.len()
     }
 
-    /// Returns the first `len` octets that the device has written, or as many as there are.
+    /// Returns the first `len` bytes that the device has written, or as many as there are.
     ///
     /// # Safety
     ///
     /// The device must not write to the buffer for the returned lifetime.
     pub(in crate::rdma) unsafe fn received(&self, len: usize) -> &[u8] {
-        // SAFETY: By the type invariant the octets are mapped, in this direction.
+        // SAFETY: By the type invariant the bytes are mapped, in this direction.
         unsafe {
             bindings::shim_dma_sync_for_cpu(
                 self.device.as_ptr(),
                 self.address,
-                self.octets.len(),
-                self.direction,
+                self.bytes.len(),
+                self.direction as u32,
             )
         };
-        // SAFETY: The length is limited to that of the octets. `&self` excludes writes by this
-        // side, and the function's requirement those by the device.
-        unsafe { slice::from_raw_parts(self.octets.as_ptr(), len.min(self.octets.len())) }
+        // SAFETY: The length is limited to that of the bytes. `&self` excludes writes by this side,
+        // and the function's requirement those by the device.
+        unsafe { slice::from_raw_parts(self.bytes.as_ptr(), len.min(self.bytes.len())) }
     }
 
-    /// Returns the octets, for a message to be written into. If the device is still reading them,
-    /// it sends a mixture.
-    pub(in crate::rdma) fn octets_mut(&mut self) -> &mut [u8] {
-        &mut self.octets
+    /// Returns the bytes, for a message to be written into. If the device is still reading them, it
+    /// sends a mixture.
+    pub(in crate::rdma) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
     }
 
-    /// Makes the octets visible to the device; to be called before the device reads or writes them.
+    /// Makes the bytes visible to the device; to be called before the device reads or writes them.
     pub(in crate::rdma) fn sync_for_device(&self) {
-        // SAFETY: By the type invariant the octets are mapped, in this direction.
+        // SAFETY: By the type invariant the bytes are mapped, in this direction.
         unsafe {
             bindings::shim_dma_sync_for_device(
                 self.device.as_ptr(),
                 self.address,
-                self.octets.len(),
-                self.direction,
+                self.bytes.len(),
+                self.direction as u32,
             )
         };
     }
@@ -130,15 +132,15 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the octets are mapped, and the device is there. No device
+        // SAFETY: By the type invariant the bytes are mapped, and the device is there. No device
         // uses them any more: the Work Requests that name the address were posted under the
         // requirement that the buffer stays until the queue pair is destroyed.
         unsafe {
             bindings::shim_dma_unmap(
                 self.device.as_ptr(),
                 self.address,
-                self.octets.len(),
-                self.direction,
+                self.bytes.len(),
+                self.direction as u32,
             )
         };
     }

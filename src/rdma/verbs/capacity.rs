@@ -5,13 +5,13 @@
 use kernel::prelude::*;
 
 /// The numbers of Receives and Sends of a queue pair, and the largest lengths of its messages in
-/// octets.
+/// bytes.
 ///
 /// # Examples
 ///
 /// ```no_run
 /// # let (id, endpoint): (ResolvedId<'_, MyEndpoint>, Arc<MyEndpoint>) = given();
-/// // 32 Receives of 4096 octets, and 16 Sends of up to 1024.
+/// // 32 Receives of 4096 bytes, and 16 Sends of up to 1024.
 /// id.create_queue_pair(Capacity::new(32, 4096, 16, 1024)?, endpoint)?;
 /// ```
 ///
@@ -54,8 +54,8 @@ impl Capacity {
     const EXTRA_COMPLETIONS: u32 =
         Self::SPARE_RECEIVES + Self::DRAIN_RECEIVES + Self::OPERATIONS + 3 * Self::TRANSFERS;
 
-    /// The capacity for `receives` messages on their way to this end, of `receive_size` octets
-    /// each, and for `sends` Sends of up to `send_size` octets each.
+    /// The capacity for `receives` messages on their way to this end, of `receive_size` bytes each,
+    /// and for `sends` Sends of up to `send_size` bytes each.
     ///
     /// Fails with `EINVAL` if a value is zero, or if the number of completions does not fit into a
     /// C `int`.
@@ -87,7 +87,7 @@ impl Capacity {
         self.receives + Self::SPARE_RECEIVES
     }
 
-    /// The length in octets of the longest message that a Receive takes.
+    /// The length in bytes of the longest message that a Receive takes.
     pub(crate) fn receive_size(&self) -> u32 {
         self.receive_size
     }
@@ -97,7 +97,7 @@ impl Capacity {
         self.sends
     }
 
-    /// The length in octets of the longest message that can be sent.
+    /// The length in bytes of the longest message that can be sent.
     pub(crate) fn send_size(&self) -> u32 {
         self.send_size
     }

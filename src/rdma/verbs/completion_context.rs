@@ -29,10 +29,10 @@ use kernel::prelude::*;
 /// It cannot transfer, so this does not compile:
 ///
 /// ```compile_fail,E0599
-/// # let (context, stag): (&CompletionContext<'_, MyEndpoint>, u32) = given();
+/// # let (context, rkey): (&CompletionContext<'_, MyEndpoint>, u32) = given();
 /// # let mut memory: Memory = given();
 /// // error[E0599]: no method named `transfer` found for reference
-/// context.transfer(Transfer::Read, &mut memory, 0, 1000, stag, 0)?;
+/// context.transfer(Transfer::Read, &mut memory, 0, 1000, rkey, 0)?;
 /// ```
 ///
 /// # Invariants

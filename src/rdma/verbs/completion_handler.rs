@@ -34,12 +34,12 @@ use super::{
 ///     fn arrived(
 ///         _this: ArcBorrow<'_, Self>,
 ///         context: &CompletionContext<'_, Self>,
-///         octets: &[u8],
+///         bytes: &[u8],
 ///         _arrival: &Arrival,
 ///     ) -> bool {
 ///         if let Ok(send) = context.begin_send() {
-///             let copy = |buffer: &mut [u8]| buffer.copy_from_slice(octets);
-///             let _ = send.post(1024, None, |message| message.append(octets.len()).map(copy));
+///             let copy = |buffer: &mut [u8]| buffer.copy_from_slice(bytes);
+///             let _ = send.post(1024, None, |message| message.append(bytes.len()).map(copy));
 ///         }
 ///         true
 ///     }
@@ -50,16 +50,16 @@ use super::{
 /// }
 /// ```
 pub(crate) trait CompletionHandler: FaultHandler {
-    /// A message has arrived, of these octets. Called where completions are handled, for one
-    /// message after the other, in their order. May sleep, which delays other completions, and must
-    /// not wait for any. The Receive is posted again afterwards.
+    /// A message has arrived, of these bytes. Called where completions are handled, for one message
+    /// after the other, in their order. May sleep, which delays other completions, and must not
+    /// wait for any. The Receive is posted again afterwards.
     ///
     /// Returns whether the handler has taken the message. If not, that message and all later ones
     /// wait for [`QueuePair::resume`](super::queue_pair::QueuePair::resume).
     fn arrived(
         this: ArcBorrow<'_, Self>,
         context: &CompletionContext<'_, Self>,
-        octets: &[u8],
+        bytes: &[u8],
         arrival: &Arrival,
     ) -> bool
     where

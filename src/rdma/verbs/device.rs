@@ -69,10 +69,10 @@ impl Device<'_> {
 
     pub(crate) fn name(&self) -> DeviceName {
         let mut name = [0; NAME_LEN];
-        // SAFETY: By the type invariant the device is there. `name` has room for all octets that
-        // the function writes.
+        // SAFETY: By the type invariant the device is there. `name` has room for all bytes that the
+        // function writes.
         unsafe { bindings::shim_device_name(self.as_ptr(), name.as_mut_ptr().cast()) };
-        DeviceName::from_octets(name)
+        DeviceName::from_bytes(name)
     }
 
     pub(crate) fn transport(&self) -> Transport {

@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-/// The length of a device's name in octets with its NUL: `IB_DEVICE_NAME_MAX`.
+/// The length of a device's name in bytes with its NUL: `IB_DEVICE_NAME_MAX`.
 pub(in crate::rdma) const NAME_LEN: usize = 64;
 
 /// A device's name.
@@ -19,15 +19,15 @@ pub(in crate::rdma) const NAME_LEN: usize = 64;
 pub(crate) struct DeviceName([u8; NAME_LEN]);
 
 impl DeviceName {
-    /// Takes a name as the kernel stores it: octets after the first NUL do not count.
-    pub(crate) fn from_octets(octets: [u8; NAME_LEN]) -> Self {
-        Self(octets)
+    /// Takes a name as the kernel stores it: bytes after the first NUL do not count.
+    pub(crate) fn from_bytes(bytes: [u8; NAME_LEN]) -> Self {
+        Self(bytes)
     }
 }
 
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.0.split(|&octet| octet == 0).next().unwrap_or_default();
+        let name = self.0.split(|&byte| byte == 0).next().unwrap_or_default();
         f.pad(core::str::from_utf8(name).unwrap_or("?"))
     }
 }

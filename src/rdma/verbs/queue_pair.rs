@@ -14,6 +14,7 @@ use core::{
 };
 
 use kernel::{
+    dma::DataDirection,
     error::to_result,
     ffi::{
         c_int,
@@ -44,7 +45,6 @@ use super::{
     device::Device,
     fault_handler::QueuePairFault,
     memory::Memory,
-    moment::Moment,
     operation::{
         lost,
         post_fault,
@@ -60,6 +60,7 @@ use super::{
         PostedSend,
         SendQueue, //
     },
+    seqno::Seqno,
     transfer::Transfer, //
 };
 use crate::{
@@ -124,7 +125,7 @@ pub(crate) struct QueuePair<C: CompletionHandler> {
     parameters: Parameters,
     capacity: Capacity,
     /// When the queue pair was made. This identifies it.
-    made: Moment,
+    made: Seqno,
     /// Whether the peer serves RDMA Reads: its read depth is not zero.
     may_read: AtomicFlag,
     resources: ManuallyDrop<Resources<C>>,
@@ -247,7 +248,7 @@ impl<C: CompletionHandler> QueuePair<C> {
             handler,
             parameters,
             capacity,
-            made: Moment::now(),
+            made: Seqno::next(),
             may_read: AtomicFlag::new(false),
             resources: ManuallyDrop::new(Resources {
                 completions,
@@ -290,9 +291,9 @@ impl<C: CompletionHandler> QueuePair<C> {
         C::queue_pair_event(handler, name);
     }
 
-    /// Creates a Receive of `size` octets, which is not posted yet.
+    /// Creates a Receive of `size` bytes, which is not posted yet.
     fn add_receive(&mut self, device: Device<'_>, number: usize, size: usize) -> Result {
-        let direction = bindings::dma_data_direction_DMA_FROM_DEVICE;
+        let direction = DataDirection::FromDevice;
         // SAFETY: The id keeps the device, and is destroyed after the buffer. By the type invariant
         // of `Capacity` the size is not zero.
         let buffer = unsafe { Buffer::new(device, size, direction) }?;
@@ -335,9 +336,9 @@ impl<C: CompletionHandler> QueuePair<C> {
         }
     }
 
-    /// Sends the message that `build` writes, of up to `limit` octets or as many as the queue pair
-    /// has room for. With it, invalidates the Steering Tag `stag` of the peer (RFC 8797, section
-    /// 4.1). Returns when the message is posted. Sleeps as long as all Sends are under way.
+    /// Sends the message that `build` writes, of up to `limit` bytes or as many as the queue pair
+    /// has room for. With it, invalidates the peer's `rkey` (RFC 8797, section 4.1).
+    /// Returns when the message is posted. Sleeps as long as all Sends are under way.
     ///
     /// Fails with the error of `build` before anything is sent, otherwise with `ECONNRESET`, after
     /// the queue pair has failed. If the Send fails later, the queue pair fails, too, and the
@@ -345,10 +346,10 @@ impl<C: CompletionHandler> QueuePair<C> {
     pub(crate) fn send(
         &self,
         limit: u32,
-        stag: Option<u32>,
+        rkey: Option<u32>,
         build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
     ) -> Result<PostedSend> {
-        self.begin_send()?.post(limit, stag, build)
+        self.begin_send()?.post(limit, rkey, build)
     }
 
     /// Begins a Send, when one of those that are under way has completed if that is necessary.
@@ -378,21 +379,21 @@ impl<C: CompletionHandler> QueuePair<C> {
         })
     }
 
-    /// Transfers the octets of `memory` from `at` on, `len` of them or as many as there are, from
-    /// or to the peer's memory, block by block. The peer's memory is registered under `stag`, and
+    /// Transfers the bytes of `memory` from `at` on, `len` of them or as many as there are, from or
+    /// to the peer's memory, block by block. The peer's memory is registered under `rkey`, and
     /// `remote` is its offset. May sleep.
     ///
     /// Fails with `EOPNOTSUPP` if it is an RDMA Read and the peer serves none. Fails with `ENOMEM`
     /// if memory cannot be mapped for the device, or with another error of rdma_rw, before anything
     /// of the block is transferred. Any other failure loses the connection. If the device may still
-    /// access `memory` then, it is leaked, and has no octets any more.
+    /// access `memory` then, it is leaked, and has no bytes any more.
     pub(crate) fn transfer(
         &self,
         transfer: Transfer,
         memory: &mut Memory,
         at: usize,
         len: usize,
-        stag: u32,
+        rkey: u32,
         remote: u64,
     ) -> Result {
         if transfer == Transfer::Read && !self.may_read.load(Relaxed) {
@@ -407,7 +408,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         for piece in memory.pieces_mut(at, len) {
             // SAFETY: A piece lies in one block, so it comes from kmalloc. If the transfer is
             // abandoned, the memory is leaked below.
-            result = unsafe { self.transfer_piece(transfer, piece, stag, remote) };
+            result = unsafe { self.transfer_piece(transfer, piece, rkey, remote) };
             if result.is_err() {
                 break;
             }
@@ -419,25 +420,25 @@ impl<C: CompletionHandler> QueuePair<C> {
         result
     }
 
-    /// Transfers `octets`, with the lock held that all operations take. Fails as
-    /// [`Self::transfer`] does.
+    /// Transfers `bytes`, with the lock held that all operations take. Fails as [`Self::transfer`]
+    /// does.
     ///
     /// # Safety
     ///
-    /// `octets` must come from kmalloc, and must stay for ever if the transfer is abandoned.
+    /// `bytes` must come from kmalloc, and must stay for ever if the transfer is abandoned.
     unsafe fn transfer_piece(
         &self,
         transfer: Transfer,
-        octets: &mut [u8],
-        stag: u32,
+        bytes: &mut [u8],
+        rkey: u32,
         remote: u64,
     ) -> Result {
-        let len = octets.len().try_into()?;
+        let len = bytes.len().try_into()?;
         let mut context = MaybeUninit::<bindings::rpcrdma_cm_transfer>::uninit();
         let context = context.as_mut_ptr();
         // SAFETY: By the type invariant the id is valid.
         let port = unsafe { (*self.id.as_ptr()).port_num };
-        // SAFETY: The context is valid for writes. The octets come from kmalloc. They and the queue
+        // SAFETY: The context is valid for writes. The bytes come from kmalloc. They and the queue
         // pair stay until the transfer is destroyed below or, if it is abandoned, by this
         // function's requirement.
         to_result(unsafe {
@@ -445,11 +446,11 @@ impl<C: CompletionHandler> QueuePair<C> {
                 context,
                 self.queue_pair.as_ptr(),
                 port,
-                octets.as_mut_ptr().cast(),
+                bytes.as_mut_ptr().cast(),
                 len,
                 remote,
-                stag,
-                transfer.direction(),
+                rkey,
+                transfer.direction() as u32,
             )
         })?;
         let result = self.perform(|cqe| {
@@ -473,14 +474,14 @@ impl<C: CompletionHandler> QueuePair<C> {
                     context,
                     self.queue_pair.as_ptr(),
                     port,
-                    transfer.direction(),
+                    transfer.direction() as u32,
                 )
             };
         }
         result
     }
 
-    /// Registers `mr` under `stag`. May sleep. A failure loses the connection.
+    /// Registers `mr` under `rkey`. May sleep. A failure loses the connection.
     ///
     /// # Safety
     ///
@@ -489,7 +490,7 @@ impl<C: CompletionHandler> QueuePair<C> {
     pub(in crate::rdma) unsafe fn register(
         &self,
         mr: NonNull<bindings::ib_mr>,
-        stag: u32,
+        rkey: u32,
         access: bindings::ib_access_flags,
     ) -> Result {
         let _one_at_a_time = self.resources.one_at_a_time.lock();
@@ -499,7 +500,7 @@ impl<C: CompletionHandler> QueuePair<C> {
                 ..Default::default()
             },
             mr: mr.as_ptr(),
-            key: stag,
+            key: rkey,
             access: access as c_int,
         };
         // The driver gets from the member to the whole, so its pointer must be derived from one to
@@ -512,14 +513,14 @@ impl<C: CompletionHandler> QueuePair<C> {
         unsafe { self.post(wr) }
     }
 
-    /// Invalidates `stag`, a Steering Tag of this side. May sleep. A failure loses the connection.
-    pub(in crate::rdma) fn invalidate(&self, stag: u32) -> Result {
+    /// Invalidates an `rkey` of this side. May sleep. A failure loses the connection.
+    pub(in crate::rdma) fn invalidate(&self, rkey: u32) -> Result {
         let _one_at_a_time = self.resources.one_at_a_time.lock();
         let mut request = bindings::ib_send_wr {
             opcode: bindings::ib_wr_opcode_IB_WR_LOCAL_INV,
             ..Default::default()
         };
-        request.ex.invalidate_rkey = stag;
+        request.ex.invalidate_rkey = rkey;
         // SAFETY: The request is valid, and of this type alone. It refers to nothing.
         unsafe { self.post(&raw mut request) }
     }
@@ -534,8 +535,8 @@ impl<C: CompletionHandler> QueuePair<C> {
         &self.capacity
     }
 
-    /// Returns when the queue pair was made. No other queue pair was made at that moment.
-    pub(in crate::rdma) fn made(&self) -> Moment {
+    /// Returns when the queue pair was made. This identifies it: no other queue pair has that number.
+    pub(in crate::rdma) fn made(&self) -> Seqno {
         self.made
     }
 

@@ -29,12 +29,12 @@ use super::{
     buffer::Buffer,
     completion_context::CompletionContext,
     completion_handler::CompletionHandler,
-    moment::Moment,
     operation::{
         fault,
         post_fault, //
     },
     send_queue::SendQueue, //
+    seqno::Seqno,
 };
 use crate::bindings;
 
@@ -43,7 +43,7 @@ use crate::bindings;
 /// # Examples
 ///
 /// ```no_run
-/// # let (buffer, sends, made): (Buffer, Arc<SendQueue<MyEndpoint>>, Moment) = given();
+/// # let (buffer, sends, made): (Buffer, Arc<SendQueue<MyEndpoint>>, Seqno) = given();
 /// # let (arrivals, lkey, handler): (NonNull<Arrivals>, u32, *const MyEndpoint) = given();
 /// // SAFETY: The queue pair is destroyed, and its completions handled, before the rest goes.
 /// let receive = unsafe { Receive::new(0, buffer, lkey, sends, made, arrivals, handler) };
@@ -66,13 +66,13 @@ pub(in crate::rdma) struct Receive<C: CompletionHandler> {
     number: usize,
     sends: Arc<SendQueue<C>>,
     /// When the queue pair was made.
-    made: Moment,
+    made: Seqno,
     arrivals: NonNull<Arrivals>,
     handler: *const C,
 }
 
 impl<C: CompletionHandler> Receive<C> {
-    /// Creates the Receive of index `number` of a queue pair, which was made at the moment `made`.
+    /// Creates the Receive of index `number` of a queue pair, whose number is `made`.
     /// The Receive is not posted yet. Its messages are added to `arrivals`, and `handler` is told.
     ///
     /// # Safety
@@ -85,7 +85,7 @@ impl<C: CompletionHandler> Receive<C> {
         buffer: Buffer,
         lkey: u32,
         sends: Arc<SendQueue<C>>,
-        made: Moment,
+        made: Seqno,
         arrivals: NonNull<Arrivals>,
         handler: *const C,
     ) -> impl PinInit<Self> {
@@ -153,8 +153,8 @@ impl<C: CompletionHandler> Receive<C> {
         let context = unsafe { CompletionContext::new(&self.sends) };
         // SAFETY: By the function's requirement the device does not write to the buffer until the
         // Receive is posted below.
-        let octets = unsafe { self.buffer.received(arrival.len) };
-        if !C::arrived(handler, &context, octets, arrival) {
+        let bytes = unsafe { self.buffer.received(arrival.len) };
+        if !C::arrived(handler, &context, bytes, arrival) {
             return false;
         }
         // SAFETY: By the function's requirement.
@@ -192,8 +192,8 @@ impl<C: CompletionHandler> Receive<C> {
             0 => None,
             _ => {
                 // SAFETY: The flag says that this is the member in use.
-                let stag = unsafe { completion.ex.invalidate_rkey };
-                Some(Invalidated::now(this.made, stag))
+                let rkey = unsafe { completion.ex.invalidate_rkey };
+                Some(Invalidated::now(this.made, rkey))
             }
         };
         // An RDMA Write with Immediate of the peer also completes a Receive, but brings no message.

@@ -6,7 +6,7 @@ use kernel::prelude::*;
 
 use crate::base::errno::errno;
 
-/// A message that is being written. Its length is the number of octets that have been appended, and
+/// A message that is being written. Its length is the number of bytes that have been appended, and
 /// only these are sent.
 ///
 /// # Examples
@@ -31,48 +31,48 @@ use crate::base::errno::errno;
 ///
 /// # Invariants
 ///
-/// `len` is at most the length of `octets`.
+/// `len` is at most the length of `bytes`.
 pub(crate) struct SendBuffer<'a> {
-    octets: &'a mut [u8],
+    bytes: &'a mut [u8],
     len: usize,
 }
 
 impl<'a> SendBuffer<'a> {
-    /// Begins a message in `octets`.
-    pub(in crate::rdma) fn new(octets: &'a mut [u8]) -> Self {
+    /// Begins a message in `bytes`.
+    pub(in crate::rdma) fn new(bytes: &'a mut [u8]) -> Self {
         // INVARIANT: Nothing has been written.
-        Self { octets, len: 0 }
+        Self { bytes, len: 0 }
     }
 
     /// Returns the room that is left.
     fn room(&mut self) -> &mut [u8] {
-        self.octets.get_mut(self.len..).unwrap_or_default()
+        self.bytes.get_mut(self.len..).unwrap_or_default()
     }
 
-    /// Adds the first `len` octets of the room to the message.
+    /// Adds the first `len` bytes of the room to the message.
     ///
     /// Fails with `EMSGSIZE` if there is less room.
     fn advance(&mut self, len: usize) -> Result {
         if len > self.room().len() {
             return Err(errno(kernel::bindings::EMSGSIZE));
         }
-        // INVARIANT: It was checked above that so many octets are left.
+        // INVARIANT: It was checked above that so many bytes are left.
         self.len += len;
         Ok(())
     }
 
-    /// Appends `len` octets, which are zero, and returns them to be written.
+    /// Appends `len` bytes, which are zero, and returns them to be written.
     ///
     /// Fails with `EMSGSIZE` if there is less room.
     pub(crate) fn append(&mut self, len: usize) -> Result<&mut [u8]> {
         let at = self.len;
         self.advance(len)?;
-        let octets = self.octets.get_mut(at..self.len).unwrap_or_default();
-        octets.fill(0);
-        Ok(octets)
+        let bytes = self.bytes.get_mut(at..self.len).unwrap_or_default();
+        bytes.fill(0);
+        Ok(bytes)
     }
 
-    /// Appends the octets that `write` writes at the beginning of the room. `write` returns their
+    /// Appends the bytes that `write` writes at the beginning of the room. `write` returns their
     /// number.
     ///
     /// Fails with the error of `write`, or with `EMSGSIZE` if the number exceeds the room.
@@ -81,7 +81,7 @@ impl<'a> SendBuffer<'a> {
         self.advance(len)
     }
 
-    /// Returns how many octets have been appended.
+    /// Returns how many bytes have been appended.
     pub(in crate::rdma) fn len(&self) -> usize {
         self.len
     }

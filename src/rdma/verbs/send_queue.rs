@@ -12,6 +12,7 @@ use core::{
 
 use kernel::{
     container_of,
+    dma::DataDirection,
     error::to_result,
     ffi::c_int,
     new_condvar,
@@ -250,7 +251,7 @@ impl<C: FaultHandler> SendQueue<C> {
 
         let mut requests = KVec::with_capacity(sends, GFP_KERNEL)?;
         for number in 0..sends {
-            let direction = bindings::dma_data_direction_DMA_TO_DEVICE;
+            let direction = DataDirection::ToDevice;
             // SAFETY: By the function's requirement the device stays. By the type invariant of
             // `Capacity` the size is not zero.
             let buffer = unsafe { Buffer::new(device, capacity.send_size() as usize, direction) }?;
@@ -415,23 +416,23 @@ pub(crate) struct BegunSend<'a, C: FaultHandler> {
 }
 
 impl<C: FaultHandler> BegunSend<'_, C> {
-    /// Posts the message that `build` writes, of up to `limit` octets or as many as the buffer has
-    /// room for. With it, invalidates the Steering Tag `stag` of the peer. May sleep.
+    /// Posts the message that `build` writes, of up to `limit` bytes or as many as the buffer has
+    /// room for. With it, invalidates the peer's `rkey`. May sleep.
     ///
     /// Fails with the error of `build` before anything is sent, otherwise with `ECONNRESET`, after
     /// the queue pair has failed.
     pub(crate) fn post(
         self,
         limit: u32,
-        stag: Option<u32>,
+        rkey: Option<u32>,
         build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
     ) -> Result<PostedSend> {
         let (queue, send) = (self.queue, self.send);
         let request = queue.requests.get(send.number).ok_or(EINVAL)?;
         let mut buffer = request.buffer.lock();
         let room = buffer.len().min(limit as usize);
-        let octets = buffer.octets_mut().get_mut(..room).unwrap_or_default();
-        let mut message = SendBuffer::new(octets);
+        let bytes = buffer.bytes_mut().get_mut(..room).unwrap_or_default();
+        let mut message = SendBuffer::new(bytes);
         build(&mut message)?;
         let len = message.len();
         buffer.sync_for_device();
@@ -449,9 +450,9 @@ impl<C: FaultHandler> BegunSend<'_, C> {
             send_flags: bindings::ib_send_flags_IB_SEND_SIGNALED as c_int,
             ..Default::default()
         };
-        if let Some(stag) = stag {
+        if let Some(rkey) = rkey {
             wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
-            wr.ex.invalidate_rkey = stag;
+            wr.ex.invalidate_rkey = rkey;
         }
         wr.__bindgen_anon_1.wr_cqe = request.cqe();
         // SAFETY: By the type invariant there is the queue pair.

@@ -2,17 +2,17 @@
 
 //! The directions of transfers.
 
-use crate::bindings;
+use kernel::dma::DataDirection;
 
 /// The direction of a transfer (RFC 8166, section 2.3.2).
 ///
 /// # Examples
 ///
 /// ```no_run
-/// # let (queue_pair, stag, remote): (&QueuePair<MyEndpoint>, u32, u64) = given();
+/// # let (queue_pair, rkey, remote): (&QueuePair<MyEndpoint>, u32, u64) = given();
 /// let mut memory = Memory::new();
 /// memory.grow(1000)?;
-/// queue_pair.transfer(Transfer::Read, &mut memory, 0, 1000, stag, remote)?;
+/// queue_pair.transfer(Transfer::Read, &mut memory, 0, 1000, rkey, remote)?;
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Transfer {
@@ -25,10 +25,10 @@ pub(crate) enum Transfer {
 impl Transfer {
     /// Returns the direction for the mapping of the local memory: whether the device reads or
     /// writes it.
-    pub(in crate::rdma) fn direction(self) -> bindings::dma_data_direction {
+    pub(in crate::rdma) fn direction(self) -> DataDirection {
         match self {
-            Self::Read => bindings::dma_data_direction_DMA_FROM_DEVICE,
-            Self::Write => bindings::dma_data_direction_DMA_TO_DEVICE,
+            Self::Read => DataDirection::FromDevice,
+            Self::Write => DataDirection::ToDevice,
         }
     }
 }

@@ -30,11 +30,11 @@ impl Transport {
         }
     }
 
-    /// Returns how many octets of private data a REQ can carry.
+    /// Returns how many bytes of private data a REQ can carry.
     ///
     /// InfiniBand has 92 (`IB_CM_REQ_PRIVATE_DATA_SIZE`). rdma_cm takes 36 of them for its own
     /// header if the addresses are IP addresses. On iWARP the kernel counts private data in one
-    /// octet, and MPAv2 (RFC 6581, section 9) puts 4 octets in front of it.
+    /// byte, and MPAv2 (RFC 6581, section 9) puts 4 bytes in front of it.
     pub(crate) const fn request_capacity(self) -> usize {
         match self {
             Self::InfiniBand | Self::Roce => 92 - 36,
@@ -42,7 +42,7 @@ impl Transport {
         }
     }
 
-    /// Returns how many octets of private data a REP can carry: on InfiniBand
+    /// Returns how many bytes of private data a REP can carry: on InfiniBand
     /// `IB_CM_REP_PRIVATE_DATA_SIZE`.
     pub(crate) const fn reply_capacity(self) -> usize {
         match self {

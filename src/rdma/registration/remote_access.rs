@@ -2,6 +2,8 @@
 
 //! The access that a peer gets to registered memory.
 
+use kernel::dma::DataDirection;
+
 use crate::bindings;
 
 /// The access that the peer gets to registered memory.
@@ -10,18 +12,18 @@ use crate::bindings;
 ///
 /// ```no_run
 /// # let (queue_pair, len): (&QueuePair<MyEndpoint>, usize) = given();
-/// let call = Registration::new(queue_pair, Purpose::Read, len, 256)?;
+/// let call = Registration::new(queue_pair, RemoteAccess::Read, len, 256)?;
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Purpose {
+pub(crate) enum RemoteAccess {
     /// The peer may read it: a Read chunk.
     Read,
     /// The peer may write it: a Write chunk or the Reply chunk.
     Write,
 }
 
-impl Purpose {
-    pub(in crate::rdma) fn access(self) -> bindings::ib_access_flags {
+impl RemoteAccess {
+    pub(in crate::rdma) fn flags(self) -> bindings::ib_access_flags {
         match self {
             Self::Read => bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
             // The verbs require local write access for remote write access.
@@ -32,10 +34,10 @@ impl Purpose {
         }
     }
 
-    pub(in crate::rdma) fn direction(self) -> bindings::dma_data_direction {
+    pub(in crate::rdma) fn direction(self) -> DataDirection {
         match self {
-            Self::Read => bindings::dma_data_direction_DMA_TO_DEVICE,
-            Self::Write => bindings::dma_data_direction_DMA_FROM_DEVICE,
+            Self::Read => DataDirection::ToDevice,
+            Self::Write => DataDirection::FromDevice,
         }
     }
 }
