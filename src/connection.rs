@@ -134,8 +134,6 @@ const OWNER: &CStr = c"rpcrdma_cm";
 /// How the ids of connections behave.
 const PARAMETERS: Parameters = Parameters {
     owner: OWNER,
-    // The same as in xprtrdma.
-    retry_count: 6,
     // As in Linux's client and server: a peer that exceeds its credits finds no Receive, and the
     // connection fails (RFC 8166, section 3.3.1).
     rnr_retry_count: 0,
@@ -145,7 +143,6 @@ const PARAMETERS: Parameters = Parameters {
     // InfiniBand's CM retransmits a DREQ after four to five seconds, so three are sent in this
     // time. It stops retransmitting when the id is destroyed.
     disconnect_ms: 10_000,
-    reads: false,
 };
 
 /// The configuration of this side of a connection, from the keys of `connect` or `listen`.

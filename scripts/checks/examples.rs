@@ -81,11 +81,15 @@ use crate::{
 
 const PARAMETERS: Parameters = Parameters {
     owner: c"my_module",
-    retry_count: 6,
     rnr_retry_count: 7,
     operation_ms: 5000,
     flush_ms: 5000,
     disconnect_ms: 10_000,
+};
+
+const CLIENT_PARAMETERS: ClientParameters = ClientParameters {
+    common: PARAMETERS,
+    retry_count: 6,
     reads: false,
 };
 
@@ -130,11 +134,22 @@ impl MyConnection {
 impl ConnectionHandler for MyConnection {
     type Completions = MyEndpoint;
 
+    fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, _event: CmEvent<'_>) {}
+}
+
+impl ClientHandler for MyConnection {
     fn connect_queue(&self) -> &WorkQueue {
         given()
     }
 
     fn connect(&self, _id: ResolvedId<'_, MyEndpoint>) {}
+}
+
+/// The handler of a server's connections, which does not connect.
+struct MyServerConnection;
+
+impl ConnectionHandler for MyServerConnection {
+    type Completions = MyEndpoint;
 
     fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, _event: CmEvent<'_>) {}
 }

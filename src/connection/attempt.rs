@@ -28,6 +28,7 @@ use crate::{
     rdma::cm::{
         cm_id::CmId,
         event::{
+            ClientHandler,
             CmEvent,
             ConnectionHandler, //
         },
@@ -103,16 +104,6 @@ pub(super) struct AttemptHandler {
 impl ConnectionHandler for AttemptHandler {
     type Completions = Endpoint;
 
-    fn connect_queue(&self) -> &WorkQueue {
-        &self.connection.connects
-    }
-
-    fn connect(&self, id: ResolvedId<'_, Endpoint>) {
-        let connection = self.connection.as_arc_borrow();
-        let done = connection.route_resolved(&self.endpoint, id);
-        connection.end_if(&self.endpoint, done, false);
-    }
-
     fn event(&self, id: &mut HandlerId<'_, Endpoint>, event: CmEvent<'_>) {
         let connection = self.connection.as_arc_borrow();
         let endpoint = &self.endpoint;
@@ -143,6 +134,18 @@ impl ConnectionHandler for AttemptHandler {
             CmEvent::DeviceRemoved => Err(Failure::new(ENODEV, "the device was removed")),
         };
         connection.end_if(endpoint, done, gone);
+    }
+}
+
+impl ClientHandler for AttemptHandler {
+    fn connect_queue(&self) -> &WorkQueue {
+        &self.connection.connects
+    }
+
+    fn connect(&self, id: ResolvedId<'_, Endpoint>) {
+        let connection = self.connection.as_arc_borrow();
+        let done = connection.route_resolved(&self.endpoint, id);
+        connection.end_if(&self.endpoint, done, false);
     }
 }
 

@@ -54,7 +54,7 @@ use crate::{
             resolved_id::ResolvedId,
             unresolved_id::UnresolvedId, //
         },
-        verbs::parameters::Parameters, //
+        verbs::parameters::ClientParameters, //
     },
     rpc::endpoint::Endpoint,
     trace, //
@@ -180,10 +180,12 @@ impl Connection {
             ConnectionState::Resolving(none) => *none = Some(attempt),
             _ => return Err(closed()),
         }
-        let parameters = Parameters {
+        let parameters = ClientParameters {
+            common: PARAMETERS,
+            // The same as in xprtrdma.
+            retry_count: 6,
             // As the responder of the reverse direction.
             reads: self.configuration.endpoint.rpc.reverse > 0,
-            ..PARAMETERS
         };
         let id = self
             .handler(&endpoint)

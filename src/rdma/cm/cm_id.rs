@@ -27,7 +27,7 @@ use crate::{
 ///
 /// ```no_run
 /// # let (net, address): (Net, SocketAddr) = given();
-/// let id = UnresolvedId::new(&net, PARAMETERS, MyConnection::new())?;
+/// let id = UnresolvedId::new(&net, CLIENT_PARAMETERS, MyConnection::new())?;
 /// let id = id.resolve_address(None, address, 2000)?;
 /// // Events arrive at `MyConnection::event`. When the connection is established:
 /// if let Some(queue_pair) = id.queue_pair().access() {

@@ -32,18 +32,25 @@ use kernel::{
 };
 
 use super::{
-    event::ConnectionHandler,
+    event::{
+        ClientHandler,
+        ConnectionHandler, //
+    },
     resolved_id::ResolvedId, //
 };
 use crate::{
     base::{
         draining::Draining,
         net::Net,
-        unload::Hold, //
+        unload::Hold,
+        work_queue::WorkQueue, //
     },
     bindings,
     rdma::verbs::{
-        parameters::Parameters,
+        parameters::{
+            ClientParameters,
+            Parameters, //
+        },
         queue_pair::QueuePair, //
     }, //
 };
@@ -66,11 +73,28 @@ struct State<H: ConnectionHandler> {
     phase: Phase,
     /// Whether there is a peer that does not know yet that the connection is over.
     connected: bool,
-    /// Whether [`ConnectionHandler::connect`] is queued or running.
+    /// Whether [`ClientHandler::connect`] is queued or running.
     connecting: bool,
     /// The teardown, if it came while `connecting` was set. It begins when the handler has
     /// returned.
     postponed: Option<Arc<Context<H>>>,
+}
+
+/// What only a client's id has.
+pub(super) struct Client<H: ConnectionHandler> {
+    pub(super) parameters: ClientParameters,
+    connect_queue: fn(&H) -> &WorkQueue,
+    connect: fn(&H, ResolvedId<'_, H::Completions>),
+}
+
+impl<H: ClientHandler> Client<H> {
+    pub(super) fn new(parameters: ClientParameters) -> Self {
+        Self {
+            parameters,
+            connect_queue: H::connect_queue,
+            connect: H::connect,
+        }
+    }
 }
 
 /// The context of a connection's id, whose events `H` handles.
@@ -89,7 +113,9 @@ pub(super) struct Context<H: ConnectionHandler> {
     pub(super) queue_pair: Draining<QueuePair<H::Completions>>,
     pub(super) handler: H,
     pub(super) id: NonNull<bindings::rdma_cm_id>,
-    pub(super) parameters: Parameters,
+    parameters: Parameters,
+    /// [`None`] for a server's id.
+    pub(super) client: Option<Client<H>>,
     /// Whether the teardown has begun. The handler is not called any more then.
     pub(super) closed: Cell<bool>,
     #[pin]
@@ -134,6 +160,7 @@ impl<H: ConnectionHandler> Context<H> {
     pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         parameters: Parameters,
+        client: Option<Client<H>>,
         handler: H,
     ) -> Result<Arc<Self>> {
         let hold = Hold::new()?;
@@ -145,6 +172,7 @@ impl<H: ConnectionHandler> Context<H> {
                 handler,
                 id,
                 parameters,
+                client,
                 closed: Cell::new(false),
                 state <- new_spinlock!(
                     State {
@@ -174,8 +202,12 @@ impl<H: ConnectionHandler> Context<H> {
         }
     }
 
-    /// Has a work call [`ConnectionHandler::connect`], unless the teardown has begun. Any context.
+    /// Has a work call [`ClientHandler::connect`], unless the teardown has begun, or the id is that
+    /// of a server. Any context.
     pub(super) fn begin_connect(self: ArcBorrow<'_, Self>) {
+        let Some(client) = &self.client else {
+            return;
+        };
         {
             let mut state = self.state.lock();
             if state.phase != Phase::Open || state.connecting {
@@ -184,10 +216,8 @@ impl<H: ConnectionHandler> Context<H> {
             state.connecting = true;
         }
         // Cannot fail: the work is queued only here, and `connecting` was not set.
-        let _ = self
-            .handler
-            .connect_queue()
-            .enqueue::<_, CONNECT>(Arc::from(self));
+        let queue = (client.connect_queue)(&self.handler);
+        let _ = queue.enqueue::<_, CONNECT>(Arc::from(self));
     }
 
     /// Has a work end the connection, destroy the id and drop the context. Any context.
@@ -227,11 +257,13 @@ impl<H: ConnectionHandler> WorkItem<CONNECT> for Context<H> {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        // SAFETY: The id is valid, and bound to a device, because its route was resolved. The
-        // teardown destroys neither the id nor the queue pair as long as `connecting` is set, and
-        // that is reset below. No other task connects meanwhile.
-        let id = unsafe { ResolvedId::new(this.id, &this.queue_pair, this.parameters) };
-        this.handler.connect(id);
+        if let Some(client) = &this.client {
+            // SAFETY: The id is valid, and bound to a device, because its route was resolved. The
+            // teardown destroys neither the id nor the queue pair as long as `connecting` is set,
+            // and that is reset below. No other task connects meanwhile.
+            let id = unsafe { ResolvedId::new(this.id, &this.queue_pair, client.parameters) };
+            (client.connect)(&this.handler, id);
+        }
 
         let postponed = {
             let mut state = this.state.lock();

@@ -10,7 +10,10 @@ use kernel::{
 };
 
 use super::{
-    context::Context,
+    context::{
+        Client,
+        Context, //
+    },
     event::{
         translate,
         ConnectionHandler, //
@@ -41,7 +44,8 @@ unsafe fn note_connected<H: ConnectionHandler>(
             let device = id.device();
             let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
             context.set_connected(!iwarp);
-            if context.parameters.reads {
+            let reads = |client: &Client<H>| client.parameters.reads;
+            if context.client.as_ref().is_some_and(reads) {
                 // SAFETY: By the function's requirement rdma_cm delivers the event. This type of
                 // event carries connection parameters.
                 let answer = unsafe { &event.param.conn };

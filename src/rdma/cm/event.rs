@@ -34,7 +34,7 @@ use crate::{
 /// ```
 pub(crate) enum CmEvent<'a> {
     /// The remote address was resolved, and the id is bound to a device. The next step is to
-    /// resolve the route, after which [`ConnectionHandler::connect`] is called.
+    /// resolve the route, after which [`ClientHandler::connect`] is called.
     AddressResolved,
     /// The connection is established. A client gets the private data of the REP. A server gets
     /// none: it got that of the client with the request.
@@ -59,29 +59,16 @@ pub(crate) enum CmEvent<'a> {
     DeviceRemoved,
 }
 
-/// Handles the events of one id, and connects it.
+/// Handles the events of one id.
 ///
 /// # Examples
 ///
 /// ```no_run
 /// # struct MyConnection {
 /// #     id: Pin<KBox<Mutex<Option<CmId<Self>>>>>,
-/// #     queue: Arc<WorkQueue>,
-/// #     capacity: Capacity,
 /// # }
 /// impl ConnectionHandler for MyConnection {
 ///     type Completions = MyEndpoint;
-///
-///     fn connect_queue(&self) -> &WorkQueue {
-///         &self.queue
-///     }
-///
-///     fn connect(&self, id: ResolvedId<'_, MyEndpoint>) {
-///         let id = id.create_queue_pair(self.capacity, MyEndpoint::new());
-///         if id.and_then(|id| id.connect(b"private data")).is_err() {
-///             *self.id.lock() = None;
-///         }
-///     }
 ///
 ///     fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, event: CmEvent<'_>) {
 ///         if let CmEvent::Disconnected = event {
@@ -95,17 +82,54 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
     /// The type that handles the completions of the id's queue pair. It has no access to the id.
     type Completions: CompletionHandler;
 
-    /// Returns the queue whose works call [`Self::connect`]. Called only for clients.
-    fn connect_queue(&self) -> &WorkQueue;
-
-    /// Connects, after the route was resolved. Called once, for clients only, by a work, without
-    /// locks. May sleep: the queue pair and its memory are allocated here, and soft-iWARP waits for
-    /// the peer's host. rdma_cm's own queues wait for neither.
-    fn connect(&self, id: ResolvedId<'_, Self::Completions>);
-
     /// Handles one event. Called with the id's handler mutex held. rdma_cm calls the handlers of
     /// all ids in a few queues, so this must not wait for peers, nor for much memory.
     fn event(&self, id: &mut HandlerId<'_, Self::Completions>, event: CmEvent<'_>);
+}
+
+/// Also connects the id, which is that of a client.
+///
+/// # Examples
+///
+/// ```no_run
+/// # struct MyClient {
+/// #     id: Pin<KBox<Mutex<Option<CmId<Self>>>>>,
+/// #     queue: Arc<WorkQueue>,
+/// #     capacity: Capacity,
+/// # }
+/// # impl ConnectionHandler for MyClient {
+/// #     type Completions = MyEndpoint;
+/// #     fn event(&self, _: &mut HandlerId<'_, MyEndpoint>, _: CmEvent<'_>) {}
+/// # }
+/// impl ClientHandler for MyClient {
+///     fn connect_queue(&self) -> &WorkQueue {
+///         &self.queue
+///     }
+///
+///     fn connect(&self, id: ResolvedId<'_, MyEndpoint>) {
+///         let id = id.create_queue_pair(self.capacity, MyEndpoint::new());
+///         if id.and_then(|id| id.connect(b"private data")).is_err() {
+///             *self.id.lock() = None;
+///         }
+///     }
+/// }
+/// ```
+///
+/// The handler of a server's connections does not connect, so no client can use it:
+///
+/// ```compile_fail,E0277
+/// # let net: Net = given();
+/// // error[E0277]: the trait bound `MyServerConnection: ClientHandler` is not satisfied
+/// let id = UnresolvedId::new(&net, CLIENT_PARAMETERS, MyServerConnection)?;
+/// ```
+pub(crate) trait ClientHandler: ConnectionHandler {
+    /// Returns the queue whose works call [`Self::connect`].
+    fn connect_queue(&self) -> &WorkQueue;
+
+    /// Connects, after the route was resolved. Called once, by a work, without locks. May sleep:
+    /// the queue pair and its memory are allocated here, and soft-iWARP waits for the peer's host.
+    /// rdma_cm's own queues wait for neither.
+    fn connect(&self, id: ResolvedId<'_, Self::Completions>);
 }
 
 /// Returns the private data of an event, as the transport delivered it; empty if it delivered none.

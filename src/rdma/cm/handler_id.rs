@@ -47,7 +47,7 @@ use crate::{
 /// cm_id.resolve_route(2000)?;
 /// ```
 ///
-/// A handler must not wait for the peer, so it cannot connect. [`ConnectionHandler::connect`] does:
+/// A handler must not wait for the peer, so it cannot connect. [`ClientHandler::connect`] does:
 ///
 /// ```compile_fail,E0599
 /// # let id: &mut HandlerId<'_, MyEndpoint> = given();
@@ -55,7 +55,7 @@ use crate::{
 /// id.connect(b"private data")?;
 /// ```
 ///
-/// [`ConnectionHandler::connect`]: super::event::ConnectionHandler::connect
+/// [`ClientHandler::connect`]: super::event::ClientHandler::connect
 pub(crate) struct HandlerId<'a, C: CompletionHandler> {
     queue_pair: &'a Draining<QueuePair<C>>,
     id: IdRef<'a>,

@@ -150,7 +150,7 @@ impl<'a> PendingRequest<'a> {
 
         // SAFETY: By the type invariant the id is valid. If it is accepted below, the teardown of
         // the context destroys it. Otherwise the context is dropped before this returns.
-        let context = unsafe { Context::new(self.id.as_non_null(), parameters, handler) }?;
+        let context = unsafe { Context::new(self.id.as_non_null(), parameters, None, handler) }?;
         let (place, id) = (&context.queue_pair, self.id.as_non_null());
         // SAFETY: By the type invariant the id is valid and has no queue pair yet. `place` is
         // drained before the id is destroyed: by the teardown, or when the context is dropped

@@ -23,14 +23,14 @@ use crate::{
     rdma::verbs::{
         capacity::Capacity,
         completion_handler::CompletionHandler,
-        parameters::Parameters,
+        parameters::ClientParameters,
         queue_pair::QueuePair, //
     }, //
 };
 
 /// The id of a client whose route has been resolved: the right to connect, once.
 ///
-/// Only the work that calls [`ConnectionHandler::connect`] makes a value of this type. The id stays
+/// Only the work that calls [`ClientHandler::connect`] makes a value of this type. The id stays
 /// as long as that call lasts, even if its owner drops it meanwhile.
 ///
 /// # Examples
@@ -57,7 +57,7 @@ use crate::{
 /// id.connect(b"private data")?;
 /// ```
 ///
-/// [`ConnectionHandler::connect`]: super::event::ConnectionHandler::connect
+/// [`ClientHandler::connect`]: super::event::ClientHandler::connect
 ///
 /// # Invariants
 ///
@@ -65,7 +65,7 @@ use crate::{
 /// The handler mutex of the id is not held by this task.
 pub(crate) struct ResolvedId<'a, C: CompletionHandler> {
     queue_pair: &'a Draining<QueuePair<C>>,
-    parameters: Parameters,
+    parameters: ClientParameters,
     id: IdRef<'a>,
 }
 
@@ -88,7 +88,7 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
     pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         queue_pair: &'a Draining<QueuePair<C>>,
-        parameters: Parameters,
+        parameters: ClientParameters,
     ) -> Self {
         // INVARIANT: By the function's requirement.
         Self {
@@ -114,7 +114,16 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
         let (place, id) = (self.queue_pair, self.as_non_null());
         // SAFETY: By the type invariants the id is valid, its queue pair is put into `place` only,
         // and `place` is drained before the id is destroyed.
-        unsafe { QueuePair::create(place, id, device, completions, capacity, self.parameters) }?;
+        unsafe {
+            QueuePair::create(
+                place,
+                id,
+                device,
+                completions,
+                capacity,
+                self.parameters.common,
+            )
+        }?;
         // INVARIANT: The queue pair was made above.
         Ok(ReadyId(self))
     }
@@ -160,7 +169,7 @@ impl<C: CompletionHandler> ReadyId<'_, C> {
                 0
             },
             retry_count: id.parameters.retry_count,
-            rnr_retry_count: id.parameters.rnr_retry_count,
+            rnr_retry_count: id.parameters.common.rnr_retry_count,
             ..Default::default()
         };
         // SAFETY: By the type invariants the id is valid, and its handler mutex is not held by this

@@ -20,10 +20,11 @@ use super::{
     cm_id::CmId,
     context::{
         create_id,
+        Client,
         Context, //
     },
     dispatch::connection_event,
-    event::ConnectionHandler, //
+    event::ClientHandler, //
 };
 use crate::{
     base::{
@@ -31,7 +32,7 @@ use crate::{
         net::Net, //
     },
     bindings,
-    rdma::verbs::parameters::Parameters, //
+    rdma::verbs::parameters::ClientParameters, //
 };
 
 /// The id of a connection that is to be made.
@@ -43,7 +44,7 @@ use crate::{
 ///
 /// ```no_run
 /// # let (net, address): (Net, SocketAddr) = given();
-/// let id = UnresolvedId::new(&net, PARAMETERS, MyConnection::new())?;
+/// let id = UnresolvedId::new(&net, CLIENT_PARAMETERS, MyConnection::new())?;
 /// let id = id.resolve_address(None, address, 2000)?;
 /// ```
 ///
@@ -55,23 +56,30 @@ use crate::{
 /// // error[E0382]: use of moved value: `id`
 /// let b = id.resolve_address(None, other, 2000)?;
 /// ```
-pub(crate) struct UnresolvedId<H: ConnectionHandler>(CmId<H>);
+pub(crate) struct UnresolvedId<H: ClientHandler>(CmId<H>);
 
-impl<H: ConnectionHandler> UnresolvedId<H> {
+impl<H: ClientHandler> UnresolvedId<H> {
     /// Creates an id in `net`, whose events `handler` handles; process context.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard),
     /// otherwise with the error of rdma_cm.
-    pub(crate) fn new(net: &Net, parameters: Parameters, handler: H) -> Result<Self> {
+    pub(crate) fn new(net: &Net, parameters: ClientParameters, handler: H) -> Result<Self> {
         // SAFETY: The id is replaced below. If it cannot be made, the context is dropped unused.
-        let context = unsafe { Context::new(NonNull::dangling(), parameters, handler) }?;
+        let context = unsafe {
+            Context::new(
+                NonNull::dangling(),
+                parameters.common,
+                Some(Client::new(parameters)),
+                handler,
+            )
+        }?;
         let pointer = Arc::as_ptr(&context).cast_mut();
         // SAFETY: `connection_event::<H>` expects this type of context. If there is an id, the
         // owner below holds a reference, and its teardown destroys the id before it drops that.
         let id = unsafe {
             create_id(
                 net,
-                parameters.owner,
+                parameters.common.owner,
                 Some(connection_event::<H>),
                 pointer.cast(),
             )

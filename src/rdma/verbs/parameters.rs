@@ -4,27 +4,24 @@
 
 use kernel::prelude::*;
 
-/// The configuration of ids and their queue pairs.
+/// The configuration of an id and its queue pair, that of a server or the part of a client's that a
+/// server has, too.
 ///
 /// # Examples
 ///
 /// ```no_run
 /// const PARAMETERS: Parameters = Parameters {
 ///     owner: c"my_module",
-///     retry_count: 6,
 ///     rnr_retry_count: 7,
 ///     operation_ms: 5000,
 ///     flush_ms: 5000,
 ///     disconnect_ms: 10_000,
-///     reads: false,
 /// };
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct Parameters {
     /// The name under which the resource tracker lists ids, queue pairs and their other objects.
     pub(crate) owner: &'static CStr,
-    /// How often the transport retransmits a message before the connection is lost: 0 to 7.
-    pub(crate) retry_count: u8,
     /// How often the transport retransmits a message for which the peer had posted no Receive: 0 to
     /// 6, or 7 for no limit.
     pub(crate) rnr_retry_count: u8,
@@ -36,7 +33,39 @@ pub(crate) struct Parameters {
     pub(crate) flush_ms: u32,
     /// How long the peer may take to answer a DREQ, in milliseconds.
     pub(crate) disconnect_ms: u32,
-    /// Whether a client's queue pair may read the memory of its peer. For servers this must be
-    /// `false`: their queue pairs may always do that.
+}
+
+/// The configuration of a client's id.
+///
+/// # Examples
+///
+/// A server has no such choices, so this does not compile:
+///
+/// ```compile_fail,E0308
+/// # let (request, capacity): (PendingRequest<'_>, Capacity) = given();
+/// let parameters = ClientParameters {
+///     common: PARAMETERS,
+///     retry_count: 6,
+///     reads: false,
+/// };
+/// // error[E0308]: mismatched types: expected `Parameters`, found `ClientParameters`
+/// request.accept(parameters, MyConnection, MyEndpoint::new(), capacity, b"")?;
+/// ```
+///
+/// A client has to choose, so this does not compile, either:
+///
+/// ```compile_fail,E0308
+/// # let net: Net = given();
+/// // error[E0308]: mismatched types: expected `ClientParameters`, found `Parameters`
+/// let id = UnresolvedId::new(&net, PARAMETERS, MyConnection)?;
+/// ```
+#[derive(Clone, Copy)]
+pub(crate) struct ClientParameters {
+    pub(crate) common: Parameters,
+    /// How often the transport retransmits a message before the connection is lost: 0 to 7. A
+    /// server's transport uses the number of its client.
+    pub(crate) retry_count: u8,
+    /// Whether the queue pair may read the memory of the peer. That of a server always may, as far
+    /// as its client serves RDMA Reads.
     pub(crate) reads: bool,
 }
