@@ -19,8 +19,8 @@ use kernel::{
 
 use self::{
     piece::Piece,
-    region::Region, //
-    remote_access::RemoteAccess,
+    region::Region,
+    remote_access::RemoteAccess, //
 };
 use super::verbs::{
     arrival::Invalidated,

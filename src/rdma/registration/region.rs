@@ -30,8 +30,8 @@ use crate::{
         arrival::Invalidated,
         completion_handler::CompletionHandler,
         protection_domain::ProtectionDomain,
-        queue_pair::QueuePair, //
-        seqno::Seqno,
+        queue_pair::QueuePair,
+        seqno::Seqno, //
     }, //
 };
 

@@ -535,7 +535,7 @@ impl<C: CompletionHandler> QueuePair<C> {
         &self.capacity
     }
 
-    /// Returns when the queue pair was made. This identifies it: no other queue pair has that number.
+    /// Returns when the queue pair was made. No other queue pair has that number.
     pub(in crate::rdma) fn made(&self) -> Seqno {
         self.made
     }

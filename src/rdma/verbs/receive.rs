@@ -33,8 +33,8 @@ use super::{
         fault,
         post_fault, //
     },
-    send_queue::SendQueue, //
-    seqno::Seqno,
+    send_queue::SendQueue,
+    seqno::Seqno, //
 };
 use crate::bindings;
 
