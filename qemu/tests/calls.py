@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Calls of the module, many under way at a time. A peer in user space answers them in any order,
-or not at all. The replies are written out here, octet for octet, from
+"""Calls of the module, many under way at a time, and their outcomes. A peer in user space answers
+them in any order, or not at all. The replies are written out here, octet for octet, from
 RFC 8166 (version 1) and RFC 5531. FULL=1 adds 2100 clients on the stock kernel."""
 
 # test: stock.rxe
@@ -47,17 +47,40 @@ def echo(message: bytes, credits: int = CREDITS) -> bytes:
     return reply(split(message)[0], credits) + message[HEAD:]
 
 
+# Name, outcome of a call, and the message that ends it, in the form of version 1.
+ENDS = [
+    ("ERR_VERS of other versions", "EPROTONOSUPPORT", f"X 1 {CREDITS} 4  1 3 4"),
+    ("an error of the header", "EPROTO", f"X 1 {CREDITS} 4  2"),
+    ("a reply in memory that was not offered", "EPROTO",
+     f"X 1 {CREDITS} 1  0  0  1 1 0x1234 24 0 0x1000"),
+    *((name, outcome, f"X 1 {CREDITS} 0  {NO_CHUNKS}  {words}") for name, outcome, words in (
+        ("PROG_UNAVAIL", "ENOTSUP", "X 1 0  0 0  1"),
+        ("PROG_MISMATCH", "ENOTSUP", "X 1 0  0 0  2 1 1"),
+        ("PROG_MISMATCH with the longest verifier", "ENOTSUP",
+         f"X 1 0  6 400 {'0 ' * 100} 2 1 1"),
+        ("PROC_UNAVAIL", "ENOTSUP", "X 1 0  0 0  3"),
+        ("GARBAGE_ARGS", "EINVAL", "X 1 0  0 0  4"),
+        ("SYSTEM_ERR", "EREMOTEIO", "X 1 0  0 0  5"),
+        ("RPC_MISMATCH", "ENOTSUP", "X 1 1  0 3 3"),
+        ("a truncated reply", "EPROTO", "X 1 0"),
+        ("a reply to NULL with results", "EBADMSG", f"{SUCCESS} 1"),
+    )),
+]
+
+
 class Client:
     """The module as client, and the peer that answers it."""
 
     id = ""
+    version = 1
 
     @property
     def peer(self) -> Peer:
         return script.peer
 
     def connects(self, words: str = "") -> None:
-        line = f"{script.pair.b.ip4}:{PORT} credits={CREDITS} rpcvers=1 null=0 {words}"
+        line = f"{script.pair.b.ip4}:{PORT} credits={CREDITS} null=0 {words}"
+        line += f" rpcvers={self.version}"
         with Command(script.pair.a.path, "connect", line):
             self.peer.accept(PRIVATE)
         self.id = module.newest("client")
@@ -82,8 +105,21 @@ class Client:
 
     def granted(self, credits: int) -> None:
         """Answers a NULL call by a reply that grants that many credits."""
-        with self.calling("null"):
-            self.peer.send(reply(split(self.message())[0], credits))
+        self.ends(DONE, f"X 1 {credits} 0  {NO_CHUNKS}  {SUCCESS}")
+
+    def sends(self, words: str, xid: int) -> None:
+        """Sends a message of version 1 in the version of the connection: version 2 has the
+        direction behind the procedure, except in errors (the draft, section 4.2)."""
+        message = words.split()
+        message[1] = str(self.version)
+        if self.version == 2 and message[3] != "4":
+            message.insert(4, "1")
+        self.peer.send(octets(" ".join(message), xid))
+
+    def ends(self, outcome: str, words: str) -> None:
+        """Answers a call by a message, and checks the outcome of the call."""
+        with self.calling("null", outcome):
+            self.sends(words, split(self.message())[0])
 
     def message(self) -> bytes:
         found = script.next_message(10000)
@@ -222,6 +258,33 @@ class Client:
                 self.peer.send(reply(split(waiting)[0], 4), reply(split(late)[0], 8))
             same_info(self.id, 10, credits_granted=8)
 
+    def call_with_late_xid(self) -> None:
+        """Sends a call that has the XID of a call that timed out. Checks that it is no reply: the
+        module's call keeps its credit."""
+        with self.connected("timeout_ms=1500"):
+            self.granted(1)
+            late = split(self.given_up("null"))[0]
+            before = int(info(self.id)["unexpected_messages"])
+            self.peer.send(octets(f"X 1 7 0  {NO_CHUNKS}  X 0 2 100003 4 0  0 0 0 0", late))
+            wait_for(10, lambda: int(info(self.id)["unexpected_messages"]) == before + 1)
+            with self.calling("null", "EBUSY"):
+                pass
+            self.gives_back(late)
+            self.granted(CREDITS)
+
+    def memory_is_gone(self) -> None:
+        """Checks that the peer can read the memory of a call only until that times out (RFC 8166,
+        section 4.4.1). The attempt ends the connection."""
+        self.connects("timeout_ms=1500")
+        with self.calling("echo size=4400 chunks=1", "ETIMEDOUT"):
+            key, _, high, low = split(self.message())[5 + self.version:9 + self.version]
+            self.peer.read(key, high << 32 | low, 8)
+        try:
+            fail(f"the peer still reads {self.peer.read(key, high << 32 | low, 8).hex()}")
+        except (OSError, RuntimeError):
+            self.peer.close()
+        wait_for(10, is_gone, self.id)
+
     def all_are_given_up(self) -> None:
         """Ends the writer by a signal. Checks that its calls still hold all credits."""
         with self.connected():
@@ -314,6 +377,17 @@ class Client:
                 self.gives_back(xid)
         same_info(self.id, deviation="leaves the offered Reply chunk out of replies, 1 so far "
                   "(RFC 8166, section 4.3.3)")
+
+    def another_chunk(self) -> None:
+        """Returns a Reply chunk that differs from the offered one: longer, with another key, of two
+        segments, or of none."""
+        for chunk in ("1 {key} {longer} {at}", "1 0x12345678 24 {at}",
+                      "2 {key} 24 {at} 0x12345678 24 {at}", "0"):
+            with self.calling("null chunks=1", "EPROTO"):
+                found = split(self.message())
+                key, length, high, low = found[7 + self.version:11 + self.version]
+                chunk = chunk.format(key=key, longer=length + 4, at=f"{high} {low}")
+                self.sends(f"X 1 {CREDITS} 1  0 0  1 {chunk}", found[0])
 
     def no_reply(self) -> None:
         """Checks that only a reply grants credits (RFC 8166, section 3.3.3)."""
@@ -414,6 +488,24 @@ def under_way() -> None:
     check("the connection of many calls is closed", client.leaves)
 
 
+def ends() -> None:
+    for version in 2, 1:
+        need(f"the module connects for calls that fail, version {version}", speaks, version)
+        # The status of RPC does not depend on the version.
+        for name, outcome, words in ENDS if version == 1 else ENDS[:3]:
+            check(f"{name}: the call fails with {outcome}, version {version}", client.ends, outcome,
+                  words)
+        check(f"another Reply chunk than the offered one, version {version}", client.another_chunk)
+        check(f"the connection of calls that fail is closed, version {version}", client.leaves)
+        check(f"the memory of a call that timed out is gone, version {version}",
+              client.memory_is_gone)
+
+
+def speaks(version: int) -> None:
+    client.version = version
+    client.connects()
+
+
 def refused_lines() -> None:
     need("the module connects for lines that are refused", client.connects)
     for line, why in REFUSED:
@@ -435,6 +527,8 @@ def given_up() -> None:
     check("a reply in memory that is invalidated withdraws credits", client.late_reply_withdraws)
     check("a reply to a call that timed out grants credits after the replies before it",
           client.late_reply_comes_last)
+    check("a call with the XID of a call that timed out gives back no credit",
+          client.call_with_late_xid)
     check("calls that a signal interrupts keep their credits", client.all_are_given_up)
     check("64 calls under way fail when the peer closes", client.peer_closes)
     check("close does not wait for 64 calls under way", client.closed_meanwhile)
@@ -445,6 +539,7 @@ need("the peer of many calls listens",
      lambda: script.peer.listen(script.pair.b.path, script.pair.b.ip4, PORT))
 need("the peer has Receives for 64 calls", lambda: script.peer.receives(72, 4096))
 script.group(under_way)
+script.group(ends)
 script.group(refused_lines)
 script.group(given_up)
 script.check_none_left()

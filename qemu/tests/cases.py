@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Rare forms of valid and invalid messages, which an implementation of RPC-over-RDMA gets from
-other implementations. Each check names the section that says what has to happen: of RFC 8166 if it
-names no other document. A peer in user space sends and receives the messages, in both roles. The
-forms in which only octets matter are cases of tools/conformance."""
+other implementations, and what the module shows of them. Each check names the section that says
+what has to happen: of RFC 8166 if it names no other document. A peer in user space sends and
+receives the messages, in both roles. The forms in which only octets matter are cases of
+tools/conformance."""
 
 # test: debug.siw
 # soak: debug.rxe stock.rxe
@@ -18,17 +19,21 @@ from lib import module
 from lib.hosts import HOME, TRANSPORT
 from lib.ktap import Failed, Skip, fail, same, wait_for
 from lib.messages import (
-    CALLBACKS, ERR_CHUNK, ERR_VERS, NFS, RDMA_MSG, RDMA_NOMSG, Segment, error, header,
-    prog_mismatch, rpc_call, success, words, write_chunk,
+    CALLBACKS, ECHO, ERR_CHUNK, ERR_VERS, NFS, RDMA_DONE, RDMA_MSG, RDMA_NOMSG, REPLY, Segment,
+    echo, error, header, prog_mismatch, prog_unavail, rpc_call, success, words, write_chunk,
 )
-from lib.module import DONE, Command, info, is_gone, is_state, same_info
-from lib.peer import CLOSED, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
+from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
+from lib.peer import CLOSED, MAX_READS, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
 from lib.script import Script
 from lib.wire import split
 
 # Credits that the module grants as server and requests as client, and that the peer grants.
 GRANTS, REQUESTS, PEERS = 5, 7, 9
 OF_MODULE, OF_PEER = 2000, 2001
+# Listeners of the module for one version. After ERR_VERS the module remembers the version of a
+# server, so that checks of ERR_VERS take new ports of the peer.
+ONLY = {1: 2002, 2: 2003}
+NEW_PORTS = iter(range(2010, 2030))
 # RFC 8797, section 4: sizes of 1024 and of 4096, with R and without.
 SIZES_1024 = bytes.fromhex("f6ab0e1801010000")
 WITHOUT_R = bytes.fromhex("f6ab0e1801000303")
@@ -62,8 +67,8 @@ class Client:
     def peer(self) -> Peer:
         return script.peer
 
-    def connects(self, private: bytes = SIZES_1024) -> None:
-        self.peer.connect(script.pair.a.path, script.pair.b.ip4, OF_MODULE, private)
+    def connects(self, private: bytes = SIZES_1024, port: int = OF_MODULE) -> None:
+        self.peer.connect(script.pair.a.path, script.pair.b.ip4, port, private)
         self.id = module.newest("server")
         wait_for(10, is_state, self.id, "established")
 
@@ -96,6 +101,92 @@ class Client:
         memory = self.peer.register(length, REMOTE_WRITE)
         memory.fill(bytes([UNTOUCHED]) * length)
         return memory
+
+    def counts(self) -> None:
+        """Checks that malformed and unexpected messages are counted."""
+        xid = self.next()
+        before = info(self.id)
+        malformed = (
+            (bytes(27), b""),
+            (header(xid, RDMA_DONE), b""),
+            (words(xid, 2, 32, RDMA_MSG, REPLY, 2, 0, 0), b""),
+            (header(xid, RDMA_MSG, version=3),
+             error(xid, ERR_VERS, 1, 2, credits=GRANTS, version=3)),
+            (header(xid, RDMA_NOMSG), error(xid, ERR_CHUNK, credits=GRANTS)),
+            (header(xid, RDMA_NOMSG, version=2), error(xid, ERR_CHUNK, credits=GRANTS, version=2)),
+        )
+        unexpected = (
+            (header(xid, RDMA_MSG) + success(xid), b""),
+            (error(xid, ERR_CHUNK, credits=GRANTS), b""),
+            (header(xid, RDMA_MSG) + words(xid, 2), b""),
+        )
+        for message, answer in malformed + unexpected:
+            if answer:
+                self.asks(message, answer)
+            else:
+                self.peer.send(message)
+                self.works()
+        same_info(self.id, bad_headers=int(before["bad_headers"]) + len(malformed),
+                  unexpected_messages=int(before["unexpected_messages"]) + len(unexpected),
+                  credits_granted=GRANTS, sends_with_invalidate=before["sends_with_invalidate"])
+
+    def others_first(self) -> None:
+        """Checks that a call that waits for chunks does not delay the call behind it."""
+        size = 1 << 19
+        long, short = self.next(), self.next()
+        call, reply = self.readable(echo(long, bytes(size))), self.writable(28 + size)
+        self.peer.send(
+            header(long, RDMA_NOMSG, reads=[(0, cut(call, call.length)[0])],
+                   reply=write_chunk(cut(reply, reply.length))),
+            header(short, RDMA_MSG) + rpc_call(short))
+        same("the order of the replies", [short, long],
+             [split(self.peer.receive(20000))[0] for _ in range(2)])
+
+    def reduced_long_call(self) -> None:
+        """Sends Long Calls with another Read chunk (section 3.5.3). Nothing in ECHO is
+        DDP-eligible. The module cannot know what is in another program (section 6.1)."""
+        for program in ECHO, 0x12345678:
+            xid = self.next()
+            call = self.readable(rpc_call(xid, program=program, version=1))
+            reads = [(40, *cut(call, 4)), (0, *cut(call, call.length))]
+            answer = error(xid, ERR_CHUNK, credits=GRANTS)
+            if program != ECHO:
+                answer = header(xid, RDMA_MSG, credits=GRANTS) + prog_unavail(xid)
+            self.asks(header(xid, RDMA_NOMSG, reads=reads), answer)
+
+    def reads_nothing(self) -> None:
+        """Checks that a Long Call is refused if the peer has a read depth of zero, so that the
+        module cannot read the call (section 4.5.3). The module can still write the reply."""
+        self.peer.reads = 0
+        try:
+            self.connects()
+        finally:
+            self.peer.reads = MAX_READS
+        for version in 1, 2:
+            xid = self.next()
+            reads = [(0, *cut(self.readable(rpc_call(xid)), 40))]
+            self.asks(header(xid, RDMA_NOMSG, version=version, reads=reads),
+                      error(xid, ERR_CHUNK, credits=GRANTS, version=version))
+        xid, data, room = self.next(), LONG[:1100], self.writable(2000)
+        message = header(xid, RDMA_MSG, reply=write_chunk(cut(room, 2000))) + echo(xid, data)
+        results = success(xid, words(len(data)) + data)
+        self.asks(message, header(xid, RDMA_NOMSG, credits=GRANTS,
+                                  reply=write_chunk(cut(room, len(results)))))
+        same("the Reply chunk has", results, room.octets(len(results)))
+        self.works()
+        self.leaves()
+
+    def speaks_only(self, version: int) -> None:
+        """Calls a listener with rpcvers=."""
+        self.connects(port=ONLY[version])
+        for called in 1, 2:
+            xid = self.next()
+            answer = header(xid, RDMA_MSG, version=called, direction=REPLY, credits=GRANTS)
+            answer += success(xid)
+            if called != version:
+                answer = error(xid, ERR_VERS, version, version, credits=GRANTS, version=called)
+            self.asks(header(xid, RDMA_MSG, version=called) + rpc_call(xid), answer)
+        self.leaves()
 
     # About: the largest numbers that the module takes, and remote invalidation.
 
@@ -138,13 +229,18 @@ class Server:
     """The peer as server of the module."""
 
     id = ""
+    port = OF_PEER
 
     @property
     def peer(self) -> Peer:
         return script.peer
 
+    def listens(self, port: int = OF_PEER) -> None:
+        self.peer.listen(script.pair.b.path, script.pair.b.ip4, port)
+        self.port = port
+
     def connects(self, keys: str = "", private: bytes = WITH_R) -> None:
-        line = f"{script.pair.b.ip4}:{OF_PEER} credits={REQUESTS} {keys}"
+        line = f"{script.pair.b.ip4}:{self.port} credits={REQUESTS} {keys}"
         with Command(script.pair.a.path, "connect", line):
             self.peer.accept(private)
         self.id = module.newest("client")
@@ -284,6 +380,56 @@ class Server:
                 fail(f"deviation: {found.get('deviation', 'nothing')}")
 
     # About: versions, thresholds, and credits.
+
+    def another_program(self) -> None:
+        with self.connected("rpcvers=1 program=305419896 version=9"):
+            message = self.message()
+            xid = split(message)[0]
+            same("the module sent", header(xid, RDMA_MSG, credits=REQUESTS)
+                 + rpc_call(xid, program=0x12345678, version=9), message)
+            self.peer.send(self.answers(xid))
+
+    def first_is_short(self, version: int) -> None:
+        """Checks that a first call of 1100 octets is sent by chunks, and the second one inline. A
+        responder need not take larger messages before its first reply (section 3.3.3; the draft,
+        section 5)."""
+        at = 4 + version
+        with self.connected(f"rpcvers={version} null=0"), \
+                self.calling("echo size=1100 count=2 chunks=0"):
+            found = split(self.message())
+            read = Segment(found[at + 1], found[at + 2], found[at + 3] << 32 | found[at + 4])
+            same("the call", header(found[0], RDMA_NOMSG, credits=REQUESTS, version=version,
+                                    reads=[(0, read)]), words(*found))
+            for call in (lambda: self.peer.read(read.handle, read.offset, read.length),
+                         lambda: self.message()[24 + 4 * version:]):
+                octets = call()
+                xid = split(octets)[0]
+                same("the call", echo(xid, octets[44:]), octets)
+                self.peer.send(header(xid, RDMA_MSG, version=version, direction=REPLY,
+                                      credits=PEERS) + success(xid, octets[40:]))
+
+    def first_fails(self, keys: str, told: str, *refusals: tuple[int, int, int]) -> None:
+        """Answers the first calls by RDMA_ERROR. Checks that the client gives up, and tells why."""
+        self.listens(next(NEW_PORTS))
+        self.connects(keys)
+        for version, *rest in refusals:
+            found = split(self.message())
+            same("the version of the call", version, found[1])
+            self.peer.send(error(found[0], *rest, credits=PEERS, version=version))
+        same_info(self.id, 10, rpc_null=told, rpc_version_used="none")
+        self.leaves()
+        self.port = OF_PEER
+
+    def sends_too_much(self) -> None:
+        """Sends more octets than a Receive of the module has, which ends the connection."""
+        self.connects("rpcvers=1 null=0")
+        with self.calling("null", "ECONNRESET"):
+            self.message()
+            with contextlib.suppress(OSError, RuntimeError):
+                self.peer.send(bytes(5000))
+        if self.peer.id:
+            self.peer.close()
+        wait_for(10, is_gone, self.id)
 
     def falls_back(self) -> None:
         """Refuses version 2. Checks that the client answers a call in version 1 on the same
@@ -448,13 +594,20 @@ def xids_differ() -> None:
 script.set_up()
 need("the module listens for rare messages", script.listen, OF_MODULE,
      f"recv=4096 send=4096 inv=1 credits={GRANTS}")
-need("the peer listens for rare replies", lambda: script.peer.listen(
-    script.pair.b.path, script.pair.b.ip4, OF_PEER))
+for only, at in ONLY.items():
+    need(f"the module listens for version {only}", script.listen, at,
+         f"rpcvers={only} credits={GRANTS}")
+need("the peer listens for rare replies", server.listens)
 need("the peer has Receives for rare messages", lambda: script.peer.receives(32, 4096))
 check("XIDs begin at random on each connection (RFC 8167, 2.4)", xids_differ)
 
+need("a connection that no rare message may affect", lambda: control(
+    script.pair.a.path, "connect", f"{script.pair.b.ip4}:{OF_MODULE}"))
 need("the peer connects for rare calls", client.connects)
 for name, function, *arguments in (
+    ("malformed and unexpected messages are counted (4.5)", client.counts),
+    ("a call behind one that waits for chunks is answered first (3.3.1)", client.others_first),
+    ("a Read chunk of a Long Call depends on the program (6.1)", client.reduced_long_call),
     ("64 Read segments are accepted (8.1.4)", client.many, "Read segments", 64, True),
     ("65 Read segments are refused (8.1.4)", client.many, "Read segments", 65, False),
     ("64 Write chunks are accepted (8.1.4)", client.many, "Write chunks", 64, True),
@@ -464,6 +617,9 @@ for name, function, *arguments in (
 ):
     check(name, function, *arguments)
 check("the peer of rare calls closes", client.leaves)
+check("a Long Call that cannot be read is refused (4.5.3)", client.reads_nothing)
+for only in ONLY:
+    check(f"rpcvers={only} answers no other version (4.5.1)", client.speaks_only, only)
 
 # Name, and the message that the server sends instead of a reply; XXXX stands for the XID.
 NO_REPLIES = (
@@ -499,6 +655,11 @@ for name, function, *arguments in (
     ("remote invalidation without R is a deviation (RFC 8797, 4.1)", server.without_r),
     ("after version 2 was refused, calls in version 1 are answered (RFC 8167, 5.1)",
      server.falls_back),
+    ("NULL has the program that connect names", server.another_program),
+    ("the first call in version 1 has at most 1024 octets (3.3.3)", server.first_is_short, 1),
+    ("the first call in version 2 has at most 1024 octets (the draft, 5)",
+     server.first_is_short, 2),
+    ("a Send that is longer than a Receive ends the connection (3.3.2)", server.sends_too_much),
     ("PROG_MISMATCH to NULL has room in a Reply chunk (6.2)", server.longest_null),
     ("a call of the threshold's length is inline (3.3.2)", server.at_the_threshold),
     ("a grant of no credit counts as one (3.3.1)", server.grant, 0, 1),
@@ -511,6 +672,22 @@ for name, function, *arguments in (
     ("messages behind the end of a connection do no harm", server.sends_after_the_end),
 ):
     check(name, function, *arguments)
+OTHERS = "the responder speaks other versions of RPC-over-RDMA"
+for name, keys, told, *refusals in (
+    ("ERR_VERS 3 to 4", "rpcvers=auto", OTHERS, (2, ERR_VERS, 3, 4)),
+    ("ERR_VERS 2 to 3", "rpcvers=auto", OTHERS, (2, ERR_VERS, 2, 3)),
+    ("ERR_VERS 2 to 1", "rpcvers=auto", OTHERS, (2, ERR_VERS, 2, 1)),
+    ("ERR_VERS 1 to 1 to rpcvers=2", "rpcvers=2", OTHERS, (2, ERR_VERS, 1, 1)),
+    ("ERR_VERS 2 to 2 to rpcvers=1", "rpcvers=1", OTHERS, (1, ERR_VERS, 2, 2)),
+    ("BAD_HEADER", "rpcvers=auto", "the responder answered: BAD_HEADER", (2, ERR_CHUNK)),
+    ("ERR_VERS to each version", "rpcvers=auto", OTHERS, (2, ERR_VERS, 1, 1), (1, ERR_VERS, 1, 1)),
+):
+    check(f"{name}: the first call fails (the draft, 5.2)", server.first_fails, keys, told,
+          *refusals)
 check("Linux' client drops a call with a Reply chunk (RFC 8167, 5.3)", linux_drops_call)
+check("the other connection is as it was", lambda: same_info(
+    module.own_rows()[0][0], state="established", generation=1, bad_headers=0,
+    unexpected_messages=0))
+check("close all ends the connections of rare messages", control, HOME, "close", "all")
 script.check_none_left()
 script.run()

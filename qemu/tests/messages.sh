@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # RPC-over-RDMA messages between two ends of the module: versions, inline thresholds, chunks,
-# invalidation. nfs-peers.sh has the messages of the kernel's NFS, rpc-peer.py those of other
-# peers.
+# invalidation. nfs-peers.sh has the messages of the kernel's NFS, cases.py and calls.py those of
+# other peers.
 #
 # test: debug.siw
 # soak: debug.rxe stock.rxe arm64.rxe rt.rxe

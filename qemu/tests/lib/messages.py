@@ -5,12 +5,13 @@ that the specifications give to their parts."""
 from collections.abc import Sequence
 
 # rdma_proc, and rdma_err (RFC 8166, sections 4.2.4 and 4.5).
-RDMA_MSG, RDMA_NOMSG, RDMA_ERROR = 0, 1, 4
+RDMA_MSG, RDMA_NOMSG, RDMA_DONE, RDMA_ERROR = 0, 1, 3, 4
 ERR_VERS, ERR_CHUNK = 1, 2
 # rdma_direction, and msg_type of RPC (RFC 5531, section 9).
 CALL, REPLY = 0, 1
-# The programs of NFS and of its callbacks, and procedure 0 of both.
-NFS, CALLBACKS = 100003, 0x40000000
+# The programs of NFS, of its callbacks, and of the module. Procedure 0 is NULL. Procedure 1 of the
+# module's program returns its argument.
+NFS, CALLBACKS, ECHO = 100003, 0x40000000, 0x20008797
 NULL = 0
 
 
@@ -61,9 +62,18 @@ def rpc_call(xid: int, procedure: int = NULL, arguments: bytes = b"", *, program
     return words(xid, CALL, 2, program, version, procedure, 0, 0, 0, 0) + arguments
 
 
+def echo(xid: int, data: bytes) -> bytes:
+    """A call of ECHO: 44 octets and the data, whose length is a multiple of four."""
+    return rpc_call(xid, 1, words(len(data)) + data, program=ECHO, version=1)
+
+
 def success(xid: int, results: bytes = b"") -> bytes:
     """An accepted reply with SUCCESS: 24 octets and the results (RFC 5531, section 9)."""
     return words(xid, REPLY, 0, 0, 0, 0) + results
+
+
+def prog_unavail(xid: int) -> bytes:
+    return words(xid, REPLY, 0, 0, 0, 1)
 
 
 def prog_mismatch(xid: int, low: int, high: int) -> bytes:

@@ -63,6 +63,8 @@ const FILE: &str = "scratch";
 const NOENT: u32 = 2;
 const DELAY: u32 = 10_008;
 const NOTSUPP: u32 = 10_004;
+/// The longest credential and verifier (RFC 5531, section 8.2).
+const AUTH_MAX: usize = 400;
 /// The XIDs of its callbacks begin here.
 const CALLBACK_XID: u32 = 0x6362_0000;
 
@@ -113,6 +115,7 @@ struct Responder {
     version: u32,
     errors: usize,
     discarded: usize,
+    calls: u32,
     /// Whether its session of NFS 4.1 has callbacks on this connection.
     callbacks: bool,
     /// The XID of the callback that has no reply.
@@ -339,6 +342,7 @@ fn serve(shared: Arc<Shared>, request: Request) {
         version: 1,
         errors: 0,
         discarded: 0,
+        calls: 0,
         callbacks: false,
         outstanding: None,
         flags: 0,
@@ -538,11 +542,12 @@ impl Responder {
                 None => return self.err_chunk(xid),
             }
         } else {
-            // The data of WRITE is eligible for direct data placement, and nothing else.
-            let nfs = inline.get(12..16) == Some(&NFS.program.to_be_bytes());
+            // The data of WRITE is eligible for direct data placement, and no argument of ECHO. Of
+            // other programs this server does not know that.
+            let echo = inline.get(12..16) == Some(&ECHO.program.to_be_bytes());
             if reads.is_empty() || self.has("ignores-reads") {
                 inline
-            } else if !nfs {
+            } else if echo {
                 return self.err_chunk(xid);
             } else {
                 match self.insert(reads, inline)? {
@@ -580,8 +585,16 @@ impl Responder {
         if self.has("one-xid-space") && self.outstanding == Some(xid) {
             return Ok(());
         }
+        if message_type > wire::REPLY {
+            return self.discard("answers-replies", xid);
+        }
         if payload_xid != xid && !self.has("no-xid-check") || message_type != wire::CALL {
             return self.err_chunk(xid);
+        }
+        self.calls += 1;
+        if self.has("dies-of-excess") && self.calls > GRANT {
+            self.shared.die();
+            return Err(Over);
         }
         if self.has("dies-of-duplicates") && self.last_xid == Some(xid) {
             self.shared.die();
@@ -856,8 +869,13 @@ impl Responder {
         if !good && !self.has("any-flavor") {
             return Ok(Execution::Denied(vec![1, if flavor == 1 { 1 } else { 2 }]));
         }
+        if body.len() > AUTH_MAX && !self.has("any-length") {
+            return Ok(Execution::Denied(vec![1, 1]));
+        }
         reader.word()?;
-        reader.opaque()?;
+        if reader.opaque()?.len() > AUTH_MAX && !self.has("any-length") {
+            return Ok(Execution::Denied(vec![1, 3]));
+        }
         match (program, version, procedure) {
             (100_003, 3, 0) if !self.has("no-nfs-3") => return accepted(&[0]),
             (100_003, 4, 0) => return accepted(&[0]),

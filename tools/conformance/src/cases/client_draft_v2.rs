@@ -13,8 +13,12 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::client_rfc8166::credits_from;
 use crate::cases::client_rfc8166::discards_from;
+use crate::cases::client_rfc8166::grant_zero;
 use crate::cases::client_rfc8166::late;
+use crate::cases::client_rfc8166::DEADLOCK;
+use crate::cases::client_rfc8166::EXCESS;
 use crate::cases::client_rfc8167::answer;
 use crate::cases::client_rfc8167::answers;
 use crate::cases::client_rfc8167::called_by;
@@ -24,6 +28,7 @@ use crate::cases::draft_v2::ASSUMED;
 use crate::cases::draft_v2::DIRECTION;
 use crate::cases::draft_v2::ERRORS;
 use crate::cases::draft_v2::OPTIONS;
+use crate::gateway::error;
 use crate::gateway::error_in;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
@@ -103,13 +108,32 @@ fn short(gateway: &mut Gateway<'_>) -> Verdict {
 /// The server answers ERR_VERS.
 fn falls_back(gateway: &mut Gateway<'_>) -> Verdict {
     let work = gateway.shared("version 1", Shape::default)?;
-    spoken(&work)?;
-    version_1_follows(&work)?;
+    goes_on_in_version_1(gateway, &work)
+}
+
+fn goes_on_in_version_1(gateway: &Gateway<'_>, work: &Work) -> Verdict {
+    spoken(work)?;
+    version_1_follows(work)?;
     if work.connections.len() > 1 {
         return violation("the client makes another connection");
     }
     work.succeeded(gateway)?;
     Ok(Passed)
+}
+
+/// The server answers ERR_VERS in version 1.
+fn falls_back_by_version_1(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.work(Shape {
+        on_call: Box::new(|call, connection| {
+            if call.header.version == 1 {
+                return Next::Serve;
+            }
+            let _ = connection.send(&error(call.header.xid, 32, &[wire::ERR_VERS, 1, 1]));
+            Next::Answered
+        }),
+        ..Shape::default()
+    })?;
+    goes_on_in_version_1(gateway, &work)
 }
 
 /// Nothing in version 2 follows the first call.
@@ -280,6 +304,10 @@ pub const CASES: &[Case] = &[
     case!(client "draft-v2/5.2/c1", "ERR_VERS: the client goes on in version 1", Must, SELECTS,
         sends "ERR_VERS 1..1 to the call in version 2", accepts "the work succeeds in version 1 on the same connection",
         fault "version-2-only", needs [DraftV2], falls_back),
+    case!(client "draft-v2/5.2/c4", "ERR_VERS in version 1: the client goes on in version 1", Should, SELECTS,
+        sends "ERR_VERS 1..1 in version 1 to the call in version 2",
+        accepts "the work succeeds in version 1 on the same connection",
+        fault "version-2-only", needs [DraftV2], falls_back_by_version_1),
     case!(client "draft-v2/5.2/c2", "no answer: the client connects again in version 1", May, LOST,
         sends "a DREQ in place of the answer", accepts "the work succeeds in version 1",
         fault "begins-with-2-again", needs [DraftV2], lost),
@@ -289,6 +317,12 @@ pub const CASES: &[Case] = &[
     case!(client "draft-v2/4.2.2/c1", "calls have the direction CALL", Must, DIRECTION,
         sends "replies in version 2", accepts "rdma_direction 0",
         fault "calls-are-replies", needs [DraftV2], directions),
+    case!(client "draft-v2/4.2/c1", "version 2: a grant of 0 does not stop the client", Should, DEADLOCK,
+        sends "a grant of 0 in each reply", accepts "the work succeeds on one connection",
+        fault "stops-at-zero", needs [DraftV2], |gateway| grant_zero(gateway, Shape::two())),
+    case!(client "draft-v2/4.2/c2", "version 2: with 2 credits two calls are under way at most", Must, EXCESS,
+        sends "a grant of 2; each reply after 25 ms", accepts "at most two calls under way; the work succeeds",
+        fault "ignores-grant", needs [DraftV2], |gateway| credits_from(gateway, Shape::two(), 2)),
     case!(client "draft-v2/2.3/c1", "the threshold of version 2 is 4096 without private data", Must, ASSUMED,
         sends "no private data; replies of up to 4096 octets without a Reply chunk",
         accepts "Sends of at most 4096 octets; the work succeeds",

@@ -14,6 +14,7 @@ use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::client_rfc8797::undisturbed;
 use crate::gateway::error;
+use crate::gateway::error_in;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
@@ -24,12 +25,13 @@ use crate::wire::Header;
 use crate::wire::ReadSegment;
 use crate::wire::Segment;
 
-const EXCESS: &str = "A Requester MUST NOT send unacknowledged requests in excess of the \
+pub const EXCESS: &str = "A Requester MUST NOT send unacknowledged requests in excess of the \
                       Responder's granted credit limit.";
 const LOWER: &str = "The number of allowed new requests the Requester may send is then the lower \
                      of the current requested and granted credit values, minus the number of \
                      requests in flight.";
-const DEADLOCK: &str = "The granted value MUST NOT be zero, since such a value would result in \
+pub const DEADLOCK: &str =
+    "The granted value MUST NOT be zero, since such a value would result in \
                         deadlock.";
 const INITIAL: &str = "a Requester MUST NOT assume more than one credit is available and MUST \
                        receive a valid reply from the Responder carrying the actual number of \
@@ -79,12 +81,17 @@ fn check(good: bool, why: impl Into<String>) -> Result<(), String> {
     good.then_some(()).ok_or(why.into())
 }
 
-/// No more calls are under way than are granted, and than the client requests.
 fn credits(gateway: &mut Gateway<'_>, grant: u32) -> Verdict {
+    credits_from(gateway, Shape::default(), grant)
+}
+
+/// A server of this shape grants that many credits. No more calls are under way than are granted,
+/// and than the client requests.
+pub fn credits_from(gateway: &mut Gateway<'_>, shape: Shape, grant: u32) -> Verdict {
     let work = gateway.work(Shape {
         credits: grant,
         hold: HOLD,
-        ..Shape::default()
+        ..shape
     })?;
     work.first()?;
     for call in &work.calls {
@@ -162,10 +169,10 @@ fn first_reply(gateway: &mut Gateway<'_>) -> Verdict {
     Ok(Passed)
 }
 
-fn grant_zero(gateway: &mut Gateway<'_>) -> Verdict {
+pub fn grant_zero(gateway: &mut Gateway<'_>, shape: Shape) -> Verdict {
     let work = gateway.work(Shape {
         credits: 0,
-        ..Shape::default()
+        ..shape
     })?;
     if work.calls.len() == 1 {
         return violation(format!("the client stops after one call; {}", work.end()));
@@ -382,7 +389,7 @@ pub const CASES: &[Case] = &[
         fault "keeps-first-grant", lowered),
     case!(client "rfc8166/3.3.1/c6", "a grant of 0 does not stop the client", Should, DEADLOCK,
         sends "a grant of 0 in each reply", accepts "the work succeeds on one connection",
-        fault "stops-at-zero", grant_zero),
+        fault "stops-at-zero", |gateway| grant_zero(gateway, Shape::default())),
     case!(client "rfc8166/3.3.3/c1", "one call until the first reply", Must, INITIAL,
         sends "each reply after 25 ms", accepts "the second call after the first reply",
         fault "hasty", first_reply),
@@ -537,6 +544,30 @@ pub const CASES: &[Case] = &[
         sends "ERR_VERS with an XID of no call, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-xids",
         |gateway| discards(gateway, |call| error(call.header.xid ^ 0x4000_0000, 32, &[wire::ERR_VERS, 2, 2]))),
+    case!(client "rfc8166/4.5/c16", "RDMA_ERROR in version 3 for no call is discarded", Must, UNDECODED,
+        sends "ERR_VERS 1..1 in version 3 with an XID of no call, then the reply",
+        accepts "the work succeeds on one connection", fault "trusts-versions",
+        |gateway| discards(gateway,
+            |call| error_in(3, call.header.xid ^ 0x4000_0000, 32, &[wire::ERR_VERS, 1, 1]))),
+    case!(client "rfc8166/4.5/c17", "ERR_CHUNK for no call is discarded", Must, UNDECODED,
+        sends "ERR_CHUNK with an XID of no call, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-xids",
+        |gateway| discards(gateway, |call| error(call.header.xid ^ 0x4000_0000, 32, &[wire::ERR_CHUNK]))),
+    case!(client "rfc8166/4.5/c18", "a reply whose Write chunk has 2^28 segments is discarded", Must, DISCARDS,
+        sends "a Write chunk of 0x10000000 segments, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed",
+        |gateway| discards(gateway, |call| reply(call, &[1, 32, 0, 0, 1, 0x1000_0000, 0]))),
+    case!(client "rfc8166/4.5/c19", "a reply whose Reply chunk is cut off is discarded", Must, DISCARDS,
+        sends "a Reply chunk of 9 segments with less, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 0, 0, 0, 1, 9]))),
+    case!(client "rfc8166/4.2.1/c2", "a reply with two XIDs is discarded", Must,
+    "This XID MUST be the same as the XID in the RPC message.",
+    sends "a reply whose RPC message has another XID, then the reply",
+    accepts "the work succeeds on one connection", fault "trusts-xids",
+    |gateway| discards(gateway, |call| {
+        let xid = call.header.xid;
+        Header::msg(xid).with(&words(&[xid ^ 0x4000_0000, wire::REPLY, 0, 0, 0, 0]))
+    })),
     case!(client "rfc8166/4.5/c15", "ERR_CHUNK completes the call", Must, COMPLETES,
         sends "ERR_CHUNK to a call", accepts "the call is not sent again; the command ends",
         fault "retries-errors", |gateway| completes(gateway, &[wire::ERR_CHUNK])),

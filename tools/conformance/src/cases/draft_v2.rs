@@ -10,6 +10,8 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::rfc8166_chunks::read_chunk_of_unknown;
+use crate::cases::rfc8166_chunks::UNKNOWN;
 use crate::peer::fixed;
 use crate::peer::Link;
 use crate::peer::Target;
@@ -466,6 +468,10 @@ pub const CASES: &[Case] = &[
     case!("draft-v2/4.2.3/19", "version 2: a Read chunk of a call without eligible arguments", Must, ERRORS,
         sends "NULL with a Read segment at Position 40", accepts "BAD_HEADER; NULL succeeds",
         fault "ignores-reads", needs [DraftV2], |target| on_agreed(target, reduced)),
+    case!("draft-v2/4.2.3/20", "version 2: a Read chunk of a call of an unknown program", Should, UNKNOWN,
+        sends "NULL of program 0x3fffffff with a Read segment at Position 40",
+        accepts "PROG_UNAVAIL; NULL succeeds",
+        fault "any-program", needs [DraftV2], |target| on_agreed(target, read_chunk_of_unknown)),
     case!("draft-v2/3.1/1", "an unknown option gets INVALID_OPTION", Must, OPTIONS,
         sends "RDMA2_OPTIONAL, option 77, no octets", accepts "INVALID_OPTION; NULL succeeds",
         fault "drops-options", needs [DraftV2], |target| option(target, &[0, 77, 0], false)),

@@ -59,6 +59,32 @@ fn flavor(target: &mut Target<'_>, flavor: u32, body: &[u8], accepted: bool) -> 
     })
 }
 
+/// NULL whose credential or verifier has these words: both have at most 400 octets.
+fn long_auth(target: &mut Target<'_>, auth: &[u32], why: u32) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let mut rpc = link.null_call(xid);
+        rpc.truncate(24);
+        rpc.extend(wire::words(auth));
+        // The longer one, and for a credential the verifier.
+        rpc.resize(rpc.len() + 404 + 8, 0);
+        let answer = link.call(&Header::msg(xid), &rpc)?;
+        if answer.status != Status::AuthError(why) {
+            return violation(format!("the call gets {:?}", answer.status));
+        }
+        link.still_answers("AUTH_ERROR")?;
+        Ok(Passed)
+    })
+}
+
+fn neither_call_nor_reply(target: &mut Target<'_>) -> Verdict {
+    target.discards(|xid, null| {
+        let mut octets = Header::msg(xid).with(null);
+        octets[35] = 2;
+        octets
+    })
+}
+
 const MISMATCH: &str =
     "PROG_MISMATCH: remote can't support version # (with the lowest and highest \
                         version numbers of the remote program supported)";
@@ -97,4 +123,16 @@ pub const CASES: &[Case] = &[
         "AUTH_BADCRED: bad credential (seal broken)",
         sends "NULL with an AUTH_SYS credential of 3 octets", accepts "AUTH_ERROR", fault "any-flavor",
         |target| flavor(target, 1, &[1, 2, 3], false)),
+    case!("rfc5531/8.2/3", "a credential that is too long gets AUTH_BADCRED", Should,
+        "struct opaque_auth { auth_flavor flavor; opaque body<400>; };",
+        sends "NULL with an AUTH_NONE credential of 404 octets", accepts "AUTH_ERROR, AUTH_BADCRED",
+        fault "any-length", |target| long_auth(target, &[0, 404], 1)),
+    case!("rfc5531/8.2/4", "a verifier that is too long gets AUTH_BADVERF", Should,
+        "struct opaque_auth { auth_flavor flavor; opaque body<400>; };",
+        sends "NULL with an AUTH_NONE verifier of 404 octets", accepts "AUTH_ERROR, AUTH_BADVERF",
+        fault "any-length", |target| long_auth(target, &[0, 0, 0, 404], 3)),
+    case!("rfc5531/9/6", "a message that is neither a call nor a reply is discarded", Should,
+        "enum msg_type { CALL = 0, REPLY = 1 };",
+        sends "NULL with msg_type 2", accepts "nothing; NULL succeeds",
+        fault "answers-replies", neither_call_nor_reply),
 ];

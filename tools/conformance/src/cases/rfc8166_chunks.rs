@@ -18,8 +18,10 @@ use crate::peer::DEFAULT;
 use crate::wire;
 use crate::wire::words;
 use crate::wire::Header;
+use crate::wire::Procedure;
 use crate::wire::ReadSegment;
 use crate::wire::Segment;
+use crate::wire::Status;
 use crate::wire::Transport;
 
 const EMPTY: &str = "The Responder MUST return the corresponding result data item inline and MUST \
@@ -52,6 +54,7 @@ const VALID: &str = "If the rdma_vers field contains a recognized value, but an 
 const NOT_ELIGIBLE: &str = "A Requester reduces a non-DDP-eligible argument data item. The Responder \
                             MUST NOT process this RPC Call message and MUST report the violation as \
                             described in Section 4.5.2.";
+pub const UNKNOWN: &str = "PROG_UNAVAIL: remote hasn't exported program";
 const TOO_SMALL: &str =
     "If the Requester-provided Reply chunk is too small to accommodate a large \
                          RPC Reply message, a Remote Access Error occurs. A Responder might detect \
@@ -59,7 +62,7 @@ const TOO_SMALL: &str =
 const PADDED: &str =
     "As these chunks contain a Payload stream, such chunks MUST include appropriate \
                       XDR roundup padding to maintain proper XDR alignment of their contents.";
-const PROTECTION: &str = "The use of an RPC-over-RDMA transport protocol MUST NOT introduce \
+pub const PROTECTION: &str = "The use of an RPC-over-RDMA transport protocol MUST NOT introduce \
                           vulnerabilities to system memory contents nor to memory owned by user \
                           processes.";
 const UNREASONABLE: &str = "A Responder is not obliged to pull Read chunks that are unreasonably \
@@ -404,6 +407,25 @@ fn read_chunk_of_null(target: &mut Target<'_>) -> Verdict {
     })
 }
 
+/// NULL of an unknown program with a Read chunk behind it.
+pub fn read_chunk_of_unknown(link: &mut Link) -> Result<(), Problem> {
+    let xid = link.xid();
+    let unknown = Procedure {
+        program: 0x3fff_ffff,
+        ..link.server.null
+    };
+    let rpc = wire::call(xid, unknown, &[]);
+    let segment = link.readable(&[7; 4])?;
+    let position = rpc.len() as u32;
+    let mut header = link.header(xid);
+    header.reads.push(ReadSegment { position, segment });
+    let status = link.call(&header, &rpc)?.status;
+    if status != Status::ProgUnavail {
+        return violation(format!("the call gets {status:?}"));
+    }
+    link.still_answers("PROG_UNAVAIL")
+}
+
 fn message_and_position_zero(target: &mut Target<'_>) -> Verdict {
     target.on_plain(|link| {
         let xid = link.xid();
@@ -698,6 +720,13 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/6.1/1", "a Read chunk of a call without eligible arguments", Must, NOT_ELIGIBLE,
         sends "NULL with a Read chunk behind its last octet", accepts "ERR_CHUNK; NULL succeeds",
         fault "ignores-reads", read_chunk_of_null),
+    case!("rfc8166/6.1/3", "a Read chunk of a call of an unknown program", Should, UNKNOWN,
+    sends "NULL of program 0x3fffffff with a Read chunk behind its last octet",
+    accepts "PROG_UNAVAIL; NULL succeeds", fault "any-program",
+    |target| target.on_plain(|link| {
+        read_chunk_of_unknown(link)?;
+        Ok(Passed)
+    })),
     case!("rfc8166/4.5.3/4", "a Read chunk of memory that is not registered", Must, PROTECTION,
         sends "RDMA_NOMSG with an unknown handle", accepts "ERR_CHUNK or the end of this connection; others go on",
         fault "dies-of-access-errors", needs [Destructive], |target| unreadable(target, &[BOGUS])),

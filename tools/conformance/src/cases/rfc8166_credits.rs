@@ -5,16 +5,19 @@
 use std::collections::BTreeSet;
 
 use crate::case::case;
+use crate::case::inconclusive;
 use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::rfc8166_chunks::PROTECTION;
 use crate::peer::fixed;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
 use crate::wire;
 use crate::wire::Header;
+use crate::wire::ReadSegment;
 
 const NOT_ZERO: &str = "The granted value MUST NOT be zero, since such a value would result in \
                         deadlock.";
@@ -79,6 +82,68 @@ fn all_credits(target: &mut Target<'_>, rounds: usize) -> Verdict {
             }
         }
         link.quiet()?;
+        Ok(Passed)
+    })
+}
+
+/// Sends more calls at once than are granted. Each is answered, or the connection ends.
+fn more_than_granted(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let granted = link.null()?.header.credits;
+        let count = granted.saturating_mul(4).min(64);
+        if count <= granted {
+            return inconclusive(format!("the server grants {granted} credits"));
+        }
+        let first = link.xid();
+        let mut messages = Vec::new();
+        for _ in 0..count {
+            let xid = link.xid();
+            messages.push(Header::msg(xid).with(&link.null_call(xid)));
+        }
+        // The connection may end before the Sends are completed.
+        let _ = link.connection.send_all(&messages);
+        for xid in first + 1..=first + count {
+            let answer = link.receive_of(xid);
+            if link.connection.closed().is_some() {
+                break;
+            }
+            link.decode(xid, &answer?)?.results()?;
+        }
+        Ok(Passed)
+    })?;
+    target.on_plain(|link| {
+        link.null()?;
+        Ok(Passed)
+    })
+}
+
+/// A Long Call among as many calls as are granted. The replies may arrive in any order.
+fn long_call_among_others(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let granted = link.null()?.header.credits.min(32);
+        let mut xids = Vec::new();
+        let mut messages = Vec::new();
+        for number in 0..granted {
+            let xid = link.xid();
+            let null = link.null_call(xid);
+            let mut header = Header::msg(xid);
+            if number == 0 {
+                let (position, segment) = (0, link.readable(&null)?);
+                header.procedure = wire::NOMSG;
+                header.reads.push(ReadSegment { position, segment });
+                messages.push(header.octets());
+            } else {
+                messages.push(header.with(&null));
+            }
+            xids.push(xid);
+        }
+        link.connection
+            .send_all(&messages)
+            .map_err(Problem::Violation)?;
+        for xid in xids {
+            let message = link.receive_of(xid)?;
+            link.decode(xid, &message)?.results()?;
+        }
         Ok(Passed)
     })
 }
@@ -263,6 +328,13 @@ pub const CASES: &[Case] = &[
         sends "Receive Size 1024, a call without a Reply chunk whose reply has 1028 octets",
         accepts "ERR_CHUNK; NULL succeeds",
         fault "ignores-threshold", reply_of_1028),
+    case!("rfc8166/3.3.1/12", "more calls than are granted harm no other connection", Must, PROTECTION,
+        sends "four times as many NULL at once as are granted, at most 64",
+        accepts "SUCCESS to each, or the end of this connection; others go on",
+        fault "dies-of-excess", needs [Destructive], more_than_granted),
+    case!("rfc8166/3.3.1/13", "a Long Call among as many calls as are granted", Must, GRANTED,
+        sends "as many NULL at once as are granted, at most 32, the first one as a Long Call",
+        accepts "one SUCCESS to each", fault "no-long-calls", long_call_among_others),
     case!("rfc8166/3.3.1/8", "the same call twice is no harm", Should,
         "RPC calls complete in any order",
         sends "one NULL twice, with one XID", accepts "one or two replies; NULL succeeds",
