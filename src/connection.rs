@@ -179,10 +179,10 @@ impl Configuration {
 ///
 /// Fails with `ENODEV` if the id is bound to no device, or the device's transport is unknown.
 fn begin_exchange(id: &IdRef<'_>, offer: &Offered) -> Result<(Exchange, ParsedPrivateData)> {
-    let device = id.device()?;
-    let sent = ParsedPrivateData::new(offer.private_data(device.can_invalidate()));
+    let port = id.port()?;
+    let sent = ParsedPrivateData::new(offer.private_data(port.can_invalidate()));
     let exchange = Exchange {
-        device: Some(shown_device::of(device.name(), device.transport())),
+        device: Some(shown_device::of(port.name(), port.transport())),
         local: id.local(),
         remote: id.remote(),
         sent: Some(sent),

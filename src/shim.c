@@ -148,8 +148,17 @@ void shim_device_name(const struct ib_device *device, char *name)
 	strscpy(name, device->name, IB_DEVICE_NAME_MAX);
 }
 
+/* Takes a reference. The device must be registered, so that the count is not zero. */
+void shim_device_get(struct ib_device *device)
+{
+	refcount_inc(&device->refcount);
+}
+
+/* Returns RPCRDMA_CM_OTHER for a port that the device does not have, too. */
 enum rpcrdma_cm_transport shim_transport(const struct ib_device *device, u32 port)
 {
+	if (!rdma_is_port_valid(device, port))
+		return RPCRDMA_CM_OTHER;
 	if (rdma_protocol_iwarp(device, port))
 		return RPCRDMA_CM_IWARP;
 	if (rdma_protocol_roce(device, port))

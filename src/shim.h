@@ -51,6 +51,7 @@ const struct sockaddr *shim_local_addr(const struct rdma_cm_id *id);
 const struct sockaddr *shim_remote_addr(const struct rdma_cm_id *id);
 
 void shim_device_name(const struct ib_device *device, char *name);
+void shim_device_get(struct ib_device *device);
 enum rpcrdma_cm_transport shim_transport(const struct ib_device *device, u32 port);
 bool shim_mem_mgt_extensions(const struct ib_device *device);
 bool shim_is_siw(const struct ib_device *device);

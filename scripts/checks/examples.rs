@@ -15,6 +15,7 @@ use kernel::{
     impl_has_work,
     prelude::*,
     sync::{
+        aref::ARef,
         Arc,
         ArcBorrow,
         CondVar,
@@ -55,6 +56,7 @@ use super::{
         device::*,
         fault_handler::*,
         memory::*,
+        memory_region::*,
         operation::*,
         parameters::*,
         protection_domain::*,

@@ -95,7 +95,11 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
     ) -> Result<Self> {
         // The lower halves of offsets have 32 bits.
         u32::try_from(len)?;
-        let pages = queue_pair.max_region_pages().min(max_pages);
+        let pages = queue_pair
+            .domain()
+            .device()
+            .max_region_pages()
+            .min(max_pages);
         let blocks = pages as usize / (BLOCK / PAGE_SIZE);
         if blocks == 0 {
             return Err(errno(kernel::bindings::EOPNOTSUPP));

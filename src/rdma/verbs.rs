@@ -12,6 +12,7 @@ pub(crate) mod device;
 mod device_name;
 pub(crate) mod fault_handler;
 pub(crate) mod memory;
+pub(in crate::rdma) mod memory_region;
 pub(in crate::rdma) mod operation;
 pub(crate) mod parameters;
 pub(in crate::rdma) mod protection_domain;

@@ -41,8 +41,8 @@ unsafe fn note_connected<H: ConnectionHandler>(
         // On iWARP the teardown need not wait for the peer: TCP retransmits the disconnection, even
         // when the id is gone.
         bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
-            let device = id.device();
-            let iwarp = device.is_ok_and(|device| device.transport() == Transport::Iwarp);
+            let port = id.port();
+            let iwarp = port.is_ok_and(|port| port.transport() == Transport::Iwarp);
             context.set_connected(!iwarp);
             let reads = |client: &Client<H>| client.parameters.reads;
             if context.client.as_ref().is_some_and(reads) {

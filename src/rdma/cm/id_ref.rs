@@ -16,7 +16,10 @@ use kernel::{
 use crate::{
     base::address::RawAddress,
     bindings,
-    rdma::verbs::device::Device, //
+    rdma::verbs::device::{
+        Device,
+        Port, //
+    }, //
 };
 
 /// The properties of an id, for a time in which they do not change: during an event of the id, and
@@ -26,9 +29,9 @@ use crate::{
 ///
 /// ```no_run
 /// # let (id, out): (&IdRef<'_>, &mut dyn fmt::Write) = given();
-/// let device = id.device()?;
+/// let port = id.port()?;
 /// if let (Some(local), Some(remote)) = (id.local(), id.remote()) {
-///     writeln!(out, "{}: {local} to {remote}", device.name())?;
+///     writeln!(out, "{}: {local} to {remote}", port.name())?;
 /// }
 /// ```
 ///
@@ -63,18 +66,19 @@ impl<'a> IdRef<'a> {
         self.id.as_ptr()
     }
 
-    /// Returns the device that the id is bound to.
+    /// Returns the port that the id is bound to, with its device.
     ///
-    /// Fails with `ENODEV` if the id is not bound.
-    pub(crate) fn device(&self) -> Result<Device<'a>> {
+    /// Fails with `ENODEV` if the id is not bound, or if the protocol of the port is unknown.
+    pub(crate) fn port(&self) -> Result<Port<'a>> {
         // SAFETY: By the type invariant the id is valid.
         let device = unsafe { (*self.as_ptr()).device };
         // SAFETY: By the type invariant the id is valid.
         let port = unsafe { (*self.as_ptr()).port_num };
-        // SAFETY: The device is NULL if the id is not bound. Otherwise removing the device waits
-        // until the id is destroyed, and by the type invariant it is valid for `'a`. rdma_cm sets
-        // both members to a device and one of its ports.
-        unsafe { Device::new(device, port) }.ok_or(ENODEV)
+        let device = NonNull::new(device).ok_or(ENODEV)?;
+        // SAFETY: The id is bound to the device. The removal of the device waits until the id is
+        // destroyed, and by the type invariant the id is valid for `'a`.
+        let device = unsafe { Device::from_raw(device) };
+        Port::new(device, port).ok_or(ENODEV)
     }
 
     /// Returns the address of this end; [`None`] before the id has one.

@@ -133,17 +133,15 @@ impl<'a> PendingRequest<'a> {
         capacity: Capacity,
         private_data: &[u8],
     ) -> Result<CmId<H>> {
-        let device = self.device()?;
-        if private_data.len() > device.transport().reply_capacity() {
+        let port = self.port()?;
+        if private_data.len() > port.transport().reply_capacity() {
             return Err(errno(kernel::bindings::EMSGSIZE));
         }
         let mut answer = bindings::rdma_conn_param {
             private_data: private_data.as_ptr().cast(),
             private_data_len: private_data.len().try_into()?,
-            initiator_depth: self.initiator_depth.min(device.max_initiator_depth()),
-            responder_resources: self
-                .responder_resources
-                .min(device.max_responder_resources()),
+            initiator_depth: self.initiator_depth.min(port.max_initiator_depth()),
+            responder_resources: self.responder_resources.min(port.max_responder_resources()),
             rnr_retry_count: parameters.rnr_retry_count,
             ..Default::default()
         };
@@ -155,7 +153,7 @@ impl<'a> PendingRequest<'a> {
         // SAFETY: By the type invariant the id is valid and has no queue pair yet. `place` is
         // drained before the id is destroyed: by the teardown, or when the context is dropped
         // before this returns.
-        unsafe { QueuePair::create(place, id, device, completions, capacity, parameters) }?;
+        unsafe { QueuePair::create(place, id, &port, completions, capacity, parameters) }?;
         if let Some(queue_pair) = place.access() {
             queue_pair.set_read_depth(answer.initiator_depth);
         }

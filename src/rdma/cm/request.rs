@@ -140,7 +140,7 @@ impl<'a> Request<'a> {
     {
         let id = self.id.as_non_null();
         let depths = (self.initiator_depth, self.responder_resources);
-        if self.device()?.is_siw() {
+        if self.port()?.is_siw() {
             // SAFETY: The id is that of a request, and its handler mutex is held. If it is
             // accepted, `deferred` is set, so that nobody else destroys it.
             accept(unsafe {

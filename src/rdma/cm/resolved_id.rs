@@ -110,7 +110,7 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
         capacity: Capacity,
         completions: Arc<C>,
     ) -> Result<ReadyId<'a, C>> {
-        let device = self.device()?;
+        let port = self.port()?;
         let (place, id) = (self.queue_pair, self.as_non_null());
         // SAFETY: By the type invariants the id is valid, its queue pair is put into `place` only,
         // and `place` is drained before the id is destroyed.
@@ -118,7 +118,7 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
             QueuePair::create(
                 place,
                 id,
-                device,
+                &port,
                 completions,
                 capacity,
                 self.parameters.common,
@@ -155,16 +155,16 @@ impl<C: CompletionHandler> ReadyId<'_, C> {
     /// rdma_cm.
     pub(crate) fn connect(self, private_data: &[u8]) -> Result {
         let Self(id) = self;
-        let device = id.device()?;
-        if private_data.len() > device.transport().request_capacity() {
+        let port = id.port()?;
+        if private_data.len() > port.transport().request_capacity() {
             return Err(errno(kernel::bindings::EMSGSIZE));
         }
         let mut request = bindings::rdma_conn_param {
             private_data: private_data.as_ptr().cast(),
             private_data_len: private_data.len().try_into()?,
-            responder_resources: device.max_responder_resources(),
+            responder_resources: port.max_responder_resources(),
             initiator_depth: if id.parameters.reads {
-                device.max_initiator_depth()
+                port.max_initiator_depth()
             } else {
                 0
             },

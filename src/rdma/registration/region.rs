@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory regions.
-
-use core::ptr::{
-    self,
-    NonNull, //
-};
+//! Registered blocks of memory.
 
 use kernel::{
     bindings::scatterlist,
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
     ffi::c_int,
-    page::PAGE_SIZE,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 
 use super::{
@@ -24,18 +13,18 @@ use super::{
     remote_access::RemoteAccess, //
 };
 use crate::{
-    base::unload::Hold,
     bindings,
     rdma::verbs::{
         arrival::Invalidated,
         completion_handler::CompletionHandler,
-        protection_domain::ProtectionDomain,
+        memory_region::MemoryRegion,
         queue_pair::QueuePair,
         seqno::Seqno, //
     }, //
 };
 
-/// A memory region of the device. [`Region::end`] must be called: dropping the region leaks it.
+/// A memory region with the memory that it describes. [`Region::end`] must be called: otherwise the
+/// memory stays mapped.
 ///
 /// # Examples
 ///
@@ -53,13 +42,13 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// `mr` is a memory region that this owns. `list` describes memory that stays until [`Region::end`]
-/// has returned `true`. As long as `mapped` is set, the list is mapped for the device and does not
-/// change.
+/// `list` describes memory that stays until [`Region::end`] has returned `true`. As long as
+/// `mapped` is set, the list is mapped for the device and does not change. If `valid` is not set,
+/// the region is not registered.
 pub(in crate::rdma) struct Region<'a, C: CompletionHandler> {
     queue_pair: &'a QueuePair<C>,
     access: RemoteAccess,
-    mr: NonNull<bindings::ib_mr>,
+    mr: MemoryRegion,
     list: KVec<scatterlist>,
     mapped: bool,
     /// Whether the peer may use it, as far as this side knows.
@@ -68,11 +57,6 @@ pub(in crate::rdma) struct Region<'a, C: CompletionHandler> {
     registered: Seqno,
     /// The offset of the first byte, for the peer.
     offset: u64,
-    /// Deallocated after the region; never if the region is leaked.
-    domain: Arc<ProtectionDomain>,
-    /// The resource tracker prints the name of the region's owner, which is in the memory of the
-    /// module. So the module must stay if the region is forgotten.
-    _hold: Hold,
 }
 
 impl<'a, C: CompletionHandler> Region<'a, C> {
@@ -90,30 +74,16 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         pages: u32,
         list: KVec<scatterlist>,
     ) -> Result<Self> {
-        let hold = Hold::new()?;
-        let domain = queue_pair.domain().clone();
-        // SAFETY: The domain is valid, and the new region keeps it.
-        let mr = unsafe {
-            bindings::ib_alloc_mr(
-                domain.as_ptr(),
-                bindings::ib_mr_type_IB_MR_TYPE_MEM_REG,
-                pages,
-            )
-        };
-        let mr = from_err_ptr(mr).map_err(of_device)?;
-        // INVARIANT: The C function returned no error, so a new region. Nothing is mapped. By this
-        // function's requirement the memory stays.
+        // INVARIANT: Nothing is mapped. By the function's requirement the memory stays.
         Ok(Self {
             queue_pair,
             access,
-            mr: NonNull::new(mr).ok_or(ENOMEM)?,
+            mr: MemoryRegion::new(queue_pair.domain(), pages)?,
             list,
             mapped: false,
             valid: false,
             registered: Seqno::next(),
             offset: 0,
-            domain,
-            _hold: hold,
         })
     }
 
@@ -128,7 +98,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         // memory that stays and is not mapped.
         let entries = unsafe {
             bindings::shim_dma_map_sg(
-                self.queue_pair.device(),
+                self.queue_pair.domain().device().as_ptr(),
                 self.list.as_mut_ptr(),
                 entries,
                 self.access.direction() as u32,
@@ -140,29 +110,14 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         // INVARIANT: The list was mapped above.
         self.mapped = true;
 
-        // SAFETY: This owns the region. The list is mapped, with that many entries.
-        let taken = unsafe {
-            bindings::ib_map_mr_sg(
-                self.mr.as_ptr(),
-                self.list.as_mut_ptr(),
-                entries,
-                ptr::null_mut(),
-                PAGE_SIZE as u32,
-            )
-        };
-        to_result(taken).map_err(of_device)?;
-        if taken != entries {
-            return Err(EIO);
-        }
-        // SAFETY: This owns the region, which is mapped and not registered.
-        self.offset = unsafe { bindings::shim_mr_set_iova(self.mr.as_ptr(), offset) };
-        // SAFETY: This owns the region, which is not registered.
-        unsafe { bindings::shim_mr_next_key(self.mr.as_ptr()) };
+        // SAFETY: The list is mapped, with that many entries. It was not mapped before, so the
+        // region is not registered.
+        self.offset = unsafe { self.mr.map(self.list.as_mut_ptr(), entries, offset) }?;
         let access = self.access.flags();
         self.valid = true;
-        // SAFETY: The region is valid, of the domain of the queue pair, and mapped. `end` leaks it
-        // if the operation is abandoned.
-        unsafe { self.queue_pair.register(self.mr, self.rkey(), access) }?;
+        // SAFETY: The region is of the domain of the queue pair, and mapped. `end` leaks it if the
+        // operation is abandoned.
+        unsafe { self.queue_pair.register(&self.mr, access) }?;
         // The completions of all messages that arrived before the registration have been handled:
         // completions are handled in order. So these messages count as earlier. Not quite over siw,
         // which invalidates an rkey, whatever its key, before it queues the completion; a peer
@@ -176,14 +131,18 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     /// connection.
     pub(in crate::rdma) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<bool> {
         let remotely = remotely.is_some_and(|invalidated| {
-            invalidated.has_ended(self.queue_pair.made(), self.rkey(), self.registered)
+            invalidated.has_ended(self.queue_pair.made(), self.mr.rkey(), self.registered)
         });
         let locally = self.valid && !remotely;
         if locally {
-            self.queue_pair.invalidate(self.rkey())?;
+            self.queue_pair.invalidate(self.mr.rkey())?;
         }
         self.valid = false;
-        self.unmap();
+        if self.mapped {
+            self.mapped = false;
+            // SAFETY: By the type invariant the list was mapped, in this direction.
+            unsafe { unmap(self.queue_pair, &mut self.list, self.access) };
+        }
         Ok(locally)
     }
 
@@ -192,33 +151,11 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         self.mapped
     }
 
-    fn unmap(&mut self) {
-        if self.mapped {
-            self.mapped = false;
-            // SAFETY: By the type invariant the list is mapped. This is the number of entries that
-            // it was mapped with.
-            unsafe {
-                bindings::shim_dma_unmap_sg(
-                    self.queue_pair.device(),
-                    self.list.as_mut_ptr(),
-                    self.list.len() as c_int,
-                    self.access.direction() as u32,
-                )
-            };
-        }
-    }
-
-    fn rkey(&self) -> u32 {
-        // SAFETY: By the type invariant it is valid.
-        unsafe { bindings::shim_mr_rkey(self.mr.as_ptr()) }
-    }
-
     /// Returns its description for the peer.
     pub(in crate::rdma) fn piece(&self) -> Piece {
         Piece {
-            rkey: self.rkey(),
-            // SAFETY: By the type invariant it is valid.
-            len: unsafe { bindings::shim_mr_length(self.mr.as_ptr()) },
+            rkey: self.mr.rkey(),
+            len: self.mr.len(),
             offset: self.offset,
         }
     }
@@ -226,28 +163,49 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     /// Ends the region, and with it any access that the peer still has. Returns whether the memory
     /// may be freed. If not, the region is leaked, and the device may still access the memory. May
     /// sleep.
-    pub(in crate::rdma) fn end(mut self) -> bool {
+    pub(in crate::rdma) fn end(self) -> bool {
+        let Self {
+            queue_pair,
+            access,
+            mr,
+            mut list,
+            mapped,
+            ..
+        } = self;
         // An abandoned operation may refer to the region, and the region to the memory.
-        let in_use = self.mapped && self.queue_pair.is_abandoned();
-        // SAFETY: By the type invariant this owns the region. It is not used again if the function
-        // succeeds.
-        if in_use || unsafe { bindings::ib_dereg_mr_user(self.mr.as_ptr(), ptr::null_mut()) } != 0 {
-            pr_warn!("a device keeps a memory region: leaking its memory\n");
-            // SAFETY: By the type invariant it is valid, as it was not deregistered.
-            unsafe { bindings::workaround_disown_mr(self.mr.as_ptr()) };
-            ProtectionDomain::leak(self.domain);
+        if mapped && queue_pair.is_abandoned() {
+            mr.leak();
             return false;
         }
-        self.unmap();
+        if !mr.deregister() {
+            return false;
+        }
+        if mapped {
+            // SAFETY: By the type invariant the list was mapped, in this direction.
+            unsafe { unmap(queue_pair, &mut list, access) };
+        }
         true
     }
 }
 
-/// Returns the error for `error` of a device, which may be one that has another meaning here.
-fn of_device(error: Error) -> Error {
-    if error == ENOMEM {
-        ENOMEM
-    } else {
-        EIO
-    }
+/// Unmaps memory from the device.
+///
+/// # Safety
+///
+/// The whole list must be mapped for the device of the queue pair, and for this access.
+unsafe fn unmap<C: CompletionHandler>(
+    queue_pair: &QueuePair<C>,
+    list: &mut KVec<scatterlist>,
+    access: RemoteAccess,
+) {
+    // SAFETY: By the function's requirement. This is the number of entries that the list was mapped
+    // with.
+    unsafe {
+        bindings::shim_dma_unmap_sg(
+            queue_pair.domain().device().as_ptr(),
+            list.as_mut_ptr(),
+            list.len() as c_int,
+            access.direction() as u32,
+        )
+    };
 }

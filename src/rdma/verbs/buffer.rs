@@ -2,14 +2,12 @@
 
 //! Memory of a queue pair that its device receives into or sends from.
 
-use core::{
-    ptr::NonNull,
-    slice, //
-};
+use core::slice;
 
 use kernel::{
     dma::DataDirection,
-    prelude::*, //
+    prelude::*,
+    sync::aref::ARef, //
 };
 
 use super::{
@@ -23,43 +21,37 @@ use crate::bindings;
 /// # Examples
 ///
 /// ```no_run
-/// # let device: Device<'_> = given();
-/// // SAFETY: The id keeps the device, and is destroyed after the buffer.
-/// let mut buffer = unsafe { Buffer::new(device, 1024, DataDirection::ToDevice) }?;
+/// # let device: &Device = given();
+/// let mut buffer = Buffer::new(device, 1024, DataDirection::ToDevice)?;
 /// buffer.bytes_mut().fill(0xa5);
 /// buffer.sync_for_device();
 /// ```
 ///
 /// # Invariants
 ///
-/// `address` is the DMA address of the `bytes` for `device`, in `direction`. `device` stays as long
-/// as this does.
+/// `address` is the DMA address of the `bytes` for `device`, in `direction`.
 pub(in crate::rdma) struct Buffer {
     bytes: KVec<u8>,
     address: u64,
     direction: DataDirection,
-    device: NonNull<bindings::ib_device>,
+    device: ARef<Device>,
 }
-
-// SAFETY: A mapping belongs to no thread.
-unsafe impl Send for Buffer {}
 
 impl Buffer {
     /// Allocates a buffer of `len` bytes, which are zero; may sleep.
     ///
-    /// Fails with `ENOMEM`.
-    ///
-    /// # Safety
-    ///
-    /// `len` must not be zero. The device must stay until the buffer has been dropped.
-    pub(in crate::rdma) unsafe fn new(
-        device: Device<'_>,
+    /// Fails with `EINVAL` if `len` is zero, and with `ENOMEM`.
+    pub(in crate::rdma) fn new(
+        device: &Device,
         len: usize,
         direction: DataDirection,
     ) -> Result<Self> {
+        if len == 0 {
+            return Err(EINVAL);
+        }
         let mut bytes = zeroed(len)?;
         // SAFETY: The device is there as long as `device` is. The bytes come from kmalloc, so they
-        // are physically contiguous. By the function's requirement there is at least one.
+        // are physically contiguous. There is at least one.
         let address = unsafe {
             bindings::shim_dma_map(
                 device.as_ptr(),
@@ -73,12 +65,12 @@ impl Buffer {
             return Err(ENOMEM);
         }
 
-        // INVARIANT: The bytes were mapped above. By the function's requirement the device stays.
+        // INVARIANT: The bytes were mapped above.
         Ok(Self {
             bytes,
             address,
             direction,
-            device: device.as_non_null(),
+            device: device.into(),
         })
     }
 

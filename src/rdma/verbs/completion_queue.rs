@@ -9,13 +9,11 @@ use core::ptr::{
 
 use kernel::{
     error::from_err_ptr,
-    prelude::*, //
+    prelude::*,
+    sync::aref::ARef, //
 };
 
-use super::{
-    capacity::Capacity,
-    device::Device, //
-};
+use super::device::Device;
 use crate::bindings;
 
 /// A completion queue. A work queue of the RDMA core handles its completions.
@@ -23,29 +21,30 @@ use crate::bindings;
 /// # Examples
 ///
 /// ```no_run
-/// # let (device, capacity): (Device<'_>, Capacity) = given();
-/// // SAFETY: The id keeps the device. The queue pair is destroyed first, then this.
-/// let completions = unsafe { CompletionQueue::new(device, &capacity, c"my_module") }?;
+/// # let (device, capacity): (&Device, Capacity) = given();
+/// let completions = CompletionQueue::new(device, capacity.completions(), c"my_module")?;
 /// ```
 ///
 /// # Invariants
 ///
-/// The pointer is to a completion queue that this owns. Its device stays as long as this does.
-pub(in crate::rdma) struct CompletionQueue(NonNull<bindings::ib_cq>);
+/// `cq` is a completion queue of `device` that this owns.
+pub(in crate::rdma) struct CompletionQueue {
+    cq: NonNull<bindings::ib_cq>,
+    // Dropped last: until then the device stays.
+    _device: ARef<Device>,
+}
 
 impl CompletionQueue {
-    /// Creates the completion queue of one queue pair; may sleep.
+    /// Creates a completion queue with room for `entries` completions, which the resource tracker
+    /// lists under the name `owner`; may sleep.
     ///
-    /// # Safety
-    ///
-    /// The device must stay until the completion queue has been dropped. The queue pair must be
-    /// destroyed before that.
-    pub(in crate::rdma) unsafe fn new(
-        device: Device<'_>,
-        capacity: &Capacity,
+    /// Fails with the error of the device, such as `EINVAL` if that allows fewer entries.
+    pub(in crate::rdma) fn new(
+        device: &Device,
+        entries: u32,
         owner: &'static CStr,
     ) -> Result<Self> {
-        let entries = capacity.completions().try_into()?;
+        let entries = entries.try_into()?;
         // SAFETY: The device is there as long as `device` is; the name is static.
         let cq = unsafe {
             bindings::__ib_alloc_cq_any(
@@ -57,20 +56,22 @@ impl CompletionQueue {
             )
         };
 
-        // INVARIANT: The C function returned no error, so a new completion queue. By this
-        // function's requirement the device stays.
-        Ok(Self(NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?))
+        // INVARIANT: The C function returned no error, so a new completion queue.
+        Ok(Self {
+            cq: NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?,
+            _device: device.into(),
+        })
     }
 
     pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_cq {
-        self.0.as_ptr()
+        self.cq.as_ptr()
     }
 }
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant this owns it, and by the requirement of `new` its queue
-        // pair is gone. The function waits for completions that are being handled.
+        // SAFETY: By the type invariant this owns it. The function waits for completions that are
+        // being handled. If a queue pair still uses it, the function warns and leaks it.
         unsafe { bindings::ib_free_cq(self.as_ptr()) };
     }
 }

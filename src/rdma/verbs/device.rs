@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! RDMA devices, with the properties that matter to a connection.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 use core::{
-    marker::PhantomData,
+    ops::Deref,
     ptr::NonNull, //
+};
+
+use kernel::{
+    sync::aref::AlwaysRefCounted,
+    types::Opaque, //
 };
 
 pub(crate) use super::{
@@ -15,56 +22,55 @@ pub(crate) use super::{
 use super::device_name::NAME_LEN;
 use crate::bindings;
 
-/// The device and the port that an id is bound to.
+/// An RDMA device (`struct ib_device`).
 ///
 /// # Examples
 ///
+/// An object of a device holds a reference on it. The removal of the device waits for that:
+///
 /// ```no_run
-/// # let (id, out): (&IdRef<'_>, &mut dyn fmt::Write) = given();
-/// let device = id.device()?;
-/// writeln!(out, "{}: {:?}", device.name(), device.transport())?;
-/// ```
-///
-/// It does not outlive the event of the id from which it was got, so this does not compile:
-///
-/// ```compile_fail,E0521
-/// # fn keep(_: Device<'static>) {}
-/// # fn example(id: &IdRef<'_>) -> Result {
-/// // error[E0521]: borrowed data escapes outside of function
-/// keep(id.device()?);
-/// # Ok(())
-/// # }
+/// # let device: &Device = given();
+/// let device: ARef<Device> = device.into();
+/// # let out: &mut dyn fmt::Write = given();
+/// writeln!(out, "{}", device.name())?;
 /// ```
 ///
 /// # Invariants
 ///
-/// The device stays for `'a`: an id that is bound to it holds up its removal.
-#[derive(Clone, Copy)]
-pub(crate) struct Device<'a> {
-    device: NonNull<bindings::ib_device>,
-    transport: Transport,
-    _id: PhantomData<&'a ()>,
+/// The device is registered, and stays so as long as there is a reference: an id that is bound to
+/// it holds up its removal, and so does its reference count.
+#[repr(transparent)]
+pub(crate) struct Device(Opaque<bindings::ib_device>);
+
+// SAFETY: A device belongs to no thread, and references may be dropped in any context.
+unsafe impl Send for Device {}
+// SAFETY: The functions of a device that `&Device` offers may be called from several threads at a
+// time.
+unsafe impl Sync for Device {}
+
+// SAFETY: A device is not unregistered, and stays in memory, as long as its reference count is not
+// zero.
+unsafe impl AlwaysRefCounted for Device {
+    fn inc_ref(&self) {
+        // SAFETY: By the type invariant the device is registered, so the count is not zero.
+        unsafe { bindings::shim_device_get(self.as_ptr()) };
+    }
+
+    unsafe fn dec_ref(device: NonNull<Self>) {
+        // SAFETY: By the function's requirement the caller owns a reference.
+        unsafe { bindings::ib_device_put(device.as_ptr().cast()) };
+    }
 }
 
-impl Device<'_> {
-    /// Returns [`None`] if `device` is NULL, as that of an id that is not bound, or if the port
-    /// speaks none of the protocols of [`Transport`].
-    ///
+impl Device {
     /// # Safety
     ///
-    /// `device` must be NULL, or stay for the returned lifetime and have a port of that number.
-    pub(in crate::rdma) unsafe fn new(device: *mut bindings::ib_device, port: u32) -> Option<Self> {
-        let device = NonNull::new(device)?;
-        // SAFETY: By the function's requirement the device is there and has the port.
-        let transport = unsafe { bindings::shim_transport(device.as_ptr(), port) };
-        let transport = Transport::from_raw(transport)?;
-
+    /// `device` must be registered for `'a`, by an id that is bound to it or by a reference.
+    pub(in crate::rdma) unsafe fn from_raw<'a>(device: NonNull<bindings::ib_device>) -> &'a Self {
         // INVARIANT: By the function's requirement.
-        Some(Self {
-            device,
-            transport,
-            _id: PhantomData,
-        })
+        // SAFETY: The pointer is valid by the function's requirement. `Device` is a transparent
+        // wrapper.
+        unsafe { device.cast().as_ref() }
     }
 
     pub(crate) fn name(&self) -> DeviceName {
@@ -73,10 +79,6 @@ impl Device<'_> {
         // function writes.
         unsafe { bindings::shim_device_name(self.as_ptr(), name.as_mut_ptr().cast()) };
         DeviceName::from_bytes(name)
-    }
-
-    pub(crate) fn transport(&self) -> Transport {
-        self.transport
     }
 
     /// Whether the device is soft-iWARP, whose faults some callers have to avoid.
@@ -103,11 +105,64 @@ impl Device<'_> {
         unsafe { bindings::shim_max_qp_init_rd_atom(self.as_ptr()) }
     }
 
-    pub(in crate::rdma) fn as_non_null(&self) -> NonNull<bindings::ib_device> {
-        self.device
+    /// How many pages a memory region of the device can have.
+    pub(in crate::rdma) fn max_region_pages(&self) -> u32 {
+        // SAFETY: By the type invariant the device is there.
+        unsafe { bindings::shim_max_fast_reg_page_list_len(self.as_ptr()) }
     }
 
     pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_device {
-        self.device.as_ptr()
+        self.0.get()
+    }
+}
+
+/// The port of a device that an id is bound to.
+///
+/// # Examples
+///
+/// ```no_run
+/// # let (id, out): (&IdRef<'_>, &mut dyn fmt::Write) = given();
+/// let port = id.port()?;
+/// writeln!(out, "{}: {:?}", port.name(), port.transport())?;
+/// ```
+///
+/// It does not outlive the event of the id from which it was got, so this does not compile:
+///
+/// ```compile_fail,E0521
+/// # fn keep(_: Port<'static>) {}
+/// # fn example(id: &IdRef<'_>) -> Result {
+/// // error[E0521]: borrowed data escapes outside of function
+/// keep(id.port()?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy)]
+pub(crate) struct Port<'a> {
+    device: &'a Device,
+    transport: Transport,
+}
+
+impl Deref for Port<'_> {
+    type Target = Device;
+
+    fn deref(&self) -> &Device {
+        self.device
+    }
+}
+
+impl<'a> Port<'a> {
+    /// Returns [`None`] if `device` has no port of that `number`, or if the port speaks none of the
+    /// protocols of [`Transport`].
+    pub(in crate::rdma) fn new(device: &'a Device, number: u32) -> Option<Self> {
+        // SAFETY: By the type invariant the device is there. The function takes any number.
+        let transport = unsafe { bindings::shim_transport(device.as_ptr(), number) };
+        let transport = Transport::from_raw(transport)?;
+
+        Some(Self { device, transport })
+    }
+
+    /// Returns the protocol of the port.
+    pub(crate) fn transport(&self) -> Transport {
+        self.transport
     }
 }

@@ -13,7 +13,7 @@ pub(in crate::rdma) const NAME_LEN: usize = 64;
 ///
 /// ```no_run
 /// # let (id, out): (&IdRef<'_>, &mut dyn fmt::Write) = given();
-/// writeln!(out, "bound to {}", id.device()?.name())?;
+/// writeln!(out, "bound to {}", id.port()?.name())?;
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct DeviceName([u8; NAME_LEN]);

@@ -45,6 +45,7 @@ use super::{
     device::Device,
     fault_handler::QueuePairFault,
     memory::Memory,
+    memory_region::MemoryRegion,
     operation::{
         lost,
         post_fault,
@@ -99,7 +100,8 @@ struct Resources<C: CompletionHandler> {
 /// the memory that it uses is leaked, as the device may still access it. The queue pair is then
 /// destroyed without having been drained. It is also destroyed so if Sends are not flushed in that
 /// time; their buffers stay until then. If the device refuses that, too, everything that the
-/// queue pair uses is leaked, and its completions are not handled any more.
+/// queue pair uses is leaked, and its completions are not handled any more. The device cannot be
+/// unregistered then, because it has a queue pair.
 ///
 /// # Examples
 ///
@@ -150,7 +152,7 @@ impl<C: CompletionHandler> QueuePair<C> {
     pub(in crate::rdma) unsafe fn create(
         place: &Draining<Self>,
         id: NonNull<bindings::rdma_cm_id>,
-        device: Device<'_>,
+        device: &Device,
         handler: Arc<C>,
         capacity: Capacity,
         parameters: Parameters,
@@ -174,25 +176,21 @@ impl<C: CompletionHandler> QueuePair<C> {
     /// dropped.
     unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
-        device: Device<'_>,
+        device: &Device,
         handler: Arc<C>,
         capacity: Capacity,
         parameters: Parameters,
     ) -> Result<Self> {
         let owner = parameters.owner;
-        // SAFETY: The id keeps the device, and is destroyed after the queue pair and its domain.
-        let domain = unsafe { ProtectionDomain::new(device, owner) }?;
-        let domain = Arc::new(domain, GFP_KERNEL)?;
-        // SAFETY: The id keeps the device, and is destroyed after the completion queue. `drop`
-        // destroys the queue pair before it drops the resources.
-        let completions = unsafe { CompletionQueue::new(device, &capacity, owner) }?;
-        // SAFETY: The id keeps the device, and is destroyed after the queue pair and the Sends.
-        // `drop` drops the completion queue, after which there are no completions, before the
-        // Sends. The reference on the handler is dropped after that.
+        let domain = ProtectionDomain::new(device, owner)?;
+        // `drop` destroys the queue pair before it drops the resources.
+        let completions = CompletionQueue::new(device, capacity.completions(), owner)?;
+        // SAFETY: The id is destroyed after the queue pair and the Sends. `drop` drops the
+        // completion queue, after which there are no completions, before the Sends. The reference
+        // on the handler is dropped after that.
         let sends = unsafe {
             SendQueue::new(
                 id,
-                device,
                 &domain,
                 &capacity,
                 parameters.operation_ms,
@@ -261,7 +259,7 @@ impl<C: CompletionHandler> QueuePair<C> {
             }),
         };
         for number in 0..receives {
-            this.add_receive(device, number, receive_size)?;
+            this.add_receive(number, receive_size)?;
         }
         // From here on the Receives stay until `drop` has destroyed the queue pair.
         for receive in &this.resources.receives {
@@ -292,12 +290,11 @@ impl<C: CompletionHandler> QueuePair<C> {
     }
 
     /// Creates a Receive of `size` bytes, which is not posted yet.
-    fn add_receive(&mut self, device: Device<'_>, number: usize, size: usize) -> Result {
+    fn add_receive(&mut self, number: usize, size: usize) -> Result {
         let direction = DataDirection::FromDevice;
-        // SAFETY: The id keeps the device, and is destroyed after the buffer. By the type invariant
-        // of `Capacity` the size is not zero.
-        let buffer = unsafe { Buffer::new(device, size, direction) }?;
-        let lkey = self.resources.domain.local_dma_lkey();
+        let domain = &self.resources.domain;
+        let buffer = Buffer::new(domain.device(), size, direction)?;
+        let lkey = domain.local_dma_lkey();
         let arrivals = NonNull::from(&*self.resources.arrivals);
 
         // SAFETY: `drop` destroys the queue pair, and then drops the completion queue, after which
@@ -464,7 +461,7 @@ impl<C: CompletionHandler> QueuePair<C> {
             let regions =
                 unsafe { bindings::workaround_disown_transfer(context, self.queue_pair.as_ptr()) };
             if regions {
-                ProtectionDomain::leak(self.resources.domain.clone());
+                self.resources.domain.leak();
             }
         } else {
             // SAFETY: The context was initialized above, with the same arguments, and the transfer
@@ -481,16 +478,15 @@ impl<C: CompletionHandler> QueuePair<C> {
         result
     }
 
-    /// Registers `mr` under `rkey`. May sleep. A failure loses the connection.
+    /// Registers `region`. May sleep. A failure loses the connection.
     ///
     /// # Safety
     ///
-    /// The region must be valid, be of this protection domain, and be mapped but not registered. If
-    /// the operation is abandoned, it must stay until the queue pair is destroyed.
+    /// The region must be of this protection domain, and be mapped but not registered. If the
+    /// operation is abandoned, the region must be leaked.
     pub(in crate::rdma) unsafe fn register(
         &self,
-        mr: NonNull<bindings::ib_mr>,
-        rkey: u32,
+        region: &MemoryRegion,
         access: bindings::ib_access_flags,
     ) -> Result {
         let _one_at_a_time = self.resources.one_at_a_time.lock();
@@ -499,8 +495,8 @@ impl<C: CompletionHandler> QueuePair<C> {
                 opcode: bindings::ib_wr_opcode_IB_WR_REG_MR,
                 ..Default::default()
             },
-            mr: mr.as_ptr(),
-            key: rkey,
+            mr: region.as_ptr(),
+            key: region.rkey(),
             access: access as c_int,
         };
         // The driver gets from the member to the whole, so its pointer must be derived from one to
@@ -540,22 +536,9 @@ impl<C: CompletionHandler> QueuePair<C> {
         self.made
     }
 
-    /// Returns the protection domain, to make a memory region in.
+    /// Returns its protection domain.
     pub(in crate::rdma) fn domain(&self) -> &Arc<ProtectionDomain> {
         &self.resources.domain
-    }
-
-    /// Returns the device, which stays as long as the queue pair.
-    pub(in crate::rdma) fn device(&self) -> *mut bindings::ib_device {
-        // SAFETY: By the type invariant the id is valid. It has a queue pair, so it stays bound to
-        // its device.
-        unsafe { (*self.id.as_ptr()).device }
-    }
-
-    /// How many pages a region of the device can have.
-    pub(in crate::rdma) fn max_region_pages(&self) -> u32 {
-        // SAFETY: The device stays as long as the queue pair.
-        unsafe { bindings::shim_max_fast_reg_page_list_len(self.device()) }
     }
 
     /// Whether the device may still perform an operation that was abandoned. The memory of that
@@ -683,7 +666,7 @@ impl<C: CompletionHandler> Drop for QueuePair<C> {
         } else {
             // The device may still access the buffers. Completions and events, which refer to the
             // handler, are not handled any more.
-            self.resources.domain.disown();
+            self.resources.domain.leak();
             pr_warn!("a device refuses to destroy a queue pair: leaking all that it uses\n");
         }
     }

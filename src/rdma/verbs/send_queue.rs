@@ -36,7 +36,6 @@ use kernel::{
 use super::{
     buffer::Buffer,
     capacity::Capacity,
-    device::Device,
     fault_handler::{
         FaultHandler,
         QueuePairFault, //
@@ -216,12 +215,10 @@ impl<C: FaultHandler> SendQueue<C> {
     /// # Safety
     ///
     /// `id` must be valid until the queue pair has been destroyed, have no other one, and be bound
-    /// to `device`, which must stay until the returned value has been dropped. `handler` must be of
-    /// an [`Arc`] that is held until no completion can arrive any more, and the returned value must
-    /// stay until then.
+    /// to the device of `domain`. `handler` must be of an [`Arc`] that is held until no completion
+    /// can arrive any more, and the returned value must stay until then.
     pub(in crate::rdma) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
-        device: Device<'_>,
         domain: &ProtectionDomain,
         capacity: &Capacity,
         limit_ms: u32,
@@ -252,9 +249,7 @@ impl<C: FaultHandler> SendQueue<C> {
         let mut requests = KVec::with_capacity(sends, GFP_KERNEL)?;
         for number in 0..sends {
             let direction = DataDirection::ToDevice;
-            // SAFETY: By the function's requirement the device stays. By the type invariant of
-            // `Capacity` the size is not zero.
-            let buffer = unsafe { Buffer::new(device, capacity.send_size() as usize, direction) }?;
+            let buffer = Buffer::new(domain.device(), capacity.send_size() as usize, direction)?;
             let of_all = progress.clone();
             // INVARIANT: By the function's requirement.
             let request = pin_init!(SendRequest {

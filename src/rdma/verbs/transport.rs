@@ -10,7 +10,7 @@ use crate::bindings;
 ///
 /// ```no_run
 /// # let (id, private_data): (&IdRef<'_>, &[u8]) = given();
-/// let fits = private_data.len() <= id.device()?.transport().request_capacity();
+/// let fits = private_data.len() <= id.port()?.transport().request_capacity();
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Transport {
