@@ -26,13 +26,16 @@ mod tests {
             Memory,
             BLOCK, //
         },
-        send_buffer::SendBuffer, //
-        seqno::Seqno,
+        send_buffer::SendBuffer,
+        seqno::Seqno, //
     };
     use crate::base::{
         draining::Draining,
         errno::errno,
-        wait::wait_while, //
+        wait::{
+            wait_while,
+            MayWait, //
+        }, //
     };
     use kernel::{
         bindings,
@@ -138,16 +141,18 @@ mod tests {
 
     #[test]
     fn drained_values_are_not_used() -> Result {
+        // SAFETY: Nothing waits for this test.
+        let may_wait = &unsafe { MayWait::new() };
         let owner = Draining::new()?;
         let handle = owner.handle();
-        assert!(handle.access().is_none());
+        assert!(handle.access(may_wait).is_none());
         assert!(!owner.is_used());
 
         assert!(owner.put(1).is_ok());
         assert!(owner.put(2) == Err(2));
-        assert!(handle.access().is_some_and(|value| *value == 1));
+        assert!(handle.access(may_wait).is_some_and(|value| *value == 1));
         owner.drain();
-        assert!(handle.access().is_none());
+        assert!(handle.access(may_wait).is_none());
         assert!(owner.put(3) == Err(3));
         assert!(owner.is_used());
 
@@ -155,7 +160,7 @@ mod tests {
         let handle = other.handle();
         assert!(other.put(4).is_ok());
         drop(other);
-        assert!(handle.access().is_none());
+        assert!(handle.access(may_wait).is_none());
         Ok(())
     }
 

@@ -64,7 +64,10 @@ use self::{
 use crate::{
     base::{
         errno::errno,
-        wait::wait_while,
+        wait::{
+            wait_while,
+            MayWait, //
+        },
         work_queue::{
             run_after,
             Delayed,
@@ -454,11 +457,14 @@ impl Connection {
     /// Makes calls, as [`Endpoint::call`] does.
     pub(crate) fn call(
         &self,
+        may_wait: &MayWait,
         request: &CallRequest,
         result: &mut CommandOutcome,
     ) -> Result<(), Failure> {
         let endpoint = self.inner.lock().state.endpoint().cloned();
-        endpoint.ok_or(not_connected())?.call(request, result)
+        endpoint
+            .ok_or(not_connected())?
+            .call(may_wait, request, result)
     }
 
     /// Waits until the connection has been removed from the tables; process context. The connection

@@ -23,7 +23,10 @@ use kernel::{
 };
 
 use crate::{
-    base::errno::errno,
+    base::{
+        errno::errno,
+        wait::MayWait, //
+    },
     connection::{
         connections::Connections,
         listener::listeners::Listeners,
@@ -230,9 +233,10 @@ macro_rules! writable {
 
                 const LINE_MAX: usize = grammar::LINE_MAX;
 
-                fn write(control: &Control, line: Result<&[u8]>) -> Result {
+                fn write(control: &Control, line: Result<&[u8]>, may_wait: &MayWait) -> Result {
                     let line = line.map_err(Refused::from);
-                    control.note($file, line.and_then(|line| $apply(control, line)))
+                    let applied = line.and_then(|line| $apply(control, line, may_wait));
+                    control.note($file, applied)
                 }
             }
         )*

@@ -35,6 +35,7 @@ use kernel::{
 };
 
 use crate::{
+    base::wait::MayWait,
     bindings::flush_events,
     series::this_module, //
 };
@@ -88,7 +89,7 @@ pub(crate) trait Writable: 'static {
 
     /// Acts on one write. `line` is its content, up to `LINE_MAX + 1` octets, or the error if it
     /// could not be copied from user space. Called in the writer's process context, may sleep.
-    fn write(data: &Self::Data, line: Result<&[u8]>) -> Result;
+    fn write(data: &Self::Data, line: Result<&[u8]>, may_wait: &MayWait) -> Result;
 }
 
 /// The content of a file at one moment.
@@ -505,7 +506,10 @@ fn take_line<W: Writable>(data: &W::Data, from: *const c_char, len: usize) -> is
     );
     let mut line = KVec::new();
     let read = user.read_all(&mut line, GFP_KERNEL);
-    match W::write(data, read.map(|()| line.as_slice())) {
+    // SAFETY: This is an operation on a file. No completion, and no handler of rdma_cm, waits for a
+    // file to be closed or removed.
+    let may_wait = unsafe { MayWait::new() };
+    match W::write(data, read.map(|()| line.as_slice()), &may_wait) {
         Ok(()) => isize::try_from(len).unwrap_or(isize::MAX),
         Err(error) => error.to_errno() as isize,
     }

@@ -20,6 +20,8 @@ use kernel::{
     }, //
 };
 
+use super::wait::MayWait;
+
 /// Whether a use of the value may begin.
 #[derive(Eq, PartialEq)]
 enum Phase {
@@ -67,19 +69,19 @@ unsafe impl<T: Send + Sync> Sync for Inner<T> {}
 /// # Examples
 ///
 /// ```no_run
-/// # let value = 42;
+/// # let (value, may_wait): (i32, &MayWait) = given();
 /// let owner = Draining::new()?;
 /// let handle = owner.handle();
 /// assert!(owner.put(value).is_ok());
 ///
 /// // Elsewhere:
-/// if let Some(value) = handle.access() {
+/// if let Some(value) = handle.access(may_wait) {
 ///     pr_info!("{}\n", *value);
 /// }
 ///
 /// // Waits for `value` above to be dropped.
 /// drop(owner);
-/// assert!(handle.access().is_none());
+/// assert!(handle.access(may_wait).is_none());
 /// ```
 ///
 /// A handle has no function that takes the value away, so this does not compile:
@@ -134,7 +136,8 @@ impl<T: Send + Sync> Draining<T> {
 }
 
 impl<T> Draining<T> {
-    /// Begins to use the value, as [`Handle::access`] does.
+    /// Begins to use the value, as [`Handle::access`] does. The owner sees to it that the use waits
+    /// for no peer and no completion.
     pub(crate) fn access(&self) -> Option<Access<'_, T>> {
         self.0.access()
     }
@@ -182,10 +185,22 @@ impl<T> Inner<T> {
 /// # Examples
 ///
 /// ```no_run
-/// # let id: CmId<MyConnection> = given();
+/// # let (id, may_wait): (CmId<MyConnection>, &MayWait) = given();
 /// let handle = id.queue_pair();
-/// let queue_pair = handle.access().ok_or(ENODEV)?;
+/// let queue_pair = handle.access(may_wait).ok_or(ENODEV)?;
 /// queue_pair.send(1024, None, |message| Ok(message.append(4)?.copy_from_slice(b"ping")))?;
+/// ```
+///
+/// A use may wait, and the owner waits for it. A completion's context may not wait, so this does
+/// not compile:
+///
+/// ```compile_fail,E0061
+/// # type Link = Handle<QueuePair<MyEndpoint>>;
+/// # fn arrived(link: &Link, _context: &CompletionContext<'_, MyEndpoint>) -> Result {
+/// // error[E0061]: this method takes 1 argument but 0 arguments were supplied
+/// let queue_pair = link.access().ok_or(ENODEV)?;
+/// # Ok(())
+/// # }
 /// ```
 pub(crate) struct Handle<T>(Arc<Inner<T>>);
 
@@ -197,8 +212,8 @@ impl<T> Clone for Handle<T> {
 
 impl<T> Handle<T> {
     /// Begins to use the value; [`None`] if there is no value yet, or if it has been drained. May
-    /// sleep.
-    pub(crate) fn access(&self) -> Option<Access<'_, T>> {
+    /// sleep. The use may wait for whatever does not wait for the owner.
+    pub(crate) fn access(&self, _may_wait: &MayWait) -> Option<Access<'_, T>> {
         self.0.access()
     }
 }

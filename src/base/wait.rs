@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Waiting with a time limit.
+//! Waiting: who may, and with a time limit.
 //!
-//! Superfluous with a kernel whose `CondVar` waits with a time limit and ignores signals.
+//! Superfluous with a kernel whose contexts are types, and whose `CondVar` waits with a time limit
+//! and ignores signals.
 
 use kernel::{
     sync::{
@@ -13,8 +14,56 @@ use kernel::{
         CondVar,
         CondVarTimeoutResult, //
     },
-    time::msecs_to_jiffies, //
+    time::msecs_to_jiffies,
+    types::NotThreadSafe, //
 };
+
+/// The permission to wait for peers and for completions. A work and an operation on a file have it.
+///
+/// The context of a completion and a handler of rdma_cm have none: a completion that waited for
+/// another one would wait for itself, and a handler would delay all others. The permission cannot
+/// be handed over to them. It is borrowed for one call, and belongs to the task that it was given
+/// to.
+///
+/// # Examples
+///
+/// ```no_run
+/// # let (handle, may_wait): (Handle<QueuePair<MyEndpoint>>, &MayWait) = given();
+/// let queue_pair = handle.access(may_wait).ok_or(ENODEV)?;
+/// ```
+///
+/// No function without `unsafe` makes one:
+///
+/// ```compile_fail,E0133
+/// // error[E0133]: call to unsafe function `MayWait::new` is unsafe and requires unsafe block
+/// let may_wait = MayWait::new();
+/// ```
+///
+/// It cannot be kept where a completion would find it:
+///
+/// ```compile_fail,E0277
+/// struct KeptEndpoint(&'static MayWait);
+///
+/// // error[E0277]: `*mut ()` cannot be shared between threads safely
+/// impl FaultHandler for KeptEndpoint {
+///     fn queue_pair_failed(_this: ArcBorrow<'_, Self>, _fault: QueuePairFault) {}
+/// }
+/// ```
+pub(crate) struct MayWait {
+    _not_send: NotThreadSafe,
+}
+
+impl MayWait {
+    /// # Safety
+    ///
+    /// The caller must be a work, or an operation on a file. No completion, and no handler of
+    /// rdma_cm, may wait for it to return.
+    pub(crate) unsafe fn new() -> Self {
+        Self {
+            _not_send: NotThreadSafe,
+        }
+    }
+}
 
 /// Waits until `condition` does not hold for the value that `lock` guards, for `milliseconds` at
 /// most. Returns whether it still holds. Not interruptible by signals; may sleep.

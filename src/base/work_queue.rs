@@ -152,6 +152,50 @@ impl Drop for WorkQueue {
     }
 }
 
+/// Implements [`WorkItem`] for works that wait for peers or completions. Each runs a function of
+/// the form `fn(Arc<Self>, &MayWait)`.
+///
+/// # Examples
+///
+/// ```no_run
+/// # #[pin_data]
+/// # struct MyWaitingWork {
+/// #     queue_pair: Handle<QueuePair<MyEndpoint>>,
+/// #     #[pin]
+/// #     work: Work<Self>,
+/// # }
+/// # impl_has_work! {
+/// #     impl HasWork<Self> for MyWaitingWork { self.work }
+/// # }
+/// impl MyWaitingWork {
+///     fn resume(this: Arc<Self>, may_wait: &MayWait) {
+///         if let Some(queue_pair) = this.queue_pair.access(may_wait) {
+///             queue_pair.resume();
+///         }
+///     }
+/// }
+///
+/// impl_waiting_work! {
+///     impl WorkItem<0> for MyWaitingWork { Self::resume }
+/// }
+/// ```
+macro_rules! impl_waiting_work {
+    ($(impl WorkItem<$id:tt> for $type:ty { $run:expr })*) => {
+        $(
+            impl ::kernel::workqueue::WorkItem<$id> for $type {
+                type Pointer = ::kernel::sync::Arc<Self>;
+
+                fn run(this: ::kernel::sync::Arc<Self>) {
+                    // SAFETY: This is a work. Completions and handlers only queue works.
+                    let may_wait = unsafe { $crate::base::wait::MayWait::new() };
+                    $run(this, &may_wait)
+                }
+            }
+        )*
+    };
+}
+pub(crate) use impl_waiting_work;
+
 /// A work whose time can be changed while it is queued.
 ///
 /// # Examples

@@ -20,7 +20,10 @@ use super::{
     Refused, //
 };
 use crate::{
-    base::net::Net,
+    base::{
+        net::Net,
+        wait::MayWait, //
+    },
     connection::{
         connector::connect,
         listener::listen,
@@ -47,13 +50,13 @@ use crate::{
 };
 
 impl Control {
-    pub(super) fn connect<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+    pub(super) fn connect<'a>(&self, line: &'a [u8], _: &MayWait) -> Result<(), Refused<'a>> {
         let (target, configuration) = target(&grammar::parse_connect(line)?)?;
         connect(&self.connections, target, configuration)?;
         Ok(())
     }
 
-    pub(super) fn listen<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+    pub(super) fn listen<'a>(&self, line: &'a [u8], _: &MayWait) -> Result<(), Refused<'a>> {
         let wanted = grammar::parse_listen(line)?;
         let net = Net::current()?;
         let at = socket_addr(&net, wanted.at.address, wanted.at.port)?;
@@ -92,11 +95,11 @@ impl Control {
         })
     }
 
-    pub(super) fn call<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+    pub(super) fn call<'a>(&self, line: &'a [u8], may_wait: &MayWait) -> Result<(), Refused<'a>> {
         let wanted = grammar::parse_call(line)?;
         let connection = self.own(wanted.connection)?;
         let mut result = CommandOutcome::new();
-        let called = connection.call(&wanted.request, &mut result);
+        let called = connection.call(may_wait, &wanted.request, &mut result);
         result.failure = called.err().map(|failure| failure.cause);
         let mut report = Report(KVec::new());
         outcome(wanted.connection, &result, &mut report).or(Err(ENOMEM))?;
@@ -104,15 +107,15 @@ impl Control {
         Ok(called?)
     }
 
-    pub(super) fn probe<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+    pub(super) fn probe<'a>(&self, line: &'a [u8], may_wait: &MayWait) -> Result<(), Refused<'a>> {
         let wanted = grammar::parse_probe(line)?;
         let mut report = Report(KVec::new());
-        probe(&self.connections, &wanted, &mut report)?;
+        probe(&self.connections, may_wait, &wanted, &mut report)?;
         *self.report.lock() = report.0;
         Ok(())
     }
 
-    pub(super) fn close<'a>(&self, line: &'a [u8]) -> Result<(), Refused<'a>> {
+    pub(super) fn close<'a>(&self, line: &'a [u8], _: &MayWait) -> Result<(), Refused<'a>> {
         match grammar::parse_close(line)? {
             Close::Connection(number) => {
                 self.live(number)?.as_arc_borrow().close_and_wait()?;

@@ -18,7 +18,10 @@ use super::{
     Refused, //
 };
 use crate::{
-    base::errno::errno,
+    base::{
+        errno::errno,
+        wait::MayWait, //
+    },
     connection::{
         connections::Connections,
         connector::connect,
@@ -81,6 +84,7 @@ struct Called {
 /// Fails with `ENOMEM` and `EINTR` only. Every other failure is part of the report.
 pub(super) fn probe(
     connections: &Arc<Connections>,
+    may_wait: &MayWait,
     wanted: &grammar::Connect,
     report: &mut Report,
 ) -> Result<(), Refused<'static>> {
@@ -93,10 +97,11 @@ pub(super) fn probe(
         if !wanted.rpc.versions.contains(version) {
             continue;
         }
-        let (snapshot, result) = match probe_version(connections, wanted, version, &mut called) {
-            Ok((snapshot, result)) => (Some(snapshot), result),
-            Err(failure) => (None, Err(failure)),
-        };
+        let (snapshot, result) =
+            match probe_version(connections, may_wait, wanted, version, &mut called) {
+                Ok((snapshot, result)) => (Some(snapshot), result),
+                Err(failure) => (None, Err(failure)),
+            };
         match result {
             // These failures are not the responder's.
             Err(failure) if failure.error == EINTR || failure.error == ENOMEM => {
@@ -143,6 +148,7 @@ fn describe(called: &Called, report: &mut Report) -> fmt::Result {
 /// connection, and the result of the last call.
 fn probe_version(
     connections: &Arc<Connections>,
+    may_wait: &MayWait,
     wanted: &grammar::Connect,
     version: u32,
     called: &mut Called,
@@ -155,15 +161,17 @@ fn probe_version(
     let mut result = CommandOutcome::new();
     let mut answer = connection
         .0
-        .call(&CallRequest::null(called.program), &mut result);
+        .call(may_wait, &CallRequest::null(called.program), &mut result);
     let status = result.shown.and_then(|call| call.status);
     if let Some(Status::ProgMismatch { low, high }) = status {
         called.named = Some((low, high));
         if let Some(program) = called.program.in_named_version(low, high) {
             called.program = program;
-            answer = connection
-                .0
-                .call(&CallRequest::null(program), &mut CommandOutcome::new());
+            answer = connection.0.call(
+                may_wait,
+                &CallRequest::null(program),
+                &mut CommandOutcome::new(),
+            );
         }
     }
     let mut snapshot = connection.0.snapshot();

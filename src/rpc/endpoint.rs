@@ -44,8 +44,14 @@ use crate::{
     base::{
         draining::Handle,
         errno::errno,
-        wait::wait_while,
-        work_queue::WorkQueue, //
+        wait::{
+            wait_while,
+            MayWait, //
+        },
+        work_queue::{
+            impl_waiting_work,
+            WorkQueue, //
+        }, //
     },
     counters::SharedStats,
     failure::Failure,
@@ -376,7 +382,7 @@ pub(crate) struct Endpoint {
 /// The number of the work that handles messages that arrived before the endpoint was started.
 const MESSAGES: u64 = 0;
 /// The number of the work that makes the first call.
-pub(super) const FIRST_CALL: u64 = 1;
+const FIRST_CALL: u64 = 1;
 /// The number of the work that answers calls that were postponed.
 const POSTPONED_CALLS: u64 = 2;
 
@@ -768,28 +774,29 @@ fn queue_pair_failed(reason: &'static CStr) -> Failure {
     )
 }
 
-impl WorkItem<MESSAGES> for Endpoint {
-    type Pointer = Arc<Self>;
+impl_waiting_work! {
+    impl WorkItem<MESSAGES> for Endpoint { Self::take_held_messages }
+    impl WorkItem<FIRST_CALL> for Endpoint { Self::make_first_calls }
+    impl WorkItem<POSTPONED_CALLS> for Endpoint { Self::answer_postponed_calls }
+}
 
-    fn run(this: Arc<Self>) {
+impl Endpoint {
+    /// Handles the messages that arrived before the endpoint was started.
+    fn take_held_messages(this: Arc<Self>, may_wait: &MayWait) {
         let Some(link) = this.inner.lock().link().cloned() else {
             return;
         };
-        let Some(queue_pair) = link.queue_pair.access() else {
+        let Some(queue_pair) = link.queue_pair.access(may_wait) else {
             return;
         };
         queue_pair.resume();
     }
-}
 
-impl WorkItem<POSTPONED_CALLS> for Endpoint {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
+    fn answer_postponed_calls(this: Arc<Self>, may_wait: &MayWait) {
         let Some(link) = this.inner.lock().link().cloned() else {
             return;
         };
-        let Some(queue_pair) = link.queue_pair.access() else {
+        let Some(queue_pair) = link.queue_pair.access(may_wait) else {
             return;
         };
         // Other work has its turn after each round.

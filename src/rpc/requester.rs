@@ -42,7 +42,10 @@ use super::{
     version::UsedVersion, //
 };
 use crate::{
-    base::errno::errno,
+    base::{
+        errno::errno,
+        wait::MayWait, //
+    },
     failure::Failure,
     pure::{
         text::{
@@ -116,6 +119,7 @@ impl Endpoint {
     /// or `EOPNOTSUPP` if the device cannot register its memory.
     pub(crate) fn call(
         &self,
+        may_wait: &MayWait,
         request: &CallRequest,
         result: &mut CommandOutcome,
     ) -> Result<(), Failure> {
@@ -123,7 +127,7 @@ impl Endpoint {
         let _guard = CallGuard::take(self)?;
         let link = self.inner.lock().link().cloned();
         let link = link.ok_or(not_connected())?;
-        let queue_pair = link.queue_pair.access().ok_or(not_connected())?;
+        let queue_pair = link.queue_pair.access(may_wait).ok_or(not_connected())?;
         let mut places = KVec::new();
         let credits = self.configuration.requests();
         for _ in 0..request.jobs.min(request.count).min(credits) {

@@ -30,7 +30,8 @@ use crate::{
 /// let id = UnresolvedId::new(&net, CLIENT_PARAMETERS, MyConnection::new())?;
 /// let id = id.resolve_address(None, address, 2000)?;
 /// // Events arrive at `MyConnection::event`. When the connection is established:
-/// if let Some(queue_pair) = id.queue_pair().access() {
+/// # let may_wait: &MayWait = given();
+/// if let Some(queue_pair) = id.queue_pair().access(may_wait) {
 ///     queue_pair.send(1024, None, |message| Ok(message.append(4)?.copy_from_slice(b"ping")))?;
 /// }
 /// drop(id);

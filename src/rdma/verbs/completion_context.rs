@@ -16,7 +16,9 @@ use super::{
 use kernel::prelude::*;
 
 /// The context in which a completion is handled: what may be done there with the queue pair. It has
-/// no function that waits for another completion, which would be handled after this one.
+/// no function that waits for another completion, which would be handled after this one. Nor does
+/// it give [`MayWait`](crate::base::wait::MayWait), without which there is no access to the
+/// [`QueuePair`](super::queue_pair::QueuePair).
 ///
 /// # Examples
 ///

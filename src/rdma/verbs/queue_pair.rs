@@ -106,9 +106,9 @@ struct Resources<C: CompletionHandler> {
 /// # Examples
 ///
 /// ```no_run
-/// # let id: CmId<MyConnection> = given();
+/// # let (id, may_wait): (CmId<MyConnection>, &MayWait) = given();
 /// let handle = id.queue_pair();
-/// let queue_pair = handle.access().ok_or(ENODEV)?;
+/// let queue_pair = handle.access(may_wait).ok_or(ENODEV)?;
 /// queue_pair.send(1024, None, |message| {
 ///     message.append(4)?.copy_from_slice(b"ping");
 ///     Ok(())
