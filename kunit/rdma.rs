@@ -5,16 +5,16 @@
 use kernel::prelude::*;
 
 #[allow(dead_code)]
-#[path = "../src/rdma/verbs/arrival.rs"]
+#[path = "../src/rdma/messages/arrival.rs"]
 mod arrival;
-#[path = "../src/rdma/verbs/capacity.rs"]
+#[path = "../src/rdma/messages/capacity.rs"]
 mod capacity;
 #[allow(dead_code)]
 #[path = "../src/rdma/verbs/memory.rs"]
 mod memory;
-#[path = "../src/rdma/verbs/send_buffer.rs"]
+#[path = "../src/rdma/messages/send_buffer.rs"]
 mod send_buffer;
-#[path = "../src/rdma/verbs/seqno.rs"]
+#[path = "../src/rdma/messages/seqno.rs"]
 mod seqno;
 
 #[kunit_tests(rpcrdma_cm_rdma)]

@@ -114,7 +114,7 @@ use crate::{
             handler_id::HandlerId,
             id_ref::IdRef, //
         },
-        verbs::{
+        messages::{
             capacity::Capacity,
             parameters::Parameters, //
         }, //

@@ -13,14 +13,20 @@
 //! [`PendingRequest`](cm::pending_request::PendingRequest).
 //!
 //! A handler takes a message where the Receive completes. There, it uses the queue pair by the
-//! methods of [`CompletionContext`](verbs::completion_context::CompletionContext).
+//! methods of [`CompletionContext`](messages::completion_context::CompletionContext).
 //!
-//! The [`QueuePair`](verbs::queue_pair::QueuePair) of an id is used through a
-//! [`Handle`](crate::base::draining::Handle). Destroying the id, and removing its device, waits
-//! until each use has ended.
+//! [`cm`] has the ids. [`verbs`] has the objects of the verbs, each of which keeps those that it
+//! needs. [`messages`] adds to a queue pair what RPC-over-RDMA needs: Receives and Sends with their
+//! buffers, one other operation at a time, and time limits. [`registration`] gives the peer access
+//! to memory. The last two have the policy; [`verbs`] has none.
 //!
-//! This layer has mechanisms only. Its users choose names, limits and times, by
-//! [`Parameters`](verbs::parameters::Parameters) and arguments. They also make the
+//! The [`MessageQueuePair`](messages::message_queue_pair::MessageQueuePair) of an id is used by a
+//! [`Handle`](crate::base::draining::Handle), with the permission to wait:
+//! [`MayWait`](crate::base::wait::MayWait). Destroying the id, and removing its device, waits until
+//! each use has ended.
+//!
+//! The users of this layer choose names, limits and times, by
+//! [`Parameters`](messages::parameters::Parameters) and arguments. They also make the
 //! [`UnloadGuard`](crate::base::unload::UnloadGuard), without which no id can be made.
 //!
 //! No address of kernel memory is sent to a peer: see
@@ -33,5 +39,6 @@
 //! [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 pub(crate) mod cm;
+pub(crate) mod messages;
 pub(crate) mod registration;
 pub(crate) mod verbs;

@@ -40,6 +40,21 @@ use super::{
         resolved_id::*,
         unresolved_id::*, //
     },
+    messages::{
+        arrival::*,
+        capacity::*,
+        completion_context::*,
+        completion_handler::*,
+        fault_handler::*,
+        message_queue_pair::*,
+        operation::*,
+        parameters::*,
+        receive::*,
+        send_buffer::*,
+        send_queue::*,
+        seqno::*,
+        transfer::*, //
+    },
     registration::{
         piece::*,
         region::*,
@@ -47,26 +62,14 @@ use super::{
         *, //
     },
     verbs::{
-        arrival::*,
         buffer::*,
-        capacity::*,
-        completion_context::*,
-        completion_handler::*,
         completion_queue::*,
         device::*,
-        fault_handler::*,
         memory::*,
         memory_region::*,
-        operation::*,
-        parameters::*,
         protection_domain::*,
-        queue_pair::*,
-        receive::*,
-        send_buffer::*,
-        send_queue::*,
-        seqno::*,
-        transfer::*, //
-    },
+        queue_pair::*, //
+    }, //
 };
 use crate::{
     base::{

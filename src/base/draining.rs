@@ -195,7 +195,7 @@ impl<T> Inner<T> {
 /// not compile:
 ///
 /// ```compile_fail,E0061
-/// # type Link = Handle<QueuePair<MyEndpoint>>;
+/// # type Link = Handle<MessageQueuePair<MyEndpoint>>;
 /// # fn arrived(link: &Link, _context: &CompletionContext<'_, MyEndpoint>) -> Result {
 /// // error[E0061]: this method takes 1 argument but 0 arguments were supplied
 /// let queue_pair = link.access().ok_or(ENODEV)?;

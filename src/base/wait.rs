@@ -28,7 +28,7 @@ use kernel::{
 /// # Examples
 ///
 /// ```no_run
-/// # let (handle, may_wait): (Handle<QueuePair<MyEndpoint>>, &MayWait) = given();
+/// # let (handle, may_wait): (Handle<MessageQueuePair<MyEndpoint>>, &MayWait) = given();
 /// let queue_pair = handle.access(may_wait).ok_or(ENODEV)?;
 /// ```
 ///

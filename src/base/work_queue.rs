@@ -160,7 +160,7 @@ impl Drop for WorkQueue {
 /// ```no_run
 /// # #[pin_data]
 /// # struct MyWaitingWork {
-/// #     queue_pair: Handle<QueuePair<MyEndpoint>>,
+/// #     queue_pair: Handle<MessageQueuePair<MyEndpoint>>,
 /// #     #[pin]
 /// #     work: Work<Self>,
 /// # }

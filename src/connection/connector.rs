@@ -54,7 +54,7 @@ use crate::{
             resolved_id::ResolvedId,
             unresolved_id::UnresolvedId, //
         },
-        verbs::parameters::ClientParameters, //
+        messages::parameters::ClientParameters, //
     },
     rpc::endpoint::Endpoint,
     trace, //

@@ -22,14 +22,16 @@ use self::{
     region::Region,
     remote_access::RemoteAccess, //
 };
-use super::verbs::{
-    arrival::Invalidated,
-    completion_handler::CompletionHandler,
-    memory::{
+use super::{
+    messages::{
+        arrival::Invalidated,
+        completion_handler::CompletionHandler,
+        message_queue_pair::MessageQueuePair, //
+    },
+    verbs::memory::{
         Memory,
         BLOCK, //
-    },
-    queue_pair::QueuePair, //
+    }, //
 };
 use crate::{
     base::errno::errno,
@@ -45,7 +47,7 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # let (queue_pair, bytes, xid): (&QueuePair<MyEndpoint>, &[u8], u32) = given();
+/// # let (queue_pair, bytes, xid): (&MessageQueuePair<MyEndpoint>, &[u8], u32) = given();
 /// let mut call = Registration::new(queue_pair, RemoteAccess::Read, bytes.len(), 256)?;
 /// call.write(0, bytes)?;
 /// call.register(xid)?;
@@ -88,7 +90,7 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
     /// Fails with `EOPNOTSUPP` if the limits do not allow a region of one block, with `ENOMEM`, or
     /// with `EIO` if the device makes no region.
     pub(crate) fn new(
-        queue_pair: &'a QueuePair<C>,
+        queue_pair: &'a MessageQueuePair<C>,
         access: RemoteAccess,
         len: usize,
         max_pages: u32,

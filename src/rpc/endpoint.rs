@@ -90,7 +90,7 @@ use crate::{
             xdr::NoRoom, //
         }, //
     },
-    rdma::verbs::{
+    rdma::messages::{
         arrival::Arrival,
         completion_context::CompletionContext,
         completion_handler::CompletionHandler,
@@ -98,7 +98,7 @@ use crate::{
             FaultHandler,
             QueuePairFault, //
         },
-        queue_pair::QueuePair,
+        message_queue_pair::MessageQueuePair,
         send_buffer::SendBuffer,
         send_queue::{
             BegunSend,
@@ -238,7 +238,7 @@ pub(crate) trait Owner: Send + Sync + 'static {
 /// An endpoint's access to its peer.
 #[derive(Clone)]
 pub(super) struct Link {
-    pub(super) queue_pair: Handle<QueuePair<Endpoint>>,
+    pub(super) queue_pair: Handle<MessageQueuePair<Endpoint>>,
     messages: Messages,
     pub(super) remote: Option<SocketAddr>,
 }
@@ -246,7 +246,7 @@ pub(super) struct Link {
 /// The way in which a message is answered.
 pub(super) enum Channel<'a> {
     /// By a work, which may wait for the peer.
-    Work(&'a QueuePair<Endpoint>),
+    Work(&'a MessageQueuePair<Endpoint>),
     /// Where the message has arrived, by the one Send that was begun for it.
     Completion(
         &'a CompletionContext<'a, Endpoint>,
@@ -255,7 +255,7 @@ pub(super) enum Channel<'a> {
 }
 
 impl Channel<'_> {
-    /// Sends a message, as [`QueuePair::send`] does.
+    /// Sends a message, as [`MessageQueuePair::send`] does.
     fn send(
         &self,
         limit: u32,
@@ -268,7 +268,7 @@ impl Channel<'_> {
         }
     }
 
-    /// Makes the queue pair fail, as [`QueuePair::fail_because`] does.
+    /// Makes the queue pair fail, as [`MessageQueuePair::fail_because`] does.
     pub(super) fn fail_because(&self, reason: &'static CStr) {
         match self {
             Self::Work(queue_pair) => queue_pair.fail_because(reason),
@@ -278,7 +278,7 @@ impl Channel<'_> {
 
     /// Returns the queue pair, for transfers. Fails where those may not be waited for; messages
     /// with chunks are not answered there.
-    pub(super) fn queue_pair(&self) -> Result<&QueuePair<Endpoint>> {
+    pub(super) fn queue_pair(&self) -> Result<&MessageQueuePair<Endpoint>> {
         match self {
             Self::Work(queue_pair) => Ok(queue_pair),
             Self::Completion(..) => Err(EBUSY),
@@ -446,7 +446,7 @@ impl Endpoint {
     /// endpoint was started before or has ended.
     pub(crate) fn start(
         self: ArcBorrow<'_, Self>,
-        queue_pair: Handle<QueuePair<Self>>,
+        queue_pair: Handle<MessageQueuePair<Self>>,
         exchange: &Exchange,
     ) {
         let Some(messages) = exchange.messages() else {
@@ -679,7 +679,7 @@ impl Endpoint {
         })
     }
 
-    /// Sends a message, as [`QueuePair::send`] does, and counts it.
+    /// Sends a message, as [`MessageQueuePair::send`] does, and counts it.
     pub(super) fn send(
         &self,
         channel: &Channel<'_>,

@@ -39,14 +39,14 @@ use crate::{
         }, //
     },
     rdma::{
+        messages::{
+            message_queue_pair::MessageQueuePair,
+            send_buffer::SendBuffer,
+            send_queue::PostedSend, //
+        },
         registration::{
             remote_access::RemoteAccess,
             Registration, //
-        },
-        verbs::{
-            queue_pair::QueuePair,
-            send_buffer::SendBuffer,
-            send_queue::PostedSend, //
         }, //
     }, //
 };
@@ -144,7 +144,7 @@ pub(super) struct Place<'a> {
 pub(super) struct Caller<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) link: &'a Link,
-    pub(super) queue_pair: &'a QueuePair<Endpoint>,
+    pub(super) queue_pair: &'a MessageQueuePair<Endpoint>,
     pub(super) request: &'a CallRequest,
 }
 
@@ -229,7 +229,7 @@ impl<'a> Caller<'a> {
 
 /// Returns the memory of a chunk. Allocates it if there is none yet.
 fn make<'a, 'b>(
-    queue_pair: &'a QueuePair<Endpoint>,
+    queue_pair: &'a MessageQueuePair<Endpoint>,
     chunk: &'b mut Option<Chunk<'a>>,
     access: RemoteAccess,
     len: usize,

@@ -31,7 +31,7 @@ use crate::{
             rpc_message, //
         }, //
     },
-    rdma::verbs::arrival::Arrival, //
+    rdma::messages::arrival::Arrival, //
 };
 
 /// The state of a place.

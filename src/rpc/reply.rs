@@ -53,8 +53,8 @@ use crate::{
         }, //
     },
     rdma::{
-        registration::Registration,
-        verbs::arrival::Arrival, //
+        messages::arrival::Arrival,
+        registration::Registration, //
     }, //
 };
 

@@ -64,9 +64,9 @@ use crate::{
             header::Versions, //
         }, //
     },
-    rdma::verbs::{
+    rdma::messages::{
         arrival::Invalidated,
-        queue_pair::QueuePair,
+        message_queue_pair::MessageQueuePair,
         send_queue::PostedSend, //
     }, //
 };
@@ -163,7 +163,7 @@ impl Endpoint {
     /// arrived or whose time is over, if there is one.
     fn wait_any(
         &self,
-        queue_pair: &QueuePair<Self>,
+        queue_pair: &MessageQueuePair<Self>,
         places: &mut [Place<'_>],
     ) -> Result<Option<Over>, Failure> {
         // The peer's transport must acknowledge a call in time, even if the caller has more time.

@@ -62,14 +62,16 @@ use crate::{
             }, //
         }, //
     },
-    rdma::verbs::{
-        memory::{
+    rdma::{
+        messages::{
+            message_queue_pair::MessageQueuePair,
+            send_buffer::SendBuffer,
+            transfer::Transfer, //
+        },
+        verbs::memory::{
             Memory,
             BLOCK, //
-        },
-        queue_pair::QueuePair,
-        send_buffer::SendBuffer,
-        transfer::Transfer, //
+        }, //
     }, //
 };
 
@@ -536,7 +538,7 @@ fn read_call(channel: &Channel<'_>, reads: ReadList<'_>) -> Result<Memory, Reply
 /// Fails if the peer serves no RDMA Reads, or if the transfers of the chunk, which began at
 /// `start`, take too long.
 fn transfer(
-    queue_pair: &QueuePair<Endpoint>,
+    queue_pair: &MessageQueuePair<Endpoint>,
     transfer: Transfer,
     memory: &mut Memory,
     mut at: usize,

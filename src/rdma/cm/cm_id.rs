@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     base::draining::Handle,
-    rdma::verbs::queue_pair::QueuePair, //
+    rdma::messages::message_queue_pair::MessageQueuePair, //
 };
 
 /// The id of a connection, as its owner holds it.
@@ -57,7 +57,7 @@ impl<H: ConnectionHandler> CmId<H> {
 
     /// Returns a handle to its queue pair. The queue pair is there from the time at which it is
     /// made until this is dropped.
-    pub(crate) fn queue_pair(&self) -> Handle<QueuePair<H::Completions>> {
+    pub(crate) fn queue_pair(&self) -> Handle<MessageQueuePair<H::Completions>> {
         self.0.queue_pair.handle()
     }
 }

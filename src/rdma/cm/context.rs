@@ -46,12 +46,12 @@ use crate::{
         work_queue::WorkQueue, //
     },
     bindings,
-    rdma::verbs::{
+    rdma::messages::{
+        message_queue_pair::MessageQueuePair,
         parameters::{
             ClientParameters,
             Parameters, //
-        },
-        queue_pair::QueuePair, //
+        }, //
     }, //
 };
 
@@ -110,7 +110,7 @@ impl<H: ClientHandler> Client<H> {
 pub(super) struct Context<H: ConnectionHandler> {
     // Drained before the id is destroyed. Without a teardown, because a request was not accepted,
     // it is dropped before the other fields.
-    pub(super) queue_pair: Draining<QueuePair<H::Completions>>,
+    pub(super) queue_pair: Draining<MessageQueuePair<H::Completions>>,
     pub(super) handler: H,
     pub(super) id: NonNull<bindings::rdma_cm_id>,
     parameters: Parameters,

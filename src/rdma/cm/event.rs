@@ -17,7 +17,7 @@ use super::{
 use crate::{
     base::work_queue::WorkQueue,
     bindings,
-    rdma::verbs::completion_handler::CompletionHandler, //
+    rdma::messages::completion_handler::CompletionHandler, //
 };
 
 /// An event of a connection's id.

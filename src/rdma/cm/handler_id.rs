@@ -16,9 +16,9 @@ use crate::{
         Handle, //
     },
     bindings,
-    rdma::verbs::{
+    rdma::messages::{
         completion_handler::CompletionHandler,
-        queue_pair::QueuePair, //
+        message_queue_pair::MessageQueuePair, //
     }, //
 };
 
@@ -57,7 +57,7 @@ use crate::{
 ///
 /// [`ClientHandler::connect`]: super::event::ClientHandler::connect
 pub(crate) struct HandlerId<'a, C: CompletionHandler> {
-    queue_pair: &'a Draining<QueuePair<C>>,
+    queue_pair: &'a Draining<MessageQueuePair<C>>,
     id: IdRef<'a>,
 }
 
@@ -72,12 +72,12 @@ impl<'a, C: CompletionHandler> Deref for HandlerId<'a, C> {
 impl<'a, C: CompletionHandler> HandlerId<'a, C> {
     /// Creates the value for one call of a handler. `queue_pair` is that of `id`, whose handler
     /// mutex is held.
-    pub(super) fn new(queue_pair: &'a Draining<QueuePair<C>>, id: IdRef<'a>) -> Self {
+    pub(super) fn new(queue_pair: &'a Draining<MessageQueuePair<C>>, id: IdRef<'a>) -> Self {
         Self { queue_pair, id }
     }
 
     /// Returns a handle to the queue pair.
-    pub(crate) fn queue_pair(&self) -> Handle<QueuePair<C>> {
+    pub(crate) fn queue_pair(&self) -> Handle<MessageQueuePair<C>> {
         self.queue_pair.handle()
     }
 

@@ -34,10 +34,10 @@ use crate::{
         unload::Hold, //
     },
     bindings,
-    rdma::verbs::{
+    rdma::messages::{
         capacity::Capacity,
-        parameters::Parameters,
-        queue_pair::QueuePair, //
+        message_queue_pair::MessageQueuePair,
+        parameters::Parameters, //
     }, //
 };
 
@@ -153,7 +153,7 @@ impl<'a> PendingRequest<'a> {
         // SAFETY: By the type invariant the id is valid and has no queue pair yet. `place` is
         // drained before the id is destroyed: by the teardown, or when the context is dropped
         // before this returns.
-        unsafe { QueuePair::create(place, id, &port, completions, capacity, parameters) }?;
+        unsafe { MessageQueuePair::create(place, id, &port, completions, capacity, parameters) }?;
         if let Some(queue_pair) = place.access() {
             queue_pair.set_read_depth(answer.initiator_depth);
         }

@@ -20,11 +20,11 @@ use crate::{
         errno::errno, //
     },
     bindings,
-    rdma::verbs::{
+    rdma::messages::{
         capacity::Capacity,
         completion_handler::CompletionHandler,
-        parameters::ClientParameters,
-        queue_pair::QueuePair, //
+        message_queue_pair::MessageQueuePair,
+        parameters::ClientParameters, //
     }, //
 };
 
@@ -64,7 +64,7 @@ use crate::{
 /// The id has no queue pair except in `queue_pair`, which is drained before the id is destroyed.
 /// The handler mutex of the id is not held by this task.
 pub(crate) struct ResolvedId<'a, C: CompletionHandler> {
-    queue_pair: &'a Draining<QueuePair<C>>,
+    queue_pair: &'a Draining<MessageQueuePair<C>>,
     parameters: ClientParameters,
     id: IdRef<'a>,
 }
@@ -87,7 +87,7 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
     /// before it is destroyed. There must be no other value for the same id.
     pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
-        queue_pair: &'a Draining<QueuePair<C>>,
+        queue_pair: &'a Draining<MessageQueuePair<C>>,
         parameters: ClientParameters,
     ) -> Self {
         // INVARIANT: By the function's requirement.
@@ -115,7 +115,7 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
         // SAFETY: By the type invariants the id is valid, its queue pair is put into `place` only,
         // and `place` is drained before the id is destroyed.
         unsafe {
-            QueuePair::create(
+            MessageQueuePair::create(
                 place,
                 id,
                 &port,

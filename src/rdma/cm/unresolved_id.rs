@@ -32,7 +32,7 @@ use crate::{
         net::Net, //
     },
     bindings,
-    rdma::verbs::parameters::ClientParameters, //
+    rdma::messages::parameters::ClientParameters, //
 };
 
 /// The id of a connection that is to be made.

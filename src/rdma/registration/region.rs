@@ -14,12 +14,14 @@ use super::{
 };
 use crate::{
     bindings,
-    rdma::verbs::{
-        arrival::Invalidated,
-        completion_handler::CompletionHandler,
-        memory_region::MemoryRegion,
-        queue_pair::QueuePair,
-        seqno::Seqno, //
+    rdma::{
+        messages::{
+            arrival::Invalidated,
+            completion_handler::CompletionHandler,
+            message_queue_pair::MessageQueuePair,
+            seqno::Seqno, //
+        },
+        verbs::memory_region::MemoryRegion, //
     }, //
 };
 
@@ -29,7 +31,7 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # let (queue_pair, xid): (&QueuePair<MyEndpoint>, u32) = given();
+/// # let (queue_pair, xid): (&MessageQueuePair<MyEndpoint>, u32) = given();
 /// # let (pages, list): (u32, KVec<kernel::bindings::scatterlist>) = given();
 /// // SAFETY: The blocks that the list describes are freed only where `end` says so.
 /// let mut region = unsafe { Region::new(queue_pair, RemoteAccess::Read, pages, list) }?;
@@ -46,7 +48,7 @@ use crate::{
 /// `mapped` is set, the list is mapped for the device and does not change. If `valid` is not set,
 /// the region is not registered.
 pub(in crate::rdma) struct Region<'a, C: CompletionHandler> {
-    queue_pair: &'a QueuePair<C>,
+    queue_pair: &'a MessageQueuePair<C>,
     access: RemoteAccess,
     mr: MemoryRegion,
     list: KVec<scatterlist>,
@@ -69,7 +71,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     ///
     /// The memory that `list` describes must stay until [`Self::end`] has returned `true`.
     pub(in crate::rdma) unsafe fn new(
-        queue_pair: &'a QueuePair<C>,
+        queue_pair: &'a MessageQueuePair<C>,
         access: RemoteAccess,
         pages: u32,
         list: KVec<scatterlist>,
@@ -194,7 +196,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
 ///
 /// The whole list must be mapped for the device of the queue pair, and for this access.
 unsafe fn unmap<C: CompletionHandler>(
-    queue_pair: &QueuePair<C>,
+    queue_pair: &MessageQueuePair<C>,
     list: &mut KVec<scatterlist>,
     access: RemoteAccess,
 ) {

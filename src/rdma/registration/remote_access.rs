@@ -11,7 +11,7 @@ use crate::bindings;
 /// # Examples
 ///
 /// ```no_run
-/// # let (queue_pair, len): (&QueuePair<MyEndpoint>, usize) = given();
+/// # let (queue_pair, len): (&MessageQueuePair<MyEndpoint>, usize) = given();
 /// let call = Registration::new(queue_pair, RemoteAccess::Read, len, 256)?;
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

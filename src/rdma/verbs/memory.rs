@@ -38,7 +38,7 @@ const _: () = assert!(BLOCK.is_power_of_two() && BLOCK % PAGE_SIZE == 0);
 /// # Examples
 ///
 /// ```no_run
-/// # let (queue_pair, rkey, remote): (&QueuePair<MyEndpoint>, u32, u64) = given();
+/// # let (queue_pair, rkey, remote): (&MessageQueuePair<MyEndpoint>, u32, u64) = given();
 /// let mut memory = Memory::new();
 /// memory.grow(100_000)?;
 /// memory.write(0, b"head");

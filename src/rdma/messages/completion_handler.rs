@@ -55,7 +55,7 @@ pub(crate) trait CompletionHandler: FaultHandler {
     /// wait for any. The Receive is posted again afterwards.
     ///
     /// Returns whether the handler has taken the message. If not, that message and all later ones
-    /// wait for [`QueuePair::resume`](super::queue_pair::QueuePair::resume).
+    /// wait for [`MessageQueuePair::resume`](super::message_queue_pair::MessageQueuePair::resume).
     fn arrived(
         this: ArcBorrow<'_, Self>,
         context: &CompletionContext<'_, Self>,

@@ -34,7 +34,6 @@ use kernel::{
 };
 
 use super::{
-    buffer::Buffer,
     capacity::Capacity,
     fault_handler::{
         FaultHandler,
@@ -45,12 +44,15 @@ use super::{
         lost,
         post_fault, //
     },
-    protection_domain::ProtectionDomain,
     send_buffer::SendBuffer, //
 };
 use crate::{
     base::wait::wait_while,
-    bindings, //
+    bindings,
+    rdma::verbs::{
+        buffer::Buffer,
+        protection_domain::ProtectionDomain, //
+    }, //
 };
 
 /// Which Sends are under way.
@@ -388,7 +390,7 @@ impl<C: FaultHandler> SendQueue<C> {
 /// # Examples
 ///
 /// ```no_run
-/// # let (queue_pair, send): (&QueuePair<MyEndpoint>, PostedSend) = given();
+/// # let (queue_pair, send): (&MessageQueuePair<MyEndpoint>, PostedSend) = given();
 /// let is_acknowledged = !queue_pair.is_under_way(&send);
 /// ```
 #[derive(Clone, Copy)]

@@ -26,7 +26,6 @@ use super::{
         Arrivals,
         Invalidated, //
     },
-    buffer::Buffer,
     completion_context::CompletionContext,
     completion_handler::CompletionHandler,
     operation::{
@@ -36,7 +35,10 @@ use super::{
     send_queue::SendQueue,
     seqno::Seqno, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    rdma::verbs::buffer::Buffer, //
+};
 
 /// A Receive. It is posted again each time the handler has taken its message.
 ///

@@ -18,7 +18,7 @@ use kernel::prelude::*;
 /// The context in which a completion is handled: what may be done there with the queue pair. It has
 /// no function that waits for another completion, which would be handled after this one. Nor does
 /// it give [`MayWait`](crate::base::wait::MayWait), without which there is no access to the
-/// [`QueuePair`](super::queue_pair::QueuePair).
+/// [`MessageQueuePair`](super::message_queue_pair::MessageQueuePair).
 ///
 /// # Examples
 ///
@@ -64,8 +64,9 @@ impl<'a, C: FaultHandler> CompletionContext<'a, C> {
         begun
     }
 
-    /// Makes the queue pair fail, as
-    /// [`QueuePair::fail_because`](super::queue_pair::QueuePair::fail_because) does. May sleep.
+    /// Makes the queue pair fail, as [`fail_because`] of a queue pair does. May sleep.
+    ///
+    /// [`fail_because`]: super::message_queue_pair::MessageQueuePair::fail_because
     pub(crate) fn fail_because(&self, reason: &'static CStr) {
         // SAFETY: By the type invariant there is the queue pair.
         unsafe { self.sends.fail_with(QueuePairFault::GivenUp(reason)) };

@@ -9,7 +9,7 @@ use kernel::dma::DataDirection;
 /// # Examples
 ///
 /// ```no_run
-/// # let (queue_pair, rkey, remote): (&QueuePair<MyEndpoint>, u32, u64) = given();
+/// # let (queue_pair, rkey, remote): (&MessageQueuePair<MyEndpoint>, u32, u64) = given();
 /// let mut memory = Memory::new();
 /// memory.grow(1000)?;
 /// queue_pair.transfer(Transfer::Read, &mut memory, 0, 1000, rkey, remote)?;

@@ -12,7 +12,7 @@ use crate::base::errno::errno;
 /// # Examples
 ///
 /// ```no_run
-/// # let (queue_pair, limit, payload): (&QueuePair<MyEndpoint>, u32, &[u8]) = given();
+/// # let (queue_pair, limit, payload): (&MessageQueuePair<MyEndpoint>, u32, &[u8]) = given();
 /// # fn write_header(_room: &mut [u8]) -> Result<usize> { given() }
 /// queue_pair.send(limit, None, |message| {
 ///     message.append_with(write_header)?;
@@ -24,7 +24,7 @@ use crate::base::errno::errno;
 /// The user states no length. Appending more than there is room for fails, and nothing is sent:
 ///
 /// ```no_run
-/// # let queue_pair: &QueuePair<MyEndpoint> = given();
+/// # let queue_pair: &MessageQueuePair<MyEndpoint> = given();
 /// let result = queue_pair.send(u32::MAX, None, |message| message.append(1 << 20).map(|_| ()));
 /// assert_eq!(result.err(), Some(errno(kernel::bindings::EMSGSIZE)));
 /// ```
