@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from lib import module
 from lib.hosts import HOME
-from lib.ktap import Failed, Skip, fail, same, wait_for
+from lib.ktap import Skip, fail, same, wait_for
 from lib.module import DONE, Command, control, info, is_gone, last_error, same_info
 from lib.peer import NOTHING, Peer
 from lib.script import Script
@@ -119,17 +119,11 @@ class Client:
     def ends(self, outcome: str, words: str) -> None:
         """Answers a call by a message, and checks the outcome of the call."""
         with self.calling("null", outcome):
-            self.sends(words, split(self.message())[0])
-
-    def message(self) -> bytes:
-        found = script.next_message(10000)
-        if not isinstance(found, bytes):
-            raise Failed(f"instead of a message: {found}")
-        return found
+            self.sends(words, split(script.message())[0])
 
     def messages(self, count: int) -> list[bytes]:
         """Returns the next calls. Checks that their XIDs differ, and that no other call follows."""
-        found = [self.message() for _ in range(count)]
+        found = [script.message() for _ in range(count)]
         same("different XIDs", count, len({split(message)[0] for message in found}))
         same(f"after {count} calls, the module sent", NOTHING, self.peer.receive(300))
         return found
@@ -147,7 +141,7 @@ class Client:
         with self.calling("echo size=100 count=65 jobs=64"):
             messages = self.messages(64)
             self.peer.send(*map(echo, reversed(messages)))
-            self.peer.send(echo(self.message()))
+            self.peer.send(echo(script.message()))
         self.reported(calls=65, replies=65, failure="none", transport="RDMA_MSG", rpc="SUCCESS",
                       results_length=104)
         same("it took a time", True, int(module.call_report()["us"]) > 0)
@@ -193,7 +187,7 @@ class Client:
     def given_up(self, words: str) -> bytes:
         """Returns a call that times out."""
         with self.calling(words, "ETIMEDOUT"):
-            return self.message()
+            return script.message()
 
     def one_is_given_up(self) -> None:
         """Checks that a call that timed out keeps its credit until it is answered."""
@@ -207,7 +201,7 @@ class Client:
             with self.calling("null count=4 jobs=4"):
                 messages = self.messages(3)
                 self.peer.send(reply(split(late)[0], 4))
-                messages.append(self.message())
+                messages.append(script.message())
                 self.peer.send(*(reply(split(message)[0], 4) for message in messages))
 
     def late_reply_grants(self) -> None:
@@ -221,7 +215,7 @@ class Client:
             with self.calling("null count=3 jobs=3"):
                 messages = self.messages(2)
                 self.peer.send(reply(split(messages.pop())[0], 2))
-                messages.append(self.message())
+                messages.append(script.message())
                 self.peer.send(*(reply(split(message)[0], 2) for message in messages))
 
     def late_reply_is_faulty(self, words: str, answer: str) -> None:
@@ -254,7 +248,7 @@ class Client:
             self.granted(4)
             late = self.given_up("null")
             with self.calling("null"):
-                waiting = self.message()
+                waiting = script.message()
                 self.peer.send(reply(split(waiting)[0], 4), reply(split(late)[0], 8))
             same_info(self.id, 10, credits_granted=8)
 
@@ -277,7 +271,7 @@ class Client:
         section 4.4.1). The attempt ends the connection."""
         self.connects("timeout_ms=1500")
         with self.calling("echo size=4400 chunks=1", "ETIMEDOUT"):
-            key, _, high, low = split(self.message())[5 + self.version:9 + self.version]
+            key, _, high, low = split(script.message())[5 + self.version:9 + self.version]
             self.peer.read(key, high << 32 | low, 8)
         try:
             fail(f"the peer still reads {self.peer.read(key, high << 32 | low, 8).hex()}")
@@ -322,13 +316,13 @@ class Client:
     def denied(self) -> None:
         """Checks that the file `call` shows the reason why RPC denied the call."""
         with self.calling("null", "EACCES"):
-            self.peer.send(reply(split(self.message())[0], CREDITS, "X 1 1  1 5"))
+            self.peer.send(reply(split(script.message())[0], CREDITS, "X 1 1  1 5"))
         self.reported(rpc="AUTH_ERROR 5", transport="RDMA_MSG", results_length=0)
 
     def no_chunk(self) -> None:
         """Checks that the file `call` shows the error of the transport."""
         with self.calling("null", "EPROTO"):
-            self.peer.send(octets(f"X 1 {CREDITS} 4  2", split(self.message())[0]))
+            self.peer.send(octets(f"X 1 {CREDITS} 4  2", split(script.message())[0]))
         self.reported(transport="ERR_CHUNK", rpc="none",
                       failure="the responder answered: ERR_CHUNK")
 
@@ -338,7 +332,7 @@ class Client:
         """Sends a reply with chunk lists that it must not have (RFC 8166, sections 4.3 and 6.1)."""
         before = info(self.id)["credits_granted"]
         with self.calling("null", "EPROTO"):
-            xid = split(self.message())[0]
+            xid = split(script.message())[0]
             self.peer.send(reply(xid, 7, SUCCESS, lists))
         self.reported(failure=reason, transport=transport, rpc="none")
         same_info(self.id, credits_granted=before)
@@ -356,7 +350,7 @@ class Client:
         completes the call (RFC 8166, section 4.5)."""
         before = int(info(self.id)["unexpected_messages"])
         with self.calling("null"):
-            xid = split(self.message())[0]
+            xid = split(script.message())[0]
             self.peer.send(reply(xid, 7, SUCCESS, lists), reply(xid, CREDITS))
         self.reported(failure="none", transport="RDMA_MSG", rpc="SUCCESS")
         same_info(self.id, credits_granted=CREDITS, unexpected_messages=before + 1)
@@ -366,7 +360,7 @@ class Client:
         one without it is accepted and counted."""
         for returned, outcome in (None, DONE), (1, "EPROTO"), (0, DONE):
             with self.calling("null chunks=1", outcome):
-                xid, *_, key, length, high, low = split(self.message())[:12]
+                xid, *_, key, length, high, low = split(script.message())[:12]
                 lists = NO_CHUNKS
                 if returned is not None:
                     lists = f"0 0  1 1 {segment(key, returned, high << 32 | low)}"
@@ -384,7 +378,7 @@ class Client:
         for chunk in ("1 {key} {longer} {at}", "1 0x12345678 24 {at}",
                       "2 {key} 24 {at} 0x12345678 24 {at}", "0"):
             with self.calling("null chunks=1", "EPROTO"):
-                found = split(self.message())
+                found = split(script.message())
                 key, length, high, low = found[7 + self.version:11 + self.version]
                 chunk = chunk.format(key=key, longer=length + 4, at=f"{high} {low}")
                 self.sends(f"X 1 {CREDITS} 1  0 0  1 {chunk}", found[0])
@@ -393,7 +387,7 @@ class Client:
         """Checks that only a reply grants credits (RFC 8166, section 3.3.3)."""
         before = info(self.id)["credits_granted"]
         with self.calling("null", "EPROTO"):
-            self.peer.send(reply(split(self.message())[0], 7, "X 1 2"))
+            self.peer.send(reply(split(script.message())[0], 7, "X 1 2"))
         same_info(self.id, credits_granted=before)
 
     def error_of_another_version(self) -> None:
@@ -401,7 +395,7 @@ class Client:
         4.5)."""
         before = int(info(self.id)["unexpected_messages"])
         with self.calling("null"):
-            xid = split(self.message())[0]
+            xid = split(script.message())[0]
             self.peer.send(octets(f"X 2 {CREDITS} 4  2", xid))
             self.peer.send(octets(f"X 2 {CREDITS} 4  3", xid))
             self.peer.send(reply(xid, CREDITS))

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 
 from lib import module
 from lib.hosts import HOME, TRANSPORT
-from lib.ktap import Failed, Skip, fail, same, wait_for
+from lib.ktap import Skip, fail, same, wait_for
 from lib.messages import (
     CALLBACKS, ECHO, ERR_CHUNK, ERR_VERS, NFS, RDMA_DONE, RDMA_MSG, RDMA_NOMSG, REPLY, Segment,
-    echo, error, header, prog_mismatch, prog_unavail, rpc_call, success, words, write_chunk,
+    cut, echo, error, header, prog_mismatch, prog_unavail, rpc_call, success, words, write_chunk,
 )
 from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
-from lib.peer import CLOSED, MAX_READS, NOTHING, REMOTE_READ, REMOTE_WRITE, Memory, Peer
+from lib.peer import CLOSED, MAX_READS, NOTHING, Peer
 from lib.script import Script
 from lib.wire import split
 
@@ -38,22 +38,11 @@ NEW_PORTS = iter(range(2010, 2030))
 SIZES_1024 = bytes.fromhex("f6ab0e1801010000")
 WITHOUT_R = bytes.fromhex("f6ab0e1801000303")
 WITH_R = bytes.fromhex("f6ab0e1801010303")
-# The content of memory before the module writes to it.
-UNTOUCHED = 0xa5
 # More than fits inline.
 LONG = bytes(number % 251 for number in range(4400))
 
 script = Script()
 check, need = script.check, script.need
-
-
-def cut(memory: Memory, *lengths: int) -> list[Segment]:
-    """Returns segments that follow each other in the memory."""
-    segments, at = [], 0
-    for length in lengths:
-        segments.append(Segment(memory.key, length, memory.address + at))
-        at += length
-    return segments
 
 
 class Client:
@@ -92,16 +81,6 @@ class Client:
                   header(xid, RDMA_MSG, credits=GRANTS) + success(xid))
         same_info(self.id, state="established", generation=1)
 
-    def readable(self, content: bytes) -> Memory:
-        memory = self.peer.register(len(content), REMOTE_READ)
-        memory.fill(content)
-        return memory
-
-    def writable(self, length: int) -> Memory:
-        memory = self.peer.register(length, REMOTE_WRITE)
-        memory.fill(bytes([UNTOUCHED]) * length)
-        return memory
-
     def counts(self) -> None:
         """Checks that malformed and unexpected messages are counted."""
         xid = self.next()
@@ -134,7 +113,7 @@ class Client:
         """Checks that a call that waits for chunks does not delay the call behind it."""
         size = 1 << 19
         long, short = self.next(), self.next()
-        call, reply = self.readable(echo(long, bytes(size))), self.writable(28 + size)
+        call, reply = self.peer.readable(echo(long, bytes(size))), self.peer.writable(28 + size)
         self.peer.send(
             header(long, RDMA_NOMSG, reads=[(0, cut(call, call.length)[0])],
                    reply=write_chunk(cut(reply, reply.length))),
@@ -147,7 +126,7 @@ class Client:
         DDP-eligible. The module cannot know what is in another program (section 6.1)."""
         for program in ECHO, 0x12345678:
             xid = self.next()
-            call = self.readable(rpc_call(xid, program=program, version=1))
+            call = self.peer.readable(rpc_call(xid, program=program, version=1))
             reads = [(40, *cut(call, 4)), (0, *cut(call, call.length))]
             answer = error(xid, ERR_CHUNK, credits=GRANTS)
             if program != ECHO:
@@ -164,10 +143,10 @@ class Client:
             self.peer.reads = MAX_READS
         for version in 1, 2:
             xid = self.next()
-            reads = [(0, *cut(self.readable(rpc_call(xid)), 40))]
+            reads = [(0, *cut(self.peer.readable(rpc_call(xid)), 40))]
             self.asks(header(xid, RDMA_NOMSG, version=version, reads=reads),
                       error(xid, ERR_CHUNK, credits=GRANTS, version=version))
-        xid, data, room = self.next(), LONG[:1100], self.writable(2000)
+        xid, data, room = self.next(), LONG[:1100], self.peer.writable(2000)
         message = header(xid, RDMA_MSG, reply=write_chunk(cut(room, 2000))) + echo(xid, data)
         results = success(xid, words(len(data)) + data)
         self.asks(message, header(xid, RDMA_NOMSG, credits=GRANTS,
@@ -196,7 +175,7 @@ class Client:
         call, reply = rpc_call(xid), success(xid)
         empty = write_chunk([])
         if kind == "Read segments":
-            segments = cut(self.readable(call), *[1] * 39, *[0] * (count - 40), 1)
+            segments = cut(self.peer.readable(call), *[1] * 39, *[0] * (count - 40), 1)
             message = header(xid, RDMA_NOMSG, reads=[(0, one) for one in segments])
             answer = header(xid, RDMA_MSG, credits=GRANTS) + reply
         elif kind == "Write chunks":
@@ -213,7 +192,7 @@ class Client:
     def plain_send(self) -> None:
         """Makes calls whose first chunk is empty, and one without chunks, with R on both sides."""
         before = info(self.id)["sends_with_invalidate"]
-        for chunk in [], cut(self.writable(64), 0):
+        for chunk in [], cut(self.peer.writable(64), 0):
             xid = self.next()
             reply = write_chunk(chunk)
             self.asks(header(xid, RDMA_MSG, reply=reply) + rpc_call(xid),
@@ -258,14 +237,8 @@ class Server:
     def calling(self, line: str = "null", outcome: str = DONE) -> Command:
         return Command(HOME, "call", f"connection {self.id} {line}", outcome)
 
-    def message(self) -> bytes:
-        found = script.next_message(10000)
-        if not isinstance(found, bytes):
-            raise Failed(f"instead of a message: {found}")
-        return found
-
     def xid(self) -> int:
-        return split(self.message())[0]
+        return split(script.message())[0]
 
     def answers(self, xid: int, credits: int = PEERS, results: bytes = b"") -> bytes:
         return header(xid, RDMA_MSG, credits=credits) + success(xid, results)
@@ -276,7 +249,7 @@ class Server:
 
     def chunks(self) -> tuple[int, Segment, Segment]:
         """Returns the XID, the Read chunk and the Reply chunk of the next call of the module."""
-        found = split(self.message())
+        found = split(script.message())
         of = [Segment(found[at], found[at + 1], found[at + 2] << 32 | found[at + 3])
               for at in (6, 14)]
         return found[0], of[0], of[1]
@@ -310,7 +283,7 @@ class Server:
 
     def another_xid(self) -> None:
         with self.connected("rpcvers=1 timeout_ms=1500"):
-            self.message()
+            script.message()
             self.peer.send(self.answers(0x12345678))
             same_info(self.id, 20, rpc_null="no reply in time; the server sent a message with XID "
                       "0x12345678, which no call has")
@@ -319,7 +292,7 @@ class Server:
         """Checks that the first cause is told if the server ends the connection after that."""
         self.connects("rpcvers=1 null=0 timeout_ms=60000")
         with self.calling("null", "ECONNRESET"):
-            self.message()
+            script.message()
             self.peer.send(b"")
             wait_for(10, lambda: info(self.id)["bad_headers"] == "1")
             self.peer.close()
@@ -383,7 +356,7 @@ class Server:
 
     def another_program(self) -> None:
         with self.connected("rpcvers=1 program=305419896 version=9"):
-            message = self.message()
+            message = script.message()
             xid = split(message)[0]
             same("the module sent", header(xid, RDMA_MSG, credits=REQUESTS)
                  + rpc_call(xid, program=0x12345678, version=9), message)
@@ -396,12 +369,12 @@ class Server:
         at = 4 + version
         with self.connected(f"rpcvers={version} null=0"), \
                 self.calling("echo size=1100 count=2 chunks=0"):
-            found = split(self.message())
+            found = split(script.message())
             read = Segment(found[at + 1], found[at + 2], found[at + 3] << 32 | found[at + 4])
             same("the call", header(found[0], RDMA_NOMSG, credits=REQUESTS, version=version,
                                     reads=[(0, read)]), words(*found))
             for call in (lambda: self.peer.read(read.handle, read.offset, read.length),
-                         lambda: self.message()[24 + 4 * version:]):
+                         lambda: script.message()[24 + 4 * version:]):
                 octets = call()
                 xid = split(octets)[0]
                 same("the call", echo(xid, octets[44:]), octets)
@@ -413,7 +386,7 @@ class Server:
         self.listens(next(NEW_PORTS))
         self.connects(keys)
         for version, *rest in refusals:
-            found = split(self.message())
+            found = split(script.message())
             same("the version of the call", version, found[1])
             self.peer.send(error(found[0], *rest, credits=PEERS, version=version))
         same_info(self.id, 10, rpc_null=told, rpc_version_used="none")
@@ -424,7 +397,7 @@ class Server:
         """Sends more octets than a Receive of the module has, which ends the connection."""
         self.connects("rpcvers=1 null=0")
         with self.calling("null", "ECONNRESET"):
-            self.message()
+            script.message()
             with contextlib.suppress(OSError, RuntimeError):
                 self.peer.send(bytes(5000))
         if self.peer.id:
@@ -441,15 +414,15 @@ class Server:
             same_info(self.id, 10, rpc_version_used=1)
             self.peer.send(header(1, RDMA_MSG) + rpc_call(1))
             same("the peer received", header(1, RDMA_MSG, credits=GRANTS) + success(1),
-                 self.message())
+                 script.message())
             self.peer.send(header(2, RDMA_MSG, version=3) + rpc_call(2))
             same("the peer received", error(2, ERR_VERS, 1, 2, credits=GRANTS, version=3),
-                 self.message())
+                 script.message())
 
     def longest_null(self) -> None:
         with self.connected():
             with self.calling("null chunks=1", "ENOTSUP"):
-                found = split(self.message())
+                found = split(script.message())
                 reply = Segment(found[8], found[9], found[10] << 32 | found[11])
                 if reply.length < 32:
                     fail(f"a Reply chunk of {reply.length} octets")
@@ -466,7 +439,7 @@ class Server:
             for length, procedure in (1024, RDMA_MSG), (1028, RDMA_NOMSG):
                 # A reply without the argument of ECHO is no good one.
                 with self.calling(f"echo size={length - 28 - 40 - 4}", "EBADMSG"):
-                    message = self.message()
+                    message = script.message()
                     found = split(message)
                     same("rdma_proc", procedure, found[3])
                     if procedure == RDMA_MSG:
@@ -533,7 +506,7 @@ class Server:
     def closes_in_first_call(self) -> None:
         self.connects("rpcvers=1 null=0")
         with self.calling("null", "ECONNRESET"):
-            self.message()
+            script.message()
             self.peer.close()
         wait_for(10, is_gone, self.id)
 
@@ -555,13 +528,13 @@ def linux_drops_call() -> None:
             peer.accept(WITHOUT_R)
             peer.send(server.answers(server.xid()))
             # EXCHANGE_ID: the client has prepared its callback channel.
-            server.message()
+            script.message()
             call = rpc_call(1, program=CALLBACKS, version=1)
-            chunk = write_chunk(cut(peer.register(64, REMOTE_WRITE), 64))
+            chunk = write_chunk(cut(peer.writable(64), 64))
             peer.send(header(1, RDMA_MSG, credits=1, reply=chunk) + call)
             same("to a call with a Reply chunk", NOTHING, peer.receive(2000))
             peer.send(header(1, RDMA_MSG, credits=1) + call)
-            found = split(server.message())
+            found = split(script.message())
             same("to a call without chunks", split(success(1)), found[7:])
         finally:
             mounting.kill()
@@ -579,10 +552,7 @@ def xids_differ() -> None:
             script.peer.accept(WITH_R)
         number = module.newest("client")
         with Command(HOME, "call", f"connection {number} null"):
-            message = script.next_message()
-            if not isinstance(message, bytes):
-                raise Failed(f"instead of a call: {message}")
-            xid = split(message)[0]
+            xid = split(script.message())[0]
             script.peer.send(header(xid, RDMA_MSG, credits=PEERS) + success(xid))
         xids.append(xid)
         script.close_to_peer(number)

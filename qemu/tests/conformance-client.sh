@@ -59,4 +59,6 @@ check "the module's client passes the cases of version 2" passes_v2 2 \
 	draft-v2/2.3 draft-v2/3.1 draft-v2/4 draft-v2/5/c1 draft-v2/5/c2 draft-v2/5.2/c3 \
 	draft-v2/5.3
 check "the module's client goes on in version 1" passes_v2 auto draft-v2/5.2/c1
+check "the module's client goes on in version 1 after an error in version 1" \
+	passes_v2 auto draft-v2/5.2/c4
 check "the module's client connects again in version 1" passes_v2 auto draft-v2/5.2/c2

@@ -4,6 +4,8 @@ that the specifications give to their parts."""
 
 from collections.abc import Sequence
 
+from lib.peer import Memory
+
 # rdma_proc, and rdma_err (RFC 8166, sections 4.2.4 and 4.5).
 RDMA_MSG, RDMA_NOMSG, RDMA_DONE, RDMA_ERROR = 0, 1, 3, 4
 ERR_VERS, ERR_CHUNK = 1, 2
@@ -29,6 +31,15 @@ class Segment:
         """HLOO (section 4.7), with another length if one is given."""
         length = self.length if length is None else length
         return words(self.handle, length) + self.offset.to_bytes(8, "big")
+
+
+def cut(memory: Memory, *lengths: int) -> list[Segment]:
+    """Returns segments that follow each other in the memory of the peer."""
+    segments, at = [], 0
+    for length in lengths:
+        segments.append(Segment(memory.key, length, memory.address + at))
+        at += length
+    return segments
 
 
 def write_chunk(segments: Sequence[Segment], *lengths: int) -> bytes:
@@ -74,6 +85,10 @@ def success(xid: int, results: bytes = b"") -> bytes:
 
 def prog_unavail(xid: int) -> bytes:
     return words(xid, REPLY, 0, 0, 0, 1)
+
+
+def proc_unavail(xid: int) -> bytes:
+    return words(xid, REPLY, 0, 0, 0, 3)
 
 
 def prog_mismatch(xid: int, low: int, high: int) -> bytes:

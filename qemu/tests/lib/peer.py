@@ -508,6 +508,15 @@ class Peer:
             ))
         return memory
 
+    def readable(self, content: bytes) -> Memory:
+        """Returns memory with this content that the other side may read."""
+        memory = self.register(len(content), REMOTE_READ)
+        memory.fill(content)
+        return memory
+
+    def writable(self, length: int) -> Memory:
+        return self.register(length, REMOTE_WRITE)
+
     def read(self, key: int, start: int, length: int) -> bytes:
         """Reads octets from the other side's memory."""
         memory = self.new_memory(bytes(length))

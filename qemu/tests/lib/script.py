@@ -2,7 +2,7 @@
 """The common part of the scripts: a pair of hosts, the module, and a peer."""
 
 from lib import hosts, module
-from lib.ktap import Checks, same, wait_for
+from lib.ktap import Checks, Failed, same, wait_for
 from lib.peer import CLOSED, NOTHING, Peer
 
 
@@ -50,6 +50,13 @@ class Script(Checks):
             if hosts.TRANSPORT == "siw":
                 self.peer.nudge()
             found = self.peer.receive(milliseconds)
+        return found
+
+    def message(self, milliseconds: int = 10000) -> bytes:
+        """Returns the next message of the module, which has to arrive."""
+        found = self.next_message(milliseconds)
+        if not isinstance(found, bytes):
+            raise Failed(f"instead of a message: {found}")
         return found
 
     def listen(self, port: int, words: str) -> None:

@@ -106,6 +106,8 @@ struct Worker {
     memories: Vec<Memory>,
     next_xid: u32,
     bound: bool,
+    /// Calls of the server.
+    called: u32,
     /// Calls that failed.
     failed: Option<String>,
 }
@@ -127,6 +129,7 @@ impl Worker {
             memories: Vec::new(),
             next_xid: std::process::id() << 12,
             bound: false,
+            called: 0,
             failed: None,
         };
         worker.negotiate();
@@ -452,7 +455,11 @@ impl Worker {
         };
         let mut reader = Reader::new(&inline);
         let (payload_xid, kind) = (reader.word().ok(), reader.word().ok());
-        if kind == Some(wire::CALL) && payload_xid == Some(xid) {
+        // A Long Call of the server.
+        let long = header.procedure == wire::NOMSG
+            && !header.reads.is_empty()
+            && !self.pending.contains_key(&xid);
+        if long || (kind == Some(wire::CALL) && payload_xid == Some(xid)) {
             return self.answer(&header, &inline, message);
         }
         self.reply(&header, &inline, message.invalidated)
@@ -567,6 +574,10 @@ impl Worker {
         let xid = header.xid;
         if !self.bound || message.invalidated.is_some() || self.has("no-answers") {
             return Ok(());
+        }
+        self.called += 1;
+        if self.has("dies-of-excess") && self.called > REQUEST {
+            return Err("more calls than are granted".into());
         }
         if self.has("one-xid-space") && self.pending.contains_key(&xid) {
             return Ok(());

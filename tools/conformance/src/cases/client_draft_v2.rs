@@ -17,11 +17,13 @@ use crate::cases::client_rfc8166::credits_from;
 use crate::cases::client_rfc8166::discards_from;
 use crate::cases::client_rfc8166::grant_zero;
 use crate::cases::client_rfc8166::late;
+use crate::cases::client_rfc8166::ACCESS;
 use crate::cases::client_rfc8166::DEADLOCK;
 use crate::cases::client_rfc8166::EXCESS;
 use crate::cases::client_rfc8167::answer;
 use crate::cases::client_rfc8167::answers;
 use crate::cases::client_rfc8167::called_by;
+use crate::cases::client_rfc8167::excess;
 use crate::cases::client_rfc8167::XID;
 use crate::cases::client_rfc8797::undisturbed;
 use crate::cases::draft_v2::ASSUMED;
@@ -323,6 +325,14 @@ pub const CASES: &[Case] = &[
     case!(client "draft-v2/4.2/c2", "version 2: with 2 credits two calls are under way at most", Must, EXCESS,
         sends "a grant of 2; each reply after 25 ms", accepts "at most two calls under way; the work succeeds",
         fault "ignores-grant", needs [DraftV2], |gateway| credits_from(gateway, Shape::two(), 2)),
+    case!(client "draft-v2/4.2/c3", "version 2: more calls at once than the client grants", Must, ACCESS,
+        sends "forty NULL at once, once the client accepts calls",
+        accepts "one answer to each, or another connection; the work succeeds",
+        fault "dies-of-excess", needs [DraftV2], |gateway| excess(gateway, Shape::two(), false)),
+    case!(client "draft-v2/4.2/c4", "version 2: more Long Calls at once than the client grants", Must, ACCESS,
+        sends "forty NULL at once as Long Calls, once the client accepts calls",
+        accepts "one answer to each, or another connection; the work succeeds",
+        fault "dies-of-excess", needs [DraftV2], |gateway| excess(gateway, Shape::two(), true)),
     case!(client "draft-v2/2.3/c1", "the threshold of version 2 is 4096 without private data", Must, ASSUMED,
         sends "no private data; replies of up to 4096 octets without a Reply chunk",
         accepts "Sends of at most 4096 octets; the work succeeds",

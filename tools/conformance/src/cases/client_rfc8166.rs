@@ -52,7 +52,7 @@ const RECOVERY: &str = "RPC recovery can handle complete loss and re-establishme
 const PROTECTED: &str = "The Requester endpoint must ensure that memory regions associated with \
                          each RPC transaction are protected from Responder access before allowing \
                          upper-layer access to the data contained in them.";
-const ACCESS: &str = "The use of an RPC-over-RDMA transport protocol MUST NOT introduce \
+pub const ACCESS: &str = "The use of an RPC-over-RDMA transport protocol MUST NOT introduce \
                       vulnerabilities to system memory contents nor to memory owned by user \
                       processes.";
 

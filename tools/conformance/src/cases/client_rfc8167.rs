@@ -2,6 +2,7 @@
 
 //! RFC 8167, for clients: they answer calls.
 
+use std::cell::Cell;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -13,7 +14,9 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::client_rfc8166::ACCESS;
 use crate::cases::client_rfc8797::undisturbed;
+use crate::engine::REMOTE_READ;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
@@ -43,6 +46,8 @@ const NO_CHUNKS: &str = "If a reverse-direction requester provides a non-empty c
 
 /// The XID of the server's own calls.
 pub const XID: u32 = 0x7266_6331;
+/// How many calls are more than any client grants here.
+const EXCESS: u32 = 40;
 
 /// Calls the client once, as soon as it accepts calls, in front of the reply to a call of its own.
 /// `octets` gets NULL of the client's program, and the client's call.
@@ -147,6 +152,65 @@ fn status(
     undisturbed(gateway, &work)
 }
 
+/// Makes more calls at once than the client grants, as Long Calls with `long`. Each is answered, or
+/// the connection ends. The client works on.
+pub fn excess(gateway: &mut Gateway<'_>, shape: Shape, long: bool) -> Verdict {
+    let version = 1 + u32::from(shape.two);
+    let sent = Rc::new(Cell::new(false));
+    let own = sent.clone();
+    let mut memories = Vec::new();
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            let Some(null) = call
+                .accepts
+                .filter(|_| !own.replace(call.accepts.is_some()))
+            else {
+                return Next::Serve;
+            };
+            let mut messages = Vec::new();
+            for xid in XID..XID + EXCESS {
+                let mut header = Header {
+                    version,
+                    ..Header::msg(xid)
+                };
+                let rpc = wire::call(xid, null, &[]);
+                match connection.expose(&rpc, REMOTE_READ) {
+                    Ok(memory) if long => {
+                        header.procedure = wire::NOMSG;
+                        header.reads.push(ReadSegment {
+                            position: 0,
+                            segment: Segment {
+                                handle: memory.key(),
+                                length: rpc.len() as u32,
+                                offset: memory.offset(),
+                            },
+                        });
+                        memories.push(memory);
+                        messages.push(header.octets());
+                    }
+                    _ => messages.push(header.with(&rpc)),
+                }
+            }
+            let _ = connection.send_all(&messages);
+            Next::Serve
+        }),
+        ..shape
+    })?;
+    work.first()?;
+    if !sent.get() {
+        return unimplemented("the client has not said that it accepts calls");
+    }
+    let answered = (XID..XID + EXCESS).filter(|&xid| answers(&work, xid).len() == 1);
+    let count = answered.count();
+    if work.connections.len() == 1 && count < EXCESS as usize {
+        return violation(format!(
+            "the client answers {count} of {EXCESS} calls on a connection that stays"
+        ));
+    }
+    work.succeeded(gateway)?;
+    Ok(Passed)
+}
+
 fn chunks(gateway: &mut Gateway<'_>) -> Verdict {
     let (work, xid) = called(gateway, |null, _| {
         let mut header = Header::msg(XID);
@@ -211,6 +275,14 @@ pub const CASES: &[Case] = &[
     |gateway| header(gateway, |header| {
         (header.credits > 0).then_some(()).ok_or("the reply grants no credit".into())
     })),
+    case!(client "rfc8167/4.1/c2", "more calls at once than the client grants", Must, ACCESS,
+        sends "forty NULL at once, once the client accepts calls",
+        accepts "one answer to each, or another connection; the work succeeds",
+        fault "dies-of-excess", |gateway| excess(gateway, Shape::default(), false)),
+    case!(client "rfc8167/4.1/c3", "more Long Calls at once than the client grants", Must, ACCESS,
+        sends "forty NULL at once as Long Calls, once the client accepts calls",
+        accepts "one answer to each, or another connection; the work succeeds",
+        fault "dies-of-excess", |gateway| excess(gateway, Shape::default(), true)),
     case!(client "rfc8167/5.2/c3", "the client's reply has no chunks", Must, REPLY,
     sends "NULL without chunks", accepts "empty lists", fault "answers-with-chunks",
     |gateway| header(gateway, |header| {
