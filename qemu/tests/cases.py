@@ -371,8 +371,9 @@ class Server:
                 self.calling("echo size=1100 count=2 chunks=0"):
             found = split(script.message())
             read = Segment(found[at + 1], found[at + 2], found[at + 3] << 32 | found[at + 4])
-            same("the call", header(found[0], RDMA_NOMSG, credits=REQUESTS, version=version,
-                                    reads=[(0, read)]), words(*found))
+            if not same("the call", header(found[0], RDMA_NOMSG, credits=REQUESTS,
+                                           version=version, reads=[(0, read)]), words(*found)):
+                return
             for call in (lambda: self.peer.read(read.handle, read.offset, read.length),
                          lambda: script.message()[24 + 4 * version:]):
                 octets = call()

@@ -177,8 +177,10 @@ class End:
         xid = found[0]
         read, room = (Segment(*found[at:at + 2], found[at + 2] << 32 | found[at + 3])
                       for at in (at, at + 8))
-        same("the module sent", self.head(xid, CALL, self.asks, RDMA_NOMSG, reads=[(0, read)],
-                                          reply=write_chunk([room])), message)
+        if not same("the module sent", self.head(xid, CALL, self.asks, RDMA_NOMSG,
+                                                 reads=[(0, read)], reply=write_chunk([room])),
+                    message):
+            return b""
         call = self.peer.read(read.handle, read.offset, read.length)
         same("the call", echo(xid, call[44:]), call)
         same("the octets of its argument", len(LONG), len(call[44:]))

@@ -15,7 +15,8 @@ for words in 'echo size=100' 'echo size=2000' 'echo size=8000' 'null chunks=1' \
 	for _ in 1 2 3 4 5; do
 		echo "connection $id $words" >call && continue 2
 		# The module connects again, and does not send calls again.
-		grep -q 'disconnected by the peer\|not connected\|queue pair failed' last_error || break
+		grep -qE 'disconnected by the peer|not connected|queue pair failed' last_error ||
+			break
 		sleep 0.2
 	done
 	cat last_error
