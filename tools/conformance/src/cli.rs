@@ -22,8 +22,11 @@ use crate::case::Need;
 use crate::case::Outcome;
 use crate::cases;
 use crate::engine;
+use crate::engine::Offer;
 use crate::gateway::Client;
 use crate::peer::Server;
+use crate::peer::NFS;
+use crate::probe;
 use crate::report;
 use crate::report::Subject;
 use crate::run;
@@ -31,6 +34,7 @@ use crate::run::selects;
 use crate::run::Report;
 use crate::run::Runner;
 use crate::trace::Trace;
+use crate::wire::Private;
 use crate::wire::Procedure;
 
 /// The port of NFS over RDMA.
@@ -43,9 +47,9 @@ const NFS_PORT: u16 = 2049;
 #[command(
     name = "rpcrdma-conformance",
     version,
-    after_help = "Ends with 0 if no case failed; with 1 if one failed or was inconclusive, or \
-                  differs from --expect; with 2 if the command line is wrong, or nothing could be \
-                  tested. Needs rdma-core (librdmacm, libibverbs) to run, and no privileges."
+    after_help = "Ends with 0 if no case failed, or NULL of a probe succeeded; with 1 if a case \
+                  failed or was inconclusive, or differs from --expect, or NULL had no such result; \
+                  with 2 if the command line is wrong, or nothing could be tested. Needs rdma-core (librdmacm, libibverbs) to run, and no privileges."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -58,6 +62,50 @@ enum Command {
     Server(ServerArguments),
     /// Test a client: listen, and see what it does
     Client(ClientArguments),
+    /// Connect to a server once, call NULL, and print what it offers and answers
+    ///
+    /// Asks in version 1 of RPC-over-RDMA only. If the server has other versions of the program,
+    /// NULL of one of them is called. The keys are those of the file `probe` of the module
+    /// rpcrdma_cm.
+    Probe(ProbeArguments),
+}
+
+#[derive(Args)]
+struct ProbeArguments {
+    /// The server: ADDR[:PORT], with an IPv6 address in brackets if a port follows; port 20049
+    address: String,
+
+    /// The RPC program and version whose NULL is called; otherwise NFS 4
+    #[arg(long, value_name = "PROGRAM:VERSION", value_parser = program)]
+    program: Option<Procedure>,
+
+    /// The Send Size to offer, in octets
+    #[arg(long, value_name = "OCTETS", default_value_t = 4096, value_parser = size)]
+    send: usize,
+
+    /// The Receive Size to offer, in octets
+    #[arg(long, value_name = "OCTETS", default_value_t = 4096, value_parser = size)]
+    receive: usize,
+
+    /// Offers remote invalidation
+    #[arg(long)]
+    invalidation: bool,
+
+    /// How many credits to ask for
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    credits: u32,
+
+    /// The local address to connect from
+    #[arg(long, value_name = "ADDR")]
+    source: Option<IpAddr>,
+
+    /// How long connecting may take, and how long the answer
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    limit_ms: u64,
+
+    /// Prints one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -177,6 +225,14 @@ struct Common {
     trace: Option<PathBuf>,
 }
 
+/// Parses a size that a message can have (RFC 8797, section 4.2).
+fn size(text: &str) -> Result<usize, String> {
+    let found = text.parse().ok();
+    found
+        .filter(|octets| (1024..=262_144).contains(octets) && octets % 1024 == 0)
+        .ok_or("not a multiple of 1024 from 1024 to 262144".into())
+}
+
 fn program(text: &str) -> Result<Procedure, String> {
     let number = |text: &str| {
         text.strip_prefix("0x")
@@ -201,14 +257,12 @@ fn address_at(text: &str, port: u16) -> Result<SocketAddr, String> {
     if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
         return Ok(SocketAddr::new(ip, port));
     }
-    let with_port = if text.rsplit_once(':').is_some_and(|(_, port)| {
-        !port.is_empty() && port.chars().all(|digit| digit.is_ascii_digit())
-    }) {
-        text.to_string()
-    } else {
-        format!("{text}:{port}")
-    };
-    with_port
+    let (host, port) = text
+        .rsplit_once(':')
+        .and_then(|(host, port)| Some((host, port.parse().ok()?)))
+        .unwrap_or((text, port));
+    // An address with a zone that is a name is looked up, without its brackets.
+    (host.trim_matches(['[', ']']), port)
         .to_socket_addrs()
         .ok()
         .and_then(|mut found| found.next())
@@ -223,6 +277,7 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Server(arguments) => server(&arguments),
         Command::Client(arguments) => client(&arguments),
+        Command::Probe(arguments) => probe(&arguments),
     };
     match result {
         Ok(code) => ExitCode::from(code),
@@ -294,6 +349,37 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
     let reports = run_all(&server, &selected, &allowed);
     write_results(common, Subject::Server(&server), &reports)?;
     judge(common, expected.as_deref(), &reports)
+}
+
+fn probe(arguments: &ProbeArguments) -> Result<u8, Unable> {
+    let address = address(&arguments.address)?;
+    engine::check_libraries()?;
+    engine::check_access()?;
+    let limit = Duration::from_millis(arguments.limit_ms);
+    let server = Server {
+        source: arguments.source,
+        limit,
+        null: arguments.program.unwrap_or(NFS),
+        ..Server::new(address)
+    };
+    let (send, receive) = (arguments.send, arguments.receive);
+    let offer = Offer {
+        private: Private::new(send, receive, arguments.invalidation).octets(),
+        receives: 8,
+        receive_size: receive,
+        limit,
+        ..Offer::default()
+    };
+    let report = probe::probe(&server, &offer, arguments.credits);
+    print!(
+        "{}",
+        if arguments.json {
+            report.json()
+        } else {
+            report.text()
+        }
+    );
+    Ok(u8::from(!report.succeeded()))
 }
 
 fn client(arguments: &ClientArguments) -> Result<u8, Unable> {

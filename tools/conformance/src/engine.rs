@@ -39,6 +39,8 @@ pub struct Offer {
     pub rnr_retries: u8,
     /// The local address of a client.
     pub source: Option<IpAddr>,
+    /// How long a client's connection set-up may take.
+    pub limit: Duration,
 }
 
 impl Default for Offer {
@@ -51,6 +53,7 @@ impl Default for Offer {
             reads: 4,
             rnr_retries: 7,
             source: None,
+            limit: Duration::from_secs(30),
         }
     }
 }
@@ -70,7 +73,13 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Rejected(reason) => {
-                write!(f, "the peer rejected the connection (reason {reason})")
+                write!(f, "the peer rejected the connection: ")?;
+                match reason {
+                    3 => write!(f, "no resources"),
+                    8 => write!(f, "invalid service ID"),
+                    28 => write!(f, "consumer defined"),
+                    other => write!(f, "reason {other}"),
+                }
             }
             Failure::Timeout(what) => write!(f, "{what}: no answer in time"),
             Failure::Other(why) => write!(f, "{why}"),
@@ -96,6 +105,17 @@ pub fn check_libraries() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Fails if this process cannot use rdma_cm.
+pub fn check_access() -> Result<(), String> {
+    match Channel::new() {
+        Ok(_) => Ok(()),
+        Err(why) => Err(format!(
+            "{why}: programs use rdma_cm by /dev/infiniband/rdma_cm, which the module rdma_ucm \
+             makes: modprobe rdma_ucm"
+        )),
+    }
 }
 
 /// An event channel of librdmacm.
@@ -188,6 +208,13 @@ impl Channel {
         }
         if event.what == cm::RDMA_CM_EVENT_REJECTED {
             return Err(Failure::Rejected(event.status));
+        }
+        if event.status == -libc::ETIMEDOUT {
+            return Err(Failure::Timeout(match event.what {
+                cm::RDMA_CM_EVENT_ADDR_ERROR => "resolving the address",
+                cm::RDMA_CM_EVENT_ROUTE_ERROR => "resolving the route",
+                _ => "REQ",
+            }));
         }
         Err(Failure::Other(format!(
             "{}, status {}",
@@ -550,7 +577,7 @@ pub struct Connection {
     number: usize,
 }
 
-/// How long each step of the connection set-up may take.
+/// How long a work request may take.
 const STEP: Duration = Duration::from_secs(10);
 /// How long nothing may arrive over siw before the first message.
 const NUDGE: Duration = Duration::from_millis(200);
@@ -558,14 +585,15 @@ const NUDGE: Duration = Duration::from_millis(200);
 impl Connection {
     /// Connects.
     pub fn connect(to: SocketAddr, offer: &Offer, trace: &Trace) -> Result<Self, Failure> {
+        let until = Instant::now() + offer.limit;
         let channel = Channel::new()?;
-        let id = resolve(&channel, to, offer.source)?;
-        let milliseconds = STEP.as_millis() as i32;
+        let id = resolve(&channel, to, offer.source, until)?;
+        let milliseconds = offer.limit.as_millis() as i32;
         // SAFETY: the address of the id is resolved.
         if unsafe { sys::rdma_resolve_route(id.0, milliseconds) } != 0 {
             return Err(os_error("rdma_resolve_route"));
         }
-        channel.expect(cm::RDMA_CM_EVENT_ROUTE_RESOLVED, Instant::now() + STEP)?;
+        channel.expect(cm::RDMA_CM_EVENT_ROUTE_RESOLVED, until)?;
         let mut connection = Connection::new(channel, id, offer, trace)?;
         connection.note(&format!("connects to {to}"));
         connection
@@ -579,7 +607,7 @@ impl Connection {
         let event = connection
             .objects
             .channel
-            .expect(cm::RDMA_CM_EVENT_ESTABLISHED, Instant::now() + 2 * STEP)
+            .expect(cm::RDMA_CM_EVENT_ESTABLISHED, until)
             .inspect_err(|why| connection.note(&why.to_string()))?;
         connection
             .trace
@@ -1118,14 +1146,19 @@ impl Drop for Connection {
 
 /// Makes an id with the address of the peer. The first packet to a neighbour may be lost, so this
 /// tries more than once.
-fn resolve(channel: &Channel, to: SocketAddr, source: Option<IpAddr>) -> Result<Id, Failure> {
+fn resolve(
+    channel: &Channel,
+    to: SocketAddr,
+    source: Option<IpAddr>,
+    until: Instant,
+) -> Result<Id, Failure> {
     let mut target = Address::new(to);
     let mut source = source.map(|ip| Address::new(SocketAddr::new(ip, 0)));
+    let limit = Duration::from_secs(2);
     let mut tries = 5;
     loop {
         let id = Id::new(channel)?;
         let from = source.as_mut().map_or(ptr::null_mut(), Address::as_ptr);
-        let limit = Duration::from_secs(2);
         // SAFETY: both addresses are valid; NULL stands for any.
         let failed = unsafe {
             sys::rdma_resolve_addr(id.0, from, target.as_ptr(), limit.as_millis() as i32)
@@ -1134,10 +1167,10 @@ fn resolve(channel: &Channel, to: SocketAddr, source: Option<IpAddr>) -> Result<
             return Err(os_error("rdma_resolve_addr"));
         }
         tries -= 1;
-        let until = Instant::now() + 2 * limit;
-        match channel.expect(cm::RDMA_CM_EVENT_ADDR_RESOLVED, until) {
+        let soon = until.min(Instant::now() + 2 * limit);
+        match channel.expect(cm::RDMA_CM_EVENT_ADDR_RESOLVED, soon) {
             Ok(_) => return Ok(id),
-            Err(why) if tries == 0 => return Err(why),
+            Err(why) if tries == 0 || Instant::now() >= until => return Err(why),
             Err(_) => (),
         }
     }

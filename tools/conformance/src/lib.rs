@@ -10,6 +10,7 @@ pub mod engine;
 pub mod gateway;
 pub mod nfs;
 pub mod peer;
+pub mod probe;
 pub mod report;
 pub mod run;
 pub mod self_test;

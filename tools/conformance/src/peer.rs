@@ -390,7 +390,7 @@ impl Link {
             Arrival::Closed(why) => violation(format!("the connection ended: {why}")),
             Arrival::Nothing => violation(format!(
                 "no answer within {} s",
-                self.server.limit.as_secs()
+                self.server.limit.as_secs_f32()
             )),
         }
     }
@@ -444,7 +444,7 @@ impl Link {
     /// Decodes a reply.
     pub fn decode(&mut self, xid: u32, message: &Message) -> Result<Answer, Problem> {
         let transport = Transport::parse(&message.octets)
-            .or_else(|why| violation(format!("the reply's header is malformed: {why}")))?;
+            .or_else(|why| violation(format!("the reply has a malformed header: {why}")))?;
         let (header, inline) = match transport {
             Transport::Chunks(header, inline) => (header, inline),
             Transport::Error { error, range, .. } => {

@@ -113,8 +113,9 @@ impl<'a> Reader<'a> {
 /// The Format Identifier (RFC 8797, section 4).
 pub const FORMAT: [u8; 4] = [0xf6, 0xab, 0x0e, 0x18];
 
-/// The content of private data.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// The content of private data. The default is that of a side that sends none: 1024 octets (RFC 8797,
+/// section 5.1).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Private {
     pub flags: u8,
     pub send: u8,
@@ -157,6 +158,20 @@ impl Private {
         self.flags & 1 != 0
     }
 
+    /// Searches for a message of version 1, and otherwise says what is in its place.
+    pub fn look(octets: &[u8]) -> Found {
+        if let Some((at, found)) = Self::find(octets) {
+            return Found::Message(at, found);
+        }
+        let Some(at) = octets.windows(4).position(|window| window == FORMAT) else {
+            return Found::Absent;
+        };
+        match octets[at..] {
+            [_, _, _, _, version, _, _, _, ..] => Found::Version(at, version),
+            ref short => Found::Truncated(at, short.len()),
+        }
+    }
+
     /// Searches for a message of version 1 (RFC 8797, section 5.2). Returns its offset, too.
     pub fn find(octets: &[u8]) -> Option<(usize, Self)> {
         octets.windows(8).enumerate().find_map(|(at, window)| {
@@ -170,6 +185,18 @@ impl Private {
             ))
         })
     }
+}
+
+/// What private data holds. The first number is the offset of the Format Identifier.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Found {
+    /// No Format Identifier.
+    Absent,
+    Message(usize, Private),
+    /// A message of this other version.
+    Version(usize, u8),
+    /// Fewer than eight octets.
+    Truncated(usize, usize),
 }
 
 /// An RDMA segment (RFC 8166, section 3.4.3).
@@ -572,6 +599,11 @@ mod tests {
         assert_eq!(offset, 3);
         assert_eq!((found.send_size(), found.receive_size()), (4096, 262_144));
         assert!(Private::find(&octets[..7]).is_none());
+        assert_eq!(Private::look(&shifted), Found::Message(3, found));
+        assert_eq!(Private::look(&octets[..7]), Found::Truncated(0, 7));
+        assert_eq!(Private::look(&octets[1..]), Found::Absent);
+        let other = [&FORMAT[..], &[2, 0, 3, 3]].concat();
+        assert_eq!(Private::look(&other), Found::Version(0, 2));
     }
 
     // RFC 5531, section 9.

@@ -7,6 +7,7 @@
 use serde::Serialize;
 
 use crate::{
+    engine::Engine,
     parse::{
         info::Report,
         mounts::{
@@ -149,28 +150,47 @@ pub(crate) fn modules(loaded: bool, exists: Option<bool>) -> Check {
     }
 }
 
-/// `observer`: the files of the module rpcrdma_cm. `server`: whether a server is asked.
-pub(crate) fn observer(files: Result<(), String>, server: bool) -> Check {
+/// `observer`: the files of the module rpcrdma_cm.
+pub(crate) fn observer(files: Result<(), String>) -> Check {
     match files {
         Ok(()) => Check::new(
             "observer",
             Severity::Fine,
             "rpcrdma_cm is loaded and its files can be read",
         ),
-        Err(why) => {
-            let adds = if server {
-                "whether the port is reached, whether NULL is answered, the private data, credits"
-            } else {
-                "what each mount negotiated, and why connections were lost"
-            };
-            Check::new(
-                "observer",
-                Severity::Note,
-                format!("not known without the files of the module rpcrdma_cm: {adds}"),
-            )
-            .with(format!("on this host: {why}"))
-        }
+        Err(why) => Check::new(
+            "observer",
+            Severity::Note,
+            "not known without the files of the module rpcrdma_cm: what each mount negotiated, and \
+             why connections were lost",
+        )
+        .with(format!("on this host: {why}")),
     }
+}
+
+/// `engine`: what asks the server.
+pub(crate) fn engine(found: &Result<Engine, String>) -> Check {
+    let fine = |sentence: &str| Check::new("engine", Severity::Fine, sentence);
+    match found {
+        Ok(Engine::Kernel) => fine("the module rpcrdma_cm asks the server"),
+        Ok(Engine::User) => fine("rpcrdma-conformance asks the server, without the module"),
+        Err(why) => Check::new(
+            "engine",
+            Severity::Note,
+            "nothing here can ask the server: unknown whether the port is reached and NULL is \
+             answered, the private data, the credits",
+        )
+        .with(format!("on this host: {why}")),
+    }
+}
+
+/// `port`, if the engine could not ask.
+pub(crate) fn not_asked(why: &str) -> Check {
+    Check::new(
+        "port",
+        Severity::Unknown,
+        format!("the server could not be asked: {why}"),
+    )
 }
 
 /// The module of the RDMA driver that belongs to the driver of a network interface.

@@ -11,6 +11,8 @@ use clap::{
 };
 use clap_complete::Shell;
 
+use crate::engine::Engine;
+
 /// Shows what NFS mounts and other RPC-over-RDMA connections negotiated, and what is wrong with
 /// them.
 ///
@@ -139,7 +141,8 @@ pub(crate) enum Command {
     ///
     /// Looks at the modules, the RDMA devices and their MTUs, and at the lines of /etc/fstab that ask
     /// for RDMA. Of a server also at the path to it, its rpcbind, the port, the NULL calls, the
-    /// private data and the credits. For the last four the module rpcrdma_cm has to be loaded.
+    /// private data and the credits. For the last four the module rpcrdma_cm has to be loaded, or
+    /// the program rpcrdma-conformance installed.
     ///
     /// Prints a line for each, and what to do about it. Ends with 0 if nothing is wrong, 1 if
     /// something works worse than it could, 2 if something is missing, 3 if the check failed. What
@@ -196,6 +199,11 @@ pub(crate) struct Check {
     /// The server's port for RDMA. If none is given: that of the line of /etc/fstab, otherwise 20049
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
+
+    /// What asks the server. If none is given: the module if it is loaded and takes commands,
+    /// otherwise the program if it is installed
+    #[arg(long)]
+    pub(crate) engine: Option<Engine>,
 }
 
 #[derive(Args, Debug)]
@@ -204,6 +212,11 @@ pub(crate) struct Probe {
     /// (20049 if none is given)
     #[arg(value_name = "ADDR[:PORT]")]
     pub(crate) target: String,
+
+    /// What asks the server. If none is given: the module if it is loaded and takes commands,
+    /// otherwise the program if it is installed
+    #[arg(long)]
+    pub(crate) engine: Option<Engine>,
 
     /// The Send Size to offer, in octets
     #[arg(long, value_name = "OCTETS")]

@@ -8,6 +8,7 @@
 mod bug_report;
 mod check;
 mod cli;
+mod engine;
 mod files;
 mod parse;
 mod programs;
@@ -53,6 +54,10 @@ use crate::{
         Command,
         Pace,
         Probe, //
+    },
+    engine::{
+        Engine,
+        Keys, //
     },
     files::Files,
     parse::{
@@ -480,9 +485,9 @@ impl Tool {
 
     fn probe(&self, probe: &Probe) -> Result<u8> {
         let target = Target::parse(&probe.target)?.resolved(resolve)?;
-        let mut line = target.clone();
+        let engine = self.engine(probe.engine)?;
         let from = match &probe.from {
-            // The module takes this address without a port.
+            // Both engines take this address without a port.
             Some(from) => {
                 let from =
                     Target::parse(from)?.resolved(|name, _| Err(format!("{name}: no address")))?;
@@ -490,7 +495,7 @@ impl Tool {
             }
             None => None,
         };
-        for (key, value) in [
+        let keys = [
             ("send", probe.send.map(|value| value.to_string())),
             ("recv", probe.receive.map(|value| value.to_string())),
             ("inv", probe.invalidation.then(|| "1".to_owned())),
@@ -502,13 +507,8 @@ impl Tool {
             ("program", probe.program.map(|value| value.to_string())),
             ("version", probe.version.map(|value| value.to_string())),
             ("rpcvers", probe.rpcvers.clone()),
-        ] {
-            if let Some(value) = value {
-                line.push_str(&format!(" {key}={value}"));
-            }
-        }
-        line.push('\n');
-        let report = info::report(&self.files.probe(&line)?);
+        ];
+        let report = self.ask(engine, &target, &keys)?;
         let verdicts = verdict::of_report(&target, &report);
         let worst = verdicts.iter().map(|verdict| verdict.severity).max();
         let status = match worst {
@@ -520,6 +520,7 @@ impl Tool {
         if self.json {
             let content = json!({
                 "target": target,
+                "engine": engine,
                 "report": report,
                 "verdicts": verdicts,
                 "status": status,
@@ -529,6 +530,27 @@ impl Tool {
             print(&words::probe(self.style, &target, &report, &verdicts))?;
         }
         Ok(status)
+    }
+
+    /// What asks servers: what is wanted, or what is there.
+    fn engine(&self, wanted: Option<Engine>) -> files::Result<Engine> {
+        let install = "install rpcrdma-conformance, which needs no module";
+        match (wanted, self.files.takes_commands()) {
+            (None | Some(Engine::Kernel), Ok(())) => Ok(Engine::Kernel),
+            (Some(Engine::Kernel), Err(why)) => Err(why),
+            _ if programs::suite_exists() => Ok(Engine::User),
+            (_, Err(why)) => Err(format!("{why}; or {install}")),
+            (_, Ok(())) => Err(install.to_owned()),
+        }
+    }
+
+    /// Asks a server.
+    fn ask(&self, engine: Engine, target: &str, keys: &Keys) -> files::Result<info::Report> {
+        let text = match engine {
+            Engine::Kernel => self.files.probe(&engine::line(target, keys))?,
+            Engine::User => programs::suite(&engine::words(target, keys)?)?,
+        };
+        Ok(info::report(&text))
     }
 
     /// Prints what is missing on this host, and on a server, for NFS over RDMA. Returns the status.
@@ -554,15 +576,15 @@ impl Tool {
         } else {
             programs::module_exists("rpcrdma")
         };
-        let module = match target {
-            Some(_) => self.files.takes_commands(),
-            None => self.files.module("connections").map(|_| ()),
-        };
-        let takes_commands = module.is_ok();
+        let engine = target.as_ref().map(|_| self.engine(options.engine));
+        if let (Some(_), Some(Err(why))) = (options.engine, &engine) {
+            return Err(why.clone().into());
+        }
         let mut checks = vec![
             check::modules(is_loaded, exists),
-            check::observer(module, target.is_some()),
+            check::observer(self.files.module("connections").map(|_| ())),
         ];
+        checks.extend(engine.as_ref().map(check::engine));
         let ports = self.files.rdma_ports();
         // An address with a zone that is a name has none.
         let address = target
@@ -597,12 +619,15 @@ impl Tool {
             let found = rpcbind::dump(address);
             checks.push(check::rpcbind(&server, address.port(), found));
         }
-        if let Some(target) = &target {
+        if let (Some(target), Some(engine)) = (&target, &engine) {
             let is_iwarp = |port: &check::Port| {
                 port.is_iwarp && port.interfaces.iter().any(|name| Some(name) == towards)
             };
-            if takes_commands {
-                checks.extend(self.check_server(target)?);
+            if let Ok(engine) = engine {
+                checks.extend(
+                    self.check_server(*engine, target)
+                        .unwrap_or_else(|why| vec![check::not_asked(&why)]),
+                );
             } else if let Some(address) = address.filter(|_| ports.iter().any(is_iwarp)) {
                 let found = TcpStream::connect_timeout(&address, Duration::from_secs(5));
                 checks.push(check::tcp_port(target, found.map(|_| ())));
@@ -622,7 +647,12 @@ impl Tool {
         );
         let status = check::status(&checks);
         if self.json {
-            let content = json!({ "target": target, "checks": checks, "status": status });
+            let content = json!({
+                "target": target,
+                "engine": engine.and_then(std::result::Result::ok),
+                "checks": checks,
+                "status": status,
+            });
             print(&render::json("check", content)?)?;
         } else {
             print(&words::checks(self.style, &checks))?;
@@ -631,25 +661,21 @@ impl Tool {
     }
 
     /// Asks a server by probes, with the sizes that this host's mounts offer.
-    fn check_server(&self, target: &str) -> Result<Vec<check::Check>> {
+    fn check_server(&self, engine: Engine, target: &str) -> files::Result<Vec<check::Check>> {
         let size = |name: &str| {
             let text = self.files.read(&format!("sys/sunrpc/{name}")).ok()?;
             let octets: u64 = text.trim().parse().ok()?;
             // The client rounds down, too.
-            (octets >= 1024).then_some(octets - octets % 1024)
+            (octets >= 1024).then(|| (octets - octets % 1024).to_string())
         };
-        let mut offer = format!("credits={}", check::CREDITS);
-        for (key, file) in [
-            ("send", "rdma_max_inline_write"),
-            ("recv", "rdma_max_inline_read"),
-        ] {
-            if let Some(octets) = size(file) {
-                offer.push_str(&format!(" {key}={octets}"));
-            }
-        }
-        let probe = |version: u64| -> Result<info::Report> {
-            let line = format!("{target} {offer} version={version}\n");
-            Ok(info::report(&self.files.probe(&line)?))
+        let probe = |version: u64| {
+            let keys = [
+                ("credits", Some(check::CREDITS.to_string())),
+                ("send", size("rdma_max_inline_write")),
+                ("recv", size("rdma_max_inline_read")),
+                ("version", Some(version.to_string())),
+            ];
+            self.ask(engine, target, &keys)
         };
         let report = probe(4)?;
         let mut answers = Vec::new();

@@ -36,6 +36,27 @@ pub(crate) fn output(words: &[&str]) -> Result<String> {
         + &String::from_utf8_lossy(&output.stderr))
 }
 
+/// The program that asks servers without the module.
+const SUITE: &str = "rpcrdma-conformance";
+
+/// Whether that program is installed.
+pub(crate) fn suite_exists() -> bool {
+    succeeds(&[SUITE, "--version"]) == Some(true)
+}
+
+/// Has that program probe a server, and returns its report.
+pub(crate) fn suite(words: &[String]) -> Result<String> {
+    let words: Vec<&str> = std::iter::once(SUITE)
+        .chain(words.iter().map(String::as_str))
+        .collect();
+    let output = run(&words).map_err(|error| format!("{SUITE}: {error}"))?;
+    // It ends with 1 if the server was not reached, which the report says.
+    match output.status.code() {
+        Some(0 | 1) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        _ => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    }
+}
+
 /// Whether a program succeeds, or `None` if it cannot be run.
 fn succeeds(words: &[&str]) -> Option<bool> {
     run(words).ok().map(|output| output.status.success())

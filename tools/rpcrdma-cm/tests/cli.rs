@@ -321,12 +321,31 @@ fn ready(name: &str) -> World {
     world
 }
 
+/// Puts a program in the place of rpcrdma-conformance, and removes the module.
+fn suite(world: &World, report: &str, status: i32) {
+    fs::remove_dir_all(world.0.join("debugfs")).unwrap();
+    world.write("bin/report", report);
+    world.write(
+        "bin/rpcrdma-conformance",
+        format!(
+            "#!/bin/sh\nbin=${{0%/*}}\necho \"$*\" >>\"$bin/asked\"\n\
+             [ \"$1\" != --version ] || exit 0\ncat \"$bin/report\"\n\
+             [ {status} != 2 ] || echo 'rpcrdma-conformance: no rdma-core' >&2\nexit {status}\n"
+        ),
+    );
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(world.0.join("bin/rpcrdma-conformance"), mode).unwrap();
+}
+
 const REPORT: &str = "reachable: yes\nrpc_version_1: SUCCESS\norigin: module\nrole: client\n\
                       peer_private_data: present\ncredits_granted: 64\n";
 
 #[test]
 fn exit_status_of_check() {
     fn none(_: &World) {}
+    fn without_module(world: &World) {
+        fs::remove_dir_all(world.0.join("debugfs")).unwrap();
+    }
     let run = |world: &World, words: &[&str]| {
         let path = format!("{}:/usr/bin:/bin", world.0.join("bin").display());
         let mut command = world.command(&[&["check"], words].concat());
@@ -413,23 +432,65 @@ fn exit_status_of_check() {
             |world| fs::remove_file(world.0.join("debugfs/probe")).unwrap(),
             server,
             0,
-            "/probe: the module takes no commands: modprobe -r rpcrdma_cm; modprobe rpcrdma_cm control=1\n",
+            "/probe: the module takes no commands: modprobe -r rpcrdma_cm; modprobe rpcrdma_cm control=1; or install",
         ),
+        (none, server, 0, "fine     engine: the module rpcrdma_cm asks the server\n"),
         // Without the module.
+        (without_module, server, 0, "note     engine: nothing here can ask the server: "),
+        (without_module, server, 0, "; or install rpcrdma-conformance, which needs no module\n"),
         (
-            |world| fs::remove_dir_all(world.0.join("debugfs")).unwrap(),
+            without_module,
+            &["127.0.0.1", "--engine", "kernel"],
+            3,
+            "rpcrdma-cm: ",
+        ),
+        // Without the module, with the suite.
+        (
+            |world| suite(world, REPORT, 0),
             server,
             0,
-            "note     observer: not known without the files of the module rpcrdma_cm: whether the port is reached",
+            "fine     engine: rpcrdma-conformance asks the server, without the module\n",
+        ),
+        (
+            |world| suite(world, REPORT, 0),
+            server,
+            0,
+            "fine     null: NFS 3 answers NULL; NFS 4 answers NULL\n",
+        ),
+        (
+            |world| suite(world, "reachable: no: no answer in time\n", 1),
+            server,
+            2,
+            "failed   port: no connection to 127.0.0.1:20049 over RDMA: no answer in time\n",
+        ),
+        (
+            |world| suite(world, "", 2),
+            server,
+            0,
+            "unknown  port: the server could not be asked: rpcrdma-conformance: no rdma-core\n",
         ),
     ];
     for (index, (change, words, expected, sentence)) in cases.iter().enumerate() {
         let world = ready(&format!("check-{index}"));
         change(&world);
         let (status, out, err) = run(&world, words);
-        assert_eq!((status, &*err), (*expected, ""), "{sentence}: {out}");
-        assert!(out.contains(sentence), "{sentence}: {out}");
+        assert_eq!(status, *expected, "{sentence}: {out}{err}");
+        assert_eq!(err.is_empty(), status != 3, "{err}");
+        assert!(
+            (out.clone() + &err).contains(sentence),
+            "{sentence}: {out}{err}"
+        );
     }
+    // The suite is asked the same.
+    let world = ready("check-suite");
+    suite(&world, REPORT, 0);
+    assert_eq!(run(&world, server).0, 0);
+    assert_eq!(
+        fs::read_to_string(world.0.join("bin/asked")).unwrap(),
+        "--version\n\
+         probe 127.0.0.1:20049 --credits 64 --program 100003:4\n\
+         probe 127.0.0.1:20049 --credits 64 --program 100003:3\n"
+    );
     // The probe offers what a mount would, and asks for credits.
     let world = ready("check-offer");
     world.write("proc/sys/sunrpc/rdma_max_inline_write", "5000\n");

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `probe`: connects once, calls NULL in version 1, and says what the server offers and answers.
+//!
+//! The report has the keys, and as a text the form, of the file `probe` of the module rpcrdma_cm,
+//! so that a program can read either.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use serde_json::json;
+use serde_json::Value;
+
+use crate::case::Problem;
+use crate::engine::Failure;
+use crate::engine::Offer;
+use crate::peer::Answer;
+use crate::peer::Link;
+use crate::peer::Server;
+use crate::peer::Target;
+use crate::trace::Trace;
+use crate::wire::Found;
+use crate::wire::Header;
+use crate::wire::Private;
+use crate::wire::Status;
+
+/// Keys and their values, in the order of the text.
+pub struct Report(Vec<(&'static str, Value)>);
+
+impl Report {
+    /// Returns whether NULL succeeded.
+    pub fn succeeded(&self) -> bool {
+        self.0.contains(&("rpc_version_1", json!("SUCCESS")))
+    }
+
+    /// Returns one JSON object.
+    pub fn json(&self) -> String {
+        let pairs = self.0.iter().cloned();
+        let all: serde_json::Map<String, Value> =
+            pairs.map(|(key, value)| (key.to_string(), value)).collect();
+        format!("{}\n", Value::Object(all))
+    }
+
+    /// Returns one `key: value` a line.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (key, value) in &self.0 {
+            let word = match value {
+                Value::Null => "none".into(),
+                Value::Bool(true) => "yes".into(),
+                Value::Bool(false) => "no".into(),
+                Value::String(word) => word.clone(),
+                number => number.to_string(),
+            };
+            if *key == "reason" {
+                // `reachable: no: REASON`.
+                text.truncate(text.trim_end().len());
+                let _ = writeln!(text, ": {word}");
+            } else {
+                let _ = writeln!(text, "{key}: {word}");
+            }
+        }
+        text
+    }
+}
+
+/// Probes the server. `offer` and `credits` are this side's.
+pub fn probe(server: &Server, offer: &Offer, credits: u32) -> Report {
+    let mut target = Target {
+        server,
+        trace: Trace::quiet(),
+    };
+    let mut link = match target.try_connect(offer) {
+        Ok(link) => link,
+        Err(failure) => {
+            return Report(vec![
+                ("reachable", json!(false)),
+                ("reason", json!(reason(&failure))),
+            ])
+        }
+    };
+    let mut null = server.null;
+    let mut versions = Value::Null;
+    let mut started = Instant::now();
+    let mut answer = call(&mut link, credits);
+    if let Ok(Status::ProgMismatch(low, high)) = answer.as_ref().map(|answer| &answer.status) {
+        let (low, high) = (*low, *high);
+        versions = json!(format!("{low} to {high}"));
+        if low <= high && !(low..=high).contains(&null.version) {
+            null.version = null.version.clamp(low, high);
+            link.server.null = null;
+            started = Instant::now();
+            answer = call(&mut link, credits);
+        }
+    }
+    let took = started.elapsed().as_micros() as u64;
+    let said = json!(match &answer {
+        Ok(answer) => words(&answer.status),
+        Err(problem) if problem.reason().starts_with("no answer within ") => {
+            "no reply in time".into()
+        }
+        Err(problem) => problem.reason().to_string(),
+    });
+    let mut report = vec![
+        ("reachable", json!(true)),
+        ("rpc_version_1", said.clone()),
+        ("program", json!(null.program)),
+        ("program_version", json!(null.version)),
+        ("program_versions", versions),
+        ("origin", json!("user")),
+        ("role", json!("client")),
+        ("state", json!("established")),
+        ("device", json!(link.connection.device())),
+        ("transport", json!(transport(&link))),
+        ("remote", json!(server.address.to_string())),
+    ];
+    report.extend(offers(&link, offer));
+    report.extend([
+        ("rpc_version_used", json!(answer.as_ref().ok().map(|_| 1))),
+        ("rpc_null", said),
+        ("rpc_null_us", json!(took)),
+        (
+            "credits_granted",
+            json!(answer.ok().map(|answer| answer.header.credits)),
+        ),
+    ]);
+    Report(report)
+}
+
+fn call(link: &mut Link, credits: u32) -> Result<Answer, Problem> {
+    let xid = link.xid();
+    let header = Header {
+        credits,
+        ..Header::msg(xid)
+    };
+    let rpc = link.null_call(xid);
+    link.call(&header, &rpc)
+}
+
+/// Returns why there is no connection, in the words of the module.
+fn reason(failure: &Failure) -> String {
+    match failure {
+        Failure::Timeout("REQ") => "no answer in time".into(),
+        Failure::Timeout("resolving the address") => "the address was not resolved in time".into(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the status of a reply, in the words of RFC 5531 and of the module.
+fn words(status: &Status) -> String {
+    let name = match status {
+        Status::Success(_) => return "SUCCESS".into(),
+        Status::ProgUnavail => "PROG_UNAVAIL".into(),
+        Status::ProgMismatch(low, high) => format!("PROG_MISMATCH, {low} to {high}"),
+        Status::ProcUnavail => "PROC_UNAVAIL".into(),
+        Status::GarbageArgs => "GARBAGE_ARGS".into(),
+        Status::SystemErr => "SYSTEM_ERR".into(),
+        Status::RpcMismatch(low, high) => format!("RPC_MISMATCH, {low} to {high}"),
+        Status::AuthError(reason) => format!("AUTH_ERROR {reason}"),
+    };
+    format!("the responder answered: {name}")
+}
+
+fn transport(link: &Link) -> &'static str {
+    let connection = &link.connection;
+    let layer = format!(
+        "/sys/class/infiniband/{}/ports/1/link_layer",
+        connection.device()
+    );
+    match std::fs::read_to_string(layer) {
+        _ if connection.is_iwarp() => "iwarp",
+        Ok(layer) if layer.trim() == "Ethernet" => "roce",
+        _ => "infiniband",
+    }
+}
+
+/// Returns the keys of both messages, and of what follows from them.
+fn offers(link: &Link, offer: &Offer) -> Vec<(&'static str, Value)> {
+    let octets = link.connection.private();
+    let found = Private::look(octets);
+    let own = Private::find(&offer.private).map_or_else(Private::default, |(_, own)| own);
+    let (said, offset, version, flags) = match found {
+        Found::Absent => ("absent".into(), None, None, None),
+        Found::Message(at, message) => ("present".into(), Some(at), Some(1), Some(message.flags)),
+        Found::Version(at, version) => (
+            format!("rejected: unrecognized version {version}"),
+            Some(at),
+            Some(version),
+            None,
+        ),
+        Found::Truncated(at, length) => (
+            format!("rejected: truncated, {length} of 8 octets"),
+            Some(at),
+            None,
+            None,
+        ),
+    };
+    let mut keys = vec![
+        ("local_send_size", json!(own.send_size())),
+        ("local_receive_size", json!(own.receive_size())),
+        ("local_remote_invalidation", json!(own.invalidation())),
+        ("peer_private_data", json!(said)),
+        ("peer_length", json!(octets.len())),
+        ("peer_offset", json!(offset)),
+        ("peer_version", json!(version)),
+        (
+            "peer_reserved",
+            json!(flags.map(|flags| format!("{:#04x}", flags & !1))),
+        ),
+    ];
+    if matches!(found, Found::Absent) && octets.iter().any(|octet| *octet != 0) {
+        let first = octets.iter().take(8);
+        let digits: String = first.map(|octet| format!("{octet:02x}")).collect();
+        keys.push(("peer_first_octets", json!(digits)));
+    }
+    keys.extend([
+        ("peer_send_size", json!(link.peer.send_size())),
+        ("peer_receive_size", json!(link.peer.receive_size())),
+        ("peer_remote_invalidation", json!(link.peer.invalidation())),
+        ("client_to_server_threshold", json!(link.to_server)),
+        ("server_to_client_threshold", json!(link.to_client)),
+        ("remote_invalidation", json!(link.both_invalidate)),
+    ]);
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_has_the_form_of_the_module() {
+        let report = Report(vec![
+            ("reachable", json!(true)),
+            ("rpc_version_1", json!("SUCCESS")),
+            ("program", json!(100_003)),
+            ("peer_offset", Value::Null),
+            ("remote_invalidation", json!(false)),
+        ]);
+        assert!(report.succeeded());
+        assert_eq!(
+            report.text(),
+            "reachable: yes\nrpc_version_1: SUCCESS\nprogram: 100003\npeer_offset: none\n\
+             remote_invalidation: no\n"
+        );
+        let report = Report(vec![
+            ("reachable", json!(false)),
+            ("reason", json!("no answer in time")),
+        ]);
+        assert!(!report.succeeded());
+        assert_eq!(report.text(), "reachable: no: no answer in time\n");
+        assert_eq!(
+            report.json(),
+            "{\"reachable\":false,\"reason\":\"no answer in time\"}\n"
+        );
+    }
+}
