@@ -66,7 +66,7 @@ check 'check: the server has a smaller MTU' \
 need 'both interfaces have an MTU of 9000' mtus 9000 9000
 check 'check: an MTU of 9000' ends 0 "path MTU is 4096" "$B4"
 check 'check: the path takes 9000 octets' \
-	ends 0 "fine     path: packets of 9000 octets reach $B4" "$B4"
+	ends 0 "fine     path: 100 of 100 packets of 9000 octets reach $B4" "$B4"
 check 'check says what the module would add' ends 0 \
 	'note     observer: not known without the files of the module rpcrdma_cm: what' "$B4"
 check 'check says that nothing asks the server' \
@@ -116,6 +116,19 @@ need 'a server without private data listens' control b listen "$B4:20052 private
 check 'check: a server without private data' \
 	ends 1 'degraded private-data: the server sends no RFC 8797 private data' "$B4" --port 20052
 need 'the server without private data ends' control - close all
+
+# About: packets that are lost. The status also depends on whether one of the CM's is.
+loses() {
+	local said
+	said=$(on_a "$tool" check "$B4")
+	[[ $said = *"degraded path: "*" of 100 packets of 9000 octets to $B4 were lost"* ]] &&
+		[[ $said = *'ethtool -S'* ]] && return
+	echo "$said"
+	return 1
+}
+need 'one packet of twenty is lost' netem b loss 5%
+check 'check: a path that loses packets' loses
+need 'no packet is lost' netem b
 
 # About: a firewall that drops the packets of RoCE. Others pass.
 blocked() {

@@ -57,3 +57,5 @@ check 'practice 10: TCP in place of RDMA' \
 	finds 10 "$mounts" 'not RDMA: this mount fell back to TCP' 'unmount every mount of'
 check 'practice 11: the module is not loaded' \
 	finds 11 "$mounts" 'modprobe rpcrdma_cm'
+check 'practice 12: a link that loses packets' \
+	finds 12 "$server" 'degraded path: ' 'were lost' 'the ports of the switch'

@@ -15,6 +15,7 @@ use crate::{
             Mount, //
         }, //
     },
+    programs::Pings,
     remedy,
     rpcbind::Registration,
     verdict::{
@@ -331,16 +332,36 @@ pub(crate) fn mtu(port: &Port, interface: &str, mtu: u64) -> Option<Check> {
     })
 }
 
-/// `path`: whether packets as long as the MTU reach the server. `long` and `short`: whether a ping of
-/// that length was answered.
-pub(crate) fn path(server: &str, mtu: u64, long: bool, short: bool) -> Check {
-    match (long, short) {
-        (true, _) => Check::new(
+/// `path`: whether packets as long as the MTU reach the server, and how many of them are lost. `short`
+/// are pings of a length that every link takes.
+///
+/// A loss makes the transport wait for half a second, so that one in a thousand can be felt.
+pub(crate) fn path(server: &str, mtu: u64, long: Pings, short: Pings) -> Check {
+    match (long.answered, short.answered) {
+        (1.., _) if long.answered < long.sent => Check::new(
+            "path",
+            Severity::Degraded,
+            format!(
+                "{} of {} packets of {mtu} octets to {server} were lost: RDMA waits half a second \
+                 for each",
+                long.sent - long.answered,
+                long.sent
+            ),
+        )
+        .with(
+            "on both hosts: `ip -s link`, `ethtool -S` and `rdma statistic` show which interface \
+             counts errors or drops; then the cable, the ports of the switch, and its flow control \
+             (PFC) or ECN",
+        ),
+        (1.., _) => Check::new(
             "path",
             Severity::Fine,
-            format!("packets of {mtu} octets reach {server} and come back"),
+            format!(
+                "{} of {} packets of {mtu} octets reach {server} and come back",
+                long.answered, long.sent
+            ),
         ),
-        (false, true) => Check::new(
+        (0, 1..) => Check::new(
             "path",
             Severity::Failed,
             format!("packets of {mtu} octets are lost on the way to {server}, short ones are not"),
@@ -350,7 +371,7 @@ pub(crate) fn path(server: &str, mtu: u64, long: bool, short: bool) -> Check {
              interface a smaller one: ping -M do -s {} {server}",
             mtu.saturating_sub(28)
         )),
-        (false, false) => Check::new(
+        (0, 0) => Check::new(
             "path",
             Severity::Unknown,
             format!("{server} does not answer ping: unknown which MTU the path has"),
@@ -742,11 +763,16 @@ mod tests {
         };
         assert_eq!(mtu(&infiniband, "ib0", 2044), None);
         for (long, short, expected) in [
-            (true, true, Fine),
-            (false, true, Failed),
-            (false, false, Unknown),
+            (20, 20, Fine),
+            (19, 19, Degraded),
+            (1, 1, Degraded),
+            (0, 20, Failed),
+            (0, 1, Failed),
+            (0, 0, Unknown),
         ] {
-            assert_eq!(path("s", 9000, long, short).severity, expected);
+            let pings = |answered| Pings { sent: 20, answered };
+            let check = path("s", 9000, pings(long), pings(short));
+            assert_eq!(check.severity, expected, "{long} {short}");
         }
     }
 

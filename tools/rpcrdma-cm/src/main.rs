@@ -800,15 +800,13 @@ fn transport_lines(text: &str) -> String {
 /// Whether packets as long as the interface's MTU reach the server. `None` if that cannot be found out.
 fn path(address: SocketAddr, interface: &str) -> Option<check::Check> {
     let mtu = programs::mtu(interface)?;
-    let is_long = programs::ping(address.ip(), mtu)?;
-    // As short as every link takes.
-    let is_short = is_long || programs::ping(address.ip(), 100)?;
-    Some(check::path(
-        &address.ip().to_string(),
-        mtu,
-        is_long,
-        is_short,
-    ))
+    let long = programs::ping(address.ip(), mtu)?;
+    let short = match long.answered {
+        // As short as every link takes.
+        0 => programs::ping(address.ip(), 100)?,
+        _ => long,
+    };
+    Some(check::path(&address.ip().to_string(), mtu, long, short))
 }
 
 /// Looks a name up, and returns its first address.

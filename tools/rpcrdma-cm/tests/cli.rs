@@ -309,8 +309,14 @@ fn ready(name: &str) -> World {
             "ip",
             "case \"$2\" in route) echo '[{\"dev\":\"eth1\"}]' ;; link) echo '[{\"mtu\":9000}]' ;; esac",
         ),
-        // Long packets are answered unless a file says otherwise.
-        ("ping", "[ \"${8}\" -lt 1000 ] || [ ! -e \"${0%/*}/short\" ]"),
+        // Long packets are answered unless a file says otherwise. An old ping.
+        (
+            "ping",
+            "[ \"$5\" = 0.2 ] || exit 2; size=${11} answered=20\n\
+             [ ! -e \"${0%/*}/lossy\" ] || answered=19\n\
+             [ \"$size\" -lt 1000 ] || [ ! -e \"${0%/*}/short\" ] || answered=0\n\
+             echo \"20 packets transmitted, $answered received\"",
+        ),
         ("modprobe", "[ -e \"${0%/*}/rpcrdma\" ]"),
     ] {
         let path = format!("bin/{name}");
@@ -355,7 +361,7 @@ fn exit_status_of_check() {
     type Change = fn(&World);
     let cases: &[(Change, &[&str], i32, &str)] = &[
         (none, &[], 0, "fine     device: port 1 of mlx5_0 (RoCE, of eth1) is active\n"),
-        (none, server, 0, "fine     path: packets of 9000 octets reach 127.0.0.1"),
+        (none, server, 0, "fine     path: 20 of 20 packets of 9000 octets reach 127.0.0.1"),
         (none, server, 0, "fine     null: NFS 3 answers NULL; NFS 4 answers NULL\n"),
         (none, server, 0, "fine     credits: 127.0.0.1 grants 64 credits\n"),
         (
@@ -390,6 +396,12 @@ fn exit_status_of_check() {
             server,
             2,
             "failed   path: packets of 9000 octets are lost on the way to 127.0.0.1",
+        ),
+        (
+            |world| world.write("bin/lossy", ""),
+            server,
+            1,
+            "degraded path: 1 of 20 packets of 9000 octets to 127.0.0.1 were lost: RDMA waits",
         ),
         (
             |world| world.write("fstab", "127.0.0.1:/export /data nfs rdma,port=9 0 0\n"),
