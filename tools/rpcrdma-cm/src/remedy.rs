@@ -93,13 +93,43 @@ pub(crate) fn private_data(info: &Info, is_own: bool) -> String {
     }
 }
 
-/// Makes the server send its message at offset 0.
-pub(crate) fn offset(info: &Info) -> Option<String> {
-    info.peer_offset.filter(|offset| *offset > 0)?;
-    Some(format!(
-        "on {}: use a version that sends the message at offset 0; ask the vendor",
+/// Makes the server send its message at offset 0. If it does, this end should use what was
+/// negotiated.
+pub(crate) fn offset(info: &Info) -> String {
+    match info.peer_offset {
+        Some(1..) => format!(
+            "on {}: use a version that sends the message at offset 0; ask the vendor",
+            peer_host(info)
+        ),
+        _ => "on this host: unmount and mount; if it stays, report it with rpcrdma-cm report"
+            .to_owned(),
+    }
+}
+
+/// Loads the module before the mount of that server.
+pub(crate) fn load(server: Option<&str>) -> String {
+    let server = server.unwrap_or("the server");
+    format!(
+        "on this host, as root: modprobe rpcrdma_cm, then unmount and mount; without the module, \
+         `rpcrdma-cm probe {server}` asks the server by rpcrdma-conformance"
+    )
+}
+
+/// Reports a peer that breaks the rules.
+pub(crate) fn report(info: &Info) -> String {
+    format!(
+        "on {}: update it, or report this to its vendor; rpcrdma-conformance shows more, on a test \
+         machine",
         peer_host(info)
-    ))
+    )
+}
+
+/// Makes a server answer.
+pub(crate) fn answer(info: &Info) -> String {
+    format!(
+        "on {}: look at its log; a Linux server needs threads: cat /proc/fs/nfsd/threads",
+        peer_host(info)
+    )
 }
 
 /// Negotiates again while the module is loaded.

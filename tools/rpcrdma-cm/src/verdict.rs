@@ -173,20 +173,26 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
     verdicts.extend(backlog(facts.transports));
     verdicts.extend(facts.stats.map(registrations).unwrap_or_default());
     match facts.connections {
-        None => verdicts.push(verdict(
-            Code::Unknown,
-            Severity::Unknown,
-            "unknown what it negotiated: the module's files could not be read",
-        )),
+        None => verdicts.push(
+            verdict(
+                Code::Unknown,
+                Severity::Unknown,
+                "unknown what it negotiated: the module's files could not be read",
+            )
+            .with(remedy::load(facts.mount.address.as_deref())),
+        ),
         Some(connections) => {
             let limited = facts.observing.filter(|observing| observing.is_limited());
             match limited.and_then(Observing::sentence) {
                 // The connections of the mount may be missing.
-                Some(sentence) if connections.is_empty() => verdicts.push(verdict(
-                    Code::Unknown,
-                    Severity::Unknown,
-                    format!("unknown what it negotiated: {sentence}"),
-                )),
+                Some(sentence) if connections.is_empty() => verdicts.push(
+                    verdict(
+                        Code::Unknown,
+                        Severity::Unknown,
+                        format!("unknown what it negotiated: {sentence}"),
+                    )
+                    .with(remedy::connect(facts.mount.address.as_deref())),
+                ),
                 _ => verdicts.extend(not_connected(connections)),
             }
             verdicts.extend(of_all(connections, facts.stats));
@@ -222,8 +228,9 @@ pub(crate) fn of_report(target: &str, report: &Report) -> Vec<Verdict> {
             return vec![verdict(
                 Code::Unknown,
                 Severity::Unknown,
-                "unknown: the module has no report of the probe",
-            )]
+                "unknown: there is no report of the probe",
+            )
+            .with("on this host: run it again, alone")]
         }
     };
     verdicts.extend(no_answer(report));
@@ -539,7 +546,7 @@ fn less_in_use(info: &Info) -> Vec<Verdict> {
                 ),
             );
             verdicts.push(Verdict {
-                remedy: remedy::offset(info),
+                remedy: Some(remedy::offset(info)),
                 ..verdict
             });
         }
@@ -614,7 +621,12 @@ fn deviates(info: &Info) -> Vec<Verdict> {
         .filter(|deviation| !(is_said && deviation.contains("Send with Invalidate")))
         .map(|deviation| {
             let sentence = format!("deviation of {whose}: {deviation}");
-            verdict(Code::Deviates, severity, sentence)
+            let verdict = verdict(Code::Deviates, severity, sentence);
+            // A deviation of Linux is a note, and its vendors know it.
+            match severity {
+                Severity::Note => verdict,
+                _ => verdict.with(remedy::report(info)),
+            }
         })
         .collect()
 }
@@ -626,16 +638,17 @@ fn bad_reply(info: &Info) -> Vec<Verdict> {
         .into_iter()
         .filter_map(|(call, found)| Some((call, found.as_deref()?)))
         .filter(|(_, found)| is_bad_reply(found))
-        .map(|(call, found)| of_bad_reply(call, found))
+        .map(|(call, found)| of_bad_reply(info, call, found))
         .collect()
 }
 
-fn of_bad_reply(call: &str, found: &str) -> Verdict {
+fn of_bad_reply(info: &Info, call: &str, found: &str) -> Verdict {
     verdict(
         Code::BadReply,
         Severity::Degraded,
         format!("{call} has no result: {found}"),
     )
+    .with(remedy::report(info))
 }
 
 /// Whether this reason says that the peer answered, by a message that had to be discarded.
@@ -691,14 +704,15 @@ fn no_answer(report: &Report) -> Option<Verdict> {
     let why = answers.into_iter().flatten().next();
     let why = why.unwrap_or("no reason is known");
     if is_bad_reply(why) {
-        return Some(of_bad_reply("NULL", why));
+        return Some(of_bad_reply(&report.info, "NULL", why));
     }
     let sentence = if why.starts_with("no reply") {
         format!("it accepts connections and does not answer NULL: {why}")
     } else {
         format!("it accepts connections, and NULL fails: {why}")
     };
-    Some(verdict(Code::NoAnswer, Severity::Degraded, sentence))
+    let remedy = remedy::answer(&report.info);
+    Some(verdict(Code::NoAnswer, Severity::Degraded, sentence).with(remedy))
 }
 
 /// `lost-often`: connections to the server were lost twice or more in the last hour, by `history`.
@@ -1209,6 +1223,10 @@ mod tests {
         ] {
             let verdicts = of_connection(&client(changes), &MESSAGE);
             assert_eq!(sentences(&verdicts), expected, "{changes}");
+            for verdict in verdicts {
+                let is_needed = verdict.severity > Fine;
+                assert!(!is_needed || verdict.remedy.is_some(), "{changes}: {verdict:?}");
+            }
         }
     }
 
@@ -1678,7 +1696,7 @@ mod tests {
         for (text, expected) in [
             (
                 String::new(),
-                vec![("unknown", Unknown, "unknown: the module has no report of the probe")],
+                vec![("unknown", Unknown, "unknown: there is no report of the probe")],
             ),
             (
                 "reachable: no: connection refused\n".to_owned(),
