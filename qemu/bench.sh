@@ -313,8 +313,9 @@ all_echoes() {
 
 # Setting connections up, with the message of RFC 8797 and without.
 
-# The private data that both sides send: the variant, and its keys of connect and listen.
-said=('no private data|private=none' 'RFC 8797|')
+# The private data that both sides send, and their credits: the variant, and its keys of connect
+# and listen. cmtime makes no buffers, so the one with a single credit is the most like it.
+said=('no private data|private=none' 'RFC 8797|' 'RFC 8797, 1 credit|credits=1')
 
 # set_up AT_ONCE VARIANT KEYS: sets up $setups connections, AT_ONCE at a time. Sets
 # ${times[@]} to the total time, followed by the time of each, sorted.
@@ -331,8 +332,8 @@ set_up() {
 all_set_ups() {
 	local turn variant keys times
 	load observe=0
-	for turn in 0 1; do
-		IFS='|' read -r variant keys <<<"${said[($1 + turn) % 2]}"
+	for ((turn = 0; turn < ${#said[@]}; turn++)); do
+		IFS='|' read -r variant keys <<<"${said[($1 + turn) % ${#said[@]}]}"
 		set_up 1 "$variant" "$keys"
 		result 'connect, half within us' "$variant" "${times[setups / 2]}"
 		result 'connect, 90 % within us' "$variant" "${times[setups * 9 / 10]}"
