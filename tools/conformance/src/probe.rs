@@ -210,7 +210,11 @@ fn offers(link: &Link, offer: &Offer) -> Vec<(&'static str, Value)> {
     ];
     if matches!(found, Found::Absent) && octets.iter().any(|octet| *octet != 0) {
         let first = octets.iter().take(8);
-        let digits: String = first.map(|octet| format!("{octet:02x}")).collect();
+        let digits = first.fold(String::new(), |mut digits, octet| {
+            // Cannot fail: it grows.
+            let _ = write!(digits, "{octet:02x}");
+            digits
+        });
         keys.push(("peer_first_octets", json!(digits)));
     }
     keys.extend([
