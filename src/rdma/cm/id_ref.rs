@@ -37,7 +37,7 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// For `'a`, the id is valid, and its addresses and its device do not change.
+/// As long as this is there, the id is valid, and its addresses and its device do not change.
 pub(crate) struct IdRef<'a> {
     id: NonNull<bindings::rdma_cm_id>,
     _id: PhantomData<&'a ()>,
@@ -47,8 +47,8 @@ pub(crate) struct IdRef<'a> {
 impl<'a> IdRef<'a> {
     /// # Safety
     ///
-    /// For `'a`, `id` must be valid. Its handler mutex must be held, or nothing else may change its
-    /// addresses and its device.
+    /// As long as the value is there, `id` must be valid. Its handler mutex must be held, or
+    /// nothing else may change its addresses and its device.
     pub(super) unsafe fn new(id: NonNull<bindings::rdma_cm_id>) -> Self {
         // INVARIANT: By the function's requirement.
         Self {
@@ -66,17 +66,18 @@ impl<'a> IdRef<'a> {
         self.id.as_ptr()
     }
 
-    /// Returns the port that the id is bound to, with its device.
+    /// Returns the port that the id is bound to, with its device. It borrows `self`, because `'a`
+    /// may outlast the id of a request that is accepted.
     ///
     /// Fails with `ENODEV` if the id is not bound, or if the protocol of the port is unknown.
-    pub(crate) fn port(&self) -> Result<Port<'a>> {
+    pub(crate) fn port(&self) -> Result<Port<'_>> {
         // SAFETY: By the type invariant the id is valid.
         let device = unsafe { (*self.as_ptr()).device };
         // SAFETY: By the type invariant the id is valid.
         let port = unsafe { (*self.as_ptr()).port_num };
         let device = NonNull::new(device).ok_or(ENODEV)?;
         // SAFETY: The id is bound to the device. The removal of the device waits until the id is
-        // destroyed, and by the type invariant the id is valid for `'a`.
+        // destroyed, and by the type invariant the id is valid as long as `self` is borrowed.
         let device = unsafe { Device::from_raw(device) };
         Port::new(device, port).ok_or(ENODEV)
     }

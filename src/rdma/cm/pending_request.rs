@@ -61,11 +61,23 @@ const PRIVATE_DATA: usize = 255;
 /// request.accept(PARAMETERS, MyConnection::new(), MyEndpoint::new(), capacity, b"")?;
 /// ```
 ///
+/// The owner of the connection may destroy its id, after which its device may be removed, so this
+/// does not compile:
+///
+/// ```compile_fail,E0505
+/// # let (request, capacity): (PendingRequest<'_>, Capacity) = given();
+/// # let out: &mut dyn fmt::Write = given();
+/// let port = request.port()?;
+/// // error[E0505]: cannot move out of `request` because it is borrowed
+/// request.accept(PARAMETERS, MyConnection::new(), MyEndpoint::new(), capacity, b"")?;
+/// writeln!(out, "{}", port.name())?;
+/// ```
+///
 /// # Invariants
 ///
-/// For `'a`, the id is that of a request, which nobody else accepts, and has no queue pair. This
-/// task holds the handler mutex of the id if and only if `locked` is set. If `accepted` is set,
-/// only the teardown of a context destroys the id.
+/// As long as this is there, the id is that of a request, which nobody else accepts, and has no
+/// queue pair. This task holds the handler mutex of the id if and only if `locked` is set. If
+/// `accepted` is set, only the teardown of a context destroys the id.
 pub(crate) struct PendingRequest<'a> {
     id: IdRef<'a>,
     private_data: &'a [u8],
@@ -88,9 +100,9 @@ impl<'a> PendingRequest<'a> {
     ///
     /// # Safety
     ///
-    /// For `'a`, `id` must be valid, that of a request that nobody else accepts, and without a
-    /// queue pair. This task must hold its handler mutex if and only if `locked` is set. If
-    /// `accepted` is set, the caller and rdma_cm must not destroy the id.
+    /// As long as the value is there, `id` must be valid, that of a request that nobody else
+    /// accepts, and without a queue pair, and this task must hold its handler mutex if and only if
+    /// `locked` is set. If `accepted` is set, the caller and rdma_cm must not destroy the id.
     pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         private_data: &'a [u8],
