@@ -218,7 +218,8 @@ impl<T> Handle<T> {
     }
 }
 
-/// A use of the value. The owner waits until this is dropped.
+/// A use of the value. The owner waits until this is dropped: for ever, and with it unloading, if
+/// it is forgotten.
 pub(crate) struct Access<'a, T> {
     from: &'a Inner<T>,
     value: &'a T,
