@@ -45,7 +45,7 @@ use crate::{
 ///
 /// ```no_run
 /// # struct MyServer {
-/// #     listener: Pin<KBox<Mutex<Option<CmListener<Self>>>>>,
+/// #     listener: Arc<Mutex<Option<CmListener<Self>>>>,
 /// # }
 /// impl ListenHandler for MyServer {
 ///     fn connect_request(&self, request: Request<'_>) {
@@ -53,7 +53,8 @@ use crate::{
 ///     }
 ///
 ///     fn device_removed(&self) {
-///         // Dropping the listener only queues the work that destroys its id.
+///         // Dropping the listener only queues the work that destroys its id. Its owner locks the
+///         // mutex before it calls `CmListener::new`, and unlocks it when the listener is stored.
 ///         *self.listener.lock() = None;
 ///     }
 /// }
@@ -70,7 +71,9 @@ pub(crate) trait ListenHandler: Send + Sync + 'static {
     /// Handles the removal of the device that the listening id is bound to. The removal waits until
     /// the id is destroyed.
     ///
-    /// Called with the handler mutex of the listening id held; may sleep.
+    /// Called with the handler mutex of the listening id held; may sleep. May be called before
+    /// [`CmListener::new`] has returned, or before its caller has stored the listener. It is not
+    /// called again, so it must have the listener dropped in these cases, too.
     fn device_removed(&self);
 }
 
