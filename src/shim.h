@@ -100,7 +100,7 @@ void workaround_name_qp(struct ib_qp *qp, const char *name);
 void workaround_disown_pd(struct ib_pd *pd);
 void workaround_disown_mr(struct ib_mr *mr);
 bool workaround_disown_transfer(const struct rpcrdma_cm_transfer *transfer,
-				const struct ib_qp *qp);
+				struct ib_qp *qp);
 bool workaround_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq);
 
 void trace_rpcrdma_cm_sent(u64 id, bool server, const u8 *octets, u8 len);

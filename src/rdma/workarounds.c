@@ -6,6 +6,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/compiler.h>
+#include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
@@ -53,19 +54,23 @@ void workaround_disown_mr(struct ib_mr *mr)
 
 /*
  * Disowns the memory regions of a transfer, and returns whether there are any. The regions
- * are not in the pool of @qp at present, so destroying the pool does not free them. rdma_rw
- * does not tell which transfers have regions, so @transfer must be the only transfer of
- * @qp.
+ * are not in the pool of @qp at present, so destroying the pool does not free them, and
+ * ib_destroy_qp() would warn that they are in use. rdma_rw does not tell which transfers
+ * have regions, so @transfer must be the only transfer of @qp.
  */
 bool workaround_disown_transfer(const struct rpcrdma_cm_transfer *transfer,
-				const struct ib_qp *qp)
+				struct ib_qp *qp)
 {
+	unsigned long flags;
 	u32 i;
 
 	if (!qp->mrs_used)
 		return false;
 	for (i = 0; i < transfer->ctx.nr_ops; i++)
 		workaround_disown_mr(transfer->ctx.reg[i].mr);
+	spin_lock_irqsave(&qp->mr_lock, flags);
+	qp->mrs_used -= transfer->ctx.nr_ops;
+	spin_unlock_irqrestore(&qp->mr_lock, flags);
 	return true;
 }
 
