@@ -6,6 +6,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/compiler.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
@@ -77,7 +78,7 @@ bool workaround_disown_transfer(const struct rpcrdma_cm_transfer *transfer,
 /*
  * Destroys the queue pair of @id, the only user of @cq. Returns false if the device
  * refuses. The queue pair is leaked then, and its completions and events are not handled
- * any more.
+ * any more. An event that a driver reports from a context that sleeps may still be under way.
  *
  * rdma_destroy_qp() returns no error. But ib_destroy_qp_user() decrements the use count
  * of the completion queue only if it succeeds. ib_free_cq() does nothing while the queue
@@ -97,5 +98,7 @@ bool workaround_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq)
 	WRITE_ONCE(cq->res.kern_name, cq->device->name);
 	WRITE_ONCE(qp->registered_event_handler, NULL);
 	disable_work_sync(&cq->work);
+	/* Waits for events that are reported in atomic context. */
+	synchronize_rcu();
 	return false;
 }
