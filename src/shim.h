@@ -96,11 +96,13 @@ int shim_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
 
 /* rdma/workarounds.c */
 void workaround_stop_resolver(struct rdma_cm_id *id);
-void workaround_name_qp(struct ib_qp *qp, const char *name);
+void workaround_own_qp(struct ib_qp *qp, const char *name,
+		       void (*event_handler)(struct ib_event *event, void *context));
 void workaround_disown_pd(struct ib_pd *pd);
 void workaround_disown_mr(struct ib_mr *mr);
 bool workaround_disown_transfer(const struct rpcrdma_cm_transfer *transfer,
 				struct ib_qp *qp);
+bool workaround_leak_cq(struct ib_cq *cq);
 bool workaround_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq);
 
 void trace_rpcrdma_cm_sent(u64 id, bool server, const u8 *octets, u8 len);

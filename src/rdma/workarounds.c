@@ -27,14 +27,18 @@ void workaround_stop_resolver(struct rdma_cm_id *id)
 }
 
 /*
- * Names the owner of a queue pair, for the resource tracker. rdma_create_qp() names
- * rdma_cm. Readers of the resource tracker may see either name meanwhile.
+ * Names the owner of a queue pair, for the resource tracker, and sets its handler of events.
+ * rdma_create_qp() names rdma_cm. Readers of the resource tracker may see either name
+ * meanwhile. If rdma_create_qp() had the handler and failed, a queue pair that the device
+ * keeps would go on calling it, and its caller does not know that queue pair.
  *
  * Waits for reports/cma-destroy-qp.txt.
  */
-void workaround_name_qp(struct ib_qp *qp, const char *name)
+void workaround_own_qp(struct ib_qp *qp, const char *name,
+		       void (*event_handler)(struct ib_event *event, void *context))
 {
 	WRITE_ONCE(qp->res.kern_name, name);
+	WRITE_ONCE(qp->registered_event_handler, event_handler);
 }
 
 /*
@@ -76,28 +80,42 @@ bool workaround_disown_transfer(const struct rpcrdma_cm_transfer *transfer,
 }
 
 /*
- * Destroys the queue pair of @id, the only user of @cq. Returns false if the device
- * refuses. The queue pair is leaked then, and its completions and events are not handled
- * any more. An event that a driver reports from a context that sleeps may still be under way.
+ * Returns whether a queue pair uses @cq. If so, @cq is to be leaked: its completions are not
+ * handled any more, and it has the name of its device.
  *
- * rdma_destroy_qp() returns no error. But ib_destroy_qp_user() decrements the use count
- * of the completion queue only if it succeeds. ib_free_cq() does nothing while the queue
- * pair uses the completion queue, so nothing else stops the work of the completion queue.
+ * rdma_create_qp() and rdma_destroy_qp() do not tell whether the device has kept the queue
+ * pair. But ib_destroy_qp_user() decrements the use count of the completion queue only if it
+ * succeeds. ib_free_cq() does nothing while a queue pair uses the completion queue, so
+ * nothing else stops its work.
  *
- * Waits for reports/cma-destroy-qp.txt, and with the names for
+ * Waits for reports/cma-destroy-qp.txt, and with the name for
  * reports/restrack-owner-name.txt.
+ */
+bool workaround_leak_cq(struct ib_cq *cq)
+{
+	if (!atomic_read(&cq->usecnt))
+		return false;
+	WRITE_ONCE(cq->res.kern_name, cq->device->name);
+	disable_work_sync(&cq->work);
+	return true;
+}
+
+/*
+ * Destroys the queue pair of @id, the only user of @cq. Returns false if the device
+ * refuses. Both are leaked then, and their completions and events are not handled any more.
+ * An event that a driver reports from a context that sleeps may still be under way.
+ *
+ * Waits for what workaround_leak_cq() waits for.
  */
 bool workaround_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq)
 {
 	struct ib_qp *qp = id->qp;
 
 	rdma_destroy_qp(id);
-	if (!atomic_read(&cq->usecnt))
+	if (!workaround_leak_cq(cq))
 		return true;
 	WRITE_ONCE(qp->res.kern_name, qp->device->name);
-	WRITE_ONCE(cq->res.kern_name, cq->device->name);
 	WRITE_ONCE(qp->registered_event_handler, NULL);
-	disable_work_sync(&cq->work);
 	/* Waits for events that are reported in atomic context. */
 	synchronize_rcu();
 	return false;

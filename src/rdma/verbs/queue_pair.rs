@@ -6,7 +6,10 @@
 //! [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 
 use core::{
-    mem::ManuallyDrop,
+    mem::{
+        self,
+        ManuallyDrop, //
+    },
     ptr::NonNull, //
 };
 
@@ -71,20 +74,33 @@ impl QueuePair {
         attributes: bindings::ib_qp_init_attr,
         owner: &'static CStr,
     ) -> Result<Self> {
-        let mut attributes = bindings::ib_qp_init_attr {
+        let mut made_with = bindings::ib_qp_init_attr {
             send_cq: completions.as_ptr(),
             recv_cq: completions.as_ptr(),
+            event_handler: None,
             ..attributes
         };
         // SAFETY: By this function's requirement the id is valid, and has no queue pair. The domain
-        // and the completion queue stay until the queue pair is destroyed.
-        to_result(unsafe {
-            bindings::rdma_create_qp(id.as_ptr(), domain.as_ptr(), &mut attributes)
-        })?;
+        // and the completion queue stay until the queue pair is destroyed, or are leaked below.
+        let made = to_result(unsafe {
+            bindings::rdma_create_qp(id.as_ptr(), domain.as_ptr(), &mut made_with)
+        });
+        if let Err(error) = made {
+            // SAFETY: The completion queue is valid.
+            if unsafe { bindings::workaround_leak_cq(completions.as_ptr()) } {
+                pr_warn!("a device keeps a queue pair that could not be set up: leaking it\n");
+                mem::forget(completions);
+                domain.leak();
+            }
+            return Err(error);
+        }
         // SAFETY: The id is valid. Its queue pair was made by the call above, so it is not NULL.
         let qp = unsafe { NonNull::new_unchecked((*id.as_ptr()).qp) };
-        // SAFETY: The queue pair is valid; the name is static.
-        unsafe { bindings::workaround_name_qp(qp.as_ptr(), owner.as_char_ptr()) };
+        // SAFETY: The queue pair is valid; the name is static. By this function's requirement the
+        // handler accepts the context until the queue pair is destroyed.
+        unsafe {
+            bindings::workaround_own_qp(qp.as_ptr(), owner.as_char_ptr(), attributes.event_handler)
+        };
         // INVARIANT: The queue pair was made above, for this id. The completion queue was given
         // away, so that nothing else uses it.
         Ok(Self {
