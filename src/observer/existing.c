@@ -102,7 +102,6 @@ static void look_at(struct rdma_restrack_entry *entry, bool programs)
 	if (!rpcrdma_cm_user_of(id, &user) || rpcrdma_cm_is_program(id) != programs)
 		return;
 
-	rpcrdma_cm_wait_for_room(user);
 	/* No event of the id is noted meanwhile, and the probes see every later one. */
 	rdma_lock_handler(id);
 	rpcrdma_cm_note_existing(id, user, entry->task);
@@ -124,6 +123,8 @@ static bool look_at_device(struct ib_device *device, bool programs)
 		left--;
 		look_at(entry, programs);
 		rdma_restrack_put(entry);
+		/* Without the reference: an id that its program has destroyed would stay. */
+		rpcrdma_cm_wait_for_room(programs ? RPCRDMA_CM_UCMA : RPCRDMA_CM_XPRTRDMA);
 	}
 	return left <= 0;
 }
