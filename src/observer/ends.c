@@ -328,6 +328,9 @@ void rpcrdma_cm_ends_unregister(void)
 	remove(&qp_probe);
 }
 
+/* Whether the probes of NFS are registered. The callers hold a mutex. */
+static bool registered;
+
 /**
  * rpcrdma_cm_nfs_ends_register() - begin to note why the kernel's NFS ends connections
  *
@@ -335,9 +338,14 @@ void rpcrdma_cm_ends_unregister(void)
  */
 void rpcrdma_cm_nfs_ends_register(void)
 {
-	void (*client)(struct rpc_xprt *xprt) = symbol_get(xprt_force_disconnect);
-	void (*server)(struct svc_xprt *xprt) = symbol_get(svc_xprt_deferred_close);
+	void (*client)(struct rpc_xprt *xprt);
+	void (*server)(struct svc_xprt *xprt);
 
+	if (registered)
+		return;
+	registered = true;
+	client = symbol_get(xprt_force_disconnect);
+	server = symbol_get(svc_xprt_deferred_close);
 	probe(&client_probe, (unsigned long)client);
 	probe(&server_probe, (unsigned long)server);
 	probe_removals();
@@ -354,6 +362,9 @@ void rpcrdma_cm_nfs_ends_register(void)
  */
 void rpcrdma_cm_nfs_ends_unregister(void)
 {
+	if (!registered)
+		return;
+	registered = false;
 	remove(&client_probe);
 	remove(&server_probe);
 	remove_removals();
