@@ -281,23 +281,34 @@ static void free_rings(void)
  */
 int rpcrdma_cm_events_register(rpcrdma_cm_event_fn fn, void *data)
 {
+	struct rpcrdma_cm_event *events[ARRAY_SIZE(rings)] = {};
+	struct workqueue_struct *new_queue;
+	unsigned long flags;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rings); i++) {
-		rings[i].events = kvcalloc(RING_SIZE, sizeof(*rings[i].events), GFP_KERNEL);
-		if (!rings[i].events)
+		events[i] = kvcalloc(RING_SIZE, sizeof(*events[i]), GFP_KERNEL);
+		if (!events[i])
 			goto no_memory;
 	}
-	queue = alloc_workqueue("rpcrdma_cm_events", WQ_UNBOUND | WQ_HIGHPRI, 1);
-	if (!queue)
+	new_queue = alloc_workqueue("rpcrdma_cm_events", WQ_UNBOUND | WQ_HIGHPRI, 1);
+	if (!new_queue)
 		goto no_memory;
+
+	/* Probes may run already. */
+	raw_spin_lock_irqsave(&lock, flags);
+	for (i = 0; i < ARRAY_SIZE(rings); i++)
+		rings[i].events = events[i];
+	queue = new_queue;
 	event_fn = fn;
 	event_data = data;
 	active = true;
+	raw_spin_unlock_irqrestore(&lock, flags);
 	return 0;
 
 no_memory:
-	free_rings();
+	for (i = 0; i < ARRAY_SIZE(rings); i++)
+		kvfree(events[i]);
 	return -ENOMEM;
 }
 
