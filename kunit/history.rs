@@ -12,6 +12,7 @@ mod tests {
             difference,
             history::{
                 history,
+                wrong_ring,
                 NO_EVENTS,
                 TEXT, //
             }, //
@@ -59,6 +60,11 @@ mod tests {
             remote_invalidation: Some(true),
         };
         check("both", NegotiatedColumns::of(&both, Role::Client), expected)
+    }
+
+    #[test]
+    fn rings() -> Result {
+        check("rings", wrong_ring(), None)
     }
 
     #[test]

@@ -64,7 +64,13 @@ mod tests {
             Limits::default().with_missed(&none),
             Limits::default(),
         )?;
-        let all = [Limit::Nfs, Limit::User, Limit::Programs, Limit::Memory];
+        let all = [
+            Limit::Events,
+            Limit::Nfs,
+            Limit::User,
+            Limit::Programs,
+            Limit::Memory,
+        ];
         let all = all
             .iter()
             .fold(Limits::default(), |all, &limit| all.with(limit, true));

@@ -631,6 +631,7 @@ impl Connection {
             transition,
             number: Some(self.number),
             origin: Origin::Module,
+            of_root: false,
             role: self.role(),
             local: inner.exchange.local,
             remote: inner.exchange.remote,

@@ -5,8 +5,7 @@
 //! Events are recorded in contexts that must not sleep or wait. So the memory is allocated when the
 //! module is loaded, and a new event overwrites the oldest one.
 //!
-//! Any user can make events of programs, and any peer can make events of servers. So there is a
-//! ring for each of these, and another one for clients: none overwrites the events of another one.
+//! [`HistoryEvent::ring`] says which events can overwrite each other.
 //!
 //! The lock is a spin lock. It may be taken with any other lock of the module held, and no lock is
 //! taken with it held. Events are never recorded in interrupts.
@@ -37,8 +36,7 @@ use crate::{
                 Timestamp, //
             },
             snapshot::Origin, //
-        },
-        wire::negotiation::Role, //
+        }, //
     }, //
 };
 
@@ -49,16 +47,7 @@ const MAX: u32 = 65_536;
 const COPIED: u64 = 64;
 
 /// The number of rings.
-const RINGS: usize = 3;
-
-/// Returns the index of the ring that keeps `event`.
-fn ring_of(event: &HistoryEvent) -> usize {
-    match (event.origin, event.role) {
-        (Origin::User, _) => 2,
-        (Origin::Module | Origin::Nfs, Role::Server) => 1,
-        (Origin::Module | Origin::Nfs, Role::Client) => 0,
-    }
-}
+const RINGS: usize = HistoryEvent::RINGS;
 
 /// An event with its number, which is counted over all rings.
 #[derive(Clone, Copy)]
@@ -107,7 +96,7 @@ impl History {
             })
         };
         let rings = Rings {
-            rings: [ring()?, ring()?, ring()?],
+            rings: [ring()?, ring()?, ring()?, ring()?],
             next: 0,
             latest_ns: 0,
         };
@@ -135,7 +124,7 @@ impl History {
             next,
             latest_ns,
         } = &mut *guard;
-        let Some(ring) = rings.get_mut(ring_of(&event)) else {
+        let Some(ring) = rings.get_mut(event.ring()) else {
             return;
         };
         let Some(place) = ring.recorded.checked_rem(self.size) else {
@@ -165,6 +154,9 @@ impl History {
                 match event.origin {
                     Origin::User => self.stats.history_overwritten_programs.increment(),
                     Origin::Module | Origin::Nfs => self.stats.history_overwritten.increment(),
+                }
+                if event.of_root {
+                    self.stats.history_overwritten_root.increment();
                 }
             }
             // The capacity is `size`, so this does not fail.

@@ -51,8 +51,10 @@ use self::{
         Undecided, //
     },
     probes::{
+        missed_calls,
         search,
         with_limits,
+        Class,
         EventKind,
         IdKey,
         Observation,
@@ -101,6 +103,12 @@ impl ObserverStatus {
     pub(crate) fn turn_off(&self, limit: Limit) {
         let limits = Limits::default().with(limit, true);
         self.off.store(limits.bits(), Relaxed);
+    }
+
+    /// Adds the calls that the probes have missed to `stats`; any context.
+    pub(crate) fn count_missed_calls(&self, stats: &mut Stats<u64>) {
+        stats.observed_events_lost_hooks = missed_calls();
+        stats.observed_events_lost += stats.observed_events_lost_hooks;
     }
 
     /// Returns everything that limits observing, with the limits that `stats` shows; any context.
@@ -187,10 +195,10 @@ enum Known {
 }
 
 impl Known {
-    fn is_of_program(&self) -> bool {
+    fn class(&self) -> Class {
         match self {
-            Self::Observed(observed) => observed.is_of_program(),
-            Self::Undecided(_) => true,
+            Self::Observed(observed) => observed.class(),
+            Self::Undecided(undecided) => undecided.class(),
         }
     }
 }
@@ -284,8 +292,7 @@ impl Observations {
         if event.kind == EventKind::Destroyed {
             self.destroyed(event.id);
         } else if let EventKind::Lost(count) = event.kind {
-            self.shared.stats.observed_events_lost.add(count);
-            self.events_lost(event.user);
+            self.events_lost(event.class(), count);
         } else if event.kind.is_evidence_only() {
             self.learn(event.id, event.kind);
         } else if Self::is_decided(event) || !self.undecided(event) {
@@ -495,13 +502,21 @@ impl Observations {
         }
     }
 
-    /// Notes that events of ids were lost: of programs, or of the kernel's NFS. So nothing that is
-    /// known of these ids need be true any more.
-    fn events_lost(self: ArcBorrow<'_, Self>, user: User) {
-        let program = user == User::Program;
-        self.forget(|known| known.is_of_program() == program);
+    /// Notes that `count` events of the ids of a class were lost. So nothing that is known of
+    /// these ids need be true any more.
+    fn events_lost(self: ArcBorrow<'_, Self>, class: Class, count: u32) {
+        let stats = &self.shared.stats;
+        stats.observed_events_lost.add(count);
+        match class {
+            Class::Nfs => &stats.observed_events_lost_nfs,
+            Class::Root => &stats.observed_events_lost_root,
+            Class::Users => &stats.observed_events_lost_users,
+        }
+        .add(count);
+
+        self.forget(|known| known.class() == class);
         // Not for programs: any user could have the devices searched again and again.
-        if !program {
+        if class == Class::Nfs {
             self.ids.lock().searching = true;
             let _ = self.shared.queue.enqueue(Arc::from(self));
         }

@@ -38,6 +38,7 @@ fn event() -> HistoryEvent {
         transition: Transition::Established,
         number: Some(7),
         origin: Origin::Module,
+        of_root: false,
         role: Role::Client,
         local: "192.0.2.1:35000".parse().ok(),
         remote: "192.0.2.2:20049".parse().ok(),
@@ -46,6 +47,32 @@ fn event() -> HistoryEvent {
         outcome: outcome(4096, 4096, false),
         reason: None,
     }
+}
+
+/// Each owner of connections, its role, whether it is root, and the ring of its events: no owner's
+/// events overwrite those of another ring.
+const RINGS: [(Origin, Role, bool, usize); 8] = [
+    (Origin::Nfs, Role::Client, false, 0),
+    (Origin::Module, Role::Client, false, 0),
+    (Origin::Nfs, Role::Server, false, 1),
+    (Origin::Module, Role::Server, false, 1),
+    (Origin::User, Role::Client, true, 2),
+    (Origin::User, Role::Server, true, 2),
+    (Origin::User, Role::Client, false, 3),
+    (Origin::User, Role::Server, false, 3),
+];
+
+/// Returns the first row of [`RINGS`] whose events are kept in another ring.
+pub(crate) fn wrong_ring() -> Option<usize> {
+    RINGS.iter().position(|&(origin, role, of_root, ring)| {
+        let event = HistoryEvent {
+            origin,
+            role,
+            of_root,
+            ..event()
+        };
+        event.ring() != ring || ring >= HistoryEvent::RINGS
+    })
 }
 
 fn outcome(

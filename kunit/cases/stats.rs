@@ -46,8 +46,13 @@ observed_missed_user: 22
 observed_missed_programs: 23
 observed_missed_memory: 24
 observed_events_lost: 25
+observed_events_lost_nfs: 26
+observed_events_lost_root: 27
+observed_events_lost_users: 28
+observed_events_lost_hooks: 29
 history_overwritten: 18446744073709551615
-history_overwritten_programs: 27
+history_overwritten_programs: 31
+history_overwritten_root: 32
 ";
 
 /// Sets of limits, each with its lines of the file.

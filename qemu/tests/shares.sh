@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# No program hides, delays or overwrites what is shown of the kernel's NFS: an ordinary user
-# floods rdma_cm while NFS is mounted, loses its server, and is mounted again.
+# No program hides, delays or overwrites what is shown of the kernel's NFS, and no ordinary user
+# what is shown of root's programs: an ordinary user floods rdma_cm while NFS is mounted, loses its
+# server, and is mounted again, and while a program of root connects.
 #
 # test: stock.rxe
 # soak: debug.rxe rt.rxe
@@ -15,29 +16,42 @@ max_of_user=$((max / 64))
 refused=$((max + max / 8))
 churned=1100
 
-# flood COMMAND...: sends a command to the user's program, and sets $said to its answer.
-mkfifo "$scratch/to" "$scratch/from"
-flood() {
-	printf '%s\n' "$*" >&3
-	IFS= read -rt 250 -u 4 said && [[ $said != failed* ]] && return
-	echo "the flood: ${said:-}"
+# tell NAME COMMAND...: sends a command to a program, and sets $said to its answer.
+declare -A to from pids
+tell() {
+	local name=$1
+	shift
+	printf '%s\n' "$*" >&"${to[$name]}"
+	IFS= read -rt 250 -u "${from[$name]}" said && [[ $said != failed* ]] && return
+	echo "$name: ${said:-}"
 	return 1
 }
 
-flood_end() { exec 3>&-; wait "$flooder"; }
+program_end() {
+	local fd=${to[$1]}
+	exec {fd}>&-
+	wait "${pids[$1]}"
+}
 
-flood_begin() {
+# program NAME PORT UID COMMAND...: COMMAND runs flood.py. UID may be empty.
+program() {
+	local name=$1 port=$2 uid=$3 in out
+	shift 3
 	cp programs/flood.py "$scratch/flood.py"
 	chmod 711 "$scratch"
 	chmod 644 "$scratch/flood.py"
-	nsenter --net="/run/netns/$A" setpriv --reuid 65534 --regid 65534 --clear-groups \
-		python3 -sS "$scratch/flood.py" "$A4" \
-		<"$scratch/to" >"$scratch/from" 2>"$scratch/errors" &
-	flooder=$!
-	exec 3>"$scratch/to" 4<"$scratch/from"
-	at_end flood_end
-	flood drop || { cat "$scratch/errors"; return 1; }
+	mkfifo "$scratch/$name.to" "$scratch/$name.from"
+	nsenter --net="/run/netns/$A" "$@" python3 -sS "$scratch/flood.py" "$A4" "$port" \
+		${uid:+"$uid"} <"$scratch/$name.to" >"$scratch/$name.from" \
+		2>"$scratch/$name.errors" &
+	pids[$name]=$!
+	exec {in}>"$scratch/$name.to" {out}<"$scratch/$name.from"
+	to[$name]=$in from[$name]=$out
+	at_end program_end "$name"
+	tell "$name" drop || { cat "$scratch/$name.errors"; return 1; }
 }
+
+flood() { tell user "$@"; }
 
 # rows ORIGIN ROLE STATE: sets $n to the number of such lines of connections.
 rows() {
@@ -68,7 +82,10 @@ need_pair
 modprobe -q rdma_ucm
 need_module
 need_nfs_server
-need 'an ordinary user may open rdma_cm' flood_begin
+need 'an ordinary user may open rdma_cm' program user 3000 '' \
+	setpriv --reuid 65534 --regid 65534 --clear-groups
+need 'root may open rdma_cm' program root 4000 '' env
+need 'root may open rdma_cm as another user' program other 5000 65534 env
 
 check 'the user connects ids that cannot connect' flood refused "$refused"
 check_equal 'the kernel refuses each of these calls' "$refused" "$said"
@@ -89,7 +106,13 @@ check 'pending calls: stats names the limit' \
 mounted 'pending calls'
 check 'pending calls: none of NFS was missed' counts_none observed_missed_nfs
 check 'pending calls: the user destroys its ids' flood drop
+check 'a program of root connects and destroys an id' tell root churn 1
+check 'the program of root has its event' event ORIGIN=user
+root_id=${event[ID]-}
 check 'the user connects and destroys ids' flood churn "$churned"
+check "churned ids: the event of root's program is still there" event ID="$root_id"
+check "churned ids: no event of root's programs was overwritten" \
+	counts_none history_overwritten_root
 check 'churned ids: the event of the mount is still there' event ID="$mount_id" EVENT=established
 need 'churned ids: the NFS server stops' in_nfs_server rpc.nfsd 0
 check 'churned ids: the loss has its event' wait_for 20 event ID="$mount_id" EVENT=lost
@@ -127,6 +150,24 @@ older() {
 		"$DEBUGFS/connection/$id/info"
 }
 
+# programs: sets $programs to the numbers of the lines of programs.
+programs() {
+	local line
+	programs=
+	lines connections
+	for line in "${lines[@]}"; do
+		[[ ! $line =~ ^([0-9]+)' '+user' ' ]] || programs+=" ${BASH_REMATCH[1]}"
+	done
+}
+has_programs() {
+	programs
+	[[ $programs = "$1" ]] || { echo "$programs instead of $1"; return 1; }
+}
+none_lost() { counts_none observed_events_lost_nfs && counts_none observed_events_lost_root; }
+
+check 'a program of root connects to a listener that does not accept' tell root pending 1
+check 'the program of root has its line' wait_for 20 shown user client connecting 1
+programs && programs_of_root=$programs
 check_fails 'no event was lost so far' events_lost
 check 'stats counts no lost event so far' counts_none observed_events_lost
 need 'events of programs: none is reported' hold
@@ -141,6 +182,25 @@ check "events of programs: the mount has its event" \
 check_fails 'events of programs: the mount was not searched for' older
 check 'events of programs: stats says that events were lost' events_lost
 check 'events of programs: stats counts those beyond 1024' counts observed_events_lost 176
+check 'events of programs: stats counts them as those of ordinary users' \
+	counts observed_events_lost_users 176
+check 'events of programs: none of others was lost' none_lost
+check "events of programs: the line of root's program is still there" \
+	has_programs "$programs_of_root"
+
+# As sudo does, which an ordinary user can run with a file of rdma_cm open.
+counter observed_events_lost_users && lost_of_users=$count
+check "another user's ids" tell other refused 1200
+need 'ids that root destroys: none is reported' hold
+check 'ids that root destroys: root closes the file' tell other become-root
+need 'ids that root destroys: they are reported again' remove_module hold_events
+check 'ids that root destroys: they are those of the user who opened the file' \
+	wait_for 20 counts observed_events_lost_users $((lost_of_users + 176))
+check "ids that root destroys: none of others was lost" none_lost
+check "ids that root destroys: the line of root's program is still there" \
+	has_programs "$programs_of_root"
+check "the program of root destroys its ids" tell root drop
+check "no line of root's program is left" wait_for 20 has_programs ''
 
 need 'events of others: the module is removed' rmmod rpcrdma_cm
 need 'events of others: umount before them succeeds' umount /mnt/nfs
@@ -152,6 +212,6 @@ need 'events of others: more of them than are kept' hold ids=1200
 check 'events of others: the mount is searched for, and found' wait_for 20 older
 check "events of others: the server's line" wait_for 20 shown nfs server established 1
 check 'events of others: stats says that events were lost' events_lost
-check 'events of others: stats counts those beyond 1024' counts observed_events_lost 176
+check 'events of others: stats counts those beyond 1024' counts observed_events_lost_nfs 176
 check 'events of others: umount succeeds' umount /mnt/nfs
 check 'events of others: no connection is left' wait_for 20 shown nfs '[a-z]*' '[a-z]*' 0

@@ -204,6 +204,7 @@ impl Listener {
             transition: failure.transition(false),
             number: None,
             origin: Origin::Module,
+            of_root: false,
             role: Role::Server,
             local,
             remote,

@@ -62,7 +62,8 @@ pub(super) struct Counted {
 
 /// Shows the counters, and whether the connections of others are observed.
 pub(super) fn stats(counted: &Counted, out: &mut Output) -> fmt::Result {
-    let stats = counted.stats.map(Counter::get);
+    let mut stats = counted.stats.map(Counter::get);
+    counted.status.count_missed_calls(&mut stats);
     stats.write(out)?;
     counted.status.limits(&stats).write(out)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Finds members of the structures of the module rpcrdma by their names in the
+ * Finds members of the structures of another module by their names in the
  * kernel's BTF. No header declares some of these structures, and others may
  * differ from the header that this module was built with.
  */
@@ -214,18 +214,19 @@ static int find_member(const struct btf_parts *parts, const struct btf_type *typ
 }
 
 /*
- * Whether the BTF is that of rpcrdma: other modules may have structures of the same
- * names. struct btf holds the name of its module. That member, too, is found by BTF.
+ * Whether the BTF is that of a module, or of the kernel if @module is NULL: other modules may
+ * have structures of the same names. struct btf holds the name of its module. That member, too,
+ * is found by BTF.
  */
-static bool is_of_rpcrdma(const struct btf_parts *parts)
+static bool is_of(const char *module, const struct btf_parts *parts)
 {
-	static struct rpcrdma_cm_member member = { "btf", "name", MODULE_NAME_LEN };
+	struct rpcrdma_cm_member member = { "btf", "name", MODULE_NAME_LEN };
 	struct btf_parts kernel;
 	char name[MODULE_NAME_LEN];
 	struct btf *btf;
 	s32 id;
 
-	if (IS_BUILTIN(CONFIG_SUNRPC_XPRT_RDMA))
+	if (!module)
 		return parts->own.types == parts->base.types;
 
 	id = bpf_find_btf_id(member.structure, BTF_KIND_STRUCT, &btf);
@@ -234,11 +235,12 @@ static bool is_of_rpcrdma(const struct btf_parts *parts)
 		return false;
 	if (copy_from_kernel_nofault(name, (const void *)parts->btf + member.offset, sizeof(name)))
 		return false;
-	return !strncmp(name, "rpcrdma", sizeof(name));
+	return !strncmp(name, module, sizeof(name));
 }
 
 /**
- * rpcrdma_cm_find_members() - find members of rpcrdma's structures
+ * rpcrdma_cm_find_members() - find members of another module's structures
+ * @module: the name of the module; NULL if it is built into the kernel
  * @members: the members to find; the offset of each is set
  * @n: the number of @members
  *
@@ -246,13 +248,13 @@ static bool is_of_rpcrdma(const struct btf_parts *parts)
  * member has another size.
  *
  * Looking up a type takes a reference on its BTF, and no exported function drops the
- * reference. So call this only once for each time that rpcrdma is loaded.
+ * reference. So call this only once for each time that the module is loaded.
  *
  * Context: process context, may sleep.
  *
- * Return: 0, or a negative errno if rpcrdma has no BTF.
+ * Return: 0, or a negative errno if the module has no BTF.
  */
-int rpcrdma_cm_find_members(struct rpcrdma_cm_member *members, size_t n)
+int rpcrdma_cm_find_members(const char *module, struct rpcrdma_cm_member *members, size_t n)
 {
 	const struct btf_type *type = NULL;
 	struct btf_parts parts;
@@ -267,7 +269,7 @@ int rpcrdma_cm_find_members(struct rpcrdma_cm_member *members, size_t n)
 	ret = find_parts(&parts, btf, id);
 	if (ret)
 		return ret;
-	if (!is_of_rpcrdma(&parts))
+	if (!is_of(module, &parts))
 		return -ENOENT;
 
 	for (i = 0; i < n; i++) {

@@ -13,6 +13,7 @@
  * server hears that a device is being removed. It then disconnects, before rdma_cm says so.
  */
 
+#include <linux/atomic.h>
 #include <linux/fprobe.h>
 #include <linux/kallsyms.h>
 #include <linux/module.h>
@@ -244,10 +245,15 @@ static bool probe(struct fprobe *fprobe, unsigned long address)
 	return true;
 }
 
+/* The calls that probes have missed which were removed. */
+static atomic_long_t missed = ATOMIC_LONG_INIT(0);
+
 static void remove(struct fprobe *fprobe)
 {
 	if (fprobe->hlist_array)
 		unregister_fprobe(fprobe);
+	atomic_long_add(fprobe->nmissed, &missed);
+	fprobe->nmissed = 0;
 }
 
 /* Returns the address of cm_event_handler() of iw_cm: each of its ids has it. */
@@ -330,6 +336,18 @@ void rpcrdma_cm_ends_unregister(void)
 
 /* Whether the probes of NFS are registered. The callers hold a mutex. */
 static bool registered;
+
+/**
+ * rpcrdma_cm_missed_ends() - return how many calls the probes of this file have missed
+ *
+ * Context: any.
+ */
+unsigned long rpcrdma_cm_missed_ends(void)
+{
+	return atomic_long_read(&missed) + READ_ONCE(iwarp_probe.nmissed) +
+	       READ_ONCE(qp_probe.nmissed) + READ_ONCE(client_probe.nmissed) +
+	       READ_ONCE(server_probe.nmissed);
+}
 
 /**
  * rpcrdma_cm_nfs_ends_register() - begin to note why the kernel's NFS ends connections

@@ -4,9 +4,9 @@
  * must not sleep, allocate or take a spin lock of PREEMPT_RT, so it only fills memory that
  * exists already, under a raw lock.
  *
- * Programs have a ring of their own, so that they cannot take the room of NFS. Events of both
- * rings are reported in one order, because an id may have the address of one that was
- * destroyed before.
+ * Root's programs and those of other users have rings of their own, so that nobody takes the
+ * room of others. Events of all rings are reported in one order, because an id may have the
+ * address of one that was destroyed before.
  *
  * After an event was lost, the ring takes no other event until it is empty and the loss has
  * been reported. So nothing that was known before the loss is held true after it.
@@ -23,6 +23,8 @@
 /* The number of events of a ring: a power of two. */
 #define RING_SIZE	1024
 
+enum { NFS, ROOT, USERS };
+
 static struct ring {
 	struct rpcrdma_cm_event *events;
 	/* How many events were noted, and how many of these were reported. */
@@ -30,7 +32,11 @@ static struct ring {
 	/* How many events were lost since the last report of that. */
 	u32 lost;
 	bool reporting_loss;
-} rings[2];
+} rings[] = {
+	[NFS] = {},
+	[ROOT] = {},	/* the programs of root */
+	[USERS] = {},	/* the programs of other users */
+};
 
 static DEFINE_RAW_SPINLOCK(lock);
 static u64 next_number;
@@ -42,9 +48,11 @@ static void *event_data;
 /* Of high priority: programs may use all the time of the processors to fill their ring. */
 static struct workqueue_struct *queue;
 
-static struct ring *ring_of(enum rpcrdma_cm_user user)
+static struct ring *ring_of(enum rpcrdma_cm_user user, u32 uid)
 {
-	return &rings[user == RPCRDMA_CM_UCMA];
+	if (user != RPCRDMA_CM_UCMA)
+		return &rings[NFS];
+	return &rings[uid == 0 ? ROOT : USERS];
 }
 
 static struct rpcrdma_cm_event *slot(const struct ring *ring, u32 index)
@@ -58,9 +66,10 @@ static bool take_loss(struct ring *ring, struct rpcrdma_cm_event *loss)
 	if (!ring->lost || ring->noted != ring->reported)
 		return false;
 	*loss = (struct rpcrdma_cm_event) {
-		.user = ring == ring_of(RPCRDMA_CM_UCMA) ? RPCRDMA_CM_UCMA : RPCRDMA_CM_XPRTRDMA,
+		.user = ring == &rings[NFS] ? RPCRDMA_CM_XPRTRDMA : RPCRDMA_CM_UCMA,
 		.kind = RPCRDMA_CM_LOST,
 		.result = ring->lost,
+		.uid = ring == &rings[ROOT] ? 0 : U32_MAX,
 	};
 	ring->lost = 0;
 	ring->reporting_loss = true;
@@ -127,8 +136,6 @@ static void report_events(struct work_struct *work)
 		ring = next_event(&event, &loss);
 		if (!ring)
 			return;
-		if (event->kind == RPCRDMA_CM_LOST)
-			rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_EVENTS);
 		event_fn(event_data, event);
 		event_reported(ring);
 		cond_resched();
@@ -155,7 +162,8 @@ struct rpcrdma_cm_event *rpcrdma_cm_note_begins(const struct rdma_cm_id *id,
 						enum rpcrdma_cm_event_kind kind,
 						unsigned long *flags)
 {
-	struct ring *ring = ring_of(user);
+	u32 uid = user == RPCRDMA_CM_UCMA ? rpcrdma_cm_uid_of(id) : 0;
+	struct ring *ring = ring_of(user, uid);
 	struct rpcrdma_cm_event *event;
 
 	raw_spin_lock_irqsave(&lock, *flags);
@@ -171,6 +179,7 @@ struct rpcrdma_cm_event *rpcrdma_cm_note_begins(const struct rdma_cm_id *id,
 	event->id = id;
 	event->user = user;
 	event->kind = kind;
+	event->uid = uid;
 	return event;
 
 none:
@@ -191,20 +200,27 @@ void rpcrdma_cm_note_ends(unsigned long flags)
 	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
+static bool is_half_full(const struct ring *ring)
+{
+	return ring->noted - ring->reported >= RING_SIZE / 2;
+}
+
 /**
- * rpcrdma_cm_wait_for_room() - wait until a ring is not half full
- * @user: the owner of the id whose event is to be noted
+ * rpcrdma_cm_wait_for_room() - wait until the rings are not half full
+ * @programs: the rings of programs, or that of NFS
  *
  * Context: process context, may sleep.
  */
-void rpcrdma_cm_wait_for_room(enum rpcrdma_cm_user user)
+void rpcrdma_cm_wait_for_room(bool programs)
 {
-	const struct ring *ring = ring_of(user);
 	unsigned long flags;
 	bool half_full;
 
 	raw_spin_lock_irqsave(&lock, flags);
-	half_full = ring->noted - ring->reported >= RING_SIZE / 2;
+	if (programs)
+		half_full = is_half_full(&rings[ROOT]) || is_half_full(&rings[USERS]);
+	else
+		half_full = is_half_full(&rings[NFS]);
 	raw_spin_unlock_irqrestore(&lock, flags);
 	if (half_full)
 		rpcrdma_cm_events_flush();
@@ -223,7 +239,7 @@ void rpcrdma_cm_events_flush(void)
 /* Whether the end of an id of NFS has been noted, or may have been lost. The lock is held. */
 static bool may_have_ended(const struct rdma_cm_id *id)
 {
-	const struct ring *ring = ring_of(RPCRDMA_CM_XPRTRDMA);
+	const struct ring *ring = &rings[NFS];
 	const struct rpcrdma_cm_event *event;
 	u32 i;
 

@@ -77,19 +77,6 @@ int rpcrdma_cm_find_entries(void)
 	return ret;
 }
 
-/**
- * rpcrdma_cm_entry_of() - find the tracker entry of an id
- * @id: the id, which must not be destroyed while the entry is used
- *
- * Context: any.
- *
- * Return: the entry, or NULL if it is not known where entries are.
- */
-struct rdma_restrack_entry *rpcrdma_cm_entry_of(const struct rdma_cm_id *id)
-{
-	return entry_offset ? (void *)id + entry_offset : NULL;
-}
-
 /*
  * Notes the id of @entry, if it is one of programs, or of NFS, as @programs says. The
  * caller holds a reference, so the id is not destroyed.
@@ -124,7 +111,7 @@ static bool look_at_device(struct ib_device *device, bool programs)
 		look_at(entry, programs);
 		rdma_restrack_put(entry);
 		/* Without the reference: an id that its program has destroyed would stay. */
-		rpcrdma_cm_wait_for_room(programs ? RPCRDMA_CM_UCMA : RPCRDMA_CM_XPRTRDMA);
+		rpcrdma_cm_wait_for_room(programs);
 	}
 	return left <= 0;
 }

@@ -24,6 +24,7 @@ use kernel::{
 
 use super::{
     probes::{
+        Class,
         EventKind,
         IdKey,
         Observation,
@@ -104,6 +105,7 @@ const GIVEN_UP: Cause = Cause {
 /// no Format Identifier, and the server's port is not that of NFS over RDMA. Or a request that the
 /// program has not accepted yet.
 pub(super) struct Undecided {
+    class: Class,
     role: Role,
     /// The time of the REQ or of the failure.
     since: Instant<Monotonic>,
@@ -136,6 +138,7 @@ impl Undecided {
                 .map_err(|_| Missed::Memory)?;
         }
         Ok(Self {
+            class: event.class(),
             role,
             since: Instant::now(),
             octets: kept,
@@ -145,6 +148,10 @@ impl Undecided {
             failure: None,
             share,
         })
+    }
+
+    pub(super) fn class(&self) -> Class {
+        self.class
     }
 
     /// Returns the private data of the client.
@@ -180,6 +187,7 @@ impl Undecided {
 
 /// Everything that is known of an id.
 pub(super) struct Facts {
+    class: Class,
     /// The snapshot to show, except for its age and failure.
     view: Snapshot,
     /// The time at which the id entered its state.
@@ -207,6 +215,7 @@ pub(super) struct Facts {
 impl Facts {
     pub(super) fn new(role: Role, observation: &Observation) -> Self {
         Self {
+            class: observation.class(),
             older: false,
             seen_established: false,
             invalidations: Invalidations::default(),
@@ -454,6 +463,7 @@ impl Facts {
             transition,
             number,
             origin: view.origin,
+            of_root: self.class == Class::Root,
             role: view.role,
             local: view.exchange.local,
             remote: view.exchange.remote,
@@ -548,7 +558,7 @@ impl Facts {
 #[pin_data]
 pub(super) struct ObservedConnection {
     id: IdKey,
-    of_program: bool,
+    class: Class,
     shared: Arc<Shared>,
     _share: Share,
     #[pin]
@@ -641,7 +651,7 @@ impl ObservedConnection {
         Ok(Arc::pin_init(
             pin_init!(Self {
                 id: observation.id,
-                of_program: observation.user == User::Program,
+                class: facts.class,
                 shared,
                 _share: share,
                 facts <- new_spinlock!(facts, "ObservedConnection::facts"),
@@ -651,9 +661,8 @@ impl ObservedConnection {
         )?)
     }
 
-    /// Whether the id is that of a program.
-    pub(super) fn is_of_program(&self) -> bool {
-        self.of_program
+    pub(super) fn class(&self) -> Class {
+        self.class
     }
 
     /// Whether both sides have sent their private data, and neither speaks RPC-over-RDMA.

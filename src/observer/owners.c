@@ -3,12 +3,20 @@
  * Finds the owner of an id by the address of its event handler. The handlers are not
  * exported, so the symbol of an address is looked up. The result is kept until the
  * module with that address is unloaded.
+ *
+ * The user of a program's id is the one who opened its file: a task can get another user later,
+ * but then it cannot write to the file any more, only close it. The structures of rdma_ucm that
+ * lead to the file are read by their BTF.
  */
 
 #include <linux/atomic.h>
+#include <linux/cred.h>
+#include <linux/fs.h>
 #include <linux/kallsyms.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/uaccess.h>
+#include <linux/user_namespace.h>
 #include <rdma/rdma_cm.h>
 
 #include "probes.h"
@@ -216,6 +224,124 @@ bool rpcrdma_cm_known_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user 
 	return true;
 }
 
+#if RPCRDMA_CM_HAS_BTF
+
+enum {
+	CONTEXT_ID,
+	CONTEXT_FILE,
+	FILE_FILE,
+	ALL_MEMBERS,
+};
+
+/* These structures are in drivers/infiniband/core/ucma.c. */
+static struct rpcrdma_cm_member members[ALL_MEMBERS] = {
+	[CONTEXT_ID] = { "ucma_context", "cm_id", sizeof(void *) },
+	[CONTEXT_FILE] = { "ucma_context", "file", sizeof(void *) },
+	[FILE_FILE] = { "ucma_file", "filp", sizeof(void *) },
+};
+
+/* Whether the members are known. rdma_ucm has no id while this changes. */
+static bool members_known;
+static DEFINE_MUTEX(members_mutex);
+
+static void find_members(void)
+{
+	int i;
+
+	mutex_lock(&members_mutex);
+	if (members_known ||
+	    rpcrdma_cm_find_members(OWNER(CONFIG_INFINIBAND_USER_ACCESS, "rdma_ucm"), members,
+				    ALL_MEMBERS))
+		goto unlock;
+	for (i = 0; i < ALL_MEMBERS; i++) {
+		if (members[i].offset == RPCRDMA_CM_NO_MEMBER)
+			goto unlock;
+	}
+	/* Publishes the offsets before the flag. */
+	smp_store_release(&members_known, true);
+unlock:
+	mutex_unlock(&members_mutex);
+}
+
+static void forget_members(void)
+{
+	mutex_lock(&members_mutex);
+	WRITE_ONCE(members_known, false);
+	mutex_unlock(&members_mutex);
+}
+
+static long copy_member(void **to, const void *from, int member)
+{
+	return copy_from_kernel_nofault(to, from + members[member].offset, sizeof(*to));
+}
+
+/* Finds the credentials with which the file of a program's id was opened. */
+static bool find_cred(const struct rdma_cm_id *id, const struct cred **cred)
+{
+	void *context, *context_id, *ucma_file, *file;
+
+	/* Before its handler was called, a request has the context of its listener. */
+	return smp_load_acquire(&members_known) &&
+	       !get_kernel_nofault(context, &id->context) &&
+	       !copy_member(&context_id, context, CONTEXT_ID) && context_id == id &&
+	       !copy_member(&ucma_file, context, CONTEXT_FILE) &&
+	       !copy_member(&file, ucma_file, FILE_FILE) &&
+	       !get_kernel_nofault(*cred, &((const struct file *)file)->f_cred);
+}
+
+#else
+
+static void find_members(void)
+{
+}
+
+static void forget_members(void)
+{
+}
+
+static bool find_cred(const struct rdma_cm_id *id, const struct cred **cred)
+{
+	return false;
+}
+
+#endif
+
+/* The number of ancestors that a user namespace can have. */
+#define LEVEL_MAX	33
+
+/**
+ * rpcrdma_cm_uid_of() - find the user of a program's id
+ * @id: the id
+ *
+ * A user may have thousands of uids in a user namespace of his own, so all of them count as that
+ * user.
+ *
+ * Context: any. Nothing is dereferenced that could have been freed.
+ *
+ * Return: the real uid, in the initial user namespace; U32_MAX if the user is not known. After
+ * the id was destroyed, it may be wrong.
+ */
+u32 rpcrdma_cm_uid_of(const struct rdma_cm_id *id)
+{
+	struct user_namespace *ns, *parent;
+	const struct cred *cred;
+	kuid_t uid, owner;
+	int level;
+
+	if (!find_cred(id, &cred) || get_kernel_nofault(uid, &cred->uid) ||
+	    get_kernel_nofault(ns, &cred->user_ns))
+		return U32_MAX;
+	for (level = 0; ns != &init_user_ns; level++) {
+		if (level == LEVEL_MAX || get_kernel_nofault(parent, &ns->parent) ||
+		    get_kernel_nofault(owner, &ns->owner))
+			return U32_MAX;
+		if (parent == &init_user_ns && !uid_eq(owner, GLOBAL_ROOT_UID))
+			uid = owner;
+		ns = parent;
+	}
+	return __kuid_val(uid);
+}
+
 static void forget(unsigned long *address, const struct module *mod)
 {
 	if (within_module(READ_ONCE(*address), mod))
@@ -225,14 +351,20 @@ static void forget(unsigned long *address, const struct module *mod)
 /* Clears the addresses of a module that is unloaded: another one may be loaded there. */
 static int module_changed(struct notifier_block *nb, unsigned long action, void *data)
 {
+	const struct module *mod = data;
 	size_t i;
 
+	if (!strcmp(mod->name, "rdma_ucm")) {
+		forget_members();
+		if (action == MODULE_STATE_LIVE)
+			find_members();
+	}
 	if (action != MODULE_STATE_GOING)
 		return NOTIFY_DONE;
 	for (i = 0; i < ARRAY_SIZE(known); i++)
-		forget(&known[i], data);
+		forget(&known[i], mod);
 	for (i = 0; i < ARRAY_SIZE(others); i++)
-		forget(&others[i], data);
+		forget(&others[i], mod);
 	return NOTIFY_OK;
 }
 
@@ -240,12 +372,17 @@ static struct notifier_block module_notifier = { .notifier_call = module_changed
 
 int rpcrdma_cm_owners_register(void)
 {
-	return register_module_notifier(&module_notifier);
+	int ret = register_module_notifier(&module_notifier);
+
+	if (!ret)
+		find_members();
+	return ret;
 }
 
 void rpcrdma_cm_owners_unregister(void)
 {
 	unregister_module_notifier(&module_notifier);
+	forget_members();
 }
 
 #endif

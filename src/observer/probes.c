@@ -22,15 +22,11 @@
  */
 
 #include <linux/atomic.h>
-#include <linux/cred.h>
 #include <linux/fprobe.h>
 #include <linux/module.h>
-#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/tracepoint.h>
-#include <linux/user_namespace.h>
 #include <rdma/rdma_cm.h>
-#include <rdma/restrack.h>
 
 #include "probes.h"
 
@@ -153,47 +149,10 @@ static bool describe(struct rpcrdma_cm_observation *observation,
 	}
 }
 
-/*
- * Returns the user whose limit the ids of a program count against, as a uid of the
- * initial user namespace: the real uid. A user may have thousands of uids in a user
- * namespace of his own, so all of them count as that user.
- */
-static u32 uid_of(struct task_struct *task)
-{
-	const struct user_namespace *ns;
-	const struct cred *cred;
-	kuid_t uid;
-
-	rcu_read_lock();
-	cred = __task_cred(task);
-	uid = cred->uid;
-	ns = cred->user_ns;
-	if (ns != &init_user_ns) {
-		while (ns->parent != &init_user_ns)
-			ns = ns->parent;
-		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
-			uid = ns->owner;
-	}
-	rcu_read_unlock();
-	return from_kuid(&init_user_ns, uid);
-}
-
 static void set_program(struct rpcrdma_cm_event *event, struct task_struct *task)
 {
 	event->pid = task_tgid_nr(task);
 	get_task_comm(event->comm, task);
-	event->uid = uid_of(task);
-}
-
-/* Sets the user of a request to a program. No task of the program is running. */
-static void set_user_of_request(struct rpcrdma_cm_event *event)
-{
-	const struct rdma_restrack_entry *entry = rpcrdma_cm_entry_of(event->id);
-
-	event->uid = U32_MAX;
-	/* The entry of a request has the task of its listener, and a reference on it. */
-	if (entry && entry->user && entry->task)
-		event->uid = uid_of(entry->task);
 }
 
 /*
@@ -221,8 +180,6 @@ static void note(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
 	default:
 		break;
 	}
-	if (user == RPCRDMA_CM_UCMA && kind == RPCRDMA_CM_REQUEST)
-		set_user_of_request(event);
 	if (task)
 		set_program(event, task);
 	if (param && param->private_data) {
@@ -510,7 +467,7 @@ int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 	ret = find_tracepoints();
 	if (ret)
 		return ret;
-	/* Without the entries, requests to all programs count against one limit. */
+	/* Without the entries, the search says so. */
 	rpcrdma_cm_find_entries();
 	ret = rpcrdma_cm_owners_register();
 	if (ret)
@@ -558,6 +515,24 @@ void rpcrdma_cm_probes_unregister(void)
 	remove_probes(ARRAY_SIZE(tracepoints), ARRAY_SIZE(calls));
 }
 
+/**
+ * rpcrdma_cm_missed_calls() - return how many calls the probes have missed
+ *
+ * The kernel misses calls of any owner, if it has no memory for a task's stack of the function
+ * graph tracer, or no room on it.
+ *
+ * Context: any.
+ */
+unsigned long rpcrdma_cm_missed_calls(void)
+{
+	unsigned long missed = rpcrdma_cm_missed_ends();
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		missed += READ_ONCE(calls[i].fprobe.nmissed);
+	return missed;
+}
+
 #else
 
 int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
@@ -567,6 +542,11 @@ int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 
 void rpcrdma_cm_probes_unregister(void)
 {
+}
+
+unsigned long rpcrdma_cm_missed_calls(void)
+{
+	return 0;
 }
 
 void rpcrdma_cm_search(void)

@@ -17,15 +17,14 @@ struct rdma_cm_id;
 
 /* Bits of rpcrdma_cm_limits(): why ids are not observed, or not everything of them. */
 enum rpcrdma_cm_limit {
-	RPCRDMA_CM_LIMIT_EVENTS = 1,	/* events were lost */
-	RPCRDMA_CM_LIMIT_FPROBE = 2,
-	RPCRDMA_CM_LIMIT_TRACEPOINTS = 4,
-	RPCRDMA_CM_LIMIT_KALLSYMS = 8,
-	RPCRDMA_CM_LIMIT_BTF = 16,
-	RPCRDMA_CM_LIMIT_MEMBERS = 32,	/* a structure of rpcrdma could not be read */
-	RPCRDMA_CM_LIMIT_SYMBOLS = 64,	/* a handler of rpcrdma or rdma_ucm is not known */
-	RPCRDMA_CM_LIMIT_SEARCH = 128,	/* older ids were not all found */
-	RPCRDMA_CM_LIMIT_CAUSES = 256,	/* why connections end is not all noted */
+	RPCRDMA_CM_LIMIT_FPROBE = 1,
+	RPCRDMA_CM_LIMIT_TRACEPOINTS = 2,
+	RPCRDMA_CM_LIMIT_KALLSYMS = 4,
+	RPCRDMA_CM_LIMIT_BTF = 8,
+	RPCRDMA_CM_LIMIT_MEMBERS = 16,	/* a structure of rpcrdma could not be read */
+	RPCRDMA_CM_LIMIT_SYMBOLS = 32,	/* a handler of rpcrdma or rdma_ucm is not known */
+	RPCRDMA_CM_LIMIT_SEARCH = 64,	/* older ids were not all found */
+	RPCRDMA_CM_LIMIT_CAUSES = 128,	/* why connections end is not all noted */
 };
 
 /* The owner of an id. */
@@ -110,7 +109,7 @@ struct rpcrdma_cm_observation {
 struct rpcrdma_cm_event {
 	u64 number;		/* events are numbered in their order */
 	const struct rdma_cm_id *id;	/* NULL for LOST */
-	/* For DESTROYED and LOST: whose ring the event is from, so UCMA or another one. */
+	/* For DESTROYED and LOST: UCMA or another one. */
 	enum rpcrdma_cm_user user;
 	enum rpcrdma_cm_event_kind kind;
 	/*
@@ -130,8 +129,8 @@ struct rpcrdma_cm_event {
 	pid_t pid;
 	char comm[TASK_COMM_LEN];
 	/*
-	 * The user whose limit an id of a program counts against. Set for REQUEST, ACCEPT,
-	 * CONNECT and EXISTING of a program.
+	 * Of a program: its user, as rpcrdma_cm_uid_of() returns it. Of LOST: 0 for the programs
+	 * of root.
 	 */
 	u32 uid;
 
@@ -149,6 +148,7 @@ typedef void (*rpcrdma_cm_event_fn)(void *data, const struct rpcrdma_cm_event *e
 int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data);
 void rpcrdma_cm_probes_unregister(void);
 u32 rpcrdma_cm_limits(void);
+unsigned long rpcrdma_cm_missed_calls(void);
 void rpcrdma_cm_search(void);
 void rpcrdma_cm_events_flush(void);
 bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id);
@@ -164,7 +164,6 @@ bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm
 	 IS_ENABLED(CONFIG_BPF_SYSCALL))
 
 struct rdma_conn_param;
-struct rdma_restrack_entry;
 struct rpc_xprt;
 struct svc_xprt;
 
@@ -173,6 +172,7 @@ bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
 bool rpcrdma_cm_known_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user);
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id);
 bool rpcrdma_cm_is_program(const struct rdma_cm_id *id);
+u32 rpcrdma_cm_uid_of(const struct rdma_cm_id *id);
 void rpcrdma_cm_note_existing(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
 			      struct task_struct *task);
 int rpcrdma_cm_events_register(rpcrdma_cm_event_fn fn, void *data);
@@ -182,9 +182,8 @@ struct rpcrdma_cm_event *rpcrdma_cm_note_begins(const struct rdma_cm_id *id,
 						enum rpcrdma_cm_event_kind kind,
 						unsigned long *flags);
 void rpcrdma_cm_note_ends(unsigned long flags);
-void rpcrdma_cm_wait_for_room(enum rpcrdma_cm_user user);
+void rpcrdma_cm_wait_for_room(bool programs);
 int rpcrdma_cm_find_entries(void);
-struct rdma_restrack_entry *rpcrdma_cm_entry_of(const struct rdma_cm_id *id);
 int rpcrdma_cm_owners_register(void);
 void rpcrdma_cm_owners_unregister(void);
 
@@ -198,7 +197,7 @@ struct rpcrdma_cm_member {
 
 #define RPCRDMA_CM_NO_MEMBER	U32_MAX
 
-int rpcrdma_cm_find_members(struct rpcrdma_cm_member *members, size_t n);
+int rpcrdma_cm_find_members(const char *module, struct rpcrdma_cm_member *members, size_t n);
 
 int rpcrdma_cm_transports_register(void);
 void rpcrdma_cm_transports_unregister(void);
@@ -216,5 +215,6 @@ void rpcrdma_cm_ends_unregister(void);
 void rpcrdma_cm_nfs_ends_register(void);
 void rpcrdma_cm_nfs_ends_unregister(void);
 bool rpcrdma_cm_is_peer_noted(const struct rdma_cm_id *id);
+unsigned long rpcrdma_cm_missed_ends(void);
 
 #endif /* RPCRDMA_CM_PROBES_H */

@@ -79,6 +79,28 @@ impl Uid {
     pub(super) const ROOT: Self = Self(0);
 }
 
+/// The owners whose events are kept together. No owner takes the room of those of another class.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum Class {
+    /// The kernel's NFS.
+    Nfs,
+    /// The programs of root.
+    Root,
+    /// The programs of all other users.
+    Users,
+}
+
+impl Class {
+    /// Returns the class of `user`. Of a program, `uid` is its user.
+    pub(super) fn of(user: User, uid: Uid) -> Self {
+        match user {
+            User::Client | User::Server => Self::Nfs,
+            User::Program if uid == Uid::ROOT => Self::Root,
+            User::Program => Self::Users,
+        }
+    }
+}
+
 /// The kind of an event of an id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum EventKind {
@@ -333,9 +355,13 @@ impl<'a> ObservedEvent<'a> {
         self.raw.private_data.get(..len).unwrap_or_default()
     }
 
-    /// Returns the user of a program, of an event that can be the first one of its id.
+    /// Returns the user of a program.
     pub(super) fn uid(&self) -> Uid {
         Uid(self.raw.uid)
+    }
+
+    pub(super) fn class(&self) -> Class {
+        Class::of(self.user, self.uid())
     }
 
     /// Whether the event shows that the connection speaks RPC-over-RDMA: by its owner, by its
@@ -401,6 +427,10 @@ pub(super) struct Observation {
 }
 
 impl Observation {
+    pub(super) fn class(&self) -> Class {
+        Class::of(self.user, self.uid)
+    }
+
     fn new(event: &ObservedEvent<'_>, observation: &bindings::rpcrdma_cm_observation) -> Self {
         // SAFETY: The field is a `sockaddr_in6`, large enough for both families. It holds an
         // address of one of them, or zeros.
@@ -494,7 +524,6 @@ pub(super) fn with_limits(limits: Limits) -> Limits {
     // SAFETY: The function has no requirements.
     let found = unsafe { rpcrdma_cm_limits() };
     [
-        (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_EVENTS, Limit::Events),
         (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_FPROBE, Limit::Fprobe),
         (
             rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_TRACEPOINTS,
@@ -511,6 +540,12 @@ pub(super) fn with_limits(limits: Limits) -> Limits {
     .fold(limits, |limits, (bit, limit)| {
         limits.with(limit, found & bit != 0)
     })
+}
+
+/// Returns how many calls of rdma_cm and of NFS the probes have missed; any context.
+pub(super) fn missed_calls() -> u64 {
+    // SAFETY: The function has no requirements.
+    unsafe { bindings::rpcrdma_cm_missed_calls() as u64 }
 }
 
 /// Has the ids reported that exist already; process context. Waits for handlers of events that are

@@ -104,7 +104,8 @@ static void find_members(void)
 
 	mutex_lock(&members_mutex);
 	if (!client_known && !server_known &&
-	    !rpcrdma_cm_find_members(members, ARRAY_SIZE(members))) {
+	    !rpcrdma_cm_find_members(IS_BUILTIN(CONFIG_SUNRPC_XPRT_RDMA) ? NULL : "rpcrdma",
+				     members, ARRAY_SIZE(members))) {
 		client = all_found(0, CLIENT_MEMBERS);
 		counted = client && all_found(CLIENT_MEMBERS, COUNTED_MEMBERS);
 		server = all_found(COUNTED_MEMBERS, ALL_MEMBERS);

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""An ordinary user who floods rdma_cm, by the files of rdma_ucm alone: no library, no device.
+"""A user who floods rdma_cm, by the files of rdma_ucm alone: no library, no device.
 
-Reads commands, and answers each with one line:
+usage: flood.py ADDRESS PORT [UID]
+
+Listens at PORT and the next ones. With UID, root opens the file as that user, as a program with
+the set-user-ID bit would do for root. Reads commands, and answers each with one line:
 
     refused COUNT       binds COUNT ids, and connects each with the Format Identifier: EINVAL,
                         because no address was resolved
     pending COUNT       connects COUNT ids to listeners of its own, which never accept
     churn COUNT         connects and destroys an id, COUNT times
     drop                destroys all ids
+    become-root         closes the file as root, which destroys all ids
 """
 
 import ctypes
@@ -25,6 +29,8 @@ ADDRESS_RESOLVED, ROUTE_RESOLVED = 0, 2
 BACKLOG = 512
 MESSAGE = bytes.fromhex("f6ab0e1801000303")
 
+if sys.argv[3:]:
+    os.setresuid(int(sys.argv[3]), int(sys.argv[3]), 0)
 fd = os.open("/dev/infiniband/rdma_cm", os.O_RDWR | os.O_NONBLOCK)
 address = sys.argv[1]
 ids: list[int] = []
@@ -105,7 +111,7 @@ def refused(count: int) -> str:
 
 def pending(count: int) -> str:
     for n in range(count):
-        port = 3000 + n // BACKLOG
+        port = int(sys.argv[2]) + n // BACKLOG
         if n % BACKLOG == 0:
             listen(port)
         number = create()
@@ -130,10 +136,17 @@ def drop() -> str:
     return "done"
 
 
+def become_root() -> str:
+    os.setresuid(0, 0, 0)
+    os.close(fd)
+    return "done"
+
+
+commands = {"refused": refused, "pending": pending, "churn": churn, "drop": drop,
+            "become-root": become_root}
 for line in sys.stdin:
     word, *rest = line.split()
     try:
-        print({"refused": refused, "pending": pending, "churn": churn, "drop": drop}[word](
-            *map(int, rest)), flush=True)
+        print(commands[word](*map(int, rest)), flush=True)
     except OSError as error:
         print(f"failed: {word}: {error}", flush=True)

@@ -110,6 +110,8 @@ pub(crate) struct HistoryEvent {
     /// The number of the connection; [`None`] for a request that was refused or failed.
     pub(crate) number: Option<u64>,
     pub(crate) origin: Origin,
+    /// Whether root owns the program, if the connection is that of a program.
+    pub(crate) of_root: bool,
     pub(crate) role: Role,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) remote: Option<SocketAddr>,
@@ -121,6 +123,21 @@ pub(crate) struct HistoryEvent {
 }
 
 impl HistoryEvent {
+    /// The number of rings that keep events.
+    pub(crate) const RINGS: usize = 4;
+
+    /// Returns the index of the ring that keeps this event. Any user can make events of programs,
+    /// and any peer can make events of servers. So none of them overwrites events of clients, and
+    /// no user overwrites events of root's programs.
+    pub(crate) fn ring(&self) -> usize {
+        match (self.origin, self.role) {
+            (Origin::Module | Origin::Nfs, Role::Client) => 0,
+            (Origin::Module | Origin::Nfs, Role::Server) => 1,
+            (Origin::User, _) if self.of_root => 2,
+            (Origin::User, _) => 3,
+        }
+    }
+
     /// Whether this event established the generation before that of `next`.
     ///
     /// The module's own connections keep their numbers when they reconnect. The kernel's client has

@@ -259,14 +259,26 @@ macro_rules! stats_keys {
             /// Those among ``observed_missed`` for which there was no memory.
             observed_missed_memory,
             /// Events of connections of others, of any protocol, that were lost, because they came
-            /// faster than they could be noted.
+            /// faster than they could be noted. The next four keys say which.
             observed_events_lost,
+            /// Those of the kernel's NFS among ``observed_events_lost``.
+            observed_events_lost_nfs,
+            /// Those of root's programs among ``observed_events_lost``.
+            observed_events_lost_root,
+            /// Those of all other users' programs among ``observed_events_lost``.
+            observed_events_lost_users,
+            /// Calls of hooked functions among ``observed_events_lost``, of anybody, of which the
+            /// kernel did not tell the module (``nmissed`` of its probes).
+            observed_events_lost_hooks,
             /// Events of NFS and of the module that ``history`` showed, and that later events have
             /// overwritten.
             history_overwritten,
             /// Events of programs that ``history`` showed, and that later events of programs have
             /// overwritten.
             history_overwritten_programs,
+            /// Those of root's programs among ``history_overwritten_programs``. Later events of
+            /// root's programs have overwritten them.
+            history_overwritten_root,
         }
     };
 }

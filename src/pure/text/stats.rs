@@ -181,7 +181,8 @@ impl Limits {
 
     /// Adds the limits that were reached, by the counters.
     pub(crate) fn with_missed(self, stats: &Stats<u64>) -> Self {
-        self.with(Limit::Nfs, stats.observed_missed_nfs != 0)
+        self.with(Limit::Events, stats.observed_events_lost != 0)
+            .with(Limit::Nfs, stats.observed_missed_nfs != 0)
             .with(Limit::User, stats.observed_missed_user != 0)
             .with(Limit::Programs, stats.observed_missed_programs != 0)
             .with(Limit::Memory, stats.observed_missed_memory != 0)

@@ -7,6 +7,7 @@ use crate::{
         difference,
         history::{
             history,
+            wrong_ring,
             NO_EVENTS,
             TEXT, //
         }, //
@@ -16,6 +17,11 @@ use crate::{
         HistoryColumns, //
     }, //
 };
+
+#[test]
+fn rings() {
+    assert_eq!(wrong_ring(), None);
+}
 
 #[test]
 fn file() {
