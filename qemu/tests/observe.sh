@@ -578,5 +578,8 @@ if [[ -n ${FULL:-} && $KERNEL != debug ]]; then
 	check 'high numbers: stats says that connections were not found' wait_for 120 observing \
 		partial 'search: connections that are older than the module were not all found'
 	check 'high numbers: the mount is not shown' none_shown
+	need 'high numbers: the module is removed again' rmmod rpcrdma_cm
+	need 'high numbers: the module loads again' insmod "$MODULE"
+	check 'high numbers: unloading stops the search' timeout 2 rmmod rpcrdma_cm
 	need 'high numbers: umount succeeds' umount /mnt/nfs
 fi

@@ -27,6 +27,9 @@
 /* The highest offset from an id at which its tracker entry is searched for, in octets. */
 #define ENTRY_OFFSET_MAX	2048
 
+/* Whether no more ids are looked at, because the probes are being removed. */
+static bool stopping;
+
 struct known_device {
 	struct llist_node node;
 	struct ib_device *ib;
@@ -95,6 +98,19 @@ static void look_at(struct rdma_restrack_entry *entry, bool programs)
 	rdma_unlock_handler(id);
 }
 
+/**
+ * rpcrdma_cm_search_stop() - stop the search, or allow it again
+ * @stop: whether it stops
+ *
+ * A search that is running ends with the id that it is looking at.
+ *
+ * Context: any.
+ */
+void rpcrdma_cm_search_stop(bool stop)
+{
+	WRITE_ONCE(stopping, stop);
+}
+
 /* Returns whether as many ids were found as the device has. */
 static bool look_at_device(struct ib_device *device, bool programs)
 {
@@ -104,6 +120,8 @@ static bool look_at_device(struct ib_device *device, bool programs)
 
 	for (number = 0; left > 0 && number < NUMBERS_MAX; number++) {
 		cond_resched();
+		if (READ_ONCE(stopping))
+			return true;
 		entry = rdma_restrack_get_byid(device, RDMA_RESTRACK_CM_ID, number);
 		if (IS_ERR(entry))
 			continue;

@@ -436,6 +436,7 @@ static int find_tracepoints(void)
 
 static void remove_probes(size_t points, size_t probes)
 {
+	rpcrdma_cm_search_stop(true);
 	while (probes--)
 		unregister_fprobe(&calls[probes].fprobe);
 	while (points--)
@@ -464,6 +465,7 @@ int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 	int ret;
 
 	atomic_set(&limits, 0);
+	rpcrdma_cm_search_stop(false);
 	ret = find_tracepoints();
 	if (ret)
 		return ret;

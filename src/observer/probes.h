@@ -184,6 +184,7 @@ struct rpcrdma_cm_event *rpcrdma_cm_note_begins(const struct rdma_cm_id *id,
 void rpcrdma_cm_note_ends(unsigned long flags);
 void rpcrdma_cm_wait_for_room(bool programs);
 int rpcrdma_cm_find_entries(void);
+void rpcrdma_cm_search_stop(bool stop);
 int rpcrdma_cm_owners_register(void);
 void rpcrdma_cm_owners_unregister(void);
 
