@@ -149,7 +149,7 @@ pub(crate) enum Command {
     /// could not be looked at is no fault.
     Check(Check),
 
-    /// Write metrics in the text form of OpenMetrics
+    /// Write metrics in the text form of Prometheus
     Metrics {
         /// Write to this file, which is replaced as a whole, for node_exporter's textfile collector
         #[arg(long, value_name = "FILE")]

@@ -79,7 +79,7 @@ use crate::{
         }, //
     },
     render::{
-        openmetrics,
+        prometheus,
         table,
         words,
         Style, //
@@ -696,7 +696,7 @@ impl Tool {
             ))
         });
         let module = module.ok();
-        let families = openmetrics::families(&openmetrics::Content {
+        let families = prometheus::families(&prometheus::Content {
             module: module
                 .as_ref()
                 .map(|(connections, stats)| (connections.as_slice(), stats.as_slice())),
@@ -705,7 +705,7 @@ impl Tool {
         let text = if self.json {
             render::json("metrics", json!({ "families": families }))?
         } else {
-            openmetrics::text(&families)
+            prometheus::text(&families)
         };
         match output {
             Some(path) => Ok(files::replace(path, &text)?),

@@ -3,7 +3,7 @@
 //! Renders the values, for people and for programs.
 
 pub(crate) mod octets;
-pub(crate) mod openmetrics;
+pub(crate) mod prometheus;
 pub(crate) mod table;
 pub(crate) mod words;
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Metrics, in the text form of OpenMetrics 1.0.
+//! Metrics, in the text form of Prometheus, which node_exporter's textfile collector reads.
+//!
+//! That is not the form of OpenMetrics, in which the type of a counter is that of a name without
+//! `_total`: the collector would find neither the type nor the help of a counter.
 //!
 //! Each mount has a fixed number of series. So no label has a value that differs from connection to
 //! connection, such as the number of the connection or the port of the client.
@@ -291,8 +294,9 @@ pub(crate) fn text(families: &[Family]) -> String {
         let Family {
             name, kind, help, ..
         } = family;
-        let _ = writeln!(out, "# TYPE {name} {kind}\n# HELP {name} {help}");
         let suffix = if *kind == "counter" { "_total" } else { "" };
+        let name = format!("{name}{suffix}");
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
         for sample in &family.samples {
             let labels: Vec<String> = sample
                 .labels
@@ -304,10 +308,9 @@ pub(crate) fn text(families: &[Family]) -> String {
             } else {
                 format!("{{{}}}", labels.join(","))
             };
-            let _ = writeln!(out, "{name}{suffix}{labels} {}", sample.value);
+            let _ = writeln!(out, "{name}{labels} {}", sample.value);
         }
     }
-    out.push_str("# EOF\n");
     out
 }
 
@@ -334,7 +337,6 @@ mod tests {
         });
         let text = text(&families);
         assert!(text.contains("\nrpcrdma_cm_up 0\n"), "{text}");
-        assert!(text.ends_with("\n# EOF\n"), "{text}");
         assert!(!text.contains("rpcrdma_cm_connections"), "{text}");
     }
 
