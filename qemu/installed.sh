@@ -35,8 +35,8 @@ need 'the connection of the mount for the installed tool ends' wait_for 20 none_
 set_sysctl rdma_max_inline_write 65536
 need 'a slow mount for the installed tool' nfs_mount 4.2 /mnt/slow
 check 'the installed tool says why the mount is slow' verdict \
-	"/mnt/slow: degraded: the server's Receive Size is 4096, this client's\
- rdma_max_inline_write 65536"
+	"/mnt/slow: degraded: calls over 4096 octets go by chunks: the server's Receive Size is\
+ 4096, this client's rdma_max_inline_write 65536"
 need 'the slow mount for the installed tool ends' nfs_unmount /mnt/slow
 need 'modprobe removes the installed module' wait_for 10 modprobe -r rpcrdma_cm
 need 'modprobe loads the installed module for commands' modprobe rpcrdma_cm control=1

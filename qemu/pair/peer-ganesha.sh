@@ -42,7 +42,7 @@ need 'Ganesha: b has a long file' on_a eval \
 	'head -c 1M /dev/urandom >/mnt/nfs/export/long && sync /mnt/nfs/export/long'
 need 'Ganesha: a makes many calls with chunks' on_a sweep /mnt/nfs/export/sweep 4000 4400
 check 'Ganesha: the tool says why the mount is slow' verdict \
-	'the server sends no RFC 8797 private data: messages over 1024 octets go by chunks'
+	'messages over 1024 octets go by chunks: the server sends no RFC 8797 private data'
 cell server_watched on_a watched nfs client
 cell server_watches on_b watched user server
 check 'Ganesha: a unmounts version 4.0' on_a umount /mnt/nfs

@@ -103,7 +103,7 @@ check 'check shows the credits' ends 0 "fine     credits: $B4 grants" "$B4"
 check 'check: a server that grants few credits' with svc_rdma/max_requests 4 \
 	ends 1 "degraded credits: $B4 grants 4 credits of 64" "$B4"
 check 'check: a server with small sizes' with rdma_max_inline_write 16384 \
-	ends 1 "degraded private-data: the server's Receive Size is 4096, this client's" "$B4"
+	ends 1 "degraded private-data: calls over 4096 octets go by chunks: the server's Receive" "$B4"
 check 'check: rpcbind does not know RDMA' ends 0 'note     rpcbind: ' "$B4"
 need 'rpcbind names another port' registers 20050
 check 'check: rpcbind names another port' \
@@ -114,7 +114,7 @@ check 'check: rpcbind names the port' \
 check 'check: a wrong port' ends 2 'failed   port: no connection' "$B4" --port 20051
 need 'a server without private data listens' control b listen "$B4:20052 private=none"
 check 'check: a server without private data' \
-	ends 1 'degraded private-data: the server sends no RFC 8797 private data' "$B4" --port 20052
+	ends 1 'by chunks: the server sends no RFC 8797 private data' "$B4" --port 20052
 need 'the server without private data ends' control - close all
 
 # About: packets that are lost. The status also depends on whether one of the CM's is.

@@ -113,7 +113,8 @@ for version in v3 v41 v42; do
 		verdict "/mnt/$version" invalidates-unoffered
 done
 check 'the verdict invalidates-unoffered in words' \
-	says 0 'although it did not offer to: ' "$tool" mounts
+	says 0 'although it did not offer to: ' "$tool" mounts --wide
+check 'mounts without --wide leaves a note out' says 1 '' bash -c "$tool mounts | grep ' note: '"
 sound() {
 	mounts
 	jq -e --arg server "$B4" '
@@ -175,10 +176,10 @@ need 'a mount of a client with small sizes' with rdma_max_inline_write 1024 \
 	with rdma_max_inline_read 1024 mounted 3 /mnt/v3
 check 'the verdict small-own-size' verdicts_are /mnt/v3 'small-own-size small-own-size[a-z -]*'
 check 'small-own-size names the first sysctl' says 0 \
-	"/mnt/v3: degraded: this client's rdma_max_inline_write is 1024, the server's Receive" \
+	"/mnt/v3: degraded: calls over 1024 octets go by chunks: this client's rdma_max_inline_write" \
 	"$tool" mounts
 check 'small-own-size names the other sysctl' says 0 \
-	"  and: degraded: this client's rdma_max_inline_read is 1024, the server's Send" \
+	"  and: degraded: replies over 1024 octets go by chunks: this client's rdma_max_inline_read" \
 	"$tool" mounts
 need 'the mount with small sizes ends' unmount_all
 set_sysctl rdma_max_inline_read 16384
@@ -203,7 +204,7 @@ need 'the mount works with sizes of 4096' wait_for 60 used /mnt/v3
 check 'the verdict small-receive-size' verdict /mnt/v3 small-receive-size
 check 'the verdict small-send-size' verdict /mnt/v3 small-send-size
 check 'the verdicts small-send-size and small-receive-size in words' says 0 \
-	"  and: degraded: the server's Send Size is 4096, this client's rdma_max_inline_read" \
+	"  and: degraded: replies over 4096 octets go by chunks: the server's Send Size is 4096" \
 	"$tool" mounts
 # advises COMMAND: whether the remedy of a verdict names this command.
 advises() { says 0 "$1" "$tool" mounts; }
@@ -225,7 +226,7 @@ df /mnt/v3 >/dev/null &
 waiting=$!
 check 'the verdict no-private-data' wait_for 60 verdict /mnt/v3 no-private-data
 check 'the verdict no-private-data in words' says 0 \
-	'sends no RFC 8797 private data: messages over 1024 octets go by chunks' "$tool" mounts
+	'messages over 1024 octets go by chunks: the server sends no RFC 8797' "$tool" mounts
 need 'the listener without private data is closed' control - close all
 need 'the module listens with a message at offset 4' \
 	control b listen "$B4:20049 private=00000000f6ab0e1801000f0f answer=0"
@@ -405,17 +406,17 @@ check 'probe of a server without private data: degraded' \
 # The other end of a connection whose server is the cause.
 need 'the module connects to the server without private data' connect a "$B4:20050 null=0"
 check "show of the server's end says that this server sends no private data" \
-	says 0 '  degraded: this server sends no RFC 8797 private data: messages over 1024 octets' \
+	says 0 ' over 1024 octets go by chunks: this server sends no RFC 8797 private data' \
 	"$tool" show "$server"
 check "show of the client's end says that the server sends no private data" \
-	says 0 '  degraded: the server sends no RFC 8797 private data' "$tool" show "$client"
+	says 0 ' go by chunks: the server sends no RFC 8797 private data' "$tool" show "$client"
 need 'a server with small sizes' control b listen "$B4:20054 recv=1024"
 need 'the module connects to the server with small sizes' connect a "$B4:20054 null=0"
 check "show of the server's end says that this server has a small Receive Size" \
-	says 0 "  degraded: this server's Receive Size is 1024, the client's Send Size 4096" \
+	says 0 "calls over 1024 octets go by chunks: this server's Receive Size is 1024" \
 	"$tool" show "$server"
 check "show of the client's end says that the server has a small Receive Size" \
-	says 0 "  degraded: the server's Receive Size is 1024, this client's Send Size 4096" \
+	says 0 "calls over 1024 octets go by chunks: the server's Receive Size is 1024" \
 	"$tool" show "$client"
 program 1
 need 'a program without private data listens' tell 1 listen "/run/netns/$B" "$B4" 20055
@@ -428,7 +429,7 @@ program_server() {
 }
 need "the program's end is shown" wait_for 10 program_server
 check "show of a program's end says that this server sends no private data" \
-	says 0 '  degraded: this server sends no RFC 8797 private data: messages over 1024 octets' \
+	says 0 ' over 1024 octets go by chunks: this server sends no RFC 8797 private data' \
 	"$tool" show "$id"
 program_end 1
 need 'a server of an unknown version' control b listen "$B4:20052 private=f6ab0e1802010303"

@@ -96,7 +96,7 @@ pub(crate) enum Command {
         #[arg(long)]
         all_namespaces: bool,
 
-        /// Also print a table: versions, transports, thresholds, calls, chunks, reconnections
+        /// Also print notes, and a table: versions, transports, thresholds, calls, chunks, reconnections
         #[arg(long)]
         wide: bool,
     },

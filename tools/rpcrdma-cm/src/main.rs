@@ -340,7 +340,7 @@ impl Tool {
         if wide {
             print(&table::mounts(self.style, &reports))?;
         }
-        print(&words::mounts(self.style, &reports))
+        print(&words::mounts(self.style, &reports, wide))
     }
 
     /// The line in place of an empty table.
@@ -741,7 +741,7 @@ impl Tool {
             terminal: false,
         };
         let reports = self.reports(false)?;
-        let mounts = table::mounts(plain, &reports) + &words::mounts(plain, &reports);
+        let mounts = table::mounts(plain, &reports) + &words::mounts(plain, &reports, true);
         sections.push(section("mounts", Ok(mounts)));
         let mountstats = self.files.read("self/mountstats");
         sections.push(section(

@@ -348,6 +348,20 @@ impl Ends {
     }
 }
 
+/// The sentence of a size that is too small: first what follows from it.
+fn by_chunks(messages: &str, size: u64, cause: &str) -> String {
+    format!("{messages} over {size} octets go by chunks: {cause}")
+}
+
+/// The messages that this end sends, and those that it receives.
+fn messages(info: &Info) -> (&'static str, &'static str) {
+    if info.is_client() {
+        ("calls", "replies")
+    } else {
+        ("replies", "calls")
+    }
+}
+
 /// `no-private-data`: `peer_private_data` is `absent`, or `rejected: REASON`.
 fn no_private_data(info: &Info) -> Vec<Verdict> {
     let peer = Ends::of(info).peer;
@@ -365,7 +379,7 @@ fn no_private_data(info: &Info) -> Vec<Verdict> {
     vec![verdict(
         Code::NoPrivateData,
         Severity::Degraded,
-        format!("{fault}: messages over {default} octets go by chunks"),
+        by_chunks("messages", default, &fault),
     )
     .with(remedy::private_data(info, false))]
 }
@@ -380,9 +394,10 @@ fn no_own_private_data(info: &Info, sent: &[u8]) -> Option<Verdict> {
         verdict(
             Code::NoPrivateData,
             Severity::Degraded,
-            format!(
-                "this {this} sends no RFC 8797 private data: messages over {default} octets go by \
-                 chunks"
+            by_chunks(
+                "messages",
+                default,
+                &format!("this {this} sends no RFC 8797 private data"),
             ),
         )
         .with(remedy::private_data(info, true))
@@ -404,9 +419,11 @@ fn small_peer_sizes(info: &Info) -> Vec<Verdict> {
         send,
         receive,
     } = Ends::of(info);
+    let (sent, received) = messages(info);
     let sizes = [
         (
             Code::SmallReceiveSize,
+            sent,
             "Receive Size",
             info.peer_receive_size,
             send,
@@ -414,6 +431,7 @@ fn small_peer_sizes(info: &Info) -> Vec<Verdict> {
         ),
         (
             Code::SmallSendSize,
+            received,
             "Send Size",
             info.peer_send_size,
             receive,
@@ -421,21 +439,17 @@ fn small_peer_sizes(info: &Info) -> Vec<Verdict> {
         ),
     ];
     let mut verdicts = Vec::new();
-    for (code, name, theirs, own_name, ours) in sizes {
+    for (code, messages, name, theirs, own_name, ours) in sizes {
         if let Some((theirs, ours)) = theirs.zip(ours).filter(|(theirs, ours)| theirs < ours) {
             let remedy = remedy::Size {
                 is_own: false,
                 is_send: code == Code::SmallSendSize,
                 wanted: ours,
             };
-            verdicts.push(
-                verdict(
-                    code,
-                    Severity::Degraded,
-                    format!("the {peer}'s {name} is {theirs}, this {this}'s {own_name} {ours}"),
-                )
-                .with(remedy::size(info, remedy)),
-            );
+            let cause = format!("the {peer}'s {name} is {theirs}, this {this}'s {own_name} {ours}");
+            let sentence = by_chunks(messages, theirs, &cause);
+            verdicts
+                .push(verdict(code, Severity::Degraded, sentence).with(remedy::size(info, remedy)));
         }
     }
     verdicts
@@ -455,11 +469,7 @@ fn small_own_sizes(info: &Info) -> Vec<Verdict> {
         receive,
     } = Ends::of(info);
     let is_client = info.is_client();
-    let (sent, received) = if is_client {
-        ("calls", "replies")
-    } else {
-        ("replies", "calls")
-    };
+    let (sent, received) = messages(info);
     let offered =
         |size: Option<u64>| size.filter(|_| info.peer_private_data.as_deref() == Some("present"));
     let sizes = [
@@ -498,17 +508,13 @@ fn small_own_sizes(info: &Info) -> Vec<Verdict> {
             is_send: messages == sent,
             wanted: theirs.unwrap_or_default(),
         };
-        verdicts.push(
-            verdict(
-                Code::SmallOwnSize,
-                severity,
-                format!(
-                    "this {this}'s {name} is {ours}{than}: longer {messages} go by chunks; another \
-                     value takes effect with the next connection"
-                ),
-            )
-            .with(remedy::size(info, remedy)),
+        let sentence = by_chunks(
+            messages,
+            ours,
+            &format!("this {this}'s {name} is {ours}{than}"),
         );
+        verdicts
+            .push(verdict(Code::SmallOwnSize, severity, sentence).with(remedy::size(info, remedy)));
     }
     verdicts
 }
@@ -1013,7 +1019,7 @@ mod tests {
                 vec![(
                     "small-own-size",
                     Degraded,
-                    "this client's rdma_max_inline_write is 1024, the server's Receive Size 4096: longer calls go by chunks; another value takes effect with the next connection",
+                    "calls over 1024 octets go by chunks: this client's rdma_max_inline_write is 1024, the server's Receive Size 4096",
                 )],
             ),
             (
@@ -1021,7 +1027,7 @@ mod tests {
                 vec![(
                     "small-own-size",
                     Degraded,
-                    "this client's rdma_max_inline_read is 1024: longer replies go by chunks; another value takes effect with the next connection",
+                    "replies over 1024 octets go by chunks: this client's rdma_max_inline_read is 1024",
                 )],
             ),
             // A client asks for what it needs.
@@ -1032,7 +1038,7 @@ mod tests {
                     (
                         "small-own-size",
                         Note,
-                        "this client's rdma_max_inline_write is 2048, the server's Receive Size 4096: longer calls go by chunks; another value takes effect with the next connection",
+                        "calls over 2048 octets go by chunks: this client's rdma_max_inline_write is 2048, the server's Receive Size 4096",
                     ),
                 ],
             ),
@@ -1043,7 +1049,7 @@ mod tests {
                     (
                         "small-own-size",
                         Note,
-                        "this client's Receive Size is 1024, the server's Send Size 4096: longer replies go by chunks; another value takes effect with the next connection",
+                        "replies over 1024 octets go by chunks: this client's Receive Size is 1024, the server's Send Size 4096",
                     ),
                 ],
             ),
@@ -1053,12 +1059,12 @@ mod tests {
                     (
                         "small-own-size",
                         Degraded,
-                        "this server's svc_rdma/max_req_size is 4096, the client's Receive Size 8192: longer replies go by chunks; another value takes effect with the next connection",
+                        "replies over 4096 octets go by chunks: this server's svc_rdma/max_req_size is 4096, the client's Receive Size 8192",
                     ),
                     (
                         "small-own-size",
                         Degraded,
-                        "this server's svc_rdma/max_req_size is 4096, the client's Send Size 65536: longer calls go by chunks; another value takes effect with the next connection",
+                        "calls over 4096 octets go by chunks: this server's svc_rdma/max_req_size is 4096, the client's Send Size 65536",
                     ),
                 ],
             ),
@@ -1068,7 +1074,7 @@ mod tests {
                 vec![(
                     "no-private-data",
                     Degraded,
-                    "the client sends no RFC 8797 private data: messages over 4096 octets go by chunks",
+                    "messages over 4096 octets go by chunks: the client sends no RFC 8797 private data",
                 )],
             ),
             (
@@ -1100,7 +1106,7 @@ mod tests {
                 vec![(
                     "no-private-data",
                     Degraded,
-                    "the server sends no RFC 8797 private data: messages over 1024 octets go by chunks",
+                    "messages over 1024 octets go by chunks: the server sends no RFC 8797 private data",
                 )],
             ),
             (
@@ -1108,7 +1114,7 @@ mod tests {
                 vec![(
                     "no-private-data",
                     Degraded,
-                    "the client sends no RFC 8797 private data: messages over 4096 octets go by chunks",
+                    "messages over 4096 octets go by chunks: the client sends no RFC 8797 private data",
                 )],
             ),
             (
@@ -1116,7 +1122,7 @@ mod tests {
                 vec![(
                     "no-private-data",
                     Degraded,
-                    "the server's private data cannot be used (truncated): messages over 1024 octets go by chunks",
+                    "messages over 1024 octets go by chunks: the server's private data cannot be used (truncated)",
                 )],
             ),
             (
@@ -1124,7 +1130,7 @@ mod tests {
                 vec![(
                     "small-receive-size",
                     Degraded,
-                    "the server's Receive Size is 4096, this client's rdma_max_inline_write 65536",
+                    "calls over 4096 octets go by chunks: the server's Receive Size is 4096, this client's rdma_max_inline_write 65536",
                 )],
             ),
             (
@@ -1134,7 +1140,7 @@ mod tests {
                     (
                         "small-own-size",
                         Note,
-                        "this client's rdma_max_inline_write is 4096, the server's Receive Size 65536: longer calls go by chunks; another value takes effect with the next connection",
+                        "calls over 4096 octets go by chunks: this client's rdma_max_inline_write is 4096, the server's Receive Size 65536",
                     ),
                 ],
             ),
@@ -1143,7 +1149,7 @@ mod tests {
                 vec![(
                     "small-send-size",
                     Degraded,
-                    "the server's Send Size is 4096, this client's rdma_max_inline_read 8192",
+                    "replies over 4096 octets go by chunks: the server's Send Size is 4096, this client's rdma_max_inline_read 8192",
                 )],
             ),
             (
@@ -1151,7 +1157,7 @@ mod tests {
                 vec![(
                     "small-receive-size",
                     Degraded,
-                    "the server's Receive Size is 4096, this client's Send Size 65536",
+                    "calls over 4096 octets go by chunks: the server's Receive Size is 4096, this client's Send Size 65536",
                 )],
             ),
             (
@@ -1159,7 +1165,7 @@ mod tests {
                 vec![(
                     "small-receive-size",
                     Degraded,
-                    "the client's Receive Size is 4096, this server's svc_rdma/max_req_size 65536",
+                    "replies over 4096 octets go by chunks: the client's Receive Size is 4096, this server's svc_rdma/max_req_size 65536",
                 )],
             ),
             (
@@ -1331,8 +1337,8 @@ mod tests {
             ))
         };
         let none =
-            "this server sends no RFC 8797 private data: messages over 1024 octets go by chunks";
-        let small = "this server's Send Size is 1024, the client's Receive Size 4096: longer replies go by chunks; another value takes effect with the next connection";
+            "messages over 1024 octets go by chunks: this server sends no RFC 8797 private data";
+        let small = "replies over 1024 octets go by chunks: this server's Send Size is 1024, the client's Receive Size 4096";
         let of_version_2 = [0xf6, 0xab, 0x0e, 0x18, 2, 0, 3, 3];
         let shifted = [&[0xa5][..], &MESSAGE].concat();
         for (sent, is_none) in [
@@ -1536,8 +1542,8 @@ mod tests {
         let reduced = client("local_send_size: 1024\ndeviation: a\n");
         let lost = client("state: reconnecting\nlast_failure: transport retry counter exceeded\n");
         let idle = "not connected at present: the client connects again with the next call";
-        let size = "the server's Receive Size is 4096, this client's rdma_max_inline_write 65536 (on 2 of 3 connections to the server)";
-        let own = "this client's rdma_max_inline_write is 1024, the server's Receive Size 4096: longer calls go by chunks; another value takes effect with the next connection (on 1 of 3 connections to the server)";
+        let size = "calls over 4096 octets go by chunks: the server's Receive Size is 4096, this client's rdma_max_inline_write 65536 (on 2 of 3 connections to the server)";
+        let own = "calls over 1024 octets go by chunks: this client's rdma_max_inline_write is 1024, the server's Receive Size 4096 (on 1 of 3 connections to the server)";
         let unknown = "unknown what it negotiated: the module's files could not be read";
         let spared = "the server invalidates remotely although it did not offer to: \
                       8 of 11 regions needed no local invalidation";

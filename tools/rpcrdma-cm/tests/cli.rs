@@ -1151,6 +1151,9 @@ fn a_real_guest() {
     let world = World::guest("guest");
     let table = world.show(&[]);
     assert!(table.contains("established"), "{table}");
+    for (words, notes) in [(&["mounts"][..], false), (&["mounts", "--wide"], true)] {
+        assert_eq!(world.show(words).contains(" note: "), notes, "{words:?}");
+    }
     let mounts: Value = serde_json::from_str(&world.show(&["mounts", "--json"])).unwrap();
     let mounts = mounts["mounts"].as_array().unwrap();
     assert!(!mounts.is_empty());

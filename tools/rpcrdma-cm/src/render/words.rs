@@ -24,6 +24,7 @@ use crate::{
     report::MountReport,
     verdict::{
         self,
+        Code,
         Severity,
         Verdict, //
     }, //
@@ -38,11 +39,15 @@ pub(crate) fn observing(style: Style, observing: Option<&Observing>) -> String {
         })
 }
 
-/// The mounts: a sentence and a remedy for each verdict, worst first.
-pub(crate) fn mounts(style: Style, mounts: &[MountReport]) -> String {
+/// The mounts: a sentence and a remedy for each verdict, worst first. Notes are for `wide` only,
+/// except the one that says why a sound mount shows no sizes.
+pub(crate) fn mounts(style: Style, mounts: &[MountReport], wide: bool) -> String {
     let mut out = String::new();
+    let is_shown = |verdict: &&Verdict| {
+        wide || verdict.severity != Severity::Note || verdict.code == Code::NotConnected
+    };
     for report in mounts {
-        for (index, verdict) in report.verdicts.iter().enumerate() {
+        for (index, verdict) in report.verdicts.iter().filter(is_shown).enumerate() {
             let place = if index == 0 {
                 format!("{}:", place(report))
             } else {
