@@ -889,11 +889,12 @@ fn watch_in_a_terminal() {
     );
     let size = ["new-session", "-d", "-x", "140", "-y", "40"];
     tmux(&[&size[..], &[&line.join(" ")]].concat()).unwrap();
-    let text = shows(" Connections ");
+    // The last line is drawn last.
+    let text = shows("sorted by name");
     for words in [
         " Mounts ",
+        " Connections ",
         "10.77.1.2:20049",
-        "sorted by name",
         "re-established",
     ] {
         assert!(text.contains(words), "no {words}: {text}");
