@@ -41,8 +41,7 @@ pub(crate) struct Files {
 impl Files {
     /// Reads a file of the module.
     pub(crate) fn module(&self, name: &str) -> Result<String> {
-        self.bytes(name)
-            .map(|octets| String::from_utf8_lossy(&octets).into_owned())
+        self.bytes(name).map(text)
     }
 
     /// Reads a file of the module as octets.
@@ -54,7 +53,7 @@ impl Files {
     /// Reads a file that not every version of the module has. Returns `None` if it is missing.
     pub(crate) fn optional(&self, name: &str) -> Result<Option<String>> {
         match fs::read(self.debugfs.join(name)) {
-            Ok(octets) => Ok(Some(String::from_utf8_lossy(&octets).into_owned())),
+            Ok(octets) => Ok(Some(text(octets))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // An error here means that the whole module is missing.
                 self.module("connections").map(|_| None)
@@ -87,7 +86,7 @@ impl Files {
         file.rewind()
             .and_then(|()| file.read_to_end(&mut report))
             .map_err(|error| self.explain(&path, &error))?;
-        Ok(String::from_utf8_lossy(&report).into_owned())
+        Ok(text(report))
     }
 
     /// Says in one line why a file of the module could not be opened or read, and what helps.
@@ -152,7 +151,7 @@ impl Files {
     pub(crate) fn read(&self, name: &str) -> Result<String> {
         let path = self.proc.join(name);
         fs::read(&path)
-            .map(|octets| String::from_utf8_lossy(&octets).into_owned())
+            .map(text)
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
@@ -161,8 +160,7 @@ impl Files {
     pub(crate) fn sysctls(&self) -> String {
         let mut lines = Vec::new();
         for directory in ["sys/sunrpc", "sys/sunrpc/svc_rdma"] {
-            let entries = fs::read_dir(self.proc.join(directory));
-            for entry in entries.into_iter().flatten().flatten() {
+            for entry in entries(self.proc.join(directory)) {
                 if let Ok(value) = fs::read_to_string(entry.path()) {
                     let name = entry.file_name().to_string_lossy().into_owned();
                     lines.push(format!("{directory}/{name} = {}", value.trim()));
@@ -184,7 +182,6 @@ impl Files {
 
     /// The ports of the RDMA devices, by their names.
     pub(crate) fn rdma_ports(&self) -> Vec<Port> {
-        let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
         let read = |path: PathBuf| {
             let text = fs::read_to_string(path).unwrap_or_default();
             text.trim().to_owned()
@@ -232,10 +229,7 @@ impl Files {
 
     /// The drivers of the network interfaces.
     pub(crate) fn network_drivers(&self) -> Vec<String> {
-        fs::read_dir(self.sys.join("class/net"))
-            .into_iter()
-            .flatten()
-            .flatten()
+        entries(self.sys.join("class/net"))
             .filter_map(|entry| {
                 let driver = fs::read_link(entry.path().join("device/driver")).ok()?;
                 Some(driver.file_name()?.to_string_lossy().into_owned())
@@ -251,7 +245,6 @@ impl Files {
     /// The RDMA transports of the kernel's RPC client in this network namespace. Empty where the
     /// kernel does not show them. A transport that ends meanwhile is left out.
     pub(crate) fn transports(&self) -> Vec<Transport> {
-        let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
         let is_rdma = |name: &std::ffi::OsStr| {
             let mut words = name.to_str().unwrap_or_default().split('-');
             words.next() == Some("xprt") && words.any(|word| word.starts_with("rdma"))
@@ -269,21 +262,12 @@ impl Files {
 
     /// The mounts that this process sees.
     pub(crate) fn own_namespace(&self) -> Result<Namespace> {
-        let own = self.proc.join("self");
-        let read = |name: &str| {
-            let path = own.join(name);
-            fs::read(&path)
-                .map(|octets| String::from_utf8_lossy(&octets).into_owned())
-                .map_err(|error| format!("{}: {error}", path.display()))
-        };
         Ok(Namespace {
             of: None,
-            mountinfo: read("mountinfo")?,
-            mountstats: read("mountstats")?,
+            mountinfo: self.read("self/mountinfo")?,
+            mountstats: self.read("self/mountstats")?,
             // Without that file, no mount is expected to use RDMA.
-            fstab: fs::read(&self.fstab)
-                .map(|octets| String::from_utf8_lossy(&octets).into_owned())
-                .unwrap_or_default(),
+            fstab: fs::read(&self.fstab).map(text).unwrap_or_default(),
         })
     }
 
@@ -324,8 +308,8 @@ impl Files {
                         number,
                         Namespace {
                             of: Some((number, pid)),
-                            mountinfo: String::from_utf8_lossy(&mountinfo).into_owned(),
-                            mountstats: String::from_utf8_lossy(&mountstats).into_owned(),
+                            mountinfo: text(mountinfo),
+                            mountstats: text(mountstats),
                             fstab: String::new(),
                         },
                     );
@@ -337,6 +321,16 @@ impl Files {
         }
         Ok((seen.into_values().collect(), denied))
     }
+}
+
+/// The octets of a file as text, whatever they are.
+fn text(octets: Vec<u8>) -> String {
+    String::from_utf8_lossy(&octets).into_owned()
+}
+
+/// What is in a directory. Empty if it cannot be read.
+fn entries(path: PathBuf) -> impl Iterator<Item = fs::DirEntry> {
+    fs::read_dir(path).into_iter().flatten().flatten()
 }
 
 /// The number of a process's mount namespace: the link reads `mnt:[4026531840]`.

@@ -333,7 +333,8 @@ impl Screen {
                     chunks.map_or("-".to_owned(), |n| format!("{n} %")),
                     6,
                 )),
-                Cell::from(verdict.map_or(String::new(), in_short)).style(Style::new().fg(colour)),
+                Cell::from(verdict.map_or(String::new(), Verdict::in_short))
+                    .style(Style::new().fg(colour)),
             ])
         });
         let widths = [
@@ -443,17 +444,6 @@ fn colour(severity: Severity) -> Color {
 
 fn worst(report: &MountReport) -> Option<&Verdict> {
     report.verdicts.first()
-}
-
-/// The sentence, with its severity unless it begins with that.
-fn in_short(verdict: &Verdict) -> String {
-    let word = verdict.severity.word();
-    let sentence = escape(&verdict.sentence);
-    if sentence.starts_with(word) {
-        sentence
-    } else {
-        format!("{word}: {sentence}")
-    }
 }
 
 /// The credits in use, and those granted, of all transports of the mount.

@@ -10,7 +10,7 @@ use std::net::{
     SocketAddr, //
 };
 
-/// The port of NFS over RDMA.
+/// The port of NFS over RDMA (RFC 8267, section 6).
 pub(crate) const PORT: u16 = 20049;
 
 /// The server of SERVER[:/PATH], as in /etc/fstab.

@@ -23,12 +23,12 @@ use crate::{
         transports::Transport, //
     },
     remedy,
-    render::octets, //
+    render::{
+        escape,
+        octets, //
+    },
+    target, //
 };
-
-/// The port of NFS over RDMA (RFC 8267, section 6). A mount that asks for RDMA has it unless it
-/// names another.
-const NFS_RDMA_PORT: u64 = 20049;
 
 /// The program of NFS (RFC 5662, section 2).
 const NFS_PROGRAM: u64 = 100_003;
@@ -130,6 +130,15 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
+    /// The sentence with its severity, unless it begins with that word.
+    pub(crate) fn in_short(&self) -> String {
+        let word = self.severity.word();
+        match escape(&self.sentence) {
+            sentence if sentence.starts_with(word) => sentence,
+            sentence => format!("{word}: {sentence}"),
+        }
+    }
+
     fn with(self, remedy: impl Into<String>) -> Self {
         Self {
             remedy: Some(remedy.into()),
@@ -789,10 +798,7 @@ fn few_credits(transports: &[Transport]) -> Option<Verdict> {
         })
         .filter(|(waiting, credits, slots, _)| *waiting > 0 && credits < slots)
         .max()?;
-    let calls = match waiting {
-        1 => "1 call waits".to_owned(),
-        _ => format!("{waiting} calls wait"),
-    };
+    let calls = calls_wait(waiting);
     Some(
         verdict(
             Code::FewCredits,
@@ -811,10 +817,7 @@ fn backlog(transports: &[Transport]) -> Option<Verdict> {
         .filter_map(|transport| Some((transport.backlog?, transport.slots?)))
         .filter(|(backlog, _)| *backlog > 0)
         .max()?;
-    let calls = match backlog {
-        1 => "1 call waits".to_owned(),
-        _ => format!("{backlog} calls wait"),
-    };
+    let calls = calls_wait(backlog);
     Some(
         verdict(
             Code::Backlog,
@@ -823,6 +826,13 @@ fn backlog(transports: &[Transport]) -> Option<Verdict> {
         )
         .with(remedy::slots(slots)),
     )
+}
+
+fn calls_wait(number: u64) -> String {
+    match number {
+        1 => "1 call waits".to_owned(),
+        _ => format!("{number} calls wait"),
+    }
 }
 
 /// `registrations`: memory is registered while calls wait for it. Regions had to be recovered after a
@@ -887,7 +897,8 @@ fn not_connected(connections: &[Info]) -> Option<Verdict> {
 /// the server of a mount of version 4.1 or later is known from an earlier mount. If the mount also
 /// shares the superblock of the earlier mount, it shows that one's options.
 pub(crate) fn not_rdma(mount: &Mount) -> Option<Verdict> {
-    let asked = mount.port == Some(NFS_RDMA_PORT) || mount.is_rdma_in_fstab;
+    // A mount that asks for RDMA has this port unless it names another.
+    let asked = mount.port == Some(target::PORT.into()) || mount.is_rdma_in_fstab;
     (!mount.is_rdma() && asked).then(|| {
         let protocol = mount.protocol.as_deref().unwrap_or("another transport");
         verdict(
@@ -924,6 +935,18 @@ mod tests {
     fn mount(options: &str) -> Mount {
         let line = format!("1 2 0:3 / /mnt rw - nfs4 s:/ rw,{options},addr=10.0.0.2\n");
         mounts::mountinfo(&line).remove(0)
+    }
+
+    /// Of a mount, and nothing else except its connections.
+    fn facts<'a>(mount: &'a Mount, connections: &'a [Info]) -> Facts<'a> {
+        Facts {
+            mount,
+            stats: None,
+            connections: Some(connections),
+            observing: None,
+            transports: &[],
+            lost_in_an_hour: None,
+        }
     }
 
     fn stats(age: u64, transports: &[&str]) -> Stats {
@@ -1366,6 +1389,7 @@ mod tests {
     fn of_mounts_that_are_not_observed() {
         use crate::parse::stats::observing;
 
+        let mount = mount("proto=rdma");
         for (text, expected) in [
             (
                 "observing: yes\n",
@@ -1382,12 +1406,8 @@ mod tests {
         ] {
             let observing = observing(text);
             let facts = Facts {
-                mount: &mount("proto=rdma"),
-                stats: None,
-                connections: Some(&[]),
                 observing: observing.as_ref(),
-                transports: &[],
-                lost_in_an_hour: None,
+                ..facts(&mount, &[])
             };
             let verdicts = of_mount(&facts);
             assert!(verdicts.iter().any(|verdict| verdict.sentence == expected), "{verdicts:?}");
@@ -1396,7 +1416,7 @@ mod tests {
 
     #[test]
     fn of_mounts_by_their_transports() {
-        let established = [client("")];
+        let (mount, established) = (mount("proto=rdma"), [client("")]);
         // Connections of each transport, age in seconds, transports.
         for (connects, age, transports, often) in [
             (1, 0, 1, None),
@@ -1426,12 +1446,8 @@ mod tests {
             let transport = transport(connects, 0);
             let stats = stats(age, &vec![&*transport; transports]);
             let facts = Facts {
-                mount: &mount("proto=rdma"),
                 stats: Some(&stats),
-                connections: Some(&established),
-                observing: None,
-                transports: &[],
-                lost_in_an_hour: None,
+                ..facts(&mount, &established)
             };
             let expected = match often {
                 Some(sentence) => ("lost-often", Severity::Degraded, sentence),
@@ -1471,7 +1487,7 @@ mod tests {
 
     #[test]
     fn of_mounts_by_their_history() {
-        let established = [client("")];
+        let (mount, established) = (mount("proto=rdma"), [client("")]);
         // Connections of the transport, age in seconds, lost in the last hour.
         for (connects, age, lost, often) in [
             (1, 10, 0, None),
@@ -1508,12 +1524,9 @@ mod tests {
         ] {
             let stats = stats(age, &[&transport(connects, 0)]);
             let facts = Facts {
-                mount: &mount("proto=rdma"),
                 stats: Some(&stats),
-                connections: Some(&established),
-                observing: None,
-                transports: &[],
                 lost_in_an_hour: Some(lost),
+                ..facts(&mount, &established)
             };
             let expected = match often {
                 Some(sentence) => ("lost-often", Severity::Degraded, sentence),
@@ -1536,6 +1549,7 @@ mod tests {
             Note,
             Unknown, //
         };
+        let mount = mount("proto=rdma");
         let stats = stats(100, &[&transport(1, 3)]);
         let offer = client("remote_invalidation_in_use: yes\n");
         let small = client("local_send_size: 65536\n");
@@ -1592,12 +1606,9 @@ mod tests {
             (Some(vec![lost, client("")]), vec![("fine", Fine, "fine")]),
         ] {
             let facts = Facts {
-                mount: &mount("proto=rdma"),
                 stats: Some(&stats),
                 connections: connections.as_deref(),
-                observing: None,
-                transports: &[],
-                lost_in_an_hour: None,
+                ..facts(&mount, &[])
             };
             assert_eq!(sentences(&of_mount(&facts)), expected);
         }
@@ -1614,7 +1625,7 @@ mod tests {
             );
             transport("10.0.0.2\n", &info, "state= CONNECTED  BOUND\n")
         };
-        let established = [client("")];
+        let (mount, established) = (mount("proto=rdma"), [client("")]);
         let few = "3 calls wait: the server grants 4 credits, this client asks for 128";
         let slots = "7 calls wait for a slot: all 128 of a transport are in use";
         for (transports, expected) in [
@@ -1631,12 +1642,8 @@ mod tests {
             (vec![at(4, 3, 7)], vec![few, slots]),
         ] {
             let facts = Facts {
-                mount: &mount("proto=rdma"),
-                stats: None,
-                connections: Some(&established),
-                observing: None,
                 transports: &transports,
-                lost_in_an_hour: None,
+                ..facts(&mount, &established)
             };
             let verdicts = of_mount(&facts);
             let found: Vec<&str> = verdicts.iter().map(|verdict| &*verdict.sentence).collect();

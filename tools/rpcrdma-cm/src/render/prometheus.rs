@@ -15,6 +15,7 @@ use std::{
 
 use serde::Serialize;
 
+use super::table;
 use crate::{
     parse::{
         info::Info,
@@ -163,7 +164,7 @@ fn of_mounts(mounts: &[MountReport]) -> Vec<Family> {
         ),
     );
     let least = |report: &MountReport, value: fn(&Info) -> Option<u64>| {
-        report.connections.as_ref()?.iter().filter_map(value).min()
+        table::least(report.connections.as_ref()?, value)
     };
     family(
         "inline_threshold_octets",

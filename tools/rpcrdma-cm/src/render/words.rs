@@ -72,16 +72,8 @@ pub(crate) fn place(report: &MountReport) -> String {
     }
 }
 
-/// The verdict with its severity, unless the sentence begins with that word.
 fn sentence(style: Style, verdict: &Verdict) -> String {
-    let text = escape(&verdict.sentence);
-    let word = verdict.severity.word();
-    let text = if text.starts_with(word) {
-        text
-    } else {
-        format!("{word}: {text}")
-    };
-    style.severity(verdict.severity, &text)
+    style.severity(verdict.severity, &verdict.in_short())
 }
 
 /// The lines of `check`, each with its remedy unless there is nothing to do.
