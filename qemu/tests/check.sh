@@ -104,6 +104,8 @@ check 'check: a server that grants few credits' with svc_rdma/max_requests 4 \
 	ends 1 "degraded credits: $B4 grants 4 credits of 64" "$B4"
 check 'check: a server with small sizes' with rdma_max_inline_write 16384 \
 	ends 1 "degraded private-data: calls over 4096 octets go by chunks: the server's Receive" "$B4"
+check 'check: a client with small sizes' with rdma_max_inline_write 1024 \
+	ends 1 'echo 4096 > /proc/sys/sunrpc/rdma_max_inline_write' "$B4"
 check 'check: rpcbind does not know RDMA' ends 0 'note     rpcbind: ' "$B4"
 need 'rpcbind names another port' registers 20050
 check 'check: rpcbind names another port' \

@@ -41,7 +41,7 @@ check 'practice 3: a server without private data' \
 check 'practice 4: a client that is older than the module' \
 	finds 4 "$mounts" 'older than the module' 'unmount and mount while the module is loaded'
 check 'practice 5: one credit' \
-	finds 5 "$(until_said 'the server grants' "$mounts")" 'the server grants 1 credit' \
+	finds 5 "$(until_said 'the server grants' "$mounts")" 'the server grants 1 credit,' \
 	'/proc/sys/sunrpc/svc_rdma/max_requests'
 check 'practice 6: a wrong port' \
 	finds 6 "$server" 'failed   port: ' "echo 'rdma 20049' > /proc/fs/nfsd/portlist"

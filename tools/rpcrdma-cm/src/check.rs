@@ -9,7 +9,10 @@ use serde::Serialize;
 use crate::{
     engine::Engine,
     parse::{
-        info::Report,
+        info::{
+            Info,
+            Report, //
+        },
         mounts::{
             Entry,
             Mount, //
@@ -21,8 +24,7 @@ use crate::{
     verdict::{
         self,
         Code,
-        Severity,
-        Verdict, //
+        Severity, //
     }, //
 };
 
@@ -452,8 +454,8 @@ pub(crate) fn rpcbind(server: &str, port: u16, found: Result<Vec<Registration>, 
             "rpcbind",
             Severity::Note,
             format!(
-                "rpcbind of {server} names no port for RDMA, as usual with Linux: this host mounts \
-                 with proto=rdma,port={port} nevertheless"
+                "rpcbind of {server} names no port for RDMA, as usual with Linux: each client has \
+                 to name it, this host by proto=rdma,port={port}"
             ),
         )
     }
@@ -519,21 +521,17 @@ pub(crate) fn of_report(target: &str, report: &Report, versions: &[(u64, String)
         format!("{target} accepts a connection over RDMA"),
     )];
     checks.extend(null(versions));
-    let verdicts = verdict::of_report(target, report);
-    let of_offers: Vec<&Verdict> = verdicts
-        .iter()
-        .filter(|verdict| {
-            !matches!(
-                verdict.code,
-                Code::Fine | Code::NoAnswer | Code::BadReply | Code::ProgramVersion
-            )
-        })
-        .collect();
-    checks.extend(of_offers.iter().map(|verdict| Check {
-        check: "private-data",
-        severity: verdict.severity,
-        sentence: verdict.sentence.clone(),
-        remedy: verdict.remedy.clone(),
+    let mut of_offers = verdict::of_report(target, report);
+    of_offers.retain(|verdict| {
+        matches!(
+            verdict.code,
+            Code::NoPrivateData | Code::Deviates | Code::Unknown
+        )
+    });
+    // The probe had the sizes of this host's mounts, so that their sysctls are the remedy.
+    of_offers.extend(verdict::sizes(&Info {
+        origin: Some("nfs".to_owned()),
+        ..report.info.clone()
     }));
     if of_offers.is_empty() {
         let threshold = |value: Option<u64>| value.map_or("?".to_owned(), |v| v.to_string());
@@ -547,6 +545,12 @@ pub(crate) fn of_report(target: &str, report: &Report, versions: &[(u64, String)
             ),
         ));
     }
+    checks.extend(of_offers.into_iter().map(|verdict| Check {
+        check: "private-data",
+        severity: verdict.severity,
+        sentence: verdict.sentence,
+        remedy: verdict.remedy,
+    }));
     checks.extend(
         report
             .info
@@ -608,7 +612,8 @@ fn credits(target: &str, granted: u64) -> Check {
         "credits",
         severity,
         format!(
-            "{server} grants {granted} credits of {CREDITS}: no more calls are under way at a time"
+            "{server} grants {} of {CREDITS}: no more calls are under way at a time",
+            verdict::number_of(granted, "credit")
         ),
     )
     .with(remedy::credits(server, 128))
@@ -848,6 +853,12 @@ mod tests {
             ("", [(3, "x"), (4, "y")], 1, ("null", Failed)),
             (
                 "peer_private_data: absent\n",
+                both,
+                2,
+                ("private-data", Degraded),
+            ),
+            (
+                "local_send_size: 1024\n",
                 both,
                 2,
                 ("private-data", Degraded),

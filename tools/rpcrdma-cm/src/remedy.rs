@@ -165,8 +165,8 @@ pub(crate) fn listen(target: &str, reason: &str) -> String {
     let port = target.rsplit_once(':').map_or("20049", |(_, port)| port);
     let server = host(target);
     let listens = format!(
-        "on {server}, if it runs Linux: cat /proc/fs/nfsd/portlist; without a line `rdma {port}`: \
-         echo 'rdma {port}' > /proc/fs/nfsd/portlist"
+        "on {server}, if it runs Linux: cat /proc/fs/nfsd/portlist; mount with the port of a line \
+         `rdma`; without one: echo 'rdma {port}' > /proc/fs/nfsd/portlist"
     );
     let firewall = format!(
         "let UDP port 4791 (RoCE) or TCP port {port} (iWARP) through the firewalls of both hosts \

@@ -254,8 +254,7 @@ pub(crate) fn of_report(target: &str, report: &Report) -> Vec<Verdict> {
 fn of_info(info: &Info) -> Vec<Verdict> {
     let rules = [
         no_private_data,
-        small_peer_sizes,
-        small_own_sizes,
+        sizes,
         less_in_use,
         older,
         invalidates_unoffered,
@@ -411,6 +410,11 @@ fn no_own_private_data(info: &Info, sent: &[u8]) -> Option<Verdict> {
         )
         .with(remedy::private_data(info, true))
     })
+}
+
+/// The verdicts on the sizes of both ends.
+pub(crate) fn sizes(info: &Info) -> Vec<Verdict> {
+    [small_peer_sizes(info), small_own_sizes(info)].concat()
 }
 
 /// `small-receive-size`: `peer_private_data` is `present`, and `peer_receive_size` is below
@@ -803,7 +807,10 @@ fn few_credits(transports: &[Transport]) -> Option<Verdict> {
         verdict(
             Code::FewCredits,
             Severity::Degraded,
-            format!("{calls}: the server grants {credits} credits, this client asks for {slots}"),
+            format!(
+                "{calls}: the server grants {}, this client asks for {slots}",
+                number_of(credits, "credit")
+            ),
         )
         .with(remedy::credits(address, slots)),
     )
@@ -826,6 +833,12 @@ fn backlog(transports: &[Transport]) -> Option<Verdict> {
         )
         .with(remedy::slots(slots)),
     )
+}
+
+/// `1 credit`, `2 credits`.
+pub(crate) fn number_of(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
 }
 
 fn calls_wait(number: u64) -> String {
@@ -921,7 +934,7 @@ pub(crate) fn duration(seconds: u64) -> String {
         3600..86400 => (seconds / 3600, "hour"),
         _ => (seconds / 86400, "day"),
     };
-    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+    number_of(count, unit)
 }
 
 #[cfg(test)]
