@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! KUnit tests of the pure files of `rpcrdma_cm`, and of the files of src/base and src/rdma that
-//! need no device.
+//! KUnit tests of the pure files of `rpcrdma_cm`, and of the files of src/base, src/rdma and
+//! src/observer that need no device.
 //!
 //! A test is named after the section that it checks: of RFC 8797, unless its suite names another
 //! document. The expected values of its rows are copied from the section, not computed. If a row
@@ -12,6 +12,9 @@
 mod base;
 mod cases;
 mod control;
+#[allow(dead_code)]
+#[path = "../src/counters.rs"]
+mod counters;
 mod ending;
 mod exchange;
 mod header;
@@ -21,6 +24,9 @@ mod invalidation;
 mod negotiation;
 mod octets;
 mod outcome;
+#[allow(dead_code)]
+#[path = "../src/permits.rs"]
+mod permits;
 mod private_data;
 mod program;
 #[path = "../src/pure/mod.rs"]
@@ -29,6 +35,7 @@ mod rdma;
 mod request;
 mod rows;
 mod rpc;
+mod shares;
 mod stats;
 mod tables;
 
