@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 
 from lib import module
-from lib.hosts import HOME, TRANSPORT
+from lib.hosts import HOME, TRANSPORT, NfsServer
 from lib.ktap import Skip, fail, same, wait_for
 from lib.messages import (
     CALLBACKS, ECHO, ERR_CHUNK, ERR_VERS, NFS, RDMA_DONE, RDMA_MSG, RDMA_NOMSG, REPLY, Segment,
@@ -108,6 +108,16 @@ class Client:
         same_info(self.id, bad_headers=int(before["bad_headers"]) + len(malformed),
                   unexpected_messages=int(before["unexpected_messages"]) + len(unexpected),
                   credits_granted=GRANTS, sends_with_invalidate=before["sends_with_invalidate"])
+
+    def one_xid(self) -> None:
+        """Makes calls that have one XID, four at a time. Each is answered."""
+        xid = self.next()
+        for _ in range(4):
+            self.peer.send(*[header(xid, RDMA_MSG) + rpc_call(xid)] * 4)
+            for _ in range(4):
+                same("the peer received", header(xid, RDMA_MSG, credits=GRANTS) + success(xid),
+                     script.next_message())
+        self.works()
 
     def others_first(self) -> None:
         """Checks that a call that waits for chunks does not delay the call behind it."""
@@ -543,23 +553,69 @@ def linux_drops_call() -> None:
                 peer.close()
 
 
+# The XIDs of the first calls on connections of the module. The first of these is that of the first
+# call since the module was loaded.
+first_xids: list[int] = []
+
+
+def make_first_call() -> int:
+    """Makes a connection of the module, and a call on it. Returns the XID of the call."""
+    with Command(script.pair.a.path, "connect",
+                 f"{script.pair.b.ip4}:{OF_PEER} rpcvers=1 null=0"):
+        script.peer.accept(WITH_R)
+    number = module.newest("client")
+    with Command(HOME, "call", f"connection {number} null"):
+        xid = split(script.message())[0]
+        script.peer.send(header(xid, RDMA_MSG, credits=PEERS) + success(xid))
+    script.close_to_peer(number)
+    return xid
+
+
 def xids_differ() -> None:
-    """Makes connections of the module, and checks the XIDs of their first calls: none may be
-    known from the others, nor from their number."""
-    line = f"{script.pair.b.ip4}:{OF_PEER} rpcvers=1 null=0"
-    xids = []
-    for _ in range(4):
-        with Command(script.pair.a.path, "connect", line):
-            script.peer.accept(WITH_R)
-        number = module.newest("client")
-        with Command(HOME, "call", f"connection {number} null"):
-            xid = split(script.message())[0]
-            script.peer.send(header(xid, RDMA_MSG, credits=PEERS) + success(xid))
-        xids.append(xid)
-        script.close_to_peer(number)
-    same("different XIDs", 4, len(set(xids)))
-    if max(xids) < 1 << 20:
-        fail(f"small XIDs: {xids}")
+    """Compares the XIDs of first calls: none may be known from the others, nor from their
+    number."""
+    first_xids.extend(make_first_call() for _ in range(4))
+    same("different XIDs", 4, len(set(first_xids)))
+    if max(first_xids) < 1 << 20:
+        fail(f"small XIDs: {first_xids}")
+
+
+def loads_again() -> None:
+    module.unload()
+    module.load()
+
+
+def xids_are_new() -> None:
+    xid = make_first_call()
+    if xid in first_xids:
+        fail(f"the XID of the first call is {xid:#x} again: {[hex(one) for one in first_xids]}")
+
+
+# RFC 7530, sections 15.2 and 16.4: COMPOUND of minor version 0 without a tag, PUTROOTFH, and CREATE
+# of the directory "twins" without attributes. RFC 5531, appendix A: AUTH_SYS of root.
+COMPOUND, PUTROOTFH, CREATE, NF4DIR, NFS4_OK, NFS4ERR_EXIST = 1, 24, 6, 2, 0, 17
+TWIN = words(100003, 4, COMPOUND) + words(1, 20, 0, 0, 0, 0, 0) + words(0, 0) + words(
+    0, 0, 2, PUTROOTFH, CREATE, NF4DIR, 5, 0x7477696e, 0x73000000, 0, 0)
+
+nfs = NfsServer()
+
+
+def nfs_starts() -> None:
+    nfs.start(script.pair, 10)
+    script.at_end(nfs.end)
+
+
+def equal_calls() -> None:
+    """Makes equal calls on connections to the kernel's NFS server. With the XIDs of the module's
+    first calls the second one is executed, and finds the directory of the first one. With an XID of
+    before, the server takes it for a repetition, and replies from its cache."""
+    for xid, status in zip((*first_xids[:2], first_xids[0]), (NFS4_OK, NFS4ERR_EXIST, NFS4_OK)):
+        script.peer.connect(script.pair.a.path, script.pair.b.ip4, 20049, SIZES_1024)
+        script.peer.send(header(xid, RDMA_MSG) + words(xid, 0, 2) + TWIN)
+        found = split(script.message())
+        same("COMPOUND, PUTROOTFH and CREATE", [status, 0, 2, PUTROOTFH, 0, CREATE, status],
+             found[13:20])
+        script.peer.close()
 
 
 script.set_up()
@@ -577,6 +633,7 @@ need("a connection that no rare message may affect", lambda: control(
 need("the peer connects for rare calls", client.connects)
 for name, function, *arguments in (
     ("malformed and unexpected messages are counted (4.5)", client.counts),
+    ("sixteen calls with one XID are answered (RFC 5531, 9)", client.one_xid),
     ("a call behind one that waits for chunks is answered first (3.3.1)", client.others_first),
     ("a Read chunk of a Long Call depends on the program (6.1)", client.reduced_long_call),
     ("64 Read segments are accepted (8.1.4)", client.many, "Read segments", 64, True),
@@ -656,9 +713,13 @@ for name, keys, told, *refusals in (
     check(f"{name}: the first call fails (the draft, 5.2)", server.first_fails, keys, told,
           *refusals)
 check("Linux' client drops a call with a Reply chunk (RFC 8167, 5.3)", linux_drops_call)
+need("the kernel's NFS server starts for equal calls", nfs_starts)
+check("the second of two equal calls on two connections is executed (RFC 8167, 2.4)", equal_calls)
 check("the other connection is as it was", lambda: same_info(
     module.own_rows()[0][0], state="established", generation=1, bad_headers=0,
     unexpected_messages=0))
 check("close all ends the connections of rare messages", control, HOME, "close", "all")
 script.check_none_left()
+need("the module is loaded again after rare messages", loads_again)
+check("XIDs begin elsewhere when the module is loaded again (RFC 8167, 2.4)", xids_are_new)
 script.run()
