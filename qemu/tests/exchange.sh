@@ -259,9 +259,9 @@ ucmatose_ends() {
 
 has_received() { counter messages_received && [[ $count = "$1" ]]; }
 
-# by_mpa_1 HEX OFFSET: a peer that speaks version 1 of MPA connects with these octets (RFC 5044,
-# section 7.1.1). Peers with siw speak version 2. The octets end with a message of Send Size 4096
-# and Receive Size 16384 with R.
+# by_mpa_1 HEX KEY=VALUE...: a peer that speaks version 1 of MPA connects with these octets (RFC
+# 5044, section 7.1.1), and info of the server's end has these values. Peers with siw speak version
+# 2.
 by_mpa_1() {
 	local frame pid answer bad=0
 	printf -v frame '%04x%s' $((${#1} / 2)) "$1"
@@ -277,10 +277,7 @@ by_mpa_1() {
 	same 'the answer' 4d504120494420526570204672616d65 "${answer:0:32}" || bad=1
 	same 'its version and private data' "01 0008$message" "${answer:34:2} ${answer:36}" || bad=1
 	wait_for 10 newest server && wait_for 10 is_state "$id" established &&
-		same_info "$id" peer_private_data=present peer_length=$((${#1} / 2)) \
-			peer_offset="$2" peer_send_size=4096 peer_receive_size=16384 \
-			client_to_server_threshold=4096 server_to_client_threshold=8192 \
-			remote_invalidation=yes || bad=1
+		same_info "$id" "${@:2}" || bad=1
 	kill "$pid"
 	wait "$pid" 2>/dev/null
 	wait_for 10 is_gone "${id:-none}" || bad=1
@@ -298,10 +295,20 @@ if [[ $(uname -m) = x86_64 ]]; then
 		ucmatose_ends client "$B" -b "$B4"
 fi
 if [[ $TRANSPORT = siw ]]; then
-	check 'a message by MPA version 1' by_mpa_1 f6ab0e180101030f 0
+	# Send Size 4096 and Receive Size 16384, with R.
+	values=(peer_private_data=present peer_send_size=4096 peer_receive_size=16384
+		client_to_server_threshold=4096 server_to_client_threshold=8192
+		remote_invalidation=yes)
+	check 'a message by MPA version 1' \
+		by_mpa_1 f6ab0e180101030f "${values[@]}" peer_length=8 peer_offset=0
 	# The length field of rdma_cm holds 255 octets, 4 more than a peer of version 2 can send.
-	check 'a message at the end of 255 octets by MPA version 1' \
-		by_mpa_1 "$(filler 247)f6ab0e180101030f" 247
+	check 'a message at the end of 255 octets by MPA version 1' by_mpa_1 \
+		"$(filler 247)f6ab0e180101030f" "${values[@]}" peer_length=255 peer_offset=247
+	# Linux delivers none of 256 (reports/iwcm-private-data-length.txt).
+	check '256 octets by MPA version 1 count as absent' by_mpa_1 \
+		"f6ab0e180101030f$(filler 248)" peer_private_data=absent peer_length=0 \
+		client_to_server_threshold=1024 server_to_client_threshold=1024 \
+		remote_invalidation=no
 fi
 
 # Names of real devices are longer than those of the tests.
