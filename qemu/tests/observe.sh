@@ -374,6 +374,8 @@ if [[ $KERNEL = stock ]]; then
 	need 'other BTF: the module loads' insmod "$MODULE"
 	need 'other BTF: the mount succeeds' nfs_mount 4.2 /mnt/nfs
 	check 'other BTF: the values of the server are unknown' server_not_read
+	reason='members: BTF does not have the members of the structures of NFS, so that the values'
+	check 'other BTF: stats says why' observing partial "$reason that NFS uses are unknown"
 	check 'other BTF: umount succeeds' umount /mnt/nfs
 	need 'other BTF: the module is removed again' wait_for 20 rmmod rpcrdma_cm
 	need 'other BTF: its sizes are restored' remove_module other_btf
