@@ -296,11 +296,11 @@ if TRANSPORT == "siw":
         for its_end in "FIN", "RST":
             check(f"{its_end} by plain TCP to the module as {its_role}", tcp_ends, its_role,
                   its_end == "RST")
-else:
-    check("an RDMA Write without memory fails the queue pair", peer_fails, writes_nowhere,
-          f"{FAILED}QP access error")
-    check("an RDMA Read without memory fails the queue pair", peer_fails, sends_bad_chunk,
-          f"{FAILED}remote access error")
+# siw ends the connection, or has received TERMINATE, and reports no error.
+check("an RDMA Write without memory is why a connection ends", peer_fails, writes_nowhere,
+      PEER if TRANSPORT == "siw" else f"{FAILED}QP access error")
+check("an RDMA Read without memory is why a connection ends", peer_fails, sends_bad_chunk,
+      PEER if TRANSPORT == "siw" else f"{FAILED}remote access error")
 need("an NFS server for the causes", nfs_starts)
 check("the kernel's NFS server stops", nfs_server_stops)
 check("every connection with a cause is closed", control, HOME, "close", "all")
