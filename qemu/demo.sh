@@ -3,7 +3,7 @@
 #
 # The demo that runs in a guest: the module between the kernel's own NFS server and client.
 # Prints a result that fits on two screens of 100 columns. With VERBOSE=1 prints every file
-# before that.
+# before that. Arguments are parameters of the module.
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=qemu/hosts.sh
@@ -88,7 +88,7 @@ show 'rdma link show'
 
 step 'The module, loaded into an unmodified kernel'
 show 'uname -rv'
-module_load
+module_load "$@"
 show "ls $DEBUGFS"
 
 cd "$DEBUGFS"

@@ -495,3 +495,14 @@ first_line() {
 	return 1
 }
 check 'observing off: the first line of the tool says so, and why' first_line
+need 'observing off: the module is removed for the demo' rmmod rpcrdma_cm
+# demo_ends: whether the demo ends with one sentence. It makes a pair and a server of its own.
+demo_ends() {
+	local said status=0 why='the module was loaded with observe=0'
+	said=$(env -u TRANSPORT ../demo.sh observe=0 2>&1 >"$scratch/demo") || status=$?
+	same 'the status' 1 "$status" && [[ $said = 'The demo needs a kernel on which '*$why. ]] &&
+		return
+	echo "$said"
+	return 1
+}
+check 'observing off: the demo ends with one sentence' demo_ends
