@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-#include <linux/atomic.h>
+#include <linux/completion.h>
 #include <linux/limits.h>
+#include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/nsproxy.h>
+#include <linux/refcount.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_verbs.h>
@@ -66,12 +67,12 @@ void shim_flush_workqueue(struct workqueue_struct *queue)
 }
 
 /*
- * The number of holds: objects through which the kernel may still call the module.
- * INT_MIN is added while no new hold may be taken: before the guard is made, and after
- * it is dropped.
+ * The number of holds: objects through which the kernel may still call the module. The
+ * unload guard has one, too, from when it is made until it is dropped. A count that
+ * overflows is saturated, so that unloading waits for ever.
  */
-static atomic_t holds = ATOMIC_INIT(INT_MIN);
-static DECLARE_WAIT_QUEUE_HEAD(no_holds);
+static refcount_t holds = REFCOUNT_INIT(0);
+static DECLARE_COMPLETION(no_holds);
 /* Valid as long as there are holds. */
 static struct workqueue_struct *teardown;
 
@@ -89,22 +90,20 @@ int shim_unload_guard(const void *guard, const char *name)
 	teardown = shim_alloc_workqueue(name);
 	if (!teardown)
 		return -ENOMEM;
-	atomic_set_release(&holds, 0);
+	refcount_set(&holds, 1);
 	return 0;
 }
 
-/* Makes shim_hold() fail from now on. */
-void shim_unload_begin(void)
-{
-	atomic_add(INT_MIN, &holds);
-}
-
-/* Waits until there are no holds, or that time has passed. Returns how many are left. */
+/*
+ * Waits until there are no holds, or that time has passed. The guard's own hold must have
+ * ended. Returns how many holds are left; 0 only once.
+ */
 u32 shim_unload_wait(u32 milliseconds)
 {
-	wait_event_timeout(no_holds, atomic_read_acquire(&holds) == INT_MIN,
-			   msecs_to_jiffies(milliseconds));
-	return (u32)atomic_read_acquire(&holds) - (u32)INT_MIN;
+	if (wait_for_completion_timeout(&no_holds, msecs_to_jiffies(milliseconds)))
+		return 0;
+	/* The last hold may end just now. It is not over before the completion says so. */
+	return max(refcount_read(&holds), 1);
 }
 
 /* Waits until the work that ended the last hold has returned. */
@@ -114,22 +113,25 @@ void shim_unload_end(void)
 	teardown = NULL;
 }
 
-/* Takes a hold and returns the queue for teardown, or NULL if no hold may be taken. */
+/*
+ * Takes a hold and returns the queue for teardown, or NULL if there is no hold: before the
+ * guard is made, and when unloading has waited for all of them.
+ */
 struct workqueue_struct *shim_hold(void)
 {
-	return atomic_inc_unless_negative(&holds) ? teardown : NULL;
+	return refcount_inc_not_zero(&holds) ? teardown : NULL;
 }
 
 /* Takes another hold. The caller must have one, so that this cannot fail. */
 void shim_hold_again(void)
 {
-	atomic_inc(&holds);
+	refcount_inc(&holds);
 }
 
 void shim_hold_end(void)
 {
-	if (atomic_dec_return(&holds) == INT_MIN)
-		wake_up_all(&no_holds);
+	if (refcount_dec_and_test(&holds))
+		complete(&no_holds);
 }
 
 const struct sockaddr *shim_local_addr(const struct rdma_cm_id *id)

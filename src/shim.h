@@ -40,7 +40,6 @@ struct workqueue_struct *shim_alloc_workqueue(const char *name);
 void shim_flush_workqueue(struct workqueue_struct *queue);
 
 int shim_unload_guard(const void *guard, const char *name);
-void shim_unload_begin(void);
 u32 shim_unload_wait(u32 milliseconds);
 void shim_unload_end(void);
 struct workqueue_struct *shim_hold(void);

@@ -74,7 +74,7 @@ const WARN_MS: u32 = 5000;
 ///
 /// # Invariants
 ///
-/// There can be holds only as long as this is there.
+/// This has a hold until it is dropped. Afterwards there are no holds.
 #[pin_data(PinnedDrop)]
 pub(crate) struct UnloadGuard {
     #[pin]
@@ -97,7 +97,7 @@ impl UnloadGuard {
             // the slot.
             to_result(unsafe { bindings::shim_unload_guard(slot.cast(), name.as_char_ptr()) })?;
 
-            // INVARIANT: There can be holds since the call above.
+            // INVARIANT: The call above has made the hold.
             // SAFETY: The slot is valid for writes.
             unsafe {
                 slot.write(Self {
@@ -116,17 +116,18 @@ impl UnloadGuard {
 #[pinned_drop]
 impl PinnedDrop for UnloadGuard {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariant holds can be taken until this call, which is the only one.
-        unsafe { bindings::shim_unload_begin() };
+        // SAFETY: By the type invariant the guard has a hold, and this is the only call for it.
+        unsafe { bindings::shim_hold_end() };
         loop {
-            // SAFETY: No requirement: it waits.
+            // SAFETY: The hold of the guard has ended. The function has not returned 0 yet.
             let left = unsafe { bindings::shim_unload_wait(WARN_MS) };
             if left == 0 {
                 break;
             }
             pr_warn!("unloading waits for {left} ids, work queues and memory regions\n");
         }
-        // SAFETY: There are no holds, and none can be taken, so nobody can queue work any more.
+        // SAFETY: There are no holds. None can be taken without one, so nobody queues work any
+        // more.
         unsafe { bindings::shim_unload_end() };
     }
 }
