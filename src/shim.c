@@ -37,6 +37,11 @@ struct net *shim_get_current_net(void)
 	return nsproxy ? get_net(nsproxy->net_ns) : NULL;
 }
 
+void shim_get_net(struct net *net)
+{
+	get_net(net);
+}
+
 void shim_put_net(struct net *net)
 {
 	put_net(net);

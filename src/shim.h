@@ -33,6 +33,7 @@ enum rpcrdma_cm_transport {
 u64 shim_log_clock(void);
 
 struct net *shim_get_current_net(void);
+void shim_get_net(struct net *net);
 void shim_put_net(struct net *net);
 int shim_ifindex(struct net *net, const char *name);
 

@@ -8,42 +8,65 @@
 
 use core::ptr::NonNull;
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::aref::{
+        ARef,
+        AlwaysRefCounted, //
+    },
+    types::Opaque, //
+};
 
 use crate::bindings;
 
-/// A reference on a network namespace.
+/// A network namespace (`struct net`).
 ///
 /// # Examples
 ///
 /// ```no_run
-/// let net = Net::current()?;
+/// let net: ARef<Net> = Net::current()?;
 /// let index = net.interface_index(c"eth0");
 /// ```
 ///
 /// # Invariants
 ///
-/// The pointer is valid, and this owns one reference on that namespace.
-pub(crate) struct Net(NonNull<bindings::net>);
+/// The reference count of the namespace is not zero.
+#[repr(transparent)]
+pub(crate) struct Net(Opaque<bindings::net>);
 
-// SAFETY: References on a namespace are counted atomically and belong to no thread.
+// SAFETY: `put_net()` may be called by any thread: the last reference only queues the cleanup.
 unsafe impl Send for Net {}
-// SAFETY: Nothing that `&Net` offers is bound to a thread.
+// SAFETY: The count is atomic, and RCU guards the list of interfaces.
 unsafe impl Sync for Net {}
+
+// SAFETY: A namespace stays in memory as long as its count is not zero.
+unsafe impl AlwaysRefCounted for Net {
+    fn inc_ref(&self) {
+        // SAFETY: By the type invariant the count is not zero.
+        unsafe { bindings::shim_get_net(self.as_ptr()) };
+    }
+
+    unsafe fn dec_ref(net: NonNull<Self>) {
+        // SAFETY: By the function's requirement the caller owns a reference.
+        unsafe { bindings::shim_put_net(net.as_ptr().cast()) };
+    }
+}
 
 impl Net {
     /// Returns the network namespace of the calling task; process context only.
     ///
     /// Fails with `EINVAL` if the task is exiting, and has left its namespaces.
-    pub(crate) fn current() -> Result<Self> {
+    pub(crate) fn current() -> Result<ARef<Self>> {
         // SAFETY: No requirement: if the task has left its namespaces, the function returns NULL.
         let net = unsafe { bindings::shim_get_current_net() };
 
-        // INVARIANT: The function has taken a reference for its caller.
-        NonNull::new(net).map(Self).ok_or(EINVAL)
+        // INVARIANT: The function has taken a reference, so the count is not zero.
+        // SAFETY: That reference is handed over. `Net` is a transparent wrapper.
+        let owned = |net: NonNull<bindings::net>| unsafe { ARef::from_raw(net.cast()) };
+        NonNull::new(net).map(owned).ok_or(EINVAL)
     }
 
-    /// Returns the index of the interface called `name`; [`None`] if there is none.
+    /// Returns the index of the interface called `name`; [`None`] if there is none. Any context.
     pub(crate) fn interface_index(&self, name: &CStr) -> Option<u32> {
         // SAFETY: By the type invariant the namespace is valid, and `name` is a C string.
         let index = unsafe { bindings::shim_ifindex(self.as_ptr(), name.as_char_ptr()) };
@@ -52,13 +75,6 @@ impl Net {
     }
 
     pub(crate) fn as_ptr(&self) -> *mut bindings::net {
-        self.0.as_ptr()
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant this owns the reference, and it is not used again.
-        unsafe { bindings::shim_put_net(self.as_ptr()) };
+        self.0.get()
     }
 }

@@ -8,6 +8,7 @@ use kernel::{
     bindings,
     prelude::*,
     sync::{
+        aref::ARef,
         Arc,
         ArcBorrow,
         CondVarTimeoutResult, //
@@ -71,7 +72,7 @@ const RESOLVE_MS: u32 = 250;
 
 /// The server to connect to, and how.
 pub(crate) struct Target {
-    pub(crate) net: Net,
+    pub(crate) net: ARef<Net>,
     pub(crate) to: SocketAddr,
     pub(crate) from: Option<SocketAddr>,
     /// Whether to connect again after a loss.

@@ -26,7 +26,7 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # let (net, address): (Net, SocketAddr) = given();
+/// # let (net, address): (ARef<Net>, SocketAddr) = given();
 /// let id = UnresolvedId::new(&net, CLIENT_PARAMETERS, MyConnection::new())?;
 /// let id = id.resolve_address(None, address, 2000)?;
 /// // Events arrive at `MyConnection::event`. When the connection is established:

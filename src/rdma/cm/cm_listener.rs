@@ -122,7 +122,7 @@ impl<L: ListenHandler> WorkItem for ListenContext<L> {
 /// # Examples
 ///
 /// ```no_run
-/// # let (net, address): (Net, SocketAddr) = given();
+/// # let (net, address): (ARef<Net>, SocketAddr) = given();
 /// let listener = CmListener::new(&net, c"my_module", MyServer, address, 128)?;
 /// // Requests arrive at `MyServer::connect_request` until:
 /// drop(listener);

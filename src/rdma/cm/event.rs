@@ -118,7 +118,7 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
 /// The handler of a server's connections does not connect, so no client can use it:
 ///
 /// ```compile_fail,E0277
-/// # let net: Net = given();
+/// # let net: ARef<Net> = given();
 /// // error[E0277]: the trait bound `MyServerConnection: ClientHandler` is not satisfied
 /// let id = UnresolvedId::new(&net, CLIENT_PARAMETERS, MyServerConnection)?;
 /// ```

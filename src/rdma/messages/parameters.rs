@@ -55,7 +55,7 @@ pub(crate) struct Parameters {
 /// A client has to choose, so this does not compile, either:
 ///
 /// ```compile_fail,E0308
-/// # let net: Net = given();
+/// # let net: ARef<Net> = given();
 /// // error[E0308]: mismatched types: expected `ClientParameters`, found `Parameters`
 /// let id = UnresolvedId::new(&net, PARAMETERS, MyConnection)?;
 /// ```
