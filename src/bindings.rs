@@ -21,7 +21,6 @@
 
 use kernel::{
     bindings::{
-        completion,
         scatterlist,
         sockaddr,
         work_struct,

@@ -329,11 +329,6 @@ void shim_transfer_destroy(struct rpcrdma_cm_transfer *transfer, struct ib_qp *q
 	rdma_rw_ctx_destroy(&transfer->ctx, qp, port, &transfer->sg, 1, direction);
 }
 
-void shim_reinit_completion(struct completion *done)
-{
-	reinit_completion(done);
-}
-
 int shim_post_send(struct ib_qp *qp, const struct ib_send_wr *wr)
 {
 	return ib_post_send(qp, wr, NULL);

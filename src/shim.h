@@ -6,7 +6,6 @@
 #ifndef RPCRDMA_CM_SHIM_H
 #define RPCRDMA_CM_SHIM_H
 
-#include <linux/completion.h>
 #include <linux/scatterlist.h>
 #include <linux/types.h>
 #include <rdma/rw.h>
@@ -88,7 +87,6 @@ int shim_transfer_post(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u
 void shim_transfer_destroy(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 			   enum dma_data_direction direction);
 
-void shim_reinit_completion(struct completion *done);
 int shim_post_send(struct ib_qp *qp, const struct ib_send_wr *wr);
 int shim_fail_qp(struct ib_qp *qp);
 const char *shim_qp_failure(const struct ib_event *event);

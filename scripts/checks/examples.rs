@@ -64,6 +64,7 @@ use super::{
     verbs::{
         buffer::*,
         completion_queue::*,
+        cqe::*,
         device::*,
         memory::*,
         memory_region::*,

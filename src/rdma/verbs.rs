@@ -4,6 +4,7 @@
 
 pub(in crate::rdma) mod buffer;
 pub(in crate::rdma) mod completion_queue;
+pub(in crate::rdma) mod cqe;
 pub(crate) mod device;
 mod device_name;
 pub(crate) mod memory;

@@ -67,6 +67,7 @@ use crate::{
     rdma::verbs::{
         buffer::Buffer,
         completion_queue::CompletionQueue,
+        cqe::Cqe,
         device::Device,
         memory::Memory,
         memory_region::MemoryRegion,
@@ -78,12 +79,12 @@ use crate::{
 /// Everything that the device and the completions of a queue pair use. Dropped once the queue pair
 /// is destroyed.
 struct Resources<C: CompletionHandler> {
-    receives: KVec<Pin<KBox<Receive<C>>>>,
+    receives: KVec<Pin<KBox<Cqe<Receive<C>>>>>,
     arrivals: Pin<KBox<Arrivals>>,
     sends: Arc<SendQueue<C>>,
     /// Locked for the time of an operation that is no Send.
     one_at_a_time: Pin<KBox<Mutex<()>>>,
-    operation: Pin<KBox<Operation<C>>>,
+    operation: Pin<KBox<Cqe<Operation<C>>>>,
 }
 
 /// The queue pair of an id, and everything that it uses.
@@ -248,7 +249,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         // From here on the Receives stay until `drop` has destroyed the queue pair.
         for receive in &this.resources.receives {
             // SAFETY: The queue pair was made above.
-            unsafe { receive.post() }?;
+            unsafe { Receive::post(receive) }?;
         }
         Ok(this)
     }
@@ -310,7 +311,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
             };
             // SAFETY: The Receive has completed with this message, and only this function offers
             // it again. By the type invariant there is the queue pair.
-            if !unsafe { receive.offer(arrival) } {
+            if !unsafe { Receive::offer(receive, arrival) } {
                 return;
             }
             let _ = held.messages.remove(0);
@@ -560,7 +561,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
             return Err(lost());
         }
         operation.begin();
-        if let Err(error) = to_result(post(operation.cqe())) {
+        if let Err(error) = to_result(post(operation.entry())) {
             self.fail_with(post_fault(error, c"an operation could not be posted"));
             // A transfer that was posted in part has no completion to wait for.
             if error == errno(kernel::bindings::EINPROGRESS) {
@@ -569,19 +570,21 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
             }
             return Err(lost());
         }
-        let failed = self.resources.sends.has_failed();
-        if failed || !operation.wait(self.parameters.operation_ms) {
-            if !failed {
+        let mut status = None;
+        if !self.resources.sends.has_failed() {
+            status = operation.wait(self.parameters.operation_ms);
+            if status.is_none() {
                 // This flushes the operation.
                 self.fail_because(TOO_LONG);
             }
-            if !operation.wait(self.parameters.flush_ms) {
-                operation.abandon();
-                pr_warn!("a device does not end an operation: leaking its memory\n");
-                return Err(lost());
-            }
         }
-        if operation.status() != bindings::ib_wc_status_IB_WC_SUCCESS {
+        let status = status.or_else(|| operation.wait(self.parameters.flush_ms));
+        if status.is_none() {
+            operation.abandon();
+            pr_warn!("a device does not end an operation: leaking its memory\n");
+            return Err(lost());
+        }
+        if status != Some(bindings::ib_wc_status_IB_WC_SUCCESS) {
             // The handler has got the reason with the completion.
             let _ = self.fail();
             return Err(lost());

@@ -2,21 +2,19 @@
 
 //! Operations of a queue pair.
 
-use core::ptr;
-
 use kernel::{
-    container_of,
+    new_condvar,
+    new_spinlock,
     prelude::*,
     sync::{
         atomic::{
-            Atomic,
             AtomicFlag,
             Relaxed, //
         },
-        ArcBorrow, //
-    },
-    time::msecs_to_jiffies,
-    types::Opaque, //
+        ArcBorrow,
+        CondVar,
+        SpinLock, //
+    }, //
 };
 
 use super::fault_handler::{
@@ -24,8 +22,15 @@ use super::fault_handler::{
     QueuePairFault, //
 };
 use crate::{
-    base::errno::errno,
-    bindings, //
+    base::{
+        errno::errno,
+        wait::wait_while, //
+    },
+    bindings,
+    rdma::verbs::cqe::{
+        Cqe,
+        Done, //
+    }, //
 };
 
 /// The reason of a failure: the transport has not acknowledged a message or ended an operation.
@@ -67,12 +72,12 @@ pub(in crate::rdma) fn fault(status: bindings::ib_wc_status) -> QueuePairFault {
 /// # Examples
 ///
 /// ```no_run
-/// # let operation: &Operation<MyEndpoint> = given();
+/// # let operation: &Cqe<Operation<MyEndpoint>> = given();
 /// # let mut request = bindings::ib_send_wr::default();
 /// operation.begin();
-/// request.__bindgen_anon_1.wr_cqe = operation.cqe();
+/// request.__bindgen_anon_1.wr_cqe = operation.entry();
 /// // ... post the request ...
-/// if !operation.wait(5000) {
+/// if operation.wait(5000).is_none() {
 ///     operation.abandon();
 /// }
 /// ```
@@ -80,14 +85,15 @@ pub(in crate::rdma) fn fault(status: bindings::ib_wc_status) -> QueuePairFault {
 /// # Invariants
 ///
 /// `handler` is of an [`Arc`](kernel::sync::Arc) that is held until no completion can arrive any
-/// more. `cqe` and `done` are initialized.
+/// more.
 #[pin_data]
 pub(in crate::rdma) struct Operation<C: FaultHandler> {
+    /// The status of its completion; [`None`] before that.
     #[pin]
-    cqe: Opaque<bindings::ib_cqe>,
+    status: SpinLock<Option<bindings::ib_wc_status>>,
+    /// Notified when it has completed.
     #[pin]
-    done: Opaque<kernel::bindings::completion>,
-    status: Atomic<bindings::ib_wc_status>,
+    completed: CondVar,
     abandoned: AtomicFlag,
     handler: *const C,
 }
@@ -99,77 +105,27 @@ impl<C: FaultHandler> Operation<C> {
     ///
     /// `handler` must be of an [`Arc`](kernel::sync::Arc) that is held until no completion can
     /// arrive any more, and the operation must stay until then.
-    pub(in crate::rdma) unsafe fn new(handler: *const C) -> impl PinInit<Self> {
-        // INVARIANT: `handler` is such by the function's requirement. `cqe` and `done` are
-        // initialized here.
-        pin_init!(Self {
-            cqe <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
-                // SAFETY: `cqe` is valid for writes.
-                unsafe { (*cqe).done = Some(Self::done) }
-            }),
-            done <- Opaque::ffi_init(|done| {
-                // SAFETY: `done` is valid for writes.
-                unsafe { kernel::bindings::init_completion(done) }
-            }),
-            status: Atomic::new(bindings::ib_wc_status_IB_WC_SUCCESS),
+    pub(in crate::rdma) unsafe fn new(handler: *const C) -> impl PinInit<Cqe<Self>> {
+        // INVARIANT: By the function's requirement.
+        Cqe::new(pin_init!(Self {
+            status <- new_spinlock!(None, "Operation::status"),
+            completed <- new_condvar!("Operation::completed"),
             abandoned: AtomicFlag::new(false),
             handler,
-        })
-    }
-
-    /// Handles the completion of an operation.
-    ///
-    /// # Safety
-    ///
-    /// Called only by the RDMA core, with the completion of a Work Request that carries the
-    /// completion entry of an operation.
-    unsafe extern "C" fn done(_: *mut bindings::ib_cq, completion: *mut bindings::ib_wc) {
-        // SAFETY: By the function's requirement the completion is valid during the call.
-        let completion = unsafe { &*completion };
-        // SAFETY: By the function's requirement the Work Request carries a completion entry, so
-        // this is the member in use.
-        let cqe = unsafe { completion.__bindgen_anon_1.wr_cqe };
-        // SAFETY: By the function's requirement the entry is that of an operation. By the
-        // requirement of `new` the operation is still there.
-        let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
-        if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
-            // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
-            // is a completion.
-            let handler = unsafe { ArcBorrow::from_raw(this.handler) };
-            C::queue_pair_failed(handler, fault(completion.status));
-        }
-        this.status.store(completion.status, Relaxed);
-        // SAFETY: By the type invariant it is initialized.
-        unsafe { kernel::bindings::complete(this.done.get()) };
-    }
-
-    /// Returns the completion entry, from which the function `done` gets back to the operation.
-    pub(in crate::rdma) fn cqe(&self) -> *mut bindings::ib_cqe {
-        let this = ptr::from_ref(self);
-        // SAFETY: `self` is valid. The pointer is derived from one to the whole, so `done` may use
-        // it to access the whole.
-        unsafe { &raw const (*this).cqe }.cast_mut().cast()
+        }))
     }
 
     /// Prepares for the completion of the next operation. Called with the lock that all operations
     /// of the queue pair take.
     pub(in crate::rdma) fn begin(&self) {
-        // SAFETY: By the type invariant it is initialized.
-        unsafe { bindings::shim_reinit_completion(self.done.get()) };
+        *self.status.lock() = None;
     }
 
-    /// Waits up to `milliseconds` for the completion, and returns whether there was one. May sleep.
-    pub(in crate::rdma) fn wait(&self, milliseconds: u32) -> bool {
-        let jiffies = msecs_to_jiffies(milliseconds);
-        // SAFETY: By the type invariant it is initialized.
-        let left =
-            unsafe { kernel::bindings::wait_for_completion_timeout(self.done.get(), jiffies) };
-        left > 0
-    }
-
-    /// Returns the status of the latest completion.
-    pub(in crate::rdma) fn status(&self) -> bindings::ib_wc_status {
-        self.status.load(Relaxed)
+    /// Waits up to `milliseconds` for the completion, and returns its status, or [`None`] if there
+    /// was none. May sleep.
+    pub(in crate::rdma) fn wait(&self, milliseconds: u32) -> Option<bindings::ib_wc_status> {
+        wait_while(&self.completed, &self.status, milliseconds, Option::is_none);
+        *self.status.lock()
     }
 
     /// Gives up waiting for the completion. The device may still perform the operation, so there
@@ -181,5 +137,18 @@ impl<C: FaultHandler> Operation<C> {
     /// Whether the device may still perform an operation that was abandoned.
     pub(in crate::rdma) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Relaxed)
+    }
+}
+
+impl<C: FaultHandler> Done for Operation<C> {
+    unsafe fn done(this: &Cqe<Self>, completion: &bindings::ib_wc) {
+        if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
+            // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
+            // is a completion.
+            let handler = unsafe { ArcBorrow::from_raw(this.handler) };
+            C::queue_pair_failed(handler, fault(completion.status));
+        }
+        *this.status.lock() = Some(completion.status);
+        this.completed.notify_all();
     }
 }

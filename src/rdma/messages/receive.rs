@@ -2,13 +2,9 @@
 
 //! Receives of a queue pair.
 
-use core::ptr::{
-    self,
-    NonNull, //
-};
+use core::ptr::NonNull;
 
 use kernel::{
-    container_of,
     error::to_result,
     ffi::c_int,
     prelude::*,
@@ -16,8 +12,7 @@ use kernel::{
         Arc,
         ArcBorrow, //
     },
-    time::Instant,
-    types::Opaque, //
+    time::Instant, //
 };
 
 use super::{
@@ -37,7 +32,13 @@ use super::{
 };
 use crate::{
     bindings,
-    rdma::verbs::buffer::Buffer, //
+    rdma::verbs::{
+        buffer::Buffer,
+        cqe::{
+            Cqe,
+            Done, //
+        }, //
+    }, //
 };
 
 /// A Receive. It is posted again each time the handler has taken its message.
@@ -51,17 +52,14 @@ use crate::{
 /// let receive = unsafe { Receive::new(0, buffer, lkey, sends, made, arrivals, handler) };
 /// let receive = KBox::pin_init(receive, GFP_KERNEL)?;
 /// // SAFETY: The id has its queue pair.
-/// unsafe { receive.post() }?;
+/// unsafe { Receive::post(&receive) }?;
 /// ```
 ///
 /// # Invariants
 ///
 /// `arrivals` is valid until no completion can arrive any more. `handler` is of
 /// an [`Arc`](kernel::sync::Arc) that is held until then.
-#[pin_data]
 pub(in crate::rdma) struct Receive<C: CompletionHandler> {
-    #[pin]
-    cqe: Opaque<bindings::ib_cqe>,
     buffer: Buffer,
     lkey: u32,
     /// Its index among the Receives of the queue pair.
@@ -90,13 +88,9 @@ impl<C: CompletionHandler> Receive<C> {
         made: Seqno,
         arrivals: NonNull<Arrivals>,
         handler: *const C,
-    ) -> impl PinInit<Self> {
+    ) -> impl PinInit<Cqe<Self>> {
         // INVARIANT: By the function's requirement.
-        pin_init!(Self {
-            cqe <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
-                // SAFETY: `cqe` is valid for writes.
-                unsafe { (*cqe).done = Some(Self::done) }
-            }),
+        Cqe::new(Self {
             buffer,
             lkey,
             number,
@@ -107,35 +101,27 @@ impl<C: CompletionHandler> Receive<C> {
         })
     }
 
-    /// Returns the completion entry, from which the function `done` gets back to the Receive.
-    fn cqe(&self) -> *mut bindings::ib_cqe {
-        let this = ptr::from_ref(self);
-        // SAFETY: `self` is valid. The pointer is derived from one to the whole, so `done` may use
-        // it to access the whole.
-        unsafe { &raw const (*this).cqe }.cast_mut().cast()
-    }
-
     /// Posts the Receive, which gives its buffer to the device. Fails with the error of the device.
     ///
     /// # Safety
     ///
     /// The id must have its queue pair.
-    pub(in crate::rdma) unsafe fn post(&self) -> Result {
+    pub(in crate::rdma) unsafe fn post(this: &Cqe<Self>) -> Result {
         let mut sge = bindings::ib_sge {
-            addr: self.buffer.address(),
-            length: self.buffer.len().try_into()?,
-            lkey: self.lkey,
+            addr: this.buffer.address(),
+            length: this.buffer.len().try_into()?,
+            lkey: this.lkey,
         };
         let mut request = bindings::ib_recv_wr {
             sg_list: &mut sge,
             num_sge: 1,
             ..Default::default()
         };
-        request.__bindgen_anon_1.wr_cqe = self.cqe();
-        self.buffer.sync_for_device();
+        request.__bindgen_anon_1.wr_cqe = this.entry();
+        this.buffer.sync_for_device();
 
         // SAFETY: By the function's requirement.
-        let queue_pair = unsafe { self.sends.queue_pair() };
+        let queue_pair = unsafe { this.sends.queue_pair() };
         // SAFETY: The queue pair is valid. By the requirement of `new` the completion entry and the
         // buffer stay until no completion can arrive any more. The device copies the request.
         to_result(unsafe { bindings::shim_post_recv(queue_pair, &request) })
@@ -147,40 +133,30 @@ impl<C: CompletionHandler> Receive<C> {
     /// # Safety
     ///
     /// The Receive must have completed with this message. The id must have its queue pair.
-    pub(in crate::rdma) unsafe fn offer(&self, arrival: &Arrival) -> bool {
+    pub(in crate::rdma) unsafe fn offer(this: &Cqe<Self>, arrival: &Arrival) -> bool {
         // SAFETY: By the type invariant the handler is of an `Arc` that is held as long as there is
         // the queue pair.
-        let handler = unsafe { ArcBorrow::from_raw(self.handler) };
+        let handler = unsafe { ArcBorrow::from_raw(this.handler) };
         // SAFETY: By the function's requirement.
-        let context = unsafe { CompletionContext::new(&self.sends) };
+        let context = unsafe { CompletionContext::new(&this.sends) };
         // SAFETY: By the function's requirement the device does not write to the buffer until the
         // Receive is posted below.
-        let bytes = unsafe { self.buffer.received(arrival.len) };
+        let bytes = unsafe { this.buffer.received(arrival.len) };
         if !C::arrived(handler, &context, bytes, arrival) {
             return false;
         }
         // SAFETY: By the function's requirement.
-        if let Err(error) = unsafe { self.post() } {
+        if let Err(error) = unsafe { Self::post(this) } {
             let fault = post_fault(error, c"a Receive could not be posted again");
             // SAFETY: By the function's requirement.
-            unsafe { self.sends.fail_with(fault) };
+            unsafe { this.sends.fail_with(fault) };
         }
         true
     }
+}
 
-    /// Handles the completion of a Receive.
-    ///
-    /// # Safety
-    ///
-    /// Called only by the RDMA core, with the completion of a Receive that [`Self::post`] posted.
-    unsafe extern "C" fn done(_: *mut bindings::ib_cq, completion: *mut bindings::ib_wc) {
-        // SAFETY: By the function's requirement the completion is valid during the call.
-        let completion = unsafe { &*completion };
-        // SAFETY: `post` sets the completion entry, so this is the member in use.
-        let cqe = unsafe { completion.__bindgen_anon_1.wr_cqe };
-        // SAFETY: By the function's requirement the entry is that of a `Receive`. By the
-        // requirement of `new` the Receive is still there.
-        let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
+impl<C: CompletionHandler> Done for Receive<C> {
+    unsafe fn done(this: &Cqe<Self>, completion: &bindings::ib_wc) {
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
             // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
             // is a completion.
@@ -217,7 +193,7 @@ impl<C: CompletionHandler> Receive<C> {
         }
         // SAFETY: This is the completion. As long as `closed` is not set and the lock is held,
         // there is the queue pair.
-        if !held.messages.is_empty() || !unsafe { this.offer(&arrival) } {
+        if !held.messages.is_empty() || !unsafe { Self::offer(this, &arrival) } {
             // Cannot fail: there is room for one message for each Receive.
             let _ = held.messages.push_within_capacity(arrival);
         }

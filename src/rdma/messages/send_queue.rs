@@ -4,14 +4,10 @@
 
 use core::{
     mem,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+    ptr::NonNull, //
 };
 
 use kernel::{
-    container_of,
     dma::DataDirection,
     error::to_result,
     ffi::c_int,
@@ -29,8 +25,7 @@ use kernel::{
     time::{
         Instant,
         Monotonic, //
-    },
-    types::Opaque, //
+    }, //
 };
 
 use super::{
@@ -51,6 +46,10 @@ use crate::{
     bindings,
     rdma::verbs::{
         buffer::Buffer,
+        cqe::{
+            Cqe,
+            Done, //
+        },
         protection_domain::ProtectionDomain, //
     }, //
 };
@@ -132,8 +131,6 @@ impl Progress {
 #[pin_data]
 struct SendRequest<C: FaultHandler> {
     #[pin]
-    cqe: Opaque<bindings::ib_cqe>,
-    #[pin]
     buffer: Mutex<Buffer>,
     /// Its index among the Sends of the queue pair.
     number: usize,
@@ -141,22 +138,8 @@ struct SendRequest<C: FaultHandler> {
     handler: *const C,
 }
 
-impl<C: FaultHandler> SendRequest<C> {
-    /// Handles the completion of a Send.
-    ///
-    /// # Safety
-    ///
-    /// Called only by the RDMA core, with the completion of a Work Request that carries the
-    /// completion entry of a `SendRequest`.
-    unsafe extern "C" fn done(_: *mut bindings::ib_cq, completion: *mut bindings::ib_wc) {
-        // SAFETY: By the function's requirement the completion is valid during the call.
-        let completion = unsafe { &*completion };
-        // SAFETY: By the function's requirement the Work Request carries a completion entry, so
-        // this is the member in use.
-        let cqe = unsafe { completion.__bindgen_anon_1.wr_cqe };
-        // SAFETY: By the function's requirement the entry is that of a `SendRequest`. By the
-        // requirement of `SendQueue::new` it is still there.
-        let this = unsafe { &*container_of!(cqe.cast::<Opaque<bindings::ib_cqe>>(), Self, cqe) };
+impl<C: FaultHandler> Done for SendRequest<C> {
+    unsafe fn done(this: &Cqe<Self>, completion: &bindings::ib_wc) {
         let failed = completion.status != bindings::ib_wc_status_IB_WC_SUCCESS;
         if failed {
             // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
@@ -165,14 +148,6 @@ impl<C: FaultHandler> SendRequest<C> {
             C::queue_pair_failed(handler, fault(completion.status));
         }
         this.progress.end(this.number, failed);
-    }
-
-    /// Returns the completion entry, from which the function `done` gets back to the Send.
-    fn cqe(&self) -> *mut bindings::ib_cqe {
-        let this = ptr::from_ref(self);
-        // SAFETY: `self` is valid. The pointer is derived from one to the whole, so `done` may use
-        // it to access the whole.
-        unsafe { &raw const (*this).cqe }.cast_mut().cast()
     }
 }
 
@@ -193,7 +168,7 @@ impl<C: FaultHandler> SendRequest<C> {
 /// that is held until then. `lkey` is the local key of the buffers.
 pub(in crate::rdma) struct SendQueue<C: FaultHandler> {
     id: NonNull<bindings::rdma_cm_id>,
-    requests: KVec<Pin<KBox<SendRequest<C>>>>,
+    requests: KVec<Pin<KBox<Cqe<SendRequest<C>>>>>,
     progress: Arc<Progress>,
     handler: *const C,
     lkey: u32,
@@ -254,16 +229,12 @@ impl<C: FaultHandler> SendQueue<C> {
             let buffer = Buffer::new(domain.device(), capacity.send_size() as usize, direction)?;
             let of_all = progress.clone();
             // INVARIANT: By the function's requirement.
-            let request = pin_init!(SendRequest {
-                cqe <- Opaque::ffi_init(|cqe: *mut bindings::ib_cqe| {
-                    // SAFETY: `cqe` is valid for writes.
-                    unsafe { (*cqe).done = Some(SendRequest::<C>::done) }
-                }),
+            let request = Cqe::new(pin_init!(SendRequest {
                 buffer <- new_mutex!(buffer, "SendRequest::buffer"),
                 number,
                 progress: of_all,
                 handler,
-            });
+            }));
             requests.push(KBox::pin_init(request, GFP_KERNEL)?, GFP_KERNEL)?;
         }
         // INVARIANT: By the function's requirement. The key is that of all memory that is mapped
@@ -451,7 +422,7 @@ impl<C: FaultHandler> BegunSend<'_, C> {
             wr.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
             wr.ex.invalidate_rkey = rkey;
         }
-        wr.__bindgen_anon_1.wr_cqe = request.cqe();
+        wr.__bindgen_anon_1.wr_cqe = request.entry();
         // SAFETY: By the type invariant there is the queue pair.
         let queue_pair = unsafe { queue.queue_pair() };
         // SAFETY: The queue pair is valid. By the requirement of `SendQueue::new` the completion
