@@ -39,7 +39,7 @@ use kernel::prelude::*;
 ///
 /// # Invariants
 ///
-/// The id of `sends` has its queue pair.
+/// The queue pair of `sends` has not been destroyed.
 pub(crate) struct CompletionContext<'a, C: FaultHandler> {
     sends: &'a SendQueue<C>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct CompletionContext<'a, C: FaultHandler> {
 impl<'a, C: FaultHandler> CompletionContext<'a, C> {
     /// # Safety
     ///
-    /// The id of `sends` must have its queue pair for `'a`.
+    /// The queue pair of `sends` must not be destroyed for `'a`.
     pub(in crate::rdma) unsafe fn new(sends: &'a SendQueue<C>) -> Self {
         // INVARIANT: By the function's requirement.
         Self { sends }

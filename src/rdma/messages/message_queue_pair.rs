@@ -182,18 +182,6 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         let owner = parameters.owner;
         let domain = ProtectionDomain::new(device, owner)?;
         let completions = CompletionQueue::new(device, capacity.completions(), owner)?;
-        // SAFETY: The id is destroyed after the queue pair and the Sends. `drop` destroys the queue
-        // pair, after which there are no completions, before it drops the Sends. The reference on
-        // the handler is dropped after that.
-        let sends = unsafe {
-            SendQueue::new(
-                id,
-                &domain,
-                &capacity,
-                parameters.operation_ms,
-                Arc::as_ptr(&handler),
-            )
-        }?;
         let one_at_a_time = new_mutex!((), "MessageQueuePair::one_at_a_time");
         let one_at_a_time = KBox::pin_init(one_at_a_time, GFP_KERNEL)?;
         // SAFETY: `drop` destroys the queue pair, after which there are no completions, before it
@@ -226,6 +214,16 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         // SAFETY: By this function's requirement. `event` expects the handler, on which there is a
         // reference until the queue pair is destroyed.
         let queue_pair = unsafe { QueuePair::new(id, domain, completions, attributes, owner) }?;
+        // SAFETY: `drop` destroys the queue pair, after which there are no completions, before it
+        // drops the Sends. The reference on the handler is dropped after that.
+        let sends = unsafe {
+            SendQueue::new(
+                &queue_pair,
+                &capacity,
+                parameters.operation_ms,
+                Arc::as_ptr(&handler),
+            )
+        }?;
 
         // INVARIANT: Only `drop` destroys the queue pair.
         let mut this = Self {
@@ -642,14 +640,12 @@ impl<C: CompletionHandler> Drop for MessageQueuePair<C> {
 
         // SAFETY: The queue pair is not used again.
         let queue_pair = unsafe { ManuallyDrop::take(&mut self.queue_pair) };
+        // Otherwise the device may still access the buffers. But completions and events, which
+        // refer to the handler, are not handled any more.
         if queue_pair.destroy() {
             // SAFETY: The resources are not used again. The queue pair is destroyed, so the device
             // does not use them any more.
             unsafe { ManuallyDrop::drop(&mut self.resources) };
-        } else {
-            // The device may still access the buffers. Completions and events, which refer to the
-            // handler, are not handled any more.
-            pr_warn!("a device refuses to destroy a queue pair: leaking all that it uses\n");
         }
     }
 }

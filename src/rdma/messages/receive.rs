@@ -51,7 +51,7 @@ use crate::{
 /// // SAFETY: The queue pair is destroyed, and its completions handled, before the rest goes.
 /// let receive = unsafe { Receive::new(0, buffer, lkey, sends, made, arrivals, handler) };
 /// let receive = KBox::pin_init(receive, GFP_KERNEL)?;
-/// // SAFETY: The id has its queue pair.
+/// // SAFETY: The queue pair is destroyed later.
 /// unsafe { Receive::post(&receive) }?;
 /// ```
 ///
@@ -105,7 +105,7 @@ impl<C: CompletionHandler> Receive<C> {
     ///
     /// # Safety
     ///
-    /// The id must have its queue pair.
+    /// The queue pair must not have been destroyed.
     pub(in crate::rdma) unsafe fn post(this: &Cqe<Self>) -> Result {
         let mut sge = bindings::ib_sge {
             addr: this.buffer.address(),
@@ -120,11 +120,10 @@ impl<C: CompletionHandler> Receive<C> {
         request.__bindgen_anon_1.wr_cqe = this.entry();
         this.buffer.sync_for_device();
 
-        // SAFETY: By the function's requirement.
-        let queue_pair = unsafe { this.sends.queue_pair() };
-        // SAFETY: The queue pair is valid. By the requirement of `new` the completion entry and the
-        // buffer stay until no completion can arrive any more. The device copies the request.
-        to_result(unsafe { bindings::shim_post_recv(queue_pair, &request) })
+        // SAFETY: By the function's requirement the queue pair is valid. By the requirement of
+        // `new` the completion entry and the buffer stay until no completion can arrive any more.
+        // The device copies the request.
+        to_result(unsafe { bindings::shim_post_recv(this.sends.queue_pair(), &request) })
     }
 
     /// Offers the message of this Receive to the handler, and posts the Receive again if the
@@ -132,7 +131,8 @@ impl<C: CompletionHandler> Receive<C> {
     ///
     /// # Safety
     ///
-    /// The Receive must have completed with this message. The id must have its queue pair.
+    /// The Receive must have completed with this message. The queue pair must not
+    /// have been destroyed.
     pub(in crate::rdma) unsafe fn offer(this: &Cqe<Self>, arrival: &Arrival) -> bool {
         // SAFETY: By the type invariant the handler is of an `Arc` that is held as long as there is
         // the queue pair.

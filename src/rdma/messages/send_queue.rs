@@ -50,7 +50,7 @@ use crate::{
             Cqe,
             Done, //
         },
-        protection_domain::ProtectionDomain, //
+        queue_pair::QueuePair, //
     }, //
 };
 
@@ -164,10 +164,10 @@ impl<C: FaultHandler> Done for SendRequest<C> {
 ///
 /// # Invariants
 ///
-/// `id` is valid, and has its queue pair, until that has been destroyed. `handler` is of an [`Arc`]
-/// that is held until then. `lkey` is the local key of the buffers.
+/// `queue_pair` is valid until it is destroyed. `handler` is of an [`Arc`] that is held until then.
+/// `lkey` is the local key of the buffers.
 pub(in crate::rdma) struct SendQueue<C: FaultHandler> {
-    id: NonNull<bindings::rdma_cm_id>,
+    queue_pair: NonNull<bindings::ib_qp>,
     requests: KVec<Pin<KBox<Cqe<SendRequest<C>>>>>,
     progress: Arc<Progress>,
     handler: *const C,
@@ -183,24 +183,23 @@ unsafe impl<C: FaultHandler> Send for SendQueue<C> {}
 unsafe impl<C: FaultHandler> Sync for SendQueue<C> {}
 
 impl<C: FaultHandler> SendQueue<C> {
-    /// Allocates the buffers for the Sends of the queue pair that `id` is going to have; may sleep.
-    /// `handler` is told of Sends that fail. If none that is under way completes for `limit_ms`
-    /// milliseconds, the queue pair should fail.
+    /// Allocates the buffers for the Sends of `queue_pair`; may sleep. `handler` is told of Sends
+    /// that fail. If none that is under way completes for `limit_ms` milliseconds, the queue pair
+    /// should fail.
     ///
     /// Fails with `ENOMEM`.
     ///
     /// # Safety
     ///
-    /// `id` must be valid until the queue pair has been destroyed, have no other one, and be bound
-    /// to the device of `domain`. `handler` must be of an [`Arc`] that is held until no completion
-    /// can arrive any more, and the returned value must stay until then.
+    /// `handler` must be of an [`Arc`] that is held until the queue pair has been destroyed, so
+    /// that no completion can arrive any more. The returned value must stay until then.
     pub(in crate::rdma) unsafe fn new(
-        id: NonNull<bindings::rdma_cm_id>,
-        domain: &ProtectionDomain,
+        queue_pair: &QueuePair,
         capacity: &Capacity,
         limit_ms: u32,
         handler: *const C,
     ) -> Result<Arc<Self>> {
+        let domain = queue_pair.domain();
         let sends = capacity.sends() as usize;
         let mut free = KVec::with_capacity(sends, GFP_KERNEL)?;
         let mut under_way = KVec::with_capacity(sends, GFP_KERNEL)?;
@@ -240,7 +239,7 @@ impl<C: FaultHandler> SendQueue<C> {
         // INVARIANT: By the function's requirement. The key is that of all memory that is mapped
         // for the device.
         let this = Self {
-            id,
+            queue_pair: queue_pair.as_non_null(),
             requests,
             progress,
             handler,
@@ -257,7 +256,7 @@ impl<C: FaultHandler> SendQueue<C> {
     ///
     /// # Safety
     ///
-    /// The id must have its queue pair until the returned value has been dropped.
+    /// The queue pair must not be destroyed before the returned value has been dropped.
     pub(in crate::rdma) unsafe fn begin(&self) -> Result<BegunSend<'_, C>> {
         let send = self.progress.begin(self.limit_ms)?;
         // INVARIANT: The Send was begun above. By the function's requirement there is the queue
@@ -316,21 +315,16 @@ impl<C: FaultHandler> SendQueue<C> {
         self.progress.state.lock().failed
     }
 
-    /// Returns the queue pair.
-    ///
-    /// # Safety
-    ///
-    /// The id must have its queue pair.
-    pub(in crate::rdma) unsafe fn queue_pair(&self) -> *mut bindings::ib_qp {
-        // SAFETY: By the type invariant the id is valid, because it has the queue pair.
-        unsafe { (*self.id.as_ptr()).qp }
+    /// Returns the queue pair, which is valid until it is destroyed.
+    pub(in crate::rdma) fn queue_pair(&self) -> *mut bindings::ib_qp {
+        self.queue_pair.as_ptr()
     }
 
     /// Makes the queue pair fail because of `fault`, which the handler is told first. May sleep.
     ///
     /// # Safety
     ///
-    /// The id must have its queue pair.
+    /// The queue pair must not have been destroyed.
     pub(in crate::rdma) unsafe fn fail_with(&self, fault: QueuePairFault) {
         // SAFETY: By the type invariant the handler is of an `Arc` that is held until the queue
         // pair has been destroyed.
@@ -345,14 +339,12 @@ impl<C: FaultHandler> SendQueue<C> {
     ///
     /// # Safety
     ///
-    /// The id must have its queue pair.
+    /// The queue pair must not have been destroyed.
     pub(in crate::rdma) unsafe fn fail(&self) -> Result {
         self.progress.state.lock().failed = true;
         self.progress.changed.notify_all();
-        // SAFETY: By the function's requirement.
-        let queue_pair = unsafe { self.queue_pair() };
-        // SAFETY: By the function's requirement it is valid.
-        to_result(unsafe { bindings::shim_fail_qp(queue_pair) })
+        // SAFETY: By the function's requirement the queue pair is valid.
+        to_result(unsafe { bindings::shim_fail_qp(self.queue_pair()) })
     }
 }
 
@@ -376,8 +368,8 @@ pub(crate) struct PostedSend {
 ///
 /// # Invariants
 ///
-/// The Send of that number is under way, and the device does not read its buffer. The id of the
-/// queue has its queue pair.
+/// The Send of that number is under way, and the device does not read its buffer. The queue pair
+/// has not been destroyed.
 pub(crate) struct BegunSend<'a, C: FaultHandler> {
     queue: &'a SendQueue<C>,
     send: PostedSend,
@@ -423,12 +415,11 @@ impl<C: FaultHandler> BegunSend<'_, C> {
             wr.ex.invalidate_rkey = rkey;
         }
         wr.__bindgen_anon_1.wr_cqe = request.entry();
-        // SAFETY: By the type invariant there is the queue pair.
-        let queue_pair = unsafe { queue.queue_pair() };
-        // SAFETY: The queue pair is valid. By the requirement of `SendQueue::new` the completion
-        // entry and the buffer stay until no completion can arrive any more. Nobody else writes to
-        // the buffer until then, because the Send is under way. The device copies the request.
-        let posted = to_result(unsafe { bindings::shim_post_send(queue_pair, &wr) });
+        // SAFETY: By the type invariant the queue pair is valid. By the requirement of
+        // `SendQueue::new` the completion entry and the buffer stay until no completion can arrive
+        // any more. Nobody else writes to the buffer until then, because the Send is under way. The
+        // device copies the request.
+        let posted = to_result(unsafe { bindings::shim_post_send(queue.queue_pair(), &wr) });
         drop(buffer);
         if let Err(error) = posted {
             let fault = post_fault(error, c"a message could not be sent");

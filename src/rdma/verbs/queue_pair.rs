@@ -6,10 +6,7 @@
 //! [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 
 use core::{
-    mem::{
-        self,
-        ManuallyDrop, //
-    },
+    mem,
     ptr::NonNull, //
 };
 
@@ -25,8 +22,8 @@ use super::{
 };
 use crate::bindings;
 
-/// The queue pair of an id (`struct ib_qp`), which rdma_cm connects. [`QueuePair::destroy`] must be
-/// called: dropping the queue pair leaks it.
+/// The queue pair of an id (`struct ib_qp`), which rdma_cm connects. Dropping it destroys it, too,
+/// but does not tell whether the device may still access the memory of Work Requests.
 ///
 /// # Examples
 ///
@@ -42,18 +39,20 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// `id` is valid. Its queue pair is `qp`, which this owns, in `domain`. `completions` has its
-/// completions, and no others.
+/// As long as `completions` is there, `id` is valid. Its queue pair is `qp`, which this owns, in
+/// `domain`, and `completions` has its completions, and no others.
 pub(in crate::rdma) struct QueuePair {
     id: NonNull<bindings::rdma_cm_id>,
     qp: NonNull<bindings::ib_qp>,
-    completions: ManuallyDrop<CompletionQueue>,
+    /// [`None`] once the queue pair is destroyed or leaked.
+    completions: Option<CompletionQueue>,
     domain: Arc<ProtectionDomain>,
 }
 
-// SAFETY: The objects of the verbs belong to no thread.
+// SAFETY: The verbs may be called by another thread than the one that made the object.
 unsafe impl Send for QueuePair {}
-// SAFETY: The functions of the verbs may be called from several threads at a time.
+// SAFETY: `&QueuePair` offers only verbs, which are reentrant
+// (Documentation/infiniband/core_locking.rst), and members that do not change.
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
@@ -106,7 +105,7 @@ impl QueuePair {
         Ok(Self {
             id,
             qp,
-            completions: ManuallyDrop::new(completions),
+            completions: Some(completions),
             domain,
         })
     }
@@ -130,23 +129,41 @@ impl QueuePair {
     }
 
     /// Destroys the queue pair, and then its completion queue, so that no completion is handled
-    /// afterwards. Returns whether the device has destroyed the queue pair. If not, everything that
-    /// Work Requests refer to must stay, because the device may still access it. May sleep.
+    /// afterwards. Returns whether the device has destroyed the queue pair. If not, both are
+    /// leaked, and everything that Work Requests refer to must stay, because the device may still
+    /// access it. May sleep.
     pub(in crate::rdma) fn destroy(mut self) -> bool {
-        let completions = self.completions.as_ptr();
+        self.end()
+    }
+
+    fn end(&mut self) -> bool {
+        let Some(completions) = self.completions.take() else {
+            return true;
+        };
+        let (id, cq) = (self.id.as_ptr(), completions.as_ptr());
         // SAFETY: By the type invariant the id is valid and has this queue pair, which is the only
         // user of that completion queue.
-        let destroyed = unsafe { bindings::workaround_destroy_qp(self.id.as_ptr(), completions) };
-        if destroyed {
-            // SAFETY: The completion queue is not used again.
-            unsafe { ManuallyDrop::drop(&mut self.completions) };
-        } else {
+        let destroyed = unsafe { bindings::workaround_destroy_qp(id, cq) };
+        if !destroyed {
+            pr_warn!("a device refuses to destroy a queue pair: leaking all that it uses\n");
+            mem::forget(completions);
             self.domain.leak();
         }
         destroyed
     }
 
+    /// Returns the queue pair, which is valid until it is destroyed.
+    pub(in crate::rdma) fn as_non_null(&self) -> NonNull<bindings::ib_qp> {
+        self.qp
+    }
+
     pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_qp {
         self.qp.as_ptr()
+    }
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        self.end();
     }
 }
