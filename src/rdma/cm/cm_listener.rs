@@ -82,7 +82,7 @@ pub(crate) trait ListenHandler: Send + Sync + 'static {
 ///
 /// # Invariants
 ///
-/// `id` is valid until the work destroys it. A context without an id is dropped without that.
+/// `id` is valid until the work destroys it.
 #[pin_data]
 struct ListenContext<L: ListenHandler> {
     handler: L,
@@ -93,9 +93,10 @@ struct ListenContext<L: ListenHandler> {
     hold: Hold,
 }
 
-// SAFETY: An id belongs to no thread, and the handler is `Send`.
+// SAFETY: Any thread may destroy an id, whichever made it, and the handler is `Send`.
 unsafe impl<L: ListenHandler> Send for ListenContext<L> {}
-// SAFETY: The handler is `Sync`, and the id is not changed once the context is shared.
+// SAFETY: The handler is `Sync`. The pointer to the id does not change, and only the owner and the
+// work, which follows it, call functions of rdma_cm for the id.
 unsafe impl<L: ListenHandler> Sync for ListenContext<L> {}
 
 impl_has_work! {
@@ -149,24 +150,22 @@ impl<L: ListenHandler> CmListener<L> {
         backlog: c_int,
     ) -> Result<Self> {
         let hold = Hold::new()?;
-        // INVARIANT: If the id cannot be made, the context is dropped without it.
-        let context = Arc::pin_init(
-            pin_init!(ListenContext {
-                handler,
-                id: NonNull::dangling(),
-                teardown <- new_work!("ListenContext::teardown"),
-                hold,
-            }),
-            GFP_KERNEL,
-        )?;
-        let pointer = Arc::as_ptr(&context).cast_mut();
-        // SAFETY: `listen_event::<L>` expects this type of context. If there is an id, the owner
-        // below holds a reference, and its work destroys the id before it drops that.
-        let id = unsafe { create_id(net, owner, Some(listen_event::<L>), pointer.cast()) }?;
-        // SAFETY: The context is valid. Nobody else accesses it yet: there are no events before an
-        // address is bound.
-        unsafe { (*pointer).id = id };
-        // INVARIANT: The id was made above, with this context. Only `drop` queues the work.
+        let make = |id| {
+            // INVARIANT: `create_id` has made the id. Without a context it destroys that.
+            Arc::pin_init(
+                pin_init!(ListenContext {
+                    handler,
+                    id,
+                    teardown <- new_work!("ListenContext::teardown"),
+                    hold,
+                }),
+                GFP_KERNEL,
+            )
+        };
+        // SAFETY: `listen_event::<L>` expects this type of context. The owner below holds a
+        // reference, and its work destroys the id before it drops that.
+        let context = unsafe { create_id(net, owner, Some(listen_event::<L>), make) }?;
+        // INVARIANT: `create_id` has made the context for its id. Only `drop` queues the work.
         let this = Self(ManuallyDrop::new(context));
 
         let unavailable = errno(kernel::bindings::EADDRNOTAVAIL);
@@ -180,8 +179,8 @@ impl<L: ListenHandler> CmListener<L> {
             }
             result => result?,
         }
-        // SAFETY: The id was made above, and nothing has destroyed it.
-        match to_result(unsafe { bindings::rdma_listen(id.as_ptr(), backlog) }) {
+        // SAFETY: By the type invariant the id is valid.
+        match to_result(unsafe { bindings::rdma_listen(this.0.id.as_ptr(), backlog) }) {
             // The id is bound, so only the removal of its device can have changed its state.
             Err(error) if error == EINVAL => Err(ENODEV),
             result => result.map(|()| this),

@@ -4,7 +4,10 @@
 
 use core::{
     cell::Cell,
-    ptr::NonNull, //
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 
 use kernel::{
@@ -12,7 +15,6 @@ use kernel::{
         from_err_ptr,
         to_result, //
     },
-    ffi::c_void,
     impl_has_work,
     new_spinlock,
     new_work,
@@ -133,10 +135,10 @@ const CONNECT: u64 = 0;
 /// The number of the work that ends the connection and destroys the id.
 const TEARDOWN: u64 = 1;
 
-// SAFETY: The handler and the queue pair are `Send`, and an id belongs to no thread.
+// SAFETY: Any thread may use and destroy an id, whichever made it. The other fields are `Send`.
 unsafe impl<H: ConnectionHandler> Send for Context<H> {}
-// SAFETY: The handler and the queue pair are `Sync`. The id is not changed once the context is
-// shared. By the type invariant the cell is never accessed by two threads at a time.
+// SAFETY: The pointer to the id does not change. By the type invariant the handler mutex of the id
+// guards the cell. The other fields are `Sync`.
 unsafe impl<H: ConnectionHandler> Sync for Context<H> {}
 
 impl_has_work! {
@@ -155,8 +157,8 @@ impl<H: ConnectionHandler> Context<H> {
     ///
     /// # Safety
     ///
-    /// `id` must be valid, or be replaced before use, until the teardown destroys it or, without a
-    /// teardown, until the context has been dropped.
+    /// `id` must be valid until the teardown destroys it or, without a teardown, until the context
+    /// has been dropped.
     pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         parameters: Parameters,
@@ -327,29 +329,42 @@ impl<H: ConnectionHandler> WorkItem<TEARDOWN> for Context<H> {
     }
 }
 
-/// Creates an id in `net`, which the resource tracker lists under the name `owner`. May sleep.
+/// Creates an id in `net`, which the resource tracker lists under the name `owner`, and the context
+/// that `make` makes for it. May sleep.
+///
+/// Fails with the error of rdma_cm or of `make`. The id is destroyed then.
 ///
 /// # Safety
 ///
-/// `context` must be of the type that `handler` expects, and stay valid until the id has been
-/// destroyed.
-pub(super) unsafe fn create_id(
+/// `handler` must expect a context of this type. If this succeeds, there must be a reference on the
+/// context until the id has been destroyed.
+pub(super) unsafe fn create_id<T>(
     net: &Net,
     owner: &'static CStr,
     handler: bindings::rdma_cm_event_handler,
-    context: *mut c_void,
-) -> Result<NonNull<bindings::rdma_cm_id>> {
+    make: impl FnOnce(NonNull<bindings::rdma_cm_id>) -> Result<Arc<T>>,
+) -> Result<Arc<T>> {
     // SAFETY: The namespace is valid, and the id takes a reference of its own on it. The name is
-    // static. By this function's requirement the handler can be called with the context.
+    // static. There are no events before an address is bound or resolved, so no handler is needed
+    // yet.
     let id = unsafe {
         bindings::__rdma_create_kernel_id(
             net.as_ptr(),
-            handler,
-            context,
+            None,
+            ptr::null_mut(),
             bindings::rdma_ucm_port_space_RDMA_PS_TCP,
             bindings::ib_qp_type_IB_QPT_RC,
             owner.as_char_ptr(),
         )
     };
-    NonNull::new(from_err_ptr(id)?).ok_or(ENOMEM)
+    let id = NonNull::new(from_err_ptr(id)?).ok_or(ENOMEM)?;
+    let context = make(id).inspect_err(|_| {
+        // SAFETY: The id was made above, and nobody else destroys it.
+        unsafe { bindings::rdma_destroy_id(id.as_ptr()) }
+    })?;
+    // SAFETY: The id is valid. Nobody else accesses it: there are no events yet.
+    unsafe { (*id.as_ptr()).context = Arc::as_ptr(&context).cast_mut().cast() };
+    // SAFETY: As above. By this function's requirement the handler can be called with the context.
+    unsafe { (*id.as_ptr()).event_handler = handler };
+    Ok(context)
 }

@@ -4,16 +4,12 @@
 
 use core::{
     net::SocketAddr,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+    ptr, //
 };
 
 use kernel::{
     error::to_result,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 
 use super::{
@@ -64,29 +60,21 @@ impl<H: ClientHandler> UnresolvedId<H> {
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard),
     /// otherwise with the error of rdma_cm.
     pub(crate) fn new(net: &Net, parameters: ClientParameters, handler: H) -> Result<Self> {
-        // SAFETY: The id is replaced below. If it cannot be made, the context is dropped unused.
+        let client = Some(Client::new(parameters));
+        let make = |id| {
+            // SAFETY: The teardown destroys the id. Without a context, `create_id` does.
+            unsafe { Context::new(id, parameters.common, client, handler) }
+        };
+        // SAFETY: `connection_event::<H>` expects this type of context. The owner below holds a
+        // reference, and its teardown destroys the id before it drops that.
         let context = unsafe {
-            Context::new(
-                NonNull::dangling(),
-                parameters.common,
-                Some(Client::new(parameters)),
-                handler,
-            )
-        }?;
-        let pointer = Arc::as_ptr(&context).cast_mut();
-        // SAFETY: `connection_event::<H>` expects this type of context. If there is an id, the
-        // owner below holds a reference, and its teardown destroys the id before it drops that.
-        let id = unsafe {
             create_id(
                 net,
                 parameters.common.owner,
                 Some(connection_event::<H>),
-                pointer.cast(),
+                make,
             )
         }?;
-        // SAFETY: The context is valid. Nobody else accesses it yet: there are no events before an
-        // address is bound or resolved.
-        unsafe { (*pointer).id = id };
         // SAFETY: The context is that of the id, and only this value is made of it.
         Ok(Self(unsafe { CmId::from_context(context) }))
     }
