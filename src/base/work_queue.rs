@@ -6,7 +6,10 @@
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
-use core::ptr::NonNull;
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull, //
+};
 
 use kernel::{
     impl_has_work,
@@ -35,9 +38,9 @@ use crate::bindings;
 /// The pointer is to a work queue that this owns.
 struct RawQueue(NonNull<kernel::bindings::workqueue_struct>);
 
-// SAFETY: Work queues belong to no thread.
+// SAFETY: Any thread may destroy a work queue, whichever made it.
 unsafe impl Send for RawQueue {}
-// SAFETY: The functions of a work queue may be called from any thread at a time.
+// SAFETY: Works may be queued and flushed by several threads at a time.
 unsafe impl Sync for RawQueue {}
 
 impl Drop for RawQueue {
@@ -84,18 +87,7 @@ impl WorkItem for Destruction {
 /// queue.flush();
 /// ```
 ///
-/// # Invariants
-///
-/// `queue` is the queue of `destruction`, which is there until this is dropped.
-pub(crate) struct WorkQueue {
-    queue: NonNull<kernel::bindings::workqueue_struct>,
-    destruction: Option<Pin<KBox<Destruction>>>,
-}
-
-// SAFETY: Work queues belong to no thread.
-unsafe impl Send for WorkQueue {}
-// SAFETY: The functions of a work queue may be called from any thread at a time.
-unsafe impl Sync for WorkQueue {}
+pub(crate) struct WorkQueue(ManuallyDrop<Pin<KBox<Destruction>>>);
 
 impl WorkQueue {
     /// Creates a work queue; process context only.
@@ -107,23 +99,17 @@ impl WorkQueue {
         // SAFETY: `name` is a C string, which the function copies.
         let queue = unsafe { bindings::shim_alloc_workqueue(name.as_char_ptr()) };
 
-        let queue = NonNull::new(queue).ok_or(ENOMEM)?;
         // INVARIANT: The function returns a new work queue.
-        let raw = RawQueue(queue);
+        let queue = RawQueue(NonNull::new(queue).ok_or(ENOMEM)?);
         let destruction = KBox::pin_init(
             pin_init!(Destruction {
-                queue: raw,
+                queue,
                 work <- new_work!("Destruction::work"),
                 hold,
             }),
             GFP_KERNEL,
         )?;
-        // INVARIANT: `destruction` has the same queue.
-        let this = Self {
-            queue,
-            destruction: Some(destruction),
-        };
-        Ok(Arc::new(this, GFP_KERNEL)?)
+        Ok(Arc::new(Self(ManuallyDrop::new(destruction)), GFP_KERNEL)?)
     }
 
     /// Queues `work`; any context.
@@ -131,24 +117,24 @@ impl WorkQueue {
     where
         W: RawWorkItem<ID> + Send + 'static,
     {
-        // SAFETY: By the type invariant the queue is valid as long as `self` is.
-        unsafe { workqueue::Queue::from_raw(self.queue.as_ptr()) }.enqueue(work)
+        // SAFETY: By the type invariant of `RawQueue` the queue is valid as long as `self` is.
+        unsafe { workqueue::Queue::from_raw(self.0.queue.0.as_ptr()) }.enqueue(work)
     }
 
     /// Waits until all work that was queued before has run; process context, not from its own work.
     pub(crate) fn flush(&self) {
-        // SAFETY: By the type invariant the queue is valid.
-        unsafe { bindings::shim_flush_workqueue(self.queue.as_ptr()) };
+        // SAFETY: By the type invariant of `RawQueue` the queue is valid.
+        unsafe { bindings::shim_flush_workqueue(self.0.queue.0.as_ptr()) };
     }
 }
 
 impl Drop for WorkQueue {
     fn drop(&mut self) {
-        if let Some(destruction) = self.destruction.take() {
-            // The work may run, and drop its own hold, before the call has returned.
-            let hold = destruction.hold.clone();
-            hold.enqueue(destruction);
-        }
+        // SAFETY: The value is not used again.
+        let destruction = unsafe { ManuallyDrop::take(&mut self.0) };
+        // The work may run, and drop its own hold, before the call has returned.
+        let hold = destruction.hold.clone();
+        hold.enqueue(destruction);
     }
 }
 
@@ -218,8 +204,8 @@ pub(crate) trait Delayed<const ID: u64>:
 ///
 /// [`WorkQueue::flush`] does not wait for a work whose time has not come.
 pub(crate) fn run_after<T: Delayed<ID>, const ID: u64>(work: Arc<T>, milliseconds: u32) {
-    let queue = work.queue().queue;
-    // SAFETY: By the type invariant of `WorkQueue` the queue is valid as long as the reference
+    let queue = work.queue().0.queue.0;
+    // SAFETY: By the type invariant of `RawQueue` the queue is valid as long as the reference
     // above. That is borrowed from the work, so it is valid as long as nobody has exclusive access
     // to the work. Until the work runs, nobody has: the queue holds a reference on the work.
     unsafe { delayed_work::reschedule::<T, ID>(queue, work, milliseconds) }

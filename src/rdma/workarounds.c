@@ -102,8 +102,9 @@ bool workaround_leak_cq(struct ib_cq *cq)
 
 /*
  * Destroys the queue pair of @id, the only user of @cq. Returns false if the device
- * refuses. Both are leaked then, and their completions and events are not handled any more.
- * An event that a driver reports from a context that sleeps may still be under way.
+ * refuses. Both are to be leaked then, and their completions and events are not handled any
+ * more. An event that a driver was about to report from a context that may be preempted may
+ * still be on its way to the handler, which enters a read-side critical section first.
  *
  * Waits for what workaround_leak_cq() waits for.
  */
@@ -116,7 +117,7 @@ bool workaround_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq)
 		return true;
 	WRITE_ONCE(qp->res.kern_name, qp->device->name);
 	WRITE_ONCE(qp->registered_event_handler, NULL);
-	/* Waits for events that are reported in atomic context. */
+	/* Waits for handlers of events. */
 	synchronize_rcu();
 	return false;
 }

@@ -112,3 +112,12 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     // With another value, rdma_cm would destroy the id. Its owner does that.
     0
 }
+
+/// Handles the events of a request's id before a work has accepted it. If the peer gives up, or the
+/// device is removed, `rdma_accept()` fails. Returns 0, so that rdma_cm does not destroy the id.
+pub(super) extern "C" fn ignore_event(
+    _id: *mut bindings::rdma_cm_id,
+    _event: *mut bindings::rdma_cm_event,
+) -> c_int {
+    0
+}

@@ -10,7 +10,6 @@ use core::{
 
 use kernel::{
     error::to_result,
-    ffi::c_int,
     impl_has_work,
     new_work,
     prelude::*,
@@ -277,20 +276,6 @@ where
             }),
             GFP_KERNEL,
         )
-    }
-
-    /// Handles the events of the id before the work has accepted it. If the peer gives up, or the
-    /// device is removed, `rdma_accept()` fails. Returns 0, so that rdma_cm does not destroy the
-    /// id.
-    ///
-    /// # Safety
-    ///
-    /// Called only by rdma_cm.
-    pub(super) unsafe extern "C" fn event(
-        _id: *mut bindings::rdma_cm_id,
-        _event: *mut bindings::rdma_cm_event,
-    ) -> c_int {
-        0
     }
 }
 

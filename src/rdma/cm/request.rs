@@ -14,6 +14,7 @@ use core::{
 use kernel::prelude::*;
 
 use super::{
+    dispatch::ignore_event,
     event::private_data,
     id_ref::IdRef,
     pending_request::{
@@ -154,7 +155,7 @@ impl<'a> Request<'a> {
         // SAFETY: The id is valid, and its handler mutex, which is held, guards this member.
         unsafe { (*id.as_ptr()).context = ptr::null_mut() };
         // SAFETY: As above. The handler expects no context.
-        unsafe { (*id.as_ptr()).event_handler = Some(RequestWork::<F>::event) };
+        unsafe { (*id.as_ptr()).event_handler = Some(ignore_event) };
         self.deferred.set(true);
         queue.enqueue(work);
         Ok(())

@@ -2,6 +2,8 @@
 
 //! The context in which a completion is handled.
 
+use kernel::prelude::*;
+
 use super::{
     fault_handler::{
         FaultHandler,
@@ -13,7 +15,6 @@ use super::{
         SendQueue, //
     }, //
 };
-use kernel::prelude::*;
 
 /// The context in which a completion is handled: what may be done there with the queue pair. It has
 /// no function that waits for another completion, which would be handled after this one. Nor does

@@ -27,6 +27,7 @@ use kernel::{
             AtomicFlag,
             Relaxed, //
         },
+        rcu,
         Arc,
         ArcBorrow,
         Mutex, //
@@ -131,10 +132,11 @@ pub(crate) struct MessageQueuePair<C: CompletionHandler> {
     resources: ManuallyDrop<Resources<C>>,
 }
 
-// SAFETY: The objects of the verbs belong to no thread; the handler is `Send` and `Sync`.
+// SAFETY: The pointers of the Receives and of the operation are to the handler and the arrivals,
+// which are `Send` and `Sync`. Everything else is `Send`.
 unsafe impl<C: CompletionHandler> Send for MessageQueuePair<C> {}
-// SAFETY: The functions of the verbs may be called from several threads at a time; the rest is
-// locked.
+// SAFETY: As above. Everything else is `Sync`. A Receive does not change, and its buffer is
+// accessed by whoever has its message, with the arrivals locked.
 unsafe impl<C: CompletionHandler> Sync for MessageQueuePair<C> {}
 
 impl<C: CompletionHandler> MessageQueuePair<C> {
@@ -266,6 +268,9 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         }
         // SAFETY: It is not NULL, so it is a static string.
         let name = unsafe { CStr::from_char_ptr(name) };
+        // Drivers report events in any context. If a device refuses to destroy the queue pair, its
+        // destruction waits for this.
+        let _reading = rcu::read_lock();
         // SAFETY: By the function's requirement the context is that of `new`: of an `Arc` that is
         // held until there are no events any more.
         let handler = unsafe { ArcBorrow::from_raw(context.cast::<C>().cast_const()) };

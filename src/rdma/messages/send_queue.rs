@@ -176,10 +176,11 @@ pub(in crate::rdma) struct SendQueue<C: FaultHandler> {
     limit_ms: u32,
 }
 
-// SAFETY: The objects of the verbs belong to no thread; the handler is `Send` and `Sync`.
+// SAFETY: The pointers are to the handler, which is `Send` and `Sync`, and to the queue pair, which
+// any thread may use. Everything else is `Send`.
 unsafe impl<C: FaultHandler> Send for SendQueue<C> {}
-// SAFETY: The functions of the verbs may be called from several threads at a time; the rest is
-// locked.
+// SAFETY: As above. The verbs are reentrant (Documentation/infiniband/core_locking.rst), and
+// mutexes and spinlocks guard everything that changes.
 unsafe impl<C: FaultHandler> Sync for SendQueue<C> {}
 
 impl<C: FaultHandler> SendQueue<C> {

@@ -42,10 +42,12 @@ use crate::bindings;
 #[repr(transparent)]
 pub(crate) struct Device(Opaque<bindings::ib_device>);
 
-// SAFETY: A device belongs to no thread, and references may be dropped in any context.
+// SAFETY: `ib_device_put()` may be called by any thread and in any context: the last reference only
+// wakes the task that unregisters the device.
 unsafe impl Send for Device {}
-// SAFETY: The functions of a device that `&Device` offers may be called from several threads at a
-// time.
+// SAFETY: `&Device` offers members that do not change while the device is registered, except for
+// the name, which may be torn if the device is being renamed. The verbs are reentrant
+// (Documentation/infiniband/core_locking.rst).
 unsafe impl Sync for Device {}
 
 // SAFETY: A device is not unregistered, and stays in memory, as long as its reference count is not

@@ -44,9 +44,10 @@ pub(in crate::rdma) struct ProtectionDomain {
     device: ARef<Device>,
 }
 
-// SAFETY: The objects of the verbs belong to no thread.
+// SAFETY: The verbs may be called by another thread than the one that made the object.
 unsafe impl Send for ProtectionDomain {}
-// SAFETY: The functions of the verbs may be called from several threads at a time.
+// SAFETY: `&ProtectionDomain` offers only verbs, which are reentrant
+// (Documentation/infiniband/core_locking.rst), and members that do not change.
 unsafe impl Sync for ProtectionDomain {}
 
 impl ProtectionDomain {
