@@ -35,7 +35,7 @@ impl Transport {
     /// InfiniBand has 92 (`IB_CM_REQ_PRIVATE_DATA_SIZE`). rdma_cm takes 36 of them for its own
     /// header if the addresses are IP addresses. On iWARP the kernel counts private data in one
     /// byte, and MPAv2 (RFC 6581, section 9) puts 4 bytes in front of it.
-    pub(crate) const fn request_capacity(self) -> usize {
+    pub(in crate::rdma) const fn request_capacity(self) -> usize {
         match self {
             Self::InfiniBand | Self::Roce => 92 - 36,
             Self::Iwarp => 255 - 4,
@@ -44,7 +44,7 @@ impl Transport {
 
     /// Returns how many bytes of private data a REP can carry: on InfiniBand
     /// `IB_CM_REP_PRIVATE_DATA_SIZE`.
-    pub(crate) const fn reply_capacity(self) -> usize {
+    pub(in crate::rdma) const fn reply_capacity(self) -> usize {
         match self {
             Self::InfiniBand | Self::Roce => 196,
             Self::Iwarp => self.request_capacity(),
