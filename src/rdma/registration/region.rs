@@ -25,6 +25,16 @@ use crate::{
     }, //
 };
 
+/// How far a region is registered.
+enum State {
+    /// Its memory is not mapped for the device.
+    Unmapped,
+    /// Its memory is mapped; the peer has no access.
+    Mapped,
+    /// The peer was given access at this time, and may use it, as far as this side knows.
+    Registered(Seqno),
+}
+
 /// A memory region with the memory that it describes. [`Region::end`] must be called: otherwise the
 /// memory stays mapped.
 ///
@@ -44,19 +54,15 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// `list` describes memory that stays until [`Region::end`] has returned `true`. As long as
-/// `mapped` is set, the list is mapped for the device and does not change. If `valid` is not set,
+/// `list` describes memory that stays until [`Region::end`] has returned `true`. Unless `state` is
+/// `Unmapped`, the list is mapped for the device and does not change. Unless it is `Registered`,
 /// the region is not registered.
 pub(in crate::rdma) struct Region<'a, C: CompletionHandler> {
     queue_pair: &'a MessageQueuePair<C>,
     access: RemoteAccess,
     mr: MemoryRegion,
     list: KVec<scatterlist>,
-    mapped: bool,
-    /// Whether the peer may use it, as far as this side knows.
-    valid: bool,
-    /// When the peer was given access last.
-    registered: Seqno,
+    state: State,
     /// The offset of the first byte, for the peer.
     offset: u64,
 }
@@ -82,9 +88,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
             access,
             mr: MemoryRegion::new(queue_pair.domain(), pages)?,
             list,
-            mapped: false,
-            valid: false,
-            registered: Seqno::next(),
+            state: State::Unmapped,
             offset: 0,
         })
     }
@@ -110,47 +114,49 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
             return Err(ENOMEM);
         }
         // INVARIANT: The list was mapped above.
-        self.mapped = true;
+        self.state = State::Mapped;
 
         // SAFETY: The list is mapped, with that many entries. It was not mapped before, so the
         // region is not registered.
         self.offset = unsafe { self.mr.map(self.list.as_mut_ptr(), entries, offset) }?;
         let access = self.access.flags();
-        self.valid = true;
         // SAFETY: The region is of the domain of the queue pair, and mapped. `end` leaks it if the
         // operation is abandoned.
-        unsafe { self.queue_pair.register(&self.mr, access) }?;
+        let result = unsafe { self.queue_pair.register(&self.mr, access) };
         // The completions of all messages that arrived before the registration have been handled:
         // completions are handled in order. So these messages count as earlier. Not quite over siw,
         // which invalidates an rkey, whatever its key, before it queues the completion; a peer
         // could win that race, but siw is for trusted networks anyway.
-        self.registered = Seqno::next();
-        Ok(())
+        // After a failure the device may have registered it all the same.
+        self.state = State::Registered(Seqno::next());
+        result
     }
 
     /// Ends the access of the peer. `remotely` proves that the peer has invalidated an rkey itself.
     /// Returns whether this side had to invalidate the region. May sleep. A failure loses the
     /// connection.
     pub(in crate::rdma) fn invalidate(&mut self, remotely: Option<Invalidated>) -> Result<bool> {
-        let remotely = remotely.is_some_and(|invalidated| {
-            invalidated.has_ended(self.queue_pair.made(), self.mr.rkey(), self.registered)
-        });
-        let locally = self.valid && !remotely;
+        let (queue_pair, rkey) = (self.queue_pair, self.mr.rkey());
+        let locally = match self.state {
+            State::Unmapped => return Ok(false),
+            State::Mapped => false,
+            State::Registered(at) => {
+                !remotely.is_some_and(|message| message.has_ended(queue_pair.made(), rkey, at))
+            }
+        };
         if locally {
-            self.queue_pair.invalidate(self.mr.rkey())?;
+            queue_pair.invalidate(rkey)?;
         }
-        self.valid = false;
-        if self.mapped {
-            self.mapped = false;
-            // SAFETY: By the type invariant the list was mapped, in this direction.
-            unsafe { unmap(self.queue_pair, &mut self.list, self.access) };
-        }
+        // INVARIANT: The region is not registered, and the list is unmapped below.
+        self.state = State::Unmapped;
+        // SAFETY: By the type invariant the list was mapped, in this direction.
+        unsafe { unmap(queue_pair, &mut self.list, self.access) };
         Ok(locally)
     }
 
     /// Whether the device has, or may still have, access to the memory.
     pub(in crate::rdma) fn is_mapped(&self) -> bool {
-        self.mapped
+        !matches!(self.state, State::Unmapped)
     }
 
     /// Returns its description for the peer.
@@ -166,12 +172,12 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
     /// may be freed. If not, the region is leaked, and the device may still access the memory. May
     /// sleep.
     pub(in crate::rdma) fn end(self) -> bool {
+        let mapped = self.is_mapped();
         let Self {
             queue_pair,
             access,
             mr,
             mut list,
-            mapped,
             ..
         } = self;
         // An abandoned operation may refer to the region, and the region to the memory.
