@@ -4,7 +4,10 @@
 
 use kernel::{
     prelude::*,
-    sync::ArcBorrow, //
+    sync::{
+        Arc,
+        ArcBorrow, //
+    }, //
 };
 
 /// Why a queue pair has failed.
@@ -24,4 +27,41 @@ pub(crate) trait FaultHandler: Send + Sync + 'static {
     /// completion names one, and for each Receive that is flushed. Also called if this side has
     /// ended the connection. May sleep.
     fn queue_pair_failed(this: ArcBorrow<'_, Self>, fault: QueuePairFault);
+}
+
+/// The handler of a queue pair, for completions. This has no reference on it, so that the handler
+/// is dropped even if a device keeps the queue pair, and with it everything that completions use.
+///
+/// # Examples
+///
+/// ```no_run
+/// # let endpoint: Arc<MyEndpoint> = given();
+/// // SAFETY: `endpoint` is dropped after the pointer.
+/// let handler = unsafe { HandlerPtr::new(&endpoint) };
+/// MyEndpoint::queue_pair_failed(handler.get(), QueuePairFault::GivenUp(c"too slow"));
+/// ```
+///
+/// # Invariants
+///
+/// The pointer is of an [`Arc`], on which there is a reference until this is not used any more.
+pub(in crate::rdma) struct HandlerPtr<C>(*const C);
+
+// SAFETY: It is a pointer to what is `Send` and `Sync`.
+unsafe impl<C: FaultHandler> Send for HandlerPtr<C> {}
+// SAFETY: As above.
+unsafe impl<C: FaultHandler> Sync for HandlerPtr<C> {}
+
+impl<C: FaultHandler> HandlerPtr<C> {
+    /// # Safety
+    ///
+    /// There must be a reference on `handler` until the returned value is not used any more.
+    pub(in crate::rdma) unsafe fn new(handler: &Arc<C>) -> Self {
+        // INVARIANT: By the function's requirement.
+        Self(Arc::as_ptr(handler))
+    }
+
+    pub(in crate::rdma) fn get(&self) -> ArcBorrow<'_, C> {
+        // SAFETY: By the type invariant there is a reference, because this is used.
+        unsafe { ArcBorrow::from_raw(self.0) }
+    }
 }

@@ -81,7 +81,7 @@ use crate::{
 /// is destroyed.
 struct Resources<C: CompletionHandler> {
     receives: KVec<Pin<KBox<Cqe<Receive<C>>>>>,
-    arrivals: Pin<KBox<Arrivals>>,
+    arrivals: Arc<Arrivals>,
     sends: Arc<SendQueue<C>>,
     /// Locked for the time of an operation that is no Send.
     one_at_a_time: Pin<KBox<Mutex<()>>>,
@@ -132,13 +132,6 @@ pub(crate) struct MessageQueuePair<C: CompletionHandler> {
     resources: ManuallyDrop<Resources<C>>,
 }
 
-// SAFETY: The pointers of the Receives and of the operation are to the handler and the arrivals,
-// which are `Send` and `Sync`. Everything else is `Send`.
-unsafe impl<C: CompletionHandler> Send for MessageQueuePair<C> {}
-// SAFETY: As above. Everything else is `Sync`. A Receive does not change, and its buffer is
-// accessed by whoever has its message, with the arrivals locked.
-unsafe impl<C: CompletionHandler> Sync for MessageQueuePair<C> {}
-
 impl<C: CompletionHandler> MessageQueuePair<C> {
     /// Creates the queue pair of `id`, which is bound to `device`, and puts it into `place`. Called
     /// by the work that sets the id up; may sleep.
@@ -188,7 +181,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         let one_at_a_time = KBox::pin_init(one_at_a_time, GFP_KERNEL)?;
         // SAFETY: `drop` destroys the queue pair, after which there are no completions, before it
         // drops the operation. The reference on the handler is dropped after that.
-        let operation = unsafe { Operation::new(Arc::as_ptr(&handler)) };
+        let operation = unsafe { Operation::new(&handler) };
         let operation = KBox::pin_init(operation, GFP_KERNEL)?;
         let receive_size = capacity.receive_size() as usize;
         let receives = capacity.posted_receives() as usize;
@@ -196,7 +189,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
             messages: KVec::with_capacity(receives, GFP_KERNEL)?,
             closed: false,
         };
-        let arrivals = KBox::pin_init(new_mutex!(held, "MessageQueuePair::arrivals"), GFP_KERNEL)?;
+        let arrivals = Arc::pin_init(new_mutex!(held, "MessageQueuePair::arrivals"), GFP_KERNEL)?;
 
         let attributes = bindings::ib_qp_init_attr {
             event_handler: Some(Self::event),
@@ -216,16 +209,10 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         // SAFETY: By this function's requirement. `event` expects the handler, on which there is a
         // reference until the queue pair is destroyed.
         let queue_pair = unsafe { QueuePair::new(id, domain, completions, attributes, owner) }?;
-        // SAFETY: `drop` destroys the queue pair, after which there are no completions, before it
-        // drops the Sends. The reference on the handler is dropped after that.
-        let sends = unsafe {
-            SendQueue::new(
-                &queue_pair,
-                &capacity,
-                parameters.operation_ms,
-                Arc::as_ptr(&handler),
-            )
-        }?;
+        let sends =
+            // SAFETY: `drop` destroys the queue pair, after which there are no completions, before
+            // it drops the Sends. The reference on the handler is dropped after that.
+            unsafe { SendQueue::new(&queue_pair, &capacity, parameters.operation_ms, &handler) }?;
 
         // INVARIANT: Only `drop` destroys the queue pair.
         let mut this = Self {
@@ -283,11 +270,10 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         let domain = self.queue_pair.domain();
         let buffer = Buffer::new(domain.device(), size, direction)?;
         let lkey = domain.local_dma_lkey();
-        let arrivals = NonNull::from(&*self.resources.arrivals);
 
         // SAFETY: `drop` destroys the queue pair, after which there are no completions. The
-        // Receives, the arrivals and the reference on the handler are dropped after that. `drop`
-        // sets `closed` first.
+        // Receives and the reference on the handler are dropped after that. `drop` sets `closed`
+        // first.
         let receive = unsafe {
             Receive::new(
                 number,
@@ -295,8 +281,8 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
                 lkey,
                 self.resources.sends.clone(),
                 self.made,
-                arrivals,
-                Arc::as_ptr(&self.handler),
+                self.resources.arrivals.clone(),
+                &self.handler,
             )
         };
         let receive = KBox::pin_init(receive, GFP_KERNEL)?;

@@ -11,7 +11,7 @@ use kernel::{
             AtomicFlag,
             Relaxed, //
         },
-        ArcBorrow,
+        Arc,
         CondVar,
         SpinLock, //
     }, //
@@ -19,6 +19,7 @@ use kernel::{
 
 use super::fault_handler::{
     FaultHandler,
+    HandlerPtr,
     QueuePairFault, //
 };
 use crate::{
@@ -81,11 +82,6 @@ pub(in crate::rdma) fn fault(status: bindings::ib_wc_status) -> QueuePairFault {
 ///     operation.abandon();
 /// }
 /// ```
-///
-/// # Invariants
-///
-/// `handler` is of an [`Arc`](kernel::sync::Arc) that is held until no completion can arrive any
-/// more.
 #[pin_data]
 pub(in crate::rdma) struct Operation<C: FaultHandler> {
     /// The status of its completion; [`None`] before that.
@@ -95,7 +91,7 @@ pub(in crate::rdma) struct Operation<C: FaultHandler> {
     #[pin]
     completed: CondVar,
     abandoned: AtomicFlag,
-    handler: *const C,
+    handler: HandlerPtr<C>,
 }
 
 impl<C: FaultHandler> Operation<C> {
@@ -103,10 +99,11 @@ impl<C: FaultHandler> Operation<C> {
     ///
     /// # Safety
     ///
-    /// `handler` must be of an [`Arc`](kernel::sync::Arc) that is held until no completion can
-    /// arrive any more, and the operation must stay until then.
-    pub(in crate::rdma) unsafe fn new(handler: *const C) -> impl PinInit<Cqe<Self>> {
-        // INVARIANT: By the function's requirement.
+    /// There must be a reference on `handler` until no completion can arrive any more, and the
+    /// operation must stay until then.
+    pub(in crate::rdma) unsafe fn new(handler: &Arc<C>) -> impl PinInit<Cqe<Self>> {
+        // SAFETY: By the function's requirement. Only completions use it.
+        let handler = unsafe { HandlerPtr::new(handler) };
         Cqe::new(pin_init!(Self {
             status <- new_spinlock!(None, "Operation::status"),
             completed <- new_condvar!("Operation::completed"),
@@ -143,10 +140,7 @@ impl<C: FaultHandler> Operation<C> {
 impl<C: FaultHandler> Done for Operation<C> {
     unsafe fn done(this: &Cqe<Self>, completion: &bindings::ib_wc) {
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
-            // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
-            // is a completion.
-            let handler = unsafe { ArcBorrow::from_raw(this.handler) };
-            C::queue_pair_failed(handler, fault(completion.status));
+            C::queue_pair_failed(this.handler.get(), fault(completion.status));
         }
         *this.status.lock() = Some(completion.status);
         this.completed.notify_all();

@@ -2,16 +2,11 @@
 
 //! Receives of a queue pair.
 
-use core::ptr::NonNull;
-
 use kernel::{
     error::to_result,
     ffi::c_int,
     prelude::*,
-    sync::{
-        Arc,
-        ArcBorrow, //
-    },
+    sync::Arc,
     time::Instant, //
 };
 
@@ -23,6 +18,7 @@ use super::{
     },
     completion_context::CompletionContext,
     completion_handler::CompletionHandler,
+    fault_handler::HandlerPtr,
     operation::{
         fault,
         post_fault, //
@@ -47,18 +43,13 @@ use crate::{
 ///
 /// ```no_run
 /// # let (buffer, sends, made): (Buffer, Arc<SendQueue<MyEndpoint>>, Seqno) = given();
-/// # let (arrivals, lkey, handler): (NonNull<Arrivals>, u32, *const MyEndpoint) = given();
+/// # let (arrivals, lkey, endpoint): (Arc<Arrivals>, u32, Arc<MyEndpoint>) = given();
 /// // SAFETY: The queue pair is destroyed, and its completions handled, before the rest goes.
-/// let receive = unsafe { Receive::new(0, buffer, lkey, sends, made, arrivals, handler) };
+/// let receive = unsafe { Receive::new(0, buffer, lkey, sends, made, arrivals, &endpoint) };
 /// let receive = KBox::pin_init(receive, GFP_KERNEL)?;
 /// // SAFETY: The queue pair is destroyed later.
 /// unsafe { Receive::post(&receive) }?;
 /// ```
-///
-/// # Invariants
-///
-/// `arrivals` is valid until no completion can arrive any more. `handler` is of
-/// an [`Arc`](kernel::sync::Arc) that is held until then.
 pub(in crate::rdma) struct Receive<C: CompletionHandler> {
     buffer: Buffer,
     lkey: u32,
@@ -67,8 +58,8 @@ pub(in crate::rdma) struct Receive<C: CompletionHandler> {
     sends: Arc<SendQueue<C>>,
     /// When the queue pair was made.
     made: Seqno,
-    arrivals: NonNull<Arrivals>,
-    handler: *const C,
+    arrivals: Arc<Arrivals>,
+    handler: HandlerPtr<C>,
 }
 
 impl<C: CompletionHandler> Receive<C> {
@@ -77,19 +68,20 @@ impl<C: CompletionHandler> Receive<C> {
     ///
     /// # Safety
     ///
-    /// `arrivals` must be valid until no completion can arrive any more, and `handler` be of an
-    /// [`Arc`] that is held until then. The Receive must stay until then. Before the queue pair of
-    /// `sends` is destroyed, [`Held::closed`](super::arrival::Held) must be set.
+    /// There must be a reference on `handler` until no completion can arrive any more, and the
+    /// Receive must stay until then. Before the queue pair of `sends` is destroyed,
+    /// [`Held::closed`](super::arrival::Held) must be set.
     pub(in crate::rdma) unsafe fn new(
         number: usize,
         buffer: Buffer,
         lkey: u32,
         sends: Arc<SendQueue<C>>,
         made: Seqno,
-        arrivals: NonNull<Arrivals>,
-        handler: *const C,
+        arrivals: Arc<Arrivals>,
+        handler: &Arc<C>,
     ) -> impl PinInit<Cqe<Self>> {
-        // INVARIANT: By the function's requirement.
+        // SAFETY: By the function's requirement. It is used as long as there is the queue pair.
+        let handler = unsafe { HandlerPtr::new(handler) };
         Cqe::new(Self {
             buffer,
             lkey,
@@ -134,15 +126,12 @@ impl<C: CompletionHandler> Receive<C> {
     /// The Receive must have completed with this message. The queue pair must not
     /// have been destroyed.
     pub(in crate::rdma) unsafe fn offer(this: &Cqe<Self>, arrival: &Arrival) -> bool {
-        // SAFETY: By the type invariant the handler is of an `Arc` that is held as long as there is
-        // the queue pair.
-        let handler = unsafe { ArcBorrow::from_raw(this.handler) };
         // SAFETY: By the function's requirement.
         let context = unsafe { CompletionContext::new(&this.sends) };
         // SAFETY: By the function's requirement the device does not write to the buffer until the
         // Receive is posted below.
         let bytes = unsafe { this.buffer.received(arrival.len) };
-        if !C::arrived(handler, &context, bytes, arrival) {
+        if !C::arrived(this.handler.get(), &context, bytes, arrival) {
             return false;
         }
         // SAFETY: By the function's requirement.
@@ -158,12 +147,9 @@ impl<C: CompletionHandler> Receive<C> {
 impl<C: CompletionHandler> Done for Receive<C> {
     unsafe fn done(this: &Cqe<Self>, completion: &bindings::ib_wc) {
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
-            // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
-            // is a completion.
-            let handler = unsafe { ArcBorrow::from_raw(this.handler) };
             // This includes Receives that were flushed: a fault of the peer can make the queue pair
             // fail without any other completion.
-            return C::queue_pair_failed(handler, fault(completion.status));
+            return C::queue_pair_failed(this.handler.get(), fault(completion.status));
         }
         let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int;
         let invalidated = match completion.wc_flags & with_invalidate {
@@ -185,9 +171,7 @@ impl<C: CompletionHandler> Done for Receive<C> {
             invalidated,
             at: Instant::now(),
         };
-        // SAFETY: By the type invariant the arrivals are still there, as this is a completion.
-        let arrivals = unsafe { this.arrivals.as_ref() };
-        let mut held = arrivals.lock();
+        let mut held = this.arrivals.lock();
         if held.closed {
             return;
         }

@@ -17,7 +17,6 @@ use kernel::{
     prelude::*,
     sync::{
         Arc,
-        ArcBorrow,
         CondVar,
         Mutex,
         SpinLock, //
@@ -32,6 +31,7 @@ use super::{
     capacity::Capacity,
     fault_handler::{
         FaultHandler,
+        HandlerPtr,
         QueuePairFault, //
     },
     operation::{
@@ -124,10 +124,6 @@ impl Progress {
 /// A Send with its buffer, which the device reads while the Send is under way.
 ///
 /// It lives as long as the queue pair and is used again: siw can complete a flushed Send twice.
-///
-/// # Invariants
-///
-/// `handler` is of an [`Arc`] that is held until no completion can arrive any more.
 #[pin_data]
 struct SendRequest<C: FaultHandler> {
     #[pin]
@@ -135,17 +131,14 @@ struct SendRequest<C: FaultHandler> {
     /// Its index among the Sends of the queue pair.
     number: usize,
     progress: Arc<Progress>,
-    handler: *const C,
+    handler: HandlerPtr<C>,
 }
 
 impl<C: FaultHandler> Done for SendRequest<C> {
     unsafe fn done(this: &Cqe<Self>, completion: &bindings::ib_wc) {
         let failed = completion.status != bindings::ib_wc_status_IB_WC_SUCCESS;
         if failed {
-            // SAFETY: By the type invariant the handler is of an `Arc` that is still held, as this
-            // is a completion.
-            let handler = unsafe { ArcBorrow::from_raw(this.handler) };
-            C::queue_pair_failed(handler, fault(completion.status));
+            C::queue_pair_failed(this.handler.get(), fault(completion.status));
         }
         this.progress.end(this.number, failed);
     }
@@ -164,23 +157,21 @@ impl<C: FaultHandler> Done for SendRequest<C> {
 ///
 /// # Invariants
 ///
-/// `queue_pair` is valid until it is destroyed. `handler` is of an [`Arc`] that is held until then.
-/// `lkey` is the local key of the buffers.
+/// `queue_pair` is valid until it is destroyed. `lkey` is the local key of the buffers.
 pub(in crate::rdma) struct SendQueue<C: FaultHandler> {
     queue_pair: NonNull<bindings::ib_qp>,
     requests: KVec<Pin<KBox<Cqe<SendRequest<C>>>>>,
     progress: Arc<Progress>,
-    handler: *const C,
+    handler: HandlerPtr<C>,
     lkey: u32,
     /// How long the Sends that are under way may take until one of them has completed.
     limit_ms: u32,
 }
 
-// SAFETY: The pointers are to the handler, which is `Send` and `Sync`, and to the queue pair, which
-// any thread may use. Everything else is `Send`.
+// SAFETY: Any thread may use a queue pair. Everything else is `Send`.
 unsafe impl<C: FaultHandler> Send for SendQueue<C> {}
-// SAFETY: As above. The verbs are reentrant (Documentation/infiniband/core_locking.rst), and
-// mutexes and spinlocks guard everything that changes.
+// SAFETY: The verbs are reentrant (Documentation/infiniband/core_locking.rst). Everything else is
+// `Sync`.
 unsafe impl<C: FaultHandler> Sync for SendQueue<C> {}
 
 impl<C: FaultHandler> SendQueue<C> {
@@ -192,13 +183,13 @@ impl<C: FaultHandler> SendQueue<C> {
     ///
     /// # Safety
     ///
-    /// `handler` must be of an [`Arc`] that is held until the queue pair has been destroyed, so
-    /// that no completion can arrive any more. The returned value must stay until then.
+    /// There must be a reference on `handler` until the queue pair has been destroyed, so that no
+    /// completion can arrive any more. The returned value must stay until then.
     pub(in crate::rdma) unsafe fn new(
         queue_pair: &QueuePair,
         capacity: &Capacity,
         limit_ms: u32,
-        handler: *const C,
+        handler: &Arc<C>,
     ) -> Result<Arc<Self>> {
         let domain = queue_pair.domain();
         let sends = capacity.sends() as usize;
@@ -228,12 +219,12 @@ impl<C: FaultHandler> SendQueue<C> {
             let direction = DataDirection::ToDevice;
             let buffer = Buffer::new(domain.device(), capacity.send_size() as usize, direction)?;
             let of_all = progress.clone();
-            // INVARIANT: By the function's requirement.
             let request = Cqe::new(pin_init!(SendRequest {
                 buffer <- new_mutex!(buffer, "SendRequest::buffer"),
                 number,
                 progress: of_all,
-                handler,
+                // SAFETY: By the function's requirement. Only completions use it.
+                handler: unsafe { HandlerPtr::new(handler) },
             }));
             requests.push(KBox::pin_init(request, GFP_KERNEL)?, GFP_KERNEL)?;
         }
@@ -243,7 +234,8 @@ impl<C: FaultHandler> SendQueue<C> {
             queue_pair: queue_pair.as_non_null(),
             requests,
             progress,
-            handler,
+            // SAFETY: By the function's requirement. It is used as long as there is the queue pair.
+            handler: unsafe { HandlerPtr::new(handler) },
             lkey: domain.local_dma_lkey(),
             limit_ms,
         };
@@ -327,9 +319,7 @@ impl<C: FaultHandler> SendQueue<C> {
     ///
     /// The queue pair must not have been destroyed.
     pub(in crate::rdma) unsafe fn fail_with(&self, fault: QueuePairFault) {
-        // SAFETY: By the type invariant the handler is of an `Arc` that is held until the queue
-        // pair has been destroyed.
-        C::queue_pair_failed(unsafe { ArcBorrow::from_raw(self.handler) }, fault);
+        C::queue_pair_failed(self.handler.get(), fault);
         // SAFETY: By the function's requirement.
         let _ = unsafe { self.fail() };
     }
