@@ -76,7 +76,7 @@ use crate::{
 };
 
 /// How many requests may wait for their REP on iWARP. Other transports ignore it.
-const BACKLOG: i32 = 128;
+const BACKLOG: u16 = 128;
 
 /// How long a peer may take to send RTU, in milliseconds. Linux retransmits a REP after some four
 /// seconds, so this allows for seven REPs. The CM's own limit comes from the peer's REQ, and may be

@@ -136,8 +136,8 @@ pub(crate) struct CmListener<L: ListenHandler>(ManuallyDrop<Arc<ListenContext<L>
 
 impl<L: ListenHandler> CmListener<L> {
     /// Listens at `address` of `net`; process context. The resource tracker lists the id under the
-    /// name `owner`. On iWARP, up to `backlog` requests wait to be handled. Requests may arrive
-    /// before this returns.
+    /// name `owner`. On iWARP, up to `backlog` requests wait to be handled, or as many as iw_cm has
+    /// by default if it is 0. Requests may arrive before this returns.
     ///
     /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), with
     /// `ENODEV` if the device was removed meanwhile, otherwise with the error of rdma_cm, such as
@@ -147,7 +147,7 @@ impl<L: ListenHandler> CmListener<L> {
         owner: &'static CStr,
         handler: L,
         address: SocketAddr,
-        backlog: c_int,
+        backlog: u16,
     ) -> Result<Self> {
         let hold = Hold::new()?;
         let make = |id| {
@@ -179,8 +179,9 @@ impl<L: ListenHandler> CmListener<L> {
             }
             result => result?,
         }
-        // SAFETY: By the type invariant the id is valid.
-        match to_result(unsafe { bindings::rdma_listen(this.0.id.as_ptr(), backlog) }) {
+        // SAFETY: By the type invariant the id is valid. The backlog is not negative: iw_cm would
+        // allocate entries without end.
+        match to_result(unsafe { bindings::rdma_listen(this.0.id.as_ptr(), backlog.into()) }) {
             // The id is bound, so only the removal of its device can have changed its state.
             Err(error) if error == EINVAL => Err(ENODEV),
             result => result.map(|()| this),
