@@ -29,7 +29,9 @@ use crate::bindings;
 /// assert!(unsafe { RawAddress::read(raw.as_ptr()) }.is_some());
 /// ```
 pub(crate) enum RawAddress {
+    /// Of IPv4.
     V4(bindings::sockaddr_in),
+    /// Of IPv6.
     V6(bindings::sockaddr_in6),
 }
 
@@ -42,6 +44,7 @@ impl RawAddress {
         }
     }
 
+    /// The same for functions that take a mutable pointer.
     pub(crate) fn as_mut_ptr(&mut self) -> *mut kernel::bindings::sockaddr {
         match self {
             Self::V4(address) => ptr::from_mut(address).cast(),

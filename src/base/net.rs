@@ -74,6 +74,7 @@ impl Net {
         u32::try_from(index).ok().filter(|&index| index != 0)
     }
 
+    /// Returns a pointer to the namespace, valid as long as `self` is.
     pub(crate) fn as_ptr(&self) -> *mut bindings::net {
         self.0.get()
     }

@@ -61,6 +61,7 @@ pub(crate) struct Parameters {
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct ClientParameters {
+    /// What a server chooses, too.
     pub(crate) common: Parameters,
     /// How often the transport retransmits a message before the connection is lost: 0 to 7. A
     /// server's transport uses the number of its client.

@@ -75,6 +75,7 @@ impl Device {
         unsafe { device.cast().as_ref() }
     }
 
+    /// Returns the name of the device at present.
     pub(crate) fn name(&self) -> DeviceName {
         let mut name = [0; NAME_LEN];
         // SAFETY: By the type invariant the device is there. `name` has room for all bytes that the

@@ -14,8 +14,11 @@ use crate::bindings;
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Transport {
+    /// InfiniBand.
     InfiniBand,
+    /// RoCE: InfiniBand over Ethernet, or over UDP.
     Roce,
+    /// iWARP: RDMA over TCP.
     Iwarp,
 }
 
