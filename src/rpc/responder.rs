@@ -525,7 +525,7 @@ fn read_call(channel: &Channel<'_>, reads: ReadList<'_>) -> Result<Memory, Reply
         let queue_pair = channel.queue_pair()?;
         transfer(queue_pair, Transfer::Read, &mut memory, at, segment, start)?;
     }
-    if memory.len() == 0 {
+    if memory.is_empty() {
         return Err(ReplyError::Chunk);
     }
     Ok(memory)

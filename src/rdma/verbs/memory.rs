@@ -52,6 +52,7 @@ const _: () = assert!(BLOCK.is_power_of_two() && BLOCK % PAGE_SIZE == 0);
 ///
 /// Each block comes from kmalloc and has [`BLOCK`] bytes. Blocks do not move, and are freed only
 /// when this is dropped.
+#[derive(Default)]
 pub(crate) struct Memory {
     blocks: KVec<KVec<u8>>,
     len: usize,
@@ -69,6 +70,11 @@ impl Memory {
     /// Returns how many bytes are in use.
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whether no bytes are in use.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Brings `len` more bytes into use, which are zero; may sleep. Fails with `ENOMEM`.
