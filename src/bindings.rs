@@ -21,6 +21,7 @@
 
 use kernel::{
     bindings::{
+        module,
         scatterlist,
         sockaddr,
         work_struct,

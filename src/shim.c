@@ -82,13 +82,14 @@ static DECLARE_COMPLETION(no_holds);
 static struct workqueue_struct *teardown;
 
 /*
- * Makes the unload guard, and the queue for teardown. @guard must be in the module's own
- * memory and pinned: then it is dropped before the module is freed. Returns -EINVAL if
- * it is elsewhere, -EBUSY if there is a guard already, or -ENOMEM.
+ * Makes the unload guard, and the queue for teardown. @guard must be in the memory of
+ * @module and pinned: then it is dropped before the module is freed. @module is NULL if
+ * it is part of the kernel, which is not freed. Returns -EINVAL if the guard is elsewhere,
+ * -EBUSY if there is a guard already, or -ENOMEM.
  */
-int shim_unload_guard(const void *guard, const char *name)
+int shim_unload_guard(const void *guard, struct module *module, const char *name)
 {
-	if (!within_module_core((unsigned long)guard, THIS_MODULE))
+	if (module && !within_module_core((unsigned long)guard, module))
 		return -EINVAL;
 	if (teardown)
 		return -EBUSY;

@@ -11,6 +11,7 @@
 #include <rdma/rw.h>
 
 struct ib_cq;
+struct module;
 struct net;
 struct rdma_cm_id;
 struct sockaddr;
@@ -39,7 +40,7 @@ int shim_ifindex(struct net *net, const char *name);
 struct workqueue_struct *shim_alloc_workqueue(const char *name);
 void shim_flush_workqueue(struct workqueue_struct *queue);
 
-int shim_unload_guard(const void *guard, const char *name);
+int shim_unload_guard(const void *guard, struct module *module, const char *name);
 u32 shim_unload_wait(u32 milliseconds);
 void shim_unload_end(void);
 struct workqueue_struct *shim_hold(void);

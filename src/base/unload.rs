@@ -56,8 +56,9 @@ const WARN_MS: u32 = 5000;
 /// A guard that is never dropped:
 ///
 /// ```compile_fail,E0133
+/// # let module: &'static ThisModule = given();
 /// // error[E0133]: call to unsafe function `UnloadGuard::new` is unsafe and requires unsafe block
-/// core::mem::forget(KBox::pin_init(UnloadGuard::new(c"my_teardown"), GFP_KERNEL)?);
+/// core::mem::forget(KBox::pin_init(UnloadGuard::new(module, c"my_teardown"), GFP_KERNEL)?);
 /// ```
 ///
 /// A type that is not that of the module, a value of which could be kept from being dropped:
@@ -82,20 +83,28 @@ pub(crate) struct UnloadGuard {
 }
 
 impl UnloadGuard {
-    /// Creates the guard, with the work queue called `name` in which ids and queues are destroyed.
+    /// Creates the guard of `module`, with the work queue called `name` in which ids and queues are
+    /// destroyed.
     ///
     /// Fails with `EINVAL` outside of the module's memory, with `EBUSY` if there is a guard
     /// already, and with `ENOMEM`.
     ///
     /// # Safety
     ///
-    /// If the guard is in the module's memory, it must be a field of the value that the kernel
-    /// drops when the module is unloaded, or a field of a value whose initialization fails.
-    pub(crate) unsafe fn new(name: &'static CStr) -> impl PinInit<Self, Error> {
+    /// `module` must be the one whose code this is. If the guard is in its memory, it must be a
+    /// field of the value that the kernel drops when the module is unloaded, or a field of a value
+    /// whose initialization fails.
+    pub(crate) unsafe fn new(
+        module: &'static ThisModule,
+        name: &'static CStr,
+    ) -> impl PinInit<Self, Error> {
         let init = move |slot: *mut Self| {
-            // SAFETY: `name` is a C string, which the function copies. The function does not access
-            // the slot.
-            to_result(unsafe { bindings::shim_unload_guard(slot.cast(), name.as_char_ptr()) })?;
+            // SAFETY: The module is this one, which is loaded as long as its code runs, or none.
+            // `name` is a C string, which the function copies. The function does not access the
+            // slot.
+            to_result(unsafe {
+                bindings::shim_unload_guard(slot.cast(), module.as_ptr(), name.as_char_ptr())
+            })?;
 
             // INVARIANT: The call above has made the hold.
             // SAFETY: The slot is valid for writes.
@@ -158,7 +167,7 @@ macro_rules! guarded_module {
 
         impl ::kernel::InPlaceModule for $name {
             fn init(
-                _module: &'static ::kernel::ThisModule,
+                module: &'static ::kernel::ThisModule,
             ) -> impl ::kernel::prelude::PinInit<Self, ::kernel::error::Error> {
                 const QUEUE: &::kernel::str::CStr = $queue;
 
@@ -167,7 +176,9 @@ macro_rules! guarded_module {
                     // SAFETY: The guard is a field of the module's type. The kernel makes one value
                     // of that type in the module's memory, and drops it when the module is
                     // unloaded. If another field fails, this one is dropped.
-                    _unload <- unsafe { $crate::base::unload::UnloadGuard::new(QUEUE) },
+                    _unload <- unsafe {
+                        $crate::base::unload::UnloadGuard::new(module, QUEUE)
+                    },
                     $field: $new?,
                 })
             }
