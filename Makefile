@@ -68,8 +68,8 @@ help:
 	@echo 'make check      checks formatting, lints, warnings, layers, documents, and that'
 	@echo '                the pure code cannot panic. scripts/check --fast takes less than a'
 	@echo '                minute'
-	@echo 'make series     writes the fixes of reports/ as a patch series against the kernel, into'
-	@echo '                build/series, and checks each patch'
+	@echo 'make series     writes the module and the fixes of reports/ as patch series against the'
+	@echo '                kernel, into build/series, and checks each patch (docs/upstream.md)'
 	@echo 'make rust-analyzer   writes rust-project.json for editors'
 	@echo
 	@echo 'SERIES=X.Y in front of any of these takes another series of Debian'\''s kernels'

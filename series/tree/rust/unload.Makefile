@@ -1,0 +1,1 @@
+obj-$(CONFIG_RUST) += unload.o

@@ -1,0 +1,4 @@
+mod delayed_work;
+pub mod unload;
+pub mod work_queue;
+

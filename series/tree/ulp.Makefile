@@ -1,0 +1,1 @@
+obj-$(CONFIG_INFINIBAND)		+= rpcrdma_cm/
