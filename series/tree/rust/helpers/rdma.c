@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/rcupdate.h>
 #include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 #include <rdma/rust.h>
