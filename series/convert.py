@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # usage: series/convert.py PATCH STAGE SOURCE TREE
+#        series/convert.py --check STAGE
 #
 # Makes in TREE what the file PATCH of series/patches says, from the project's sources in STAGE and from
-# the kernel's in SOURCE. Prints the patch's message. docs/upstream.md has the format.
+# the kernel's in SOURCE. Prints the patch's message. With --check, only looks whether some patch has each
+# source. docs/upstream.md has the format.
 import pathlib
 import re
 import subprocess
@@ -51,7 +53,7 @@ def proposed():
     for path in [*(project / "src").rglob("*.rs"), *(project / "kunit").glob("*.rs"), *(project / "kunit").glob("c*/*"),
                  *(project / "kunit/header").glob("*")]:
         name = str(path.relative_to(project))
-        if not re.match(r"src/(observer|bindings\.rs|base\.rs)|kunit/base\.rs", name):
+        if not re.match(r"src/(observer|bindings\.rs|base\.rs)|kunit/(base|shares)\.rs", name):
             yield name
 
 
@@ -392,6 +394,7 @@ for line in (project / "series/names").read_text(encoding="utf8").splitlines():
         names[ours] = theirs
 try:
     table_of_names = table()
-    main(sys.argv[1], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4]))
+    if sys.argv[1] != "--check":
+        main(sys.argv[1], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4]))
 except Fault as fault:
-    sys.exit(f"series/patches/{sys.argv[1]}: {fault}")
+    sys.exit(f"series/patches: {sys.argv[1]}: {fault}")
