@@ -24,6 +24,7 @@ mod invalidation;
 mod negotiation;
 mod octets;
 mod outcome;
+mod owners;
 #[allow(dead_code)]
 #[path = "../src/permits.rs"]
 mod permits;
@@ -35,7 +36,6 @@ mod rdma;
 mod request;
 mod rows;
 mod rpc;
-mod shares;
 mod stats;
 mod tables;
 

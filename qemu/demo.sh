@@ -88,7 +88,8 @@ show 'rdma link show'
 
 step 'The module, loaded into an unmodified kernel'
 show 'uname -rv'
-module_load "$@"
+MODULE_PARAMETERS=$*
+module_load
 show "ls $DEBUGFS"
 
 cd "$DEBUGFS"

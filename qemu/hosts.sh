@@ -52,13 +52,14 @@ wait_for() {
 	done
 }
 
-# module_load [PARAMETER=VALUE]...: loads the module, and unloads it at the end of the script.
+# module_load: loads the module with $MODULE_PARAMETERS, and unloads it at the end of the script.
 module_load() {
 	local needed
 	needed=$(modinfo -F depends "$MODULE" | tr , ' ')
 	# shellcheck disable=SC2086 # words
 	[[ -z $needed ]] || modprobe -a $needed
-	insmod "$MODULE" "$@" && at_end module_unload
+	# shellcheck disable=SC2086 # words
+	insmod "$MODULE" ${MODULE_PARAMETERS-} && at_end module_unload
 }
 
 module_unload() { remove_module rpcrdma_cm; }

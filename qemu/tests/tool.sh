@@ -176,10 +176,10 @@ need 'a mount of a client with small sizes' with rdma_max_inline_write 1024 \
 	with rdma_max_inline_read 1024 mounted 3 /mnt/v3
 check 'the verdict small-own-size' verdicts_are /mnt/v3 'small-own-size small-own-size[a-z -]*'
 check 'small-own-size names the first sysctl' says 0 \
-	"/mnt/v3: degraded: calls over 1024 octets go by chunks: this client's rdma_max_inline_write" \
+	"/mnt/v3: degraded: calls over 1024 octets go by chunks: this client's rdma_max_inline_wr" \
 	"$tool" mounts
 check 'small-own-size names the other sysctl' says 0 \
-	"  and: degraded: replies over 1024 octets go by chunks: this client's rdma_max_inline_read" \
+	"  and: degraded: replies over 1024 octets go by chunks: this client's rdma_max_inline_re" \
 	"$tool" mounts
 need 'the mount with small sizes ends' unmount_all
 set_sysctl rdma_max_inline_read 16384
