@@ -130,7 +130,7 @@ mod tests {
         )
     }
 
-    /// What was missed is counted by kind, and as a whole.
+    /// Each id that was left out is counted among all of them, and among those of its reason.
     #[test]
     fn missed_by_kind() -> Result {
         for (row, missed, expected) in [

@@ -9,7 +9,6 @@
 # source. docs/upstream.md has the format.
 import pathlib
 import re
-import subprocess
 import sys
 
 project = pathlib.Path(sys.argv[2]).resolve()
@@ -127,13 +126,7 @@ def grouped(paths):
 def shown(tree, indent, trailing):
     """Returns the lines of a use tree, in the style of rustfmt and the kernel."""
     lines = []
-    names = []
-    for name, below in tree.items():
-        if below and "self" not in below and any(True for _ in below):
-            names.append(name)
-        else:
-            names.append(name)
-    for name in sorted(names, key=order):
+    for name in sorted(tree, key=order):
         below = tree[name]
         path = name
         while len(below) == 1 and "self" not in below:
@@ -173,7 +166,6 @@ def uses(text, here, to_kernel):
         paths = [re.sub(r"\s+", " ", path.strip()) for path in paths]
         after = [moved(path, here, to_kernel) for path in paths]
         attribute = text[:match.start()].rstrip("\n").rsplit("\n", 1)[-1].startswith("#[")
-        root = after[0].split("::")[0]
         by_root = {}
         for path in after:
             by_root.setdefault(path.split("::")[0], []).append(path)
@@ -244,7 +236,6 @@ def rust(text, source, target):
         for name in re.findall(r"^pub\(crate\) use (\w+);\n", text, re.M):
             text = text.replace(f"macro_rules! {name} ", f"#[macro_export]\nmacro_rules! {name} ")
         text = re.sub(r"\bpub\(crate\)", "pub", text)
-        text = re.sub(r"\bpub\(in crate::rdma\)", "pub(in crate::rdma)", text)
         # The type of these directions is another one in the bindings of the kernel crate.
         text = re.sub(r"(direction(?:\(\))?) as u32", r"\1.into()", text)
         if "$crate::LocalModule" in text:
@@ -335,11 +326,11 @@ def insert(path, new):
     path.write_text("\n".join(lines) + "\n", encoding="utf8")
 
 
-def before(path, mark, new):
+def replace(path, old, new):
     text = path.read_text(encoding="utf8")
-    if text.count(mark) != 1:
-        raise Fault(f"{path}: {mark!r} is there {text.count(mark)} times")
-    path.write_text(text.replace(mark, new + mark), encoding="utf8")
+    if text.count(old) != 1:
+        raise Fault(f"{path}: {old!r} is there {text.count(old)} times")
+    path.write_text(text.replace(old, new), encoding="utf8")
 
 
 def main(patch, source, tree):
@@ -374,14 +365,11 @@ def main(patch, source, tree):
             path.write_text(path.read_text(encoding="utf8") + (project / rest).read_text(encoding="utf8"), encoding="utf8")
         elif verb == "before":
             mark, file = rest.rsplit(" ", 1)
-            before(original(name), mark.replace("\\n", "\n"), (project / file).read_text(encoding="utf8"))
+            mark = mark.replace("\\n", "\n")
+            replace(original(name), mark, (project / file).read_text(encoding="utf8") + mark)
         elif verb == "replace":
             old, new = (part.replace("\\n", "\n") for part in rest.split(" => "))
-            path = original(name)
-            text = path.read_text(encoding="utf8")
-            if text.count(old) != 1:
-                raise Fault(f"{name}: {old!r} is there {text.count(old)} times")
-            path.write_text(text.replace(old, new), encoding="utf8")
+            replace(original(name), old, new)
         else:
             raise Fault(f"what is {verb}?")
     print(message)
