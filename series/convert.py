@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # usage: series/convert.py PATCH STAGE SOURCE TREE
+#        series/convert.py --files STAGE SOURCE
 #        series/convert.py --check STAGE
 #
 # Makes in TREE what the file PATCH of series/patches says, from the project's sources in STAGE and from
-# the kernel's in SOURCE. Prints the patch's message. With --check, only looks whether some patch has each
-# source. docs/upstream.md has the format.
+# the kernel's in SOURCE. Prints the patch's message. With --files, prints which files of the kernel the
+# patches change. With --check, only looks whether some patch has each source. docs/upstream.md has the
+# format.
 import pathlib
 import re
 import sys
@@ -47,12 +49,17 @@ def module_path(path, root, crate):
     return "::".join([crate, *(name for name in names if name not in ("mod", "lib", "main"))])
 
 
+# The observer and what only it uses, and what the kernel crate has.
+NOT_PROPOSED = re.compile(r"src/(observer|bindings\.rs|base\.rs|base/errno\.rs|pure/wire/invalidation\.rs)|"
+                          r"kunit/(base|owners|invalidation)\.rs")
+
+
 def proposed():
     """Returns the sources that the series has to have."""
     for path in [*(project / "src").rglob("*.rs"), *(project / "kunit").glob("*.rs"), *(project / "kunit").glob("c*/*"),
                  *(project / "kunit/header").glob("*")]:
         name = str(path.relative_to(project))
-        if not re.match(r"src/(observer|bindings\.rs|base\.rs)|kunit/(base|owners)\.rs", name):
+        if not NOT_PROPOSED.match(name):
             yield name
 
 
@@ -157,26 +164,34 @@ def use_statement(visibility, paths):
 USE = re.compile(r"^( *(?:pub(?:\([^)]*\))? )?)use ((?:[^;/]|//[^\n]*\n|/)+?);\n", re.M)
 
 
-def uses(text, here, to_kernel):
-    """Moves the paths of the use statements that begin a line, and joins those of one crate."""
-    first, kept = {}, []
+def uses(text, here, to_kernel, dropped):
+    """Moves the paths of the use statements that begin a line, and joins those of one crate. Leaves out
+    those that end in one of `dropped`."""
+    first, kept, last = {}, [], (None, None)
 
     def take(match):
+        nonlocal last
         paths = list(flatten(re.sub(r"//[^\n]*", "", match[2])))
         paths = [re.sub(r"\s+", " ", path.strip()) for path in paths]
-        after = [moved(path, here, to_kernel) for path in paths]
+        after = [moved(path, here, to_kernel) for path in paths if not path.endswith(dropped)]
         attribute = text[:match.start()].rstrip("\n").rsplit("\n", 1)[-1].startswith("#[")
+        # Those of a nested module are joined only if they follow each other.
+        if attribute or match[1].strip():
+            joined = {}
+        elif not match[1]:
+            joined = first
+        else:
+            joined = last[1] if last[0] == match.start() else {}
+        last = match.end(), joined
         by_root = {}
         for path in after:
             by_root.setdefault(path.split("::")[0], []).append(path)
         marks = []
         for root, some in by_root.items():
-            # Those of a nested module, and those that others use, stay as they are.
-            key = root if not attribute and not match[1] else len(kept)
-            if key in first:
-                kept[first[key]][1].extend(some)
+            if root in joined:
+                kept[joined[root]][1].extend(some)
             else:
-                first[key] = len(kept)
+                joined[root] = len(kept)
                 marks.append(f"\0{len(kept)}\0\n")
                 kept.append((match[1], some))
         return "".join(marks)
@@ -201,8 +216,13 @@ def body(text, here, to_kernel):
             return after.replace("crate", "$crate", 1) if after.startswith("crate") else "::" + after
         return after
 
+    return outside_uses(text, lambda part: NAMES.sub(take, part))
+
+
+def outside_uses(text, change):
+    """Changes a text except its use statements."""
     parts = re.split(r"(^ *(?:pub(?:\([^)]*\))? )?use [^;]+;\n)", text, flags=re.M)
-    return "".join(part if at % 2 else NAMES.sub(take, part) for at, part in enumerate(parts))
+    return "".join(part if at % 2 else change(part) for at, part in enumerate(parts))
 
 
 def filled(text):
@@ -224,15 +244,38 @@ def filled(text):
     return "\n".join(lines)
 
 
+def without_references(text):
+    """Takes the places in this repository out of comments."""
+    text = re.sub(r"\s+(?://[/!]? |\* )?\((?:reports/|docs/|SECURITY)[^)]*\)", "", text)
+    return re.sub(r" \*\n \* (?:These functions wait|Waits) for [^*]*(?:\* [^*]*)?(?= \*/)", "", text)
+
+
+def example(match):
+    """Returns an example that is not compiled, without the lines that are there for the compiler."""
+    return "".join(line for line in match[0].splitlines(True) if not re.match(r" *//[/!] #( .*)?\n", line))
+
+
 def rust(text, source, target):
     to_kernel = target.startswith("rust/kernel/")
     here = module_path(source, project / "src", "crate") if source.is_relative_to(project / "src") else None
-    text = body(uses(text, here, to_kernel), here, to_kernel)
-    text = re.sub(r"//!\n//! Superfluous with[^\n]*\n(//! [^\n]*\n)*", "", text)
+    # The kernel crate has a constant for each errno.
+    text = re.sub(r"\berrno\(\s*((?:(?:crate|kernel)::)?bindings::E[A-Z]+),?\s*\)", r"\1", text)
+    text = re.sub(r"(?:(?:crate|kernel)::)?bindings::(E[A-Z]+)\b", r"\1", text)
+    if to_kernel:
+        text = text.replace("use core::fmt;", "use kernel::fmt;")
+    dropped = ["errno::errno"]
+    imported = {path.strip() for use in USE.finditer(text) if not use[1] for path in flatten(use[2])}
+    if to_kernel and imported & {"crate::bindings", "kernel::bindings"}:
+        text = outside_uses(text, lambda part: re.sub(r"(?<![\w:])kernel::bindings::", "bindings::", part))
+    if not re.search(r"(?<![\w:])bindings::", USE.sub("", text)):
+        dropped.append("kernel::bindings")
+    text = body(uses(text, here, to_kernel, tuple(dropped)), here, to_kernel)
+    text = re.sub(r"(?:///|//!)\n//[/!] Superfluous with[^\n]*\n(//[/!] [^\n]*\n)*", "", text)
+    text = without_references(text)
     for ours, theirs in names.items():
         text = re.sub(rf"{ours}(?!_?[a-z])", theirs, text)
     if to_kernel:
-        text = text.replace("::kernel::", "$crate::")
+        text = text.replace("::kernel::", "$crate::").replace("RpcrdmaCm", "MyModule")
         for name in re.findall(r"^pub\(crate\) use (\w+);\n", text, re.M):
             text = text.replace(f"macro_rules! {name} ", f"#[macro_export]\nmacro_rules! {name} ")
         text = re.sub(r"\bpub\(crate\)", "pub", text)
@@ -243,6 +286,7 @@ def rust(text, source, target):
             text = text.replace("$crate::LocalModule", "crate::LocalModule")
             text = text.replace("#[macro_export]", "#[allow(clippy::crate_in_macro_def)]\n#[macro_export]")
         text = re.sub(r"```(no_run|compile_fail,E\d+)", "```ignore", text)
+        text = re.sub(r"^ *//[/!] ```ignore\n(?: *//[/!].*\n)*? *//[/!] ```\n", example, text, flags=re.M)
     return filled(text)
 
 
@@ -262,8 +306,13 @@ def declared(line):
     head, _, parameters = line.partition("(")
     column = len(head) + 1
     lines = [head + "("]
-    for parameter in re.findall(r"[^,]+,?", parameters):
+    # The parameters of a pointer to a function are broken only if they have to be.
+    for parameter in re.findall(r"(?:[^,()]|\([^()]*\))+\)?,?", parameters):
         parameter = parameter.strip()
+        if len(parameter) > 100 - 8 * (column // 8):
+            inner, rest = parameter.split(", ", 1)
+            margin = column + inner.rindex("(") + 1
+            parameter = f"{inner},\n" + "\t" * (margin // 8) + " " * (margin % 8) + rest
         here = lines[-1].expandtabs(8)
         space = "" if here.endswith("(") or not here.strip() else " "
         if len(here + space + parameter) > 80 and here.strip() and not here.endswith("("):
@@ -295,7 +344,7 @@ def shims(template):
         return "".join("".join(some) for some in found)
 
     text = re.sub(r"^@prototypes (.*)\n", prototypes, template, flags=re.M)
-    text = re.sub(r"^@(@?)(\w+)\n", function, text, flags=re.M)
+    text = without_references(re.sub(r"^@(@?)(\w+)\n", function, text, flags=re.M))
     for ours, theirs in names.items():
         if ours.startswith(plain):
             text = re.sub(rf"\b{ours}\b", theirs, text)
@@ -333,8 +382,70 @@ def replace(path, old, new):
     path.write_text(text.replace(old, new), encoding="utf8")
 
 
+MOD = re.compile(r"^((?:#\[[^\n]*\]\n)*)((?:pub(?:\([^)]*\))? )?mod (\w+);\n)", re.M)
+
+
+def beside(target):
+    """Returns the folder of the modules that a file names."""
+    path = pathlib.PurePath(target)
+    is_root = path.name in ("mod.rs", "main.rs", "lib.rs", "rpcrdma_cm_kunit.rs")
+    return str(path.parent if is_root else path.with_suffix(""))
+
+
+def so_far(text, target, later, is_partial):
+    """Returns a file without the modules whose files come `later`."""
+    folder = beside(target)
+
+    def keep(match):
+        return "" if {f"{folder}/{match[3]}.rs", f"{folder}/{match[3]}/mod.rs"} & later else match[0]
+
+    text = re.sub(r"\n{3,}", "\n\n", MOD.sub(keep, text))
+    if is_partial and any(path.startswith(f"{folder}/") for path in later):
+        text = re.sub(r"((?://![^\n]*\n)+)", r"\1\n// Its users follow.\n#![allow(unused)]\n", text, count=1)
+    return text
+
+
+def abi(text):
+    """Returns a description of an ABI as the tree has it, for the release after that of the source."""
+    makefile = (pathlib.Path(sys.argv[3]) / "Makefile").read_text(encoding="utf8")
+    version, level = (int(re.search(rf"^{name} = (\d+)", makefile, re.M)[1]) for name in ("VERSION", "PATCHLEVEL"))
+    text = re.sub(r"(?m)^KernelVersion:\t.*", f"KernelVersion:\t{version}.{level + 1}", text)
+    text = re.sub(r"(?m)^Contact:\t.*", "Contact:\tlinux-rdma@vger.kernel.org", text)
+    return re.sub(r"(?m)^\t+\.\. (scripts/keys writes these lines|end)\n\n?", "", text)
+
+
+def written(path, target):
+    """Returns what the file `path` is at `target`."""
+    text = path.read_text(encoding="utf8")
+    if target.startswith("Documentation/ABI/"):
+        return abi(text)
+    if path.suffix == ".rs":
+        return rust(text, path, target)
+    return shims(text) if path.suffix in (".c", ".h") else text
+
+
+def changed_files(source):
+    """Returns the kernel's files that the steps change."""
+    found = set()
+    for patch in patches.glob("*.txt"):
+        for step in read(patch)[1]:
+            if " -> " not in step and not step.startswith("partial "):
+                names = step.split(" ", 2)[1].split("|")
+                found.update([name for name in names if (source / name).exists()][:1])
+    return sorted(found)
+
+
 def main(patch, source, tree):
     message, steps = read(patches / patch)
+    before, now, partial = {}, set(), set()
+    for other in sorted(patches.glob("*.txt")):
+        _, others = read(other)
+        if other.name < patch:
+            before.update({target: path for path, target in copies(others)})
+        elif other.name > patch:
+            now.update(target for _, target in copies(others))
+        partial.update(step.split(" ")[1] for step in others if step.startswith("partial "))
+    then = now | {target for _, target in copies(steps)}
 
     def original(names):
         name = next((one for one in names.split("|") if (tree / one).exists() or (source / one).exists()), names)
@@ -347,15 +458,16 @@ def main(patch, source, tree):
         return path
 
     for path, target in copies(steps):
-        text = path.read_text(encoding="utf8")
-        if path.suffix == ".rs":
-            text = rust(text, path, target)
-        elif path.suffix in (".c", ".h"):
-            text = shims(text)
         (tree / target).parent.mkdir(parents=True, exist_ok=True)
-        (tree / target).write_text(text, encoding="utf8")
+        (tree / target).write_text(so_far(written(path, target), target, now, target in partial), encoding="utf8")
+    for target, path in before.items():
+        if path.suffix == ".rs":
+            text = written(path, target)
+            mine = so_far(text, target, now, target in partial)
+            if mine != so_far(text, target, then, target in partial):
+                (tree / target).write_text(mine, encoding="utf8")
     for step in steps:
-        if " -> " in step:
+        if " -> " in step or step.startswith("partial "):
             continue
         verb, name, rest = step.split(" ", 2)
         if verb == "insert":
@@ -382,7 +494,9 @@ for line in (project / "series/names").read_text(encoding="utf8").splitlines():
         names[ours] = theirs
 try:
     table_of_names = table()
-    if sys.argv[1] != "--check":
+    if sys.argv[1] == "--files":
+        print(*changed_files(pathlib.Path(sys.argv[3])), sep="\n")
+    elif sys.argv[1] != "--check":
         main(sys.argv[1], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4]))
 except Fault as fault:
     sys.exit(f"series/patches: {sys.argv[1]}: {fault}")

@@ -75,11 +75,46 @@ const PARAMETERS: Parameters = Parameters {
     disconnect_ms: 10_000,
 };
 
-/// The connections, which end when their ids are dropped; [`None`] while the module is unloaded.
+/// The connections by their numbers. They end when their ids are dropped.
+struct Table {
+    /// [`None`] until the request has been accepted.
+    ids: KVec<(u64, Option<CmId<Connection>>)>,
+    next: u64,
+    /// The module is being unloaded.
+    closed: bool,
+}
+
 #[pin_data]
 struct Connections {
     #[pin]
-    ids: Mutex<Option<KVec<CmId<Connection>>>>,
+    table: Mutex<Table>,
+}
+
+impl Connections {
+    /// Returns the number of a connection that is to be accepted.
+    fn begin(&self) -> Result<u64> {
+        let table = &mut *self.table.lock();
+        if table.closed {
+            return Err(ESHUTDOWN);
+        }
+        let number = table.next;
+        table.ids.push((number, None), GFP_KERNEL)?;
+        table.next += 1;
+        Ok(number)
+    }
+
+    /// Keeps the id of a connection, unless that has ended meanwhile.
+    fn keep(&self, number: u64, id: CmId<Connection>) {
+        let table = &mut *self.table.lock();
+        if let Some(entry) = table.ids.iter_mut().find(|entry| entry.0 == number) {
+            entry.1 = Some(id);
+        }
+    }
+
+    /// Ends a connection. Dropping its id only queues the work that destroys it.
+    fn end(&self, number: u64) {
+        self.table.lock().ids.retain(|entry| entry.0 != number);
+    }
 }
 
 struct Server {
@@ -90,7 +125,13 @@ struct Server {
 impl Server {
     fn new() -> Result<Self> {
         let connections = Arc::pin_init(
-            pin_init!(Connections { ids <- new_mutex!(Some(KVec::new())) }),
+            pin_init!(Connections {
+                table <- new_mutex!(Table {
+                    ids: KVec::new(),
+                    next: 0,
+                    closed: false,
+                }),
+            }),
             GFP_KERNEL,
         )?;
         let requests = Requests {
@@ -108,7 +149,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        *self.connections.ids.lock() = None;
+        let table = &mut *self.connections.table.lock();
+        table.closed = true;
+        table.ids.clear();
     }
 }
 
@@ -126,11 +169,16 @@ impl ListenHandler for Requests {
             let accept = || -> Result {
                 let capacity = Capacity::new(16, MESSAGE, 16, MESSAGE)?;
                 let echo = Arc::new(Echo, GFP_KERNEL)?;
-                let id = request.accept(PARAMETERS, Connection, echo, capacity, b"hello")?;
-                if let Some(ids) = &mut *connections.ids.lock() {
-                    ids.push(id, GFP_KERNEL)?;
-                }
-                Ok(())
+                let number = connections.begin()?;
+                let connection = Connection {
+                    number,
+                    connections: connections.clone(),
+                };
+                // Events may arrive before this returns.
+                request
+                    .accept(PARAMETERS, connection, echo, capacity, b"hello")
+                    .inspect_err(|_| connections.end(number))
+                    .map(|id| connections.keep(number, id))
             };
             if let Err(error) = accept() {
                 pr_info!("cannot accept: {error:?}\n");
@@ -141,11 +189,15 @@ impl ListenHandler for Requests {
         }
     }
 
+    // The listener has the wildcard address, so it is not bound to a device.
     fn device_removed(&self) {}
 }
 
 /// Handles the events of a connection.
-struct Connection;
+struct Connection {
+    number: u64,
+    connections: Arc<Connections>,
+}
 
 impl ConnectionHandler for Connection {
     type Completions = Echo;
@@ -153,8 +205,12 @@ impl ConnectionHandler for Connection {
     fn event(&self, id: &mut HandlerId<'_, Echo>, event: CmEvent<'_>) {
         match event {
             CmEvent::Established { .. } => pr_info!("{:?} is connected\n", id.remote()),
-            CmEvent::Disconnected => pr_info!("{:?} has disconnected\n", id.remote()),
-            _ => {}
+            // The peer has disconnected or has given up, or the device is being removed, which waits
+            // for the end of the id.
+            _ => {
+                pr_info!("{:?} has disconnected\n", id.remote());
+                self.connections.end(self.number);
+            }
         }
     }
 }
@@ -177,7 +233,7 @@ impl CompletionHandler for Echo {
         bytes: &[u8],
         _arrival: &Arrival,
     ) -> bool {
-        pr_info!("{} octets\n", bytes.len());
+        pr_info!("{} bytes\n", bytes.len());
         let sent = context.begin_send().and_then(|send| {
             send.post(MESSAGE, None, |message| {
                 message.append(bytes.len())?.copy_from_slice(bytes);

@@ -86,7 +86,6 @@ impl WorkItem for Destruction {
 /// let _ = queue.enqueue(Arc::clone(&my_work));
 /// queue.flush();
 /// ```
-///
 pub(crate) struct WorkQueue(ManuallyDrop<Pin<KBox<Destruction>>>);
 
 impl WorkQueue {

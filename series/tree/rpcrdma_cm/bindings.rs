@@ -36,7 +36,7 @@ unsafe extern "C" {
 /// Returns the time on the clock of the kernel's log, in nanoseconds; any context.
 pub(crate) fn log_clock() -> u64 {
     // SAFETY: No requirement: the function may be called in any context.
-    unsafe { kernel::bindings::log_clock() }
+    unsafe { kernel::bindings::local_clock() }
 }
 
 /// Returns a random number; any context.
