@@ -12,6 +12,7 @@
 import pathlib
 import re
 import sys
+import textwrap
 
 project = pathlib.Path(sys.argv[2]).resolve()
 patches = project / "series/patches"
@@ -414,11 +415,26 @@ def abi(text):
     return re.sub(r"(?m)^\t+\.\. (scripts/keys writes these lines|end)\n\n?", "", text)
 
 
+def keys():
+    """Returns the keys of the control files, which docs/admin-guide.md has in a table."""
+    guide = (project / "docs/admin-guide.md").read_text(encoding="utf8")
+    entries = []
+    for key, files, default, meaning in re.findall(r"(?m)^\| `(\w+=)` \| ([^|]*) \| ?([^|]*?) \| (.*) \|$", guide):
+        meaning = re.sub(r"\. See \[[^]]*\]\([^)]*\)[^.]*$", "", meaning).replace("`", "``")
+        meaning = textwrap.fill(meaning, 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+        entries.append(f"``{key}`` ({files}{default and f'; default {default}'})\n{meaning}\n")
+    if not entries:
+        raise Fault("docs/admin-guide.md has no table of keys")
+    return "\n".join(entries)
+
+
 def written(path, target):
     """Returns what the file `path` is at `target`."""
     text = path.read_text(encoding="utf8")
     if target.startswith("Documentation/ABI/"):
         return abi(text)
+    if path.suffix == ".rst":
+        return text.replace("@keys\n", keys())
     if path.suffix == ".rs":
         return rust(text, path, target)
     return shims(text) if path.suffix in (".c", ".h") else text
