@@ -325,7 +325,7 @@ def declared(line):
 
 def shims(template):
     """Fills in a template in C. `@NAME` stands for that function as a helper of Rust, `@@NAME` for the
-    function as it is, exported, and `@prototypes NAME...` for prototypes."""
+    function as it is, exported, `@prototypes NAME...` for prototypes, and `@struct NAME` for a structure."""
     known = {**functions(project / "src/shim.c"), **functions(project / "src/rdma/workarounds.c")}
     header = (project / "src/shim.h").read_text(encoding="utf8")
     plain = tuple(name for at in re.findall(r"^@(?:@|prototypes )(.*)\n", template, re.M) for name in at.split())
@@ -344,7 +344,11 @@ def shims(template):
         found = [re.findall(rf"^\w[^;{{}}#/]*\b{name}[^;]*;\n", header, re.M) for name in match[1].split()]
         return "".join("".join(some) for some in found)
 
-    text = re.sub(r"^@prototypes (.*)\n", prototypes, template, flags=re.M)
+    def structure(match):
+        return re.search(rf"^(/\*[^\n]*\*/\n)?struct {match[1]} {{\n.*?^}};\n", header, re.M | re.S)[0]
+
+    text = re.sub(r"^@struct (\w+)\n", structure, template, flags=re.M)
+    text = re.sub(r"^@prototypes (.*)\n", prototypes, text, flags=re.M)
     text = without_references(re.sub(r"^@(@?)(\w+)\n", function, text, flags=re.M))
     for ours, theirs in names.items():
         if ours.startswith(plain):

@@ -51,6 +51,7 @@ opaque! {
     ib_srq,
     ib_udata,
     ib_xrcd,
+    rpcrdma_cm_holds,
     // Not the type of the kernel crate: in some configurations its members are not FFI-safe.
     net,
 }

@@ -55,7 +55,10 @@ use kernel::{
 };
 
 use crate::{
-    base::unload::guarded_module,
+    base::unload::{
+        guarded_module,
+        Hold, //
+    },
     connection::own::Own,
     control::{
         ControlFiles,
@@ -101,7 +104,7 @@ module! {
 guarded_module! {
     /// The module.
     struct RpcrdmaCm {
-        _parts: Parts = Parts::new(),
+        _parts: Parts = Parts::new,
     }
     teardown: c"rpcrdma_cm_teardown",
 }
@@ -120,7 +123,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new() -> Result<Self> {
+    fn new(hold: &Hold) -> Result<Self> {
         let root = Dir::new(c"rpcrdma_cm", None)?;
         let dir = Dir::new(c"connection", Some(&root))?;
         let stats = Arc::new(SharedStats::new(), GFP_KERNEL)?;
@@ -129,7 +132,7 @@ impl Parts {
             stats.clone(),
         )?;
         let registry = Registry::new(dir)?;
-        let own = Own::new(registry.clone(), stats.clone(), history.clone())?;
+        let own = Own::new(hold, registry.clone(), stats.clone(), history.clone())?;
         let status = Arc::new(ObserverStatus::new(), GFP_KERNEL)?;
         let files = RootFiles::new(
             &root,
@@ -150,6 +153,7 @@ impl Parts {
             }
             // Without the kernel options that observing needs, the rest of the module still works.
             _ => match Observer::new(
+                hold,
                 registry,
                 stats,
                 history,

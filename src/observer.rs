@@ -68,7 +68,10 @@ use self::{
     }, //
 };
 use crate::{
-    base::work_queue::WorkQueue,
+    base::{
+        unload::Hold,
+        work_queue::WorkQueue, //
+    },
     counters::SharedStats,
     history_ring::History,
     pure::{
@@ -129,6 +132,7 @@ impl Observer {
     ///
     /// Fails as [`Probes::new`] does.
     pub(crate) fn new(
+        hold: &Hold,
         registry: Arc<Registry>,
         stats: Arc<SharedStats>,
         history: Arc<History>,
@@ -139,7 +143,7 @@ impl Observer {
             stats,
             history,
             shares: Shares::new(max_observed)?,
-            queue: WorkQueue::new(c"rpcrdma_cm_observations")?,
+            queue: WorkQueue::new(hold, c"rpcrdma_cm_observations")?,
         };
         let shared = Arc::new(shared, GFP_KERNEL)?;
         let observations = Arc::pin_init(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 #include <linux/completion.h>
+#include <linux/err.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
@@ -10,6 +11,7 @@
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
+#include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_verbs.h>
@@ -72,72 +74,69 @@ void shim_flush_workqueue(struct workqueue_struct *queue)
 }
 
 /*
- * The number of holds: objects through which the kernel may still call the module. The
- * unload guard has one, too, from when it is made until it is dropped. A count that
- * overflows is saturated, so that unloading waits for ever.
+ * Makes what counts the holds of an unload guard: objects through which the kernel may
+ * still call the module. The guard has one, too, from when it is made until it is dropped.
+ * A count that overflows is saturated, so that unloading waits for ever.
+ *
+ * @guard must be in the memory of @module and pinned: then it is dropped before the module
+ * is freed. @module is NULL if it is part of the kernel, which is not freed. Returns
+ * ERR_PTR(-EINVAL) if the guard is elsewhere, or ERR_PTR(-ENOMEM).
  */
-static refcount_t holds = REFCOUNT_INIT(0);
-static DECLARE_COMPLETION(no_holds);
-/* Valid as long as there are holds. */
-static struct workqueue_struct *teardown;
-
-/*
- * Makes the unload guard, and the queue for teardown. @guard must be in the memory of
- * @module and pinned: then it is dropped before the module is freed. @module is NULL if
- * it is part of the kernel, which is not freed. Returns -EINVAL if the guard is elsewhere,
- * -EBUSY if there is a guard already, or -ENOMEM.
- */
-int shim_unload_guard(const void *guard, struct module *module, const char *name)
+struct rpcrdma_cm_holds *shim_unload_guard(const void *guard, struct module *module,
+					   const char *name)
 {
+	struct rpcrdma_cm_holds *holds;
+
 	if (module && !within_module_core((unsigned long)guard, module))
-		return -EINVAL;
-	if (teardown)
-		return -EBUSY;
-	teardown = shim_alloc_workqueue(name);
-	if (!teardown)
-		return -ENOMEM;
-	refcount_set(&holds, 1);
-	return 0;
+		return ERR_PTR(-EINVAL);
+	holds = kmalloc_obj(*holds);
+	if (!holds)
+		return ERR_PTR(-ENOMEM);
+	holds->teardown = shim_alloc_workqueue(name);
+	if (!holds->teardown) {
+		kfree(holds);
+		return ERR_PTR(-ENOMEM);
+	}
+	refcount_set(&holds->count, 1);
+	init_completion(&holds->none);
+	return holds;
 }
 
 /*
  * Waits until there are no holds, or that time has passed. The guard's own hold must have
  * ended. Returns how many holds are left; 0 only once.
  */
-u32 shim_unload_wait(u32 milliseconds)
+u32 shim_unload_wait(struct rpcrdma_cm_holds *holds, u32 milliseconds)
 {
-	if (wait_for_completion_timeout(&no_holds, msecs_to_jiffies(milliseconds)))
+	if (wait_for_completion_timeout(&holds->none, msecs_to_jiffies(milliseconds)))
 		return 0;
 	/* The last hold may end just now. It is not over before the completion says so. */
-	return max(refcount_read(&holds), 1);
+	return max(refcount_read(&holds->count), 1);
 }
 
-/* Waits until the work that ended the last hold has returned. */
-void shim_unload_end(void)
+/* Waits until the work that ended the last hold has returned, and frees @holds. */
+void shim_unload_end(struct rpcrdma_cm_holds *holds)
 {
-	destroy_workqueue(teardown);
-	teardown = NULL;
-}
-
-/*
- * Takes a hold and returns the queue for teardown, or NULL if there is no hold: before the
- * guard is made, and when unloading has waited for all of them.
- */
-struct workqueue_struct *shim_hold(void)
-{
-	return refcount_inc_not_zero(&holds) ? teardown : NULL;
+	destroy_workqueue(holds->teardown);
+	kfree(holds);
 }
 
 /* Takes another hold. The caller must have one, so that this cannot fail. */
-void shim_hold_again(void)
+void shim_hold_again(struct rpcrdma_cm_holds *holds)
 {
-	refcount_inc(&holds);
+	refcount_inc(&holds->count);
 }
 
-void shim_hold_end(void)
+void shim_hold_end(struct rpcrdma_cm_holds *holds)
 {
-	if (refcount_dec_and_test(&holds))
-		complete(&no_holds);
+	if (refcount_dec_and_test(&holds->count))
+		complete(&holds->none);
+}
+
+/* Returns the queue in which the objects that have holds are destroyed. */
+struct workqueue_struct *shim_hold_queue(const struct rpcrdma_cm_holds *holds)
+{
+	return holds->teardown;
 }
 
 const struct sockaddr *shim_local_addr(const struct rdma_cm_id *id)

@@ -6,6 +6,8 @@
 #ifndef RPCRDMA_CM_SHIM_H
 #define RPCRDMA_CM_SHIM_H
 
+#include <linux/completion.h>
+#include <linux/refcount.h>
 #include <linux/scatterlist.h>
 #include <linux/types.h>
 #include <rdma/rw.h>
@@ -16,6 +18,13 @@ struct net;
 struct rdma_cm_id;
 struct sockaddr;
 struct workqueue_struct;
+
+/* The holds of an unload guard. */
+struct rpcrdma_cm_holds {
+	refcount_t count;
+	struct completion none;		/* completed when the last hold has ended */
+	struct workqueue_struct *teardown;	/* destroys the objects that had a hold */
+};
 
 /* One transfer: an RDMA Read or Write between local memory and that of the peer. */
 struct rpcrdma_cm_transfer {
@@ -40,12 +49,13 @@ int shim_ifindex(struct net *net, const char *name);
 struct workqueue_struct *shim_alloc_workqueue(const char *name);
 void shim_flush_workqueue(struct workqueue_struct *queue);
 
-int shim_unload_guard(const void *guard, struct module *module, const char *name);
-u32 shim_unload_wait(u32 milliseconds);
-void shim_unload_end(void);
-struct workqueue_struct *shim_hold(void);
-void shim_hold_again(void);
-void shim_hold_end(void);
+struct rpcrdma_cm_holds *shim_unload_guard(const void *guard, struct module *module,
+					   const char *name);
+u32 shim_unload_wait(struct rpcrdma_cm_holds *holds, u32 milliseconds);
+void shim_unload_end(struct rpcrdma_cm_holds *holds);
+void shim_hold_again(struct rpcrdma_cm_holds *holds);
+void shim_hold_end(struct rpcrdma_cm_holds *holds);
+struct workqueue_struct *shim_hold_queue(const struct rpcrdma_cm_holds *holds);
 
 const struct sockaddr *shim_local_addr(const struct rdma_cm_id *id);
 const struct sockaddr *shim_remote_addr(const struct rdma_cm_id *id);

@@ -10,7 +10,11 @@
 #include <linux/ptrace.h>
 #include <linux/rcupdate.h>
 
+struct rpcrdma_cm_holds;
+
 static atomic_t kept = ATOMIC_INIT(0);
+/* The argument of the call that was skipped. */
+static struct rpcrdma_cm_holds *kept_holds;
 
 static int get_kept(char *buffer, const struct kernel_param *param)
 {
@@ -22,7 +26,7 @@ module_param_cb(kept, &kept_ops, NULL, 0400);
 MODULE_PARM_DESC(kept, "Whether a hold is kept");
 
 /* Takes the place of shim_hold_end(). */
-static noinline void end_nothing(void)
+static noinline void end_nothing(struct rpcrdma_cm_holds *holds)
 {
 }
 
@@ -30,6 +34,7 @@ static int keep(struct kprobe *probe, struct pt_regs *regs)
 {
 	if (atomic_xchg(&kept, 1))
 		return 0;
+	kept_holds = (void *)regs_get_kernel_argument(regs, 0);
 	instruction_pointer_set(regs, (unsigned long)end_nothing);
 	return 1;
 }
@@ -53,7 +58,7 @@ module_init(keep_hold_init);
 
 static void __exit keep_hold_exit(void)
 {
-	void (*hold_end)(void) = (void *)probe.addr;
+	void (*hold_end)(struct rpcrdma_cm_holds *holds) = (void *)probe.addr;
 	bool gone = kprobe_gone(&probe);
 
 	unregister_kprobe(&probe);
@@ -61,7 +66,7 @@ static void __exit keep_hold_exit(void)
 		return;
 	/* The memory of rpcrdma_cm is freed only after a grace period. */
 	rcu_read_lock();
-	hold_end();
+	hold_end(kept_holds);
 	rcu_read_unlock();
 }
 module_exit(keep_hold_exit);

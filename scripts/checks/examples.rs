@@ -16,6 +16,7 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
+        atomic::AtomicFlag,
         Arc,
         ArcBorrow,
         CondVar,

@@ -43,7 +43,10 @@ use kernel::{
         Mutex, //
     },
     workqueue::{
-        unload::guarded_module,
+        unload::{
+            guarded_module,
+            Hold, //
+        },
         work_queue::WorkQueue, //
     }, //
 };
@@ -59,7 +62,7 @@ module! {
 guarded_module! {
     /// The module.
     struct RustRdmaCm {
-        _server: Server = Server::new(),
+        _server: Server = Server::new,
     }
     teardown: c"rust_rdma_cm_teardown",
 }
@@ -123,7 +126,7 @@ struct Server {
 }
 
 impl Server {
-    fn new() -> Result<Self> {
+    fn new(hold: &Hold) -> Result<Self> {
         let connections = Arc::pin_init(
             pin_init!(Connections {
                 table <- new_mutex!(Table {
@@ -136,13 +139,13 @@ impl Server {
         )?;
         let requests = Requests {
             connections: connections.clone(),
-            accepts: WorkQueue::new(c"rust_rdma_cm")?,
+            accepts: WorkQueue::new(hold, c"rust_rdma_cm")?,
         };
         let net = Net::current()?;
         let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
         Ok(Self {
             connections,
-            _listener: CmListener::new(&net, c"rust_rdma_cm", requests, at, 8)?,
+            _listener: CmListener::new(hold, &net, c"rust_rdma_cm", requests, at, 8)?,
         })
     }
 }

@@ -6,13 +6,21 @@
 
 use core::{
     marker::PhantomPinned,
+    mem::ManuallyDrop,
     ptr::NonNull, //
 };
 
 use kernel::{
-    error::to_result,
+    bindings::workqueue_struct,
+    error::from_err_ptr,
     prelude::*,
-    sync::Arc,
+    sync::{
+        atomic::{
+            AtomicFlag,
+            Relaxed, //
+        },
+        Arc, //
+    },
     workqueue::{
         self,
         HasDelayedWork,
@@ -21,10 +29,7 @@ use kernel::{
     }, //
 };
 
-use super::{
-    delayed_work,
-    errno::errno, //
-};
+use super::delayed_work;
 use crate::bindings;
 
 /// How long unloading waits before the log says what it waits for, in milliseconds.
@@ -40,7 +45,7 @@ const WARN_MS: u32 = 5000;
 /// [`Registration`](crate::rdma::registration::Registration) whose destructor does not run: the
 /// resource tracker prints the name of its owner, which is in the memory of the module.
 ///
-/// No such object can be made before the guard is initialized: that fails with `ESHUTDOWN`.
+/// Each such object is made with a [`Hold`], and only the guard makes the first one.
 ///
 /// # Why this cannot be circumvented
 ///
@@ -56,18 +61,19 @@ const WARN_MS: u32 = 5000;
 /// A guard that is never dropped:
 ///
 /// ```compile_fail,E0133
-/// # let module: &'static ThisModule = given();
+/// # let (module, made): (&'static ThisModule, &'static AtomicFlag) = given();
 /// // error[E0133]: call to unsafe function `UnloadGuard::new` is unsafe and requires unsafe block
-/// core::mem::forget(KBox::pin_init(UnloadGuard::new(module, c"my_teardown"), GFP_KERNEL)?);
+/// core::mem::forget(KBox::pin_init(UnloadGuard::new(module, made, c"my_teardown"), GFP_KERNEL)?);
 /// ```
 ///
 /// A type that is not that of the module, a value of which could be kept from being dropped:
 ///
 /// ```compile_fail,E0308
+/// # fn new_parts(_: &Hold) -> Result<u32> { Ok(1) }
 /// // error[E0308]: mismatched types: expected `RpcrdmaCm`, found `Inner`
 /// guarded_module! {
 ///     struct Inner {
-///         parts: u32 = Ok::<_, Error>(1),
+///         parts: u32 = new_parts,
 ///     }
 ///     teardown: c"my_teardown",
 /// }
@@ -75,9 +81,10 @@ const WARN_MS: u32 = 5000;
 ///
 /// # Invariants
 ///
-/// This has a hold until it is dropped. Afterwards there are no holds.
+/// `hold` is a hold of this guard until this is dropped. Afterwards there are none.
 #[pin_data(PinnedDrop)]
 pub(crate) struct UnloadGuard {
+    hold: ManuallyDrop<Hold>,
     #[pin]
     _pin: PhantomPinned,
 }
@@ -86,30 +93,37 @@ impl UnloadGuard {
     /// Creates the guard of `module`, with the work queue called `name` in which ids and queues are
     /// destroyed.
     ///
-    /// Fails with `EINVAL` outside of the module's memory, with `EBUSY` if there is a guard
-    /// already, and with `ENOMEM`.
+    /// Fails with `EINVAL` outside of the module's memory, with `EBUSY` if `made` was set already,
+    /// and with `ENOMEM`. `made` is set afterwards, even if this has failed.
     ///
     /// # Safety
     ///
-    /// `module` must be the one whose code this is. If the guard is in its memory, it must be a
-    /// field of the value that the kernel drops when the module is unloaded, or a field of a value
-    /// whose initialization fails.
+    /// `module` must be the one whose code this is. If the guard is in its memory, and `made` was
+    /// not set, it must be a field of the value that the kernel drops when the module is unloaded,
+    /// or a field of a value whose initialization fails.
     pub(crate) unsafe fn new(
         module: &'static ThisModule,
+        made: &'static AtomicFlag,
         name: &'static CStr,
     ) -> impl PinInit<Self, Error> {
         let init = move |slot: *mut Self| {
+            if made.xchg(true, Relaxed) {
+                return Err(EBUSY);
+            }
             // SAFETY: The module is this one, which is loaded as long as its code runs, or none.
             // `name` is a C string, which the function copies. The function does not access the
             // slot.
-            to_result(unsafe {
+            let holds = from_err_ptr(unsafe {
                 bindings::shim_unload_guard(slot.cast(), module.as_ptr(), name.as_char_ptr())
             })?;
 
-            // INVARIANT: The call above has made the hold.
+            // INVARIANT: The function has counted this hold.
+            let hold = ManuallyDrop::new(Hold(NonNull::new(holds).ok_or(ENOMEM)?));
+            // INVARIANT: The hold is the first one of this guard.
             // SAFETY: The slot is valid for writes.
             unsafe {
                 slot.write(Self {
+                    hold,
                     _pin: PhantomPinned,
                 })
             };
@@ -120,16 +134,24 @@ impl UnloadGuard {
         // nothing to be dropped. It does not move the slot.
         unsafe { pin_init::pin_init_from_closure(init) }
     }
+
+    /// Returns a hold of the guard, of which others are made by cloning.
+    pub(crate) fn hold(&self) -> &Hold {
+        &self.hold
+    }
 }
 
 #[pinned_drop]
 impl PinnedDrop for UnloadGuard {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariant the guard has a hold, and this is the only call for it.
-        unsafe { bindings::shim_hold_end() };
+        let hold = self.project().hold;
+        let holds = hold.0.as_ptr();
+        // SAFETY: It is not used again.
+        unsafe { ManuallyDrop::drop(hold) };
         loop {
-            // SAFETY: The hold of the guard has ended. The function has not returned 0 yet.
-            let left = unsafe { bindings::shim_unload_wait(WARN_MS) };
+            // SAFETY: Only the end of this function frees the holds. The hold of the guard has
+            // ended, and the function has not returned 0 yet.
+            let left = unsafe { bindings::shim_unload_wait(holds, WARN_MS) };
             if left == 0 {
                 break;
             }
@@ -137,19 +159,20 @@ impl PinnedDrop for UnloadGuard {
         }
         // SAFETY: There are no holds. None can be taken without one, so nobody queues work any
         // more.
-        unsafe { bindings::shim_unload_end() };
+        unsafe { bindings::shim_unload_end(holds) };
     }
 }
 
-/// Defines the type of the module: one field, which `$new` makes, and an [`UnloadGuard`]. Unloading
-/// drops the field, and then waits as the guard says.
+/// Defines the type of the module: one field, and an [`UnloadGuard`]. `$new` is called with a
+/// [`Hold`] of the guard, and makes the field. Unloading drops the field, and then waits as the
+/// guard says.
 ///
 /// src/main.rs has an example. [`UnloadGuard`] shows what is refused.
 macro_rules! guarded_module {
     (
         $(#[$attribute:meta])*
         struct $name:ident {
-            $field:ident: $parts:ty = $new:expr,
+            $field:ident: $parts:ty = $new:path,
         }
         teardown: $queue:expr,
     ) => {
@@ -170,16 +193,20 @@ macro_rules! guarded_module {
                 module: &'static ::kernel::ThisModule,
             ) -> impl ::kernel::prelude::PinInit<Self, ::kernel::error::Error> {
                 const QUEUE: &::kernel::str::CStr = $queue;
+                static MADE: ::kernel::sync::atomic::AtomicFlag =
+                    ::kernel::sync::atomic::AtomicFlag::new(false);
 
-                // The guard first: without it, no id and no queue can be made.
+                // The guard first: the field is made with its hold.
                 ::kernel::prelude::try_pin_init!(Self {
-                    // SAFETY: The guard is a field of the module's type. The kernel makes one value
-                    // of that type in the module's memory, and drops it when the module is
-                    // unloaded. If another field fails, this one is dropped.
+                    // SAFETY: `module!` passes the module that this type is of. The kernel makes
+                    // the first value of the type in the module's memory, before other code of the
+                    // module runs, and drops it when the module is unloaded. `MADE` is only this
+                    // type's, so it is set before any other value. If the other field fails, this
+                    // one is dropped.
                     _unload <- unsafe {
-                        $crate::base::unload::UnloadGuard::new(module, QUEUE)
+                        $crate::base::unload::UnloadGuard::new(module, &MADE, QUEUE)
                     },
-                    $field: $new?,
+                    $field: $new(_unload.hold())?,
                 })
             }
         }
@@ -195,24 +222,23 @@ pub(crate) use guarded_module;
 ///
 /// # Invariants
 ///
-/// `shim_unload_wait` counts this hold. The pointer is to the queue for teardown, which is valid as
-/// long as there are holds.
-pub(crate) struct Hold(NonNull<kernel::bindings::workqueue_struct>);
+/// The pointer is to the holds of an [`UnloadGuard`], which count this one, and are valid as long
+/// as there is one.
+pub(crate) struct Hold(NonNull<bindings::rpcrdma_cm_holds>);
 
 // SAFETY: Holds are counted atomically and belong to no thread.
 unsafe impl Send for Hold {}
-// SAFETY: The functions of a work queue may be called from any thread at a time.
+// SAFETY: The count is atomic, and the pointer to the queue does not change. Any thread may queue
+// works.
 unsafe impl Sync for Hold {}
 
 impl Hold {
-    /// Takes a hold; any context. Fails with `ESHUTDOWN` without an [`UnloadGuard`].
-    pub(crate) fn new() -> Result<Self> {
-        // SAFETY: No requirement: if no hold can be taken, the function returns NULL.
-        let queue = unsafe { bindings::shim_hold() };
-
-        // INVARIANT: The call above counts the hold, and returns the queue for teardown.
-        let queue = NonNull::new(queue);
-        queue.map(Self).ok_or(errno(kernel::bindings::ESHUTDOWN))
+    /// Returns the queue in which objects are destroyed, valid as long as `self` is.
+    fn queue(&self) -> NonNull<workqueue_struct> {
+        // SAFETY: By the type invariant the holds are valid.
+        let queue = unsafe { bindings::shim_hold_queue(self.0.as_ptr()) };
+        // SAFETY: The guard was made with a queue, which is there as long as there are holds.
+        unsafe { NonNull::new_unchecked(queue) }
     }
 
     /// Queues work that destroys an object; any context.
@@ -220,8 +246,8 @@ impl Hold {
     where
         W: RawWorkItem<ID> + Send + 'static,
     {
-        // SAFETY: By the type invariant the queue is valid as long as `self` is.
-        unsafe { workqueue::Queue::from_raw(self.0.as_ptr()) }.enqueue(work)
+        // SAFETY: The queue is valid as long as `self` is.
+        unsafe { workqueue::Queue::from_raw(self.queue().as_ptr()) }.enqueue(work)
     }
 
     /// Has `work`, which destroys an object, run after `milliseconds`, counted from now, whether or
@@ -234,16 +260,16 @@ impl Hold {
     where
         T: HasDelayedWork<T, ID> + WorkItem<ID, Pointer = Arc<T>> + Send + Sync + 'static,
     {
-        // SAFETY: By the type invariant the queue is valid as long as there are holds. By the
-        // function's requirement there is one until the work runs.
-        unsafe { delayed_work::reschedule(self.0, work, milliseconds) }
+        // SAFETY: The queue is valid as long as there are holds. By the function's requirement
+        // there is one until the work runs.
+        unsafe { delayed_work::reschedule(self.queue(), work, milliseconds) }
     }
 }
 
 impl Clone for Hold {
     fn clone(&self) -> Self {
         // SAFETY: By the type invariant `self` is counted, so there is a hold already.
-        unsafe { bindings::shim_hold_again() };
+        unsafe { bindings::shim_hold_again(self.0.as_ptr()) };
         // INVARIANT: The call above counts the new hold.
         Self(self.0)
     }
@@ -252,6 +278,6 @@ impl Clone for Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         // SAFETY: By the type invariant `self` is counted, and it is not used again.
-        unsafe { bindings::shim_hold_end() };
+        unsafe { bindings::shim_hold_end(self.0.as_ptr()) };
     }
 }

@@ -81,8 +81,8 @@ impl WorkItem for Destruction {
 /// # Examples
 ///
 /// ```no_run
-/// # let my_work: Arc<MyWork> = given();
-/// let queue = WorkQueue::new(c"my_queue")?;
+/// # let (hold, my_work): (&Hold, Arc<MyWork>) = given();
+/// let queue = WorkQueue::new(hold, c"my_queue")?;
 /// let _ = queue.enqueue(Arc::clone(&my_work));
 /// queue.flush();
 /// ```
@@ -91,10 +91,8 @@ pub(crate) struct WorkQueue(ManuallyDrop<Pin<KBox<Destruction>>>);
 impl WorkQueue {
     /// Creates a work queue; process context only.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](super::unload::UnloadGuard), and with
-    /// `ENOMEM`.
-    pub(crate) fn new(name: &CStr) -> Result<Arc<Self>> {
-        let hold = Hold::new()?;
+    /// Fails with `ENOMEM`.
+    pub(crate) fn new(hold: &Hold, name: &CStr) -> Result<Arc<Self>> {
         // SAFETY: `name` is a C string, which the function copies.
         let queue = unsafe { bindings::shim_alloc_workqueue(name.as_char_ptr()) };
 
@@ -104,11 +102,16 @@ impl WorkQueue {
             pin_init!(Destruction {
                 queue,
                 work <- new_work!("Destruction::work"),
-                hold,
+                hold: hold.clone(),
             }),
             GFP_KERNEL,
         )?;
         Ok(Arc::new(Self(ManuallyDrop::new(destruction)), GFP_KERNEL)?)
+    }
+
+    /// Returns the hold of the queue.
+    pub(crate) fn hold(&self) -> &Hold {
+        &self.0.hold
     }
 
     /// Queues `work`; any context.

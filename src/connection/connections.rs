@@ -21,6 +21,7 @@ use super::{
 use crate::{
     base::{
         errno::errno,
+        unload::Hold,
         work_queue::WorkQueue, //
     },
     counters::SharedStats,
@@ -62,18 +63,19 @@ pub(crate) struct Connections {
 impl Connections {
     /// Creates an empty table, whose connections are listed in `registry`; process context.
     pub(super) fn new(
+        hold: &Hold,
         registry: Arc<Registry>,
         stats: Arc<SharedStats>,
         history: Arc<History>,
     ) -> Result<Arc<Self>> {
-        let leave = WorkQueue::new(c"rpcrdma_cm_leave")?;
-        let accepts = WorkQueue::new(c"rpcrdma_cm_accept")?;
+        let leave = WorkQueue::new(hold, c"rpcrdma_cm_leave")?;
+        let accepts = WorkQueue::new(hold, c"rpcrdma_cm_accept")?;
         let mut connects = KVec::with_capacity(CONNECT_QUEUES, GFP_KERNEL)?;
         for _ in 0..CONNECT_QUEUES {
-            connects.push(WorkQueue::new(c"rpcrdma_cm_connect")?, GFP_KERNEL)?;
+            connects.push(WorkQueue::new(hold, c"rpcrdma_cm_connect")?, GFP_KERNEL)?;
         }
-        let timers = WorkQueue::new(c"rpcrdma_cm_timers")?;
-        let services = Services::new(stats.clone())?;
+        let timers = WorkQueue::new(hold, c"rpcrdma_cm_timers")?;
+        let services = Services::new(hold, stats.clone())?;
 
         Arc::pin_init(
             pin_init!(Self {

@@ -141,7 +141,8 @@ pub(crate) fn listen(
         // The lock is held: if the device is removed now, `stop` waits until the id is stored.
         let mut id = listener.id.lock();
         let handler = RequestHandler(listener.clone());
-        let new = CmListener::new(net, OWNER, handler, address, BACKLOG);
+        let hold = listeners.connections.accepts.hold();
+        let new = CmListener::new(hold, net, OWNER, handler, address, BACKLOG);
         *id = Some(new.map_err(listen_failure)?);
     }
     listeners

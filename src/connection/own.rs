@@ -12,6 +12,7 @@ use super::{
     listener::listeners::Listeners, //
 };
 use crate::{
+    base::unload::Hold,
     counters::SharedStats,
     history_ring::History,
     registry::Registry, //
@@ -27,11 +28,12 @@ pub(crate) struct Own {
 impl Own {
     /// Creates empty tables; process context.
     pub(crate) fn new(
+        hold: &Hold,
         registry: Arc<Registry>,
         stats: Arc<SharedStats>,
         history: Arc<History>,
     ) -> Result<Self> {
-        let connections = Connections::new(registry, stats, history)?;
+        let connections = Connections::new(hold, registry, stats, history)?;
         Ok(Self {
             listeners: Listeners::new(connections.clone())?,
             connections,

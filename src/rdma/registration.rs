@@ -88,9 +88,7 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
     /// region has at most `max_pages` pages, or fewer if the device has a lower limit. May sleep.
     ///
     /// Fails with `EINVAL` if `len` has more than 32 bits, with `EOPNOTSUPP` if the limits do not
-    /// allow a region of one block, with `ESHUTDOWN` without an
-    /// [`UnloadGuard`](crate::base::unload::UnloadGuard), with `ENOMEM`, or with `EIO` if the
-    /// device makes no region.
+    /// allow a region of one block, with `ENOMEM`, or with `EIO` if the device makes no region.
     pub(crate) fn new(
         queue_pair: &'a MessageQueuePair<C>,
         access: RemoteAccess,

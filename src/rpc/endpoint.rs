@@ -44,6 +44,7 @@ use crate::{
     base::{
         draining::Handle,
         errno::errno,
+        unload::Hold,
         wait::{
             wait_while,
             MayWait, //
@@ -138,10 +139,10 @@ pub(crate) struct Services {
 
 impl Services {
     /// Process context.
-    pub(crate) fn new(stats: Arc<SharedStats>) -> Result<Arc<Self>> {
-        let messages = WorkQueue::new(c"rpcrdma_cm_messages")?;
-        let first_calls = WorkQueue::new(c"rpcrdma_cm_first_calls")?;
-        let postponed_calls = WorkQueue::new(c"rpcrdma_cm_postponed")?;
+    pub(crate) fn new(hold: &Hold, stats: Arc<SharedStats>) -> Result<Arc<Self>> {
+        let messages = WorkQueue::new(hold, c"rpcrdma_cm_messages")?;
+        let first_calls = WorkQueue::new(hold, c"rpcrdma_cm_first_calls")?;
+        let postponed_calls = WorkQueue::new(hold, c"rpcrdma_cm_postponed")?;
         let only_version_one = VersionCache::new()?;
         Arc::pin_init(
             pin_init!(Self {

@@ -123,8 +123,8 @@ impl<L: ListenHandler> WorkItem for ListenContext<L> {
 /// # Examples
 ///
 /// ```no_run
-/// # let (net, address): (ARef<Net>, SocketAddr) = given();
-/// let listener = CmListener::new(&net, c"my_module", MyServer, address, 128)?;
+/// # let (hold, net, address): (&Hold, ARef<Net>, SocketAddr) = given();
+/// let listener = CmListener::new(hold, &net, c"my_module", MyServer, address, 128)?;
 /// // Requests arrive at `MyServer::connect_request` until:
 /// drop(listener);
 /// ```
@@ -139,17 +139,17 @@ impl<L: ListenHandler> CmListener<L> {
     /// name `owner`. On iWARP, up to `backlog` requests wait to be handled, or as many as iw_cm has
     /// by default if it is 0. Requests may arrive before this returns.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), with
-    /// `ENODEV` if the device was removed meanwhile, otherwise with the error of rdma_cm, such as
-    /// `EADDRINUSE`.
+    /// Fails with `ENODEV` if the device was removed meanwhile, otherwise with the error of
+    /// rdma_cm, such as `EADDRINUSE`.
     pub(crate) fn new(
+        hold: &Hold,
         net: &Net,
         owner: &'static CStr,
         handler: L,
         address: SocketAddr,
         backlog: u16,
     ) -> Result<Self> {
-        let hold = Hold::new()?;
+        let hold = hold.clone();
         let make = |id| {
             // INVARIANT: `create_id` has made the id. Without a context it destroys that.
             Arc::pin_init(
@@ -233,7 +233,7 @@ unsafe extern "C" fn listen_event<L: ListenHandler>(
             // SAFETY: The event is a CONNECT_REQUEST, and `id` is its new id, whose handler mutex
             // is held. If the request is deferred, the value returned below makes rdma_cm keep the
             // id.
-            let request = unsafe { Request::new(id, event, &deferred) };
+            let request = unsafe { Request::new(id, event, &deferred, &context.hold) };
             context.handler.connect_request(request);
             // With 1, rdma_cm destroys the new id, which rejects the request.
             c_int::from(!deferred.get())

@@ -152,8 +152,7 @@ impl_has_delayed_work! {
 impl<H: ConnectionHandler> Context<H> {
     /// Creates a context for `id`, without setting it as the context of `id`. May sleep.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), and
-    /// with `ENOMEM`.
+    /// Fails with `ENOMEM`.
     ///
     /// # Safety
     ///
@@ -164,8 +163,8 @@ impl<H: ConnectionHandler> Context<H> {
         parameters: Parameters,
         client: Option<Client<H>>,
         handler: H,
+        hold: Hold,
     ) -> Result<Arc<Self>> {
-        let hold = Hold::new()?;
         let queue_pair = Draining::new()?;
         // INVARIANT: By the function's requirement.
         Arc::pin_init(
@@ -263,7 +262,9 @@ impl<H: ConnectionHandler> WorkItem<CONNECT> for Context<H> {
             // SAFETY: The id is valid, and bound to a device, because its route was resolved. The
             // teardown destroys neither the id nor the queue pair as long as `connecting` is set,
             // and that is reset below. No other task connects meanwhile.
-            let id = unsafe { ResolvedId::new(this.id, &this.queue_pair, client.parameters) };
+            let id = unsafe {
+                ResolvedId::new(this.id, &this.queue_pair, client.parameters, &this.hold)
+            };
             (client.connect)(&this.handler, id);
         }
 

@@ -82,6 +82,7 @@ pub(crate) struct PendingRequest<'a> {
     private_data: &'a [u8],
     initiator_depth: u8,
     responder_resources: u8,
+    hold: &'a Hold,
     accepted: &'a Cell<bool>,
     locked: bool,
 }
@@ -106,6 +107,7 @@ impl<'a> PendingRequest<'a> {
         id: NonNull<bindings::rdma_cm_id>,
         private_data: &'a [u8],
         (initiator_depth, responder_resources): (u8, u8),
+        hold: &'a Hold,
         accepted: &'a Cell<bool>,
         locked: bool,
     ) -> Self {
@@ -117,6 +119,7 @@ impl<'a> PendingRequest<'a> {
             private_data,
             initiator_depth,
             responder_resources,
+            hold,
             accepted,
             locked,
         }
@@ -132,10 +135,9 @@ impl<'a> PendingRequest<'a> {
     /// `private_data`. `handler` handles the events of the connection, which may arrive before this
     /// returns, and `completions` the completions of the queue pair. May sleep.
     ///
-    /// Fails with `EMSGSIZE` if a REP cannot carry the private data, with `ESHUTDOWN` without an
-    /// [`UnloadGuard`](crate::base::unload::UnloadGuard), with `ENOMEM`, or with the error of
-    /// rdma_cm or the device, such as `EINVAL` if the peer has given up. The request is rejected
-    /// then.
+    /// Fails with `EMSGSIZE` if a REP cannot carry the private data, with `ENOMEM`, or with the
+    /// error of rdma_cm or the device, such as `EINVAL` if the peer has given up. The request is
+    /// rejected then.
     pub(crate) fn accept<H: ConnectionHandler>(
         self,
         parameters: Parameters,
@@ -159,12 +161,30 @@ impl<'a> PendingRequest<'a> {
 
         // SAFETY: By the type invariant the id is valid. If it is accepted below, the teardown of
         // the context destroys it. Otherwise the context is dropped before this returns.
-        let context = unsafe { Context::new(self.id.as_non_null(), parameters, None, handler) }?;
+        let context = unsafe {
+            Context::new(
+                self.id.as_non_null(),
+                parameters,
+                None,
+                handler,
+                self.hold.clone(),
+            )
+        }?;
         let (place, id) = (&context.queue_pair, self.id.as_non_null());
         // SAFETY: By the type invariant the id is valid and has no queue pair yet. `place` is
         // drained before the id is destroyed: by the teardown, or when the context is dropped
         // before this returns.
-        unsafe { MessageQueuePair::create(place, id, &port, completions, capacity, parameters) }?;
+        unsafe {
+            MessageQueuePair::create(
+                place,
+                id,
+                &port,
+                completions,
+                capacity,
+                parameters,
+                self.hold,
+            )
+        }?;
         if let Some(queue_pair) = place.access() {
             queue_pair.set_read_depth(answer.initiator_depth);
         }
@@ -224,7 +244,7 @@ pub(super) struct RequestWork<F> {
     #[pin]
     work: Work<Self>,
     // Dropped last: until then the module stays.
-    _hold: Hold,
+    hold: Hold,
 }
 
 // SAFETY: An id belongs to no thread, and `F` is `Send`.
@@ -243,8 +263,7 @@ where
     /// Creates the work for `id`; copies at most 255 bytes of private data. `depths` are the
     /// initiator depth and the responder resources of the REQ.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), and
-    /// with `ENOMEM`.
+    /// Fails with `ENOMEM`.
     ///
     /// # Safety
     ///
@@ -255,8 +274,8 @@ where
         received: &[u8],
         (initiator_depth, responder_resources): (u8, u8),
         accept: F,
+        hold: Hold,
     ) -> Result<Pin<KBox<Self>>> {
-        let hold = Hold::new()?;
         let mut private_data = [0; PRIVATE_DATA];
         let private_data_len = received.len().min(PRIVATE_DATA);
         for (to, from) in private_data.iter_mut().zip(received) {
@@ -272,7 +291,7 @@ where
                 responder_resources,
                 accept: Cell::new(Some(accept)),
                 work <- new_work!("RequestWork::work"),
-                _hold: hold,
+                hold,
             }),
             GFP_KERNEL,
         )
@@ -294,7 +313,9 @@ where
             // SAFETY: The id is that of a request, by the type invariant. The closure is called
             // once, and its argument does not outlive the call. This is a work, so the handler
             // mutex is not held by this task. If `accepted` is set, the id is not destroyed below.
-            accept(unsafe { PendingRequest::new(this.id, bytes, depths, &accepted, false) });
+            accept(unsafe {
+                PendingRequest::new(this.id, bytes, depths, &this.hold, &accepted, false)
+            });
         }
         if !accepted.get() {
             // Rejects the request.

@@ -23,7 +23,10 @@ use super::{
     }, //
 };
 use crate::{
-    base::work_queue::WorkQueue,
+    base::{
+        unload::Hold,
+        work_queue::WorkQueue, //
+    },
     bindings, //
 };
 
@@ -86,6 +89,7 @@ pub(crate) struct Request<'a> {
     initiator_depth: u8,
     responder_resources: u8,
     deferred: &'a Cell<bool>,
+    hold: &'a Hold,
 }
 
 impl<'a> Deref for Request<'a> {
@@ -98,7 +102,7 @@ impl<'a> Deref for Request<'a> {
 
 impl<'a> Request<'a> {
     /// Creates the request of `event`, whose new id is `id`. [`Self::defer`] sets `deferred` if
-    /// the id has another owner afterwards.
+    /// the id has another owner afterwards, which gets a hold of its own from `hold`.
     ///
     /// # Safety
     ///
@@ -109,6 +113,7 @@ impl<'a> Request<'a> {
         id: NonNull<bindings::rdma_cm_id>,
         event: &'a bindings::rdma_cm_event,
         deferred: &'a Cell<bool>,
+        hold: &'a Hold,
     ) -> Self {
         // SAFETY: By the function's requirement the event carries connection parameters.
         let parameters = unsafe { &event.param.conn };
@@ -122,6 +127,7 @@ impl<'a> Request<'a> {
             initiator_depth: parameters.initiator_depth,
             responder_resources: parameters.responder_resources,
             deferred,
+            hold,
         }
     }
 
@@ -133,8 +139,7 @@ impl<'a> Request<'a> {
     /// one is withheld (SECURITY.md). Clients on this host meet neither, because iw_cm reports
     /// their events in the queue in which this handler runs, so after that.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), and
-    /// with `ENOMEM`. The request is rejected then.
+    /// Fails with `ENOMEM`. The request is rejected then.
     pub(crate) fn defer<F>(self, queue: &WorkQueue, accept: F) -> Result
     where
         F: FnOnce(PendingRequest<'_>) + Send + 'static,
@@ -145,12 +150,20 @@ impl<'a> Request<'a> {
             // SAFETY: The id is that of a request, and its handler mutex is held. If it is
             // accepted, `deferred` is set, so that nobody else destroys it.
             accept(unsafe {
-                PendingRequest::new(id, self.private_data, depths, self.deferred, true)
+                PendingRequest::new(
+                    id,
+                    self.private_data,
+                    depths,
+                    self.hold,
+                    self.deferred,
+                    true,
+                )
             });
             return Ok(());
         }
+        let hold = self.hold.clone();
         // SAFETY: The id is valid. It is destroyed by nobody but the work, once that is queued.
-        let work = unsafe { RequestWork::new(id, self.private_data, depths, accept) }?;
+        let work = unsafe { RequestWork::new(id, self.private_data, depths, accept, hold) }?;
 
         // SAFETY: The id is valid, and its handler mutex, which is held, guards this member.
         unsafe { (*id.as_ptr()).context = ptr::null_mut() };

@@ -17,7 +17,8 @@ use super::id_ref::IdRef;
 use crate::{
     base::{
         draining::Draining,
-        errno::errno, //
+        errno::errno,
+        unload::Hold, //
     },
     bindings,
     rdma::messages::{
@@ -66,6 +67,7 @@ use crate::{
 pub(crate) struct ResolvedId<'a, C: CompletionHandler> {
     queue_pair: &'a Draining<MessageQueuePair<C>>,
     parameters: ClientParameters,
+    hold: &'a Hold,
     id: IdRef<'a>,
 }
 
@@ -89,11 +91,13 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
         id: NonNull<bindings::rdma_cm_id>,
         queue_pair: &'a Draining<MessageQueuePair<C>>,
         parameters: ClientParameters,
+        hold: &'a Hold,
     ) -> Self {
         // INVARIANT: By the function's requirement.
         Self {
             queue_pair,
             parameters,
+            hold,
             // SAFETY: By the function's requirement the id is valid for `'a`. Its route has been
             // resolved and it is not connected, so its addresses and its device do not change.
             id: unsafe { IdRef::new(id) },
@@ -122,6 +126,7 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
                 completions,
                 capacity,
                 self.parameters.common,
+                self.hold,
             )
         }?;
         // INVARIANT: The queue pair was made above.

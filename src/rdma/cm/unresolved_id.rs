@@ -55,15 +55,16 @@ use crate::{
 pub(crate) struct UnresolvedId<H: ClientHandler>(CmId<H>);
 
 impl<H: ClientHandler> UnresolvedId<H> {
-    /// Creates an id in `net`, whose events `handler` handles; process context.
+    /// Creates an id in `net`, whose events `handler` handles; process context. Its hold is of the
+    /// guard of the handler's [`ClientHandler::connect_queue`].
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard),
-    /// otherwise with the error of rdma_cm.
+    /// Fails with the error of rdma_cm.
     pub(crate) fn new(net: &Net, parameters: ClientParameters, handler: H) -> Result<Self> {
         let client = Some(Client::new(parameters));
+        let hold = handler.connect_queue().hold().clone();
         let make = |id| {
             // SAFETY: The teardown destroys the id. Without a context, `create_id` does.
-            unsafe { Context::new(id, parameters.common, client, handler) }
+            unsafe { Context::new(id, parameters.common, client, handler, hold) }
         };
         // SAFETY: `connection_event::<H>` expects this type of context. The owner below holds a
         // reference, and its teardown destroys the id before it drops that.

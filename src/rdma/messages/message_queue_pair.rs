@@ -62,7 +62,8 @@ use super::{
 use crate::{
     base::{
         draining::Draining,
-        errno::errno, //
+        errno::errno,
+        unload::Hold, //
     },
     bindings,
     rdma::verbs::{
@@ -130,6 +131,8 @@ pub(crate) struct MessageQueuePair<C: CompletionHandler> {
     /// Whether the peer serves RDMA Reads: its read depth is not zero.
     may_read: AtomicFlag,
     resources: ManuallyDrop<Resources<C>>,
+    /// For the memory regions.
+    hold: Hold,
 }
 
 impl<C: CompletionHandler> MessageQueuePair<C> {
@@ -149,12 +152,13 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         handler: Arc<C>,
         capacity: Capacity,
         parameters: Parameters,
+        hold: &Hold,
     ) -> Result {
         if place.is_used() {
             return Err(EEXIST);
         }
         // SAFETY: The id has no queue pair. The rest is this function's requirement.
-        let queue_pair = unsafe { Self::new(id, device, handler, capacity, parameters) }?;
+        let queue_pair = unsafe { Self::new(id, device, handler, capacity, parameters, hold) }?;
         place.put(queue_pair).map_err(|_| EEXIST)
     }
 
@@ -173,6 +177,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         handler: Arc<C>,
         capacity: Capacity,
         parameters: Parameters,
+        hold: &Hold,
     ) -> Result<Self> {
         let owner = parameters.owner;
         let domain = ProtectionDomain::new(device, owner)?;
@@ -229,6 +234,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
                 one_at_a_time,
                 operation,
             }),
+            hold: hold.clone(),
         };
         for number in 0..receives {
             this.add_receive(number, receive_size)?;
@@ -239,6 +245,11 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
             unsafe { Receive::post(receive) }?;
         }
         Ok(this)
+    }
+
+    /// Returns a hold of the guard that holds the id.
+    pub(in crate::rdma) fn hold(&self) -> &Hold {
+        &self.hold
     }
 
     /// Handles an event of the queue pair; any context.

@@ -70,8 +70,7 @@ pub(in crate::rdma) struct Region<'a, C: CompletionHandler> {
 impl<'a, C: CompletionHandler> Region<'a, C> {
     /// Allocates a region of up to `pages` pages, which is not registered. May sleep.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), with
-    /// `ENOMEM`, or with `EIO` if the device makes no region.
+    /// Fails with `ENOMEM`, or with `EIO` if the device makes no region.
     ///
     /// # Safety
     ///
@@ -86,7 +85,7 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         Ok(Self {
             queue_pair,
             access,
-            mr: MemoryRegion::new(queue_pair.domain(), pages)?,
+            mr: MemoryRegion::new(queue_pair.domain(), pages, queue_pair.hold())?,
             list,
             state: State::Unmapped,
             offset: 0,

@@ -31,8 +31,8 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # let domain: Arc<ProtectionDomain> = given();
-/// let region = MemoryRegion::new(&domain, 16)?;
+/// # let (domain, hold): (Arc<ProtectionDomain>, &Hold) = given();
+/// let region = MemoryRegion::new(&domain, 16, hold)?;
 /// let rkey = region.rkey();
 /// ```
 ///
@@ -53,10 +53,12 @@ pub(in crate::rdma) struct MemoryRegion {
 impl MemoryRegion {
     /// Allocates a region of up to `pages` pages, which maps nothing. May sleep.
     ///
-    /// Fails with `ESHUTDOWN` without an [`UnloadGuard`](crate::base::unload::UnloadGuard), with
-    /// `ENOMEM`, or with `EIO` if the device makes no region.
-    pub(in crate::rdma) fn new(domain: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
-        let hold = Hold::new()?;
+    /// Fails with `ENOMEM`, or with `EIO` if the device makes no region.
+    pub(in crate::rdma) fn new(
+        domain: &Arc<ProtectionDomain>,
+        pages: u32,
+        hold: &Hold,
+    ) -> Result<Self> {
         // SAFETY: The domain is valid, and the new region keeps it.
         let mr = unsafe {
             bindings::ib_alloc_mr(
@@ -71,7 +73,7 @@ impl MemoryRegion {
             mr: NonNull::new(mr).ok_or(ENOMEM)?,
             ended: false,
             domain: domain.clone(),
-            _hold: hold,
+            _hold: hold.clone(),
         })
     }
 
