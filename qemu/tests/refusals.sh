@@ -3,7 +3,8 @@
 #
 # A device refuses to map the memory of a call: only the call fails. A device refuses to move queue
 # pairs to the error state, so that operations are not flushed: no task waits for ever, and memory
-# that the device may still access is leaked. refuse_qp.c makes rxe refuse.
+# that the device may still access is leaked. A device refuses to destroy queue pairs, too: they are
+# leaked with all that they use. refuse_qp.c makes rxe refuse.
 #
 # The script also passes on the debug kernel, where kmemleak reports that memory:
 #   qemu/run --kernel debug --no-kmemleak -- env KERNEL=stock qemu/tests/run refusals
@@ -103,3 +104,27 @@ check 'the log says that its queue pair is destroyed' \
 check 'only the leaked memory is left' wait_for 10 nothing_left
 program_end 1
 check 'the module unloads with memory leaked' in_time 20 rmmod rpcrdma_cm
+need 'the device obeys after memory is leaked' obeys
+
+# About: the device keeps queue pairs, and they go on receiving.
+need 'the module loads before queue pairs are kept' insmod "$MODULE"
+program 2
+need 'the peer of a kept queue pair listens' tell 2 listen "/run/netns/$B" "$B4" 2001
+say 2 accept none
+need 'the module connects to the peer of a kept queue pair' control a connect "$B4:2001 null=0"
+need 'the peer of a kept queue pair accepts' hear 2
+need 'the device keeps queue pairs' refuses keep=1
+not_set_up() { ! put a connect "$B4:2001 null=0\\n" && same errno ENOTSUP "$errno"; }
+check 'a connection fails whose queue pair is not set up' not_set_up
+check 'the log says that the queue pair that is not set up is leaked' \
+	says 'a device keeps a queue pair that could not be set up: leaking it'
+check 'everything closes in time, although queue pairs are kept' in_time 20 control - close all
+check 'the log says that the queue pair of the connection is leaked' \
+	says 'a device refuses to destroy a queue pair: leaking all that it uses'
+check 'only leaked queue pairs are left' wait_for 10 nothing_left
+check 'the module unloads with queue pairs leaked' in_time 20 rmmod rpcrdma_cm
+check_equal 'kept queue pairs are not those of the module' '' "$(resources 2>&1)"
+# Whether its completion is handled, the kernel's log says.
+check 'a kept queue pair gets a message' tell 2 send 00
+sleep 1
+program_end 2
