@@ -112,11 +112,16 @@ use crate::{
         cm::{
             cm_id::CmId,
             handler_id::HandlerId,
-            id_ref::IdRef, //
+            id_ref::IdRef,
+            parameters::Parameters, //
         },
         messages::{
             capacity::Capacity,
-            parameters::Parameters, //
+            message_queue_pair::MessageQueuePair,
+            setup::{
+                Setup,
+                TimeLimits, //
+            }, //
         }, //
     },
     registry::Live,
@@ -140,12 +145,15 @@ const PARAMETERS: Parameters = Parameters {
     // As in Linux's client and server: a peer that exceeds its credits finds no Receive, and the
     // connection fails (RFC 8166, section 3.3.1).
     rnr_retry_count: 0,
-    // A Send or a transfer of a chunk that takes longer fails the queue pair.
-    operation_ms: 5000,
-    flush_ms: 5000,
     // InfiniBand's CM retransmits a DREQ after four to five seconds, so three are sent in this
     // time. It stops retransmitting when the id is destroyed.
     disconnect_ms: 10_000,
+};
+
+/// A Send or a transfer of a chunk that takes longer fails the queue pair.
+const LIMITS: TimeLimits = TimeLimits {
+    operation_ms: 5000,
+    flush_ms: 5000,
 };
 
 /// The configuration of this side of a connection, from the keys of `connect` or `listen`.
@@ -158,8 +166,9 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// Returns the capacity of a queue pair whose side sends the private data `sent`.
-    fn capacity(&self, sent: &ParsedPrivateData) -> Result<Capacity> {
+    /// Returns what the queue pair of `endpoint` is made of, whose side sends the private data
+    /// `sent`.
+    fn setup(&self, sent: &ParsedPrivateData, endpoint: Arc<Endpoint>) -> Result<Setup<Endpoint>> {
         let offer = sent.offer();
         // Version 2 has larger defaults. The Receives must have room for them before the peer
         // changes to version 2 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
@@ -169,12 +178,16 @@ impl Configuration {
             Size::DEFAULT
         };
         let send_size = offer.send_size.max(at_least).octets();
-        Capacity::new(
-            self.endpoint.receives(),
-            offer.receive_size.max(at_least).octets(),
-            self.endpoint.sends(send_size),
-            send_size,
-        )
+        Ok(Setup {
+            capacity: Capacity::new(
+                self.endpoint.receives(),
+                offer.receive_size.max(at_least).octets(),
+                self.endpoint.sends(send_size),
+                send_size,
+            )?,
+            limits: LIMITS,
+            handler: endpoint,
+        })
     }
 }
 
@@ -569,7 +582,7 @@ impl Connection {
     fn established(
         self: ArcBorrow<'_, Self>,
         endpoint: &Arc<Endpoint>,
-        id: &HandlerId<'_, Endpoint>,
+        id: &HandlerId<'_, MessageQueuePair<Endpoint>>,
         private_data: &[u8],
     ) -> Result<(), Failure> {
         let Some(mut inner) = self.lock_current(endpoint) else {
@@ -600,7 +613,7 @@ impl Connection {
     fn disconnected(
         self: ArcBorrow<'_, Self>,
         endpoint: &Endpoint,
-        id: &mut HandlerId<'_, Endpoint>,
+        id: &mut HandlerId<'_, MessageQueuePair<Endpoint>>,
     ) {
         let Some(mut inner) = self.lock_current(endpoint) else {
             return;

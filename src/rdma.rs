@@ -15,10 +15,12 @@
 //! A handler takes a message where the Receive completes. There, it uses the queue pair by the
 //! methods of [`CompletionContext`](messages::completion_context::CompletionContext).
 //!
-//! [`cm`] has the ids. [`verbs`] has the objects of the verbs, each of which keeps those that it
-//! needs. [`messages`] adds to a queue pair what RPC-over-RDMA needs: Receives and Sends with their
-//! buffers, one other operation at a time, and time limits. [`registration`] gives the peer access
-//! to memory. The last two have the policy; [`verbs`] has none.
+//! [`verbs`] has the objects of the verbs, each of which keeps those that it needs. [`cm`] has the
+//! ids, whose queue pairs are of any type that is a
+//! [`ConnectionQueuePair`](cm::connection_queue_pair::ConnectionQueuePair). [`messages`] has such a
+//! type, and what RPC-over-RDMA needs: Receives and Sends with their buffers, one other operation
+//! at a time, and time limits. [`registration`] gives the peer access to memory. The last two have
+//! the policy; [`verbs`] and [`cm`] have none, and import neither.
 //!
 //! The [`MessageQueuePair`](messages::message_queue_pair::MessageQueuePair) of an id is used by a
 //! [`Handle`](crate::base::draining::Handle), with the permission to wait:
@@ -26,8 +28,9 @@
 //! each use has ended.
 //!
 //! The users of this layer choose names, limits and times, by
-//! [`Parameters`](messages::parameters::Parameters) and arguments. They also make the
-//! [`UnloadGuard`](crate::base::unload::UnloadGuard), without which no id can be made.
+//! [`Parameters`](cm::parameters::Parameters), [`Setup`](messages::setup::Setup) and arguments.
+//! They also make the [`UnloadGuard`](crate::base::unload::UnloadGuard), without which no id can be
+//! made.
 //!
 //! No address of kernel memory is sent to a peer: see
 //! [`Registration`](registration::Registration), and `shim_transfer_init` in shim.c.

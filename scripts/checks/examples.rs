@@ -36,6 +36,7 @@ use super::{
         event::*,
         handler_id::*,
         id_ref::*,
+        parameters::*,
         pending_request::*,
         request::*,
         resolved_id::*,
@@ -49,11 +50,11 @@ use super::{
         fault_handler::*,
         message_queue_pair::*,
         operation::*,
-        parameters::*,
         receive::*,
         send_buffer::*,
         send_queue::*,
         seqno::*,
+        setup::*,
         transfer::*, //
     },
     registration::{
@@ -89,8 +90,6 @@ use crate::{
 const PARAMETERS: Parameters = Parameters {
     owner: c"my_module",
     rnr_retry_count: 7,
-    operation_ms: 5000,
-    flush_ms: 5000,
     disconnect_ms: 10_000,
 };
 
@@ -109,6 +108,10 @@ struct MyEndpoint;
 
 impl MyEndpoint {
     fn new() -> Arc<Self> {
+        given()
+    }
+
+    fn setup() -> Result<Setup<Self>> {
         given()
     }
 }
@@ -139,9 +142,9 @@ impl MyConnection {
 }
 
 impl ConnectionHandler for MyConnection {
-    type Completions = MyEndpoint;
+    type QueuePair = MessageQueuePair<MyEndpoint>;
 
-    fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, _event: CmEvent<'_>) {}
+    fn event(&self, _id: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>>, _event: CmEvent<'_>) {}
 }
 
 impl ClientHandler for MyConnection {
@@ -149,16 +152,16 @@ impl ClientHandler for MyConnection {
         given()
     }
 
-    fn connect(&self, _id: ResolvedId<'_, MyEndpoint>) {}
+    fn connect(&self, _id: ResolvedId<'_, MessageQueuePair<MyEndpoint>>) {}
 }
 
 /// The handler of a server's connections, which does not connect.
 struct MyServerConnection;
 
 impl ConnectionHandler for MyServerConnection {
-    type Completions = MyEndpoint;
+    type QueuePair = MessageQueuePair<MyEndpoint>;
 
-    fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, _event: CmEvent<'_>) {}
+    fn event(&self, _id: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>>, _event: CmEvent<'_>) {}
 }
 
 struct MyServer;

@@ -23,6 +23,7 @@ use kernel::{
                 ConnectionHandler, //
             },
             handler_id::HandlerId,
+            parameters::Parameters,
             request::Request, //
         },
         messages::{
@@ -34,7 +35,11 @@ use kernel::{
                 FaultHandler,
                 QueuePairFault, //
             },
-            parameters::Parameters, //
+            message_queue_pair::MessageQueuePair,
+            setup::{
+                Setup,
+                TimeLimits, //
+            }, //
         }, //
     },
     sync::{
@@ -73,9 +78,12 @@ const MESSAGE: u32 = 1024;
 const PARAMETERS: Parameters = Parameters {
     owner: c"rust_rdma_cm",
     rnr_retry_count: 7,
+    disconnect_ms: 10_000,
+};
+
+const LIMITS: TimeLimits = TimeLimits {
     operation_ms: 5000,
     flush_ms: 5000,
-    disconnect_ms: 10_000,
 };
 
 /// The connections by their numbers. They end when their ids are dropped.
@@ -170,8 +178,11 @@ impl ListenHandler for Requests {
         // The handler of rdma_cm should not wait for memory, so a work accepts.
         let deferred = request.defer(&self.accepts, move |request| {
             let accept = || -> Result {
-                let capacity = Capacity::new(16, MESSAGE, 16, MESSAGE)?;
-                let echo = Arc::new(Echo, GFP_KERNEL)?;
+                let setup = Setup {
+                    capacity: Capacity::new(16, MESSAGE, 16, MESSAGE)?,
+                    limits: LIMITS,
+                    handler: Arc::new(Echo, GFP_KERNEL)?,
+                };
                 let number = connections.begin()?;
                 let connection = Connection {
                     number,
@@ -179,7 +190,7 @@ impl ListenHandler for Requests {
                 };
                 // Events may arrive before this returns.
                 request
-                    .accept(PARAMETERS, connection, echo, capacity, b"hello")
+                    .accept(PARAMETERS, connection, setup, b"hello")
                     .inspect_err(|_| connections.end(number))
                     .map(|id| connections.keep(number, id))
             };
@@ -203,9 +214,9 @@ struct Connection {
 }
 
 impl ConnectionHandler for Connection {
-    type Completions = Echo;
+    type QueuePair = MessageQueuePair<Echo>;
 
-    fn event(&self, id: &mut HandlerId<'_, Echo>, event: CmEvent<'_>) {
+    fn event(&self, id: &mut HandlerId<'_, MessageQueuePair<Echo>>, event: CmEvent<'_>) {
         match event {
             CmEvent::Established { .. } => pr_info!("{:?} is connected\n", id.remote()),
             // The peer has disconnected or has given up, or the device is being removed, which waits

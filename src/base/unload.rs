@@ -35,8 +35,8 @@ use crate::bindings;
 /// How long unloading waits before the log says what it waits for, in milliseconds.
 const WARN_MS: u32 = 5000;
 
-/// The last field of the module's type. Dropping it waits until there are no ids, no work queues
-/// and no memory regions. [`guarded_module`] makes it.
+/// The last field of the module's type. Dropping it waits until there are no ids, no queue pairs,
+/// no work queues and no memory regions. [`guarded_module`] makes it.
 ///
 /// rdma_cm calls the handler of an id until the id is destroyed, and a handler is code of the
 /// module. An id whose destructor does not run (`mem::forget`, or a reference cycle through its
@@ -155,7 +155,9 @@ impl PinnedDrop for UnloadGuard {
             if left == 0 {
                 break;
             }
-            pr_warn!("unloading waits for {left} ids, work queues and memory regions\n");
+            pr_warn!(
+                "unloading waits for {left} ids, queue pairs, work queues and memory regions\n"
+            );
         }
         // SAFETY: There are no holds. None can be taken without one, so nobody queues work any
         // more.

@@ -25,15 +25,18 @@ use crate::{
             Evidence, //
         }, //
     },
-    rdma::cm::{
-        cm_id::CmId,
-        event::{
-            ClientHandler,
-            CmEvent,
-            ConnectionHandler, //
+    rdma::{
+        cm::{
+            cm_id::CmId,
+            event::{
+                ClientHandler,
+                CmEvent,
+                ConnectionHandler, //
+            },
+            handler_id::HandlerId,
+            resolved_id::ResolvedId, //
         },
-        handler_id::HandlerId,
-        resolved_id::ResolvedId, //
+        messages::message_queue_pair::MessageQueuePair, //
     },
     rpc::endpoint::Endpoint, //
 };
@@ -102,9 +105,9 @@ pub(super) struct AttemptHandler {
 }
 
 impl ConnectionHandler for AttemptHandler {
-    type Completions = Endpoint;
+    type QueuePair = MessageQueuePair<Endpoint>;
 
-    fn event(&self, id: &mut HandlerId<'_, Endpoint>, event: CmEvent<'_>) {
+    fn event(&self, id: &mut HandlerId<'_, MessageQueuePair<Endpoint>>, event: CmEvent<'_>) {
         let connection = self.connection.as_arc_borrow();
         let endpoint = &self.endpoint;
         let gone = matches!(event, CmEvent::AddressChanged | CmEvent::DeviceRemoved);
@@ -142,7 +145,7 @@ impl ClientHandler for AttemptHandler {
         &self.connection.connects
     }
 
-    fn connect(&self, id: ResolvedId<'_, Endpoint>) {
+    fn connect(&self, id: ResolvedId<'_, MessageQueuePair<Endpoint>>) {
         let connection = self.connection.as_arc_borrow();
         let done = connection.route_resolved(&self.endpoint, id);
         connection.end_if(&self.endpoint, done, false);

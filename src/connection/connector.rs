@@ -52,10 +52,11 @@ use crate::{
     rdma::{
         cm::{
             handler_id::HandlerId,
+            parameters::ClientParameters,
             resolved_id::ResolvedId,
             unresolved_id::UnresolvedId, //
         },
-        messages::parameters::ClientParameters, //
+        messages::message_queue_pair::MessageQueuePair, //
     },
     rpc::endpoint::Endpoint,
     trace, //
@@ -260,7 +261,7 @@ impl Connection {
     pub(super) fn address_resolved(
         &self,
         endpoint: &Arc<Endpoint>,
-        id: &mut HandlerId<'_, Endpoint>,
+        id: &mut HandlerId<'_, MessageQueuePair<Endpoint>>,
     ) -> Result<(), Failure> {
         let failed = |error| connect_failure(State::Resolving, error);
 
@@ -277,7 +278,7 @@ impl Connection {
     pub(super) fn route_resolved(
         &self,
         endpoint: &Arc<Endpoint>,
-        id: ResolvedId<'_, Endpoint>,
+        id: ResolvedId<'_, MessageQueuePair<Endpoint>>,
     ) -> Result<(), Failure> {
         let Some(sent) = self
             .lock_current(endpoint)
@@ -287,8 +288,8 @@ impl Connection {
         };
         let id = self
             .configuration
-            .capacity(&sent)
-            .and_then(|capacity| id.create_queue_pair(capacity, endpoint.clone()))
+            .setup(&sent, endpoint.clone())
+            .and_then(|setup| id.create_queue_pair(setup))
             .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
         match self.lock_current(endpoint) {
             Some(mut inner) => inner.advance(ConnectionState::Connecting),

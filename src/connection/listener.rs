@@ -230,12 +230,12 @@ impl Listener {
     /// Sets the connection of a request up, and accepts it; process context. May wait for memory.
     fn accept(&self, permit: Permit, request: PendingRequest<'_>) -> Result {
         let (exchange, sent) = begin_exchange(&request, &self.configuration.offer)?;
-        let capacity = self.configuration.capacity(&sent)?;
 
         let connections = &self.listeners.connections;
         let side = Side::Server { _permit: permit };
         let connection = Connection::new(connections.clone(), self.configuration, side)?;
         let endpoint = connection.as_arc_borrow().new_endpoint()?;
+        let setup = self.configuration.setup(&sent, endpoint.clone())?;
         {
             let mut inner = connection.inner.lock();
             inner.exchange = exchange;
@@ -245,16 +245,7 @@ impl Listener {
         let accepted = connections
             .add(&connection)
             .and_then(|()| connection.as_arc_borrow().handler(&endpoint))
-            .and_then(|handler| {
-                let private_data = sent.octets.octets();
-                request.accept(
-                    PARAMETERS,
-                    handler,
-                    endpoint.clone(),
-                    capacity,
-                    private_data,
-                )
-            });
+            .and_then(|handler| request.accept(PARAMETERS, handler, setup, sent.octets.octets()));
         match accepted {
             Ok(id) => {
                 trace::message_sent(connection.number, Role::Server, &sent.octets);

@@ -10,10 +10,7 @@ use super::{
     context::Context,
     event::ConnectionHandler, //
 };
-use crate::{
-    base::draining::Handle,
-    rdma::messages::message_queue_pair::MessageQueuePair, //
-};
+use crate::base::draining::Handle;
 
 /// The id of a connection, as its owner holds it.
 ///
@@ -57,7 +54,7 @@ impl<H: ConnectionHandler> CmId<H> {
 
     /// Returns a handle to its queue pair. The queue pair is there from the time at which it is
     /// made until this is dropped.
-    pub(crate) fn queue_pair(&self) -> Handle<MessageQueuePair<H::Completions>> {
+    pub(crate) fn queue_pair(&self) -> Handle<H::QueuePair> {
         self.0.queue_pair.handle()
     }
 }

@@ -34,9 +34,14 @@ use kernel::{
 };
 
 use super::{
+    connection_queue_pair::ConnectionQueuePair,
     event::{
         ClientHandler,
         ConnectionHandler, //
+    },
+    parameters::{
+        ClientParameters,
+        Parameters, //
     },
     resolved_id::ResolvedId, //
 };
@@ -47,14 +52,7 @@ use crate::{
         unload::Hold,
         work_queue::WorkQueue, //
     },
-    bindings,
-    rdma::messages::{
-        message_queue_pair::MessageQueuePair,
-        parameters::{
-            ClientParameters,
-            Parameters, //
-        }, //
-    }, //
+    bindings, //
 };
 
 /// How far the teardown of an id is.
@@ -86,7 +84,7 @@ struct State<H: ConnectionHandler> {
 pub(super) struct Client<H: ConnectionHandler> {
     pub(super) parameters: ClientParameters,
     connect_queue: fn(&H) -> &WorkQueue,
-    connect: fn(&H, ResolvedId<'_, H::Completions>),
+    connect: fn(&H, ResolvedId<'_, H::QueuePair>),
 }
 
 impl<H: ClientHandler> Client<H> {
@@ -106,13 +104,14 @@ impl<H: ClientHandler> Client<H> {
 ///
 /// # Invariants
 ///
-/// `id` is valid until the teardown destroys it. A context that is dropped without a teardown does
-/// not outlive its id. `closed` is accessed only with the id's handler mutex held.
+/// `id` is valid until the teardown destroys it, and has no queue pair except in `queue_pair`. A
+/// context that is dropped without a teardown does not outlive its id. `closed` is accessed only
+/// with the id's handler mutex held.
 #[pin_data]
 pub(super) struct Context<H: ConnectionHandler> {
     // Drained before the id is destroyed. Without a teardown, because a request was not accepted,
     // it is dropped before the other fields.
-    pub(super) queue_pair: Draining<MessageQueuePair<H::Completions>>,
+    pub(super) queue_pair: Draining<H::QueuePair>,
     pub(super) handler: H,
     pub(super) id: NonNull<bindings::rdma_cm_id>,
     parameters: Parameters,
@@ -244,7 +243,7 @@ impl<H: ConnectionHandler> Context<H> {
         // siw forgets an RDMA Read that is under way when it disconnects, but flushes it when the
         // queue pair fails.
         if let Some(queue_pair) = self.queue_pair.access() {
-            // If the device refuses, operations end at their time limits.
+            // If the device refuses, operations end by themselves (`ConnectionQueuePair`).
             let _ = queue_pair.fail();
         }
         // SAFETY: The id is valid. The call fails if there is no connection to be ended.
@@ -261,7 +260,8 @@ impl<H: ConnectionHandler> WorkItem<CONNECT> for Context<H> {
         if let Some(client) = &this.client {
             // SAFETY: The id is valid, and bound to a device, because its route was resolved. The
             // teardown destroys neither the id nor the queue pair as long as `connecting` is set,
-            // and that is reset below. No other task connects meanwhile.
+            // and that is reset below; it drains `queue_pair` first. No other task connects
+            // meanwhile. This is a work, so this task does not hold the handler mutex.
             let id = unsafe {
                 ResolvedId::new(this.id, &this.queue_pair, client.parameters, &this.hold)
             };
@@ -323,9 +323,9 @@ impl<H: ConnectionHandler> WorkItem<TEARDOWN> for Context<H> {
         // SAFETY: By the type invariant the id is valid, and this is not called by the resolver's
         // work.
         unsafe { bindings::workaround_stop_resolver(id) };
-        // SAFETY: The id is valid, and its queue pair is gone: `disconnect` has drained it. The
-        // function waits for a handler that runs. No handler runs afterwards, so the context can be
-        // dropped.
+        // SAFETY: The id is valid, and its queue pair is gone: `disconnect` has drained its place,
+        // and what was dropped there owned it (`ConnectionQueuePair`). The function waits for a
+        // handler that runs. No handler runs afterwards, so the context can be dropped.
         unsafe { bindings::rdma_destroy_id(id) };
     }
 }

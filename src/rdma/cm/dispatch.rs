@@ -10,6 +10,7 @@ use kernel::{
 };
 
 use super::{
+    connection_queue_pair::ConnectionQueuePair,
     context::{
         Client,
         Context, //

@@ -10,14 +10,14 @@ use kernel::{
 };
 
 use super::{
+    connection_queue_pair::ConnectionQueuePair,
     handler_id::HandlerId,
     id_ref::IdRef,
     resolved_id::ResolvedId, //
 };
 use crate::{
     base::work_queue::WorkQueue,
-    bindings,
-    rdma::messages::completion_handler::CompletionHandler, //
+    bindings, //
 };
 
 /// An event of a connection's id.
@@ -25,7 +25,7 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # let (id, event): (&mut HandlerId<'_, MyEndpoint>, CmEvent<'_>) = given();
+/// # let (id, event): (&mut HandlerId<'_, MessageQueuePair<MyEndpoint>>, CmEvent<'_>) = given();
 /// match event {
 ///     CmEvent::AddressResolved => id.resolve_route(2000)?,
 ///     CmEvent::Established { private_data } => pr_info!("the peer sent {private_data:x?}\n"),
@@ -68,9 +68,9 @@ pub(crate) enum CmEvent<'a> {
 /// #     id: Pin<KBox<Mutex<Option<CmId<Self>>>>>,
 /// # }
 /// impl ConnectionHandler for MyConnection {
-///     type Completions = MyEndpoint;
+///     type QueuePair = MessageQueuePair<MyEndpoint>;
 ///
-///     fn event(&self, _id: &mut HandlerId<'_, MyEndpoint>, event: CmEvent<'_>) {
+///     fn event(&self, _id: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>>, event: CmEvent<'_>) {
 ///         if let CmEvent::Disconnected = event {
 ///             // Dropping the id only queues the work that destroys it.
 ///             *self.id.lock() = None;
@@ -79,12 +79,12 @@ pub(crate) enum CmEvent<'a> {
 /// }
 /// ```
 pub(crate) trait ConnectionHandler: Send + Sync + 'static {
-    /// The type that handles the completions of the id's queue pair. It has no access to the id.
-    type Completions: CompletionHandler;
+    /// The type of the id's queue pair.
+    type QueuePair: ConnectionQueuePair;
 
     /// Handles one event. Called with the id's handler mutex held. rdma_cm calls the handlers of
     /// all ids in a few queues, so this must not wait for peers, nor for much memory.
-    fn event(&self, id: &mut HandlerId<'_, Self::Completions>, event: CmEvent<'_>);
+    fn event(&self, id: &mut HandlerId<'_, Self::QueuePair>, event: CmEvent<'_>);
 }
 
 /// Also connects the id, which is that of a client.
@@ -95,19 +95,18 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
 /// # struct MyClient {
 /// #     id: Pin<KBox<Mutex<Option<CmId<Self>>>>>,
 /// #     queue: Arc<WorkQueue>,
-/// #     capacity: Capacity,
 /// # }
 /// # impl ConnectionHandler for MyClient {
-/// #     type Completions = MyEndpoint;
-/// #     fn event(&self, _: &mut HandlerId<'_, MyEndpoint>, _: CmEvent<'_>) {}
+/// #     type QueuePair = MessageQueuePair<MyEndpoint>;
+/// #     fn event(&self, _: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>>, _: CmEvent<'_>) {}
 /// # }
 /// impl ClientHandler for MyClient {
 ///     fn connect_queue(&self) -> &WorkQueue {
 ///         &self.queue
 ///     }
 ///
-///     fn connect(&self, id: ResolvedId<'_, MyEndpoint>) {
-///         let id = id.create_queue_pair(self.capacity, MyEndpoint::new());
+///     fn connect(&self, id: ResolvedId<'_, MessageQueuePair<MyEndpoint>>) {
+///         let id = MyEndpoint::setup().and_then(|setup| id.create_queue_pair(setup));
 ///         if id.and_then(|id| id.connect(b"private data")).is_err() {
 ///             *self.id.lock() = None;
 ///         }
@@ -129,7 +128,7 @@ pub(crate) trait ClientHandler: ConnectionHandler {
     /// Connects, after the route was resolved. Called once, by a work, without locks. May sleep:
     /// the queue pair and its memory are allocated here, and soft-iWARP waits for the peer's host.
     /// rdma_cm's own queues wait for neither.
-    fn connect(&self, id: ResolvedId<'_, Self::Completions>);
+    fn connect(&self, id: ResolvedId<'_, Self::QueuePair>);
 }
 
 /// Returns the private data of an event, as the transport delivered it; empty if it delivered none.

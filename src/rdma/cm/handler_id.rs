@@ -9,17 +9,16 @@ use kernel::{
     prelude::*, //
 };
 
-use super::id_ref::IdRef;
+use super::{
+    connection_queue_pair::ConnectionQueuePair,
+    id_ref::IdRef, //
+};
 use crate::{
     base::draining::{
         Draining,
         Handle, //
     },
-    bindings,
-    rdma::messages::{
-        completion_handler::CompletionHandler,
-        message_queue_pair::MessageQueuePair, //
-    }, //
+    bindings, //
 };
 
 /// The id of a connection during one of its events.
@@ -31,7 +30,11 @@ use crate::{
 ///
 /// ```no_run
 /// # trait Example {
-/// fn event(&self, id: &mut HandlerId<'_, MyEndpoint>, event: CmEvent<'_>) {
+/// fn event(
+///     &self,
+///     id: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>>,
+///     event: CmEvent<'_>,
+/// ) {
 ///     if let CmEvent::AddressResolved = event {
 ///         let _ = id.resolve_route(2000);
 ///     }
@@ -50,18 +53,18 @@ use crate::{
 /// A handler must not wait for the peer, so it cannot connect. [`ClientHandler::connect`] does:
 ///
 /// ```compile_fail,E0599
-/// # let id: &mut HandlerId<'_, MyEndpoint> = given();
+/// # let id: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>> = given();
 /// // error[E0599]: no method named `connect` found for mutable reference `&mut HandlerId`
 /// id.connect(b"private data")?;
 /// ```
 ///
 /// [`ClientHandler::connect`]: super::event::ClientHandler::connect
-pub(crate) struct HandlerId<'a, C: CompletionHandler> {
-    queue_pair: &'a Draining<MessageQueuePair<C>>,
+pub(crate) struct HandlerId<'a, Q: ConnectionQueuePair> {
+    queue_pair: &'a Draining<Q>,
     id: IdRef<'a>,
 }
 
-impl<'a, C: CompletionHandler> Deref for HandlerId<'a, C> {
+impl<'a, Q: ConnectionQueuePair> Deref for HandlerId<'a, Q> {
     type Target = IdRef<'a>;
 
     fn deref(&self) -> &Self::Target {
@@ -69,20 +72,20 @@ impl<'a, C: CompletionHandler> Deref for HandlerId<'a, C> {
     }
 }
 
-impl<'a, C: CompletionHandler> HandlerId<'a, C> {
+impl<'a, Q: ConnectionQueuePair> HandlerId<'a, Q> {
     /// Creates the value for one call of a handler. `queue_pair` is that of `id`, whose handler
     /// mutex is held.
-    pub(super) fn new(queue_pair: &'a Draining<MessageQueuePair<C>>, id: IdRef<'a>) -> Self {
+    pub(super) fn new(queue_pair: &'a Draining<Q>, id: IdRef<'a>) -> Self {
         Self { queue_pair, id }
     }
 
     /// Returns a handle to the queue pair.
-    pub(crate) fn queue_pair(&self) -> Handle<MessageQueuePair<C>> {
+    pub(crate) fn queue_pair(&self) -> Handle<Q> {
         self.queue_pair.handle()
     }
 
-    /// Makes the queue pair fail, if there is one, which flushes its Receives. Has no effect if an
-    /// operation is under way, or if the device refuses.
+    /// Makes the queue pair fail, if there is one, which flushes its Receives. Has no effect if
+    /// something else is under way, or if the device refuses.
     pub(crate) fn flush_queue_pair(&mut self) {
         if let Some(queue_pair) = self.queue_pair.access() {
             queue_pair.fail_if_idle();

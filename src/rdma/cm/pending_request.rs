@@ -22,22 +22,22 @@ use kernel::{
 
 use super::{
     cm_id::CmId,
+    connection_queue_pair::{
+        self,
+        ConnectionQueuePair, //
+    },
     context::Context,
     dispatch::connection_event,
     event::ConnectionHandler,
-    id_ref::IdRef, //
+    id_ref::IdRef,
+    parameters::Parameters, //
 };
 use crate::{
     base::{
         errno::errno,
         unload::Hold, //
     },
-    bindings,
-    rdma::messages::{
-        capacity::Capacity,
-        message_queue_pair::MessageQueuePair,
-        parameters::Parameters, //
-    }, //
+    bindings, //
 };
 
 /// The capacity for the private data of a request. The kernel's length is an `u8`.
@@ -54,21 +54,21 @@ const PRIVATE_DATA: usize = 255;
 /// It is accepted once, so this does not compile:
 ///
 /// ```compile_fail,E0382
-/// # let (request, capacity): (PendingRequest<'_>, Capacity) = given();
-/// request.accept(PARAMETERS, MyConnection::new(), MyEndpoint::new(), capacity, b"")?;
+/// # let (request, setup): (PendingRequest<'_>, Setup<MyEndpoint>) = given();
+/// request.accept(PARAMETERS, MyConnection::new(), setup, b"")?;
 /// // error[E0382]: use of moved value: `request`
-/// request.accept(PARAMETERS, MyConnection::new(), MyEndpoint::new(), capacity, b"")?;
+/// request.accept(PARAMETERS, MyConnection::new(), setup, b"")?;
 /// ```
 ///
 /// The owner of the connection may destroy its id, after which its device may be removed, so this
 /// does not compile:
 ///
 /// ```compile_fail,E0505
-/// # let (request, capacity): (PendingRequest<'_>, Capacity) = given();
+/// # let (request, setup): (PendingRequest<'_>, Setup<MyEndpoint>) = given();
 /// # let out: &mut dyn fmt::Write = given();
 /// let port = request.port()?;
 /// // error[E0505]: cannot move out of `request` because it is borrowed
-/// request.accept(PARAMETERS, MyConnection::new(), MyEndpoint::new(), capacity, b"")?;
+/// request.accept(PARAMETERS, MyConnection::new(), setup, b"")?;
 /// writeln!(out, "{}", port.name())?;
 /// ```
 ///
@@ -131,9 +131,9 @@ impl<'a> PendingRequest<'a> {
         self.private_data
     }
 
-    /// Accepts the connection: makes its queue pair, posts the Receives, and sends a REP with
+    /// Accepts the connection: makes its queue pair of `setup`, and sends a REP with
     /// `private_data`. `handler` handles the events of the connection, which may arrive before this
-    /// returns, and `completions` the completions of the queue pair. May sleep.
+    /// returns. May sleep.
     ///
     /// Fails with `EMSGSIZE` if a REP cannot carry the private data, with `ENOMEM`, or with the
     /// error of rdma_cm or the device, such as `EINVAL` if the peer has given up. The request is
@@ -142,8 +142,7 @@ impl<'a> PendingRequest<'a> {
         self,
         parameters: Parameters,
         handler: H,
-        completions: Arc<H::Completions>,
-        capacity: Capacity,
+        setup: <H::QueuePair as ConnectionQueuePair>::Setup,
         private_data: &[u8],
     ) -> Result<CmId<H>> {
         let port = self.port()?;
@@ -175,15 +174,7 @@ impl<'a> PendingRequest<'a> {
         // drained before the id is destroyed: by the teardown, or when the context is dropped
         // before this returns.
         unsafe {
-            MessageQueuePair::create(
-                place,
-                id,
-                &port,
-                completions,
-                capacity,
-                parameters,
-                self.hold,
-            )
+            connection_queue_pair::create(place, id, &port, parameters.owner, setup, self.hold)
         }?;
         if let Some(queue_pair) = place.access() {
             queue_pair.set_read_depth(answer.initiator_depth);

@@ -40,7 +40,6 @@ use crate::{
 /// ```no_run
 /// # struct MyServer {
 /// #     queue: Arc<WorkQueue>,
-/// #     capacity: Capacity,
 /// # }
 /// # impl MyServer {
 /// #     fn keep(&self, _: CmId<MyConnection>) {}
@@ -53,9 +52,10 @@ use crate::{
 /// fn connect_request(&self, request: Request<'_>) {
 ///     let server = self.server.clone();
 ///     let result = request.defer(&server.queue.clone(), move |request| {
-///         let (capacity, endpoint) = (server.capacity, MyEndpoint::new());
-///         let handler = MyConnection::new();
-///         match request.accept(PARAMETERS, handler, endpoint, capacity, b"private data") {
+///         let accepted = MyEndpoint::setup().and_then(|setup| {
+///             request.accept(PARAMETERS, MyConnection::new(), setup, b"private data")
+///         });
+///         match accepted {
 ///             Ok(id) => server.keep(id),
 ///             Err(error) => pr_info!("not accepted: {error:?}\n"),
 ///         }
@@ -79,9 +79,9 @@ use crate::{
 /// A handler should not make a queue pair, so it cannot accept:
 ///
 /// ```compile_fail,E0599
-/// # let (request, capacity): (Request<'_>, Capacity) = given();
+/// # let (request, setup): (Request<'_>, Setup<MyEndpoint>) = given();
 /// // error[E0599]: no method named `accept` found for struct `Request`
-/// request.accept(PARAMETERS, MyConnection::new(), MyEndpoint::new(), capacity, b"")?;
+/// request.accept(PARAMETERS, MyConnection::new(), setup, b"")?;
 /// ```
 pub(crate) struct Request<'a> {
     id: IdRef<'a>,

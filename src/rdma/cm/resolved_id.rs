@@ -9,24 +9,24 @@ use core::{
 
 use kernel::{
     error::to_result,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 
-use super::id_ref::IdRef;
+use super::{
+    connection_queue_pair::{
+        self,
+        ConnectionQueuePair, //
+    },
+    id_ref::IdRef,
+    parameters::ClientParameters, //
+};
 use crate::{
     base::{
         draining::Draining,
         errno::errno,
         unload::Hold, //
     },
-    bindings,
-    rdma::messages::{
-        capacity::Capacity,
-        completion_handler::CompletionHandler,
-        message_queue_pair::MessageQueuePair,
-        parameters::ClientParameters, //
-    }, //
+    bindings, //
 };
 
 /// The id of a client whose route has been resolved: the right to connect, once.
@@ -38,10 +38,9 @@ use crate::{
 ///
 /// ```no_run
 /// # trait Example {
-/// fn connect(&self, id: ResolvedId<'_, MyEndpoint>) {
-///     // 32 Receives of 4096 bytes, and 16 Sends of up to 1024.
-///     let result = Capacity::new(32, 4096, 16, 1024)
-///         .and_then(|capacity| id.create_queue_pair(capacity, MyEndpoint::new()))
+/// fn connect(&self, id: ResolvedId<'_, MessageQueuePair<MyEndpoint>>) {
+///     let result = MyEndpoint::setup()
+///         .and_then(|setup| id.create_queue_pair(setup))
 ///         .and_then(|id| id.connect(b"private data"));
 ///     if let Err(error) = result {
 ///         pr_info!("not connected: {error:?}\n");
@@ -53,7 +52,7 @@ use crate::{
 /// Without a queue pair it cannot connect, so this does not compile:
 ///
 /// ```compile_fail,E0599
-/// # let id: ResolvedId<'_, MyEndpoint> = given();
+/// # let id: ResolvedId<'_, MessageQueuePair<MyEndpoint>> = given();
 /// // error[E0599]: no method named `connect` found for struct `ResolvedId`
 /// id.connect(b"private data")?;
 /// ```
@@ -63,15 +62,15 @@ use crate::{
 /// # Invariants
 ///
 /// The id has no queue pair except in `queue_pair`, which is drained before the id is destroyed.
-/// The handler mutex of the id is not held by this task.
-pub(crate) struct ResolvedId<'a, C: CompletionHandler> {
-    queue_pair: &'a Draining<MessageQueuePair<C>>,
+/// The handler mutex of the id is not held by this task. There is no other value for the same id.
+pub(crate) struct ResolvedId<'a, Q: ConnectionQueuePair> {
+    queue_pair: &'a Draining<Q>,
     parameters: ClientParameters,
     hold: &'a Hold,
     id: IdRef<'a>,
 }
 
-impl<'a, C: CompletionHandler> Deref for ResolvedId<'a, C> {
+impl<'a, Q: ConnectionQueuePair> Deref for ResolvedId<'a, Q> {
     type Target = IdRef<'a>;
 
     fn deref(&self) -> &Self::Target {
@@ -79,7 +78,7 @@ impl<'a, C: CompletionHandler> Deref for ResolvedId<'a, C> {
     }
 }
 
-impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
+impl<'a, Q: ConnectionQueuePair> ResolvedId<'a, Q> {
     /// Creates the value for one call of a work.
     ///
     /// # Safety
@@ -89,7 +88,7 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
     /// before it is destroyed. There must be no other value for the same id.
     pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
-        queue_pair: &'a Draining<MessageQueuePair<C>>,
+        queue_pair: &'a Draining<Q>,
         parameters: ClientParameters,
         hold: &'a Hold,
     ) -> Self {
@@ -104,32 +103,18 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
         }
     }
 
-    /// Creates the queue pair, and posts its Receives. `completions` handles the completions. May
-    /// sleep.
+    /// Creates the queue pair. May sleep.
     ///
-    /// Fails with `ENODEV` if the transport of the device is unknown, with `ENOMEM`, or with the
-    /// error of the device.
-    pub(crate) fn create_queue_pair(
-        self,
-        capacity: Capacity,
-        completions: Arc<C>,
-    ) -> Result<ReadyId<'a, C>> {
+    /// Fails with `ENODEV` if the transport of the device is unknown, otherwise as
+    /// [`ConnectionQueuePair::new`] does.
+    pub(crate) fn create_queue_pair(self, setup: Q::Setup) -> Result<ReadyId<'a, Q>> {
         let port = self.port()?;
         let (place, id) = (self.queue_pair, self.as_non_null());
+        let owner = self.parameters.common.owner;
         // SAFETY: By the type invariants the id is valid, its queue pair is put into `place` only,
-        // and `place` is drained before the id is destroyed.
-        unsafe {
-            MessageQueuePair::create(
-                place,
-                id,
-                &port,
-                completions,
-                capacity,
-                self.parameters.common,
-                self.hold,
-            )
-        }?;
-        // INVARIANT: The queue pair was made above.
+        // `place` is drained before the id is destroyed, and only this value makes a queue pair.
+        unsafe { connection_queue_pair::create(place, id, &port, owner, setup, self.hold) }?;
+        // INVARIANT: It was put into `queue_pair` above.
         Ok(ReadyId(self))
     }
 }
@@ -141,7 +126,7 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
 /// It connects once, so this does not compile:
 ///
 /// ```compile_fail,E0382
-/// # let id: ReadyId<'_, MyEndpoint> = given();
+/// # let id: ReadyId<'_, MessageQueuePair<MyEndpoint>> = given();
 /// id.connect(b"private data")?;
 /// // error[E0382]: use of moved value: `id`
 /// id.connect(b"other data")?;
@@ -149,10 +134,10 @@ impl<'a, C: CompletionHandler> ResolvedId<'a, C> {
 ///
 /// # Invariants
 ///
-/// The id has a queue pair.
-pub(crate) struct ReadyId<'a, C: CompletionHandler>(ResolvedId<'a, C>);
+/// `queue_pair` has been given its value.
+pub(crate) struct ReadyId<'a, Q: ConnectionQueuePair>(ResolvedId<'a, Q>);
 
-impl<C: CompletionHandler> ReadyId<'_, C> {
+impl<Q: ConnectionQueuePair> ReadyId<'_, Q> {
     /// Sends a REQ with `private_data`. May sleep; over soft-iWARP, until the peer's host has
     /// answered or TCP has given up.
     ///

@@ -20,15 +20,15 @@ use super::{
         Context, //
     },
     dispatch::connection_event,
-    event::ClientHandler, //
+    event::ClientHandler,
+    parameters::ClientParameters, //
 };
 use crate::{
     base::{
         address::RawAddress,
         net::Net, //
     },
-    bindings,
-    rdma::messages::parameters::ClientParameters, //
+    bindings, //
 };
 
 /// The id of a connection that is to be made.

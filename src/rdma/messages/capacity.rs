@@ -10,9 +10,8 @@ use kernel::prelude::*;
 /// # Examples
 ///
 /// ```no_run
-/// # let (id, endpoint): (ResolvedId<'_, MyEndpoint>, Arc<MyEndpoint>) = given();
 /// // 32 Receives of 4096 bytes, and 16 Sends of up to 1024.
-/// id.create_queue_pair(Capacity::new(32, 4096, 16, 1024)?, endpoint)?;
+/// let capacity = Capacity::new(32, 4096, 16, 1024)?;
 /// ```
 ///
 /// No value can be zero, and the completion queue must be able to hold all completions:

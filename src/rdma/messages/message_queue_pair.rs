@@ -48,7 +48,6 @@ use super::{
         Operation,
         TOO_LONG, //
     },
-    parameters::Parameters,
     receive::Receive,
     send_buffer::SendBuffer,
     send_queue::{
@@ -57,24 +56,30 @@ use super::{
         SendQueue, //
     },
     seqno::Seqno,
+    setup::{
+        Setup,
+        TimeLimits, //
+    },
     transfer::Transfer, //
 };
 use crate::{
     base::{
-        draining::Draining,
         errno::errno,
         unload::Hold, //
     },
     bindings,
-    rdma::verbs::{
-        buffer::Buffer,
-        completion_queue::CompletionQueue,
-        cqe::Cqe,
-        device::Device,
-        memory::Memory,
-        memory_region::MemoryRegion,
-        protection_domain::ProtectionDomain,
-        queue_pair::QueuePair, //
+    rdma::{
+        cm::connection_queue_pair::ConnectionQueuePair,
+        verbs::{
+            buffer::Buffer,
+            completion_queue::CompletionQueue,
+            cqe::Cqe,
+            device::Device,
+            memory::Memory,
+            memory_region::MemoryRegion,
+            protection_domain::ProtectionDomain,
+            queue_pair::QueuePair, //
+        }, //
     }, //
 };
 
@@ -96,9 +101,9 @@ struct Resources<C: CompletionHandler> {
 ///
 /// # A device that does not fail its queue pair
 ///
-/// An operation that takes longer than [`Parameters::operation_ms`] makes the queue pair fail,
+/// An operation that takes longer than [`TimeLimits::operation_ms`] makes the queue pair fail,
 /// which flushes the operation. If the device refuses that, or does not flush the operation within
-/// [`Parameters::flush_ms`], the operation is abandoned: it returns, there can be no other one, and
+/// [`TimeLimits::flush_ms`], the operation is abandoned: it returns, there can be no other one, and
 /// the memory that it uses is leaked, as the device may still access it. The queue pair is then
 /// destroyed without having been drained. It is also destroyed so if Sends are not flushed in that
 /// time; their buffers stay until then. If the device refuses that, too, everything that the
@@ -124,7 +129,7 @@ pub(crate) struct MessageQueuePair<C: CompletionHandler> {
     queue_pair: ManuallyDrop<QueuePair>,
     /// Dropped even if the device refuses to destroy the queue pair, unlike the resources.
     handler: Arc<C>,
-    parameters: Parameters,
+    limits: TimeLimits,
     capacity: Capacity,
     /// When the queue pair was made. This identifies it.
     made: Seqno,
@@ -136,117 +141,6 @@ pub(crate) struct MessageQueuePair<C: CompletionHandler> {
 }
 
 impl<C: CompletionHandler> MessageQueuePair<C> {
-    /// Creates the queue pair of `id`, which is bound to `device`, and puts it into `place`. Called
-    /// by the work that sets the id up; may sleep.
-    ///
-    /// Fails with `EEXIST` if there is or has been one, otherwise as [`Self::new`] does.
-    ///
-    /// # Safety
-    ///
-    /// `id` must be valid, have no queue pair except in `place`, and be destroyed only after that
-    /// has been drained.
-    pub(in crate::rdma) unsafe fn create(
-        place: &Draining<Self>,
-        id: NonNull<bindings::rdma_cm_id>,
-        device: &Device,
-        handler: Arc<C>,
-        capacity: Capacity,
-        parameters: Parameters,
-        hold: &Hold,
-    ) -> Result {
-        if place.is_used() {
-            return Err(EEXIST);
-        }
-        // SAFETY: The id has no queue pair. The rest is this function's requirement.
-        let queue_pair = unsafe { Self::new(id, device, handler, capacity, parameters, hold) }?;
-        place.put(queue_pair).map_err(|_| EEXIST)
-    }
-
-    /// Creates the queue pair of `id`, which is bound to `device`, and posts its Receives. May
-    /// sleep.
-    ///
-    /// Fails with `ENOMEM`, or with the error of the device.
-    ///
-    /// # Safety
-    ///
-    /// `id` must be valid, have no queue pair, and be destroyed only after the queue pair has been
-    /// dropped.
-    unsafe fn new(
-        id: NonNull<bindings::rdma_cm_id>,
-        device: &Device,
-        handler: Arc<C>,
-        capacity: Capacity,
-        parameters: Parameters,
-        hold: &Hold,
-    ) -> Result<Self> {
-        let owner = parameters.owner;
-        let domain = ProtectionDomain::new(device, owner)?;
-        let completions = CompletionQueue::new(device, capacity.completions(), owner)?;
-        let one_at_a_time = new_mutex!((), "MessageQueuePair::one_at_a_time");
-        let one_at_a_time = KBox::pin_init(one_at_a_time, GFP_KERNEL)?;
-        // SAFETY: `drop` destroys the queue pair, after which there are no completions, before it
-        // drops the operation. The reference on the handler is dropped after that.
-        let operation = unsafe { Operation::new(&handler) };
-        let operation = KBox::pin_init(operation, GFP_KERNEL)?;
-        let receive_size = capacity.receive_size() as usize;
-        let receives = capacity.posted_receives() as usize;
-        let held = Held {
-            messages: KVec::with_capacity(receives, GFP_KERNEL)?,
-            closed: false,
-        };
-        let arrivals = Arc::pin_init(new_mutex!(held, "MessageQueuePair::arrivals"), GFP_KERNEL)?;
-
-        let attributes = bindings::ib_qp_init_attr {
-            event_handler: Some(Self::event),
-            qp_context: Arc::as_ptr(&handler).cast_mut().cast(),
-            cap: bindings::ib_qp_cap {
-                max_send_wr: capacity.max_send_wr(),
-                max_recv_wr: capacity.max_recv_wr(),
-                max_send_sge: 1,
-                max_recv_sge: 1,
-                max_rdma_ctxs: Capacity::TRANSFERS,
-                ..Default::default()
-            },
-            sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
-            qp_type: bindings::ib_qp_type_IB_QPT_RC,
-            ..Default::default()
-        };
-        // SAFETY: By this function's requirement. `event` expects the handler, on which there is a
-        // reference until the queue pair is destroyed.
-        let queue_pair = unsafe { QueuePair::new(id, domain, completions, attributes, owner) }?;
-        let sends =
-            // SAFETY: `drop` destroys the queue pair, after which there are no completions, before
-            // it drops the Sends. The reference on the handler is dropped after that.
-            unsafe { SendQueue::new(&queue_pair, &capacity, parameters.operation_ms, &handler) }?;
-
-        // INVARIANT: Only `drop` destroys the queue pair.
-        let mut this = Self {
-            queue_pair: ManuallyDrop::new(queue_pair),
-            handler,
-            parameters,
-            capacity,
-            made: Seqno::next(),
-            may_read: AtomicFlag::new(false),
-            resources: ManuallyDrop::new(Resources {
-                receives: KVec::new(),
-                arrivals,
-                sends,
-                one_at_a_time,
-                operation,
-            }),
-            hold: hold.clone(),
-        };
-        for number in 0..receives {
-            this.add_receive(number, receive_size)?;
-        }
-        // From here on the Receives stay until `drop` has destroyed the queue pair.
-        for receive in &this.resources.receives {
-            // SAFETY: The queue pair was made above.
-            unsafe { Receive::post(receive) }?;
-        }
-        Ok(this)
-    }
-
     /// Returns a hold of the guard that holds the id.
     pub(in crate::rdma) fn hold(&self) -> &Hold {
         &self.hold
@@ -257,7 +151,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
     /// # Safety
     ///
     /// Called only by the RDMA core, with an event and with the context of a queue pair that
-    /// [`Self::new`] made.
+    /// [`ConnectionQueuePair::new`] made.
     unsafe extern "C" fn event(event: *mut bindings::ib_event, context: *mut c_void) {
         // SAFETY: By the function's requirement the event is valid during the call.
         let name = unsafe { bindings::shim_qp_failure(event) };
@@ -353,11 +247,11 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
     }
 
     /// Makes the queue pair fail if no Send that is under way has completed for
-    /// [`Parameters::operation_ms`]. Returns after how many milliseconds to check again. May sleep.
+    /// [`TimeLimits::operation_ms`]. Returns after how many milliseconds to check again. May sleep.
     pub(crate) fn check_sends(&self) -> u32 {
         self.resources.sends.left().unwrap_or_else(|| {
             self.fail_because(TOO_LONG);
-            self.parameters.operation_ms
+            self.limits.operation_ms
         })
     }
 
@@ -505,11 +399,6 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         unsafe { self.post(&raw mut request) }
     }
 
-    /// Sets how many RDMA Reads the peer serves at a time. With 0, [`Self::transfer`] refuses them.
-    pub(in crate::rdma) fn set_read_depth(&self, depth: u8) {
-        self.may_read.store(depth > 0, Relaxed);
-    }
-
     /// Returns its capacity.
     pub(crate) fn capacity(&self) -> &Capacity {
         &self.capacity
@@ -572,13 +461,13 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         }
         let mut status = None;
         if !self.resources.sends.has_failed() {
-            status = operation.wait(self.parameters.operation_ms);
+            status = operation.wait(self.limits.operation_ms);
             if status.is_none() {
                 // This flushes the operation.
                 self.fail_because(TOO_LONG);
             }
         }
-        let status = status.or_else(|| operation.wait(self.parameters.flush_ms));
+        let status = status.or_else(|| operation.wait(self.limits.flush_ms));
         if status.is_none() {
             operation.abandon();
             pr_warn!("a device does not end an operation: leaking its memory\n");
@@ -602,22 +491,108 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         // SAFETY: By the type invariant there is the queue pair.
         unsafe { self.resources.sends.fail_with(fault) };
     }
+}
 
-    /// Makes the queue pair fail, unless an operation or a Send is under way. May sleep.
-    pub(in crate::rdma) fn fail_if_idle(&self) {
+impl<C: CompletionHandler> ConnectionQueuePair for MessageQueuePair<C> {
+    type Setup = Setup<C>;
+
+    /// Also posts the Receives.
+    unsafe fn new(
+        id: NonNull<bindings::rdma_cm_id>,
+        device: &Device,
+        owner: &'static CStr,
+        setup: Setup<C>,
+        hold: &Hold,
+    ) -> Result<Self> {
+        let Setup {
+            capacity,
+            limits,
+            handler,
+        } = setup;
+        let domain = ProtectionDomain::new(device, owner)?;
+        let completions = CompletionQueue::new(device, capacity.completions(), owner)?;
+        let one_at_a_time = new_mutex!((), "MessageQueuePair::one_at_a_time");
+        let one_at_a_time = KBox::pin_init(one_at_a_time, GFP_KERNEL)?;
+        // SAFETY: `drop` destroys the queue pair, after which there are no completions, before it
+        // drops the operation. The reference on the handler is dropped after that.
+        let operation = unsafe { Operation::new(&handler) };
+        let operation = KBox::pin_init(operation, GFP_KERNEL)?;
+        let receive_size = capacity.receive_size() as usize;
+        let receives = capacity.posted_receives() as usize;
+        let held = Held {
+            messages: KVec::with_capacity(receives, GFP_KERNEL)?,
+            closed: false,
+        };
+        let arrivals = Arc::pin_init(new_mutex!(held, "MessageQueuePair::arrivals"), GFP_KERNEL)?;
+
+        let attributes = bindings::ib_qp_init_attr {
+            event_handler: Some(Self::event),
+            qp_context: Arc::as_ptr(&handler).cast_mut().cast(),
+            cap: bindings::ib_qp_cap {
+                max_send_wr: capacity.max_send_wr(),
+                max_recv_wr: capacity.max_recv_wr(),
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                max_rdma_ctxs: Capacity::TRANSFERS,
+                ..Default::default()
+            },
+            sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
+            qp_type: bindings::ib_qp_type_IB_QPT_RC,
+            ..Default::default()
+        };
+        // SAFETY: By this function's requirement. `event` expects the handler, on which there is a
+        // reference until the queue pair is destroyed. The domain and the completion queue were
+        // made for one device above, and the attributes have no other pointer.
+        let queue_pair = unsafe { QueuePair::new(id, domain, completions, attributes, owner) }?;
+        let sends =
+            // SAFETY: `drop` destroys the queue pair, after which there are no completions, before
+            // it drops the Sends. The reference on the handler is dropped after that.
+            unsafe { SendQueue::new(&queue_pair, &capacity, limits.operation_ms, &handler) }?;
+
+        // INVARIANT: Only `drop` destroys the queue pair.
+        let mut this = Self {
+            queue_pair: ManuallyDrop::new(queue_pair),
+            handler,
+            limits,
+            capacity,
+            made: Seqno::next(),
+            may_read: AtomicFlag::new(false),
+            resources: ManuallyDrop::new(Resources {
+                receives: KVec::new(),
+                arrivals,
+                sends,
+                one_at_a_time,
+                operation,
+            }),
+            hold: hold.clone(),
+        };
+        for number in 0..receives {
+            this.add_receive(number, receive_size)?;
+        }
+        // From here on the Receives stay until `drop` has destroyed the queue pair.
+        for receive in &this.resources.receives {
+            // SAFETY: The queue pair was made above.
+            unsafe { Receive::post(receive) }?;
+        }
+        Ok(this)
+    }
+
+    /// With 0, [`Self::transfer`] refuses RDMA Reads.
+    fn set_read_depth(&self, depth: u8) {
+        self.may_read.store(depth > 0, Relaxed);
+    }
+
+    fn fail(&self) -> Result {
+        // SAFETY: By the type invariant there is the queue pair.
+        unsafe { self.resources.sends.fail() }
+    }
+
+    fn fail_if_idle(&self) {
         if let Some(_idle) = self.resources.one_at_a_time.try_lock() {
             if self.resources.sends.is_idle() {
                 let _ = self.fail();
             }
         }
-    }
-
-    /// Makes the queue pair fail, which ends everything that is under way on it. May sleep.
-    ///
-    /// Fails if the device refuses that.
-    pub(in crate::rdma) fn fail(&self) -> Result {
-        // SAFETY: By the type invariant there is the queue pair.
-        unsafe { self.resources.sends.fail() }
     }
 }
 
@@ -633,7 +608,7 @@ impl<C: CompletionHandler> Drop for MessageQueuePair<C> {
             pr_warn!(
                 "a device refuses to fail a queue pair ({error:?}): destroying it undrained\n"
             );
-        } else if !self.resources.sends.wait_idle(self.parameters.flush_ms) {
+        } else if !self.resources.sends.wait_idle(self.limits.flush_ms) {
             pr_warn!("a device does not flush a message: destroying its queue pair undrained\n");
         } else {
             // `&mut self` excludes other operations.

@@ -65,7 +65,9 @@ impl QueuePair {
     /// # Safety
     ///
     /// `id` must be valid, have no queue pair, and be destroyed only after the queue pair has been.
-    /// If `attributes` name a handler of events, that must accept their context until then.
+    /// If `attributes` name a handler of events, that must accept their context until then. Their
+    /// other pointers must be NULL, or valid until then. `completions` must be of the device of
+    /// `domain`.
     pub(in crate::rdma) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
         domain: Arc<ProtectionDomain>,

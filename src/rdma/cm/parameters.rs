@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Limits and times that the user of this layer chooses.
+//! How ids connect, as their user chooses.
 
 use kernel::prelude::*;
 
-/// The configuration of an id and its queue pair, that of a server or the part of a client's that a
-/// server has, too.
+/// The configuration of an id, that of a server or the part of a client's that a server has, too.
 ///
 /// # Examples
 ///
@@ -13,8 +12,6 @@ use kernel::prelude::*;
 /// const PARAMETERS: Parameters = Parameters {
 ///     owner: c"my_module",
 ///     rnr_retry_count: 7,
-///     operation_ms: 5000,
-///     flush_ms: 5000,
 ///     disconnect_ms: 10_000,
 /// };
 /// ```
@@ -25,12 +22,6 @@ pub(crate) struct Parameters {
     /// How often the transport retransmits a message for which the peer had posted no Receive: 0 to
     /// 6, or 7 for no limit.
     pub(crate) rnr_retry_count: u8,
-    /// How long one operation of a queue pair may take before the queue pair fails, in
-    /// milliseconds.
-    pub(crate) operation_ms: u32,
-    /// How long a device may take to flush an operation once the queue pair has failed, in
-    /// milliseconds.
-    pub(crate) flush_ms: u32,
     /// How long the peer may take to answer a DREQ, in milliseconds.
     pub(crate) disconnect_ms: u32,
 }
@@ -42,14 +33,14 @@ pub(crate) struct Parameters {
 /// A server has no such choices, so this does not compile:
 ///
 /// ```compile_fail,E0308
-/// # let (request, capacity): (PendingRequest<'_>, Capacity) = given();
+/// # let (request, setup): (PendingRequest<'_>, Setup<MyEndpoint>) = given();
 /// let parameters = ClientParameters {
 ///     common: PARAMETERS,
 ///     retry_count: 6,
 ///     reads: false,
 /// };
 /// // error[E0308]: mismatched types: expected `Parameters`, found `ClientParameters`
-/// request.accept(parameters, MyConnection, MyEndpoint::new(), capacity, b"")?;
+/// request.accept(parameters, MyConnection, setup, b"")?;
 /// ```
 ///
 /// A client has to choose, so this does not compile, either:
