@@ -116,7 +116,7 @@ struct ServerArguments {
     /// Only the cases of these sections (rfc8166/4.5), ids (rfc8166/4.5/1), or parts of a name
     cases: Vec<String>,
 
-    /// Also runs cases that may crash a server or corrupt data
+    /// Also runs cases that may crash a server, have it disclose its memory, or corrupt data
     #[arg(long)]
     destructive: bool,
 
