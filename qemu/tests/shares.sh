@@ -215,3 +215,28 @@ check 'events of others: stats says that events were lost' events_lost
 check 'events of others: stats counts those beyond 1024' counts observed_events_lost_nfs 176
 check 'events of others: umount succeeds' umount /mnt/nfs
 check 'events of others: no connection is left' wait_for 20 shown nfs '[a-z]*' '[a-z]*' 0
+
+# About: the memory that the ids of an ordinary user pin. docs/admin-guide.md says 2 MiB. It is
+# freed when the module is removed, while the ids stay. Objects of the debug kernel are larger.
+
+# slabs: sets $kib to the size of all objects in slab caches.
+slabs() {
+	shrink_slabs
+	kib=$(awk 'NR > 2 { octets += $2 * $4 } END { print int(octets / 1024) }' /proc/slabinfo)
+}
+freed_at_most() {
+	slabs
+	echo "$((before - kib)) KiB"
+	((before > kib && before - kib <= $1))
+}
+
+[[ $KERNEL = stock ]] || exit 0
+need 'memory: the user connects more ids than it may have' flood pending $((2 * max_of_user))
+check 'memory: the user has reached its limit' \
+	wait_for 10 counts observed_missed_user "$max_of_user"
+# Until then, RCU frees some 260 KiB of what the flood has used.
+sleep 2
+slabs
+before=$kib
+need 'memory: the module is removed' rmmod rpcrdma_cm
+check 'memory: the ids of one user pinned at most 2 MiB' freed_at_most 2048

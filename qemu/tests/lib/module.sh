@@ -245,15 +245,20 @@ consistent_history() {
 		}'
 }
 
-# objects FILE: writes the number of objects in each slab cache to FILE. The caches are
-# shrunk first, so that freed objects and those in KASAN's quarantine are not counted. Caches
-# whose objects are freed later are left out: areas of vmalloc, records of the debugging tools,
-# path names, and the sockets that TCP keeps for a minute after siw's connections.
-objects() {
+# shrink_slabs: takes freed objects, and those in KASAN's quarantine, out of the slab caches, so
+# that /proc/slabinfo does not count them.
+shrink_slabs() {
 	local cache
 	for cache in /sys/kernel/slab/*/shrink; do
 		[[ -L ${cache%/shrink} ]] || echo 1 >"$cache"
 	done
+}
+
+# objects FILE: writes the number of objects in each slab cache to FILE. Caches whose objects are
+# freed later are left out: areas of vmalloc, records of the debugging tools, path names, and the
+# sockets that TCP keeps for a minute after siw's connections.
+objects() {
+	shrink_slabs
 	local kept='vmap_area|kmemleak_.*|debug_objects_cache|names_cache|tw_sock_TCP.*|tcp_bind.*'
 	awk -v kept="^($kept)\$" 'NR > 2 && $1 !~ kept { print $1, $2 }' /proc/slabinfo | sort >"$1"
 }
