@@ -32,17 +32,13 @@ fn table(style: Style, header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     if style.terminal {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    } else {
-        table.force_no_tty();
+        let columns = table.width();
+        fit(&mut table, columns);
     }
     if style.colour {
         table.enforce_styling();
-    } else if style.terminal {
-        // force_no_tty turns styles off, and also hides the terminal's width.
-        if let Some(width) = table.width() {
-            table.set_width(width);
-        }
+    } else {
+        // This turns styles off, and also hides the terminal's width.
         table.force_no_tty();
     }
     table.set_header(header.iter().copied());
@@ -50,6 +46,15 @@ fn table(style: Style, header: &[&str]) -> Table {
         column.set_padding((0, 1));
     }
     table
+}
+
+/// Makes the table as wide as the terminal. A serial console says that it has no columns: its width
+/// is not known.
+fn fit(table: &mut Table, columns: Option<u16>) {
+    if let Some(columns) = columns.filter(|columns| *columns > 0) {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(columns);
+    }
 }
 
 fn finish(table: &Table) -> String {
@@ -228,5 +233,28 @@ fn change<T>(change: &Change<T>, show: impl Fn(&T) -> String) -> String {
         (None, Some(now)) => show(now),
         (Some(before), None) => format!("{} -> -", show(before)),
         (None, None) => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_of_terminals() {
+        let plain = Style {
+            colour: false,
+            terminal: false,
+        };
+        let lines = |columns| {
+            let mut table = table(plain, &["MOUNT", "SERVER"]);
+            fit(&mut table, columns);
+            table.add_row(["/mnt/a long name", "192.0.2.7:20049"]);
+            finish(&table).lines().count()
+        };
+        assert_eq!(lines(None), 2);
+        assert_eq!(lines(Some(0)), 2);
+        assert_eq!(lines(Some(80)), 2);
+        assert!(lines(Some(20)) > 2);
     }
 }
