@@ -56,6 +56,7 @@ check 'practice 9: rpcbind without RDMA' \
 check 'practice 10: TCP in place of RDMA' \
 	finds 10 "$mounts" 'not RDMA: this mount fell back to TCP' 'unmount every mount of'
 check 'practice 11: the module is not loaded' \
-	finds 11 "$mounts" 'modprobe rpcrdma_cm'
+	finds 11 "$mounts; modprobe rpcrdma_cm; $mounts" 'modprobe rpcrdma_cm, then' \
+	'older than the module: this client sends 4096' 'expects 4096, all that it offers'
 check 'practice 12: a link that loses packets' \
 	finds 12 "$server" 'degraded path: ' 'were lost' 'the ports of the switch'

@@ -576,8 +576,8 @@ fn less_in_use(info: &Info) -> Vec<Verdict> {
 /// `unknown`: the connection is established and `peer_private_data` is not known, because the
 /// connection is older than the module.
 ///
-/// It does not apply to a client of NFS that uses its own sizes in full. The client uses the lesser
-/// of its own and the server's sizes, so the server's are then no smaller.
+/// It is a note if a client of NFS uses its own sizes in full. The client uses the lesser of its own
+/// and the server's sizes, so the server's are then no smaller.
 fn older(info: &Info) -> Vec<Verdict> {
     if !info.is_established() || info.peer_private_data.is_some() {
         return Vec::new();
@@ -589,23 +589,30 @@ fn older(info: &Info) -> Vec<Verdict> {
         .is_some_and(|((send, receive), (own_send, own_receive))| {
             send >= own_send && receive >= own_receive
         });
-    if info.is_client() && is_in_full {
-        return Vec::new();
-    }
+    let is_sound = info.is_client() && is_in_full;
     let Ends { peer, this, .. } = Ends::of(info);
+    let all = if is_sound { ", all that it offers" } else { "" };
     let sizes = sizes.map(|(send, receive)| {
-        format!("this {this} sends {send} octets inline and expects {receive}, and ")
+        format!("this {this} sends {send} octets inline and expects {receive}{all}, and ")
     });
-    vec![verdict(
+    let severity = if is_sound {
+        Severity::Note
+    } else {
+        Severity::Unknown
+    };
+    let verdict = verdict(
         Code::Unknown,
-        Severity::Unknown,
+        severity,
         format!(
             "older than the module: {}the {peer}'s private data is unknown until the next \
              connection",
             sizes.unwrap_or_default()
         ),
-    )
-    .with(remedy::negotiate_again(info))]
+    );
+    vec![match severity {
+        Severity::Note => verdict,
+        _ => verdict.with(remedy::negotiate_again(info)),
+    }]
 }
 
 /// `invalidates-unoffered`, a note: of an NFS client's connection, `remote_invalidation` is `no`
@@ -1038,7 +1045,14 @@ mod tests {
             // The server limits neither size.
             (
                 "peer_private_data: unknown\ninline_send_in_use: 5000\ninline_receive_in_use: 4096\n",
-                vec![("fine", Fine, "fine")],
+                vec![
+                    ("fine", Fine, "fine"),
+                    (
+                        "unknown",
+                        Note,
+                        "older than the module: this client sends 5000 octets inline and expects 4096, all that it offers, and the server's private data is unknown until the next connection",
+                    ),
+                ],
             ),
             (
                 "role: server\npeer_private_data: unknown\ninline_send_in_use: 12316\ninline_receive_in_use: 4096\n",
@@ -1060,11 +1074,18 @@ mod tests {
             ),
             (
                 "local_receive_size: 1024\npeer_private_data: unknown\ninline_send_in_use: 4096\ninline_receive_in_use: 1024\n",
-                vec![(
-                    "small-own-size",
-                    Degraded,
-                    "replies over 1024 octets go by chunks: this client's rdma_max_inline_read is 1024",
-                )],
+                vec![
+                    (
+                        "small-own-size",
+                        Degraded,
+                        "replies over 1024 octets go by chunks: this client's rdma_max_inline_read is 1024",
+                    ),
+                    (
+                        "unknown",
+                        Note,
+                        "older than the module: this client sends 4096 octets inline and expects 1024, all that it offers, and the server's private data is unknown until the next connection",
+                    ),
+                ],
             ),
             // A client asks for what it needs.
             (

@@ -40,11 +40,12 @@ pub(crate) fn observing(style: Style, observing: Option<&Observing>) -> String {
 }
 
 /// The mounts: a sentence and a remedy for each verdict, worst first. Notes are for `wide` only,
-/// except the one that says why a sound mount shows no sizes.
+/// except those that say why a sound mount shows no sizes.
 pub(crate) fn mounts(style: Style, mounts: &[MountReport], wide: bool) -> String {
     let mut out = String::new();
     let is_shown = |verdict: &&Verdict| {
-        wide || verdict.severity != Severity::Note || verdict.code == Code::NotConnected
+        wide || verdict.severity != Severity::Note
+            || matches!(verdict.code, Code::NotConnected | Code::Unknown)
     };
     for report in mounts {
         for (index, verdict) in report.verdicts.iter().filter(is_shown).enumerate() {
