@@ -141,7 +141,7 @@ blocked() {
 unblocked() { on_b tc qdisc delete dev "$B_DEV" ingress; }
 need 'the packets of RoCE are dropped' blocked
 check 'check: the port is blocked' ends 2 'over RDMA: no answer in time' "$B4"
-check 'check: the remedy for a blocked port' ends 2 'let UDP port 4791 (RoCE)' "$B4"
+check 'check: the remedy for a blocked port' ends 2 'let UDP port 4791 (RoCE) through' "$B4"
 need 'the packets of RoCE pass' unblocked
 
 # About: /etc/fstab.

@@ -208,8 +208,9 @@ check 'the verdicts small-send-size and small-receive-size in words' says 0 \
 	"$tool" mounts
 # advises COMMAND: whether the remedy of a verdict names this command.
 advises() { says 0 "$1" "$tool" mounts; }
+on_linux="    on $B4, if /proc/fs/nfsd/portlist there has \`rdma 20049\`"
 check 'the remedy names the host, the file and the value' advises \
-	"    on $B4, if it runs Linux: echo 16384 > /proc/sys/sunrpc/svc_rdma/max_req_size"
+	"$on_linux: echo 16384 > /proc/sys/sunrpc/svc_rdma/max_req_size"
 check 'one loss does not lead to the verdict lost-often' \
 	verdicts_are /mnt/v3 'small-receive-size small-send-size[a-z -]*'
 change='16384 -> 4096'
@@ -321,7 +322,7 @@ check 'a connection older than the module, in words' says 0 \
 need 'the mount without history ends' unmount_all
 # About: the remedy for small sizes of the server, carried out.
 need 'a mount that needs a remedy' mounted 3 /mnt/v3
-remedy=$("$tool" mounts | sed -n 's/.*if it runs Linux: \(.*\), then unmount.*/\1/p' | head -n1)
+remedy=$("$tool" mounts | sed -n 's/.*there has .rdma 20049.: //p' | head -n1)
 need 'the mount ends for its remedy' unmount_all
 before=$(</proc/sys/sunrpc/svc_rdma/max_req_size)
 need 'the command of the remedy succeeds' bash -c "$remedy"
@@ -364,7 +365,7 @@ need 'calls wait for credits' readers /mnt/few
 check 'the verdict few-credits, without the module' wait_for 20 says 0 \
 	'the server grants 4 credits, this client asks for 128' in_namespace
 check 'few-credits names the host, the file and the value' wait_for 20 says 0 \
-	"    on $B4, if it runs Linux: echo 128 > /proc/sys/sunrpc/svc_rdma/max_requests" \
+	"$on_linux: echo 128 > /proc/sys/sunrpc/svc_rdma/max_requests" \
 	in_namespace
 credits() {
 	in_namespace --json 2>/dev/null |

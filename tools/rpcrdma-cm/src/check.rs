@@ -115,11 +115,19 @@ impl Port {
         self.state == "ACTIVE"
     }
 
-    fn kind(&self) -> &'static str {
+    pub(crate) fn transport(&self) -> remedy::Transport {
         match (self.is_iwarp, self.is_ethernet) {
-            (true, _) => "iWARP",
-            (false, true) => "RoCE",
-            (false, false) => "InfiniBand",
+            (true, _) => remedy::Transport::Iwarp,
+            (false, true) => remedy::Transport::Roce,
+            (false, false) => remedy::Transport::InfiniBand,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.transport() {
+            remedy::Transport::Iwarp => "iWARP",
+            remedy::Transport::Roce => "RoCE",
+            remedy::Transport::InfiniBand => "InfiniBand",
         }
     }
 }
@@ -293,8 +301,8 @@ pub(crate) fn devices(ports: &[Port], towards: Option<&str>, drivers: &[String])
 /// `mtu`: of an interface of that port. InfiniBand has none: its subnet manager sets the path MTU.
 pub(crate) fn mtu(port: &Port, interface: &str, mtu: u64) -> Option<Check> {
     let remedy = format!(
-        "on this host, the server and each switch between them: ip link set dev {interface} mtu \
-         9000 (on Linux), then mount again"
+        "on this host: ip link set dev {interface} mtu 9000; on the server the same for its \
+         interface, and on each switch between them; then unmount and mount"
     );
     let has = format!("{interface} has an MTU of {mtu}");
     if !port.is_ethernet && !port.is_iwarp {
@@ -351,9 +359,9 @@ pub(crate) fn path(server: &str, mtu: u64, long: Pings, short: Pings) -> Check {
             ),
         )
         .with(
-            "on both hosts: `ip -s link`, `ethtool -S` and `rdma statistic` show which interface \
-             counts errors or drops; then the cable, the ports of the switch, and its flow control \
-             (PFC) or ECN",
+            "on both hosts, look for errors and drops whose counts grow between two readings: `ip \
+             -s link`, `tc -s qdisc`, `ethtool -S`, `rdma statistic`\nthen look at the cable of \
+             that interface, the ports of the switch, and its flow control (PFC) or ECN",
         ),
         (1.., _) => Check::new(
             "path",
@@ -454,8 +462,9 @@ pub(crate) fn rpcbind(server: &str, port: u16, found: Result<Vec<Registration>, 
             "rpcbind",
             Severity::Note,
             format!(
-                "rpcbind of {server} names no port for RDMA, as usual with Linux: each client has \
-                 to name it, this host by proto=rdma,port={port}"
+                "rpcbind of {server} names no port for RDMA, as usual with Linux: each client, also \
+                 one that asks rpcbind, needs port {port} in its own settings; this host: \
+                 proto=rdma,port={port}"
             ),
         )
     }
@@ -476,18 +485,18 @@ pub(crate) fn tcp_port(target: &str, connected: std::io::Result<()>) -> Check {
                 std::io::ErrorKind::TimedOut => "no answer in time",
                 _ => &*error.to_string(),
             };
-            no_connection(target, reason)
+            no_connection(target, reason, Some(remedy::Transport::Iwarp))
         }
     }
 }
 
-fn no_connection(target: &str, reason: &str) -> Check {
+fn no_connection(target: &str, reason: &str, transport: Option<remedy::Transport>) -> Check {
     Check::new(
         "port",
         Severity::Failed,
         format!("no connection to {target} over RDMA: {reason}"),
     )
-    .with(remedy::listen(target, reason))
+    .with(remedy::listen(target, reason, transport))
 }
 
 /// The answer to NULL of that version of NFS.
@@ -509,11 +518,16 @@ pub(crate) fn answer(report: &Report, version: u64) -> String {
 }
 
 /// The lines of a probe of the server: `port`, `null`, `private-data`, `credits`. `versions` are NFS
-/// versions, each with the answer to its NULL.
-pub(crate) fn of_report(target: &str, report: &Report, versions: &[(u64, String)]) -> Vec<Check> {
+/// versions, each with the answer to its NULL. `transport` leads to the server, if it is known.
+pub(crate) fn of_report(
+    target: &str,
+    report: &Report,
+    versions: &[(u64, String)],
+    transport: Option<remedy::Transport>,
+) -> Vec<Check> {
     if report.reachable != Some(true) {
         let reason = report.reason.as_deref().unwrap_or("no reason is known");
-        return vec![no_connection(target, reason)];
+        return vec![no_connection(target, reason, transport)];
     }
     let mut checks = vec![Check::new(
         "port",
@@ -603,20 +617,15 @@ fn credits(target: &str, granted: u64) -> Check {
             format!("{server} grants {granted} credits"),
         );
     }
-    let severity = if granted < FEW_CREDITS {
-        Severity::Degraded
+    let sentence = format!(
+        "{server} grants {} of {CREDITS}: no more calls are under way at a time",
+        verdict::number_of(granted, "credit")
+    );
+    if granted < FEW_CREDITS {
+        Check::new("credits", Severity::Degraded, sentence).with(remedy::credits(target, 128))
     } else {
-        Severity::Note
-    };
-    Check::new(
-        "credits",
-        severity,
-        format!(
-            "{server} grants {} of {CREDITS}: no more calls are under way at a time",
-            verdict::number_of(granted, "credit")
-        ),
-    )
-    .with(remedy::credits(server, 128))
+        Check::new("credits", Severity::Note, sentence)
+    }
 }
 
 /// `fstab`: a line of `/etc/fstab` that asks for RDMA, and what is mounted there.
@@ -635,6 +644,8 @@ pub(crate) fn fstab(entry: &Entry, mounts: &[Mount]) -> Check {
         ),
         Some(mount) => {
             let protocol = mount.protocol.as_deref().unwrap_or("another transport");
+            let mut asked = mount.clone();
+            asked.is_rdma_in_fstab = true;
             Check::new(
                 "fstab",
                 Severity::Failed,
@@ -643,7 +654,7 @@ pub(crate) fn fstab(entry: &Entry, mounts: &[Mount]) -> Check {
                     protocol.to_uppercase()
                 ),
             )
-            .with(remedy::mount_again(mount.address.as_deref()))
+            .with(remedy::mount_again(&asked, mounts))
         }
         None if entry.is_mounted_later() => Check::new(
             "fstab",
@@ -664,8 +675,8 @@ pub(crate) fn fstab(entry: &Entry, mounts: &[Mount]) -> Check {
 
 /// `mount`: a mount that asked for RDMA without a line of `/etc/fstab`, and got
 /// another transport.
-pub(crate) fn mount(mount: &Mount) -> Option<Check> {
-    verdict::not_rdma(mount).map(|verdict| Check {
+pub(crate) fn mount(mount: &Mount, mounts: &[Mount]) -> Option<Check> {
+    verdict::not_rdma(mount, mounts).map(|verdict| Check {
         check: "mount",
         severity: verdict.severity,
         sentence: format!("{}: {}", mount.mount_point, verdict.sentence),
@@ -835,7 +846,7 @@ mod tests {
                 .iter()
                 .map(|(version, answer)| (*version, (*answer).to_owned()))
                 .collect();
-            of_report("10.0.0.2:20049", &info::report(&text), &answers)
+            of_report("10.0.0.2:20049", &info::report(&text), &answers, None)
                 .iter()
                 .map(|check| (check.check, check.severity))
                 .collect()
@@ -871,6 +882,35 @@ mod tests {
             assert_eq!(found(changes, &answers), wanted);
         }
         assert_eq!(found("reachable: no: x\n", &[]), [("port", Failed)]);
+    }
+
+    /// The remedy names the transport that leads to the server.
+    #[test]
+    fn of_firewalls() {
+        let report = info::report("reachable: no: no answer in time\n");
+        let roce = port("ACTIVE", "eth1");
+        let iwarp = Port {
+            is_iwarp: true,
+            ..roce.clone()
+        };
+        let infiniband = Port {
+            is_ethernet: false,
+            ..roce.clone()
+        };
+        for (port, udp, tcp) in [
+            (Some(roce), true, false),
+            (Some(iwarp), false, true),
+            (Some(infiniband), false, false),
+            (None, true, true),
+        ] {
+            let transport = port.as_ref().map(Port::transport);
+            let checks = of_report("10.0.0.2:7", &report, &[], transport);
+            let remedy = checks[0].remedy.as_deref().unwrap();
+            assert_eq!(remedy.contains("UDP port 4791"), udp, "{remedy}");
+            assert_eq!(remedy.contains("TCP port 7 "), tcp, "{remedy}");
+            assert_eq!(remedy.contains("nft list ruleset"), udp || tcp, "{remedy}");
+            assert_eq!(remedy.lines().count(), 2);
+        }
     }
 
     #[test]

@@ -620,15 +620,16 @@ impl Tool {
             checks.push(check::rpcbind(&server, address.port(), found));
         }
         if let (Some(target), Some(engine)) = (&target, &engine) {
-            let is_iwarp = |port: &check::Port| {
-                port.is_iwarp && port.interfaces.iter().any(|name| Some(name) == towards)
-            };
+            let used = ports
+                .iter()
+                .find(|port| port.interfaces.iter().any(|name| Some(name) == towards));
             if let Ok(engine) = engine {
                 checks.extend(
-                    self.check_server(*engine, target)
+                    self.check_server(*engine, target, used.map(check::Port::transport))
                         .unwrap_or_else(|why| vec![check::not_asked(&why)]),
                 );
-            } else if let Some(address) = address.filter(|_| ports.iter().any(is_iwarp)) {
+            } else if let Some(address) = address.filter(|_| used.is_some_and(|port| port.is_iwarp))
+            {
                 let found = TcpStream::connect_timeout(&address, Duration::from_secs(5));
                 checks.push(check::tcp_port(target, found.map(|_| ())));
             }
@@ -643,7 +644,7 @@ impl Tool {
                 .filter(|mount| {
                     server.is_none_or(|server| server == target::server_of(&mount.source))
                 })
-                .filter_map(check::mount),
+                .filter_map(|mount| check::mount(mount, &mounts)),
         );
         let status = check::status(&checks);
         if self.json {
@@ -661,7 +662,12 @@ impl Tool {
     }
 
     /// Asks a server by probes, with the sizes that this host's mounts offer.
-    fn check_server(&self, engine: Engine, target: &str) -> files::Result<Vec<check::Check>> {
+    fn check_server(
+        &self,
+        engine: Engine,
+        target: &str,
+        transport: Option<remedy::Transport>,
+    ) -> files::Result<Vec<check::Check>> {
         let size = |name: &str| {
             let text = self.files.read(&format!("sys/sunrpc/{name}")).ok()?;
             let octets: u64 = text.trim().parse().ok()?;
@@ -684,7 +690,7 @@ impl Tool {
                 answers.push((version, check::answer(report, version)));
             }
         }
-        Ok(check::of_report(target, &report, &answers))
+        Ok(check::of_report(target, &report, &answers, transport))
     }
 
     fn metrics(&self, output: Option<&std::path::Path>) -> Result<()> {

@@ -3,7 +3,13 @@
 //! The remedies: what an administrator does about a verdict, on which host, with which file and
 //! value.
 
-use crate::parse::info::Info;
+use crate::{
+    parse::{
+        info::Info,
+        mounts::Mount, //
+    },
+    target, //
+};
 
 /// The largest size that Linux can be set to, in octets: `RPCRDMA_MAX_INLINE` of its client
 /// (include/linux/sunrpc/xprtrdma.h), `RPCRDMA_MAX_INLINE_THRESH` of its server
@@ -26,6 +32,30 @@ const CLIENT_RECEIVE: &str = "rdma_max_inline_read";
 pub(crate) fn host(address: &str) -> &str {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// The port of the address, or that of NFS over RDMA.
+fn port(address: &str) -> &str {
+    address.rsplit_once(':').map_or("20049", |(_, port)| port)
+}
+
+/// A word of a command for a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._:-[]%@+=,".contains(c);
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// Sets a file of a server that may be the kernel's. `thing` is its name in the settings of others.
+fn set_server(host: &str, port: &str, thing: &str, wanted: u64, file: &str) -> String {
+    format!(
+        "on {host}, if /proc/fs/nfsd/portlist there has `rdma {port}`: echo {wanted} > \
+         /proc/sys/sunrpc/svc_rdma/{file}\notherwise raise the {thing} in that server's settings, \
+         or ask its vendor; then unmount and mount on the client"
+    )
 }
 
 /// The peer's host in a sentence.
@@ -60,12 +90,12 @@ pub(crate) fn size(info: &Info, size: Size) -> String {
             format!("on this host, set the sizes of the server to {wanted} octets")
         };
     }
-    let doubt = if size.is_own {
-        ""
-    } else {
-        ", if it runs Linux"
-    };
     if is_client {
+        let doubt = if size.is_own {
+            ""
+        } else {
+            ", if it runs Linux"
+        };
         let file = if size.is_send {
             CLIENT_SEND
         } else {
@@ -75,11 +105,14 @@ pub(crate) fn size(info: &Info, size: Size) -> String {
             "on {host}{doubt}: echo {wanted} > /proc/sys/sunrpc/{file} (a kernel without \
              CONFIG_SUNRPC_DEBUG does not have the file), then unmount and mount"
         )
-    } else {
+    } else if size.is_own {
         format!(
-            "on {host}{doubt}: echo {wanted} > /proc/sys/sunrpc/svc_rdma/max_req_size, then \
-             unmount and mount on the client"
+            "on {host}: echo {wanted} > /proc/sys/sunrpc/svc_rdma/max_req_size, then unmount and \
+             mount on the client"
         )
+    } else {
+        let port = info.remote.as_deref().map_or("20049", port);
+        set_server(host, port, "sizes", wanted, "max_req_size")
     }
 }
 
@@ -159,44 +192,93 @@ pub(crate) fn connect(server: Option<&str>) -> String {
     }
 }
 
+/// The transports of RDMA.
+#[derive(Clone, Copy)]
+pub(crate) enum Transport {
+    InfiniBand,
+    Roce,
+    Iwarp,
+}
+
 /// Makes a server listen, or lets the connection through. `target` is its address and port, `reason`
-/// why there was no connection.
-pub(crate) fn listen(target: &str, reason: &str) -> String {
-    let port = target.rsplit_once(':').map_or("20049", |(_, port)| port);
+/// why there was no connection, `transport` that of this host's port, if it is known.
+pub(crate) fn listen(target: &str, reason: &str, transport: Option<Transport>) -> String {
+    let port = port(target);
     let server = host(target);
     let listens = format!(
         "on {server}, if it runs Linux: cat /proc/fs/nfsd/portlist; mount with the port of a line \
          `rdma`; without one: echo 'rdma {port}' > /proc/fs/nfsd/portlist"
     );
-    let firewall = format!(
-        "let UDP port 4791 (RoCE) or TCP port {port} (iWARP) through the firewalls of both hosts \
-         and between them"
-    );
+    let ports = match transport {
+        Some(Transport::Roce) => "UDP port 4791 (RoCE)".to_owned(),
+        Some(Transport::Iwarp) => format!("TCP port {port} (iWARP)"),
+        Some(Transport::InfiniBand) => String::new(),
+        None => format!("UDP port 4791 (RoCE) or TCP port {port} (iWARP)"),
+    };
+    let firewall = if ports.is_empty() {
+        format!("ask the subnet manager whether this host and {server} are in one partition")
+    } else {
+        format!(
+            "let {ports} through the firewalls of both hosts and between them; `nft list ruleset` \
+             and `tc filter show dev DEV ingress` show the rules of a host"
+        )
+    };
     // The host has answered, and nothing listens at that port.
     let is_refused = ["refused", "rejected"]
         .iter()
         .any(|word| reason.contains(word));
     match (is_refused, reason.contains("no answer in time")) {
         (true, _) => listens,
-        (false, true) => format!("{firewall}; then {listens}"),
-        (false, false) => format!("{listens}; and {firewall}"),
+        (false, true) => format!("{firewall}\nthen {listens}"),
+        (false, false) => format!("{listens}\nand {firewall}"),
     }
 }
 
-/// Mounts over RDMA in place of TCP.
-pub(crate) fn mount_again(address: Option<&str>) -> String {
-    let server = address.unwrap_or("the server");
+/// Mounts over RDMA in place of TCP. `mounts` are all of the host's.
+///
+/// A mount of version 3 over TCP does not have another one share its transport.
+pub(crate) fn mount_again(mount: &Mount, mounts: &[Mount]) -> String {
+    let point = quoted(&mount.mount_point);
+    let mut points = vec![point.clone()];
+    points.extend(
+        mounts
+            .iter()
+            .filter(|other| {
+                !other.is_rdma()
+                    && other.address == mount.address
+                    && other.version.as_deref() != Some("3")
+            })
+            .map(|other| quoted(&other.mount_point)),
+    );
+    points.sort_unstable();
+    points.dedup();
+    let again = if mount.is_rdma_in_fstab {
+        format!(": mount {point}")
+    } else {
+        let version = mount.version.as_deref();
+        format!(
+            ", with its other options: mount -t nfs -o proto=rdma,port={}{} {} {point}",
+            target::PORT,
+            version.map_or_else(String::new, |version| format!(",vers={version}")),
+            quoted(&mount.source)
+        )
+    };
     format!(
-        "on this host: unmount every mount of {server}, also those over TCP, then mount with \
-         proto=rdma,port=20049 before any mount over TCP"
+        "on this host, all mounts of {} over TCP: umount {}\nthen, before any other mount of \
+         it{again}",
+        mount.address.as_deref().unwrap_or("that server"),
+        points.join(" ")
     )
 }
 
-/// Has the server grant more credits.
-pub(crate) fn credits(host: &str, wanted: u64) -> String {
-    format!(
-        "on {host}, if it runs Linux: echo {wanted} > /proc/sys/sunrpc/svc_rdma/max_requests, then \
-         unmount and mount on the client"
+/// Has the server at that address and port grant more credits.
+pub(crate) fn credits(target: &str, wanted: u64) -> String {
+    set_server(
+        host(target),
+        port(target),
+        "credits",
+        wanted,
+        "max_requests",
     )
 }
 

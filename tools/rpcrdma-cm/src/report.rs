@@ -188,9 +188,10 @@ pub(crate) fn mounts(
 ) -> Vec<MountReport> {
     let mut mounts = mountinfo(&namespace.mountinfo);
     mark_by_fstab(&mut mounts, &namespace.fstab);
+    let all = mounts.clone();
     with_stats(mounts, &namespace.mountstats)
         .into_iter()
-        .filter(|(mount, _)| mount.is_rdma() || verdict::not_rdma(mount).is_some())
+        .filter(|(mount, _)| mount.is_rdma() || verdict::not_rdma(mount, &all).is_some())
         .map(|(mount, stats)| {
             let addresses = module.and_then(|module| module.addresses_of(&mount));
             let connections = module
@@ -207,6 +208,7 @@ pub(crate) fn mounts(
             let verdicts = verdict::of_mount(&Facts {
                 transports: &transports,
                 mount: &mount,
+                mounts: &all,
                 stats: stats.as_ref(),
                 connections: connections.as_deref(),
                 observing: module.and_then(|module| module.observing.as_ref()),

@@ -159,6 +159,8 @@ fn verdict(code: Code, severity: Severity, sentence: impl Into<String>) -> Verdi
 /// What is known of a mount.
 pub(crate) struct Facts<'a> {
     pub(crate) mount: &'a Mount,
+    /// All mounts of its namespace.
+    pub(crate) mounts: &'a [Mount],
     pub(crate) stats: Option<&'a Stats>,
     /// The connections of the kernel's NFS client to the mount's server, or `None` if the files of
     /// the module could not be read.
@@ -175,7 +177,7 @@ pub(crate) struct Facts<'a> {
 /// The verdicts on a mount, worst first: at least one.
 pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
     if !facts.mount.is_rdma() {
-        return finish(not_rdma(facts.mount).into_iter().collect());
+        return finish(not_rdma(facts.mount, facts.mounts).into_iter().collect());
     }
     let mut verdicts: Vec<Verdict> = lost_often(facts).into_iter().collect();
     verdicts.extend(few_credits(facts.transports));
@@ -231,7 +233,7 @@ pub(crate) fn of_report(target: &str, report: &Report) -> Vec<Verdict> {
                 Severity::Failed,
                 format!("unreachable: {reason}"),
             )
-            .with(remedy::listen(target, reason))];
+            .with(remedy::listen(target, reason, None))];
         }
         None => {
             return vec![verdict(
@@ -796,7 +798,7 @@ fn connected_again(stats: &Stats) -> Option<ConnectedAgain> {
 /// `few-credits`: calls wait, and the server has granted less than the client asks for. By the worst
 /// transport at this moment.
 fn few_credits(transports: &[Transport]) -> Option<Verdict> {
-    let (waiting, credits, slots, address) = transports
+    let (waiting, credits, slots, transport) = transports
         .iter()
         .filter(|transport| transport.connected)
         .filter_map(|transport| {
@@ -804,12 +806,14 @@ fn few_credits(transports: &[Transport]) -> Option<Verdict> {
                 transport.waiting_to_send?,
                 transport.credits?,
                 transport.slots?,
-                &transport.address,
+                transport,
             ))
         })
         .filter(|(waiting, credits, slots, _)| *waiting > 0 && credits < slots)
-        .max()?;
+        .max_by_key(|(waiting, credits, slots, _)| (*waiting, *credits, *slots))?;
     let calls = calls_wait(waiting);
+    let port = transport.port.unwrap_or(target::PORT.into());
+    let target = format!("{}:{port}", transport.address);
     Some(
         verdict(
             Code::FewCredits,
@@ -819,7 +823,7 @@ fn few_credits(transports: &[Transport]) -> Option<Verdict> {
                 number_of(credits, "credit")
             ),
         )
-        .with(remedy::credits(address, slots)),
+        .with(remedy::credits(&target, slots)),
     )
 }
 
@@ -916,7 +920,7 @@ fn not_connected(connections: &[Info]) -> Option<Verdict> {
 /// mount.nfs sets that port with `proto=rdma`. The client takes an existing transport instead if
 /// the server of a mount of version 4.1 or later is known from an earlier mount. If the mount also
 /// shares the superblock of the earlier mount, it shows that one's options.
-pub(crate) fn not_rdma(mount: &Mount) -> Option<Verdict> {
+pub(crate) fn not_rdma(mount: &Mount, mounts: &[Mount]) -> Option<Verdict> {
     // A mount that asks for RDMA has this port unless it names another.
     let asked = mount.port == Some(target::PORT.into()) || mount.is_rdma_in_fstab;
     (!mount.is_rdma() && asked).then(|| {
@@ -929,7 +933,7 @@ pub(crate) fn not_rdma(mount: &Mount) -> Option<Verdict> {
                 protocol.to_uppercase()
             ),
         )
-        .with(remedy::mount_again(mount.address.as_deref()))
+        .with(remedy::mount_again(mount, mounts))
     })
 }
 
@@ -961,6 +965,7 @@ mod tests {
     fn facts<'a>(mount: &'a Mount, connections: &'a [Info]) -> Facts<'a> {
         Facts {
             mount,
+            mounts: &[],
             stats: None,
             connections: Some(connections),
             observing: None,
@@ -1303,13 +1308,13 @@ mod tests {
             (
                 "local_send_size: 65536\n",
                 &MESSAGE,
-                Some("on 10.0.0.2, if it runs Linux: echo 65536 > /proc/sys/sunrpc/svc_rdma/max_req_size, then unmount and mount on the client".to_owned()),
+                Some("on 10.0.0.2, if /proc/fs/nfsd/portlist there has `rdma 20049`: echo 65536 > /proc/sys/sunrpc/svc_rdma/max_req_size\notherwise raise the sizes in that server's settings, or ask its vendor; then unmount and mount on the client".to_owned()),
             ),
             // Linux takes no larger value.
             (
                 "local_receive_size: 262144\n",
                 &MESSAGE,
-                Some("on 10.0.0.2, if it runs Linux: echo 65536 > /proc/sys/sunrpc/svc_rdma/max_req_size, then unmount and mount on the client".to_owned()),
+                Some("on 10.0.0.2, if /proc/fs/nfsd/portlist there has `rdma 20049`: echo 65536 > /proc/sys/sunrpc/svc_rdma/max_req_size\notherwise raise the sizes in that server's settings, or ask its vendor; then unmount and mount on the client".to_owned()),
             ),
             (
                 "role: server\nlocal_send_size: 16384\n",
@@ -1378,11 +1383,27 @@ mod tests {
                 && remedy.contains("echo 'rdma 20050' > /proc/fs/nfsd/portlist"),
             "{remedy}"
         );
-        let fallen = not_rdma(&mount("proto=tcp,port=20049")).unwrap();
-        assert!(fallen
-            .remedy
-            .unwrap()
-            .contains("unmount every mount of 10.0.0.2"));
+        let mounts = mounts::mountinfo(
+            "1 2 0:3 / /new rw - nfs4 s:/a\\040b rw,vers=4.2,proto=tcp,port=20049,addr=10.0.0.2\n\
+             1 2 0:4 / /old\\040one rw - nfs4 s:/ rw,vers=4.1,proto=tcp,addr=10.0.0.2\n\
+             1 2 0:5 / /v3 rw - nfs s:/ rw,vers=3,proto=tcp,addr=10.0.0.2\n\
+             1 2 0:6 / /rdma rw - nfs4 s:/ rw,vers=4.2,proto=rdma,addr=10.0.0.2\n\
+             1 2 0:7 / /other rw - nfs4 t:/ rw,vers=4.2,proto=tcp,addr=10.0.0.3\n",
+        );
+        let unmount = "on this host, all mounts of 10.0.0.2 over TCP: umount '/old one' /new\n\
+                       then, before any other mount of it";
+        let mut fallen = mounts[0].clone();
+        for (is_in_fstab, again) in [
+            (
+                false,
+                ", with its other options: mount -t nfs -o proto=rdma,port=20049,vers=4.2 's:/a b' /new",
+            ),
+            (true, ": mount /new"),
+        ] {
+            fallen.is_rdma_in_fstab = is_in_fstab;
+            let remedy = not_rdma(&fallen, &mounts).unwrap().remedy;
+            assert_eq!(remedy, Some(format!("{unmount}{again}")));
+        }
     }
 
     /// A server's end that sends no private data, or none that counts.
@@ -1685,7 +1706,7 @@ mod tests {
         }
         let verdict = few_credits(&[at(4, 3, 0)]).unwrap();
         assert!(verdict.remedy.unwrap().starts_with(
-            "on 10.0.0.2, if it runs Linux: echo 128 > /proc/sys/sunrpc/svc_rdma/max_requests"
+            "on 10.0.0.2, if /proc/fs/nfsd/portlist there has `rdma 20049`: echo 128 > /proc/sys/sunrpc/svc_rdma/max_requests"
         ));
     }
 
@@ -1704,7 +1725,7 @@ mod tests {
             ("proto=rdma,port=20049", None),
             ("proto=rdma6,port=20049", None),
         ] {
-            let found = not_rdma(&mount(options));
+            let found = not_rdma(&mount(options), &[]);
             assert_eq!(
                 found.as_ref().map(|verdict| &*verdict.sentence),
                 expected,
@@ -1721,7 +1742,7 @@ mod tests {
         ] {
             let mut mounts = [mount(options)];
             mounts::mark_by_fstab(&mut mounts, "s:/ /mnt nfs rdma 0 0");
-            let found = not_rdma(&mounts[0]);
+            let found = not_rdma(&mounts[0], &mounts);
             assert_eq!(
                 found.as_ref().map(|verdict| &*verdict.sentence),
                 expected,

@@ -445,7 +445,7 @@ fn exit_status_of_check() {
             |world| world.write("proc/self/mountinfo", MOUNT.replace("rdma", "tcp")),
             &[],
             2,
-            "failed   mount: /mnt: not RDMA: this mount fell back to TCP\n    on this host: unmount",
+            "failed   mount: /mnt: not RDMA: this mount fell back to TCP\n    on this host, all mounts of 10.77.1.2 over TCP: umount /mnt\n",
         ),
         (
             |world| world.write("debugfs/probe", format!("{:99}\nreachable: no: no answer in time\n", "")),

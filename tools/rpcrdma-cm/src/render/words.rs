@@ -91,7 +91,9 @@ pub(crate) fn checks(style: Style, checks: &[Check]) -> String {
 
 fn remedy(remedy: Option<&str>, out: &mut String) {
     if let Some(remedy) = remedy {
-        let _ = writeln!(out, "    {}", escape(remedy));
+        for line in remedy.lines() {
+            let _ = writeln!(out, "    {}", escape(line));
+        }
     }
 }
 
