@@ -35,8 +35,9 @@ pub(crate) fn host(address: &str) -> &str {
 }
 
 /// The port of the address, or that of NFS over RDMA.
-fn port(address: &str) -> &str {
-    address.rsplit_once(':').map_or("20049", |(_, port)| port)
+fn port(address: Option<&str>) -> String {
+    let port = address.and_then(|address| address.rsplit_once(':'));
+    port.map_or_else(|| target::PORT.to_string(), |(_, port)| port.to_owned())
 }
 
 /// A word of a command for a shell.
@@ -111,8 +112,8 @@ pub(crate) fn size(info: &Info, size: Size) -> String {
              mount on the client"
         )
     } else {
-        let port = info.remote.as_deref().map_or("20049", port);
-        set_server(host, port, "sizes", wanted, "max_req_size")
+        let port = port(info.remote.as_deref());
+        set_server(host, &port, "sizes", wanted, "max_req_size")
     }
 }
 
@@ -203,25 +204,27 @@ pub(crate) enum Transport {
 /// Makes a server listen, or lets the connection through. `target` is its address and port, `reason`
 /// why there was no connection, `transport` that of this host's port, if it is known.
 pub(crate) fn listen(target: &str, reason: &str, transport: Option<Transport>) -> String {
-    let port = port(target);
+    let port = port(Some(target));
     let server = host(target);
     let listens = format!(
         "on {server}, if it runs Linux: cat /proc/fs/nfsd/portlist; mount with the port of a line \
          `rdma`; without one: echo 'rdma {port}' > /proc/fs/nfsd/portlist"
     );
-    let ports = match transport {
-        Some(Transport::Roce) => "UDP port 4791 (RoCE)".to_owned(),
-        Some(Transport::Iwarp) => format!("TCP port {port} (iWARP)"),
-        Some(Transport::InfiniBand) => String::new(),
-        None => format!("UDP port 4791 (RoCE) or TCP port {port} (iWARP)"),
-    };
-    let firewall = if ports.is_empty() {
-        format!("ask the subnet manager whether this host and {server} are in one partition")
-    } else {
+    let roce = "UDP port 4791 (RoCE)";
+    let iwarp = format!("TCP port {port} (iWARP)");
+    let through = |ports: &str| {
         format!(
             "let {ports} through the firewalls of both hosts and between them; `nft list ruleset` \
              and `tc filter show dev DEV ingress` show the rules of a host"
         )
+    };
+    let firewall = match transport {
+        Some(Transport::Roce) => through(roce),
+        Some(Transport::Iwarp) => through(&iwarp),
+        Some(Transport::InfiniBand) => {
+            format!("ask the subnet manager whether this host and {server} are in one partition")
+        }
+        None => through(&format!("{roce} or {iwarp}")),
     };
     // The host has answered, and nothing listens at that port.
     let is_refused = ["refused", "rejected"]
@@ -275,7 +278,7 @@ pub(crate) fn mount_again(mount: &Mount, mounts: &[Mount]) -> String {
 pub(crate) fn credits(target: &str, wanted: u64) -> String {
     set_server(
         host(target),
-        port(target),
+        &port(Some(target)),
         "credits",
         wanted,
         "max_requests",

@@ -597,23 +597,14 @@ fn older(info: &Info) -> Vec<Verdict> {
     let sizes = sizes.map(|(send, receive)| {
         format!("this {this} sends {send} octets inline and expects {receive}{all}, and ")
     });
-    let severity = if is_sound {
-        Severity::Note
-    } else {
-        Severity::Unknown
-    };
-    let verdict = verdict(
-        Code::Unknown,
-        severity,
-        format!(
-            "older than the module: {}the {peer}'s private data is unknown until the next \
-             connection",
-            sizes.unwrap_or_default()
-        ),
+    let sentence = format!(
+        "older than the module: {}the {peer}'s private data is unknown until the next connection",
+        sizes.unwrap_or_default()
     );
-    vec![match severity {
-        Severity::Note => verdict,
-        _ => verdict.with(remedy::negotiate_again(info)),
+    vec![if is_sound {
+        verdict(Code::Unknown, Severity::Note, sentence)
+    } else {
+        verdict(Code::Unknown, Severity::Unknown, sentence).with(remedy::negotiate_again(info))
     }]
 }
 
