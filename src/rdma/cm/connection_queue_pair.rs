@@ -28,7 +28,7 @@ use crate::{
 ///
 /// [`Handle`]: crate::base::draining::Handle
 pub(crate) trait ConnectionQueuePair: Sized + Send + Sync + 'static {
-    /// What it is made of.
+    /// The arguments from which the queue pair is created, such as its sizes.
     type Setup;
 
     /// Creates the queue pair of `id`, which is bound to `device`. The resource tracker lists it

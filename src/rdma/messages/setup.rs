@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a queue pair for messages is made of.
+//! The sizes, time limits and handler that a queue pair for messages is created with.
 
 use kernel::sync::Arc;
 
@@ -20,7 +20,8 @@ pub(crate) struct TimeLimits {
     pub(crate) flush_ms: u32,
 }
 
-/// What a [`MessageQueuePair`](super::message_queue_pair::MessageQueuePair) is made of.
+/// The arguments from which a
+/// [`MessageQueuePair`](super::message_queue_pair::MessageQueuePair) is created.
 ///
 /// # Examples
 ///
