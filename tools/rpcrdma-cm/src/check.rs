@@ -667,8 +667,10 @@ pub(crate) fn fstab(entry: &Entry, mounts: &[Mount]) -> Check {
             format!("{point} asks for RDMA and is not mounted"),
         )
         .with(format!(
-            "on this host: mount {point} shows why; if that works and only the start of the system \
-             does not, add the options _netdev,x-systemd.after=rdma-hw.target"
+            "on this host: mount {point} shows why\nif that works, the RDMA device appeared too late \
+             for the start of the system: add the option x-systemd.after=rdma-hw.target, and by \
+             systemctl edit rdma-hw.target the lines [Unit] and Wants=UNIT, with the UNIT that \
+             systemd-escape -p --suffix=mount {point} prints"
         )),
     }
 }

@@ -432,7 +432,11 @@ fn exit_status_of_check() {
             |world| world.write("fstab", "10.0.0.2:/export /data nfs rdma 0 0\n"),
             &[],
             2,
-            "failed   fstab: /data asks for RDMA and is not mounted\n    on this host: mount /data",
+            "failed   fstab: /data asks for RDMA and is not mounted\n    on this host: mount /data \
+             shows why\n    if that works, the RDMA device appeared too late for the start of the \
+             system: add the option x-systemd.after=rdma-hw.target, and by systemctl edit \
+             rdma-hw.target the lines [Unit] and Wants=UNIT, with the UNIT that systemd-escape -p \
+             --suffix=mount /data prints\n",
         ),
         // A line of another server.
         (
