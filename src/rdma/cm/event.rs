@@ -44,7 +44,9 @@ pub(crate) enum CmEvent<'a> {
     },
     /// The remote address was not resolved.
     AddressUnresolved(Error),
-    /// The route was not resolved, or the peer did not answer.
+    /// The route was not resolved, the connection was not made, or the peer did not answer
+    /// (ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE). An established connection gets UNREACHABLE if its
+    /// neighbour has another hardware address, or none.
     Failed(Error),
     /// The peer, or its host, rejected the connection.
     Rejected {
