@@ -202,8 +202,11 @@ fn json_is_as_the_schema_says() {
     documents += &world.run(&["check", "127.0.0.1:/", "--json"]).1;
     documents += &bare.run(&["check", "--json"]).1;
     // Without the module.
-    documents += &World::empty("schema-none").run(&["mounts", "--json"]).1;
-    documents += &World::empty("schema-none").run(&["metrics", "--json"]).1;
+    let without = World::empty("schema-none");
+    without.write("proc/self/mountinfo", MOUNT);
+    without.transport("xprt-0-rdma", "10.77.1.2", 20049);
+    documents += &without.run(&["mounts", "--json"]).1;
+    documents += &without.run(&["metrics", "--json"]).1;
     assert!(documents.lines().count() > 20, "{documents}");
 
     let mut validator = Command::new("python3")
