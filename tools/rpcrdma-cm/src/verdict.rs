@@ -49,6 +49,9 @@ const HARD_WAY_OCTETS: u64 = 1024;
 /// its message can have.
 const DEFAULT_SIZE: u64 = 1024;
 
+/// The sizes of the kernel's NFS, at both ends, unless an administrator changes them.
+const LINUX_SIZE: u64 = 4096;
+
 /// How bad it is, mildest first. A note stands behind "fine", because both can be said at once.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -184,14 +187,14 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
     verdicts.extend(backlog(facts.transports));
     verdicts.extend(facts.stats.map(registrations).unwrap_or_default());
     match facts.connections {
-        None => verdicts.push(
-            verdict(
+        None => verdicts.extend(thresholds(facts).unwrap_or_else(|| {
+            vec![verdict(
                 Code::Unknown,
                 Severity::Unknown,
                 "unknown what it negotiated: the module's files could not be read",
             )
-            .with(remedy::load(facts.mount.address.as_deref())),
-        ),
+            .with(remedy::load(facts.mount.address.as_deref()))]
+        })),
         Some(connections) => {
             let limited = facts.observing.filter(|observing| observing.is_limited());
             match limited.and_then(Observing::sentence) {
@@ -210,6 +213,30 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
         }
     }
     finish(verdicts)
+}
+
+/// `less-in-use`, without the module: the kernel shows the inline thresholds, and one is below the
+/// usual one. `None` if it does not show them for each connected transport.
+fn thresholds(facts: &Facts<'_>) -> Option<Vec<Verdict>> {
+    let smallest = |threshold: fn(&Transport) -> Option<u64>| {
+        let connected = facts.transports.iter().filter(|one| one.connected);
+        connected.map(threshold).min().flatten()
+    };
+    let found = [
+        ("calls", smallest(|transport| transport.inline_send)?),
+        ("replies", smallest(|transport| transport.inline_recv)?),
+    ];
+    let small = found.into_iter().filter(|(_, size)| *size < LINUX_SIZE);
+    let verdicts = small.map(|(messages, size)| {
+        let cause = format!("one end has less than Linux' {LINUX_SIZE}");
+        verdict(
+            Code::LessInUse,
+            Severity::Degraded,
+            by_chunks(messages, size, &cause),
+        )
+        .with(remedy::load(facts.mount.address.as_deref()))
+    });
+    Some(verdicts.collect())
 }
 
 /// The verdicts on one connection, worst first: at least one. `sent` is the private data of this
@@ -1699,6 +1726,45 @@ mod tests {
         assert!(verdict.remedy.unwrap().starts_with(
             "on 10.0.0.2, if /proc/fs/nfsd/portlist there has `rdma 20049`: echo 128 > /proc/sys/sunrpc/svc_rdma/max_requests"
         ));
+    }
+
+    /// Without the module, by the keys of series/observe's second patch.
+    #[test]
+    fn of_mounts_by_their_thresholds() {
+        use crate::parse::transports::transport;
+
+        let at = |keys: &str| transport("10.0.0.2\n", keys, "state= CONNECTED  BOUND\n");
+        let usual = at("inline_send=4096\ninline_recv=4096\n");
+        let closed = transport("10.0.0.2\n", "<closed>\n", "state=  BOUND\n");
+        let unknown = "unknown what it negotiated: the module's files could not be read";
+        let calls = "calls over 4095 octets go by chunks: one end has less than Linux' 4096";
+        let replies = "replies over 1024 octets go by chunks: one end has less than Linux' 4096";
+        let mount = mount("proto=rdma");
+        for (transports, expected) in [
+            (vec![], vec![unknown]),
+            (vec![closed.clone()], vec![unknown]),
+            (vec![at("")], vec![unknown]),
+            (vec![at("inline_send=4096\n")], vec![unknown]),
+            (vec![usual.clone(), at("")], vec![unknown]),
+            (vec![usual.clone(), closed], vec!["fine"]),
+            (
+                vec![at("inline_send=4095\ninline_recv=4096\n")],
+                vec![calls],
+            ),
+            (
+                vec![usual, at("inline_send=4095\ninline_recv=1024\n")],
+                vec![calls, replies],
+            ),
+        ] {
+            let facts = Facts {
+                connections: None,
+                transports: &transports,
+                ..facts(&mount, &[])
+            };
+            let verdicts = of_mount(&facts);
+            let found: Vec<&str> = verdicts.iter().map(|verdict| &*verdict.sentence).collect();
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]

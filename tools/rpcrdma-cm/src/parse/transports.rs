@@ -28,6 +28,10 @@ pub(crate) struct Transport {
     pub(crate) backlog: Option<u64>,
     /// Calls that wait for their replies.
     pub(crate) under_way: Option<u64>,
+    /// The inline thresholds of calls and of replies, in octets. Only kernels with a patch of ours
+    /// show them (docs/upstream.md).
+    pub(crate) inline_send: Option<u64>,
+    pub(crate) inline_recv: Option<u64>,
 }
 
 /// Parses the files `dstaddr`, `xprt_info` and `xprt_state` of a transport. A closed transport has
@@ -52,6 +56,8 @@ pub(crate) fn transport(address: &str, info: &str, state: &str) -> Transport {
         waiting_to_send: value("sending_q_len"),
         backlog: value("backlog_q_len"),
         under_way: value("pending_q_len"),
+        inline_send: value("inline_send"),
+        inline_recv: value("inline_recv"),
     }
 }
 
@@ -78,6 +84,8 @@ mod tests {
                 waiting_to_send: Some(3),
                 backlog: Some(5),
                 under_way: Some(4),
+                inline_send: None,
+                inline_recv: None,
             }
         );
         let closed = transport("10.77.1.2\n", "<closed>\n", "state=  CONNECTING  BOUND\n");
