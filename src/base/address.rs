@@ -37,6 +37,7 @@ pub(crate) enum RawAddress {
 
 impl RawAddress {
     /// Returns a pointer to the address, valid as long as `self` stays where it is.
+    #[inline]
     pub(crate) fn as_ptr(&self) -> *const kernel::bindings::sockaddr {
         match self {
             Self::V4(address) => ptr::from_ref(address).cast(),
@@ -45,6 +46,7 @@ impl RawAddress {
     }
 
     /// The same for functions that take a mutable pointer.
+    #[inline]
     pub(crate) fn as_mut_ptr(&mut self) -> *mut kernel::bindings::sockaddr {
         match self {
             Self::V4(address) => ptr::from_mut(address).cast(),

@@ -41,11 +41,13 @@ unsafe impl Sync for Net {}
 
 // SAFETY: A namespace stays in memory as long as its count is not zero.
 unsafe impl AlwaysRefCounted for Net {
+    #[inline]
     fn inc_ref(&self) {
         // SAFETY: By the type invariant the count is not zero.
         unsafe { bindings::shim_get_net(self.as_ptr()) };
     }
 
+    #[inline]
     unsafe fn dec_ref(net: NonNull<Self>) {
         // SAFETY: By the function's requirement the caller owns a reference.
         unsafe { bindings::shim_put_net(net.as_ptr().cast()) };
@@ -75,6 +77,7 @@ impl Net {
     }
 
     /// Returns a pointer to the namespace, valid as long as `self` is.
+    #[inline]
     pub(crate) fn as_ptr(&self) -> *mut bindings::net {
         self.0.get()
     }

@@ -136,6 +136,7 @@ impl UnloadGuard {
     }
 
     /// Returns a hold of the guard, of which others are made by cloning.
+    #[inline]
     pub(crate) fn hold(&self) -> &Hold {
         &self.hold
     }

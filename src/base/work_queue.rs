@@ -110,6 +110,7 @@ impl WorkQueue {
     }
 
     /// Returns the hold of the queue.
+    #[inline]
     pub(crate) fn hold(&self) -> &Hold {
         &self.0.hold
     }

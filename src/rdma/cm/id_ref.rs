@@ -58,10 +58,12 @@ impl<'a> IdRef<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn as_non_null(&self) -> NonNull<bindings::rdma_cm_id> {
         self.id
     }
 
+    #[inline]
     pub(super) fn as_ptr(&self) -> *mut bindings::rdma_cm_id {
         self.id.as_ptr()
     }

@@ -90,6 +90,7 @@ pub(crate) struct PendingRequest<'a> {
 impl<'a> Deref for PendingRequest<'a> {
     type Target = IdRef<'a>;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.id
     }
@@ -127,6 +128,7 @@ impl<'a> PendingRequest<'a> {
 
     /// Returns the private data of the REQ as the transport delivers it: padded on InfiniBand and
     /// RoCE.
+    #[inline]
     pub(crate) fn private_data(&self) -> &'a [u8] {
         self.private_data
     }

@@ -95,6 +95,7 @@ pub(crate) struct Request<'a> {
 impl<'a> Deref for Request<'a> {
     type Target = IdRef<'a>;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.id
     }

@@ -81,39 +81,46 @@ impl Capacity {
     }
 
     /// How many Receives are made and posted.
+    #[inline]
     pub(in crate::rdma) fn posted_receives(&self) -> u32 {
         // By the type invariant it does not overflow.
         self.receives + Self::SPARE_RECEIVES
     }
 
     /// The length in bytes of the longest message that a Receive takes.
+    #[inline]
     pub(crate) fn receive_size(&self) -> u32 {
         self.receive_size
     }
 
     /// How many Sends can be under way at a time.
+    #[inline]
     pub(crate) fn sends(&self) -> u32 {
         self.sends
     }
 
     /// The length in bytes of the longest message that can be sent.
+    #[inline]
     pub(crate) fn send_size(&self) -> u32 {
         self.send_size
     }
 
     /// How many Receives can be posted at a time, with that of `ib_drain_qp`.
+    #[inline]
     pub(in crate::rdma) fn max_recv_wr(&self) -> u32 {
         // By the type invariant it does not overflow.
         self.posted_receives() + Self::DRAIN_RECEIVES
     }
 
     /// How many Sends and other operations can be posted at a time, without those of rdma_rw.
+    #[inline]
     pub(in crate::rdma) fn max_send_wr(&self) -> u32 {
         // By the type invariant it does not overflow.
         self.sends + Self::OPERATIONS
     }
 
     /// How many completions there can be at a time.
+    #[inline]
     pub(in crate::rdma) fn completions(&self) -> u32 {
         // By the type invariant it does not overflow.
         self.receives + self.sends + Self::EXTRA_COMPLETIONS

@@ -74,10 +74,12 @@ impl Buffer {
         })
     }
 
+    #[inline]
     pub(in crate::rdma) fn address(&self) -> u64 {
         self.address
     }
 
+    #[inline]
     pub(in crate::rdma) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -104,6 +106,7 @@ impl Buffer {
 
     /// Returns the bytes, for a message to be written into. If the device is still reading them, it
     /// sends a mixture.
+    #[inline]
     pub(in crate::rdma) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }

@@ -63,6 +63,7 @@ impl CompletionQueue {
         })
     }
 
+    #[inline]
     pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_cq {
         self.cq.as_ptr()
     }

@@ -53,11 +53,13 @@ unsafe impl Sync for Device {}
 // SAFETY: A device is not unregistered, and stays in memory, as long as its reference count is not
 // zero.
 unsafe impl AlwaysRefCounted for Device {
+    #[inline]
     fn inc_ref(&self) {
         // SAFETY: By the type invariant the device is registered, so the count is not zero.
         unsafe { bindings::shim_device_get(self.as_ptr()) };
     }
 
+    #[inline]
     unsafe fn dec_ref(device: NonNull<Self>) {
         // SAFETY: By the function's requirement the caller owns a reference.
         unsafe { bindings::ib_device_put(device.as_ptr().cast()) };
@@ -68,6 +70,7 @@ impl Device {
     /// # Safety
     ///
     /// `device` must be registered for `'a`, by an id that is bound to it or by a reference.
+    #[inline]
     pub(in crate::rdma) unsafe fn from_raw<'a>(device: NonNull<bindings::ib_device>) -> &'a Self {
         // INVARIANT: By the function's requirement.
         // SAFETY: The pointer is valid by the function's requirement. `Device` is a transparent
@@ -85,35 +88,41 @@ impl Device {
     }
 
     /// Whether the device is soft-iWARP, whose faults some callers have to avoid.
+    #[inline]
     pub(in crate::rdma) fn is_siw(&self) -> bool {
         // SAFETY: By the type invariant the device is there.
         unsafe { bindings::shim_is_siw(self.as_ptr()) }
     }
 
     /// Whether the device has the memory management extensions. Remote invalidation is one of them.
+    #[inline]
     pub(crate) fn can_invalidate(&self) -> bool {
         // SAFETY: By the type invariant the device is there.
         unsafe { bindings::shim_mem_mgt_extensions(self.as_ptr()) }
     }
 
     /// How many RDMA Reads the device can serve on one connection at a time, up to 255.
+    #[inline]
     pub(in crate::rdma) fn max_responder_resources(&self) -> u8 {
         // SAFETY: By the type invariant the device is there.
         unsafe { bindings::shim_max_qp_rd_atom(self.as_ptr()) }
     }
 
     /// How many RDMA Reads the device can have outstanding on one connection, up to 255.
+    #[inline]
     pub(in crate::rdma) fn max_initiator_depth(&self) -> u8 {
         // SAFETY: By the type invariant the device is there.
         unsafe { bindings::shim_max_qp_init_rd_atom(self.as_ptr()) }
     }
 
     /// How many pages a memory region of the device can have.
+    #[inline]
     pub(in crate::rdma) fn max_region_pages(&self) -> u32 {
         // SAFETY: By the type invariant the device is there.
         unsafe { bindings::shim_max_fast_reg_page_list_len(self.as_ptr()) }
     }
 
+    #[inline]
     pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_device {
         self.0.get()
     }
@@ -148,6 +157,7 @@ pub(crate) struct Port<'a> {
 impl Deref for Port<'_> {
     type Target = Device;
 
+    #[inline]
     fn deref(&self) -> &Device {
         self.device
     }
@@ -165,6 +175,7 @@ impl<'a> Port<'a> {
     }
 
     /// Returns the protocol of the port.
+    #[inline]
     pub(crate) fn transport(&self) -> Transport {
         self.transport
     }

@@ -20,6 +20,7 @@ pub(crate) struct DeviceName([u8; NAME_LEN]);
 
 impl DeviceName {
     /// Takes a name as the kernel stores it: bytes after the first NUL do not count.
+    #[inline]
     pub(crate) fn from_bytes(bytes: [u8; NAME_LEN]) -> Self {
         Self(bytes)
     }

@@ -68,11 +68,13 @@ impl Memory {
     }
 
     /// Returns how many bytes are in use.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Whether no bytes are in use.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -110,12 +110,14 @@ impl MemoryRegion {
     }
 
     /// Returns the key by which the peer addresses the region.
+    #[inline]
     pub(in crate::rdma) fn rkey(&self) -> u32 {
         // SAFETY: By the type invariant it is valid.
         unsafe { bindings::shim_mr_rkey(self.as_ptr()) }
     }
 
     /// Returns the length of the memory that is mapped, in bytes.
+    #[inline]
     pub(in crate::rdma) fn len(&self) -> u32 {
         // SAFETY: By the type invariant it is valid.
         unsafe { bindings::shim_mr_length(self.as_ptr()) }
@@ -151,6 +153,7 @@ impl MemoryRegion {
         self.domain.leak();
     }
 
+    #[inline]
     pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_mr {
         self.mr.as_ptr()
     }

@@ -69,11 +69,13 @@ impl ProtectionDomain {
     }
 
     /// Returns the device of the domain.
+    #[inline]
     pub(in crate::rdma) fn device(&self) -> &Device {
         &self.device
     }
 
     /// Returns the local key of all memory that is mapped for the device.
+    #[inline]
     pub(in crate::rdma) fn local_dma_lkey(&self) -> u32 {
         // SAFETY: By the type invariant it is valid.
         unsafe { bindings::shim_local_dma_lkey(self.as_ptr()) }
@@ -86,6 +88,7 @@ impl ProtectionDomain {
         unsafe { bindings::workaround_disown_pd(self.as_ptr()) };
     }
 
+    #[inline]
     pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_pd {
         self.pd.as_ptr()
     }

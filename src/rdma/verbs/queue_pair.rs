@@ -113,11 +113,13 @@ impl QueuePair {
     }
 
     /// Returns its protection domain.
+    #[inline]
     pub(in crate::rdma) fn domain(&self) -> &Arc<ProtectionDomain> {
         &self.domain
     }
 
     /// Returns the number of the port of its device.
+    #[inline]
     pub(in crate::rdma) fn port(&self) -> u32 {
         // SAFETY: By the type invariant the id is valid. It has a queue pair, so it stays bound.
         unsafe { (*self.id.as_ptr()).port_num }
@@ -155,10 +157,12 @@ impl QueuePair {
     }
 
     /// Returns the queue pair, which is valid until it is destroyed.
+    #[inline]
     pub(in crate::rdma) fn as_non_null(&self) -> NonNull<bindings::ib_qp> {
         self.qp
     }
 
+    #[inline]
     pub(in crate::rdma) fn as_ptr(&self) -> *mut bindings::ib_qp {
         self.qp.as_ptr()
     }
