@@ -10,8 +10,8 @@ import socket
 import struct
 from collections.abc import Iterator
 
-# linux/netlink.h, linux/genetlink.h
-NLMSG_ERROR, NLMSG_DONE = 2, 3
+# linux/netlink.h, linux/genetlink.h; Python has no name for the first
+NETLINK_GENERIC, NLMSG_ERROR, NLMSG_DONE = 16, 2, 3
 REQUEST, DUMP = 1, 0x300
 ID_CTRL, CMD_GETFAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2
 # linux/nfsd_netlink.h
@@ -47,7 +47,7 @@ def asked(netlink: socket.socket, family: int, flags: int, command: int, body: b
 
 
 def main() -> None:
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_GENERIC) as netlink:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC) as netlink:
         name = struct.pack("HH8s", 12, FAMILY_NAME, b"nfsd")
         (family,) = asked(netlink, ID_CTRL, 0, CMD_GETFAMILY, name)
         number = struct.unpack("H", family[FAMILY_ID])[0]
