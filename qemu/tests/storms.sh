@@ -151,7 +151,10 @@ declare -A stat
 stats() {
 	local line
 	lines stats
-	for line in "${lines[@]}"; do stat[${line%%: *}]=${line#*: }; done
+	# The lines of `observing` have words.
+	for line in "${lines[@]}"; do
+		[[ ! $line =~ ^([a-z_]+):' '([0-9]+)$ ]] || stat[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
+	done
 }
 
 # storm PORT GOOD_PORT ATTEMPTS: runs all sixteen peers against the listener at PORT. Sets
