@@ -30,10 +30,10 @@ traced() {
 }
 # has SEND RECEIVE: whether the only RDMA transport has these thresholds, in octets.
 has() {
-	local info
+	local info wanted="inline_send=$1"$'\n'"inline_recv=$2"$'\n'
 	info=$(cat /sys/kernel/sunrpc/xprt-switches/*/xprt-*-rdma/xprt_info)
 	echo "$info"
-	[[ $info =~ inline_send=$1$'\n'inline_recv=$2$'\n'.*credits_granted=[1-9] ]]
+	[[ $info = *"$wanted"* && $info = *credits_granted=[1-9]* ]]
 }
 # served: prints what nfsd shows.
 served() { on_b python3 -sS programs/nfsd-transports.py; }

@@ -153,7 +153,7 @@ stats() {
 	lines stats
 	# The lines of `observing` have words.
 	for line in "${lines[@]}"; do
-		[[ ! $line =~ ^([a-z_]+):' '([0-9]+)$ ]] || stat[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
+		[[ ${line#*: } = *[!0-9]* ]] || stat[${line%%: *}]=${line#*: }
 	done
 }
 
