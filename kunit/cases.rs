@@ -98,7 +98,7 @@ pub(crate) fn difference<'a>(
 
 /// Private data of these octets.
 fn private_data(octets: &[u8]) -> Option<ParsedPrivateData> {
-    Some(ParsedPrivateData::new(PrivateData::truncated(octets)))
+    Some(ParsedPrivateData::new(&PrivateData::truncated(octets)))
 }
 
 /// A device.

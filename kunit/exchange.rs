@@ -28,7 +28,7 @@ mod tests {
     };
 
     fn parsed(octets: &[u8]) -> ParsedPrivateData {
-        ParsedPrivateData::new(PrivateData::truncated(octets))
+        ParsedPrivateData::new(&PrivateData::truncated(octets))
     }
 
     /// Without a message, the defaults are those of the version of RPC-over-RDMA.

@@ -19,31 +19,25 @@ mod tests {
             Octets,
             X, //
         },
-        pure::wire::{
-            header::{
-                chunks::{
-                    ChunkLists,
-                    List,
-                    ReadSegment,
-                    Segment,
-                    WriteChunk, //
-                },
-                direction::{
-                    direction,
-                    Direction, //
-                },
-                parse,
-                Body,
-                Header,
-                Version,
-                Versions, //
+        pure::wire::header::{
+            chunks::{
+                ChunkLists,
+                List,
+                ReadSegment,
+                Segment,
+                WriteChunk, //
             },
-            xdr::NoRoom, //
+            direction::{
+                direction,
+                Direction, //
+            },
+            parse,
+            Body,
+            Header,
+            Version,
+            Versions, //
         },
-        rows::{
-            check,
-            check_display, //
-        }, //
+        rows::check, //
     };
 
     /// HLOO: a1 1000 1 80000000.
@@ -492,12 +486,5 @@ mod tests {
             check_header(words, header(body))?;
         }
         Ok(())
-    }
-
-    #[test]
-    fn no_room() -> Result {
-        let (needed, available) = (28, 27);
-        let no_room = NoRoom { needed, available };
-        check_display("words", no_room, "28 octets needed, 27 available")
     }
 }

@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn outcome() -> Result {
         let octets = b"\xf6\xab\x0e\x18\x01\x01\x03\x07";
-        let message = Some(ParsedPrivateData::new(PrivateData::truncated(octets)));
+        let message = Some(ParsedPrivateData::new(&PrivateData::truncated(octets)));
         let one = Exchange {
             sent: message,
             ..Exchange::with(None)

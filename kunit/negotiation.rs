@@ -185,40 +185,31 @@ mod tests {
     /// The text that `info` shows.
     #[test]
     fn deviations_in_words() -> Result {
-        let send = Deviation::InlineSend {
-            in_use: 4096,
-            threshold: 1024,
-        };
-        check_display(
-            "send",
-            send,
-            "may send 4096 octets inline, where the threshold is 1024 (RFC 8797, section 4.2)",
-        )?;
-        let receive = Deviation::InlineReceive {
-            in_use: 1024,
-            threshold: 4096,
-        };
-        check_display(
-            "receive",
-            receive,
-            "expects up to 1024 octets inline, where the threshold is 4096 (RFC 8797, section 4.2)",
-        )?;
-        let misplaced = Deviation::Misplaced {
-            in_use: 1024,
-            threshold: 4096,
-        };
-        check_display(
-            "misplaced",
-            misplaced,
-            "does not look for private data at other offsets than 0, and expects up to 1024 octets \
-             inline, where the threshold is 4096 (RFC 8797, section 5.2)",
-        )?;
-        check_display(
-            "remote invalidation",
-            Deviation::RemoteInvalidation,
-            "uses RDMA Send with Invalidate, although not both sides support remote invalidation \
-             (RFC 8797, section 4.1)",
-        )
+        let (in_use, threshold) = (1024, 4096);
+        for (deviation, shown) in [
+            (
+                Deviation::InlineSend { in_use, threshold },
+                "may send 1024 octets inline, where the threshold is 4096 (RFC 8797, section 4.2)",
+            ),
+            (
+                Deviation::InlineReceive { in_use, threshold },
+                "expects up to 1024 octets inline, where the threshold is 4096 (RFC 8797, section \
+                 4.2)",
+            ),
+            (
+                Deviation::Misplaced { in_use, threshold },
+                "does not look for private data at other offsets than 0, and expects up to 1024 \
+                 octets inline, where the threshold is 4096 (RFC 8797, section 5.2)",
+            ),
+            (
+                Deviation::RemoteInvalidation,
+                "uses RDMA Send with Invalidate, although not both sides support remote \
+                 invalidation (RFC 8797, section 4.1)",
+            ),
+        ] {
+            check_display(shown, deviation, shown)?;
+        }
+        Ok(())
     }
 
     /// Checks the result that each side computes from the two offers.

@@ -55,8 +55,8 @@ pub(crate) fn check_built(
     let needed = expected.len();
     let mut buffer = [0xff; 256];
     for available in 0..needed {
-        let no_room = NoRoom { needed, available };
-        check(row, build(&mut buffer[..available]), Err(no_room))?;
+        let built = build(&mut buffer[..available]);
+        check(row, built, Err(NoRoom { needed }))?;
     }
     check(row, build(&mut buffer), Ok(needed))?;
     check(row, &buffer[..needed], expected)?;

@@ -91,79 +91,44 @@ mod tests {
             check(words, parsed, Ok((call, &[0, 0, 0, 8][..])))?;
         }
 
+        let bad_credentials = Status::AuthError(1);
+        let bad_verifier = Status::AuthError(3);
+        let mismatch = Status::RpcMismatch { low: 2, high: 2 };
         // "opaque body<400>"
-        let (low, high) = (2, 2);
-        for (words, status, shown) in [
+        for (words, status) in [
             // RPCSEC_GSS (RFC 2203), and a flavor that is not assigned.
-            (
-                "X 0 2 186a3 3 0 / 6 1 1000000 / 0 0",
-                Status::AuthError(1),
-                "refused with AUTH_ERROR 1",
-            ),
-            (
-                "X 0 2 186a3 3 7 / ffffffff 0 / 0 0 | 8",
-                Status::AuthError(1),
-                "refused with AUTH_ERROR 1",
-            ),
+            ("X 0 2 186a3 3 0 / 6 1 1000000 / 0 0", bad_credentials),
+            ("X 0 2 186a3 3 7 / ffffffff 0 / 0 0 | 8", bad_credentials),
             // RFC 5531, appendix A: authsys_parms without its end, with more behind it, with a name
             // of 256 octets, and with 17 gids.
-            (
-                "X 0 2 186a3 3 7 / 1 0 / 0 0 | 8",
-                Status::AuthError(1),
-                "refused with AUTH_ERROR 1",
-            ),
+            ("X 0 2 186a3 3 7 / 1 0 / 0 0 | 8", bad_credentials),
             (
                 "X 0 2 186a3 3 7 / 1 18 0 0 0 0 0 0 / 0 0 | 8",
-                Status::AuthError(1),
-                "refused with AUTH_ERROR 1",
+                bad_credentials,
             ),
             (
                 "X 0 2 186a3 3 7 / 1 14 0 100 0 0 0 / 0 0 | 8",
-                Status::AuthError(1),
-                "refused with AUTH_ERROR 1",
+                bad_credentials,
             ),
             (
                 "X 0 2 186a3 3 7 / 1 58 0 0 0 0 11 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 / 0 0 | 8",
-                Status::AuthError(1),
-                "refused with AUTH_ERROR 1",
+                bad_credentials,
             ),
             // RFC 5531, appendix A: with AUTH_SYS, the verifier is AUTH_NONE.
             (
                 "X 0 2 186a3 3 7 / 1 14 0 0 0 0 0 / 1 14 0 0 0 0 0 | 8",
-                Status::AuthError(3),
-                "refused with AUTH_ERROR 3",
+                bad_verifier,
             ),
-            (
-                "X 0 2 186a3 3 7 / 1 191",
-                Status::AuthError(1),
-                "refused with AUTH_ERROR 1",
-            ),
-            (
-                "X 0 2 186a3 3 7 / 1 ffffffff",
-                Status::AuthError(1),
-                "refused with AUTH_ERROR 1",
-            ),
-            (
-                "X 0 2 186a3 3 7 / 0 0 / 0 191",
-                Status::AuthError(3),
-                "refused with AUTH_ERROR 3",
-            ),
+            ("X 0 2 186a3 3 7 / 1 191", bad_credentials),
+            ("X 0 2 186a3 3 7 / 1 ffffffff", bad_credentials),
+            ("X 0 2 186a3 3 7 / 0 0 / 0 191", bad_verifier),
             // Section 9: "rpcvers MUST be equal to 2".
-            (
-                "X 0 3",
-                Status::RpcMismatch { low, high },
-                "refused with RPC_MISMATCH, 2 to 2",
-            ),
-            (
-                "X 0 1 186a3 3 0 / 0 0 / 0 0",
-                Status::RpcMismatch { low, high },
-                "refused with RPC_MISMATCH, 2 to 2",
-            ),
+            ("X 0 3", mismatch),
+            ("X 0 1 186a3 3 0 / 0 0 / 0 0", mismatch),
         ] {
             let octets = Octets::new(words)?;
             let error = RpcError::Refused(Reply { xid: X, status });
             check(words, parse_call(octets.all()), Err(error))?;
-            check_display(words, error, shown)?;
         }
 
         let mut longest = [0; 40 + 400];
@@ -171,9 +136,7 @@ mod tests {
         longest[..32].copy_from_slice(Octets::new(words)?.all());
         let rest = parse_call(&longest).map(|(_, rest)| rest.len());
         check("400", rest, Ok(0))?;
-        let at = 40 + 400 - 4;
-        let truncated = Err(RpcError::Truncated { at });
-        check("399", parse_call(&longest[..439]), truncated)
+        check("399", parse_call(&longest[..439]), Err(RpcError::Truncated))
     }
 
     /// RFC 5531, section 9: `msg_type` alone decides.
@@ -236,35 +199,23 @@ mod tests {
     /// RFC 5531, section 9: octets that are no call and no reply.
     #[test]
     fn section_9_values() -> Result {
-        for (words, at, value) in [("X 1", 4, 1), ("X 2 2", 4, 2), ("X ffffffff", 4, !0)] {
+        for words in ["X 1", "X 2 2", "X ffffffff"] {
             let octets = Octets::new(words)?;
-            let error = Err(RpcError::Value { at, value });
-            check(words, parse_call(octets.all()), error)?;
+            check(words, parse_call(octets.all()), Err(RpcError::Illegal))?;
         }
-        for (words, at, value) in [
-            ("X 0 0 / 0 0 / 0", 4, 0),
-            ("X 2 0 / 0 0 / 0", 4, 2),
-            ("X 1 2 / 0 0 / 0", 8, 2),
-            ("X 1 0 / 0 0 / 6", 20, 6),
-            ("X 1 0 / 6 4 0 / 6", 24, 6),
-            ("X 1 0 / 6 191 0 / 0", 16, 401),
-            ("X 1 1 / 2", 12, 2),
+        for words in [
+            "X 0 0 / 0 0 / 0",
+            "X 2 0 / 0 0 / 0",
+            "X 1 2 / 0 0 / 0",
+            "X 1 0 / 0 0 / 6",
+            "X 1 0 / 6 4 0 / 6",
+            "X 1 0 / 6 191 0 / 0",
+            "X 1 1 / 2",
         ] {
             let octets = Octets::new(words)?;
-            let error = Err(RpcError::Value { at, value });
-            check(words, parse_reply(octets.all()), error)?;
+            check(words, parse_reply(octets.all()), Err(RpcError::Illegal))?;
         }
-        let (at, value) = (12, 2);
-        check_display(
-            "value",
-            RpcError::Value { at, value },
-            "illegal value 2 at octet 12",
-        )?;
-        check_display(
-            "truncated",
-            RpcError::Truncated { at },
-            "truncated at octet 12",
-        )
+        Ok(())
     }
 
     /// RFC 5531, section 9: a header that is cut at any octet is not valid.
@@ -274,8 +225,7 @@ mod tests {
         let octets = Octets::new(words)?;
         for length in 0..octets.len {
             let parsed = parse_call(&octets.all()[..length]);
-            let is_truncated = matches!(parsed, Err(RpcError::Truncated { at }) if at <= length);
-            check(length, is_truncated, true)?;
+            check(length, parsed, Err(RpcError::Truncated))?;
         }
         for words in [
             "X 1 0 / 6 3 1020300 / 2 3 4",
@@ -285,9 +235,7 @@ mod tests {
             let octets = Octets::new(words)?;
             for length in 0..octets.len {
                 let parsed = parse_reply(&octets.all()[..length]);
-                let is_truncated =
-                    matches!(parsed, Err(RpcError::Truncated { at }) if at <= length);
-                check(words, is_truncated, true)?;
+                check(words, parsed, Err(RpcError::Truncated))?;
             }
         }
         Ok(())

@@ -196,9 +196,8 @@ pairs_end() {
 	done
 }
 
-# nfs_server: starts the kernel's NFS server in $B, with a lease of $LEASE seconds. It exports a
-# tmpfs over RDMA at port 20049. Its daemons have a mount namespace of their own, so that pairs
-# share no files.
+# nfs_server: starts the kernel's NFS server in $B. It exports a tmpfs over RDMA at port 20049. Its
+# daemons have a mount namespace of their own, so that pairs share no files.
 nfs_server() {
 	rm -f "$scratch/nfs-ready"
 	# shellcheck disable=SC2016 # for the shell that runs there
@@ -212,7 +211,7 @@ nfs_server() {
 		mount -t rpc_pipefs sunrpc /var/lib/nfs/rpc_pipefs
 		rpcbind -w
 		nfsdcld -p /var/lib/nfs/rpc_pipefs
-		echo "$2" >/proc/fs/nfsd/nfsv4leasetime
+		echo 10 >/proc/fs/nfsd/nfsv4leasetime
 		echo 10 >/proc/fs/nfsd/nfsv4gracetime
 		echo "/export *(rw,fsid=0,no_root_squash,insecure,no_subtree_check)" >/etc/exports
 		exportfs -a
@@ -221,7 +220,7 @@ nfs_server() {
 		echo "rdma 20049" >/proc/fs/nfsd/portlist
 		echo ready >"$1"
 		exec sleep infinity
-	' nfs "$scratch/nfs-ready" "${LEASE:-10}" >"$scratch/nfs-log" 2>&1 </dev/null &
+	' nfs "$scratch/nfs-ready" >"$scratch/nfs-log" 2>&1 </dev/null &
 	nfs_server=$!
 	at_end nfs_server_end
 	wait_for 90 test -s "$scratch/nfs-ready" || { cat "$scratch/nfs-log"; return 1; }
@@ -232,6 +231,14 @@ nfs_server() {
 
 # in_nfs_server COMMAND...: runs COMMAND in the namespaces of the NFS server.
 in_nfs_server() { nsenter --target "$nfs_server" --mount --net --root --wd "$@"; }
+
+# nfs_start [PORT]: starts the NFS server again, after `rpc.nfsd 0`, with that port for RDMA.
+# nfs_over_rdma [PORT]: does the second half of that, and ends the grace period.
+nfs_start() { in_nfs_server rpc.nfsd 4 && nfs_over_rdma "$@"; }
+nfs_over_rdma() {
+	in_nfs_server sh -c "echo 'rdma ${1:-20049}' >/proc/fs/nfsd/portlist &&
+		{ echo Y >/proc/fs/nfsd/v4_end_grace || true; }"
+}
 
 # server_processes: prints the PIDs of everything in the server's network namespace.
 server_processes() { ip netns pids "$B"; }

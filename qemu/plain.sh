@@ -6,6 +6,7 @@
 # shellcheck disable=SC2016 # for the shell that runs there
 cd "$(dirname "$0")/tests" || exit
 . ./lib/lib.sh
+. ./lib/suite.sh
 
 # in_container HOST TREE COMMAND...: runs COMMAND in that host as an ordinary user, with TREE as its
 # root. Of the devices, it has those of every container, and /dev/infiniband.
@@ -25,8 +26,6 @@ in_container() {
 		exec chroot --userspec=65534:65534 . "$@"
 	' container "${@:2}"
 }
-
-scratch_file() { in_nfs_server touch /export/scratch; }
 
 need_pair
 need_neighbours

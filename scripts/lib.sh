@@ -67,6 +67,9 @@ key() { printf '%s\n' "$@" | sha256sum | cut -c1-12; }
 # shellcheck disable=SC2034 # used by the scripts that source this
 make_arm64=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc-14)
 
+# lab ARGUMENT...: runs scripts/lab.
+lab() { "$project/scripts/lab" "$@"; }
+
 # A prefix for commands: runs them in a mount namespace of their own. An ordinary user
 # becomes root of a user namespace that also maps the other users of the lab.
 as_root=(unshare --mount)
@@ -108,6 +111,44 @@ once() {
 		say "$what: took $((SECONDS - start)) s"
 		trap - EXIT
 	) 9>"$cache/lock-$name"
+}
+
+# lock DIR: makes DIR, and waits for other processes that have called this with it.
+lock() {
+	mkdir -p "$1"
+	exec 9>"$1/.lock"
+	flock 9
+}
+
+# apt_options DIR [ARCHITECTURE]: sets $apt to options by which apt uses DIR/sources.list, keeps its
+# lists in DIR/lists, and uses no configuration of this machine.
+apt_options() {
+	mkdir -p "$1/lists/partial"
+	# shellcheck disable=SC2034 # used by the callers
+	apt=(
+		-oDir::Etc::SourceList="$1/sources.list" -oDir::Etc::SourceParts=/dev/null
+		-oDir::Etc::TrustedParts="$(lab)/etc/apt/trusted.gpg.d"
+		-oDir::State::Lists="$1/lists" -oDir::State::status=/dev/null
+		-oDir::Cache="$1" -oAcquire::Languages=none -oAPT::Sandbox::User=root
+		-oAPT::Architecture="${2:-amd64}" -oAPT::Architectures="${2:-amd64}"
+	)
+}
+
+# unpack_packages DIR PACKAGE...: downloads packages of the lab's Debian, and unpacks them into DIR.
+unpack_packages() {
+	# shellcheck disable=SC2016 # for the shell that runs there
+	quietly lab sh -euc '
+		cd "$1"; shift
+		tmp=$(mktemp -d)
+		apt() {
+			apt-get -qq -o "Dir::State::Lists=$tmp" -o Acquire::Languages=none \
+				-o APT::Sandbox::User=root "$@"
+		}
+		apt update
+		apt download "$@"
+		for package in *.deb; do dpkg-deb -x "$package" .; done
+		rm ./*.deb
+	' unpack "$@"
 }
 
 # quietly COMMAND...: runs COMMAND, and shows its output only if it fails.
@@ -202,7 +243,7 @@ on_what() {
 		"$(cut -d ' ' -f 1 /proc/loadavg)"
 	printf 'kernel:   %s\n' "$(uname -sr)"
 	# shellcheck disable=SC2016 # for the shell that runs there
-	printf 'compiler: %s\n' "$("$project/scripts/lab" sh -c '
+	printf 'compiler: %s\n' "$(lab sh -c '
 		for compiler in rustc gcc; do "$compiler" --version | sed q; done
 		clang --version | sed "s/^Debian //;q"' | paste -sd , | sed 's/,/, /g')"
 	printf 'commit:   %s\ncommand:  %s\n' \

@@ -49,7 +49,6 @@ use kernel::{
 
 use self::{
     attempt::{
-        disconnected,
         Attempt,
         AttemptHandler, //
     },
@@ -80,8 +79,7 @@ use crate::{
         text::{
             exchange::{
                 Exchange,
-                ParsedPrivateData,
-                ShownTransport, //
+                ParsedPrivateData, //
             },
             history::{
                 HistoryEvent,
@@ -102,6 +100,7 @@ use crate::{
                 Role, //
             },
             private_data::{
+                parse,
                 Offered,
                 PrivateData,
                 Size, //
@@ -168,8 +167,8 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// Returns what the queue pair of `endpoint` is made of, whose side sends the private data
     /// `sent`.
-    fn setup(&self, sent: &ParsedPrivateData, endpoint: Arc<Endpoint>) -> Result<Setup<Endpoint>> {
-        let offer = sent.offer();
+    fn setup(&self, sent: &PrivateData, endpoint: Arc<Endpoint>) -> Result<Setup<Endpoint>> {
+        let offer = parse(sent.octets()).offer();
         // Version 2 has larger defaults. The Receives must have room for them before the peer
         // changes to version 2 (draft-cel-nfsv4-rpcrdma-version-two-01, section 5.2).
         let at_least = if self.endpoint.rpc.versions.contains(2) {
@@ -194,16 +193,14 @@ impl Configuration {
 /// Begins the exchange of an id that is bound to a device. Also returns the private data to send.
 ///
 /// Fails with `ENODEV` if the id is bound to no device, or the device's transport is unknown.
-fn begin_exchange(id: &IdRef<'_>, offer: &Offered) -> Result<(Exchange, ParsedPrivateData)> {
+fn begin_exchange(id: &IdRef<'_>, offer: &Offered) -> Result<(Exchange, PrivateData)> {
     let port = id.port()?;
-    let sent = ParsedPrivateData::new(offer.private_data(port.can_invalidate()));
+    let sent = offer.private_data(port.can_invalidate());
     let exchange = Exchange {
         device: Some(shown_device::of(port.name(), port.transport())),
         local: id.local(),
-        remote: id.remote(),
-        sent: Some(sent),
-        received: None,
-        version: None,
+        sent: Some(ParsedPrivateData::new(&sent)),
+        ..Exchange::with(id.remote())
     };
     Ok((exchange, sent))
 }
@@ -232,6 +229,8 @@ struct ConnectionInner {
     /// The pause before the next attempt to reconnect, in milliseconds.
     pause_ms: u32,
     exchange: Exchange,
+    /// The private data of the peer, once `exchange` has what it says.
+    received: PrivateData,
     /// Why the latest attempt ended.
     failure: Option<Failure>,
     /// How many ids of this connection exist.
@@ -253,16 +252,10 @@ impl ConnectionInner {
         }
     }
 
-    /// Whether the device of the current attempt is one of iWARP.
-    fn is_iwarp(&self) -> bool {
-        let device = self.exchange.device;
-        device.is_some_and(|device| device.transport == ShownTransport::Iwarp)
-    }
-
     /// Takes evidence of the end of the current attempt, as [`Attempt::learn`] does. Returns the
     /// first cause as far as it is known now.
     fn learn(&mut self, evidence: Evidence, failure: Failure) -> Failure {
-        let iwarp = self.is_iwarp();
+        let iwarp = shown_device::is_iwarp(&self.exchange);
         let Some(attempt) = self.state.attempt_mut() else {
             return failure;
         };
@@ -281,7 +274,8 @@ impl ConnectionInner {
 pub(crate) struct Connection {
     pub(crate) number: u64,
     shared: Arc<Connections>,
-    configuration: Configuration,
+    /// Shared by all connections of a listener.
+    configuration: Arc<Configuration>,
     side: Side,
     #[pin]
     inner: Mutex<ConnectionInner>,
@@ -408,6 +402,22 @@ impl Live for Connection {
         }
     }
 
+    fn exchange(&self) -> Exchange {
+        self.inner.lock().exchange
+    }
+
+    fn sent(&self) -> Option<PrivateData> {
+        let sent = self.inner.lock().exchange.sent?;
+        // R was cleared if the device cannot invalidate.
+        let can_invalidate = sent.offer().remote_invalidation;
+        Some(self.configuration.offer.private_data(can_invalidate))
+    }
+
+    fn received(&self) -> Option<PrivateData> {
+        let inner = self.inner.lock();
+        inner.exchange.received.map(|_| inner.received)
+    }
+
     fn close_and_wait(self: ArcBorrow<'_, Self>) -> Result<(), Failure> {
         self.close();
         self.wait_gone()
@@ -418,7 +428,7 @@ impl Connection {
     /// Creates a connection without an attempt.
     fn new(
         shared: Arc<Connections>,
-        configuration: Configuration,
+        configuration: Arc<Configuration>,
         side: Side,
     ) -> Result<Arc<Self>> {
         let number = shared.next_number();
@@ -438,6 +448,7 @@ impl Connection {
                         attempted: Instant::now(),
                         pause_ms: FIRST_PAUSE_MS,
                         exchange: Exchange::with(None),
+                        received: PrivateData::EMPTY,
                         failure: None,
                         ids: 0,
                         gone: false,
@@ -555,26 +566,15 @@ impl Connection {
     /// Stores the private data of the peer, parses it, and counts and traces the result.
     fn receive(&self, inner: &mut ConnectionInner, octets: &[u8]) {
         // Nothing is truncated: the kernel's own length is an `u8`, so at most 255 octets arrive.
-        let received = ParsedPrivateData::new(PrivateData::truncated(octets));
+        inner.received = PrivateData::truncated(octets);
+        let received = ParsedPrivateData::new(&inner.received);
         inner.exchange.received = Some(received);
 
         trace::message_parsed(self.number, self.role(), &received);
         let stats = &self.shared.stats;
         stats.of_parsed(&received.parsed).increment();
-        if let (Some(negotiated), Some(local), Some(remote)) = (
-            inner.exchange.negotiated(self.role()),
-            inner.exchange.local,
-            inner.exchange.remote,
-        ) {
-            trace::connection_negotiated(
-                self.number,
-                self.role(),
-                inner.generation,
-                local,
-                remote,
-                &negotiated,
-            );
-        }
+        let (role, exchange) = (self.role(), &inner.exchange);
+        trace::connection_negotiated(self.number, role, inner.generation, exchange);
     }
 
     /// Handles ESTABLISHED: enters the state and starts the endpoint. Ends the connection if the
@@ -629,7 +629,7 @@ impl Connection {
                 return;
             }
         }
-        let cause = inner.learn(Evidence::Disconnected, disconnected());
+        let cause = inner.learn(Evidence::Disconnected, Failure::disconnected());
         self.end(&mut inner, Some(cause));
     }
 
@@ -750,7 +750,7 @@ impl Owner for Connection {
         let Some(mut inner) = self.lock_current(endpoint) else {
             return;
         };
-        let iwarp = inner.is_iwarp();
+        let iwarp = shown_device::is_iwarp(&inner.exchange);
         let attempt = inner.state.attempt_mut();
         // Before ESTABLISHED an event of the CM follows. When the peer rejects the request, rdma_cm
         // fails the queue pair first, and then reports REJECTED with the reason.

@@ -34,6 +34,7 @@ use crate::{
     },
     counters::SharedStats,
     debugfs::{
+        readable,
         Dir,
         File,
         Output,
@@ -216,12 +217,7 @@ impl From<Error> for Refused<'_> {
 struct ConnectFile;
 struct ListenFile;
 struct CloseFile;
-struct CallFile;
-struct ProbeFile;
-struct LastErrorFile;
 struct ConnectionsFile;
-struct ListenersFile;
-struct StatsFile;
 struct HistoryFile;
 
 /// Implements [`Writable`]: each file hands its lines to a function.
@@ -273,21 +269,6 @@ impl Readable for HistoryFile {
     fn room(history: &History) -> usize {
         (history.count() + 1) * HistoryColumns::LINE
     }
-}
-
-/// Implements the reading of files: each file shows its data by a function.
-macro_rules! readable {
-    ($($name:ident($data:ty) => $show:path;)*) => {
-        $(
-            impl Readable for $name {
-                type Data = $data;
-
-                fn show(data: &$data, out: &mut Output) -> fmt::Result {
-                    $show(data, out)
-                }
-            }
-        )*
-    };
 }
 
 readable! {

@@ -15,7 +15,10 @@ use core::{
 
 use kernel::{
     bindings,
-    error::from_err_ptr,
+    error::{
+        from_err_ptr,
+        from_result, //
+    },
     ffi::{
         c_char,
         c_int,
@@ -37,7 +40,7 @@ use kernel::{
 use crate::{
     base::wait::MayWait,
     bindings::flush_events,
-    series::this_module, //
+    kernel_series::this_module, //
 };
 
 /// Checks that the opener of a file is allowed to open it.
@@ -79,6 +82,26 @@ pub(crate) trait Readable: 'static {
         0
     }
 }
+
+/// Declares files that can be read. Each shows its data by a function.
+macro_rules! readable {
+    ($($(#[$doc:meta])* $name:ident($data:ty) => $show:expr;)*) => {
+        $(
+            $(#[$doc])*
+            struct $name;
+
+            impl $crate::debugfs::Readable for $name {
+                type Data = $data;
+
+                fn show(data: &$data, out: &mut $crate::debugfs::Output) -> core::fmt::Result {
+                    let show: fn(&$data, &mut $crate::debugfs::Output) -> _ = $show;
+                    show(data, out)
+                }
+            }
+        )*
+    };
+}
+pub(crate) use readable;
 
 /// A file that takes lines.
 pub(crate) trait Writable: 'static {
@@ -353,10 +376,7 @@ impl<R: Readable> Reading<R> {
         // function's requirement that points to an `R::Data`.
         let now = |data| unsafe { Self::snapshot(data) }.map(Some);
         // SAFETY: By the function's requirement debugfs is opening `inode` and `file`.
-        match unsafe { OpenFile::attach(inode, file, now) } {
-            Ok(()) => 0,
-            Err(error) => error.to_errno(),
-        }
+        from_result(|| unsafe { OpenFile::attach(inode, file, now) }.map(|()| 0))
     }
 
     /// Returns the snapshot of an open file, and takes one if there is none; may sleep.
@@ -385,23 +405,15 @@ impl<R: Readable> Reading<R> {
         // released during a read.
         let open = unsafe { OpenFile::of(file) };
         let mut snapshot = open.snapshot.lock();
-        // SAFETY: By the type invariant of `OpenFile`, `data` is the private data of the inode that
-        // is being read. By the function's requirement that points to an `R::Data`.
-        let octets = match unsafe { Self::current(&mut snapshot, open.data) } {
-            Ok(snapshot) => snapshot.0.as_slice(),
-            Err(error) => return error.to_errno() as isize,
-        };
-        // SAFETY: `at` is valid during the call, and `octets` is a slice of that length. `to` is a
-        // pointer to user space, which the function checks.
-        unsafe {
-            bindings::simple_read_from_buffer(
-                to.cast(),
-                len,
-                at,
-                octets.as_ptr().cast(),
-                octets.len(),
-            )
-        }
+        from_result(|| {
+            // SAFETY: By the type invariant of `OpenFile`, `data` is the private data of the inode
+            // that is being read. By the function's requirement that points to an `R::Data`.
+            let octets = &unsafe { Self::current(&mut snapshot, open.data) }?.0;
+            let (from, available) = (octets.as_ptr().cast(), octets.len());
+            // SAFETY: `at` is valid during the call, and `from` points to that many octets. `to` is
+            // a pointer to user space, which the function checks.
+            Ok(unsafe { bindings::simple_read_from_buffer(to.cast(), len, at, from, available) })
+        })
     }
 
     /// Moves the position. A move to the beginning takes a new snapshot.
@@ -418,26 +430,23 @@ impl<R: Readable> Reading<R> {
         // released during a seek.
         let open = unsafe { OpenFile::of(file) };
         let mut snapshot = open.snapshot.lock();
-        // SAFETY: By the type invariant of `OpenFile`, `data` is the private data of the inode that
-        // is being moved in. By the function's requirement that points to an `R::Data`.
-        let len = match unsafe { Self::current(&mut snapshot, open.data) } {
-            Ok(snapshot) => snapshot.0.len(),
-            Err(error) => return error.to_errno().into(),
-        };
-        let len = bindings::loff_t::try_from(len).unwrap_or(bindings::loff_t::MAX);
-        // SAFETY: By the function's requirement the file is valid.
-        let at = unsafe { bindings::fixed_size_llseek(file, offset, whence, len) };
+        from_result(|| {
+            // SAFETY: By the type invariant of `OpenFile`, `data` is the private data of the inode
+            // that is being moved in. By the function's requirement that points to an `R::Data`.
+            let len = unsafe { Self::current(&mut snapshot, open.data) }?.0.len();
+            let len = bindings::loff_t::try_from(len).unwrap_or(bindings::loff_t::MAX);
+            // SAFETY: By the function's requirement the file is valid.
+            let at = unsafe { bindings::fixed_size_llseek(file, offset, whence, len) };
 
-        // A program that only asks for the position does not rewind the file.
-        let asks = offset == 0 && whence == bindings::SEEK_CUR as c_int;
-        if at == 0 && !asks {
-            *snapshot = None;
-            // SAFETY: The same as for the call above.
-            if let Err(error) = unsafe { Self::current(&mut snapshot, open.data) } {
-                return error.to_errno().into();
+            // A program that only asks for the position does not rewind the file.
+            let asks = offset == 0 && whence == bindings::SEEK_CUR as c_int;
+            if at == 0 && !asks {
+                *snapshot = None;
+                // SAFETY: The same as for the call above.
+                unsafe { Self::current(&mut snapshot, open.data) }?;
             }
-        }
-        at
+            Ok(at)
+        })
     }
 
     /// # Safety
@@ -465,16 +474,15 @@ impl<W: Writable> Writing<W> {
     ///
     /// Called only by debugfs, for a file whose inode's private data points to a `W::Data`.
     unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-        if let Err(error) = may_open() {
-            return error.to_errno();
-        }
-
-        // SAFETY: By the function's requirement the inode is valid.
-        let data = unsafe { (*inode).i_private };
-        // SAFETY: By the function's requirement the file is valid. It is being opened, so no other
-        // operation uses it.
-        unsafe { (*file).private_data = data };
-        0
+        from_result(|| {
+            may_open()?;
+            // SAFETY: By the function's requirement the inode is valid.
+            let data = unsafe { (*inode).i_private };
+            // SAFETY: By the function's requirement the file is valid. It is being opened, so no
+            // other operation uses it.
+            unsafe { (*file).private_data = data };
+            Ok(0)
+        })
     }
 
     /// # Safety
@@ -509,10 +517,10 @@ fn take_line<W: Writable>(data: &W::Data, from: *const c_char, len: usize) -> is
     // SAFETY: This is an operation on a file. No completion, and no handler of rdma_cm, waits for a
     // file to be closed or removed.
     let may_wait = unsafe { MayWait::new() };
-    match W::write(data, read.map(|()| line.as_slice()), &may_wait) {
-        Ok(()) => isize::try_from(len).unwrap_or(isize::MAX),
-        Err(error) => error.to_errno() as isize,
-    }
+    from_result(|| {
+        W::write(data, read.map(|()| line.as_slice()), &may_wait)?;
+        Ok(isize::try_from(len).unwrap_or(isize::MAX))
+    })
 }
 
 struct Answering<F>(PhantomData<F>);
@@ -534,10 +542,7 @@ where
     /// The same as of [`Reading::open`].
     unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
         // SAFETY: By the function's requirement debugfs is opening `inode` and `file`.
-        match unsafe { OpenFile::attach(inode, file, |_| Ok(None)) } {
-            Ok(()) => 0,
-            Err(error) => error.to_errno(),
-        }
+        from_result(|| unsafe { OpenFile::attach(inode, file, |_| Ok(None)) }.map(|()| 0))
     }
 
     /// Hands a line to `F`. The next read takes a new snapshot, and starts at its beginning.

@@ -37,6 +37,9 @@ impl Failure {
         "the kernel refuses the address; a link-local one needs a zone",
     );
 
+    /// The failure of a connection whose device was removed.
+    pub(crate) const DEVICE_REMOVED: Self = Self::new(ENODEV, "the device was removed");
+
     pub(crate) const fn new(error: Error, text: &'static str) -> Self {
         Self {
             error,
@@ -54,6 +57,26 @@ impl Failure {
         } else {
             Transition::Failed
         }
+    }
+
+    /// Creates the failure of a connection that was lost.
+    pub(crate) fn lost(text: &'static str) -> Self {
+        Self::new(errno(bindings::ECONNRESET), text)
+    }
+
+    /// Creates the failure of a connection that its peer has disconnected.
+    pub(crate) fn disconnected() -> Self {
+        Self::lost("disconnected by the peer")
+    }
+
+    /// Creates the failure of a connection whose queue pair has failed.
+    pub(crate) fn queue_pair_failed(reason: &'static CStr) -> Self {
+        Self::with_detail(errno(bindings::ECONNRESET), "the queue pair failed", reason)
+    }
+
+    /// Creates the failure of a connection of whose loss only a consequence is known.
+    pub(crate) fn unknown_cause(consequence: &'static CStr) -> Self {
+        Self::with_detail(errno(bindings::ECONNRESET), "unknown cause", consequence)
     }
 
     /// Creates a failure with the reason that the kernel or the peer gave.

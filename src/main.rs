@@ -23,7 +23,7 @@
 mod pure;
 
 mod bindings;
-mod series;
+mod kernel_series;
 
 mod base;
 
@@ -128,7 +128,7 @@ impl Parts {
         let dir = Dir::new(c"connection", Some(&root))?;
         let stats = Arc::new(SharedStats::new(), GFP_KERNEL)?;
         let history = History::new(
-            series::parameter(module_parameters::history.value()),
+            kernel_series::parameter(module_parameters::history.value()),
             stats.clone(),
         )?;
         let registry = Registry::new(dir)?;
@@ -142,11 +142,11 @@ impl Parts {
             status.clone(),
             history.clone(),
         )?;
-        let control = match series::parameter(module_parameters::control.value()) {
+        let control = match kernel_series::parameter(module_parameters::control.value()) {
             0 => None,
             _ => Some(ControlFiles::new(&root, registry.clone(), &own)?),
         };
-        let observer = match series::parameter(module_parameters::observe.value()) {
+        let observer = match kernel_series::parameter(module_parameters::observe.value()) {
             0 => {
                 status.turn_off(Limit::Parameter);
                 None
@@ -157,12 +157,12 @@ impl Parts {
                 registry,
                 stats,
                 history,
-                series::parameter(module_parameters::max_observed.value()),
+                kernel_series::parameter(module_parameters::max_observed.value()),
             ) {
                 Ok(observer) => Some(observer),
                 Err(ENOMEM) => return Err(ENOMEM),
                 Err(error) => {
-                    pr_notice!("cannot observe others: {error:?}\n");
+                    pr_notice!("cannot observe others: error {}\n", error.to_errno());
                     status.turn_off(Limit::Hooks);
                     None
                 }

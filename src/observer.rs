@@ -30,12 +30,9 @@ use kernel::{
         RBTreeNode, //
     },
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
         Arc,
         ArcBorrow,
+        SetOnce,
         SpinLock, //
     },
     workqueue::{
@@ -51,9 +48,9 @@ use self::{
         Undecided, //
     },
     probes::{
+        limits_of_probes,
         missed_calls,
         search,
-        with_limits,
         Class,
         EventKind,
         IdKey,
@@ -90,22 +87,21 @@ const NFS_RDMA_PORT: u16 = 20049;
 
 /// Whether connections of others are observed.
 pub(crate) struct ObserverStatus {
-    /// Why none is: the bits of [`Limits`].
-    off: Atomic<u32>,
+    /// Why none is.
+    off: SetOnce<Limit>,
 }
 
 impl ObserverStatus {
     /// Creates the status of an observer that nothing has kept from observing yet.
     pub(crate) fn new() -> Self {
         Self {
-            off: Atomic::new(0),
+            off: SetOnce::new(),
         }
     }
 
     /// Notes why no connection is observed; any context.
     pub(crate) fn turn_off(&self, limit: Limit) {
-        let limits = Limits::default().with(limit, true);
-        self.off.store(limits.bits(), Relaxed);
+        self.off.populate(limit);
     }
 
     /// Adds the calls that the probes have missed to `stats`; any context.
@@ -116,7 +112,11 @@ impl ObserverStatus {
 
     /// Returns everything that limits observing, with the limits that `stats` shows; any context.
     pub(crate) fn limits(&self, stats: &Stats<u64>) -> Limits {
-        with_limits(Limits::from_bits(self.off.load(Relaxed))).with_missed(stats)
+        let limits = limits_of_probes().with_missed(stats);
+        match self.off.copy() {
+            Some(limit) => limits.with(limit, true),
+            None => limits,
+        }
     }
 }
 
@@ -152,7 +152,7 @@ impl Observer {
                 ids <- new_spinlock!(
                     Ids {
                         known: RBTree::new(),
-                        searching: true,
+                        searches: 1,
                         ended: [None; ENDED],
                         next_ended: 0,
                     },
@@ -210,8 +210,9 @@ impl Known {
 /// The ids that the probes or the search have reported, and that still exist.
 struct Ids {
     known: RBTree<IdKey, Known>,
-    /// Whether the search for ids that are older than the probes is running.
-    searching: bool,
+    /// How many searches for ids that are older than the probes are queued or running: at most one
+    /// of each.
+    searches: u32,
     /// The latest ids that were destroyed without having been known, or that were missed, during
     /// the search. If the search finds one of them, it must not observe it, nor count it again.
     ended: [Option<IdKey>; ENDED],
@@ -233,8 +234,16 @@ impl Ids {
         self.ended.contains(&Some(id))
     }
 
+    fn begin_search(&mut self) {
+        if self.searches == 0 {
+            // Since the search before, their memory may have become that of other ids.
+            self.ended = [None; ENDED];
+        }
+        self.searches += 1;
+    }
+
     fn add_ended(&mut self, id: IdKey) {
-        if !self.searching {
+        if self.searches == 0 {
             return;
         }
         if let Some(slot) = self.ended.get_mut(self.next_ended) {
@@ -244,9 +253,6 @@ impl Ids {
     }
 
     fn forget_ended(&mut self, id: IdKey) {
-        if !self.searching {
-            return;
-        }
         for slot in self.ended.iter_mut().filter(|slot| **slot == Some(id)) {
             *slot = None;
         }
@@ -284,9 +290,8 @@ impl WorkItem for Observations {
 
     /// Searches for the connections that exist already.
     fn run(this: Arc<Self>) {
-        this.ids.lock().searching = true;
         search();
-        this.ids.lock().searching = false;
+        this.ids.lock().searches -= 1;
     }
 }
 
@@ -328,25 +333,8 @@ impl Observations {
             _ => return self.note_undecided(event).unwrap_or(true),
         };
 
-        let undecided = Undecided::new(&self.shared, role, event).and_then(|undecided| {
-            let known = Known::Undecided(undecided);
-            Ok(RBTreeNode::new(event.id, known, GFP_NOWAIT)?)
-        });
-        let node = match undecided {
-            Ok(node) => node,
-            Err(missed) => {
-                self.miss(event.id, missed);
-                return true;
-            }
-        };
-        let old = {
-            let mut ids = self.ids.lock();
-            ids.forget_ended(event.id);
-            ids.known.insert(node)
-        };
-        if let Some((_, Known::Observed(old))) = old.map(|old| old.to_key_value()) {
-            old.end();
-        }
+        let undecided = Undecided::new(&self.shared, role, event);
+        self.add(event.id, event.kind, undecided.map(Known::Undecided));
         true
     }
 
@@ -425,46 +413,44 @@ impl Observations {
         );
     }
 
-    /// Begins to observe an id. Replaces the entry of the id, if there is one.
+    /// Begins to observe an id.
     fn observe(
         &self,
         observed: Result<Arc<ObservedConnection>, Missed>,
         observation: &Observation,
     ) {
-        let observed = observed.and_then(|observed| {
-            let known = Known::Observed(observed.clone());
-            Ok((
-                observed,
-                RBTreeNode::new(observation.id, known, GFP_NOWAIT)?,
-            ))
-        });
-        let (observed, node) = match observed {
-            Ok(observed) => observed,
-            Err(missed) => return self.miss(observation.id, missed),
+        let known = observed.clone().map(Known::Observed);
+        let is_added = self.add(observation.id, observation.kind, known);
+        if let (true, Ok(observed)) = (is_added, observed) {
+            self.note(&observed, observation);
+        }
+    }
+
+    /// Adds the entry of an id because of an event of this kind, and replaces the one that it has.
+    /// Counts an id that cannot be kept. Returns whether the entry was added.
+    fn add(&self, id: IdKey, kind: EventKind, known: Result<Known, Missed>) -> bool {
+        let node = known.and_then(|known| Ok(RBTreeNode::new(id, known, GFP_NOWAIT)?));
+        let node = match node {
+            Ok(node) => node,
+            Err(missed) => {
+                missed.count(&self.shared.stats);
+                self.ids.lock().add_ended(id);
+                return false;
+            }
         };
 
         let old = {
             let mut ids = self.ids.lock();
-            match observation.kind {
-                EventKind::Existing
-                    if ids.has_ended(observation.id) || ids.is_known(observation.id) =>
-                {
-                    return
-                }
-                _ => ids.forget_ended(observation.id),
+            if kind == EventKind::Existing && (ids.has_ended(id) || ids.is_known(id)) {
+                return false;
             }
+            ids.forget_ended(id);
             ids.known.insert(node)
         };
         if let Some((_, Known::Observed(old))) = old.map(|old| old.to_key_value()) {
             old.end();
         }
-        self.note(&observed, observation);
-    }
-
-    /// Counts an id that cannot be observed.
-    fn miss(&self, id: IdKey, missed: Missed) {
-        missed.count(&self.shared.stats);
-        self.ids.lock().add_ended(id);
+        true
     }
 
     fn note(&self, observed: &Arc<ObservedConnection>, observation: &Observation) {
@@ -521,8 +507,11 @@ impl Observations {
         self.forget(|known| known.class() == class);
         // Not for programs: any user could have the devices searched again and again.
         if class == Class::Nfs {
-            self.ids.lock().searching = true;
-            let _ = self.shared.queue.enqueue(Arc::from(self));
+            self.ids.lock().begin_search();
+            if self.shared.queue.enqueue(Arc::from(self)).is_err() {
+                // One is queued already.
+                self.ids.lock().searches -= 1;
+            }
         }
     }
 

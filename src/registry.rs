@@ -28,16 +28,19 @@ use kernel::{
 
 use crate::{
     debugfs::{
+        readable,
         Dir,
         File,
-        Output,
-        Readable, //
+        Output, //
     },
     failure::Failure,
-    pure::text::{
-        exchange::ParsedPrivateData,
-        info::info,
-        snapshot::Snapshot, //
+    pure::{
+        text::{
+            exchange::Exchange,
+            info::info,
+            snapshot::Snapshot, //
+        },
+        wire::private_data::PrivateData, //
     }, //
 };
 
@@ -45,6 +48,17 @@ use crate::{
 pub(crate) trait Live: Send + Sync {
     /// Returns the connection as it is at this moment; process context. Does not wait.
     fn snapshot(&self) -> Snapshot;
+
+    /// Returns the device and the addresses of the connection, and what both sides' private data
+    /// says; process context. Costs less than a snapshot.
+    fn exchange(&self) -> Exchange;
+
+    /// Returns the private data that this end sent, if it is known; process context.
+    fn sent(&self) -> Option<PrivateData>;
+
+    /// Returns the private data of the peer, as the transport delivered it, if it is known; process
+    /// context.
+    fn received(&self) -> Option<PrivateData>;
 
     /// Closes the connection, and waits until it is gone; process context.
     ///
@@ -79,42 +93,18 @@ impl ConnectionFiles {
     }
 }
 
-/// The file `info`: everything about one connection.
-struct InfoFile;
-
-impl Readable for InfoFile {
-    type Data = Shown;
-
-    fn show(Shown(live): &Shown, out: &mut Output) -> fmt::Result {
-        info(&live.snapshot(), out)
-    }
+readable! {
+    /// The file `info`: everything about one connection.
+    InfoFile(Shown) => |Shown(live), out| info(&live.snapshot(), out);
+    /// The file `sent`: the private data that this end sent.
+    SentFile(Shown) => |Shown(live), out| show_octets(live.sent(), out);
+    /// The file `received`: the private data of the peer, as the transport delivered it.
+    ReceivedFile(Shown) => |Shown(live), out| show_octets(live.received(), out);
 }
 
-/// The file `sent`: the private data that this end sent.
-struct SentFile;
-
-impl Readable for SentFile {
-    type Data = Shown;
-
-    fn show(Shown(live): &Shown, out: &mut Output) -> fmt::Result {
-        show_octets(live.snapshot().exchange.sent, out)
-    }
-}
-
-/// The file `received`: the private data of the peer, as the transport delivered it.
-struct ReceivedFile;
-
-impl Readable for ReceivedFile {
-    type Data = Shown;
-
-    fn show(Shown(live): &Shown, out: &mut Output) -> fmt::Result {
-        show_octets(live.snapshot().exchange.received, out)
-    }
-}
-
-fn show_octets(private_data: Option<ParsedPrivateData>, out: &mut Output) -> fmt::Result {
+fn show_octets(private_data: Option<PrivateData>, out: &mut Output) -> fmt::Result {
     if let Some(private_data) = private_data {
-        out.write_octets(private_data.octets.octets())?;
+        out.write_octets(private_data.octets())?;
     }
     Ok(())
 }

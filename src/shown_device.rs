@@ -5,6 +5,7 @@
 use crate::{
     pure::text::{
         exchange::{
+            Exchange,
             ShownDevice,
             ShownTransport, //
         },
@@ -26,4 +27,10 @@ pub(crate) fn of(name: DeviceName, transport: Transport) -> ShownDevice {
             Transport::Iwarp => ShownTransport::Iwarp,
         },
     }
+}
+
+/// Whether the device of an exchange is known, and one of iWARP.
+pub(crate) fn is_iwarp(exchange: &Exchange) -> bool {
+    let device = exchange.device;
+    device.is_some_and(|device| device.transport == ShownTransport::Iwarp)
 }

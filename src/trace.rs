@@ -2,20 +2,18 @@
 
 //! The tracepoints `rpcrdma_cm:*`, which trace.h defines.
 
-use core::net::SocketAddr;
-
 use kernel::prelude::*;
 
 use crate::{
     base::address::RawAddress,
     bindings,
     pure::{
-        text::exchange::ParsedPrivateData,
+        text::exchange::{
+            Exchange,
+            ParsedPrivateData, //
+        },
         wire::{
-            negotiation::{
-                Negotiated,
-                Role, //
-            },
+            negotiation::Role,
             private_data::{
                 Parsed,
                 PrivateData,
@@ -62,7 +60,7 @@ pub(crate) fn message_parsed(id: u64, role: Role, received: &ParsedPrivateData) 
             id,
             role == Role::Server,
             outcome as u8,
-            received.octets.len(),
+            received.len,
             u8::try_from(offset).unwrap_or(u8::MAX),
             version,
             offer.send_size.octets(),
@@ -72,15 +70,19 @@ pub(crate) fn message_parsed(id: u64, role: Role, received: &ParsedPrivateData) 
     };
 }
 
-/// Traces the result of combining both offers; any context.
+/// Traces the result of combining both offers, if that and both addresses are known, and returns
+/// whether they are; any context.
 pub(crate) fn connection_negotiated(
     id: u64,
     role: Role,
     generation: u32,
-    local: SocketAddr,
-    remote: SocketAddr,
-    negotiated: &Negotiated,
-) {
+    exchange: &Exchange,
+) -> bool {
+    let (Some(negotiated), Some(local), Some(remote)) =
+        (exchange.negotiated(role), exchange.local, exchange.remote)
+    else {
+        return false;
+    };
     let local = RawAddress::from(local);
     let remote = RawAddress::from(remote);
 
@@ -97,6 +99,7 @@ pub(crate) fn connection_negotiated(
             negotiated.remote_invalidation,
         )
     };
+    true
 }
 
 /// Traces the end of an established connection; any context. `error` is [`None`] if it was closed

@@ -744,16 +744,7 @@ remote_invalidation: no
 const KINDS: &[Kind] = &[
     Kind {
         octets: None,
-        lines: "\
-peer_private_data: unknown
-peer_length: unknown
-peer_offset: unknown
-peer_version: unknown
-peer_reserved: unknown
-peer_send_size: unknown
-peer_receive_size: unknown
-peer_remote_invalidation: unknown
-",
+        lines: PEER_UNKNOWN,
         client: NOT_NEGOTIATED,
         server: NOT_NEGOTIATED,
     },

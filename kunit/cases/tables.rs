@@ -124,7 +124,7 @@ pub(crate) fn connections(out: &mut dyn Write) -> fmt::Result {
     for change in CHANGES {
         let mut snapshot = snapshot();
         change(&mut snapshot);
-        columns.include(&snapshot);
+        columns.include(&snapshot.exchange);
     }
     columns.header(out)?;
     for change in CHANGES {

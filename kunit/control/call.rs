@@ -10,7 +10,6 @@ mod tests {
     use crate::{
         control::tests::{
             check_refusal,
-            refusal,
             NFS, //
         },
         pure::{
@@ -179,19 +178,13 @@ mod tests {
             // The first word that does not fit is the one to name.
             ("connection x all", "x", ID),
             ("connection 1 echo size=x count=x", "size=x", SIZE),
+            // There is no word to name.
+            ("", "", CONNECTION),
+            ("\n", "", CONNECTION),
+            ("connection", "", ID),
+            ("connection 1 \n", "", WHAT),
         ] {
-            let refusal = refusal(word, reason)?;
-            check_refusal(line, parse_call(line.as_bytes()), refusal.to_str()?)?;
-        }
-
-        // There is no word to name.
-        for (line, refusal) in [
-            ("", CONNECTION),
-            ("\n", CONNECTION),
-            ("connection", ID),
-            ("connection 1 \n", WHAT),
-        ] {
-            check_refusal(line, parse_call(line.as_bytes()), refusal)?;
+            check_refusal(line, parse_call(line.as_bytes()), word, reason)?;
         }
         Ok(())
     }

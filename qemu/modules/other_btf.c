@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For qemu/tests only: while this module is loaded, the BTF of rpcrdma says that members of
- * svcxprt_rdma have other sizes.
+ * For qemu/tests only: while this module is loaded, the BTF of rpcrdma or rdma_ucm says that the
+ * members of one structure have other sizes.
  */
 #include <linux/btf.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+
+static char *structure = "svcxprt_rdma";
+module_param(structure, charp, 0);
+MODULE_PARM_DESC(structure, "its name");
 
 static struct btf_member *members, *original;
 static u32 n;
@@ -18,9 +22,9 @@ static int __init other_btf_init(void)
 	u32 i;
 
 	/* The BTF of what is built in is read-only. */
-	if (!IS_MODULE(CONFIG_SUNRPC_XPRT_RDMA))
+	if (!IS_MODULE(CONFIG_SUNRPC_XPRT_RDMA) || !IS_MODULE(CONFIG_INFINIBAND_USER_ACCESS))
 		return -EOPNOTSUPP;
-	id = bpf_find_btf_id("svcxprt_rdma", BTF_KIND_STRUCT, &btf);
+	id = bpf_find_btf_id(structure, BTF_KIND_STRUCT, &btf);
 	if (id < 0)
 		return id;
 	type = btf_type_by_id(btf, id);

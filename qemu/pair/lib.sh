@@ -118,9 +118,7 @@ stop_capture() {
 # the dissector of tools/wireshark decodes them. Not run as root, because root's tshark loads no
 # scripts. Uses two passes, so that a request refers to its reply.
 dissect() {
-	local filter=$1 field fields=()
-	shift
-	for field; do fields+=(-e "$field"); done
+	local fields=("${@:2}")
 	# shellcheck disable=SC2016 # for the lab
 	"$project/scripts/lab" bash -euc '
 		plugin=$1 capture=$2
@@ -131,7 +129,7 @@ dissect() {
 		exec setpriv --reuid=65534 --regid=65534 --clear-groups \
 			env HOME=/tmp/home tshark -2 -n -r /tmp/wire.pcap "$@"
 	' dissect "$project/tools/wireshark/rpcrdma_cm.lua" "$capture" \
-		-Y "$filter" -T fields -E 'separator=|' "${fields[@]}" \
+		-Y "$1" -T fields -E 'separator=|' "${fields[@]/#/-e}" \
 		>"$scratch/dissected" 2>"$scratch/tshark" || { cat "$scratch/tshark"; return 1; }
 	! grep Lua "$scratch/tshark" || return
 	mapfile -t packets <"$scratch/dissected"

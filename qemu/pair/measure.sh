@@ -7,9 +7,6 @@
 
 net=/proc/self/ns/net
 
-# words NUMBER...: sets $words to these numbers, as words of 32 bits in hexadecimal.
-words() { printf -v words '%08x' "$@"; }
-
 # About: a server, measured by the module.
 
 # invalidates ADDRESS HEX|none: whether the server at that address uses Send with Invalidate for a
@@ -88,22 +85,6 @@ accepts() {
 		[[ $said = 00000007* ]]; } || bad=1
 	tell 1 close
 	return "$bad"
-}
-
-# nfs_read COUNT NAME...: sets $message to a COMPOUND of NFS 4.0 without chunks: PUTROOTFH, LOOKUP
-# of each NAME, READ.
-nfs_read() {
-	local count=$1 name hex
-	shift
-	words 7 1 8 0 0 0 0 && message=$words
-	words 7 0 2 100003 4 1 1 20 0 0 0 0 0 0 0 && message+=$words
-	words 0 0 $(($# + 2)) 24 && message+=$words
-	for name; do
-		hex=$(printf %s "$name" | od -An -v -tx1 | tr -d ' \n')
-		words 15 ${#name} && message+=$words
-		padded "$hex" $(((${#name} + 3) / 4 * 4)) && message+=$padded
-	done
-	words 25 0 0 0 0 0 0 "$count" && message+=$words
 }
 
 # replies ADDRESS PORT OFFER FILE LENGTH: whether the server sends a reply of at least that length

@@ -453,29 +453,26 @@ def refused(words: str, reason: str) -> None:
 
 def under_way() -> None:
     need("the module connects for many calls", client.connects)
-    for name, function, *arguments in (
-        ("64 calls under way, answered in reverse order", client.in_reverse),
-        ("no more calls under way than the last reply grants", client.fewer_granted),
-        ("no more calls under way than there are jobs", client.fewer_wanted),
-        ("no call is begun after one of several has failed", client.one_fails),
-        ("AUTH_ERROR is reported", client.denied),
-        ("ERR_CHUNK is reported", client.no_chunk),
-        ("a reply with a Read list is discarded", client.faulty, "1 0 1 4 0 0  0  0  0",
-         "the server answered with a reply with a Read list", "none"),
-        ("a reply with a Write list is refused", client.faulty, "0  1 1 1 4 0 0  0  0",
-         "the reply has a Write list, and none was offered", "RDMA_MSG"),
-        ("a reply with a Reply chunk that was not offered is discarded", client.faulty,
-         "0  0  1 1 1 0 0 0",
-         "the server answered with a reply with a Reply chunk, where none was offered", "none"),
-        ("a valid reply behind one with a Read list completes the call", client.overtaken,
-         "1 0 1 4 0 0  0  0  0"),
-        ("a valid reply behind one with a Reply chunk completes the call", client.overtaken,
-         "0  0  1 1 1 0 0 0"),
-        ("a reply without the offered Reply chunk is accepted", client.not_returned),
-        ("a message that is no reply grants no credits", client.no_reply),
-        ("errors of another version than the call are no answer", client.error_of_another_version),
-    ):
-        check(name, function, *arguments)
+    check("64 calls under way, answered in reverse order", client.in_reverse)
+    check("no more calls under way than the last reply grants", client.fewer_granted)
+    check("no more calls under way than there are jobs", client.fewer_wanted)
+    check("no call is begun after one of several has failed", client.one_fails)
+    check("AUTH_ERROR is reported", client.denied)
+    check("ERR_CHUNK is reported", client.no_chunk)
+    check("a reply with a Read list is discarded", client.faulty, "1 0 1 4 0 0  0  0  0",
+          "the server answered with a reply with a Read list", "none")
+    check("a reply with a Write list is refused", client.faulty, "0  1 1 1 4 0 0  0  0",
+          "the reply has a Write list, and none was offered", "RDMA_MSG")
+    check("a reply with a Reply chunk that was not offered is discarded", client.faulty,
+          "0  0  1 1 1 0 0 0",
+          "the server answered with a reply with a Reply chunk, where none was offered", "none")
+    check("a valid reply behind one with a Read list completes the call", client.overtaken,
+          "1 0 1 4 0 0  0  0  0")
+    check("a valid reply behind one with a Reply chunk completes the call", client.overtaken,
+          "0  0  1 1 1 0 0 0")
+    check("a reply without the offered Reply chunk is accepted", client.not_returned)
+    check("a message that is no reply grants no credits", client.no_reply)
+    check("errors of another version than the call are no answer", client.error_of_another_version)
     check("2100 clients that wait for their first reply delay no other connection", many_first_calls)
     check("the connection of many calls was never lost",
           lambda: same_info(client.id, state="established", generation=1, bad_headers=0))

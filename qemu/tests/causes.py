@@ -11,13 +11,13 @@ the next. So each kind is tried with COUNT connections."""
 import collections
 import contextlib
 import socket
-import struct
 from collections.abc import Callable, Iterator
 
 from lib import hosts, module
-from lib.hosts import HOME, TRANSPORT, NfsServer
+from lib.hosts import HOME, TRANSPORT
 from lib.ktap import same, wait_for
-from lib.module import Command, control, info, own_rows, read
+from lib.module import Command, control, history, info, own_rows
+from lib.mpa import Tcp
 from lib.peer import Peer
 from lib.script import Script
 from lib.wire import octets, segment
@@ -26,9 +26,6 @@ COUNT = 30
 NFS_PORT = 20049
 # RFC 8797, section 4: sizes of 4096.
 PRIVATE = bytes.fromhex("f6ab0e1801000303")
-# RFC 5044, section 7.1: the keys of a Request and a Reply Frame; RFC 6581, section 9: the bit S.
-REQUEST, REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
-ENHANCED = 0x1000
 # A Steering Tag of no memory.
 NO_TAG = 0x12345600
 
@@ -40,19 +37,15 @@ FAILED = "lost: the queue pair failed: "
 script = Script()
 check, need = script.check, script.need
 ports = iter(range(2001, 2100))
-nfs = NfsServer()
 
 
-def endings(role: str, port: int, origin: str = "module") -> collections.Counter[str]:
-    """Counts the events and reasons by which connections to a port ended."""
-    found: collections.Counter[str] = collections.Counter()
-    for line in read("history").decode().splitlines()[1:]:
-        words = line.split(None, 13)
-        server = words[6 if role == "server" else 7]
-        if (words[3], words[4]) == (origin, role) and server.endswith(f":{port}") \
-                and words[5] in ("lost", "closed"):
-            found[f"{words[5]}: {words[13]}"] += 1
-    return found
+def endings(role: str, port: int) -> collections.Counter[str]:
+    """Counts the events and reasons by which the module's connections to a port ended."""
+    server = "LOCAL" if role == "server" else "REMOTE"
+    return collections.Counter(
+        f"{row['EVENT']}: {row['REASON']}" for row in history()
+        if (row["ORIGIN"], row["ROLE"]) == ("module", role)
+        and row[server].endswith(f":{port}") and row["EVENT"] in ("lost", "closed"))
 
 
 def have_ended(role: str, port: int) -> bool:
@@ -74,11 +67,6 @@ def ids(role: str, port: int) -> list[str]:
 
 def are_live(role: str, port: int) -> bool:
     return len(ids(role, port)) == COUNT
-
-
-def none_live(role: str, port: int) -> bool:
-    return not any(row for row in own_rows() if row[6 if role == "server" else 7]
-                   .endswith(f":{port}") and row[2] == role)
 
 
 def listen(port: int) -> None:
@@ -115,71 +103,23 @@ def peer_as_client(port: int) -> Iterator[Peer]:
     wait_for(20, lambda: endings("server", port).total() > known)
 
 
-class Tcp:
-    """iWARP by plain TCP: MPA without CRC and markers, and nothing behind that."""
+def tcp_clients(port: int) -> list[Tcp]:
+    listen(port)
+    found = [Tcp.connect(script.pair.a, script.pair.b, port, PRIVATE) for _ in range(COUNT)]
+    wait_for(20, are_live, "server", port)
+    return found
 
-    @staticmethod
-    def read(connection: socket.socket, count: int) -> bytes:
-        found = b""
-        while len(found) < count:
-            more = connection.recv(count - len(found))
-            if not more:
-                raise ConnectionError(f"{len(found)} of {count} octets")
-            found += more
-        return found
 
-    @classmethod
-    def frame(cls, connection: socket.socket, key: bytes) -> tuple[int, bytes]:
-        """Receives a frame: its bits and its private data."""
-        found, bits, length = struct.unpack("!16sHH", cls.read(connection, 20))
-        same("the key of the frame", key, found)
-        return bits, cls.read(connection, length)
-
-    @staticmethod
-    def build(key: bytes, bits: int, private: bytes) -> bytes:
-        return struct.pack("!16sHH", key, bits, len(private)) + private
-
-    @classmethod
-    @contextlib.contextmanager
-    def clients(cls, port: int) -> Iterator[list[socket.socket]]:
-        listen(port)
-        with contextlib.ExitStack() as stack:
-            connections = []
-            for _ in range(COUNT):
-                with hosts.entered(script.pair.a.path):
-                    connection = socket.create_connection((script.pair.b.ip4, port), 10)
-                stack.enter_context(connection)
-                connection.sendall(cls.build(REQUEST, 1, PRIVATE))
-                cls.frame(connection, REPLY)
-                connections.append(connection)
-            wait_for(20, are_live, "server", port)
-            yield connections
-
-    @classmethod
-    @contextlib.contextmanager
-    def servers(cls, port: int) -> Iterator[list[socket.socket]]:
-        with contextlib.ExitStack() as stack:
-            with hosts.entered(script.pair.b.path):
-                listener = socket.create_server((script.pair.b.ip4, port))
-            stack.enter_context(listener)
-            connections = []
-            for _ in range(COUNT):
-                words = f"{script.pair.b.ip4}:{port} credits=4 null=0"
-                with Command(script.pair.a.path, "connect", words):
-                    connection = stack.enter_context(listener.accept()[0])
-                    bits, private = cls.frame(connection, REQUEST)
-                    # Its ORD becomes the IRD here, and the other way round.
-                    depths = private[2:4] + private[:2] if bits & ENHANCED else b""
-                    connection.sendall(cls.build(REPLY, bits, depths + PRIVATE))
-                connections.append(connection)
-            yield connections
-
-    @staticmethod
-    def end(connection: socket.socket, reset: bool) -> None:
-        """Sends FIN or RST."""
-        if reset:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        connection.close()
+def tcp_servers(port: int) -> list[Tcp]:
+    with hosts.entered(script.pair.b.path):
+        listener = socket.create_server((script.pair.b.ip4, port))
+    found = []
+    with listener:
+        for _ in range(COUNT):
+            words = f"{script.pair.b.ip4}:{port} credits=4 null=0"
+            with Command(script.pair.a.path, "connect", words):
+                found.append(Tcp.accept(listener, PRIVATE))
+    return found
 
 
 def module_closes(role: str) -> None:
@@ -224,13 +164,13 @@ def server_disconnects() -> None:
     ended("client", port, PEER)
 
 
-def tcp_ends(role: str, reset: bool) -> None:
+def tcp_ends(role: str, end: Callable[[Tcp], None]) -> None:
     """`role` is that of the module."""
     port = next(ports)
-    with (Tcp.clients if role == "server" else Tcp.servers)(port) as connections:
-        for connection in connections:
-            Tcp.end(connection, reset)
-        ended(role, port, PEER)
+    connections = (tcp_clients if role == "server" else tcp_servers)(port)
+    for connection in connections:
+        end(connection)
+    ended(role, port, PEER)
 
 
 def peer_fails(post: Callable[[Peer], None], cause: str) -> None:
@@ -268,41 +208,52 @@ def device_removed() -> None:
     close("server", port)
 
 
-def nfs_starts() -> None:
-    nfs.start(script.pair, 10)
-    script.at_end(nfs.end)
-
-
 def nfs_server_stops() -> None:
     """The kernel's NFS server ends connections of the module's client."""
     for _ in range(COUNT):
         connect(NFS_PORT)
-    hosts.run(*nfs.command("rpc.nfsd 0"))
+    script.nfs.stop()
     ended("client", NFS_PORT, PEER)
+
+
+def removed_device() -> None:
+    check("the clients' device is removed", device_removed)
+
+
+def module_with_itself() -> None:
+    for its_role in "client", "server":
+        check(f"both ends are the module's: its {its_role} closes", module_closes, its_role)
+    check("last_failure: the server closes", shows_failure)
+
+
+def programs() -> None:
+    check("a program as client disconnects", peer_disconnects)
+    check("a program as server disconnects", server_disconnects)
+    if TRANSPORT == "siw":
+        for its_role in "client", "server":
+            for its_end, end in ("FIN", Tcp.fin), ("RST", Tcp.reset):
+                check(f"{its_end} by plain TCP to the module as {its_role}", tcp_ends, its_role,
+                      end)
+    # siw ends the connection, or has received TERMINATE, and reports no error.
+    check("an RDMA Write without memory is why a connection ends", peer_fails, writes_nowhere,
+          PEER if TRANSPORT == "siw" else f"{FAILED}QP access error")
+    check("an RDMA Read without memory is why a connection ends", peer_fails, sends_bad_chunk,
+          PEER if TRANSPORT == "siw" else f"{FAILED}remote access error")
+
+
+def nfs_server() -> None:
+    need("an NFS server for the causes", script.start_nfs)
+    check("the kernel's NFS server stops", nfs_server_stops)
 
 
 script.skip_unless(hosts.has_rdma_cm, "user space has no rdma_cm: no module rdma_ucm")
 script.set_up(peer=False)
 # Before a program uses siw: removing its device would wait for the end of the program.
-check("the clients' device is removed", device_removed)
-for its_role in "client", "server":
-    check(f"both ends are the module's: its {its_role} closes", module_closes, its_role)
-check("last_failure: the server closes", shows_failure)
+script.group(removed_device)
+script.group(module_with_itself)
 need("a program starts", script.start_peer)
-check("a program as client disconnects", peer_disconnects)
-check("a program as server disconnects", server_disconnects)
-if TRANSPORT == "siw":
-    for its_role in "client", "server":
-        for its_end in "FIN", "RST":
-            check(f"{its_end} by plain TCP to the module as {its_role}", tcp_ends, its_role,
-                  its_end == "RST")
-# siw ends the connection, or has received TERMINATE, and reports no error.
-check("an RDMA Write without memory is why a connection ends", peer_fails, writes_nowhere,
-      PEER if TRANSPORT == "siw" else f"{FAILED}QP access error")
-check("an RDMA Read without memory is why a connection ends", peer_fails, sends_bad_chunk,
-      PEER if TRANSPORT == "siw" else f"{FAILED}remote access error")
-need("an NFS server for the causes", nfs_starts)
-check("the kernel's NFS server stops", nfs_server_stops)
+script.group(programs)
+script.group(nfs_server)
 check("every connection with a cause is closed", control, HOME, "close", "all")
 script.check_none_left()
 script.run()

@@ -7,17 +7,7 @@
 # test: stock.rxe
 . ./lib/lib.sh
 . ./lib/module.sh
-
-# A copy in memory: the guest reads a file of the project again each time that it is run.
-suite=/tmp/rpcrdma-conformance
-expectations=../../tools/conformance/expectations
-
-copy() {
-	cp ../../build/conformance/release/rpcrdma-conformance "$suite" && "$suite" --version
-}
-
-# in_a COMMAND...: prints a command line that runs COMMAND in host a.
-in_a() { echo "nsenter --net=/run/netns/$A $*"; }
+. ./lib/suite.sh
 
 # passes COMMAND [CASE...] [OPTION...]: whether the client that COMMAND makes work passes the cases.
 port=3000
@@ -37,16 +27,11 @@ nfs_data() {
 		in_nfs_server cp "$scratch/data" /export/data
 }
 
-program_file() {
-	modprobe -q rdma_ucm
-	[[ -e /dev/infiniband/rdma_cm ]]
-}
-
 need_pair
 need_neighbours
 need_module
-need 'programs can use rdma_cm for the client cases' program_file
-need 'the suite has been built for the client cases (scripts/conformance)' copy
+need 'programs can use rdma_cm for the client cases' has_rdma_cm
+need 'the suite has been built for the client cases (scripts/conformance)' copies
 need 'an NFS server behind the suite' nfs_server
 need 'data for the NFS client of the suite' nfs_data
 check "the kernel's NFS client passes the suite's cases of sizes and credits" \

@@ -9,31 +9,15 @@
 # soak: debug.siw
 . ./lib/lib.sh
 . ./lib/module.sh
+. ./lib/suite.sh
 
-# Copies in memory: the guest reads a file of the project again each time that it is run.
-suite=/tmp/rpcrdma-conformance server=/tmp/faulty-server
-expectations=../../tools/conformance/expectations
-
-copies() {
-	local built=../../build/conformance/release
-	cp "$built/rpcrdma-conformance" "$suite" && cp "$built/faulty-server" "$server" &&
-		"$suite" --version
-}
+server=/tmp/faulty-server
 
 serve_faults() {
 	on_b "$server" --listen "$B4:3000" >"$scratch/listening" 2>&1 &
 	# The end of the NFS server has ended it if that ran in the same namespace.
 	at_end eval "kill $! 2>/dev/null || true"
 	wait_for 30 grep -q listening "$scratch/listening"
-}
-
-# proves_itself: prints what the self-test has found wrong.
-proves_itself() {
-	local status=0
-	on_a "$server" --test "$B4:3000" >"$scratch/self-test" 2>&1 || status=$?
-	grep -A12 '^not ok' "$scratch/self-test"
-	tail -n1 "$scratch/self-test"
-	return "$status"
 }
 
 # as_expected FILE ARGUMENT...: whether the suite finds what the file lists.
@@ -65,27 +49,17 @@ changed_result() {
 	on_a "$suite" server "$B4:3000" rfc8797/4/1 --expect "$scratch/expected"
 }
 
-# scratch_file: makes the file, and ends the grace period of lockd: it is 50 s long, and the server
-# grants no delegations meanwhile.
-scratch_file() {
-	in_nfs_server sh -c 'touch /export/scratch && echo Y >/proc/fs/lockd/nlm_end_grace'
-}
-
-program_file() {
-	modprobe -q rdma_ucm
-	[[ -e /dev/infiniband/rdma_cm ]]
-}
-
 need_pair
 need_module
-need 'programs can use rdma_cm for the suite' program_file
-need 'the suite has been built (scripts/conformance)' copies
+need 'programs can use rdma_cm for the suite' has_rdma_cm
+need 'the suite has been built (scripts/conformance)' copies faulty-server
 need 'a listener of the module for the suite' control b listen "$B4:2000 send=4096 recv=4096 inv=1"
 check "the suite finds in the module's listener what is known" \
 	as_expected rpcrdma_cm "$B4:2000" --destructive --draft-v2
 [[ $TRANSPORT = rxe ]] || exit 0
 need 'the test server of the suite listens' serve_faults
-check 'every case passes without a fault, and fails with its own' proves_itself
+check 'every case passes without a fault, and fails with its own' \
+	proves_itself on_a "$server" --test "$B4:3000"
 check 'an ordinary user runs the suite' by_a_user
 check 'the results of the suite have every format' documents
 check_fails 'the suite reports a result that is not the expected one' changed_result

@@ -8,9 +8,6 @@
 . ./lib/lib.sh
 . ./lib/module.sh
 
-# octet_string LENGTH: prints LENGTH octets, none of them zero, in hexadecimal.
-octet_string() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }
-
 has_connections() {
 	lines connections
 	[[ ${#lines[@]} = $(($1 + 1)) ]] || { printf '%s\n' "${lines[@]}"; return 1; }
@@ -212,18 +209,13 @@ missing() {
 
 # One write is one line: octets behind its end are refused.
 one_line() {
-	local bad=0
-	refused EINVAL listen "$B4:1\\n$B4:2" || bad=1
-	refused EINVAL listen "$B4:1 max=1\\n$B4:2 max=1" || bad=1
-	refused EINVAL listen "$B4:1\\n" || bad=1
-	refused EINVAL listen "$B4:1\\r" || bad=1
-	refused EINVAL listen "$B4:1\\x00" || bad=1
-	refused EINVAL listen "$B4:1 max=1\\x00" || bad=1
-	refused EINVAL listen "$B4:1\\xa0" || bad=1
-	refused EINVAL listen "$B4:1 m\\xe4x=1" || bad=1
+	local line bad=0
+	for line in "$B4:1\\n$B4:2" "$B4:1 max=1\\n$B4:2 max=1" "$B4:1\\n" "$B4:1\\r" \
+		"$B4:1\\x00" "$B4:1 max=1\\x00" "$B4:1\\xa0" "$B4:1 m\\xe4x=1" \
+		"$B4:1$long x=1" "$long$B4:1 x=1"; do
+		refused EINVAL listen "$line" || bad=1
+	done
 	refused EINVAL close 'all\nall' || bad=1
-	refused EINVAL listen "$B4:1$long x=1" || bad=1
-	refused EINVAL listen "$long$B4:1 x=1" || bad=1
 	nothing_live || bad=1
 	return "$bad"
 }
@@ -243,7 +235,7 @@ check 'listen refuses unknown keys and malformed values' malformed_listen
 check 'close refuses malformed lines' malformed_close
 check 'lines that lack a word are refused' missing
 check 'a write of more than one line is refused' one_line
-word=$(octet_string 128)
+word=$(filler 128)
 check 'an unknown key of 256 letters is refused' refused EINVAL listen "$B4:1 $word=1"
 check 'last_error escapes octets that cannot be printed' \
 	refused EINVAL listen "$B4:1 a\\x07b=1" 'a\x07b=1'
@@ -308,26 +300,24 @@ check 'connect from an address of a network without RDMA fails' \
 check 'listen at an address of a network without RDMA fails' \
 	refused EADDRNOTAVAIL listen 192.0.2.1:20052
 check 'connect to a port without a listener fails' refused ECONNREFUSED connect "$B4:1"
-start=${EPOCHREALTIME/./}
 check 'connect to an address that no host has fails' \
-	refused EHOSTUNREACH connect "${B4%.*}.9:20049 timeout_ms=300"
-took=$(((${EPOCHREALTIME/./} - start) / 1000))
+	timed refused EHOSTUNREACH connect "${B4%.*}.9:20049 timeout_ms=300"
 check "connect to an address that no host has fails in time: $took ms" \
 	test "$took" -ge 300 -a "$took" -lt 3000
 check 'more octets than a REQ can carry are refused' \
-	refused EMSGSIZE connect "$B4:20049 private=$(octet_string $((request_room + 1)))"
+	refused EMSGSIZE connect "$B4:20049 private=$(filler $((request_room + 1)))"
 for file in connect listen; do
 	check "$file refuses more octets than any message can carry" \
-		refused EMSGSIZE $file "$B4:20053 private=$(octet_string 256)"
+		refused EMSGSIZE $file "$B4:20053 private=$(filler 256)"
 	check "$file refuses far more octets than any message can carry" \
-		refused EMSGSIZE $file "$B4:20053 private=$(octet_string 700)"
+		refused EMSGSIZE $file "$B4:20053 private=$(filler 700)"
 done
 check 'as many octets as a REQ can carry are accepted' \
-	connect a "$B4:20049 private=$(octet_string "$request_room")"
+	connect a "$B4:20049 private=$(filler "$request_room")"
 check 'nothing is left of the attempts that failed' wait_for 10 has_connections 2
 
 check 'a listener with more octets than a REP can carry' \
-	control b listen "$B4:20060 private=$(octet_string $((reply_room + 1)))"
+	control b listen "$B4:20060 private=$(filler $((reply_room + 1)))"
 count_from requests_failed
 check 'a listener with more octets than a REP can carry rejects' \
 	refused ECONNREFUSED connect "$B4:20060"

@@ -53,24 +53,12 @@ closing() {
 
 # remount: restarts the NFS server, and waits until the mount works again. Sets $took.
 remount() {
-	local start
-	in_nfs_server rpc.nfsd 0 && in_nfs_server rpc.nfsd 4 &&
-		in_nfs_server sh -c 'echo "rdma 20049" >/proc/fs/nfsd/portlist' || return
-	now_ms
-	start=$now
-	timeout 120 stat /mnt/nfs >/dev/null || return
-	now_ms
-	took=$((now - start))
+	in_nfs_server rpc.nfsd 0 && nfs_start 20049 && timed timeout 120 stat /mnt/nfs || return
 	echo "# the mount was back after $took ms" >&3
 }
 
 # not_later MILLISECONDS: whether the mount is back after at most that time and a margin.
-not_later() {
-	remount || return
-	((took <= $1 + margin_ms)) && return
-	echo "took $took ms, wanted at most $1 and $margin_ms"
-	return 1
-}
+not_later() { remount && within 0 $(($1 + margin_ms)); }
 
 beside_siw() {
 	siw=${A#a}
@@ -183,14 +171,13 @@ many_clients() {
 
 # is_back: whether the client with a server is established again soon after a loss.
 is_back() {
-	local start
-	now_ms
-	start=$now
-	control b close "connection $server" && wait_for 60 is_generation "$client" "$1" || return
-	newest_peer || return
-	now_ms
-	echo "# the client was back after $((now - start)) ms" >&3
-	within 0 "$margin_ms" "$start"
+	timed lose "$1" || return
+	echo "# the client was back after $took ms" >&3
+	within 0 "$margin_ms"
+}
+lose() {
+	control b close "connection $server" && wait_for 60 is_generation "$client" "$1" &&
+		newest_peer
 }
 
 need_pair

@@ -8,7 +8,6 @@
 . ./lib/lib.sh
 . ./lib/module.sh
 
-gone() { is_gone "$1"; }
 listener_gone() { ! row listeners "$1"; }
 
 need_pair
@@ -33,9 +32,10 @@ need 'a connection to the listener at all addresses, with reconnect=1' \
 two_client=$client two_server=$server
 
 need "the server's device is removed" rdma link delete "$B_RDMA"
-check 'the server of the first connection is gone with its device' wait_for 10 gone "$one_server"
-check 'the server of the second connection is gone with its device' wait_for 10 gone "$two_server"
-check 'the client of the first connection is gone' wait_for 10 gone "$one_client"
+check 'the server of the first connection is gone with its device' wait_for 10 is_gone "$one_server"
+check 'the server of the second connection is gone with its device' \
+	wait_for 10 is_gone "$two_server"
+check 'the client of the first connection is gone' wait_for 10 is_gone "$one_client"
 check "the listener at the removed device's address is gone" wait_for 10 listener_gone "$bound"
 check 'the listener at all addresses stays' row listeners 3
 check 'a client with reconnect=1 reconnects' wait_for 10 is_state "$two_client" reconnecting
@@ -56,8 +56,8 @@ need 'a third connection' connect a "$B4:2"
 
 # Deleting one end of a veth deletes the other one, too.
 need "the server's network interface is deleted" ip -n "$B" link delete "$B_DEV"
-check 'the server of the third connection is gone with its interface' wait_for 20 gone "$server"
-check 'the client of the third connection is gone with its interface' wait_for 20 gone "$client"
+check 'the server of the third connection is gone with its interface' wait_for 20 is_gone "$server"
+check 'the client of the third connection is gone with its interface' wait_for 20 is_gone "$client"
 check "the second pair's client stays when the interface is deleted" \
 	is_state "$other_client" established
 check "the second pair's server stays when the interface is deleted" \

@@ -8,13 +8,10 @@
 # soak: debug.siw
 . ./lib/lib.sh
 . ./lib/module.sh
-
-# A copy in memory: the guest reads a file of the project again each time that it is run.
-tool=/tmp/rpcrdma-cm
+. ./lib/tool.sh
 
 programs() {
-	cp ../../build/tool/debug/rpcrdma-cm "$tool" &&
-		cp ../../build/conformance/release/rpcrdma-conformance /usr/local/bin/ &&
+	tool_runs && cp ../../build/conformance/release/rpcrdma-conformance /usr/local/bin/ &&
 		modprobe -q rdma_ucm && [[ -e /dev/infiniband/rdma_cm ]]
 }
 
@@ -41,20 +38,15 @@ same() {
 	diff "$scratch/kernel" "$scratch/user"
 }
 
-# ends STATUS WORDS COMMAND...: whether COMMAND ends with that status and prints these words.
-ends() {
-	local said status=0
-	said=$(on_a "${@:3}" 2>&1) || status=$?
-	[[ $status = "$1" && $said = *"$2"* ]] && return
-	printf 'wanted %s: %s\nfound %s: %s\n' "$1" "$2" "$status" "$said"
-	return 1
-}
+# ends STATUS WORDS COMMAND...: whether COMMAND on host a ends with that status and prints these
+# words.
+ends() { says "$1" "$2" on_a "${@:3}"; }
 
 as_nobody() { ends "$1" "$2" setpriv --reuid 65534 --regid 65534 --clear-groups "$tool" "${@:3}"; }
 
 # -----------------------------------------------------------------------------
 
-at_end rm -f "$tool" /usr/local/bin/rpcrdma-conformance
+at_end rm -f /usr/local/bin/rpcrdma-conformance
 need 'the programs of both engines have been built' programs
 need_pair
 need_module
@@ -78,6 +70,50 @@ check 'both engines: no answer to NULL' same 1 'no-answer' "$B4:2006" --timeout-
 check 'both engines: another version of NFS' same 0 '"program_versions": "3 to 4"' "$B4:2001" \
 	--version 7
 check 'both engines: another program' same 1 'PROG_UNAVAIL' "$B4:2001" --program 7 --version 1
+program 1
+need 'a program that answers with other octets listens' \
+	tell 1 listen "/run/netns/$B" "$B4" 2008
+# answers ENGINE STATUS LINE OCTETS...: whether `probe` ends with that status and prints that line
+# where NULL is answered by these messages. XID stands for that of the call.
+answers() {
+	local probe octets xid status=0
+	tell 1 receives 8 1024 && say 1 accept f6ab0e1801000303 || return
+	on_a "$tool" probe "$B4:2008" --engine "$1" --timeout-ms 3000 >"$scratch/probe" 2>&1 &
+	probe=$!
+	hear 1 && tell 1 receive 10000 || return
+	xid=${said:0:8}
+	for octets in "${@:4}"; do tell 1 send "${octets//XID/$xid}" || return; done
+	wait "$probe" || status=$?
+	[[ $status = "$2" ]] && grep -qxF -e "$3" "$scratch/probe" && return
+	echo "status $status"
+	cat "$scratch/probe"
+	return 1
+}
+# zeros COUNT: sets $zeros to that many octets.
+zeros() {
+	zeros=empty
+	(($1 == 0)) || printf -v zeros '%0*d' $((2 * $1)) 0
+}
+# RFC 8166, section 4.2: xid, version, credits, RDMA_MSG, no lists. RFC 5531, section 9: xid, REPLY,
+# MSG_ACCEPTED, AUTH_NONE, SUCCESS.
+rdma_msg=0000000100000020$(printf %032d 0) success=00000001$(printf %032d 0)
+answered='  degraded: NULL has no result: the server answered with'
+unanswered='  degraded: it accepts connections and does not answer NULL: no reply in time; the'
+unanswered+=' server sent a message with XID 0x12345678, which no call has'
+succeeded='  NULL of NFS version 4 in version 1 of RPC-over-RDMA: SUCCESS'
+for engine in kernel user; do
+	for n in 0 15 27; do
+		zeros "$n"
+		check "the engine $engine: an answer of $n octets" \
+			answers "$engine" 1 "$answered a message of $n octets" "$zeros"
+	done
+	check "the engine $engine: an answer with another XID" \
+		answers "$engine" 1 "$unanswered" "12345678${rdma_msg}12345678$success"
+	zeros 15
+	check "the engine $engine: a short message and the answer behind it" \
+		answers "$engine" 0 "$succeeded" "$zeros" "XID${rdma_msg}XID$success"
+done
+program_end 1
 check 'both engines: nothing listens' same 2 'unreachable' "$B4:2099"
 check 'the engine user: no route' \
 	ends 2 'failed: unreachable: ' "$tool" probe 203.0.113.1 --engine user

@@ -110,9 +110,6 @@ link_local() {
 	[[ $address = fe80:* ]] && address=[${address%/*}]
 }
 
-# filler LENGTH: prints LENGTH octets in hexadecimal, none of them zero.
-filler() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }
-
 # aligned: whether the columns of `connections` are aligned with the header line: numbers at
 # their right, other columns at their left.
 aligned() {
@@ -135,100 +132,6 @@ aligned() {
 		done
 	done
 }
-
-need_pair
-need_module
-need 'both have a link-local address' wait_for 10 link_local "$A" "$A_DEV"
-a_link=$address
-link_local "$B" "$B_DEV"
-b_link=$address
-
-# x and y count through the indices of two sizes. The other parameters are computed from them in
-# the field of four elements, so that each two parameters take all pairs of values.
-twice=(0 2 3 1) thrice=(0 3 1 2)
-for x in 0 1 2 3; do
-	for y in 0 1 2 3; do
-		r=$((x ^ thrice[y]))
-		built C "${sizes[x]}" "${sizes[x ^ twice[y]]}" $((r & 1))
-		built S "${sizes[x ^ y]}" "${sizes[y]}" $((r >> 1))
-		check "client ${C[words]}, server ${S[words]}" exchange "$B4" "$B4" "$A4"
-	done
-done
-lines connections
-check_equal 'all connections of the pairwise combinations are shown' 33 "${#lines[@]}"
-check 'all connections of the pairwise combinations end' control - close all
-
-# Sizes that all differ, so that each result has one possible origin.
-built C 8192 16384 1
-built S 32768 4096 1
-check 'both negotiate over IPv6' exchange "[$B6]" "[$B6]" "[$A6]"
-check 'both negotiate at 0.0.0.0' exchange 0.0.0.0 "$B4" "$A4"
-check 'both negotiate at [::]' exchange '[::]' "[$B6]" "[$A6]"
-# siw reports the address as IPv6, and rdma_cm finds no device for that.
-[[ $TRANSPORT = siw ]] || check 'both negotiate at [::] over IPv4' exchange '[::]' "$B4" "$A4"
-check 'both negotiate at link-local addresses' \
-	exchange "${b_link/]/%$B_DEV]}" "${b_link/]/%$A_DEV]}" "$a_link"
-zone=$(ip -n "$A" -o link show "$A_DEV")
-zone=${zone%%:*}
-check 'a zone can be given by its number' exchange '[::]' "${b_link/]/%$zone]}" "$a_link"
-check 'the number of the zone is shown' same_info "$client" remote="${b_link/]/%$zone]}:$port"
-
-# rxe notices a new address with a delay.
-need 'the client gets a second address' ip -n "$A" address add "${A4%.*}.3/24" dev "$A_DEV"
-at_end ip -n "$A" address delete "${A4%.*}.3/24" dev "$A_DEV"
-IFS=. read -ra octets <<<"${A4%.*}.3"
-printf -v gid '%02x%02x:%02x%02x' "${octets[@]}"
-[[ $TRANSPORT = siw ]] ||
-	need 'the device has the second address' \
-		wait_for 10 grep -qs ":$gid" "/sys/class/infiniband/$A_RDMA/ports/1/gids/"*
-check 'connect from the second address' exchange "$B4" "$B4" "${A4%.*}.3" from="${A4%.*}.3"
-
-# Octets of private= (RFC 8797, sections 4, 5.1 and 5.2).
-message 65536 262144 1
-raw C "$(filler $((request_room - 8)))$message" present offset=$((request_room - 8)) \
-	version=1 reserved=0x00 send=65536 recv=262144 r=1
-message 4096 1024 1
-raw S "$(filler $((reply_room - 8)))$message" present offset=$((reply_room - 8)) \
-	version=1 reserved=0x00 send=4096 recv=1024 r=1
-check 'a message in the last octets of full private data is found' exchange "$B4" "$B4" "$A4"
-raw C "$(filler $((request_room - 7)))${message%??}" rejected
-raw S "$(filler $((reply_room - 7)))${message%??}" rejected
-check 'a message without its last octet is rejected' exchange "$B4" "$B4" "$A4"
-raw C f6ab0e1802010f0f rejected
-raw S f6ab0e1800010f0f rejected
-check 'versions 2 and 0 of the message are rejected' exchange "$B4" "$B4" "$A4"
-raw C f6ab0e1801ff070f present offset=0 version=1 reserved=0xfe send=8192 recv=16384 r=1
-raw S f6ab0e1801aa0f07 present offset=0 version=1 reserved=0xaa send=16384 recv=8192 r=0
-check 'reserved bits of both sides are shown and ignored' exchange "$B4" "$B4" "$A4"
-raw C f6ab0e1802f6ab0e1801010307 present offset=5 version=1 reserved=0x00 \
-	send=4096 recv=8192 r=1
-raw S f6f6abf6ab0e1801010703f6ab0e1801000000 present offset=3 version=1 reserved=0x00 \
-	send=8192 recv=4096 r=1
-check 'the first valid message counts, at any offset' exchange "$B4" "$B4" "$A4"
-raw C 180eabf601010f0f absent
-raw S 00f6ab0e00010f0f absent
-check 'octets without a message count as absent' exchange "$B4" "$B4" "$A4"
-raw C f6 absent
-raw S 00 absent
-check 'one octet counts as absent' exchange "$B4" "$B4" "$A4"
-raw C f6ab0e18 rejected
-raw S "f6ab0e1802$(filler $((reply_room - 10)))f6ab0e1801" rejected offset=0 version=2
-check 'the first rejected message is shown' exchange "$B4" "$B4" "$A4"
-raw C f6ab0e18ff010f0f rejected version=255
-raw S f6ab0e1801fe0303 present offset=0 version=1 reserved=0xfe send=4096 recv=4096 r=0
-check 'version 255 is rejected, and reserved bits are not R' exchange "$B4" "$B4" "$A4"
-raw C 00f6ab0e1801010305f6ab0e1801000809 present offset=1 version=1 reserved=0x00 \
-	send=4096 recv=6144 r=1
-raw S f6abf6ab0ef6ab0e1801011f07 present offset=5 version=1 reserved=0x00 \
-	send=32768 recv=8192 r=1
-check 'the first of two messages counts, and parts of an identifier do not' \
-	exchange "$B4" "$B4" "$A4"
-raw C '' absent
-raw S '' absent
-check 'no private data of either side counts as absent' exchange "$B4" "$B4" "$A4"
-built C 2048 3072 1
-check 'no private data of the server counts as absent' exchange "$B4" "$B4" "$A4"
-check 'all columns are aligned, with link-local addresses' aligned
 
 # About: peers that are not the module.
 
@@ -285,42 +188,144 @@ by_mpa_1() {
 	return "$bad"
 }
 
-need 'the connections of the exchange end' control - close all
-need 'the module listens for other peers' control b listen "$B4:2000 send=8192 recv=16384 inv=1"
-# The guest of arm64 does not have it.
-if [[ $(uname -m) = x86_64 ]]; then
-	check 'ucmatose connects without private data, and is killed' \
-		ucmatose_ends server "$A" -s "$B4" -p 2000
-	check 'ucmatose listens without private data, and is killed' \
-		ucmatose_ends client "$B" -b "$B4"
-fi
-if [[ $TRANSPORT = siw ]]; then
-	# Send Size 4096 and Receive Size 16384, with R.
-	values=(peer_private_data=present peer_send_size=4096 peer_receive_size=16384
-		client_to_server_threshold=4096 server_to_client_threshold=8192
-		remote_invalidation=yes)
-	check 'a message by MPA version 1' \
-		by_mpa_1 f6ab0e180101030f "${values[@]}" peer_length=8 peer_offset=0
-	# The length field of rdma_cm holds 255 octets, 4 more than a peer of version 2 can send.
-	check 'a message at the end of 255 octets by MPA version 1' by_mpa_1 \
-		"$(filler 247)f6ab0e180101030f" "${values[@]}" peer_length=255 peer_offset=247
-	# Linux delivers none of 256 (reports/iwcm-private-data-length.txt).
-	check '256 octets by MPA version 1 count as absent' by_mpa_1 \
-		"f6ab0e180101030f$(filler 248)" peer_private_data=absent peer_length=0 \
-		client_to_server_threshold=1024 server_to_client_threshold=1024 \
-		remote_invalidation=no
-fi
+pairwise() {
+	local x y r
+	# x and y count through the indices of two sizes. The other parameters are computed from
+	# them in the field of four elements, so that each two parameters take all pairs of values.
+	local twice=(0 2 3 1) thrice=(0 3 1 2)
+	for x in 0 1 2 3; do
+		for y in 0 1 2 3; do
+			r=$((x ^ thrice[y]))
+			built C "${sizes[x]}" "${sizes[x ^ twice[y]]}" $((r & 1))
+			built S "${sizes[x ^ y]}" "${sizes[y]}" $((r >> 1))
+			check "client ${C[words]}, server ${S[words]}" exchange "$B4" "$B4" "$A4"
+		done
+	done
+	lines connections
+	check_equal 'all connections of the pairwise combinations are shown' 33 "${#lines[@]}"
+	check 'all connections of the pairwise combinations end' control - close all
+}
+
+addresses() {
+	# Sizes that all differ, so that each result has one possible origin.
+	built C 8192 16384 1
+	built S 32768 4096 1
+	check 'both negotiate over IPv6' exchange "[$B6]" "[$B6]" "[$A6]"
+	check 'both negotiate at 0.0.0.0' exchange 0.0.0.0 "$B4" "$A4"
+	check 'both negotiate at [::]' exchange '[::]' "[$B6]" "[$A6]"
+	# siw reports the address as IPv6, and rdma_cm finds no device for that.
+	[[ $TRANSPORT = siw ]] ||
+		check 'both negotiate at [::] over IPv4' exchange '[::]' "$B4" "$A4"
+	check 'both negotiate at link-local addresses' \
+		exchange "${b_link/]/%$B_DEV]}" "${b_link/]/%$A_DEV]}" "$a_link"
+	zone=$(ip -n "$A" -o link show "$A_DEV")
+	zone=${zone%%:*}
+	check 'a zone can be given by its number' exchange '[::]' "${b_link/]/%$zone]}" "$a_link"
+	check 'the number of the zone is shown' \
+		same_info "$client" remote="${b_link/]/%$zone]}:$port"
+
+	# rxe notices a new address with a delay.
+	need 'the client gets a second address' ip -n "$A" address add "${A4%.*}.3/24" dev "$A_DEV"
+	at_end ip -n "$A" address delete "${A4%.*}.3/24" dev "$A_DEV"
+	IFS=. read -ra octets <<<"${A4%.*}.3"
+	printf -v gid '%02x%02x:%02x%02x' "${octets[@]}"
+	[[ $TRANSPORT = siw ]] ||
+		need 'the device has the second address' \
+			wait_for 10 grep -qs ":$gid" "/sys/class/infiniband/$A_RDMA/ports/1/gids/"*
+	check 'connect from the second address' exchange "$B4" "$B4" "${A4%.*}.3" from="${A4%.*}.3"
+}
+
+# Octets of private= (RFC 8797, sections 4, 5.1 and 5.2).
+private_data() {
+	message 65536 262144 1
+	raw C "$(filler $((request_room - 8)))$message" present offset=$((request_room - 8)) \
+		version=1 reserved=0x00 send=65536 recv=262144 r=1
+	message 4096 1024 1
+	raw S "$(filler $((reply_room - 8)))$message" present offset=$((reply_room - 8)) \
+		version=1 reserved=0x00 send=4096 recv=1024 r=1
+	check 'a message in the last octets of full private data is found' \
+		exchange "$B4" "$B4" "$A4"
+	raw C "$(filler $((request_room - 7)))${message%??}" rejected
+	raw S "$(filler $((reply_room - 7)))${message%??}" rejected
+	check 'a message without its last octet is rejected' exchange "$B4" "$B4" "$A4"
+	raw C f6ab0e1802010f0f rejected
+	raw S f6ab0e1800010f0f rejected
+	check 'versions 2 and 0 of the message are rejected' exchange "$B4" "$B4" "$A4"
+	raw C f6ab0e1801ff070f present offset=0 version=1 reserved=0xfe send=8192 recv=16384 r=1
+	raw S f6ab0e1801aa0f07 present offset=0 version=1 reserved=0xaa send=16384 recv=8192 r=0
+	check 'reserved bits of both sides are shown and ignored' exchange "$B4" "$B4" "$A4"
+	raw C f6ab0e1802f6ab0e1801010307 present offset=5 version=1 reserved=0x00 \
+		send=4096 recv=8192 r=1
+	raw S f6f6abf6ab0e1801010703f6ab0e1801000000 present offset=3 version=1 reserved=0x00 \
+		send=8192 recv=4096 r=1
+	check 'the first valid message counts, at any offset' exchange "$B4" "$B4" "$A4"
+	raw C 180eabf601010f0f absent
+	raw S 00f6ab0e00010f0f absent
+	check 'octets without a message count as absent' exchange "$B4" "$B4" "$A4"
+	raw C f6 absent
+	raw S 00 absent
+	check 'one octet counts as absent' exchange "$B4" "$B4" "$A4"
+	raw C f6ab0e18 rejected
+	raw S "f6ab0e1802$(filler $((reply_room - 10)))f6ab0e1801" rejected offset=0 version=2
+	check 'the first rejected message is shown' exchange "$B4" "$B4" "$A4"
+	raw C f6ab0e18ff010f0f rejected version=255
+	raw S f6ab0e1801fe0303 present offset=0 version=1 reserved=0xfe send=4096 recv=4096 r=0
+	check 'version 255 is rejected, and reserved bits are not R' exchange "$B4" "$B4" "$A4"
+	raw C 00f6ab0e1801010305f6ab0e1801000809 present offset=1 version=1 reserved=0x00 \
+		send=4096 recv=6144 r=1
+	raw S f6abf6ab0ef6ab0e1801011f07 present offset=5 version=1 reserved=0x00 \
+		send=32768 recv=8192 r=1
+	check 'the first of two messages counts, and parts of an identifier do not' \
+		exchange "$B4" "$B4" "$A4"
+	raw C '' absent
+	raw S '' absent
+	check 'no private data of either side counts as absent' exchange "$B4" "$B4" "$A4"
+	built C 2048 3072 1
+	check 'no private data of the server counts as absent' exchange "$B4" "$B4" "$A4"
+}
+
+other_peers() {
+	need 'the module listens for other peers' \
+		control b listen "$B4:2000 send=8192 recv=16384 inv=1"
+	# The guest of arm64 does not have it.
+	if [[ $(uname -m) = x86_64 ]]; then
+		check 'ucmatose connects without private data, and is killed' \
+			ucmatose_ends server "$A" -s "$B4" -p 2000
+		check 'ucmatose listens without private data, and is killed' \
+			ucmatose_ends client "$B" -b "$B4"
+	fi
+	if [[ $TRANSPORT = siw ]]; then
+		# Send Size 4096 and Receive Size 16384, with R.
+		values=(peer_private_data=present peer_send_size=4096 peer_receive_size=16384
+			client_to_server_threshold=4096 server_to_client_threshold=8192
+			remote_invalidation=yes)
+		check 'a message by MPA version 1' \
+			by_mpa_1 f6ab0e180101030f "${values[@]}" peer_length=8 peer_offset=0
+		# The length field of rdma_cm holds 255 octets, 4 more than a peer of version 2 can
+		# send.
+		check 'a message at the end of 255 octets by MPA version 1' by_mpa_1 \
+			"$(filler 247)f6ab0e180101030f" "${values[@]}" peer_length=255 \
+			peer_offset=247
+		# Linux delivers none of 256 (reports/iwcm-private-data-length.txt).
+		check '256 octets by MPA version 1 count as absent' by_mpa_1 \
+			"f6ab0e180101030f$(filler 248)" peer_private_data=absent peer_length=0 \
+			client_to_server_threshold=1024 server_to_client_threshold=1024 \
+			remote_invalidation=no
+	fi
+}
 
 # Names of real devices are longer than those of the tests.
-long=${A_RDMA}_np0_23456789
-need 'the device gets a long name' rdma dev set "$A_RDMA" name "$long"
-at_end rdma dev set "$long" name "$A_RDMA"
-A_RDMA=$long
-check 'both negotiate by a device with a long name' exchange "$B4" "$B4" "$A4"
-check 'all columns are aligned, with a long name' aligned
+long_name() {
+	long=${A_RDMA}_np0_23456789
+	need 'the device gets a long name' rdma dev set "$A_RDMA" name "$long"
+	at_end rdma dev set "$long" name "$A_RDMA"
+	A_RDMA=$long
+	check 'both negotiate by a device with a long name' exchange "$B4" "$B4" "$A4"
+	check 'all columns are aligned, with a long name' aligned
+}
 
-if [[ -n ${FULL:-} ]]; then
-	bad=0
+all_combinations() {
+	local x bad=0
 	for x in {0..1023}; do
 		built C "${sizes[x & 3]}" "${sizes[x >> 2 & 3]}" $((x >> 8 & 1))
 		built S "${sizes[x >> 4 & 3]}" "${sizes[x >> 6 & 3]}" $((x >> 9))
@@ -343,4 +348,20 @@ if [[ -n ${FULL:-} ]]; then
 		((x % 16)) || control - close all
 	done
 	check_equal 'a message at any octet is found' 0 "$bad" || diag <"$scratch/first"
-fi
+}
+
+need_pair
+need_module
+need 'both have a link-local address' wait_for 10 link_local "$A" "$A_DEV"
+a_link=$address
+link_local "$B" "$B_DEV"
+b_link=$address
+
+group pairwise
+group addresses
+group private_data
+check 'all columns are aligned, with link-local addresses' aligned
+need 'the connections of the exchange end' control - close all
+group other_peers
+group long_name
+[[ -z ${FULL:-} ]] || group all_combinations

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # RPC-over-RDMA messages between two ends of the module: versions, inline thresholds, chunks,
-# invalidation. nfs-peers.sh has the messages of the kernel's NFS, cases.py and calls.py those of
-# other peers.
+# invalidation. nfs-peers.sh has the messages of the kernel's NFS, rare-messages.py and calls.py
+# those of other peers.
 #
 # test: debug.siw
 # soak: debug.rxe stock.rxe arm64.rxe rt.rxe
@@ -189,13 +189,6 @@ without_private_data() {
 	need 'all connections without private data end' control - close all
 }
 
-# failed ERRNO WORDS LINE: whether writing LINE to `call` fails so.
-failed() {
-	! put a call "$3" && [[ $errno = "$1" ]] && grep -qF -- "$2" "$DEBUGFS/last_error" && return
-	echo "$errno, $(<"$DEBUGFS/last_error")"
-	return 1
-}
-
 # again: whether the client has connected a second time, without a reply.
 again() {
 	info "$client" && [[ ${info[generation]} = 2 && ${info[rpc_null]} = 'no reply in time' ]]
@@ -203,10 +196,10 @@ again() {
 
 errors() {
 	check 'a call on an unknown connection fails' \
-		failed ENOENT 'no such connection' 'connection 999 null'
+		call_fails ENOENT 'no such connection' 'connection 999 null'
 	need 'two ends without reverse=' connected '' ''
 	check "a call of the server's end needs reverse=" \
-		failed ENOTSUP 'no reverse=' "connection $server null"
+		call_fails ENOTSUP 'no reverse=' "connection $server null"
 	need 'a server that does not answer' control b listen "$B4:20099 answer=0"
 	need 'a connection to a server that does not answer' \
 		connect a "$B4:20099 rpcvers=1 timeout_ms=300"
@@ -215,12 +208,12 @@ errors() {
 		same_info "$client" rpc_null='no reply in time' rpc_version_used=none
 	# RFC 8166, section 3.3.3: there is one credit, until a reply says otherwise.
 	check 'a second call without a credit fails' \
-		failed EBUSY 'all credits' "connection $client null"
+		call_fails EBUSY 'all credits' "connection $client null"
 	check 'the connection without credits stays' same_info "$client" state=established sends=1
 	need 'a connection with null=0 to a server that does not answer' \
 		connect a "$B4:20099 rpcvers=1 timeout_ms=300 null=0"
 	check 'a call without a reply times out' \
-		failed ETIMEDOUT 'no reply in time' "connection $client null"
+		call_fails ETIMEDOUT 'no reply in time' "connection $client null"
 	# The draft, section 5.2: with version 2, a call without a reply leads to a new connection.
 	need 'a connection with rpcvers=auto to a server that does not answer' \
 		connect a "$B4:20099 rpcvers=auto timeout_ms=300"

@@ -12,15 +12,15 @@ import functools
 import os
 import signal
 import socket
-import struct
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lib import module
-from lib.hosts import TRANSPORT, NfsServer, entered, run
+from lib.hosts import TRANSPORT, entered, run
 from lib.ktap import Failed, Skip, same, wait_for
+from lib.mpa import Tcp
 from lib.peer import Peer
 from lib.script import Script
 from lib.wire import octets, split
@@ -33,8 +33,6 @@ NFS, FIRST_PORT = 20049, 3000
 
 # RFC 8797, section 4: sizes of 4096.
 PRIVATE = bytes.fromhex("f6ab0e1801000303")
-# RFC 6581, sections 4 and 9: the flag S, and an IRD and an ORD of 16.
-ENHANCED, DEPTHS = 0x10, bytes.fromhex("0010 0010")
 # RFC 8166, section 4.1.2, and RFC 5531, section 9: a call of NULL, and a reply without results.
 NULL = "X 0 2  100003 4 0  0 0  0 0"
 CALL = f"X 1 32 0  0 0 0  {NULL}"
@@ -56,11 +54,8 @@ check, need = script.check, script.need
 
 def ends(role: str) -> list[tuple[str, str]]:
     """Returns the events and reasons of the ends of the connections of NFS in that role."""
-    header, *lines = module.read("history").decode().splitlines()
-    columns = header.split()
     found = []
-    for line in lines:
-        row = dict(zip(columns, line.split(maxsplit=len(columns) - 1)))
+    for row in module.history():
         if (row["ORIGIN"], row["ROLE"]) == ("nfs", role) and row["EVENT"] in ("lost", "closed"):
             # The event that shows an unknown cause is not the same each time.
             reason = row["REASON"]
@@ -126,72 +121,15 @@ def refuse_others(listener: socket.socket) -> None:
             listener.accept()[0].close()
 
 
-class Tcp:
-    """A peer of siw in plain TCP: MPA (RFC 5044, RFC 6581), and no message after that."""
-
-    def __init__(self, stream: socket.socket) -> None:
-        self.stream = stream
-        stream.settimeout(20)
-
-    @classmethod
-    def connect(cls) -> "Tcp":
-        with entered(script.pair.a.path):
-            tcp = cls(socket.create_connection((script.pair.b.ip4, NFS), 20))
-        # The kernel's server refuses a client that allows it no RDMA Reads.
-        tcp.sends(b"MPA ID Req Frame", ENHANCED, DEPTHS + PRIVATE)
-        flags, _, _ = tcp.frame()
-        same("flags of the reply", ENHANCED, flags)
-        return tcp
-
-    @classmethod
-    def accept(cls, listener: socket.socket) -> "Tcp":
-        tcp = cls(listener.accept()[0])
-        flags, _, private = tcp.frame()
-        # Private data of its own, because xprtrdma reads it without looking at its length
-        # (reports/xprtrdma-private-data.txt).
-        tcp.sends(b"MPA ID Rep Frame", flags & ENHANCED, private[:4] + PRIVATE)
-        return tcp
-
-    def sends(self, key: bytes, flags: int, private: bytes) -> None:
-        """Sends a request or a reply of revision 2 (RFC 6581, section 4)."""
-        self.stream.sendall(key + struct.pack(">BBH", flags, 2, len(private)) + private)
-
-    def octets(self, length: int) -> bytes:
-        found = self.stream.recv(length, socket.MSG_WAITALL)
-        if len(found) < length:
-            raise Failed(f"{length} octets wanted, {len(found)} received")
-        return found
-
-    def frame(self) -> tuple[int, int, bytes]:
-        """Returns the flags, the revision and the private data of a request or a reply."""
-        flags, revision, length = struct.unpack(">BBH", self.octets(20)[16:])
-        return flags, revision, self.octets(length)
-
-    def fin(self) -> None:
-        # To close a stream with octets that nobody has read would send RST.
-        self.stream.shutdown(socket.SHUT_WR)
-
-    def reset(self) -> None:
-        self.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.stream.close()
-
-
 def needs_siw() -> None:
     if TRANSPORT != "siw":
         raise Skip("iWARP only")
 
 
-class Server(NfsServer):
+class Server:
     """The kernel's server, and the peer as its client."""
 
     xid = 0x70000000
-
-    def begin(self) -> None:
-        self.start(script.pair, 10)
-        script.at_end(self.end)
-
-    def established(self) -> int:
-        return sum(row[1:4] == ["nfs", "server", "established"] for row in module.rows())
 
     def connects(self, peer: Peer) -> None:
         peer.receives(4, 4096)
@@ -203,16 +141,14 @@ class Server(NfsServer):
 
     def called(self) -> None:
         self.sends(CALL)
-        found = script.next_message()
-        if not isinstance(found, bytes):
-            raise Failed(f"instead of a reply: {found}")
+        script.message()
 
     def rpcrdma_unloaded(self) -> None:
         if not Path("/sys/module/rpcrdma/initstate").exists():
             raise Skip("rpcrdma is built in")
-        run(*self.command("rpc.nfsd 0"))
+        script.nfs.stop()
         wait_for(20, unloaded, "rpcrdma")
-        run(*self.command("rpc.nfsd 4 && echo 'rdma 20049' >/proc/fs/nfsd/portlist"))
+        script.nfs.start()
 
     def client_ends(self, calls: bool) -> None:
         with all_end("server", ENDS, BY_PEER):
@@ -227,7 +163,7 @@ class Server(NfsServer):
         needs_siw()
         with all_end("server", ENDS, BY_PEER):
             for _ in range(ENDS):
-                end(Tcp.connect())
+                end(Tcp.connect(script.pair.a, script.pair.b, NFS, PRIVATE))
 
     def server_ends(self) -> None:
         # Over siw, a process can create some 20 queue pairs at a time.
@@ -239,11 +175,11 @@ class Server(NfsServer):
         peers = [Peer() for _ in range(count)]
         for peer in peers:
             self.connects(peer)
-        wait_for(20, lambda: self.established() == count)
-        run(*self.command("rpc.nfsd 0"))
+        wait_for(20, lambda: established("server") == count)
+        script.nfs.stop()
         for peer in peers:
             peer.end()
-        run(*self.command("rpc.nfsd 4 && echo 'rdma 20049' >/proc/fs/nfsd/portlist"))
+        script.nfs.start()
 
     def client_writes(self) -> None:
         """The client writes to memory that the server has not offered."""
@@ -270,12 +206,6 @@ class Client:
     client connects again until its mount is given up."""
 
     port = FIRST_PORT
-
-    def begin(self) -> None:
-        run("mkdir", "-p", "/mnt/none")
-
-    def ended(self) -> int:
-        return len(ends("client"))
 
     @contextlib.contextmanager
     def mounting(self) -> Iterator[None]:
@@ -307,20 +237,14 @@ class Client:
             script.peer = other
             peer.end()
 
-    def message(self) -> bytes:
-        found = script.next_message(20000)
-        if not isinstance(found, bytes):
-            raise Failed(f"instead of a call: {found}")
-        return found
-
     def server_ends(self, called: bool) -> None:
         with all_end("client", ENDS, BY_PEER):
             for _ in range(ENDS):
                 with self.served() as peer, self.mounting():
                     peer.accept(PRIVATE)
                     if called:
-                        self.message()
-                    before = self.ended()
+                        script.message(20000)
+                    before = len(ends("client"))
                     peer.close()
                     wait_for(10, have_ended, "client", before + 1)
 
@@ -334,8 +258,10 @@ class Client:
                 listener.settimeout(20)
                 with listener:
                     with self.mounting():
-                        before = self.ended()
-                        tcp = Tcp.accept(listener)
+                        before = len(ends("client"))
+                        # Private data of its own, because xprtrdma reads it without looking at
+                        # its length (reports/xprtrdma-private-data.txt).
+                        tcp = Tcp.accept(listener, PRIVATE)
                         # The client sends when it knows that the connection is established.
                         tcp.octets(1)
                         wait_for(10, have_sent)
@@ -348,13 +274,13 @@ class Client:
             for _ in range(ENDS):
                 with self.served() as peer, one_ends("client"), self.mounting():
                     peer.accept(PRIVATE)
-                    self.message()
+                    script.message(20000)
 
     def last_segment(self) -> tuple[int, int, int]:
         """Answers calls until one offers memory. Returns the key, the length and the address of its
         last segment."""
         while True:
-            xid, _, _, _, *words = split(self.message())
+            xid, _, _, _, *words = split(script.message(20000))
             found = None
             # RFC 8166, section 4.3: the Read list, the Write list, and the Reply chunk.
             while words.pop(0):
@@ -387,8 +313,8 @@ class Client:
                             peer.write(key, address + length + 65536, bytes(8))
 
 
-def established(role: str) -> bool:
-    return any(row[1:4] == ["nfs", role, "established"] for row in module.rows())
+def established(role: str) -> int:
+    return sum(row[1:4] == ["nfs", role, "established"] for row in module.rows())
 
 
 def mounts() -> None:
@@ -396,10 +322,6 @@ def mounts() -> None:
     script.pair.a.run("sh", "-c", "mkdir -p /mnt/removed && exec mount -t nfs -o "
                       f"vers=4.2,proto=rdma,port={NFS} {script.pair.b.ip4}:/ /mnt/removed")
     wait_for(20, established, "server")
-
-
-def unmounts() -> None:
-    run("umount", "/mnt/removed")
 
 
 def unloaded(name: str) -> bool:
@@ -418,39 +340,54 @@ def device_removed(role: str) -> None:
 
 server, client = Server(), Client()
 
+
+def removed_devices() -> None:
+    need("a mount whose client's device is removed", mounts)
+    check("the client's device is removed: that is the reason of its end", device_removed, "client")
+    need("the mount whose client's device was removed ends", run, "umount", "/mnt/removed")
+    # The module then has to have no probe in rpcrdma, or the kernel warns.
+    check("rpcrdma is unloaded and loaded again while it is observed", server.rpcrdma_unloaded)
+    need("a mount whose server's device is removed", mounts)
+    check("the server's device is removed: that is the reason of its end", device_removed, "server")
+    need("the mount whose server's device was removed ends", run, "umount", "/mnt/removed")
+
+
+def peer_ends(role: str, peer: str, disconnects: Callable[[bool], None],
+              tcp_ends: Callable[[Callable[[Tcp], None]], None]) -> None:
+    """Checks the ends of one role where the peer is why they end."""
+    for what, function, how in (
+        (f"its {peer} disconnects", disconnects, False),
+        (f"its {peer} disconnects after a call", disconnects, True),
+        ("FIN", tcp_ends, Tcp.fin),
+        ("RST", tcp_ends, Tcp.reset),
+    ):
+        check(f"the {role}'s end, {what}: all ends are lost by the peer", function, how)
+
+
+def server_ends() -> None:
+    peer_ends("server", "client", server.client_ends, server.tcp_ends)
+    check("the server's end, the server disconnects: all ends are closed by this end",
+          server.server_ends)
+    check("the server's end, its client writes where it may not: the reason is that error",
+          server.client_writes)
+    check("the server's end, its client offers memory that does not exist: the reason is that "
+          "error", server.client_offers)
+
+
+def client_ends() -> None:
+    need("a directory for mounts that do not succeed", run, "mkdir", "-p", "/mnt/none")
+    peer_ends("client", "server", client.server_ends, client.tcp_ends)
+    check("the client's end, the mount is given up: all ends are closed by this end",
+          client.client_ends)
+    check("the client's end, its server writes where it may not: the reason is that error",
+          client.server_writes)
+
+
 # Before a program uses the devices: removing one would wait for the end of the program.
 script.set_up(peer=False)
-need("the kernel's NFS server starts for its ends", server.begin)
-need("a mount whose client's device is removed", mounts)
-check("the client's device is removed: that is the reason of its end", device_removed, "client")
-need("the mount whose client's device was removed ends", unmounts)
-# The module then has to have no probe in rpcrdma, or the kernel warns.
-check("rpcrdma is unloaded and loaded again while it is observed", server.rpcrdma_unloaded)
-need("a mount whose server's device is removed", mounts)
-check("the server's device is removed: that is the reason of its end", device_removed, "server")
-need("the mount whose server's device was removed ends", unmounts)
+need("the kernel's NFS server starts for its ends", script.start_nfs)
+script.group(removed_devices)
 need("a peer of the kernel's NFS starts", script.start_peer)
-check("the server's end, its client disconnects: all ends are lost by the peer",
-      server.client_ends, False)
-check("the server's end, its client disconnects after a call: all ends are lost by the peer",
-      server.client_ends, True)
-check("the server's end, FIN: all ends are lost by the peer", server.tcp_ends, Tcp.fin)
-check("the server's end, RST: all ends are lost by the peer", server.tcp_ends, Tcp.reset)
-check("the server's end, the server disconnects: all ends are closed by this end",
-      server.server_ends)
-check("the server's end, its client writes where it may not: the reason is that error",
-      server.client_writes)
-check("the server's end, its client offers memory that does not exist: the reason is that error",
-      server.client_offers)
-need("a directory for mounts that do not succeed", client.begin)
-check("the client's end, its server disconnects: all ends are lost by the peer",
-      client.server_ends, False)
-check("the client's end, its server disconnects after a call: all ends are lost by the peer",
-      client.server_ends, True)
-check("the client's end, FIN: all ends are lost by the peer", client.tcp_ends, Tcp.fin)
-check("the client's end, RST: all ends are lost by the peer", client.tcp_ends, Tcp.reset)
-check("the client's end, the mount is given up: all ends are closed by this end",
-      client.client_ends)
-check("the client's end, its server writes where it may not: the reason is that error",
-      client.server_writes)
+script.group(server_ends)
+script.group(client_ends)
 script.run()

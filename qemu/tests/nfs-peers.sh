@@ -77,13 +77,6 @@ is_asked_again() {
 	return 1
 }
 
-# fails_with ERRNO WORD LINE: whether writing LINE to `call` fails so.
-fails_with() {
-	! put a call "$3" && [[ $errno = "$1" ]] && grep -qF -- "$2" "$DEBUGFS/last_error" && return
-	echo "$errno, $(<"$DEBUGFS/last_error")"
-	return 1
-}
-
 # mounts_and_is_called ADDRESS: mounts by NFS 4.1. Whether the client answers a call of the server's
 # end meanwhile. The client can do that before its first COMPOUND (RFC 8167, section 6). The delay
 # leaves time for the call before the mount fails.
@@ -143,9 +136,9 @@ check 'rpcvers=auto succeeds by a second message' \
 	same_info "$id" sends=2 inline_calls=2 generation=1 \
 		rpc_version_used=1 credits_granted="$max_requests" bad_headers=0
 check 'a program other than NFS gets PROG_UNAVAIL' \
-	fails_with ENOTSUP PROG_UNAVAIL "connection $id echo"
+	call_fails ENOTSUP PROG_UNAVAIL "connection $id echo"
 check 'NULL of an unknown version gets PROG_MISMATCH' \
-	fails_with ENOTSUP PROG_MISMATCH "connection $id null version=77"
+	call_fails ENOTSUP PROG_MISMATCH "connection $id null version=77"
 check 'NULL with a Reply chunk succeeds' control a call "connection $id null chunks=1"
 check 'the NFS server accepts 64 NULL calls under way' control a call \
 	"connection $id null count=1000 jobs=64"

@@ -234,133 +234,155 @@ traces=/sys/kernel/tracing/instances/observe
 need_pair
 need_neighbours
 need_nfs_server
-need 'older than the module: the mount succeeds' nfs_mount 4.2 /mnt/nfs
-program 3
-need 'older than the module: a program listens at one address' \
-	tell 3 listen "/run/netns/$A" "$A4" 20049
 trace_thresholds
 at_end rmdir "$traces"
 need_module
-check 'older than the module: info of both ends is right' same_old 1
-check 'older than the module: info shows that the server invalidates' wait_for 60 invalidated
-check 'older than the module: a listener is not shown' no_program_shown
-program_end 3
-check 'older than the module: umount succeeds' umount /mnt/nfs
-check 'older than the module: no connection is left' wait_for 20 none_shown
 
-# A trace instance of its own: the kernel empties the buffer with the module's events when
-# the module is unloaded.
-mkdir "$traces-own"
-echo 1 >"$traces-own/events/rpcrdma_cm/enable"
-mounted 'version 3' 1 3
+older() {
+	need 'older than the module: the module is removed' wait_for 20 rmmod rpcrdma_cm
+	need 'older than the module: the mount succeeds' nfs_mount 4.2 /mnt/nfs
+	program 3
+	need 'older than the module: a program listens at one address' \
+		tell 3 listen "/run/netns/$A" "$A4" 20049
+	need 'older than the module: the module loads' insmod "$MODULE"
+	check 'older than the module: info of both ends is right' same_old 1
+	check 'older than the module: info shows that the server invalidates' \
+		wait_for 60 invalidated
+	check 'older than the module: a listener is not shown' no_program_shown
+	program_end 3
+	check 'older than the module: umount succeeds' umount /mnt/nfs
+	check 'older than the module: no connection is left' wait_for 20 none_shown
+}
+
 traced() { [[ $(grep -c " $1: id=[0-9]* role=$2 .*$3" "$traces-own/trace") = 1 ]]; }
-for role in client server; do
-	check "traced: the octets that the $role sent" \
-		traced message_sent "$role" 'octets=f6ab0e1801'
-	check "traced: the message that the $role received" \
-		traced message_parsed "$role" 'outcome=present'
-	check "traced: the values of the $role" traced connection_negotiated "$role" \
-		'client_to_server=4096 server_to_client=4096 remote_invalidation=0'
-	check "traced: the end of the $role" traced connection_closed "$role" 'generation=1'
-done
-rmdir "$traces-own"
 
-mounted 'version 4.1, four connections' 4 4.1 nconnect=4
-if [[ -n ${FULL:-} ]]; then
-	[[ $KERNEL = debug ]] || mounted 'version 4.2, up to 16 connections' 5 4.2 nconnect=16
-	if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
-		set_sysctl rdma_max_inline_write 16384
-		set_sysctl rdma_max_inline_read 2048
-		need 'other sizes: the mount succeeds' nfs_mount 4.1 /mnt/nfs
-		check 'other sizes: info of both ends is right' same_all 1 1 16384 2048 4096
-		set_sysctl rdma_max_inline_write 4096
-		set_sysctl rdma_max_inline_read 4096
-		check 'other sizes: umount succeeds' umount /mnt/nfs
-		check 'other sizes: no connection is left' wait_for 20 none_shown
+mounts() {
+	# A trace instance of its own: the kernel empties the buffer with the module's events when
+	# the module is unloaded.
+	mkdir "$traces-own"
+	echo 1 >"$traces-own/events/rpcrdma_cm/enable"
+	mounted 'version 3' 1 3
+	for role in client server; do
+		check "traced: the octets that the $role sent" \
+			traced message_sent "$role" 'octets=f6ab0e1801'
+		check "traced: the message that the $role received" \
+			traced message_parsed "$role" 'outcome=present'
+		check "traced: the values of the $role" traced connection_negotiated "$role" \
+			'client_to_server=4096 server_to_client=4096 remote_invalidation=0'
+		check "traced: the end of the $role" traced connection_closed "$role" 'generation=1'
+	done
+	rmdir "$traces-own"
+
+	mounted 'version 4.1, four connections' 4 4.1 nconnect=4
+	if [[ -n ${FULL:-} ]]; then
+		[[ $KERNEL = debug ]] ||
+			mounted 'version 4.2, up to 16 connections' 5 4.2 nconnect=16
+		if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
+			set_sysctl rdma_max_inline_write 16384
+			set_sysctl rdma_max_inline_read 2048
+			need 'other sizes: the mount succeeds' nfs_mount 4.1 /mnt/nfs
+			check 'other sizes: info of both ends is right' same_all 1 1 16384 2048 4096
+			set_sysctl rdma_max_inline_write 4096
+			set_sysctl rdma_max_inline_read 4096
+			check 'other sizes: umount succeeds' umount /mnt/nfs
+			check 'other sizes: no connection is left' wait_for 20 none_shown
+		fi
 	fi
-fi
+}
 
-# Replies may take long here, and after its timeout NFS would give the connection up.
-need 'traffic: the mount succeeds' nfs_mount 4.2 /mnt/nfs timeo=600
-# The second mount is made in another namespace, the server's own. Over siw all clients are in one.
-if [[ $TRANSPORT = rxe ]]; then
-	mkdir -p /mnt/other
-	need 'traffic: a mount in another namespace succeeds' on_b mount -t nfs \
-		-o proto=rdma,port=20049,vers=4.1 "$B4:/" /mnt/other
-	check 'traffic: both ends of both mounts are shown' wait_for 10 two_mounts
-	check 'traffic: umount in another namespace succeeds' on_b umount /mnt/other
-	check 'traffic: the connection of another namespace is gone' wait_for 20 has nfs server 1
-fi
-head -c "${mib}M" /dev/urandom >"$scratch/data"
-head -c 256K "$scratch/data" >"$scratch/some"
-touch "$scratch/reading"
-keep_reading &
-readers=$!
-cp "$scratch/data" /mnt/nfs/data &
-writer=$!
-# rmmod fails while one of the module's files is open.
-need 'traffic: the module is removed' wait_for 20 rmmod rpcrdma_cm
-check_fails 'traffic: nothing is attached to rdma_cm' attached
-need 'traffic: the module loads again' insmod "$MODULE"
-check 'traffic: info of both ends is right' same_old 1
-wait "$writer"
-echo 3 >/proc/sys/vm/drop_caches
-check "traffic: $mib MiB are read as written" cmp "$scratch/data" /mnt/nfs/data
-check 'traffic: info shows that the server invalidates' wait_for 60 invalidated
-rm "$scratch/reading"
-wait "$readers"
-check 'traffic: NFS made one connection and had no errors' undisturbed 1
+traffic() {
+	# Replies may take long here, and after its timeout NFS would give the connection up.
+	need 'traffic: the mount succeeds' nfs_mount 4.2 /mnt/nfs timeo=600
+	# The second mount is made in another namespace, the server's own. Over siw all clients are
+	# in one.
+	if [[ $TRANSPORT = rxe ]]; then
+		mkdir -p /mnt/other
+		need 'traffic: a mount in another namespace succeeds' on_b mount -t nfs \
+			-o proto=rdma,port=20049,vers=4.1 "$B4:/" /mnt/other
+		check 'traffic: both ends of both mounts are shown' wait_for 10 two_mounts
+		check 'traffic: umount in another namespace succeeds' on_b umount /mnt/other
+		check 'traffic: the connection of another namespace is gone' \
+			wait_for 20 has nfs server 1
+	fi
+	head -c "${mib}M" /dev/urandom >"$scratch/data"
+	head -c 256K "$scratch/data" >"$scratch/some"
+	touch "$scratch/reading"
+	keep_reading &
+	readers=$!
+	cp "$scratch/data" /mnt/nfs/data &
+	writer=$!
+	# rmmod fails while one of the module's files is open.
+	need 'traffic: the module is removed' wait_for 20 rmmod rpcrdma_cm
+	check_fails 'traffic: nothing is attached to rdma_cm' attached
+	need 'traffic: the module loads again' insmod "$MODULE"
+	check 'traffic: info of both ends is right' same_old 1
+	wait "$writer"
+	echo 3 >/proc/sys/vm/drop_caches
+	check "traffic: $mib MiB are read as written" cmp "$scratch/data" /mnt/nfs/data
+	check 'traffic: info shows that the server invalidates' wait_for 60 invalidated
+	rm "$scratch/reading"
+	wait "$readers"
+	check 'traffic: NFS made one connection and had no errors' undisturbed 1
 
-check 'traffic: umount succeeds' umount /mnt/nfs
+	check 'traffic: umount succeeds' umount /mnt/nfs
+}
 
-# NFS gives up a connection when replies do not arrive, also over siw.
-need 'lost: the mount succeeds' nfs_mount 4.2 /mnt/nfs
-set_sysctl svc_rdma/max_req_size 8192
-need 'lost: all packets of the server are lost' netem b loss 100%
-cp "$scratch/some" /mnt/nfs/again &
-writer=$!
-check 'lost: the client is connecting again' wait_for 60 tries_again
-need 'lost: packets of the server arrive again' netem b
-check 'lost: generation 2 is established' wait_for 90 has_generation 2
-check 'lost: info has the new exchange' same_client "$id" "$generation" 4096 4096 8192
-wait "$writer"
-echo 3 >/proc/sys/vm/drop_caches
-check 'lost: no data was lost' cmp "$scratch/some" /mnt/nfs/again
-# The counters are those of the transport, so they include segments of lost connections.
-check 'lost: info shows that the server invalidates' wait_for 60 invalidated
-check 'lost: the server deviates by invalidating' deviates "$uninvited"
-set_sysctl svc_rdma/max_req_size 4096
-
-if [[ -n ${FULL:-} ]]; then
-	need 'link down: the link goes down' ip -n "$B" link set "$B_DEV" down
+losses() {
+	# NFS gives up a connection when replies do not arrive, also over siw.
+	need 'lost: the mount succeeds' nfs_mount 4.2 /mnt/nfs
+	set_sysctl svc_rdma/max_req_size 8192
+	need 'lost: all packets of the server are lost' netem b loss 100%
 	cp "$scratch/some" /mnt/nfs/again &
 	writer=$!
-	[[ $TRANSPORT = siw ]] || check 'link down: last_failure is shown' wait_for 60 failed
-	need 'link down: the link comes up' ip -n "$B" link set "$B_DEV" up
-	need 'link down: the link has its address again' \
-		ip -n "$B" address add "$B6/64" dev "$B_DEV" nodad
-	check 'link down: the writer ends' timeout 90 tail --pid "$writer" -f /dev/null
-	check 'link down: a connection is established' wait_for 60 has_generation 1
+	check 'lost: the client is connecting again' wait_for 60 tries_again
+	need 'lost: packets of the server arrive again' netem b
+	check 'lost: generation 2 is established' wait_for 90 has_generation 2
+	check 'lost: info has the new exchange' same_client "$id" "$generation" 4096 4096 8192
+	wait "$writer"
+	echo 3 >/proc/sys/vm/drop_caches
+	check 'lost: no data was lost' cmp "$scratch/some" /mnt/nfs/again
+	# The counters are those of the transport, so they include segments of lost connections.
+	check 'lost: info shows that the server invalidates' wait_for 60 invalidated
+	check 'lost: the server deviates by invalidating' deviates "$uninvited"
+	set_sysctl svc_rdma/max_req_size 4096
 
-	before=$generation
-	need 'restarted: the server stops' in_nfs_server rpc.nfsd 0
-	need 'restarted: the server starts' in_nfs_server rpc.nfsd 4
-	need 'restarted: the server listens over RDMA' \
-		in_nfs_server sh -c 'echo "rdma 20049" >/proc/fs/nfsd/portlist'
-	check 'restarted: the file is read as written' timeout 60 cmp "$scratch/some" /mnt/nfs/again
-	check 'restarted: the next generation is established' \
-		wait_for 60 has_generation $((before + 1))
-	check 'restarted: info has the new exchange' same_client "$id" "$generation" 4096 4096 4096
-fi
-check 'lost: umount succeeds' umount /mnt/nfs
-check 'lost: no connection is left' wait_for 60 none_shown
+	if [[ -n ${FULL:-} ]]; then
+		need 'link down: the link goes down' ip -n "$B" link set "$B_DEV" down
+		cp "$scratch/some" /mnt/nfs/again &
+		writer=$!
+		[[ $TRANSPORT = siw ]] ||
+			check 'link down: last_failure is shown' wait_for 60 failed
+		need 'link down: the link comes up' ip -n "$B" link set "$B_DEV" up
+		need 'link down: the link has its address again' \
+			ip -n "$B" address add "$B6/64" dev "$B_DEV" nodad
+		check 'link down: the writer ends' timeout 90 tail --pid "$writer" -f /dev/null
+		check 'link down: a connection is established' wait_for 60 has_generation 1
 
-on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
-	-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1
-check 'a refused mount is counted' refused
+		before=$generation
+		need 'restarted: the server stops' in_nfs_server rpc.nfsd 0
+		need 'restarted: the server starts' in_nfs_server rpc.nfsd 4
+		need 'restarted: the server listens over RDMA' nfs_over_rdma
+		check 'restarted: the file is read as written' \
+			timeout 60 cmp "$scratch/some" /mnt/nfs/again
+		check 'restarted: the next generation is established' \
+			wait_for 60 has_generation $((before + 1))
+		check 'restarted: info has the new exchange' \
+			same_client "$id" "$generation" 4096 4096 4096
+	fi
+	check 'lost: umount succeeds' umount /mnt/nfs
+	check 'lost: no connection is left' wait_for 60 none_shown
 
-# Debian's kernel has rpcrdma as a module, which can be unloaded.
-if [[ $KERNEL = stock ]]; then
+	on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
+		-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1
+	check 'a refused mount is counted' refused
+}
+
+# connect_to_nobody: a program connects to a port without a listener.
+connect_to_nobody() { on_a timeout 20 rping -c -a "$B4" -p 9 -C 1 >/dev/null 2>&1; }
+
+btf() {
+	# Debian's kernel has rpcrdma as a module, which can be unloaded.
+	[[ $KERNEL = stock ]] || return 0
 	nfs_server_end
 	need 'rpcrdma loaded again: it is unloaded' wait_for 20 modprobe -r rpcrdma
 	need 'rpcrdma loaded again: an NFS server loads it' nfs_server
@@ -379,9 +401,27 @@ if [[ $KERNEL = stock ]]; then
 	check 'other BTF: umount succeeds' umount /mnt/nfs
 	need 'other BTF: the module is removed again' wait_for 20 rmmod rpcrdma_cm
 	need 'other BTF: its sizes are restored' remove_module other_btf
+
+	need 'other BTF: rdma_ucm is loaded' modprobe rdma_ucm
+	need 'other BTF: the sizes of rdma_ucm change' \
+		insmod "${MODULE%/*}/qemu/modules/other_btf.ko" structure=ucma_context
+	need 'other BTF: the module loads beside them' insmod "$MODULE"
+	check 'other BTF: before a program connects, all is observed' observing yes
+	connect_to_nobody
+	reason='users: BTF does not have the members of the structures of rdma_ucm, so that the'
+	reason+=' users of programs are unknown, and all programs have the limit of one user'
+	check 'other BTF: stats says that users are unknown' wait_for 10 observing partial "$reason"
+	need 'other BTF: the module is removed once more' wait_for 20 rmmod rpcrdma_cm
+	need 'other BTF: the sizes of rdma_ucm are restored' remove_module other_btf
 	need 'other BTF: the module loads again' insmod "$MODULE"
 	mounted 'other BTF: restored' 1 4.2
-fi
+
+	# About: the BTF of a module that is loaded later.
+	need 'rdma_ucm loaded again: it is unloaded' modprobe -r rdma_ucm
+	need 'rdma_ucm loaded again: it is loaded' modprobe rdma_ucm
+	connect_to_nobody
+	check 'rdma_ucm loaded again: the users of its programs are known' observing yes
+}
 
 # About: programs.
 
@@ -409,87 +449,94 @@ client_succeeds() {
 	wait "$server" || true
 }
 
-program 1
-server_pid=$pid
-program 2
-client_pid=$pid
-need 'another protocol: a server listens' tell 1 listen "/run/netns/$B" "$B4" 8
-say 1 accept 0123456789abcdef
-need 'another protocol: a client connects' \
-	tell 2 connect "/run/netns/$A" "$B4" 8 fedcba9876543210
-need 'another protocol: the server accepts' hear 1
-check 'another protocol: neither end is shown' none_shown
-need 'another protocol: the client closes' tell 2 close
-need 'another protocol: the server closes' tell 1 close
-# A handler's name does not make a module NFS. The connection has no queue pair, which siw needs.
-if [[ $TRANSPORT = rxe ]]; then
-	need 'look-alike: a server listens' tell 1 listen "/run/netns/$B" "$B4" 11
+# look_alike: connects by a module with a handler of NFS' name.
+look_alike() {
+	on_a insmod "${MODULE%/*}/qemu/modules/look_alike.ko" "address=$B4" port=11 &&
+		at_end remove_module look_alike
+}
+
+programs() {
+	need 'another protocol: a server listens' tell 1 listen "/run/netns/$B" "$B4" 8
 	say 1 accept 0123456789abcdef
-	look_alike() {
-		on_a insmod "${MODULE%/*}/qemu/modules/look_alike.ko" "address=$B4" port=11 &&
-			at_end remove_module look_alike
-	}
+	need 'another protocol: a client connects' \
+		tell 2 connect "/run/netns/$A" "$B4" 8 fedcba9876543210
+	need 'another protocol: the server accepts' hear 1
+	check 'another protocol: neither end is shown' none_shown
+	need 'another protocol: the client closes' tell 2 close
+	need 'another protocol: the server closes' tell 1 close
+	# A handler's name does not make a module NFS. The connection has no queue pair, which siw
+	# needs.
+	if [[ $TRANSPORT = rxe ]]; then
+		need 'look-alike: a server listens' tell 1 listen "/run/netns/$B" "$B4" 11
+		say 1 accept 0123456789abcdef
+		counter observed && observed=$count
+		need 'look-alike: a module connects' look_alike
+		need 'look-alike: the server accepts' hear 1
+		counter observed
+		check_equal 'look-alike: its connection is not counted' "$observed" "$count"
+		check 'look-alike: its connection is not shown' none_shown
+		need 'look-alike: rpcrdma_cm is removed' wait_for 20 rmmod rpcrdma_cm
+		need 'look-alike: rpcrdma_cm loads again' insmod "$MODULE"
+		check 'look-alike: the probes are attached to rdma_cm' attached
+		check_fails 'look-alike: no probe is attached to the other module' \
+			grep -F '[look_alike]' /sys/kernel/tracing/enabled_functions
+		need 'look-alike: the module is removed' remove_module look_alike
+		need 'look-alike: the server closes' tell 1 close
+	fi
+
+	need 'programs: a server listens' tell 1 listen "/run/netns/$B" "$B4" 7
+	say 1 accept f6ab0e1801010f07
+	need 'programs: a client connects without private data' \
+		tell 2 connect "/run/netns/$A" "$B4" 7 none
+	need 'programs: the server accepts' hear 1
+	check 'programs: the server is shown' same_program server python3 "$server_pid" \
+		local_send_size=16384 local_receive_size=8192 client_to_server_threshold=1024 \
+		server_to_client_threshold=1024
 	counter observed && observed=$count
-	need 'look-alike: a module connects' look_alike
-	need 'look-alike: the server accepts' hear 1
-	counter observed
-	check_equal 'look-alike: its connection is not counted' "$observed" "$count"
-	check 'look-alike: its connection is not shown' none_shown
-	need 'look-alike: rpcrdma_cm is removed' wait_for 20 rmmod rpcrdma_cm
-	need 'look-alike: rpcrdma_cm loads again' insmod "$MODULE"
-	check 'look-alike: the probes are attached to rdma_cm' attached
-	check_fails 'look-alike: no probe is attached to the other module' \
-		grep -F '[look_alike]' /sys/kernel/tracing/enabled_functions
-	need 'look-alike: the module is removed' remove_module look_alike
-	need 'look-alike: the server closes' tell 1 close
-fi
+	note='the version of RPC-over-RDMA is not known: in version 2, a threshold below 4096 is'
+	check 'programs: the client is shown' same_program client python3 "$client_pid" \
+		peer_private_data=present peer_send_size=16384 peer_receive_size=8192 \
+		note="$note 4096"
+	octets "connection/${ids[0]}/sent"
+	check_equal 'programs: the client is shown to have sent nothing' '' "$octets"
+	# Over siw, rping does not end.
+	if [[ $TRANSPORT = rxe ]]; then
+		check 'programs: rping connects beside them' wait_for 20 client_succeeds \
+			"rping -s -a $B4 -p 9 -C 2" "rping -c -a $B4 -p 9 -C 2"
+		check 'programs: rdma_xclient connects beside them' wait_for 20 client_succeeds \
+			'rdma_xserver -p 10' "rdma_xclient -s $B4 -p 10"
+		check 'programs: rping and rdma_xclient are not shown' has user client 1
+		counter observed
+		check_equal 'programs: rping and rdma_xclient are not counted' "$observed" "$count"
+	fi
+	need 'programs: the client closes' tell 2 close
+	check "programs: the client's event has its cause" wait_for 10 \
+		event ORIGIN=user ROLE=client EVENT=closed REASON='disconnected by this end'
+	check "programs: the server's event has its cause" wait_for 10 \
+		event ORIGIN=user ROLE=server EVENT=lost REASON='disconnected by the peer'
+	need 'programs: the server closes' tell 1 close
+	check 'programs: no connection is left' wait_for 20 none_shown
 
-need 'programs: a server listens' tell 1 listen "/run/netns/$B" "$B4" 7
-say 1 accept f6ab0e1801010f07
-need 'programs: a client connects without private data' \
-	tell 2 connect "/run/netns/$A" "$B4" 7 none
-need 'programs: the server accepts' hear 1
-check 'programs: the server is shown' same_program server python3 "$server_pid" \
-	local_send_size=16384 local_receive_size=8192 client_to_server_threshold=1024 \
-	server_to_client_threshold=1024
-counter observed && observed=$count
-check 'programs: the client is shown' same_program client python3 "$client_pid" \
-	peer_private_data=present peer_send_size=16384 peer_receive_size=8192 \
-	note="the version of RPC-over-RDMA is not known: in version 2, a threshold below 4096 is\
- 4096"
-octets "connection/${ids[0]}/sent"
-check_equal 'programs: the client is shown to have sent nothing' '' "$octets"
-# Over siw, rping does not end.
-if [[ $TRANSPORT = rxe ]]; then
-	check 'programs: rping connects beside them' wait_for 20 client_succeeds \
-		"rping -s -a $B4 -p 9 -C 2" "rping -c -a $B4 -p 9 -C 2"
-	check 'programs: rdma_xclient connects beside them' wait_for 20 client_succeeds \
-		'rdma_xserver -p 10' "rdma_xclient -s $B4 -p 10"
-	check 'programs: rping and rdma_xclient are not shown' has user client 1
-	counter observed
-	check_equal 'programs: rping and rdma_xclient are not counted' "$observed" "$count"
-fi
-need 'programs: the client closes' tell 2 close
-need 'programs: the server closes' tell 1 close
-check 'programs: no connection is left' wait_for 20 none_shown
-
-# The client sends other octets, and the server's message shows that the protocol is RPC-over-RDMA.
-need 'late: a server listens' tell 1 listen "/run/netns/$B" "$B4" 6
-say 1 accept f6ab0e1801010303
-need 'late: a client connects with other octets' \
-	tell 2 connect "/run/netns/$A" "$B4" 6 0123456789abcdef
-need 'late: the server accepts' hear 1
-check 'late: the server is shown' same_program server python3 "$server_pid" \
-	local_send_size=4096 peer_private_data=absent
-octets "connection/${ids[0]}/received"
-check 'late: the server shows the octets of the client' test "${octets:0:16}" = 0123456789abcdef
-check 'late: the client is shown' same_program client python3 "$client_pid" \
-	local_send_size=1024 peer_private_data=present
-octets "connection/${ids[0]}/sent"
-check_equal 'late: the client shows its octets' 0123456789abcdef "$octets"
-need 'late: the client closes' tell 2 close
-need 'late: the server closes' tell 1 close
-check 'late: no connection is left' wait_for 20 none_shown
+	# The client sends other octets, and the server's message shows that the protocol is
+	# RPC-over-RDMA.
+	need 'late: a server listens' tell 1 listen "/run/netns/$B" "$B4" 6
+	say 1 accept f6ab0e1801010303
+	need 'late: a client connects with other octets' \
+		tell 2 connect "/run/netns/$A" "$B4" 6 0123456789abcdef
+	need 'late: the server accepts' hear 1
+	check 'late: the server is shown' same_program server python3 "$server_pid" \
+		local_send_size=4096 peer_private_data=absent
+	octets "connection/${ids[0]}/received"
+	check 'late: the server shows the octets of the client' \
+		test "${octets:0:16}" = 0123456789abcdef
+	check 'late: the client is shown' same_program client python3 "$client_pid" \
+		local_send_size=1024 peer_private_data=present
+	octets "connection/${ids[0]}/sent"
+	check_equal 'late: the client shows its octets' 0123456789abcdef "$octets"
+	need 'late: the client closes' tell 2 close
+	need 'late: the server closes' tell 1 close
+	check 'late: no connection is left' wait_for 20 none_shown
+}
 
 # About: a server whose message begins at octet 1. Linux' client looks at offset 0 only, and uses
 # the defaults (RFC 8797, section 5.2).
@@ -502,33 +549,22 @@ uses_defaults() {
 		inline_send_in_use=1024 inline_receive_in_use=1024 && deviates "$misplaced"
 }
 
-need 'offset 1: a server with Receives' tell 1 receives 8 4096
-need 'offset 1: the server listens' tell 1 listen "/run/netns/$B" "$B4" 5
-say 1 accept 00f6ab0e1801000f0f
-nsenter --net="/run/netns/$A" mount.nfs "$B4:/" /mnt/nfs \
-	-o proto=rdma,port=5,vers=4.2,soft,timeo=50,retrans=0,retry=0 &
-mount=$!
-need 'offset 1: the NFS client connects' hear 1
-check 'offset 1: the NFS client uses the defaults' uses_defaults
-kill -KILL "$mount"
-wait "$mount" 2>/dev/null
-need 'offset 1: the server closes' tell 1 close
-check 'offset 1: no connection is left' wait_for 60 none_shown
+other_offset() {
+	need 'offset 1: a server with Receives' tell 1 receives 8 4096
+	need 'offset 1: the server listens' tell 1 listen "/run/netns/$B" "$B4" 5
+	say 1 accept 00f6ab0e1801000f0f
+	nsenter --net="/run/netns/$A" mount.nfs "$B4:/" /mnt/nfs \
+		-o proto=rdma,port=5,vers=4.2,soft,timeo=50,retrans=0,retry=0 &
+	mount=$!
+	need 'offset 1: the NFS client connects' hear 1
+	check 'offset 1: the NFS client uses the defaults' uses_defaults
+	kill -KILL "$mount"
+	wait "$mount" 2>/dev/null
+	need 'offset 1: the server closes' tell 1 close
+	check 'offset 1: no connection is left' wait_for 60 none_shown
+}
 
 # About: a client that reads more than its Receive Size.
-
-# words NUMBER...: sets $words to these numbers, as words of 32 bits in hexadecimal.
-words() { printf -v words '%08x' "$@"; }
-
-# nfs_read NAME COUNT: sets $call to a call without chunks: PUTROOTFH, LOOKUP, READ.
-nfs_read() {
-	local name
-	name=$(printf %s "$1" | od -An -tx1 | tr -d ' \n')
-	words 7 1 8 0 0 0 0 && call=$words
-	words 7 0 2 100003 4 1 1 20 0 0 0 0 0 0 0 && call+=$words
-	words 0 0 3 24 15 ${#1} && call+=$words$name
-	words 25 0 0 0 0 0 0 "$2" && call+=$words
-}
 
 # longer_than LENGTH: whether the next message to the program is longer.
 longer_than() {
@@ -537,51 +573,71 @@ longer_than() {
 	return 1
 }
 
-need 'too long: the server has a file' in_nfs_server sh -c 'head -c 20000 /dev/zero >/export/long'
-need 'too long: the client has large Receives' tell 2 receives 8 16384
-need 'too long: the client connects to the NFS server' \
-	tell 2 connect "/run/netns/$A" "$B4" 20049 f6ab0e1801000303
-nfs_read long 8000
-need 'too long: the client sends a READ' tell 2 send "$call"
-check 'too long: the reply is longer than the Receive Size' longer_than 8000
-ids nfs server
-check "too long: info shows the server's own limit" by_server
-need 'too long: the client closes' tell 2 close
-check 'too long: no connection is left' wait_for 20 none_shown
+too_long() {
+	need 'too long: the server has a file' \
+		in_nfs_server sh -c 'head -c 20000 /dev/zero >/export/long'
+	need 'too long: the client has large Receives' tell 2 receives 8 16384
+	need 'too long: the client connects to the NFS server' \
+		tell 2 connect "/run/netns/$A" "$B4" 20049 f6ab0e1801000303
+	nfs_read 8000 long
+	need 'too long: the client sends a READ' tell 2 send "$message"
+	check 'too long: the reply is longer than the Receive Size' longer_than 8000
+	ids nfs server
+	check "too long: info shows the server's own limit" by_server
+	need 'too long: the client closes' tell 2 close
+	check 'too long: no connection is left' wait_for 20 none_shown
+}
 
+# About: why others are not observed, or not all of them.
+
+reasons() {
+	check 'stats says that everything is observed' observing yes
+	need_reload max_observed=0 max_observed=0
+	need 'max_observed=0: the mount succeeds' nfs_mount 4.2 /mnt/nfs
+	transports
+	counter observed_missed
+	check_equal 'max_observed=0: each end is counted as missed' $((2 * n)) "$count"
+	reason='limit_nfs: connections of NFS were left out, because there were max_observed of'
+	check 'max_observed=0: stats says that connections were left out' \
+		observing partial "$reason them"
+	need_reload observe=0 observe=0
+	check_fails 'observe=0: nothing is attached to rdma_cm' attached
+	check 'observe=0: stats says that nothing is observed, and why' \
+		observing no 'parameter: the module was loaded with observe=0'
+	check 'observe=0: the mount is not shown' none_shown
+	need 'observe=0: umount succeeds' umount /mnt/nfs
+
+	# The search looks at 16 million numbers of the resource tracker, which takes minutes on the
+	# debug kernel.
+	if [[ -n ${FULL:-} && $KERNEL != debug ]]; then
+		need 'high numbers: ids get higher numbers than the search looks at' \
+			insmod "${MODULE%/*}/qemu/modules/high_numbers.ko"
+		at_end remove_module high_numbers
+		need 'high numbers: the mount succeeds' nfs_mount 4.2 /mnt/nfs
+		need_reload 'high numbers'
+		reason='search: connections that are older than the module were not all found'
+		check 'high numbers: stats says that connections were not found' \
+			wait_for 120 observing partial "$reason"
+		check 'high numbers: the mount is not shown' none_shown
+		need 'high numbers: the module is removed again' rmmod rpcrdma_cm
+		need 'high numbers: the module loads again' insmod "$MODULE"
+		check 'high numbers: unloading stops the search' timeout 2 rmmod rpcrdma_cm
+		need 'high numbers: umount succeeds' umount /mnt/nfs
+	fi
+}
+
+group older
+group mounts
+group traffic
+group losses
+group btf
+program 1
+server_pid=$pid
+program 2
+client_pid=$pid
+group programs
+group other_offset
+group too_long
 program_end 1
 program_end 2
-check 'stats says that everything is observed' observing yes
-need 'max_observed=0: the module is removed' rmmod rpcrdma_cm
-need 'max_observed=0: the module loads' insmod "$MODULE" max_observed=0
-need 'max_observed=0: the mount succeeds' nfs_mount 4.2 /mnt/nfs
-transports
-counter observed_missed
-check_equal 'max_observed=0: each end is counted as missed' $((2 * n)) "$count"
-check 'max_observed=0: stats says that connections were left out' observing partial \
-	'limit_nfs: connections of NFS were left out, because there were max_observed of them'
-need 'observe=0: the module is removed' rmmod rpcrdma_cm
-need 'observe=0: the module loads' insmod "$MODULE" observe=0
-check_fails 'observe=0: nothing is attached to rdma_cm' attached
-check 'observe=0: stats says that nothing is observed, and why' \
-	observing no 'parameter: the module was loaded with observe=0'
-check 'observe=0: the mount is not shown' none_shown
-need 'observe=0: umount succeeds' umount /mnt/nfs
-
-# The search looks at 16 million numbers of the resource tracker, which takes minutes on the debug
-# kernel.
-if [[ -n ${FULL:-} && $KERNEL != debug ]]; then
-	need 'high numbers: ids get higher numbers than the search looks at' \
-		insmod "${MODULE%/*}/qemu/modules/high_numbers.ko"
-	at_end remove_module high_numbers
-	need 'high numbers: the mount succeeds' nfs_mount 4.2 /mnt/nfs
-	need 'high numbers: the module is removed' rmmod rpcrdma_cm
-	need 'high numbers: the module loads' insmod "$MODULE"
-	check 'high numbers: stats says that connections were not found' wait_for 120 observing \
-		partial 'search: connections that are older than the module were not all found'
-	check 'high numbers: the mount is not shown' none_shown
-	need 'high numbers: the module is removed again' rmmod rpcrdma_cm
-	need 'high numbers: the module loads again' insmod "$MODULE"
-	check 'high numbers: unloading stops the search' timeout 2 rmmod rpcrdma_cm
-	need 'high numbers: umount succeeds' umount /mnt/nfs
-fi
+group reasons

@@ -32,7 +32,7 @@ all_call() {
 	local n id process processes=() bad=0
 	for n in {1..4}; do
 		connect a "$B4:2000 reverse=4" &&
-			wait_for 10 has_info "$client" reverse_direction yes || return
+			wait_for 10 same_info "$client" reverse_direction=yes || return
 		for id in "$client" "$server"; do
 			echo "connection $id echo size=100 count=500 jobs=4" >"$DEBUGFS/call" &
 			processes+=($!)

@@ -487,6 +487,7 @@ def with_two_receives(function: Callable[[], None]) -> None:
     finally:
         script.peer.receives(32, 4096)
 
+
 class Own:
     """A connection of the module with itself."""
 
@@ -503,12 +504,10 @@ class Own:
         """Makes calls in both directions at the same time: one after the other, and with chunks as
         many at a time as there are credits."""
         lines = ("echo size=100 count=100", "echo size=100000 count=10 jobs=10")
-        commands = [Command(HOME, "call", f"connection {number} {line}")
-                    for number in (self.client, self.server) for line in lines]
-        for command in commands:
-            command.__enter__()
-        for command in commands:
-            command.__exit__(None, None, None)
+        with contextlib.ExitStack() as commands:
+            for number in self.client, self.server:
+                for line in lines:
+                    commands.enter_context(Command(HOME, "call", f"connection {number} {line}"))
         # NULL and BIND count as inline calls, too.
         counters = {"inline_calls": 102, "chunked_calls": 10, "reverse_inline_calls": 100,
                     "reverse_chunked_calls": 10, "bad_headers": 0, "unexpected_messages": 0}
@@ -546,23 +545,6 @@ class Own:
 server, client, own = Server(REVERSE, FORWARD), Client(FORWARD, REVERSE), Own()
 
 
-def set_up() -> None:
-    script.set_up()
-    for name, port, keys in (
-        ("the module listens for calls both ways", WITH_BIND, f"reverse={REVERSE}"),
-        ("the module listens with bind=0", WITHOUT_BIND, f"reverse={REVERSE} bind=0"),
-        ("the module listens without reverse=", FORWARD_ONLY, ""),
-    ):
-        need(name, script.listen, port, f"inv=1 timeout_ms=2000 credits={FORWARD} {keys}")
-    need("the module listens with one credit each way", script.listen, ONE_CREDIT,
-         "credits=1 reverse=1")
-    need("the module listens for its own client", script.listen, FOR_OWN,
-         f"inv=1 {PATIENT} credits={FORWARD} reverse={REVERSE}")
-    need("the peer listens for calls both ways", lambda: script.peer.listen(
-        script.pair.b.path, script.pair.b.ip4, OF_PEER))
-    need("the peer has Receives for both directions", lambda: script.peer.receives(32, 4096))
-
-
 def both_ways(end: End, name: str, version: int) -> None:
     for what, function in (
         ("NULL each way succeeds", end.null),
@@ -576,7 +558,7 @@ def both_ways(end: End, name: str, version: int) -> None:
         check(f"the {name}: {what}, version {version}", function)
 
 
-def module_as_server(version: int) -> None:
+def calls_of_server(version: int) -> None:
     need(f"the peer connects as client, version {version}", server.connects, WITH_BIND, version)
     check(f"the server: no call is made before BIND, version {version}", server.binds)
     both_ways(server, "server", version)
@@ -593,7 +575,7 @@ def module_as_server(version: int) -> None:
     check(f"the server: a call is lost with its connection, version {version}", server.loses)
 
 
-def module_as_client(version: int) -> None:
+def calls_of_client(version: int) -> None:
     need(f"the module binds, version {version}", client.binds, version)
     both_ways(client, "client", version)
     check(f"the client: a duplicate Long Reply is no call, version {version}",
@@ -602,31 +584,53 @@ def module_as_client(version: int) -> None:
     check(f"the client: the peer closes, version {version}", client.leaves)
 
 
-set_up()
-for number in 1, 2:
-    module_as_server(number)
-# In this order: after ERR_VERS the module remembers that the peer speaks version 1.
-for number in 2, 1:
-    module_as_client(number)
-for name, function, *arguments in (
-    ("the server: with bind=0, no call is made before the client's first call",
-     server.not_before_the_first_call),
-    ("the server: without reverse=, BIND gets PROC_UNAVAIL", server.forward_only),
-    ("the server: one credit each way suffices", with_two_receives, Server(1, 1, 1).one_credit),
-    ("the client: calls are answered although the server refuses BIND", client.bind_refused),
-    ("the client: with bind=0, BIND is not called", client.no_bind),
-    ("the client: before its own call in version 2, replies of up to 4096 octets are sent inline",
-     client.before_its_own_call),
-    ("the client: without reverse=, calls are not answered", client.forward_only),
-    ("the client: a Long Call that cannot be read is refused", client.reads_nothing),
-    ("the client: one credit each way suffices", with_two_receives, Client(1, 1, 1).one_credit),
-    ("the client: BIND is called again after reconnecting", client.comes_back),
+def module_as_server() -> None:
+    for version in 1, 2:
+        calls_of_server(version)
+    check("the server: with bind=0, no call is made before the client's first call",
+          server.not_before_the_first_call)
+    check("the server: without reverse=, BIND gets PROC_UNAVAIL", server.forward_only)
+    check("the server: one credit each way suffices", with_two_receives, Server(1, 1, 1).one_credit)
+
+
+def module_as_client() -> None:
+    # In this order: after ERR_VERS the module remembers that the peer speaks version 1.
+    for version in 2, 1:
+        calls_of_client(version)
+    check("the client: calls are answered although the server refuses BIND", client.bind_refused)
+    check("the client: with bind=0, BIND is not called", client.no_bind)
+    check("the client: before its own call in version 2, replies of up to 4096 octets are sent "
+          "inline", client.before_its_own_call)
+    check("the client: without reverse=, calls are not answered", client.forward_only)
+    check("the client: a Long Call that cannot be read is refused", client.reads_nothing)
+    check("the client: one credit each way suffices", with_two_receives, Client(1, 1, 1).one_credit)
+    check("the client: BIND is called again after reconnecting", client.comes_back)
+
+
+def with_itself() -> None:
+    need("the module connects to itself for calls both ways", own.connect, "reverse=8")
+    check("calls both ways at the same time succeed", own.both_ways)
+    check("the connection with calls both ways is closed", own.close)
+    check("the end of a connection ends the calls of both ends", own.closes_while_calling)
+
+
+script.set_up()
+for name, port, keys in (
+    ("the module listens for calls both ways", WITH_BIND, f"reverse={REVERSE}"),
+    ("the module listens with bind=0", WITHOUT_BIND, f"reverse={REVERSE} bind=0"),
+    ("the module listens without reverse=", FORWARD_ONLY, ""),
 ):
-    check(name, function, *arguments)
-need("the module connects to itself for calls both ways", own.connect, "reverse=8")
-check("calls both ways at the same time succeed", own.both_ways)
-check("the connection with calls both ways is closed", own.close)
-check("the end of a connection ends the calls of both ends", own.closes_while_calling)
+    need(name, script.listen, port, f"inv=1 timeout_ms=2000 credits={FORWARD} {keys}")
+need("the module listens with one credit each way", script.listen, ONE_CREDIT,
+     "credits=1 reverse=1")
+need("the module listens for its own client", script.listen, FOR_OWN,
+     f"inv=1 {PATIENT} credits={FORWARD} reverse={REVERSE}")
+need("the peer listens for calls both ways", lambda: script.peer.listen(
+    script.pair.b.path, script.pair.b.ip4, OF_PEER))
+need("the peer has Receives for both directions", lambda: script.peer.receives(32, 4096))
+script.group(module_as_server)
+script.group(module_as_client)
+script.group(with_itself)
 check("close all ends the listeners for calls both ways", control, HOME, "close", "all")
 script.check_none_left()
 script.run()

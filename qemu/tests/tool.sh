@@ -7,9 +7,7 @@
 # test: stock.rxe
 . ./lib/lib.sh
 . ./lib/module.sh
-
-# A copy in memory: the guest reads a file of the project again each time that it is run.
-tool=/tmp/rpcrdma-cm
+. ./lib/tool.sh
 
 # mounts [OPTION]: sets $document to the JSON of `rpcrdma-cm mounts`.
 mounts() { document=$("$tool" mounts --json "$@"); }
@@ -44,16 +42,6 @@ verdicts_are() {
 # no_verdict DIR: whether no verdict finds a fault of that mount.
 no_verdict() { verdicts_are "$1" 'fine( invalidates-unoffered)?'; }
 
-# says STATUS WORDS COMMAND...: whether COMMAND ends with that status and prints these words, on
-# stdout or stderr.
-says() {
-	local said status=0
-	said=$("${@:3}" 2>&1) || status=$?
-	[[ $status = "$1" && $said = *"$2"* ]] && return
-	printf 'wanted %s: %s\nfound %s: %s\n' "$1" "$2" "$status" "$said"
-	return 1
-}
-
 # one_line STATUS WORDS COMMAND...: whether `says` succeeds and the output is one line.
 one_line() {
 	says "$@" || return
@@ -80,18 +68,8 @@ connected() {
 	return 1
 }
 
-# start_server: starts the server again, after `rpc.nfsd 0`.
-start_server() {
-	in_nfs_server sh -euc '
-		rpc.nfsd 4
-		echo "rdma 20049" >/proc/fs/nfsd/portlist
-		echo Y >/proc/fs/nfsd/v4_end_grace || true'
-}
-
 # -----------------------------------------------------------------------------
 
-at_end rm -f "$tool"
-tool_runs() { cp ../../build/tool/debug/rpcrdma-cm "$tool" && "$tool" --version; }
 need 'the tool has been built (scripts/tool)' tool_runs
 need_pair
 check 'without the module the tool names modprobe' one_line 3 'modprobe rpcrdma_cm' "$tool"
@@ -198,7 +176,7 @@ waiting=$!
 check 'the verdict not-connected, with calls that wait' \
 	wait_for 60 says 0 '/mnt/v3: failed: not connected: connecting' "$tool" mounts
 program_end 1
-need 'the server starts with sizes of 4096' start_server
+need 'the server starts with sizes of 4096' nfs_start
 wait "$waiting"
 need 'the mount works with sizes of 4096' wait_for 60 used /mnt/v3
 check 'the verdict small-receive-size' verdict /mnt/v3 small-receive-size
@@ -237,7 +215,7 @@ check 'the verdict less-in-use in words' says 0 \
 	"$tool" mounts
 check 'the verdict deviates beside less-in-use' verdict /mnt/v3 deviates
 need 'the listener with a message at offset 4 is closed' control - close all
-need 'the server starts after the loss' start_server
+need 'the server starts after the loss' nfs_start
 wait "$waiting"
 need 'the mount works after the loss' wait_for 60 used /mnt/v3
 check 'the verdict lost-often' verdict /mnt/v3 lost-often
@@ -308,8 +286,7 @@ check 'show prints the deviation' \
 need "the module's connection to the server is closed" control - close all
 
 # About: a module that keeps no history.
-need 'no history kept: the module is removed' rmmod rpcrdma_cm
-need 'no history kept: the module loads' insmod "$MODULE" history=0
+need_reload 'no history kept' history=0
 check 'no history kept: lost-often' verdict /mnt/v3 lost-often
 check 'no history kept: lost-often in words' says 0 \
 	'/mnt/v3: degraded: connected again ' "$tool" mounts
@@ -441,22 +418,6 @@ need 'a server that never answers' control b listen "$B4:20053 answer=0"
 check 'probe of a server that never answers: no-answer' \
 	says 1 'it accepts connections and does not answer NULL: ' \
 	on_a "$tool" probe "$B4:20053" --timeout-ms 1000
-program 1
-need 'a program that answers with no octets listens' tell 1 listen "/run/netns/$B" "$B4" 20056
-answer_with_no_octets() {
-	tell 1 receives 8 1024 && say 1 accept none || return
-	on_a "$tool" probe "$B4:20056" >"$scratch/probe" 2>&1 &
-	local probe=$! status=0
-	hear 1 && tell 1 receive 10000 && tell 1 send empty
-	wait "$probe" || status=$?
-	same 'the exit status' 1 "$status" && grep -qxF \
-		'  degraded: NULL has no result: the server answered with a message of 0 octets' \
-		"$scratch/probe" && return
-	cat "$scratch/probe"
-	return 1
-}
-check 'probe of a server that answers with no octets: bad-reply' answer_with_no_octets
-program_end 1
 check 'probe of a port without a server: unreachable' \
 	says 2 'unreachable: ' on_a "$tool" probe "$B4:20051"
 check 'probe with a size that the module refuses' \
@@ -486,8 +447,7 @@ check 'a server without mounts' one_line 0 "this host's NFS server has connectio
 need 'the client that is no mount ends' control - close all
 
 # About: a module that shows only its own connections.
-need 'observing off: the module is removed' rmmod rpcrdma_cm
-need 'observing off: the module loads' insmod "$MODULE" observe=0
+need_reload 'observing off' observe=0
 first_line() {
 	local line
 	line=$("$tool" | head -n1)

@@ -25,11 +25,9 @@ connected() {
 
 # decode FILTER FIELD...: sets $packets to a line with these fields for each packet.
 decode() {
-	local filter=$1 field fields=()
-	shift
-	for field; do fields+=(-e "$field"); done
-	mapfile -t packets < <(tshark -r "$capture" -Y "$filter" -T fields -E separator=, \
-		"${fields[@]}" 2>"$scratch/tshark")
+	local fields=("${@:2}")
+	mapfile -t packets < <(tshark -r "$capture" -Y "$1" -T fields -E separator=, \
+		"${fields[@]/#/-e}" 2>"$scratch/tshark")
 }
 
 # packet REGEX: sets $packet to the fields of the first packet that matches.
@@ -109,13 +107,11 @@ install_dissector() {
 # dissect FILTER FIELD...: does the same as decode, with the dissector. Uses two passes, so that the
 # line of a request has fields of its reply.
 dissect() {
-	local filter=$1 field fields=()
-	shift
-	for field; do fields+=(-e "$field"); done
+	local fields=("${@:2}")
 	mapfile -t packets < <(setpriv --reuid=65534 --regid=65534 --clear-groups \
-		env HOME="$scratch/home" tshark -2 -n -r "$capture" -Y "$filter" -T fields \
+		env HOME="$scratch/home" tshark -2 -n -r "$capture" -Y "$1" -T fields \
 		-o rpc.dissect_unknown_programs:TRUE \
-		-E 'separator=|' "${fields[@]}" 2>"$scratch/tshark")
+		-E 'separator=|' "${fields[@]/#/-e}" 2>"$scratch/tshark")
 	! grep -q Lua "$scratch/tshark" || { cat "$scratch/tshark"; return 1; }
 }
 

@@ -202,6 +202,19 @@ impl<T> Inner<T> {
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Nor can a use outlive the call that may wait, to be found by a completion:
+///
+/// ```compile_fail,E0515
+/// type Link = Handle<MessageQueuePair<MyEndpoint>>;
+/// type Kept = Access<'static, MessageQueuePair<MyEndpoint>>;
+///
+/// fn keep(link: &'static Link) -> Option<Kept> {
+///     let may_wait: MayWait = given();
+///     // error[E0515]: cannot return value referencing local variable `may_wait`
+///     link.access(&may_wait)
+/// }
+/// ```
 pub(crate) struct Handle<T>(Arc<Inner<T>>);
 
 impl<T> Clone for Handle<T> {
@@ -213,7 +226,7 @@ impl<T> Clone for Handle<T> {
 impl<T> Handle<T> {
     /// Begins to use the value; [`None`] if there is no value yet, or if it has been drained. May
     /// sleep. The use may wait for whatever does not wait for the owner.
-    pub(crate) fn access(&self, _may_wait: &MayWait) -> Option<Access<'_, T>> {
+    pub(crate) fn access<'a>(&'a self, _may_wait: &'a MayWait) -> Option<Access<'a, T>> {
         self.0.access()
     }
 }

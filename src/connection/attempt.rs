@@ -73,7 +73,7 @@ impl Attempt {
     /// has changed what is known.
     pub(super) fn learn(&mut self, evidence: Evidence, iwarp: bool, failure: Failure) -> bool {
         let (evidence, failure) = if self.disconnected && evidence != Evidence::Error {
-            (Evidence::Disconnected, disconnected())
+            (Evidence::Disconnected, Failure::disconnected())
         } else {
             (evidence, failure)
         };
@@ -89,7 +89,7 @@ impl Attempt {
     /// Returns why the attempt has ended, if it has.
     pub(super) fn failure(&self) -> Option<Failure> {
         self.failure
-            .or_else(|| self.disconnected.then(disconnected))
+            .or_else(|| self.disconnected.then(Failure::disconnected))
     }
 
     /// Whether the first cause of its end is known.
@@ -134,7 +134,7 @@ impl ConnectionHandler for AttemptHandler {
                 errno(bindings::ENETDOWN),
                 "the network interface has changed",
             )),
-            CmEvent::DeviceRemoved => Err(Failure::new(ENODEV, "the device was removed")),
+            CmEvent::DeviceRemoved => Err(Failure::DEVICE_REMOVED),
         };
         connection.end_if(endpoint, done, gone);
     }
@@ -183,11 +183,6 @@ impl Drop for AttemptHandler {
 /// The cause if private data is longer than a REQ or a REP can carry.
 pub(super) const TOO_MANY_OCTETS: &str =
     "the transport cannot carry that many octets of private data";
-
-/// Returns the failure of a connection that the peer has disconnected.
-pub(super) fn disconnected() -> Failure {
-    Failure::new(errno(bindings::ECONNRESET), "disconnected by the peer")
-}
 
 /// Returns the failure of an attempt whose address rdma_cm did not resolve because of `error`.
 pub(super) fn address_failure(error: Error) -> Failure {

@@ -58,6 +58,7 @@ use crate::{
         },
         messages::message_queue_pair::MessageQueuePair, //
     },
+    registry::Live,
     rpc::endpoint::Endpoint,
     trace, //
 };
@@ -91,6 +92,8 @@ pub(crate) fn connect(
 ) -> Result<Arc<Connection>, Failure> {
     let no_memory = |error| Failure::new(error, "no memory for a connection");
 
+    let configuration =
+        Arc::new(configuration, GFP_KERNEL).map_err(|error| no_memory(error.into()))?;
     let side = Side::Client(target);
     let connection =
         Connection::new(connections.clone(), configuration, side).map_err(no_memory)?;
@@ -280,10 +283,7 @@ impl Connection {
         endpoint: &Arc<Endpoint>,
         id: ResolvedId<'_, MessageQueuePair<Endpoint>>,
     ) -> Result<(), Failure> {
-        let Some(sent) = self
-            .lock_current(endpoint)
-            .and_then(|inner| inner.exchange.sent)
-        else {
+        let (Some(sent), Some(_)) = (self.sent(), self.lock_current(endpoint)) else {
             return Ok(());
         };
         let id = self
@@ -295,9 +295,9 @@ impl Connection {
             Some(mut inner) => inner.advance(ConnectionState::Connecting),
             None => return Ok(()),
         }
-        id.connect(sent.octets.octets())
+        id.connect(sent.octets())
             .map_err(|error| connect_failure(State::Connecting, error))?;
-        trace::message_sent(self.number, Role::Client, &sent.octets);
+        trace::message_sent(self.number, Role::Client, &sent);
         Ok(())
     }
 }

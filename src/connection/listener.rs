@@ -72,6 +72,7 @@ use crate::{
         pending_request::PendingRequest,
         request::Request, //
     },
+    shown_device::is_iwarp,
     trace, //
 };
 
@@ -88,7 +89,7 @@ const CONFIRMATION_MS: u32 = 30_000;
 pub(crate) struct Listener {
     pub(crate) number: u64,
     address: SocketAddr,
-    configuration: Configuration,
+    configuration: Arc<Configuration>,
     /// One permit for each connection that the listener may have at a time.
     permits: Arc<Permits>,
     listeners: Arc<Listeners>,
@@ -120,6 +121,8 @@ pub(crate) fn listen(
 ) -> Result<(), Failure> {
     let no_memory = |error| Failure::new(error, "no memory for a listener");
 
+    let configuration =
+        Arc::new(configuration, GFP_KERNEL).map_err(|error| no_memory(error.into()))?;
     let permits = Permits::new(max).map_err(no_memory)?;
     let listener = Arc::pin_init(
         pin_init!(Listener {
@@ -233,7 +236,7 @@ impl Listener {
 
         let connections = &self.listeners.connections;
         let side = Side::Server { _permit: permit };
-        let connection = Connection::new(connections.clone(), self.configuration, side)?;
+        let connection = Connection::new(connections.clone(), self.configuration.clone(), side)?;
         let endpoint = connection.as_arc_borrow().new_endpoint()?;
         let setup = self.configuration.setup(&sent, endpoint.clone())?;
         {
@@ -245,10 +248,10 @@ impl Listener {
         let accepted = connections
             .add(&connection)
             .and_then(|()| connection.as_arc_borrow().handler(&endpoint))
-            .and_then(|handler| request.accept(PARAMETERS, handler, setup, sent.octets.octets()));
+            .and_then(|handler| request.accept(PARAMETERS, handler, setup, sent.octets()));
         match accepted {
             Ok(id) => {
-                trace::message_sent(connection.number, Role::Server, &sent.octets);
+                trace::message_sent(connection.number, Role::Server, &sent);
                 // Started now: both offers are known, and the first call can arrive before RTU.
                 endpoint
                     .as_arc_borrow()
@@ -257,7 +260,7 @@ impl Listener {
                 let inner = connection.inner.lock();
                 let connecting = matches!(inner.state, ConnectionState::Connecting(_));
                 // Not on iWARP: a fault of the kernel does not permit it (SECURITY.md).
-                if connecting && !inner.is_iwarp() {
+                if connecting && !is_iwarp(&inner.exchange) {
                     run_after::<_, TIMER>(connection.clone(), CONFIRMATION_MS);
                 }
                 Ok(())

@@ -32,7 +32,7 @@ use crate::{
 pub(super) fn connections(registry: &Registry, out: &mut Output) -> fmt::Result {
     let mut columns = ConnectionColumns::new();
     for live in registry.each() {
-        columns.include(&live.snapshot());
+        columns.include(&live.exchange());
     }
 
     columns.header(out)?;

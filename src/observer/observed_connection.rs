@@ -44,8 +44,7 @@ use crate::{
         text::{
             exchange::{
                 Exchange,
-                ParsedPrivateData,
-                ShownTransport, //
+                ParsedPrivateData, //
             },
             history::{
                 HistoryEvent,
@@ -62,7 +61,7 @@ use crate::{
         },
         wire::{
             ending::Ending,
-            invalidation::{
+            inferred_invalidation::{
                 Counters,
                 Invalidations, //
             },
@@ -78,6 +77,7 @@ use crate::{
         }, //
     },
     registry::Live,
+    shown_device::is_iwarp,
     trace, //
 };
 
@@ -190,6 +190,10 @@ pub(super) struct Facts {
     class: Class,
     /// The snapshot to show, except for its age and failure.
     view: Snapshot,
+    /// The private data of this side, once the view has what it says.
+    sent: PrivateData,
+    /// The private data of the peer, once the view has what it says.
+    received: PrivateData,
     /// The time at which the id entered its state.
     since: Instant<Monotonic>,
     failure: Option<Failure>,
@@ -233,16 +237,15 @@ impl Facts {
                 exchange: Exchange {
                     device: observation.device,
                     local: observation.local,
-                    remote: observation.remote,
-                    sent: None,
-                    received: None,
-                    version: None,
+                    ..Exchange::with(observation.remote)
                 },
                 process: None,
                 in_use: InUse::default(),
                 traffic: None,
                 note: None,
             },
+            sent: PrivateData::EMPTY,
+            received: PrivateData::EMPTY,
             since: Instant::now(),
             failure: None,
             ending: Ending::None,
@@ -271,6 +274,16 @@ impl Facts {
             || server.is_some_and(|server| server.port() == NFS_RDMA_PORT)
     }
 
+    fn set_sent(&mut self, private_data: PrivateData) {
+        self.sent = private_data;
+        self.view.exchange.sent = Some(ParsedPrivateData::new(&self.sent));
+    }
+
+    fn set_received(&mut self, private_data: PrivateData) {
+        self.received = private_data;
+        self.view.exchange.received = Some(ParsedPrivateData::new(&self.received));
+    }
+
     fn enter(&mut self, state: State) {
         self.view.state = state;
         self.since = Instant::now();
@@ -293,7 +306,7 @@ impl Facts {
 
     /// Changes the facts as `observation` says.
     pub(super) fn note(&mut self, observation: &Observation) {
-        let message = ParsedPrivateData::new(observation.private_data);
+        let message = observation.private_data;
         let client = self.view.role == Role::Client;
 
         if observation.program.is_some() {
@@ -305,16 +318,16 @@ impl Facts {
         match observation.kind {
             EventKind::Connect => {
                 self.enter(State::Connecting);
-                self.view.exchange.sent = Some(message);
+                self.set_sent(message);
                 self.view.note = None;
                 self.older = false;
             }
             EventKind::Request { .. } | EventKind::Response => {
-                self.view.exchange.received = Some(message);
+                self.set_received(message);
             }
             EventKind::Accept if client => self.establish(),
             EventKind::Accept => {
-                self.view.exchange.sent = Some(message);
+                self.set_sent(message);
                 if self.view.exchange.received.is_none() {
                     self.mark_older(OLDER);
                 }
@@ -322,15 +335,15 @@ impl Facts {
             EventKind::Established => {
                 // A server got the client's private data with the REQ. Its ESTABLISHED carries
                 // none.
-                if client && !self.older {
-                    self.view.exchange.received.get_or_insert(message);
+                if client && !self.older && self.view.exchange.received.is_none() {
+                    self.set_received(message);
                 }
                 if let Some(counters) = observation.counters {
                     self.invalidations = Invalidations::begin(counters);
                 }
                 self.establish();
             }
-            EventKind::Existing => self.note_existing(observation, message),
+            EventKind::Existing => self.note_existing(observation),
             // UNREACHABLE of an established connection: its neighbour has another hardware address,
             // or none. The connection may survive that.
             EventKind::Failed if self.view.state == State::Established => {
@@ -341,11 +354,11 @@ impl Facts {
         self.update_derived();
     }
 
-    /// Notes an id that the search found. `message` is the private data of its event.
-    fn note_existing(&mut self, observation: &Observation, message: ParsedPrivateData) {
+    /// Notes an id that the search found.
+    fn note_existing(&mut self, observation: &Observation) {
         // A client of the kernel keeps the private data that it sent.
         if observation.user == User::Client && !observation.opaque {
-            self.view.exchange.sent = Some(message);
+            self.set_sent(observation.private_data);
             self.traced_sent = true;
         }
         if observation.connecting {
@@ -385,8 +398,7 @@ impl Facts {
         if self.view.state == State::Closing {
             return;
         }
-        let device = self.view.exchange.device;
-        let iwarp = device.is_some_and(|device| device.transport == ShownTransport::Iwarp);
+        let iwarp = is_iwarp(&self.view.exchange);
         let Some((evidence, failure)) = kind.evidence(iwarp) else {
             return;
         };
@@ -534,23 +546,16 @@ impl Facts {
             ..
         } = &self.view;
 
-        if let Some(sent) = exchange.sent.filter(|_| !self.traced_sent) {
-            trace::message_sent(*number, *role, &sent.octets);
+        if exchange.sent.is_some() && !self.traced_sent {
+            trace::message_sent(*number, *role, &self.sent);
             self.traced_sent = true;
         }
         if let Some(received) = exchange.received.filter(|_| !self.traced_received) {
             trace::message_parsed(*number, *role, &received);
             self.traced_received = true;
         }
-        if let (false, Some(negotiated), Some(local), Some(remote)) = (
-            self.traced_negotiated,
-            exchange.negotiated(*role),
-            exchange.local,
-            exchange.remote,
-        ) {
-            trace::connection_negotiated(*number, *role, *generation, local, remote, &negotiated);
-            self.traced_negotiated = true;
-        }
+        self.traced_negotiated = self.traced_negotiated
+            || trace::connection_negotiated(*number, *role, *generation, exchange);
     }
 }
 
@@ -605,6 +610,20 @@ impl Live for ObservedConnection {
         }
     }
 
+    fn exchange(&self) -> Exchange {
+        self.facts.lock().view.exchange
+    }
+
+    fn sent(&self) -> Option<PrivateData> {
+        let facts = self.facts.lock();
+        facts.view.exchange.sent.map(|_| facts.sent)
+    }
+
+    fn received(&self) -> Option<PrivateData> {
+        let facts = self.facts.lock();
+        facts.view.exchange.received.map(|_| facts.received)
+    }
+
     fn close_and_wait(self: ArcBorrow<'_, Self>) -> Result<(), Failure> {
         Err(Failure::NOT_OWN)
     }
@@ -628,11 +647,9 @@ impl ObservedConnection {
         observation: &Observation,
     ) -> Result<Arc<Self>, Missed> {
         let mut facts = Facts::new(before.role, observation);
-        let message = Some(ParsedPrivateData::new(before.private_data()));
-
         match before.role {
-            Role::Client => facts.view.exchange.sent = message,
-            Role::Server => facts.view.exchange.received = message,
+            Role::Client => facts.set_sent(before.private_data()),
+            Role::Server => facts.set_received(before.private_data()),
         }
         if let Some(failure) = before.failure {
             facts.end(State::Closing, failure);

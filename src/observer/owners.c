@@ -280,9 +280,13 @@ static bool find_cred(const struct rdma_cm_id *id, const struct cred **cred)
 {
 	void *context, *context_id, *ucma_file, *file;
 
+	/* Pairs with find_members(). */
+	if (!smp_load_acquire(&members_known)) {
+		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_USERS);
+		return false;
+	}
 	/* Before its handler was called, a request has the context of its listener. */
-	return smp_load_acquire(&members_known) &&
-	       !get_kernel_nofault(context, &id->context) &&
+	return !get_kernel_nofault(context, &id->context) &&
 	       !copy_member(&context_id, context, CONTEXT_ID) && context_id == id &&
 	       !copy_member(&ucma_file, context, CONTEXT_FILE) &&
 	       !copy_member(&file, ucma_file, FILE_FILE) &&
@@ -301,6 +305,7 @@ static void forget_members(void)
 
 static bool find_cred(const struct rdma_cm_id *id, const struct cred **cred)
 {
+	rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_USERS);
 	return false;
 }
 
@@ -352,15 +357,16 @@ static void forget(unsigned long *address, const struct module *mod)
 static int module_changed(struct notifier_block *nb, unsigned long action, void *data)
 {
 	const struct module *mod = data;
+	bool is_ucm = !strcmp(mod->name, "rdma_ucm");
 	size_t i;
 
-	if (!strcmp(mod->name, "rdma_ucm")) {
-		forget_members();
-		if (action == MODULE_STATE_LIVE)
-			find_members();
-	}
+	/* Before its device exists. The kernel has read the module's BTF. */
+	if (is_ucm && action == MODULE_STATE_COMING)
+		find_members();
 	if (action != MODULE_STATE_GOING)
 		return NOTIFY_DONE;
+	if (is_ucm)
+		forget_members();
 	for (i = 0; i < ARRAY_SIZE(known); i++)
 		forget(&known[i], mod);
 	for (i = 0; i < ARRAY_SIZE(others); i++)

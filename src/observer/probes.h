@@ -25,6 +25,7 @@ enum rpcrdma_cm_limit {
 	RPCRDMA_CM_LIMIT_SYMBOLS = 32,	/* a handler of rpcrdma or rdma_ucm is not known */
 	RPCRDMA_CM_LIMIT_SEARCH = 64,	/* older ids were not all found */
 	RPCRDMA_CM_LIMIT_CAUSES = 128,	/* why connections end is not all noted */
+	RPCRDMA_CM_LIMIT_USERS = 256,	/* the user of a program is not known */
 };
 
 /* The owner of an id. */

@@ -41,7 +41,7 @@ use crate::{
         },
         wire::{
             ending::Evidence,
-            invalidation::Counters,
+            inferred_invalidation::Counters,
             negotiation::{
                 InUse,
                 Role, //
@@ -197,8 +197,8 @@ impl EventKind {
                 ETIMEDOUT,
                 "the connection was not established",
             )),
-            Self::Disconnected { .. } => Some(lost("disconnected by the peer")),
-            Self::DeviceRemoved => Some(DEVICE_REMOVED),
+            Self::Disconnected { .. } => Some(Failure::disconnected()),
+            Self::DeviceRemoved => Some(Failure::DEVICE_REMOVED),
             _ => None,
         }
     }
@@ -222,18 +222,21 @@ impl EventKind {
     /// is under way when the peer disconnects may fail by these two errors before the device says
     /// that the peer has disconnected.
     pub(super) fn evidence(self, iwarp: bool) -> Option<(Evidence, Failure)> {
-        let queue_pair = |error| lost_by("the queue pair failed", error);
-        let unknown = |what| lost_by("unknown cause", what);
+        let queue_pair = Failure::queue_pair_failed;
+        let unknown = Failure::unknown_cause;
 
         Some(match self {
             Self::PeerClosed | Self::Disconnected { noted: false } => {
-                (Evidence::Disconnected, lost("disconnected by the peer"))
+                (Evidence::Disconnected, Failure::disconnected())
             }
             Self::Closed | Self::Disconnected { noted: true } => (
                 Evidence::Consequence,
                 unknown(c"the device closed the connection"),
             ),
-            Self::Disconnect => (Evidence::Disconnect, lost("disconnected by this end")),
+            Self::Disconnect => (
+                Evidence::Disconnect,
+                Failure::lost("disconnected by this end"),
+            ),
             Self::Completion(status @ bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR) => {
                 (Evidence::Consequence, unknown(status_message(status)))
             }
@@ -245,22 +248,15 @@ impl EventKind {
             }
             Self::Completion(status) => (Evidence::Error, queue_pair(status_message(status))),
             Self::QueuePair(event) => (Evidence::Error, queue_pair(event_message(event))),
-            Self::DeviceRemoved | Self::Removal => (Evidence::Gone, DEVICE_REMOVED),
-            Self::AddressChanged => (Evidence::Gone, lost("the address of this end changed")),
+            Self::DeviceRemoved | Self::Removal => (Evidence::Gone, Failure::DEVICE_REMOVED),
+            Self::AddressChanged => (
+                Evidence::Gone,
+                Failure::lost("the address of this end changed"),
+            ),
             _ => return None,
         })
     }
 }
-
-fn lost(text: &'static str) -> Failure {
-    Failure::new(errno(kernel::bindings::ECONNRESET), text)
-}
-
-fn lost_by(text: &'static str, detail: &'static CStr) -> Failure {
-    Failure::with_detail(errno(kernel::bindings::ECONNRESET), text, detail)
-}
-
-const DEVICE_REMOVED: Failure = Failure::new(ENODEV, "the device was removed");
 
 /// Returns a text for the status of a completion.
 fn status_message(status: bindings::ib_wc_status) -> &'static CStr {
@@ -370,19 +366,13 @@ impl<'a> ObservedEvent<'a> {
         let server = match self.kind {
             EventKind::Request { .. } => self.raw.local_port,
             EventKind::Connect => self.raw.remote_port,
-            EventKind::Existing if self.is_at_nfs_port() => NFS_RDMA_PORT,
+            EventKind::Existing if self.raw.local_port == NFS_RDMA_PORT => NFS_RDMA_PORT,
             EventKind::Existing => self.raw.remote_port,
             _ => 0,
         };
         self.user != User::Program
             || server == NFS_RDMA_PORT
             || parse(self.private_data()) != Parsed::Absent
-    }
-
-    /// Whether the local port is that of servers of NFS over RDMA. Only events with addresses have
-    /// a port.
-    pub(super) fn is_at_nfs_port(&self) -> bool {
-        self.raw.local_port == NFS_RDMA_PORT
     }
 
     /// Returns the program that owns the id, if known.
@@ -517,8 +507,8 @@ impl Drop for Probes {
     }
 }
 
-/// Adds the limits of the probes to those of `limits`; any context.
-pub(super) fn with_limits(limits: Limits) -> Limits {
+/// Returns the limits of the probes; any context.
+pub(super) fn limits_of_probes() -> Limits {
     use bindings::*;
 
     // SAFETY: The function has no requirements.
@@ -535,9 +525,10 @@ pub(super) fn with_limits(limits: Limits) -> Limits {
         (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_SYMBOLS, Limit::Symbols),
         (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_SEARCH, Limit::Search),
         (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_CAUSES, Limit::Causes),
+        (rpcrdma_cm_limit_RPCRDMA_CM_LIMIT_USERS, Limit::Users),
     ]
     .into_iter()
-    .fold(limits, |limits, (bit, limit)| {
+    .fold(Limits::default(), |limits, (bit, limit)| {
         limits.with(limit, found & bit != 0)
     })
 }

@@ -329,10 +329,9 @@ impl EndpointInner {
     /// Returns why the endpoint has ended; [`None`] as long as it has not.
     pub(super) fn end(&self) -> Option<Failure> {
         match self.phase {
-            EndpointPhase::Ended(failure) => Some(failure.unwrap_or(Failure::new(
-                errno(kernel::bindings::ECONNRESET),
-                "the connection was closed",
-            ))),
+            EndpointPhase::Ended(failure) => {
+                Some(failure.unwrap_or(Failure::lost("the connection was closed")))
+            }
             EndpointPhase::Unconnected | EndpointPhase::Started(_) => None,
         }
     }
@@ -523,7 +522,7 @@ impl Endpoint {
 
     /// Returns the failure of the queue pair if the device has reported one by an event.
     pub(crate) fn event(&self) -> Option<Failure> {
-        self.event.copy().map(queue_pair_failed)
+        self.event.copy().map(Failure::queue_pair_failed)
     }
 
     /// Returns the cause of `failure`, by which a call has ended. If that is the loss of the
@@ -732,13 +731,15 @@ pub(super) fn too_long(_: NoRoom) -> Error {
 impl FaultHandler for Endpoint {
     fn queue_pair_failed(this: ArcBorrow<'_, Self>, fault: QueuePairFault) {
         let (evidence, failure) = match (fault, this.event()) {
-            (QueuePairFault::Error(error), _) => (Evidence::Error, queue_pair_failed(error)),
-            (QueuePairFault::GivenUp(reason), _) => (Evidence::GivenUp, queue_pair_failed(reason)),
+            (QueuePairFault::Error(error), _) => {
+                (Evidence::Error, Failure::queue_pair_failed(error))
+            }
+            (QueuePairFault::GivenUp(reason), _) => {
+                (Evidence::GivenUp, Failure::queue_pair_failed(reason))
+            }
             (QueuePairFault::Consequence(_), Some(failure)) => (Evidence::Error, failure),
             (QueuePairFault::Consequence(what), None) => {
-                let error = errno(kernel::bindings::ECONNRESET);
-                let failure = Failure::with_detail(error, "unknown cause", what);
-                (Evidence::Consequence, failure)
+                (Evidence::Consequence, Failure::unknown_cause(what))
             }
         };
         this.fail(evidence, failure);
@@ -764,15 +765,6 @@ impl CompletionHandler for Endpoint {
     fn queue_pair_event(this: ArcBorrow<'_, Self>, event: &'static CStr) {
         this.event.populate(event);
     }
-}
-
-/// Returns the failure of a queue pair for a `reason`.
-fn queue_pair_failed(reason: &'static CStr) -> Failure {
-    Failure::with_detail(
-        errno(kernel::bindings::ECONNRESET),
-        "the queue pair failed",
-        reason,
-    )
 }
 
 impl_waiting_work! {

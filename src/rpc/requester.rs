@@ -476,7 +476,7 @@ impl<'a> Caller<'a> {
     /// Ends the connection, and returns the failure of the call that found the `reason`.
     fn lose(&self, reason: &'static CStr) -> Failure {
         self.queue_pair.fail_because(reason);
-        Failure::with_detail(errno(bindings::ECONNRESET), "the queue pair failed", reason)
+        Failure::queue_pair_failed(reason)
     }
 
     fn send(&self, call: &OutgoingCall<'_>) -> Result<PostedSend, Failure> {

@@ -129,8 +129,8 @@ impl PreparedReply {
                 Err(status) => (status, None),
             },
             Err(RpcError::Refused(reply)) => (reply.status, None),
-            Err(RpcError::Truncated { .. }) => (Status::GarbageArgs, None),
-            Err(RpcError::Value { .. }) => return None,
+            Err(RpcError::Truncated) => (Status::GarbageArgs, None),
+            Err(RpcError::Illegal) => return None,
         };
         Some(Self {
             reply: Reply { xid, status },

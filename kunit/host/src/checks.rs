@@ -43,10 +43,7 @@ pub(crate) fn offer(send_size: u8, receive_size: u8, remote_invalidation: bool) 
 /// Returns the octets that `build` writes. Calls it with an empty buffer first, to learn the
 /// length.
 pub(crate) fn built(build: impl Fn(&mut [u8]) -> Result<usize, NoRoom>) -> Vec<u8> {
-    let no_room = build(&mut []).unwrap_err();
-    shown(no_room);
-    let NoRoom { needed, available } = no_room;
-    assert_eq!(available, 0);
+    let NoRoom { needed } = build(&mut []).unwrap_err();
     let mut octets = vec![0; needed];
     assert_eq!(build(&mut octets), Ok(needed));
     octets

@@ -97,21 +97,24 @@ def end_pair(found: Pair, failures: int) -> None:
 class NfsServer:
     """The kernel's NFS server in the second host of a pair: `nfs_server` of qemu/hosts.sh."""
 
-    pair = process = ""
-
-    def start(self, where: Pair, lease: int) -> None:
-        """Starts it with a lease of so many seconds."""
+    def __init__(self, where: Pair) -> None:
         self.pair = str(where.number)
-        script = 'use_pair "$1" && LEASE=$2 nfs_server >&2 && echo "$nfs_server"'
-        self.process = shell(script, self.pair, str(lease)).split()[-1]
+        script = 'use_pair "$1" && nfs_server >&2 && echo "$nfs_server"'
+        self.process = shell(script, self.pair).split()[-1]
 
-    def command(self, line: str) -> list[str]:
-        """Returns the words that run a line of the shell in the server's namespaces."""
-        return ["nsenter", "--target", self.process, "--mount", "--net", "--root", "--wd",
-                "sh", "-c", line]
+    def does(self, command: str) -> None:
+        """Runs a command of qemu/hosts.sh."""
+        shell(f'use_pair "$1" && nfs_server=$2 && {command}', self.pair, self.process)
+
+    def stop(self) -> None:
+        """Ends its connections. `start` makes it serve again."""
+        self.does("in_nfs_server rpc.nfsd 0")
+
+    def start(self) -> None:
+        self.does("nfs_start")
 
     def end(self) -> None:
-        shell('use_pair "$1" && nfs_server=$2 && nfs_server_end', self.pair, self.process)
+        self.does("nfs_server_end")
 
 
 def has_rdma_cm() -> bool:

@@ -27,6 +27,12 @@ need_neighbours() { need 'both hosts of the pair reach each other' on_a ping -c1
 need_module() { need 'the module loads' module_load; }
 need_nfs_server() { need 'the NFS server of the pair starts' nfs_server; }
 
+# need_reload NAME [PARAMETER...]: loads the module again, with these parameters.
+need_reload() {
+	need "$1: the module is removed" rmmod rpcrdma_cm
+	need "$1: the module loads" insmod "$MODULE" "${@:2}"
+}
+
 not_cleaned_up() { not_ok "cleaning up: $1"; }
 
 finish() {

@@ -8,32 +8,20 @@ import time
 from types import TracebackType
 
 from lib import hosts
-from lib.hosts import TRANSPORT
 from lib.ktap import Failed, fail, same
 
 DEBUGFS = "/sys/kernel/debug/rpcrdma_cm"
-
-# The capacity of a REQ and of a REP for private data, in octets. InfiniBand's CM pads private
-# data with zeros to a fixed length, and rdma_cm uses 36 of the 92 octets of a REQ. MPA has a
-# length field. The kernel limits it to 255, and MPAv2 uses 4 octets (RFC 6581, section 9).
-REQUEST_ROOM, REPLY_ROOM = {"rxe": (56, 196), "siw": (251, 251)}[TRANSPORT]
-NAME = {"rxe": "roce", "siw": "iwarp"}[TRANSPORT]
 
 # The result of a write that succeeds.
 DONE = "0"
 
 
 def load() -> None:
-    path = os.environ["MODULE"]
-    needed = hosts.run("modinfo", "-F", "depends", path).strip().replace(",", " ").split()
-    if needed:
-        hosts.run("modprobe", "-a", *needed)
-    hosts.run("insmod", path)
+    hosts.shell("module_load")
 
 
 def unload() -> None:
-    if os.path.exists("/sys/module/rpcrdma_cm"):
-        hosts.run("rmmod", "rpcrdma_cm")
+    hosts.shell("module_unload")
 
 
 def write(netns: str | int, file: str, octets: bytes, back: int | None = None) -> str:
@@ -103,6 +91,13 @@ def rows(file: str = "connections") -> list[list[str]]:
     return [line.split() for line in read(file).decode().splitlines()[1:]]
 
 
+def history() -> list[dict[str, str]]:
+    """Returns the events, by the names of the columns. Only the last one, REASON, has words."""
+    header, *lines = read("history").decode().splitlines()
+    columns = header.split()
+    return [dict(zip(columns, line.split(maxsplit=len(columns) - 1))) for line in lines]
+
+
 def own_rows() -> list[list[str]]:
     """Returns the lines of the module's own connections."""
     return [row for row in rows() if row[1] == "module"]
@@ -154,16 +149,3 @@ def same_info(number: str, seconds: float = 0, **wanted: object) -> dict[str, st
     for key in wrong:
         same(f"connection {number}, {key}", str(wanted[key]), found.get(key, "nothing"))
     return found
-
-
-def arrives(octets: bytes, room: int) -> bytes:
-    """Returns private data as the transport delivers it. `room` is the capacity of the CM's
-    message."""
-    return octets if TRANSPORT == "siw" else octets.ljust(room, b"\0")
-
-
-def offer(send: int, receive: int, invalidation: bool) -> bytes:
-    """Returns the message of RFC 8797, section 4."""
-    return bytes.fromhex("f6ab0e1801") + bytes(
-        [invalidation, send // 1024 - 1, receive // 1024 - 1]
-    )

@@ -54,6 +54,13 @@ control() {
 	return 1
 }
 
+# call_fails ERRNO WORDS LINE: whether writing LINE to `call` fails so.
+call_fails() {
+	! put a call "$3" && [[ $errno = "$1" ]] && grep -qF -- "$2" "$DEBUGFS/last_error" && return
+	echo "$errno, $(<"$DEBUGFS/last_error")"
+	return 1
+}
+
 # octets FILE: sets $octets to the content of a file, such as connection/7/sent, in
 # hexadecimal.
 octets() {
@@ -128,7 +135,6 @@ info() {
 }
 
 is_state() { info "$1" && [[ ${info[state]} = "$2" ]]; }
-has_info() { info "$1" && [[ ${info[$2]} = "$3" ]]; }
 is_gone() { [[ ! -e $DEBUGFS/connection/$1 ]]; }
 # is_generation ID N: whether the connection is established in generation N.
 is_generation() { is_state "$1" established && [[ ${info[generation]} = "$2" ]]; }
@@ -278,10 +284,32 @@ message() {
 	printf -v message 'f6ab0e1801%02x%02x%02x' "$3" $(($1 / 1024 - 1)) $(($2 / 1024 - 1))
 }
 
+# filler LENGTH: prints LENGTH octets in hexadecimal, none of them zero.
+filler() { local hex; printf -v hex '%*s' "$1" ''; echo "${hex// /a5}"; }
+
 # padded HEX LENGTH: sets $padded to HEX with zeros up to LENGTH octets.
 padded() {
 	printf -v padded '%*s' $((2 * $2 - ${#1})) ''
 	padded=$1${padded// /0}
+}
+
+# words NUMBER...: sets $words to these numbers, as words of 32 bits in hexadecimal.
+words() { printf -v words '%08x' "$@"; }
+
+# nfs_read COUNT NAME...: sets $message to a COMPOUND of NFS 4.0 without chunks: PUTROOTFH, LOOKUP
+# of each NAME, READ.
+nfs_read() {
+	local count=$1 name hex
+	shift
+	words 7 1 8 0 0 0 0 && message=$words
+	words 7 0 2 100003 4 1 1 20 0 0 0 0 0 0 0 && message+=$words
+	words 0 0 $(($# + 2)) 24 && message+=$words
+	for name; do
+		hex=$(printf %s "$name" | od -An -v -tx1 | tr -d ' \n')
+		words 15 ${#name} && message+=$words
+		padded "$hex" $(((${#name} + 3) / 4 * 4)) && message+=$padded
+	done
+	words 25 0 0 0 0 0 0 "$count" && message+=$words
 }
 
 # arrives HEX ROOM: sets $padded to the octets as the transport delivers them. ROOM is the
@@ -291,15 +319,23 @@ arrives() {
 	[[ $TRANSPORT = siw ]] || padded "$1" "$2"
 }
 
-now_ms() { now=$((${EPOCHREALTIME/./} / 1000)); }
+# timed COMMAND...: runs COMMAND. Sets $took to the milliseconds that it took.
+timed() {
+	local start=${EPOCHREALTIME/./} status=0
+	"$@" || status=$?
+	took=$(((${EPOCHREALTIME/./} - start) / 1000))
+	return "$status"
+}
 
-# within FROM TO SINCE: whether FROM to TO milliseconds have passed since SINCE.
+# within FROM TO: whether the command of timed took FROM to TO milliseconds.
 within() {
-	now_ms
-	(($1 <= now - $3 && now - $3 <= $2)) && return
-	echo "took $((now - $3)) ms, wanted $1 to $2"
+	(($1 <= took && took <= $2)) && return
+	echo "took $took ms, wanted $1 to $2"
 	return 1
 }
+
+# in_time MILLISECONDS COMMAND...: whether COMMAND succeeds within that time.
+in_time() { timed "${@:2}" && within 0 "$1"; }
 
 # same NAME WANTED FOUND: whether both are equal. Otherwise prints both.
 same() { [[ $2 = "$3" ]] || { echo "$1: wanted $2, found $3"; return 1; }; }
@@ -379,15 +415,17 @@ stop_capture() {
 		{ cat "$scratch/tcpdump"; false; }
 }
 
-programs=() to_program=() from_program=()
+declare -A programs=() to_program=() from_program=()
 # A write to a program that has died only fails: SIGPIPE must not end the script.
 trap : PIPE
-# program N: starts peer.py, a peer in user space, as program N. Sets $pid.
+# program N [COMMAND...]: starts peer.py, a peer in user space, or another program that answers each
+# line with one, as program N. Sets $pid.
 program() {
-	local fd
+	local fd starts=("${python[@]}" ./programs/peer.py)
+	[[ $# = 1 ]] || starts=("${@:2}")
 	# shellcheck disable=SC2154 # from lib.sh
 	mkfifo "$scratch/to$1" "$scratch/from$1"
-	"${python[@]}" ./programs/peer.py <"$scratch/to$1" >"$scratch/from$1" 2>&1 &
+	"${starts[@]}" <"$scratch/to$1" >"$scratch/from$1" 2>&1 &
 	pid=$!
 	programs[$1]=$pid
 	at_end program_end "$1"
@@ -413,15 +451,17 @@ program_end() {
 }
 
 # say N COMMAND...: sends a command to program N.
-# hear N [SECONDS]: sets $said to the answer. Fails if the answer begins with "failed", or if there
-# is none in time.
+# hear N [SECONDS]: sets $said to the answer. Fails if the answer begins with "failed", if there is
+# none in time, or if the program has died by an exception.
 # tell N COMMAND...: does both.
 say() { printf '%s\n' "${*:2}" >&"${to_program[$1]}"; }
 
 hear() {
 	said=
-	IFS= read -rt "${2:-30}" said <&"${from_program[$1]}" && [[ $said != failed* ]] && return
+	IFS= read -rt "${2:-30}" said <&"${from_program[$1]}" &&
+		[[ $said != @(failed|Traceback)* ]] && return
 	echo "program $1: ${said:-no answer}"
+	[[ $said != Traceback* ]] || timeout 1 cat <&"${from_program[$1]}"
 	return 1
 }
 

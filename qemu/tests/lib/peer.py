@@ -6,6 +6,7 @@ than all connections.
 """
 
 import ctypes
+import errno
 import os
 import select
 import time
@@ -27,6 +28,8 @@ WITH_INVALIDATE = 8 | 4
 WINDOW_TYPE_2 = 2
 
 TIMEOUT_MS = 5000
+# How long a posted work request may take before events are read: a disconnect flushes it.
+CALM_MS = 500
 # How many messages may be sent at a time.
 MAX_SENDS = 64
 # How many RDMA Reads may be under way at a time.
@@ -388,7 +391,7 @@ class Peer:
                 raise OSError(error, "ibv_post_send")
         statuses = []
         for _ in requests:
-            completion = self.completion(self.queue_pair.contents.send_cq, TIMEOUT_MS)
+            completion = self.completion(self.queue_pair.contents.send_cq, TIMEOUT_MS, CALM_MS)
             if not completion:
                 raise RuntimeError("not completed")
             statuses.append(completion.status)
@@ -396,10 +399,12 @@ class Peer:
         for status in filter(None, statuses):
             raise RuntimeError(ibverbs.ibv_wc_status_str(status).decode())
 
-    def completion(self, queue: int, milliseconds: int) -> Completion | None:
-        """Returns the next completion, or None after that time or at the end of the connection."""
+    def completion(self, queue: int, milliseconds: int, calm: int = 0) -> Completion | None:
+        """Returns the next completion, or None after that time or at the end of the connection.
+        Reads no events in the first `calm` milliseconds."""
         found = Completion()
-        end = time.monotonic() + milliseconds / 1000
+        start = time.monotonic()
+        end = start + milliseconds / 1000
         while True:
             # Completions from before the time limit can still be polled.
             last = self.over or time.monotonic() > end
@@ -407,6 +412,9 @@ class Peer:
                 return found
             if last:
                 return None
+            if time.monotonic() < start + calm / 1000:
+                time.sleep(0.001)
+                continue
             what, _, new, private = self.event(1)
             if what is not None:
                 self.unasked(what, new, private)
@@ -445,7 +453,14 @@ class Peer:
 
     def connect(self, netns: str, host: str, port: int, private: bytes) -> bytes:
         """Connects, and returns the private data of the REP."""
-        self.ask(netns, host, port, private)
+        try:
+            self.ask(netns, host, port, private)
+        except OSError as error:
+            # rdma_cm chooses a port that is free in rdma_cm. With siw, TCP may use it still.
+            if error.errno != errno.EADDRINUSE:
+                raise
+            self.leave()
+            self.ask(netns, host, port, private)
         return self.wait(ESTABLISHED)[1]
 
     def request(self, opcode: int, memory: Memory, **more: int) -> Request:

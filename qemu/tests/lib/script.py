@@ -11,6 +11,7 @@ class Script(Checks):
 
     pair: hosts.Pair
     peer: Peer
+    nfs: hosts.NfsServer
 
     def set_up(self, peer: bool = True) -> None:
         if peer:
@@ -39,6 +40,10 @@ class Script(Checks):
     def start_peer(self) -> None:
         self.peer = Peer()
         self.at_end(self.peer.end)
+
+    def start_nfs(self) -> None:
+        self.nfs = hosts.NfsServer(self.pair)
+        self.at_end(self.nfs.end)
 
     def next_message(self, milliseconds: int = 5000) -> bytes | str:
         """Returns the next message of the module, as Peer.receive does.

@@ -31,7 +31,7 @@ MARGIN_MS = 4000
 CONNECT = "0 ETIMEDOUT ECONNREFUSED ECONNRESET EHOSTUNREACH".split()
 CALL = "0 ETIMEDOUT ECONNRESET ENOTCONN ENOENT EBUSY".split()
 # Also the result of a reverse call before the client has called BIND.
-REVERSE = [*CALL, "EOPNOTSUPP"]
+REVERSE = [*CALL, "ENOTSUP"]
 # After these results of a call there is no connection.
 LOST = "ECONNRESET ENOTCONN ENOENT".split()
 KINDS = ["null", "echo size=100", "echo size=1000", "echo size=65536",

@@ -10,6 +10,7 @@ the set-user-ID bit would do for root. Reads commands, and answers each with one
     refused COUNT       binds COUNT ids, and connects each with the Format Identifier: EINVAL,
                         because no address was resolved
     pending COUNT       connects COUNT ids to listeners of its own, which never accept
+    rejected COUNT      connects COUNT ids to a port without a listener, whose requests are rejected
     churn COUNT         connects and destroys an id, COUNT times
     drop                destroys all ids
     become-root         closes the file as root, which destroys all ids
@@ -120,13 +121,18 @@ def pending(count: int) -> str:
     return f"{count}"
 
 
-def churn(count: int) -> str:
+def rejected(count: int) -> str:
     for _ in range(count):
         number = create()
         route(number, 1)
         connect(number)
-        ids.remove(number)
-        destroy(number)
+    return f"{count}"
+
+
+def churn(count: int) -> str:
+    for _ in range(count):
+        rejected(1)
+        destroy(ids.pop())
     return f"{count}"
 
 
@@ -142,8 +148,8 @@ def become_root() -> str:
     return "done"
 
 
-commands = {"refused": refused, "pending": pending, "churn": churn, "drop": drop,
-            "become-root": become_root}
+commands = {"refused": refused, "pending": pending, "rejected": rejected,
+            "churn": churn, "drop": drop, "become-root": become_root}
 for line in sys.stdin:
     word, *rest = line.split()
     try:

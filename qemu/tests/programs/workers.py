@@ -102,16 +102,12 @@ class Fault(Exception):
     """A result that is not allowed."""
 
 
-class Site:
-    """A pair, with the names and addresses of both sides."""
+Site = dict[str, Host]
 
-    def __init__(self, number: int) -> None:
-        hosts = {side: Host(side, number, TRANSPORT) for side in "ab"}
-        self.netns = {side: host.netns for side, host in hosts.items()}
-        self.device = {side: host.device for side, host in hosts.items()}
-        self.rdma = {side: host.rdma for side, host in hosts.items()}
-        self.ip4 = {side: host.ip4 for side, host in hosts.items()}
-        self.ip6 = {side: host.ip6 for side, host in hosts.items()}
+
+def hosts_of(number: int) -> Site:
+    """Returns the hosts of a pair."""
+    return {side: Host(side, number, TRANSPORT) for side in "ab"}
 
 
 def name_of(error: OSError) -> str:
@@ -178,7 +174,7 @@ class Worker:
         return [int(WORK), int(WORK), int(STILL), *more]
 
     def site(self) -> Site:
-        return Site(self.choice.choice(self.sites()))
+        return hosts_of(self.choice.choice(self.sites()))
 
     def enter(self, netns: str) -> bool:
         """Moves into a network namespace. Returns False if it is gone."""
@@ -254,8 +250,8 @@ class Anyone(Worker):
 
     def address(self, site: Site, side: str) -> str:
         if self.choice.random() < 0.15:
-            return f"[{site.ip6[side]}]"
-        return site.ip4[side]
+            return f"[{site[side].ip6}]"
+        return site[side].ip4
 
     def options(self) -> str:
         choose = self.choice.choice
@@ -269,23 +265,23 @@ class Anyone(Worker):
     def connect_line(self) -> str:
         choose = self.choice.choice
         site = self.site()
-        self.there = site.netns[side := choose("aaab")]
+        self.there = site[side := choose("aaab")].netns
         peer = site if self.choice.random() < 0.9 else self.site()
         to = f"{self.address(peer, choose('bbba'))}:{choose(PORTS)}"
         # Mostly at an address with a listener.
         chosen, elsewhere = self.choice.random(), self.choice.random() < 0.2
-        hosts = [peer.ip4[at] for at in "ab"] + [f"[{peer.ip6[at]}]" for at in "ab"]
+        hosts = [peer[at].ip4 for at in "ab"] + [f"[{peer[at].ip6}]" for at in "ab"]
         known = [row[1] for row in self.rows("listeners") if row[1].rsplit(":", 1)[0] in hosts]
         if known and not elsewhere:
             to = known[int(chosen * len(known))]
         if self.choice.random() < 0.1:
             # Addresses that no host has, and one that no connection can have.
-            to = choose(["10.77.254.99:2000", f"{site.ip4['b'][:-1]}9:2000", "224.0.0.1:2000"])
+            to = choose(["10.77.254.99:2000", f"{site['b'].ip4[:-1]}9:2000", "224.0.0.1:2000"])
         words = [to, self.options(), f"timeout_ms={choose([50, 500, 1000, 2000])}"]
         words += choose([[], [], ["reconnect=1"]]) + choose([[], ["reverse=3"]])
         words += choose([[], [], ["null=0"], ["rpcvers=auto"], ["rpcvers=2"]])
         if self.choice.random() < 0.2 and "[" not in to:
-            words.append(f"from={site.ip4[side]}")
+            words.append(f"from={site[side].ip4}")
         return " ".join(words)
 
     def may_connect(self) -> bool:
@@ -304,7 +300,7 @@ class Anyone(Worker):
         at = choose([self.address(site, side), self.address(site, side), "0.0.0.0", "[::]"])
         line = f"{at}:{choose(PORTS)} {self.options()} max={choose([1, 8, 64])}"
         line += choose(["", " reverse=3", " reverse=1 bind=0"])
-        if self.run_quick() or not self.enter(site.netns[side]):
+        if self.run_quick() or not self.enter(site[side].netns):
             return
         if len(self.rows("listeners")) < len(PORTS) * 3:
             self.write("listen", line)
@@ -351,10 +347,10 @@ class Anyone(Worker):
 
     def probe_line(self) -> str:
         site = self.site()
-        self.there = site.netns["a"]
+        self.there = site["a"].netns
         port = self.choice.choice([*PORTS, 20049])
         words = self.choice.choice(["", "rpcvers=auto", "rpcvers=2", "version=3"])
-        return f"{site.ip4['b']}:{port} timeout_ms=1000 {self.options()} {words}"
+        return f"{site['b'].ip4}:{port} timeout_ms=1000 {self.options()} {words}"
 
     def probe(self) -> None:
         line = self.probe_line()
@@ -457,38 +453,38 @@ class Devices(Worker):
     pause = 0.5
 
     def device(self) -> None:
-        site = Site(int(WORK))
+        site = hosts_of(int(WORK))
         side = self.choice.choice("ab")
         rest = self.choice.uniform(0, 0.5)
-        self.command("rdma", "link", "delete", site.rdma[side], patience=LIMIT)
+        self.command("rdma", "link", "delete", site[side].rdma, patience=LIMIT)
         time.sleep(rest)
         self.give_back(site, side)
 
     def give_back(self, site: Site, side: str) -> None:
-        if not self.enter(site.netns[side]):
-            raise Fault(f"no {site.netns[side]}")
+        if not self.enter(site[side].netns):
+            raise Fault(f"no {site[side].netns}")
         # A device that is being removed may still have the name. The program must not be killed:
         # the kernel would then add a device whose MADs are not handled.
         for _ in range(50):
-            if os.path.exists(f"/sys/class/infiniband/{site.rdma[side]}"):
+            if os.path.exists(f"/sys/class/infiniband/{site[side].rdma}"):
                 return
             self.command(
-                "rdma", "link", "add", site.rdma[side], "type", TRANSPORT, "netdev",
-                site.device[side], patience=LIMIT,
+                "rdma", "link", "add", site[side].rdma, "type", TRANSPORT, "netdev",
+                site[side].device, patience=LIMIT,
             )
             time.sleep(0.1)
-        raise Fault(f"{site.rdma[side]} does not come back")
+        raise Fault(f"{site[side].rdma} does not come back")
 
     def link(self) -> None:
-        site = Site(int(WORK))
+        site = hosts_of(int(WORK))
         side = self.choice.choice("ab")
         rest = self.choice.uniform(0, 1)
-        ip = "ip", "-n", site.netns[side]
-        device = site.device[side]
+        ip = "ip", "-n", site[side].netns
+        device = site[side].device
         self.command(*ip, "link", "set", device, "down")
         time.sleep(rest)
         self.command(*ip, "link", "set", device, "up")
-        self.command(*ip, "address", "add", f"{site.ip6[side]}/64", "dev", device, "nodad")
+        self.command(*ip, "address", "add", f"{site[side].ip6}/64", "dev", device, "nodad")
 
 
 class Namespaces(Worker):
@@ -528,7 +524,7 @@ class Namespaces(Worker):
         rest = self.choice.uniform(0, 1)
         for side in sides:
             # The namespace exists as long as it has a connection or a listener.
-            self.command("ip", "netns", "delete", Site(number).netns[side], patience=LIMIT)
+            self.command("ip", "netns", "delete", hosts_of(number)[side].netns, patience=LIMIT)
             time.sleep(rest)
         self.alive.remove(number)
         self.tell()
@@ -650,7 +646,7 @@ class Foreigners(Worker):
         private = self.private()
         sends = self.choice.sample(self.messages, self.choice.randrange(3))
         self.tell("receives 8 4096")
-        said = self.tell(f"connect /run/netns/{site.netns['a']} {site.ip4['b']} {port} {private}")
+        said = self.tell(f"connect /run/netns/{site['a'].netns} {site['b'].ip4} {port} {private}")
         self.counts["client/connected"] += not said.startswith("failed")
         if said.startswith("failed"):
             return self.leave()
@@ -661,19 +657,19 @@ class Foreigners(Worker):
 
     def server(self) -> None:
         # In the pair that is not deleted: a listener keeps its namespace.
-        site = Site(int(STILL))
+        site = hosts_of(int(STILL))
         private = self.private()
         sends = self.choice.sample(self.messages, self.choice.randrange(2))
         if not self.listens:
-            said = self.tell(f"listen /run/netns/{site.netns['b']} {site.ip4['b']} 3000")
+            said = self.tell(f"listen /run/netns/{site['b'].netns} {site['b'].ip4} 3000")
             if said.startswith("failed"):
                 return self.leave()
             self.listens = True
         self.tell(f"receives {self.choice.choice([0, 8])} 4096")
         self.tell(f"accept {private}")
         more = self.choice.choice(["", "null=0", "reconnect=1", "rpcvers=2", "rpcvers=auto"])
-        if self.enter(site.netns["a"]):
-            found = self.write("connect", f"{site.ip4['b']}:3000 timeout_ms=2000 {more}")
+        if self.enter(site["a"].netns):
+            found = self.write("connect", f"{site['b'].ip4}:3000 timeout_ms=2000 {more}")
             if found != "0":
                 self.kill()
                 return
@@ -687,14 +683,14 @@ class Foreigners(Worker):
         # Not with siw, where rping does not end.
         site = self.site()
         port = str(self.choice.choice(PORTS))
-        if TRANSPORT != "siw" and self.enter(site.netns["a"]):
-            self.command("rping", "-c", "-a", site.ip4["b"], "-p", port, "-C", "1", patience=3)
+        if TRANSPORT != "siw" and self.enter(site["a"].netns):
+            self.command("rping", "-c", "-a", site["b"].ip4, "-p", port, "-C", "1", patience=3)
 
     def cmtime(self) -> None:
         site = self.site()
         port = str(self.choice.choice(PORTS))
-        if TRANSPORT != "siw" and self.enter(site.netns["a"]):
-            self.command("cmtime", "-s", site.ip4["b"], "-p", port, "-c", "4", patience=6)
+        if TRANSPORT != "siw" and self.enter(site["a"].netns):
+            self.command("cmtime", "-s", site["b"].ip4, "-p", port, "-c", "4", patience=6)
 
     def last(self) -> None:
         self.kill()
@@ -707,15 +703,15 @@ class Mounts(Worker):
     pause = 4
 
     def mount(self) -> None:
-        site = Site(int(STILL))
+        site = hosts_of(int(STILL))
         rest = self.choice.uniform(0, 2)
         version = self.choice.choice(["4.1", "4.2", "3"])
         options = f"proto=rdma,port=20049,vers={version},soft,timeo=100,retrans=2"
         if version == "3":
             options += ",nolock,mountproto=tcp"
-        if not self.enter(site.netns["a"]):
+        if not self.enter(site["a"].netns):
             return
-        source = f"{site.ip4['b']}:{'/export' if version == '3' else '/'}"
+        source = f"{site['b'].ip4}:{'/export' if version == '3' else '/'}"
         if self.command("mount", "-t", "nfs", "-o", options, source, "/mnt/races", patience=60):
             return
         self.counts["mount/mounted"] += 1

@@ -23,19 +23,31 @@ use crate::pure::wire::{
     }, //
 };
 
-/// The private data of one side, and the result of parsing it (RFC 8797, section 5.2).
+/// What the private data of one side says (RFC 8797, section 5.2).
 #[derive(Clone, Copy)]
 pub(crate) struct ParsedPrivateData {
-    pub(crate) octets: PrivateData,
     pub(crate) parsed: Parsed,
+    /// The length of the private data in octets.
+    pub(crate) len: u8,
+    /// The first octets, if there is no Format Identifier. [`None`] also if all octets are zero:
+    /// zeros may be padding.
+    pub(crate) other_format: Option<[u8; 8]>,
 }
 
 impl ParsedPrivateData {
-    /// Parses `octets`, and keeps them.
-    pub(crate) fn new(octets: PrivateData) -> Self {
+    /// Parses private data.
+    pub(crate) fn new(private_data: &PrivateData) -> Self {
+        let octets = private_data.octets();
+        let parsed = parse(octets);
+        let is_other = parsed == Parsed::Absent && octets.iter().any(|&octet| octet != 0);
+        let mut first = [0; 8];
+        for (to, from) in first.iter_mut().zip(octets) {
+            *to = *from;
+        }
         Self {
-            octets,
-            parsed: parse(octets.octets()),
+            parsed,
+            len: private_data.len(),
+            other_format: is_other.then_some(first),
         }
     }
 

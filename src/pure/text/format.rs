@@ -48,8 +48,8 @@ impl<const N: usize> Text<N> {
     fn add(&mut self, octets: &[u8]) {
         let room = self.octets.get_mut(self.len..).unwrap_or_default();
         let len = room.len().min(octets.len());
-        for (to, from) in room.iter_mut().zip(octets) {
-            *to = *from;
+        if let (Some(to), Some(from)) = (room.get_mut(..len), octets.get(..len)) {
+            to.copy_from_slice(from);
         }
         self.len = self.len.saturating_add(len);
     }
@@ -85,13 +85,8 @@ impl<const N: usize> Text<N> {
 
 /// Returns the number of digits of a number.
 fn digits(number: u64) -> usize {
-    let mut rest = number;
-    let mut digits = 1_usize;
-    while rest >= 10 {
-        rest /= 10;
-        digits = digits.saturating_add(1);
-    }
-    digits
+    let further = number.checked_ilog10().unwrap_or(0) as usize;
+    further.saturating_add(1)
 }
 
 /// Returns the length of the text of an address, in octets.
@@ -124,20 +119,22 @@ const LINE_ROOM: usize = 288;
 
 /// A line of a table. The columns are padded here, because core's formatting writes each padding
 /// space separately, which takes several times as long.
+///
+/// # Invariants
+///
+/// The octets behind the length are spaces.
 pub(super) struct Line(Text<LINE_ROOM>);
 
 impl Line {
-    /// A line without columns.
-    pub(super) const EMPTY: Self = Self(Text::EMPTY);
+    /// A line without columns. It is filled with spaces, so that a padding needs no copying.
+    pub(super) const EMPTY: Self = Self(Text {
+        octets: [b' '; LINE_ROOM],
+        len: 0,
+    });
 
     /// Adds spaces.
-    fn add_spaces(&mut self, mut count: usize) {
-        const SPACES: &[u8] = &[b' '; 32];
-        while count > 0 {
-            let some = SPACES.get(..count).unwrap_or(SPACES);
-            self.0.add(some);
-            count = count.saturating_sub(some.len());
-        }
+    fn add_spaces(&mut self, count: usize) {
+        self.0.len = self.0.len.saturating_add(count).min(LINE_ROOM);
     }
 
     /// Adds the text of `add` at the left of a column, and a space. The column is `width` octets
@@ -180,7 +177,7 @@ impl Line {
     }
 
     /// Ends the line with the value of its last column, and writes it.
-    pub(super) fn end(mut self, value: &str, out: &mut dyn Write) -> fmt::Result {
+    pub(super) fn end(&mut self, value: &str, out: &mut dyn Write) -> fmt::Result {
         self.0.add(value.as_bytes());
         self.0.add(b"\n");
         out.write_str(self.0.as_str())

@@ -65,7 +65,7 @@ info_keys!(info);
 
 /// What was found in the private data of the peer.
 #[derive(Clone, Copy)]
-struct Found {
+struct PeerPrivateData {
     /// [`None`] if the private data is not known.
     parsed: Option<Parsed>,
     offset: Option<usize>,
@@ -75,7 +75,7 @@ struct Found {
     none: &'static str,
 }
 
-impl Found {
+impl PeerPrivateData {
     fn of(snapshot: &Snapshot) -> Self {
         let parsed = snapshot.exchange.received.map(|received| received.parsed);
         let (offset, version, reserved) = match parsed {
@@ -100,7 +100,7 @@ impl Found {
     }
 }
 
-impl Display for Found {
+impl Display for PeerPrivateData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.parsed {
             None => f.write_str(UNKNOWN),
@@ -125,18 +125,18 @@ struct FirstOctets<'a>(&'a [u8]);
 
 impl Display for FirstOctets<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut first = self.0.iter().take(8);
-        first.try_for_each(|octet| write!(f, "{octet:02x}"))
+        let mut octets = self.0.iter();
+        octets.try_for_each(|octet| write!(f, "{octet:02x}"))
     }
 }
 
 /// Returns the first octets of the peer's private data if they may be of another format.
 fn first_octets(snapshot: &Snapshot) -> Option<FirstOctets<'_>> {
     let received = snapshot.exchange.received.as_ref()?;
-    let octets = received.octets.octets();
-    // Zeros may be padding.
-    let other = received.parsed == Parsed::Absent && octets.iter().any(|&octet| octet != 0);
-    other.then_some(FirstOctets(octets))
+    let octets = received.other_format.as_ref()?;
+    Some(FirstOctets(
+        octets.get(..received.len.into()).unwrap_or(octets),
+    ))
 }
 
 /// Writes a line for each difference between the values in use and the result of both offers.

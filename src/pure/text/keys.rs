@@ -65,7 +65,7 @@ macro_rules! info_keys {
                 local_remote_invalidation: YesNo =
                     Or(own.map(|own| yes_no(own.remote_invalidation)), UNKNOWN);
             }
-            "" if found = Found::of(it) => {
+            "" if found = PeerPrivateData::of(it) => {
                 /// "present": a valid message was found. "absent": there is no Format Identifier.
                 /// "rejected: REASON": a Format Identifier was found, and no valid message behind
                 /// it. The reason concerns the private data; the connection is not rejected. Over
@@ -76,7 +76,7 @@ macro_rules! info_keys {
                 /// RoCE it is always 56 of a REQ and 196 of a REP, padded with zeros. Over iWARP,
                 /// Linux counts in eight bits: 256 octets, which a peer of MPA revision 1 can send,
                 /// are delivered as none.
-                peer_length: Octets = Or(it.exchange.received.map(|it| it.octets.len()), UNKNOWN);
+                peer_length: Octets = Or(it.exchange.received.map(|it| it.len), UNKNOWN);
                 /// The offset of the Format Identifier, or "none".
                 peer_offset: Octets = Or(found.offset, found.none);
                 /// The Version field, or "none". ``f6ab0e18`` alone reads "rejected: unrecognized

@@ -54,104 +54,45 @@ impl<C> Stats<C> {
     }
 }
 
-/// Why connections of others are not shown, or not all of them.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Limit {
-    // With these, none is shown.
-    Parameter,
-    Fprobe,
-    Tracepoints,
-    Kallsyms,
-    Hooks,
-    // With these, some are not shown, or not everything of them.
-    Btf,
-    Members,
-    Symbols,
-    Search,
-    Events,
-    Causes,
-    Nfs,
-    User,
-    Programs,
-    Memory,
+macro_rules! limits {
+    ($($name:ident => $word:literal, $sentence:literal;)*) => {
+        /// Why connections of others are not shown, or not all of them.
+        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+        pub(crate) enum Limit {
+            $($name,)*
+        }
+
+        /// All limits, in the order in which they are shown: each with the word for programs, and
+        /// the sentence for people.
+        const LIMITS: &[(Limit, &str, &str)] = &[$((Limit::$name, $word, $sentence),)*];
+    };
 }
 
-impl Limit {
-    /// All limits, in the order in which they are shown.
-    pub(crate) const ALL: [Self; 15] = [
-        Self::Parameter,
-        Self::Fprobe,
-        Self::Tracepoints,
-        Self::Kallsyms,
-        Self::Hooks,
-        Self::Btf,
-        Self::Members,
-        Self::Symbols,
-        Self::Search,
-        Self::Events,
-        Self::Causes,
-        Self::Nfs,
-        Self::User,
-        Self::Programs,
-        Self::Memory,
-    ];
-
-    /// Returns the word for programs, and the sentence for people.
-    fn text(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Parameter => ("parameter", "the module was loaded with observe=0"),
-            Self::Fprobe => ("fprobe", "the kernel lacks CONFIG_FPROBE"),
-            Self::Tracepoints => ("tracepoints", "the kernel lacks CONFIG_TRACEPOINTS"),
-            Self::Kallsyms => ("kallsyms", "the kernel lacks CONFIG_KALLSYMS"),
-            Self::Hooks => (
-                "hooks",
-                "rdma_cm could not be hooked, and the kernel's log has the errno",
-            ),
-            Self::Btf => (
-                "btf",
-                "the kernel lacks CONFIG_DEBUG_INFO_BTF or CONFIG_BPF_SYSCALL, so that the values \
-                 that NFS uses are unknown",
-            ),
-            Self::Members => (
-                "members",
-                "BTF does not have the members of the structures of NFS, so that the values that \
-                 NFS uses are unknown",
-            ),
-            Self::Symbols => (
-                "symbols",
-                "an id of rpcrdma or rdma_ucm has an unknown handler, and is not shown",
-            ),
-            Self::Search => (
-                "search",
-                "connections that are older than the module were not all found",
-            ),
-            Self::Events => (
-                "events",
-                "events were lost, so that connections and their events may be missing",
-            ),
-            Self::Causes => (
-                "causes",
-                "some causes of the ends of connections are not noticed, so that a reason in \
-                 history may be a consequence",
-            ),
-            Self::Nfs => (
-                "limit_nfs",
-                "connections of NFS were left out, because there were max_observed of them",
-            ),
-            Self::User => (
-                "limit_user",
-                "connections of programs were left out, because of the limit of their user",
-            ),
-            Self::Programs => (
-                "limit_programs",
-                "connections of programs were left out, because of the limit of all programs",
-            ),
-            Self::Memory => (
-                "memory",
-                "connections were left out, because there was no memory",
-            ),
-        }
-    }
+limits! {
+    // With these, none is shown.
+    Parameter => "parameter", "the module was loaded with observe=0";
+    Fprobe => "fprobe", "the kernel lacks CONFIG_FPROBE";
+    Tracepoints => "tracepoints", "the kernel lacks CONFIG_TRACEPOINTS";
+    Kallsyms => "kallsyms", "the kernel lacks CONFIG_KALLSYMS";
+    Hooks => "hooks", "rdma_cm could not be hooked, and the kernel's log has the errno";
+    // With these, some are not shown, or not everything of them.
+    Btf => "btf", "the kernel lacks CONFIG_DEBUG_INFO_BTF or CONFIG_BPF_SYSCALL, so that the \
+        values that NFS uses are unknown";
+    Members => "members", "BTF does not have the members of the structures of NFS, so that the \
+        values that NFS uses are unknown";
+    Symbols => "symbols", "an id of rpcrdma or rdma_ucm has an unknown handler, and is not shown";
+    Users => "users", "BTF does not have the members of the structures of rdma_ucm, so that the \
+        users of programs are unknown, and all programs have the limit of one user";
+    Search => "search", "connections that are older than the module were not all found";
+    Events => "events", "events were lost, so that connections and their events may be missing";
+    Causes => "causes", "some causes of the ends of connections are not noticed, so that a reason \
+        in history may be a consequence";
+    Nfs => "limit_nfs", "connections of NFS were left out, because there were max_observed of them";
+    User => "limit_user", "connections of programs were left out, because of the limit of their \
+        user";
+    Programs => "limit_programs", "connections of programs were left out, because of the limit of \
+        all programs";
+    Memory => "memory", "connections were left out, because there was no memory";
 }
 
 /// A set of limits.
@@ -161,14 +102,6 @@ pub(crate) struct Limits(u32);
 impl Limits {
     const fn bit(limit: Limit) -> u32 {
         1_u32.wrapping_shl(limit as u32)
-    }
-
-    pub(crate) fn from_bits(bits: u32) -> Self {
-        Self(bits)
-    }
-
-    pub(crate) fn bits(self) -> u32 {
-        self.0
     }
 
     pub(crate) fn with(self, limit: Limit, present: bool) -> Self {
@@ -197,11 +130,10 @@ impl Limits {
             _ => "partial",
         };
         writeln!(out, "observing: {observing}")?;
-        for limit in Limit::ALL {
+        for &(limit, word, sentence) in LIMITS {
             // An option that the kernel lacks is why rdma_cm could not be hooked.
             let explained = limit == Limit::Hooks && self.0 % Self::bit(Limit::Hooks) != 0;
             if self.0 & Self::bit(limit) != 0 && !explained {
-                let (word, sentence) = limit.text();
                 writeln!(out, "observing_reason: {word}: {sentence}")?;
             }
         }

@@ -9,6 +9,7 @@ use core::fmt::{
 };
 
 use super::{
+    exchange::Exchange,
     format::{
         address_width,
         wider,
@@ -54,8 +55,7 @@ impl ConnectionColumns {
     }
 
     /// Makes columns wider if the values of a connection need it.
-    pub(crate) fn include(&mut self, snapshot: &Snapshot) {
-        let exchange = &snapshot.exchange;
+    pub(crate) fn include(&mut self, exchange: &Exchange) {
         if let Some(device) = &exchange.device {
             self.device = self.device.max(device.name.octets().len());
         }

@@ -162,16 +162,7 @@ impl Negotiated {
         role: Role,
         in_use: &InUse,
     ) -> impl Iterator<Item = Deviation> + use<> {
-        let (send, receive) = match role {
-            Role::Client => (
-                self.client_to_server_threshold,
-                self.server_to_client_threshold,
-            ),
-            Role::Server => (
-                self.server_to_client_threshold,
-                self.client_to_server_threshold,
-            ),
-        };
+        let (send, receive) = (self.threshold(role), self.threshold(role.peer()));
         let inline_send = in_use.inline_send.filter(|&in_use| in_use > send);
         let inline_receive = in_use
             .inline_receive

@@ -126,13 +126,11 @@ pub(crate) fn parse_call(octets: &[u8]) -> Result<(Call, &[u8]), RpcError> {
     let xid = word(&mut reader)?;
     let refused = |status| RpcError::Refused(Reply { xid, status });
     let refused_auth = |error, auth_stat| match error {
-        RpcError::Value { .. } => refused(Status::AuthError(auth_stat)),
+        RpcError::Illegal => refused(Status::AuthError(auth_stat)),
         error => error,
     };
-    let before = reader;
-    match word(&mut reader)? {
-        CALL => {}
-        value => return Err(illegal(before, value)),
+    if word(&mut reader)? != CALL {
+        return Err(RpcError::Illegal);
     }
     // The rest of the header is known for version 2 of RPC only.
     if word(&mut reader)? != RPC_VERS {
@@ -255,16 +253,13 @@ pub(crate) fn is_reply(octets: &[u8]) -> bool {
 pub(crate) fn parse_reply(octets: &[u8]) -> Result<(Reply, &[u8]), RpcError> {
     let mut reader = Reader::new(octets);
     let xid = word(&mut reader)?;
-    let before = reader;
-    match word(&mut reader)? {
-        REPLY => {}
-        value => return Err(illegal(before, value)),
+    if word(&mut reader)? != REPLY {
+        return Err(RpcError::Illegal);
     }
-    let before = reader;
     let status = match word(&mut reader)? {
         MSG_ACCEPTED => accepted(&mut reader)?,
         MSG_DENIED => denied(&mut reader)?,
-        value => return Err(illegal(before, value)),
+        _ => return Err(RpcError::Illegal),
     };
     Ok((Reply { xid, status }, reader.rest()))
 }
@@ -272,7 +267,6 @@ pub(crate) fn parse_reply(octets: &[u8]) -> Result<(Reply, &[u8]), RpcError> {
 /// Parses `accepted_reply` (RFC 5531, section 9).
 fn accepted(reader: &mut Reader<'_>) -> Result<Status, RpcError> {
     pass_opaque_auth(reader)?;
-    let before = *reader;
     Ok(match word(reader)? {
         SUCCESS => Status::Success,
         PROG_UNAVAIL => Status::ProgUnavail,
@@ -283,30 +277,28 @@ fn accepted(reader: &mut Reader<'_>) -> Result<Status, RpcError> {
         PROC_UNAVAIL => Status::ProcUnavail,
         GARBAGE_ARGS => Status::GarbageArgs,
         SYSTEM_ERR => Status::SystemErr,
-        value => return Err(illegal(before, value)),
+        _ => return Err(RpcError::Illegal),
     })
 }
 
 /// Parses `rejected_reply` (RFC 5531, section 9).
 fn denied(reader: &mut Reader<'_>) -> Result<Status, RpcError> {
-    let before = *reader;
     Ok(match word(reader)? {
         RPC_MISMATCH => Status::RpcMismatch {
             low: word(reader)?,
             high: word(reader)?,
         },
         AUTH_ERROR => Status::AuthError(word(reader)?),
-        value => return Err(illegal(before, value)),
+        _ => return Err(RpcError::Illegal),
     })
 }
 
 /// Skips the `opaque_auth` of a call. Fails unless it has one of these flavors, and a body that
 /// this flavor may have (RFC 5531, sections 8.2 and 9).
 fn pass_auth(reader: &mut Reader<'_>, flavors: &[u32]) -> Result<(), RpcError> {
-    let before = *reader;
     let (flavor, body) = pass_opaque_auth(reader)?;
     if !flavors.contains(&flavor) || (flavor == AUTH_SYS && !is_auth_sys(body)) {
-        return Err(illegal(before, flavor));
+        return Err(RpcError::Illegal);
     }
     Ok(())
 }
@@ -331,54 +323,26 @@ fn is_auth_sys(body: &[u8]) -> bool {
 /// [`AUTH_MAX`] (RFC 5531, section 8.2).
 fn pass_opaque_auth<'a>(reader: &mut Reader<'a>) -> Result<(u32, &'a [u8]), RpcError> {
     let flavor = word(reader)?;
-    let before = *reader;
     let length = word(reader)?;
     if length > AUTH_MAX {
-        return Err(illegal(before, length));
+        return Err(RpcError::Illegal);
     }
-    let truncated = RpcError::Truncated { at: reader.at() };
-    let (body, _) = reader.opaque(length as usize).ok_or(truncated)?;
+    let opaque = reader.opaque(length as usize);
+    let (body, _) = opaque.ok_or(RpcError::Truncated)?;
     Ok((flavor, body))
 }
 
 fn word(reader: &mut Reader<'_>) -> Result<u32, RpcError> {
-    let at = reader.at();
-    reader.word().ok_or(RpcError::Truncated { at })
-}
-
-/// Returns the error for the illegal `value` of the word that `before` reads next.
-fn illegal(before: Reader<'_>, value: u32) -> RpcError {
-    RpcError::Value {
-        at: before.at(),
-        value,
-    }
+    reader.word().ok_or(RpcError::Truncated)
 }
 
 /// Why octets are no valid call or reply (RFC 5531, section 9).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum RpcError {
     /// The octets end too early.
-    Truncated {
-        /// The offset of the missing word or data, in octets from the beginning of the RPC message.
-        at: usize,
-    },
+    Truncated,
     /// A word has an illegal value.
-    Value {
-        /// The offset of the word, in octets from the beginning of the RPC message.
-        at: usize,
-        /// The value.
-        value: u32,
-    },
+    Illegal,
     /// The octets are a call that is refused with this reply.
     Refused(Reply),
-}
-
-impl fmt::Display for RpcError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Truncated { at } => write!(f, "truncated at octet {at}"),
-            Self::Value { at, value } => write!(f, "illegal value {value} at octet {at}"),
-            Self::Refused(reply) => write!(f, "refused with {}", reply.status),
-        }
-    }
 }

@@ -2,8 +2,6 @@
 
 //! The part of the External Data Representation (RFC 4506) that RPC and its transport headers use.
 
-use core::fmt;
-
 /// The basic block size in octets. The length of every data item is a multiple of it (RFC 4506,
 /// section 3).
 const UNIT: usize = 4;
@@ -110,14 +108,11 @@ impl<'a> Writer<'a> {
     ///
     /// Fails if they did not all fit into the buffer.
     pub(crate) fn finish(self) -> Result<usize, NoRoom> {
-        let available = self.buffer.len();
-        if self.len > available {
-            return Err(NoRoom {
-                needed: self.len,
-                available,
-            });
+        let needed = self.len;
+        if needed > self.buffer.len() {
+            return Err(NoRoom { needed });
         }
-        Ok(self.len)
+        Ok(needed)
     }
 }
 
@@ -126,13 +121,4 @@ impl<'a> Writer<'a> {
 pub(crate) struct NoRoom {
     /// How many octets the write needs.
     pub(crate) needed: usize,
-    /// How many octets the buffer has.
-    pub(crate) available: usize,
-}
-
-impl fmt::Display for NoRoom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { needed, available } = self;
-        write!(f, "{needed} octets needed, {available} available")
-    }
 }

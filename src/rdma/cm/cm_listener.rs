@@ -108,7 +108,8 @@ impl<L: ListenHandler> WorkItem for ListenContext<L> {
 
     fn run(this: Arc<Self>) {
         // SAFETY: By the type invariant the id is valid. The function waits for a handler that
-        // runs, and no handler runs afterwards, so the context can be dropped.
+        // runs, and no handler runs afterwards, so the context can be dropped. (With two listeners
+        // of one port it may not wait: reports/cma-unlock-after-free.txt.)
         unsafe { bindings::rdma_destroy_id(this.id.as_ptr()) };
     }
 }

@@ -114,7 +114,8 @@ pub(super) struct Context<H: ConnectionHandler> {
     pub(super) queue_pair: Draining<H::QueuePair>,
     pub(super) handler: H,
     pub(super) id: NonNull<bindings::rdma_cm_id>,
-    parameters: Parameters,
+    /// [`Parameters::disconnect_ms`].
+    disconnect_ms: u32,
     /// [`None`] for a server's id.
     pub(super) client: Option<Client<H>>,
     /// Whether the teardown has begun. The handler is not called any more then.
@@ -159,7 +160,7 @@ impl<H: ConnectionHandler> Context<H> {
     /// has been dropped.
     pub(super) unsafe fn new(
         id: NonNull<bindings::rdma_cm_id>,
-        parameters: Parameters,
+        parameters: &Parameters,
         client: Option<Client<H>>,
         handler: H,
         hold: Hold,
@@ -171,7 +172,7 @@ impl<H: ConnectionHandler> Context<H> {
                 queue_pair,
                 handler,
                 id,
-                parameters,
+                disconnect_ms: parameters.disconnect_ms,
                 client,
                 closed: Cell::new(false),
                 state <- new_spinlock!(
@@ -309,7 +310,7 @@ impl<H: ConnectionHandler> WorkItem<TEARDOWN> for Context<H> {
             let mut state = this.state.lock();
             if told && state.connected {
                 state.phase = Phase::Disconnecting;
-                let limit = this.parameters.disconnect_ms;
+                let limit = this.disconnect_ms;
                 // SAFETY: The context has a hold.
                 unsafe { this.hold.reschedule::<_, TEARDOWN>(this.clone(), limit) };
                 return;

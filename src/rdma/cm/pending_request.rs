@@ -165,7 +165,7 @@ impl<'a> PendingRequest<'a> {
         let context = unsafe {
             Context::new(
                 self.id.as_non_null(),
-                parameters,
+                &parameters,
                 None,
                 handler,
                 self.hold.clone(),

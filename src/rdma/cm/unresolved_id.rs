@@ -64,7 +64,7 @@ impl<H: ClientHandler> UnresolvedId<H> {
         let hold = handler.connect_queue().hold().clone();
         let make = |id| {
             // SAFETY: The teardown destroys the id. Without a context, `create_id` does.
-            unsafe { Context::new(id, parameters.common, client, handler, hold) }
+            unsafe { Context::new(id, &parameters.common, client, handler, hold) }
         };
         // SAFETY: `connection_event::<H>` expects this type of context. The owner below holds a
         // reference, and its teardown destroys the id before it drops that.

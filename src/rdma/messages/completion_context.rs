@@ -9,7 +9,10 @@ use super::{
         FaultHandler,
         QueuePairFault, //
     },
-    operation::TOO_LONG,
+    operation::{
+        lost,
+        TOO_LONG, //
+    },
     send_queue::{
         BegunSend,
         SendQueue, //
@@ -58,11 +61,13 @@ impl<'a, C: FaultHandler> CompletionContext<'a, C> {
     /// queue pair has failed.
     pub(crate) fn begin_send(&self) -> Result<BegunSend<'a, C>> {
         // SAFETY: By the type invariant there is the queue pair.
-        let begun = unsafe { self.sends.begin() };
-        if begun.as_ref().is_err_and(|&error| error == ETIMEDOUT) {
-            self.fail_because(TOO_LONG);
+        match unsafe { self.sends.begin() } {
+            Err(error) if error == ETIMEDOUT => {
+                self.fail_because(TOO_LONG);
+                Err(lost())
+            }
+            begun => begun,
         }
-        begun
     }
 
     /// Makes the queue pair fail, as [`fail_because`] of a queue pair does. May sleep.

@@ -172,9 +172,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
     /// Creates a Receive of `size` bytes, which is not posted yet.
     fn add_receive(&mut self, number: usize, size: usize) -> Result {
         let direction = DataDirection::FromDevice;
-        let domain = self.queue_pair.domain();
-        let buffer = Buffer::new(domain.device(), size, direction)?;
-        let lkey = domain.local_dma_lkey();
+        let buffer = Buffer::new(self.queue_pair.domain().device(), size, direction)?;
 
         // SAFETY: `drop` destroys the queue pair, after which there are no completions. The
         // Receives and the reference on the handler are dropped after that. `drop` sets `closed`
@@ -183,7 +181,6 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
             Receive::new(
                 number,
                 buffer,
-                lkey,
                 self.resources.sends.clone(),
                 self.made,
                 self.resources.arrivals.clone(),

@@ -43,16 +43,15 @@ use crate::{
 ///
 /// ```no_run
 /// # let (buffer, sends, made): (Buffer, Arc<SendQueue<MyEndpoint>>, Seqno) = given();
-/// # let (arrivals, lkey, endpoint): (Arc<Arrivals>, u32, Arc<MyEndpoint>) = given();
+/// # let (arrivals, endpoint): (Arc<Arrivals>, Arc<MyEndpoint>) = given();
 /// // SAFETY: The queue pair is destroyed, and its completions handled, before the rest goes.
-/// let receive = unsafe { Receive::new(0, buffer, lkey, sends, made, arrivals, &endpoint) };
+/// let receive = unsafe { Receive::new(0, buffer, sends, made, arrivals, &endpoint) };
 /// let receive = KBox::pin_init(receive, GFP_KERNEL)?;
 /// // SAFETY: The queue pair is destroyed later.
 /// unsafe { Receive::post(&receive) }?;
 /// ```
 pub(in crate::rdma) struct Receive<C: CompletionHandler> {
     buffer: Buffer,
-    lkey: u32,
     /// Its index among the Receives of the queue pair.
     number: usize,
     sends: Arc<SendQueue<C>>,
@@ -74,7 +73,6 @@ impl<C: CompletionHandler> Receive<C> {
     pub(in crate::rdma) unsafe fn new(
         number: usize,
         buffer: Buffer,
-        lkey: u32,
         sends: Arc<SendQueue<C>>,
         made: Seqno,
         arrivals: Arc<Arrivals>,
@@ -84,7 +82,6 @@ impl<C: CompletionHandler> Receive<C> {
         let handler = unsafe { HandlerPtr::new(handler) };
         Cqe::new(Self {
             buffer,
-            lkey,
             number,
             sends,
             made,
@@ -102,7 +99,7 @@ impl<C: CompletionHandler> Receive<C> {
         let mut sge = bindings::ib_sge {
             addr: this.buffer.address(),
             length: this.buffer.len().try_into()?,
-            lkey: this.lkey,
+            lkey: this.sends.lkey(),
         };
         let mut request = bindings::ib_recv_wr {
             sg_list: &mut sge,

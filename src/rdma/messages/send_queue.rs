@@ -157,7 +157,8 @@ impl<C: FaultHandler> Done for SendRequest<C> {
 ///
 /// # Invariants
 ///
-/// `queue_pair` is valid until it is destroyed. `lkey` is the local key of the buffers.
+/// `queue_pair` is valid until it is destroyed. `lkey` is the local key of all memory that is
+/// mapped for the device.
 pub(in crate::rdma) struct SendQueue<C: FaultHandler> {
     queue_pair: NonNull<bindings::ib_qp>,
     requests: KVec<Pin<KBox<Cqe<SendRequest<C>>>>>,
@@ -311,6 +312,11 @@ impl<C: FaultHandler> SendQueue<C> {
     /// Returns the queue pair, which is valid until it is destroyed.
     pub(in crate::rdma) fn queue_pair(&self) -> *mut bindings::ib_qp {
         self.queue_pair.as_ptr()
+    }
+
+    /// Returns the local key of all buffers of the queue pair.
+    pub(in crate::rdma) fn lkey(&self) -> u32 {
+        self.lkey
     }
 
     /// Makes the queue pair fail because of `fault`, which the handler is told first. May sleep.

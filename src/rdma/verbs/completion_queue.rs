@@ -71,8 +71,9 @@ impl CompletionQueue {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant this owns it. The function waits for completions that are
-        // being handled. If a queue pair still uses it, the function warns and leaks it.
+        // SAFETY: By the type invariant this owns it. No queue pair uses it: `QueuePair` drops it
+        // only after the device has destroyed the queue pair. The function waits for completions
+        // that are being handled.
         unsafe { bindings::ib_free_cq(self.as_ptr()) };
     }
 }

@@ -168,10 +168,11 @@ impl Problem {
 }
 
 /// Writes a case: id, name, level, requirement, what is sent, what is accepted, the fault with which
-/// it fails, needs, and its function. `client` begins a case for clients.
+/// it fails, needs, and its function. `client` begins a case for clients. `@` is for the macro itself.
 macro_rules! case {
+    (client $($case:tt)*) => { $crate::case::case!(@Client $($case)*) };
     (
-        client $id:literal, $name:literal, $level:ident, $requirement:expr,
+        @$role:ident $id:literal, $name:literal, $level:ident, $requirement:expr,
         sends $sends:literal, accepts $accepts:literal, fault $fault:literal,
         needs [$($need:ident),*], $run:expr
     ) => {
@@ -184,39 +185,16 @@ macro_rules! case {
             accepts: $accepts,
             needs: &[$($crate::case::Need::$need),*],
             fault: $fault,
-            run: $crate::case::Run::Client($run),
+            run: $crate::case::Run::$role($run),
         }
     };
     (
-        client $id:literal, $name:literal, $level:ident, $requirement:expr,
+        @$role:ident $id:literal, $name:literal, $level:ident, $requirement:expr,
         sends $sends:literal, accepts $accepts:literal, fault $fault:literal, $run:expr
     ) => {
-        $crate::case::case!(client $id, $name, $level, $requirement, sends $sends,
+        $crate::case::case!(@$role $id, $name, $level, $requirement, sends $sends,
             accepts $accepts, fault $fault, needs [], $run)
     };
-    (
-        $id:literal, $name:literal, $level:ident, $requirement:expr,
-        sends $sends:literal, accepts $accepts:literal, fault $fault:literal,
-        needs [$($need:ident),*], $run:expr
-    ) => {
-        $crate::case::Case {
-            id: $id,
-            name: $name,
-            level: $crate::case::Level::$level,
-            requirement: $requirement,
-            sends: $sends,
-            accepts: $accepts,
-            needs: &[$($crate::case::Need::$need),*],
-            fault: $fault,
-            run: $crate::case::Run::Server($run),
-        }
-    };
-    (
-        $id:literal, $name:literal, $level:ident, $requirement:expr,
-        sends $sends:literal, accepts $accepts:literal, fault $fault:literal, $run:expr
-    ) => {
-        $crate::case::case!($id, $name, $level, $requirement, sends $sends, accepts $accepts,
-            fault $fault, needs [], $run)
-    };
+    ($($case:tt)*) => { $crate::case::case!(@Server $($case)*) };
 }
 pub(crate) use case;

@@ -63,6 +63,8 @@ impl Default for Offer {
 pub enum Failure {
     /// The peer, or its CM, rejected the REQ. The number is the reason of the CM.
     Rejected(i32),
+    /// Nothing listens at the peer's host (over iWARP, whose TCP says so).
+    Refused,
     /// There was no answer in time, to what.
     Timeout(&'static str),
     /// Another event or error, in words.
@@ -81,6 +83,7 @@ impl fmt::Display for Failure {
                     other => write!(f, "reason {other}"),
                 }
             }
+            Failure::Refused => write!(f, "the peer's host refused the connection"),
             Failure::Timeout(what) => write!(f, "{what}: no answer in time"),
             Failure::Other(why) => write!(f, "{why}"),
         }
@@ -602,7 +605,12 @@ impl Connection {
         let mut parameters = parameters(offer);
         // SAFETY: the id has a queue pair, and the private data is copied.
         if unsafe { sys::rdma_connect(connection.objects.id.0, &mut parameters) } != 0 {
-            return Err(os_error("rdma_connect"));
+            // siw connects its TCP socket within this call.
+            return Err(match io::Error::last_os_error().raw_os_error() {
+                Some(libc::ECONNREFUSED) => Failure::Refused,
+                Some(libc::ETIMEDOUT) => Failure::Timeout("REQ"),
+                _ => os_error("rdma_connect"),
+            });
         }
         let event = connection
             .objects

@@ -6,12 +6,15 @@
 //! so that a program can read either.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 use std::time::Instant;
 
 use serde_json::json;
 use serde_json::Value;
 
+use crate::case::violation;
 use crate::case::Problem;
+use crate::engine::Arrival;
 use crate::engine::Failure;
 use crate::engine::Offer;
 use crate::peer::Answer;
@@ -19,6 +22,7 @@ use crate::peer::Link;
 use crate::peer::Server;
 use crate::peer::Target;
 use crate::trace::Trace;
+use crate::wire;
 use crate::wire::Found;
 use crate::wire::Header;
 use crate::wire::Private;
@@ -96,9 +100,6 @@ pub fn probe(server: &Server, offer: &Offer, credits: u32) -> Report {
     let took = started.elapsed().as_micros() as u64;
     let said = json!(match &answer {
         Ok(answer) => words(&answer.status),
-        Err(problem) if problem.reason().starts_with("no answer within ") => {
-            "no reply in time".into()
-        }
         Err(problem) => problem.reason().to_string(),
     });
     let mut report = vec![
@@ -127,6 +128,12 @@ pub fn probe(server: &Server, offer: &Offer, credits: u32) -> Report {
     Report(report)
 }
 
+/// How long the server may take to send the reply behind a message that is too short for one. The
+/// module waits as long.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Calls NULL, and returns the reply. Otherwise the reason says what the server sent instead, as the
+/// module's file `probe` does.
 fn call(link: &mut Link, credits: u32) -> Result<Answer, Problem> {
     let xid = link.xid();
     let header = Header {
@@ -134,7 +141,44 @@ fn call(link: &mut Link, credits: u32) -> Result<Answer, Problem> {
         ..Header::msg(xid)
     };
     let rpc = link.null_call(xid);
-    link.call(&header, &rpc)
+    let octets = link.form(&header, &rpc)?;
+    link.send(&octets)?;
+    let mut until = Instant::now() + link.server.limit;
+    let (mut short, mut other) = (None, None);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let ended = match link.connection.receive(left) {
+            Arrival::Message(message) if is_short(&message.octets) => {
+                // It can only have been the answer to this call.
+                short.get_or_insert(message.octets.len());
+                until = until.min(Instant::now() + GRACE);
+                continue;
+            }
+            Arrival::Message(message) => match message.octets.first_chunk() {
+                Some(found) if *found == xid.to_be_bytes() => return link.decode(xid, &message),
+                found => {
+                    other = other.or(found.map(|xid| u32::from_be_bytes(*xid)));
+                    continue;
+                }
+            },
+            Arrival::Closed(why) => format!("the connection ended: {why}"),
+            Arrival::Nothing => other.map_or("no reply in time".into(), |xid| {
+                let message = format!("a message with XID {xid:#010x}, which no call has");
+                format!("no reply in time; the server sent {message}")
+            }),
+        };
+        return violation(match short {
+            Some(1) => "the server answered with a message of 1 octet".into(),
+            Some(length) => format!("the server answered with a message of {length} octets"),
+            None => ended,
+        });
+    }
+}
+
+/// Whether a message is too short for a header (RFC 8166, section 4.5). An error may be shorter than
+/// other headers.
+fn is_short(octets: &[u8]) -> bool {
+    octets.len() < 16 || (octets.len() < 28 && octets[12..16] != wire::ERROR.to_be_bytes())
 }
 
 /// Returns why there is no connection, in the words of the module.

@@ -335,6 +335,12 @@ impl Transport {
         }
     }
 
+    /// Returns whether a message is RDMA_ERROR with ERR_CHUNK.
+    pub fn is_err_chunk(octets: &[u8]) -> bool {
+        let parsed = Self::parse(octets);
+        matches!(parsed, Ok(Self::Error { error, .. }) if error == ERR_CHUNK)
+    }
+
     /// Decodes a message.
     pub fn parse(octets: &[u8]) -> Result<Self, String> {
         let mut reader = Reader::new(octets);

@@ -18,9 +18,9 @@ use crate::{
             Mount, //
         }, //
     },
-    programs::Pings,
     remedy,
     rpcbind::Registration,
+    system_programs::Pings,
     verdict::{
         self,
         Code,

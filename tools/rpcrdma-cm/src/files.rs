@@ -20,11 +20,11 @@ use std::{
 
 use crate::{
     check::Port,
+    mount_report::Namespace, //
     parse::transports::{
         transport,
         Transport, //
     },
-    report::Namespace, //
 };
 
 /// The error is a sentence for the administrator.

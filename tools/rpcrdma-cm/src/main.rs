@@ -2,21 +2,22 @@
 
 //! rpcrdma-cm: what NFS mounts and other RPC-over-RDMA connections negotiated.
 //!
-//! `parse` turns texts into values, `report` joins the values, `verdict` judges them, `remedy` says
-//! what helps, and `render` shows them. These do no input or output. `files` reads, and this file connects both parts.
+//! `parse` turns texts into values, `mount_report` joins them, `verdict` judges them, `remedy` says
+//! what helps, and `render` shows them. These do no input or output. `files` reads, and this file
+//! connects both parts.
 
 mod bug_report;
 mod check;
 mod cli;
 mod engine;
 mod files;
+mod mount_report;
 mod parse;
-mod programs;
 mod remedy;
 mod render;
-mod report;
 mod rpcbind;
 mod screen;
+mod system_programs;
 mod target;
 mod verdict;
 
@@ -60,6 +61,11 @@ use crate::{
         Keys, //
     },
     files::Files,
+    mount_report::{
+        Module,
+        MountReport,
+        Namespace, //
+    },
     parse::{
         history::{
             history,
@@ -83,11 +89,6 @@ use crate::{
         table,
         words,
         Style, //
-    },
-    report::{
-        Module,
-        MountReport,
-        Namespace, //
     },
     screen::{
         Reading,
@@ -396,7 +397,7 @@ impl Tool {
         let transports = self.files.transports();
         namespaces
             .iter()
-            .flat_map(|namespace| report::mounts(namespace, module.as_ref(), &transports))
+            .flat_map(|namespace| mount_report::mounts(namespace, module.as_ref(), &transports))
             .collect()
     }
 
@@ -538,7 +539,7 @@ impl Tool {
         match (wanted, self.files.takes_commands()) {
             (None | Some(Engine::Kernel), Ok(())) => Ok(Engine::Kernel),
             (Some(Engine::Kernel), Err(why)) => Err(why),
-            _ if programs::suite_exists() => Ok(Engine::User),
+            _ if system_programs::suite_exists() => Ok(Engine::User),
             (_, Err(why)) => Err(format!("{why}; or {install}")),
             (_, Ok(())) => Err(install.to_owned()),
         }
@@ -548,7 +549,7 @@ impl Tool {
     fn ask(&self, engine: Engine, target: &str, keys: &Keys) -> files::Result<info::Report> {
         let text = match engine {
             Engine::Kernel => self.files.probe(&engine::line(target, keys))?,
-            Engine::User => programs::suite(&engine::words(target, keys)?)?,
+            Engine::User => system_programs::suite(&engine::words(target, keys)?)?,
         };
         Ok(info::report(&text))
     }
@@ -574,7 +575,7 @@ impl Tool {
         let exists = if is_loaded {
             Some(true)
         } else {
-            programs::module_exists("rpcrdma")
+            system_programs::module_exists("rpcrdma")
         };
         let engine = target.as_ref().map(|_| self.engine(options.engine));
         if let (Some(_), Some(Err(why))) = (options.engine, &engine) {
@@ -590,7 +591,7 @@ impl Tool {
         let address = target
             .as_deref()
             .and_then(|target| target.parse::<SocketAddr>().ok());
-        let route = address.map(|address| programs::interface_towards(address.ip()));
+        let route = address.map(|address| system_programs::interface_towards(address.ip()));
         let towards = match &route {
             // By `lo`, the server is this host.
             Some(Ok(Some(name))) if name != "lo" => Some(name),
@@ -607,7 +608,8 @@ impl Tool {
                 if towards.is_some_and(|towards| towards != name) {
                     continue;
                 }
-                checks.extend(programs::mtu(name).and_then(|mtu| check::mtu(port, name, mtu)));
+                checks
+                    .extend(system_programs::mtu(name).and_then(|mtu| check::mtu(port, name, mtu)));
             }
         }
         if let Some(address) = address {
@@ -761,11 +763,11 @@ impl Tool {
             &["rdma", "resource", "show", "qp"],
             &["ip", "-s", "-d", "link", "show"],
         ] {
-            sections.push(section(&words.join(" "), programs::output(words)));
+            sections.push(section(&words.join(" "), system_programs::output(words)));
         }
         for interface in self.files.rdma_interfaces() {
             let words = ["ethtool", "-i", &*interface];
-            sections.push(section(&words.join(" "), programs::output(&words)));
+            sections.push(section(&words.join(" "), system_programs::output(&words)));
         }
         let text = bug_report::text(&sections, addresses);
         match output {
@@ -805,11 +807,11 @@ fn transport_lines(text: &str) -> String {
 
 /// Whether packets as long as the interface's MTU reach the server. `None` if that cannot be found out.
 fn path(address: SocketAddr, interface: &str) -> Option<check::Check> {
-    let mtu = programs::mtu(interface)?;
-    let long = programs::ping(address.ip(), mtu)?;
+    let mtu = system_programs::mtu(interface)?;
+    let long = system_programs::ping(address.ip(), mtu)?;
     let short = match long.answered {
         // As short as every link takes.
-        0 => programs::ping(address.ip(), 100)?,
+        0 => system_programs::ping(address.ip(), 100)?,
         _ => long,
     };
     Some(check::path(&address.ip().to_string(), mtu, long, short))

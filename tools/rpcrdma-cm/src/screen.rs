@@ -44,6 +44,7 @@ use ratatui::{
 };
 
 use crate::{
+    mount_report::MountReport,
     parse::{
         history::Event,
         info::Info, //
@@ -54,7 +55,6 @@ use crate::{
         words::place,
         yes_no, //
     },
-    report::MountReport,
     verdict::{
         Severity,
         Verdict, //
@@ -509,13 +509,13 @@ mod tests {
 
     use super::*;
     use crate::{
+        mount_report::{
+            self,
+            Namespace, //
+        },
         parse::{
             history::history,
             info::connections, //
-        },
-        report::{
-            self,
-            Namespace, //
         },
     };
 
@@ -544,7 +544,7 @@ TIME DATE                     ORIGIN ROLE   EVENT REMOTE          REASON
         }
         Reading {
             at: Duration::from_secs(at),
-            mounts: report::mounts(&namespace, None, &[]),
+            mounts: mount_report::mounts(&namespace, None, &[]),
             connections: connections(CONNECTIONS),
             events: history(EVENTS),
             trouble: None,

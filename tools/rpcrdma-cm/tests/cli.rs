@@ -9,7 +9,10 @@ use std::{
     fs,
     io::Write,
     net::TcpListener,
-    os::unix::fs::symlink,
+    os::unix::fs::{
+        symlink,
+        PermissionsExt, //
+    },
     path::{
         Path,
         PathBuf, //
@@ -55,6 +58,13 @@ impl World {
         let path = self.0.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, octets).unwrap();
+    }
+
+    /// A script of the shell in place of a program of the system.
+    fn program(&self, name: &str, script: &str) {
+        let path = format!("bin/{name}");
+        self.write(&path, format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(self.0.join(path), PermissionsExt::from_mode(0o755)).unwrap();
     }
 
     /// A connection with this `info`, and no private data.
@@ -278,36 +288,22 @@ fn exit_status_of_probe() {
         assert!(out.contains(sentence), "{out}");
     }
     // As it was written.
-    let line = |words: &[&str]| {
-        probe(&world, good, words);
+    let line = |words: &str| {
+        probe(&world, good, &words.split(' ').collect::<Vec<_>>());
         let text = fs::read_to_string(world.0.join("debugfs/probe")).unwrap();
         text.lines().next().unwrap().to_owned()
     };
-    assert_eq!(line(&["192.0.2.7"]), "192.0.2.7:20049");
+    assert_eq!(line("192.0.2.7"), "192.0.2.7:20049");
     assert_eq!(
-        line(&[
-            "[fe80::7%eth0]:9",
-            "--send",
-            "8192",
-            "--receive",
-            "2048",
-            "--invalidation",
-            "--from",
-            "fe80::1%eth0",
-            "--timeout-ms",
-            "100",
-            "--program",
-            "100021",
-            "--version",
-            "3",
-            "--rpcvers",
-            "auto"
-        ]),
+        line(
+            "[fe80::7%eth0]:9 --send 8192 --receive 2048 --invalidation --from fe80::1%eth0 \
+             --timeout-ms 100 --program 100021 --version 3 --rpcvers auto"
+        ),
         "[fe80::7%eth0]:9 send=8192 recv=2048 inv=1 from=[fe80::1%eth0] timeout_ms=100 \
          program=100021 version=3 rpcvers=auto"
     );
     assert_eq!(
-        line(&["192.0.2.7", "--from", "192.0.2.1"]),
+        line("192.0.2.7 --from 192.0.2.1"),
         "192.0.2.7:20049 from=192.0.2.1"
     );
     let (status, _, err) = world.run(&["probe", "192.0.2.7:0"]);
@@ -341,10 +337,7 @@ fn ready(name: &str) -> World {
         ),
         ("modprobe", "[ -e \"${0%/*}/rpcrdma\" ]"),
     ] {
-        let path = format!("bin/{name}");
-        world.write(&path, format!("#!/bin/sh\n{text}\n"));
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(world.0.join(path), mode).unwrap();
+        world.program(name, text);
     }
     world
 }
@@ -353,16 +346,14 @@ fn ready(name: &str) -> World {
 fn suite(world: &World, report: &str, status: i32) {
     fs::remove_dir_all(world.0.join("debugfs")).unwrap();
     world.write("bin/report", report);
-    world.write(
-        "bin/rpcrdma-conformance",
-        format!(
-            "#!/bin/sh\nbin=${{0%/*}}\necho \"$*\" >>\"$bin/asked\"\n\
+    world.program(
+        "rpcrdma-conformance",
+        &format!(
+            "bin=${{0%/*}}\necho \"$*\" >>\"$bin/asked\"\n\
              [ \"$1\" != --version ] || exit 0\ncat \"$bin/report\"\n\
-             [ {status} != 2 ] || echo 'rpcrdma-conformance: no rdma-core' >&2\nexit {status}\n"
+             [ {status} != 2 ] || echo 'rpcrdma-conformance: no rdma-core' >&2\nexit {status}"
         ),
     );
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(world.0.join("bin/rpcrdma-conformance"), mode).unwrap();
 }
 
 const REPORT: &str = "reachable: yes\nrpc_version_1: SUCCESS\norigin: module\nrole: client\n\
@@ -386,127 +377,54 @@ fn exit_status_of_check() {
         (none, server, 0, "fine     path: 20 of 20 packets of 9000 octets reach 127.0.0.1"),
         (none, server, 0, "fine     null: NFS 3 answers NULL; NFS 4 answers NULL\n"),
         (none, server, 0, "fine     credits: 127.0.0.1 grants 64 credits\n"),
-        (
-            |world| world.write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"),
-            &[],
-            2,
-            "failed   device: port 1 of mlx5_0 (RoCE, of eth1) is down\n    on this host: ip link set dev eth1 up",
-        ),
-        (
-            |world| fs::remove_dir_all(world.0.join("sys/class/infiniband")).unwrap(),
-            &[],
-            2,
-            "failed   device: this host has no RDMA device\n    on this host: ",
-        ),
-        (
-            |world| fs::remove_dir_all(world.0.join("sys/module/rpcrdma")).unwrap(),
-            &[],
-            2,
-            "failed   modules: this kernel has no module rpcrdma",
-        ),
-        (
-            |world| {
-                fs::remove_dir_all(world.0.join("sys/module/rpcrdma")).unwrap();
-                world.write("bin/rpcrdma", "");
-            },
-            &[],
-            0,
-            "fine     modules: rpcrdma is not loaded; the first mount over RDMA loads it\n",
-        ),
-        (
-            |world| world.write("bin/short", ""),
-            server,
-            2,
-            "failed   path: packets of 9000 octets are lost on the way to 127.0.0.1",
-        ),
-        (
-            |world| world.write("bin/lossy", ""),
-            server,
-            1,
-            "degraded path: 1 of 20 packets of 9000 octets to 127.0.0.1 were lost: RDMA waits",
-        ),
-        (
-            |world| world.write("fstab", "127.0.0.1:/export /data nfs rdma,port=9 0 0\n"),
-            server,
-            2,
-            "127.0.0.1:9 accepts a connection over RDMA\n",
-        ),
-        (
-            |world| world.write("fstab", "10.0.0.2:/export /data nfs rdma 0 0\n"),
-            &[],
-            2,
+        (|world| world.write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), &[], 2,
+            "failed   device: port 1 of mlx5_0 (RoCE, of eth1) is down\n    on this host: ip link set dev eth1 up"),
+        (|world| fs::remove_dir_all(world.0.join("sys/class/infiniband")).unwrap(), &[], 2,
+            "failed   device: this host has no RDMA device\n    on this host: "),
+        (|world| fs::remove_dir_all(world.0.join("sys/module/rpcrdma")).unwrap(), &[], 2,
+            "failed   modules: this kernel has no module rpcrdma"),
+        (|world| {
+            fs::remove_dir_all(world.0.join("sys/module/rpcrdma")).unwrap();
+            world.write("bin/rpcrdma", "");
+        }, &[], 0,
+            "fine     modules: rpcrdma is not loaded; the first mount over RDMA loads it\n"),
+        (|world| world.write("bin/short", ""), server, 2,
+            "failed   path: packets of 9000 octets are lost on the way to 127.0.0.1"),
+        (|world| world.write("bin/lossy", ""), server, 1,
+            "degraded path: 1 of 20 packets of 9000 octets to 127.0.0.1 were lost: RDMA waits"),
+        (|world| world.write("fstab", "127.0.0.1:/export /data nfs rdma,port=9 0 0\n"), server, 2,
+            "127.0.0.1:9 accepts a connection over RDMA\n"),
+        (|world| world.write("fstab", "10.0.0.2:/export /data nfs rdma 0 0\n"), &[], 2,
             "failed   fstab: /data asks for RDMA and is not mounted\n    on this host: mount /data \
              shows why\n    if that works, the RDMA device appeared too late for the start of the \
              system: add the option x-systemd.after=rdma-hw.target, and by systemctl edit \
              rdma-hw.target the lines [Unit] and Wants=UNIT, with the UNIT that systemd-escape -p \
-             --suffix=mount /data prints\n",
-        ),
+             --suffix=mount /data prints\n"),
         // A line of another server.
-        (
-            |world| world.write("fstab", "10.0.0.2:/export /data nfs rdma 0 0\n"),
-            server,
-            0,
-            "fine     port: 127.0.0.1:20049 accepts",
-        ),
-        (
-            |world| world.write("proc/self/mountinfo", MOUNT.replace("rdma", "tcp")),
-            &[],
-            2,
-            "failed   mount: /mnt: not RDMA: this mount fell back to TCP\n    on this host, all mounts of 10.77.1.2 over TCP: umount /mnt\n",
-        ),
-        (
-            |world| world.write("debugfs/probe", format!("{:99}\nreachable: no: no answer in time\n", "")),
-            server,
-            2,
-            "failed   port: no connection to 127.0.0.1:20049 over RDMA: no answer in time\n    let UDP port 4791",
-        ),
-        (
-            |world| world.write("debugfs/probe", format!("{:99}\n{}", "", REPORT.replace("64", "4"))),
-            server,
-            1,
-            "degraded credits: 127.0.0.1 grants 4 credits of 64",
-        ),
-        (
-            |world| fs::remove_file(world.0.join("debugfs/probe")).unwrap(),
-            server,
-            0,
-            "/probe: the module takes no commands: modprobe -r rpcrdma_cm; modprobe rpcrdma_cm control=1; or install",
-        ),
+        (|world| world.write("fstab", "10.0.0.2:/export /data nfs rdma 0 0\n"), server, 0,
+            "fine     port: 127.0.0.1:20049 accepts"),
+        (|world| world.write("proc/self/mountinfo", MOUNT.replace("rdma", "tcp")), &[], 2,
+            "failed   mount: /mnt: not RDMA: this mount fell back to TCP\n    on this host, all mounts of 10.77.1.2 over TCP: umount /mnt\n"),
+        (|world| world.write("debugfs/probe", format!("{:99}\nreachable: no: no answer in time\n", "")), server, 2,
+            "failed   port: no connection to 127.0.0.1:20049 over RDMA: no answer in time\n    let UDP port 4791"),
+        (|world| world.write("debugfs/probe", format!("{:99}\n{}", "", REPORT.replace("64", "4"))), server, 1,
+            "degraded credits: 127.0.0.1 grants 4 credits of 64"),
+        (|world| fs::remove_file(world.0.join("debugfs/probe")).unwrap(), server, 0,
+            "/probe: the module takes no commands: modprobe -r rpcrdma_cm; modprobe rpcrdma_cm control=1; or install"),
         (none, server, 0, "fine     engine: the module rpcrdma_cm asks the server\n"),
         // Without the module.
         (without_module, server, 0, "note     engine: nothing here can ask the server: "),
         (without_module, server, 0, "; or install rpcrdma-conformance, which needs no module\n"),
-        (
-            without_module,
-            &["127.0.0.1", "--engine", "kernel"],
-            3,
-            "rpcrdma-cm: ",
-        ),
+        (without_module, &["127.0.0.1", "--engine", "kernel"], 3, "rpcrdma-cm: "),
         // Without the module, with the suite.
-        (
-            |world| suite(world, REPORT, 0),
-            server,
-            0,
-            "fine     engine: rpcrdma-conformance asks the server, without the module\n",
-        ),
-        (
-            |world| suite(world, REPORT, 0),
-            server,
-            0,
-            "fine     null: NFS 3 answers NULL; NFS 4 answers NULL\n",
-        ),
-        (
-            |world| suite(world, "reachable: no: no answer in time\n", 1),
-            server,
-            2,
-            "failed   port: no connection to 127.0.0.1:20049 over RDMA: no answer in time\n",
-        ),
-        (
-            |world| suite(world, "", 2),
-            server,
-            0,
-            "unknown  port: the server could not be asked: rpcrdma-conformance: no rdma-core\n",
-        ),
+        (|world| suite(world, REPORT, 0), server, 0,
+            "fine     engine: rpcrdma-conformance asks the server, without the module\n"),
+        (|world| suite(world, REPORT, 0), server, 0,
+            "fine     null: NFS 3 answers NULL; NFS 4 answers NULL\n"),
+        (|world| suite(world, "reachable: no: no answer in time\n", 1), server, 2,
+            "failed   port: no connection to 127.0.0.1:20049 over RDMA: no answer in time\n"),
+        (|world| suite(world, "", 2), server, 0,
+            "unknown  port: the server could not be asked: rpcrdma-conformance: no rdma-core\n"),
     ];
     for (index, (change, words, expected, sentence)) in cases.iter().enumerate() {
         let world = ready(&format!("check-{index}"));
@@ -811,15 +729,8 @@ fn history_goes_on() {
         "{table}"
     );
     let follower = world
-        .command(&[
-            "history",
-            "--follow",
-            "--interval",
-            "1",
-            "--count",
-            "3",
-            "--json",
-        ])
+        .command(&["history", "--follow", "--json"])
+        .args(["--interval", "1", "--count", "3"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -1129,17 +1040,8 @@ fn pages_and_completions() {
     let world = World::empty("pages");
     let page = world.show(&["man"]);
     assert!(page.contains(".TH rpcrdma-cm 1"), "{page}");
-    for name in [
-        "connections",
-        "mounts",
-        "show",
-        "history",
-        "watch",
-        "probe",
-        "check",
-        "metrics",
-        "report",
-    ] {
+    let commands = "connections mounts show history watch probe check metrics report";
+    for name in commands.split(' ') {
         assert!(page.contains(&format!("rpcrdma\\-cm\\-{name}")), "{page}");
         assert!(world
             .show(&["man", name])

@@ -14,6 +14,7 @@ use super::{
     shown, //
 };
 use crate::pure::wire::{
+    discarded::Fault,
     header::{
         chunks::{
             ChunkLists,
@@ -147,7 +148,7 @@ pub(crate) fn check(octets: &[u8]) {
             }
         }
         Err(error) => {
-            shown(error);
+            shown(Fault::from(error));
         }
     }
     for versions in SPOKEN {
@@ -325,7 +326,7 @@ pub(crate) fn check_room(owned: &Owned, available: usize) {
         let mut buffer = vec![0xaa; available];
         let result = header.build(&mut buffer);
         if available < needed {
-            assert_eq!(result, Err(NoRoom { needed, available }));
+            assert_eq!(result, Err(NoRoom { needed }));
         } else {
             assert_eq!(result, Ok(needed));
             assert_eq!(&buffer[..needed], &octets[..]);

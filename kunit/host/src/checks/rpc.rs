@@ -107,11 +107,7 @@ fn expected_call(octets: &[u8]) -> Called {
 }
 
 fn called(octets: &[u8]) -> Called {
-    let parsed = parse_call(octets);
-    if let Err(error) = parsed {
-        shown(error);
-    }
-    match parsed {
+    match parse_call(octets) {
         Ok((call, arguments)) => {
             assert!(octets.ends_with(arguments));
             Called::Call(
@@ -178,14 +174,12 @@ pub(crate) fn check(octets: &[u8]) {
     assert_eq!(called(octets), expected_call(octets), "{octets:02x?}");
     assert_eq!(is_reply(octets), octets.get(4..8) == Some(&[0, 0, 0, 1]));
 
-    let parsed = parse_reply(octets);
-    if let Err(error) = parsed {
-        shown(error);
-    }
-    let reply = parsed.ok().map(|(Reply { xid, status }, results)| {
-        assert!(octets.ends_with(results));
-        shown(status);
-        (xid, status, octets.len() - results.len())
-    });
+    let reply = parse_reply(octets)
+        .ok()
+        .map(|(Reply { xid, status }, results)| {
+            assert!(octets.ends_with(results));
+            shown(status);
+            (xid, status, octets.len() - results.len())
+        });
     assert_eq!(reply, expected_reply(octets), "{octets:02x?}");
 }

@@ -2,16 +2,14 @@
 
 //! The whole file `stats`, octet for octet.
 
-use crate::{
-    cases::{
-        difference,
-        stats::{
-            stats,
-            LIMITS,
-            TEXT, //
-        }, //
-    },
-    pure::text::stats::Limits, //
+use crate::cases::{
+    difference,
+    stats::{
+        set_of,
+        stats,
+        LIMITS,
+        TEXT, //
+    }, //
 };
 
 #[test]
@@ -22,9 +20,7 @@ fn file() {
 #[test]
 fn limits() {
     for (limits, text) in LIMITS {
-        let limits = limits
-            .iter()
-            .fold(Limits::default(), |all, &limit| all.with(limit, true));
-        assert_eq!(difference(&[text], |out| limits.write(out)), None);
+        let written = difference(&[text], |out| set_of(limits).write(out));
+        assert_eq!(written, None);
     }
 }

@@ -66,7 +66,7 @@ fn numbers_and_addresses_are_as_display_writes_them() {
         snapshot.exchange.remote = Some(address);
 
         let mut columns = ConnectionColumns::new();
-        columns.include(&snapshot);
+        columns.include(&snapshot.exchange);
         let mut line = String::new();
         columns.line(&snapshot, &mut line).unwrap();
 

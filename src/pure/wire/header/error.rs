@@ -59,16 +59,6 @@ impl HeaderError {
     }
 }
 
-impl fmt::Display for HeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Short { length } => write!(f, "{length} octets, fewer than any header has"),
-            Self::Version(fixed) => write!(f, "unknown version {}", fixed.vers),
-            Self::Malformed(_, malformed) => malformed.fmt(f),
-        }
-    }
-}
-
 /// The word of a header that is wrong, and the reason.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Malformed {

@@ -3,7 +3,6 @@
 //! Version 2 of draft-cel-nfsv4-rpcrdma-version-two-01, for clients that begin with it.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use crate::case::case;
 use crate::case::inconclusive;
@@ -20,6 +19,7 @@ use crate::cases::client_rfc8166::late;
 use crate::cases::client_rfc8166::ACCESS;
 use crate::cases::client_rfc8166::DEADLOCK;
 use crate::cases::client_rfc8166::EXCESS;
+use crate::cases::client_rfc8166::HOLD;
 use crate::cases::client_rfc8167::answer;
 use crate::cases::client_rfc8167::answers;
 use crate::cases::client_rfc8167::called_by;
@@ -84,7 +84,7 @@ fn spoken(work: &Work) -> Result<(), Problem> {
 
 fn single(gateway: &mut Gateway<'_>) -> Verdict {
     let work = gateway.work(Shape {
-        hold: Duration::from_millis(25),
+        hold: HOLD,
         ..Shape::two()
     })?;
     spoken(&work)?;
@@ -298,7 +298,7 @@ fn refuses(
 
 pub const CASES: &[Case] = &[
     case!(client "draft-v2/5/c1", "one call until the first reply in version 2", Must, SINGLE,
-        sends "each reply after 25 ms", accepts "the second call after the first reply",
+        sends "each reply after 50 ms", accepts "the second call after the first reply",
         fault "hasty", needs [DraftV2], single),
     case!(client "draft-v2/5/c2", "the first call has at most 1024 octets", Must, FIRST,
         sends "replies in version 2", accepts "a first Send of at most 1024 octets",
@@ -323,7 +323,7 @@ pub const CASES: &[Case] = &[
         sends "a grant of 0 in each reply", accepts "the work succeeds on one connection",
         fault "stops-at-zero", needs [DraftV2], |gateway| grant_zero(gateway, Shape::two())),
     case!(client "draft-v2/4.2/c2", "version 2: with 2 credits two calls are under way at most", Must, EXCESS,
-        sends "a grant of 2; each reply after 25 ms", accepts "at most two calls under way; the work succeeds",
+        sends "a grant of 2; each reply after 50 ms", accepts "at most two calls under way; the work succeeds",
         fault "ignores-grant", needs [DraftV2], |gateway| credits_from(gateway, Shape::two(), 2)),
     case!(client "draft-v2/4.2/c3", "version 2: more calls at once than the client grants", Must, ACCESS,
         sends "forty NULL at once, once the client accepts calls",

@@ -17,11 +17,11 @@ use serde::Serialize;
 
 use super::table;
 use crate::{
+    mount_report::MountReport,
     parse::{
         info::Info,
         transports::Transport, //
     },
-    report::MountReport,
     verdict::{
         Code,
         Severity, //
@@ -326,8 +326,8 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::{
+        mount_report, //
         parse::info::connections,
-        report, //
     };
 
     #[test]
@@ -345,11 +345,11 @@ mod tests {
     fn hostile_labels_and_mounts_over_each_other() {
         let line =
             "1 2 0:3 / /a\\012\"\\134 rw - nfs4 s:/ rw,proto=rdma,port=20049,addr=10.0.0.2\n";
-        let namespace = report::Namespace {
+        let namespace = mount_report::Namespace {
             mountinfo: format!("{line}{line}"),
-            ..report::Namespace::default()
+            ..mount_report::Namespace::default()
         };
-        let mounts = report::mounts(&namespace, None, &[]);
+        let mounts = mount_report::mounts(&namespace, None, &[]);
         let families = families(&Content {
             module: Some((
                 &connections("ID STATE\n1 established\n2 established\n"),

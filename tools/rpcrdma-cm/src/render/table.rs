@@ -18,6 +18,7 @@ use super::{
     Style, //
 };
 use crate::{
+    mount_report::MountReport, //
     parse::{
         history::{
             Change,
@@ -25,10 +26,9 @@ use crate::{
         },
         info::Info, //
     },
-    report::MountReport, //
 };
 
-fn table(style: Style, header: &[&str]) -> Table {
+fn table(style: Style, header: &str) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     if style.terminal {
@@ -41,7 +41,7 @@ fn table(style: Style, header: &[&str]) -> Table {
         // This turns styles off, and also hides the terminal's width.
         table.force_no_tty();
     }
-    table.set_header(header.iter().copied());
+    table.set_header(header.split(' '));
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
     }
@@ -74,20 +74,7 @@ fn number(value: Option<u64>) -> Cell {
 pub(crate) fn connections(style: Style, connections: &[Info]) -> String {
     let mut table = table(
         style,
-        &[
-            "ID",
-            "ORIGIN",
-            "ROLE",
-            "STATE",
-            "DEVICE",
-            "TRANSPORT",
-            "LOCAL",
-            "REMOTE",
-            "GEN",
-            "C2S",
-            "S2C",
-            "INV",
-        ],
+        "ID ORIGIN ROLE STATE DEVICE TRANSPORT LOCAL REMOTE GEN C2S S2C INV",
     );
     for info in connections {
         let colour = match info.state.as_deref() {
@@ -117,10 +104,7 @@ pub(crate) fn connections(style: Style, connections: &[Info]) -> String {
 pub(crate) fn mounts(style: Style, mounts: &[MountReport]) -> String {
     let mut table = table(
         style,
-        &[
-            "MOUNT", "SERVER", "VERS", "PROTO", "CONN", "C2S", "S2C", "OFFERED", "USED", "CALLS",
-            "CHUNKS", "REPLY", "RECONN",
-        ],
+        "MOUNT SERVER VERS PROTO CONN C2S S2C OFFERED USED CALLS CHUNKS REPLY RECONN",
     );
     for report in mounts {
         let connections = report.connections.as_deref().unwrap_or_default();
@@ -189,10 +173,7 @@ fn share(segments: Option<u64>, calls: Option<u64>) -> Cell {
 pub(crate) fn history(style: Style, events: &[Event]) -> String {
     let mut table = table(
         style,
-        &[
-            "DATE", "ID", "ORIGIN", "ROLE", "EVENT", "REMOTE", "GEN", "LASTED", "C2S", "S2C",
-            "INV", "REASON",
-        ],
+        "DATE ID ORIGIN ROLE EVENT REMOTE GEN LASTED C2S S2C INV REASON",
     );
     for event in events {
         let colour = match event.event.as_deref() {
@@ -247,7 +228,7 @@ mod tests {
             terminal: false,
         };
         let lines = |columns| {
-            let mut table = table(plain, &["MOUNT", "SERVER"]);
+            let mut table = table(plain, "MOUNT SERVER");
             fit(&mut table, columns);
             table.add_row(["/mnt/a long name", "192.0.2.7:20049"]);
             finish(&table).lines().count()

@@ -96,12 +96,8 @@ ends() {
 
 # gone_within SECONDS ID: waits until the connection is removed, and prints how long it took.
 gone_within() {
-	local start
-	now_ms
-	start=$now
-	wait_for "$1" is_gone "$2" || { cat "$DEBUGFS/connection/$2/info"; return 1; }
-	now_ms
-	echo "# gone after $((now - start)) ms" >&3
+	timed wait_for "$1" is_gone "$2" || { cat "$DEBUGFS/connection/$2/info"; return 1; }
+	echo "# gone after $took ms" >&3
 }
 
 # counters_add_up: whether the counters of stats are consistent. No connection may be set up or
@@ -184,14 +180,14 @@ while_idle() {
 # call_ends ERRNO FROM TO LINE: whether the client's call ends so.
 call_ends() { ((++calls)) && later call "connection $client $4" && ends "${@:1:3}"; }
 
-# call_fails: over RoCE a Send that is not acknowledged fails. Over iWARP it succeeds, because TCP
-# buffers it.
-call_fails() {
+# first_call_fails: over RoCE a Send that is not acknowledged fails. Over iWARP it succeeds, because
+# TCP buffers it.
+first_call_fails() {
 	case $TRANSPORT in
 	rxe) call_ends ECONNRESET 0 5000 null ;;
 	siw) call_ends ETIMEDOUT 2000 2000 null ;;
 	esac || return
-	wait_for 20 has_info "$client" generation 2 || return
+	wait_for 20 same_info "$client" generation=2 || return
 	echo "# ${info[last_failure]}" >&3
 	[[ $TRANSPORT = siw || ${info[last_failure]} = *': transport retry counter exceeded' ]]
 }
@@ -199,14 +195,11 @@ call_fails() {
 # comes_back: some attempts fail before one succeeds. A server that was not told of the loss is
 # left over.
 comes_back() {
-	local start bad=0
+	local bad=0
 	pause 3
 	heal
-	now_ms
-	start=$now
-	wait_for 45 is_generation "$client" 2 || bad=1
-	now_ms
-	echo "# established again after $((now - start)) ms" >&3
+	timed wait_for 45 is_generation "$client" 2 || bad=1
+	echo "# established again after $took ms" >&3
 	newest_peer && agree 30 20 && return "$bad"
 }
 
@@ -217,7 +210,7 @@ while_waiting() {
 	connected '30 null=0 rpcvers=1 timeout_ms=3000' || return
 	((++calls))
 	later call "connection $client null"
-	wait_for 10 has_info "$client" sends 1 || bad=1
+	wait_for 10 same_info "$client" sends=1 || bad=1
 	vanish
 	ends ETIMEDOUT 3000 3000 || bad=1
 	is_state "$client" established || bad=1
@@ -238,7 +231,7 @@ while_transferring() {
 	later call "connection $client echo size=524288"
 	wait_for 30 has_sent "$1" 60000 || bad=1
 	# At that time the server has read the call.
-	[[ $1 = a ]] || has_info "$server" chunked_calls 1 || bad=1
+	[[ $1 = a ]] || same_info "$server" chunked_calls=1 || bad=1
 	vanish
 	# The server ends the connection in time. Its DREQ is lost.
 	gone_within 25 "$server" || bad=1
@@ -277,22 +270,16 @@ disconnection_lost() {
 
 # device_goes: whether removing the device ends a close that waits for the peer.
 device_goes() {
-	local start
-	connected '20 null=0' && vanish && begin_close "$client" || return
-	now_ms
-	start=$now
-	rdma link delete "$A_RDMA" && within 0 5000 "$start" && ends 0 0 5000 || return
+	connected '20 null=0' && vanish && begin_close "$client" &&
+		in_time 5000 rdma link delete "$A_RDMA" && ends 0 0 5000 || return
 	heal
 	add_device a &&
 		wait_for 10 is_up "$A_RDMA" && control b close "connection $server"
 }
 
 unloading() {
-	local start
-	connected '21 null=0' && connected '21 null=0' && vanish || return
-	now_ms
-	start=$now
-	module_unload && within 0 $((10000 + margin_ms)) "$start" && heal
+	connected '21 null=0' && connected '21 null=0' && vanish &&
+		in_time $((10000 + margin_ms)) module_unload && heal
 }
 
 # About: links that go down and come up.
@@ -399,6 +386,85 @@ some_succeeded() {
 	done
 }
 
+lossy_networks() {
+	lossy 'no fault' 30000 delay 0
+	check 'no fault: each kind of call succeeds' \
+		some_succeeded connect null 'echo size='{100,1000,65536,1048576} \
+		{,'reverse '}'echo size=100 count=32 jobs=8' 'reverse echo size=1000'
+	lossy '1 % lost' 15000 loss 1%
+	check '1 % lost: each kind of call up to 64 KiB succeeds' \
+		some_succeeded connect null 'echo size='{100,1000,65536}
+	timeout_ms=15000
+	for percent in 5 10 20 30; do
+		((percent <= 10)) || timeout_ms=5000
+		lossy "$percent % lost" "$timeout_ms" loss "$percent%"
+	done
+	lossy 'reordered' 15000 delay 5ms reorder 25% 50%
+	lossy 'duplicated' 15000 duplicate 20%
+	lossy 'delayed by 2 to 18 ms' 15000 delay 10ms 8ms
+	lossy 'corrupted' 15000 corrupt 5%
+	lossy 'all faults' 15000 loss 5% duplicate 5% corrupt 2% delay 5ms 4ms reorder 20%
+	check 'the ends agree after the lossy networks' agree 90 2005 2006
+	check 'the counters add up after the lossy networks' counters_add_up
+	check 'all connections are closed after the lossy networks' control - close all
+	check 'nothing is left of the lossy networks' wait_for 10 none_live
+}
+
+lost_hosts() {
+	need 'the module listens for hosts that disappear' control b listen "$B4:20 send=8192"
+	need 'the module listens without answering' control b listen "$B4:30 answer=0"
+	need 'the hosts know each other' on_a ping -c 1 "$B4"
+	check 'connect times out if the host disappears before its REP' while_connecting
+	check 'an idle connection stays if the host disappears' while_idle
+	check 'the first call after the host has disappeared fails' first_call_fails
+	check 'the client reconnects when the host is back' comes_back
+	check 'a call times out if the host disappears before its reply' while_waiting
+	check 'a call fails if the network fails during RDMA Reads' while_transferring a
+	check 'a call fails if the network fails during RDMA Writes' while_transferring b
+	check 'the client closes although the host has disappeared' while_closing
+	check 'the server closes although the host has disappeared' close_other
+	check 'a lost DREQ is retransmitted' disconnection_lost
+	[[ $TRANSPORT = siw ]] || check 'removing the device ends a close without DREP' device_goes
+	check 'all connections are closed after the hosts disappeared' control - close all
+	check 'nothing is left of the hosts that disappeared' wait_for 10 none_live
+	check 'the counters add up after the hosts disappeared' counters_add_up
+}
+
+flapping_links() {
+	need 'the module listens for links that go down' \
+		control b listen '0.0.0.0:40 send=65536 recv=16384 inv=1'
+	check 'an idle connection stays while links go down and come up' idle_flaps
+	((++seed))
+	check "calls end in time while links go down and come up, with seed $seed" flaps
+	# A TCP that gives up says nothing to its peer. A server that sends nothing does not notice.
+	left_over=()
+	[[ $TRANSPORT = rxe ]] || left_over=(40)
+	check 'the ends agree after the flaps' agree 60 "${left_over[@]}"
+	check 'all connections are closed after the flaps' control - close all
+	need 'the module listens before its offer changes' control b listen '0.0.0.0:50 recv=2048'
+	check 'the client negotiates the new offer after the link was down' negotiates_afresh
+	check 'all connections are closed after the offer has changed' control - close all
+	check 'nothing is left of the links that went down' wait_for 20 none_live
+}
+
+programs() {
+	((++seed))
+	need 'the module listens for programs' control b listen "$B4:21"
+	need 'a program starts that calls' program 1
+	need '10 % lost, for user space' impair loss 10%
+	need 'the program has Receives for replies' tell 1 receives 4 4096
+	check "the program's replies are right, with seeds $seed and $((seed + 1000))" foreign
+	heal
+	check 'no connection of the program is left' wait_for 80 none_live
+	if [[ $TRANSPORT = rxe ]]; then
+		need "the kernel's NFS server starts" nfs_server
+		need '10 % lost, for NFS' impair loss 10%
+		check "calls to the kernel's NFS server end in time" \
+			load 20049 "$seconds" null rpcvers=auto timeout_ms=5000
+		heal
+	fi
+}
+
 need_pair
 need_module
 # With these TCP gives up after 0.2 s + 0.4 s + ... instead of a quarter of an hour.
@@ -409,77 +475,10 @@ for side in a b; do
 	at_end "on_$side" sh -c 'cd /proc/sys/net &&
 		echo 15 >ipv4/tcp_retries2 && echo 0 >ipv6/conf/all/keep_addr_on_down'
 done
-
-lossy 'no fault' 30000 delay 0
-check 'no fault: each kind of call succeeds' \
-	some_succeeded connect null 'echo size='{100,1000,65536,1048576} \
-	{,'reverse '}'echo size=100 count=32 jobs=8' 'reverse echo size=1000'
-lossy '1 % lost' 15000 loss 1%
-check '1 % lost: each kind of call up to 64 KiB succeeds' \
-	some_succeeded connect null 'echo size='{100,1000,65536}
-timeout_ms=15000
-for percent in 5 10 20 30; do
-	((percent <= 10)) || timeout_ms=5000
-	lossy "$percent % lost" "$timeout_ms" loss "$percent%"
-done
-lossy 'reordered' 15000 delay 5ms reorder 25% 50%
-lossy 'duplicated' 15000 duplicate 20%
-lossy 'delayed by 2 to 18 ms' 15000 delay 10ms 8ms
-lossy 'corrupted' 15000 corrupt 5%
-lossy 'all faults' 15000 loss 5% duplicate 5% corrupt 2% delay 5ms 4ms reorder 20%
-check 'the ends agree after the lossy networks' agree 90 2005 2006
-check 'the counters add up after the lossy networks' counters_add_up
-check 'all connections are closed after the lossy networks' control - close all
-check 'nothing is left of the lossy networks' wait_for 10 none_live
-
-need 'the module listens for hosts that disappear' control b listen "$B4:20 send=8192"
-need 'the module listens without answering' control b listen "$B4:30 answer=0"
-need 'the hosts know each other' on_a ping -c 1 "$B4"
-check 'connect times out if the host disappears before its REP' while_connecting
-check 'an idle connection stays if the host disappears' while_idle
-check 'the first call after the host has disappeared fails' call_fails
-check 'the client reconnects when the host is back' comes_back
-check 'a call times out if the host disappears before its reply' while_waiting
-check 'a call fails if the network fails during RDMA Reads' while_transferring a
-check 'a call fails if the network fails during RDMA Writes' while_transferring b
-check 'the client closes although the host has disappeared' while_closing
-check 'the server closes although the host has disappeared' close_other
-check 'a lost DREQ is retransmitted' disconnection_lost
-[[ $TRANSPORT = siw ]] || check 'removing the device ends a close without DREP' device_goes
-check 'all connections are closed after the hosts disappeared' control - close all
-check 'nothing is left of the hosts that disappeared' wait_for 10 none_live
-check 'the counters add up after the hosts disappeared' counters_add_up
-
-need 'the module listens for links that go down' \
-	control b listen '0.0.0.0:40 send=65536 recv=16384 inv=1'
-check 'an idle connection stays while links go down and come up' idle_flaps
-((++seed))
-check "calls end in time while links go down and come up, with seed $seed" flaps
-# TCP that gives up says nothing to its peer, and a server with nothing to send does not notice.
-left_over=()
-[[ $TRANSPORT = rxe ]] || left_over=(40)
-check 'the ends agree after the flaps' agree 60 "${left_over[@]}"
-check 'all connections are closed after the flaps' control - close all
-need 'the module listens before its offer changes' control b listen '0.0.0.0:50 recv=2048'
-check 'the client negotiates the new offer after the link was down' negotiates_afresh
-check 'all connections are closed after the offer has changed' control - close all
-check 'nothing is left of the links that went down' wait_for 20 none_live
-
-((++seed))
-need 'the module listens for programs' control b listen "$B4:21"
-need 'a program starts that calls' program 1
-need '10 % lost, for user space' impair loss 10%
-need 'the program has Receives for replies' tell 1 receives 4 4096
-check "the program's replies are right, with seeds $seed and $((seed + 1000))" foreign
-heal
-check 'no connection of the program is left' wait_for 80 none_live
-if [[ $TRANSPORT = rxe ]]; then
-	need "the kernel's NFS server starts" nfs_server
-	need '10 % lost, for NFS' impair loss 10%
-	check "calls to the kernel's NFS server end in time" \
-		load 20049 "$seconds" null rpcvers=auto timeout_ms=5000
-	heal
-fi
+group lossy_networks
+group lost_hosts
+group flapping_links
+group programs
 check 'the module unloads in time although peers have disappeared' unloading
 echo "# tried: networks: $connects connects, $calls calls, $flaps flaps;" \
 	"$failed failed as documented; slowest end $((slowest / 1000)).$((slowest % 1000 / 100)) s"

@@ -7,7 +7,7 @@
 # leaked with all that they use. refuse_qp.c makes rxe refuse.
 #
 # The script also passes on the debug kernel, where kmemleak reports that memory:
-#   qemu/run --kernel debug --no-kmemleak -- env KERNEL=stock qemu/tests/run refusals
+#   qemu/run --kernel debug --no-kmemleak -- env KERNEL=stock qemu/tests/run refusing-devices
 #
 # test: stock.rxe
 . ./lib/lib.sh
@@ -21,14 +21,6 @@ has_refused() { (($(</sys/module/refuse_qp/parameters/refused) > 0)); }
 # says TEXT: whether the module has logged TEXT.
 says() {
 	dmesg | grep -F "rpcrdma_cm: $1" >"$scratch/said" || { dmesg | tail; return 1; }
-}
-
-# in_time SECONDS COMMAND...: whether COMMAND succeeds within that time.
-in_time() {
-	local start
-	now_ms
-	start=$now
-	"${@:2}" && within 0 "$(($1 * 1000))" "$start"
 }
 
 # pair_kept: makes a pair that is never deleted and that no other script uses. rxe would warn if
@@ -56,7 +48,7 @@ need 'the device maps memory again' obeys
 need 'the device refuses' refuses
 
 # About: nothing is under way.
-check 'both ends close in time' in_time 10 control - close all
+check 'both ends close in time' in_time 10000 control - close all
 check 'both ends are gone' wait_for 10 nothing_left
 check 'the device has refused' has_refused
 check 'the log names the refusal' says 'a device refuses to fail a queue pair'
@@ -66,14 +58,14 @@ need 'a second connection at rest' connect a "$B4:1"
 need 'a connection that calls' connect a "$B4:1"
 check 'a call with chunks before the device is removed' \
 	control a call "connection $client echo size=70001 chunks=1"
-check 'the device is removed in time, although it refuses' in_time 20 rdma link delete "$B_RDMA"
+check 'the device is removed in time, although it refuses' in_time 20000 rdma link delete "$B_RDMA"
 check 'the connections of the removed device are gone' wait_for 10 is_gone "$server"
 need 'the device that refused is added again' add_device b
 need 'the device that refused is up' wait_for 10 is_up "$B_RDMA"
 
 need 'a listener for the unloading' control b listen "$B4:2"
 need 'a connection for the unloading' connect a "$B4:2"
-check 'the module unloads in time, although the device refuses' in_time 20 rmmod rpcrdma_cm
+check 'the module unloads in time, although the device refuses' in_time 20000 rmmod rpcrdma_cm
 check_equal 'nothing is left of the module that the device refused' '' "$(resources 2>&1)"
 need 'the device obeys again' obeys
 
@@ -94,7 +86,7 @@ call() {
 	! put a call "connection $client echo size=70001 chunks=1\\n" &&
 		same errno ECONNRESET "$errno"
 }
-check 'a call with chunks fails in time' in_time 15 call
+check 'a call with chunks fails in time' in_time 15000 call
 check 'the log names the operation that does not end' says 'a device does not end an operation'
 check 'the log says that memory is leaked' \
 	says 'a device keeps a memory region: leaking its memory'
@@ -103,7 +95,7 @@ check 'the log says that its queue pair is destroyed' \
 	says 'destroying a queue pair with an operation under way'
 check 'only the leaked memory is left' wait_for 10 nothing_left
 program_end 1
-check 'the module unloads with memory leaked' in_time 20 rmmod rpcrdma_cm
+check 'the module unloads with memory leaked' in_time 20000 rmmod rpcrdma_cm
 need 'the device obeys after memory is leaked' obeys
 
 # About: the device keeps queue pairs, and they go on receiving.
@@ -118,11 +110,11 @@ not_set_up() { ! put a connect "$B4:2001 null=0\\n" && same errno ENOTSUP "$errn
 check 'a connection fails whose queue pair is not set up' not_set_up
 check 'the log says that the queue pair that is not set up is leaked' \
 	says 'a device keeps a queue pair that could not be set up: leaking it'
-check 'everything closes in time, although queue pairs are kept' in_time 20 control - close all
+check 'everything closes in time, although queue pairs are kept' in_time 20000 control - close all
 check 'the log says that the queue pair of the connection is leaked' \
 	says 'a device refuses to destroy a queue pair: leaking all that it uses'
 check 'only leaked queue pairs are left' wait_for 10 nothing_left
-check 'the module unloads with queue pairs leaked' in_time 20 rmmod rpcrdma_cm
+check 'the module unloads with queue pairs leaked' in_time 20000 rmmod rpcrdma_cm
 check_equal 'kept queue pairs are not those of the module' '' "$(resources 2>&1)"
 # Whether its completion is handled, the kernel's log says.
 check 'a kept queue pair gets a message' tell 2 send 00

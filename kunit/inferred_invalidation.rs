@@ -5,11 +5,11 @@
 
 use kernel::prelude::*;
 
-#[kunit_tests(rpcrdma_cm_invalidation)]
+#[kunit_tests(rpcrdma_cm_inferred_invalidation)]
 mod tests {
     use super::*;
     use crate::{
-        pure::wire::invalidation::{
+        pure::wire::inferred_invalidation::{
             Counters,
             Invalidations, //
         },

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 
 from lib import module
-from lib.hosts import HOME, TRANSPORT, NfsServer
+from lib.hosts import HOME, TRANSPORT
 from lib.ktap import Skip, fail, same, wait_for
 from lib.messages import (
     CALLBACKS, ECHO, ERR_CHUNK, ERR_VERS, NFS, RDMA_DONE, RDMA_MSG, RDMA_NOMSG, REPLY, Segment,
@@ -597,13 +597,6 @@ COMPOUND, PUTROOTFH, CREATE, NF4DIR, NFS4_OK, NFS4ERR_EXIST = 1, 24, 6, 2, 0, 17
 TWIN = words(100003, 4, COMPOUND) + words(1, 20, 0, 0, 0, 0, 0) + words(0, 0) + words(
     0, 0, 2, PUTROOTFH, CREATE, NF4DIR, 5, 0x7477696e, 0x73000000, 0, 0)
 
-nfs = NfsServer()
-
-
-def nfs_starts() -> None:
-    nfs.start(script.pair, 10)
-    script.at_end(nfs.end)
-
 
 def equal_calls() -> None:
     """Makes equal calls on connections to the kernel's NFS server. With the XIDs of the module's
@@ -617,37 +610,6 @@ def equal_calls() -> None:
              found[13:20])
         script.peer.close()
 
-
-script.set_up()
-need("the module listens for rare messages", script.listen, OF_MODULE,
-     f"recv=4096 send=4096 inv=1 credits={GRANTS}")
-for only, at in ONLY.items():
-    need(f"the module listens for version {only}", script.listen, at,
-         f"rpcvers={only} credits={GRANTS}")
-need("the peer listens for rare replies", server.listens)
-need("the peer has Receives for rare messages", lambda: script.peer.receives(32, 4096))
-check("XIDs begin at random on each connection (RFC 8167, 2.4)", xids_differ)
-
-need("a connection that no rare message may affect", lambda: control(
-    script.pair.a.path, "connect", f"{script.pair.b.ip4}:{OF_MODULE}"))
-need("the peer connects for rare calls", client.connects)
-for name, function, *arguments in (
-    ("malformed and unexpected messages are counted (4.5)", client.counts),
-    ("sixteen calls with one XID are answered (RFC 5531, 9)", client.one_xid),
-    ("a call behind one that waits for chunks is answered first (3.3.1)", client.others_first),
-    ("a Read chunk of a Long Call depends on the program (6.1)", client.reduced_long_call),
-    ("64 Read segments are accepted (8.1.4)", client.many, "Read segments", 64, True),
-    ("65 Read segments are refused (8.1.4)", client.many, "Read segments", 65, False),
-    ("64 Write chunks are accepted (8.1.4)", client.many, "Write chunks", 64, True),
-    ("65 Write chunks are refused (8.1.4)", client.many, "Write chunks", 65, False),
-    ("58 segments of a Reply chunk are accepted (8.1.4)", client.many, "Reply segments", 58, True),
-    ("a call without a Steering Tag gets a plain Send (RFC 8797, 4.1)", client.plain_send),
-):
-    check(name, function, *arguments)
-check("the peer of rare calls closes", client.leaves)
-check("a Long Call that cannot be read is refused (4.5.3)", client.reads_nothing)
-for only in ONLY:
-    check(f"rpcvers={only} answers no other version (4.5.1)", client.speaks_only, only)
 
 # Name, and the message that the server sends instead of a reply; XXXX stands for the XID.
 NO_REPLIES = (
@@ -669,57 +631,111 @@ NO_REPLIES = (
     ("a reply with a Read list",
      b"XXXX" + words(1, 9, 0, 1, 0, 1, 4, 0, 0, 0, 0, 0) + b"XXXX" + words(1, 0, 0, 0, 0)),
 )
-for name, octets in NO_REPLIES:
-    check(f"{name} is told (4.5)", server.instead, octets, name)
-    check(f"a reply behind {name} completes the call (4.5)", server.behind, octets)
-for name, function, *arguments in (
-    ("a reply with another XID is told (4.5)", server.another_xid),
-    ("a message of no octets is told, and not the end behind it", server.then_closes),
-    ("a reply that invalidates memory of another call ends the connection (RFC 8797, 4.1)",
-     server.of_another_call),
-    ("an error that invalidates memory fails its call once (RFC 8797, 4.1)", server.by_an_error),
-    ("a message that is no reply and invalidates memory ends the connection (RFC 8797, 4.1)",
-     server.by_no_reply),
-    ("remote invalidation without R is a deviation (RFC 8797, 4.1)", server.without_r),
-    ("after version 2 was refused, calls in version 1 are answered (RFC 8167, 5.1)",
-     server.falls_back),
-    ("NULL has the program that connect names", server.another_program),
-    ("the first call in version 1 has at most 1024 octets (3.3.3)", server.first_is_short, 1),
-    ("the first call in version 2 has at most 1024 octets (the draft, 5)",
-     server.first_is_short, 2),
-    ("a Send that is longer than a Receive ends the connection (3.3.2)", server.sends_too_much),
-    ("PROG_MISMATCH to NULL has room in a Reply chunk (6.2)", server.longest_null),
-    ("a call of the threshold's length is inline (3.3.2)", server.at_the_threshold),
-    ("a grant of no credit counts as one (3.3.1)", server.grant, 0, 1),
-    ("a grant of one credit is not exceeded (3.3.1)", server.grant, 1, 1),
-    ("a grant of 2^32 - 1 credits is limited by the request (3.3.1)", server.grant, 0xffffffff,
-     REQUESTS),
-    ("a grant that is lowered is not exceeded (3.3.1)", server.lowered),
-    ("an end within the first call fails it (3.3.3)", server.closes_in_first_call),
-    ("a call waits for a peer that posts its Receives late (3.3.1)", server.posts_late),
-    ("messages behind the end of a connection do no harm", server.sends_after_the_end),
-):
-    check(name, function, *arguments)
 OTHERS = "the responder speaks other versions of RPC-over-RDMA"
-for name, keys, told, *refusals in (
-    ("ERR_VERS 3 to 4", "rpcvers=auto", OTHERS, (2, ERR_VERS, 3, 4)),
-    ("ERR_VERS 2 to 3", "rpcvers=auto", OTHERS, (2, ERR_VERS, 2, 3)),
-    ("ERR_VERS 2 to 1", "rpcvers=auto", OTHERS, (2, ERR_VERS, 2, 1)),
-    ("ERR_VERS 1 to 1 to rpcvers=2", "rpcvers=2", OTHERS, (2, ERR_VERS, 1, 1)),
-    ("ERR_VERS 2 to 2 to rpcvers=1", "rpcvers=1", OTHERS, (1, ERR_VERS, 2, 2)),
-    ("BAD_HEADER", "rpcvers=auto", "the responder answered: BAD_HEADER", (2, ERR_CHUNK)),
-    ("ERR_VERS to each version", "rpcvers=auto", OTHERS, (2, ERR_VERS, 1, 1), (1, ERR_VERS, 1, 1)),
-):
-    check(f"{name}: the first call fails (the draft, 5.2)", server.first_fails, keys, told,
-          *refusals)
-check("Linux' client drops a call with a Reply chunk (RFC 8167, 5.3)", linux_drops_call)
-need("the kernel's NFS server starts for equal calls", nfs_starts)
-check("the second of two equal calls on two connections is executed (RFC 8167, 2.4)", equal_calls)
+
+
+def calls_of_the_peer() -> None:
+    need("the peer connects for rare calls", client.connects)
+    check("malformed and unexpected messages are counted (4.5)", client.counts)
+    check("sixteen calls with one XID are answered (RFC 5531, 9)", client.one_xid)
+    check("a call behind one that waits for chunks is answered first (3.3.1)", client.others_first)
+    check("a Read chunk of a Long Call depends on the program (6.1)", client.reduced_long_call)
+    check("64 Read segments are accepted (8.1.4)", client.many, "Read segments", 64, True)
+    check("65 Read segments are refused (8.1.4)", client.many, "Read segments", 65, False)
+    check("64 Write chunks are accepted (8.1.4)", client.many, "Write chunks", 64, True)
+    check("65 Write chunks are refused (8.1.4)", client.many, "Write chunks", 65, False)
+    check("58 segments of a Reply chunk are accepted (8.1.4)", client.many, "Reply segments", 58,
+          True)
+    check("a call without a Steering Tag gets a plain Send (RFC 8797, 4.1)", client.plain_send)
+    check("the peer of rare calls closes", client.leaves)
+    check("a Long Call that cannot be read is refused (4.5.3)", client.reads_nothing)
+    for only in ONLY:
+        check(f"rpcvers={only} answers no other version (4.5.1)", client.speaks_only, only)
+
+
+def messages_instead() -> None:
+    for name, octets in NO_REPLIES:
+        check(f"{name} is told (4.5)", server.instead, octets, name)
+        check(f"a reply behind {name} completes the call (4.5)", server.behind, octets)
+
+
+def replies_of_the_peer() -> None:
+    check("a reply with another XID is told (4.5)", server.another_xid)
+    check("a message of no octets is told, and not the end behind it", server.then_closes)
+    check("a reply that invalidates memory of another call ends the connection (RFC 8797, 4.1)",
+          server.of_another_call)
+    check("an error that invalidates memory fails its call once (RFC 8797, 4.1)",
+          server.by_an_error)
+    check("a message that is no reply and invalidates memory ends the connection (RFC 8797, 4.1)",
+          server.by_no_reply)
+    check("remote invalidation without R is a deviation (RFC 8797, 4.1)", server.without_r)
+    check("after version 2 was refused, calls in version 1 are answered (RFC 8167, 5.1)",
+          server.falls_back)
+    check("NULL has the program that connect names", server.another_program)
+    check("the first call in version 1 has at most 1024 octets (3.3.3)", server.first_is_short, 1)
+    check("the first call in version 2 has at most 1024 octets (the draft, 5)",
+          server.first_is_short, 2)
+    check("a Send that is longer than a Receive ends the connection (3.3.2)", server.sends_too_much)
+    check("PROG_MISMATCH to NULL has room in a Reply chunk (6.2)", server.longest_null)
+    check("a call of the threshold's length is inline (3.3.2)", server.at_the_threshold)
+    check("a grant of no credit counts as one (3.3.1)", server.grant, 0, 1)
+    check("a grant of one credit is not exceeded (3.3.1)", server.grant, 1, 1)
+    check("a grant of 2^32 - 1 credits is limited by the request (3.3.1)", server.grant, 0xffffffff,
+          REQUESTS)
+    check("a grant that is lowered is not exceeded (3.3.1)", server.lowered)
+    check("an end within the first call fails it (3.3.3)", server.closes_in_first_call)
+    check("a call waits for a peer that posts its Receives late (3.3.1)", server.posts_late)
+    check("messages behind the end of a connection do no harm", server.sends_after_the_end)
+
+
+def refused_versions() -> None:
+    for name, keys, told, *refusals in (
+        ("ERR_VERS 3 to 4", "rpcvers=auto", OTHERS, (2, ERR_VERS, 3, 4)),
+        ("ERR_VERS 2 to 3", "rpcvers=auto", OTHERS, (2, ERR_VERS, 2, 3)),
+        ("ERR_VERS 2 to 1", "rpcvers=auto", OTHERS, (2, ERR_VERS, 2, 1)),
+        ("ERR_VERS 1 to 1 to rpcvers=2", "rpcvers=2", OTHERS, (2, ERR_VERS, 1, 1)),
+        ("ERR_VERS 2 to 2 to rpcvers=1", "rpcvers=1", OTHERS, (1, ERR_VERS, 2, 2)),
+        ("BAD_HEADER", "rpcvers=auto", "the responder answered: BAD_HEADER", (2, ERR_CHUNK)),
+        ("ERR_VERS to each version", "rpcvers=auto", OTHERS, (2, ERR_VERS, 1, 1),
+         (1, ERR_VERS, 1, 1)),
+    ):
+        check(f"{name}: the first call fails (the draft, 5.2)", server.first_fails, keys, told,
+              *refusals)
+
+
+def linux_client() -> None:
+    check("Linux' client drops a call with a Reply chunk (RFC 8167, 5.3)", linux_drops_call)
+
+
+def xids() -> None:
+    need("the module is loaded afresh", loads_again)
+    check("XIDs begin at random on each connection (RFC 8167, 2.4)", xids_differ)
+    need("the kernel's NFS server starts for equal calls", script.start_nfs)
+    check("the second of two equal calls on two connections is executed (RFC 8167, 2.4)",
+          equal_calls)
+    need("the module is loaded again", loads_again)
+    check("XIDs begin elsewhere when the module is loaded again (RFC 8167, 2.4)", xids_are_new)
+
+
+script.set_up()
+need("the module listens for rare messages", script.listen, OF_MODULE,
+     f"recv=4096 send=4096 inv=1 credits={GRANTS}")
+for only, at in ONLY.items():
+    need(f"the module listens for version {only}", script.listen, at,
+         f"rpcvers={only} credits={GRANTS}")
+need("the peer listens for rare replies", server.listens)
+need("the peer has Receives for rare messages", lambda: script.peer.receives(32, 4096))
+need("a connection that no rare message may affect", lambda: control(
+    script.pair.a.path, "connect", f"{script.pair.b.ip4}:{OF_MODULE}"))
+script.group(calls_of_the_peer)
+script.group(messages_instead)
+script.group(replies_of_the_peer)
+script.group(refused_versions)
+script.group(linux_client)
 check("the other connection is as it was", lambda: same_info(
     module.own_rows()[0][0], state="established", generation=1, bad_headers=0,
     unexpected_messages=0))
 check("close all ends the connections of rare messages", control, HOME, "close", "all")
 script.check_none_left()
-need("the module is loaded again after rare messages", loads_again)
-check("XIDs begin elsewhere when the module is loaded again (RFC 8167, 2.4)", xids_are_new)
+script.group(xids)
 script.run()

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use super::cases;
-use crate::pure::wire::invalidation::{
+use crate::pure::wire::inferred_invalidation::{
     Counters,
     Invalidations, //
 };

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A peer of siw in plain TCP: MPA (RFC 5044, RFC 6581), and no message after that."""
+
+import socket
+import struct
+
+from lib.hosts import Host, entered
+from lib.ktap import Failed, same
+
+# RFC 5044, section 7.1: the keys of a request and of a reply.
+REQUEST, REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
+# RFC 6581, sections 4 and 9: revision 2 with the bit S, and an IRD and an ORD of 16.
+ENHANCED, DEPTHS = 0x1002, bytes.fromhex("0010 0010")
+
+
+class Tcp:
+    """A connection."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self.stream = stream
+        stream.settimeout(20)
+
+    @classmethod
+    def connect(cls, client: Host, server: Host, port: int, private: bytes) -> "Tcp":
+        with entered(client.path):
+            tcp = cls(socket.create_connection((server.ip4, port), 20))
+        # The kernel's NFS server refuses a client that allows it no RDMA Reads.
+        tcp.sends(REQUEST, DEPTHS + private)
+        tcp.frame(REPLY)
+        return tcp
+
+    @classmethod
+    def accept(cls, listener: socket.socket, private: bytes) -> "Tcp":
+        tcp = cls(listener.accept()[0])
+        found = tcp.frame(REQUEST)
+        # The ORD of the client becomes the IRD here, and the other way round.
+        tcp.sends(REPLY, found[2:4] + found[:2] + private)
+        return tcp
+
+    def sends(self, key: bytes, private: bytes) -> None:
+        self.stream.sendall(struct.pack("!16sHH", key, ENHANCED, len(private)) + private)
+
+    def frame(self, key: bytes) -> bytes:
+        """Returns the private data of a request or a reply."""
+        *found, length = struct.unpack("!16sHH", self.octets(20))
+        same("the key and the bits of the frame", [key, ENHANCED], found)
+        return self.octets(length)
+
+    def octets(self, length: int) -> bytes:
+        found = self.stream.recv(length, socket.MSG_WAITALL)
+        if len(found) < length:
+            raise Failed(f"{length} octets wanted, {len(found)} received")
+        return found
+
+    def fin(self) -> None:
+        # To close a stream with octets that nobody has read would send RST.
+        self.stream.shutdown(socket.SHUT_WR)
+
+    def reset(self) -> None:
+        self.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.stream.close()
