@@ -70,7 +70,8 @@ def are_live(role: str, port: int) -> bool:
 
 
 def listen(port: int) -> None:
-    script.listen(port, f"max={COUNT} credits=4 inv=1")
+    # A client may connect again before the server's end of its last connection is gone.
+    script.listen(port, f"max={2 * COUNT} credits=4 inv=1")
 
 
 def connect(port: int, words: str = "null=0") -> None:
