@@ -172,7 +172,10 @@ impl Observer {
 
         // In a work: the search waits for handlers of events, which may take long.
         let queue = observations.shared.queue.clone();
-        let _ = queue.enqueue(observations);
+        if queue.enqueue(observations.clone()).is_err() {
+            // One is queued already.
+            observations.ids.lock().searches -= 1;
+        }
         Ok(observer)
     }
 }

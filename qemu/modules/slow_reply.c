@@ -7,6 +7,7 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/nmi.h>
 #include <linux/ptrace.h>
 #include <linux/string.h>
 #include <rdma/ib_cm.h>
@@ -44,8 +45,10 @@ static int delay(struct kprobe *probe, struct pt_regs *regs)
 	if (delayed || !has_reply(cm_id) || !is_of_rpcrdma_cm(cm_id))
 		return 0;
 	delayed++;
-	for (waited = 0; waited < LIMIT_MS && has_reply(cm_id); waited++)
+	for (waited = 0; waited < LIMIT_MS && has_reply(cm_id); waited++) {
 		mdelay(1);
+		touch_softlockup_watchdog();
+	}
 	return 0;
 }
 

@@ -53,7 +53,7 @@ done
 check 'Ganesha: a unmounts version 3' on_a umount /mnt/nfs
 
 need 'Ganesha: the capture of the lengths begins' start_capture
-# No larger replies, because of a fault of Ganesha (SECURITY.md).
+# Other lengths are not measured (SECURITY.md).
 as_server export/long 8192 8292
 need 'Ganesha: the capture of the lengths ends' keep_capture lengths
 check 'Ganesha: the wire shows the same private data' \

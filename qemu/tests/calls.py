@@ -191,7 +191,7 @@ class Client:
 
     def one_is_given_up(self) -> None:
         """Checks that a call that timed out keeps its credit until it is answered."""
-        with self.connected("timeout_ms=1500"):
+        with self.connected("timeout_ms=4000"):
             self.granted(4)
             with self.calling("null count=4 jobs=4", "ETIMEDOUT"):
                 late, *others = self.messages(4)
@@ -207,7 +207,7 @@ class Client:
     def late_reply_grants(self) -> None:
         """Checks that even the reply to a call that timed out grants credits (RFC 8166, section
         3.3.1)."""
-        with self.connected("timeout_ms=1500"):
+        with self.connected("timeout_ms=4000"):
             self.granted(4)
             late = self.given_up("null")
             self.peer.send(reply(split(late)[0], 2))
@@ -221,7 +221,7 @@ class Client:
     def late_reply_is_faulty(self, words: str, answer: str) -> None:
         """Checks that only a valid reply to a call that timed out grants credits. The reply returns
         the call's credit all the same."""
-        with self.connected("timeout_ms=1500"):
+        with self.connected("timeout_ms=4000"):
             self.granted(2)
             before = int(info(self.id)["unexpected_messages"])
             late = self.given_up(words)
@@ -234,7 +234,7 @@ class Client:
     def late_reply_withdraws(self) -> None:
         """Checks that a reply that can no longer be read takes credits back: the granted number is
         not to be exceeded (RFC 8166, section 3.3.1)."""
-        with self.connected("timeout_ms=1500"):
+        with self.connected("timeout_ms=4000"):
             self.granted(2)
             xid, *_, key, _, high, low = split(self.given_up("null chunks=1"))[:12]
             returned = segment(key, 24, high << 32 | low)
@@ -244,7 +244,7 @@ class Client:
     def late_reply_comes_last(self) -> None:
         """Checks that the latest reply counts, not the one that is read last: the reply to a call
         that timed out follows at once those for which a caller waits."""
-        with self.connected("timeout_ms=1500"):
+        with self.connected("timeout_ms=4000"):
             self.granted(4)
             late = self.given_up("null")
             with self.calling("null"):
@@ -255,7 +255,7 @@ class Client:
     def call_with_late_xid(self) -> None:
         """Sends a call that has the XID of a call that timed out. Checks that it is no reply: the
         module's call keeps its credit."""
-        with self.connected("timeout_ms=1500"):
+        with self.connected("timeout_ms=4000"):
             self.granted(1)
             late = split(self.given_up("null"))[0]
             before = int(info(self.id)["unexpected_messages"])
@@ -269,7 +269,7 @@ class Client:
     def memory_is_gone(self) -> None:
         """Checks that the peer can read the memory of a call only until that times out (RFC 8166,
         section 4.4.1). The attempt ends the connection."""
-        self.connects("timeout_ms=1500")
+        self.connects("timeout_ms=4000")
         with self.calling("echo size=4400 chunks=1", "ETIMEDOUT"):
             key, _, high, low = split(script.message())[5 + self.version:9 + self.version]
             self.peer.read(key, high << 32 | low, 8)
@@ -396,9 +396,8 @@ class Client:
         before = int(info(self.id)["unexpected_messages"])
         with self.calling("null"):
             xid = split(script.message())[0]
-            self.peer.send(octets(f"X 2 {CREDITS} 4  2", xid))
-            self.peer.send(octets(f"X 2 {CREDITS} 4  3", xid))
-            self.peer.send(reply(xid, CREDITS))
+            self.peer.send(octets(f"X 2 {CREDITS} 4  2", xid),
+                           octets(f"X 2 {CREDITS} 4  3", xid), reply(xid, CREDITS))
         same_info(self.id, unexpected_messages=before + 2)
 
 

@@ -121,7 +121,7 @@ loses() {
 
 # The status also depends on whether one of the CM's packets is lost.
 loss() {
-	need 'one packet of twenty is lost' netem b loss 5%
+	need 'one packet of ten is lost' netem b loss 10%
 	check 'check: a path that loses packets' loses
 	need 'no packet is lost' netem b
 }

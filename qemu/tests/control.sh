@@ -362,6 +362,8 @@ check 'lost counts the server of the client that closes' has_risen lost 1
 check 'a connection is not closed twice' refused ENOENT close "connection $first"
 check 'the other client stays established' is_state "$second" established
 check 'the other server stays established' is_state "$second_server" established
+takes() { row listeners "$listener" && same taken "$1" "${row[5]}"; }
+check 'max=2: the place of the closed connection is free' wait_for 10 takes 1
 check 'max=2: a closed connection makes room for another' connect a "$B4:20070"
 check 'max=2: it makes room for only one' refused ECONNREFUSED connect "$B4:20070"
 

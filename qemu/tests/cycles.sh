@@ -20,7 +20,7 @@ cycle() {
 
 need_pair
 need_module
-need 'a listener for the cycles' control b listen "$B4:1 recv=65536 inv=1"
+need 'a listener for the cycles' control b listen "$B4:1 recv=65536 inv=1 max=1000"
 need '20 cycles, which fill the caches' cycle 20
 need 'no connection is left of the 20 cycles' wait_for 20 none_live
 objects "$scratch/before"

@@ -9,7 +9,7 @@
 . ./lib/module.sh
 
 # How long a connection may take to be made again, in addition to the time that it takes otherwise.
-margin_ms=5000
+margin_ms=10000
 # How many clients have a server that is gone. A work queue of the kernel runs 2048 works at a time.
 many=100
 [[ -z ${FULL:-} || $TRANSPORT = siw ]] || many=2200
@@ -126,7 +126,7 @@ beside_requests() {
 	program 1
 	need 'the memory is filled' fill
 	need 'connections take long to be set up' on_a insmod \
-		"${MODULE%/*}/qemu/modules/slow_cq.ko" netdev="$A_DEV" milliseconds=8000
+		"${MODULE%/*}/qemu/modules/slow_cq.ko" netdev="$A_DEV" milliseconds=15000
 	at_end remove_module slow_cq
 	of_requests && before=${counts[requests]}
 	need 'eight requests are sent' say 1 storm mute 8 "/run/netns/$B" "$A4" 2002

@@ -278,7 +278,7 @@ device_goes() {
 }
 
 unloading() {
-	connected '21 null=0' && connected '21 null=0' && vanish &&
+	control b listen "$B4:22" && connected '22 null=0' && connected '22 null=0' && vanish &&
 		in_time $((10000 + margin_ms)) module_unload && heal
 }
 

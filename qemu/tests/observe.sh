@@ -305,7 +305,6 @@ traffic() {
 			wait_for 20 has nfs server 1
 	fi
 	head -c "${mib}M" /dev/urandom >"$scratch/data"
-	head -c 256K "$scratch/data" >"$scratch/some"
 	touch "$scratch/reading"
 	keep_reading &
 	readers=$!
@@ -328,6 +327,7 @@ traffic() {
 }
 
 losses() {
+	head -c 256K /dev/urandom >"$scratch/some"
 	# NFS gives up a connection when replies do not arrive, also over siw.
 	need 'lost: the mount succeeds' nfs_mount 4.2 /mnt/nfs
 	set_sysctl svc_rdma/max_req_size 8192
@@ -377,8 +377,12 @@ losses() {
 	check 'a refused mount is counted' refused
 }
 
-# connect_to_nobody: a program connects to a port without a listener.
-connect_to_nobody() { on_a timeout 20 rping -c -a "$B4" -p 9 -C 1 >/dev/null 2>&1; }
+# refused_program: whether a program that connects to a port without a listener is rejected.
+refused_program() {
+	local said
+	said=$(on_a timeout 20 rping -c -a "$B4" -p 9 -C 1 2>&1)
+	[[ $said = *RDMA_CM_EVENT_REJECTED* ]] || { echo "$said"; return 1; }
+}
 
 btf() {
 	# Debian's kernel has rpcrdma as a module, which can be unloaded.
@@ -407,7 +411,7 @@ btf() {
 		insmod "${MODULE%/*}/qemu/modules/other_btf.ko" structure=ucma_context
 	need 'other BTF: the module loads beside them' insmod "$MODULE"
 	check 'other BTF: before a program connects, all is observed' observing yes
-	connect_to_nobody
+	need 'other BTF: a program connects to nobody' refused_program
 	reason='users: BTF does not have the members of the structures of rdma_ucm, so that the'
 	reason+=' users of programs are unknown, and all programs have the limit of one user'
 	check 'other BTF: stats says that users are unknown' wait_for 10 observing partial "$reason"
@@ -419,7 +423,7 @@ btf() {
 	# About: the BTF of a module that is loaded later.
 	need 'rdma_ucm loaded again: it is unloaded' modprobe -r rdma_ucm
 	need 'rdma_ucm loaded again: it is loaded' modprobe rdma_ucm
-	connect_to_nobody
+	need 'rdma_ucm loaded again: a program connects to nobody' refused_program
 	check 'rdma_ucm loaded again: the users of its programs are known' observing yes
 }
 

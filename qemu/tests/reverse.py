@@ -138,8 +138,7 @@ class End:
         """Answers a call of the module by messages. Checks the outcome. Returns the XID."""
         with self.calling("null", outcome):
             xid = self.asked()
-            for message in messages:
-                self.peer.send(message(xid))
+            self.peer.send(*(message(xid) for message in messages))
         return xid
 
     # About: calls both ways.
@@ -620,7 +619,7 @@ for name, port, keys in (
     ("the module listens with bind=0", WITHOUT_BIND, f"reverse={REVERSE} bind=0"),
     ("the module listens without reverse=", FORWARD_ONLY, ""),
 ):
-    need(name, script.listen, port, f"inv=1 timeout_ms=2000 credits={FORWARD} {keys}")
+    need(name, script.listen, port, f"inv=1 timeout_ms=10000 credits={FORWARD} {keys}")
 need("the module listens with one credit each way", script.listen, ONE_CREDIT,
      "credits=1 reverse=1")
 need("the module listens for its own client", script.listen, FOR_OWN,

@@ -72,7 +72,7 @@ class Script(Checks):
         """Closes a connection of the module. The peer answers at the same time, because `close`
         waits for that."""
         with module.Command(hosts.HOME, "close", f"connection {number}"):
-            same("the peer received", CLOSED, self.peer.receive(5000))
+            same("the peer received", CLOSED, self.peer.receive(20000))
             self.peer.close()
 
     def check_none_left(self) -> None:

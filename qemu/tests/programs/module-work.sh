@@ -12,7 +12,7 @@ id=$(awk '$2 == "module" && $3 == "client" { id = $1 } END { print id }' connect
 trap 'echo "connection $id" >close' EXIT
 for words in 'echo size=100' 'echo size=2000' 'echo size=8000' 'null chunks=1' \
 	'echo size=100 count=16 jobs=8' 'echo size=8000 count=2 jobs=2' null; do
-	for _ in 1 2 3 4 5; do
+	for _ in {1..50}; do
 		echo "connection $id $words" >call && continue 2
 		# The module connects again, and does not send calls again.
 		grep -qE 'disconnected by the peer|not connected|queue pair failed' last_error ||
