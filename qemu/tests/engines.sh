@@ -76,16 +76,17 @@ need 'a program that answers with other octets listens' \
 # answers ENGINE STATUS LINE OCTETS...: whether `probe` ends with that status and prints that line
 # where NULL is answered by these messages. XID stands for that of the call.
 answers() {
-	local probe xid status=0 messages=("${@:4}")
+	local probe octets xid status=0
 	tell 1 receives 8 1024 && say 1 accept f6ab0e1801000303 || return
 	on_a "$tool" probe "$B4:2008" --engine "$1" --timeout-ms 3000 >"$scratch/probe" 2>&1 &
 	probe=$!
-	if ! { hear 1 && tell 1 receive 10000 && xid=${said:0:8} &&
-		tell 1 send "${messages[@]//XID/$xid}"; }; then
+	if ! { hear 1 && tell 1 receive 10000; }; then
 		kill "$probe"
 		wait "$probe"
 		return 1
 	fi
+	xid=${said:0:8}
+	for octets in "${@:4}"; do tell 1 send "${octets//XID/$xid}" || return; done
 	wait "$probe" || status=$?
 	[[ $status = "$2" ]] && grep -qxF -e "$3" "$scratch/probe" && return
 	echo "status $status"
