@@ -171,11 +171,7 @@ impl Observer {
         observer.probes = Some(Probes::new(observations.clone())?);
 
         // In a work: the search waits for handlers of events, which may take long.
-        let queue = observations.shared.queue.clone();
-        if queue.enqueue(observations.clone()).is_err() {
-            // One is queued already.
-            observations.ids.lock().searches -= 1;
-        }
+        observations.as_arc_borrow().queue_search();
         Ok(observer)
     }
 }
@@ -511,10 +507,15 @@ impl Observations {
         // Not for programs: any user could have the devices searched again and again.
         if class == Class::Nfs {
             self.ids.lock().begin_search();
-            if self.shared.queue.enqueue(Arc::from(self)).is_err() {
-                // One is queued already.
-                self.ids.lock().searches -= 1;
-            }
+            self.queue_search();
+        }
+    }
+
+    /// Queues a search that has been counted. If one is queued already, that serves both, and is
+    /// counted once.
+    fn queue_search(self: ArcBorrow<'_, Self>) {
+        if self.shared.queue.enqueue(Arc::from(self)).is_err() {
+            self.ids.lock().searches -= 1;
         }
     }
 
