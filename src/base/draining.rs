@@ -188,7 +188,7 @@ impl<T> Inner<T> {
 /// # let (id, may_wait): (CmId<MyConnection>, &MayWait) = given();
 /// let handle = id.queue_pair();
 /// let queue_pair = handle.access(may_wait).ok_or(ENODEV)?;
-/// queue_pair.send(1024, None, |message| Ok(message.append(4)?.copy_from_slice(b"ping")))?;
+/// queue_pair.send(1024, None, |message| message.append(4).map(|to| to.copy_from_slice(b"ping")))?;
 /// ```
 ///
 /// A use may wait, and the owner waits for it. A completion's context may not wait, so this does

@@ -56,8 +56,8 @@ pub(crate) struct MayWait {
 impl MayWait {
     /// # Safety
     ///
-    /// The caller must be a work, or an operation on a file. No completion, and no handler of
-    /// rdma_cm, may wait for it to return.
+    /// The caller must be a work, an operation on a file, or a test. No completion, and no handler
+    /// of rdma_cm, may wait for it to return.
     pub(crate) unsafe fn new() -> Self {
         Self {
             _not_send: NotThreadSafe,

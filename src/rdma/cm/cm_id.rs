@@ -28,8 +28,12 @@ use crate::base::draining::Handle;
 /// let id = id.resolve_address(None, address, 2000)?;
 /// // Events arrive at `MyConnection::event`. When the connection is established:
 /// # let may_wait: &MayWait = given();
+/// # wait_established()?;
 /// if let Some(queue_pair) = id.queue_pair().access(may_wait) {
-///     queue_pair.send(1024, None, |message| Ok(message.append(4)?.copy_from_slice(b"ping")))?;
+///     queue_pair.send(1024, None, |message| {
+///         message.append(4)?.copy_from_slice(b"ping");
+///         Ok(())
+///     })?;
 /// }
 /// drop(id);
 /// ```

@@ -40,7 +40,7 @@ pub(crate) struct Parameters {
 ///     reads: false,
 /// };
 /// // error[E0308]: mismatched types: expected `Parameters`, found `ClientParameters`
-/// request.accept(parameters, MyConnection, setup, b"")?;
+/// request.accept(parameters, MyConnection::new(), setup, b"")?;
 /// ```
 ///
 /// A client has to choose, so this does not compile, either:
@@ -48,7 +48,7 @@ pub(crate) struct Parameters {
 /// ```compile_fail,E0308
 /// # let net: ARef<Net> = given();
 /// // error[E0308]: mismatched types: expected `ClientParameters`, found `Parameters`
-/// let id = UnresolvedId::new(&net, PARAMETERS, MyConnection)?;
+/// let id = UnresolvedId::new(&net, PARAMETERS, MyConnection::new())?;
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct ClientParameters {

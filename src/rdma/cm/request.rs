@@ -38,14 +38,14 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # struct MyServer {
-/// #     queue: Arc<WorkQueue>,
+/// # pub(super) struct MyServer {
+/// #     pub(super) queue: Arc<WorkQueue>,
 /// # }
 /// # impl MyServer {
-/// #     fn keep(&self, _: CmId<MyConnection>) {}
+/// #     fn keep(&self, id: CmId<MyConnection>) { keep(id) }
 /// # }
-/// # struct MyHandler {
-/// #     server: Arc<MyServer>,
+/// # pub(super) struct MyHandler {
+/// #     pub(super) server: Arc<MyServer>,
 /// # }
 /// # impl ListenHandler for MyHandler {
 /// #     fn device_removed(&self) {}

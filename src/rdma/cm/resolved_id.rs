@@ -37,7 +37,7 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # trait Example {
+/// # pub(super) trait Example {
 /// fn connect(&self, id: ResolvedId<'_, MessageQueuePair<MyEndpoint>>) {
 ///     let result = MyEndpoint::setup()
 ///         .and_then(|setup| id.create_queue_pair(setup))

@@ -29,7 +29,7 @@ use super::{
 /// ```no_run
 /// # let context: &CompletionContext<'_, MyEndpoint> = given();
 /// let send = context.begin_send()?;
-/// send.post(1024, None, |message| Ok(message.append(4)?.copy_from_slice(b"pong")))?;
+/// send.post(1024, None, |message| message.append(4).map(|to| to.copy_from_slice(b"pong")))?;
 /// ```
 ///
 /// It cannot transfer, so this does not compile:

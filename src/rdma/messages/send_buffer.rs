@@ -13,7 +13,7 @@ use crate::base::errno::errno;
 ///
 /// ```no_run
 /// # let (queue_pair, limit, payload): (&MessageQueuePair<MyEndpoint>, u32, &[u8]) = given();
-/// # fn write_header(_room: &mut [u8]) -> Result<usize> { given() }
+/// # fn write_header(_room: &mut [u8]) -> Result<usize> { Ok(0) }
 /// queue_pair.send(limit, None, |message| {
 ///     message.append_with(write_header)?;
 ///     message.append(payload.len())?.copy_from_slice(payload);

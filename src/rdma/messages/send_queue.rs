@@ -152,7 +152,7 @@ impl<C: FaultHandler> Done for SendRequest<C> {
 /// # let sends: Arc<SendQueue<MyEndpoint>> = given();
 /// // SAFETY: The queue pair is destroyed later.
 /// let send = unsafe { sends.begin() }?;
-/// send.post(1024, None, |message| Ok(message.append(4)?.copy_from_slice(b"ping")))?;
+/// send.post(1024, None, |message| message.append(4).map(|to| to.copy_from_slice(b"ping")))?;
 /// ```
 ///
 /// # Invariants

@@ -33,7 +33,7 @@ pub(crate) struct TimeLimits {
 ///         operation_ms: 5000,
 ///         flush_ms: 5000,
 ///     },
-///     handler: MyEndpoint::new(),
+///     handler: MyEndpoint::new()?,
 /// };
 /// ```
 pub(crate) struct Setup<C: CompletionHandler> {
