@@ -427,14 +427,14 @@ need 'the mounts over TCP end' unmount_all
 # The first server does not know the version that is asked for. The second one has version 3 only,
 # as some appliances have.
 check 'probe of an unknown version of NFS: asked again' \
-	says 0 'only versions 3 to 4 of NFS: asked again with NFS version 4' \
+	says 0 'only versions 3 to 4 of NFS: this is the result of NFS version 4' \
 	on_a "$tool" probe "$B4" --version 77
 need 'the NFS server stops' in_nfs_server rpc.nfsd 0
 need 'the NFS server starts with version 3 only' in_nfs_server sh -euc '
 	rpc.nfsd --no-nfs-version 4 4
 	echo "rdma 20049" >/proc/fs/nfsd/portlist'
 check 'probe of a server with version 3 only: asked again, and fine' \
-	says 0 'only version 3 of NFS: asked again with NFS version 3' on_a "$tool" probe "$B4"
+	says 0 'only version 3 of NFS: this is the result of NFS version 3' on_a "$tool" probe "$B4"
 check 'probe of a server with version 3 only shows the version that was answered' \
 	says 0 'NULL of NFS version 3 in version 1 of RPC-over-RDMA: SUCCESS' \
 	on_a "$tool" probe "$B4"

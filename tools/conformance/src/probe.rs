@@ -90,8 +90,8 @@ pub fn probe(server: &Server, offer: &Offer, credits: u32) -> Report {
     if let Ok(Status::ProgMismatch(low, high)) = answer.as_ref().map(|answer| &answer.status) {
         let (low, high) = (*low, *high);
         versions = json!(format!("{low} to {high}"));
-        if low <= high && !(low..=high).contains(&null.version) {
-            null.version = null.version.clamp(low, high);
+        if let Some(version) = named_version(null.version, low, high) {
+            null.version = version;
             link.server.null = null;
             started = Instant::now();
             answer = call(&mut link, credits);
@@ -277,9 +277,34 @@ fn offers(link: &Link, offer: &Offer) -> Vec<(&'static str, Value)> {
     keys
 }
 
+/// Returns the version in which to call again, of those that PROG_MISMATCH names: the nearer end of
+/// the range (RFC 5531, section 9). None if it names no version, or only the one that it refused.
+fn named_version(refused: u32, low: u32, high: u32) -> Option<u32> {
+    let version = if refused < low || refused == high {
+        low
+    } else {
+        high
+    };
+    (low <= high && version != refused).then_some(version)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_named_version_is_called_once() {
+        for (refused, low, high, called) in [
+            (7, 3, 4, Some(4)),
+            (2, 3, 4, Some(3)),
+            (3, 2, 4, Some(4)),
+            (4, 2, 4, Some(2)),
+            (4, 4, 4, None),
+            (3, 4, 2, None),
+        ] {
+            assert_eq!(named_version(refused, low, high), called, "{refused}");
+        }
+    }
 
     #[test]
     fn the_text_has_the_form_of_the_module() {

@@ -683,7 +683,7 @@ fn bad_reply(info: &Info) -> Vec<Verdict> {
     [("NULL", &info.rpc_null), ("BIND", &info.reverse_direction)]
         .into_iter()
         .filter_map(|(call, found)| Some((call, found.as_deref()?)))
-        .filter(|(_, found)| is_bad_reply(found))
+        .filter(|(_, found)| is_bad_reply(found) || found.starts_with("no reply in time; "))
         .map(|(call, found)| of_bad_reply(info, call, found))
         .collect()
 }
@@ -733,7 +733,7 @@ fn program_version(report: &Report) -> Option<Verdict> {
         Code::ProgramVersion,
         Severity::Note,
         format!(
-            "the server has only {versions} of {}: asked again with {}",
+            "the server has only {versions} of {}: this is the result of {}",
             program(report.program, None),
             program(report.program, report.program_version)
         ),
@@ -1197,8 +1197,12 @@ mod tests {
                 vec!["degraded bad-reply: NULL has no result: the server answered with a message of 0 octets"],
             ),
             (
-                "origin: module\nrpc_null: no reply in time; the server sent a call\n",
+                "origin: module\nrpc_null: no reply in time\n",
                 vec![FINE],
+            ),
+            (
+                "origin: module\nrpc_null: no reply in time; the server sent a call\n",
+                vec!["degraded bad-reply: NULL has no result: no reply in time; the server sent a call"],
             ),
             (
                 "origin: module\nrole: server\nreverse_direction: the client answered with a call\n",
@@ -1729,14 +1733,14 @@ mod tests {
                 format!("reachable: yes\nrpc_version_1: SUCCESS\nprogram: 100003\nprogram_version: 3\nprogram_versions: 3 to 3\n{module}"),
                 vec![
                     FINE,
-                    "note program-version: the server has only version 3 of NFS: asked again with NFS version 3",
+                    "note program-version: the server has only version 3 of NFS: this is the result of NFS version 3",
                 ],
             ),
             (
                 format!("reachable: yes\nrpc_version_1: SUCCESS\nprogram: 7\nprogram_version: 2\nprogram_versions: 2 to 5\n{module}"),
                 vec![
                     FINE,
-                    "note program-version: the server has only versions 2 to 5 of program 7: asked again with program 7 version 2",
+                    "note program-version: the server has only versions 2 to 5 of program 7: this is the result of program 7 version 2",
                 ],
             ),
             (
