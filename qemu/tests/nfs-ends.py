@@ -26,7 +26,7 @@ from lib.script import Script
 from lib.wire import octets, split
 
 # How often a connection ends in each way, and how often it fails.
-ENDS, FAILURES = (30, 10) if os.environ.get("FULL") else (8, 3)
+ENDS, FAILURES = (30, 30) if os.environ.get("FULL") else (8, 3)
 
 # The port of the kernel's server, and the one before those of the peers that are servers.
 NFS, FIRST_PORT = 20049, 3000

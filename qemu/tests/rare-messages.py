@@ -192,12 +192,28 @@ class Client:
             message = header(xid, RDMA_MSG, writes=[empty] * count) + call
             answer = header(xid, RDMA_MSG, credits=GRANTS, writes=[empty] * count) + reply
         else:
-            segments = [Segment(1, 0, 0)] * count
-            message = header(xid, RDMA_MSG, reply=write_chunk(segments)) + call
-            answer = header(xid, RDMA_MSG, credits=GRANTS, reply=write_chunk(segments)) + reply
+            chunk = write_chunk([Segment(1, 0, 0)] * count)
+            chunks = {"reply": chunk} if kind == "Reply segments" else {"writes": [chunk]}
+            message = header(xid, RDMA_MSG, **chunks) + call
+            answer = header(xid, RDMA_MSG, credits=GRANTS, **chunks) + reply
         if not served:
             answer = error(xid, ERR_CHUNK, credits=GRANTS)
         self.asks(message, answer)
+
+    def many_segments(self, kind: str, count: int, served: bool) -> None:
+        """Calls NULL with a chunk of that many segments, which fit into messages of 4096 octets."""
+        self.connects(WITHOUT_R)
+        self.many(kind, count, served)
+        self.works()
+        self.leaves()
+
+    def too_long(self) -> None:
+        """Checks that a Long Call of 8 GiB is refused without reading it: there is no memory under
+        that Steering Tag, so that an RDMA Read would lose the connection."""
+        xid = self.next()
+        reads = [(0, Segment(1, 0xffffffff, 0))] * 2
+        self.asks(header(xid, RDMA_NOMSG, reads=reads), error(xid, ERR_CHUNK, credits=GRANTS))
+        self.works()
 
     def plain_send(self) -> None:
         """Makes calls whose first chunk is empty, and one without chunks, with R on both sides."""
@@ -642,8 +658,12 @@ def calls_of_the_peer() -> None:
     check("65 Write chunks are refused (8.1.4)", client.many, "Write chunks", 65, False)
     check("58 segments of a Reply chunk are accepted (8.1.4)", client.many, "Reply segments", 58,
           True)
+    check("a Long Call of 8 GiB is refused, and not read (8.1.4)", client.too_long)
     check("a call without a Steering Tag gets a plain Send (RFC 8797, 4.1)", client.plain_send)
     check("the peer of rare calls closes", client.leaves)
+    for kind, what in ("Reply segments", "a Reply chunk"), ("Write segments", "a Write chunk"):
+        check(f"64 segments of {what} are accepted (8.1.4)", client.many_segments, kind, 64, True)
+        check(f"65 segments of {what} are refused (8.1.4)", client.many_segments, kind, 65, False)
     check("a Long Call that cannot be read is refused (4.5.3)", client.reads_nothing)
     for only in ONLY:
         check(f"rpcvers={only} answers no other version (4.5.1)", client.speaks_only, only)
