@@ -145,7 +145,7 @@ pub(super) enum EventKind {
     Existing,
     /// The id is about to be destroyed.
     Destroyed,
-    /// So many events of any ids were lost: of programs, or of others.
+    /// So many events of ids of that user were lost.
     Lost(u32),
 }
 
@@ -325,7 +325,7 @@ fn read_counters(counters: &bindings::rpcrdma_cm_counters) -> Counters {
 pub(super) struct ObservedEvent<'a> {
     raw: &'a bindings::rpcrdma_cm_event,
     pub(super) id: IdKey,
-    /// Of [`EventKind::Destroyed`] and [`EventKind::Lost`]: a program, or another user.
+    /// Whose id it is, of [`EventKind::Destroyed`] and [`EventKind::Lost`].
     pub(super) user: User,
     pub(super) kind: EventKind,
 }

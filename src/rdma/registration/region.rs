@@ -36,7 +36,7 @@ enum State {
 }
 
 /// A memory region with the memory that it describes. [`Region::end`] must be called: otherwise the
-/// memory stays mapped.
+/// memory stays mapped for the device.
 ///
 /// # Examples
 ///

@@ -3,12 +3,10 @@
 //! The file `history`: a header line, then one line for each event, oldest first:
 //!
 //! ```text
-//! TIME         DATE                     ID ORIGIN ROLE   EVENT       LOCAL           REMOTE
-//! GEN LASTED_MS C2S        S2C  INV REASON 61.204518    2026-11-22T01:02:03.456Z 3  nfs    client
-//! established 10.77.1.1:38012 10.77.1.2:20049 1   -         4096       4096 no  - 75.010022
-//! 2026-11-22T01:02:17.262Z 3  nfs    client lost        10.77.1.1:38012 10.77.1.2:20049 1   13806
-//! 4096       4096 no  transport retry counter exceeded 80.310022    2026-11-22T01:02:22.562Z 3
-//! nfs    client established 10.77.1.1:38013 10.77.1.2:20049 2   -         4096>65536 4096 no  -
+//! TIME      ... ID ORIGIN ROLE   EVENT       ... GEN LASTED_MS C2S        S2C  INV REASON
+//! 61.204518 ... 3  nfs    client established ... 1   -         4096       4096 no  -
+//! 75.010022 ... 3  nfs    client lost        ... 1   13806     4096       4096 no  transport retry
+//! 80.310022 ... 3  nfs    client established ... 2   -         4096>65536 4096 no  -
 //! ```
 //!
 //! Columns are separated by spaces and aligned. The header line names them, and REASON is the
