@@ -127,7 +127,7 @@ fn given<T>() -> T {
     unimplemented!()
 }
 
-/// What the module makes when it is loaded.
+/// The addresses and objects that all tests use. The module makes them when it is loaded.
 #[pin_data]
 struct Loopback {
     hold: Hold,
@@ -297,7 +297,7 @@ fn connect(loopback: &Loopback) -> Result<CmId<MyConnection>> {
     )
 }
 
-/// What an example is given.
+/// The connection of a test. Its example takes values from here.
 struct Here<'a> {
     loopback: &'a Loopback,
     test: &'a Test,
