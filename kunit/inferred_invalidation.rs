@@ -103,24 +103,42 @@ mod tests {
         Ok(())
     }
 
-    /// If the counters at the beginning are not known, the evidence begins at the first quiet
-    /// moment.
+    /// If the counters at the beginning are not known, only a quiet moment can be followed by a
+    /// "no".
     #[test]
     fn of_several_readings() -> Result {
         let mut invalidations = Invalidations::default();
         for (row, steady, counts, expected) in [
-            ("calls under way", true, [9, 8, 5, 0, 0, 0, 0], None),
-            ("one being sent", false, [9, 9, 5, 0, 0, 0, 0], None),
-            ("quiet", true, [9, 9, 5, 0, 0, 0, 0], None),
-            ("one locally", true, [10, 10, 6, 0, 0, 1, 0], Some(false)),
-            ("busy", false, [12, 10, 9, 0, 0, 1, 0], Some(false)),
-            ("one remotely", true, [12, 12, 9, 0, 0, 3, 0], Some(true)),
+            ("calls under way", true, [9, 8, 4, 0, 0, 0, 0], None),
+            ("one being sent", false, [9, 9, 5, 0, 0, 1, 0], None),
+            ("quiet", true, [9, 9, 5, 0, 0, 1, 0], None),
+            ("one locally", true, [10, 10, 6, 0, 0, 2, 0], Some(false)),
+            ("busy", false, [12, 10, 9, 0, 0, 2, 0], Some(false)),
+            ("one remotely", true, [12, 12, 9, 0, 0, 4, 0], Some(true)),
             (
                 "the others not",
                 true,
-                [19, 19, 19, 0, 0, 14, 0],
+                [19, 19, 19, 0, 0, 15, 0],
                 Some(true),
             ),
+        ] {
+            invalidations.learn(&counters(steady, counts));
+            check(row, invalidations.used(), expected)?;
+        }
+        Ok(())
+    }
+
+    /// The client counts a reply to a callback as a call, to which there is no reply. So the
+    /// connection never seems quiet again.
+    #[test]
+    fn after_a_callback() -> Result {
+        let mut invalidations = Invalidations::default();
+        for (row, steady, counts, expected) in [
+            ("the first reading", true, [9, 8, 100, 0, 0, 100, 0], None),
+            ("all locally", true, [99, 98, 200, 0, 0, 200, 0], None),
+            ("32 remotely", true, [199, 198, 300, 0, 0, 268, 0], None),
+            ("64 remotely", true, [299, 298, 364, 0, 0, 300, 0], None),
+            ("65", true, [300, 299, 365, 0, 0, 300, 0], Some(true)),
         ] {
             invalidations.learn(&counters(steady, counts));
             check(row, invalidations.used(), expected)?;

@@ -49,8 +49,10 @@ const MAX_SEGMENTS: u64 = 32;
 /// The evidence that the counters of one connection have given so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Invalidations {
-    /// The counters at a moment when no call was under way. Later readings are compared with them.
+    /// The counters that later readings are compared with.
     first: Option<Counters>,
+    /// Whether no call was under way at `first`.
+    first_quiet: bool,
     /// Whether the server may have invalidated segments before `first`.
     doubt: bool,
     /// The conclusion so far.
@@ -63,6 +65,7 @@ impl Invalidations {
     pub(crate) fn begin(counters: Counters) -> Self {
         Self {
             first: Some(counters),
+            first_quiet: true,
             ..Self::default()
         }
     }
@@ -70,16 +73,18 @@ impl Invalidations {
     /// Draws a conclusion from `now`, the present counters, if they allow one.
     pub(crate) fn learn(&mut self, now: &Counters) {
         let Some(first) = &self.first else {
-            if now.steady && now.sends == now.receives {
-                self.first = Some(*now);
-            }
+            self.first = Some(*now);
+            self.first_quiet = now.steady && now.sends == now.receives;
             return;
         };
 
         let since = now.since(first);
-        let under_way = since.sends.saturating_sub(since.receives);
+        // No more calls than these are under way. There may be fewer for ever: a reply to a
+        // callback counts as a call, and a call that was killed has no reply.
+        let counts = if self.first_quiet { &since } else { now };
+        let under_way = counts.sends.saturating_sub(counts.receives);
         let quiet = now.steady && under_way == 0;
-        let settled = quiet && since.failed_marshals == 0;
+        let settled = quiet && self.first_quiet && since.failed_marshals == 0;
         // At most so many segments may still be registered, or were never sent.
         let left = if settled {
             0
@@ -99,8 +104,10 @@ impl Invalidations {
         } else if settled && local > 0 && most == local && !self.doubt && self.used.is_none() {
             self.used = Some(false);
         } else if quiet && !settled {
-            // It is not known how many segments the failed calls had, so begin again.
+            // It is not known how many segments the failed calls had, or those that were under way
+            // at first, so begin again.
             self.first = Some(*now);
+            self.first_quiet = true;
             self.doubt |= most > local;
         }
     }

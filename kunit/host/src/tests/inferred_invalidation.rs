@@ -39,6 +39,8 @@ enum Step {
     Reply { invalidated: bool },
     /// A call ends without a reply.
     Abandon,
+    /// The client replies to a callback.
+    Callback,
     /// The counters are read.
     Read,
 }
@@ -69,6 +71,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => prop::bool::weighted(0.02).prop_map(|fails| Step::Send { fails }),
         6 => any::<bool>().prop_map(|invalidated| Step::Reply { invalidated }),
         1 => Just(Step::Abandon),
+        1 => Just(Step::Callback),
         4 => Just(Step::Read),
     ]
 }
@@ -112,6 +115,7 @@ impl Client {
                 let chunks = self.sent.remove(0);
                 self.counters.local_invalidations += chunks.registered();
             }
+            Step::Callback => self.counters.sends += 1,
             _ => {}
         }
     }
