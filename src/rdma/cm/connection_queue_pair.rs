@@ -17,17 +17,20 @@ use crate::{
 
 /// The queue pair of a connection, and what its user sends and receives by.
 ///
-/// A value owns the queue pair that [`Self::new`] makes: when the value has been dropped, or `new`
-/// has failed, the id has none. The unsafe code of `new` has to see to that. The layer drops the
-/// value when it has disconnected the id, or has not accepted the request, and nobody uses it by a
-/// [`Handle`] any more. That may sleep, but must not wait for the peer.
+/// The layer drops a value when it has disconnected the id, or has not accepted the request, and
+/// nobody uses the value by a [`Handle`] any more. That may sleep, but must not wait for the peer.
 ///
 /// Operations must end in bounded time, even if [`Self::fail`] fails: the end of the id waits for
 /// those who use the value. The other functions are called by the ids, in handlers, too, so they
 /// wait for no peer and no completion. They may sleep.
 ///
+/// # Safety
+///
+/// A value owns the queue pair that [`Self::new`] makes: when the value has been dropped, or `new`
+/// has failed, the id has no queue pair.
+///
 /// [`Handle`]: crate::base::draining::Handle
-pub(crate) trait ConnectionQueuePair: Sized + Send + Sync + 'static {
+pub(crate) unsafe trait ConnectionQueuePair: Sized + Send + Sync + 'static {
     /// The arguments from which the queue pair is created, such as its sizes.
     type Setup;
 

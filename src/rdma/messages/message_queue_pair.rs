@@ -490,7 +490,9 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
     }
 }
 
-impl<C: CompletionHandler> ConnectionQueuePair for MessageQueuePair<C> {
+// SAFETY: `new` makes the only queue pair of the id, which `drop` destroys, or `QueuePair` if `new`
+// fails afterwards.
+unsafe impl<C: CompletionHandler> ConnectionQueuePair for MessageQueuePair<C> {
     type Setup = Setup<C>;
 
     /// Also posts the Receives.
