@@ -5,8 +5,13 @@
 use crate::gateway::Gateway;
 use crate::peer::Target;
 
-/// How binding a requirement is (RFC 2119). A sentence of an RFC without one of these words is a
-/// SHOULD here.
+/// How binding a requirement is for the peer under test (RFC 2119). The word of its sentence decides,
+/// in capitals or not:
+/// - A MAY of the other side is a MUST for the peer, which has to cope with it (section 5).
+/// - A sentence without such a word is a MUST if a peer that does not follow it does harm, or cannot
+///   work with a peer that does (section 6). Otherwise it is a SHOULD.
+/// - A sentence that alone does not demand the accepted answer is a SHOULD, or a MAY if the peer may
+///   also do something else.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Level {
     Must,
@@ -53,7 +58,8 @@ pub struct Case {
     /// What is shown, in a few words.
     pub name: &'static str,
     pub level: Level,
-    /// The requirement, in the words of the document.
+    /// The requirement, in the words of the document that the id names. The name and the section of
+    /// another document precede its words.
     pub requirement: &'static str,
     /// What the suite sends.
     pub sends: &'static str,

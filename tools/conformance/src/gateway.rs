@@ -793,7 +793,10 @@ impl Session {
     /// Returns the RPC message of a call: what is inline, and Read chunks in their places.
     fn gather(&mut self, header: &Header, inline: Vec<u8>) -> Result<Vec<u8>, String> {
         let mut rpc = inline;
-        let mut reads = &header.reads[..];
+        // Chunks may stand in any order. The segments of one are joined in the order of the list.
+        let mut sorted = header.reads.clone();
+        sorted.sort_by_key(|read| read.position);
+        let mut reads = &sorted[..];
         while let Some(first) = reads.first() {
             let position = first.position;
             let count = reads

@@ -286,6 +286,16 @@ impl Target<'_> {
         check(&mut link)
     }
 
+    /// NULL succeeds: on this connection if the server has answered on it, otherwise on another one.
+    pub fn goes_on(&mut self, link: &mut Link, answered: bool, after: &str) -> Verdict {
+        if answered {
+            link.still_answers(after)?;
+        } else {
+            self.plain()?.still_answers(after)?;
+        }
+        Ok(Passed)
+    }
+
     /// The server must not answer these octets, and must go on.
     pub fn discards(&mut self, octets: impl FnOnce(u32, &[u8]) -> Vec<u8>) -> Verdict {
         self.on_plain(|link| {
@@ -421,6 +431,15 @@ impl Link {
         }
         self.skipped.extend(others);
         found
+    }
+
+    /// Waits for the message with this XID. Returns none if the connection ends instead.
+    pub fn receive_or_end(&mut self, xid: u32) -> Result<Option<Message>, Problem> {
+        match self.receive_of(xid) {
+            Ok(message) => Ok(Some(message)),
+            Err(_) if self.skipped.is_empty() && self.connection.closed().is_some() => Ok(None),
+            Err(problem) => Err(problem),
+        }
     }
 
     /// Nothing may arrive for some time.
@@ -622,6 +641,42 @@ impl Link {
         Ok(Passed)
     }
 
+    /// The server answers these octets with ERR_CHUNK, or by a status of RPC that fits, and goes on.
+    pub fn refuses_or(
+        &mut self,
+        xid: u32,
+        octets: &[u8],
+        fits: impl FnOnce(&Status) -> bool,
+    ) -> Verdict {
+        self.send(octets)?;
+        let message = self.receive_of(xid)?;
+        if self.is_refusal(&message).is_err() {
+            let status = self.decode(xid, &message)?.status;
+            if !fits(&status) {
+                return violation(format!("the call gets {status:?}"));
+            }
+        }
+        self.still_answers("an error")?;
+        Ok(Passed)
+    }
+
+    /// The server answers these octets with ERR_CHUNK or not at all, and goes on.
+    pub fn refuses_or_discards(&mut self, xid: u32, octets: &[u8]) -> Verdict {
+        self.send(octets)?;
+        self.still_answers("a message that need not be answered")?;
+        // The error may follow the reply to NULL.
+        if self.skipped.is_empty() {
+            if let Arrival::Message(message) = self.connection.receive(self.server.quiet) {
+                self.skipped.push(message);
+            }
+        }
+        if !self.skipped.is_empty() {
+            self.refused(xid)?;
+        }
+        self.quiet()?;
+        Ok(Passed)
+    }
+
     /// Waits for ERR_CHUNK, or for BAD_HEADER in version 2.
     pub fn refused(&mut self, xid: u32) -> Result<Message, Problem> {
         self.error_of(xid, wire::ERR_CHUNK, self.refusal())
@@ -630,11 +685,21 @@ impl Link {
     /// Waits for this error.
     pub fn error_of(&mut self, xid: u32, wanted: u32, name: &str) -> Result<Message, Problem> {
         let message = self.receive_of(xid)?;
+        self.is_error(&message, wanted, name)?;
+        Ok(message)
+    }
+
+    /// The message is ERR_CHUNK, or BAD_HEADER in version 2.
+    pub fn is_refusal(&self, message: &Message) -> Result<(), Problem> {
+        self.is_error(message, wire::ERR_CHUNK, self.refusal())
+    }
+
+    fn is_error(&self, message: &Message, wanted: u32, name: &str) -> Result<(), Problem> {
         match Transport::parse(&message.octets) {
             Ok(Transport::Error { version, error, .. })
                 if version == self.version && error == wanted =>
             {
-                Ok(message)
+                Ok(())
             }
             Ok(Transport::Error { version, error, .. }) => violation(format!(
                 "the server answers with version {version}, error {error}, not with {name}"

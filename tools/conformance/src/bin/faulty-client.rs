@@ -347,13 +347,7 @@ impl Worker {
             match self.fault.as_str() {
                 "odd-positions" => header.reads[1].position = 2,
                 "long-call-position" => header.procedure = wire::MSG,
-                // An empty chunk stands in front of that at Position 0.
-                "descending-positions" => {
-                    let mut first = header.reads[0];
-                    first.position = 4;
-                    first.segment.length = 0;
-                    header.reads.insert(0, first);
-                }
+                "two-positions" => header.reads[1].position = 4,
                 _ => (),
             }
             octets = header.octets();

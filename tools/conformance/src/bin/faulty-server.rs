@@ -588,7 +588,8 @@ impl Responder {
         if message_type > wire::REPLY {
             return self.discard("answers-replies", xid);
         }
-        if payload_xid != xid && !self.has("no-xid-check") || message_type != wire::CALL {
+        let call = message_type == wire::CALL || self.has("any-message-type");
+        if payload_xid != xid && !self.has("no-xid-check") || !call {
             return self.err_chunk(xid);
         }
         self.calls += 1;

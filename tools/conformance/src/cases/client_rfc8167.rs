@@ -16,6 +16,7 @@ use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::client_rfc8166::ACCESS;
 use crate::cases::client_rfc8797::undisturbed;
+use crate::cases::rfc8166_chunks::UNKNOWN;
 use crate::engine::REMOTE_READ;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
@@ -40,6 +41,7 @@ const DISTINCT: &str = "Though such concurrent requests use the same XID value, 
 const CREDITS: &str =
     "The number of granted reverse-direction credits is placed in the rdma_credit \
                        field (see Section 4).";
+const LIKE_FORWARD: &str = "Chunks … operate the same way as in the forward direction.";
 const NO_CHUNKS: &str = "If a reverse-direction requester provides a non-empty chunk list to a \
                          Responder that does not support chunks, the Responder MUST reply with an \
                          RDMA_ERROR message with rdma_err field set to ERR_CHUNK.";
@@ -279,11 +281,11 @@ pub const CASES: &[Case] = &[
         sends "forty NULL at once, once the client accepts calls",
         accepts "one answer to each, or another connection; the work succeeds",
         fault "dies-of-excess", |gateway| excess(gateway, Shape::default(), false)),
-    case!(client "rfc8167/4.1/c3", "more Long Calls at once than the client grants", Must, ACCESS,
+    case!(client "rfc8167/4.1/c3", "more Long Calls at once than the client grants", Must, NO_CHUNKS,
         sends "forty NULL at once as Long Calls, once the client accepts calls",
-        accepts "one answer to each, or another connection; the work succeeds",
+        accepts "one reply or ERR_CHUNK to each, or another connection; the work succeeds",
         fault "dies-of-excess", |gateway| excess(gateway, Shape::default(), true)),
-    case!(client "rfc8167/5.2/c3", "the client's reply has no chunks", Must, REPLY,
+    case!(client "rfc8167/5.2/c3", "the client's reply has no chunks", Must, LIKE_FORWARD,
     sends "NULL without chunks", accepts "empty lists", fault "answers-with-chunks",
     |gateway| header(gateway, |header| {
         let empty = header.reads.is_empty() && header.writes.is_empty() && header.reply.is_none();
@@ -293,14 +295,14 @@ pub const CASES: &[Case] = &[
         sends "NULL with the XID of the client's call under way", accepts "a reply to it; the work succeeds",
         fault "one-xid-space", same_xid),
     case!(client "rfc8167/5.2/c4", "an unknown program of the client gets an error", Must,
-        "PROG_UNAVAIL: remote hasn't exported program",
+        UNKNOWN,
         sends "NULL of program 0x3fffffff", accepts "PROG_UNAVAIL; the work succeeds", fault "any-program",
         |gateway| status(gateway, |mut null, _| {
             null.program = 0x3fff_ffff;
             Header::msg(XID).with(&wire::call(XID, null, &[]))
         }, |status| *status == Status::ProgUnavail)),
     case!(client "rfc8167/5.2/c5", "an unknown procedure of the client gets an error", Must,
-        "PROC_UNAVAIL: program can't support procedure",
+        "RFC 5531, section 9: PROC_UNAVAIL = 3, /* program can't support procedure */",
         sends "procedure 9999", accepts "PROC_UNAVAIL; the work succeeds", fault "any-procedure",
         |gateway| status(gateway, |mut null, _| {
             null.number = 9999;
@@ -309,8 +311,9 @@ pub const CASES: &[Case] = &[
     case!(client "rfc8167/5.3/c1", "a call with a chunk gets ERR_CHUNK", Must, NO_CHUNKS,
         sends "NULL with a Read chunk", accepts "ERR_CHUNK; the work succeeds", fault "drops-chunks", chunks),
     case!(client "rfc8167/5.1/c1", "a call in version 77 gets ERR_VERS", Should,
-        "When a Responder detects an RPC-over-RDMA header version that it does not support … it MUST \
-         reply with an RDMA_ERROR procedure and set the rdma_err value to ERR_VERS",
+        "RFC 8166, section 4.5.1: When a Responder detects an RPC-over-RDMA header version that it does \
+         not support … it MUST reply with an RDMA_ERROR procedure and set the rdma_err value to \
+         ERR_VERS",
         sends "NULL in version 77", accepts "ERR_VERS 1..1 in version 77; the work succeeds",
         fault "drops-versions", other_version),
 ];

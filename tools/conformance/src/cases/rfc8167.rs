@@ -16,7 +16,7 @@ use crate::wire::words;
 use crate::wire::Header;
 use crate::wire::Reader;
 
-const MATCH: &str =
+pub const MATCH: &str =
     "When receiving a Reply, a Requester matches the XID value in the Reply with a \
                      Call it previously sent.";
 
