@@ -10,8 +10,8 @@ use crate::peer::Target;
 /// - A MAY of the other side is a MUST for the peer, which has to cope with it (section 5).
 /// - A sentence without such a word is a MUST if a peer that does not follow it does harm, or cannot
 ///   work with a peer that does (section 6). Otherwise it is a SHOULD.
-/// - A sentence that alone does not demand the accepted answer is a SHOULD, or a MAY if the peer may
-///   also do something else.
+/// - A sentence that alone does not require the accepted answer is a SHOULD, or a MAY if it also
+///   permits another answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Level {
     Must,

@@ -421,16 +421,14 @@ impl Link {
                 Err(problem) => break Err(problem),
             }
         };
-        if found.is_err() {
-            if let Some(other) = others.first() {
-                return violation(format!(
-                    "no answer with XID {xid:08x}; another message arrived: {}",
-                    crate::trace::words(&other.octets, 64)
-                ));
-            }
-        }
         self.skipped.extend(others);
-        found
+        match (found, self.skipped.first()) {
+            (Err(_), Some(other)) => violation(format!(
+                "no answer with XID {xid:08x}; another message arrived: {}",
+                crate::trace::words(&other.octets, 64)
+            )),
+            (found, _) => found,
+        }
     }
 
     /// Waits for the message with this XID. Returns none if the connection ends instead.

@@ -78,6 +78,21 @@ fn each(gateway: &mut Gateway<'_>, holds: fn(&Call) -> Result<(), String>) -> Ve
     Ok(Passed)
 }
 
+/// Whether each Read chunk ends before the next Position. A chunk at Position 0 has the rest of the
+/// call around the other ones.
+fn are_apart(reads: &[ReadSegment]) -> bool {
+    let mut lengths = BTreeMap::new();
+    for read in reads {
+        *lengths.entry(read.position as usize).or_insert(0) += read.segment.length as usize;
+    }
+    let mut end = 0;
+    lengths.range(1..).all(|(&position, &length)| {
+        let apart = position >= end;
+        end = position + length.next_multiple_of(4);
+        apart
+    })
+}
+
 fn check(good: bool, why: impl Into<String>) -> Result<(), String> {
     good.then_some(()).ok_or(why.into())
 }
@@ -406,7 +421,8 @@ pub const CASES: &[Case] = &[
     |gateway| each(gateway, |call| {
         // Behind the XID stand the type and the version of RPC.
         let head = call.rpc.get(4..12) == Some(&words(&[wire::CALL, 2]));
-        check(head || call.header.reads.is_empty(), "its Read chunks make up no RPC call")
+        check(head || call.header.reads.is_empty(), "its Read chunks make up no RPC call")?;
+        check(are_apart(&call.header.reads), "a Read chunk begins within another one")
     })),
     case!(client "rfc8166/3.5.3/c1", "a Long Call has a Position Zero chunk", Must,
     "Every RDMA read segment in this chunk MUST contain zero in its Position field.",

@@ -19,7 +19,6 @@ use crate::wire;
 use crate::wire::words;
 use crate::wire::Header;
 use crate::wire::ReadSegment;
-use crate::wire::Segment;
 use crate::wire::Status;
 use crate::wire::Transport;
 
@@ -220,15 +219,10 @@ fn reply_in_long_call(link: &mut Link) -> Result<(), Problem> {
 fn reduced(link: &mut Link) -> Result<(), Problem> {
     let xid = link.xid();
     let null = link.null_call(xid);
+    let segment = link.readable(&[7; 4])?;
+    let position = 40;
     let header = Header {
-        reads: vec![ReadSegment {
-            position: 40,
-            segment: Segment {
-                handle: 1,
-                length: 4,
-                offset: 0,
-            },
-        }],
+        reads: vec![ReadSegment { position, segment }],
         ..Header::two(xid)
     };
     link.refuses_or(xid, &header.with(&null), |status| {
