@@ -89,13 +89,57 @@ mod tests {
     /// After calls that could not be sent, the evidence begins again at the next quiet moment.
     #[test]
     fn of_failed_marshals() -> Result {
-        let mut invalidations = Invalidations::begin(Counters::default());
+        let mut invalidations = Invalidations::begin(counters(true, [0; 7]));
         for (row, steady, counts, expected) in [
             ("some failed", true, [8, 8, 9, 0, 0, 0, 3], None),
             ("nothing else", true, [9, 9, 9, 0, 0, 0, 3], None),
             ("another while busy", false, [10, 9, 11, 0, 0, 0, 4], None),
             ("now it is quiet", true, [10, 10, 11, 0, 0, 0, 4], None),
             ("one remotely", true, [11, 11, 12, 0, 0, 0, 4], Some(true)),
+        ] {
+            invalidations.learn(&counters(steady, counts));
+            check(row, invalidations.used(), expected)?;
+        }
+        Ok(())
+    }
+
+    /// A failed call may hide that the server invalidated a segment, so "no" is not said
+    /// afterwards.
+    #[test]
+    fn of_a_failed_marshal_and_one_remotely() -> Result {
+        let mut invalidations = Invalidations::begin(counters(true, [0; 7]));
+        for (row, steady, counts, expected) in [
+            ("5 of 10 remotely", true, [5, 5, 10, 0, 0, 5, 1], None),
+            ("one locally", true, [6, 6, 11, 0, 0, 6, 1], None),
+            ("one remotely", true, [7, 7, 12, 0, 0, 6, 1], Some(true)),
+        ] {
+            invalidations.learn(&counters(steady, counts));
+            check(row, invalidations.used(), expected)?;
+        }
+        Ok(())
+    }
+
+    /// Calls that were lost with an earlier connection are not under way on this one.
+    #[test]
+    fn after_lost_calls() -> Result {
+        // The client locks a transport that it connects, so the counters do not seem steady.
+        let first = [100, 97, 50, 0, 0, 50, 0];
+        let mut invalidations = Invalidations::begin(counters(false, first));
+        invalidations.learn(&counters(true, [101, 98, 51, 0, 0, 51, 0]));
+        check("no", invalidations.used(), Some(false))?;
+        invalidations.learn(&counters(true, [102, 99, 52, 0, 0, 51, 0]));
+        check("yes", invalidations.used(), Some(true))
+    }
+
+    /// While a call is being sent, the counters are no beginning: an invalidation may have been
+    /// counted whose segment was not.
+    #[test]
+    fn of_an_unsteady_beginning() -> Result {
+        let mut invalidations = Invalidations::default();
+        for (row, steady, counts, expected) in [
+            ("a call", false, [500, 500, 1000, 0, 0, 1070, 0], None),
+            ("quiet", true, [570, 570, 1100, 0, 0, 1100, 0], None),
+            ("one", true, [571, 571, 1101, 0, 0, 1101, 0], Some(false)),
         ] {
             invalidations.learn(&counters(steady, counts));
             check(row, invalidations.used(), expected)?;

@@ -155,7 +155,8 @@ same_old() {
 # invalidated: makes calls with a chunk. Whether the client's end then shows that the server
 # invalidates remotely. A call that could not be sent resets the evidence, so use wait_for.
 invalidated() {
-	# A call that could not be sent hides up to 32 segments, and so does a callback.
+	# 32 segments or more may be hidden after a call that could not be sent, and 32 more by each
+	# callback.
 	dd if=/dev/zero of=/mnt/nfs/chunked bs=8K count=100 oflag=direct status=none || return
 	ids nfs client
 	same_info "${ids[0]}" remote_invalidation_in_use=yes && return

@@ -299,16 +299,19 @@ const struct rdma_cm_id *rpcrdma_cm_id_of_queue(const void *context, const struc
  */
 bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id)
 {
-	enum { LOCK, SENDS, RECVS, READS, WRITES, REPLIES, LOCAL, FAILED, SENDS2, LOCK2, N };
+	enum {
+		LOCK, SENDS, FAILED, RECVS, READS, WRITES, REPLIES, LOCAL, FAILED2, SENDS2, LOCK2, N
+	};
 	static const int order[N] = {
 		[LOCK] = XPRT_STATE,
 		[SENDS] = XPRT_SENDS,
+		[FAILED] = XPRT_FAILED,
 		[RECVS] = XPRT_RECVS,
 		[READS] = XPRT_READS,
 		[WRITES] = XPRT_WRITES,
 		[REPLIES] = XPRT_REPLIES,
 		[LOCAL] = XPRT_LOCAL_INVS,
-		[FAILED] = XPRT_FAILED,
+		[FAILED2] = XPRT_FAILED,
 		[SENDS2] = XPRT_SENDS,
 		[LOCK2] = XPRT_STATE,
 	};
@@ -332,7 +335,8 @@ bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struc
 		return false;
 
 	*counters = (struct rpcrdma_cm_counters) {
-		.steady = read[SENDS] == read[SENDS2] && !test_bit(XPRT_LOCKED, &read[LOCK]) &&
+		.steady = read[SENDS] == read[SENDS2] && read[FAILED] == read[FAILED2] &&
+			  !test_bit(XPRT_LOCKED, &read[LOCK]) &&
 			  !test_bit(XPRT_LOCKED, &read[LOCK2]),
 		.sends = read[SENDS2],
 		.receives = read[RECVS],
@@ -340,7 +344,7 @@ bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struc
 		.write_segments = read[WRITES],
 		.reply_segments = read[REPLIES],
 		.local_invalidations = read[LOCAL],
-		.failed_marshals = read[FAILED],
+		.failed_marshals = read[FAILED2],
 	};
 	return true;
 }

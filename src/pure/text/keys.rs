@@ -131,8 +131,7 @@ macro_rules! info_keys {
                 /// that when the file is read, from the segments that the client has registered for
                 /// chunks and those that it has invalidated itself: "yes" if the server has
                 /// invalidated some, "no" if the client had to invalidate all, "unknown" as long as
-                /// the counters prove neither: before a call with a chunk, or if a client that is
-                /// older than the module has not been read twice.
+                /// its counters prove neither, for example before a call with a chunk.
                 remote_invalidation_in_use: YesNo =
                     Or(in_use.remote_invalidation.map(yes_no), UNKNOWN);
             }

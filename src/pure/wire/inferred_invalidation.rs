@@ -53,7 +53,7 @@ pub(crate) struct Invalidations {
     first: Option<Counters>,
     /// Whether no call was under way at `first`.
     first_quiet: bool,
-    /// Whether the server may have invalidated segments before `first`.
+    /// Whether the server seems to have invalidated segments before `first`.
     doubt: bool,
     /// The conclusion so far.
     used: Option<bool>,
@@ -61,7 +61,8 @@ pub(crate) struct Invalidations {
 
 impl Invalidations {
     /// Begins with the counters of a connection that was just established, so that no call is under
-    /// way.
+    /// way on it. They need not seem steady, because the client locks a transport that it connects.
+    /// Sends and receives may differ: calls on connections before may have been lost.
     pub(crate) fn begin(counters: Counters) -> Self {
         Self {
             first: Some(counters),
@@ -73,14 +74,18 @@ impl Invalidations {
     /// Draws a conclusion from `now`, the present counters, if they allow one.
     pub(crate) fn learn(&mut self, now: &Counters) {
         let Some(first) = &self.first else {
-            self.first = Some(*now);
-            self.first_quiet = now.steady && now.sends == now.receives;
+            // While a call is under way, segments may have been counted before their invalidations.
+            if now.steady {
+                self.first = Some(*now);
+                self.first_quiet = now.sends == now.receives;
+            }
             return;
         };
 
         let since = now.since(first);
-        // No more calls than these are under way. There may be fewer for ever: a reply to a
-        // callback counts as a call, and a call that was killed has no reply.
+        // No more calls than these are under way; those of `first` are among them, if there were
+        // any. Fewer may be: a reply to a callback counts as a call, and a call that was killed
+        // has no reply.
         let counts = if self.first_quiet { &since } else { now };
         let under_way = counts.sends.saturating_sub(counts.receives);
         let quiet = now.steady && under_way == 0;

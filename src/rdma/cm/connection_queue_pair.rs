@@ -26,8 +26,10 @@ use crate::{
 ///
 /// # Safety
 ///
-/// A value owns the queue pair that [`Self::new`] makes: when the value has been dropped, or `new`
-/// has failed, the id has no queue pair.
+/// [`Self::new`] makes the only queue pair of the id, by `rdma_create_qp`, and does nothing else
+/// with the id. The value owns the queue pair: the id has it as long as the value lives. When the
+/// value has been dropped, or `new` has failed, the id has no queue pair, no handler of the queue
+/// pair runs any more, and what is left of the device's objects keeps a reference on the device.
 ///
 /// [`Handle`]: crate::base::draining::Handle
 pub(crate) unsafe trait ConnectionQueuePair: Sized + Send + Sync + 'static {

@@ -136,11 +136,12 @@ proptest! {
     fn no_verdict_is_wrong(
         invalidates in any::<bool>(),
         older in any::<bool>(),
+        callbacks in any::<bool>(),
         before in prop::collection::vec(step(), 0..20),
         steps in prop::collection::vec(step(), 1..200),
     ) {
         let mut client = Client::default();
-        let mut invalidations = Invalidations::begin(Counters::default());
+        let mut invalidations = Invalidations::begin(Client::default().counters());
         if older {
             // These happen before the first reading.
             for step in &before {
@@ -151,6 +152,10 @@ proptest! {
         }
 
         for step in &steps {
+            // After a callback no moment seems quiet.
+            if matches!(step, Step::Callback) && !callbacks {
+                continue;
+            }
             client.take(step, invalidates);
             if let Step::Read = step {
                 let known = invalidations.used();
@@ -176,7 +181,7 @@ fn one_call_is_enough() {
         let (read, write, reply) = chunks;
         for invalidates in [false, true] {
             let mut client = Client::default();
-            let mut invalidations = Invalidations::begin(Counters::default());
+            let mut invalidations = Invalidations::begin(Client::default().counters());
             for step in [
                 Step::Marshal(Chunks {
                     read,
