@@ -658,6 +658,11 @@ impl Link {
         Ok(Passed)
     }
 
+    /// The server answers these octets with ERR_CHUNK or GARBAGE_ARGS, and goes on.
+    pub fn refuses_or_garbage(&mut self, xid: u32, octets: &[u8]) -> Verdict {
+        self.refuses_or(xid, octets, |status| *status == Status::GarbageArgs)
+    }
+
     /// The server answers these octets with ERR_CHUNK or not at all, and goes on.
     pub fn refuses_or_discards(&mut self, xid: u32, octets: &[u8]) -> Verdict {
         self.send(octets)?;

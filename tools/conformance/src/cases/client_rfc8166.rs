@@ -13,6 +13,7 @@ use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::client_rfc8797::undisturbed;
+use crate::cases::rfc8167::MATCH;
 use crate::gateway::error;
 use crate::gateway::error_in;
 use crate::gateway::Call;
@@ -54,8 +55,6 @@ const PROTECTED: &str = "The Requester endpoint must ensure that memory regions 
 pub const ACCESS: &str = "RFC 8166, section 8.1: The use of an RPC-over-RDMA transport protocol \
                       MUST NOT introduce vulnerabilities to system memory contents nor to memory \
                       owned by user processes.";
-const MATCH: &str = "RFC 8167, section 2.4: When receiving a Reply, a Requester matches the XID \
-                     value in the Reply with a Call it previously sent.";
 
 /// How long replies are held back where calls under way are counted.
 pub const HOLD: Duration = Duration::from_millis(50);
@@ -608,3 +607,31 @@ pub const CASES: &[Case] = &[
         sends "RDMA_DONE with the XID of the call, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 3, 0, 0, 0]))),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_chunks_are_apart() {
+        for (chunks, apart) in [
+            (&[][..], true),
+            (&[(0, 300)], true),
+            (&[(0, 300), (40, 8), (52, 8)], true),
+            (&[(40, 4), (40, 3), (48, 8)], true),
+            (&[(40, 4), (40, 5), (48, 8)], false),
+            (&[(48, 8), (40, 8)], true),
+            (&[(48, 8), (40, 12)], false),
+        ] {
+            let read = |&(position, length)| ReadSegment {
+                position,
+                segment: Segment {
+                    length,
+                    ..Segment::default()
+                },
+            };
+            let reads: Vec<ReadSegment> = chunks.iter().map(read).collect();
+            assert_eq!(are_apart(&reads), apart, "{chunks:?}");
+        }
+    }
+}

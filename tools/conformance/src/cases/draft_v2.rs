@@ -19,7 +19,6 @@ use crate::wire;
 use crate::wire::words;
 use crate::wire::Header;
 use crate::wire::ReadSegment;
-use crate::wire::Status;
 use crate::wire::Transport;
 
 const SAME_VERSION: &str = "a responder MUST send Replies with the same RPC-over-RDMA protocol \
@@ -225,9 +224,7 @@ fn reduced(link: &mut Link) -> Result<(), Problem> {
         reads: vec![ReadSegment { position, segment }],
         ..Header::two(xid)
     };
-    link.refuses_or(xid, &header.with(&null), |status| {
-        *status == Status::GarbageArgs
-    })?;
+    link.refuses_or_garbage(xid, &header.with(&null))?;
     Ok(())
 }
 

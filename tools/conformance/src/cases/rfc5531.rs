@@ -7,6 +7,7 @@ use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Verdict;
+use crate::cases::rfc8166_chunks::UNKNOWN;
 use crate::peer::Target;
 use crate::wire;
 use crate::wire::Header;
@@ -96,7 +97,7 @@ pub const CASES: &[Case] = &[
         sends "NULL with rpcvers 3", accepts "MSG_DENIED, RPC_MISMATCH, 2, 2",
         fault "any-rpc-version", rpc_version),
     case!("rfc5531/9/2", "an unknown program gets PROG_UNAVAIL", Must,
-        "PROG_UNAVAIL = 1, /* remote hasn't exported program */",
+        UNKNOWN,
         sends "procedure 0 of program 0x3fffffff", accepts "PROG_UNAVAIL", fault "any-program",
         |target| status(target, |p| p.program = 0x3fff_ffff, |s| *s == Status::ProgUnavail)),
     case!("rfc5531/9/3", "an unknown version gets PROG_MISMATCH", Must, MISMATCH,

@@ -369,9 +369,7 @@ fn chunk_between(target: &mut Target<'_>) -> Verdict {
             let segment = link.readable(part)?;
             header.reads.push(ReadSegment { position, segment });
         }
-        link.refuses_or(xid, &header.octets(), |status| {
-            *status == Status::GarbageArgs
-        })
+        link.refuses_or_garbage(xid, &header.octets())
     })
 }
 
@@ -429,9 +427,7 @@ fn read_chunk_of_null(target: &mut Target<'_>) -> Verdict {
             position: null.len() as u32,
             segment,
         });
-        link.refuses_or(xid, &header.with(&null), |status| {
-            *status == Status::GarbageArgs
-        })
+        link.refuses_or_garbage(xid, &header.with(&null))
     })
 }
 
@@ -464,9 +460,7 @@ fn message_and_position_zero(target: &mut Target<'_>) -> Verdict {
             position: 0,
             segment,
         });
-        link.refuses_or(xid, &header.with(&null), |status| {
-            *status == Status::GarbageArgs
-        })
+        link.refuses_or_garbage(xid, &header.with(&null))
     })
 }
 

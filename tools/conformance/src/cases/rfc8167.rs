@@ -17,8 +17,8 @@ use crate::wire::Header;
 use crate::wire::Reader;
 
 pub const MATCH: &str =
-    "When receiving a Reply, a Requester matches the XID value in the Reply with a \
-                     Call it previously sent.";
+    "RFC 8167, section 2.4: When receiving a Reply, a Requester matches the XID \
+                     value in the Reply with a Call it previously sent.";
 
 const VERSION: &str = "The rdma_vers field MUST contain the same value in reverse- and \
                        forward-direction Call messages on the same connection.";
