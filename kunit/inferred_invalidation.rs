@@ -32,6 +32,18 @@ mod tests {
         }
     }
 
+    /// Takes readings one after the other: the steadiness, the counters, and the conclusion.
+    fn follow(
+        mut invalidations: Invalidations,
+        readings: &[(&str, bool, [u64; 7], Option<bool>)],
+    ) -> Result {
+        for &(row, steady, counts, expected) in readings {
+            invalidations.learn(&counters(steady, counts));
+            check(row, invalidations.used(), expected)?;
+        }
+        Ok(())
+    }
+
     /// All counters are 100 when the connection is established. Each row adds to them.
     #[test]
     fn of_one_reading() -> Result {
@@ -89,34 +101,30 @@ mod tests {
     /// After calls that could not be sent, the evidence begins again at the next quiet moment.
     #[test]
     fn of_failed_marshals() -> Result {
-        let mut invalidations = Invalidations::begin(counters(true, [0; 7]));
-        for (row, steady, counts, expected) in [
-            ("some failed", true, [8, 8, 9, 0, 0, 0, 3], None),
-            ("nothing else", true, [9, 9, 9, 0, 0, 0, 3], None),
-            ("another while busy", false, [10, 9, 11, 0, 0, 0, 4], None),
-            ("now it is quiet", true, [10, 10, 11, 0, 0, 0, 4], None),
-            ("one remotely", true, [11, 11, 12, 0, 0, 0, 4], Some(true)),
-        ] {
-            invalidations.learn(&counters(steady, counts));
-            check(row, invalidations.used(), expected)?;
-        }
-        Ok(())
+        follow(
+            Invalidations::begin(counters(true, [0; 7])),
+            &[
+                ("some failed", true, [8, 8, 9, 0, 0, 0, 3], None),
+                ("nothing else", true, [9, 9, 9, 0, 0, 0, 3], None),
+                ("another while busy", false, [10, 9, 11, 0, 0, 0, 4], None),
+                ("now it is quiet", true, [10, 10, 11, 0, 0, 0, 4], None),
+                ("one remotely", true, [11, 11, 12, 0, 0, 0, 4], Some(true)),
+            ],
+        )
     }
 
     /// A failed call may hide that the server invalidated a segment, so "no" is not said
     /// afterwards.
     #[test]
     fn of_a_failed_marshal_and_one_remotely() -> Result {
-        let mut invalidations = Invalidations::begin(counters(true, [0; 7]));
-        for (row, steady, counts, expected) in [
-            ("5 of 10 remotely", true, [5, 5, 10, 0, 0, 5, 1], None),
-            ("one locally", true, [6, 6, 11, 0, 0, 6, 1], None),
-            ("one remotely", true, [7, 7, 12, 0, 0, 6, 1], Some(true)),
-        ] {
-            invalidations.learn(&counters(steady, counts));
-            check(row, invalidations.used(), expected)?;
-        }
-        Ok(())
+        follow(
+            Invalidations::begin(counters(true, [0; 7])),
+            &[
+                ("5 of 10 remotely", true, [5, 5, 10, 0, 0, 5, 1], None),
+                ("one locally", true, [6, 6, 11, 0, 0, 6, 1], None),
+                ("one remotely", true, [7, 7, 12, 0, 0, 6, 1], Some(true)),
+            ],
+        )
     }
 
     /// Calls that were lost with an earlier connection are not under way on this one.
@@ -135,58 +143,52 @@ mod tests {
     /// counted whose segment was not.
     #[test]
     fn of_an_unsteady_beginning() -> Result {
-        let mut invalidations = Invalidations::default();
-        for (row, steady, counts, expected) in [
-            ("a call", false, [500, 500, 1000, 0, 0, 1070, 0], None),
-            ("quiet", true, [570, 570, 1100, 0, 0, 1100, 0], None),
-            ("one", true, [571, 571, 1101, 0, 0, 1101, 0], Some(false)),
-        ] {
-            invalidations.learn(&counters(steady, counts));
-            check(row, invalidations.used(), expected)?;
-        }
-        Ok(())
+        follow(
+            Invalidations::default(),
+            &[
+                ("a call", false, [500, 500, 1000, 0, 0, 1070, 0], None),
+                ("quiet", true, [570, 570, 1100, 0, 0, 1100, 0], None),
+                ("one", true, [571, 571, 1101, 0, 0, 1101, 0], Some(false)),
+            ],
+        )
     }
 
     /// If the counters at the beginning are not known, only a quiet moment can be followed by a
     /// "no".
     #[test]
     fn of_several_readings() -> Result {
-        let mut invalidations = Invalidations::default();
-        for (row, steady, counts, expected) in [
-            ("calls under way", true, [9, 8, 4, 0, 0, 0, 0], None),
-            ("one being sent", false, [9, 9, 5, 0, 0, 1, 0], None),
-            ("quiet", true, [9, 9, 5, 0, 0, 1, 0], None),
-            ("one locally", true, [10, 10, 6, 0, 0, 2, 0], Some(false)),
-            ("busy", false, [12, 10, 9, 0, 0, 2, 0], Some(false)),
-            ("one remotely", true, [12, 12, 9, 0, 0, 4, 0], Some(true)),
-            (
-                "the others not",
-                true,
-                [19, 19, 19, 0, 0, 15, 0],
-                Some(true),
-            ),
-        ] {
-            invalidations.learn(&counters(steady, counts));
-            check(row, invalidations.used(), expected)?;
-        }
-        Ok(())
+        follow(
+            Invalidations::default(),
+            &[
+                ("calls under way", true, [9, 8, 4, 0, 0, 0, 0], None),
+                ("one being sent", false, [9, 9, 5, 0, 0, 1, 0], None),
+                ("quiet", true, [9, 9, 5, 0, 0, 1, 0], None),
+                ("one locally", true, [10, 10, 6, 0, 0, 2, 0], Some(false)),
+                ("busy", false, [12, 10, 9, 0, 0, 2, 0], Some(false)),
+                ("one remotely", true, [12, 12, 9, 0, 0, 4, 0], Some(true)),
+                (
+                    "the others not",
+                    true,
+                    [19, 19, 19, 0, 0, 15, 0],
+                    Some(true),
+                ),
+            ],
+        )
     }
 
     /// The client counts a reply to a callback as a call, to which there is no reply. So the
     /// connection never seems quiet again.
     #[test]
     fn after_a_callback() -> Result {
-        let mut invalidations = Invalidations::default();
-        for (row, steady, counts, expected) in [
-            ("the first reading", true, [9, 8, 100, 0, 0, 100, 0], None),
-            ("all locally", true, [99, 98, 200, 0, 0, 200, 0], None),
-            ("32 remotely", true, [199, 198, 300, 0, 0, 268, 0], None),
-            ("64 remotely", true, [299, 298, 364, 0, 0, 300, 0], None),
-            ("65", true, [300, 299, 365, 0, 0, 300, 0], Some(true)),
-        ] {
-            invalidations.learn(&counters(steady, counts));
-            check(row, invalidations.used(), expected)?;
-        }
-        Ok(())
+        follow(
+            Invalidations::default(),
+            &[
+                ("the first reading", true, [9, 8, 100, 0, 0, 100, 0], None),
+                ("all locally", true, [99, 98, 200, 0, 0, 200, 0], None),
+                ("32 remotely", true, [199, 198, 300, 0, 0, 268, 0], None),
+                ("64 remotely", true, [299, 298, 364, 0, 0, 300, 0], None),
+                ("65", true, [300, 299, 365, 0, 0, 300, 0], Some(true)),
+            ],
+        )
     }
 }

@@ -74,7 +74,8 @@ impl Invalidations {
     /// Draws a conclusion from `now`, the present counters, if they allow one.
     pub(crate) fn learn(&mut self, now: &Counters) {
         let Some(first) = &self.first else {
-            // While a call is under way, segments may have been counted before their invalidations.
+            // While a call is being sent, an invalidation may be among the counters, and its
+            // segment not.
             if now.steady {
                 self.first = Some(*now);
                 self.first_quiet = now.sends == now.receives;
