@@ -108,7 +108,7 @@ pub struct Shape {
     pub receive_size: usize,
     /// The grant in each reply.
     pub credits: u32,
-    /// How long each reply is held back.
+    /// Replies are held back until there has been no further one for that long.
     pub hold: Duration,
     /// Replies go by the Reply chunk wherever the client offers one.
     pub reply_chunk: bool,
@@ -537,7 +537,6 @@ impl Gateway<'_> {
 
 /// A reply that is held back.
 struct Held {
-    due: Instant,
     xid: u32,
     rpc: Vec<u8>,
 }
@@ -553,6 +552,7 @@ struct Session {
     granted: Option<u32>,
     pending: BTreeMap<u32, Call>,
     held: VecDeque<Held>,
+    last_held: Instant,
     /// XIDs of calls of the NFS server.
     relayed: BTreeSet<u32>,
     accepts: Option<Procedure>,
@@ -628,6 +628,7 @@ impl Serving<'_> {
                 granted: None,
                 pending: BTreeMap::new(),
                 held: VecDeque::new(),
+                last_held: Instant::now(),
                 relayed: BTreeSet::new(),
                 accepts: None,
                 over: false,
@@ -660,14 +661,11 @@ impl Session {
         }
         while let Some(record) = self.backend.as_mut().map_or(Ok(None), Backend::next)? {
             any = true;
-            self.record(record, shape);
+            self.record(record);
         }
-        while let Some(first) = self.held.front() {
-            if first.due > Instant::now() {
-                break;
-            }
-            any = true;
-            if let Some(held) = self.held.pop_front() {
+        if self.last_held.elapsed() >= shape.hold {
+            while let Some(held) = self.held.pop_front() {
+                any = true;
                 self.reply(held.xid, held.rpc, shape, work);
             }
         }
@@ -756,7 +754,7 @@ impl Session {
         let rpc = call.rpc.clone();
         self.pending.insert(xid, call);
         match own {
-            Some(reply) => self.hold(xid, reply, shape),
+            Some(reply) => self.hold(xid, reply),
             None => self.pass_on(&rpc)?,
         }
         Ok(())
@@ -768,16 +766,13 @@ impl Session {
             .map_or(Ok(()), |backend| backend.send(rpc))
     }
 
-    fn hold(&mut self, xid: u32, rpc: Vec<u8>, shape: &Shape) {
-        self.held.push_back(Held {
-            due: Instant::now() + shape.hold,
-            xid,
-            rpc,
-        });
+    fn hold(&mut self, xid: u32, rpc: Vec<u8>) {
+        self.last_held = Instant::now();
+        self.held.push_back(Held { xid, rpc });
     }
 
     /// Handles a message of the NFS server.
-    fn record(&mut self, rpc: Vec<u8>, shape: &Shape) {
+    fn record(&mut self, rpc: Vec<u8>) {
         let mut reader = Reader::new(&rpc);
         let (Ok(xid), Ok(kind)) = (reader.word(), reader.word()) else {
             return;
@@ -786,7 +781,7 @@ impl Session {
             self.relayed.insert(xid);
             let _ = self.connection.send(&Header::msg(xid).with(&rpc));
         } else {
-            self.hold(xid, rpc, shape);
+            self.hold(xid, rpc);
         }
     }
 

@@ -298,7 +298,7 @@ fn refuses(
 
 pub const CASES: &[Case] = &[
     case!(client "draft-v2/5/c1", "one call until the first reply in version 2", Must, SINGLE,
-        sends "each reply after 50 ms", accepts "the second call after the first reply",
+        sends "replies after 100 ms without a call", accepts "the second call after the first reply",
         fault "hasty", needs [DraftV2], single),
     case!(client "draft-v2/5/c2", "the first call has at most 1024 octets", Must, FIRST,
         sends "replies in version 2", accepts "a first Send of at most 1024 octets",
@@ -323,7 +323,7 @@ pub const CASES: &[Case] = &[
         sends "a grant of 0 in each reply", accepts "the work succeeds on one connection",
         fault "stops-at-zero", needs [DraftV2], |gateway| grant_zero(gateway, Shape::two())),
     case!(client "draft-v2/4.2/c2", "version 2: with 2 credits two calls are under way at most", Must, EXCESS,
-        sends "a grant of 2; each reply after 50 ms", accepts "at most two calls under way; the work succeeds",
+        sends "a grant of 2; replies after 100 ms without a call", accepts "at most two calls under way; the work succeeds",
         fault "ignores-grant", needs [DraftV2], |gateway| credits_from(gateway, Shape::two(), 2)),
     case!(client "draft-v2/4.2/c3", "version 2: more calls at once than the client grants", Must, ACCESS,
         sends "forty NULL at once, once the client accepts calls",
