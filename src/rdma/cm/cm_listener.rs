@@ -107,8 +107,8 @@ impl<L: ListenHandler> WorkItem for ListenContext<L> {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        // With two listeners of one port, rdma_cm may not wait as it promises: the fault of
-        // reports/cma-unlock-after-free.txt, which no user of rdma_cm can avoid.
+        // With two listeners of one port, rdma_cm may not wait as it promises, which no user of
+        // rdma_cm can avoid (reports/cma-unlock-after-free.txt).
         // SAFETY: By the type invariant the id is valid. The function waits for a handler that
         // runs, and no handler runs afterwards, so the context can be dropped.
         unsafe { bindings::rdma_destroy_id(this.id.as_ptr()) };
