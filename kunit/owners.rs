@@ -7,13 +7,6 @@ mod shares;
 
 /// What the shares know of an owner, as in src/observer/probes.rs.
 mod probes {
-    #[derive(Clone, Copy)]
-    pub(super) enum User {
-        Client,
-        Server,
-        Program,
-    }
-
     #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
     pub(super) struct Uid(pub(super) u32);
 
@@ -27,10 +20,7 @@ use kernel::prelude::*;
 #[kunit_tests(rpcrdma_cm_shares)]
 mod tests {
     use super::{
-        probes::{
-            Uid,
-            User, //
-        },
+        probes::Uid,
         shares::{
             Missed,
             Share,
@@ -39,6 +29,7 @@ mod tests {
     };
     use crate::{
         counters::SharedStats,
+        pure::wire::meaning::User,
         rows::check, //
     };
     use kernel::{

@@ -21,6 +21,7 @@ mod header;
 mod history;
 mod inferred_invalidation;
 mod info;
+mod meaning;
 mod negotiation;
 mod octets;
 mod outcome;

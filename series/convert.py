@@ -52,8 +52,8 @@ def module_path(path, root, crate):
 
 # The observer and what only it uses, and what the kernel crate has.
 NOT_PROPOSED = re.compile(r"src/(observer|bindings\.rs|base\.rs|base/errno\.rs)|"
-                          r"src/pure/wire/inferred_invalidation\.rs|"
-                          r"kunit/(base|owners|inferred_invalidation)\.rs")
+                          r"src/pure/wire/(inferred_invalidation|meaning)\.rs|"
+                          r"kunit/(base|owners|inferred_invalidation|meaning)\.rs")
 
 
 def proposed():

@@ -56,8 +56,7 @@ use self::{
         IdKey,
         Observation,
         ObservedEvent,
-        Probes,
-        User, //
+        Probes, //
     },
     shares::{
         Missed,
@@ -77,7 +76,13 @@ use crate::{
             Limits,
             Stats, //
         },
-        wire::negotiation::Role, //
+        wire::{
+            meaning::{
+                Known,
+                Meaning, //
+            },
+            negotiation::Role, //
+        }, //
     },
     registry::Registry, //
 };
@@ -151,7 +156,7 @@ impl Observer {
                 shared,
                 ids <- new_spinlock!(
                     Ids {
-                        known: RBTree::new(),
+                        entries: RBTree::new(),
                         searches: 1,
                         ended: [None; ENDED],
                         next_ended: 0,
@@ -191,13 +196,13 @@ impl Drop for Observer {
 /// The number of entries of [`Ids::ended`].
 const ENDED: usize = 64;
 
-/// A known id.
-enum Known {
+/// The record of an id.
+enum Entry {
     Observed(Arc<ObservedConnection>),
     Undecided(Undecided),
 }
 
-impl Known {
+impl Entry {
     fn class(&self) -> Class {
         match self {
             Self::Observed(observed) => observed.class(),
@@ -208,7 +213,7 @@ impl Known {
 
 /// The ids that the probes or the search have reported, and that still exist.
 struct Ids {
-    known: RBTree<IdKey, Known>,
+    entries: RBTree<IdKey, Entry>,
     /// How many searches for ids that are older than the probes are queued or running: at most one
     /// of each.
     searches: u32,
@@ -220,12 +225,20 @@ struct Ids {
 }
 
 impl Ids {
-    fn is_known(&self, id: IdKey) -> bool {
-        self.known.get(&id).is_some()
+    fn known_of(&self, id: IdKey) -> Known {
+        match self.entries.get(&id) {
+            None => Known::Nothing,
+            Some(Entry::Undecided(undecided)) => undecided.known(),
+            Some(Entry::Observed(_)) => Known::Observed,
+        }
     }
 
-    fn remove(&mut self, id: IdKey) -> Option<Known> {
-        let node = self.known.remove_node(&id);
+    fn is_known(&self, id: IdKey) -> bool {
+        self.entries.get(&id).is_some()
+    }
+
+    fn remove(&mut self, id: IdKey) -> Option<Entry> {
+        let node = self.entries.remove_node(&id);
         node.map(|node| node.to_key_value().1)
     }
 
@@ -295,107 +308,77 @@ impl WorkItem for Observations {
 }
 
 impl Observations {
-    /// Notes an event; process context. Events are noted one at a time, in their order.
+    /// Notes an event; process context. Events are noted one at a time, in their order, so that
+    /// what is known of an id stays the same meanwhile.
     fn event(self: ArcBorrow<'_, Self>, event: &ObservedEvent<'_>) {
-        if event.kind == EventKind::Destroyed {
-            self.destroyed(event.id);
-        } else if let EventKind::Lost(count) = event.kind {
-            self.events_lost(event.class(), count);
-        } else if event.kind.is_evidence_only() {
-            self.learn(event.id, event.kind);
-        } else if Self::is_decided(event) || !self.undecided(event) {
-            if let Some(observation) = event.describe() {
-                self.note_observation(&observation);
-            }
+        if let EventKind::Lost(count) = event.kind {
+            return self.events_lost(event.class(), count);
         }
-    }
-
-    /// Whether the event shows that its id is to be observed. Anybody can send a request to a
-    /// program, so it has to be accepted first.
-    fn is_decided(event: &ObservedEvent<'_>) -> bool {
-        event.is_rpc_over_rdma()
-            && (event.user != User::Program || event.kind != EventKind::Request { refused: false })
-    }
-
-    /// Notes an event that does not show that its id is to be observed. Returns false if the id is
-    /// observed, or is from this event on, so that the event has yet to be noted as an observation.
-    fn undecided(&self, event: &ObservedEvent<'_>) -> bool {
-        let role = match event.kind {
-            EventKind::Request { refused: true } | EventKind::Existing => return true,
-            EventKind::Request { refused: false } => Role::Server,
-            EventKind::Connect => {
-                if let Some(Known::Observed(_)) = self.ids.lock().known.get(&event.id) {
-                    return false;
+        let known = self.ids.lock().known_of(event.id);
+        match event.to_decide().meaning(known) {
+            Meaning::Nothing => {}
+            Meaning::BeginUndecided(role) => {
+                // Frees the share of the old entry, which the new one may need.
+                drop(self.take_undecided(event.id));
+                let undecided = Undecided::new(&self.shared, role, event);
+                self.add(event.id, event.kind, undecided.map(Entry::Undecided));
+            }
+            Meaning::NoteUndecided => {
+                if let Some(Entry::Undecided(undecided)) =
+                    self.ids.lock().entries.get_mut(&event.id)
+                {
+                    undecided.note(event.kind);
                 }
-                Role::Client
             }
-            _ => return self.note_undecided(event).unwrap_or(true),
-        };
-
-        let undecided = Undecided::new(&self.shared, role, event);
-        self.add(event.id, event.kind, undecided.map(Known::Undecided));
-        true
-    }
-
-    /// Notes an event of a known id as [`Self::undecided`] does. Returns [`None`] if the id is not
-    /// known.
-    fn note_undecided(&self, event: &ObservedEvent<'_>) -> Option<bool> {
-        let mut ids = self.ids.lock();
-        match ids.known.get_mut(&event.id)? {
-            Known::Observed(_) => Some(false),
-            Known::Undecided(undecided) if undecided.is_decided_by(event) => Some(false),
-            Known::Undecided(undecided) => {
-                let old = if undecided.note(event) {
-                    ids.known.remove_node(&event.id)
-                } else {
-                    None
-                };
-                drop(ids);
-                drop(old);
-                Some(true)
+            Meaning::Forget => drop(self.take_undecided(event.id)),
+            Meaning::Observe(role) => {
+                drop(self.take_undecided(event.id));
+                self.observe_as(role, &event.describe());
             }
+            Meaning::ObserveUndecided => {
+                if let Some(before) = self.take_undecided(event.id) {
+                    let observation = event.describe();
+                    let shared = self.shared.clone();
+                    let observed = ObservedConnection::decided(shared, before, &observation);
+                    self.observe(observed, &observation);
+                }
+            }
+            // If events have been missed, the request may be one of them, and is counted already.
+            Meaning::ObserveOlder if self.misses_none() => {
+                self.observe_as(Role::Server, &event.describe());
+            }
+            Meaning::ObserveOlder => {}
+            Meaning::Note => {
+                if let Some(observed) = self.observed(event.id) {
+                    self.note(&observed, &event.describe());
+                }
+            }
+            Meaning::Learn => {
+                if let Some(observed) = self.observed(event.id) {
+                    observed.learn(event.kind);
+                }
+            }
+            Meaning::Refuse => self.refused(&event.describe()),
+            Meaning::End => self.destroyed(event.id),
         }
     }
 
-    /// Notes an observation of an id that speaks RPC-over-RDMA, or that may do so.
-    fn note_observation(&self, observation: &Observation) {
-        let known = {
-            let mut ids = self.ids.lock();
-            match ids.known.get(&observation.id) {
-                Some(Known::Observed(observed)) => Some(Known::Observed(observed.clone())),
-                Some(Known::Undecided(_)) if observation.kind == EventKind::Existing => return,
-                Some(Known::Undecided(_)) => ids.remove(observation.id),
-                None => None,
-            }
-        };
+    fn observed(&self, id: IdKey) -> Option<Arc<ObservedConnection>> {
+        match self.ids.lock().entries.get(&id) {
+            Some(Entry::Observed(observed)) => Some(observed.clone()),
+            _ => None,
+        }
+    }
 
-        match (observation.kind, known) {
-            (EventKind::Request { refused: true }, _) => self.refused(observation),
-            (EventKind::Request { refused: false }, _) => {
-                self.observe_as(Role::Server, observation)
-            }
-            (EventKind::Existing, Some(_)) => {}
-            // An id without a peer's address is a listener. rdma_cm gives one that is bound to a
-            // specific address the unspecified address of that family, with port 0.
-            (EventKind::Existing, None)
-                if observation.remote.is_none_or(|remote| remote.port() == 0) => {}
-            (EventKind::Existing, None) => {
-                self.observe_as(observation.role_of_existing(), observation)
-            }
-            (_, Some(Known::Observed(observed))) => self.note(&observed, observation),
-            (EventKind::Connect, _) => self.observe_as(Role::Client, observation),
-            (_, Some(Known::Undecided(before))) => {
-                self.observe(
-                    ObservedConnection::decided(self.shared.clone(), before, observation),
-                    observation,
-                );
-            }
-            // An accept without a request: the request came before the probes were registered. If
-            // events have been missed, the request may be one of them, and is counted already.
-            (EventKind::Accept, None) if observation.user == User::Server && self.misses_none() => {
-                self.observe_as(Role::Server, observation);
-            }
-            (_, None) => {}
+    /// Removes the entry of an id if the id is undecided.
+    fn take_undecided(&self, id: IdKey) -> Option<Undecided> {
+        let mut ids = self.ids.lock();
+        if !matches!(ids.entries.get(&id), Some(Entry::Undecided(_))) {
+            return None;
+        }
+        match ids.remove(id) {
+            Some(Entry::Undecided(undecided)) => Some(undecided),
+            _ => None,
         }
     }
 
@@ -418,8 +401,8 @@ impl Observations {
         observed: Result<Arc<ObservedConnection>, Missed>,
         observation: &Observation,
     ) {
-        let known = observed.clone().map(Known::Observed);
-        let is_added = self.add(observation.id, observation.kind, known);
+        let entry = observed.clone().map(Entry::Observed);
+        let is_added = self.add(observation.id, observation.kind, entry);
         if let (true, Ok(observed)) = (is_added, observed) {
             self.note(&observed, observation);
         }
@@ -427,8 +410,8 @@ impl Observations {
 
     /// Adds the entry of an id because of an event of this kind, and replaces the one that it has.
     /// Counts an id that cannot be kept. Returns whether the entry was added.
-    fn add(&self, id: IdKey, kind: EventKind, known: Result<Known, Missed>) -> bool {
-        let node = known.and_then(|known| Ok(RBTreeNode::new(id, known, GFP_NOWAIT)?));
+    fn add(&self, id: IdKey, kind: EventKind, entry: Result<Entry, Missed>) -> bool {
+        let node = entry.and_then(|entry| Ok(RBTreeNode::new(id, entry, GFP_NOWAIT)?));
         let node = match node {
             Ok(node) => node,
             Err(missed) => {
@@ -444,9 +427,9 @@ impl Observations {
                 return false;
             }
             ids.forget_ended(id);
-            ids.known.insert(node)
+            ids.entries.insert(node)
         };
-        if let Some((_, Known::Observed(old))) = old.map(|old| old.to_key_value()) {
+        if let Some((_, Entry::Observed(old))) = old.map(|old| old.to_key_value()) {
             old.end();
         }
         true
@@ -470,23 +453,14 @@ impl Observations {
         }
     }
 
-    /// Notes evidence of the end of the connection of an id.
-    fn learn(&self, id: IdKey, kind: EventKind) {
-        let observed = match self.ids.lock().known.get(&id) {
-            Some(Known::Observed(observed)) => observed.clone(),
-            _ => return,
-        };
-        observed.learn(kind);
-    }
-
     /// Notes that an id is about to be destroyed.
     fn destroyed(&self, id: IdKey) {
         let mut ids = self.ids.lock();
-        let known = ids.remove(id);
+        let entry = ids.remove(id);
         // The search may have found it, and be about to report it.
         ids.add_ended(id);
         drop(ids);
-        if let Some(Known::Observed(observed)) = known {
+        if let Some(Entry::Observed(observed)) = entry {
             observed.end();
         }
     }
@@ -520,12 +494,12 @@ impl Observations {
     }
 
     /// Drops the ids for which `forgets` is true, and no events of theirs.
-    fn forget(&self, forgets: impl Fn(&Known) -> bool) {
+    fn forget(&self, forgets: impl Fn(&Entry) -> bool) {
         let mut next = IdKey::FIRST;
         loop {
             let known = {
                 let mut ids = self.ids.lock();
-                let Some(cursor) = ids.known.cursor_lower_bound(&next) else {
+                let Some(cursor) = ids.entries.cursor_lower_bound(&next) else {
                     return;
                 };
                 let (&id, known) = cursor.current();
@@ -536,7 +510,7 @@ impl Observations {
                     None
                 }
             };
-            if let Some(Known::Observed(observed)) = known {
+            if let Some(Entry::Observed(observed)) = known {
                 observed.leave();
             }
         }

@@ -28,8 +28,7 @@ use super::{
         EventKind,
         IdKey,
         Observation,
-        ObservedEvent,
-        User, //
+        ObservedEvent, //
     },
     shares::{
         Missed,
@@ -64,6 +63,10 @@ use crate::{
             inferred_invalidation::{
                 Counters,
                 Invalidations, //
+            },
+            meaning::{
+                Known,
+                User, //
             },
             negotiation::{
                 InUse,
@@ -163,25 +166,22 @@ impl Undecided {
         PrivateData::truncated(zeros.get(..self.len.into()).unwrap_or_default())
     }
 
-    /// Notes an event that does not show the protocol. Returns whether both sides have now sent
-    /// their private data, so that the protocol is another one and the entry can be dropped.
-    pub(super) fn note(&mut self, event: &ObservedEvent<'_>) -> bool {
-        match event.kind {
-            EventKind::Established => return true,
-            EventKind::Accept => return self.role == Role::Client,
-            kind => {
-                if let Some(failure) = kind.failure() {
-                    self.since = Instant::now();
-                    self.failure = Some(failure);
-                }
-            }
+    /// Returns the knowledge that decides the meaning of events of the id.
+    pub(super) fn known(&self) -> Known {
+        match self.role {
+            Role::Client => Known::Connecting,
+            Role::Server => Known::Requested {
+                speaks: self.speaks,
+            },
         }
-        false
     }
 
-    /// Whether `event` is the accept of a request that speaks RPC-over-RDMA.
-    pub(super) fn is_decided_by(&self, event: &ObservedEvent<'_>) -> bool {
-        self.speaks && event.kind == EventKind::Accept
+    /// Notes an event that does not show the protocol.
+    pub(super) fn note(&mut self, kind: EventKind) {
+        if let Some(failure) = kind.failure() {
+            self.since = Instant::now();
+            self.failure = Some(failure);
+        }
     }
 }
 

@@ -42,6 +42,11 @@ use crate::{
         wire::{
             ending::Evidence,
             inferred_invalidation::Counters,
+            meaning::{
+                Event,
+                Step,
+                User, //
+            },
             negotiation::{
                 InUse,
                 Role, //
@@ -59,17 +64,6 @@ use crate::{
     }, //
     shown_device,
 };
-
-/// The owner of an id.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum User {
-    /// The kernel's RPC-over-RDMA client, xprtrdma.
-    Client,
-    /// The kernel's RPC-over-RDMA server, svcrdma.
-    Server,
-    /// A program. Its protocol is not known.
-    Program,
-}
 
 /// The user of a program, as a uid of the initial user namespace.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
@@ -201,20 +195,6 @@ impl EventKind {
             Self::DeviceRemoved => Some(Failure::DEVICE_REMOVED),
             _ => None,
         }
-    }
-
-    /// Whether the event may be evidence of the end of a connection, and nothing else.
-    pub(super) fn is_evidence_only(self) -> bool {
-        matches!(
-            self,
-            Self::Disconnect
-                | Self::AddressChanged
-                | Self::PeerClosed
-                | Self::Closed
-                | Self::Completion(_)
-                | Self::QueuePair(_)
-                | Self::Removal
-        )
     }
 
     /// Returns the evidence that this event is of the end of an established connection, and the
@@ -360,6 +340,53 @@ impl<'a> ObservedEvent<'a> {
         Class::of(self.user, self.uid())
     }
 
+    /// Returns the part of the event that decides its meaning for the id.
+    pub(super) fn to_decide(&self) -> Event {
+        Event {
+            user: self.user,
+            step: match self.kind {
+                EventKind::Request { refused } => Step::Request { refused },
+                EventKind::Connect => Step::Connect,
+                EventKind::Accept => Step::Accept,
+                EventKind::Established => Step::Established,
+                EventKind::Response
+                | EventKind::Rejected
+                | EventKind::Failed
+                | EventKind::Disconnected { .. }
+                | EventKind::DeviceRemoved => Step::Other,
+                EventKind::Disconnect
+                | EventKind::AddressChanged
+                | EventKind::PeerClosed
+                | EventKind::Closed
+                | EventKind::Completion(_)
+                | EventKind::QueuePair(_)
+                | EventKind::Removal => Step::Evidence,
+                EventKind::Existing => Step::Existing {
+                    role: self.role_of_existing(),
+                },
+                // The loss of events is none of one id. Nothing that is known is true after either.
+                EventKind::Destroyed | EventKind::Lost(_) => Step::Destroyed,
+            },
+            speaks: self.is_rpc_over_rdma(),
+        }
+    }
+
+    /// Returns the role of an id that the search found. Of a program, the local port tells. Returns
+    /// [`None`] if the id is no connection.
+    fn role_of_existing(&self) -> Option<Role> {
+        // An id without a peer's address is a listener. rdma_cm gives one that is bound to a specific
+        // address the unspecified address of that family, with port 0.
+        if !self.raw.described || self.raw.remote_port == 0 {
+            return None;
+        }
+        Some(match self.user {
+            User::Client => Role::Client,
+            User::Server => Role::Server,
+            User::Program if self.raw.local_port == NFS_RDMA_PORT => Role::Server,
+            User::Program => Role::Client,
+        })
+    }
+
     /// Whether the event shows that the connection speaks RPC-over-RDMA: by its owner, by its
     /// private data, or by the server's port if the event has addresses.
     pub(super) fn is_rpc_over_rdma(&self) -> bool {
@@ -383,11 +410,10 @@ impl<'a> ObservedEvent<'a> {
         })
     }
 
-    /// Returns everything that was known of the id at the moment of the event. Returns [`None`] if
-    /// the id was no connection.
-    pub(super) fn describe(&self) -> Option<Observation> {
-        let described = self.raw.described;
-        described.then(|| Observation::new(self, &self.raw.observation))
+    /// Returns everything that was known of the id at the moment of the event, which is one of the
+    /// set-up or of the end of a connection. Evidence has no such description.
+    pub(super) fn describe(&self) -> Observation {
+        Observation::new(self, &self.raw.observation)
     }
 }
 
@@ -462,19 +488,6 @@ impl Observation {
             counters: observation
                 .counted
                 .then(|| read_counters(&observation.counters)),
-        }
-    }
-
-    /// Returns the role of an id that the search found. Of a program, the local port tells.
-    pub(super) fn role_of_existing(&self) -> Role {
-        let at_server = self
-            .local
-            .is_some_and(|local| local.port() == NFS_RDMA_PORT);
-        match self.user {
-            User::Client => Role::Client,
-            User::Server => Role::Server,
-            User::Program if at_server => Role::Server,
-            User::Program => Role::Client,
         }
     }
 }

@@ -15,16 +15,14 @@ use kernel::{
     }, //
 };
 
-use super::probes::{
-    Uid,
-    User, //
-};
+use super::probes::Uid;
 use crate::{
     counters::SharedStats,
     permits::{
         Permit,
         Permits, //
-    }, //
+    },
+    pure::wire::meaning::User, //
 };
 
 /// The part of `max_observed` that the programs of root may take, and the part that those of all

@@ -7,6 +7,7 @@ pub(crate) mod discarded;
 pub(crate) mod ending;
 pub(crate) mod header;
 pub(crate) mod inferred_invalidation;
+pub(crate) mod meaning;
 pub(crate) mod negotiation;
 pub(crate) mod private_data;
 pub(crate) mod program;

@@ -8,6 +8,7 @@ mod header;
 mod history;
 mod inferred_invalidation;
 mod info;
+mod meaning;
 mod negotiation;
 mod outcome;
 mod private_data;
