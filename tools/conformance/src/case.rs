@@ -58,8 +58,8 @@ pub struct Case {
     /// What is shown, in a few words.
     pub name: &'static str,
     pub level: Level,
-    /// The requirement, in the words of the document that the id names. The name and the section of
-    /// another document precede its words.
+    /// The requirement, in the words of the section that the id names. The name and the section of
+    /// another one precede its words.
     pub requirement: &'static str,
     /// What the suite sends.
     pub sends: &'static str,

@@ -58,8 +58,8 @@ const SELECTS: &str =
 const LOST: &str = "A requester can assume the same situation (no responder support for \
                     RPC-over-RDMA Version Two) if the initial negotiation message is lost or dropped.";
 const REMAINDER: &str =
-    "the protocol version that will be used for the remainder of the connection \
-                         lifetime";
+    "the draft, section 5.2: the protocol version that will be used for the remainder of the \
+                         connection lifetime";
 const BACKWARD: &str =
     "Implementations of RPC-over-RDMA Version Two are REQUIRED to support backwards \
                         direction operation";
@@ -354,8 +354,8 @@ pub const CASES: &[Case] = &[
         fault "trusts-errors", needs [DraftV2],
         |gateway| discards(gateway, |call| error_in(2, call.header.xid, 32, &[9, 0, 0]))),
     case!(client "draft-v2/4.2.3/c4", "a reply in version 1 to a call in version 2 is discarded", Must,
-        "a responder MUST send Replies with the same RPC-over-RDMA protocol version that the \
-         requester uses to send its Calls.",
+        "the draft, section 5.3: a responder MUST send Replies with the same RPC-over-RDMA \
+         protocol version that the requester uses to send its Calls.",
         sends "a reply in version 1, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-versions", needs [DraftV2],
         |gateway| discards(gateway, |call| reply(call, &[1, 32, 0, 0, 0, 0]))),

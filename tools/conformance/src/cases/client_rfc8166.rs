@@ -41,12 +41,13 @@ const DISCARDS: &str = "If errors are detected in the RPC-over-RDMA header of an
 const SHORT: &str = "If an incoming RPC-over-RDMA message is not as long as a minimal size \
                      RPC-over-RDMA header (28 bytes), the receiver cannot trust the value of the \
                      XID field; therefore, it MUST silently discard the message";
-const COMPLETES: &str = "An RDMA_ERROR procedure indicates a permanent error. Receipt of this \
-                         procedure completes the RPC transaction associated with XID in the \
-                         rdma_xid field.";
+const COMPLETES: &str = "RFC 8166, section 4.5: An RDMA_ERROR procedure indicates a permanent \
+                         error. Receipt of this procedure completes the RPC transaction associated \
+                         with XID in the rdma_xid field.";
 const UNDECODED: &str =
     "A receiver MUST silently discard an RDMA_ERROR procedure that it cannot decode.";
-const POSITION: &str = "The value in this field MUST be a multiple of four.";
+const POSITION: &str = "RFC 8166, section 3.4.5: The value in this field MUST be a multiple of \
+                        four.";
 const RECOVERY: &str = "RPC recovery can handle complete loss and re-establishment of a transport \
                         connection.";
 const PROTECTED: &str = "The Requester endpoint must ensure that memory regions associated with \
@@ -449,8 +450,9 @@ pub const CASES: &[Case] = &[
         sends "nothing", accepts "rdma_vers 1", fault "wrong-version",
         |gateway| each(gateway, |call| check(call.header.version == 1, "another version"))),
     case!(client "rfc8166/4.6/c1", "the client sends neither RDMA_MSGP, RDMA_DONE nor RDMA_ERROR", Must,
-    "senders MUST NOT send RDMA_MSGP procedures. … senders MUST NOT send RDMA_DONE messages. … A \
-     Requester MUST NOT send an RPC-over-RDMA header with the RDMA_ERROR procedure.",
+    "RFC 8166, sections 4.6.1, 4.6.2 and 4.2.4: senders MUST NOT send RDMA_MSGP procedures. … senders \
+     MUST NOT send RDMA_DONE messages. … A Requester MUST NOT send an RPC-over-RDMA header with the \
+     RDMA_ERROR procedure.",
     sends "nothing", accepts "RDMA_MSG and RDMA_NOMSG only", fault "sends-done",
     |gateway| {
         let work = gateway.plain()?;
@@ -478,8 +480,8 @@ pub const CASES: &[Case] = &[
         sends "RDMA_NOMSG to each call with a Reply chunk", accepts "the work succeeds on one connection",
         fault "ignores-nomsg", reply_chunks),
     case!(client "rfc8166/4.3.3/c3", "a reply without the Reply chunk that was offered", May,
-        "When a Requester provides a Reply chunk in an RPC Call message, the Responder MUST copy \
-         that chunk into the Transport header of the RPC Reply message.",
+        "RFC 8166, section 4.3.3: When a Requester provides a Reply chunk in an RPC Call message, \
+         the Responder MUST copy that chunk into the Transport header of the RPC Reply message.",
         sends "RDMA_MSG without a Reply chunk to calls with one", accepts "the work succeeds on one connection",
         fault "needs-reply-chunk", lost_reply_chunk),
     case!(client "rfc8166/4.4.1/c1", "memory of a call that is over is out of reach", Must, PROTECTED,
@@ -604,7 +606,7 @@ pub const CASES: &[Case] = &[
         fault "trusts-malformed",
         |gateway| discards(gateway, |call| reply(call, &[1, 32, 2, 0, 0, 0, 0, 0]))),
     case!(client "rfc8166/4.6.2/c1", "RDMA_DONE is discarded", Must,
-        "Receivers MUST silently discard RDMA_DONE messages.",
+        "RFC 8166, section 4.6.2: Receivers MUST silently discard RDMA_DONE messages.",
         sends "RDMA_DONE with the XID of the call, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 3, 0, 0, 0]))),
 ];

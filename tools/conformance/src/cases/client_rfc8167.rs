@@ -36,15 +36,18 @@ const REPLY: &str = "To form a reverse-direction RPC-over-RDMA Reply message, an
                      ONC RPC Call's RPC XID in the rdma_xid field";
 const VERSION: &str = "The rdma_vers field MUST contain the same value in a reverse-direction \
                        Reply message as in the matching Call message.";
-const DISTINCT: &str = "Though such concurrent requests use the same XID value, they represent \
-                        distinct ONC RPC transactions.";
+const DISTINCT: &str = "RFC 8167, section 2.4.1: Though such concurrent requests use the same XID \
+                        value, they represent distinct ONC RPC transactions.";
 const CREDITS: &str =
-    "The number of granted reverse-direction credits is placed in the rdma_credit \
-                       field (see Section 4).";
-const LIKE_FORWARD: &str = "Chunks … operate the same way as in the forward direction.";
-const NO_CHUNKS: &str = "If a reverse-direction requester provides a non-empty chunk list to a \
-                         Responder that does not support chunks, the Responder MUST reply with an \
-                         RDMA_ERROR message with rdma_err field set to ERR_CHUNK.";
+    "RFC 8167, section 5.2: The number of granted reverse-direction credits is placed in the \
+                       rdma_credit field (see Section 4).";
+const LIKE_FORWARD: &str =
+    "RFC 8167, section 5.3: Chunks … operate the same way as in the forward \
+                            direction.";
+const NO_CHUNKS: &str = "RFC 8167, section 5.3: If a reverse-direction requester provides a \
+                         non-empty chunk list to a Responder that does not support chunks, the \
+                         Responder MUST reply with an RDMA_ERROR message with rdma_err field set \
+                         to ERR_CHUNK.";
 
 /// The XID of the server's own calls.
 pub const XID: u32 = 0x7266_6331;

@@ -32,14 +32,17 @@ const CHANGE: &str = "An implementation of the extension described in this docum
 const BOTH: &str = "When both connection peers have set this bit flag in their CM Private Data, \
                     the responder MAY use RDMA Send with Invalidate operations when transmitting \
                     RPC Replies.";
-const SMALLER: &str = "The client uses the smaller of its own send size and the server's reported \
-                       receive size as the client-to-server inline threshold.";
+const SMALLER: &str =
+    "RFC 8797, section 4.2: The client uses the smaller of its own send size and \
+                       the server's reported receive size as the client-to-server inline \
+                       threshold.";
 const GUARANTEE: &str = "The inline threshold values provide a pair of 1024-octet-aligned maximum \
                          message lengths that guarantee that Send and Receive operations do not \
                          fail due to length errors.";
-const ABSENT: &str = "the peer MUST behave as if a Private Data message was received in which (1) \
-                      bit 15 of the Flags field is zero and (2) both Size fields contain the value \
-                      zero.";
+const ABSENT: &str =
+    "RFC 8797, section 5.1: the peer MUST behave as if a Private Data message was \
+                      received in which (1) bit 15 of the Flags field is zero and (2) both Size \
+                      fields contain the value zero.";
 const SEARCHED: &str =
     "the buffer containing the received Private Data is searched for the Format \
                         Identifier word. The offset of the Format Identifier is not restricted to \
@@ -325,7 +328,8 @@ pub const CASES: &[Case] = &[
         sends "188 octets and the message, sizes 4096", accepts "an inline call of more than 1024 octets",
         fault "offset-0-only", |gateway| understood(gateway, behind(188))),
     case!(client "rfc8797/5.2/c4", "octets behind the server's message are ignored", Should,
-    "The value \"1\" in this field indicates that exactly eight octets are present",
+    "RFC 8797, section 4: The value \"1\" in this field indicates that exactly eight octets are \
+     present",
     sends "the message, sizes 4096, and 100 octets", accepts "an inline call of more than 1024 octets",
     fault "exact-length",
     |gateway| {
@@ -334,9 +338,9 @@ pub const CASES: &[Case] = &[
         understood(gateway, private)
     }),
     case!(client "rfc8797/5.2/c5", "private data without the Format Identifier counts as none", Must,
-    "If the RPC-over-RDMA version 1 CM Private Data Format Identifier is not present, an \
-     RPC-over-RDMA version 1 receiver MUST behave as if no RPC-over-RDMA version 1 CM Private Data \
-     has been provided.",
+    "RFC 8797, section 5.2: If the RPC-over-RDMA version 1 CM Private Data Format Identifier is \
+     not present, an RPC-over-RDMA version 1 receiver MUST behave as if no RPC-over-RDMA version 1 \
+     CM Private Data has been provided.",
     sends "eight octets with the identifier in the wrong order, sizes 16384",
     accepts "no Send of more than 1024 octets; the work succeeds", fault "any-identifier",
     |gateway| defaults(gateway, "wrong-order", || {

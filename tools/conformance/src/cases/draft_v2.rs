@@ -21,8 +21,9 @@ use crate::wire::Header;
 use crate::wire::ReadSegment;
 use crate::wire::Transport;
 
-const SAME_VERSION: &str = "a responder MUST send Replies with the same RPC-over-RDMA protocol \
-                            version that the requester uses to send its Calls.";
+const SAME_VERSION: &str = "the draft, section 5.3: a responder MUST send Replies with the same \
+                            RPC-over-RDMA protocol version that the requester uses to send its \
+                            Calls.";
 const ERR_VERS: &str = "If the responder does not support RPC-over-RDMA Version Two, \
                         [I-D.ietf-nfsv4-rfc5666bis] REQUIRES that it send an RPC-over-RDMA message \
                         to the requester with the same XID, with RDMA2_ERROR in the rdma_proc \
@@ -38,8 +39,9 @@ pub const ASSUMED: &str =
     "In the absence of such a mechanism, senders MUST assume a receiver's inline \
                        threshold is 4096 bytes.";
 pub const ERRORS: &str =
-    "Error handling works the same way in RPC-over-RDMA Version Two as it does in \
-                      RPC-over-RDMA Version One, with one change described in Section 3.1.";
+    "the draft, section 4.2.3: Error handling works the same way in RPC-over-RDMA Version Two as \
+                      it does in RPC-over-RDMA Version One, with one change described in Section \
+                      3.1.";
 pub const OPTIONS: &str = "When an implementation does not recognize or support the value contained in \
                        the rdma_opttype field, it MUST send an RPC-over-RDMA message with the \
                        rdma_xid field set to the same value as the erroneous message, the rdma_proc \
@@ -273,7 +275,8 @@ pub const CASES: &[Case] = &[
         sends "NULL in versions 2, 1, 2, 1 and 2", accepts "SUCCESS in the same versions",
         fault "wrong-version", needs [DraftV2], |target| on_agreed(target, both_versions)),
     case!("draft-v2/5/1", "ERR_VERS names versions 1 and 2", Must,
-        "This message also reports a range of protocol versions that the responder supports.",
+        "the draft, section 5.2: This message also reports a range of protocol versions that the \
+         responder supports.",
         sends "NULL in version 3", accepts "ERR_VERS 1..2",
         fault "hides-version-2", needs [DraftV2], |target| on_agreed(target, unknown_version)),
     case!("draft-v2/4.2.2/1", "the reply has the direction REPLY", Must, DIRECTION,
@@ -503,8 +506,9 @@ pub const CASES: &[Case] = &[
         sends "a call whose reply is four octets longer than the threshold", accepts "BAD_HEADER; NULL succeeds",
         fault "ignores-threshold", needs [DraftV2], |target| on_agreed(target, too_long_reply)),
     case!("draft-v2/2.2/1", "a Long Call and a Long Reply of version 2", Must,
-        "A connection's inline threshold determines when full RDMA Read or Write operations are \
-         required because the RPC message to be sent is larger than the peer's Receive buffer.",
+        "the draft, section 2.1: A connection's inline threshold determines when full RDMA Read or \
+         Write operations are required because the RPC message to be sent is larger than the \
+         peer's Receive buffer.",
         sends "RDMA2_NOMSG with a Read chunk and a Reply chunk of 6024 octets", accepts "the reply in it",
         fault "no-long-calls", needs [DraftV2], |target| on_agreed(target, long_messages)),
 ];

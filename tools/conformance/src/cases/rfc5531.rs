@@ -114,8 +114,8 @@ pub const CASES: &[Case] = &[
         sends "procedure 9999", accepts "PROC_UNAVAIL", fault "any-procedure",
         |target| status(target, |p| p.number = 9999, |s| *s == Status::ProcUnavail)),
     case!("rfc5531/8.2/1", "AUTH_SYS is accepted for NULL", May,
-        "Implementors MAY include AUTH_SYS in their implementations to support existing \
-         applications.",
+        "RFC 5531, section 10: Implementors MAY include AUTH_SYS in their implementations to \
+         support existing applications.",
         sends "NULL with an AUTH_SYS credential", accepts "SUCCESS", fault "auth-none-only",
         |target| flavor(target, 1, &wire::auth_sys(), true)),
     case!("rfc5531/8.2/2", "an unknown flavor gets AUTH_ERROR", Should,

@@ -27,15 +27,18 @@ use crate::wire::Status;
 use crate::wire::Transport;
 
 const UNUSED: &str =
-    "If this is the last or only Write chunk available and it remains unconsumed, \
-                      the Responder MUST return this Write chunk as an unused Write chunk";
-const COPY: &str = "The Responder MUST copy the segment count and all segments from the \
-                    Requester-provided Write chunk into the RPC Reply message's Transport header.";
-const REPLY_COPY: &str = "When a Requester provides a Reply chunk in an RPC Call message, the \
-                          Responder MUST copy that chunk into the Transport header of the RPC Reply \
-                          message.";
-const ACTUAL: &str = "the Responder modifies the copied Reply chunk in the RPC Reply message to \
-                      reflect the actual amount of data that is being returned in the Reply chunk.";
+    "RFC 8166, section 4.3.2.2: If this is the last or only Write chunk available and it remains \
+                      unconsumed, the Responder MUST return this Write chunk as an unused Write \
+                      chunk";
+const COPY: &str = "RFC 8166, section 3.4.6: The Responder MUST copy the segment count and all \
+                    segments from the Requester-provided Write chunk into the RPC Reply message's \
+                    Transport header.";
+const REPLY_COPY: &str = "RFC 8166, section 4.3.3: When a Requester provides a Reply chunk in an \
+                          RPC Call message, the Responder MUST copy that chunk into the Transport \
+                          header of the RPC Reply message.";
+const ACTUAL: &str = "RFC 8166, section 4.3.3: the Responder modifies the copied Reply chunk in \
+                      the RPC Reply message to reflect the actual amount of data that is being \
+                      returned in the Reply chunk.";
 const USE: &str =
     "If a Reply chunk was provided and the reduced Payload stream is larger than the \
                    reply inline threshold, the Responder MUST use the Requester-provided Reply \
@@ -43,31 +46,31 @@ const USE: &str =
 const LONG_CALL: &str = "Though the purpose of a Long Message is to handle large RPC messages, \
                          Requesters MAY use a Long Message at any time to convey an RPC Call \
                          message.";
-const CONCATENATE: &str = "The Responder reconstructs the transferred chunk data by concatenating \
-                           the contents of each RDMA segment, in list order, into the received \
-                           Payload stream";
+const CONCATENATE: &str = "RFC 8166, section 3.4.5: The Responder reconstructs the transferred \
+                           chunk data by concatenating the contents of each RDMA segment, in list \
+                           order, into the received Payload stream";
 const NO_READS: &str = "Responders MUST leave the Read list empty in all replies.";
-const VALID: &str = "If the rdma_vers field contains a recognized value, but an XDR parsing error \
-                     occurs, the Responder MUST reply with an RDMA_ERROR procedure and set the \
-                     rdma_err value to ERR_CHUNK.";
+const VALID: &str = "RFC 8166, section 4.5.2: If the rdma_vers field contains a recognized value, \
+                     but an XDR parsing error occurs, the Responder MUST reply with an RDMA_ERROR \
+                     procedure and set the rdma_err value to ERR_CHUNK.";
 const NOT_ELIGIBLE: &str = "A Requester reduces a non-DDP-eligible argument data item. The Responder \
                             MUST NOT process this RPC Call message and MUST report the violation as \
                             described in Section 4.5.2.";
 pub const UNKNOWN: &str =
     "RFC 5531, section 9: PROG_UNAVAIL = 1, /* remote hasn't exported program */";
 const TOO_SMALL: &str =
-    "If the Requester-provided Reply chunk is too small to accommodate a large \
-                         RPC Reply message, a Remote Access Error occurs. A Responder might detect \
-                         this problem before attempting to write past the end of the Reply chunk. … \
-                         If a Responder is unable to construct and transmit an RPC Reply or \
-                         RPC-over-RDMA error message, the Responder MUST close the connection to \
-                         signal to the Requester that a reply was lost.";
+    "RFC 8166, sections 4.5.2 and 4.5.3: If the Requester-provided Reply chunk is too small to \
+                         accommodate a large RPC Reply message, a Remote Access Error occurs. A \
+                         Responder might detect this problem before attempting to write past the \
+                         end of the Reply chunk. … If a Responder is unable to construct and \
+                         transmit an RPC Reply or RPC-over-RDMA error message, the Responder MUST \
+                         close the connection to signal to the Requester that a reply was lost.";
 const PADDED: &str =
     "As these chunks contain a Payload stream, such chunks MUST include appropriate \
                       XDR roundup padding to maintain proper XDR alignment of their contents.";
-pub const PROTECTION: &str = "The use of an RPC-over-RDMA transport protocol MUST NOT introduce \
-                          vulnerabilities to system memory contents nor to memory owned by user \
-                          processes.";
+pub const PROTECTION: &str = "RFC 8166, section 8.1: The use of an RPC-over-RDMA transport \
+                          protocol MUST NOT introduce vulnerabilities to system memory contents \
+                          nor to memory owned by user processes.";
 
 /// The lengths of the segments of a chunk.
 fn lengths(chunk: &[Segment]) -> Vec<usize> {
@@ -641,11 +644,11 @@ pub const CASES: &[Case] = &[
         sends "a reply of 1224 octets, a Reply chunk of 4096", accepts "RDMA_NOMSG, the reply, its length",
         fault "reply-keeps-length", |target| long_reply(target, &[4096])),
     case!("rfc8166/3.5.3/3", "a Long Reply in three segments, filled in order", Must,
-        "filling the chunk contiguously and in segment array order",
+        "RFC 8166, section 3.4.6: filling the chunk contiguously and in segment array order",
         sends "a reply of 1224 octets, a Reply chunk of 400, 400 and 2000", accepts "lengths 400, 400, 424",
         fault "fills-backwards", |target| long_reply(target, &[400, 400, 2000])),
     case!("rfc8166/3.5.3/4", "a Long Reply in segments whose lengths are no multiples of four", Must,
-        "filling the chunk contiguously and in segment array order",
+        "RFC 8166, section 3.4.6: filling the chunk contiguously and in segment array order",
         sends "a reply of 1224 octets, a Reply chunk of 401, 3 and 2000", accepts "lengths 401, 3, 820",
         fault "fills-backwards", |target| long_reply(target, &[401, 3, 2000])),
     case!("rfc8166/3.5.3/5", "a Long Reply in eight segments", Must, ACTUAL,
@@ -671,7 +674,8 @@ pub const CASES: &[Case] = &[
         accepts "ERR_CHUNK or the end of this connection, nothing written behind the chunk; NULL succeeds",
         fault "overruns-reply-chunk", |target| reply_chunk_too_small(target, 1124)),
     case!("rfc8166/4.3.3/4", "a reply that only the returned Reply chunk makes too long", Must,
-        "the total length of the gathered buffers cannot exceed the inline threshold.",
+        "RFC 8166, section 4.2.4: the total length of the gathered buffers cannot exceed the \
+         inline threshold.",
         sends "a reply of 1024 octets without the Reply chunk in its header",
         accepts "no Send of more than 1024 octets",
         fault "forgets-header-length", header_makes_it_long),
@@ -793,12 +797,14 @@ pub const CASES: &[Case] = &[
         sends "NULL with thirty-five Write chunks", accepts "SUCCESS with all of them, or ERR_CHUNK; NULL succeeds",
         fault "one-write-chunk", |target| many_chunks(target, 35)),
     case!("rfc8166/3.4.4/3", "a Long Call with fifteen empty segments behind it", Should,
-        "An \"empty segment\" is an RDMA segment with the value zero (0) in its length field.",
+        "RFC 8166, section 3.4.3: An \"empty segment\" is an RDMA segment with the value zero (0) \
+         in its length field.",
         sends "NULL as a Long Call in sixteen segments, fifteen of them empty",
         accepts "SUCCESS or ERR_CHUNK; NULL succeeds",
         fault "drops-long-calls", needs [Destructive], |target| many_segments(target, 16)),
     case!("rfc8166/3.4.4/4", "a Long Call with thirty-nine empty segments behind it", Should,
-        "An \"empty segment\" is an RDMA segment with the value zero (0) in its length field.",
+        "RFC 8166, section 3.4.3: An \"empty segment\" is an RDMA segment with the value zero (0) \
+         in its length field.",
         sends "NULL as a Long Call in forty segments, thirty-nine of them empty",
         accepts "SUCCESS or ERR_CHUNK; NULL succeeds",
         fault "drops-long-calls", needs [Destructive], |target| many_segments(target, 40)),

@@ -21,11 +21,12 @@ use crate::wire::ReadSegment;
 
 const NOT_ZERO: &str = "The granted value MUST NOT be zero, since such a value would result in \
                         deadlock.";
-const RECEIVERS: &str = "Receiver implementations MUST support inline thresholds of 1024 bytes";
+const RECEIVERS: &str = "RFC 8166, section 3.3.3: Receiver implementations MUST support inline \
+                         thresholds of 1024 bytes";
 const EXCHANGE: &str =
-    "each RPC-over-RDMA version 1 connection provides the ability to exchange at \
-                        least one RPC message at a time, whose RPC Call and Reply messages are no \
-                        more than 1024 bytes in size.";
+    "RFC 8166, section 3.3.3: each RPC-over-RDMA version 1 connection provides the ability to \
+                        exchange at least one RPC message at a time, whose RPC Call and Reply \
+                        messages are no more than 1024 bytes in size.";
 const CREDIT: &str = "An RPC-over-RDMA version 1 credit is the capability to handle one \
                       RPC-over-RDMA transaction.";
 const GRANTED: &str = "An RPC-over-RDMA version 1 credit is the capability to handle one \
@@ -308,7 +309,7 @@ pub const CASES: &[Case] = &[
         Ok(Passed)
     })),
     case!("rfc8166/3.3.1/7", "discarded messages keep the Receives posted", Must,
-        "Receivers MUST silently discard RDMA_DONE messages.",
+        "RFC 8166, section 4.6.2: Receivers MUST silently discard RDMA_DONE messages.",
         sends "more RDMA_DONE than are granted, one after the other, then NULL", accepts "SUCCESS",
         fault "discards-use-receives", malformed_keep_credits),
     case!("rfc8166/3.3.3/1", "the first call may have 1024 octets, without private data", Must, RECEIVERS,
@@ -322,10 +323,11 @@ pub const CASES: &[Case] = &[
         sends "a call without a Reply chunk whose reply has 1024 octets", accepts "RDMA_MSG of 1024 octets",
         fault "refuses-1024", reply_of_1024),
     case!("rfc8166/3.3.2/1", "a reply of 1028 octets without a Reply chunk is not sent", Must,
-        "An \"inline threshold\" value is the largest message size (in octets) that can be conveyed \
-         in one direction between peer implementations using RDMA Send and Receive. … If a Responder \
-         is unable to construct and transmit an RPC Reply or RPC-over-RDMA error message, the \
-         Responder MUST close the connection to signal to the Requester that a reply was lost.",
+        "RFC 8166, sections 3.3.2 and 4.5.3: An \"inline threshold\" value is the largest message \
+         size (in octets) that can be conveyed in one direction between peer implementations using \
+         RDMA Send and Receive. … If a Responder is unable to construct and transmit an RPC Reply \
+         or RPC-over-RDMA error message, the Responder MUST close the connection to signal to the \
+         Requester that a reply was lost.",
         sends "Receive Size 1024, a call without a Reply chunk whose reply has 1028 octets",
         accepts "ERR_CHUNK or the end of this connection; NULL succeeds",
         fault "ignores-threshold", reply_of_1028),

@@ -27,9 +27,9 @@ const VERSIONS: &str = "When a Responder detects an RPC-over-RDMA header version
                         providing the low and high inclusive version numbers it does, in fact, \
                         support.";
 const PARSING: &str =
-    "If the rdma_vers field contains a recognized value, but an XDR parsing error \
-                       occurs, the Responder MUST reply with an RDMA_ERROR procedure and set the \
-                       rdma_err value to ERR_CHUNK.";
+    "RFC 8166, section 4.5.2: If the rdma_vers field contains a recognized value, but an XDR \
+                       parsing error occurs, the Responder MUST reply with an RDMA_ERROR procedure \
+                       and set the rdma_err value to ERR_CHUNK.";
 const FORM: &str =
     "The rdma_xid field MUST contain the same XID that was in the rdma_xid field in \
                     the failing request; … The rdma_vers field MUST contain the same version that \
@@ -272,7 +272,7 @@ pub const CASES: &[Case] = &[
         accepts "ERR_CHUNK, GARBAGE_ARGS or AUTH_ERROR; NULL succeeds",
         fault "drops-malformed", |target| cut_off(target, 0)),
     case!("rfc8166/4.5.2/18", "a Position that is no multiple of four", Must,
-        "The value in this field MUST be a multiple of four.",
+        "RFC 8166, section 3.4.5: The value in this field MUST be a multiple of four.",
         sends "a Read segment at Position 41, and NULL", accepts "ERR_CHUNK; NULL succeeds",
         fault "odd-positions", |target| lists(target, &[1, 41, 7, 4, 0, 0, 0, 0, 0])),
     case!("rfc8166/4.5.2/19", "an RPC call that ends within its header", Should,
@@ -288,12 +288,12 @@ pub const CASES: &[Case] = &[
         fault "drops-malformed",
         |target| target.refuses(|xid, null| fixed(xid, 1, wire::MSGP, &[0, 0, 0, 0, 0], null))),
     case!("rfc8166/4.6.2/1", "RDMA_DONE is discarded", Must,
-        "Receivers MUST silently discard RDMA_DONE messages.",
+        "RFC 8166, section 4.6.2: Receivers MUST silently discard RDMA_DONE messages.",
         sends "RDMA_DONE of 28 octets", accepts "nothing; NULL succeeds",
         fault "answers-done",
         |target| target.discards(|xid, _| fixed(xid, 1, wire::DONE, &[0, 0, 0], &[]))),
     case!("rfc8166/4.6.2/2", "RDMA_DONE in front of a call is discarded", Must,
-    "Receivers MUST silently discard RDMA_DONE messages.",
+    "RFC 8166, section 4.6.2: Receivers MUST silently discard RDMA_DONE messages.",
     sends "RDMA_DONE with octets of a call", accepts "nothing; NULL succeeds",
     fault "answers-done",
     |target| target.discards(|xid, null| {

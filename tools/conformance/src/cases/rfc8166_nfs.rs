@@ -33,8 +33,9 @@ const INSERTS: &str = "The Responder reconstructs the transferred chunk data by 
                        contents of each RDMA segment, in list order, into the received Payload \
                        stream at the Position value recorded in that RDMA segment.";
 const UNUSED: &str =
-    "If this is the last or only Write chunk available and it remains unconsumed, \
-                      the Responder MUST return this Write chunk as an unused Write chunk";
+    "RFC 8166, section 4.3.2.2: If this is the last or only Write chunk available and it remains \
+                      unconsumed, the Responder MUST return this Write chunk as an unused Write \
+                      chunk";
 const ROUNDUP: &str = "If the Requester chooses to include roundup padding in a Read chunk, the \
                        chunk's total length MUST be the sum of the encoded length of the data item \
                        and the length of the roundup padding.";
@@ -243,11 +244,13 @@ pub const CASES: &[Case] = &[
         sends "WRITE of 1001 octets, segments of 1001 and 3", accepts "the file has them, and nothing else",
         fault "takes-padding", needs [Export], |target| write(target, 1001, &[1001], 3)),
     case!("rfc8166/3.5.1/1", "an inline WRITE in a call of 1024 octets", Must,
-        "Receiver implementations MUST support inline thresholds of 1024 bytes",
+        "RFC 8166, section 3.3.3: Receiver implementations MUST support inline thresholds of 1024 \
+         bytes",
         sends "WRITE inline, 1024 octets in all", accepts "the file has them, and nothing else",
         fault "cuts-inline-writes", needs [Export], |target| write_inline(target, 1024)),
     case!("rfc8166/3.5.1/2", "an inline WRITE in a call of 1020 octets", Must,
-        "Receiver implementations MUST support inline thresholds of 1024 bytes",
+        "RFC 8166, section 3.3.3: Receiver implementations MUST support inline thresholds of 1024 \
+         bytes",
         sends "WRITE inline, 1020 octets in all", accepts "the file has them, and nothing else",
         fault "cuts-inline-writes", needs [Export], |target| write_inline(target, 1020)),
 ];

@@ -29,8 +29,8 @@ const STARTS: &str =
 const CREDITS: &str = "The number of requested reverse-direction credits is placed in the \
                        rdma_credit field (see Section 4).";
 const DISTINCT: &str =
-    "Though such concurrent requests use the same XID value, they represent distinct ONC RPC \
-     transactions.";
+    "RFC 8167, section 2.4.1: Though such concurrent requests use the same XID value, they \
+     represent distinct ONC RPC transactions.";
 const PREPARED: &str =
     "Therefore, a ULP MUST NOT perform reverse-direction ONC RPC operations until the peer has \
      indicated it is prepared to handle them.";
@@ -134,8 +134,8 @@ pub const CASES: &[Case] = &[
         sends "RDMA_MSG with an RPC reply, AUTH_ERROR, of an unknown XID", accepts "nothing; NULL succeeds",
         fault "answers-replies", |target| unmatched(target, &[1, 1, 1, 1])),
     case!("rfc8167/2.4/3", "a reply and a call with the same XID are two transactions", Must,
-        "Though such concurrent requests use the same XID value, they represent distinct ONC RPC \
-         transactions.",
+        "RFC 8167, section 2.4.1: Though such concurrent requests use the same XID value, they \
+         represent distinct ONC RPC transactions.",
         sends "an RPC reply and NULL with one XID", accepts "one reply to NULL",
         fault "answers-replies", same_xid),
     case!("rfc8167/6/1", "no call before the client is prepared for it", Must,

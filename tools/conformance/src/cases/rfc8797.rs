@@ -32,17 +32,19 @@ const ONLY_SEND: &str =
                          only RDMA Send when transmitting RPC Replies.";
 const SIZES: &str = "The server uses the smaller of its own send size and the client's reported \
                      receive size as the server-to-client inline threshold.";
-const CALLS: &str = "The client uses the smaller of its own send size and the server's reported \
-                     receive size as the client-to-server inline threshold.";
-const AS_IF_NONE: &str = "the peer MUST behave as if a Private Data message was received in which \
-                          (1) bit 15 of the Flags field is zero and (2) both Size fields contain \
-                          the value zero.";
+const CALLS: &str = "RFC 8797, section 4.2: The client uses the smaller of its own send size and \
+                     the server's reported receive size as the client-to-server inline threshold.";
+const AS_IF_NONE: &str =
+    "RFC 8797, section 5.1: the peer MUST behave as if a Private Data message \
+                          was received in which (1) bit 15 of the Flags field is zero and (2) both \
+                          Size fields contain the value zero.";
 const SEARCH: &str = "the buffer containing the received Private Data is searched for the Format \
                       Identifier word. The offset of the Format Identifier is not restricted to \
                       any alignment.";
-const ABSENT: &str = "If the RPC-over-RDMA version 1 CM Private Data Format Identifier is not \
-                      present, an RPC-over-RDMA version 1 receiver MUST behave as if no \
-                      RPC-over-RDMA version 1 CM Private Data has been provided.";
+const ABSENT: &str =
+    "RFC 8797, section 5.2: If the RPC-over-RDMA version 1 CM Private Data Format \
+                      Identifier is not present, an RPC-over-RDMA version 1 receiver MUST behave \
+                      as if no RPC-over-RDMA version 1 CM Private Data has been provided.";
 const EXTENDED: &str = "New formats would take the form of extensions of the format described in \
                         this document with added fields starting at byte eight of the format";
 
@@ -509,8 +511,8 @@ pub const CASES: &[Case] = &[
         accepts "plain Sends of at most 1024 octets",
         fault "overruns", |target| truncated(target, 7)),
     case!("rfc8797/5.2/16", "the longest private data is accepted", Must,
-        "Implementations that use this extension must also interoperate fully with RDMA \
-         implementations that use CM Private Data for other purposes.",
+        "RFC 8797, section 5: Implementations that use this extension must also interoperate fully \
+         with RDMA implementations that use CM Private Data for other purposes.",
         sends "a REQ with as many octets as the transport carries, NULL", accepts "SUCCESS",
         fault "rejects-long-private-data", longest),
     case!("rfc8797/5.2/17", "a valid message behind one of another version is found", May, SEARCH,
