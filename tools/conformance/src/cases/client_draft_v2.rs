@@ -47,22 +47,22 @@ use crate::wire::Status;
 use crate::wire::Transport;
 
 const SINGLE: &str =
-    "First, the requester sends a single valid RPC-over-RDMA message with the value \
-                      two (2) in the rdma_vers field.";
+    "First, the requester sends a single valid RPC-over-RDMA message with the value two (2) in the \
+     rdma_vers field.";
 const FIRST: &str = "Because the responder might support only RPC-over-RDMA Version One, this initial \
                      message can be no larger than the Version One default inline threshold of 1024 \
                      bytes.";
 const SELECTS: &str =
-    "To continue operation, the requester selects a protocol version in the range \
-                       of responder-supported versions for subsequent messages on this connection.";
+    "To continue operation, the requester selects a protocol version in the range of \
+     responder-supported versions for subsequent messages on this connection.";
 const LOST: &str = "A requester can assume the same situation (no responder support for \
                     RPC-over-RDMA Version Two) if the initial negotiation message is lost or dropped.";
 const REMAINDER: &str =
     "the draft, section 5.2: the protocol version that will be used for the remainder of the \
-                         connection lifetime";
+     connection lifetime";
 const BACKWARD: &str =
-    "Implementations of RPC-over-RDMA Version Two are REQUIRED to support backwards \
-                        direction operation";
+    "Implementations of RPC-over-RDMA Version Two are REQUIRED to support backwards direction \
+     operation";
 
 /// Lets the client work with a server of version 2.
 fn served(gateway: &mut Gateway<'_>) -> Result<Rc<Work>, Problem> {

@@ -40,10 +40,9 @@ const DISTINCT: &str = "RFC 8167, section 2.4.1: Though such concurrent requests
                         value, they represent distinct ONC RPC transactions.";
 const CREDITS: &str =
     "RFC 8167, section 5.2: The number of granted reverse-direction credits is placed in the \
-                       rdma_credit field (see Section 4).";
+     rdma_credit field (see Section 4).";
 const LIKE_FORWARD: &str =
-    "RFC 8167, section 5.3: Chunks … operate the same way as in the forward \
-                            direction.";
+    "RFC 8167, section 5.3: Chunks … operate the same way as in the forward direction.";
 const NO_CHUNKS: &str = "RFC 8167, section 5.3: If a reverse-direction requester provides a \
                          non-empty chunk list to a Responder that does not support chunks, the \
                          Responder MUST reply with an RDMA_ERROR message with rdma_err field set \

@@ -29,19 +29,18 @@ const ERR_VERS: &str = "If the responder does not support RPC-over-RDMA Version 
                         to the requester with the same XID, with RDMA2_ERROR in the rdma_proc \
                         field, and with the error code RDMA2_ERR_VERS.";
 pub const DIRECTION: &str =
-    "When the rdma_proc field has the value RDMA2_MSG or RDMA2_NOMSG, the value \
-                         of the rdma_direction field MUST be the same as the value of the \
-                         associated RPC message's msg_type field.";
+    "When the rdma_proc field has the value RDMA2_MSG or RDMA2_NOMSG, the value of the \
+     rdma_direction field MUST be the same as the value of the associated RPC message's msg_type \
+     field.";
 const THRESHOLD: &str =
-    "RPC-over-RDMA Version Two receiver implementations MUST support an inline \
-                         threshold of 4096 bytes";
+    "RPC-over-RDMA Version Two receiver implementations MUST support an inline threshold of 4096 \
+     bytes";
 pub const ASSUMED: &str =
-    "In the absence of such a mechanism, senders MUST assume a receiver's inline \
-                       threshold is 4096 bytes.";
+    "In the absence of such a mechanism, senders MUST assume a receiver's inline threshold is 4096 \
+     bytes.";
 pub const ERRORS: &str =
     "the draft, section 4.2.3: Error handling works the same way in RPC-over-RDMA Version Two as \
-                      it does in RPC-over-RDMA Version One, with one change described in Section \
-                      3.1.";
+     it does in RPC-over-RDMA Version One, with one change described in Section 3.1.";
 pub const OPTIONS: &str = "When an implementation does not recognize or support the value contained in \
                        the rdma_opttype field, it MUST send an RPC-over-RDMA message with the \
                        rdma_xid field set to the same value as the erroneous message, the rdma_proc \

@@ -87,8 +87,8 @@ fn neither_call_nor_reply(target: &mut Target<'_>) -> Verdict {
 }
 
 const MISMATCH: &str =
-    "PROG_MISMATCH = 2, /* remote can't support version # */ … The PROG_MISMATCH arm specifies \
-     the lowest and highest version numbers of the remote program supported by the server.";
+    "PROG_MISMATCH = 2, /* remote can't support version # */ … The PROG_MISMATCH arm specifies the \
+     lowest and highest version numbers of the remote program supported by the server.";
 
 pub const CASES: &[Case] = &[
     case!("rfc5531/9/1", "RPC version 3 gets RPC_MISMATCH 2..2", Must,

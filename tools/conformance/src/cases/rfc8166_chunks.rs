@@ -28,8 +28,7 @@ use crate::wire::Transport;
 
 const UNUSED: &str =
     "RFC 8166, section 4.3.2.2: If this is the last or only Write chunk available and it remains \
-                      unconsumed, the Responder MUST return this Write chunk as an unused Write \
-                      chunk";
+     unconsumed, the Responder MUST return this Write chunk as an unused Write chunk";
 const COPY: &str = "RFC 8166, section 3.4.6: The Responder MUST copy the segment count and all \
                     segments from the Requester-provided Write chunk into the RPC Reply message's \
                     Transport header.";
@@ -40,9 +39,8 @@ const ACTUAL: &str = "RFC 8166, section 4.3.3: the Responder modifies the copied
                       the RPC Reply message to reflect the actual amount of data that is being \
                       returned in the Reply chunk.";
 const USE: &str =
-    "If a Reply chunk was provided and the reduced Payload stream is larger than the \
-                   reply inline threshold, the Responder MUST use the Requester-provided Reply \
-                   chunk for the reply.";
+    "If a Reply chunk was provided and the reduced Payload stream is larger than the reply inline \
+     threshold, the Responder MUST use the Requester-provided Reply chunk for the reply.";
 const LONG_CALL: &str = "Though the purpose of a Long Message is to handle large RPC messages, \
                          Requesters MAY use a Long Message at any time to convey an RPC Call \
                          message.";
@@ -60,14 +58,13 @@ pub const UNKNOWN: &str =
     "RFC 5531, section 9: PROG_UNAVAIL = 1, /* remote hasn't exported program */";
 const TOO_SMALL: &str =
     "RFC 8166, sections 4.5.2 and 4.5.3: If the Requester-provided Reply chunk is too small to \
-                         accommodate a large RPC Reply message, a Remote Access Error occurs. A \
-                         Responder might detect this problem before attempting to write past the \
-                         end of the Reply chunk. … If a Responder is unable to construct and \
-                         transmit an RPC Reply or RPC-over-RDMA error message, the Responder MUST \
-                         close the connection to signal to the Requester that a reply was lost.";
+     accommodate a large RPC Reply message, a Remote Access Error occurs. A Responder might detect \
+     this problem before attempting to write past the end of the Reply chunk. … If a Responder is \
+     unable to construct and transmit an RPC Reply or RPC-over-RDMA error message, the Responder \
+     MUST close the connection to signal to the Requester that a reply was lost.";
 const PADDED: &str =
-    "As these chunks contain a Payload stream, such chunks MUST include appropriate \
-                      XDR roundup padding to maintain proper XDR alignment of their contents.";
+    "As these chunks contain a Payload stream, such chunks MUST include appropriate XDR roundup \
+     padding to maintain proper XDR alignment of their contents.";
 pub const PROTECTION: &str = "RFC 8166, section 8.1: The use of an RPC-over-RDMA transport \
                           protocol MUST NOT introduce vulnerabilities to system memory contents \
                           nor to memory owned by user processes.";

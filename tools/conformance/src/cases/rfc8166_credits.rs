@@ -25,8 +25,8 @@ const RECEIVERS: &str = "RFC 8166, section 3.3.3: Receiver implementations MUST 
                          thresholds of 1024 bytes";
 const EXCHANGE: &str =
     "RFC 8166, section 3.3.3: each RPC-over-RDMA version 1 connection provides the ability to \
-                        exchange at least one RPC message at a time, whose RPC Call and Reply \
-                        messages are no more than 1024 bytes in size.";
+     exchange at least one RPC message at a time, whose RPC Call and Reply messages are no more \
+     than 1024 bytes in size.";
 const CREDIT: &str = "An RPC-over-RDMA version 1 credit is the capability to handle one \
                       RPC-over-RDMA transaction.";
 const GRANTED: &str = "An RPC-over-RDMA version 1 credit is the capability to handle one \

@@ -28,13 +28,12 @@ const VERSIONS: &str = "When a Responder detects an RPC-over-RDMA header version
                         support.";
 const PARSING: &str =
     "RFC 8166, section 4.5.2: If the rdma_vers field contains a recognized value, but an XDR \
-                       parsing error occurs, the Responder MUST reply with an RDMA_ERROR procedure \
-                       and set the rdma_err value to ERR_CHUNK.";
+     parsing error occurs, the Responder MUST reply with an RDMA_ERROR procedure and set the \
+     rdma_err value to ERR_CHUNK.";
 const FORM: &str =
-    "The rdma_xid field MUST contain the same XID that was in the rdma_xid field in \
-                    the failing request; … The rdma_vers field MUST contain the same version that \
-                    was in the rdma_vers field in the failing request; … The rdma_proc field MUST \
-                    contain the value RDMA_ERROR";
+    "The rdma_xid field MUST contain the same XID that was in the rdma_xid field in the failing \
+     request; … The rdma_vers field MUST contain the same version that was in the rdma_vers field \
+     in the failing request; … The rdma_proc field MUST contain the value RDMA_ERROR";
 
 /// NULL with this XID is answered with it.
 fn xid(target: &mut Target<'_>, xid: u32) -> Verdict {

@@ -24,18 +24,17 @@ const FILLED: &str = "the Responder pushes one data item to the Requester, filli
                       contiguously and in segment array order until that data item has been \
                       completely written to the Requester.";
 const NO_PADDING: &str =
-    "A Responder MUST NOT write XDR roundup padding into a Write chunk, even if \
-                          the Requester made space available for it.";
+    "A Responder MUST NOT write XDR roundup padding into a Write chunk, even if the Requester made \
+     space available for it.";
 const LENGTHS: &str =
-    "the Responder updates each segment length field to reflect the actual amount \
-                       of data that is being returned in that segment.";
+    "the Responder updates each segment length field to reflect the actual amount of data that is \
+     being returned in that segment.";
 const INSERTS: &str = "The Responder reconstructs the transferred chunk data by concatenating the \
                        contents of each RDMA segment, in list order, into the received Payload \
                        stream at the Position value recorded in that RDMA segment.";
 const UNUSED: &str =
     "RFC 8166, section 4.3.2.2: If this is the last or only Write chunk available and it remains \
-                      unconsumed, the Responder MUST return this Write chunk as an unused Write \
-                      chunk";
+     unconsumed, the Responder MUST return this Write chunk as an unused Write chunk";
 const ROUNDUP: &str = "If the Requester chooses to include roundup padding in a Read chunk, the \
                        chunk's total length MUST be the sum of the encoded length of the data item \
                        and the length of the roundup padding.";

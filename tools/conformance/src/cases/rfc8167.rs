@@ -17,15 +17,15 @@ use crate::wire::Header;
 use crate::wire::Reader;
 
 pub const MATCH: &str =
-    "RFC 8167, section 2.4: When receiving a Reply, a Requester matches the XID \
-                     value in the Reply with a Call it previously sent.";
+    "RFC 8167, section 2.4: When receiving a Reply, a Requester matches the XID value in the Reply \
+     with a Call it previously sent.";
 
 const VERSION: &str = "The rdma_vers field MUST contain the same value in reverse- and \
                        forward-direction Call messages on the same connection.";
 const STARTS: &str =
-    "Whether presented inline or as a separate chunk, the ONC RPC Call header MUST \
-                      start with the same XID value that is present in the RPC-over-RDMA header, \
-                      and the RPC header's msg_type field MUST contain the value CALL.";
+    "Whether presented inline or as a separate chunk, the ONC RPC Call header MUST start with the \
+     same XID value that is present in the RPC-over-RDMA header, and the RPC header's msg_type \
+     field MUST contain the value CALL.";
 const CREDITS: &str = "The number of requested reverse-direction credits is placed in the \
                        rdma_credit field (see Section 4).";
 const DISTINCT: &str =

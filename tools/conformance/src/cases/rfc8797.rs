@@ -24,27 +24,25 @@ const RESERVED: &str =
 const RECONNECTION: &str = "An implementation of the extension described in this document MUST be \
                             prepared for the settings to change upon a reconnection.";
 const STAG: &str =
-    "Each RDMA Send with Invalidate MUST invalidate an STag associated only with the \
-                    Transaction ID (XID) in the rdma_xid field of the RPC-over-RDMA Transport \
-                    Header it carries.";
+    "Each RDMA Send with Invalidate MUST invalidate an STag associated only with the Transaction \
+     ID (XID) in the rdma_xid field of the RPC-over-RDMA Transport Header it carries.";
 const ONLY_SEND: &str =
-    "When either peer on a connection clears this flag, the responder MUST use \
-                         only RDMA Send when transmitting RPC Replies.";
+    "When either peer on a connection clears this flag, the responder MUST use only RDMA Send when \
+     transmitting RPC Replies.";
 const SIZES: &str = "The server uses the smaller of its own send size and the client's reported \
                      receive size as the server-to-client inline threshold.";
 const CALLS: &str = "RFC 8797, section 4.2: The client uses the smaller of its own send size and \
                      the server's reported receive size as the client-to-server inline threshold.";
 const AS_IF_NONE: &str =
-    "RFC 8797, section 5.1: the peer MUST behave as if a Private Data message \
-                          was received in which (1) bit 15 of the Flags field is zero and (2) both \
-                          Size fields contain the value zero.";
+    "RFC 8797, section 5.1: the peer MUST behave as if a Private Data message was received in \
+     which (1) bit 15 of the Flags field is zero and (2) both Size fields contain the value zero.";
 const SEARCH: &str = "the buffer containing the received Private Data is searched for the Format \
                       Identifier word. The offset of the Format Identifier is not restricted to \
                       any alignment.";
 const ABSENT: &str =
-    "RFC 8797, section 5.2: If the RPC-over-RDMA version 1 CM Private Data Format \
-                      Identifier is not present, an RPC-over-RDMA version 1 receiver MUST behave \
-                      as if no RPC-over-RDMA version 1 CM Private Data has been provided.";
+    "RFC 8797, section 5.2: If the RPC-over-RDMA version 1 CM Private Data Format Identifier is \
+     not present, an RPC-over-RDMA version 1 receiver MUST behave as if no RPC-over-RDMA version 1 \
+     CM Private Data has been provided.";
 const EXTENDED: &str = "New formats would take the form of extensions of the format described in \
                         this document with added fields starting at byte eight of the format";
 
