@@ -1,0 +1,452 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The octets on the wire, as tshark decodes them, are the expected ones, and both ends show them.
+The dissector of tools/wireshark, which shares no code with the module, finds the same messages as
+both ends. FULL=1 adds private data."""
+
+# test: stock.rxe
+# soak: debug.rxe debug.siw
+
+import ipaddress
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from lib import module
+from lib.hosts import HOME, TRANSPORT, run
+from lib.ktap import Failed, fail, same, wait_for
+from lib.module import control, info, same_info
+from lib.script import Script
+
+ROCE = TRANSPORT == "rxe"
+# The octets of private data that a REQ and a REP carry.
+REQUEST_ROOM, REPLY_ROOM = (56, 196) if ROCE else (251, 251)
+# Octets without zeros, in which neighbours differ.
+FILLER = bytes(range(1, 256))
+NONE = b""
+LUA = Path(__file__).parent / "../../tools/wireshark/rpcrdma_cm.lua"
+# A user who may load scripts into tshark.
+NOBODY = 65534
+
+script = Script()
+check, need = script.check, script.need
+ports = iter(range(20049, 20200))
+scratch = Path(tempfile.mkdtemp())
+capture = scratch / "wire.pcap"
+
+# A packet: the values of fields of tshark, by their names.
+Packet = dict[str, str]
+# The packets of the capture, by tshark alone, and with the dissector.
+decoded: list[Packet] = []
+dissected: list[Packet] = []
+
+
+class Exchange:
+    """A connection, its private data, and the options of `connect` and `listen`."""
+
+    def __init__(self, name: str, request: bytes, reply: bytes, client: str = "",
+                 server: str = "", version: int = 4) -> None:
+        self.name, self.version = name, version
+        self.sent = request, reply
+        self.options = [options or f"private={octets.hex() or 'none'}"
+                        for options, octets in zip((client, server), self.sent)]
+        self.ends = "", ""
+
+    def connect(self) -> None:
+        host = script.pair.b
+        address = host.ip4 if self.version == 4 else f"[{host.ip6}]"
+        self.ends = connect(address, next(ports), f"{self.options[0]} null=0", self.options[1])
+
+    def ports(self) -> list[int]:
+        """Returns the ports of the client and of the server."""
+        return both_ports(self.ends[0])
+
+    def shows(self, received: tuple[bytes, bytes]) -> None:
+        """Compares the files of both ends. `received`: by the server, and by the client."""
+        for end, sent, arrived in zip(self.ends, self.sent, reversed(received)):
+            same(f"sent by {end}", sent, module.read(f"connection/{end}/sent"))
+            same(f"received by {end}", arrived, module.read(f"connection/{end}/received"))
+
+    def roce(self) -> None:
+        """The CM's REQ has 92 octets, of which rdma_cm's header is the first 36: version, IP
+        version, port, addresses. Its REP has 196."""
+        from_port, to_port = self.ports()
+        hosts = script.pair.a, script.pair.b
+        if self.version == 4:
+            addresses = [bytes(12) + ipaddress.ip_address(host.ip4).packed for host in hosts]
+        else:
+            addresses = [ipaddress.ip_address(host.ip6).packed for host in hosts]
+        header = bytes([0, self.version << 4]) + from_port.to_bytes(2, "big") + b"".join(addresses)
+        received = self.sent[0].ljust(REQUEST_ROOM, b"\0"), self.sent[1].ljust(REPLY_ROOM, b"\0")
+
+        request = first(decoded, {"infiniband.cm.req.ip_cm.sport": f"0x{from_port:04x}",
+                                  "infiniband.cm.req.serviceid.dport": f"0x{to_port:04x}"})
+        same("the request", header + received[0], octets(request, "infiniband.cm.req.ip_cm"))
+        reply = first(decoded, {"infiniband.cm.rep.remotecommid": request["infiniband.cm.req"]})
+        same("the reply", received[1], octets(reply, "infiniband.cm.rep.private"))
+        self.shows(received)
+
+    def iwarp(self) -> None:
+        """In frames of MPA the private data is behind the 4 octets of MPAv2 (RFC 6581, section 9).
+        A bit in the header says that they are present."""
+        from_port, to_port = map(str, self.ports())
+        request = first(decoded, {"tcp.srcport": from_port, "tcp.dstport": to_port,
+                                  "iwarp_mpa.key.rep": ""})
+        reply = first(decoded, {"tcp.srcport": to_port, "tcp.dstport": from_port,
+                                "iwarp_mpa.key.req": ""})
+        for what, packet, sent in (("request", request, self.sent[0]), ("reply", reply, self.sent[1])):
+            found = (packet["iwarp_mpa.rev"], packet["iwarp_mpa.res"], packet["iwarp_mpa.pdlength"],
+                     octets(packet, "iwarp_mpa.privatedata")[4:].hex())
+            same(f"the {what}", ("2", "0x10", str(4 + len(sent)), sent.hex()), found)
+        self.shows(self.sent)
+
+    def dissected(self) -> None:
+        """Compares the values of both ends with those of the dissector."""
+        client, server = map(info, self.ends)
+        request = request_of(self.ports())
+        statuses = [end["peer_private_data"] for end in (server, client)]
+        if statuses == ["absent", "absent"]:
+            if request:
+                fail(f"not wanted: {request}")
+            return
+        if not request:
+            raise Failed("no request was dissected")
+        reply = first(dissected, {"rpcrdma_cm.role": "server",
+                                "rpcrdma_cm.request_in": request["frame.number"]})
+        for what, packet, end, keys in (("request", request, self.ends[1], server),
+                                        ("reply", reply, self.ends[0], client)):
+            same(f"the {what}, to its receiver and to the dissector", of_info(keys), of_packet(packet))
+            same(f"the octets of the {what}", module.read(f"connection/{end}/received"),
+                 octets(packet, "rpcrdma_cm.octets"))
+        negotiated = [reply["rpcrdma_cm.client_to_server_threshold"],
+                      reply["rpcrdma_cm.server_to_client_threshold"],
+                      yes_no(reply["rpcrdma_cm.remote_invalidation"])]
+        for what, keys in (("client", client), ("server", server)):
+            same(f"negotiated, to the {what} and to the dissector",
+                 [keys["client_to_server_threshold"], keys["server_to_client_threshold"],
+                  keys["remote_invalidation"]], negotiated)
+
+
+class Caller:
+    """A connection with calls. RFC 8797, section 4.1: replies that invalidate, if both sides set
+    R."""
+
+    def __init__(self, inv: int) -> None:
+        self.inv = inv
+        self.ends = "", ""
+
+    def calls(self) -> None:
+        address = script.pair.b.ip4
+        self.ends = connect(address, next(ports), f"inv={self.inv} null=0 rpcvers=2", "inv=1")
+        self.echo("size=10000 count=3")
+        same_info(self.ends[1], chunked_calls=3, sends_with_invalidate=3 * self.inv)
+
+    def echo(self, words: str) -> None:
+        control(HOME, "call", f"connection {self.ends[0]} echo {words}")
+
+    def dissected(self) -> None:
+        """Compares the calls in the capture with the counters of both ends. A message that was
+        retransmitted counts once."""
+        client, server = map(info, self.ends)
+        request = request_of(both_ports(self.ends[0]))
+        if not request:
+            raise Failed("no request was dissected")
+        sent, inline, chunked, invalidated = set(), set(), set(), set()
+        for packet in dissected:
+            if packet["rpcrdma2.request_in"] != request["frame.number"]:
+                continue
+            xid = packet["rpcrdma2.xid"]
+            # SEND Only with Invalidate; Send with Invalidate.
+            if packet["infiniband.bth.opcode"] == "23" or packet["iwarp_rdma.opcode"] == "0x04":
+                invalidated.add(xid)
+            if packet["rpcrdma2.from"] != "client":
+                continue
+            sent.add(xid)
+            same("its direction", "0", packet["rpcrdma2.direction"])
+            lists = packet["rpcrdma2.reads"], packet["rpcrdma2.writes"]
+            if any(int(count or 0) for count in lists) or packet["rpcrdma2.reply"] == "True":
+                chunked.add(xid)
+            else:
+                inline.add(xid)
+                same("the XID of the RPC message", xid, packet["rpc.xid"])
+        for keys, key, found in ((client, "sends", sent), (client, "inline_calls", inline),
+                                 (client, "chunked_calls", chunked),
+                                 (server, "sends_with_invalidate", invalidated)):
+            same(key, keys[key], str(len(found)))
+
+
+def connect(address: str, port: int, client: str, server: str) -> tuple[str, str]:
+    """Connects, and returns the numbers of both ends."""
+    control(script.pair.b.path, "listen", f"{address}:{port} {server}")
+    control(script.pair.a.path, "connect", f"{address}:{port} {client}")
+    wait_for(10, lambda: [row for row in module.own_rows()
+                          if (row[2], row[3]) == ("server", "established")
+                          and row[6].endswith(f":{port}")])
+    return module.newest("client"), module.newest("server")
+
+
+def both_ports(client: str) -> list[int]:
+    keys = info(client)
+    return [int(keys[key].rsplit(":", 1)[1]) for key in ("local", "remote")]
+
+
+def octets(packet: Packet, field: str) -> bytes:
+    return bytes.fromhex(packet[field].replace(":", ""))
+
+
+def first(packets: list[Packet], wanted: Packet) -> Packet:
+    """Returns the first packet with these values."""
+    found = find(packets, wanted)
+    if not found:
+        raise Failed("\n".join([f"no packet with {wanted} among these:", *map(str, packets)]))
+    return found
+
+
+def find(packets: list[Packet], wanted: Packet) -> Packet:
+    return next((packet for packet in packets if wanted.items() <= packet.items()), {})
+
+
+def yes_no(value: str) -> str:
+    return "yes" if value == "True" else "no"
+
+
+# About: the capture.
+
+class Capture:
+    """tcpdump, which captures all packets between the hosts that may carry RDMA."""
+
+    process: subprocess.Popen
+
+    def begin(self) -> None:
+        errors = scratch / "tcpdump"
+        # With --immediate-mode each packet would take as much of the buffer (-B) as the longest one
+        # (-s).
+        with errors.open("w") as file:
+            self.process = script.pair.a.popen(
+                "tcpdump", "-i", script.pair.a.device, "-B", "32768", "-s", "65549", "-U",
+                "-w", str(capture), "udp port 4791 or udp port 9 or tcp", stderr=file)
+        script.at_end(self.process.kill)
+        wait_for(20, lambda: "listening on" in errors.read_text())
+
+    def end(self) -> None:
+        """Sends a last packet, and waits until the capture holds it. Then it also holds all earlier
+        packets, except those that tcpdump says it has lost."""
+        script.pair.a.run("bash", "-c", f"echo that-is-all >/dev/udp/{script.pair.b.ip4}/9")
+        wait_for(20, lambda: b"that-is-all" in capture.read_bytes())
+        self.process.terminate()
+        self.process.wait(20)
+        errors = (scratch / "tcpdump").read_text()
+        if not re.search("^0 packets dropped by kernel", errors, re.MULTILINE):
+            fail(errors)
+
+
+def decode(wanted: str, *fields: str) -> list[Packet]:
+    """Returns these fields of each packet that the filter selects."""
+    return parse(fields, run("sh", "-c", 'exec tshark "$@" 2>/dev/null', "sh", *selected(wanted, fields)))
+
+
+def selected(wanted: str, fields: tuple[str, ...]) -> list[str]:
+    return ["-r", str(capture), "-Y", wanted, "-T", "fields", "-E", "separator=|",
+            *(word for field in fields for word in ("-e", field))]
+
+
+def parse(fields: tuple[str, ...], text: str) -> list[Packet]:
+    return [dict(zip(fields, line.split("|"), strict=True)) for line in text.splitlines()]
+
+
+def none_again(message: str) -> None:
+    """Checks that no REQ and no REP wants a message retransmitted that finds no Receive. A peer that
+    exceeds its credits loses its connection (RFC 8166, section 3.3.1)."""
+    field = f"infiniband.cm.{message}.rnrretrcount"
+    packets = decode(f"infiniband.cm.{message}", field)
+    same("there are packets", True, bool(packets))
+    for packet in packets:
+        same("retransmissions", 0, int(packet[field], 0))
+
+
+def invalidations() -> None:
+    """SEND Only with Invalidate; in iWARP the Send Message with Invalidate."""
+    wanted = "infiniband.bth.opcode == 0x17" if ROCE else "iwarp_rdma.opcode == 0x4"
+    same("messages that invalidate", 3, len(decode(wanted, "frame.number")))
+
+
+# About: the dissector.
+
+COLUMNS = ("frame.number", "rpcrdma_cm.role", "infiniband.cm.req.serviceid.dport", "tcp.srcport",
+           "tcp.dstport", "rpcrdma_cm.request_in", "rpcrdma_cm.octets", "rpcrdma_cm.status",
+           "rpcrdma_cm.length", "rpcrdma_cm.offset", "rpcrdma_cm.version", "rpcrdma_cm.reserved",
+           "rpcrdma_cm.r", "rpcrdma_cm.send_octets", "rpcrdma_cm.receive_octets",
+           "rpcrdma_cm.rejected", "rpcrdma_cm.rejected.offset", "rpcrdma_cm.rejected.version",
+           "rpcrdma_cm.client_to_server_threshold", "rpcrdma_cm.server_to_client_threshold",
+           "rpcrdma_cm.remote_invalidation", "rpcrdma2.request_in", "rpcrdma2.from", "rpcrdma2.xid",
+           "rpcrdma2.direction", "rpcrdma2.reads", "rpcrdma2.writes", "rpcrdma2.reply",
+           "infiniband.bth.opcode", "iwarp_rdma.opcode", "rpc.xid")
+
+
+def install_dissector() -> None:
+    """Installs it as users do it. tshark of root loads no scripts, and prints no error."""
+    plugins = scratch / "home/.local/lib/wireshark/plugins"
+    plugins.mkdir(parents=True)
+    shutil.copy(LUA, plugins)
+    scratch.chmod(0o755)
+    capture.chmod(0o644)
+
+
+def dissect() -> None:
+    """Does the same as decode, with the dissector. Uses two passes, so that the line of a request has
+    fields of its reply."""
+    command = ["tshark", "-2", "-n", "-o", "rpc.dissect_unknown_programs:TRUE",
+               *selected("rpcrdma_cm or rpcrdma2", COLUMNS)]
+    found = subprocess.run(command, user=NOBODY, group=NOBODY, extra_groups=[], text=True,
+                           env=os.environ | {"HOME": str(scratch / "home")}, capture_output=True,
+                           check=True)
+    if "Lua" in found.stderr:
+        raise Failed(found.stderr)
+    dissected.extend(parse(COLUMNS, found.stdout))
+
+
+def request_of(between: list[int]) -> Packet:
+    """Returns the packet with the request between these ports."""
+    from_port, to_port = between
+    if ROCE:
+        wanted = {"infiniband.cm.req.serviceid.dport": f"0x{to_port:04x}"}
+    else:
+        wanted = {"tcp.srcport": str(from_port), "tcp.dstport": str(to_port)}
+    return find(dissected, wanted | {"rpcrdma_cm.role": "client"})
+
+
+def of_packet(packet: Packet) -> list[str]:
+    """Returns the result of the dissector. The first one of several rejected candidates counts."""
+    found = [packet["rpcrdma_cm.status"], packet["rpcrdma_cm.length"]]
+    if found[0] == "present":
+        reserved = int(packet["rpcrdma_cm.reserved"], 0) << 1
+        found += [packet["rpcrdma_cm.offset"], packet["rpcrdma_cm.version"], f"0x{reserved:02x}",
+                  yes_no(packet["rpcrdma_cm.r"]), packet["rpcrdma_cm.send_octets"],
+                  packet["rpcrdma_cm.receive_octets"]]
+    if found[0] == "rejected":
+        found += [packet["rpcrdma_cm.rejected.offset"].split(",")[0],
+                  reason(packet["rpcrdma_cm.rejected"])]
+    return found
+
+
+def of_info(keys: dict[str, str]) -> list[str]:
+    """Returns the same values of `info`, about the private data received."""
+    status = keys["peer_private_data"]
+    found = [status.split(":")[0], keys["peer_length"]]
+    if status == "present":
+        found += [keys[f"peer_{key}"] for key in ("offset", "version", "reserved",
+                                                  "remote_invalidation", "send_size",
+                                                  "receive_size")]
+    if found[0] == "rejected":
+        found += [keys["peer_offset"], reason(status)]
+    return found
+
+
+def reason(text: str) -> str:
+    """Returns the reason of the first rejection."""
+    found = re.search("version [0-9]+|truncated", text)
+    return found[0] if found else f"none in {text}"
+
+
+def same_counters() -> None:
+    """Checks that the counters of private data, over all connections and both ends, are as high as
+    the number of messages of that kind in the capture."""
+    counts = {"present": 0, "rejected": 0, "absent": 0}
+    seen = set()
+    for packet in dissected:
+        # Without retransmissions of the CM: a connection has one REQ and one REP.
+        key = tuple(packet[column] for column in COLUMNS[1:6])
+        if packet["rpcrdma_cm.role"] and key not in seen:
+            seen.add(key)
+            counts[packet["rpcrdma_cm.status"]] += 1
+    stats = module.stats()
+    for status in ("present", "rejected"):
+        same(f"private_data_{status}", stats[f"private_data_{status}"], counts[status])
+
+
+def raw(name: str, request: str, reply: str) -> Exchange:
+    return Exchange(name, bytes.fromhex(request), bytes.fromhex(reply))
+
+
+def behind(room: int, words: str) -> str:
+    """Returns as many octets as there is room for, with these at their end."""
+    return FILLER.hex()[:2 * room - len(words)] + words
+
+
+EXCHANGES = [
+    Exchange("messages of both sides", bytes.fromhex("f6ab0e180101070f"),
+             bytes.fromhex("f6ab0e180100ff00"), "send=8192 recv=16384 inv=1",
+             "send=262144 recv=1024"),
+    Exchange("messages of both sides over IPv6", bytes.fromhex("f6ab0e18010000ff"),
+             bytes.fromhex("f6ab0e1801013f03"), "send=1024 recv=262144",
+             "send=65536 recv=4096 inv=1", version=6),
+    Exchange("as many octets as both messages can carry", FILLER[:REQUEST_ROOM],
+             FILLER[:REPLY_ROOM]),
+    raw("one octet of each side", "a5", "5a"),
+    raw("no octets of either side", "", ""),
+    raw("one octet before the messages", "00f6ab0e180100071f", "5af6ab0e180101030f"),
+    raw("versions 2 and 0 in a capture", "f6ab0e1802010f0f", "f6ab0e1800010f0f"),
+    raw("two messages of each side", "f6ab0e1801010305f6ab0e1801000809",
+        "00f6ab0e1801000000f6ab0e180101ffff"),
+    raw("messages in the last octets", behind(REQUEST_ROOM, "f6ab0e1801013f00"),
+        behind(REPLY_ROOM, "f6ab0e1801003f07")),
+]
+MORE = [
+    raw("no octets of the server", "f6ab0e1801010303", ""),
+    raw("no octets of the client", "", "f6ab0e1801010303"),
+    raw("smallest and largest sizes", "f6ab0e180100ff00", "f6ab0e18010100ff"),
+    raw("reserved bits in a capture", "f6ab0e1801ff070f", "f6ab0e1801aa0f07"),
+    raw("another version before a message", "f6ab0e1802f6ab0e1801010307",
+        "f6f6abf6ab0e1801010703f6ab0e1801000000"),
+    raw("octets behind the messages", "f6ab0e1801010303a5a5", "f6ab0e180101030300"),
+    # On RoCE the receiver sees a whole message, because the CM pads with zeros. The sender takes its
+    # offer from the seven octets. Both ends agree, because R is clear.
+    raw("seven of eight octets", "f6ab0e18010007", "f6ab0e18010007"),
+    raw("the identifier alone", "f6ab0e18", "f6ab0e18"),
+    raw("other format identifiers", "f6ab0e1901010303", "180eabf601010303"),
+    raw("truncated messages", behind(REQUEST_ROOM, "f6ab0e1801013f"),
+        behind(REPLY_ROOM, "f6ab0e1801013f")),
+]
+if os.environ.get("FULL"):
+    EXCHANGES += MORE
+FIELDS = ("infiniband.cm.req", "infiniband.cm.req.ip_cm.sport", "infiniband.cm.req.serviceid.dport",
+          "infiniband.cm.req.ip_cm", "infiniband.cm.rep.remotecommid",
+          "infiniband.cm.rep.private") if ROCE else (
+    "tcp.srcport", "tcp.dstport", "iwarp_mpa.key.req", "iwarp_mpa.key.rep", "iwarp_mpa.rev",
+    "iwarp_mpa.res", "iwarp_mpa.pdlength", "iwarp_mpa.privatedata")
+
+
+def decode_all() -> None:
+    messages = "infiniband.cm.req or infiniband.cm.rep" if ROCE else "iwarp_mpa.req or iwarp_mpa.rep"
+    decoded.extend(decode(messages, *FIELDS))
+
+
+script.set_up(peer=False)
+script.at_end(shutil.rmtree, scratch)
+capturing = Capture()
+need("the capture of the private data begins", capturing.begin)
+for exchange in EXCHANGES:
+    need(exchange.name, exchange.connect)
+CALLERS = [Caller(1), Caller(0)]
+need("calls with remote invalidation", CALLERS[0].calls)
+need("calls without remote invalidation", CALLERS[1].calls)
+need("inline calls", CALLERS[1].echo, "size=100 count=2")
+need("the capture of the private data ends", capturing.end)
+need("tshark decodes the capture", decode_all)
+for exchange in EXCHANGES:
+    check(f"on the wire: {exchange.name}", exchange.roce if ROCE else exchange.iwarp)
+if ROCE:
+    check("on the wire: a REQ wants no message retransmitted", none_again, "req")
+    check("on the wire: a REP wants no message retransmitted", none_again, "rep")
+check("on the wire: three messages invalidate", invalidations)
+need("the dissector is installed", install_dissector)
+need("the dissector runs", dissect)
+for exchange in EXCHANGES:
+    check(f"dissected: {exchange.name}", exchange.dissected)
+for n, caller in enumerate(CALLERS):
+    check(f"dissected: the calls of connection {n}", caller.dissected)
+check("dissected: as many messages as the counters say", same_counters)
+script.run()
