@@ -18,12 +18,10 @@ from pathlib import Path
 from lib import module
 from lib.hosts import HOME, TRANSPORT, run
 from lib.ktap import Failed, fail, same, wait_for
-from lib.module import control, info, same_info
+from lib.module import REPLY_ROOM, REQUEST_ROOM, control, info, same_info
 from lib.script import Script
 
 ROCE = TRANSPORT == "rxe"
-# The octets of private data that a REQ and a REP carry.
-REQUEST_ROOM, REPLY_ROOM = (56, 196) if ROCE else (251, 251)
 # Octets without zeros, in which neighbours differ.
 FILLER = bytes(range(1, 256))
 NONE = b""
@@ -57,8 +55,8 @@ class Exchange:
 
     def connect(self) -> None:
         host = script.pair.b
-        address = host.ip4 if self.version == 4 else f"[{host.ip6}]"
-        self.ends = connect(address, next(ports), f"{self.options[0]} null=0", self.options[1])
+        at = f"{host.ip4 if self.version == 4 else f'[{host.ip6}]'}:{next(ports)}"
+        self.ends = script.connect(at, at, *self.options)
 
     def ports(self) -> list[int]:
         """Returns the ports of the client and of the server."""
@@ -97,7 +95,7 @@ class Exchange:
                                   "iwarp_mpa.key.rep": ""})
         reply = first(decoded, {"tcp.srcport": to_port, "tcp.dstport": from_port,
                                 "iwarp_mpa.key.req": ""})
-        for what, packet, sent in (("request", request, self.sent[0]), ("reply", reply, self.sent[1])):
+        for what, packet, sent in zip(("request", "reply"), (request, reply), self.sent):
             found = (packet["iwarp_mpa.rev"], packet["iwarp_mpa.res"], packet["iwarp_mpa.pdlength"],
                      octets(packet, "iwarp_mpa.privatedata")[4:].hex())
             same(f"the {what}", ("2", "0x10", str(4 + len(sent)), sent.hex()), found)
@@ -118,7 +116,8 @@ class Exchange:
                                 "rpcrdma_cm.request_in": request["frame.number"]})
         for what, packet, end, keys in (("request", request, self.ends[1], server),
                                         ("reply", reply, self.ends[0], client)):
-            same(f"the {what}, to its receiver and to the dissector", of_info(keys), of_packet(packet))
+            same(f"the {what}, to its receiver and to the dissector", of_info(keys),
+                 of_packet(packet))
             same(f"the octets of the {what}", module.read(f"connection/{end}/received"),
                  octets(packet, "rpcrdma_cm.octets"))
         negotiated = [reply["rpcrdma_cm.client_to_server_threshold"],
@@ -139,8 +138,8 @@ class Caller:
         self.ends = "", ""
 
     def calls(self) -> None:
-        address = script.pair.b.ip4
-        self.ends = connect(address, next(ports), f"inv={self.inv} null=0 rpcvers=2", "inv=1")
+        at = f"{script.pair.b.ip4}:{next(ports)}"
+        self.ends = script.connect(at, at, f"inv={self.inv} rpcvers=2", "inv=1")
         self.echo("size=10000 count=3")
         same_info(self.ends[1], chunked_calls=3, sends_with_invalidate=3 * self.inv)
 
@@ -176,16 +175,6 @@ class Caller:
                                  (client, "chunked_calls", chunked),
                                  (server, "sends_with_invalidate", invalidated)):
             same(key, keys[key], str(len(found)))
-
-
-def connect(address: str, port: int, client: str, server: str) -> tuple[str, str]:
-    """Connects, and returns the numbers of both ends."""
-    control(script.pair.b.path, "listen", f"{address}:{port} {server}")
-    control(script.pair.a.path, "connect", f"{address}:{port} {client}")
-    wait_for(10, lambda: [row for row in module.own_rows()
-                          if (row[2], row[3]) == ("server", "established")
-                          and row[6].endswith(f":{port}")])
-    return module.newest("client"), module.newest("server")
 
 
 def both_ports(client: str) -> list[int]:
@@ -245,7 +234,8 @@ class Capture:
 
 def decode(wanted: str, *fields: str) -> list[Packet]:
     """Returns these fields of each packet that the filter selects."""
-    return parse(fields, run("sh", "-c", 'exec tshark "$@" 2>/dev/null', "sh", *selected(wanted, fields)))
+    command = "sh", "-c", 'exec tshark "$@" 2>/dev/null', "sh", *selected(wanted, fields)
+    return parse(fields, run(*command))
 
 
 def selected(wanted: str, fields: tuple[str, ...]) -> list[str]:
@@ -258,8 +248,8 @@ def parse(fields: tuple[str, ...], text: str) -> list[Packet]:
 
 
 def none_again(message: str) -> None:
-    """Checks that no REQ and no REP wants a message retransmitted that finds no Receive. A peer that
-    exceeds its credits loses its connection (RFC 8166, section 3.3.1)."""
+    """Checks that no REQ and no REP wants a message retransmitted that finds no Receive. A peer
+    that exceeds its credits loses its connection (RFC 8166, section 3.3.1)."""
     field = f"infiniband.cm.{message}.rnrretrcount"
     packets = decode(f"infiniband.cm.{message}", field)
     same("there are packets", True, bool(packets))
@@ -296,8 +286,8 @@ def install_dissector() -> None:
 
 
 def dissect() -> None:
-    """Does the same as decode, with the dissector. Uses two passes, so that the line of a request has
-    fields of its reply."""
+    """Does the same as decode, with the dissector. Uses two passes, so that the line of a request
+    has fields of its reply."""
     command = ["tshark", "-2", "-n", "-o", "rpc.dissect_unknown_programs:TRUE",
                *selected("rpcrdma_cm or rpcrdma2", COLUMNS)]
     found = subprocess.run(command, user=NOBODY, group=NOBODY, extra_groups=[], text=True,
@@ -402,8 +392,8 @@ MORE = [
     raw("another version before a message", "f6ab0e1802f6ab0e1801010307",
         "f6f6abf6ab0e1801010703f6ab0e1801000000"),
     raw("octets behind the messages", "f6ab0e1801010303a5a5", "f6ab0e180101030300"),
-    # On RoCE the receiver sees a whole message, because the CM pads with zeros. The sender takes its
-    # offer from the seven octets. Both ends agree, because R is clear.
+    # On RoCE the receiver sees a whole message, because the CM pads with zeros. The sender takes
+    # its offer from the seven octets. Both ends agree, because R is clear.
     raw("seven of eight octets", "f6ab0e18010007", "f6ab0e18010007"),
     raw("the identifier alone", "f6ab0e18", "f6ab0e18"),
     raw("other format identifiers", "f6ab0e1901010303", "180eabf601010303"),
@@ -420,8 +410,8 @@ FIELDS = ("infiniband.cm.req", "infiniband.cm.req.ip_cm.sport", "infiniband.cm.r
 
 
 def decode_all() -> None:
-    messages = "infiniband.cm.req or infiniband.cm.rep" if ROCE else "iwarp_mpa.req or iwarp_mpa.rep"
-    decoded.extend(decode(messages, *FIELDS))
+    decoded.extend(decode("infiniband.cm.req or infiniband.cm.rep" if ROCE else
+                          "iwarp_mpa.req or iwarp_mpa.rep", *FIELDS))
 
 
 script.set_up(peer=False)

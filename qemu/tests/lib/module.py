@@ -12,6 +12,9 @@ from lib.ktap import Failed, fail, same
 
 DEBUGFS = "/sys/kernel/debug/rpcrdma_cm"
 
+# The octets of private data that a REQ and a REP carry. On RoCE the CM fills them up with zeros.
+REQUEST_ROOM, REPLY_ROOM = (56, 196) if hosts.TRANSPORT == "rxe" else (251, 251)
+
 # The result of a write that succeeds.
 DONE = "0"
 

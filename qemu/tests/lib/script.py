@@ -68,6 +68,16 @@ class Script(Checks):
         """Makes the module listen at the second host."""
         module.control(self.pair.b.path, "listen", f"{self.pair.b.ip4}:{port} {words}")
 
+    def connect(self, at: str, to: str, client: str, server: str) -> tuple[str, str]:
+        """Makes the module connect with itself: the second host listens at `at`, an address and a
+        port of its own, and the first host connects to `to`. Returns the numbers of both ends."""
+        module.control(self.pair.b.path, "listen", f"{at} {server}")
+        module.control(self.pair.a.path, "connect", f"{to} null=0 {client}")
+        port = to.rsplit(":", 1)[1]
+        wait_for(10, lambda: [row for row in module.own_rows() if row[6].endswith(f":{port}")
+                              and row[2:4] == ["server", "established"]])
+        return module.newest("client"), module.newest("server")
+
     def close_to_peer(self, number: str) -> None:
         """Closes a connection of the module. The peer answers at the same time, because `close`
         waits for that."""
