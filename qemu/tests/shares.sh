@@ -251,8 +251,7 @@ lost_events() {
 }
 
 # About: the memory that the ids of an ordinary user pin. docs/admin-guide.md says 2 MiB. It is
-# freed when the module is removed, while the ids stay. Objects are larger in the debug kernel and
-# with slub_debug, which make soak uses.
+# freed when the module is removed, while the ids stay.
 
 # settled: whether $least, the least size of all objects in slab caches, in KiB, has not changed much
 # for some readings. Use it with wait_for. Each processor keeps free objects, which count as used: so
@@ -272,7 +271,7 @@ freed_at_most() {
 }
 
 memory() {
-	[[ $KERNEL = stock && $(</proc/cmdline) != *slub_debug* ]] || return 0
+	usual_objects || return 0
 	need 'memory: the user connects more ids than it may have' \
 		flood pending $((2 * max_of_user))
 	check 'memory: the user has reached its limit' \

@@ -289,8 +289,10 @@ stormed() {
 # The memory of a connection by docs/admin-guide.md, Limits. rdma_cm and the drivers take
 # more at both ends.
 full=50 receive=65536 credits=5 reverse=3
-octets_each=$(((credits + reverse + 1) * receive + (credits + reverse) * (4096 + 768) + 16384))
+small_each=$(((credits + reverse) * (4096 + 768) + 16384))
+octets_each=$(((credits + reverse + 1) * receive + small_each))
 others_each=65536
+usual_objects || others_each=$((2 * others_each + small_each))
 
 # grown: sets $grown to the growth of the slabs since $before_kib, in KiB.
 grown() { kib Slab && grown=$((kib - before_kib)); }

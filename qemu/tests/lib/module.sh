@@ -260,6 +260,10 @@ shrink_slabs() {
 	done
 }
 
+# usual_objects: whether the objects of slab caches have their usual size. In the debug kernel they are
+# larger, and with slub_debug, which make soak uses, some take twice their size.
+usual_objects() { [[ $KERNEL = stock && $(</proc/cmdline) != *slub_debug* ]]; }
+
 # objects FILE: writes the number of objects in each slab cache to FILE. Caches whose objects are
 # freed later are left out: areas of vmalloc, records of the debugging tools, path names, and the
 # sockets that TCP keeps for a minute after siw's connections.
