@@ -22,7 +22,7 @@ from pathlib import Path
 
 from lib import hosts, module
 from lib.hosts import HOME, TRANSPORT, Host, entered
-from lib.ktap import fail, same, wait_for
+from lib.ktap import Current, Failed, fail, same, wait_for
 from lib.module import (REPLY_ROOM, REQUEST_ROOM, control, info, is_gone, is_state, newest,
                         own_rows, same_info)
 from lib.mpa import REPLY, REQUEST
@@ -95,12 +95,16 @@ class Exchange:
         """The server listens at `at`, and the client connects from the address `source` to `to`."""
         a, b = script.pair.a, script.pair.b
         at, to, source, words = (text.format(**places()) for text in (at, to, source, words))
-        port = next(ports)
+        self.number, port = "none", next(ports)
+        self.port = port
         client, server = script.connect(f"{at}:{port}", f"{to}:{port}",
                                         f"{self.client.options} {words}", self.server.options)
+        self.number = client
         # Any port, but both ends must show the same.
-        source += ":" + info(client)["local"].rsplit(":", 1)[1]
-        to = f"{without_zone(to)}:{port}"
+        own = info(client)["local"].rsplit(":", 1)[1]
+        same("the client's port is a number above 0", True, bool(re.fullmatch("[1-9][0-9]*", own)))
+        source += f":{own}"
+        to = re.sub("%[^]]+", "", f"{to}:{port}")
         self.end(client, "client", a, self.client, self.server.arrives(REPLY_ROOM), source, to)
         self.end(server, "server", b, self.server, self.client.arrives(REQUEST_ROOM), to, source)
 
@@ -131,7 +135,7 @@ class Exchange:
 
 
 def without_zone(address: str) -> str:
-    return re.sub("%[^]:]+", "", address)
+    return re.sub("%[0-9]+", "", address)
 
 
 def link_local(host: Host) -> str:
@@ -171,7 +175,7 @@ def pairwise() -> None:
             server = built(SIZES[x ^ y], SIZES[y], r >> 1)
             exchange(f"client {client.options}, server {server.options}", client, server)
     check("all connections of the pairwise combinations are shown",
-          lambda: same("their number", 32, len(own_rows())))
+          lambda: same("their number", 32, len(module.rows())))
     check("all connections of the pairwise combinations end", control, HOME, "close", "all")
 
 
@@ -185,24 +189,31 @@ def addresses() -> None:
     if not SIW:
         exchange("both negotiate at [::] over IPv4", *sides, "[::]")
     exchange("both negotiate at link-local addresses", *sides, "{b_at}", "{b_to}", "{a_link}")
-    exchange("a zone can be given by its number", *sides, "[::]", "{b_zone}", "{a_link}")
-    check("the number of the zone is shown", lambda: same(
-        "remote", places()["b_zone"], info(newest("client"))["remote"].rsplit(":", 1)[0]))
+    by_number = Exchange(*sides)
+    check("a zone can be given by its number", by_number.run, "[::]", "{b_zone}", "{a_link}")
+    check("the number of the zone is shown", lambda: same_info(
+        by_number.number, remote=f"{places()['b_zone']}:{by_number.port}"))
+    check("all columns are aligned, with link-local addresses", aligned)
     need("the client gets a second address", second_address)
+    if not SIW:
+        need("the device has the second address", wait_for, 10, has_second_address)
     exchange("connect from the second address", *sides, "{b4}", "{b4}", "{a_second}",
              words="from={a_second}")
 
 
 def second_address() -> None:
-    a, address = script.pair.a, places()["a_second"]
-    for action, when in (("add", hosts.run), ("delete", functools.partial(at_end, hosts.run))):
-        when("ip", "-n", a.netns, "address", action, f"{address}/24", "dev", a.device)
-    # rxe notices a new address with a delay.
-    octets = [int(part) for part in address.split(".")]
+    a = script.pair.a
+    words = f"{places()['a_second']}/24", "dev", a.device
+    hosts.run("ip", "-n", a.netns, "address", "add", *words)
+    at_end(hosts.run, "ip", "-n", a.netns, "address", "delete", *words)
+
+
+def has_second_address() -> bool:
+    """Whether rxe has noticed the new address, which takes a while."""
+    octets = [int(part) for part in places()["a_second"].split(".")]
     gid = "{:02x}{:02x}:{:02x}{:02x}\n".format(*octets)
-    gids = Path(f"/sys/class/infiniband/{a.rdma}/ports/1/gids")
-    if not SIW:
-        wait_for(10, lambda: any(text_of(file).endswith(gid) for file in gids.iterdir()))
+    gids = Path(f"/sys/class/infiniband/{script.pair.a.rdma}/ports/1/gids")
+    return any(text_of(file).endswith(gid) for file in gids.iterdir())
 
 
 def text_of(file: Path) -> str:
@@ -258,6 +269,7 @@ def aligned() -> None:
     """Checks that the columns of `connections` are aligned with the header line: numbers at their
     right, other columns at their left."""
     header, *lines = module.read("connections").decode().splitlines()
+    same("there are rows", True, bool(lines))
     for column, name in enumerate(re.finditer(r"\S+", header)):
         at_right = name[0] in ("GEN", "C2S", "S2C")
         for line in lines:
@@ -272,7 +284,8 @@ def ucmatose(role: str, host: Host, *words: str) -> None:
     """Runs ucmatose, which sends no private data and waits for messages, until a connection of the
     module in that role has been compared. Then kills it."""
     received = module.stats()["messages_received"]
-    process = host.popen("ucmatose", *words, "-C", "1", stdout=subprocess.DEVNULL)
+    process = host.popen("ucmatose", *words, "-C", "1", stdout=subprocess.DEVNULL,
+                         stderr=subprocess.STDOUT)
     try:
         if role == "client":
             line = f"{script.pair.b.ip4}:{UCMATOSE} null=0 inv=1"
@@ -298,7 +311,7 @@ def by_mpa_1(private: bytes, **wanted: object) -> None:
         stream = socket.create_connection((script.pair.b.ip4, OTHERS), 20)
     with stream:
         stream.sendall(struct.pack("!16sHH", REQUEST, 0x4001, len(private)) + private)
-        answer = stream.recv(28, socket.MSG_WAITALL)
+        answer = stream.makefile("rb").read(28)
         same("the answer", REPLY, answer[:16])
         same("its version and private data", b"\x01\0\x08" + message(8192, 16384, 1), answer[17:])
         number = wait_for(10, newest, "server")
@@ -349,6 +362,8 @@ def all_combinations() -> None:
     def every(sides: list[tuple[Side, Side]]) -> None:
         for number, (client, server) in enumerate(sides):
             Exchange(client, server).run()
+            if Current.failures:
+                raise Failed(f"client {client.options}, server {server.options}")
             if number % 16 == 0:
                 control(HOME, "close", "all")
 
@@ -369,7 +384,6 @@ need("both have a link-local address",
 script.group(pairwise)
 script.group(addresses)
 script.group(private_data)
-check("all columns are aligned, with link-local addresses", aligned)
 need("the connections of the exchange end", control, HOME, "close", "all")
 script.group(other_peers)
 script.group(long_name)

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from lib import module
-from lib.hosts import HOME, TRANSPORT, run
+from lib.hosts import HOME, TRANSPORT
 from lib.ktap import Failed, fail, same, wait_for
 from lib.module import REPLY_ROOM, REQUEST_ROOM, control, info, same_info
 from lib.script import Script
@@ -24,7 +24,6 @@ from lib.script import Script
 ROCE = TRANSPORT == "rxe"
 # Octets without zeros, in which neighbours differ.
 FILLER = bytes(range(1, 256))
-NONE = b""
 LUA = Path(__file__).parent / "../../tools/wireshark/rpcrdma_cm.lua"
 # A user who may load scripts into tshark.
 NOBODY = 65534
@@ -32,7 +31,9 @@ NOBODY = 65534
 script = Script()
 check, need = script.check, script.need
 ports = iter(range(20049, 20200))
-scratch = Path(tempfile.mkdtemp())
+# The process that waits for that of the checks removes it.
+folder = tempfile.TemporaryDirectory()
+scratch = Path(folder.name)
 capture = scratch / "wire.pcap"
 
 # A packet: the values of fields of tshark, by their names.
@@ -58,10 +59,6 @@ class Exchange:
         at = f"{host.ip4 if self.version == 4 else f'[{host.ip6}]'}:{next(ports)}"
         self.ends = script.connect(at, at, *self.options)
 
-    def ports(self) -> list[int]:
-        """Returns the ports of the client and of the server."""
-        return both_ports(self.ends[0])
-
     def shows(self, received: tuple[bytes, bytes]) -> None:
         """Compares the files of both ends. `received`: by the server, and by the client."""
         for end, sent, arrived in zip(self.ends, self.sent, reversed(received)):
@@ -71,7 +68,7 @@ class Exchange:
     def roce(self) -> None:
         """The CM's REQ has 92 octets, of which rdma_cm's header is the first 36: version, IP
         version, port, addresses. Its REP has 196."""
-        from_port, to_port = self.ports()
+        from_port, to_port = both_ports(info(self.ends[0]))
         hosts = script.pair.a, script.pair.b
         if self.version == 4:
             addresses = [bytes(12) + ipaddress.ip_address(host.ip4).packed for host in hosts]
@@ -90,7 +87,7 @@ class Exchange:
     def iwarp(self) -> None:
         """In frames of MPA the private data is behind the 4 octets of MPAv2 (RFC 6581, section 9).
         A bit in the header says that they are present."""
-        from_port, to_port = map(str, self.ports())
+        from_port, to_port = map(str, both_ports(info(self.ends[0])))
         request = first(decoded, {"tcp.srcport": from_port, "tcp.dstport": to_port,
                                   "iwarp_mpa.key.rep": ""})
         reply = first(decoded, {"tcp.srcport": to_port, "tcp.dstport": from_port,
@@ -104,7 +101,7 @@ class Exchange:
     def dissected(self) -> None:
         """Compares the values of both ends with those of the dissector."""
         client, server = map(info, self.ends)
-        request = request_of(self.ports())
+        request = request_of(both_ports(client))
         statuses = [end["peer_private_data"] for end in (server, client)]
         if statuses == ["absent", "absent"]:
             if request:
@@ -150,7 +147,7 @@ class Caller:
         """Compares the calls in the capture with the counters of both ends. A message that was
         retransmitted counts once."""
         client, server = map(info, self.ends)
-        request = request_of(both_ports(self.ends[0]))
+        request = request_of(both_ports(client))
         if not request:
             raise Failed("no request was dissected")
         sent, inline, chunked, invalidated = set(), set(), set(), set()
@@ -177,8 +174,8 @@ class Caller:
             same(key, keys[key], str(len(found)))
 
 
-def both_ports(client: str) -> list[int]:
-    keys = info(client)
+def both_ports(keys: dict[str, str]) -> list[int]:
+    """Returns the ports of the client and of the server, by `info` of the client."""
     return [int(keys[key].rsplit(":", 1)[1]) for key in ("local", "remote")]
 
 
@@ -234,17 +231,18 @@ class Capture:
 
 def decode(wanted: str, *fields: str) -> list[Packet]:
     """Returns these fields of each packet that the filter selects."""
-    command = "sh", "-c", 'exec tshark "$@" 2>/dev/null', "sh", *selected(wanted, fields)
-    return parse(fields, run(*command))
+    return tshark([], wanted, fields)
 
 
-def selected(wanted: str, fields: tuple[str, ...]) -> list[str]:
-    return ["-r", str(capture), "-Y", wanted, "-T", "fields", "-E", "separator=|",
-            *(word for field in fields for word in ("-e", field))]
-
-
-def parse(fields: tuple[str, ...], text: str) -> list[Packet]:
-    return [dict(zip(fields, line.split("|"), strict=True)) for line in text.splitlines()]
+def tshark(options: list[str], wanted: str, fields: tuple[str, ...],
+           **more: object) -> list[Packet]:
+    columns = [word for field in fields for word in ("-e", field)]
+    found = subprocess.run(["tshark", *options, "-r", str(capture), "-Y", wanted, "-T", "fields",
+                            "-E", "separator=|", *columns], capture_output=True, text=True,
+                           check=False, **more)
+    if found.returncode or "Lua" in found.stderr:
+        raise Failed(f"tshark ended with {found.returncode}: {found.stderr}")
+    return [dict(zip(fields, line.split("|"), strict=True)) for line in found.stdout.splitlines()]
 
 
 def none_again(message: str) -> None:
@@ -280,7 +278,7 @@ def install_dissector() -> None:
     """Installs it as users do it. tshark of root loads no scripts, and prints no error."""
     plugins = scratch / "home/.local/lib/wireshark/plugins"
     plugins.mkdir(parents=True)
-    shutil.copy(LUA, plugins)
+    shutil.copyfile(LUA, plugins / LUA.name)
     scratch.chmod(0o755)
     capture.chmod(0o644)
 
@@ -288,14 +286,10 @@ def install_dissector() -> None:
 def dissect() -> None:
     """Does the same as decode, with the dissector. Uses two passes, so that the line of a request
     has fields of its reply."""
-    command = ["tshark", "-2", "-n", "-o", "rpc.dissect_unknown_programs:TRUE",
-               *selected("rpcrdma_cm or rpcrdma2", COLUMNS)]
-    found = subprocess.run(command, user=NOBODY, group=NOBODY, extra_groups=[], text=True,
-                           env=os.environ | {"HOME": str(scratch / "home")}, capture_output=True,
-                           check=True)
-    if "Lua" in found.stderr:
-        raise Failed(found.stderr)
-    dissected.extend(parse(COLUMNS, found.stdout))
+    dissected.extend(tshark(
+        ["-2", "-n", "-o", "rpc.dissect_unknown_programs:TRUE"], "rpcrdma_cm or rpcrdma2", COLUMNS,
+        user=NOBODY, group=NOBODY, extra_groups=[],
+        env=os.environ | {"HOME": str(scratch / "home")}))
 
 
 def request_of(between: list[int]) -> Packet:
@@ -415,7 +409,6 @@ def decode_all() -> None:
 
 
 script.set_up(peer=False)
-script.at_end(shutil.rmtree, scratch)
 capturing = Capture()
 need("the capture of the private data begins", capturing.begin)
 for exchange in EXCHANGES:

@@ -47,7 +47,10 @@ class Tcp:
         return self.octets(length)
 
     def octets(self, length: int) -> bytes:
-        found = self.stream.recv(length, socket.MSG_WAITALL)
+        found = b""
+        # MSG_WAITALL does not wait on a socket with a time limit.
+        while len(found) < length and (more := self.stream.recv(length - len(found))):
+            found += more
         if len(found) < length:
             raise Failed(f"{length} octets wanted, {len(found)} received")
         return found
