@@ -374,8 +374,8 @@ impl<'a> ObservedEvent<'a> {
     /// Returns the role of an id that the search found. Of a program, the local port tells. Returns
     /// [`None`] if the id is no connection.
     fn role_of_existing(&self) -> Option<Role> {
-        // An id without a peer's address is a listener. rdma_cm gives one that is bound to a specific
-        // address the unspecified address of that family, with port 0.
+        // An id without a peer's address is a listener. rdma_cm gives one that is bound to a
+        // specific address the unspecified address of that family, with port 0.
         if !self.raw.described || self.raw.remote_port == 0 {
             return None;
         }

@@ -70,8 +70,8 @@ pub(crate) enum Meaning {
     BeginUndecided(Role),
     /// The undecided id notes the event.
     NoteUndecided,
-    /// The undecided id is forgotten: its connection is established, and speaks another protocol, or
-    /// its accept was missed.
+    /// The undecided id is forgotten: its connection is established, and speaks another protocol,
+    /// or its accept was missed.
     Forget,
     /// The id is observed from this event on, and nothing else that was known of it is true.
     Observe(Role),
