@@ -253,8 +253,8 @@ lost_events() {
 # About: the memory that the ids of an ordinary user pin. docs/admin-guide.md says 2 MiB. It is
 # freed when the module is removed, while the ids stay.
 
-# settled: whether $least, the least size of all objects in slab caches, in KiB, has not changed much
-# for some readings. Use it with wait_for. Each processor keeps free objects, which count as used: so
+# settled: whether $least, the least size of all objects in slab caches in KiB, has hardly changed
+# for some readings. Use it with wait_for. Each processor keeps free objects, which count as used:
 # a reading may be too large, and none is too small.
 settled() {
 	local kib

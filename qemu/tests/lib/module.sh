@@ -260,8 +260,8 @@ shrink_slabs() {
 	done
 }
 
-# usual_objects: whether the objects of slab caches have their usual size. In the debug kernel they are
-# larger, and with slub_debug, which make soak uses, some take twice their size.
+# usual_objects: whether the objects of slab caches have their usual size. In the debug kernel they
+# are larger, and with slub_debug, which make soak uses, some take twice their size.
 usual_objects() { [[ $KERNEL = stock && $(</proc/cmdline) != *slub_debug* ]]; }
 
 # objects FILE: writes the number of objects in each slab cache to FILE. Caches whose objects are
