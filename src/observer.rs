@@ -233,10 +233,6 @@ impl Ids {
         }
     }
 
-    fn is_known(&self, id: IdKey) -> bool {
-        self.entries.get(&id).is_some()
-    }
-
     fn remove(&mut self, id: IdKey) -> Option<Entry> {
         let node = self.entries.remove_node(&id);
         node.map(|node| node.to_key_value().1)
@@ -423,7 +419,7 @@ impl Observations {
 
         let old = {
             let mut ids = self.ids.lock();
-            if kind == EventKind::Existing && (ids.has_ended(id) || ids.is_known(id)) {
+            if kind == EventKind::Existing && ids.has_ended(id) {
                 return false;
             }
             ids.forget_ended(id);
@@ -497,20 +493,20 @@ impl Observations {
     fn forget(&self, forgets: impl Fn(&Entry) -> bool) {
         let mut next = IdKey::FIRST;
         loop {
-            let known = {
+            let entry = {
                 let mut ids = self.ids.lock();
                 let Some(cursor) = ids.entries.cursor_lower_bound(&next) else {
                     return;
                 };
-                let (&id, known) = cursor.current();
+                let (&id, entry) = cursor.current();
                 next = id.next();
-                if forgets(known) {
+                if forgets(entry) {
                     ids.remove(id)
                 } else {
                     None
                 }
             };
-            if let Some(Entry::Observed(observed)) = known {
+            if let Some(Entry::Observed(observed)) = entry {
                 observed.leave();
             }
         }
