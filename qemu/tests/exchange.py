@@ -95,16 +95,15 @@ class Exchange:
         """The server listens at `at`, and the client connects from the address `source` to `to`."""
         a, b = script.pair.a, script.pair.b
         at, to, source, words = (text.format(**places()) for text in (at, to, source, words))
-        self.number, port = "none", next(ports)
-        self.port = port
-        client, server = script.connect(f"{at}:{port}", f"{to}:{port}",
+        self.number, self.port = "none", next(ports)
+        client, server = script.connect(f"{at}:{self.port}", f"{to}:{self.port}",
                                         f"{self.client.options} {words}", self.server.options)
         self.number = client
         # Any port, but both ends must show the same.
         own = info(client)["local"].rsplit(":", 1)[1]
         same("the client's port is a number above 0", True, bool(re.fullmatch("[1-9][0-9]*", own)))
         source += f":{own}"
-        to = re.sub("%[^]]+", "", f"{to}:{port}")
+        to = re.sub("%[^]]+", "", f"{to}:{self.port}")
         self.end(client, "client", a, self.client, self.server.arrives(REPLY_ROOM), source, to)
         self.end(server, "server", b, self.server, self.client.arrives(REQUEST_ROOM), to, source)
 

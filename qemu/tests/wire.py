@@ -110,7 +110,7 @@ class Exchange:
         if not request:
             raise Failed("no request was dissected")
         reply = first(dissected, {"rpcrdma_cm.role": "server",
-                                "rpcrdma_cm.request_in": request["frame.number"]})
+                                  "rpcrdma_cm.request_in": request["frame.number"]})
         for what, packet, end, keys in (("request", request, self.ends[1], server),
                                         ("reply", reply, self.ends[0], client)):
             same(f"the {what}, to its receiver and to the dissector", of_info(keys),
@@ -229,13 +229,9 @@ class Capture:
             fail(errors)
 
 
-def decode(wanted: str, *fields: str) -> list[Packet]:
-    """Returns these fields of each packet that the filter selects."""
-    return tshark([], wanted, fields)
-
-
-def tshark(options: list[str], wanted: str, fields: tuple[str, ...],
+def decode(wanted: str, *fields: str, options: tuple[str, ...] = (),
            **more: object) -> list[Packet]:
+    """Returns these fields of each packet that the filter selects."""
     columns = [word for field in fields for word in ("-e", field)]
     found = subprocess.run(["tshark", *options, "-r", str(capture), "-Y", wanted, "-T", "fields",
                             "-E", "separator=|", *columns], capture_output=True, text=True,
@@ -284,12 +280,12 @@ def install_dissector() -> None:
 
 
 def dissect() -> None:
-    """Does the same as decode, with the dissector. Uses two passes, so that the line of a request
-    has fields of its reply."""
-    dissected.extend(tshark(
-        ["-2", "-n", "-o", "rpc.dissect_unknown_programs:TRUE"], "rpcrdma_cm or rpcrdma2", COLUMNS,
-        user=NOBODY, group=NOBODY, extra_groups=[],
-        env=os.environ | {"HOME": str(scratch / "home")}))
+    """Decodes the capture with the dissector, in two passes, so that the line of a request has
+    fields of its reply."""
+    dissected.extend(decode(
+        "rpcrdma_cm or rpcrdma2", *COLUMNS,
+        options=("-2", "-n", "-o", "rpc.dissect_unknown_programs:TRUE"), user=NOBODY,
+        group=NOBODY, extra_groups=[], env=os.environ | {"HOME": str(scratch / "home")}))
 
 
 def request_of(between: list[int]) -> Packet:

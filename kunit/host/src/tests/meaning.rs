@@ -56,7 +56,7 @@ const KERNEL: &[(User, bool)] = &[CLIENT, SERVER];
 const SPEAKING: &[(User, bool)] = &[SPEAKS, CLIENT, SERVER];
 const ALL: &[(User, bool)] = &[SILENT, SPEAKS, CLIENT, SERVER];
 
-/// What is known, the events, whose they are, and the meaning.
+/// The knowledge of an id, the kinds of events, their owners, and the meaning of each of them.
 type Row<'a> = (&'a [Known], &'a [Step], &'a [(User, bool)], Meaning);
 
 const ROWS: &[Row<'_>] = &[
