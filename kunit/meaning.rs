@@ -38,6 +38,9 @@ mod tests {
     const SPEAKS: bool = true;
     const SILENT: bool = false;
 
+    /// An event, whether it speaks RPC-over-RDMA, and its meaning.
+    type Row = (Step, bool, Meaning);
+
     /// Returns what is known of an id after an event with this meaning.
     fn after(known: Known, event: Event, meaning: Meaning) -> Known {
         match meaning {
@@ -54,7 +57,7 @@ mod tests {
     /// Each row is the life of an id: its owner, and each event with its meaning.
     #[test]
     fn lives_of_ids() -> Result {
-        let rows: &[(&str, User, &[(Step, bool, Meaning)])] = &[
+        let rows: &[(&str, User, &[Row])] = &[
             (
                 "a mount",
                 User::Client,
