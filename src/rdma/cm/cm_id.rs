@@ -38,6 +38,14 @@ use crate::base::draining::Handle;
 /// drop(id);
 /// ```
 ///
+/// Nothing forces safe code to drop it. The id stays then, with all that its handler uses, the code
+/// of the module included: unloading does not end, and nothing is freed too early.
+///
+/// ```no_run
+/// # let id: CmId<MyConnection> = given();
+/// core::mem::forget(id);
+/// ```
+///
 /// # Invariants
 ///
 /// The context is that of its id. No teardown of it has been queued.
