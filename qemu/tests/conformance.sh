@@ -49,6 +49,15 @@ changed_result() {
 	on_a "$suite" server "$B4:3000" rfc8797/4/1 --expect "$scratch/expected"
 }
 
+# mortal OUTCOME RESTART: whether the second case has that outcome with `--restart RESTART`.
+mortal() {
+	printf '%s\n' 'rfc8166/3.3.1/8 fail' "rfc8166/3.3.1/9 $1" >"$scratch/mortal"
+	pkill -f 'faulty-server --mortal'
+	sh -c "$start" && wait_for 30 on_a "$suite" probe "$B4:2900" --program 0x20008797:1 &&
+		on_a "$suite" server "$B4:2900" rfc8166/3.3.1/{8,9} --restart "$2" \
+			--expect "$scratch/mortal"
+}
+
 need_pair
 need_module
 need 'programs can use rdma_cm for the suite' has_rdma_cm
@@ -62,6 +71,10 @@ check 'every case passes without a fault, and fails with its own' \
 	proves_itself on_a "$server" --test "$B4:3000"
 check 'an ordinary user runs the suite' by_a_user
 check 'the results of the suite have every format' documents
+start="nsenter --net=/run/netns/$B $server --mortal dies-of-duplicates $B4:2900 >/dev/null 2>&1 &"
+check 'the suite starts a server again that a case has killed' mortal pass "$start"
+check 'the suite skips the other cases if that fails' mortal skipped false
+pkill -f 'faulty-server --mortal'
 check_fails 'the suite reports a result that is not the expected one' changed_result
 need 'an NFS server for the suite' nfs_server
 need 'a scratch file for the suite' scratch_file

@@ -137,6 +137,11 @@ struct ServerArguments {
     #[arg(long, value_name = "ADDR")]
     source: Option<IpAddr>,
 
+    /// The command that starts the server again after a case has killed it. sh runs it, and the
+    /// server must answer within 60 seconds; the other cases follow. Without it they are skipped
+    #[arg(long, value_name = "COMMAND")]
+    restart: Option<String>,
+
     /// How long an answer may take
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     limit: u64,
@@ -346,7 +351,7 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
             allowed.push(need);
         }
     }
-    let reports = run_all(&server, &selected, &allowed);
+    let reports = run_all(&server, &selected, &allowed, arguments.restart.as_deref());
     write_results(common, Subject::Server(&server), &reports)?;
     judge(common, expected.as_deref(), &reports)
 }
@@ -446,9 +451,14 @@ fn listing(cases: &[&'static Case], all: bool) -> String {
     text
 }
 
-/// Runs cases against a server.
-pub fn run_all(server: &Server, selected: &[&'static Case], allowed: &[Need]) -> Vec<Report> {
-    let mut runner = Runner::new(server, allowed);
+/// Runs cases against a server, which `restart` starts again.
+pub fn run_all(
+    server: &Server,
+    selected: &[&'static Case],
+    allowed: &[Need],
+    restart: Option<&str>,
+) -> Vec<Report> {
+    let mut runner = Runner::new(server, allowed, restart);
     with_progress(selected, |case| runner.run(case))
 }
 

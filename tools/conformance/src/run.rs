@@ -4,6 +4,8 @@
 
 use std::panic::catch_unwind;
 use std::panic::AssertUnwindSafe;
+use std::process::Command;
+use std::process::Stdio;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -23,6 +25,11 @@ use crate::peer::Target;
 use crate::trace::Entry;
 use crate::trace::Trace;
 
+/// How long a server may need until it answers again by itself.
+const RETURN: Duration = Duration::from_secs(5);
+/// How long it may need after it has been started again.
+const START: Duration = Duration::from_secs(60);
+
 /// The result of one case.
 #[derive(Debug)]
 pub struct Report {
@@ -37,6 +44,8 @@ pub struct Report {
 pub struct Runner<'a> {
     server: &'a Server,
     allowed: Vec<Need>,
+    /// The command that starts the server again.
+    restart: Option<&'a str>,
     /// A connection that every case must leave alone.
     bystander: Option<Link>,
     /// The server no longer answers at all.
@@ -44,10 +53,11 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    pub fn new(server: &'a Server, allowed: &[Need]) -> Self {
+    pub fn new(server: &'a Server, allowed: &[Need], restart: Option<&'a str>) -> Self {
         Runner {
             server,
             allowed: allowed.to_vec(),
+            restart,
             bystander: None,
             dead: false,
         }
@@ -63,7 +73,7 @@ impl<'a> Runner<'a> {
             Err(Problem::Skip(format!("only with {}", need.option())))
         } else if self.dead {
             Err(Problem::Skip("the server no longer answers".into()))
-        } else if self.bystander.is_none() && !self.connects() {
+        } else if self.bystander.is_none() && !self.connects(RETURN) {
             self.dead = true;
             Err(Problem::Skip("the server no longer answers".into()))
         } else {
@@ -73,7 +83,7 @@ impl<'a> Runner<'a> {
         let mut outcome = Outcome::of(case.level, &verdict);
         if ran && !self.bystander_answers() {
             self.bystander = None;
-            self.dead = !self.connects();
+            self.dead = !self.connects(RETURN);
             let what = if self.dead {
                 "the case has killed the server: it no longer answers NULL"
             } else {
@@ -86,11 +96,15 @@ impl<'a> Runner<'a> {
             verdict = Err(Problem::Violation(format!("{what}{before}")));
             outcome = Outcome::Fail;
         }
+        let took = start.elapsed();
+        if self.dead {
+            self.dead = !self.restarts();
+        }
         Report {
             case,
             outcome,
             reason: reason(&verdict),
-            took: start.elapsed(),
+            took,
             trace: trace.entries(),
         }
     }
@@ -101,9 +115,32 @@ impl<'a> Runner<'a> {
             .is_some_and(|link| link.null().is_ok())
     }
 
+    /// Starts the server again, if there is a command for that. Tells whether it answers then.
+    fn restarts(&mut self) -> bool {
+        let Some(command) = self.restart.take() else {
+            return false;
+        };
+        let mut shell = Command::new("sh");
+        let shell = shell.arg("-c").arg(command).stdin(Stdio::null());
+        // The standard output may hold a document.
+        let failure = match shell.stdout(std::io::stderr()).status() {
+            Ok(status) if !status.success() => format!("it ended with {status}"),
+            Err(why) => format!("sh: {why}"),
+            Ok(_) if !self.connects(START) => {
+                format!("the server has not answered for {} s", START.as_secs())
+            }
+            Ok(_) => {
+                self.restart = Some(command);
+                return true;
+            }
+        };
+        eprintln!("rpcrdma-conformance: --restart: {failure}");
+        false
+    }
+
     /// Makes the bystander. The server may need some time to come back.
-    fn connects(&mut self) -> bool {
-        let until = Instant::now() + Duration::from_secs(5);
+    fn connects(&mut self, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
         loop {
             let mut target = Target {
                 server: self.server,

@@ -4,7 +4,8 @@
 //! demand, and for each requirement it has a switch with which it does not. Only tests use it.
 //!
 //! It listens at one port for each fault, the first one without any. `--test` runs the suite
-//! against it: without faults every case passes, and each case fails with its own fault.
+//! against it: without faults every case passes, and each case fails with its own fault. With
+//! `--mortal` it has one fault, and ends where it otherwise plays dead.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -71,6 +72,8 @@ const CALLBACK_XID: u32 = 0x6362_0000;
 /// What all connections of one listener share.
 struct Shared {
     fault: &'static str,
+    /// The program ends when the server dies.
+    mortal: bool,
     /// Until when the server plays dead.
     dead: Mutex<Option<Instant>>,
     /// The largest settings of any connection.
@@ -90,6 +93,9 @@ impl Shared {
     }
 
     fn die(&self) {
+        if self.mortal {
+            std::process::exit(1);
+        }
         if let Ok(mut dead) = self.dead.lock() {
             *dead = Some(Instant::now() + Duration::from_secs(2));
         }
@@ -139,14 +145,23 @@ struct Over;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (test, given) = match &arguments[..] {
-        [option, address] if option == "--test" => (true, address),
-        [option, address] if option == "--listen" => (false, address),
-        _ => {
-            eprintln!("usage: faulty-server --listen ADDR:PORT | --test ADDR:PORT");
-            return ExitCode::from(2);
+    let all = faults();
+    let (test, given, faults, mortal) = match &arguments[..] {
+        [option, address] if option == "--test" => (true, address, &all[..], false),
+        [option, address] if option == "--listen" => (false, address, &all[..], false),
+        [option, fault, address] if option == "--mortal" => {
+            let chosen = all.iter().position(|known| known == fault);
+            let chosen = chosen.map_or(&[][..], |at| &all[at..=at]);
+            (false, address, chosen, true)
         }
+        _ => (false, &String::new(), &[][..], false),
     };
+    if faults.is_empty() {
+        eprintln!(
+            "usage: faulty-server --listen ADDR:PORT | --test ADDR:PORT | --mortal FAULT ADDR:PORT"
+        );
+        return ExitCode::from(2);
+    }
     let address = match cli::address(given) {
         Ok(address) => address,
         Err(why) => {
@@ -158,7 +173,7 @@ fn main() -> ExitCode {
         return self_test(address);
     }
     let mut threads = Vec::new();
-    for (number, fault) in faults().into_iter().enumerate() {
+    for (number, &fault) in faults.iter().enumerate() {
         let mut at = address;
         at.set_port(address.port() + number as u16);
         let listener = match Listener::new(at) {
@@ -183,7 +198,7 @@ fn main() -> ExitCode {
     println!("listening");
     let threads: Vec<_> = threads
         .into_iter()
-        .map(|(fault, listener)| thread::spawn(move || listen(fault, &listener)))
+        .map(|(fault, listener)| thread::spawn(move || listen(fault, mortal, &listener)))
         .collect();
     for thread in threads {
         let _ = thread.join();
@@ -234,9 +249,10 @@ fn answer_dump(mut stream: TcpStream, fault: &str) -> std::io::Result<()> {
     stream.write_all(&reply.0)
 }
 
-fn listen(fault: &'static str, listener: &Listener) {
+fn listen(fault: &'static str, mortal: bool, listener: &Listener) {
     let shared = Arc::new(Shared {
         fault,
+        mortal,
         dead: Mutex::default(),
         settings: Mutex::default(),
         xids: Mutex::default(),
@@ -1099,10 +1115,10 @@ fn self_test(address: SocketAddr) -> ExitCode {
     let (of_nfs, others): (Vec<&'static Case>, Vec<_>) =
         cases::server().partition(|case| case.needs.contains(&Need::Export));
     let mut results = Results::begin();
-    let reports = cli::run_all(&clean, &others, &allowed);
+    let reports = cli::run_all(&clean, &others, &allowed, None);
     for found in reports
         .into_iter()
-        .chain(cli::run_all(&nfs, &of_nfs, &allowed))
+        .chain(cli::run_all(&nfs, &of_nfs, &allowed, None))
     {
         // The server sets R, so one case does not apply.
         let good = found.outcome == Outcome::Pass
