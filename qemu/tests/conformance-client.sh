@@ -12,14 +12,14 @@
 # passes COMMAND [CASE...] [OPTION...]: whether the client that COMMAND makes work passes the cases.
 port=3000
 passes() {
-	on_b "$suite" client --listen "$B4:$port" --limit 60 --run "$(in_a "$1")" --strict "${@:2}"
+	on_b "$suite" client --listen "$B4:$port" --limit 60 --run "$(in_a "$1")" "${@:2}"
 }
 
 # passes_v2 VERSIONS CASE...: whether the module's client does that, in version 2. It remembers the
 # version of a server, so each run has a port of its own.
 passes_v2() {
 	((++port))
-	passes "bash $PWD/programs/module-work.sh $B4:$port $1" --draft-v2 "${@:2}"
+	passes "bash $PWD/programs/module-work.sh $B4:$port $1" --strict --draft-v2 "${@:2}"
 }
 
 nfs_data() {
@@ -35,7 +35,7 @@ need 'the suite has been built for the client cases (scripts/conformance)' copie
 need 'an NFS server behind the suite' nfs_server
 need 'data for the NFS client of the suite' nfs_data
 check "the kernel's NFS client passes the suite's cases of sizes and credits" \
-	passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --backend "$B4" \
+	passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --strict --backend "$B4" \
 	rfc8797/4 rfc8797/5.1 rfc8166/3.3.3 rfc8166/4.3.3 rfc8166/4.4
 check "the suite finds in the module's client what is known" \
 	passes "bash $PWD/programs/module-work.sh $B4:3000 1" \

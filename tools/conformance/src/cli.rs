@@ -28,6 +28,8 @@ use crate::peer::Server;
 use crate::peer::NFS;
 use crate::probe;
 use crate::report;
+use crate::report::Expected;
+use crate::report::Standard;
 use crate::report::Subject;
 use crate::run;
 use crate::run::selects;
@@ -168,8 +170,8 @@ struct ClientArguments {
     #[arg(long, value_name = "HOST[:PORT]")]
     backend: Option<String>,
 
-    /// The command that makes the client connect, work and disconnect. sh runs it for each case
-    /// anew. Without it, do that by hand
+    /// The command that makes the client connect, work and disconnect. sh runs it for each case, and
+    /// once for all that only look at messages. Without it, do that by hand
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
 
@@ -198,7 +200,7 @@ struct Common {
     dry_run: bool,
 
     /// Counts a SHOULD that is not met as a failure
-    #[arg(long)]
+    #[arg(long, conflicts_with = "expect")]
     strict: bool,
 
     /// Known results: only differences from this file count
@@ -277,6 +279,8 @@ fn address_at(text: &str, port: u16) -> Result<SocketAddr, String> {
 /// Why the program ends with 2.
 type Unable = String;
 
+const NONE_RAN: &str = "no case could be run";
+
 /// Runs the program.
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
@@ -337,7 +341,7 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
     server.limit = Duration::from_secs(arguments.limit);
     server.quiet = Duration::from_millis(arguments.quiet_ms);
     server.export = arguments.export.clone();
-    let expected = common.expected()?;
+    let standard = common.standard()?;
     server
         .explore(arguments.program, &Trace::default())
         .map_err(|why| format!("{}: {why}", server.address))?;
@@ -352,8 +356,8 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
         }
     }
     let reports = run_all(&server, &selected, &allowed, arguments.restart.as_deref());
-    write_results(common, Subject::Server(&server), &reports)?;
-    judge(common, expected.as_deref(), &reports)
+    write_results(common, Subject::Server(&server), &standard, &reports)?;
+    judge(common, &standard, &reports)
 }
 
 fn probe(arguments: &ProbeArguments) -> Result<u8, Unable> {
@@ -407,7 +411,7 @@ fn client(arguments: &ClientArguments) -> Result<u8, Unable> {
         .as_deref()
         .map(|text| address_at(text, NFS_PORT))
         .transpose()?;
-    let expected = common.expected()?;
+    let standard = common.standard()?;
     let mut client = Client::new(at);
     client.backend = backend;
     client.two = arguments.draft_v2;
@@ -418,19 +422,23 @@ fn client(arguments: &ClientArguments) -> Result<u8, Unable> {
     }
     client.explore().map_err(|why| format!("{at}: {why}"))?;
     let reports = with_progress(&selected, |case| run::run_client(&client, case));
-    write_results(common, Subject::Client(&client), &reports)?;
-    judge(common, expected.as_deref(), &reports)
+    write_results(common, Subject::Client(&client), &standard, &reports)?;
+    judge(common, &standard, &reports)
 }
 
 impl Common {
-    /// Returns the content of the file of --expect.
-    fn expected(&self) -> Result<Option<String>, Unable> {
-        self.expect
-            .as_ref()
-            .map(|path| {
-                fs::read_to_string(path).map_err(|why| format!("{}: {why}", path.display()))
-            })
-            .transpose()
+    /// Returns how results are judged; reads the file of --expect.
+    fn standard(&self) -> Result<Standard, Unable> {
+        let read = |path: &PathBuf| {
+            let text = fs::read_to_string(path).map_err(|why| why.to_string());
+            let cases = || cases::server().chain(cases::client());
+            text.and_then(|text| Expected::parse(&text, cases))
+                .map_err(|why| format!("{}: {why}", path.display()))
+        };
+        Ok(Standard {
+            strict: self.strict,
+            expected: self.expect.as_ref().map(read).transpose()?,
+        })
     }
 }
 
@@ -492,6 +500,7 @@ pub fn with_progress(
 fn write_results(
     arguments: &Common,
     subject: Subject<'_>,
+    standard: &Standard,
     reports: &[Report],
 ) -> Result<(), Unable> {
     let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| {
@@ -502,16 +511,15 @@ fn write_results(
         }
         fs::write(path, text()).map_err(|why| format!("{}: {why}", path.display()))
     };
-    let strict = arguments.strict;
     write(&arguments.json, &|| report::json(subject, reports))?;
-    write(&arguments.junit, &|| report::junit(reports, strict))?;
-    write(&arguments.tap, &|| report::tap(reports, strict))?;
+    write(&arguments.junit, &|| report::junit(reports, standard))?;
+    write(&arguments.tap, &|| report::tap(reports, standard))?;
     write(&arguments.html, &|| report::html(subject, reports))?;
     write(&arguments.trace, &|| report::packets(reports))?;
     write(&arguments.expect_write, &|| report::expectations(reports))
 }
 
-fn judge(arguments: &Common, expected: Option<&str>, reports: &[Report]) -> Result<u8, Unable> {
+fn judge(arguments: &Common, standard: &Standard, reports: &[Report]) -> Result<u8, Unable> {
     // The standard output holds either a document or this.
     let documents = [
         &arguments.json,
@@ -530,8 +538,9 @@ fn judge(arguments: &Common, expected: Option<&str>, reports: &[Report]) -> Resu
         }
     };
     let ran: BTreeSet<_> = reports.iter().map(|report| report.outcome).collect();
-    if let Some(expected) = expected {
-        let differences = report::differences(expected, reports)?;
+    let none_ran = ran.iter().all(|outcome| *outcome == Outcome::Skipped);
+    if let Some(expected) = &standard.expected {
+        let differences = expected.differences(reports);
         for line in &differences {
             show(&format!("{line}\n"));
         }
@@ -540,6 +549,9 @@ fn judge(arguments: &Common, expected: Option<&str>, reports: &[Report]) -> Resu
             report::summary(reports),
             differences.len()
         ));
+        if none_ran {
+            return Err(NONE_RAN.into());
+        }
         return Ok(u8::from(!differences.is_empty()));
     }
     for report in reports {
@@ -561,11 +573,11 @@ fn judge(arguments: &Common, expected: Option<&str>, reports: &[Report]) -> Resu
         report::table(reports),
         report::summary(reports)
     ));
-    if ran.iter().all(|outcome| *outcome == Outcome::Skipped) {
-        return Err("no case could be run".into());
+    if none_ran {
+        return Err(NONE_RAN.into());
     }
     let bad = ran.contains(&Outcome::Fail)
         || ran.contains(&Outcome::Inconclusive)
-        || arguments.strict && ran.contains(&Outcome::NonStrict);
+        || standard.strict && ran.contains(&Outcome::NonStrict);
     Ok(u8::from(bad))
 }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::case::Case;
 use crate::case::Outcome;
 use crate::gateway::Client;
 use crate::peer::Server;
@@ -254,31 +255,103 @@ pub fn json(subject: Subject<'_>, reports: &[Report]) -> String {
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
-/// Whether an outcome is an error in the formats that know only passed, failed and skipped.
-fn kind(outcome: Outcome, strict: bool) -> &'static str {
-    match outcome {
-        Outcome::Pass => "pass",
-        Outcome::Fail | Outcome::Inconclusive => "fail",
-        Outcome::NonStrict if strict => "fail",
-        Outcome::NonStrict | Outcome::Unimplemented | Outcome::Skipped => "skip",
+/// What a result is in the formats that know only passed, failed and skipped.
+enum Kind {
+    Pass,
+    Fail(String),
+    Skip(String),
+}
+
+/// How results are judged.
+pub struct Standard {
+    /// A SHOULD that is not met is a failure.
+    pub strict: bool,
+    /// The known results. Only differences are failures.
+    pub expected: Option<Expected>,
+}
+
+impl Standard {
+    fn kind(&self, report: &Report) -> Kind {
+        let outcome = report.outcome;
+        let why = format!("{}: {}", outcome.name(), report.reason);
+        match &self.expected {
+            Some(expected) => match expected.difference(report) {
+                Some(difference) => Kind::Fail(difference),
+                None if outcome == Outcome::Pass => Kind::Pass,
+                None => Kind::Skip(format!("as expected: {why}")),
+            },
+            None => match outcome {
+                Outcome::Pass => Kind::Pass,
+                Outcome::Fail | Outcome::Inconclusive => Kind::Fail(why),
+                Outcome::NonStrict if self.strict => Kind::Fail(why),
+                Outcome::NonStrict | Outcome::Unimplemented | Outcome::Skipped => Kind::Skip(why),
+            },
+        }
+    }
+}
+
+/// The results of a file for --expect, by the ids of their cases; those that are not named passed.
+#[derive(Debug)]
+pub struct Expected(BTreeMap<String, Outcome>);
+
+impl Expected {
+    /// Parses the file. Each line has the id of a case, and a result.
+    pub fn parse<C>(text: &str, cases: impl Fn() -> C) -> Result<Self, String>
+    where
+        C: Iterator<Item = &'static Case>,
+    {
+        let mut known = BTreeMap::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let (id, outcome) = line
+                .split_once(' ')
+                .and_then(|(id, name)| {
+                    let mut all = Outcome::ALL.into_iter();
+                    Some((id, all.find(|outcome| outcome.name() == name)?))
+                })
+                .ok_or(format!("line {number}: not an id and a result: {line}"))?;
+            if !cases().any(|case| case.id == id) {
+                return Err(format!("line {number}: no case has the id {id}"));
+            }
+            known.insert(id.to_string(), outcome);
+        }
+        Ok(Self(known))
+    }
+
+    /// Returns in which way a result is not the expected one.
+    fn difference(&self, report: &Report) -> Option<String> {
+        let was = self.0.get(report.case.id).unwrap_or(&Outcome::Pass);
+        let is = report.outcome;
+        (*was != is).then(|| {
+            let (was, is) = (was.name(), is.name());
+            format!("expected {was}, but {is}: {}", report.reason)
+        })
+    }
+
+    /// Returns a line for each result that is not the expected one.
+    pub fn differences(&self, reports: &[Report]) -> Vec<String> {
+        let line = |report: &Report| {
+            let case = report.case;
+            let difference = self.difference(report)?;
+            Some(format!("{} {}: {difference}", case.id, case.name))
+        };
+        reports.iter().filter_map(line).collect()
     }
 }
 
 /// Returns the results as TAP, version 14.
-pub fn tap(reports: &[Report], strict: bool) -> String {
+pub fn tap(reports: &[Report], standard: &Standard) -> String {
     let mut text = format!("TAP version 14\n1..{}\n", reports.len());
     for (number, report) in reports.iter().enumerate() {
         let name = format!("{} - {} {}", number + 1, report.case.id, report.case.name);
-        let _ = match kind(report.outcome, strict) {
-            "pass" => writeln!(text, "ok {name}"),
-            "skip" => writeln!(
-                text,
-                "ok {name} # SKIP {}: {}",
-                report.outcome.name(),
-                report.reason.replace('#', "")
-            ),
-            _ => {
-                let lines = details(report);
+        let _ = match standard.kind(report) {
+            Kind::Pass => writeln!(text, "ok {name}"),
+            Kind::Skip(why) => writeln!(text, "ok {name} # SKIP {}", why.replace('#', "")),
+            Kind::Fail(why) => {
+                let lines = format!("{why}\n{}", details(report));
                 let lines = lines.trim_end().replace('\n', "\n  # ");
                 writeln!(text, "not ok {name}\n  # {lines}")
             }
@@ -295,44 +368,44 @@ fn escape(text: &str) -> String {
 }
 
 /// Returns the results in the form of JUnit.
-pub fn junit(reports: &[Report], strict: bool) -> String {
-    let count = |wanted| {
-        reports
-            .iter()
-            .filter(|report| kind(report.outcome, strict) == wanted)
-            .count()
-    };
-    let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rpcrdma-conformance\" \
-         tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n",
-        reports.len(),
-        count("fail"),
-        count("skip")
-    );
+pub fn junit(reports: &[Report], standard: &Standard) -> String {
+    let (mut failures, mut skipped) = (0, 0);
+    let mut cases = String::new();
     for report in reports {
         let _ = write!(
-            text,
+            cases,
             "  <testcase classname=\"{}\" name=\"{} {}\" time=\"{:.3}\"",
             escape(section(report.case.id)),
             escape(report.case.id),
             escape(report.case.name),
             report.took.as_secs_f64()
         );
-        let message = escape(&format!("{}: {}", report.outcome.name(), report.reason));
-        let _ = match kind(report.outcome, strict) {
-            "pass" => writeln!(text, "/>"),
-            "skip" => writeln!(
-                text,
-                ">\n    <skipped message=\"{message}\"/>\n  </testcase>"
-            ),
-            _ => writeln!(
-                text,
-                ">\n    <failure message=\"{message}\">{}</failure>\n  </testcase>",
-                escape(&details(report))
-            ),
+        let _ = match standard.kind(report) {
+            Kind::Pass => writeln!(cases, "/>"),
+            Kind::Skip(why) => {
+                skipped += 1;
+                writeln!(
+                    cases,
+                    ">\n    <skipped message=\"{}\"/>\n  </testcase>",
+                    escape(&why)
+                )
+            }
+            Kind::Fail(why) => {
+                failures += 1;
+                writeln!(
+                    cases,
+                    ">\n    <failure message=\"{}\">{}</failure>\n  </testcase>",
+                    escape(&why),
+                    escape(&details(report))
+                )
+            }
         };
     }
-    text + "</testsuite>\n"
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rpcrdma-conformance\" \
+         tests=\"{}\" failures=\"{failures}\" skipped=\"{skipped}\">\n{cases}</testsuite>\n",
+        reports.len()
+    )
 }
 
 /// Returns the results as one HTML page that needs no network.
@@ -401,36 +474,4 @@ pub fn expectations(reports: &[Report]) -> String {
         }
     }
     text
-}
-
-/// Compares results with an expectation file. Returns a line for each difference.
-pub fn differences(expected: &str, reports: &[Report]) -> Result<Vec<String>, String> {
-    let mut known = BTreeMap::new();
-    for (number, line) in expected.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if line.is_empty() {
-            continue;
-        }
-        let (id, outcome) = line
-            .split_once(' ')
-            .filter(|(_, name)| Outcome::ALL.iter().any(|outcome| outcome.name() == *name))
-            .ok_or(format!(
-                "line {}: not an id and a result: {line}",
-                number + 1
-            ))?;
-        known.insert(id, outcome);
-    }
-    Ok(reports
-        .iter()
-        .filter_map(|report| {
-            let was = known.get(report.case.id).copied().unwrap_or("pass");
-            let is = report.outcome.name();
-            (was != is).then(|| {
-                format!(
-                    "{} {}: expected {was}, but {is}: {}",
-                    report.case.id, report.case.name, report.reason
-                )
-            })
-        })
-        .collect())
 }

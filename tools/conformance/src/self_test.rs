@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The results of a self-test, as TAP: each case passes without a fault, and fails with its own.
+//! The results of a self-test, as TAP: each case passes without a fault, fails with its own, and
+//! passes with each answer that it accepts.
 //! Only the faulty server and the faulty client use this.
 
 use crate::case::Case;
@@ -64,6 +65,18 @@ impl Results {
     /// Prints that a case could not be tried with its own fault.
     pub fn not_tried(&mut self, case: &Case, why: &str) {
         self.print(false, &name_with_fault(case), why);
+    }
+
+    /// Prints the result of a case with an answer that it accepts: it must pass. `Err` if it could
+    /// not be tried.
+    pub fn allowed(&mut self, case: &Case, answer: &str, verdict: Result<Verdict, String>) {
+        let why = match verdict {
+            Ok(Ok(_)) => String::new(),
+            Ok(Err(problem)) => problem.reason().to_string(),
+            Err(why) => why,
+        };
+        let name = format!("with {answer}, which is allowed: {} passes", case.id);
+        self.print(why.is_empty(), &name, &why);
     }
 
     /// Prints the number of results. Returns whether all of them are the expected ones.

@@ -64,6 +64,7 @@ fn a_wrong_command_line_ends_with_2() {
         &["server", "127.0.0.1", "no-such-case"],
         &["server", "127.0.0.1", "--program", "x"],
         &["server", "127.0.0.1", "--expect", "/no/such/file"],
+        &["server", "127.0.0.1", "--expect", "/dev/null", "--strict"],
         &["client"],
         &["client", "--listen", "127.0.0.1", "no-such-case"],
     ] {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! TAP and JUnit count as failures what makes the program end with 1.
+
+use std::time::Duration;
+
+use rpcrdma_conformance::case::Outcome;
+use rpcrdma_conformance::cases;
+use rpcrdma_conformance::report;
+use rpcrdma_conformance::report::Expected;
+use rpcrdma_conformance::report::Standard;
+use rpcrdma_conformance::run::Report;
+
+/// A report of each outcome, in the order of `Outcome::ALL`.
+fn reports() -> Vec<Report> {
+    Outcome::ALL
+        .into_iter()
+        .zip(cases::server())
+        .map(|(outcome, case)| Report {
+            case,
+            outcome,
+            reason: "a reason".into(),
+            took: Duration::from_millis(5),
+            trace: Vec::new(),
+        })
+        .collect()
+}
+
+/// Returns the standard of `--expect` with a file that has this line for each report.
+fn expecting(line: impl Fn(&Report) -> String) -> Standard {
+    let text: String = reports().iter().map(line).collect();
+    Standard {
+        strict: false,
+        expected: Some(Expected::parse(&text, cases::server).expect("a file for --expect")),
+    }
+}
+
+/// The results of TAP: `.` passed, `F` failed, `S` skipped.
+fn tap(standard: &Standard) -> String {
+    report::tap(&reports(), standard)
+        .lines()
+        .filter_map(|line| match line {
+            _ if line.starts_with("not ok") => Some('F'),
+            _ if line.starts_with("ok") && line.contains("# SKIP") => Some('S'),
+            _ if line.starts_with("ok") => Some('.'),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn failures_of_the_formats() {
+    let of = |strict| Standard {
+        strict,
+        expected: None,
+    };
+    let all = Outcome::ALL.map(Outcome::name).join(" ");
+    assert_eq!(
+        all,
+        "pass fail non-strict unimplemented inconclusive skipped"
+    );
+    for (name, standard, wanted) in [
+        ("no option", of(false), ".FSSFS"),
+        ("--strict", of(true), ".FFSFS"),
+        (
+            "--expect, all as before",
+            expecting(|report| format!("{} {}\n", report.case.id, report.outcome.name())),
+            ".SSSSS",
+        ),
+        (
+            "--expect, nothing is named",
+            expecting(|_| "# a comment\n\n".into()),
+            ".FFFFF",
+        ),
+        (
+            "--expect, failures so far",
+            expecting(|report| format!("{} fail # known\n", report.case.id)),
+            "FSFFFF",
+        ),
+    ] {
+        assert_eq!(tap(&standard), wanted, "{name}");
+        let xml = report::junit(&reports(), &standard);
+        let count = |letter| wanted.chars().filter(|&found| found == letter).count();
+        let (failures, skipped) = (count('F'), count('S'));
+        let head = format!("tests=\"6\" failures=\"{failures}\" skipped=\"{skipped}\"");
+        assert!(xml.contains(&head), "{name}: {xml}");
+        assert_eq!(xml.matches("<failure ").count(), failures, "{name}");
+        assert_eq!(xml.matches("<skipped ").count(), skipped, "{name}");
+        if let Some(expected) = &standard.expected {
+            assert_eq!(expected.differences(&reports()).len(), failures, "{name}");
+        }
+    }
+}
+
+#[test]
+fn wrong_files_for_expect() {
+    for (text, why) in [
+        ("rfc8797/4/1", "line 1: not an id and a result"),
+        ("\nrfc8797/4/1 lost", "line 2: not an id and a result"),
+        ("rfc8797/4/99 fail", "line 1: no case has the id"),
+    ] {
+        let found = Expected::parse(text, cases::server).expect_err(text);
+        assert!(found.starts_with(why), "{found}");
+    }
+}
