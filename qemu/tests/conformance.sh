@@ -78,6 +78,6 @@ pkill -f 'faulty-server --mortal'
 check_fails 'the suite reports a result that is not the expected one' changed_result
 need 'an NFS server for the suite' nfs_server
 need 'a scratch file for the suite' scratch_file
-# Cases that make the kernel warn, or may disclose its memory, run only with --destructive.
+# Without --destructive: its cases are for a machine that may crash.
 check "the suite finds in the kernel's NFS server what is known" \
 	as_expected linux "$B4" --export scratch

@@ -545,8 +545,7 @@ class Peer:
 
     def nudge(self) -> None:
         """Makes the other side's device send a packet, by an RDMA Read of no octets. Has no effect
-        once a message has arrived: a packet is only needed before the first one, and siw answers
-        such a Read with other octets while it has something else to send."""
+        once a message has arrived: a packet is only needed before the first one."""
         if self.heard:
             return
         request = self.request(RDMA_READ, self.new_memory(b""))

@@ -968,7 +968,7 @@ impl Connection {
 
     /// Makes both devices handle what they have received, by an RDMA Read of no octets. siw ignores
     /// a message that arrives while it accepts, until another packet arrives. A Read is only needed
-    /// until the first message: later, siw may answer it with octets of something else.
+    /// until the first message.
     fn nudge(&mut self) {
         if self.closed.is_some() || self.nudge.is_none_or(|at| Instant::now() < at) {
             return;
