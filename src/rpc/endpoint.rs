@@ -9,7 +9,10 @@ use core::{
 };
 
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
+    alloc::flags::{
+        GFP_NOWAIT,
+        __GFP_NOWARN, //
+    },
     impl_has_work,
     new_condvar,
     new_mutex,
@@ -647,7 +650,8 @@ impl Endpoint {
     /// queue pair fails if there is no memory or no credit left for the call.
     fn postpone(self: ArcBorrow<'_, Self>, context: &CompletionContext<'_, Self>, octets: &[u8]) {
         let mut call = KVec::new();
-        let copied = call.extend_from_slice(octets, GFP_KERNEL | __GFP_NOWARN);
+        // Without waiting for memory: reclaiming it may wait for NFS, which completes in this queue.
+        let copied = call.extend_from_slice(octets, GFP_NOWAIT | __GFP_NOWARN);
         let postponed = copied.is_ok() && {
             let mut inner = self.inner.lock();
             inner.postponed_calls.push_within_capacity(call).is_ok()
