@@ -16,7 +16,9 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/ptrace.h>
+#include <linux/refcount.h>
 #include <linux/string.h>
+#include <linux/sysfs.h>
 #include <rdma/ib_verbs.h>
 
 static char *function = "rxe_modify_qp";
@@ -34,6 +36,18 @@ MODULE_PARM_DESC(keep, "Whether rxe initializes and destroys no queue pairs, eit
 static int mappings;
 module_param(mappings, int, 0400);
 MODULE_PARM_DESC(mappings, "How many mappings of memory regions fail (none)");
+
+/* That of the last queue pair that was refused. It must not have been removed since. */
+static struct ib_device *device;
+
+static int get_references(char *buffer, const struct kernel_param *kp)
+{
+	return device ? sysfs_emit(buffer, "%u\n", refcount_read(&device->refcount)) : -ENODEV;
+}
+
+static const struct kernel_param_ops references_ops = { .get = get_references };
+module_param_cb(references, &references_ops, NULL, 0400);
+MODULE_PARM_DESC(references, "How many references to the device are held");
 
 static atomic_t mappings_left;
 
@@ -80,6 +94,7 @@ static int refuse(struct kprobe *probe, struct pt_regs *regs)
 	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR) {
 		set_mask(regs, mask | ~IB_QP_ATTR_STANDARD_BITS);
 		refused++;
+		device = qp->device;
 	}
 	return 0;
 }

@@ -23,6 +23,9 @@ says() {
 	dmesg | grep -F "rpcrdma_cm: $1" >"$scratch/said" || { dmesg | tail; return 1; }
 }
 
+# references: prints how many references the device has that has refused.
+references() { cat /sys/module/refuse_qp/parameters/references; }
+
 # pair_kept: makes a pair that is never deleted and that no other script uses. rxe would warn if
 # its devices were removed with leaked objects.
 pair_kept() { pair "$TRANSPORT" && cleanups[0]=:; }
@@ -77,9 +80,15 @@ program 1
 need 'a peer posts no Receives' tell 1 receives 0 0 7
 need 'the peer without Receives listens' tell 1 listen "/run/netns/$B" "$B4" 2000
 need 'the device refuses again' refuses
-say 1 accept none
-need 'the module connects to the peer without Receives' control a connect "$B4:2000 null=0"
-need 'the peer without Receives accepts' hear 1
+to_peer() {
+	say 1 accept none
+	control a connect "$B4:2000 null=0" && hear 1
+}
+need 'the module connects to the peer without Receives, and sends nothing' to_peer
+need 'the connection without messages closes' control - close all
+need 'the connection without messages is gone' wait_for 10 nothing_left
+usual=$(references)
+need 'the module connects to the peer without Receives' to_peer
 need 'the connection to the peer without Receives is shown' newest client
 client=$id
 call() {
@@ -96,6 +105,7 @@ check 'the log says that its queue pair is destroyed' \
 check 'only the leaked memory is left' wait_for 10 nothing_left
 program_end 1
 check 'the module unloads with memory leaked' in_time 20000 rmmod rpcrdma_cm
+check_equal 'a device stays that has leaked memory' $((usual + 1)) "$(references)"
 need 'the device obeys after memory is leaked' obeys
 
 # About: the device keeps queue pairs, and they go on receiving.

@@ -2,9 +2,12 @@
 
 //! Protection domains.
 
-use core::ptr::{
-    self,
-    NonNull, //
+use core::{
+    mem,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 
 use kernel::{
@@ -96,14 +99,16 @@ impl ProtectionDomain {
 
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
-        if self.leaked.load(Relaxed) {
-            return;
-        }
-        // SAFETY: By the type invariant this owns the domain. Each object in it held a reference,
-        // so they are all gone.
-        if unsafe { bindings::ib_dealloc_pd_user(self.as_ptr(), ptr::null_mut()) } != 0 {
+        if !self.leaked.load(Relaxed) {
+            // SAFETY: By the type invariant this owns the domain. Each object in it held a
+            // reference, so they are all gone.
+            if unsafe { bindings::ib_dealloc_pd_user(self.as_ptr(), ptr::null_mut()) } == 0 {
+                return;
+            }
             self.leak();
             pr_warn!("a device keeps a protection domain: leaking it\n");
         }
+        // The device stays, because it has what was leaked.
+        mem::forget(self.device.clone());
     }
 }
