@@ -59,6 +59,24 @@ for n in 1 2 3 4; do
 done
 unload connected
 
+# About: over soft-iWARP, connections are set up where requests arrive.
+if [[ $TRANSPORT = rxe ]]; then
+	load 'setting up'
+	need 'setting up: a listener' control b listen "$B4:7"
+	slow_cq=${MODULE%/*}/qemu/modules/slow_cq.ko
+	need 'setting up: it takes long' on_b insmod "$slow_cq" netdev="$B_DEV" milliseconds=12000
+	at_end remove_module slow_cq
+	on_a timeout 60 rping -c -a "$B4" -p 7 -C 1 >/dev/null 2>&1 &
+	asker=$!
+	has_request() { counter requests && ((count > 0)); }
+	need 'setting up: a request has arrived' wait_for 20 has_request
+	unload 'setting up'
+	check 'setting up: the log says which listener unloading waits for' \
+		says 'closing listener 1 waits for the requests that it accepts'
+	wait "$asker"
+	remove_module slow_cq
+fi
+
 load forgotten
 need 'forgotten: a listener' control b listen "$B4:1"
 need 'forgotten: a connection' connect a "$B4:1"

@@ -32,6 +32,7 @@ use super::{
         TOO_MANY_OCTETS, //
     },
     begin_exchange,
+    connections::WARN_MS,
     state::ConnectionState,
     Configuration,
     Connection,
@@ -44,6 +45,7 @@ use crate::{
     base::{
         errno::errno,
         net::Net,
+        wait::wait_while,
         work_queue::run_after, //
     },
     failure::Failure,
@@ -95,12 +97,12 @@ pub(crate) struct Listener {
     listeners: Arc<Listeners>,
     #[pin]
     id: Mutex<Option<CmListener<RequestHandler>>>,
-    /// Whether there is an id, which may be about to be destroyed.
+    /// The number of its [`UnderWay`].
     #[pin]
-    has_id: Mutex<bool>,
-    /// Notified when the id has been destroyed.
+    under_way: Mutex<usize>,
+    /// Notified when there is none.
     #[pin]
-    destroyed: CondVar,
+    idle: CondVar,
     #[pin]
     stop: Work<Self>,
 }
@@ -132,8 +134,8 @@ pub(crate) fn listen(
             permits,
             listeners: listeners.clone(),
             id <- new_mutex!(None, "Listener::id"),
-            has_id <- new_mutex!(true, "Listener::has_id"),
-            destroyed <- new_condvar!("Listener::destroyed"),
+            under_way <- new_mutex!(0, "Listener::under_way"),
+            idle <- new_condvar!("Listener::idle"),
             stop <- new_work!("Listener::stop"),
         }),
         GFP_KERNEL,
@@ -143,7 +145,7 @@ pub(crate) fn listen(
     {
         // The lock is held: if the device is removed now, `stop` waits until the id is stored.
         let mut id = listener.id.lock();
-        let handler = RequestHandler(listener.clone());
+        let handler = RequestHandler(UnderWay::new(&listener));
         let hold = listeners.connections.accepts.hold();
         let new = CmListener::new(hold, net, OWNER, handler, address, BACKLOG);
         *id = Some(new.map_err(listen_failure)?);
@@ -194,11 +196,11 @@ impl Listener {
     pub(crate) fn stop(&self) {
         let id = self.id.lock().take();
         drop(id);
-        let mut has_id = self.has_id.lock();
-        while *has_id {
-            self.destroyed.wait(&mut has_id);
+        while wait_while(&self.idle, &self.under_way, WARN_MS, |count| *count > 0) {
+            let number = self.number;
+            pr_warn!("closing listener {number} waits for the requests that it accepts\n");
         }
-        drop(has_id);
+        // The works hold references to the listener until they return.
         self.listeners.connections.accepts.flush();
     }
 
@@ -285,19 +287,32 @@ impl Connection {
     }
 }
 
-/// Handles the requests of a listener. It is dropped when the listening id has been destroyed.
-struct RequestHandler(Arc<Listener>);
+/// The id of a listener, or a request that is accepted: closing the listener waits for them.
+struct UnderWay(Arc<Listener>);
 
-impl Drop for RequestHandler {
-    fn drop(&mut self) {
-        *self.0.has_id.lock() = false;
-        self.0.destroyed.notify_all();
+impl UnderWay {
+    fn new(listener: &Arc<Listener>) -> Self {
+        *listener.under_way.lock() += 1;
+        Self(listener.clone())
     }
 }
 
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut count = self.0.under_way.lock();
+        *count -= 1;
+        if *count == 0 {
+            self.0.idle.notify_all();
+        }
+    }
+}
+
+/// Handles the requests of a listener. It is dropped when the listening id has been destroyed.
+struct RequestHandler(UnderWay);
+
 impl ListenHandler for RequestHandler {
     fn connect_request(&self, request: Request<'_>) {
-        let Self(listener) = self;
+        let Self(UnderWay(listener)) = self;
         let stats = &listener.listeners.connections.stats;
         stats.requests.increment();
         let (local, remote) = (request.local(), request.remote());
@@ -309,18 +324,19 @@ impl ListenHandler for RequestHandler {
             listener.record(local, remote, failure);
             return request.reject();
         };
-        let accepting = listener.clone();
+        let accepting = UnderWay::new(listener);
         let queue = &listener.listeners.connections.accepts;
         let deferred = request.defer(queue, move |request| {
+            let UnderWay(listener) = &accepting;
             let (local, remote) = (request.local(), request.remote());
-            match accepting.accept(permit, request) {
-                Ok(()) => accepting
+            match listener.accept(permit, request) {
+                Ok(()) => listener
                     .listeners
                     .connections
                     .stats
                     .requests_accepted
                     .increment(),
-                Err(error) => accepting.failed(local, remote, error),
+                Err(error) => listener.failed(local, remote, error),
             }
         });
         if let Err(error) = deferred {
@@ -329,7 +345,7 @@ impl ListenHandler for RequestHandler {
     }
 
     fn device_removed(&self) {
-        let Self(listener) = self;
+        let Self(UnderWay(listener)) = self;
         // Queueing fails only if the work is pending. Then it runs after this, which is enough.
         let _ = listener
             .listeners
