@@ -650,7 +650,7 @@ impl Endpoint {
     /// queue pair fails if there is no memory or no credit left for the call.
     fn postpone(self: ArcBorrow<'_, Self>, context: &CompletionContext<'_, Self>, octets: &[u8]) {
         let mut call = KVec::new();
-        // Without waiting for memory: reclaiming it may wait for NFS, which completes in this queue.
+        // This does not wait for memory: reclaiming it may wait for NFS, which completes here, too.
         let copied = call.extend_from_slice(octets, GFP_NOWAIT | __GFP_NOWARN);
         let postponed = copied.is_ok() && {
             let mut inner = self.inner.lock();
