@@ -294,7 +294,11 @@ mod tests {
             ("X 3 20 0 / 0 0 0", None),
             ("X 1 20", None),
         ] {
-            check(words, direction(Octets::new(words)?.all()), expected)?;
+            let octets = Octets::new(words)?;
+            check(words, direction(octets.all()), expected)?;
+            if let Ok((header, payload)) = parse(octets.all()) {
+                check(words, header.direction(payload), expected)?;
+            }
         }
         Ok(())
     }

@@ -666,7 +666,11 @@ impl Endpoint {
     /// reply if an outstanding call of this end has its XID. So is a Long Message to a client: a
     /// Long Call has a Read list, which shows the direction (RFC 8166, section 3.5.3).
     fn direction<E>(&self, octets: &[u8], parsed: &Result<(Header<'_>, &[u8]), E>) -> Direction {
-        direction(octets).unwrap_or_else(|| {
+        let shown = match parsed {
+            Ok((header, payload)) => header.direction(payload),
+            Err(_) => direction(octets),
+        };
+        shown.unwrap_or_else(|| {
             let is_reply = match (self.configuration.role, parsed) {
                 (Role::Client, Ok((header, _))) if matches!(header.body, Body::Nomsg(..)) => true,
                 _ => {

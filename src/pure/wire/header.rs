@@ -209,6 +209,27 @@ impl Header<'_> {
         }
     }
 
+    /// Returns the direction of the message with this header and `payload`, or [`None`] if it does
+    /// not show it: see [`direction()`](direction::direction).
+    pub(crate) fn direction(&self, payload: &[u8]) -> Option<Direction> {
+        match self.body {
+            Body::Msg(Version::One, _) => {
+                let mut reader = Reader::new(payload);
+                let _xid = reader.word()?;
+                Direction::from_word(reader.word()?).ok()
+            }
+            Body::Nomsg(Version::One, lists) => {
+                (!lists.reads.is_empty()).then_some(Direction::Call)
+            }
+            Body::Msg(Version::Two(direction), _)
+            | Body::Nomsg(Version::Two(direction), _)
+            | Body::Optional { direction, .. } => Some(direction),
+            Body::ErrVers { .. } | Body::ErrChunk | Body::ErrBadHeader | Body::ErrInvalidOption => {
+                Some(Direction::Reply)
+            }
+        }
+    }
+
     /// Returns the length of the header, in octets.
     pub(crate) fn len(&self) -> usize {
         self.build(&mut []).unwrap_or_else(|room| room.needed)

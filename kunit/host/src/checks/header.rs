@@ -142,7 +142,9 @@ pub(crate) fn check(octets: &[u8]) {
     };
     assert_eq!(way, judge_direction(octets), "{octets:02x?}");
     match parse(octets) {
-        Ok((header, _)) => {
+        Ok((header, payload)) => {
+            let shown = header.direction(payload);
+            assert_eq!(shown, direction(octets), "{octets:02x?}");
             if let Body::ErrVers { low, high, .. } = header.body {
                 check_common(Versions { low, high });
             }

@@ -37,7 +37,8 @@ impl Direction {
 }
 
 /// Returns the direction of a message, even if its header is malformed. Returns [`None`] if the
-/// message does not show it. The receiver then looks the XID up in its own outstanding calls.
+/// message does not show it. The receiver then looks the XID up in its own outstanding calls. Of a
+/// header that was parsed, [`Header::direction`](super::Header::direction) returns the same.
 ///
 /// Version 2 has a field for the direction (the draft, section 4.2.2). In version 1 the direction
 /// is the type of the RPC message (RFC 8167, section 2). An RPC message in chunks cannot be read
