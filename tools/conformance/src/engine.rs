@@ -14,6 +14,10 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::net::SocketAddr;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::os::fd::FromRawFd;
+use std::os::fd::OwnedFd;
 use std::ptr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -340,6 +344,40 @@ impl Address {
     fn as_ptr(&mut self) -> *mut sys_sockaddr {
         ptr::addr_of_mut!(self.0).cast()
     }
+}
+
+/// Connects over TCP from a port below 1024, which only root may use.
+pub fn connect_privileged(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
+    let (family, any) = match to {
+        SocketAddr::V4(_) => (libc::AF_INET, IpAddr::from([0; 4])),
+        SocketAddr::V6(_) => (libc::AF_INET6, IpAddr::from([0; 16])),
+    };
+    let checked = |status: i32| match status {
+        -1 => Err(io::Error::last_os_error()),
+        other => Ok(other),
+    };
+    let taken = [io::ErrorKind::AddrInUse, io::ErrorKind::AddrNotAvailable];
+    for port in (512..1024).rev() {
+        // SAFETY: any numbers may be passed.
+        let fd = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+        // SAFETY: the descriptor is open, and nothing else owns it.
+        let stream = TcpStream::from(unsafe { OwnedFd::from_raw_fd(checked(fd)?) });
+        let fd = stream.as_raw_fd();
+        // It limits connect(), too.
+        stream.set_write_timeout(Some(limit))?;
+        let (mut from, mut peer) = (Address::new(SocketAddr::new(any, port)), Address::new(to));
+        let length = std::mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        let (from, peer) = (from.as_ptr().cast(), peer.as_ptr().cast());
+        // SAFETY: the address outlives the call, and has that length.
+        let bound = checked(unsafe { libc::bind(fd, from, length) });
+        // SAFETY: the address outlives the call, and has that length.
+        match bound.and_then(|_| checked(unsafe { libc::connect(fd, peer, length) })) {
+            Ok(_) => return Ok(stream),
+            Err(why) if !taken.contains(&why.kind()) => return Err(why),
+            Err(_) => (),
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
 }
 
 #[allow(non_camel_case_types)]

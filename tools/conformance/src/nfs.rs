@@ -9,14 +9,27 @@ use crate::wire::Procedure;
 use crate::wire::Reader;
 use crate::wire::Writer;
 
+const GETATTR: u32 = 9;
 const GETFH: u32 = 10;
 const LOOKUP: u32 = 15;
 const PUTROOTFH: u32 = 24;
 const READ: u32 = 25;
 const WRITE: u32 = 38;
 
+/// FATTR4_SIZE, FATTR4_FILEID and FATTR4_TIME_MODIFY (RFC 7530, section 5).
+pub const ATTRIBUTES: [u32; 2] = [(1 << 4) | (1 << 20), 1 << (53 - 32)];
+
 /// NFS4ERR_NOENT
 pub const NOENT: u32 = 2;
+
+/// Attributes of a file, which NFS 3 and 4 have.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Attributes {
+    pub size: u64,
+    pub id: u64,
+    /// Seconds and nanoseconds.
+    pub modified: (u64, u32),
+}
 
 /// The longest tag that is sent; Linux takes 128 octets.
 const TAG_MAX: usize = 128;
@@ -64,6 +77,10 @@ impl Compound {
             .fold(self.put_root(), |compound, name| {
                 compound.lookup(name.as_bytes())
             })
+    }
+
+    pub fn attributes(self) -> Self {
+        self.operation(GETATTR, |writer| writer.word(2).words(&ATTRIBUTES))
     }
 
     /// READ with the anonymous state.
@@ -149,6 +166,24 @@ impl Results {
     /// Returns the file handle of a GETFH at the end.
     pub fn handle(&mut self) -> Result<Vec<u8>, String> {
         Ok(self.last(GETFH)?.opaque()?.to_vec())
+    }
+
+    /// Returns the attributes of a GETATTR at the end.
+    pub fn attributes(&self) -> Result<Attributes, String> {
+        let mut reader = self.last(GETATTR)?;
+        if reader.array::<3>()? != [2, ATTRIBUTES[0], ATTRIBUTES[1]] {
+            return Err("GETATTR returns other attributes than size, fileid, time_modify".into());
+        }
+        let mut values = Reader::new(reader.opaque()?);
+        let found = Attributes {
+            size: values.hyper()?,
+            id: values.hyper()?,
+            modified: (values.hyper()?, values.word()?),
+        };
+        match values.rest().len() + reader.rest().len() {
+            0 => Ok(found),
+            more => Err(format!("{more} octets follow the attributes")),
+        }
     }
 
     /// Returns eof, the count, and the data of a READ at the end, as far as it is inline.
