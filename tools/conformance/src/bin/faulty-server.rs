@@ -34,6 +34,9 @@ use rpcrdma_conformance::engine::Connection;
 use rpcrdma_conformance::engine::Listener;
 use rpcrdma_conformance::engine::Offer;
 use rpcrdma_conformance::engine::Request;
+use rpcrdma_conformance::mount;
+use rpcrdma_conformance::nfs;
+use rpcrdma_conformance::nfs3;
 use rpcrdma_conformance::peer::Server;
 use rpcrdma_conformance::peer::ECHO;
 use rpcrdma_conformance::peer::NFS;
@@ -192,10 +195,10 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         };
-        // Its rpcbind has the same port, of TCP.
+        // Its rpcbind and its MOUNT have the same port, of TCP.
         match TcpListener::bind(at) {
-            Ok(rpcbind) => {
-                thread::spawn(move || answer_rpcbind(&rpcbind, fault));
+            Ok(tcp) => {
+                thread::spawn(move || serve_tcp(&tcp, fault));
             }
             Err(why) => {
                 eprintln!("faulty-server: {at}: {why}");
@@ -227,36 +230,65 @@ fn faults() -> Vec<&'static str> {
     faults
 }
 
-/// Answers DUMP of rpcbind (RFC 1833): NFS 3 has this server's own port.
-fn answer_rpcbind(rpcbind: &TcpListener, fault: &str) {
-    for stream in rpcbind.incoming().flatten() {
-        let _ = answer_dump(stream, fault);
+/// Answers DUMP of rpcbind (RFC 1833), and EXPORT, MNT and UMNT of MOUNT (RFC 1813).
+fn serve_tcp(listener: &TcpListener, fault: &str) {
+    for mut stream in listener.incoming().flatten() {
+        // The client ends the connection.
+        while answer_tcp(&mut stream, fault).is_ok() {}
     }
 }
 
-fn answer_dump(mut stream: TcpStream, fault: &str) -> std::io::Result<()> {
+fn answer_tcp(stream: &mut TcpStream, fault: &str) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;
     let mut mark = [0; 4];
     stream.read_exact(&mut mark)?;
     let length = u32::from_be_bytes(mark) & 0xffff;
     let mut call = vec![0; length as usize];
     stream.read_exact(&mut call)?;
-    let xid = Reader::new(&call).word().unwrap_or(0);
-    let port = stream.local_addr()?.port() ^ u16::from(fault == "other-port");
-    let address = format!("192.0.2.7.{}.{}", port >> 8, port & 0xff);
-    let head = Writer::new().words(&[xid, wire::REPLY, 0, 0, 0, 0]);
-    let reply = ["rdma", "rdma6"]
-        .iter()
-        .fold(head, |reply, netid| {
-            reply
-                .words(&[1, NFS.program, 3])
-                .opaque(netid.as_bytes())
-                .opaque(address.as_bytes())
-                .opaque(b"superuser")
-        })
-        .word(0);
+    let head = Reader::new(&call).array::<6>().unwrap_or_default();
+    let procedure = Procedure {
+        program: head[3],
+        version: head[4],
+        number: head[5],
+    };
+    let results = match procedure {
+        mount::DUMP => dump(stream.local_addr()?.port(), fault),
+        // One directory, which every host may mount, and the flavor AUTH_SYS.
+        mount::EXPORT => Writer::new().word(1).opaque(b"/").words(&[0, 0]),
+        mount::MNT => Writer::new().word(0).opaque(&handle(false)).words(&[1, 1]),
+        _ => Writer::new(),
+    };
+    let reply = Writer::new()
+        .words(&[head[0], wire::REPLY, 0, 0, 0, 0])
+        .raw(&results.0);
     stream.write_all(&words(&[(1 << 31) | reply.0.len() as u32]))?;
     stream.write_all(&reply.0)
+}
+
+/// Returns the results of DUMP: NFS 3 and MOUNT 3 have this server's own port.
+fn dump(own: u16, fault: &str) -> Writer {
+    let other = own ^ u16::from(fault == "other-port");
+    [
+        (nfs3::NFS3, "rdma", other),
+        (nfs3::NFS3, "rdma6", other),
+        (mount::MNT, "tcp", own),
+        (mount::MNT, "tcp6", own),
+    ]
+    .iter()
+    .fold(Writer::new(), |results, (procedure, netid, port)| {
+        let address = format!("192.0.2.7.{}.{}", port >> 8, port & 0xff);
+        results
+            .words(&[1, procedure.program, procedure.version])
+            .opaque(netid.as_bytes())
+            .opaque(address.as_bytes())
+            .opaque(b"superuser")
+    })
+    .word(0)
+}
+
+/// Returns the file handle of the file, or of the root.
+fn handle(at_file: bool) -> Vec<u8> {
+    words(&[u32::from(at_file)])
 }
 
 fn listen(fault: &'static str, mortal: bool, listener: &Listener) {
@@ -689,6 +721,87 @@ impl Responder {
         Ok(Some([before, &data, behind].concat()))
     }
 
+    fn length(&self) -> Result<u64, String> {
+        let file = self.shared.file.lock().map_err(|why| why.to_string())?;
+        Ok(file.len() as u64)
+    }
+
+    /// Returns whether the data ends the file, and the data.
+    fn read_file(&self, offset: usize, length: usize) -> Result<(bool, Vec<u8>), String> {
+        let file = self.shared.file.lock().map_err(|why| why.to_string())?;
+        let start = offset.min(file.len());
+        let end = start.saturating_add(length).min(file.len());
+        Ok((end == file.len(), file[start..end].to_vec()))
+    }
+
+    /// Returns how many octets were written.
+    fn write_file(&self, offset: usize, data: &[u8]) -> Result<u32, String> {
+        let mut data = data.to_vec();
+        match self.shared.fault {
+            "takes-padding" => data.resize(wire::roundup(data.len()), 0),
+            "cuts-inline-writes" if data.len() < 1000 => {
+                data.truncate(data.len().saturating_sub(4));
+            }
+            _ => (),
+        }
+        let mut file = self.shared.file.lock().map_err(|why| why.to_string())?;
+        let end = offset.saturating_add(data.len()).min(CALL_MAX);
+        let length = file.len().max(end);
+        file.resize(length, 0);
+        file[offset.min(end)..end].copy_from_slice(&data[..end - offset.min(end)]);
+        Ok(data.len() as u32)
+    }
+
+    /// Executes a procedure of NFS 3 (RFC 1813, section 3.3). Sets `item` like `compound`.
+    fn nfs_3(
+        &self,
+        procedure: u32,
+        reader: &mut Reader<'_>,
+        item: &mut Option<(usize, usize)>,
+    ) -> Result<Vec<u8>, String> {
+        let at_file = reader.opaque()? == handle(true);
+        // fattr3; used is zero, fileid is one.
+        let attributes = Writer::new()
+            .words(&[1, 0o644, 1, 0, 0])
+            .hyper(self.length()?)
+            .words(&[0; 6])
+            .hyper(1)
+            .words(&[0; 6]);
+        let results = match procedure {
+            nfs3::GETATTR => {
+                if self.has("reduces-fattr3") {
+                    *item = Some((4, attributes.0.len()));
+                }
+                Writer::new().word(0).raw(&attributes.0)
+            }
+            nfs3::LOOKUP => match reader.opaque()? {
+                name if name.starts_with(FILE.as_bytes()) && !at_file => Writer::new()
+                    .word(0)
+                    .opaque(&handle(true))
+                    .word(1)
+                    .raw(&attributes.0)
+                    .word(0),
+                _ => Writer::new().words(&[NOENT, 0]),
+            },
+            nfs3::READ => {
+                let (offset, length) = (reader.hyper()? as usize, reader.word()? as usize);
+                let (eof, data) = self.read_file(offset, length)?;
+                *item = Some((20, data.len()));
+                Writer::new()
+                    .words(&[0, 0, data.len() as u32, u32::from(eof)])
+                    .opaque(&data)
+            }
+            _ => {
+                let offset = reader.hyper()? as usize;
+                reader.array::<2>()?;
+                let count = self.write_file(offset, reader.opaque()?)?;
+                // No wcc_data; FILE_SYNC, and the verifier.
+                Writer::new().words(&[0, 0, 0, count, 2, 0, 0])
+            }
+        };
+        Ok(results.0)
+    }
+
     /// Executes COMPOUND of NFS 4.0 or 4.1 (RFC 7530, RFC 8881), as far as the suite needs it. Sets
     /// `item` to the place of the data of READ in the results, and its length.
     fn compound(
@@ -701,7 +814,6 @@ impl Responder {
         let mut results = Writer::new();
         let (mut status, mut done) = (0, 0);
         let mut at_file = false;
-        let handle = |at_file: bool| wire::words(&[u32::from(at_file)]);
         while done < count && status == 0 {
             let operation = reader.word()?;
             let mut body = Writer::new();
@@ -714,6 +826,16 @@ impl Responder {
                 8 => {
                     reader.raw(16)?;
                     self.shared.delegated.store(false, Relaxed);
+                }
+                9 => {
+                    let asked = reader.word()?;
+                    reader.raw(4 * asked as usize)?;
+                    let attributes = Writer::new().hyper(self.length()?).hyper(1).words(&[0; 3]);
+                    body = body.word(2).words(&nfs::ATTRIBUTES).opaque(&attributes.0);
+                    if self.has("reduces-fattr4") {
+                        let at = 12 + wire::roundup(tag.len()) + results.0.len() + 8 + 16;
+                        *item = Some((at, attributes.0.len()));
+                    }
                 }
                 10 => body = body.opaque(&handle(at_file)),
                 15 => match reader.opaque()? {
@@ -744,14 +866,10 @@ impl Responder {
                 25 => {
                     reader.raw(16)?;
                     let (offset, length) = (reader.hyper()? as usize, reader.word()? as usize);
-                    let file = self.shared.file.lock().map_err(|why| why.to_string())?;
-                    let start = offset.min(file.len());
-                    let end = start.saturating_add(length).min(file.len());
-                    body = body
-                        .word(u32::from(end == file.len()))
-                        .opaque(&file[start..end]);
+                    let (eof, data) = self.read_file(offset, length)?;
+                    body = body.word(u32::from(eof)).opaque(&data);
                     let at = 12 + wire::roundup(tag.len()) + results.0.len() + 8 + 8;
-                    *item = Some((at, end - start));
+                    *item = Some((at, data.len()));
                 }
                 28 => {
                     reader.opaque()?;
@@ -761,24 +879,13 @@ impl Responder {
                     reader.raw(16)?;
                     let offset = reader.hyper()? as usize;
                     reader.word()?;
-                    let mut data = reader.opaque()?.to_vec();
-                    match self.shared.fault {
-                        "takes-padding" => data.resize(wire::roundup(data.len()), 0),
-                        "cuts-inline-writes" if data.len() < 1000 => {
-                            data.truncate(data.len().saturating_sub(4));
-                        }
-                        _ => (),
-                    }
+                    let data = reader.opaque()?;
                     if self.shared.delegated.load(Relaxed) {
                         self.shared.recall.store(true, Relaxed);
                         status = DELAY;
                     } else {
-                        let mut file = self.shared.file.lock().map_err(|why| why.to_string())?;
-                        let end = offset.saturating_add(data.len()).min(CALL_MAX);
-                        let length = file.len().max(end);
-                        file.resize(length, 0);
-                        file[offset.min(end)..end].copy_from_slice(&data[..end - offset.min(end)]);
-                        body = body.words(&[data.len() as u32, 2, 0, 0]);
+                        let count = self.write_file(offset, data)?;
+                        body = body.words(&[count, 2, 0, 0]);
                     }
                 }
                 42 => {
@@ -922,6 +1029,10 @@ impl Responder {
         match (program, version, procedure) {
             (100_003, 3, 0) if !self.has("no-nfs-3") => return accepted(&[0]),
             (100_003, 4, 0) => return accepted(&[0]),
+            (100_003, 3, nfs3::GETATTR | nfs3::LOOKUP | nfs3::READ | nfs3::WRITE) => {
+                let results = self.nfs_3(procedure, reader, item)?;
+                return Ok(Execution::Accepted(vec![0], results));
+            }
             (100_003, 4, 1) => {
                 return Ok(Execution::Accepted(vec![0], self.compound(reader, item)?))
             }
@@ -1009,7 +1120,12 @@ impl Responder {
                     header.writes[0] = chunk.clone();
                 }
             }
-        } else if item.is_some() && self.has("no-inline-reads") {
+        } else if item.is_some()
+            && matches!(
+                self.shared.fault,
+                "no-inline-reads" | "reduces-fattr3" | "reduces-fattr4"
+            )
+        {
             return self.err_chunk(call.xid);
         }
         header.reply = call.reply.as_ref().map(unused);

@@ -18,7 +18,7 @@ use crate::wire::Header;
 use crate::wire::ReadSegment;
 
 /// How many octets the scratch file is given.
-const SIZE: usize = 5000;
+pub(super) const SIZE: usize = 5000;
 
 const FILLED: &str = "the Responder pushes one data item to the Requester, filling the chunk \
                       contiguously and in segment array order until that data item has been \
@@ -39,7 +39,7 @@ const ROUNDUP: &str = "If the Requester chooses to include roundup padding in a 
                        chunk's total length MUST be the sum of the encoded length of the data item \
                        and the length of the roundup padding.";
 
-fn content(seed: u8) -> Vec<u8> {
+pub(super) fn content(seed: u8) -> Vec<u8> {
     (0..SIZE)
         .map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed)
         .collect()
@@ -52,12 +52,12 @@ fn path(target: &Target<'_>) -> Result<String, Problem> {
     }
 }
 
-fn malformed<T>(results: Result<T, String>) -> Result<T, Problem> {
+pub(super) fn malformed<T>(results: Result<T, String>) -> Result<T, Problem> {
     results.or_else(|why| violation(format!("the COMPOUND fails: {why}")))
 }
 
 /// Connects, and fills the file by a Long Call.
-fn filled(target: &mut Target<'_>, seed: u8) -> Result<(Link, String), Problem> {
+pub(super) fn filled(target: &mut Target<'_>, seed: u8) -> Result<(Link, String), Problem> {
     let path = path(target)?;
     let mut link = target.plain()?;
     let results = link.nfs(|compound| compound.path(&path).write(0, &content(seed)))?;

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RFC 8267, sections 4 and 6.1: GETATTR of NFS 4.0; GETATTR, READ and WRITE of NFS 3.
+
+use super::rfc8166_nfs;
+use super::rfc8166_nfs::content;
+use super::rfc8166_nfs::SIZE;
+use crate::case::case;
+use crate::case::skip;
+use crate::case::violation;
+use crate::case::Case;
+use crate::case::Passed;
+use crate::case::Problem;
+use crate::case::Verdict;
+use crate::mount;
+use crate::mount::Export;
+use crate::nfs::Attributes;
+use crate::nfs3;
+use crate::nfs3::Found;
+use crate::peer::Answer;
+use crate::peer::Link;
+use crate::peer::Service;
+use crate::peer::Target;
+use crate::wire::Header;
+use crate::wire::ReadSegment;
+use crate::wire::Segment;
+use crate::wire::Status;
+
+const NOT_REDUCED: &str =
+    "RFC 8166, section 6.1: Senders MUST NOT reduce data items that are not DDP-eligible.";
+const OTHERS: &str = "All other argument or result data items in NFS versions 2 and 3 are not \
+                      DDP-eligible.";
+const PUSHES: &str =
+    "RFC 8166, section 4.3.2: When a Requester provides a Write list, the Responder MUST push data \
+     corresponding to DDP-eligible result data items to Requester memory referenced in the Write \
+     list.";
+const NO_PADDING: &str =
+    "RFC 8166, section 3.4.6.2: A Responder MUST NOT write XDR roundup padding into a Write chunk, \
+     even if the Requester made space available for it.";
+const MAY_REDUCE: &str =
+    "RFC 8166, section 3.5.2: If DDP-eligible data items are present in a Payload stream, a sender \
+     MAY reduce some or all of these items by removing them from the Payload stream.";
+
+fn decoded<T>(procedure: &str, results: Result<T, String>) -> Result<T, Problem> {
+    results.or_else(|why| violation(format!("{procedure} of NFS 3: {why}")))
+}
+
+/// The file has just been given `SIZE` octets.
+fn long_enough(attributes: &Attributes) -> Verdict {
+    if attributes.size < SIZE as u64 {
+        return violation(format!("the file has {} octets", attributes.size));
+    }
+    Ok(Passed)
+}
+
+fn getattr_4(target: &mut Target<'_>) -> Verdict {
+    let (mut link, path) = rfc8166_nfs::filled(target, 5)?;
+    let results = link.nfs(|compound| compound.path(&path).attributes())?;
+    long_enough(&rfc8166_nfs::malformed(results.attributes())?)
+}
+
+/// A connection, and the scratch file by NFS 3.
+struct File {
+    link: Link,
+    handle: Vec<u8>,
+}
+
+/// A call of NFS 3.
+fn call(link: &mut Link, header: &Header, rpc: &[u8]) -> Result<(Answer, Vec<u8>), Problem> {
+    let answer = link.call(header, rpc)?;
+    match &answer.status {
+        Status::Success(results) => {
+            let results = results.clone();
+            Ok((answer, results))
+        }
+        Status::ProgUnavail | Status::ProgMismatch(..) => skip("the server has no NFS 3"),
+        other => violation(format!("the call of NFS 3 gets {other:?}")),
+    }
+}
+
+/// Goes from an export to a file, if there is one.
+fn look_up(link: &mut Link, export: &Export, path: &str) -> Result<Option<Found>, Problem> {
+    let mut at = Found {
+        handle: export.handle.clone(),
+        attributes: None,
+    };
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        let xid = link.xid();
+        let rpc = nfs3::lookup(xid, &at.handle, name);
+        let (_, results) = call(link, &Header::msg(xid), &rpc)?;
+        match nfs3::found(&results) {
+            Ok(found) => at = found,
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(Some(at))
+}
+
+impl File {
+    /// Searches the exports for the scratch file. The path is one of NFS 4, where another directory
+    /// may be the root. Only a file that has the attributes of NFS 4.0 is the same one.
+    fn open(target: &mut Target<'_>) -> Result<Self, Problem> {
+        let server = target.server;
+        let Some(path) = &server.export else {
+            return skip("only with --export");
+        };
+        let exports = mount::exports(server)
+            .or_else(|why| skip(format!("there is no file handle of NFS 3: {why}")))?;
+        let mut link = target.plain()?;
+        let known = match server.service {
+            Service::Nfs4(_) => Some(
+                link.nfs(|compound| compound.path(path).attributes())?
+                    .attributes()
+                    .or_else(|why| skip(format!("GETATTR of NFS 4.0 fails: {why}")))?,
+            ),
+            _ => None,
+        };
+        for export in exports {
+            let below = mount::below(path, &export.directory);
+            let Some(rest) = below.or(known.as_ref().and(Some(path))) else {
+                continue;
+            };
+            match look_up(&mut link, &export, rest)? {
+                Some(Found { handle, attributes }) if known.is_none() || attributes == known => {
+                    return Ok(File { link, handle })
+                }
+                _ => (),
+            }
+        }
+        skip("no export of NFS 3 has the scratch file")
+    }
+
+    /// Opens the file, and fills it by a Long Call.
+    fn filled(target: &mut Target<'_>, seed: u8) -> Result<Self, Problem> {
+        let mut file = Self::open(target)?;
+        let xid = file.link.xid();
+        let rpc = nfs3::write(xid, &file.handle, 0, &content(seed));
+        file.write(&Header::msg(xid), &rpc, SIZE)?;
+        Ok(file)
+    }
+
+    fn write(&mut self, header: &Header, rpc: &[u8], length: usize) -> Verdict {
+        let (_, results) = call(&mut self.link, header, rpc)?;
+        match decoded("WRITE", nfs3::written(&results))? as usize {
+            written if written == length => Ok(Passed),
+            written => violation(format!("WRITE has written {written} octets, not {length}")),
+        }
+    }
+
+    /// READ. Returns the answer, and the data as far as it is inline.
+    fn read(
+        &mut self,
+        header: &Header,
+        offset: u64,
+        length: usize,
+    ) -> Result<(Answer, Vec<u8>), Problem> {
+        let rpc = nfs3::read(header.xid, &self.handle, offset, length as u32);
+        let (answer, results) = call(&mut self.link, header, &rpc)?;
+        match decoded("READ", nfs3::data(&results))? {
+            (count, data) if count as usize == length => Ok((answer, data)),
+            (count, _) => violation(format!("READ returns {count} octets, not {length}")),
+        }
+    }
+
+    /// The file has this content, read inline in parts.
+    fn same(&mut self, expected: &[u8]) -> Verdict {
+        for (number, part) in expected.chunks(500).enumerate() {
+            let offset = number as u64 * 500;
+            let header = Header::msg(self.link.xid());
+            let (_, data) = self.read(&header, offset, part.len())?;
+            if data != part {
+                return violation(format!("the file has other octets behind {offset}"));
+            }
+        }
+        Ok(Passed)
+    }
+}
+
+/// GETATTR, with a Write chunk of `room` octets if that is not zero.
+fn getattr_3(target: &mut Target<'_>, room: usize) -> Verdict {
+    let mut file = File::filled(target, 6)?;
+    let mut header = Header::msg(file.link.xid());
+    if room > 0 {
+        header.writes = vec![vec![file.link.writable(room)?]];
+    }
+    let rpc = nfs3::getattr(header.xid, &file.handle);
+    let (answer, results) = call(&mut file.link, &header, &rpc)?;
+    long_enough(&decoded("GETATTR", nfs3::attributes(&results))?)?;
+    let unused = |chunk: &Vec<Segment>| chunk.len() == 1 && chunk[0].length == 0;
+    let returned = &answer.header.writes;
+    if returned.len() != header.writes.len() || !returned.iter().all(unused) {
+        return violation(format!("the Write list comes back as {returned:?}"));
+    }
+    Ok(Passed)
+}
+
+fn read_inline(target: &mut Target<'_>) -> Verdict {
+    File::filled(target, 7)?.same(&content(7))
+}
+
+/// READ by a Write chunk of `room` octets.
+fn read_by_chunk(target: &mut Target<'_>, length: usize, room: usize) -> Verdict {
+    let mut file = File::filled(target, 8)?;
+    let mut header = Header::msg(file.link.xid());
+    let offered = file.link.writable(room)?;
+    header.writes = vec![vec![offered]];
+    let (answer, inline) = file.read(&header, 100, length)?;
+    if !inline.is_empty() {
+        return violation(format!("READ returns {} octets inline", inline.len()));
+    }
+    match &answer.header.writes[..] {
+        [chunk] if chunk.len() == 1 && chunk[0].length as usize == length => (),
+        other => return violation(format!("the Write list comes back as {other:?}")),
+    }
+    let octets = file.link.gather(&[offered])?;
+    if octets[..length] != content(8)[100..100 + length] {
+        return violation("the data is other data");
+    }
+    if octets[length..].iter().any(|&octet| octet != 0xee) {
+        return violation("octets behind the data were written");
+    }
+    Ok(Passed)
+}
+
+/// WRITE of `length` octets, inline or by a Read chunk.
+fn write(target: &mut Target<'_>, length: usize, by_chunk: bool) -> Verdict {
+    let mut file = File::filled(target, 9)?;
+    let data = content(88)[..length].to_vec();
+    let mut header = Header::msg(file.link.xid());
+    let rpc = if by_chunk {
+        let rpc = nfs3::write_reduced(header.xid, &file.handle, 8, length as u32);
+        header.reads.push(ReadSegment {
+            position: rpc.len() as u32,
+            segment: file.link.readable(&data)?,
+        });
+        rpc
+    } else {
+        nfs3::write(header.xid, &file.handle, 8, &data)
+    };
+    file.write(&header, &rpc, length)?;
+    let mut expected = content(9);
+    expected[8..8 + length].copy_from_slice(&data);
+    file.same(&expected)
+}
+
+pub const CASES: &[Case] = &[
+    case!("rfc8267/6.1/1", "GETATTR of NFS 4.0", Must, NOT_REDUCED,
+        sends "GETATTR of size, fileid and time_modify without chunks", accepts "the attributes inline",
+        fault "reduces-fattr4", needs [Export], getattr_4),
+    case!("rfc8267/4/2", "GETATTR of NFS 3", Must, OTHERS,
+        sends "GETATTR without chunks", accepts "the attributes inline",
+        fault "reduces-fattr3", needs [Export], |target| getattr_3(target, 0)),
+    case!("rfc8267/4/3", "GETATTR of NFS 3 does not use a Write chunk", Must, OTHERS,
+        sends "GETATTR, a Write chunk of 512 octets", accepts "the attributes inline, the chunk with length 0",
+        fault "reduces-fattr3", needs [Export], |target| getattr_3(target, 512)),
+    case!("rfc8267/4/4", "READ of NFS 3 without a Write list is inline", Must,
+        "RFC 8166, section 4.3.2.3: When there is only one DDP-eligible result item in an RPC Reply \
+         message, the Requester provides an empty Write list.",
+        sends "READ of 500 octets without chunks", accepts "the data inline",
+        fault "no-inline-reads", needs [Export], read_inline),
+    case!("rfc8267/4/5", "READ of NFS 3 fills a Write chunk", Must, PUSHES,
+        sends "READ of 3000 octets, a Write chunk of 3000", accepts "the data in the chunk, length 3000",
+        fault "reads-inline", needs [Export], |target| read_by_chunk(target, 3000, 3000)),
+    case!("rfc8267/4/6", "READ of NFS 3 of 1001 octets writes no padding", Must, NO_PADDING,
+        sends "READ of 1001 octets, a Write chunk of 1004", accepts "length 1001, nothing written behind it",
+        fault "writes-padding", needs [Export], |target| read_by_chunk(target, 1001, 1004)),
+    case!("rfc8267/4/7", "an inline WRITE of NFS 3", Must, MAY_REDUCE,
+        sends "WRITE of 501 octets without chunks", accepts "the file has them, and nothing else",
+        fault "cuts-inline-writes", needs [Export], |target| write(target, 501, false)),
+    case!("rfc8267/4/8", "WRITE of NFS 3 takes its data from a Read chunk", Must, MAY_REDUCE,
+        sends "WRITE of 3000 octets by a Read chunk", accepts "the file has them",
+        fault "loses-read-chunks", needs [Export], |target| write(target, 3000, true)),
+];
