@@ -40,6 +40,8 @@ pub const MNT: Procedure = Procedure {
 };
 pub const UMNT: Procedure = Procedure { number: 3, ..MNT };
 pub const EXPORT: Procedure = Procedure { number: 5, ..MNT };
+/// MNT3ERR_ACCES.
+const ACCESS: u32 = 13;
 
 /// Sends a call over TCP. Returns the RPC reply.
 fn exchange(stream: &mut TcpStream, rpc: &[u8]) -> io::Result<Vec<u8>> {
@@ -134,6 +136,7 @@ impl Mount {
                 directory: directory.into(),
                 handle: reader.opaque()?.to_vec(),
             }),
+            ACCESS => Err("MNT3ERR_ACCES; the server may want a port below 1024".into()),
             status => Err(format!("the status is {status}")),
         }
     }
