@@ -475,7 +475,7 @@ impl Tool {
                             .split_once('\n')
                             .map_or("", |(_, rest)| rest)
                             .to_owned(),
-                        None => text,
+                        None => words::observing(self.style, self.observing().as_ref()) + &text,
                     }
                 }
             };

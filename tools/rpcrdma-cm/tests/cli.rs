@@ -472,7 +472,13 @@ fn observing_is_limited() {
     };
     let off = "lost: 0\nobserving: no\nobserving_reason: fprobe: the kernel lacks CONFIG_FPROBE\n";
     let partial = "observing: partial\nobserving_reason: btf: no BTF\nobserving_reason: events: 3 events were lost\n";
-    for words in [&[][..], &["mounts"], &["watch", "--count", "1"]] {
+    world.write("debugfs/history", HISTORY);
+    for words in [
+        &[][..],
+        &["mounts"],
+        &["history"],
+        &["watch", "--count", "1"],
+    ] {
         assert_eq!(
             first(off, words),
             "observing is off, so only the module's own connections are shown: the kernel lacks CONFIG_FPROBE"
