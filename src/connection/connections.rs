@@ -34,7 +34,7 @@ use crate::{
 /// until its peer's host has answered or TCP has given up, and a queue runs 2048 works at a time.
 const CONNECT_QUEUES: usize = 4;
 
-/// How long unloading waits before the log says for which connection or listener, in milliseconds.
+/// How long unloading, or closing a listener, waits before the log says for what, in milliseconds.
 pub(super) const WARN_MS: u32 = 5000;
 
 /// The module's own connections.

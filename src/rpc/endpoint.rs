@@ -9,10 +9,7 @@ use core::{
 };
 
 use kernel::{
-    alloc::flags::{
-        GFP_NOWAIT,
-        __GFP_NOWARN, //
-    },
+    alloc::flags::GFP_NOWAIT,
     impl_has_work,
     new_condvar,
     new_mutex,
@@ -651,7 +648,7 @@ impl Endpoint {
     fn postpone(self: ArcBorrow<'_, Self>, context: &CompletionContext<'_, Self>, octets: &[u8]) {
         let mut call = KVec::new();
         // This does not wait for memory: reclaiming it may wait for NFS, which completes here, too.
-        let copied = call.extend_from_slice(octets, GFP_NOWAIT | __GFP_NOWARN);
+        let copied = call.extend_from_slice(octets, GFP_NOWAIT);
         let postponed = copied.is_ok() && {
             let mut inner = self.inner.lock();
             inner.postponed_calls.push_within_capacity(call).is_ok()
