@@ -255,7 +255,7 @@ pub fn json(subject: Subject<'_>, reports: &[Report]) -> String {
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
-/// What a result is in the formats that know only passed, failed and skipped.
+/// How TAP and JUnit count a result, which have no other words.
 enum Kind {
     Pass,
     Fail(String),
@@ -263,27 +263,32 @@ enum Kind {
 }
 
 /// How results are judged.
-pub struct Standard {
-    /// A SHOULD that is not met is a failure.
-    pub strict: bool,
-    /// The known results. Only differences are failures.
-    pub expected: Option<Expected>,
+pub enum Standard {
+    /// By the documents. If `strict`, a SHOULD that is not met is a failure.
+    Documents { strict: bool },
+    /// By known results: only differences are failures.
+    Known(Expected),
 }
 
 impl Standard {
+    /// Whether a result is a failure, in all formats and for the status of the program.
+    pub fn fails(&self, report: &Report) -> bool {
+        matches!(self.kind(report), Kind::Fail(_))
+    }
+
     fn kind(&self, report: &Report) -> Kind {
         let outcome = report.outcome;
         let why = format!("{}: {}", outcome.name(), report.reason);
-        match &self.expected {
-            Some(expected) => match expected.difference(report) {
+        match self {
+            Self::Known(expected) => match expected.difference(report) {
                 Some(difference) => Kind::Fail(difference),
                 None if outcome == Outcome::Pass => Kind::Pass,
                 None => Kind::Skip(format!("as expected: {why}")),
             },
-            None => match outcome {
+            Self::Documents { strict } => match outcome {
                 Outcome::Pass => Kind::Pass,
                 Outcome::Fail | Outcome::Inconclusive => Kind::Fail(why),
-                Outcome::NonStrict if self.strict => Kind::Fail(why),
+                Outcome::NonStrict if *strict => Kind::Fail(why),
                 Outcome::NonStrict | Outcome::Unimplemented | Outcome::Skipped => Kind::Skip(why),
             },
         }

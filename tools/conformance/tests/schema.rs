@@ -2,11 +2,10 @@
 
 //! JSON of results is as schema.json says.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+mod common;
 
-use rpcrdma_conformance::case::Outcome;
-use rpcrdma_conformance::cases;
+use std::net::SocketAddr;
+
 use rpcrdma_conformance::gateway::Client;
 use rpcrdma_conformance::peer::Server;
 use rpcrdma_conformance::report;
@@ -104,17 +103,7 @@ fn reports() -> Vec<Report> {
     trace.sent(1, "Send", &[1, 0xab]);
     trace.received(1, "Send", &[]);
     trace.note(1, "the peer disconnected");
-    Outcome::ALL
-        .into_iter()
-        .zip(cases::server().chain(cases::client()))
-        .map(|(outcome, case)| Report {
-            case,
-            outcome,
-            reason: "a reason".into(),
-            took: Duration::from_millis(5),
-            trace: trace.entries(),
-        })
-        .collect()
+    common::reports(&trace)
 }
 
 #[test]
