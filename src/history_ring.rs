@@ -10,8 +10,6 @@
 //! The lock is a spin lock. It may be taken with any other lock of the module held, and no lock is
 //! taken with it held. Events are never recorded in interrupts.
 
-use core::iter;
-
 use kernel::{
     new_spinlock,
     prelude::*,
@@ -64,6 +62,15 @@ struct Ring {
     recorded: u64,
 }
 
+impl Ring {
+    const fn new() -> Self {
+        Self {
+            events: KVVec::new(),
+            recorded: 0,
+        }
+    }
+}
+
 struct Rings {
     rings: [Ring; RINGS],
     /// The number of the next event.
@@ -89,14 +96,12 @@ impl History {
     /// Fails with `ENOMEM`.
     pub(crate) fn new(size: u32, stats: Arc<SharedStats>) -> Result<Arc<Self>> {
         let size = size.min(MAX);
-        let ring = || -> Result<Ring> {
-            Ok(Ring {
-                events: KVVec::with_capacity(size as usize, GFP_KERNEL)?,
-                recorded: 0,
-            })
-        };
+        let mut rings = [const { Ring::new() }; RINGS];
+        for ring in &mut rings {
+            ring.events.reserve(size as usize, GFP_KERNEL)?;
+        }
         let rings = Rings {
-            rings: [ring()?, ring()?, ring()?, ring()?],
+            rings,
             next: 0,
             latest_ns: 0,
         };
@@ -170,11 +175,9 @@ impl History {
     ///
     /// Fails with `ENOMEM`.
     pub(crate) fn oldest_first(&self) -> Result<KVVec<Numbered>> {
-        let mut copy = KVVec::with_capacity(self.size as usize * RINGS, GFP_KERNEL)?;
-        let mut ends = [0; RINGS];
-        for (end, ring) in iter::zip(&mut ends, &self.rings.lock().rings) {
-            *end = ring.recorded;
-        }
+        let ends = self.rings.lock().rings.each_ref().map(|ring| ring.recorded);
+        let kept: u64 = ends.iter().map(|&end| end.min(self.size)).sum();
+        let mut copy = KVVec::with_capacity(kept as usize, GFP_KERNEL)?;
 
         for (ring, end) in ends.into_iter().enumerate() {
             self.copy(ring, end, &mut copy);
@@ -201,7 +204,7 @@ impl History {
             for number in (begin..end).rev() {
                 let place = number.checked_rem(self.size).unwrap_or_default();
                 if let Some(numbered) = ring.events.get(place as usize) {
-                    // The capacity is that of all rings, so this does not fail.
+                    // The capacity is that of all these events, so this does not fail.
                     let _ = copy.push_within_capacity(*numbered);
                 }
             }

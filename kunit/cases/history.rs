@@ -49,30 +49,40 @@ fn event() -> HistoryEvent {
     }
 }
 
-/// Each owner of connections, its role, whether it is root, and the ring of its events: no owner's
-/// events overwrite those of another ring.
-const RINGS: [(Origin, Role, bool, usize); 8] = [
-    (Origin::Nfs, Role::Client, false, 0),
-    (Origin::Module, Role::Client, false, 0),
-    (Origin::Nfs, Role::Server, false, 1),
-    (Origin::Module, Role::Server, false, 1),
-    (Origin::User, Role::Client, true, 2),
-    (Origin::User, Role::Server, true, 2),
-    (Origin::User, Role::Client, false, 3),
-    (Origin::User, Role::Server, false, 3),
+/// Each owner of connections, its role, whether it is root, the address of the peer, and the ring of
+/// the events: no event overwrites those of another ring.
+const RINGS: [(Origin, Role, bool, &str, usize); 14] = [
+    (Origin::Nfs, Role::Client, false, "192.0.2.2:20049", 0),
+    (Origin::Module, Role::Client, false, "192.0.2.9:20049", 0),
+    (Origin::User, Role::Client, true, "192.0.2.2:20049", 1),
+    (Origin::User, Role::Server, true, "192.0.2.9:700", 1),
+    (Origin::User, Role::Client, false, "192.0.2.2:20049", 2),
+    (Origin::User, Role::Server, false, "192.0.2.9:700", 2),
+    (Origin::Nfs, Role::Server, false, "192.0.2.2:700", 3),
+    (Origin::Module, Role::Server, false, "192.0.2.2:65535", 3),
+    (Origin::Nfs, Role::Server, false, "192.0.2.3:700", 4),
+    (Origin::Module, Role::Server, false, "192.0.2.0:700", 5),
+    (Origin::Nfs, Role::Server, false, "192.0.2.5:700", 10),
+    (Origin::Nfs, Role::Server, false, "[2001:db8::2]:700", 9),
+    (Origin::Nfs, Role::Server, false, "[2001:db8::3]:700", 10),
+    // The peer of an id without an address.
+    (Origin::Nfs, Role::Server, false, "", 3),
 ];
 
 /// Returns the first row of [`RINGS`] whose events are kept in another ring.
 pub(crate) fn wrong_ring() -> Option<usize> {
-    RINGS.iter().position(|&(origin, role, of_root, ring)| {
-        let event = HistoryEvent {
-            origin,
-            role,
-            of_root,
-            ..event()
-        };
-        event.ring() != ring || ring >= HistoryEvent::RINGS
-    })
+    RINGS
+        .iter()
+        .position(|&(origin, role, of_root, remote, ring)| {
+            let event = HistoryEvent {
+                origin,
+                role,
+                of_root,
+                remote: remote.parse().ok(),
+                ..event()
+            };
+            event.ring() != ring || ring >= HistoryEvent::RINGS
+        })
 }
 
 fn outcome(

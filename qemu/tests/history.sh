@@ -161,16 +161,23 @@ kept() {
 	check_equal 'no event was overwritten' 0 "$count"
 	need_reload history=4 history=4
 	need 'history=4: a listener' control b listen "$B4:2000"
+	need 'history=4: a listener of IPv6' control b listen "[$B6]:2000"
+	need 'history=4: another peer connects' connect a "[$B6]:2000 null=0"
+	need 'history=4: its connection is closed' control a close "connection $client"
+	recorded 'history=4: its connection is lost at the server' ID="$server" EVENT=lost
+	other=$server
 	for n in 1 2 3; do
 		need "history=4: connection $n" connect a "$B4:2000 null=0"
 		need "history=4: connection $n is closed" control a close "connection $client"
 		recorded "history=4: connection $n: lost at the server" ID="$server" EVENT=lost
 	done
-	check 'history=4: four events of clients and four of servers are shown' has_lines 9
+	check 'history=4: four events of clients, and four and two of servers, are shown' has_lines 11
 	counter history_overwritten
-	check_equal 'history=4: four overwritten events are counted' 4 "$count"
+	check_equal 'history=4: six overwritten events are counted' 6 "$count"
 	check 'history=4: the latest event is shown' event ID="$client" EVENT=closed
 	check_fails 'history=4: the first event is not shown' event ID=1
+	check 'history=4: a peer overwrites no event of the other peer' \
+		event ID="$other" ROLE=server EVENT=established
 	check 'history=4: each connection has its end' wait_for 10 consistent_history
 	need_reload history=0 history=0
 	check 'history=0: connect fails' refused_by_module "$B4:9"

@@ -9,7 +9,10 @@ use core::{
         Display,
         Write, //
     },
-    net::SocketAddr, //
+    net::{
+        IpAddr,
+        SocketAddr, //
+    }, //
 };
 
 use super::{
@@ -123,19 +126,33 @@ pub(crate) struct HistoryEvent {
 }
 
 impl HistoryEvent {
+    /// How many rings keep the events of servers.
+    const SERVER_RINGS: usize = 8;
+
     /// The number of rings that keep events.
-    pub(crate) const RINGS: usize = 4;
+    pub(crate) const RINGS: usize = 3 + Self::SERVER_RINGS;
 
     /// Returns the index of the ring that keeps this event. Any user can make events of programs,
-    /// and any peer can make events of servers. So none of them overwrites events of clients, and
-    /// no user overwrites events of root's programs.
+    /// and any peer can make events of servers. So none of them overwrites events of clients, no
+    /// user overwrites events of root's programs, and a peer overwrites those of few other peers.
     pub(crate) fn ring(&self) -> usize {
         match (self.origin, self.role) {
             (Origin::Module | Origin::Nfs, Role::Client) => 0,
-            (Origin::Module | Origin::Nfs, Role::Server) => 1,
-            (Origin::User, _) if self.of_root => 2,
-            (Origin::User, _) => 3,
+            (Origin::User, _) if self.of_root => 1,
+            (Origin::User, _) => 2,
+            (Origin::Module | Origin::Nfs, Role::Server) => 3 + self.peer() % Self::SERVER_RINGS,
         }
+    }
+
+    /// Returns a number that is the same for all events of a remote address, whatever its port.
+    /// Addresses next to each other have different numbers.
+    fn peer(&self) -> usize {
+        let fold = |octets: &[u8]| octets.iter().fold(0, |sum, octet| sum ^ octet);
+        usize::from(match self.remote.map(|remote| remote.ip()) {
+            Some(IpAddr::V4(address)) => fold(&address.octets()),
+            Some(IpAddr::V6(address)) => fold(&address.octets()),
+            None => 0,
+        })
     }
 
     /// Whether this event established the generation before that of `next`.
