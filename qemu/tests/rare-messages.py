@@ -135,13 +135,52 @@ class Client:
         """Sends Long Calls with another Read chunk (section 3.5.3). Nothing in ECHO is
         DDP-eligible. The module cannot know what is in another program (section 6.1)."""
         for program in ECHO, 0x12345678:
+            for positions in (40, 0), (0, 40, 0):
+                xid = self.next()
+                call = self.peer.readable(rpc_call(xid, program=program, version=1))
+                halves = iter(cut(call, 20, 20) if len(positions) == 3 else cut(call, 40))
+                other, = cut(call, 4)
+                reads = [(at, other if at else next(halves)) for at in positions]
+                answer = error(xid, ERR_CHUNK, credits=GRANTS)
+                if program != ECHO:
+                    answer = header(xid, RDMA_MSG, credits=GRANTS) + prog_unavail(xid)
+                self.asks(header(xid, RDMA_NOMSG, reads=reads), answer)
+
+    def two_calls(self) -> None:
+        """Sends RDMA_MSG that also has a Position Zero Read chunk."""
+        xid = self.next()
+        call = rpc_call(xid)
+        reads = [(0, *cut(self.peer.readable(call), len(call)))]
+        self.asks(header(xid, RDMA_MSG, reads=reads) + call,
+                  error(xid, ERR_CHUNK, credits=GRANTS))
+        self.works()
+
+    def holds_reply(self) -> None:
+        """Sends Long Calls whose chunk holds a reply. In version 2, ERR_CHUNK is BAD_HEADER."""
+        for version in 1, 2:
             xid = self.next()
-            call = self.peer.readable(rpc_call(xid, program=program, version=1))
-            reads = [(40, *cut(call, 4)), (0, *cut(call, call.length))]
-            answer = error(xid, ERR_CHUNK, credits=GRANTS)
-            if program != ECHO:
-                answer = header(xid, RDMA_MSG, credits=GRANTS) + prog_unavail(xid)
-            self.asks(header(xid, RDMA_NOMSG, reads=reads), answer)
+            reads = [(0, *cut(self.peer.readable(success(xid)), 24))]
+            self.asks(header(xid, RDMA_NOMSG, version=version, reads=reads),
+                      error(xid, ERR_CHUNK, credits=GRANTS, version=version))
+        self.works()
+
+    def room_for_reply(self, room: int) -> None:
+        """Calls ECHO with 1101 octets, whose reply has 1132 and does not fit inline. `room` is the
+        length of the Reply chunk."""
+        xid, data = self.next(), words(1101) + LONG[:1101] + bytes(3)
+        memory = self.peer.writable(room)
+        memory.fill(b"\xee" * room)
+        call = self.peer.readable(rpc_call(xid, 1, data, program=ECHO, version=1))
+        message = header(xid, RDMA_NOMSG, reads=[(0, *cut(call, call.length))],
+                         reply=write_chunk(cut(memory, room)))
+        if room < 1132:
+            self.asks(message, error(xid, ERR_CHUNK, credits=GRANTS))
+            same("the memory of the Reply chunk", b"\xee" * room, memory.octets(room))
+        else:
+            self.asks(message, header(xid, RDMA_NOMSG, credits=GRANTS,
+                                      reply=write_chunk(cut(memory, 1132))))
+            same("the memory of the Reply chunk", success(xid, data), memory.octets(room))
+        self.works()
 
     def reads_nothing(self) -> None:
         """Checks that a Long Call is refused if the peer has a read depth of zero, so that the
@@ -652,6 +691,12 @@ def calls_of_the_peer() -> None:
     check("sixteen calls with one XID are answered (RFC 5531, 9)", client.one_xid)
     check("a call behind one that waits for chunks is answered first (3.3.1)", client.others_first)
     check("a Read chunk of a Long Call depends on the program (6.1)", client.reduced_long_call)
+    check("a call inline with a Long Call is refused (4.5.2)", client.two_calls)
+    check("a Long Call whose chunk holds a reply is refused (RFC 8167, 5.1)", client.holds_reply)
+    check("a reply that fills its Reply chunk has its padding there (3.5.3)", client.room_for_reply,
+          1132)
+    check("a Reply chunk that is one octet too short is not written to (4.5.3)",
+          client.room_for_reply, 1131)
     check("64 Read segments are accepted (8.1.4)", client.many, "Read segments", 64, True)
     check("65 Read segments are refused (8.1.4)", client.many, "Read segments", 65, False)
     check("64 Write chunks are accepted (8.1.4)", client.many, "Write chunks", 64, True)
