@@ -802,6 +802,7 @@ impl Endpoint {
             let Ok(octets) = this.inner.lock().postponed_calls.remove(0) else {
                 return;
             };
+            // Parsed again: a header borrows its chunk lists from the octets, and these are a copy.
             this.respond(&Channel::Work(&queue_pair), header::parse(&octets));
         }
         this.as_arc_borrow()
