@@ -58,7 +58,7 @@ NOT_PROPOSED = re.compile(r"src/(observer|bindings\.rs|base\.rs|base/errno\.rs)|
 
 def proposed():
     """Returns the sources that the series has to have."""
-    for path in [*(project / "src").rglob("*.rs"), *(project / "kunit").glob("*.rs"), *(project / "kunit").glob("c*/*"),
+    for path in [*(project / "src").rglob("*.rs"), *(project / "kunit").glob("*.rs"), *(project / "kunit").glob("c*/**/*.*"),
                  *(project / "kunit/header").glob("*")]:
         name = str(path.relative_to(project))
         if not NOT_PROPOSED.match(name):

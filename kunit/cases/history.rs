@@ -233,59 +233,7 @@ const EVENTS: [Change; COUNT] = [
 ];
 
 /// The file of [`EVENTS`].
-pub(crate) const TEXT: &str = "\
-TIME               DATE                     ID   ORIGIN ROLE   EVENT          LOCAL           \
-REMOTE                                          GEN           LASTED_MS         C2S       S2C \
-INV    REASON
-0.000000           1970-01-01T00:00:00.000Z 7    module client established    192.0.2.1:35000 \
-192.0.2.2:20049                                   1                   -        4096      4096 \
-no     -
-0.000000           1970-01-01T00:00:00.000Z 7    module client lost           192.0.2.1:35000 \
-192.0.2.2:20049                                   1                   0        4096      4096 \
-no     disconnected by the peer
-0.000001           1970-01-01T00:00:00.001Z 7    module client refused        -               \
-192.0.2.2:20049                                   2                   -           -         - \
--      the peer rejected the connection: consumer defined
-0.999999           1972-02-28T23:59:59.999Z 7    module client re-established 192.0.2.1:35001 \
-192.0.2.2:20049                                   2                   - 4096>131072 4096>1024 \
-no>yes -
-1.000000           1972-02-29T00:00:00.000Z 7    module client closed         192.0.2.1:35001 \
-192.0.2.2:20049                                   2            86400000      131072      1024 \
-yes    -
-1.000001           2000-02-29T00:00:00.000Z 8    nfs    client established    192.0.2.1:35000 \
-192.0.2.2:20049                                   1                   -        4096      4096 \
-no     -
-1.000002           2000-02-29T12:00:00.500Z 9    nfs    client established    192.0.2.1:35000 \
-192.0.2.3:20049                                   1                   -        1024      1024 \
-yes    -
-1.000003           2000-02-29T23:59:59.999Z 10   user   client established    192.0.2.1:35000 \
-192.0.2.2:20049                                   1                   -        2048      2048 \
-yes    -
-1.000003           2000-03-01T00:00:00.000Z 11   nfs    server established    192.0.2.1:35000 \
-192.0.2.2:20049                                   1                   -        3072      3072 \
-yes    -
-12.000000          2026-11-22T01:02:03.456Z 12   nfs    client re-established 192.0.2.1:35000 \
-192.0.2.2:20049                                   2                   -        4096 4096>8192 \
-no     -
-12.000000          2026-11-22T01:02:03.457Z 13   nfs    client re-established 192.0.2.1:35000 \
-192.0.2.2:20049                                   3                   -        4096 8192>4096 \
-no     -
-12.000000          2026-11-22T01:02:03.457Z 14   nfs    client re-established 192.0.2.1:35000 \
-192.0.2.2:20049                                   9                   -        1024      1024 \
-yes    -
-12.000000          2026-11-22T01:02:03.457Z 15   nfs    client re-established 192.0.2.1:35000 \
-192.0.2.2:20049                                  10                   -           - 1024>2048 \
--      -
-34567.890123       2100-02-28T23:59:59.999Z -    module server refused        [fd00::1]:20049 \
-[fd00:1234:5678:9abc:def0:1234:5678:9abc]:65535   -                   -           -         - \
--      the listener has its maximum of connections
-34567.890124       2100-03-01T00:00:00.000Z 1000 user   client failed         -               \
--                                               4294967295                   -           \
--         - -      given up before there was an answer
-18446744073.709551 2554-07-21T23:34:33.709Z 7    user   server lost           192.0.2.1:35000 \
-192.0.2.2:20049                                   1 9223372036854775807        4096      4096 \
--      disconnected
-";
+pub(crate) const TEXT: &str = include_str!("history.txt");
 
 /// Writes the file of [`EVENTS`].
 pub(crate) fn history(out: &mut dyn Write) -> fmt::Result {

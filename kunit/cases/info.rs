@@ -184,49 +184,7 @@ local_remote_invalidation: yes
                 missing_reply_chunks: 0,
             });
         },
-        text: &["\
-id: 7
-origin: module
-role: client
-state: established
-device: rxe0
-transport: roce
-local: 192.0.2.1:35000
-remote: 192.0.2.2:20049
-generation: 1
-age_ms: 1234
-last_failure: none
-local_send_size: 4096
-local_receive_size: 8192
-local_remote_invalidation: yes
-peer_private_data: present
-peer_length: 8
-peer_offset: 0
-peer_version: 1
-peer_reserved: 0x00
-peer_send_size: 1024
-peer_receive_size: 262144
-peer_remote_invalidation: yes
-client_to_server_threshold: 4096
-server_to_client_threshold: 4096
-remote_invalidation: yes
-rpc_version_used: 2
-rpc_null: SUCCESS
-rpc_null_us: 321
-credits_granted: 64
-reverse_direction: yes
-reverse_credits_granted: 18
-sends: 11
-sends_with_invalidate: 12
-remote_invalidations_received: 13
-local_invalidations: 14
-inline_calls: 15
-chunked_calls: 16
-reverse_inline_calls: 19
-reverse_chunked_calls: 20
-bad_headers: 17
-unexpected_messages: 18446744073709551615
-"],
+        text: &[include_str!("info/established.txt")],
     },
     Case {
         name: "module, client, established: no private data in version 2, the NULL call pending",
@@ -243,49 +201,7 @@ unexpected_messages: 18446744073709551615
                 ..Traffic::default()
             });
         },
-        text: &["\
-id: 7
-origin: module
-role: client
-state: established
-device: siw0
-transport: iwarp
-local: [2001:db8::1]:35000
-remote: [fe80::2%3]:20049
-generation: 1
-age_ms: 1234
-last_failure: none
-local_send_size: 4096
-local_receive_size: 4096
-local_remote_invalidation: no
-peer_private_data: absent
-peer_length: 0
-peer_offset: none
-peer_version: none
-peer_reserved: none
-peer_send_size: 4096
-peer_receive_size: 4096
-peer_remote_invalidation: no
-client_to_server_threshold: 4096
-server_to_client_threshold: 4096
-remote_invalidation: no
-rpc_version_used: 2
-rpc_null: pending
-rpc_null_us: none
-credits_granted: none
-reverse_direction: pending
-reverse_credits_granted: none
-sends: 0
-sends_with_invalidate: 0
-remote_invalidations_received: 0
-local_invalidations: 0
-inline_calls: 0
-chunked_calls: 0
-reverse_inline_calls: 0
-reverse_chunked_calls: 0
-bad_headers: 0
-unexpected_messages: 0
-"],
+        text: &[include_str!("info/no_private_data.txt")],
     },
     Case {
         name: "module, client, reconnecting: the cause has a detail",
@@ -343,52 +259,7 @@ local_remote_invalidation: unknown
                 ..Traffic::default()
             });
         },
-        text: &["\
-id: 7
-origin: module
-role: client
-state: closing
-device: rxe0
-transport: roce
-local: 192.0.2.1:35000
-remote: 192.0.2.2:20049
-generation: 1
-age_ms: 1234
-last_failure: none
-local_send_size: 4096
-local_receive_size: 4096
-local_remote_invalidation: no
-peer_private_data: present
-peer_length: 8
-peer_offset: 0
-peer_version: 1
-peer_reserved: 0x00
-peer_send_size: 4096
-peer_receive_size: 8192
-peer_remote_invalidation: yes
-client_to_server_threshold: 4096
-server_to_client_threshold: 4096
-remote_invalidation: no
-rpc_version_used: 1
-rpc_null: the responder answered: PROG_UNAVAIL
-rpc_null_us: none
-credits_granted: none
-reverse_direction: the responder answered: PROC_UNAVAIL
-reverse_credits_granted: none
-sends: 0
-sends_with_invalidate: 0
-remote_invalidations_received: 1
-local_invalidations: 0
-inline_calls: 0
-chunked_calls: 0
-reverse_inline_calls: 0
-reverse_chunked_calls: 0
-bad_headers: 0
-unexpected_messages: 0
-deviation: uses RDMA Send with Invalidate, although not both sides support remote invalidation \
-(RFC 8797, section 4.1)
-deviation: leaves the offered Reply chunk out of replies, 2 so far (RFC 8166, section 4.3.3)
-"],
+        text: &[include_str!("info/deviating_responder.txt")],
     },
     Case {
         name: "module, server, connecting: Reserved bits, and other data before the message",
@@ -405,47 +276,7 @@ deviation: leaves the offered Reply chunk out of replies, 2 so far (RFC 8166, se
                 ..Traffic::default()
             });
         },
-        text: &["\
-id: 7
-origin: module
-role: server
-state: connecting
-device: rxe0
-transport: roce
-local: 192.0.2.1:35000
-remote: 192.0.2.2:20049
-generation: 1
-age_ms: 1234
-last_failure: none
-local_send_size: 4096
-local_receive_size: 8192
-local_remote_invalidation: yes
-peer_private_data: present
-peer_length: 11
-peer_offset: 3
-peer_version: 1
-peer_reserved: 0xfe
-peer_send_size: 2048
-peer_receive_size: 3072
-peer_remote_invalidation: yes
-client_to_server_threshold: 2048
-server_to_client_threshold: 3072
-remote_invalidation: yes
-rpc_version_used: none
-credits_granted: 8
-reverse_direction: no
-reverse_credits_granted: none
-sends: 0
-sends_with_invalidate: 0
-remote_invalidations_received: 0
-local_invalidations: 0
-inline_calls: 0
-chunked_calls: 0
-reverse_inline_calls: 0
-reverse_chunked_calls: 0
-bad_headers: 0
-unexpected_messages: 0
-"],
+        text: &[include_str!("info/reserved_bits.txt")],
     },
     Case {
         name: "module, server, established: another version of the message",
@@ -454,47 +285,7 @@ unexpected_messages: 0
             it.exchange.sent = private_data(&MESSAGE);
             it.exchange.received = private_data(b"\xf6\xab\x0e\x18\x02\x01\x03\x03\x00");
         },
-        text: &["\
-id: 7
-origin: module
-role: server
-state: established
-device: rxe0
-transport: roce
-local: 192.0.2.1:35000
-remote: 192.0.2.2:20049
-generation: 1
-age_ms: 1234
-last_failure: none
-local_send_size: 4096
-local_receive_size: 8192
-local_remote_invalidation: yes
-peer_private_data: rejected: unrecognized version 2
-peer_length: 9
-peer_offset: 0
-peer_version: 2
-peer_reserved: none
-peer_send_size: 1024
-peer_receive_size: 1024
-peer_remote_invalidation: no
-client_to_server_threshold: 1024
-server_to_client_threshold: 1024
-remote_invalidation: no
-rpc_version_used: none
-credits_granted: none
-reverse_direction: no
-reverse_credits_granted: none
-sends: 0
-sends_with_invalidate: 0
-remote_invalidations_received: 0
-local_invalidations: 0
-inline_calls: 0
-chunked_calls: 0
-reverse_inline_calls: 0
-reverse_chunked_calls: 0
-bad_headers: 0
-unexpected_messages: 0
-"],
+        text: &[include_str!("info/another_version.txt")],
     },
     Case {
         name: "nfs, client, established: sends more than the threshold, expects another one",
@@ -511,38 +302,7 @@ unexpected_messages: 0
             };
             it.traffic = None;
         },
-        text: &["\
-id: 7
-origin: nfs
-role: client
-state: established
-device: mlx5_0
-transport: infiniband
-local: 192.0.2.1:35000
-remote: 192.0.2.2:20049
-generation: 1
-age_ms: 1234
-last_failure: none
-local_send_size: 4096
-local_receive_size: 8192
-local_remote_invalidation: yes
-peer_private_data: absent
-peer_length: 196
-peer_offset: none
-peer_version: none
-peer_reserved: none
-peer_send_size: 1024
-peer_receive_size: 1024
-peer_remote_invalidation: no
-client_to_server_threshold: 1024
-server_to_client_threshold: 1024
-remote_invalidation: no
-inline_send_in_use: 4096
-inline_receive_in_use: 8192
-remote_invalidation_in_use: unknown
-deviation: may send 4096 octets inline, where the threshold is 1024 (RFC 8797, section 4.2)
-deviation: expects up to 8192 octets inline, where the threshold is 1024 (RFC 8797, section 4.2)
-"],
+        text: &[include_str!("info/nfs_above_threshold.txt")],
     },
     Case {
         name: "nfs, client, established: older than the module",
@@ -603,38 +363,7 @@ note: older than the module, so that what was received is not known
             };
             it.traffic = None;
         },
-        text: &["\
-id: 7
-origin: nfs
-role: server
-state: disconnected
-device: rxe0
-transport: roce
-local: 192.0.2.1:35000
-remote: 192.0.2.2:20049
-generation: 3
-age_ms: 1234
-last_failure: disconnected
-local_send_size: 4096
-local_receive_size: 4096
-local_remote_invalidation: no
-peer_private_data: rejected: truncated, 5 of 8 octets
-peer_length: 6
-peer_offset: 1
-peer_version: none
-peer_reserved: none
-peer_send_size: 1024
-peer_receive_size: 1024
-peer_remote_invalidation: no
-client_to_server_threshold: 1024
-server_to_client_threshold: 1024
-remote_invalidation: no
-inline_send_in_use: 1024
-inline_receive_in_use: 4096
-remote_invalidation_in_use: yes
-deviation: uses RDMA Send with Invalidate, although not both sides support remote invalidation \
-(RFC 8797, section 4.1)
-"],
+        text: &[include_str!("info/nfs_truncated.txt")],
     },
     Case {
         name: "user, client, closing: a command with an octet that is no letter",
@@ -689,36 +418,7 @@ note: the values follow from RFC 8797: what the program makes of the messages is
             });
             it.traffic = None;
         },
-        text: &["\
-id: 7
-origin: user
-command: ganesha.nfsd-123
-pid: 1
-role: server
-state: established
-device: rxe0
-transport: roce
-local: 192.0.2.1:35000
-remote: 192.0.2.2:20049
-generation: 1
-age_ms: 1234
-last_failure: none
-local_send_size: 4096
-local_receive_size: 8192
-local_remote_invalidation: yes
-peer_private_data: present
-peer_length: 8
-peer_offset: 0
-peer_version: 1
-peer_reserved: 0x00
-peer_send_size: 4096
-peer_receive_size: 8192
-peer_remote_invalidation: yes
-client_to_server_threshold: 4096
-server_to_client_threshold: 4096
-remote_invalidation: yes
-note: the values follow from RFC 8797: what the program makes of the messages is not known
-"],
+        text: &[include_str!("info/user.txt")],
     },
 ];
 

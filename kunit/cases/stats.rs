@@ -21,40 +21,7 @@ pub(crate) fn stats() -> Stats<u64> {
 }
 
 /// The file of [`stats`].
-pub(crate) const TEXT: &str = "\
-connects: 0
-connects_failed: 2
-reconnects: 3
-requests: 4
-requests_accepted: 5
-requests_refused: 6
-requests_failed: 7
-requests_unconfirmed: 8
-established: 9
-lost: 10
-closed: 11
-private_data_present: 12
-private_data_absent: 13
-private_data_rejected: 14
-messages_received: 15
-observed: 16
-observed_established: 17
-observed_refused: 18
-observed_failed: 19
-observed_missed: 20
-observed_missed_nfs: 21
-observed_missed_user: 22
-observed_missed_programs: 23
-observed_missed_memory: 24
-observed_events_lost: 25
-observed_events_lost_nfs: 26
-observed_events_lost_root: 27
-observed_events_lost_users: 28
-observed_events_lost_hooks: 29
-history_overwritten: 18446744073709551615
-history_overwritten_programs: 31
-history_overwritten_root: 32
-";
+pub(crate) const TEXT: &str = include_str!("stats.txt");
 
 /// Returns the set of these limits.
 pub(crate) fn set_of(limits: &[Limit]) -> Limits {
