@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Calls of the module, many under way at a time, and their outcomes. A peer in user space answers
-them in any order, or not at all. The replies are written out here, octet for octet, from
-RFC 8166 (version 1) and RFC 5531. FULL=1 adds 2100 clients on the stock kernel."""
+them in any order, or not at all. Each check of a rule names its section: of RFC 8166 if it names no
+other document. FULL=1 adds 2100 clients on the stock kernel."""
 
 # test: stock.rxe
 # soak: debug.rxe debug.siw
@@ -11,15 +11,19 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lib import module
 from lib.hosts import HOME
 from lib.ktap import Skip, fail, same, wait_for
+from lib.messages import (
+    ERR_CHUNK, ERR_INVALID_OPTION, ERR_VERS, GARBAGE_ARGS, PROG_MISMATCH, RDMA_MSG, RDMA_NOMSG,
+    REPLY, SYSTEM_ERR, Segment, accepted, error, header, proc_unavail, prog_mismatch, prog_unavail,
+    rpc_call, split, success, words, write_chunk,
+)
 from lib.module import DONE, Command, control, info, is_gone, last_error, same_info
 from lib.peer import NOTHING, Peer
 from lib.script import Script
-from lib.wire import octets, segment, split
 
 # Ports of the peer, and of the module.
 PORT, SILENT = 2001, 2002
@@ -28,18 +32,23 @@ CREDITS = 64
 # RFC 8797, section 4: sizes of 4096.
 PRIVATE = bytes.fromhex("f6ab0e1801000303")
 
-# RFC 5531, section 9.
-SUCCESS = "X 1 0  0 0  0"
-NO_CHUNKS = "0 0 0"
 # The length of the transport header and of the head of an RPC call, before the arguments.
 HEAD = 28 + 40
+# Reasons of reject_stat (RFC 5531, section 9).
+RPC_MISMATCH, AUTH_ERROR = 0, 1
 
 script = Script()
 check, need = script.check, script.need
 
 
-def reply(xid: int, credits: int, words: str = SUCCESS, lists: str = NO_CHUNKS) -> bytes:
-    return octets(f"X 1 {credits} 0  {lists}  {words}", xid)
+def reply(xid: int, credits: int, rpc: bytes = b"", **chunks: object) -> bytes:
+    """Returns a reply in version 1: SUCCESS, if nothing else is given."""
+    return header(xid, RDMA_MSG, credits=credits, **chunks) + (rpc or success(xid))
+
+
+def rejected(xid: int, reason: int, *more: int) -> bytes:
+    """Returns a rejected reply (RFC 5531, section 9)."""
+    return words(xid, REPLY, 1, reason, *more)
 
 
 def echo(message: bytes, credits: int = CREDITS) -> bytes:
@@ -47,25 +56,34 @@ def echo(message: bytes, credits: int = CREDITS) -> bytes:
     return reply(split(message)[0], credits) + message[HEAD:]
 
 
-# Name, outcome of a call, and the message that ends it, in the form of version 1.
-ENDS = [
-    ("ERR_VERS of other versions", "EPROTONOSUPPORT", f"X 1 {CREDITS} 4  1 3 4"),
-    ("an error of the header", "EPROTO", f"X 1 {CREDITS} 4  2"),
-    ("a reply in memory that was not offered", "EPROTO",
-     f"X 1 {CREDITS} 1  0  0  1 1 0x1234 24 0 0x1000"),
-    *((name, outcome, f"X 1 {CREDITS} 0  {NO_CHUNKS}  {words}") for name, outcome, words in (
-        ("PROG_UNAVAIL", "ENOTSUP", "X 1 0  0 0  1"),
-        ("PROG_MISMATCH", "ENOTSUP", "X 1 0  0 0  2 1 1"),
-        ("PROG_MISMATCH with the longest verifier", "ENOTSUP",
-         f"X 1 0  6 400 {'0 ' * 100} 2 1 1"),
-        ("PROC_UNAVAIL", "ENOTSUP", "X 1 0  0 0  3"),
-        ("GARBAGE_ARGS", "EINVAL", "X 1 0  0 0  4"),
-        ("SYSTEM_ERR", "EREMOTEIO", "X 1 0  0 0  5"),
-        ("RPC_MISMATCH", "ENOTSUP", "X 1 1  0 3 3"),
-        ("a truncated reply", "EPROTO", "X 1 0"),
-        ("a reply to NULL with results", "EBADMSG", f"{SUCCESS} 1"),
-    )),
-]
+# Name, outcome of a call, and the message that ends it, by its XID and version.
+ENDS = (
+    ("ERR_VERS of other versions (4.5.1)", "EPROTONOSUPPORT",
+     lambda xid, version: error(xid, ERR_VERS, 3, 4, credits=CREDITS, version=version)),
+    ("an error of the header (4.5)", "EPROTO",
+     lambda xid, version: error(xid, ERR_CHUNK, credits=CREDITS, version=version)),
+    ("a reply in memory that was not offered (4.3.3)", "EPROTO",
+     lambda xid, version: header(xid, RDMA_NOMSG, credits=CREDITS, version=version,
+                                 direction=REPLY,
+                                 reply=write_chunk([Segment(0x1234, 24, 0x1000)]))),
+)
+# The same for RPC, whose messages do not depend on the version.
+STATUSES = (
+    ("PROG_UNAVAIL", "ENOTSUP", prog_unavail),
+    ("PROG_MISMATCH", "ENOTSUP", lambda xid: prog_mismatch(xid, 1, 1)),
+    ("PROG_MISMATCH with the longest verifier", "ENOTSUP",
+     lambda xid: accepted(xid, PROG_MISMATCH, words(1, 1), words(6, 400) + bytes(400))),
+    ("PROC_UNAVAIL", "ENOTSUP", proc_unavail),
+    ("GARBAGE_ARGS", "EINVAL", lambda xid: accepted(xid, GARBAGE_ARGS)),
+    ("SYSTEM_ERR", "EREMOTEIO", lambda xid: accepted(xid, SYSTEM_ERR)),
+    ("RPC_MISMATCH", "ENOTSUP", lambda xid: rejected(xid, RPC_MISMATCH, 3, 3)),
+    ("a truncated reply", "EPROTO", lambda xid: success(xid)[:12]),
+    ("a reply to NULL with results", "EBADMSG", lambda xid: success(xid, words(1))),
+)
+# Chunk lists that no reply to a call without chunks may have.
+READ_LIST = {"reads": [(0, Segment(1, 4, 0))]}
+WRITE_LIST = {"writes": [write_chunk([Segment(1, 4, 0)])]}
+REPLY_CHUNK = {"reply": write_chunk([Segment(1, 0, 0)])}
 
 
 class Client:
@@ -78,12 +96,9 @@ class Client:
     def peer(self) -> Peer:
         return script.peer
 
-    def connects(self, words: str = "") -> None:
-        line = f"{script.pair.b.ip4}:{PORT} credits={CREDITS} null=0 {words}"
-        line += f" rpcvers={self.version}"
-        with Command(script.pair.a.path, "connect", line):
-            self.peer.accept(PRIVATE)
-        self.id = module.newest("client")
+    def connects(self, keys: str = "") -> None:
+        self.id = script.connect_to_peer(
+            PORT, f"credits={CREDITS} null=0 {keys} rpcvers={self.version}", PRIVATE)
         # The reply to the first call grants all credits that the module requests.
         self.granted(CREDITS)
 
@@ -91,35 +106,27 @@ class Client:
         script.close_to_peer(self.id)
 
     @contextlib.contextmanager
-    def connected(self, words: str = "") -> Iterator[None]:
+    def connected(self, keys: str = "") -> Iterator[None]:
         """Makes a connection for one check, because that check leaves credits taken."""
-        self.connects(words)
+        self.connects(keys)
         yield
         self.leaves()
 
-    def line(self, words: str) -> str:
-        return f"connection {self.id} {words}"
+    def line(self, call: str) -> str:
+        return f"connection {self.id} {call}"
 
-    def calling(self, words: str, outcome: str = DONE) -> Command:
-        return Command(HOME, "call", self.line(words), outcome)
+    def calling(self, call: str, outcome: str = DONE) -> Command:
+        return Command(HOME, "call", self.line(call), outcome)
 
     def granted(self, credits: int) -> None:
         """Answers a NULL call by a reply that grants that many credits."""
-        self.ends(DONE, f"X 1 {credits} 0  {NO_CHUNKS}  {SUCCESS}")
+        self.ends(DONE, lambda xid, version: header(
+            xid, RDMA_MSG, version=version, direction=REPLY, credits=credits) + success(xid))
 
-    def sends(self, words: str, xid: int) -> None:
-        """Sends a message of version 1 in the version of the connection: version 2 has the
-        direction behind the procedure, except in errors (the draft, section 4.2)."""
-        message = words.split()
-        message[1] = str(self.version)
-        if self.version == 2 and message[3] != "4":
-            message.insert(4, "1")
-        self.peer.send(octets(" ".join(message), xid))
-
-    def ends(self, outcome: str, words: str) -> None:
+    def ends(self, outcome: str, answer: Callable[[int, int], bytes]) -> None:
         """Answers a call by a message, and checks the outcome of the call."""
         with self.calling("null", outcome):
-            self.sends(words, split(script.message())[0])
+            self.peer.send(answer(script.xid(), self.version))
 
     def messages(self, count: int) -> list[bytes]:
         """Returns the next calls. Checks that their XIDs differ, and that no other call follows."""
@@ -147,8 +154,7 @@ class Client:
         same("it took a time", True, int(module.call_report()["us"]) > 0)
 
     def fewer_granted(self) -> None:
-        """Checks that of 8 jobs as many are under way as the last reply grants (RFC 8166, section
-        3.3.1)."""
+        """Checks that of 8 jobs as many are under way as the last reply grants (section 3.3.1)."""
         self.granted(3)
         with self.calling("echo size=8 count=10 jobs=8"):
             messages = self.messages(3)
@@ -178,16 +184,16 @@ class Client:
         with self.calling("null count=100 jobs=4", "ENOTSUP"):
             first, *others = self.messages(4)
             xid = split(first)[0]
-            self.peer.send(reply(xid, CREDITS, "X 1 0  0 0  1"))
+            self.peer.send(reply(xid, CREDITS, prog_unavail(xid)))
             same("after a failure, the module sent", NOTHING, self.peer.receive(300))
             self.peer.send(*(reply(split(message)[0], CREDITS) for message in others))
         self.reported(calls=4, replies=3, xid=f"0x{xid:08x}", rpc="PROG_UNAVAIL",
                       failure="the responder answered: PROG_UNAVAIL")
 
-    def given_up(self, words: str) -> bytes:
-        """Returns a call that times out."""
-        with self.calling(words, "ETIMEDOUT"):
-            return script.message()
+    def given_up(self, call: str) -> list[int]:
+        """Returns the words of a call that times out."""
+        with self.calling(call, "ETIMEDOUT"):
+            return split(script.message())
 
     def one_is_given_up(self) -> None:
         """Checks that a call that timed out keeps its credit until it is answered."""
@@ -205,12 +211,10 @@ class Client:
                 self.peer.send(*(reply(split(message)[0], 4) for message in messages))
 
     def late_reply_grants(self) -> None:
-        """Checks that even the reply to a call that timed out grants credits (RFC 8166, section
-        3.3.1)."""
+        """Checks that even the reply to a call that timed out grants credits (section 3.3.1)."""
         with self.connected("timeout_ms=4000"):
             self.granted(4)
-            late = self.given_up("null")
-            self.peer.send(reply(split(late)[0], 2))
+            self.peer.send(reply(self.given_up("null")[0], 2))
             wait_for(10, lambda: info(self.id)["credits_granted"] == "2")
             with self.calling("null count=3 jobs=3"):
                 messages = self.messages(2)
@@ -218,27 +222,34 @@ class Client:
                 messages.append(script.message())
                 self.peer.send(*(reply(split(message)[0], 2) for message in messages))
 
-    def late_reply_is_faulty(self, words: str, answer: str) -> None:
+    def late_reply_is_faulty(self, chunks: dict[str, object]) -> None:
         """Checks that only a valid reply to a call that timed out grants credits. The reply returns
         the call's credit all the same."""
+        self.late_reply_grants_none("null", lambda found: reply(found[0], 7, **chunks))
+
+    def late_reply_in_memory(self) -> None:
+        """The same with a reply in memory that was invalidated when the call timed out."""
+        chunk = write_chunk([Segment(1, 24, 0)])
+        self.late_reply_grants_none("null chunks=1", lambda found: header(
+            found[0], RDMA_NOMSG, credits=7, reply=chunk))
+
+    def late_reply_grants_none(self, call: str, answer: Callable[[list[int]], bytes]) -> None:
         with self.connected("timeout_ms=4000"):
             self.granted(2)
-            before = int(info(self.id)["unexpected_messages"])
-            late = self.given_up(words)
-            self.peer.send(octets(answer, split(late)[0]))
-            wait_for(10, lambda: int(info(self.id)["unexpected_messages"]) == before + 1)
+            with self.one_unexpected():
+                self.peer.send(answer(self.given_up(call)))
             same_info(self.id, credits_granted=2)
             with self.calling("null count=2 jobs=2"):
                 self.peer.send(*(reply(split(message)[0], 2) for message in self.messages(2)))
 
     def late_reply_withdraws(self) -> None:
         """Checks that a reply that can no longer be read takes credits back: the granted number is
-        not to be exceeded (RFC 8166, section 3.3.1)."""
+        not to be exceeded (section 3.3.1)."""
         with self.connected("timeout_ms=4000"):
             self.granted(2)
-            xid, *_, key, _, high, low = split(self.given_up("null chunks=1"))[:12]
-            returned = segment(key, 24, high << 32 | low)
-            self.peer.send(octets(f"X 1 1 1  0 0  1 1 {returned}", xid))
+            found = self.given_up("null chunks=1")
+            self.peer.send(header(found[0], RDMA_NOMSG, credits=1,
+                                  reply=write_chunk([Segment.at(found, 8)], 24)))
             wait_for(10, lambda: info(self.id)["credits_granted"] == "1")
 
     def late_reply_comes_last(self) -> None:
@@ -246,10 +257,9 @@ class Client:
         that timed out follows at once those for which a caller waits."""
         with self.connected("timeout_ms=4000"):
             self.granted(4)
-            late = self.given_up("null")
+            late = self.given_up("null")[0]
             with self.calling("null"):
-                waiting = script.message()
-                self.peer.send(reply(split(waiting)[0], 4), reply(split(late)[0], 8))
+                self.peer.send(reply(script.xid(), 4), reply(late, 8))
             same_info(self.id, 10, credits_granted=8)
 
     def call_with_late_xid(self) -> None:
@@ -257,24 +267,23 @@ class Client:
         module's call keeps its credit."""
         with self.connected("timeout_ms=4000"):
             self.granted(1)
-            late = split(self.given_up("null"))[0]
-            before = int(info(self.id)["unexpected_messages"])
-            self.peer.send(octets(f"X 1 7 0  {NO_CHUNKS}  X 0 2 100003 4 0  0 0 0 0", late))
-            wait_for(10, lambda: int(info(self.id)["unexpected_messages"]) == before + 1)
+            late = self.given_up("null")[0]
+            with self.one_unexpected():
+                self.peer.send(header(late, RDMA_MSG, credits=7) + rpc_call(late))
             with self.calling("null", "EBUSY"):
                 pass
             self.gives_back(late)
             self.granted(CREDITS)
 
     def memory_is_gone(self) -> None:
-        """Checks that the peer can read the memory of a call only until that times out (RFC 8166,
-        section 4.4.1). The attempt ends the connection."""
+        """Checks that the peer can read the memory of a call only until that times out (section
+        4.4.1). The attempt ends the connection."""
         self.connects("timeout_ms=4000")
         with self.calling("echo size=4400 chunks=1", "ETIMEDOUT"):
-            key, _, high, low = split(script.message())[5 + self.version:9 + self.version]
-            self.peer.read(key, high << 32 | low, 8)
+            call = Segment.at(split(script.message()), 5 + self.version)
+            self.peer.read(call.handle, call.offset, 8)
         try:
-            fail(f"the peer still reads {self.peer.read(key, high << 32 | low, 8).hex()}")
+            fail(f"the peer still reads {self.peer.read(call.handle, call.offset, 8).hex()}")
         except (OSError, RuntimeError):
             self.peer.close()
         wait_for(10, is_gone, self.id)
@@ -283,8 +292,8 @@ class Client:
         """Ends the writer by a signal. Checks that its calls still hold all credits."""
         with self.connected():
             self.granted(2)
-            words = self.line("null count=9 jobs=2")
-            with subprocess.Popen(["sh", "-c", f"echo {words} >{module.DEBUGFS}/call"],
+            line = self.line("null count=9 jobs=2")
+            with subprocess.Popen(["sh", "-c", f"echo {line} >{module.DEBUGFS}/call"],
                                   stderr=subprocess.DEVNULL) as writer:
                 messages = self.messages(2)
                 writer.send_signal(signal.SIGTERM)
@@ -316,24 +325,32 @@ class Client:
     def denied(self) -> None:
         """Checks that the file `call` shows the reason why RPC denied the call."""
         with self.calling("null", "EACCES"):
-            self.peer.send(reply(split(script.message())[0], CREDITS, "X 1 1  1 5"))
+            xid = script.xid()
+            self.peer.send(reply(xid, CREDITS, rejected(xid, AUTH_ERROR, 5)))
         self.reported(rpc="AUTH_ERROR 5", transport="RDMA_MSG", results_length=0)
 
     def no_chunk(self) -> None:
         """Checks that the file `call` shows the error of the transport."""
         with self.calling("null", "EPROTO"):
-            self.peer.send(octets(f"X 1 {CREDITS} 4  2", split(script.message())[0]))
+            self.peer.send(error(script.xid(), ERR_CHUNK, credits=CREDITS))
         self.reported(transport="ERR_CHUNK", rpc="none",
                       failure="the responder answered: ERR_CHUNK")
 
     # About: replies that no responder may send.
 
-    def faulty(self, lists: str, reason: str, transport: str) -> None:
-        """Sends a reply with chunk lists that it must not have (RFC 8166, sections 4.3 and 6.1)."""
+    @contextlib.contextmanager
+    def one_unexpected(self, count: int = 1) -> Iterator[None]:
+        """Checks that a message of the peer, or so many, count as unexpected."""
+        before = int(info(self.id)["unexpected_messages"])
+        yield
+        same_info(self.id, 10, unexpected_messages=before + count)
+
+    def faulty(self, chunks: dict[str, object], reason: str, transport: str) -> None:
+        """Sends a reply with chunk lists that it must not have."""
         before = info(self.id)["credits_granted"]
         with self.calling("null", "EPROTO"):
-            xid = split(script.message())[0]
-            self.peer.send(reply(xid, 7, SUCCESS, lists))
+            xid = script.xid()
+            self.peer.send(reply(xid, 7, **chunks))
         self.reported(failure=reason, transport=transport, rpc="none")
         same_info(self.id, credits_granted=before)
         if transport == "none":
@@ -341,64 +358,64 @@ class Client:
 
     def gives_back(self, xid: int) -> None:
         """Answers a call that was given up, so that it keeps no credit."""
-        before = int(info(self.id)["unexpected_messages"])
-        self.peer.send(reply(xid, CREDITS))
-        wait_for(10, lambda: int(info(self.id)["unexpected_messages"]) == before + 1)
+        with self.one_unexpected():
+            self.peer.send(reply(xid, CREDITS))
 
-    def overtaken(self, lists: str) -> None:
+    def overtaken(self, chunks: dict[str, object]) -> None:
         """Sends such a reply in front of the valid one. Checks that it is discarded: the valid one
-        completes the call (RFC 8166, section 4.5)."""
-        before = int(info(self.id)["unexpected_messages"])
-        with self.calling("null"):
-            xid = split(script.message())[0]
-            self.peer.send(reply(xid, 7, SUCCESS, lists), reply(xid, CREDITS))
+        completes the call."""
+        with self.one_unexpected(), self.calling("null"):
+            xid = script.xid()
+            self.peer.send(reply(xid, 7, **chunks), reply(xid, CREDITS))
         self.reported(failure="none", transport="RDMA_MSG", rpc="SUCCESS")
-        same_info(self.id, credits_granted=CREDITS, unexpected_messages=before + 1)
+        same_info(self.id, credits_granted=CREDITS)
 
     def not_returned(self) -> None:
-        """Checks that a reply must return the Reply chunk unused (RFC 8166, section 4.3.3), and that
-        one without it is accepted and counted."""
+        """Checks that a reply must return the Reply chunk unused, and that one without it is
+        accepted and counted."""
         for returned, outcome in (None, DONE), (1, "EPROTO"), (0, DONE):
             with self.calling("null chunks=1", outcome):
-                xid, *_, key, length, high, low = split(script.message())[:12]
-                lists = NO_CHUNKS
+                found = split(script.message())
+                chunk = b""
                 if returned is not None:
-                    lists = f"0 0  1 1 {segment(key, returned, high << 32 | low)}"
-                self.peer.send(reply(xid, CREDITS, SUCCESS, lists))
+                    chunk = write_chunk([Segment.at(found, 8)], returned)
+                self.peer.send(reply(found[0], CREDITS, reply=chunk))
             if outcome != DONE:
                 self.reported(failure="the server answered with a reply with another Reply chunk "
                               "than the offered one", transport="none")
-                self.gives_back(xid)
+                self.gives_back(found[0])
         same_info(self.id, deviation="leaves the offered Reply chunk out of replies, 1 so far "
                   "(RFC 8166, section 4.3.3)")
 
     def another_chunk(self) -> None:
         """Returns a Reply chunk that differs from the offered one: longer, with another key, of two
         segments, or of none."""
-        for chunk in ("1 {key} {longer} {at}", "1 0x12345678 24 {at}",
-                      "2 {key} 24 {at} 0x12345678 24 {at}", "0"):
+        for change in (
+            lambda room: [Segment(room.handle, room.length + 4, room.offset)],
+            lambda room: [Segment(0x12345678, 24, room.offset)],
+            lambda room: [Segment(handle, 24, room.offset) for handle in (room.handle, 0x12345678)],
+            lambda room: [],
+        ):
             with self.calling("null chunks=1", "EPROTO"):
                 found = split(script.message())
-                key, length, high, low = found[7 + self.version:11 + self.version]
-                chunk = chunk.format(key=key, longer=length + 4, at=f"{high} {low}")
-                self.sends(f"X 1 {CREDITS} 1  0 0  1 {chunk}", found[0])
+                chunk = write_chunk(change(Segment.at(found, 7 + self.version)))
+                self.peer.send(header(found[0], RDMA_NOMSG, credits=CREDITS, direction=REPLY,
+                                      version=self.version, reply=chunk))
 
     def no_reply(self) -> None:
-        """Checks that only a reply grants credits (RFC 8166, section 3.3.3)."""
+        """Checks that only a reply grants credits: reply_stat 2 is none (RFC 5531, section 9)."""
         before = info(self.id)["credits_granted"]
         with self.calling("null", "EPROTO"):
-            self.peer.send(reply(split(script.message())[0], 7, "X 1 2"))
+            xid = script.xid()
+            self.peer.send(reply(xid, 7, words(xid, REPLY, 2)))
         same_info(self.id, credits_granted=before)
 
     def error_of_another_version(self) -> None:
-        """Checks that an error of another version than the call is no answer (RFC 8166, section
-        4.5)."""
-        before = int(info(self.id)["unexpected_messages"])
-        with self.calling("null"):
-            xid = split(script.message())[0]
-            self.peer.send(octets(f"X 2 {CREDITS} 4  2", xid),
-                           octets(f"X 2 {CREDITS} 4  3", xid), reply(xid, CREDITS))
-        same_info(self.id, unexpected_messages=before + 2)
+        """Checks that an error of another version than the call is no answer."""
+        with self.one_unexpected(2), self.calling("null"):
+            xid = script.xid()
+            self.peer.send(*(error(xid, err, credits=CREDITS, version=2)
+                             for err in (ERR_CHUNK, ERR_INVALID_OPTION)), reply(xid, CREDITS))
 
 
 def many_first_calls() -> None:
@@ -441,10 +458,10 @@ REFUSED = [
 ]
 
 
-def refused(words: str, reason: str) -> None:
+def refused(call: str, reason: str) -> None:
     """Checks that a line is refused, and that `call` still shows the outcome of earlier calls."""
     before = module.read("call")
-    found = module.write(HOME, "call", f"{client.line(words)}\n".encode())
+    found = module.write(HOME, "call", f"{client.line(call)}\n".encode())
     same("the write ended with", "EINVAL", found)
     same("last_error", f"call: {reason}", last_error())
     same("call", before, module.read("call"))
@@ -452,27 +469,29 @@ def refused(words: str, reason: str) -> None:
 
 def under_way() -> None:
     need("the module connects for many calls", client.connects)
-    check("64 calls under way, answered in reverse order", client.in_reverse)
-    check("no more calls under way than the last reply grants", client.fewer_granted)
+    check("64 calls under way, answered in reverse order (3.3.1)", client.in_reverse)
+    check("no more calls under way than the last reply grants (3.3.1)", client.fewer_granted)
     check("no more calls under way than there are jobs", client.fewer_wanted)
     check("no call is begun after one of several has failed", client.one_fails)
-    check("AUTH_ERROR is reported", client.denied)
-    check("ERR_CHUNK is reported", client.no_chunk)
-    check("a reply with a Read list is discarded", client.faulty, "1 0 1 4 0 0  0  0  0",
+    check("AUTH_ERROR is reported (RFC 5531, 9)", client.denied)
+    check("ERR_CHUNK is reported (4.5)", client.no_chunk)
+    check("a reply with a Read list is discarded (4.3.1)", client.faulty, READ_LIST,
           "the server answered with a reply with a Read list", "none")
-    check("a reply with a Write list is refused", client.faulty, "0  1 1 1 4 0 0  0  0",
+    check("a reply with a Write list is refused (6.1)", client.faulty, WRITE_LIST,
           "the reply has a Write list, and none was offered", "RDMA_MSG")
-    check("a reply with a Reply chunk that was not offered is discarded", client.faulty,
-          "0  0  1 1 1 0 0 0",
+    check("a reply with a Reply chunk that was not offered is discarded (4.3.3)", client.faulty,
+          REPLY_CHUNK,
           "the server answered with a reply with a Reply chunk, where none was offered", "none")
-    check("a valid reply behind one with a Read list completes the call", client.overtaken,
-          "1 0 1 4 0 0  0  0  0")
-    check("a valid reply behind one with a Reply chunk completes the call", client.overtaken,
-          "0  0  1 1 1 0 0 0")
-    check("a reply without the offered Reply chunk is accepted", client.not_returned)
-    check("a message that is no reply grants no credits", client.no_reply)
-    check("errors of another version than the call are no answer", client.error_of_another_version)
-    check("2100 clients that wait for their first reply delay no other connection", many_first_calls)
+    check("a valid reply behind one with a Read list completes the call (4.5)", client.overtaken,
+          READ_LIST)
+    check("a valid reply behind one with a Reply chunk completes the call (4.5)", client.overtaken,
+          REPLY_CHUNK)
+    check("a reply without the offered Reply chunk is accepted (4.3.3)", client.not_returned)
+    check("a message that is no reply grants no credits (3.3.3)", client.no_reply)
+    check("errors of another version than the call are no answer (4.5)",
+          client.error_of_another_version)
+    check("2100 clients that wait for their first reply delay no other connection",
+          many_first_calls)
     check("the connection of many calls was never lost",
           lambda: same_info(client.id, state="established", generation=1, bad_headers=0))
     check("the connection of many calls is closed", client.leaves)
@@ -481,14 +500,22 @@ def under_way() -> None:
 def ends() -> None:
     for version in 2, 1:
         need(f"the module connects for calls that fail, version {version}", speaks, version)
-        # The status of RPC does not depend on the version.
-        for name, outcome, words in ENDS if version == 1 else ENDS[:3]:
+        for name, outcome, answer in ENDS:
             check(f"{name}: the call fails with {outcome}, version {version}", client.ends, outcome,
-                  words)
-        check(f"another Reply chunk than the offered one, version {version}", client.another_chunk)
+                  answer)
+        check(f"another Reply chunk than the offered one, version {version} (4.3.3)",
+              client.another_chunk)
         check(f"the connection of calls that fail is closed, version {version}", client.leaves)
-        check(f"the memory of a call that timed out is gone, version {version}",
+        check(f"the memory of a call that timed out is gone, version {version} (4.4.1)",
               client.memory_is_gone)
+
+
+def statuses() -> None:
+    need("the module connects for replies without results", client.connects)
+    for name, outcome, rpc in STATUSES:
+        check(f"{name}: the call fails with {outcome} (RFC 5531, 9)", client.ends, outcome,
+              lambda xid, _, rpc=rpc: reply(xid, CREDITS, rpc(xid)))
+    check("the connection of replies without results is closed", client.leaves)
 
 
 def speaks(version: int) -> None:
@@ -504,22 +531,22 @@ def refused_lines() -> None:
 
 
 def given_up() -> None:
-    check("a call that timed out keeps its credit", client.one_is_given_up)
-    check("the reply to a call that timed out grants credits", client.late_reply_grants)
-    for fault, call, answer in (
-        ("with a Read list", "null", f"X 1 7 0  1 0 1 4 0 0  0  0  0  {SUCCESS}"),
-        ("with a Write list", "null", f"X 1 7 0  0  1 1 1 4 0 0  0  0  {SUCCESS}"),
-        ("with a Reply chunk", "null", f"X 1 7 0  0  0  1 1 1 0 0 0  {SUCCESS}"),
-        ("in memory that is invalidated", "null chunks=1", "X 1 7 1  0 0  1 1 1 24 0 0"),
-    ):
-        check(f"a reply {fault} to a call that timed out grants no credits",
-              client.late_reply_is_faulty, call, answer)
-    check("a reply in memory that is invalidated withdraws credits", client.late_reply_withdraws)
-    check("a reply to a call that timed out grants credits after the replies before it",
+    check("a call that timed out keeps its credit (3.3.1)", client.one_is_given_up)
+    check("the reply to a call that timed out grants credits (3.3.1)", client.late_reply_grants)
+    for fault, chunks in (("with a Read list (4.3.1)", READ_LIST),
+                          ("with a Write list (6.1)", WRITE_LIST),
+                          ("with a Reply chunk (4.3.3)", REPLY_CHUNK)):
+        check(f"no credits by a reply to a call that timed out {fault}",
+              client.late_reply_is_faulty, chunks)
+    check("no credits by a reply in memory that is invalidated (3.3.1)",
+          client.late_reply_in_memory)
+    check("a reply in memory that is invalidated withdraws credits (3.3.1)",
+          client.late_reply_withdraws)
+    check("a reply to a call that timed out grants credits after the replies before it (3.3.1)",
           client.late_reply_comes_last)
-    check("a call with the XID of a call that timed out gives back no credit",
+    check("a call with the XID of a call that timed out gives back no credit (RFC 8167, 4.1)",
           client.call_with_late_xid)
-    check("calls that a signal interrupts keep their credits", client.all_are_given_up)
+    check("calls that a signal interrupts keep their credits (3.3.1)", client.all_are_given_up)
     check("64 calls under way fail when the peer closes", client.peer_closes)
     check("close does not wait for 64 calls under way", client.closed_meanwhile)
 
@@ -530,6 +557,7 @@ need("the peer of many calls listens",
 need("the peer has Receives for 64 calls", lambda: script.peer.receives(72, 4096))
 script.group(under_way)
 script.group(ends)
+script.group(statuses)
 script.group(refused_lines)
 script.group(given_up)
 script.check_none_left()

@@ -13,14 +13,14 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterator
 
-from lib import hosts, module
+from lib import hosts
 from lib.hosts import HOME, TRANSPORT
 from lib.ktap import same, wait_for
+from lib.messages import RDMA_NOMSG, Segment, header
 from lib.module import Command, control, history, info, own_rows
 from lib.mpa import Tcp
 from lib.peer import Peer
 from lib.script import Script
-from lib.wire import octets, segment
 
 COUNT = 30
 NFS_PORT = 20049
@@ -158,9 +158,7 @@ def server_disconnects() -> None:
     port = next(ports)
     script.peer.listen(script.pair.b.path, script.pair.b.ip4, port)
     for _ in range(COUNT):
-        words = f"{script.pair.b.ip4}:{port} credits=4 null=0"
-        with Command(script.pair.a.path, "connect", words):
-            script.peer.accept(PRIVATE)
+        script.connect_to_peer(port, "credits=4 null=0", PRIVATE)
         script.peer.close()
     ended("client", port, PEER)
 
@@ -191,8 +189,7 @@ def writes_nowhere(peer: Peer) -> None:
 
 def sends_bad_chunk(peer: Peer) -> None:
     """A Long Call whose Read chunk has no memory: the module's RDMA Read fails."""
-    # RFC 8166, section 4.1.2: xid, version, credits, RDMA_NOMSG, Read list, no other lists.
-    peer.send(octets(f"1 1 4 1  1 0 {segment(NO_TAG, 64, 0)} 0  0  0"))
+    peer.send(header(1, RDMA_NOMSG, reads=[(0, Segment(NO_TAG, 64, 0))]))
     peer.receive(5000)
 
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from lib import module
 from lib.hosts import TRANSPORT, entered, run
 from lib.ktap import Failed, Skip, same, wait_for
+from lib.messages import RDMA_MSG, RDMA_NOMSG, Segment, header, rpc_call, split, success
 from lib.mpa import Tcp
 from lib.peer import Peer
 from lib.script import Script
-from lib.wire import octets, split
 
 # How often a connection ends in each way, and how often it fails.
 ENDS, FAILURES = (30, 30) if os.environ.get("FULL") else (8, 3)
@@ -33,12 +33,8 @@ NFS, FIRST_PORT = 20049, 3000
 
 # RFC 8797, section 4: sizes of 4096.
 PRIVATE = bytes.fromhex("f6ab0e1801000303")
-# RFC 8166, section 4.1.2, and RFC 5531, section 9: a call of NULL, and a reply without results.
-NULL = "X 0 2  100003 4 0  0 0  0 0"
-CALL = f"X 1 32 0  0 0 0  {NULL}"
-SUCCESS = "X 1 32 0  0 0 0  X 1 0  0 0  0"
-# The same call, whose Read chunk at position 0 has a key that does not exist.
-CALL_BAD_CHUNK = f"X 1 32 1  1 0 0x12345 400 0 0x1000 0  0 0"
+# Memory that does not exist.
+NOWHERE = Segment(0x12345, 400, 0x1000)
 
 # The events and reasons of history.
 BY_PEER = "lost", "disconnected by the peer"
@@ -135,12 +131,9 @@ class Server:
         peer.receives(4, 4096)
         peer.connect(script.pair.a.path, script.pair.b.ip4, NFS, PRIVATE)
 
-    def sends(self, words: str) -> None:
-        Server.xid += 1
-        script.peer.send(octets(words, self.xid))
-
     def called(self) -> None:
-        self.sends(CALL)
+        Server.xid += 1
+        script.peer.send(header(self.xid, RDMA_MSG) + rpc_call(self.xid))
         script.message()
 
     def rpcrdma_unloaded(self) -> None:
@@ -187,7 +180,7 @@ class Server:
             for _ in range(FAILURES):
                 self.connects(script.peer)
                 with one_ends("server"):
-                    script.peer.write(0x12345, 0x1000, bytes(8))
+                    script.peer.write(NOWHERE.handle, NOWHERE.offset, bytes(8))
 
     def client_offers(self) -> None:
         """The client offers memory that does not exist, and the server reads from it. Over siw, the
@@ -198,7 +191,8 @@ class Server:
             for _ in range(FAILURES):
                 self.connects(script.peer)
                 with one_ends("server"):
-                    self.sends(CALL_BAD_CHUNK)
+                    Server.xid += 1
+                    script.peer.send(header(self.xid, RDMA_NOMSG, reads=[(0, NOWHERE)]))
 
 
 class Client:
@@ -276,9 +270,8 @@ class Client:
                     peer.accept(PRIVATE)
                     script.message(20000)
 
-    def last_segment(self) -> tuple[int, int, int]:
-        """Answers calls until one offers memory. Returns the key, the length and the address of its
-        last segment."""
+    def last_segment(self) -> Segment:
+        """Answers calls until one offers memory, and returns its last segment."""
         while True:
             xid, _, _, _, *words = split(script.message(20000))
             found = None
@@ -288,14 +281,13 @@ class Client:
             for last in (False, True):
                 while words.pop(0):
                     for _ in range(words.pop(0)):
-                        key, length, high, low = words[:4]
+                        found = Segment.at(words, 0)
                         del words[:4]
-                        found = key, length, high << 32 | low
                     if last:
                         break
             if found:
                 return found
-            script.peer.send(octets(SUCCESS, xid))
+            script.peer.send(header(xid, RDMA_MSG) + success(xid))
 
     def server_writes(self) -> None:
         """The server answers by an RDMA Write that the client does not allow: over rxe with a key
@@ -305,12 +297,12 @@ class Client:
                 with self.served() as peer, self.mounting():
                     # Without private data, so that the client offers memory for long replies.
                     peer.accept(b"")
-                    key, length, address = self.last_segment()
+                    room = self.last_segment()
                     with one_ends("client"):
                         if TRANSPORT == "rxe":
-                            peer.write(key ^ 0xff, address, bytes(8))
+                            peer.write(room.handle ^ 0xff, room.offset, bytes(8))
                         else:
-                            peer.write(key, address + length + 65536, bytes(8))
+                            peer.write(room.handle, room.offset + room.length + 65536, bytes(8))
 
 
 def established(role: str) -> int:

@@ -13,19 +13,19 @@ import contextlib
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lib import module
 from lib.hosts import HOME, TRANSPORT
 from lib.ktap import Skip, fail, same, wait_for
 from lib.messages import (
-    CALLBACKS, ECHO, ERR_CHUNK, ERR_VERS, NFS, RDMA_DONE, RDMA_MSG, RDMA_NOMSG, REPLY, Segment,
-    cut, echo, error, header, prog_mismatch, prog_unavail, rpc_call, success, words, write_chunk,
+    CALL, CALLBACKS, ECHO, ERR_CHUNK, ERR_VERS, NFS, RDMA_DONE, RDMA_MSG, RDMA_NOMSG, REPLY,
+    Segment, cut, echo, error, fixed, header, prog_mismatch, prog_unavail, rpc_call, split,
+    success, words, write_chunk,
 )
 from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
 from lib.peer import CLOSED, MAX_READS, NOTHING, Peer
 from lib.script import Script
-from lib.wire import split
 
 # Credits that the module grants as server and requests as client, and that the peer grants.
 GRANTS, REQUESTS, PEERS = 5, 7, 9
@@ -88,7 +88,7 @@ class Client:
         malformed = (
             (bytes(27), b""),
             (header(xid, RDMA_DONE), b""),
-            (words(xid, 2, 32, RDMA_MSG, REPLY, 2, 0, 0), b""),
+            (fixed(xid, RDMA_MSG, REPLY, 2, 0, 0, version=2), b""),
             (header(xid, RDMA_MSG, version=3),
              error(xid, ERR_VERS, 1, 2, credits=GRANTS, version=3)),
             (header(xid, RDMA_NOMSG), error(xid, ERR_CHUNK, credits=GRANTS)),
@@ -284,10 +284,7 @@ class Server:
         self.port = port
 
     def connects(self, keys: str = "", private: bytes = WITH_R) -> None:
-        line = f"{script.pair.b.ip4}:{self.port} credits={REQUESTS} {keys}"
-        with Command(script.pair.a.path, "connect", line):
-            self.peer.accept(private)
-        self.id = module.newest("client")
+        self.id = script.connect_to_peer(self.port, f"credits={REQUESTS} {keys}", private)
 
     def leaves(self) -> None:
         script.close_to_peer(self.id)
@@ -302,22 +299,17 @@ class Server:
     def calling(self, line: str = "null", outcome: str = DONE) -> Command:
         return Command(HOME, "call", f"connection {self.id} {line}", outcome)
 
-    def xid(self) -> int:
-        return split(script.message())[0]
-
     def answers(self, xid: int, credits: int = PEERS, results: bytes = b"") -> bytes:
         return header(xid, RDMA_MSG, credits=credits) + success(xid, results)
 
     def grants(self, credits: int = PEERS) -> None:
         with self.calling():
-            self.peer.send(self.answers(self.xid(), credits))
+            self.peer.send(self.answers(script.xid(), credits))
 
     def chunks(self) -> tuple[int, Segment, Segment]:
         """Returns the XID, the Read chunk and the Reply chunk of the next call of the module."""
         found = split(script.message())
-        of = [Segment(found[at], found[at + 1], found[at + 2] << 32 | found[at + 3])
-              for at in (6, 14)]
-        return found[0], of[0], of[1]
+        return found[0], Segment.at(found, 6), Segment.at(found, 14)
 
     def echoes(self, read: Segment, reply: Segment) -> int:
         """Writes the results of a Long Call of ECHO. Returns the length of the reply."""
@@ -328,22 +320,21 @@ class Server:
 
     # About: messages that are no reply.
 
-    def instead(self, message: bytes, told: str) -> None:
+    def instead(self, message: Callable[[int], bytes], told: str) -> None:
         """Sends a message instead of the reply to the first call. Checks that the call fails soon,
         and for that reason."""
         before = time.monotonic()
         with self.connected("rpcvers=1 timeout_ms=60000"):
-            xid = self.xid()
-            self.peer.send(message.replace(b"XXXX", words(xid)))
+            self.peer.send(message(script.xid()))
             same_info(self.id, 20, rpc_null=f"the server answered with {told}")
         if time.monotonic() - before > 30:
             fail("the call waited for its whole time")
 
-    def behind(self, message: bytes) -> None:
+    def behind(self, message: Callable[[int], bytes]) -> None:
         """Sends such a message in front of the reply. The reply completes the call."""
         with self.connected("rpcvers=1"):
-            xid = self.xid()
-            self.peer.send(message.replace(b"XXXX", words(xid)), self.answers(xid))
+            xid = script.xid()
+            self.peer.send(message(xid), self.answers(xid))
             same_info(self.id, 10, rpc_null="SUCCESS")
 
     def another_xid(self) -> None:
@@ -431,11 +422,10 @@ class Server:
         """Checks that a first call of 1100 octets is sent by chunks, and the second one inline. A
         responder need not take larger messages before its first reply (section 3.3.3; the draft,
         section 5)."""
-        at = 4 + version
         with self.connected(f"rpcvers={version} null=0"), \
                 self.calling("echo size=1100 count=2 chunks=0"):
             found = split(script.message())
-            read = Segment(found[at + 1], found[at + 2], found[at + 3] << 32 | found[at + 4])
+            read = Segment.at(found, 5 + version)
             if not same("the call", header(found[0], RDMA_NOMSG, credits=REQUESTS,
                                            version=version, reads=[(0, read)]), words(*found)):
                 return
@@ -474,9 +464,9 @@ class Server:
         """Refuses version 2. Checks that the client answers a call in version 1 on the same
         connection, and names both of its versions to a call in version 3."""
         with self.connected(f"rpcvers=auto reverse={GRANTS} bind=0"):
-            xid = self.xid()
+            xid = script.xid()
             self.peer.send(error(xid, ERR_VERS, 1, 1, credits=PEERS, version=2))
-            self.peer.send(self.answers(self.xid()))
+            self.peer.send(self.answers(script.xid()))
             same_info(self.id, 10, rpc_version_used=1)
             self.peer.send(header(1, RDMA_MSG) + rpc_call(1))
             same("the peer received", header(1, RDMA_MSG, credits=GRANTS) + success(1),
@@ -489,7 +479,7 @@ class Server:
         with self.connected():
             with self.calling("null chunks=1", "ENOTSUP"):
                 found = split(script.message())
-                reply = Segment(found[8], found[9], found[10] << 32 | found[11])
+                reply = Segment.at(found, 8)
                 if reply.length < 32:
                     fail(f"a Reply chunk of {reply.length} octets")
                 results = prog_mismatch(found[0], 3, 4)
@@ -520,7 +510,7 @@ class Server:
             with self.calling("null count=9 jobs=9"):
                 left = 9
                 while left:
-                    xids = [self.xid() for _ in range(min(at_once, left))]
+                    xids = [script.xid() for _ in range(min(at_once, left))]
                     same("besides these calls", NOTHING, self.peer.receive(300))
                     left -= len(xids)
                     self.peer.send(*(self.answers(xid, credits) for xid in xids))
@@ -530,13 +520,13 @@ class Server:
         with self.connected():
             self.grants(4)
             with self.calling("null count=6 jobs=6"):
-                xids = [self.xid() for _ in range(4)]
+                xids = [script.xid() for _ in range(4)]
                 for xid in xids[:3]:
                     self.peer.send(self.answers(xid, 1))
                 same("one of one credit is under way", NOTHING, self.peer.receive(300))
                 self.peer.send(self.answers(xids[3], 1))
                 for _ in range(2):
-                    xid = self.xid()
+                    xid = script.xid()
                     same("one of one credit is under way", NOTHING, self.peer.receive(300))
                     self.peer.send(self.answers(xid, 1))
 
@@ -550,7 +540,7 @@ class Server:
                 with self.calling():
                     same("without Receives", NOTHING, self.peer.receive(500))
                     self.peer.post_receives()
-                    self.peer.send(self.answers(self.xid()))
+                    self.peer.send(self.answers(script.xid()))
                 same_info(self.id, state="established", generation=1)
         finally:
             self.peer.receives(32, 4096)
@@ -588,7 +578,7 @@ def linux_drops_call() -> None:
             stderr=subprocess.DEVNULL) as mounting:
         try:
             peer.accept(WITHOUT_R)
-            peer.send(server.answers(server.xid()))
+            peer.send(server.answers(script.xid()))
             # EXCHANGE_ID: the client has prepared its callback channel.
             script.message()
             call = rpc_call(1, program=CALLBACKS, version=1)
@@ -611,12 +601,9 @@ first_xids: list[int] = []
 
 def make_first_call() -> int:
     """Makes a connection of the module, and a call on it. Returns the XID of the call."""
-    with Command(script.pair.a.path, "connect",
-                 f"{script.pair.b.ip4}:{OF_PEER} rpcvers=1 null=0"):
-        script.peer.accept(WITH_R)
-    number = module.newest("client")
+    number = script.connect_to_peer(OF_PEER, "rpcvers=1 null=0", WITH_R)
     with Command(HOME, "call", f"connection {number} null"):
-        xid = split(script.message())[0]
+        xid = script.xid()
         script.peer.send(header(xid, RDMA_MSG, credits=PEERS) + success(xid))
     script.close_to_peer(number)
     return xid
@@ -645,7 +632,7 @@ def xids_are_new() -> None:
 # RFC 7530, sections 15.2 and 16.4: COMPOUND of minor version 0 without a tag, PUTROOTFH, and CREATE
 # of the directory "twins" without attributes. RFC 5531, appendix A: AUTH_SYS of root.
 COMPOUND, PUTROOTFH, CREATE, NF4DIR, NFS4_OK, NFS4ERR_EXIST = 1, 24, 6, 2, 0, 17
-TWIN = words(100003, 4, COMPOUND) + words(1, 20, 0, 0, 0, 0, 0) + words(0, 0) + words(
+TWIN = words(NFS, 4, COMPOUND) + words(1, 20, 0, 0, 0, 0, 0) + words(0, 0) + words(
     0, 0, 2, PUTROOTFH, CREATE, NF4DIR, 5, 0x7477696e, 0x73000000, 0, 0)
 
 
@@ -655,32 +642,34 @@ def equal_calls() -> None:
     before, the server takes it for a repetition, and replies from its cache."""
     for xid, status in zip((*first_xids[:2], first_xids[0]), (NFS4_OK, NFS4ERR_EXIST, NFS4_OK)):
         script.peer.connect(script.pair.a.path, script.pair.b.ip4, 20049, SIZES_1024)
-        script.peer.send(header(xid, RDMA_MSG) + words(xid, 0, 2) + TWIN)
+        script.peer.send(header(xid, RDMA_MSG) + words(xid, CALL, 2) + TWIN)
         found = split(script.message())
         same("COMPOUND, PUTROOTFH and CREATE", [status, 0, 2, PUTROOTFH, 0, CREATE, status],
              found[13:20])
         script.peer.close()
 
 
-# Name, and the message that the server sends instead of a reply; XXXX stands for the XID.
+# Name, and the message that the server sends instead of a reply, by the XID of the call.
 NO_REPLIES = (
-    ("a message of 0 octets", b""),
-    ("a message of 1 octet", bytes(1)),
-    ("a message of 27 octets", b"XXXX" + words(1, 9, 0) + bytes(11)),
+    ("a message of 0 octets", lambda xid: b""),
+    ("a message of 1 octet", lambda xid: bytes(1)),
+    ("a message of 27 octets", lambda xid: header(xid, RDMA_MSG, credits=PEERS)[:27]),
     ("a malformed header (Payload stream at octet 28: truncated)",
-     b"XXXX" + words(1, 9, 0, 0, 0, 0)),
+     lambda xid: header(xid, RDMA_MSG, credits=PEERS)),
     ("a malformed header (Read list at octet 28: truncated)",
-     b"XXXX" + words(1, 9, 0, 1, 0, 1)),
+     lambda xid: header(xid, RDMA_MSG, credits=PEERS, reads=[(0, Segment(1, 4, 0))])[:28]),
     ("a malformed header (Read list at octet 16: illegal value 2)",
-     b"XXXX" + words(1, 9, 0, 2, 0, 0) + b"XXXX" + words(1, 0, 0, 0, 0)),
+     lambda xid: fixed(xid, RDMA_MSG, 2, 0, 0, credits=PEERS) + success(xid)),
     ("a malformed header (rdma_error at octet 16: illegal value 9)",
-     b"XXXX" + words(1, 9, 4, 9, 0, 0)),
-    ("a message in version 77 of RPC-over-RDMA", b"XXXX" + words(77, 9, 0, 0, 0, 0)),
+     lambda xid: error(xid, 9, 0, 0, credits=PEERS)),
+    ("a message in version 77 of RPC-over-RDMA",
+     lambda xid: header(xid, RDMA_MSG, version=77, credits=PEERS)),
     ("a message in version 2, to a call in version 1",
-     b"XXXX" + words(2, 9, 0, 1, 0, 0, 0) + b"XXXX" + words(1, 0, 0, 0, 0)),
-    ("a call", b"XXXX" + words(1, 9, 0, 0, 0, 0) + b"XXXX" + words(0, 2, NFS, 4, 0, 0, 0, 0, 0)),
+     lambda xid: header(xid, RDMA_MSG, version=2, direction=REPLY, credits=PEERS) + success(xid)),
+    ("a call", lambda xid: header(xid, RDMA_MSG, credits=PEERS) + rpc_call(xid)),
     ("a reply with a Read list",
-     b"XXXX" + words(1, 9, 0, 1, 0, 1, 4, 0, 0, 0, 0, 0) + b"XXXX" + words(1, 0, 0, 0, 0)),
+     lambda xid: header(xid, RDMA_MSG, credits=PEERS, reads=[(0, Segment(1, 4, 0))])
+     + success(xid)),
 )
 OTHERS = "the responder speaks other versions of RPC-over-RDMA"
 
@@ -715,14 +704,14 @@ def calls_of_the_peer() -> None:
 
 
 def messages_instead() -> None:
-    for name, octets in NO_REPLIES:
-        check(f"{name} is told (4.5)", server.instead, octets, name)
-        check(f"a reply behind {name} completes the call (4.5)", server.behind, octets)
+    for name, message in NO_REPLIES:
+        check(f"{name} is told (4.5)", server.instead, message, name)
+        check(f"a reply behind {name} completes the call (4.5)", server.behind, message)
 
 
 def replies_of_the_peer() -> None:
     check("a reply with another XID is told (4.5)", server.another_xid)
-    check("a message of no octets is told, and not the end behind it", server.then_closes)
+    check("a message of no octets is told, and not the end behind it (4.5)", server.then_closes)
     check("a reply that invalidates memory of another call ends the connection (RFC 8797, 4.1)",
           server.of_another_call)
     check("an error that invalidates memory fails its call once (RFC 8797, 4.1)",

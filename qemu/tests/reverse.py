@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Calls in the reverse direction (RFC 8167), with a peer in user space, in both roles and both
-versions: what control files and `info` have to do with them, and calls both ways at once.
-tools/conformance has the cases of a client in which only octets matter."""
+versions: what control files and `info` have to do with them, and calls both ways at once. Each
+check of a rule names its section: of RFC 8167 if it names no other document. tools/conformance has
+the cases of a client in which only octets matter."""
 
 # test: debug.siw
 # soak: debug.rxe stock.rxe
@@ -15,13 +16,13 @@ from lib import module
 from lib.hosts import HOME
 from lib.ktap import fail, same, wait_for
 from lib.messages import (
-    CALL, CALLBACKS, ECHO, ERR_CHUNK, ERR_VERS, NFS, NULL, RDMA_MSG, RDMA_NOMSG, REPLY, Segment,
-    cut, echo, error, header, proc_unavail, prog_unavail, rpc_call, success, words, write_chunk,
+    CALL, CALLBACKS, ECHO, ERR_CHUNK, ERR_VERS, NFS, RDMA2_OPTIONAL, RDMA_MSG, RDMA_NOMSG, REPLY,
+    Segment, cut, echo, error, fixed, header, proc_unavail, prog_unavail, rpc_call, split, success,
+    words, write_chunk,
 )
 from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
 from lib.peer import MAX_READS, NOTHING, Peer
 from lib.script import Script
-from lib.wire import split
 
 # Credits of the module in the forward and in the reverse direction, and credits of the peer.
 FORWARD, REVERSE, PEERS = 5, 3, 9
@@ -159,7 +160,7 @@ class End:
             # In version 2 the header has the direction, so a malformed call with the XID of the
             # call that waits is not taken for its reply.
             if self.version == 2:
-                self.peer.send(words(xid, 2, 32, RDMA_MSG, CALL, 2, 0, 0))
+                self.peer.send(fixed(xid, RDMA_MSG, CALL, 2, 0, 0, version=2))
                 self.receives(self.refusal(xid))
             self.peer.send(self.reply(xid))
 
@@ -173,9 +174,7 @@ class End:
     def answer_by_chunks(self, message: bytes) -> bytes:
         """Answers a Long Call of the module by a Long Reply, and returns that."""
         found, at = split(message), 5 + self.version
-        xid = found[0]
-        read, room = (Segment(*found[at:at + 2], found[at + 2] << 32 | found[at + 3])
-                      for at in (at, at + 8))
+        xid, read, room = found[0], Segment.at(found, at), Segment.at(found, at + 8)
         if not same("the module sent", self.head(xid, CALL, self.asks, RDMA_NOMSG,
                                                  reads=[(0, read)], reply=write_chunk([room])),
                     message):
@@ -238,15 +237,17 @@ class End:
         """Checks that malformed replies are discarded, and not answered (RFC 8166, section 4.5)."""
         direction = (REPLY,) if self.version == 2 else ()
 
-        def form(procedure: int, *more: int) -> Callable[[int], bytes]:
-            return lambda xid: words(xid, self.version, PEERS, procedure, *more)
+        def form(xid: int, *lists: int) -> bytes:
+            return fixed(xid, RDMA_MSG, *direction, *lists, credits=PEERS, version=self.version)
 
         messages = (
             lambda xid: self.reply(xid, success(xid ^ 0x8000)),
-            lambda xid: form(RDMA_MSG, *direction, 2, 0, 0)(xid) + success(xid),
-            lambda xid: form(RDMA_MSG, *direction, 0, 0, 1, 9)(xid) + success(xid),
-            form(RDMA_NOMSG, *direction, 0, 0, 0),
-            form(4, 9, 0, 0),
+            # A Read list that is neither present nor absent, and a Reply chunk without segments.
+            lambda xid: form(xid, 2, 0, 0) + success(xid),
+            lambda xid: form(xid, 0, 0, 1, 9) + success(xid),
+            lambda xid: self.head(xid, REPLY, PEERS, RDMA_NOMSG),
+            # rdma_err is neither ERR_VERS nor ERR_CHUNK.
+            lambda xid: error(xid, 9, 0, 0, credits=PEERS, version=self.version),
         )[:self.malformed]
         with self.counted("bad_headers", len(messages)):
             self.ends(DONE, *messages, self.reply)
@@ -342,10 +343,7 @@ class Client(End):
 
     def connects(self, keys: str, version: int = 1, private: bytes = PRIVATE) -> None:
         self.version = version
-        line = f"{script.pair.b.ip4}:{OF_PEER} credits={self.asks} {keys}"
-        with Command(script.pair.a.path, "connect", line):
-            self.peer.accept(private)
-        self.id = module.newest("client")
+        self.id = script.connect_to_peer(OF_PEER, f"credits={self.asks} {keys}", private)
 
     def connects_without_bind(self, version: int = 1) -> None:
         self.connects(f"rpcvers={version} null=0 bind=0 reverse={self.grants}", version)
@@ -385,7 +383,7 @@ class Client(End):
             self.peer.send(message)
             self.receives(answer)
         if self.version == 1:
-            self.peer.send(words(xid, 2, 32, 5, 0, 77, 0))
+            self.peer.send(fixed(xid, RDMA2_OPTIONAL, CALL, 77, 0, version=2))
             self.receives(error(xid, ERR_VERS, 1, 2, credits=self.grants, version=2))
 
     def duplicate_long_reply(self) -> None:
@@ -436,7 +434,8 @@ class Client(End):
                 lambda xid: self.head(xid, CALL, 32, reply=chunk) + rpc_call(xid),
             ]
             if version == 2:
-                unexpected.append(lambda xid: words(xid, 2, 32, 5, CALL, 7, 0))
+                unexpected.append(lambda xid: fixed(xid, RDMA2_OPTIONAL, CALL, 7, 0,
+                                                    version=2))
             self.ends(DONE, *unexpected, lambda xid: header(1, RDMA_MSG, version=3) + rpc_call(1),
                       self.reply)
             self.ends(DONE, self.reply)
@@ -546,71 +545,76 @@ server, client, own = Server(REVERSE, FORWARD), Client(FORWARD, REVERSE), Own()
 
 def both_ways(end: End, name: str, version: int) -> None:
     for what, function in (
-        ("NULL each way succeeds", end.null),
-        ("ECHO succeeds", end.echo),
-        ("calls both ways may have the same XID", end.same_xid),
-        ("a Long Call and a Long Reply each way", end.by_chunks),
-        ("more Long Calls than credits are answered", end.more_by_chunks),
-        ("each message of both directions finds a Receive", end.all_at_once),
-        ("malformed replies are discarded", end.malformed_replies),
+        ("NULL each way succeeds (2.3)", end.null),
+        ("ECHO succeeds (5.1)", end.echo),
+        ("calls both ways may have the same XID (2.4.1)", end.same_xid),
+        ("a Long Call and a Long Reply each way (5.3)", end.by_chunks),
+        ("more Long Calls than credits are answered (RFC 8166, 3.3.1)", end.more_by_chunks),
+        ("each message of both directions finds a Receive (4.3)", end.all_at_once),
+        ("malformed replies are discarded (RFC 8166, 4.5)", end.malformed_replies),
     ):
-        check(f"the {name}: {what}, version {version}", function)
+        check(f"the {name}, version {version}: {what}", function)
 
 
 def calls_of_server(version: int) -> None:
     need(f"the peer connects as client, version {version}", server.connects, WITH_BIND, version)
-    check(f"the server: no call is made before BIND, version {version}", server.binds)
+    check(f"the server, version {version}: no call is made before BIND (6)", server.binds)
     both_ways(server, "server", version)
     for name, outcome, message in (
-        ("PROG_UNAVAIL", "ENOTSUP", lambda xid: server.reply(xid, prog_unavail(xid))),
-        ("an error of the header", "EPROTO",
+        ("PROG_UNAVAIL fails with ENOTSUP (RFC 5531, 9)", "ENOTSUP",
+         lambda xid: server.reply(xid, prog_unavail(xid))),
+        ("an error of the header fails with EPROTO (RFC 8166, 4.5)", "EPROTO",
          lambda xid: error(xid, ERR_CHUNK, credits=PEERS, version=version)),
-        ("ERR_VERS", "EPROTONOSUPPORT",
+        ("ERR_VERS fails with EPROTONOSUPPORT (RFC 8166, 4.5.1)", "EPROTONOSUPPORT",
          lambda xid: error(xid, ERR_VERS, 7, 8, credits=PEERS, version=version)),
     ):
-        check(f"the server: {name} fails with {outcome}, version {version}", server.ends, outcome,
-              message)
-    check(f"the server: a late reply gives back the credit, version {version}", server.late)
-    check(f"the server: a call is lost with its connection, version {version}", server.loses)
+        check(f"the server, version {version}: {name}", server.ends, outcome, message)
+    check(f"the server, version {version}: a late reply gives back the credit (4.1)", server.late)
+    check(f"the server, version {version}: a call is lost with its connection (5.4)", server.loses)
 
 
 def calls_of_client(version: int) -> None:
     need(f"the module binds, version {version}", client.binds, version)
     both_ways(client, "client", version)
-    check(f"the client: a duplicate Long Reply is no call, version {version}",
+    check(f"the client, version {version}: a duplicate Long Reply is no call (RFC 8166, 3.5.3)",
           client.duplicate_long_reply)
-    check(f"the client: calls that it cannot serve, version {version}", client.refused)
-    check(f"the client: the peer closes, version {version}", client.leaves)
+    check(f"the client, version {version}: calls that it cannot serve (RFC 8166, 4.5)",
+          client.refused)
+    check(f"the client, version {version}: the peer closes", client.leaves)
 
 
 def module_as_server() -> None:
     for version in 1, 2:
         calls_of_server(version)
-    check("the server: with bind=0, no call is made before the client's first call",
+    check("the server: with bind=0, no call is made before the client's first call (5.1)",
           server.not_before_the_first_call)
-    check("the server: without reverse=, BIND gets PROC_UNAVAIL", server.forward_only)
-    check("the server: one credit each way suffices", with_two_receives, Server(1, 1, 1).one_credit)
+    check("the server: without reverse=, BIND gets PROC_UNAVAIL (6)", server.forward_only)
+    check("the server: one credit each way suffices (4.1)", with_two_receives,
+          Server(1, 1, 1).one_credit)
 
 
 def module_as_client() -> None:
     # In this order: after ERR_VERS the module remembers that the peer speaks version 1.
     for version in 2, 1:
         calls_of_client(version)
-    check("the client: calls are answered although the server refuses BIND", client.bind_refused)
+    check("the client: calls are answered although the server refuses BIND (6)",
+          client.bind_refused)
     check("the client: with bind=0, BIND is not called", client.no_bind)
     check("the client: before its own call in version 2, replies of up to 4096 octets are sent "
-          "inline", client.before_its_own_call)
-    check("the client: without reverse=, calls are not answered", client.forward_only)
-    check("the client: a Long Call that cannot be read is refused", client.reads_nothing)
-    check("the client: one credit each way suffices", with_two_receives, Client(1, 1, 1).one_credit)
-    check("the client: BIND is called again after reconnecting", client.comes_back)
+          "inline (the draft, 2.3)", client.before_its_own_call)
+    check("the client: without reverse=, calls are not answered (6)", client.forward_only)
+    check("the client: a Long Call that cannot be read is refused (RFC 8166, 4.5.3)",
+          client.reads_nothing)
+    check("the client: one credit each way suffices (4.1)", with_two_receives,
+          Client(1, 1, 1).one_credit)
+    check("the client: BIND is called again after reconnecting (5.4)", client.comes_back)
 
 
 def with_itself() -> None:
     need("the module connects to itself for calls both ways", own.connect, "reverse=8")
-    check("calls both ways at the same time succeed", own.both_ways)
+    check("calls both ways at the same time succeed (2.3)", own.both_ways)
     check("the connection with calls both ways is closed", own.close)
-    check("the end of a connection ends the calls of both ends", own.closes_while_calling)
+    check("the end of a connection ends the calls of both ends (5.4)", own.closes_while_calling)
 
 
 script.set_up()

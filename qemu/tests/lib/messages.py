@@ -6,19 +6,27 @@ from collections.abc import Sequence
 
 from lib.peer import Memory
 
-# rdma_proc, and rdma_err (RFC 8166, sections 4.2.4 and 4.5).
-RDMA_MSG, RDMA_NOMSG, RDMA_DONE, RDMA_ERROR = 0, 1, 3, 4
-ERR_VERS, ERR_CHUNK = 1, 2
+# rdma_proc, and rdma_err (RFC 8166, sections 4.2.4 and 4.5; the draft, section 4.2). In version 2,
+# ERR_CHUNK is BAD_HEADER.
+RDMA_MSG, RDMA_NOMSG, RDMA_DONE, RDMA_ERROR, RDMA2_OPTIONAL = 0, 1, 3, 4, 5
+ERR_VERS, ERR_CHUNK, ERR_INVALID_OPTION = 1, 2, 3
 # rdma_direction, and msg_type of RPC (RFC 5531, section 9).
 CALL, REPLY = 0, 1
 # The programs of NFS, of its callbacks, and of the module. Procedure 0 is NULL. Procedure 1 of the
 # module's program returns its argument.
 NFS, CALLBACKS, ECHO = 100003, 0x40000000, 0x20008797
 NULL = 0
+# accept_stat (RFC 5531, section 9).
+SUCCESS, PROG_UNAVAIL, PROG_MISMATCH, PROC_UNAVAIL, GARBAGE_ARGS, SYSTEM_ERR = range(6)
 
 
 def words(*values: int) -> bytes:
     return b"".join(value.to_bytes(4, "big") for value in values)
+
+
+def split(message: bytes) -> list[int]:
+    """Returns the whole words of a message."""
+    return [int.from_bytes(message[at:at + 4], "big") for at in range(0, len(message) - 3, 4)]
 
 
 class Segment:
@@ -31,6 +39,12 @@ class Segment:
         """HLOO (section 4.7), with another length if one is given."""
         length = self.length if length is None else length
         return words(self.handle, length) + self.offset.to_bytes(8, "big")
+
+    @classmethod
+    def at(cls, found: Sequence[int], place: int) -> "Segment":
+        """Returns the segment that begins at a word of a message."""
+        handle, length, high, low = found[place:place + 4]
+        return cls(handle, length, high << 32 | low)
 
 
 def cut(memory: Memory, *lengths: int) -> list[Segment]:
@@ -49,14 +63,17 @@ def write_chunk(segments: Sequence[Segment], *lengths: int) -> bytes:
         one.octets(length) for one, length in zip(segments, lengths or [None] * len(segments)))
 
 
+def fixed(xid: int, procedure: int, *more: int, credits: int = 32, version: int = 1) -> bytes:
+    """The fixed header fields (section 4.2), and the words behind them, which may be malformed."""
+    return words(xid, version, credits, procedure, *more)
+
+
 def header(xid: int, procedure: int, *, credits: int = 32, version: int = 1,
            direction: int = CALL, reads: Sequence[tuple[int, Segment]] = (),
            writes: Sequence[bytes] = (), reply: bytes = b"") -> bytes:
     """RDMA_MSG or RDMA_NOMSG (section 4.1.2). `reads` are positions with their segments, `writes`
     and `reply` chunks of `write_chunk`."""
-    octets = words(xid, version, credits, procedure)
-    if version == 2:
-        octets += words(direction)
+    octets = fixed(xid, procedure, *[direction] * (version == 2), credits=credits, version=version)
     octets += b"".join(words(1, position) + one.octets() for position, one in reads) + words(0)
     octets += b"".join(writes) + words(0)
     return octets + (reply or words(0))
@@ -64,7 +81,7 @@ def header(xid: int, procedure: int, *, credits: int = 32, version: int = 1,
 
 def error(xid: int, err: int, *more: int, credits: int, version: int = 1) -> bytes:
     """RDMA_ERROR (section 4.5); ERR_VERS has the lowest and the highest version behind it."""
-    return words(xid, version, credits, RDMA_ERROR, err, *more)
+    return fixed(xid, RDMA_ERROR, err, *more, credits=credits, version=version)
 
 
 def rpc_call(xid: int, procedure: int = NULL, arguments: bytes = b"", *, program: int = NFS,
@@ -78,19 +95,23 @@ def echo(xid: int, data: bytes) -> bytes:
     return rpc_call(xid, 1, words(len(data)) + data, program=ECHO, version=1)
 
 
+def accepted(xid: int, status: int, results: bytes = b"", verifier: bytes = words(0, 0)) -> bytes:
+    """An accepted reply (RFC 5531, section 9): 24 octets and the results, with AUTH_NONE."""
+    return words(xid, REPLY, 0) + verifier + words(status) + results
+
+
 def success(xid: int, results: bytes = b"") -> bytes:
-    """An accepted reply with SUCCESS: 24 octets and the results (RFC 5531, section 9)."""
-    return words(xid, REPLY, 0, 0, 0, 0) + results
+    return accepted(xid, SUCCESS, results)
 
 
 def prog_unavail(xid: int) -> bytes:
-    return words(xid, REPLY, 0, 0, 0, 1)
+    return accepted(xid, PROG_UNAVAIL)
 
 
 def proc_unavail(xid: int) -> bytes:
-    return words(xid, REPLY, 0, 0, 0, 3)
+    return accepted(xid, PROC_UNAVAIL)
 
 
 def prog_mismatch(xid: int, low: int, high: int) -> bytes:
     """PROG_MISMATCH: 32 octets."""
-    return words(xid, REPLY, 0, 0, 0, 2, low, high)
+    return accepted(xid, PROG_MISMATCH, words(low, high))

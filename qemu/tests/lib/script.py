@@ -3,6 +3,7 @@
 
 from lib import hosts, module
 from lib.ktap import Checks, Failed, same, wait_for
+from lib.messages import split
 from lib.peer import CLOSED, NOTHING, Peer
 
 
@@ -64,6 +65,10 @@ class Script(Checks):
             raise Failed(f"instead of a message: {found}")
         return found
 
+    def xid(self) -> int:
+        """Returns the XID of the next message of the module."""
+        return split(self.message())[0]
+
     def listen(self, port: int, words: str) -> None:
         """Makes the module listen at the second host."""
         module.control(self.pair.b.path, "listen", f"{self.pair.b.ip4}:{port} {words}")
@@ -77,6 +82,14 @@ class Script(Checks):
         wait_for(10, lambda: [row for row in module.own_rows() if row[6].endswith(f":{port}")
                               and row[2:4] == ["server", "established"]])
         return module.newest("client"), module.newest("server")
+
+    def connect_to_peer(self, port: int, words: str, private: bytes) -> str:
+        """Makes the module connect to the peer, which accepts with this private data. Returns the
+        number of the connection."""
+        line = f"{self.pair.b.ip4}:{port} {words}"
+        with module.Command(self.pair.a.path, "connect", line):
+            self.peer.accept(private)
+        return module.newest("client")
 
     def close_to_peer(self, number: str) -> None:
         """Closes a connection of the module. The peer answers at the same time, because `close`
