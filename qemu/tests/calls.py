@@ -18,8 +18,8 @@ from lib.hosts import HOME
 from lib.ktap import Skip, fail, same, wait_for
 from lib.messages import (
     ERR_CHUNK, ERR_INVALID_OPTION, ERR_VERS, GARBAGE_ARGS, PROG_MISMATCH, RDMA_MSG, RDMA_NOMSG,
-    REPLY, SYSTEM_ERR, Segment, accepted, error, header, proc_unavail, prog_mismatch, prog_unavail,
-    rpc_call, split, success, words, write_chunk,
+    REPLY, SYSTEM_ERR, Segment, accepted, error, header, offer, proc_unavail, prog_mismatch,
+    prog_unavail, rpc_call, split, success, words, write_chunk,
 )
 from lib.module import DONE, Command, control, info, is_gone, last_error, same_info
 from lib.peer import NOTHING, Peer
@@ -29,8 +29,7 @@ from lib.script import Script
 PORT, SILENT = 2001, 2002
 # Credits that the module requests.
 CREDITS = 64
-# RFC 8797, section 4: sizes of 4096.
-PRIVATE = bytes.fromhex("f6ab0e1801000303")
+PRIVATE = offer(4096, 4096)
 
 # The length of the transport header and of the head of an RPC call, before the arguments.
 HEAD = 28 + 40

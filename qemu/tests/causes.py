@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from lib import hosts
 from lib.hosts import HOME, TRANSPORT
 from lib.ktap import same, wait_for
-from lib.messages import RDMA_NOMSG, Segment, header
+from lib.messages import RDMA_NOMSG, Segment, header, offer
 from lib.module import Command, control, history, info, own_rows
 from lib.mpa import Tcp
 from lib.peer import Peer
@@ -24,8 +24,7 @@ from lib.script import Script
 
 COUNT = 30
 NFS_PORT = 20049
-# RFC 8797, section 4: sizes of 4096.
-PRIVATE = bytes.fromhex("f6ab0e1801000303")
+PRIVATE = offer(4096, 4096)
 # A Steering Tag of no memory.
 NO_TAG = 0x12345600
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Both ends are the module. Compares the offer of each side, the offer that the other side reads,
-and the values that both negotiate, with those of RFC 8797. tools/conformance has the private data
-of a peer that is not the module, and wire.py the octets on the wire. At the end the peers are
-ucmatose, and over soft-iWARP one that speaks version 1 of MPA.
+and the values that both negotiate, with those of RFC 8797. Each check of a rule names its section:
+of RFC 8797 if it names no other document. tools/conformance has the private data of a peer that is
+not the module, and wire.py the octets on the wire. At the end the peers are ucmatose, and over
+soft-iWARP one that speaks version 1 of MPA.
 
 There are five parameters: two sizes of each side, and R of both sides together. All combinations
 of any two parameters are tested; with FULL=1 all combinations of all five."""
@@ -23,6 +24,7 @@ from pathlib import Path
 from lib import hosts, module
 from lib.hosts import HOME, TRANSPORT, Host, entered
 from lib.ktap import Current, Failed, fail, same, wait_for
+from lib.messages import FORMAT_IDENTIFIER, offer
 from lib.module import (REPLY_ROOM, REQUEST_ROOM, control, info, is_gone, is_state, newest,
                         own_rows, same_info)
 from lib.mpa import REPLY, REQUEST
@@ -54,25 +56,19 @@ class Side:
         return self.octets if SIW else self.octets.ljust(room, b"\0")
 
 
-def message(send: int, recv: int, r: int) -> bytes:
-    """The message of RFC 8797, section 4."""
-    return bytes.fromhex("f6ab0e1801") + bytes([r, send // 1024 - 1, recv // 1024 - 1])
-
-
 def built(send: int, recv: int, r: int) -> Side:
     """A side that sends a message with these values."""
-    return Side(f"send={send} recv={recv} inv={r}", message(send, recv, r), "present", send, recv,
+    return Side(f"send={send} recv={recv} inv={r}", offer(send, recv, r), "present", send, recv,
                 r, offset=0, version=1, reserved="0x00")
 
 
-def raw(octets: str | bytes, found: str, send: int = 1024, recv: int = 1024, r: int = 0,
+def raw(octets: bytes, found: str, send: int = 1024, recv: int = 1024, r: int = 0,
         **keys: object) -> Side:
     """A side that sends these octets."""
-    octets = bytes.fromhex(octets) if isinstance(octets, str) else octets
     return Side(f"private={octets.hex() or 'none'}", octets, found, send, recv, r, **keys)
 
 
-SILENT = raw("", "absent")
+SILENT = raw(b"", "absent")
 
 
 def filler(length: int) -> bytes:
@@ -172,7 +168,7 @@ def pairwise() -> None:
             r = x ^ thrice[y]
             client = built(SIZES[x], SIZES[x ^ twice[y]], r & 1)
             server = built(SIZES[x ^ y], SIZES[y], r >> 1)
-            exchange(f"client {client.options}, server {server.options}", client, server)
+            exchange(f"client {client.options}, server {server.options} (4.2)", client, server)
     check("all connections of the pairwise combinations are shown",
           lambda: same("their number", 32, len(module.rows())))
     check("all connections of the pairwise combinations end", control, HOME, "close", "all")
@@ -226,42 +222,47 @@ def text_of(file: Path) -> str:
 def private_data() -> None:
     """Octets of private= (RFC 8797, sections 4, 5.1 and 5.2)."""
     ordinary = {"offset": 0, "version": 1, "reserved": "0x00"}
-    whole = message(65536, 262144, 1), message(4096, 1024, 1)
+    whole = offer(65536, 262144, 1), offer(4096, 1024, 1)
     ends = REQUEST_ROOM - 8, REPLY_ROOM - 8
-    exchange("a message in the last octets of full private data is found",
+    exchange("a message in the last octets of full private data is found (5.2)",
              raw(filler(ends[0]) + whole[0], "present", 65536, 262144, 1,
                  **ordinary | {"offset": ends[0]}),
              raw(filler(ends[1]) + whole[1], "present", 4096, 1024, 1,
                  **ordinary | {"offset": ends[1]}))
-    exchange("a message without its last octet is rejected",
+    exchange("a message without its last octet is rejected (5.2)",
              raw(filler(ends[0] + 1) + whole[0][:-1], "rejected"),
              raw(filler(ends[1] + 1) + whole[1][:-1], "rejected"))
-    exchange("versions 2 and 0 of the message are rejected", raw("f6ab0e1802010f0f", "rejected"),
-             raw("f6ab0e1800010f0f", "rejected"))
-    exchange("reserved bits of both sides are shown and ignored",
-             raw("f6ab0e1801ff070f", "present", 8192, 16384, 1, **ordinary | {"reserved": "0xfe"}),
-             raw("f6ab0e1801aa0f07", "present", 16384, 8192, 0, **ordinary | {"reserved": "0xaa"}))
-    exchange("the first valid message counts, at any offset",
-             raw("f6ab0e1802f6ab0e1801010307", "present", 4096, 8192, 1,
+    exchange("versions 2 and 0 of the message are rejected (5.2)",
+             raw(offer(16384, 16384, 1, version=2), "rejected"),
+             raw(offer(16384, 16384, 1, version=0), "rejected"))
+    exchange("reserved bits of both sides are shown and ignored (4)",
+             raw(offer(8192, 16384, 1, reserved=0xfe), "present", 8192, 16384, 1,
+                 **ordinary | {"reserved": "0xfe"}),
+             raw(offer(16384, 8192, reserved=0xaa), "present", 16384, 8192, 0,
+                 **ordinary | {"reserved": "0xaa"}))
+    exchange("the first valid message counts, at any offset (5.2)",
+             raw(FORMAT_IDENTIFIER + b"\2" + offer(4096, 8192, 1), "present", 4096, 8192, 1,
                  **ordinary | {"offset": 5}),
-             raw("f6f6abf6ab0e1801010703f6ab0e1801000000", "present", 8192, 4096, 1,
-                 **ordinary | {"offset": 3}))
-    exchange("octets without a message count as absent", raw("180eabf601010f0f", "absent"),
-             raw("00f6ab0e00010f0f", "absent"))
-    exchange("one octet counts as absent", raw("f6", "absent"), raw("00", "absent"))
-    exchange("the first rejected message is shown", raw("f6ab0e18", "rejected"),
-             raw("f6ab0e1802" + filler(REPLY_ROOM - 10).hex() + "f6ab0e1801", "rejected", offset=0,
-                 version=2))
-    exchange("version 255 is rejected, and reserved bits are not R",
-             raw("f6ab0e18ff010f0f", "rejected", version=255),
-             raw("f6ab0e1801fe0303", "present", 4096, 4096, 0, **ordinary | {"reserved": "0xfe"}))
-    exchange("the first of two messages counts, and parts of an identifier do not",
-             raw("00f6ab0e1801010305f6ab0e1801000809", "present", 4096, 6144, 1,
+             raw(b"\xf6\xf6\xab" + offer(8192, 4096, 1) + offer(1024, 1024), "present", 8192, 4096,
+                 1, **ordinary | {"offset": 3}))
+    exchange("octets without a message count as absent (5.2)",
+             raw(FORMAT_IDENTIFIER[::-1] + offer(16384, 16384, 1)[4:], "absent"),
+             raw(b"\0\xf6\xab\x0e\0" + offer(16384, 16384, 1)[5:], "absent"))
+    exchange("one octet counts as absent (5.2)", raw(b"\xf6", "absent"), raw(b"\0", "absent"))
+    exchange("the first rejected message is shown (5.2)", raw(FORMAT_IDENTIFIER, "rejected"),
+             raw(FORMAT_IDENTIFIER + b"\2" + filler(REPLY_ROOM - 10) + FORMAT_IDENTIFIER + b"\1",
+                 "rejected", offset=0, version=2))
+    exchange("version 255 is rejected, and reserved bits are not R (4, 5.2)",
+             raw(offer(16384, 16384, 1, version=255), "rejected", version=255),
+             raw(offer(4096, 4096, reserved=0xfe), "present", 4096, 4096, 0,
+                 **ordinary | {"reserved": "0xfe"}))
+    exchange("the first of two messages counts, and parts of an identifier do not (5.2)",
+             raw(b"\0" + offer(4096, 6144, 1) + offer(9216, 10240), "present", 4096, 6144, 1,
                  **ordinary | {"offset": 1}),
-             raw("f6abf6ab0ef6ab0e1801011f07", "present", 32768, 8192, 1,
+             raw(b"\xf6\xab\xf6\xab\x0e" + offer(32768, 8192, 1), "present", 32768, 8192, 1,
                  **ordinary | {"offset": 5}))
-    exchange("no private data of either side counts as absent", SILENT, SILENT)
-    exchange("no private data of the server counts as absent", built(2048, 3072, 1), SILENT)
+    exchange("no private data of either side counts as absent (5.1)", SILENT, SILENT)
+    exchange("no private data of the server counts as absent (5.1)", built(2048, 3072, 1), SILENT)
 
 
 def aligned() -> None:
@@ -312,7 +313,7 @@ def by_mpa_1(private: bytes, **wanted: object) -> None:
         stream.sendall(struct.pack("!16sHH", REQUEST, 0x4001, len(private)) + private)
         answer = stream.makefile("rb").read(28)
         same("the answer", REPLY, answer[:16])
-        same("its version and private data", b"\x01\0\x08" + message(8192, 16384, 1), answer[17:])
+        same("its version and private data", b"\x01\0\x08" + offer(8192, 16384, 1), answer[17:])
         number = wait_for(10, newest, "server")
         wait_for(10, is_state, number, "established")
         same_info(number, **wanted)
@@ -329,7 +330,7 @@ def other_peers() -> None:
             "client", script.pair.b, "-b", script.pair.b.ip4))
     if SIW:
         # Send Size 4096 and Receive Size 16384, with R.
-        octets = message(4096, 16384, 1)
+        octets = offer(4096, 16384, 1)
         values = {"peer_private_data": "present", "peer_send_size": 4096,
                   "peer_receive_size": 16384, "client_to_server_threshold": 4096,
                   "server_to_client_threshold": 8192, "remote_invalidation": "yes"}
@@ -372,8 +373,8 @@ def all_combinations() -> None:
         for a, b, c, d, r in bits])
     ordinary = {"version": 1, "reserved": "0x00"}
     check("a message at any octet is found", every, [
-        (raw(filler(at) + message(2048, 2048, 0), "present", 2048, 2048, offset=at, **ordinary),
-         raw(filler(at) + message(3072, 3072, 0), "present", 3072, 3072, offset=at, **ordinary))
+        (raw(filler(at) + offer(2048, 2048, 0), "present", 2048, 2048, offset=at, **ordinary),
+         raw(filler(at) + offer(3072, 3072, 0), "present", 3072, 3072, offset=at, **ordinary))
         for at in range(REQUEST_ROOM - 7)])
 
 

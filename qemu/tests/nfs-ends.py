@@ -20,7 +20,7 @@ from pathlib import Path
 from lib import module
 from lib.hosts import TRANSPORT, entered, run
 from lib.ktap import Failed, Skip, same, wait_for
-from lib.messages import RDMA_MSG, RDMA_NOMSG, Segment, header, rpc_call, split, success
+from lib.messages import RDMA_MSG, RDMA_NOMSG, Segment, header, offer, rpc_call, split, success
 from lib.mpa import Tcp
 from lib.peer import Peer
 from lib.script import Script
@@ -31,8 +31,7 @@ ENDS, FAILURES = (30, 30) if os.environ.get("FULL") else (8, 3)
 # The port of the kernel's server, and the one before those of the peers that are servers.
 NFS, FIRST_PORT = 20049, 3000
 
-# RFC 8797, section 4: sizes of 4096.
-PRIVATE = bytes.fromhex("f6ab0e1801000303")
+PRIVATE = offer(4096, 4096)
 # Memory that does not exist.
 NOWHERE = Segment(0x12345, 400, 0x1000)
 

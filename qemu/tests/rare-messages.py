@@ -20,7 +20,7 @@ from lib.hosts import HOME, TRANSPORT
 from lib.ktap import Skip, fail, same, wait_for
 from lib.messages import (
     CALL, CALLBACKS, ECHO, ERR_CHUNK, ERR_VERS, NFS, RDMA_DONE, RDMA_MSG, RDMA_NOMSG, REPLY,
-    Segment, cut, echo, error, fixed, header, prog_mismatch, prog_unavail, rpc_call, split,
+    Segment, cut, echo, error, fixed, header, offer, prog_mismatch, prog_unavail, rpc_call, split,
     success, words, write_chunk,
 )
 from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
@@ -34,10 +34,7 @@ OF_MODULE, OF_PEER = 2000, 2001
 # server, so that checks of ERR_VERS take new ports of the peer.
 ONLY = {1: 2002, 2: 2003}
 NEW_PORTS = iter(range(2010, 2030))
-# RFC 8797, section 4: sizes of 1024 and of 4096, with R and without.
-SIZES_1024 = bytes.fromhex("f6ab0e1801010000")
-WITHOUT_R = bytes.fromhex("f6ab0e1801000303")
-WITH_R = bytes.fromhex("f6ab0e1801010303")
+SIZES_1024, WITHOUT_R, WITH_R = offer(1024, 1024, 1), offer(4096, 4096), offer(4096, 4096, 1)
 # More than fits inline.
 LONG = bytes(number % 251 for number in range(4400))
 

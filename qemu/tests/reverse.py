@@ -17,8 +17,8 @@ from lib.hosts import HOME
 from lib.ktap import fail, same, wait_for
 from lib.messages import (
     CALL, CALLBACKS, ECHO, ERR_CHUNK, ERR_VERS, NFS, RDMA2_OPTIONAL, RDMA_MSG, RDMA_NOMSG, REPLY,
-    Segment, cut, echo, error, fixed, header, proc_unavail, prog_unavail, rpc_call, split, success,
-    words, write_chunk,
+    Segment, cut, echo, error, fixed, header, offer, proc_unavail, prog_unavail, rpc_call, split,
+    success, words, write_chunk,
 )
 from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
 from lib.peer import MAX_READS, NOTHING, Peer
@@ -26,8 +26,7 @@ from lib.script import Script
 
 # Credits of the module in the forward and in the reverse direction, and credits of the peer.
 FORWARD, REVERSE, PEERS = 5, 3, 9
-# RFC 8797, section 4, with R: sizes of 4096.
-PRIVATE = bytes.fromhex("f6ab0e1801010303")
+PRIVATE = offer(4096, 4096, 1)
 # More than fits into any Send here.
 LONG = bytes(number % 251 for number in range(4400))
 ECHO_LONG = f"echo size={len(LONG)} chunks=1"

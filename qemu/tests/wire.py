@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The octets on the wire, as tshark decodes them, are the expected ones, and both ends show them.
 The dissector of tools/wireshark, which shares no code with the module, finds the same messages as
-both ends. FULL=1 adds private data."""
+both ends. Each check of a rule names its section: of RFC 8797 if it names no other document. FULL=1
+adds private data."""
 
 # test: stock.rxe
 # soak: debug.rxe debug.siw
@@ -18,6 +19,7 @@ from pathlib import Path
 from lib import module
 from lib.hosts import HOME, TRANSPORT
 from lib.ktap import Failed, fail, same, wait_for
+from lib.messages import FORMAT_IDENTIFIER, offer
 from lib.module import REPLY_ROOM, REQUEST_ROOM, control, info, same_info
 from lib.script import Script
 
@@ -347,48 +349,48 @@ def same_counters() -> None:
         same(f"private_data_{status}", stats[f"private_data_{status}"], counts[status])
 
 
-def raw(name: str, request: str, reply: str) -> Exchange:
-    return Exchange(name, bytes.fromhex(request), bytes.fromhex(reply))
-
-
-def behind(room: int, words: str) -> str:
+def behind(room: int, octets: bytes) -> bytes:
     """Returns as many octets as there is room for, with these at their end."""
-    return FILLER.hex()[:2 * room - len(words)] + words
+    return FILLER[:room - len(octets)] + octets
 
 
 EXCHANGES = [
-    Exchange("messages of both sides", bytes.fromhex("f6ab0e180101070f"),
-             bytes.fromhex("f6ab0e180100ff00"), "send=8192 recv=16384 inv=1",
-             "send=262144 recv=1024"),
-    Exchange("messages of both sides over IPv6", bytes.fromhex("f6ab0e18010000ff"),
-             bytes.fromhex("f6ab0e1801013f03"), "send=1024 recv=262144",
-             "send=65536 recv=4096 inv=1", version=6),
-    Exchange("as many octets as both messages can carry", FILLER[:REQUEST_ROOM],
+    Exchange("messages of both sides (4)", offer(8192, 16384, 1), offer(262144, 1024),
+             "send=8192 recv=16384 inv=1", "send=262144 recv=1024"),
+    Exchange("messages of both sides over IPv6 (4)", offer(1024, 262144), offer(65536, 4096, 1),
+             "send=1024 recv=262144", "send=65536 recv=4096 inv=1", version=6),
+    Exchange("as many octets as both messages can carry (5.2)", FILLER[:REQUEST_ROOM],
              FILLER[:REPLY_ROOM]),
-    raw("one octet of each side", "a5", "5a"),
-    raw("no octets of either side", "", ""),
-    raw("one octet before the messages", "00f6ab0e180100071f", "5af6ab0e180101030f"),
-    raw("versions 2 and 0 in a capture", "f6ab0e1802010f0f", "f6ab0e1800010f0f"),
-    raw("two messages of each side", "f6ab0e1801010305f6ab0e1801000809",
-        "00f6ab0e1801000000f6ab0e180101ffff"),
-    raw("messages in the last octets", behind(REQUEST_ROOM, "f6ab0e1801013f00"),
-        behind(REPLY_ROOM, "f6ab0e1801003f07")),
+    Exchange("one octet of each side (5.2)", b"\xa5", b"\x5a"),
+    Exchange("no octets of either side (5.1)", b"", b""),
+    Exchange("one octet before the messages (5.2)", b"\0" + offer(8192, 32768),
+             b"\x5a" + offer(4096, 16384, 1)),
+    Exchange("versions 2 and 0 in a capture (5.2)", offer(16384, 16384, 1, version=2),
+             offer(16384, 16384, 1, version=0)),
+    Exchange("two messages of each side (5.2)", offer(4096, 6144, 1) + offer(9216, 10240),
+             b"\0" + offer(1024, 1024) + offer(262144, 262144, 1)),
+    Exchange("messages in the last octets (5.2)", behind(REQUEST_ROOM, offer(65536, 1024, 1)),
+             behind(REPLY_ROOM, offer(65536, 8192))),
 ]
 MORE = [
-    raw("no octets of the server", "f6ab0e1801010303", ""),
-    raw("no octets of the client", "", "f6ab0e1801010303"),
-    raw("smallest and largest sizes", "f6ab0e180100ff00", "f6ab0e18010100ff"),
-    raw("reserved bits in a capture", "f6ab0e1801ff070f", "f6ab0e1801aa0f07"),
-    raw("another version before a message", "f6ab0e1802f6ab0e1801010307",
-        "f6f6abf6ab0e1801010703f6ab0e1801000000"),
-    raw("octets behind the messages", "f6ab0e1801010303a5a5", "f6ab0e180101030300"),
+    Exchange("no octets of the server (5.1)", offer(4096, 4096, 1), b""),
+    Exchange("no octets of the client (5.1)", b"", offer(4096, 4096, 1)),
+    Exchange("smallest and largest sizes (4.2)", offer(262144, 1024), offer(1024, 262144, 1)),
+    Exchange("reserved bits in a capture (4)", offer(8192, 16384, 1, reserved=0xfe),
+             offer(16384, 8192, reserved=0xaa)),
+    Exchange("another version before a message (5.2)",
+             FORMAT_IDENTIFIER + b"\2" + offer(4096, 8192, 1),
+             b"\xf6\xf6\xab" + offer(8192, 4096, 1) + offer(1024, 1024)),
+    Exchange("octets behind the messages (4)", offer(4096, 4096, 1) + b"\xa5\xa5",
+             offer(4096, 4096, 1) + b"\0"),
     # On RoCE the receiver sees a whole message, because the CM pads with zeros. The sender takes
     # its offer from the seven octets. Both ends agree, because R is clear.
-    raw("seven of eight octets", "f6ab0e18010007", "f6ab0e18010007"),
-    raw("the identifier alone", "f6ab0e18", "f6ab0e18"),
-    raw("other format identifiers", "f6ab0e1901010303", "180eabf601010303"),
-    raw("truncated messages", behind(REQUEST_ROOM, "f6ab0e1801013f"),
-        behind(REPLY_ROOM, "f6ab0e1801013f")),
+    Exchange("seven of eight octets (5.2)", offer(8192, 1024)[:7], offer(8192, 1024)[:7]),
+    Exchange("the identifier alone (5.2)", FORMAT_IDENTIFIER, FORMAT_IDENTIFIER),
+    Exchange("other format identifiers (5.2)", b"\xf6\xab\x0e\x19" + offer(4096, 4096, 1)[4:],
+             FORMAT_IDENTIFIER[::-1] + offer(4096, 4096, 1)[4:]),
+    Exchange("truncated messages (5.2)", behind(REQUEST_ROOM, offer(65536, 1024, 1)[:7]),
+             behind(REPLY_ROOM, offer(65536, 1024, 1)[:7])),
 ]
 if os.environ.get("FULL"):
     EXCHANGES += MORE
@@ -410,22 +412,23 @@ need("the capture of the private data begins", capturing.begin)
 for exchange in EXCHANGES:
     need(exchange.name, exchange.connect)
 CALLERS = [Caller(1), Caller(0)]
-need("calls with remote invalidation", CALLERS[0].calls)
-need("calls without remote invalidation", CALLERS[1].calls)
+need("calls with remote invalidation (4.1)", CALLERS[0].calls)
+need("calls without remote invalidation (4.1)", CALLERS[1].calls)
 need("inline calls", CALLERS[1].echo, "size=100 count=2")
 need("the capture of the private data ends", capturing.end)
 need("tshark decodes the capture", decode_all)
 for exchange in EXCHANGES:
     check(f"on the wire: {exchange.name}", exchange.roce if ROCE else exchange.iwarp)
 if ROCE:
-    check("on the wire: a REQ wants no message retransmitted", none_again, "req")
-    check("on the wire: a REP wants no message retransmitted", none_again, "rep")
-check("on the wire: three messages invalidate", invalidations)
+    for message in "REQ", "REP":
+        check(f"on the wire: a {message} wants no message retransmitted (RFC 8166, 3.3.1)",
+              none_again, message.lower())
+check("on the wire: three messages invalidate (4.1)", invalidations)
 need("the dissector is installed", install_dissector)
 need("the dissector runs", dissect)
 for exchange in EXCHANGES:
     check(f"dissected: {exchange.name}", exchange.dissected)
 for n, caller in enumerate(CALLERS):
-    check(f"dissected: the calls of connection {n}", caller.dissected)
+    check(f"dissected: the calls of connection {n} (4.1)", caller.dissected)
 check("dissected: as many messages as the counters say", same_counters)
 script.run()

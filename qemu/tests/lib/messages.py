@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Messages of RPC-over-RDMA (RFC 8166; version 2 of the draft) and of RPC (RFC 5531), by the names
-that the specifications give to their parts."""
+"""Messages of RPC-over-RDMA (RFC 8166; version 2 of the draft), of its set-up (RFC 8797), and of RPC
+(RFC 5531), by the names that the specifications give to their parts."""
 
 from collections.abc import Sequence
 
@@ -18,6 +18,13 @@ NFS, CALLBACKS, ECHO = 100003, 0x40000000, 0x20008797
 NULL = 0
 # accept_stat (RFC 5531, section 9).
 SUCCESS, PROG_UNAVAIL, PROG_MISMATCH, PROC_UNAVAIL, GARBAGE_ARGS, SYSTEM_ERR = range(6)
+FORMAT_IDENTIFIER = bytes.fromhex("f6ab0e18")
+
+
+def offer(send: int, recv: int, r: int = 0, *, version: int = 1, reserved: int = 0) -> bytes:
+    """The message in private data (RFC 8797, section 4), with its sizes in octets. `reserved` is the
+    flags octet without R."""
+    return FORMAT_IDENTIFIER + bytes([version, reserved | r, send // 1024 - 1, recv // 1024 - 1])
 
 
 def words(*values: int) -> bytes:
