@@ -21,7 +21,7 @@ from lib.messages import (
     REPLY, SYSTEM_ERR, Segment, accepted, error, header, offer, proc_unavail, prog_mismatch,
     prog_unavail, rpc_call, split, success, words, write_chunk,
 )
-from lib.module import DONE, Command, control, info, is_gone, last_error, same_info
+from lib.module import DONE, Command, control, info, last_error, same_info
 from lib.peer import NOTHING, Peer
 from lib.script import Script
 
@@ -281,11 +281,9 @@ class Client:
         with self.calling("echo size=4400 chunks=1", "ETIMEDOUT"):
             call = Segment.at(split(script.message()), 5 + self.version)
             self.peer.read(call.handle, call.offset, 8)
-        try:
+        with contextlib.suppress(OSError, RuntimeError):
             fail(f"the peer still reads {self.peer.read(call.handle, call.offset, 8).hex()}")
-        except (OSError, RuntimeError):
-            self.peer.close()
-        wait_for(10, is_gone, self.id)
+        script.close_by_peer(self.id)
 
     def all_are_given_up(self) -> None:
         """Ends the writer by a signal. Checks that its calls still hold all credits."""
@@ -308,8 +306,7 @@ class Client:
         self.connects()
         with self.calling("echo size=2000 count=64 jobs=64", "ECONNRESET"):
             self.messages(64)
-            self.peer.close()
-        wait_for(10, is_gone, self.id)
+            script.close_by_peer(self.id)
 
     def closed_meanwhile(self) -> None:
         """Checks that `close` does not wait for replies."""

@@ -59,8 +59,7 @@ class Client:
         wait_for(10, is_state, self.id, "established")
 
     def leaves(self) -> None:
-        self.peer.close()
-        wait_for(10, is_gone, self.id)
+        script.close_by_peer(self.id)
 
     def next(self) -> int:
         """Returns the XID of the next call."""
@@ -367,9 +366,7 @@ class Server:
                 self.peer.send_invalidate(other.handle, header(
                     first, RDMA_NOMSG, credits=PEERS, reply=write_chunk([reply], length)))
         same("replies", "0", module.call_report()["replies"])
-        if self.peer.id:
-            self.peer.close()
-        wait_for(10, is_gone, self.id)
+        script.close_by_peer(self.id)
 
     def by_an_error(self) -> None:
         with self.connected("rpcvers=1 null=0 inv=1"):
@@ -389,9 +386,7 @@ class Server:
             # The connection may end before the Send has completed.
             with contextlib.suppress(RuntimeError):
                 self.peer.send_invalidate(read.handle, self.answers(1))
-        if self.peer.id:
-            self.peer.close()
-        wait_for(10, is_gone, self.id)
+        script.close_by_peer(self.id)
 
     def without_r(self) -> None:
         with self.connected("rpcvers=1 null=0 inv=1", WITHOUT_R):
@@ -453,9 +448,7 @@ class Server:
             script.message()
             with contextlib.suppress(OSError, RuntimeError):
                 self.peer.send(bytes(5000))
-        if self.peer.id:
-            self.peer.close()
-        wait_for(10, is_gone, self.id)
+        script.close_by_peer(self.id)
 
     def falls_back(self) -> None:
         """Refuses version 2. Checks that the client answers a call in version 1 on the same
@@ -556,8 +549,7 @@ class Server:
         self.connects("rpcvers=1 null=0")
         with self.calling("null", "ECONNRESET"):
             script.message()
-            self.peer.close()
-        wait_for(10, is_gone, self.id)
+            script.close_by_peer(self.id)
 
 
 server = Server()

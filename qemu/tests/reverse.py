@@ -265,8 +265,7 @@ class End:
         self.null()
 
     def leaves(self) -> None:
-        self.peer.close()
-        wait_for(10, is_gone, self.id)
+        script.close_by_peer(self.id)
 
 
 class Server(End):
@@ -302,8 +301,7 @@ class Server(End):
         section 5.4)."""
         with self.calling("null", "ECONNRESET"):
             self.asked()
-            self.peer.close()
-        wait_for(10, is_gone, self.id)
+            script.close_by_peer(self.id)
 
     def not_before_the_first_call(self) -> None:
         """Checks that the server makes no call before the client's first call, which determines the

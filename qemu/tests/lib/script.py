@@ -98,5 +98,12 @@ class Script(Checks):
             same("the peer received", CLOSED, self.peer.receive(20000))
             self.peer.close()
 
+    def close_by_peer(self, number: str) -> None:
+        """Ends a connection of the peer, unless that has happened, and waits for the end of the
+        module's."""
+        if self.peer.id:
+            self.peer.close()
+        wait_for(10, module.is_gone, number)
+
     def check_none_left(self) -> None:
         self.check("no connection of the module is left", wait_for, 10, module.none_live)
