@@ -30,7 +30,6 @@ PORT, SILENT = 2001, 2002
 # Credits that the module requests.
 CREDITS = 64
 PRIVATE = offer(4096, 4096)
-
 # The length of the transport header and of the head of an RPC call, before the arguments.
 HEAD = 28 + 40
 # Reasons of reject_stat (RFC 5531, section 9).
@@ -221,22 +220,13 @@ class Client:
                 messages.append(script.message())
                 self.peer.send(*(reply(split(message)[0], 2) for message in messages))
 
-    def late_reply_is_faulty(self, chunks: dict[str, object]) -> None:
+    def late_reply_is_faulty(self, call: str, answer: Callable[[int], bytes]) -> None:
         """Checks that only a valid reply to a call that timed out grants credits. The reply returns
         the call's credit all the same."""
-        self.late_reply_grants_none("null", lambda found: reply(found[0], 7, **chunks))
-
-    def late_reply_in_memory(self) -> None:
-        """The same with a reply in memory that was invalidated when the call timed out."""
-        chunk = write_chunk([Segment(1, 24, 0)])
-        self.late_reply_grants_none("null chunks=1", lambda found: header(
-            found[0], RDMA_NOMSG, credits=7, reply=chunk))
-
-    def late_reply_grants_none(self, call: str, answer: Callable[[list[int]], bytes]) -> None:
         with self.connected("timeout_ms=4000"):
             self.granted(2)
             with self.one_unexpected():
-                self.peer.send(answer(self.given_up(call)))
+                self.peer.send(answer(self.given_up(call)[0]))
             same_info(self.id, credits_granted=2)
             with self.calling("null count=2 jobs=2"):
                 self.peer.send(*(reply(split(message)[0], 2) for message in self.messages(2)))
@@ -529,13 +519,15 @@ def refused_lines() -> None:
 def given_up() -> None:
     check("a call that timed out keeps its credit (3.3.1)", client.one_is_given_up)
     check("the reply to a call that timed out grants credits (3.3.1)", client.late_reply_grants)
-    for fault, chunks in (("with a Read list (4.3.1)", READ_LIST),
-                          ("with a Write list (6.1)", WRITE_LIST),
-                          ("with a Reply chunk (4.3.3)", REPLY_CHUNK)):
-        check(f"no credits by a reply to a call that timed out {fault}",
-              client.late_reply_is_faulty, chunks)
-    check("no credits by a reply in memory that is invalidated (3.3.1)",
-          client.late_reply_in_memory)
+    for fault, call, answer in (
+        ("with a Read list (4.3.1)", "null", lambda xid: reply(xid, 7, **READ_LIST)),
+        ("with a Write list (6.1)", "null", lambda xid: reply(xid, 7, **WRITE_LIST)),
+        ("with a Reply chunk (4.3.3)", "null", lambda xid: reply(xid, 7, **REPLY_CHUNK)),
+        ("in memory that is invalidated (3.3.1)", "null chunks=1", lambda xid: header(
+            xid, RDMA_NOMSG, credits=7, reply=write_chunk([Segment(1, 24, 0)]))),
+    ):
+        check(f"a reply {fault} to a call that timed out grants no credits",
+              client.late_reply_is_faulty, call, answer)
     check("a reply in memory that is invalidated withdraws credits (3.3.1)",
           client.late_reply_withdraws)
     check("a reply to a call that timed out grants credits after the replies before it (3.3.1)",
