@@ -22,7 +22,7 @@ from lib.messages import (
     prog_unavail, rpc_call, split, success, words, write_chunk,
 )
 from lib.module import DONE, Command, control, info, last_error, same_info
-from lib.peer import NOTHING, Peer
+from lib.peer import NOTHING
 from lib.script import Script
 
 # Ports of the peer, and of the module.
@@ -90,10 +90,6 @@ class Client:
     id = ""
     version = 1
 
-    @property
-    def peer(self) -> Peer:
-        return script.peer
-
     def connects(self, keys: str = "") -> None:
         self.id = script.connect_to_peer(
             PORT, f"credits={CREDITS} null=0 {keys} rpcvers={self.version}", PRIVATE)
@@ -124,13 +120,13 @@ class Client:
     def ends(self, outcome: str, answer: Callable[[int, int], bytes]) -> None:
         """Answers a call by a message, and checks the outcome of the call."""
         with self.calling("null", outcome):
-            self.peer.send(answer(script.xid(), self.version))
+            script.peer.send(answer(script.xid(), self.version))
 
     def messages(self, count: int) -> list[bytes]:
         """Returns the next calls. Checks that their XIDs differ, and that no other call follows."""
         found = [script.message() for _ in range(count)]
         same("different XIDs", count, len({split(message)[0] for message in found}))
-        same(f"after {count} calls, the module sent", NOTHING, self.peer.receive(300))
+        same(f"after {count} calls, the module sent", NOTHING, script.peer.receive(300))
         return found
 
     def reported(self, **wanted: object) -> None:
@@ -145,8 +141,8 @@ class Client:
         """Answers 64 calls in reverse order. Checks that the 65th call waits for a reply."""
         with self.calling("echo size=100 count=65 jobs=64"):
             messages = self.messages(64)
-            self.peer.send(*map(echo, reversed(messages)))
-            self.peer.send(echo(script.message()))
+            script.peer.send(*map(echo, reversed(messages)))
+            script.peer.send(echo(script.message()))
         self.reported(calls=65, replies=65, failure="none", transport="RDMA_MSG", rpc="SUCCESS",
                       results_length=104)
         same("it took a time", True, int(module.call_report()["us"]) > 0)
@@ -157,24 +153,24 @@ class Client:
         with self.calling("echo size=8 count=10 jobs=8"):
             messages = self.messages(3)
             # The reply to one of three calls grants 1 credit. Two calls are still under way.
-            self.peer.send(echo(messages.pop(), 1))
-            same("two of one credit, the module sent", NOTHING, self.peer.receive(300))
-            self.peer.send(echo(messages.pop(), 1))
-            same("one of one credit, the module sent", NOTHING, self.peer.receive(300))
-            self.peer.send(echo(messages.pop(), 1))
+            script.peer.send(echo(messages.pop(), 1))
+            same("two of one credit, the module sent", NOTHING, script.peer.receive(300))
+            script.peer.send(echo(messages.pop(), 1))
+            same("one of one credit, the module sent", NOTHING, script.peer.receive(300))
+            script.peer.send(echo(messages.pop(), 1))
             messages = self.messages(1)
-            self.peer.send(echo(messages.pop(), 64))
+            script.peer.send(echo(messages.pop(), 64))
             messages = self.messages(6)
-            self.peer.send(*map(echo, messages))
+            script.peer.send(*map(echo, messages))
         self.reported(calls=10, replies=10)
 
     def fewer_wanted(self) -> None:
         """Grants more credits than there are jobs."""
         with self.calling("null count=6 jobs=4"):
             messages = self.messages(4)
-            self.peer.send(*(reply(split(message)[0], CREDITS) for message in messages))
+            script.peer.send(*(reply(split(message)[0], CREDITS) for message in messages))
             messages = self.messages(2)
-            self.peer.send(*(reply(split(message)[0], CREDITS) for message in messages))
+            script.peer.send(*(reply(split(message)[0], CREDITS) for message in messages))
         self.reported(calls=6, replies=6, results_length=0)
 
     def one_fails(self) -> None:
@@ -182,9 +178,9 @@ class Client:
         with self.calling("null count=100 jobs=4", "ENOTSUP"):
             first, *others = self.messages(4)
             xid = split(first)[0]
-            self.peer.send(reply(xid, CREDITS, prog_unavail(xid)))
-            same("after a failure, the module sent", NOTHING, self.peer.receive(300))
-            self.peer.send(*(reply(split(message)[0], CREDITS) for message in others))
+            script.peer.send(reply(xid, CREDITS, prog_unavail(xid)))
+            same("after a failure, the module sent", NOTHING, script.peer.receive(300))
+            script.peer.send(*(reply(split(message)[0], CREDITS) for message in others))
         self.reported(calls=4, replies=3, xid=f"0x{xid:08x}", rpc="PROG_UNAVAIL",
                       failure="the responder answered: PROG_UNAVAIL")
 
@@ -199,26 +195,26 @@ class Client:
             self.granted(4)
             with self.calling("null count=4 jobs=4", "ETIMEDOUT"):
                 late, *others = self.messages(4)
-                self.peer.send(*(reply(split(message)[0], 4) for message in others))
+                script.peer.send(*(reply(split(message)[0], 4) for message in others))
             self.reported(calls=4, replies=3, transport="none", rpc="none",
                           failure="no reply in time", xid=f"0x{split(late)[0]:08x}")
             with self.calling("null count=4 jobs=4"):
                 messages = self.messages(3)
-                self.peer.send(reply(split(late)[0], 4))
+                script.peer.send(reply(split(late)[0], 4))
                 messages.append(script.message())
-                self.peer.send(*(reply(split(message)[0], 4) for message in messages))
+                script.peer.send(*(reply(split(message)[0], 4) for message in messages))
 
     def late_reply_grants(self) -> None:
         """Checks that even the reply to a call that timed out grants credits (section 3.3.1)."""
         with self.connected("timeout_ms=4000"):
             self.granted(4)
-            self.peer.send(reply(self.given_up("null")[0], 2))
+            script.peer.send(reply(self.given_up("null")[0], 2))
             wait_for(10, lambda: info(self.id)["credits_granted"] == "2")
             with self.calling("null count=3 jobs=3"):
                 messages = self.messages(2)
-                self.peer.send(reply(split(messages.pop())[0], 2))
+                script.peer.send(reply(split(messages.pop())[0], 2))
                 messages.append(script.message())
-                self.peer.send(*(reply(split(message)[0], 2) for message in messages))
+                script.peer.send(*(reply(split(message)[0], 2) for message in messages))
 
     def late_reply_is_faulty(self, call: str, answer: Callable[[int], bytes]) -> None:
         """Checks that only a valid reply to a call that timed out grants credits. The reply returns
@@ -226,10 +222,10 @@ class Client:
         with self.connected("timeout_ms=4000"):
             self.granted(2)
             with self.one_unexpected():
-                self.peer.send(answer(self.given_up(call)[0]))
+                script.peer.send(answer(self.given_up(call)[0]))
             same_info(self.id, credits_granted=2)
             with self.calling("null count=2 jobs=2"):
-                self.peer.send(*(reply(split(message)[0], 2) for message in self.messages(2)))
+                script.peer.send(*(reply(split(message)[0], 2) for message in self.messages(2)))
 
     def late_reply_withdraws(self) -> None:
         """Checks that a reply that can no longer be read takes credits back: the granted number is
@@ -237,7 +233,7 @@ class Client:
         with self.connected("timeout_ms=4000"):
             self.granted(2)
             found = self.given_up("null chunks=1")
-            self.peer.send(header(found[0], RDMA_NOMSG, credits=1,
+            script.peer.send(header(found[0], RDMA_NOMSG, credits=1,
                                   reply=write_chunk([Segment.at(found, 8)], 24)))
             wait_for(10, lambda: info(self.id)["credits_granted"] == "1")
 
@@ -248,7 +244,7 @@ class Client:
             self.granted(4)
             late = self.given_up("null")[0]
             with self.calling("null"):
-                self.peer.send(reply(script.xid(), 4), reply(late, 8))
+                script.peer.send(reply(script.xid(), 4), reply(late, 8))
             same_info(self.id, 10, credits_granted=8)
 
     def call_with_late_xid(self) -> None:
@@ -258,7 +254,7 @@ class Client:
             self.granted(1)
             late = self.given_up("null")[0]
             with self.one_unexpected():
-                self.peer.send(header(late, RDMA_MSG, credits=7) + rpc_call(late))
+                script.peer.send(header(late, RDMA_MSG, credits=7) + rpc_call(late))
             with self.calling("null", "EBUSY"):
                 pass
             self.gives_back(late)
@@ -270,9 +266,9 @@ class Client:
         self.connects("timeout_ms=4000")
         with self.calling("echo size=4400 chunks=1", "ETIMEDOUT"):
             call = Segment.at(split(script.message()), 5 + self.version)
-            self.peer.read(call.handle, call.offset, 8)
+            script.peer.read(call.handle, call.offset, 8)
         with contextlib.suppress(OSError, RuntimeError):
-            fail(f"the peer still reads {self.peer.read(call.handle, call.offset, 8).hex()}")
+            fail(f"the peer still reads {script.peer.read(call.handle, call.offset, 8).hex()}")
         script.close_by_peer(self.id)
 
     def all_are_given_up(self) -> None:
@@ -289,7 +285,7 @@ class Client:
                 pass
             self.reported(calls=0, replies=0,
                           failure="all credits are taken by calls without an answer")
-            self.peer.send(*(reply(split(message)[0], 2) for message in messages))
+            script.peer.send(*(reply(split(message)[0], 2) for message in messages))
             self.granted(2)
 
     def peer_closes(self) -> None:
@@ -312,13 +308,13 @@ class Client:
         """Checks that the file `call` shows the reason why RPC denied the call."""
         with self.calling("null", "EACCES"):
             xid = script.xid()
-            self.peer.send(reply(xid, CREDITS, rejected(xid, AUTH_ERROR, 5)))
+            script.peer.send(reply(xid, CREDITS, rejected(xid, AUTH_ERROR, 5)))
         self.reported(rpc="AUTH_ERROR 5", transport="RDMA_MSG", results_length=0)
 
     def no_chunk(self) -> None:
         """Checks that the file `call` shows the error of the transport."""
         with self.calling("null", "EPROTO"):
-            self.peer.send(error(script.xid(), ERR_CHUNK, credits=CREDITS))
+            script.peer.send(error(script.xid(), ERR_CHUNK, credits=CREDITS))
         self.reported(transport="ERR_CHUNK", rpc="none",
                       failure="the responder answered: ERR_CHUNK")
 
@@ -336,7 +332,7 @@ class Client:
         before = info(self.id)["credits_granted"]
         with self.calling("null", "EPROTO"):
             xid = script.xid()
-            self.peer.send(reply(xid, 7, **chunks))
+            script.peer.send(reply(xid, 7, **chunks))
         self.reported(failure=reason, transport=transport, rpc="none")
         same_info(self.id, credits_granted=before)
         if transport == "none":
@@ -345,14 +341,14 @@ class Client:
     def gives_back(self, xid: int) -> None:
         """Answers a call that was given up, so that it keeps no credit."""
         with self.one_unexpected():
-            self.peer.send(reply(xid, CREDITS))
+            script.peer.send(reply(xid, CREDITS))
 
     def overtaken(self, chunks: dict[str, object]) -> None:
         """Sends such a reply in front of the valid one. Checks that it is discarded: the valid one
         completes the call."""
         with self.one_unexpected(), self.calling("null"):
             xid = script.xid()
-            self.peer.send(reply(xid, 7, **chunks), reply(xid, CREDITS))
+            script.peer.send(reply(xid, 7, **chunks), reply(xid, CREDITS))
         self.reported(failure="none", transport="RDMA_MSG", rpc="SUCCESS")
         same_info(self.id, credits_granted=CREDITS)
 
@@ -365,7 +361,7 @@ class Client:
                 chunk = b""
                 if returned is not None:
                     chunk = write_chunk([Segment.at(found, 8)], returned)
-                self.peer.send(reply(found[0], CREDITS, reply=chunk))
+                script.peer.send(reply(found[0], CREDITS, reply=chunk))
             if outcome != DONE:
                 self.reported(failure="the server answered with a reply with another Reply chunk "
                               "than the offered one", transport="none")
@@ -385,7 +381,7 @@ class Client:
             with self.calling("null chunks=1", "EPROTO"):
                 found = split(script.message())
                 chunk = write_chunk(change(Segment.at(found, 7 + self.version)))
-                self.peer.send(header(found[0], RDMA_NOMSG, credits=CREDITS, direction=REPLY,
+                script.peer.send(header(found[0], RDMA_NOMSG, credits=CREDITS, direction=REPLY,
                                       version=self.version, reply=chunk))
 
     def no_reply(self) -> None:
@@ -393,14 +389,14 @@ class Client:
         before = info(self.id)["credits_granted"]
         with self.calling("null", "EPROTO"):
             xid = script.xid()
-            self.peer.send(reply(xid, 7, words(xid, REPLY, 2)))
+            script.peer.send(reply(xid, 7, words(xid, REPLY, 2)))
         same_info(self.id, credits_granted=before)
 
     def error_of_another_version(self) -> None:
         """Checks that an error of another version than the call is no answer."""
         with self.one_unexpected(2), self.calling("null"):
             xid = script.xid()
-            self.peer.send(*(error(xid, err, credits=CREDITS, version=2)
+            script.peer.send(*(error(xid, err, credits=CREDITS, version=2)
                              for err in (ERR_CHUNK, ERR_INVALID_OPTION)), reply(xid, CREDITS))
 
 

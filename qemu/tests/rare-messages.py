@@ -24,7 +24,7 @@ from lib.messages import (
     success, words, write_chunk,
 )
 from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
-from lib.peer import CLOSED, MAX_READS, NOTHING, Peer
+from lib.peer import CLOSED, MAX_READS, NOTHING
 from lib.script import Script
 
 # Credits that the module grants as server and requests as client, and that the peer grants.
@@ -49,12 +49,8 @@ class Client:
         self.xid = 0x71000000
         self.id = ""
 
-    @property
-    def peer(self) -> Peer:
-        return script.peer
-
     def connects(self, private: bytes = SIZES_1024, port: int = OF_MODULE) -> None:
-        self.peer.connect(script.pair.a.path, script.pair.b.ip4, port, private)
+        script.peer.connect(script.pair.a.path, script.pair.b.ip4, port, private)
         self.id = module.newest("server")
         wait_for(10, is_state, self.id, "established")
 
@@ -67,7 +63,7 @@ class Client:
         return self.xid
 
     def asks(self, message: bytes, answer: bytes) -> None:
-        self.peer.send(message)
+        script.peer.send(message)
         same("the peer received", answer, script.next_message())
 
     def works(self) -> None:
@@ -99,7 +95,7 @@ class Client:
             if answer:
                 self.asks(message, answer)
             else:
-                self.peer.send(message)
+                script.peer.send(message)
                 self.works()
         same_info(self.id, bad_headers=int(before["bad_headers"]) + len(malformed),
                   unexpected_messages=int(before["unexpected_messages"]) + len(unexpected),
@@ -109,7 +105,7 @@ class Client:
         """Makes calls that have one XID, four at a time. Each is answered."""
         xid = self.next()
         for _ in range(4):
-            self.peer.send(*[header(xid, RDMA_MSG) + rpc_call(xid)] * 4)
+            script.peer.send(*[header(xid, RDMA_MSG) + rpc_call(xid)] * 4)
             for _ in range(4):
                 same("the peer received", header(xid, RDMA_MSG, credits=GRANTS) + success(xid),
                      script.next_message())
@@ -119,13 +115,13 @@ class Client:
         """Checks that a call that waits for chunks does not delay the call behind it."""
         size = 1 << 19
         long, short = self.next(), self.next()
-        call, reply = self.peer.readable(echo(long, bytes(size))), self.peer.writable(28 + size)
-        self.peer.send(
+        call, reply = script.peer.readable(echo(long, bytes(size))), script.peer.writable(28 + size)
+        script.peer.send(
             header(long, RDMA_NOMSG, reads=[(0, cut(call, call.length)[0])],
                    reply=write_chunk(cut(reply, reply.length))),
             header(short, RDMA_MSG) + rpc_call(short))
         same("the order of the replies", [short, long],
-             [split(self.peer.receive(20000))[0] for _ in range(2)])
+             [split(script.peer.receive(20000))[0] for _ in range(2)])
 
     def reduced_long_call(self) -> None:
         """Sends Long Calls with another Read chunk (section 3.5.3). Nothing in ECHO is
@@ -133,7 +129,7 @@ class Client:
         for program in ECHO, 0x12345678:
             for positions in (40, 0), (0, 40, 0):
                 xid = self.next()
-                call = self.peer.readable(rpc_call(xid, program=program, version=1))
+                call = script.peer.readable(rpc_call(xid, program=program, version=1))
                 halves = iter(cut(call, 20, 20) if len(positions) == 3 else cut(call, 40))
                 other, = cut(call, 4)
                 reads = [(at, other if at else next(halves)) for at in positions]
@@ -146,7 +142,7 @@ class Client:
         """Sends RDMA_MSG that also has a Position Zero Read chunk."""
         xid = self.next()
         call = rpc_call(xid)
-        reads = [(0, *cut(self.peer.readable(call), len(call)))]
+        reads = [(0, *cut(script.peer.readable(call), len(call)))]
         self.asks(header(xid, RDMA_MSG, reads=reads) + call,
                   error(xid, ERR_CHUNK, credits=GRANTS))
         self.works()
@@ -155,7 +151,7 @@ class Client:
         """Sends Long Calls whose chunk holds a reply. In version 2, ERR_CHUNK is BAD_HEADER."""
         for version in 1, 2:
             xid = self.next()
-            reads = [(0, *cut(self.peer.readable(success(xid)), 24))]
+            reads = [(0, *cut(script.peer.readable(success(xid)), 24))]
             self.asks(header(xid, RDMA_NOMSG, version=version, reads=reads),
                       error(xid, ERR_CHUNK, credits=GRANTS, version=version))
         self.works()
@@ -164,9 +160,9 @@ class Client:
         """Calls ECHO with 1101 octets, whose reply has 1132 and does not fit inline. `room` is the
         length of the Reply chunk."""
         xid, data = self.next(), words(1101) + LONG[:1101] + bytes(3)
-        memory = self.peer.writable(room)
+        memory = script.peer.writable(room)
         memory.fill(b"\xee" * room)
-        call = self.peer.readable(rpc_call(xid, 1, data, program=ECHO, version=1))
+        call = script.peer.readable(rpc_call(xid, 1, data, program=ECHO, version=1))
         message = header(xid, RDMA_NOMSG, reads=[(0, *cut(call, call.length))],
                          reply=write_chunk(cut(memory, room)))
         if room < 1132:
@@ -181,17 +177,17 @@ class Client:
     def reads_nothing(self) -> None:
         """Checks that a Long Call is refused if the peer has a read depth of zero, so that the
         module cannot read the call (section 4.5.3). The module can still write the reply."""
-        self.peer.reads = 0
+        script.peer.reads = 0
         try:
             self.connects()
         finally:
-            self.peer.reads = MAX_READS
+            script.peer.reads = MAX_READS
         for version in 1, 2:
             xid = self.next()
-            reads = [(0, *cut(self.peer.readable(rpc_call(xid)), 40))]
+            reads = [(0, *cut(script.peer.readable(rpc_call(xid)), 40))]
             self.asks(header(xid, RDMA_NOMSG, version=version, reads=reads),
                       error(xid, ERR_CHUNK, credits=GRANTS, version=version))
-        xid, data, room = self.next(), LONG[:1100], self.peer.writable(2000)
+        xid, data, room = self.next(), LONG[:1100], script.peer.writable(2000)
         message = header(xid, RDMA_MSG, reply=write_chunk(cut(room, 2000))) + echo(xid, data)
         results = success(xid, words(len(data)) + data)
         self.asks(message, header(xid, RDMA_NOMSG, credits=GRANTS,
@@ -220,7 +216,7 @@ class Client:
         call, reply = rpc_call(xid), success(xid)
         empty = write_chunk([])
         if kind == "Read segments":
-            segments = cut(self.peer.readable(call), *[1] * 39, *[0] * (count - 40), 1)
+            segments = cut(script.peer.readable(call), *[1] * 39, *[0] * (count - 40), 1)
             message = header(xid, RDMA_NOMSG, reads=[(0, one) for one in segments])
             answer = header(xid, RDMA_MSG, credits=GRANTS) + reply
         elif kind == "Write chunks":
@@ -253,7 +249,7 @@ class Client:
     def plain_send(self) -> None:
         """Makes calls whose first chunk is empty, and one without chunks, with R on both sides."""
         before = info(self.id)["sends_with_invalidate"]
-        for chunk in [], cut(self.peer.writable(64), 0):
+        for chunk in [], cut(script.peer.writable(64), 0):
             xid = self.next()
             reply = write_chunk(chunk)
             self.asks(header(xid, RDMA_MSG, reply=reply) + rpc_call(xid),
@@ -271,12 +267,8 @@ class Server:
     id = ""
     port = OF_PEER
 
-    @property
-    def peer(self) -> Peer:
-        return script.peer
-
     def listens(self, port: int = OF_PEER) -> None:
-        self.peer.listen(script.pair.b.path, script.pair.b.ip4, port)
+        script.peer.listen(script.pair.b.path, script.pair.b.ip4, port)
         self.port = port
 
     def connects(self, keys: str = "", private: bytes = WITH_R) -> None:
@@ -300,7 +292,7 @@ class Server:
 
     def grants(self, credits: int = PEERS) -> None:
         with self.calling():
-            self.peer.send(self.answers(script.xid(), credits))
+            script.peer.send(self.answers(script.xid(), credits))
 
     def chunks(self) -> tuple[int, Segment, Segment]:
         """Returns the XID, the Read chunk and the Reply chunk of the next call of the module."""
@@ -309,9 +301,9 @@ class Server:
 
     def echoes(self, read: Segment, reply: Segment) -> int:
         """Writes the results of a Long Call of ECHO. Returns the length of the reply."""
-        call = self.peer.read(read.handle, read.offset, read.length)
+        call = script.peer.read(read.handle, read.offset, read.length)
         results = success(split(call)[0]) + call[40:]
-        self.peer.write(reply.handle, reply.offset, results)
+        script.peer.write(reply.handle, reply.offset, results)
         return len(results)
 
     # About: messages that are no reply.
@@ -321,7 +313,7 @@ class Server:
         and for that reason."""
         before = time.monotonic()
         with self.connected("rpcvers=1 timeout_ms=60000"):
-            self.peer.send(message(script.xid()))
+            script.peer.send(message(script.xid()))
             same_info(self.id, 20, rpc_null=f"the server answered with {told}")
         if time.monotonic() - before > 30:
             fail("the call waited for its whole time")
@@ -330,13 +322,13 @@ class Server:
         """Sends such a message in front of the reply. The reply completes the call."""
         with self.connected("rpcvers=1"):
             xid = script.xid()
-            self.peer.send(message(xid), self.answers(xid))
+            script.peer.send(message(xid), self.answers(xid))
             same_info(self.id, 10, rpc_null="SUCCESS")
 
     def another_xid(self) -> None:
         with self.connected("rpcvers=1 timeout_ms=5000"):
             script.message()
-            self.peer.send(self.answers(0x12345678))
+            script.peer.send(self.answers(0x12345678))
             same_info(self.id, 20, rpc_null="no reply in time; the server sent a message with XID "
                       "0x12345678, which no call has")
 
@@ -345,9 +337,9 @@ class Server:
         self.connects("rpcvers=1 null=0 timeout_ms=60000")
         with self.calling("null", "ECONNRESET"):
             script.message()
-            self.peer.send(b"")
+            script.peer.send(b"")
             wait_for(10, lambda: info(self.id)["bad_headers"] == "1")
-            self.peer.close()
+            script.peer.close()
         same("failure", "the server answered with a message of 0 octets",
              module.call_report()["failure"])
         wait_for(10, is_gone, self.id)
@@ -363,7 +355,7 @@ class Server:
             _, _, other = self.chunks()
             length = self.echoes(read, reply)
             with contextlib.suppress(RuntimeError):
-                self.peer.send_invalidate(other.handle, header(
+                script.peer.send_invalidate(other.handle, header(
                     first, RDMA_NOMSG, credits=PEERS, reply=write_chunk([reply], length)))
         same("replies", "0", module.call_report()["replies"])
         script.close_by_peer(self.id)
@@ -373,7 +365,7 @@ class Server:
             before = int(info(self.id)["local_invalidations"])
             with self.calling(f"echo size={len(LONG)} chunks=1", "EPROTO"):
                 xid, read, _ = self.chunks()
-                self.peer.send_invalidate(read.handle, error(xid, ERR_CHUNK, credits=PEERS))
+                script.peer.send_invalidate(read.handle, error(xid, ERR_CHUNK, credits=PEERS))
             same_info(self.id, state="established", local_invalidations=before + 1,
                       remote_invalidations_received=1)
             self.grants()
@@ -385,7 +377,7 @@ class Server:
             _, read, _ = self.chunks()
             # The connection may end before the Send has completed.
             with contextlib.suppress(RuntimeError):
-                self.peer.send_invalidate(read.handle, self.answers(1))
+                script.peer.send_invalidate(read.handle, self.answers(1))
         script.close_by_peer(self.id)
 
     def without_r(self) -> None:
@@ -393,7 +385,7 @@ class Server:
             with self.calling(f"echo size={len(LONG)} chunks=1"):
                 xid, read, reply = self.chunks()
                 length = self.echoes(read, reply)
-                self.peer.send_invalidate(reply.handle, header(
+                script.peer.send_invalidate(reply.handle, header(
                     xid, RDMA_NOMSG, credits=PEERS, reply=write_chunk([reply], length)))
             found = same_info(self.id, state="established", remote_invalidation="no",
                               remote_invalidations_received=1)
@@ -408,7 +400,7 @@ class Server:
             xid = split(message)[0]
             same("the module sent", header(xid, RDMA_MSG, credits=REQUESTS)
                  + rpc_call(xid, program=0x12345678, version=9), message)
-            self.peer.send(self.answers(xid))
+            script.peer.send(self.answers(xid))
 
     def first_is_short(self, version: int) -> None:
         """Checks that a first call of 1100 octets is sent by chunks, and the second one inline. A
@@ -421,12 +413,12 @@ class Server:
             if not same("the call", header(found[0], RDMA_NOMSG, credits=REQUESTS,
                                            version=version, reads=[(0, read)]), words(*found)):
                 return
-            for call in (lambda: self.peer.read(read.handle, read.offset, read.length),
+            for call in (lambda: script.peer.read(read.handle, read.offset, read.length),
                          lambda: script.message()[24 + 4 * version:]):
                 octets = call()
                 xid = split(octets)[0]
                 same("the call", echo(xid, octets[44:]), octets)
-                self.peer.send(header(xid, RDMA_MSG, version=version, direction=REPLY,
+                script.peer.send(header(xid, RDMA_MSG, version=version, direction=REPLY,
                                       credits=PEERS) + success(xid, octets[40:]))
 
     def first_fails(self, keys: str, told: str, *refusals: tuple[int, int, int]) -> None:
@@ -436,7 +428,7 @@ class Server:
         for version, *rest in refusals:
             found = split(script.message())
             same("the version of the call", version, found[1])
-            self.peer.send(error(found[0], *rest, credits=PEERS, version=version))
+            script.peer.send(error(found[0], *rest, credits=PEERS, version=version))
         same_info(self.id, 10, rpc_null=told, rpc_version_used="none")
         self.leaves()
         self.port = OF_PEER
@@ -447,7 +439,7 @@ class Server:
         with self.calling("null", "ECONNRESET"):
             script.message()
             with contextlib.suppress(OSError, RuntimeError):
-                self.peer.send(bytes(5000))
+                script.peer.send(bytes(5000))
         script.close_by_peer(self.id)
 
     def falls_back(self) -> None:
@@ -455,13 +447,13 @@ class Server:
         connection, and names both of its versions to a call in version 3."""
         with self.connected(f"rpcvers=auto reverse={GRANTS} bind=0"):
             xid = script.xid()
-            self.peer.send(error(xid, ERR_VERS, 1, 1, credits=PEERS, version=2))
-            self.peer.send(self.answers(script.xid()))
+            script.peer.send(error(xid, ERR_VERS, 1, 1, credits=PEERS, version=2))
+            script.peer.send(self.answers(script.xid()))
             same_info(self.id, 10, rpc_version_used=1)
-            self.peer.send(header(1, RDMA_MSG) + rpc_call(1))
+            script.peer.send(header(1, RDMA_MSG) + rpc_call(1))
             same("the peer received", header(1, RDMA_MSG, credits=GRANTS) + success(1),
                  script.message())
-            self.peer.send(header(2, RDMA_MSG, version=3) + rpc_call(2))
+            script.peer.send(header(2, RDMA_MSG, version=3) + rpc_call(2))
             same("the peer received", error(2, ERR_VERS, 1, 2, credits=GRANTS, version=3),
                  script.message())
 
@@ -473,8 +465,8 @@ class Server:
                 if reply.length < 32:
                     fail(f"a Reply chunk of {reply.length} octets")
                 results = prog_mismatch(found[0], 3, 4)
-                self.peer.write(reply.handle, reply.offset, results)
-                self.peer.send(header(found[0], RDMA_NOMSG, credits=PEERS,
+                script.peer.write(reply.handle, reply.offset, results)
+                script.peer.send(header(found[0], RDMA_NOMSG, credits=PEERS,
                                       reply=write_chunk([reply], len(results))))
             same("rpc", "PROG_MISMATCH, 3 to 4", module.call_report()["rpc"])
 
@@ -490,7 +482,7 @@ class Server:
                     same("rdma_proc", procedure, found[3])
                     if procedure == RDMA_MSG:
                         same("the length", length, len(message))
-                    self.peer.send(self.answers(found[0]))
+                    script.peer.send(self.answers(found[0]))
 
     def grant(self, credits: int, at_once: int) -> None:
         """Grants credits, and checks how many calls are then under way."""
@@ -501,9 +493,9 @@ class Server:
                 left = 9
                 while left:
                     xids = [script.xid() for _ in range(min(at_once, left))]
-                    same("besides these calls", NOTHING, self.peer.receive(300))
+                    same("besides these calls", NOTHING, script.peer.receive(300))
                     left -= len(xids)
-                    self.peer.send(*(self.answers(xid, credits) for xid in xids))
+                    script.peer.send(*(self.answers(xid, credits) for xid in xids))
 
     def lowered(self) -> None:
         """Lowers the grant while calls are under way."""
@@ -512,37 +504,37 @@ class Server:
             with self.calling("null count=6 jobs=6"):
                 xids = [script.xid() for _ in range(4)]
                 for xid in xids[:3]:
-                    self.peer.send(self.answers(xid, 1))
-                same("one of one credit is under way", NOTHING, self.peer.receive(300))
-                self.peer.send(self.answers(xids[3], 1))
+                    script.peer.send(self.answers(xid, 1))
+                same("one of one credit is under way", NOTHING, script.peer.receive(300))
+                script.peer.send(self.answers(xids[3], 1))
                 for _ in range(2):
                     xid = script.xid()
-                    same("one of one credit is under way", NOTHING, self.peer.receive(300))
-                    self.peer.send(self.answers(xid, 1))
+                    same("one of one credit is under way", NOTHING, script.peer.receive(300))
+                    script.peer.send(self.answers(xid, 1))
 
     def posts_late(self) -> None:
         """Accepts without Receives, and posts them later. The transport retransmits the call."""
         if TRANSPORT == "siw":
             raise Skip("a message of iWARP that finds no Receive is never retransmitted")
-        self.peer.receives(32, 4096, again=7, late=True)
+        script.peer.receives(32, 4096, again=7, late=True)
         try:
             with self.connected():
                 with self.calling():
-                    same("without Receives", NOTHING, self.peer.receive(500))
-                    self.peer.post_receives()
-                    self.peer.send(self.answers(script.xid()))
+                    same("without Receives", NOTHING, script.peer.receive(500))
+                    script.peer.post_receives()
+                    script.peer.send(self.answers(script.xid()))
                 same_info(self.id, state="established", generation=1)
         finally:
-            self.peer.receives(32, 4096)
+            script.peer.receives(32, 4096)
 
     def sends_after_the_end(self) -> None:
         """Sends messages after the module has disconnected, and before the peer does."""
         self.connects("rpcvers=1 null=0")
         with Command(HOME, "close", f"connection {self.id}"):
-            same("the peer received", CLOSED, self.peer.receive(5000))
+            same("the peer received", CLOSED, script.peer.receive(5000))
             with contextlib.suppress(OSError, RuntimeError):
-                self.peer.send(self.answers(1), b"", header(2, RDMA_MSG) + rpc_call(2))
-            self.peer.close()
+                script.peer.send(self.answers(1), b"", header(2, RDMA_MSG) + rpc_call(2))
+            script.peer.close()
         wait_for(10, is_gone, self.id)
 
     def closes_in_first_call(self) -> None:

@@ -21,7 +21,7 @@ from lib.messages import (
     success, words, write_chunk,
 )
 from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
-from lib.peer import MAX_READS, NOTHING, Peer
+from lib.peer import MAX_READS, NOTHING
 from lib.script import Script
 
 # Credits of the module in the forward and in the reverse direction, and credits of the peer.
@@ -63,10 +63,6 @@ class End:
         self.id = ""
         self.version = 1
 
-    @property
-    def peer(self) -> Peer:
-        return script.peer
-
     def next(self) -> int:
         """Returns the XID of the next call of the peer."""
         self.xid += 1
@@ -107,12 +103,12 @@ class End:
         return xid
 
     def answers(self, wanted: Callable[[int], bytes] = rpc_call) -> None:
-        self.peer.send(self.reply(self.asked(wanted)))
+        script.peer.send(self.reply(self.asked(wanted)))
 
     def answered(self, xid: int = 0) -> None:
         """Makes a call of the peer."""
         xid = xid or self.next()
-        self.peer.send(self.null_call(xid))
+        script.peer.send(self.null_call(xid))
         self.receives(self.null_reply(xid))
 
     def calling(self, line: str = "null", outcome: str = DONE) -> Command:
@@ -138,7 +134,7 @@ class End:
         """Answers a call of the module by messages. Checks the outcome. Returns the XID."""
         with self.calling("null", outcome):
             xid = self.asked()
-            self.peer.send(*(message(xid) for message in messages))
+            script.peer.send(*(message(xid) for message in messages))
         return xid
 
     # About: calls both ways.
@@ -159,16 +155,16 @@ class End:
             # In version 2 the header has the direction, so a malformed call with the XID of the
             # call that waits is not taken for its reply.
             if self.version == 2:
-                self.peer.send(fixed(xid, RDMA_MSG, CALL, 2, 0, 0, version=2))
+                script.peer.send(fixed(xid, RDMA_MSG, CALL, 2, 0, 0, version=2))
                 self.receives(self.refusal(xid))
-            self.peer.send(self.reply(xid))
+            script.peer.send(self.reply(xid))
 
     def echo(self) -> None:
         with self.calling("echo size=20"):
             found = script.message()
             xid, data = split(found)[0], found[-20:]
             same("the module sent", self.head(xid, CALL, self.asks) + echo(xid, data), found)
-            self.peer.send(self.reply(xid, success(xid, found[-24:])))
+            script.peer.send(self.reply(xid, success(xid, found[-24:])))
 
     def answer_by_chunks(self, message: bytes) -> bytes:
         """Answers a Long Call of the module by a Long Reply, and returns that."""
@@ -178,13 +174,13 @@ class End:
                                                  reads=[(0, read)], reply=write_chunk([room])),
                     message):
             return b""
-        call = self.peer.read(read.handle, read.offset, read.length)
+        call = script.peer.read(read.handle, read.offset, read.length)
         same("the call", echo(xid, call[44:]), call)
         same("the octets of its argument", len(LONG), len(call[44:]))
         results = success(xid, call[40:])
-        self.peer.write(room.handle, room.offset, results)
+        script.peer.write(room.handle, room.offset, results)
         reply = self.head(xid, REPLY, PEERS, RDMA_NOMSG, reply=write_chunk([room], len(results)))
-        self.peer.send(reply)
+        script.peer.send(reply)
         return reply
 
     def by_chunks(self) -> None:
@@ -193,9 +189,9 @@ class End:
             with self.calling(ECHO_LONG):
                 self.answer_by_chunks(script.message())
             xid = self.next()
-            call, room = self.peer.readable(echo(xid, LONG)), self.peer.writable(6000)
+            call, room = script.peer.readable(echo(xid, LONG)), script.peer.writable(6000)
             results = success(xid, words(len(LONG)) + LONG)
-            self.peer.send(self.head(xid, CALL, 32, RDMA_NOMSG,
+            script.peer.send(self.head(xid, CALL, 32, RDMA_NOMSG,
                                      reads=[(0, *cut(call, call.length))],
                                      reply=write_chunk(cut(room, 6000))))
             self.receives(self.head(xid, REPLY, self.grants, RDMA_NOMSG,
@@ -213,7 +209,7 @@ class End:
                 # The first replies show it: waiting each time would take seconds.
                 if answered < 2:
                     same(f"{self.asks} calls under way, the module sent", NOTHING,
-                         self.peer.receive(300))
+                         script.peer.receive(300))
                 self.answer_by_chunks(waiting.pop(0))
                 if answered < count - self.asks:
                     waiting.append(script.message())
@@ -228,7 +224,7 @@ class End:
         for _ in range(rounds):
             with self.calling(f"null jobs={self.asks} count={self.asks}"):
                 own = [self.asked() for _ in range(self.asks)]
-                self.peer.send(*map(self.null_call, xids), *map(self.reply, own))
+                script.peer.send(*map(self.null_call, xids), *map(self.reply, own))
             self.receives(*map(self.null_reply, xids))
         same_info(self.id, state="established", generation=1)
 
@@ -259,7 +255,7 @@ class End:
         xid = self.ends("ETIMEDOUT")
         self.answered()
         self.refuses("EBUSY", "all credits are taken")
-        self.peer.send(self.reply(xid))
+        script.peer.send(self.reply(xid))
         # The module has handled that reply when it answers this call.
         self.answered()
         self.null()
@@ -278,13 +274,13 @@ class Server(End):
 
     def connects(self, port: int, version: int = 1) -> None:
         self.version = version
-        self.peer.connect(script.pair.a.path, script.pair.b.ip4, port, PRIVATE)
+        script.peer.connect(script.pair.a.path, script.pair.b.ip4, port, PRIVATE)
         self.id = module.newest("server")
         wait_for(10, is_state, self.id, "established")
 
     def calls_bind(self, answer: Callable[[int], bytes] = success) -> None:
         xid = self.next()
-        self.peer.send(self.head(xid, CALL, 32) + bind(xid))
+        script.peer.send(self.head(xid, CALL, 32) + bind(xid))
         self.receives(self.head(xid, REPLY, self.grants) + answer(xid))
 
     def binds(self) -> None:
@@ -352,13 +348,13 @@ class Client(End):
         self.connects(f"rpcvers=auto reverse={REVERSE}", 2)
         xid = self.asked()
         if version == 1:
-            self.peer.send(error(xid, ERR_VERS, 1, 1, credits=PEERS, version=2))
+            script.peer.send(error(xid, ERR_VERS, 1, 1, credits=PEERS, version=2))
             self.version = 1
             xid = self.asked()
-        self.peer.send(self.reply(xid))
+        script.peer.send(self.reply(xid))
         xid = self.asked(bind)
         same_info(self.id, reverse_direction="pending")
-        self.peer.send(self.reply(xid))
+        script.peer.send(self.reply(xid))
         same_info(self.id, 10, reverse_direction="yes", **self.granted())
 
     def refused(self) -> None:
@@ -377,10 +373,10 @@ class Client(End):
                error(xid, ERR_VERS, 1, 2, credits=self.grants, version=version))
               for version in (3, other)),
         ):
-            self.peer.send(message)
+            script.peer.send(message)
             self.receives(answer)
         if self.version == 1:
-            self.peer.send(fixed(xid, RDMA2_OPTIONAL, CALL, 77, 0, version=2))
+            script.peer.send(fixed(xid, RDMA2_OPTIONAL, CALL, 77, 0, version=2))
             self.receives(error(xid, ERR_VERS, 1, 2, credits=self.grants, version=2))
 
     def duplicate_long_reply(self) -> None:
@@ -389,7 +385,7 @@ class Client(End):
         before = int(info(self.id)["unexpected_messages"])
         with self.calling(ECHO_LONG):
             reply = self.answer_by_chunks(script.message())
-        self.peer.send(reply)
+        script.peer.send(reply)
         # The answer to the call behind it is the next message.
         self.answered()
         same_info(self.id, state="established", generation=1, unexpected_messages=before + 1)
@@ -404,7 +400,7 @@ class Client(End):
         """Checks that the module answers calls even if the server does not know BIND."""
         self.connects(f"rpcvers=1 null=0 reverse={REVERSE}")
         xid = self.asked(bind)
-        self.peer.send(self.reply(xid, prog_unavail(xid)))
+        script.peer.send(self.reply(xid, prog_unavail(xid)))
         same_info(self.id, 10, reverse_direction="the responder answered: PROG_UNAVAIL",
                   rpc_null="none")
         self.null()
@@ -415,7 +411,7 @@ class Client(End):
         the client has made no call yet. The peer offers no sizes."""
         self.connects(f"rpcvers=2 null=0 bind=0 reverse={REVERSE}", 2, b"")
         xid, data = self.next(), LONG[:1100]
-        self.peer.send(self.head(xid, CALL, 32) + echo(xid, data))
+        script.peer.send(self.head(xid, CALL, 32) + echo(xid, data))
         self.receives(self.head(xid, REPLY, self.grants)
                       + success(xid, words(len(data)) + data))
         self.leaves()
@@ -441,14 +437,14 @@ class Client(End):
 
     def reads_nothing(self) -> None:
         """Checks that a Long Call is refused if the peer has a read depth of zero."""
-        self.peer.reads = 0
+        script.peer.reads = 0
         try:
             self.connects_without_bind()
         finally:
-            self.peer.reads = MAX_READS
+            script.peer.reads = MAX_READS
         xid = self.next()
-        call = self.peer.readable(echo(xid, LONG))
-        self.peer.send(self.head(xid, CALL, 32, RDMA_NOMSG, reads=[(0, *cut(call, call.length))]))
+        call = script.peer.readable(echo(xid, LONG))
+        script.peer.send(self.head(xid, CALL, 32, RDMA_NOMSG, reads=[(0, *cut(call, call.length))]))
         self.receives(self.refusal(xid))
         self.answered()
         self.leaves()
@@ -470,8 +466,8 @@ class Client(End):
             same_info(self.id, 10, generation=generation, reverse_direction="yes")
             self.answered()
             if generation == 1:
-                self.peer.close()
-                self.peer.accept(PRIVATE)
+                script.peer.close()
+                script.peer.accept(PRIVATE)
         script.close_to_peer(self.id)
 
 
