@@ -37,6 +37,12 @@ need 'data for the NFS client of the suite' nfs_data
 check "the kernel's NFS client passes the suite's cases of sizes and credits" \
 	passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --strict --backend "$B4" \
 	rfc8797/4 rfc8797/5.1 rfc8166/3.3.3 rfc8166/4.3.3 rfc8166/4.4
+without_r() {
+	: >"$scratch/all-pass"
+	passes "bash $PWD/programs/module-work.sh $B4:3000 1 0" rfc8797/4.1/c3 \
+		--expect "$scratch/all-pass"
+}
+check "the module's client without R completes calls that invalidate" without_r
 check "the suite finds in the module's client what is known" \
 	passes "bash $PWD/programs/module-work.sh $B4:3000 1" \
 	--expect "$expectations/rpcrdma_cm-client.txt"

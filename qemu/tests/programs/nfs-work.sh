@@ -15,6 +15,13 @@ for size in 2000 8000; do
 		dd if=mount/new bs=$size count=1 iflag=direct status=none |
 		cmp -n $size - data || exit
 done
+for n in 1 2; do
+	dd if=data of=mount/new$n bs=8000 count=1 oflag=direct status=none &
+done
+wait
+for n in 1 2; do
+	dd if=mount/new$n bs=8000 count=1 iflag=direct status=none | cmp -n 8000 - data || exit
+done
 ls mount >/dev/null || exit
 for n in 1 2 3 4; do
 	dd if=mount/data of=copy$n bs=12000 count=1 iflag=direct status=none &

@@ -37,6 +37,9 @@ pub struct Offer {
     pub receives: usize,
     /// The length of each Receive, in octets.
     pub receive_size: usize,
+    /// Whether the Receives are posted before the connection is made. Otherwise `post_receives`
+    /// posts them.
+    pub posts_receives: bool,
     /// How many RDMA Reads may be under way in each direction.
     pub reads: u8,
     /// How often the peer sends a message again that finds no Receive; 7 is without a limit.
@@ -54,6 +57,7 @@ impl Default for Offer {
             receives: 64,
             // An ordinary user may lock 8 MiB of memory.
             receive_size: 8192,
+            posts_receives: true,
             reads: 4,
             rnr_retries: 7,
             source: None,
@@ -600,6 +604,7 @@ const SENDS: u32 = 256;
 /// One connection.
 pub struct Connection {
     objects: Rc<Objects>,
+    receives: usize,
     receive_size: usize,
     /// Regions of Sends under way.
     under_way: HashMap<u64, Region>,
@@ -663,7 +668,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Makes the queue pair, and posts the Receives.
+    /// Makes the queue pair, and posts the Receives if the offer says so.
     fn new(channel: Channel, id: Id, offer: &Offer, trace: &Trace) -> Result<Self, Failure> {
         // SAFETY: an id with a route or a request has a device.
         let verbs = unsafe { (*id.0).verbs };
@@ -714,6 +719,7 @@ impl Connection {
         objects.regions.borrow_mut().push(region);
         let mut connection = Connection {
             objects: Rc::new(objects),
+            receives: offer.receives,
             receive_size: offer.receive_size,
             under_way: HashMap::new(),
             next_send: SENT,
@@ -728,10 +734,8 @@ impl Connection {
             number: trace.connection(),
             trace: trace.clone(),
         };
-        for number in 0..offer.receives {
-            connection
-                .post_receive(number as u64)
-                .map_err(Failure::Other)?;
+        if offer.posts_receives {
+            connection.post_receives().map_err(Failure::Other)?;
         }
         Ok(connection)
     }
@@ -765,6 +769,11 @@ impl Connection {
 
     fn note(&self, text: &str) {
         self.trace.note(self.number, text);
+    }
+
+    /// Posts all Receives.
+    pub fn post_receives(&mut self) -> Result<(), String> {
+        (0..self.receives as u64).try_for_each(|number| self.post_receive(number))
     }
 
     fn post_receive(&mut self, number: u64) -> Result<(), String> {
@@ -1168,6 +1177,24 @@ impl Connection {
             }
         }
         true
+    }
+
+    /// Sends a DREQ, and leaves the queue pair able to send. The DREP ends that. iWARP has no DREQ.
+    pub fn send_dreq(&mut self) -> Result<(), String> {
+        self.note("sends DREQ");
+        let id = self.objects.id.0;
+        // librdmacm moves the queue pair of the id to the error state, unless the id has none.
+        // SAFETY: the id exists, and nothing else uses it meanwhile.
+        let qp = unsafe { ptr::replace(&raw mut (*id).qp, ptr::null_mut()) };
+        // SAFETY: the id is connected.
+        let failed = unsafe { sys::rdma_disconnect(id) };
+        let why = io::Error::last_os_error();
+        // SAFETY: the id exists. The queue pair is its own.
+        unsafe { (*id).qp = qp };
+        match failed {
+            0 => Ok(()),
+            _ => Err(format!("rdma_disconnect: {why}")),
+        }
     }
 
     /// Disconnects.

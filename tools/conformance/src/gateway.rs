@@ -106,19 +106,30 @@ pub struct Shape {
     pub private: Vec<Vec<u8>>,
     pub receives: usize,
     pub receive_size: usize,
+    /// The Receives of a connection are posted that long after it was accepted.
+    pub receives_after: Option<Duration>,
     /// The grant in each reply.
     pub credits: u32,
     /// Replies are held back until there has been no further one for that long.
     pub hold: Duration,
     /// Replies go by the Reply chunk wherever the client offers one.
     pub reply_chunk: bool,
-    /// Replies invalidate a Steering Tag of their call, if both sides have set R.
-    pub invalidate: bool,
+    /// Which replies invalidate a Steering Tag of their call.
+    pub invalidate: Invalidate,
     /// The server speaks version 2, too. Otherwise it answers ERR_VERS.
     pub two: bool,
     pub on_call: Hook,
     /// Changes the header of each reply before it is sent.
     pub on_reply: ReplyHook,
+}
+
+/// Which replies invalidate a Steering Tag of their call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Invalidate {
+    Never,
+    /// Those on connections on which both sides have set R.
+    IfAgreed,
+    Always,
 }
 
 /// Called for each call before the gateway serves it.
@@ -147,10 +158,11 @@ impl Default for Shape {
             receives: 160,
             // Longer than any offer, so that messages that exceed it are seen.
             receive_size: 16384,
+            receives_after: None,
             credits: 32,
             hold: Duration::ZERO,
             reply_chunk: false,
-            invalidate: false,
+            invalidate: Invalidate::Never,
             two: false,
             on_call: Box::new(|_, _| Next::Serve),
             on_reply: Box::new(|_, _| ()),
@@ -548,6 +560,8 @@ struct Session {
     backend: Option<Backend>,
     own: Private,
     invalidation: bool,
+    /// When the Receives are posted, if that is still to be done.
+    receives_at: Option<Instant>,
     calls: usize,
     granted: Option<u32>,
     pending: BTreeMap<u32, Call>,
@@ -591,6 +605,7 @@ impl Serving<'_> {
                 private: private.cloned().unwrap_or_default(),
                 receives: self.shape.receives,
                 receive_size: self.shape.receive_size,
+                posts_receives: self.shape.receives_after.is_none(),
                 ..Offer::default()
             };
             let asked = request.private.clone();
@@ -624,6 +639,7 @@ impl Serving<'_> {
                 backend,
                 own,
                 invalidation: client.invalidation() && own.invalidation(),
+                receives_at: self.shape.receives_after.map(|late| Instant::now() + late),
                 calls: 0,
                 granted: None,
                 pending: BTreeMap::new(),
@@ -645,6 +661,10 @@ impl Serving<'_> {
 impl Session {
     fn step(&mut self, shape: &mut Shape, work: &mut Work) -> Result<bool, String> {
         let mut any = false;
+        if self.receives_at.is_some_and(|at| Instant::now() >= at) {
+            self.receives_at = None;
+            self.connection.post_receives()?;
+        }
         loop {
             match self.connection.poll() {
                 Arrival::Message(message) => self.message(message.octets, shape, work)?,
@@ -890,7 +910,11 @@ impl Session {
         };
         self.granted = Some(header.credits);
         self.accepts = self.accepts.or(call.prepares());
-        let key = call.key().filter(|_| shape.invalidate && self.invalidation);
+        let key = call.key().filter(|_| match shape.invalidate {
+            Invalidate::Never => false,
+            Invalidate::IfAgreed => self.invalidation,
+            Invalidate::Always => true,
+        });
         let _ = match key {
             Some(key) => {
                 seen.invalidated += 1;

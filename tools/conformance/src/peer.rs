@@ -440,6 +440,18 @@ impl Link {
         }
     }
 
+    /// Returns the message with this XID if it arrives while a server would have to be silent.
+    pub fn receive_if(&mut self, xid: u32) -> Result<Option<Message>, Problem> {
+        let limit = std::mem::replace(&mut self.server.limit, self.server.quiet);
+        let found = self.receive_of(xid);
+        self.server.limit = limit;
+        match found {
+            Ok(message) => Ok(Some(message)),
+            Err(_) if self.skipped.is_empty() && self.connection.closed().is_none() => Ok(None),
+            Err(problem) => Err(problem),
+        }
+    }
+
     /// Nothing may arrive for some time.
     pub fn quiet(&mut self) -> Result<(), Problem> {
         if let Some(message) = self.skipped.first() {

@@ -105,11 +105,14 @@ struct Worker {
     pending: BTreeMap<u32, Pending>,
     memories: Vec<Memory>,
     next_xid: u32,
+    first_xid: u32,
     bound: bool,
     /// Calls of the server.
     called: u32,
     /// Calls that failed.
     failed: Option<String>,
+    /// A call has had no reply.
+    gave_up: bool,
 }
 
 impl Worker {
@@ -128,9 +131,11 @@ impl Worker {
             pending: BTreeMap::new(),
             memories: Vec::new(),
             next_xid: std::process::id() << 12,
+            first_xid: std::process::id() << 12,
             bound: false,
             called: 0,
             failed: None,
+            gave_up: false,
         };
         worker.negotiate();
         Ok(worker)
@@ -214,7 +219,8 @@ impl Worker {
         for length in [100, 2000, 8000] {
             self.all(&[(ECHO, opaque(length))])?;
         }
-        self.all(&vec![(ECHO, opaque(100)); 12])?;
+        let many: Vec<_> = (0..12).map(|n| (ECHO, opaque(100 + n))).collect();
+        self.all(&many)?;
         self.all(&[(ECHO, opaque(8000)), (ECHO, opaque(8000))])?;
         self.all(&[(NULL, vec![])])?;
         self.failed.take().map_or(Ok(()), Err)
@@ -242,7 +248,9 @@ impl Worker {
                 let Some((procedure, arguments)) = next else {
                     break;
                 };
-                self.next_xid = self.next_xid.wrapping_add(1);
+                if self.pending.is_empty() || !self.has("one-xid") {
+                    self.next_xid = self.next_xid.wrapping_add(1);
+                }
                 self.call(self.next_xid, *procedure, arguments.clone())?;
                 next = waiting.next();
             }
@@ -255,14 +263,31 @@ impl Worker {
                     self.message(&message)?;
                 }
                 Arrival::Closed(why) => self.recover(&why)?,
-                Arrival::Nothing if Instant::now() > until => return Err("no answer".into()),
+                Arrival::Nothing if Instant::now() > until => {
+                    if std::mem::replace(&mut self.gave_up, true) {
+                        return Err("no answer".into());
+                    }
+                    self.give_up();
+                }
                 Arrival::Nothing => (),
             }
         }
     }
 
+    /// Gives up the calls under way.
+    fn give_up(&mut self) {
+        let calls = std::mem::take(&mut self.pending);
+        let keys: Vec<u32> = calls.into_values().flat_map(|call| call.keys).collect();
+        self.memories.retain(|memory| !keys.contains(&memory.key()));
+        self.failed = Some("no answer".into());
+    }
+
     fn send(&mut self, octets: &[u8]) -> Result<(), String> {
+        let start = Instant::now();
         match self.connection.send(octets) {
+            Ok(()) if self.has("impatient") && start.elapsed() > Duration::from_millis(300) => {
+                Err("the server posts its Receives late".into())
+            }
             Ok(()) => Ok(()),
             Err(_) => {
                 // The event tells more.
@@ -287,7 +312,15 @@ impl Worker {
         self.memories.clear();
         self.connection = connect(self.address, &self.fault)?;
         self.negotiate();
-        for (xid, call) in std::mem::take(&mut self.pending) {
+        let restart = self.has("xids-restart");
+        if restart {
+            self.next_xid = self.first_xid;
+        }
+        for (mut xid, call) in std::mem::take(&mut self.pending) {
+            if restart {
+                self.next_xid += 1;
+                xid = self.next_xid;
+            }
             self.call(xid, call.procedure, call.arguments)?;
         }
         Ok(())
@@ -325,7 +358,12 @@ impl Worker {
         let mut reply = None;
         // BIND shows that a Reply chunk need not be used.
         if 32 + 24 + arguments.len() > to_client || procedure == BIND {
-            let segment = self.expose(&vec![0xee; 100 + arguments.len()], REMOTE_WRITE)?;
+            let head = if self.has("tiny-reply-chunks") {
+                24
+            } else {
+                100
+            };
+            let segment = self.expose(&vec![0xee; head + arguments.len()], REMOTE_WRITE)?;
             header.reply = Some(vec![segment]);
             keys.push(segment.handle);
             reply = Some(segment);
@@ -501,6 +539,9 @@ impl Worker {
             return self.discard("trusts-read-lists");
         }
         let Some(call) = self.pending.get(&xid) else {
+            if self.has("takes-late-grants") {
+                self.granted = Some(header.credits);
+            }
             return self.discard("trusts-xids");
         };
         let offered = call.reply;
@@ -534,15 +575,17 @@ impl Worker {
         let Some(call) = self.pending.remove(&xid) else {
             return Ok(());
         };
+        let mut leaves = self.has("leaves-registered");
         if let Some(key) = invalidated {
-            if self.has("refuses-invalidation") || !call.keys.contains(&key) {
+            leaves |= self.has("trusts-invalidation");
+            if self.has("refuses-invalidation") {
                 return Err(format!("{key:#x} was invalidated"));
             }
         } else if self.has("needs-invalidation") && !call.keys.is_empty() {
             return Err("nothing was invalidated".into());
         }
         // Invalidates the memory of the call.
-        if !self.has("leaves-registered") {
+        if !leaves {
             self.memories
                 .retain(|memory| !call.keys.contains(&memory.key()));
         }
@@ -553,11 +596,14 @@ impl Worker {
             self.version = 1;
         }
         let expected = if call.procedure == ECHO {
-            call.arguments
+            call.arguments.clone()
         } else {
             Vec::new()
         };
         if status != Status::Success(expected) {
+            if self.has("retries-refusals") {
+                return self.call(xid, call.procedure, call.arguments);
+            }
             self.failed = Some("a call has other results".into());
         }
         Ok(())

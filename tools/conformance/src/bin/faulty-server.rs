@@ -70,8 +70,8 @@ const DELAY: u32 = 10_008;
 const NOTSUPP: u32 = 10_004;
 /// The longest credential and verifier (RFC 5531, section 8.2).
 const AUTH_MAX: usize = 400;
-/// What the documents allow in place of ERR_CHUNK, and the words with which a case accepts it: a case
-/// that has them passes then, too.
+/// What the documents allow in place of ERR_CHUNK, and of the reply to a call that is known already,
+/// and the words with which a case accepts it: a case that has them passes then, too.
 const ALLOWED: [(&str, &str); 4] = [
     ("ends-connections", "the end of this connection"),
     ("garbage-args", "GARBAGE_ARGS"),
@@ -442,10 +442,15 @@ impl Responder {
     }
 
     fn send(&mut self, octets: &[u8], key: Option<u32>) -> Result<(), Over> {
+        let start = Instant::now();
         let sent = match key {
             Some(key) => self.connection.send_invalidate(key, octets),
             None => self.connection.send(octets),
         };
+        if self.has("dies-of-slow-replies") && start.elapsed() > Duration::from_millis(300) {
+            self.shared.die();
+            return Err(Over);
+        }
         sent.map_err(|_| Over)
     }
 
@@ -680,8 +685,11 @@ impl Responder {
             .xids
             .lock()
             .is_ok_and(|mut xids| !xids.insert(xid));
-        if known && self.has("xids-of-all-connections") {
+        if known && (self.has("xids-of-all-connections") || self.has("silence")) {
             return Ok(());
+        }
+        if known && self.has("refuses-old-calls") {
+            return self.err_chunk(xid);
         }
         self.last_xid = Some(xid);
         let mut reply = Writer::new().words(&[xid ^ u32::from(self.has("wrong-xid")), wire::REPLY]);

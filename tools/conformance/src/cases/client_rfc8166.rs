@@ -2,16 +2,23 @@
 
 //! RFC 8166, for clients.
 
+use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::thread;
 use std::time::Duration;
 
 use crate::case::case;
 use crate::case::inconclusive;
+use crate::case::skip;
+use crate::case::unimplemented;
 use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::client_rfc8797::offer;
 use crate::cases::client_rfc8797::undisturbed;
 use crate::cases::rfc8167::MATCH;
 use crate::gateway::error;
@@ -20,6 +27,7 @@ use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
 use crate::gateway::Shape;
+use crate::gateway::Work;
 use crate::wire;
 use crate::wire::words;
 use crate::wire::Header;
@@ -53,6 +61,9 @@ const RECOVERY: &str = "RPC recovery can handle complete loss and re-establishme
 const PROTECTED: &str = "The Requester endpoint must ensure that memory regions associated with \
                          each RPC transaction are protected from Responder access before allowing \
                          upper-layer access to the data contained in them.";
+const MAXIMUM: &str = "To accommodate all possible replies for the procedure in the RPC Call message, \
+                       a Requester must allocate reply resources based on the maximum possible size \
+                       of the expected RPC Reply message.";
 pub const ACCESS: &str = "RFC 8166, section 8.1: The use of an RPC-over-RDMA transport protocol \
                       MUST NOT introduce vulnerabilities to system memory contents nor to memory \
                       owned by user processes.";
@@ -258,37 +269,321 @@ fn completes(gateway: &mut Gateway<'_>, rest: &'static [u32]) -> Verdict {
         }),
         ..Shape::default()
     })?;
-    let Some(failed) = work.calls.get(late) else {
+    if work.calls.len() <= late {
         return inconclusive(format!(
             "the client has made only {} calls",
             work.calls.len()
         ));
-    };
-    let again = work.calls[late + 1..]
+    }
+    not_again(&work, late)
+}
+
+/// The call with this number is over: it is not sent again.
+fn not_again(work: &Work, number: usize) -> Verdict {
+    let failed = work.calls[number].header.xid;
+    let again = work.calls[number + 1..]
         .iter()
-        .any(|call| call.header.xid == failed.header.xid);
+        .any(|call| call.header.xid == failed);
     if again {
         return violation(format!(
-            "the client has sent XID {:08x} again after the error",
-            failed.header.xid
+            "the client has sent XID {failed:08x} again after the error"
         ));
     }
     Ok(Passed)
 }
 
-/// The connection ends within a call.
-fn recovers(gateway: &mut Gateway<'_>) -> Verdict {
+/// Answers a late call that has chunks with ERR_CHUNK, by a Send that invalidates its first tag.
+fn error_invalidates(gateway: &mut Gateway<'_>) -> Verdict {
+    if !offer(gateway)?.1.invalidation() {
+        return unimplemented("the client does not set R");
+    }
+    let late = late(gateway)?;
+    let failed = Rc::new(Cell::new(None));
+    let own = failed.clone();
     let work = gateway.work(Shape {
-        on_call: Box::new(|call, _| match (call.connection, call.on_connection) {
-            (0, 2) => Next::Disconnect,
+        on_call: Box::new(move |call, connection| match call.key() {
+            Some(key) if call.number >= late && own.get().is_none() => {
+                own.set(Some(call.number));
+                let octets = error(call.header.xid, 32, &[wire::ERR_CHUNK]);
+                let _ = connection.send_invalidate(key, &octets);
+                Next::Answered
+            }
             _ => Next::Serve,
         }),
         ..Shape::default()
     })?;
-    let Some(lost) = work.calls.get(2) else {
-        return inconclusive("the client has made less than three calls");
+    match failed.get() {
+        Some(number) => not_again(&work, number),
+        None => inconclusive("the client has made no late call with chunks"),
+    }
+}
+
+/// Whether the call has a Reply chunk with room for PROG_MISMATCH.
+fn has_reply_chunk(call: &Call) -> bool {
+    let octets = |chunk: &Vec<Segment>| -> u64 {
+        let lengths = chunk.iter().map(|segment| u64::from(segment.length));
+        lengths.sum()
     };
-    let again = work.calls[3..]
+    call.header.reply.as_ref().map(octets) >= Some(PROG_MISMATCH)
+}
+
+/// The octets of an RPC reply with PROG_MISMATCH, the longest error (RFC 5531, section 9), with an
+/// empty verifier.
+const PROG_MISMATCH: u64 = 32;
+
+/// Answers the last call that has a Reply chunk with PROG_MISMATCH, by that chunk.
+fn mismatch_in_reply_chunk(gateway: &mut Gateway<'_>) -> Verdict {
+    let plain = gateway.plain()?;
+    let mut left = plain
+        .calls
+        .iter()
+        .filter(|call| has_reply_chunk(call))
+        .count();
+    if left == 0 {
+        return inconclusive("the client has offered no Reply chunk");
+    }
+    let failed = Rc::new(Cell::new(None));
+    let own = failed.clone();
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            left -= usize::from(left > 0 && has_reply_chunk(call));
+            if left > 0 || own.get().is_some() || !has_reply_chunk(call) {
+                return Next::Serve;
+            }
+            let xid = call.header.xid;
+            let other = call
+                .procedure()
+                .map_or(77, |procedure| procedure.version + 1);
+            let reply = words(&[xid, wire::REPLY, 0, 0, 0, 2, other, other]);
+            let mut chunk = call.header.reply.clone().unwrap_or_default();
+            let mut rest = &reply[..];
+            for segment in &mut chunk {
+                let (part, behind) = rest.split_at(rest.len().min(segment.length as usize));
+                rest = behind;
+                segment.length = part.len() as u32;
+                if !part.is_empty()
+                    && connection
+                        .write(segment.handle, segment.offset, part)
+                        .is_err()
+                {
+                    return Next::Serve;
+                }
+            }
+            let mut header = Header::nomsg(xid);
+            header.writes.clone_from(&call.header.writes);
+            for segment in header.writes.iter_mut().flatten() {
+                segment.length = 0;
+            }
+            header.reply = Some(chunk);
+            let _ = connection.send(&header.octets());
+            own.set(Some(call.number));
+            Next::Answered
+        }),
+        ..Shape::default()
+    })?;
+    match failed.get() {
+        Some(number) => not_again(&work, number),
+        None => inconclusive("there was no call to try that"),
+    }
+}
+
+/// The grant while the client gives up a call, and how many more calls may be under way then.
+const FEW: u32 = 2;
+
+/// A call stays without a reply until the client gives it up: it makes another call, although it
+/// never has two under way there. A reply follows that has a Reply chunk which the client did not
+/// offer, and a larger grant.
+fn late_grant(gateway: &mut Gateway<'_>) -> Verdict {
+    let plain = gateway.shared("many credits", || Shape {
+        hold: HOLD,
+        ..Shape::default()
+    })?;
+    let busy = plain.calls.iter().position(|call| call.outstanding > 1);
+    let Some(number) = busy.and_then(|busy| busy.checked_sub(2)) else {
+        return inconclusive("the client has never had two calls under way behind a single one");
+    };
+    let sent = Rc::new(Cell::new(None));
+    let own = sent.clone();
+    let mut lost: Option<Call> = None;
+    let work = gateway.work(Shape {
+        credits: FEW,
+        hold: HOLD,
+        on_call: Box::new(move |call, connection| match &lost {
+            None if call.number == number => {
+                lost = Some(call.clone());
+                Next::Answered
+            }
+            Some(first) if own.get().is_none() && call.connection == first.connection => {
+                let xid = first.header.xid;
+                if call.header.xid == xid {
+                    return Next::Answered;
+                }
+                own.set(Some(call.number));
+                let reply = Segment {
+                    handle: 0x4000,
+                    length: 24,
+                    offset: 0,
+                };
+                let header = Header {
+                    reply: Some(vec![reply]),
+                    ..Header::msg(xid)
+                };
+                let late = header.with(&words(&[xid, wire::REPLY, 0, 0, 0, 0]));
+                let _ = connection.send(&late);
+                Next::Serve
+            }
+            _ => Next::Serve,
+        }),
+        ..Shape::default()
+    })?;
+    let Some(first) = sent.get() else {
+        return inconclusive(format!(
+            "the client has not given up the call on its connection; {}",
+            work.end()
+        ));
+    };
+    let calls = &work.calls[first..];
+    if let Some(call) = calls.iter().find(|call| call.outstanding > FEW as usize) {
+        return violation(format!(
+            "{} calls are under way, {FEW} are granted",
+            call.outstanding
+        ));
+    }
+    let many = plain.calls.len() - number;
+    if calls.len() * 2 < many {
+        return inconclusive(format!("the client has made too few calls; {}", work.end()));
+    }
+    Ok(Passed)
+}
+
+/// Two calls are under way. The reply to the first one is an RPC error, and invalidates a tag of
+/// the second one. The memory of the first call must then be out of reach, too.
+fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
+    if !offer(gateway)?.1.invalidation() {
+        return unimplemented("the client does not set R");
+    }
+    let under_way: Rc<RefCell<Vec<Call>>> = Rc::default();
+    let replied = under_way.clone();
+    let reached = Rc::new(Cell::new(None));
+    let own = reached.clone();
+    let readable = |call: &Call| call.readable().find(|segment| segment.length > 0);
+    let work = gateway.work(Shape {
+        hold: HOLD,
+        on_call: Box::new(move |call, connection| {
+            if own.get().is_some() || call.connection > 0 {
+                return Next::Serve;
+            }
+            let mut under_way = under_way.borrow_mut();
+            let first = under_way
+                .iter()
+                .find_map(|first| Some((first, readable(first)?)));
+            let (Some((first, segment)), Some(key)) = (first, call.key()) else {
+                under_way.push(call.clone());
+                return Next::Serve;
+            };
+            // SYSTEM_ERR
+            let xid = first.header.xid;
+            let mut header = Header::msg(xid);
+            header.writes.clone_from(&first.header.writes);
+            header.reply.clone_from(&first.header.reply);
+            for segment in header.writes.iter_mut().chain(&mut header.reply).flatten() {
+                segment.length = 0;
+            }
+            let reply = header.with(&words(&[xid, wire::REPLY, 0, 0, 0, 5]));
+            if connection.send_invalidate(key, &reply).is_ok() {
+                // The client invalidates what it knows to be valid.
+                thread::sleep(Duration::from_secs(1));
+                let found = connection.read(segment.handle, segment.offset, 1);
+                own.set(Some(found.is_ok()));
+            }
+            Next::Serve
+        }),
+        on_reply: Box::new(move |call, _| {
+            let mut replied = replied.borrow_mut();
+            replied.retain(|one| one.header.xid != call.header.xid);
+        }),
+        ..Shape::default()
+    })?;
+    match reached.get() {
+        Some(true) => violation(
+            "memory of a call that is over can still be read: its reply has invalidated another tag",
+        ),
+        Some(false) => Ok(Passed),
+        None => inconclusive(format!(
+            "the client has not had two calls with chunks under way, the first one with a Read \
+             chunk; {}",
+            work.end()
+        )),
+    }
+}
+
+/// The work succeeds, on one connection or on several.
+fn goes_on(gateway: &mut Gateway<'_>, shape: Shape) -> Result<Work, Problem> {
+    let work = gateway.work(shape)?;
+    work.first()?;
+    work.succeeded(gateway)?;
+    Ok(work)
+}
+
+/// The Receives are posted when the client's first call has found none.
+fn late_receives(gateway: &mut Gateway<'_>) -> Verdict {
+    if gateway.client.iwarp {
+        return skip("over iWARP, a message without a Receive ends the connection");
+    }
+    goes_on(
+        gateway,
+        Shape {
+            receives_after: Some(Duration::from_secs(1)),
+            ..Shape::default()
+        },
+    )?;
+    Ok(Passed)
+}
+
+/// A reply to no call follows the DREQ.
+fn reply_behind_dreq(gateway: &mut Gateway<'_>) -> Verdict {
+    if gateway.client.iwarp {
+        return skip("iWARP has no DREQ");
+    }
+    let work = goes_on(
+        gateway,
+        Shape {
+            on_call: Box::new(|call, connection| {
+                if (call.connection, call.on_connection) != (0, 2) {
+                    return Next::Serve;
+                }
+                let xid = call.header.xid ^ 0x4000_0000;
+                let _ = connection.send_dreq();
+                let reply = Header::msg(xid).with(&words(&[xid, wire::REPLY, 0, 0, 0, 0]));
+                let _ = connection.post_send(&reply);
+                connection.wait_closed(Duration::from_secs(1));
+                Next::Disconnect
+            }),
+            ..Shape::default()
+        },
+    )?;
+    if work.connections.len() < 2 {
+        return inconclusive("the client has made less than three calls");
+    }
+    Ok(Passed)
+}
+
+/// The connection ends within the call with this number.
+fn recovers(gateway: &mut Gateway<'_>, number: usize) -> Verdict {
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, _| match (call.connection, call.on_connection) {
+            (0, at) if at == number => Next::Disconnect,
+            _ => Next::Serve,
+        }),
+        ..Shape::default()
+    })?;
+    let Some(lost) = work.calls.get(number) else {
+        return inconclusive(format!(
+            "the client has made only {} calls",
+            work.calls.len()
+        ));
+    };
+    let again = work.calls[number + 1..]
         .iter()
         .any(|call| call.connection > 0 && call.rpc == lost.rpc);
     if !again {
@@ -484,9 +779,31 @@ pub const CASES: &[Case] = &[
          the Responder MUST copy that chunk into the Transport header of the RPC Reply message.",
         sends "RDMA_MSG without a Reply chunk to calls with one", accepts "the work succeeds on one connection",
         fault "needs-reply-chunk", lost_reply_chunk),
+    case!(client "rfc8166/4.3.3/c4", "PROG_MISMATCH by a Reply chunk completes the call", Must,
+        "the Responder MAY return the RPC Reply message as a Short message rather than using the \
+         Requester-provided Reply chunk.",
+        sends "PROG_MISMATCH by RDMA_NOMSG to the last call with a Reply chunk",
+        accepts "the call is not sent again; the command ends",
+        fault "retries-refusals", mismatch_in_reply_chunk),
+    case!(client "rfc8166/6.2/c1", "a Reply chunk has room for PROG_MISMATCH", Must, MAXIMUM,
+    sends "nothing", accepts "at least 32 octets in each Reply chunk", fault "tiny-reply-chunks",
+    |gateway| {
+        let work = gateway.plain()?;
+        if work.calls.iter().all(|call| call.header.reply.is_none()) {
+            return inconclusive("the client has offered no Reply chunk");
+        }
+        each(gateway, |call| {
+            check(call.header.reply.is_none() || has_reply_chunk(call), "a shorter Reply chunk")
+        })
+    }),
     case!(client "rfc8166/4.4.1/c1", "memory of a call that is over is out of reach", Must, PROTECTED,
         sends "an RDMA Read of a Read chunk of an earlier call", accepts "the RDMA Read fails",
         fault "leaves-registered", |gateway| reach(gateway, true)),
+    case!(client "rfc8166/4.4.1/c2", "a reply that invalidates another call's tag ends no protection", Must, PROTECTED,
+        sends "an RPC error to the first of two calls, which invalidates the first Steering Tag of the second; \
+               an RDMA Read of a Read chunk of the first one",
+        accepts "the RDMA Read fails, or the connection has ended",
+        fault "trusts-invalidation", tag_of_another_call),
     case!(client "rfc8166/8.1/c1", "memory of a Read chunk cannot be written", Must, ACCESS,
         sends "an RDMA Write of the same octets into a Read chunk", accepts "the RDMA Write fails",
         fault "writable-reads", |gateway| reach(gateway, false)),
@@ -592,12 +909,29 @@ pub const CASES: &[Case] = &[
     case!(client "rfc8166/4.5/c15", "ERR_CHUNK completes the call", Must, COMPLETES,
         sends "ERR_CHUNK to a call", accepts "the call is not sent again; the command ends",
         fault "retries-errors", |gateway| completes(gateway, &[wire::ERR_CHUNK])),
+    case!(client "rfc8166/4.5/c20", "ERR_CHUNK that invalidates a tag of the call completes it once", Must, COMPLETES,
+        sends "ERR_CHUNK to a call with chunks, which invalidates its first Steering Tag",
+        accepts "the call is not sent again; the command ends",
+        fault "retries-errors", error_invalidates),
+    case!(client "rfc8166/4.5/c21", "the grant of a late reply with a wrong Reply chunk is discarded", Must, DISCARDS,
+        sends "a grant of 2; no reply to a call until the client has given it up; then a reply with a Reply \
+               chunk that was not offered, and a grant of 32",
+        accepts "at most two more calls under way", fault "takes-late-grants", late_grant),
     case!(client "rfc8166/4.5.1/c1", "ERR_VERS completes the call", Must, COMPLETES,
         sends "ERR_VERS 2..2 to a call", accepts "the call is not sent again; the command ends",
         fault "retries-errors", |gateway| completes(gateway, &[wire::ERR_VERS, 2, 2])),
     case!(client "rfc8166/4.5.5/c1", "a call whose connection is lost is sent again", Should, RECOVERY,
         sends "a disconnect in place of the third reply", accepts "the same call on another connection; the work succeeds",
-        fault "gives-up", recovers),
+        fault "gives-up", |gateway| recovers(gateway, 2)),
+    case!(client "rfc8166/4.5.5/c2", "a first call that finds no Receive is not lost", Should, RECOVERY,
+        sends "the Receives of each connection 1 s after its REP",
+        accepts "the work succeeds, on one connection or on several", fault "impatient", late_receives),
+    case!(client "rfc8166/4.5.5/c3", "a first call whose connection is lost is sent again", Should, RECOVERY,
+        sends "a disconnect in place of the first reply", accepts "the same call on another connection; the work succeeds",
+        fault "gives-up", |gateway| recovers(gateway, 0)),
+    case!(client "rfc8166/4.5.5/c4", "a message behind the DREQ does no harm", Should, RECOVERY,
+        sends "a DREQ in place of the third reply, and a reply to no call behind it",
+        accepts "the work succeeds on another connection", fault "gives-up", reply_behind_dreq),
     case!(client "rfc8166/4.6.1/c1", "RDMA_MSGP is discarded", Must,
         "When receiving an RDMA_MSGP procedure, Responders SHOULD reply with an RDMA_ERROR \
          procedure, setting the rdma_err field to ERR_CHUNK; Requesters MUST silently discard the \

@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::case::case;
@@ -15,6 +16,7 @@ use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::client_rfc8166::ACCESS;
+use crate::cases::client_rfc8166::HOLD;
 use crate::cases::client_rfc8797::undisturbed;
 use crate::cases::rfc8166_chunks::UNKNOWN;
 use crate::engine::REMOTE_READ;
@@ -38,6 +40,8 @@ const VERSION: &str = "The rdma_vers field MUST contain the same value in a reve
                        Reply message as in the matching Call message.";
 const DISTINCT: &str = "RFC 8167, section 2.4.1: Though such concurrent requests use the same XID \
                         value, they represent distinct ONC RPC transactions.";
+const UNIQUE: &str = "The XID of a Call is arbitrary but is unique among outstanding Calls from \
+                      that Requester.";
 const CREDITS: &str =
     "RFC 8167, section 5.2: The number of granted reverse-direction credits is placed in the \
      rdma_credit field (see Section 4).";
@@ -113,6 +117,49 @@ pub fn answer(work: &Work, xid: u32) -> Result<(Header, Status), Problem> {
         Ok(other) => violation(format!("the answer is {other:?}")),
         Err(why) => violation(format!("the answer is malformed: {why}")),
     }
+}
+
+/// The connection ends within the fourth call, and replies are held back. `bad` gets each call that
+/// has the XID of an earlier one, the earlier one, and whether that had a reply.
+fn xids(gateway: &mut Gateway<'_>, bad: fn(&Call, &Call, bool) -> bool) -> Verdict {
+    let known: Rc<RefCell<BTreeMap<u32, (Call, bool)>>> = Rc::default();
+    let replied = known.clone();
+    let found = Rc::new(Cell::new(None));
+    let own = found.clone();
+    let work = gateway.work(Shape {
+        hold: HOLD,
+        on_call: Box::new(move |call, _| {
+            let mut known = known.borrow_mut();
+            let xid = call.header.xid;
+            if let Some((earlier, answered)) = known.get(&xid) {
+                if bad(call, earlier, *answered) {
+                    own.set(Some(xid));
+                }
+            }
+            known.insert(xid, (call.clone(), false));
+            match (call.connection, call.on_connection) {
+                (0, 3) => Next::Disconnect,
+                _ => Next::Serve,
+            }
+        }),
+        on_reply: Box::new(move |call, _| {
+            if let Some((_, answered)) = replied.borrow_mut().get_mut(&call.header.xid) {
+                *answered = true;
+            }
+        }),
+        ..Shape::default()
+    })?;
+    work.first()?;
+    if let Some(xid) = found.get() {
+        return violation(format!("two calls have the XID {xid:08x}"));
+    }
+    if work.connections.len() < 2 {
+        return inconclusive(format!(
+            "the client has not connected again; {}",
+            work.end()
+        ));
+    }
+    Ok(Passed)
 }
 
 fn null(null: Procedure, _: &Call) -> Vec<u8> {
@@ -298,6 +345,18 @@ pub const CASES: &[Case] = &[
     |gateway| header(gateway, |header| {
         let empty = header.reads.is_empty() && header.writes.is_empty() && header.reply.is_none();
         empty.then_some(()).ok_or("the reply has chunks".into())
+    })),
+    case!(client "rfc8167/2.4/c1", "calls under way have different XIDs", Must, UNIQUE,
+        sends "a disconnect in place of the fourth reply; replies after 100 ms without a call",
+        accepts "no call with the XID of another one that has no reply, on any connection",
+        fault "one-xid",
+        |gateway| xids(gateway, |call, earlier, answered| !answered && call.rpc != earlier.rpc)),
+    case!(client "rfc8167/2.4/c2", "another connection does not begin with the XIDs of the first one", Should, UNIQUE,
+    sends "a disconnect in place of the fourth reply; replies after 100 ms without a call",
+    accepts "no call with the XID of one that was answered on an earlier connection",
+    fault "xids-restart",
+    |gateway| xids(gateway, |call, earlier, answered| {
+        answered && call.connection > earlier.connection
     })),
     case!(client "rfc8167/2.4.1/c1", "a call with the XID of the client's own call", Must, DISTINCT,
         sends "NULL with the XID of the client's call under way", accepts "a reply to it; the work succeeds",

@@ -13,6 +13,7 @@ use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
 use crate::gateway::Gateway;
+use crate::gateway::Invalidate;
 use crate::gateway::Next;
 use crate::gateway::Shape;
 use crate::gateway::Work;
@@ -32,6 +33,9 @@ const CHANGE: &str = "An implementation of the extension described in this docum
 const BOTH: &str = "When both connection peers have set this bit flag in their CM Private Data, \
                     the responder MAY use RDMA Send with Invalidate operations when transmitting \
                     RPC Replies.";
+const ONLY_SEND: &str =
+    "When either peer on a connection clears this flag, the responder MUST use only RDMA Send when \
+     transmitting RPC Replies.";
 const SMALLER: &str =
     "RFC 8797, section 4.2: The client uses the smaller of its own send size and the server's \
      reported receive size as the client-to-server inline threshold.";
@@ -64,7 +68,7 @@ fn smallest() -> Shape {
 }
 
 /// Returns the client's offer in the private data.
-fn offer(gateway: &mut Gateway<'_>) -> Result<(usize, Private), Problem> {
+pub fn offer(gateway: &mut Gateway<'_>) -> Result<(usize, Private), Problem> {
     let work = gateway.plain()?;
     match Private::find(&work.first()?.private) {
         Some(found) => Ok(found),
@@ -215,8 +219,22 @@ fn invalidation(gateway: &mut Gateway<'_>) -> Verdict {
         return unimplemented("the client does not set R");
     }
     let work = gateway.work(Shape {
-        invalidate: true,
+        invalidate: Invalidate::IfAgreed,
         ..Shape::default()
+    })?;
+    if work.first()?.invalidated == 0 {
+        return inconclusive("the client has made no call with chunks");
+    }
+    undisturbed(gateway, &work)
+}
+
+/// Replies invalidate Steering Tags of their calls, although one side has cleared R.
+fn unasked_invalidation(gateway: &mut Gateway<'_>) -> Verdict {
+    let client_sets_r = Private::find(&gateway.plain()?.first()?.private)
+        .is_some_and(|(_, found)| found.invalidation());
+    let work = gateway.work(Shape {
+        invalidate: Invalidate::Always,
+        ..with(Private::new(SIZE, SIZE, !client_sets_r).octets())
     })?;
     if work.first()?.invalidated == 0 {
         return inconclusive("the client has made no call with chunks");
@@ -278,6 +296,9 @@ pub const CASES: &[Case] = &[
     case!(client "rfc8797/4.1/c2", "a plain Send completes calls although both have set R", Must, BOTH,
         sends "R; all replies by Send", accepts "the work succeeds on one connection",
         fault "needs-invalidation", no_invalidation),
+    case!(client "rfc8797/4.1/c3", "Send with Invalidate completes calls although R is clear", May, ONLY_SEND,
+        sends "R if the client clears it; replies to calls with chunks invalidate their first Steering Tag",
+        accepts "the work succeeds on one connection", fault "refuses-invalidation", unasked_invalidation),
     case!(client "rfc8797/4.2/c1", "Receive Size 1024 of the server is the threshold", Must, SMALLER,
         sends "Send Size 4096, Receive Size 1024", accepts "no Send of more than 1024 octets; the work succeeds",
         fault "ignores-receive-size", |gateway| sizes(gateway, Private::new(SIZE, DEFAULT, true))),

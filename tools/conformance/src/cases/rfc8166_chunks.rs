@@ -492,15 +492,31 @@ fn padded(target: &mut Target<'_>) -> Verdict {
     let crate::peer::Service::Echo(procedure) = target.server.service else {
         return crate::case::skip("needs the echo program");
     };
-    let xid = link.xid();
-    let rpc = wire::call(xid, procedure, &wire::Writer::new().opaque(b"12345").0);
-    // A Reply chunk of which the server need not make use: its length is 36 if it does.
-    let chunk = vec![link.writable(64)?];
-    let mut header = Header::msg(xid);
-    header.reply = Some(chunk);
-    let answer = link.call(&header, &rpc)?;
-    if answer.results()? != [0, 0, 0, 5, b'1', b'2', b'3', b'4', b'5', 0, 0, 0] {
-        return violation("the results are not padded with zeros");
+    // The server may send the short reply inline, and has to use the Reply chunk for the long one.
+    for length in [5, 1201] {
+        let xid = link.xid();
+        let results = wire::Writer::new().opaque(&vec![b'x'; length]).0;
+        let rpc = wire::call(xid, procedure, &results);
+        let chunk = vec![link.writable(1300)?];
+        let mut header = Header::msg(xid);
+        header.reply = Some(chunk.clone());
+        let answer = link.call(&header, &rpc)?;
+        if answer.results()? != results {
+            return violation("the results are not padded with zeros");
+        }
+        let returned = answer.header.reply.clone().unwrap_or_default();
+        same_segments(&chunk, &returned)?;
+        let used: usize = lengths(&returned).iter().sum();
+        let long = answer.header.procedure == wire::NOMSG;
+        let expected = if long { 24 + results.len() } else { 0 };
+        if used != expected {
+            return violation(format!(
+                "the Reply chunk comes back with {used} octets, not with {expected}"
+            ));
+        }
+        if long {
+            untouched(&link, &chunk, &returned)?;
+        }
     }
     Ok(Passed)
 }
@@ -677,7 +693,8 @@ pub const CASES: &[Case] = &[
         accepts "no Send of more than 1024 octets",
         fault "forgets-header-length", header_makes_it_long),
     case!("rfc8166/3.5.3/7", "the Payload stream in a chunk is padded", Must, PADDED,
-        sends "ECHO of 5 octets with a Reply chunk", accepts "results with three octets of zero",
+        sends "ECHO of 5 and of 1201 octets with a Reply chunk, Receive Size 1024",
+        accepts "results with three octets of zero, and the length of the Reply chunk with them",
         fault "unpadded", padded),
     case!("rfc8166/3.5.3/8", "a short call as a Long Call", Must, LONG_CALL,
         sends "RDMA_NOMSG, NULL in a Position Zero Read chunk", accepts "SUCCESS",

@@ -3,15 +3,19 @@
 //! RFC 8166, section 3.3: credits and inline thresholds.
 
 use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
 
 use crate::case::case;
 use crate::case::inconclusive;
+use crate::case::skip;
 use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::PROTECTION;
+use crate::engine::Offer;
 use crate::peer::fixed;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
@@ -27,6 +31,10 @@ const EXCHANGE: &str =
     "RFC 8166, section 3.3.3: each RPC-over-RDMA version 1 connection provides the ability to \
      exchange at least one RPC message at a time, whose RPC Call and Reply messages are no more \
      than 1024 bytes in size.";
+const REMEMBERS: &str =
+    "RFC 5531, section 9: NB: The \"xid\" field is only used for clients matching reply messages \
+     with call messages or for servers detecting retransmissions; the service side cannot treat \
+     this id as any type of sequence number.";
 const CREDIT: &str = "An RPC-over-RDMA version 1 credit is the capability to handle one \
                       RPC-over-RDMA transaction.";
 const GRANTED: &str = "An RPC-over-RDMA version 1 credit is the capability to handle one \
@@ -229,6 +237,97 @@ fn duplicate(target: &mut Target<'_>) -> Verdict {
     })
 }
 
+/// The same call many times at once: a server may drop all but one.
+fn many_duplicates(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let count = link.null()?.header.credits.min(16);
+        if count < 2 {
+            return inconclusive("the server grants 1 credit");
+        }
+        let xid = link.xid();
+        let octets = Header::msg(xid).with(&link.null_call(xid));
+        link.connection
+            .send_all(&vec![octets; count as usize])
+            .map_err(Problem::Violation)?;
+        let first = link.receive_of(xid)?;
+        link.decode(xid, &first)?.results()?;
+        let mut replies = 1;
+        while let Some(message) = link.receive_if(xid)? {
+            link.decode(xid, &message)?.results()?;
+            replies += 1;
+        }
+        if replies > count {
+            return violation(format!("{count} calls get {replies} replies"));
+        }
+        link.still_answers("calls with one XID")?;
+        Ok(Passed)
+    })
+}
+
+/// A call that has been answered, once more behind another one.
+fn equal_later(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        link.call(&Header::msg(xid), &null)?.results()?;
+        link.null()?;
+        link.send(&Header::msg(xid).with(&null))?;
+        link.still_answers("a call that was answered before")?;
+        if let Some(message) = link.receive_if(xid)? {
+            link.decode(xid, &message)?.results()?;
+        }
+        link.quiet()?;
+        Ok(Passed)
+    })
+}
+
+/// The Receives are posted when the server has tried to send the reply.
+fn late_receives(target: &mut Target<'_>) -> Verdict {
+    let mut link = target.connect_offer(&Offer {
+        private: wire::Private::new(DEFAULT, DEFAULT, false).octets(),
+        posts_receives: false,
+        ..Offer::default()
+    })?;
+    if link.connection.is_iwarp() {
+        return skip("over iWARP, a message without a Receive ends the connection");
+    }
+    // The server's device tries again after 0.66 s.
+    link.server.limit = link.server.limit.max(Duration::from_secs(3));
+    let xid = link.xid();
+    let null = link.null_call(xid);
+    link.send(&Header::msg(xid).with(&null))?;
+    thread::sleep(Duration::from_millis(500));
+    link.connection.post_receives().or_else(inconclusive)?;
+    let message = link.receive_or_end(xid)?;
+    if let Some(message) = &message {
+        link.decode(xid, message)?.results()?;
+    }
+    target.goes_on(&mut link, message.is_some(), "late Receives")
+}
+
+/// Calls follow a DREQ. They arrive before the server has handled it, or afterwards.
+fn calls_behind_dreq(target: &mut Target<'_>) -> Verdict {
+    for _ in 0..4 {
+        let mut link = target.plain()?;
+        if link.connection.is_iwarp() {
+            return skip("iWARP has no DREQ");
+        }
+        link.null()?;
+        link.connection.send_dreq().or_else(inconclusive)?;
+        for _ in 0..4 {
+            let xid = link.xid();
+            let octets = Header::msg(xid).with(&link.null_call(xid));
+            // The DREP may have ended the connection.
+            let _ = link.connection.post_send(&octets);
+        }
+        link.connection.wait_closed(Duration::from_secs(1));
+    }
+    target.on_plain(|link| {
+        link.null()?;
+        Ok(Passed)
+    })
+}
+
 fn two_connections(target: &mut Target<'_>) -> Verdict {
     let mut first = target.plain()?;
     let mut second = target.plain()?;
@@ -350,4 +449,19 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/3.3.3/4", "a client that leaves within its first call harms nobody", Must, PROTECTION,
         sends "NULL and a disconnect, four times, then NULL on a new connection", accepts "SUCCESS",
         fault "dies-of-disconnects", disconnect_within_call),
+    case!("rfc8166/3.3.1/14", "a client that posts its Receives late harms nobody", Must, PROTECTION,
+        sends "NULL, and 0.5 s later the Receives",
+        accepts "SUCCESS or the end of this connection; NULL succeeds",
+        fault "dies-of-slow-replies", late_receives),
+    case!("rfc8166/3.3.1/15", "sixteen calls with one XID are no harm", Should, REMEMBERS,
+        sends "one NULL sixteen times at once, or as often as is granted",
+        accepts "SUCCESS to one, SUCCESS or nothing to each other one; NULL succeeds",
+        fault "dies-of-duplicates", many_duplicates),
+    case!("rfc8166/3.3.1/16", "a call that was answered, once more", Should, REMEMBERS,
+        sends "NULL, another NULL, and the first one once more",
+        accepts "SUCCESS or nothing to the last one; NULL succeeds",
+        fault "refuses-old-calls", equal_later),
+    case!("rfc8166/3.3.3/5", "a client that sends behind its DREQ harms nobody", Must, PROTECTION,
+        sends "a DREQ and four NULL, four times, then NULL on a new connection", accepts "SUCCESS",
+        fault "dies-of-disconnects", calls_behind_dreq),
 ];
