@@ -51,13 +51,20 @@ const NO_READS: &str = "Responders MUST leave the Read list empty in all replies
 const VALID: &str = "RFC 8166, section 4.5.2: If the rdma_vers field contains a recognized value, \
                      but an XDR parsing error occurs, the Responder MUST reply with an RDMA_ERROR \
                      procedure and set the rdma_err value to ERR_CHUNK.";
+const INVALID_OR_UNPARSED: &str =
+    "RFC 8166, section 4.5.2: If the rdma_vers field contains a recognized value, but an XDR \
+     parsing error occurs, the Responder MUST reply with an RDMA_ERROR procedure and set the \
+     rdma_err value to ERR_CHUNK. … When a Responder receives a valid RPC-over-RDMA header but the \
+     Responder's ULP implementation cannot parse the RPC arguments in the RPC Call message, the \
+     Responder SHOULD return an RPC Reply message with status GARBAGE_ARGS, using an RDMA_MSG \
+     procedure.";
 const NOT_ELIGIBLE: &str = "A Requester reduces a non-DDP-eligible argument data item. The Responder \
                             MUST NOT process this RPC Call message and MUST report the violation as \
                             described in Section 4.5.2.";
 pub const UNKNOWN: &str =
     "RFC 5531, section 9: PROG_UNAVAIL = 1, /* remote hasn't exported program */";
 const TOO_SMALL: &str =
-    "RFC 8166, sections 4.5.2 and 4.5.3: If the Requester-provided Reply chunk is too small to \
+    "RFC 8166, sections 4.5.3 and 4.5.4: If the Requester-provided Reply chunk is too small to \
      accommodate a large RPC Reply message, a Remote Access Error occurs. A Responder might detect \
      this problem before attempting to write past the end of the Reply chunk. … If a Responder is \
      unable to construct and transmit an RPC Reply or RPC-over-RDMA error message, the Responder \
@@ -749,7 +756,8 @@ pub const CASES: &[Case] = &[
         sends "NULL as a Long Call in segments of Positions 0, 40 and 0",
         accepts "ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "drops-malformed", needs [Destructive], chunk_between),
-    case!("rfc8166/4.5.2/22", "RDMA_MSG with a message and a Position Zero segment", Must, VALID,
+    case!("rfc8166/4.5.2/22", "RDMA_MSG with a message and a Position Zero segment", Must,
+        INVALID_OR_UNPARSED,
         sends "NULL inline, and a Read segment at Position 0",
         accepts "ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "ignores-reads", needs [Destructive], message_and_position_zero),
