@@ -268,6 +268,7 @@ impl Worker {
                         return Err("no answer".into());
                     }
                     self.give_up();
+                    until = Instant::now() + LIMIT;
                 }
                 Arrival::Nothing => (),
             }
