@@ -40,116 +40,96 @@ find_answers() { netem b; }
 # says TEXT: whether the kernel's log has the text.
 says() { dmesg | grep -q "$1"; }
 
-need_pair
-modprobe -a rdma_cm 2>/dev/null
-at_end module_unload
+# About: at any moment.
 
-load idle
-unload idle
+idle() {
+	load idle
+	unload idle
+}
 
-load listening
-need 'listening: at one address' control b listen "$B4:1"
-need 'listening: at all addresses' control b listen '[::]:2'
-unload listening
+listening() {
+	load listening
+	need 'listening: at one address' control b listen "$B4:1"
+	need 'listening: at all addresses' control b listen '[::]:2'
+	unload listening
+}
 
-load connected
-need 'connected: a listener' control b listen "$B4:1"
-for n in 1 2 3 4; do
-	need "connected: connection $n" connect a "$B4:1 recv=262144 inv=1 reconnect=$((n % 2))"
-done
-unload connected
+connected() {
+	local n
+	load connected
+	need 'connected: a listener' control b listen "$B4:1"
+	for n in 1 2 3 4; do
+		need "connected: connection $n" \
+			connect a "$B4:1 recv=262144 inv=1 reconnect=$((n % 2))"
+	done
+	unload connected
+}
 
-# About: over soft-iWARP, connections are set up where requests arrive.
-if [[ $TRANSPORT = rxe ]]; then
+has_request() { counter requests && ((count > 0)); }
+
+setting_up() {
+	local slow_cq=${MODULE%/*}/qemu/modules/slow_cq.ko
+	# Over soft-iWARP, connections are set up where requests arrive.
+	[[ $TRANSPORT = rxe ]] || return 0
 	load 'setting up'
 	need 'setting up: a listener' control b listen "$B4:7"
-	slow_cq=${MODULE%/*}/qemu/modules/slow_cq.ko
 	need 'setting up: it takes long' on_b insmod "$slow_cq" netdev="$B_DEV" milliseconds=12000
 	at_end remove_module slow_cq
 	on_a timeout 60 rping -c -a "$B4" -p 7 -C 1 >/dev/null 2>&1 &
 	asker=$!
-	has_request() { counter requests && ((count > 0)); }
 	need 'setting up: a request has arrived' wait_for 20 has_request
 	unload 'setting up'
 	check 'setting up: the log says which listener unloading waits for' \
 		says 'closing listener 1 waits for the requests that it accepts'
 	wait "$asker"
 	remove_module slow_cq
-fi
+}
 
-load forgotten
-need 'forgotten: a listener' control b listen "$B4:1"
-need 'forgotten: a connection' connect a "$B4:1"
-keep() { insmod "${MODULE%/*}/qemu/modules/keep_hold.ko" && at_end remove_module keep_hold; }
-need 'forgotten: the next hold that ends is kept' keep
-need 'forgotten: everything is closed' control - close all
-need 'forgotten: nothing is left' wait_for 10 nothing_left
-check_equal 'forgotten: a hold is kept' 1 "$(</sys/module/keep_hold/parameters/kept)"
-rmmod rpcrdma_cm &
-unloading=$!
-waits() { grep -q shim_unload_wait "/proc/$unloading/stack"; }
-check 'forgotten: unloading waits' wait_for 20 waits
-check 'forgotten: the log says that unloading waits for one object' \
-	wait_for 10 says 'unloading waits for 1 ids, queue pairs, work queues and memory regions'
-need 'forgotten: the hold ends' remove_module keep_hold
-check 'forgotten: the module unloads' wait "$unloading"
-check_equal 'forgotten: the resource tracker has nothing left' '' "$(resources 2>&1)"
+reconnecting() {
+	load reconnecting
+	need 'reconnecting: a listener' control b listen "$B4:1"
+	need 'reconnecting: a connection' connect a "$B4:1 reconnect=1 timeout_ms=60000"
+	need 'reconnecting: the listener is closed' control - close 'listener 1'
+	need 'reconnecting: the server closes' control - close "connection $server"
+	need 'reconnecting: the client is reconnecting' \
+		wait_for 10 is_state "$client" reconnecting
+	unload reconnecting
+}
 
-load 'file open'
-need 'file open: a listener' control b listen "$B4:1"
-need 'file open: a connection' connect a "$B4:1"
-for file in stats connections connect "connection/$client/info" "connection/$server/received"; do
-	if [[ $file = connect ]]; then
-		exec {fd}>"$DEBUGFS/$file"
-	else
-		exec {fd}<"$DEBUGFS/$file"
-	fi
-	rmmod rpcrdma_cm 2>"$scratch/rmmod"
-	check "file open: $file keeps the module" grep -q 'in use' "$scratch/rmmod"
-	exec {fd}>&-
-done
-exec {fd}<"$DEBUGFS/connection/$client/info"
-need 'file open: the connection is closed' control - close "connection $client"
-can_read() { head -c1 <&"$fd"; }
-check_fails 'file open: the open file of a closed connection cannot be read' can_read
-exec {fd}>&-
-unload 'file open'
+client_mid_handshake() {
+	load 'client mid-handshake'
+	need 'client mid-handshake: a listener' control b listen "$B4:1"
+	need 'client mid-handshake: a connection' connect a "$B4:1 reconnect=1 timeout_ms=60000"
+	need 'client mid-handshake: the listener is closed' control - close 'listener 1'
+	need 'client mid-handshake: the server closes' control - close "connection $server"
+	need 'client mid-handshake: the client is reconnecting' \
+		wait_for 10 is_state "$client" reconnecting
+	lose_answers
+	need 'client mid-handshake: the client is connecting' \
+		wait_for 10 is_state "$client" connecting
+	unload 'client mid-handshake'
+	find_answers
+}
 
-load reconnecting
-need 'reconnecting: a listener' control b listen "$B4:1"
-need 'reconnecting: a connection' connect a "$B4:1 reconnect=1 timeout_ms=60000"
-need 'reconnecting: the listener is closed' control - close 'listener 1'
-need 'reconnecting: the server closes' control - close "connection $server"
-need 'reconnecting: the client is reconnecting' wait_for 10 is_state "$client" reconnecting
-unload reconnecting
+has_server() { newest server && is_state "$id" connecting; }
 
-load 'client mid-handshake'
-need 'client mid-handshake: a listener' control b listen "$B4:1"
-need 'client mid-handshake: a connection' connect a "$B4:1 reconnect=1 timeout_ms=60000"
-need 'client mid-handshake: the listener is closed' control - close 'listener 1'
-need 'client mid-handshake: the server closes' control - close "connection $server"
-need 'client mid-handshake: the client is reconnecting' wait_for 10 is_state "$client" reconnecting
-lose_answers
-need 'client mid-handshake: the client is connecting' wait_for 10 is_state "$client" connecting
-unload 'client mid-handshake'
-find_answers
-
-if [[ $TRANSPORT = rxe ]]; then
+server_mid_handshake() {
+	[[ $TRANSPORT = rxe ]] || return 0
 	load 'server mid-handshake'
 	need 'server mid-handshake: a listener' control b listen "$B4:7"
 	on_a ping -c1 -W5 "$B4" >/dev/null
 	lose_answers
 	on_a timeout 20 rping -c -a "$B4" -p 7 -C 1 >/dev/null 2>&1 &
 	asker=$!
-	has_server() { newest server && is_state "$id" connecting; }
 	need 'server mid-handshake: the server is connecting' wait_for 20 has_server
 	unload 'server mid-handshake'
 	stop_asking
 	find_answers
-fi
+}
 
-# On iWARP, unloading does not wait for the peer.
-if [[ $TRANSPORT = rxe ]]; then
+peer_gone() {
+	# On iWARP, unloading does not wait for the peer.
+	[[ $TRANSPORT = rxe ]] || return 0
 	load 'peer gone'
 	need 'peer gone: a listener' control b listen "$B4:1"
 	need 'peer gone: a connection' connect a "$B4:1 null=0"
@@ -158,13 +138,84 @@ if [[ $TRANSPORT = rxe ]]; then
 	check 'peer gone: the log says which connection unloading waits for' \
 		says "unloading waits for connection $client\$"
 	find_answers
-fi
+}
 
-keep_asking
-for n in 1 2 3; do
-	load "stormed $n"
-	need "stormed $n: a listener" control b listen "$B4:7"
-	asked() { counter requests && ((count >= 2 * n)); }
-	need "stormed $n: peers connect" wait_for 120 asked
-	unload "stormed $n"
-done
+# asked N: whether N requests have arrived.
+asked() { counter requests && ((count >= $1)); }
+
+stormed() {
+	local n
+	keep_asking
+	for n in 1 2 3; do
+		load "stormed $n"
+		need "stormed $n: a listener" control b listen "$B4:7"
+		need "stormed $n: peers connect" wait_for 120 asked $((2 * n))
+		unload "stormed $n"
+	done
+}
+
+# About: what the kernel may still use.
+
+keep() { insmod "${MODULE%/*}/qemu/modules/keep_hold.ko" && at_end remove_module keep_hold; }
+waits() { grep -q shim_unload_wait "/proc/$unloading/stack"; }
+
+forgotten() {
+	local unloading
+	load forgotten
+	need 'forgotten: a listener' control b listen "$B4:1"
+	need 'forgotten: a connection' connect a "$B4:1"
+	need 'forgotten: the next hold that ends is kept' keep
+	need 'forgotten: everything is closed' control - close all
+	need 'forgotten: nothing is left' wait_for 10 nothing_left
+	check_equal 'forgotten: a hold is kept' 1 "$(</sys/module/keep_hold/parameters/kept)"
+	rmmod rpcrdma_cm &
+	unloading=$!
+	check 'forgotten: unloading waits' wait_for 20 waits
+	check 'forgotten: the log says that unloading waits for one object' wait_for 10 \
+		says 'unloading waits for 1 ids, queue pairs, work queues and memory regions'
+	need 'forgotten: the hold ends' remove_module keep_hold
+	check 'forgotten: the module unloads' wait "$unloading"
+	check_equal 'forgotten: the resource tracker has nothing left' '' "$(resources 2>&1)"
+}
+
+# About: open files.
+
+can_read() { head -c1 <&"$fd"; }
+
+file_open() {
+	local file fd
+	load 'file open'
+	need 'file open: a listener' control b listen "$B4:1"
+	need 'file open: a connection' connect a "$B4:1"
+	for file in stats connections connect "connection/$client/info" \
+		"connection/$server/received"; do
+		if [[ $file = connect ]]; then
+			exec {fd}>"$DEBUGFS/$file"
+		else
+			exec {fd}<"$DEBUGFS/$file"
+		fi
+		rmmod rpcrdma_cm 2>"$scratch/rmmod"
+		check "file open: $file keeps the module" grep -q 'in use' "$scratch/rmmod"
+		exec {fd}>&-
+	done
+	exec {fd}<"$DEBUGFS/connection/$client/info"
+	need 'file open: the connection is closed' control - close "connection $client"
+	check_fails 'file open: the open file of a closed connection cannot be read' can_read
+	exec {fd}>&-
+	unload 'file open'
+}
+
+need_pair
+modprobe -a rdma_cm 2>/dev/null
+at_end module_unload
+group idle
+group listening
+group connected
+group setting_up
+group forgotten
+group file_open
+group reconnecting
+group client_mid_handshake
+group server_mid_handshake
+group peer_gone
+group stormed
