@@ -61,7 +61,7 @@ remount() {
 not_later() { remount && within 0 $(($1 + margin_ms)); }
 
 beside_siw() {
-	siw=${A#a}
+	local siw=${A#a}
 	need 'a pair over soft-RoCE' pair rxe
 	need_nfs_server
 	need 'the mount succeeds' nfs_mount 3 /mnt/nfs actimeo=0
@@ -79,8 +79,10 @@ beside_siw() {
 	need 'the host answers again' over_siw netem b
 	check 'no answer to SYN: the clients are removed' wait_for 60 none_live
 	check 'no answer to SYN: umount succeeds' umount /mnt/nfs
-	# Now: later the pair over soft-iWARP is the current one.
+	# While the pair over soft-RoCE is the current one.
 	nfs_server_end
+	use_pair "$siw"
+	TRANSPORT=siw
 }
 
 # About: NFS and requests for large connections, on one device.
@@ -180,24 +182,22 @@ lose() {
 		newest_peer
 }
 
+dead_servers() {
+	local gone
+	need 'a listener that will be gone' control b listen "$B4:2000 max=$many"
+	lines listeners
+	gone=${lines[-1]%% *}
+	need 'a listener that stays' control b listen "$B4:2001"
+	need 'a client with a server that stays' connect a "$B4:2001 reconnect=1 null=0"
+	check 'the client is back after a loss' is_back 2
+	need "$many clients lose their server" many_clients "$gone"
+	check 'dead servers: the client with a live one is back after a loss' is_back 3
+	check 'dead servers: and again' is_back 4
+	check 'everything is closed' control - close all
+	check 'nothing is left' wait_for 60 nothing_left
+}
+
 need_pair
 need_module
-case $TRANSPORT in
-siw)
-	beside_siw
-	use_pair "$siw"
-	TRANSPORT=siw
-	;;
-*) beside_requests ;;
-esac
-need 'a listener that will be gone' control b listen "$B4:2000 max=$many"
-lines listeners
-gone=${lines[-1]%% *}
-need 'a listener that stays' control b listen "$B4:2001"
-need 'a client with a server that stays' connect a "$B4:2001 reconnect=1 null=0"
-check 'the client is back after a loss' is_back 2
-need "$many clients lose their server" many_clients "$gone"
-check 'dead servers: the client with a live one is back after a loss' is_back 3
-check 'dead servers: and again' is_back 4
-check 'everything is closed' control - close all
-check 'nothing is left' wait_for 60 nothing_left
+if [[ $TRANSPORT = siw ]]; then group beside_siw; else group beside_requests; fi
+group dead_servers
