@@ -115,42 +115,45 @@ called_back() {
 
 received_since() { counter messages_received && ((count > $1)); }
 
-# -----------------------------------------------------------------------------
-
-need_pair
-need_neighbours
-need 'both hosts of the pair reach each other over IPv6' on_a ping -c1 -W5 "$B6"
-need_module
-
-need_nfs_server
-other_versions='the responder speaks other versions of RPC-over-RDMA'
-max_requests=$(</proc/sys/sunrpc/svc_rdma/max_requests)
 # About: calls to the server. It speaks version 1 only; "auto" begins with version 2.
-need 'a connection to the NFS server without rpcvers=' called "$B4:20049"
-check 'without rpcvers= the NFS server is called in version 1 only' \
-	same_info "$id" sends=1 generation=1 rpc_version_used=1
-need 'a connection to the NFS server' called "$B4:20049 inv=1 rpcvers=auto"
-check 'rpcvers=auto succeeds by a second message' \
-	same_info "$id" sends=2 inline_calls=2 generation=1 \
-		rpc_version_used=1 credits_granted="$max_requests" bad_headers=0
-check 'a program other than NFS gets PROG_UNAVAIL' \
-	call_fails ENOTSUP PROG_UNAVAIL "connection $id echo"
-check 'NULL of an unknown version gets PROG_MISMATCH' \
-	call_fails ENOTSUP PROG_MISMATCH "connection $id null version=77"
-check 'NULL with a Reply chunk succeeds' control a call "connection $id null chunks=1"
-check 'the NFS server accepts 64 NULL calls under way' control a call \
-	"connection $id null count=1000 jobs=64"
-check 'each of the 1000 NULL calls was answered' grep -qx 'replies: 1000' "$DEBUGFS/call"
-check 'the NULL calls were made on one connection' \
-	same_info "$id" generation=1 unexpected_messages=0
-# The server only looks at the client's R.
-check 'the NFS server invalidates the Reply chunk' \
-	same_info "$id" remote_invalidations_received=1 local_invalidations=0 \
-	chunked_calls=1 deviation="uses RDMA Send with Invalidate, although not both sides support\
- remote invalidation (RFC 8797, section 4.1)"
-need 'another connection to the NFS server' called "$B4:20049 rpcvers=auto"
-check 'the second connection begins with version 1' same_info "$id" sends=1 rpc_version_used=1
-if [[ $TRANSPORT = rxe ]]; then
+
+calls() {
+	local unasked='uses RDMA Send with Invalidate, although not both sides support'
+	unasked+=' remote invalidation (RFC 8797, section 4.1)'
+	need 'a connection to the NFS server without rpcvers=' called "$B4:20049"
+	check 'without rpcvers= the NFS server is called in version 1 only' \
+		same_info "$id" sends=1 generation=1 rpc_version_used=1
+	need 'a connection to the NFS server' called "$B4:20049 inv=1 rpcvers=auto"
+	check 'rpcvers=auto succeeds by a second message' \
+		same_info "$id" sends=2 inline_calls=2 generation=1 \
+			rpc_version_used=1 credits_granted="$max_requests" bad_headers=0
+	check 'a program other than NFS gets PROG_UNAVAIL' \
+		call_fails ENOTSUP PROG_UNAVAIL "connection $id echo"
+	check 'NULL of an unknown version gets PROG_MISMATCH' \
+		call_fails ENOTSUP PROG_MISMATCH "connection $id null version=77"
+	check 'NULL with a Reply chunk succeeds' control a call "connection $id null chunks=1"
+	check 'the NFS server accepts 64 NULL calls under way' control a call \
+		"connection $id null count=1000 jobs=64"
+	check 'each of the 1000 NULL calls was answered' grep -qx 'replies: 1000' "$DEBUGFS/call"
+	check 'the NULL calls were made on one connection' \
+		same_info "$id" generation=1 unexpected_messages=0
+	# The server only looks at the client's R.
+	check 'the NFS server invalidates the Reply chunk' \
+		same_info "$id" remote_invalidations_received=1 local_invalidations=0 \
+		chunked_calls=1 deviation="$unasked"
+	need 'another connection to the NFS server' called "$B4:20049 rpcvers=auto"
+	check 'the second connection begins with version 1' \
+		same_info "$id" sends=1 rpc_version_used=1
+	check 'all connections to the NFS server end' control - close all
+}
+
+probes() {
+	local line report time
+	need 'a probe of a port without a listener' control a probe "$B4:4"
+	check 'the probe shows that nothing is reachable' grep -Eqx \
+		"reachable: no: the peer('s host refused| rejected) the connection.*" \
+		"$DEBUGFS/probe"
+	[[ $TRANSPORT = rxe ]] || return 0
 	need 'a probe of the NFS server without rpcvers=' control a probe "$B4:20049"
 	check_fails 'without rpcvers= a probe does not ask in version 2' \
 		grep rpc_version_2 "$DEBUGFS/probe"
@@ -174,56 +177,76 @@ if [[ $TRANSPORT = rxe ]]; then
 	check_equal 'the NFS server does not speak version 2' \
 		"rpc_version_2: $other_versions" "${report[2]}"
 	for line in 'peer_private_data: present' 'client_to_server_threshold: 4096' \
-		'rpc_version_used: 1' \
-		"credits_granted: $max_requests"; do
+		'rpc_version_used: 1' "credits_granted: $max_requests"; do
 		check "the probe says $line" grep -qxF "$line" "$DEBUGFS/probe"
 	done
 	# The clock of the debug kernel ticks every 4 ms. A reply may arrive within one tick.
 	time='[1-9][0-9]*'
 	[[ $KERNEL != debug ]] || time+='|0'
 	check 'the probe shows the time of NULL' grep -qxE "rpc_null_us: ($time)" "$DEBUGFS/probe"
-fi
-check 'all connections to the NFS server end' control - close all
-need 'a probe of a port without a listener' control a probe "$B4:4"
-check 'the probe shows that nothing is reachable' grep -Eqx \
-	"reachable: no: the peer('s host refused| rejected) the connection.*" "$DEBUGFS/probe"
+}
 
-check 'the offer of the NFS server' linux_serves "$B4" 4096 4096 2048
-check 'the offer of the NFS server over IPv6' linux_serves "[$B6]" 4096 4096 2048
-check 'the offer of the NFS server with another max_req_size' \
-	with svc_rdma/max_req_size 16384 linux_serves "$B4" 16384 8192 2048
+server_offers() {
+	check 'the offer of the NFS server' linux_serves "$B4" 4096 4096 2048
+	check 'the offer of the NFS server over IPv6' linux_serves "[$B6]" 4096 4096 2048
+	check 'the offer of the NFS server with another max_req_size' \
+		with svc_rdma/max_req_size 16384 linux_serves "$B4" 16384 8192 2048
+}
 
-need 'the module listens for an NFS client' \
-	control b listen "$B4:2000 send=2048 recv=65536 inv=1 answer=0"
-need 'the module listens for an NFS client over IPv6' \
-	control b listen "[$B6]:2000 send=1024 recv=1024 inv=1 answer=0"
-mkdir "$scratch/mount"
-traces=/sys/kernel/tracing/instances/nfs-peers
-mkdir "$traces"
-at_end rmdir "$traces"
-echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
-check 'the offer of the NFS client' linux_mounts rdma "$B4" 4096 4096 4096 2048
-check 'the offer of the NFS client over IPv6' linux_mounts rdma6 "[$B6]" 4096 4096 1024 1024
-if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
-	check 'the offer of the NFS client with other inline sizes' \
-		with rdma_max_inline_write 16384 with rdma_max_inline_read 1024 \
-		linux_mounts rdma "$B4" 16384 1024 16384 1024
-fi
+client_offers() {
+	need 'the module listens for an NFS client' \
+		control b listen "$B4:2000 send=2048 recv=65536 inv=1 answer=0"
+	need 'the module listens for an NFS client over IPv6' \
+		control b listen "[$B6]:2000 send=1024 recv=1024 inv=1 answer=0"
+	echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
+	check 'the offer of the NFS client' linux_mounts rdma "$B4" 4096 4096 4096 2048
+	check 'the offer of the NFS client over IPv6' linux_mounts rdma6 "[$B6]" 4096 4096 1024 1024
+	if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
+		check 'the offer of the NFS client with other inline sizes' \
+			with rdma_max_inline_write 16384 with rdma_max_inline_read 1024 \
+			linux_mounts rdma "$B4" 16384 1024 16384 1024
+	fi
+}
 
-# About: answers to the client. The module serves only NULL of NFS.
-need 'the module listens and answers an NFS client' control b listen "$B4:2001 inv=1"
 mounting() {
 	on_a timeout -s KILL 60 mount.nfs "$B4:/" "$scratch/mount" \
 		-o "proto=rdma,port=2001,vers=4.2,soft,timeo=50,retrans=0,retry=0" 2>&1
 }
-answer=$(mounting)
-check_equal 'a mount from the module fails' 32 $?
-# mount.nfs has no text of its own for the errno that PROC_UNAVAIL becomes.
-check_equal 'a mount from the module fails by PROC_UNAVAIL' \
-	"mount.nfs: mount system call failed for $scratch/mount" "$answer"
-check 'both NULL and EXCHANGE_ID were answered' received_since 1
-check 'nothing is left of the NFS client' wait_for 20 none_live
 
-need 'the module listens and can call an NFS client' \
-	control b listen "$B4:2002 reverse=16 bind=0"
-check 'the NFS client answers CB_NULL' called_back "$B4"
+# The module serves only NULL of NFS.
+client_answers() {
+	local answer before
+	need 'the module listens and answers an NFS client' control b listen "$B4:2001 inv=1"
+	counter messages_received && before=$count
+	answer=$(mounting)
+	check_equal 'a mount from the module fails' 32 $?
+	# mount.nfs has no text of its own for the errno that PROC_UNAVAIL becomes.
+	check_equal 'a mount from the module fails by PROC_UNAVAIL' \
+		"mount.nfs: mount system call failed for $scratch/mount" "$answer"
+	check 'both NULL and EXCHANGE_ID were answered' received_since $((before + 1))
+	check 'nothing is left of the NFS client' wait_for 20 none_live
+}
+
+client_called() {
+	need 'the module listens and can call an NFS client' \
+		control b listen "$B4:2002 reverse=16 bind=0"
+	check 'the NFS client answers CB_NULL' called_back "$B4"
+}
+
+need_pair
+need_neighbours
+need 'both hosts of the pair reach each other over IPv6' on_a ping -c1 -W5 "$B6"
+need_module
+need_nfs_server
+other_versions='the responder speaks other versions of RPC-over-RDMA'
+max_requests=$(</proc/sys/sunrpc/svc_rdma/max_requests)
+mkdir "$scratch/mount"
+traces=/sys/kernel/tracing/instances/nfs-peers
+mkdir "$traces"
+at_end rmdir "$traces"
+group calls
+group probes
+group server_offers
+group client_offers
+group client_answers
+group client_called
