@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Prints what src/pure/text/keys.rs declares. scripts/keys compiles and runs it.
+//! Prints what src/pure/text/keys.rs and src/pure/text/control_keys.rs declare. scripts/keys
+//! compiles and runs it.
 //!
-//! A line has the file, the name in that file, the kind, and the text of docs/ABI, with tabs
-//! between them. The line of a heading has no name. That of a column has its key, too.
+//! A line has the file, the name in that file, the kind, and the text of the document, with tabs
+//! between them. The line of a heading has no name. That of a column has its key, too. That of a
+//! control key has the default, and the lines that take it.
 
+#[path = "../src/pure/text/control_keys.rs"]
+mod control_keys;
 #[path = "../src/pure/text/keys.rs"]
 mod keys;
 
@@ -43,7 +47,23 @@ macro_rules! history {
     };
 }
 
+macro_rules! control {
+    ($(
+        $(#[doc = $doc:literal])* $key:ident: $type:ident
+            $(($low:literal to $high:literal $($unit:literal)?))?
+            $(= $default:tt $(($other:ident: $others:tt))?)? in $($line:ident)*;
+    )*) => {
+        $(println!(
+            "control\t{}\t{}\t{}\t{}\t{}",
+            stringify!($key), stringify!($type), concat!($($low, " to ", $high, ":",)? $($doc),*),
+            concat!($(stringify!($default) $(, "; ", stringify!($other), ": ", stringify!($others))?)?),
+            stringify!($($line)*),
+        );)*
+    };
+}
+
 fn main() {
+    control_keys::control_keys!(control);
     keys::info_keys!(info);
     keys::stats_keys!(stats);
     keys::connections_columns!(connections);

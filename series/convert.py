@@ -425,7 +425,7 @@ def keys():
     guide = (project / "docs/admin-guide.md").read_text(encoding="utf8")
     entries = []
     for key, files, default, meaning in re.findall(r"(?m)^\| `(\w+=)` \| ([^|]*) \| ?([^|]*?) \| (.*) \|$", guide):
-        meaning = re.sub(r"\. See \[[^]]*\]\([^)]*\)[^.]*$", "", meaning).replace("`", "``")
+        meaning = meaning.replace("`", "``")
         meaning = textwrap.fill(meaning, 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
         entries.append(f"``{key}`` ({files}{default and f'; default {default}'})\n{meaning}\n")
     if not entries:

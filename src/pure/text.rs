@@ -3,6 +3,7 @@
 //! What people write and read: the grammar of the control files, snapshots, and the text of the
 //! files that show them.
 
+mod control_keys;
 pub(crate) mod exchange;
 pub(crate) mod format;
 pub(crate) mod grammar;

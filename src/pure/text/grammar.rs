@@ -20,6 +20,7 @@ use core::{
     str,
 };
 
+use super::control_keys::control_keys;
 use crate::pure::wire::{
     call_request::{
         CallRequest,
@@ -32,31 +33,8 @@ use crate::pure::wire::{
         PrivateData,
         Size, //
     },
-    program::{
-        Program,
-        NFS_PROGRAM,
-        NFS_VERSION, //
-    }, //
+    program::Program, //
 };
-
-/// The default of `send=` and `recv=`: 4096 octets (RFC 8797, section 4.2).
-const DEFAULT_SIZE: Size = Size::from_encoded(3);
-
-/// The default of `timeout_ms=`, the time limit of `connect` and of calls, in milliseconds.
-const DEFAULT_TIMEOUT_MS: u32 = 5000;
-
-/// The default of `max=`, the number of connections of one listener.
-const DEFAULT_MAX: u32 = 64;
-
-/// The default of `rpcvers=` of a client. Version 2 has to be asked for: it is an experiment, and
-/// some servers do not survive it.
-const CLIENT_VERSIONS: Versions = Versions::only(1);
-
-/// The default of `credits=`, the credits that a side requests or grants (RFC 8166, section 4.2.3).
-const DEFAULT_CREDITS: u32 = 8;
-
-/// The default of `size=`, the length of the argument of ECHO in octets.
-const DEFAULT_ECHO_SIZE: u32 = 1024;
 
 /// The largest number of octets of a refused word that are shown.
 const SHOWN: usize = 64;
@@ -66,12 +44,6 @@ pub(crate) const LINE_MAX: usize = 2048;
 
 /// The reason to refuse a word, in words for its writer.
 type Reason = &'static str;
-
-/// The reason to refuse a key that a file does not have.
-const UNKNOWN_KEY: Reason = "unknown key";
-
-/// The reason to refuse a word that is not a number of 32 bits.
-const NOT_A_WORD: Reason = "not 0 to 4294967295";
 
 /// The reason to refuse Private Data that is longer than any transport can carry.
 const TOO_MANY_OCTETS: Reason = "more than 255 octets, which no transport can carry";
@@ -205,46 +177,32 @@ pub(crate) enum Close {
 ///
 /// Fails with the first word that is refused, and the reason.
 pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, LineError<'_>> {
-    connect_without(&[], line)
+    connect(Line::Connect, line)
 }
 
-/// Parses `ADDR:PORT [key=value]…` with the keys of `connect` except `reconnect=`, `null=`,
-/// `reverse=` and `bind=`: a probe always calls NULL, once in each version of `rpcvers=`.
+/// Parses `ADDR:PORT [key=value]…` with the keys of `probe`. A probe always calls NULL, once in each
+/// version of `rpcvers=`.
 ///
 /// # Errors
 ///
 /// Fails with the first word that is refused, and the reason.
 pub(crate) fn parse_probe(line: &[u8]) -> Result<Connect, LineError<'_>> {
-    connect_without(&["reconnect", "null", "reverse", "bind"], line)
+    connect(Line::Probe, line)
 }
 
-/// Parses a line with the keys of `connect` except those of `unknown`.
-fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, LineError<'a>> {
+fn connect(kind: Line, line: &[u8]) -> Result<Connect, LineError<'_>> {
     let mut words = words(line)?;
     let to = read(words.next().unwrap_or_default(), socket_address)?;
-
-    let mut keys = Keys::default();
-    let mut null = NullKeys::default();
-    let mut from = None;
-    let mut reconnect = None;
-    let mut timeout_ms = None;
-    read_keys(words, |key, value| match key {
-        _ if unknown.contains(&key) => Err(UNKNOWN_KEY),
-        "from" => once(&mut from, source_address(value, to.address)?),
-        "reconnect" => once(&mut reconnect, flag(value)?),
-        "timeout_ms" => once(&mut timeout_ms, milliseconds(value)?),
-        "null" | "program" | "version" => null.take(key, value),
-        _ => keys.take(key, value),
-    })?;
+    let keys = Keys::read(kind, Some(to.address), words)?;
 
     Ok(Connect {
         to,
-        from,
+        from: keys.from,
         offer: keys.offer(),
-        rpc: keys.rpc(CLIENT_VERSIONS),
-        reconnect: reconnect.unwrap_or(false),
-        timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
-        null: null.wanted(),
+        rpc: keys.rpc(),
+        reconnect: keys.reconnect(),
+        timeout_ms: keys.timeout_ms(),
+        null: keys.null().then_some(keys.null_program()),
     })
 }
 
@@ -256,28 +214,15 @@ fn connect_without<'a>(unknown: &[&str], line: &'a [u8]) -> Result<Connect, Line
 pub(crate) fn parse_listen(line: &[u8]) -> Result<Listen, LineError<'_>> {
     let mut words = words(line)?;
     let at = read(words.next().unwrap_or_default(), socket_address)?;
-
-    let mut keys = Keys::default();
-    let mut max = None;
-    let mut answer = None;
-    let mut timeout_ms = None;
-    read_keys(words, |key, value| match key {
-        "answer" => once(&mut answer, flag(value)?),
-        "timeout_ms" => once(&mut timeout_ms, milliseconds(value)?),
-        "max" => once(
-            &mut max,
-            number(value, 1..=65_536, "not 1 to 65536 connections")?,
-        ),
-        _ => keys.take(key, value),
-    })?;
+    let keys = Keys::read(Line::Listen, None, words)?;
 
     Ok(Listen {
         at,
         offer: keys.offer(),
-        rpc: keys.rpc(Versions::ALL),
-        max: max.unwrap_or(DEFAULT_MAX),
-        answer: answer.unwrap_or(true),
-        timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
+        rpc: keys.rpc(),
+        max: keys.max(),
+        answer: keys.answer(),
+        timeout_ms: keys.timeout_ms(),
     })
 }
 
@@ -296,42 +241,26 @@ pub(crate) fn parse_call(line: &[u8]) -> Result<CallCommand, LineError<'_>> {
         }
     };
 
-    let mut calls = CallKeys::default();
-    let procedure = match words.next().unwrap_or_default() {
-        b"null" => {
-            let mut null = NullKeys::default();
-            read_keys(words, |key, value| match key {
-                "program" | "version" => null.take(key, value),
-                _ => calls.take(key, value),
-            })?;
-            CalledProcedure::Null(null.program())
-        }
-        b"echo" => {
-            let mut size = None;
-            read_keys(words, |key, value| match key {
-                "size" => once(
-                    &mut size,
-                    number(value, 0..=1_048_576, "not 0 to 1048576 octets")?,
-                ),
-                _ => calls.take(key, value),
-            })?;
-            CalledProcedure::Echo {
-                size: size.unwrap_or(DEFAULT_ECHO_SIZE),
-            }
-        }
+    let kind = match words.next().unwrap_or_default() {
+        b"null" => Line::Null,
+        b"echo" => Line::Echo,
         word => {
             let reason = "expected null or echo";
             return Err(LineError { word, reason });
         }
     };
+    let keys = Keys::read(kind, None, words)?;
 
     Ok(CallCommand {
         connection,
         request: CallRequest {
-            procedure,
-            count: calls.count.unwrap_or(1),
-            jobs: calls.jobs.unwrap_or(1),
-            chunks: calls.chunks.unwrap_or(false),
+            procedure: match kind {
+                Line::Echo => CalledProcedure::Echo { size: keys.size() },
+                _ => CalledProcedure::Null(keys.null_program()),
+            },
+            count: keys.count(),
+            jobs: keys.jobs(),
+            chunks: keys.chunks(),
         },
     })
 }
@@ -363,124 +292,152 @@ pub(crate) fn parse_close(line: &[u8]) -> Result<Close, LineError<'_>> {
     }
 }
 
-/// The keys for the Private Data to send, and for RPC-over-RDMA.
-#[derive(Default)]
-struct Keys {
-    send: Option<Size>,
-    recv: Option<Size>,
-    inv: Option<bool>,
-    /// The value of `private=`; never [`Offered::Message`], which the other keys describe.
-    private: Option<Offered>,
-    versions: Option<Versions>,
-    credits: Option<u32>,
-    reverse: Option<u32>,
-    bind: Option<bool>,
+/// The lines with keys. `Null` and `Echo` are lines of `call`.
+#[derive(Clone, Copy)]
+enum Line {
+    Connect,
+    Listen,
+    Probe,
+    Null,
+    Echo,
 }
 
-impl Keys {
-    fn take(&mut self, key: &str, value: &str) -> Result<(), Reason> {
-        match key {
-            "send" => once(&mut self.send, size(value)?)?,
-            "recv" => once(&mut self.recv, size(value)?)?,
-            "inv" => once(&mut self.inv, flag(value)?)?,
-            "private" => once(&mut self.private, private(value)?)?,
-            "rpcvers" => once(&mut self.versions, versions(value)?)?,
-            "credits" => once(
-                &mut self.credits,
-                number(value, 1..=64, "not 1 to 64 credits")?,
-            )?,
-            "reverse" => once(
-                &mut self.reverse,
-                number(value, 0..=64, "not 0 to 64 credits")?,
-            )?,
-            "bind" => once(&mut self.bind, flag(value)?)?,
-            _ => return Err(UNKNOWN_KEY),
+macro_rules! parse_value {
+    ($text:ident, $to:expr, Size) => {
+        size($text)
+    };
+    ($text:ident, $to:expr, bool) => {
+        flag($text)
+    };
+    ($text:ident, $to:expr, u32 $low:literal to $high:literal $($unit:literal)?) => {
+        number($text, $low..=$high, concat!("not ", $low, " to ", $high $(, " ", $unit)?))
+    };
+    ($text:ident, $to:expr, Versions) => {
+        versions($text)
+    };
+    ($text:ident, $to:expr, Offered) => {
+        private($text)
+    };
+    ($text:ident, $to:expr, Address) => {
+        source_address($text, $to)
+    };
+}
+
+macro_rules! default_value {
+    (Size 4096) => {
+        Size::from_encoded(3)
+    };
+    (bool $flag:tt) => {
+        $flag == 1
+    };
+    (u32 $number:tt) => {
+        $number
+    };
+    (Versions auto) => {
+        Versions::ALL
+    };
+    (Versions $version:tt) => {
+        Versions::only($version)
+    };
+}
+
+macro_rules! keys {
+    ($(
+        $(#[doc = $doc:literal])* $key:ident: $type:ident $(($($range:tt)*))?
+            $(= $default:tt $(($other:ident: $others:tt))?)? in $($line:ident)*;
+    )*) => {
+        /// The keys of a line, with the values that it gives.
+        struct Keys {
+            line: Line,
+            /// The destination, whose address family `from=` must have.
+            to: Option<Address>,
+            $($key: Option<$type>,)*
         }
 
+        impl Keys {
+            fn new(line: Line, to: Option<Address>) -> Self {
+                Self { line, to, $($key: None,)* }
+            }
+
+            fn set(&mut self, key: &str, value: &str) -> Result<(), Reason> {
+                match key {
+                    $(stringify!($key) if matches!(self.line, $(Line::$line)|*) => {
+                        let value = parse_value!(value, self.to, $type $($($range)*)?)?;
+                        once(&mut self.$key, value)
+                    })*
+                    _ => Err("unknown key"),
+                }
+            }
+
+            // The value, or the default.
+            $($(fn $key(&self) -> $type {
+                self.$key.unwrap_or(match self.line {
+                    $(Line::$other => default_value!($type $others),)?
+                    _ => default_value!($type $default),
+                })
+            })?)*
+        }
+    };
+}
+
+control_keys!(keys);
+
+impl Keys {
+    /// Reads `key=value` words.
+    fn read<'a>(
+        line: Line,
+        to: Option<Address>,
+        words: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Self, LineError<'a>> {
+        let mut keys = Self::new(line, to);
+        for word in words {
+            read(word, |text| {
+                let (key, rest) = until(text, b'=');
+                match rest.strip_prefix('=') {
+                    None => Err("not key=value"),
+                    Some("") => Err("no value"),
+                    Some(value) => keys.set(key, value).and_then(|()| keys.check()),
+                }
+            })?;
+        }
+        Ok(keys)
+    }
+
+    /// Checks that no key excludes another one.
+    fn check(&self) -> Result<(), Reason> {
         let message = self.send.is_some() || self.recv.is_some() || self.inv.is_some();
         if message && self.private.is_some() {
             return Err("private= excludes send=, recv= and inv=");
+        }
+        let program = self.program.is_some() || self.version.is_some();
+        if program && !self.null() {
+            return Err("null=0 excludes program= and version=");
         }
         Ok(())
     }
 
     fn offer(&self) -> Offered {
         self.private.unwrap_or(Offered::Message(Offer {
-            send_size: self.send.unwrap_or(DEFAULT_SIZE),
-            receive_size: self.recv.unwrap_or(DEFAULT_SIZE),
-            remote_invalidation: self.inv.unwrap_or(false),
+            send_size: self.send(),
+            receive_size: self.recv(),
+            remote_invalidation: self.inv(),
         }))
     }
 
-    /// Returns the configuration, with `versions` as the default of `rpcvers=`.
-    fn rpc(&self, versions: Versions) -> Rpc {
+    fn rpc(&self) -> Rpc {
         Rpc {
-            versions: self.versions.unwrap_or(versions),
-            credits: self.credits.unwrap_or(DEFAULT_CREDITS),
-            reverse: self.reverse.unwrap_or(0),
-            bind: self.bind.unwrap_or(true),
+            versions: self.rpcvers(),
+            credits: self.credits(),
+            reverse: self.reverse(),
+            bind: self.bind(),
         }
     }
-}
 
-/// The keys for the number of calls, and for the way to make them.
-#[derive(Default)]
-struct CallKeys {
-    count: Option<u32>,
-    jobs: Option<u32>,
-    chunks: Option<bool>,
-}
-
-impl CallKeys {
-    fn take(&mut self, key: &str, value: &str) -> Result<(), Reason> {
-        match key {
-            "count" => once(
-                &mut self.count,
-                number(value, 1..=1_000_000, "not 1 to 1000000 calls")?,
-            ),
-            "jobs" => once(
-                &mut self.jobs,
-                number(value, 1..=64, "not 1 to 64 calls at a time")?,
-            ),
-            "chunks" => once(&mut self.chunks, flag(value)?),
-            _ => Err(UNKNOWN_KEY),
-        }
-    }
-}
-
-/// The keys for the NULL call after connecting: whether to make it, and of which program.
-#[derive(Default)]
-struct NullKeys {
-    null: Option<bool>,
-    number: Option<u32>,
-    version: Option<u32>,
-}
-
-impl NullKeys {
-    fn take(&mut self, key: &str, value: &str) -> Result<(), Reason> {
-        match key {
-            "null" => once(&mut self.null, flag(value)?)?,
-            "program" => once(&mut self.number, number(value, 0..=u32::MAX, NOT_A_WORD)?)?,
-            "version" => once(&mut self.version, number(value, 0..=u32::MAX, NOT_A_WORD)?)?,
-            _ => return Err(UNKNOWN_KEY),
-        }
-
-        let program = self.number.is_some() || self.version.is_some();
-        if program && self.null == Some(false) {
-            return Err("null=0 excludes program= and version=");
-        }
-        Ok(())
-    }
-
-    fn program(&self) -> Program {
+    fn null_program(&self) -> Program {
         Program {
-            number: self.number.unwrap_or(NFS_PROGRAM),
-            version: self.version.unwrap_or(NFS_VERSION),
+            number: self.program(),
+            version: self.version(),
         }
-    }
-
-    fn wanted(&self) -> Option<Program> {
-        self.null.unwrap_or(true).then_some(self.program())
     }
 }
 
@@ -507,24 +464,6 @@ fn read<'a, T>(
     text(word)
         .and_then(parse)
         .map_err(|reason| LineError { word, reason })
-}
-
-/// Reads `key=value` words and hands each to `take`.
-fn read_keys<'a>(
-    words: impl Iterator<Item = &'a [u8]>,
-    mut take: impl FnMut(&'a str, &'a str) -> Result<(), Reason>,
-) -> Result<(), LineError<'a>> {
-    for word in words {
-        read(word, |text| {
-            let (key, rest) = until(text, b'=');
-            match rest.strip_prefix('=') {
-                None => Err("not key=value"),
-                Some("") => Err("no value"),
-                Some(value) => take(key, value),
-            }
-        })?;
-    }
-    Ok(())
 }
 
 fn text(word: &[u8]) -> Result<&str, Reason> {
@@ -574,10 +513,6 @@ where
 
 fn id(text: &str) -> Result<u64, Reason> {
     decimal(text).ok_or("expected a decimal ID")
-}
-
-fn milliseconds(value: &str) -> Result<u32, Reason> {
-    number(value, 1..=600_000, "not 1 to 600000 milliseconds")
 }
 
 fn flag(value: &str) -> Result<bool, Reason> {
@@ -649,13 +584,15 @@ fn socket_address(word: &str) -> Result<SocketAddr, Reason> {
     })
 }
 
-fn source_address(value: &str, to: Address) -> Result<Address, Reason> {
+fn source_address(value: &str, to: Option<Address>) -> Result<Address, Reason> {
     let (from, rest) = address(value)?;
     if !rest.is_empty() {
         return Err("expected only an address");
     }
     match (from, to) {
-        (Address::V4(_), Address::V4(_)) | (Address::V6 { .. }, Address::V6 { .. }) => Ok(from),
+        (Address::V4(_), Some(Address::V4(_))) | (Address::V6 { .. }, Some(Address::V6 { .. })) => {
+            Ok(from)
+        }
         _ => Err("not of the destination's address family"),
     }
 }
