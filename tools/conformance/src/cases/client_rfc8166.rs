@@ -641,11 +641,14 @@ fn reach(gateway: &mut Gateway<'_>, over: bool) -> Verdict {
                 // The right to read a Read chunk is no right to write it.
                 if let Some(segment) = call.readable().find(|segment| segment.length >= 4) {
                     let octets = connection.read(segment.handle, segment.offset, 4);
-                    let wrote = octets.is_ok_and(|octets| {
+                    let mut wrote = octets.is_ok_and(|octets| {
                         connection
                             .write(segment.handle, segment.offset, &octets)
                             .is_ok()
                     });
+                    // Over iWARP a Write completes before the client refuses it. Then a Read
+                    // behind it fails.
+                    wrote = wrote && connection.read(segment.handle, segment.offset, 4).is_ok();
                     result.set(Some(wrote));
                 }
                 return Next::Serve;
