@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-
+/*
+ * What Rust cannot call or read: inline functions, macros, and members of structures that
+ * are opaque to the bindings. A function that does more says why.
+ */
 #include <linux/completion.h>
 #include <linux/err.h>
 #include <linux/limits.h>
@@ -63,6 +66,7 @@ int shim_ifindex(struct net *net, const char *name)
 	return ifindex;
 }
 
+/* Unbound, because the works sleep; with as many at a time as the kernel allows. */
 struct workqueue_struct *shim_alloc_workqueue(const char *name)
 {
 	return alloc_workqueue("%s", WQ_UNBOUND, WQ_MAX_ACTIVE, name);
@@ -155,7 +159,10 @@ void shim_device_name(const struct ib_device *device, char *name)
 	strscpy(name, device->name, IB_DEVICE_NAME_MAX);
 }
 
-/* Takes a reference. The device must be registered, so that the count is not zero. */
+/*
+ * Takes a reference. The device must be registered, so that the count is not zero.
+ * ib_device_try_get() may fail, and AlwaysRefCounted::inc_ref() of Rust cannot.
+ */
 void shim_device_get(struct ib_device *device)
 {
 	refcount_inc(&device->refcount);
@@ -180,11 +187,18 @@ bool shim_mem_mgt_extensions(const struct ib_device *device)
 	return device->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
 }
 
+/*
+ * Whether the device is soft-iWARP, over which Request::defer() of request.rs does not
+ * defer.
+ *
+ * Waits for reports/siw-first-message.txt, and for the fix of a fault that is withheld.
+ */
 bool shim_is_siw(const struct ib_device *device)
 {
 	return device->ops.driver_id == RDMA_DRIVER_SIW;
 }
 
+/* The counts of RDMA Reads are signed, and a REQ or REP has one octet for each. */
 u8 shim_max_qp_rd_atom(const struct ib_device *device)
 {
 	return clamp(device->attrs.max_qp_rd_atom, 0, U8_MAX);
@@ -274,6 +288,7 @@ u64 shim_mr_set_iova(struct ib_mr *mr, u64 offset)
 	return mr->iova;
 }
 
+/* Gives the region another key than before, so that an old rkey does not lead to it. */
 void shim_mr_next_key(struct ib_mr *mr)
 {
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
@@ -286,6 +301,8 @@ void shim_mr_next_key(struct ib_mr *mr)
  * On iWARP a Read Request tells the peer the offset of the memory that receives the
  * response. rdma_rw registers that memory, see rdma_rw_io_needs_mr(). The offset is set
  * here, so that the peer does not learn an address, as in shim_mr_set_iova().
+ *
+ * Waits for an rdma_rw that takes an offset, as far as that goes.
  */
 int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 		       void *buf, u32 len, u64 remote, u32 rkey,
@@ -334,6 +351,7 @@ int shim_post_send(struct ib_qp *qp, const struct ib_send_wr *wr)
 	return ib_post_send(qp, wr, NULL);
 }
 
+/* Makes the queue pair fail, which any state permits. */
 int shim_fail_qp(struct ib_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the RDMA core does not offer, or does wrong. Each function accesses what belongs to
- * the core, and names the report after whose fix it can go. One more function does so and
- * has no report: shim_transfer_init() in shim.c.
+ * the core, and names the report after whose fix it can go. One more function does so:
+ * shim_transfer_init() in shim.c.
  */
 #include <linux/atomic.h>
 #include <linux/compiler.h>
