@@ -13,16 +13,29 @@ use core::{
         Ipv4Addr,
         SocketAddr, //
     },
-    ptr::NonNull, //
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 
 use kernel::{
     alloc::AllocError,
+    bindings::{
+        scatterlist,
+        sg_init_table, //
+    },
     dma::DataDirection,
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    ffi::c_int,
     impl_has_delayed_work,
     impl_has_work,
     new_condvar,
     new_mutex,
+    page::PAGE_SIZE,
     prelude::*,
     sync::{
         aref::ARef,
@@ -32,6 +45,10 @@ use kernel::{
         ArcBorrow,
         CondVar,
         Mutex, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
     },
     workqueue::{
         new_delayed_work,
@@ -100,16 +117,17 @@ use crate::{
     bindings, //
 };
 
-const PARAMETERS: Parameters = Parameters {
-    owner: c"my_module",
-    rnr_retry_count: 7,
-    disconnect_ms: 10_000,
-};
+const PARAMETERS: Parameters = parameters_1::CHOSEN;
 
 const CLIENT_PARAMETERS: ClientParameters = ClientParameters {
     common: PARAMETERS,
     retry_count: 6,
     reads: false,
+};
+
+const LIMITS: TimeLimits = TimeLimits {
+    operation_ms: 5000,
+    flush_ms: 5000,
 };
 
 /// How many bytes of a client's memory a server may use.
@@ -273,14 +291,49 @@ impl Test {
         found.ok_or(ETIMEDOUT)
     }
 
+    /// Waits until the result of an example is noted, and returns it.
+    fn wait_result(&self, name: &str) -> Result {
+        self.wait_for(|noted| Some(noted.results.iter().find(|result| result.0 == name)?.1))?
+    }
+
     /// Waits until both ends of so many connections are established.
     fn wait_established(&self, connections: usize) -> Result {
         self.wait_for(|noted| {
-            let is_end = |result: &&(&str, Result)| result.0 == "established";
-            let ends = noted.results.iter().filter(is_end).count();
-            (ends == 2 * connections && noted.accepted.len() == connections).then_some(())
+            (noted.ends() == 2 * connections && noted.accepted.len() == connections).then_some(())
         })
     }
+
+    /// Waits until the client of a second connection is established. The handler of its server is
+    /// one that notes nothing.
+    fn wait_client(&self) -> Result {
+        self.wait_for(|noted| (noted.ends() == 3).then_some(()))
+    }
+}
+
+impl Noted {
+    /// Returns how many ends of connections were established.
+    fn ends(&self) -> usize {
+        let is_end = |result: &&(&str, Result)| result.0 == "established";
+        self.results.iter().filter(is_end).count()
+    }
+}
+
+/// Notes for the test that the example runs.
+fn note(name: &'static str) {
+    if let Some(test) = test() {
+        test.note_result(name, Ok(()));
+    }
+}
+
+/// Waits until the condition holds. Fails with `ETIMEDOUT`.
+fn wait_until(holds: impl Fn() -> bool) -> Result {
+    for _ in 0..WAIT_MS / 10 {
+        if holds() {
+            return Ok(());
+        }
+        fsleep(Delta::from_millis(10));
+    }
+    Err(ETIMEDOUT)
 }
 
 /// Waits until both ends of the second connection of a test are established.
@@ -290,11 +343,67 @@ fn wait_established() -> Result {
 
 /// Connects a client.
 fn connect(loopback: &Loopback) -> Result<CmId<MyConnection>> {
-    UnresolvedId::new(&loopback.net, CLIENT_PARAMETERS, MyConnection::new())?.resolve_address(
-        None,
-        loopback.server,
-        2000,
-    )
+    connect_by(loopback, MyConnection::new(), loopback.server)
+}
+
+/// Connects a client to `address`, whose handler is `handler`.
+fn connect_by<H: ClientHandler>(
+    loopback: &Loopback,
+    handler: H,
+    address: SocketAddr,
+) -> Result<CmId<H>> {
+    UnresolvedId::new(&loopback.net, CLIENT_PARAMETERS, handler)?
+        .resolve_address(None, address, 2000)
+}
+
+/// Returns an operation that is never posted.
+fn operation() -> Result<Pin<KBox<Cqe<Operation<MyEndpoint>>>>> {
+    // SAFETY: It is not posted, so there are no completions.
+    let operation = unsafe { Operation::new(&MyEndpoint::new()?) };
+    KBox::pin_init(operation, GFP_KERNEL)
+}
+
+/// An id of rdma_cm that is bound to a device.
+///
+/// # Invariants
+///
+/// The id is valid, and this owns it.
+struct BoundId(NonNull<bindings::rdma_cm_id>);
+
+impl BoundId {
+    fn new(loopback: &Loopback) -> Result<Self> {
+        // SAFETY: The namespace is valid, and the name static. The handler expects no context.
+        let id = unsafe {
+            bindings::__rdma_create_kernel_id(
+                loopback.net.as_ptr(),
+                Some(ignore_event),
+                ptr::null_mut(),
+                bindings::rdma_ucm_port_space_RDMA_PS_TCP,
+                bindings::ib_qp_type_IB_QPT_RC,
+                c"examples".as_char_ptr(),
+            )
+        };
+        // INVARIANT: The C function returned no error, so a new id.
+        let this = Self(NonNull::new(from_err_ptr(id)?).ok_or(ENOMEM)?);
+        let mut address = RawAddress::from(SocketAddr::new(loopback.server.ip(), 0));
+        // SAFETY: By the type invariant the id is valid; the address is copied.
+        to_result(unsafe { bindings::rdma_bind_addr(this.0.as_ptr(), address.as_mut_ptr()) })?;
+        Ok(this)
+    }
+}
+
+impl Drop for BoundId {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant this owns the id. Its user has destroyed the queue pair.
+        unsafe { bindings::rdma_destroy_id(self.0.as_ptr()) };
+    }
+}
+
+extern "C" fn ignore_event(
+    _id: *mut bindings::rdma_cm_id,
+    _event: *mut bindings::rdma_cm_event,
+) -> c_int {
+    0
 }
 
 /// The connection of a test. Its example takes values from here.
@@ -330,8 +439,7 @@ impl<'a> Here<'a> {
     /// Waits until a handler has run the example. Returns its result.
     fn noted(&self, name: &'static str) -> Result {
         self.ping()?;
-        self.test
-            .wait_for(|noted| Some(noted.results.iter().find(|result| result.0 == name)?.1))?
+        self.test.wait_result(name)
     }
 
     /// Gives the server access to memory of the client. Also returns its rkey and its offset.
@@ -366,6 +474,216 @@ impl<'a> Here<'a> {
         let result = example((self.server, rkey, offset));
         let invalidated = call.invalidate(None);
         result.and(invalidated.map(drop))
+    }
+
+    /// Returns the address of a server of the test itself. The ports of two tests differ, because
+    /// the listener of the first one may still be there.
+    fn address(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.loopback.server.ip(), port)
+    }
+
+    /// Makes a server at `port` that has `accept` accept the requests, and connects a client to it.
+    fn serve<F>(
+        &self,
+        port: u16,
+        accept: F,
+    ) -> Result<(CmListener<Acceptor<F>>, CmId<MyConnection>)>
+    where
+        F: Fn(PendingRequest<'_>) -> Result + Clone + Send + Sync + 'static,
+    {
+        let (hold, net) = (&self.loopback.hold, &self.loopback.net);
+        let handler = Acceptor {
+            accept,
+            queue: self.loopback.queue.clone(),
+        };
+        let listener = CmListener::new(hold, net, c"examples", handler, self.address(port), 8)?;
+        let client = connect_by(self.loopback, MyConnection::new(), self.address(port))?;
+        Ok((listener, client))
+    }
+
+    /// Returns what the queue pair of an id is made of.
+    fn queue_pair_parts(
+        &self,
+    ) -> Result<(
+        Arc<ProtectionDomain>,
+        CompletionQueue,
+        bindings::ib_qp_init_attr,
+    )> {
+        let attributes = bindings::ib_qp_init_attr {
+            cap: bindings::ib_qp_cap {
+                max_send_wr: 2,
+                max_recv_wr: 2,
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                ..Default::default()
+            },
+            sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
+            qp_type: bindings::ib_qp_type_IB_QPT_RC,
+            ..Default::default()
+        };
+        let domain = ProtectionDomain::new(self.device(), c"examples")?;
+        let completions = CompletionQueue::new(self.device(), 4, c"examples")?;
+        Ok((domain, completions, attributes))
+    }
+}
+
+/// The tests of examples that are items, or that take what has to be destroyed in an order.
+impl Here<'_> {
+    /// A peer is rejected. Afterwards the handler drops its listener.
+    fn cm_listener_1(&self) -> Result {
+        let place = Arc::pin_init(new_mutex!(None, "cm_listener_1"), GFP_KERNEL)?;
+        let server = cm_listener_1::MyServer {
+            listener: place.clone(),
+        };
+        let (hold, net) = (&self.loopback.hold, &self.loopback.net);
+        let address = self.address(2002);
+        {
+            let mut listener = place.lock();
+            *listener = Some(CmListener::new(hold, net, c"examples", server, address, 8)?);
+        }
+        let client = connect_by(self.loopback, MyConnection::new(), address);
+        let result = client
+            .and_then(|_client| self.test.wait_result("rejected"))
+            .and_then(|()| wait_until(|| place.lock().is_none()));
+        // The handler of the listener has the listener.
+        let left = place.lock().take();
+        drop(left);
+        result
+    }
+
+    /// A client disconnects, whereupon the server's handler drops the server's id.
+    fn event_2(&self) -> Result {
+        let place = Arc::pin_init(new_mutex!(None, "event_2"), GFP_KERNEL)?;
+        let of_server = place.clone();
+        let accept = move |request: PendingRequest<'_>| -> Result {
+            let handler = event_2::MyConnection {
+                id: of_server.clone(),
+            };
+            let id = request.accept(PARAMETERS, handler, MyEndpoint::setup()?, b"")?;
+            *of_server.lock() = Some(id);
+            Ok(())
+        };
+        let (_listener, client) = self.serve(2003, accept)?;
+        let connected = self
+            .test
+            .wait_client()
+            .and_then(|()| wait_until(|| place.lock().is_some()));
+        drop(client);
+        let result = connected.and_then(|()| wait_until(|| place.lock().is_none()));
+        // The handler of the id has the id.
+        let left = place.lock().take();
+        drop(left);
+        result
+    }
+
+    /// A client connects.
+    fn event_3(&self) -> Result {
+        let client = event_3::MyClient {
+            id: KBox::pin_init(new_mutex!(None, "event_3"), GFP_KERNEL)?,
+            queue: self.loopback.queue.clone(),
+        };
+        let _id = connect_by(self.loopback, client, self.loopback.server)?;
+        self.test.wait_established(2)
+    }
+
+    /// A client is established only after its handler has resolved the route.
+    fn handler_id_1(&self) -> Result {
+        let client = MyConnection {
+            resolves_by_handler_id_1: true,
+            ..MyConnection::new()
+        };
+        let _id = connect_by(self.loopback, client, self.loopback.server)?;
+        self.test.wait_established(2)
+    }
+
+    /// A client sends a message, which the server sends back.
+    fn completion_handler_1(&self) -> Result {
+        let place = Arc::pin_init(new_mutex!(None, "completion_handler_1"), GFP_KERNEL)?;
+        let of_server = place.clone();
+        let accept = move |request: PendingRequest<'_>| -> Result {
+            let setup = Setup {
+                capacity: capacity()?,
+                limits: LIMITS,
+                handler: Arc::new(completion_handler_1::MyEndpoint, GFP_KERNEL)?,
+            };
+            let id = request.accept(PARAMETERS, EchoConnection, setup, b"")?;
+            *of_server.lock() = Some(id);
+            Ok(())
+        };
+        let (_listener, client) = self.serve(2004, accept)?;
+        self.test.wait_client()?;
+        let queue_pair = client.queue_pair();
+        let queue_pair = queue_pair.access(self.may_wait).ok_or(ENODEV)?;
+        queue_pair.send(1024, None, |message| {
+            message.append(4)?.copy_from_slice(b"echo");
+            Ok(())
+        })?;
+        self.test.wait_result("echo")
+    }
+
+    /// A work runs.
+    fn work_queue_2(&self) -> Result {
+        let queue_pair = self.id.queue_pair();
+        let work = Arc::pin_init(
+            pin_init!(work_queue_2::MyWaitingWork {
+                queue_pair,
+                work <- new_work!("MyWaitingWork::work"),
+            }),
+            GFP_KERNEL,
+        )?;
+        let _ = self.loopback.queue.enqueue::<_, 0>(work);
+        self.test.wait_result("work_queue_2")
+    }
+
+    /// The device describes memory, and lets go of it.
+    fn region_1(&self) -> Result {
+        let mut memory = Memory::new();
+        memory.grow(BLOCK)?;
+        let mut list = KVec::with_capacity(1, GFP_KERNEL)?;
+        list.push(scatterlist::default(), GFP_KERNEL)?;
+        // SAFETY: The list has one entry, which is valid for writes.
+        unsafe { sg_init_table(list.as_mut_ptr(), 1) };
+        for (entry, piece) in list.iter_mut().zip(memory.pieces_mut(0, BLOCK)) {
+            // SAFETY: The entry is valid, and the bytes come from kmalloc.
+            unsafe { bindings::shim_sg_set(entry, piece.as_mut_ptr().cast(), piece.len() as u32) };
+        }
+        let pages = (BLOCK / PAGE_SIZE) as u32;
+        let result = region_1::example((self.client, 1), (pages, list));
+        // The device may still use the memory if the example fails.
+        if result.is_err() {
+            memory.leak();
+        }
+        result
+    }
+
+    /// A queue pair that is not connected is destroyed.
+    fn queue_pair_1(&self) -> Result {
+        let id = BoundId::new(self.loopback)?;
+        let (domain, completions, attributes) = self.queue_pair_parts()?;
+        queue_pair_1::example((id.0, domain), (completions, attributes))
+    }
+
+    /// A Receive is flushed, which completes it.
+    fn cqe_1(&self) -> Result {
+        let id = BoundId::new(self.loopback)?;
+        let (domain, completions, attributes) = self.queue_pair_parts()?;
+        let request = KBox::pin_init(Cqe::new(cqe_1::my_request()), GFP_KERNEL)?;
+        // SAFETY: The id has no queue pair, and is destroyed after this one: `id` is dropped when
+        // this returns. The attributes have no pointers. The completion queue is of the device of
+        // the domain.
+        let queue_pair =
+            unsafe { QueuePair::new(id.0, domain, completions, attributes, c"examples") }?;
+        let mut receive = bindings::ib_recv_wr::default();
+        receive.__bindgen_anon_1.wr_cqe = request.entry();
+        // SAFETY: The queue pair is valid. The completion entry stays until the queue pair is
+        // destroyed, or for ever. The device copies the Work Request.
+        let posted = to_result(unsafe { bindings::shim_post_recv(queue_pair.as_ptr(), &receive) });
+        queue_pair.drain();
+        if !queue_pair.destroy() {
+            core::mem::forget(request);
+        }
+        posted?;
+        self.test.wait_result("cqe_1")
     }
 }
 
@@ -425,10 +743,7 @@ impl MyEndpoint {
     fn setup() -> Result<Setup<Self>> {
         Ok(Setup {
             capacity: capacity()?,
-            limits: TimeLimits {
-                operation_ms: 5000,
-                flush_ms: 5000,
-            },
+            limits: LIMITS,
             handler: Self::new()?,
         })
     }
@@ -455,6 +770,9 @@ impl CompletionHandler for MyEndpoint {
                 completion_context_1::example(context),
             );
         }
+        if bytes == b"echo" {
+            test.note_result("echo", Ok(()));
+        }
         if arrival.invalidated.is_some() {
             test.note(|noted| {
                 noted.invalidated = Some(*arrival);
@@ -470,6 +788,8 @@ impl CompletionHandler for MyEndpoint {
 struct MyConnection {
     queue: Option<Arc<WorkQueue>>,
     test: Option<Arc<Test>>,
+    /// Which example resolves the route.
+    resolves_by_handler_id_1: bool,
 }
 
 impl MyConnection {
@@ -477,6 +797,7 @@ impl MyConnection {
         Self {
             queue: loopback().ok().map(|loopback| loopback.queue.clone()),
             test: test(),
+            resolves_by_handler_id_1: false,
         }
     }
 }
@@ -495,11 +816,25 @@ impl ConnectionHandler for MyConnection {
             test.note_result("device_name_1", device_name_1::example((id, &mut Text)));
             test.note_result("transport_1", transport_1::example((id, b"private data")));
         }
-        test.note_result("event_1", event_1::example((id, event)));
+        if let CmEvent::Rejected { .. } = event {
+            test.note_result("rejected", Ok(()));
+        }
+        if self.resolves_by_handler_id_1 && matches!(event, CmEvent::AddressResolved) {
+            struct Client;
+            impl handler_id_1::Example for Client {}
+            handler_id_1::Example::event(&Client, id, event);
+        } else {
+            test.note_result("event_1", event_1::example((id, event)));
+        }
         if is_established {
             test.note_result("established", Ok(()));
         }
     }
+}
+
+/// Does for the handler of an example what that of the other connections does.
+fn note_event(id: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>>, event: CmEvent<'_>) {
+    MyConnection::new().event(id, event);
 }
 
 impl ClientHandler for MyConnection {
@@ -521,6 +856,40 @@ impl ConnectionHandler for MyServerConnection {
     type QueuePair = MessageQueuePair<MyEndpoint>;
 
     fn event(&self, _id: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>>, _event: CmEvent<'_>) {}
+}
+
+/// The handler of a server's connections whose endpoint is that of an example.
+struct EchoConnection;
+
+impl ConnectionHandler for EchoConnection {
+    type QueuePair = MessageQueuePair<completion_handler_1::MyEndpoint>;
+
+    fn event(&self, _id: &mut HandlerId<'_, Self::QueuePair>, _event: CmEvent<'_>) {}
+}
+
+/// Has a work accept each request by `accept`.
+struct Acceptor<F> {
+    accept: F,
+    queue: Arc<WorkQueue>,
+}
+
+impl<F> ListenHandler for Acceptor<F>
+where
+    F: Fn(PendingRequest<'_>) -> Result + Clone + Send + Sync + 'static,
+{
+    fn connect_request(&self, request: Request<'_>) {
+        let accept = self.accept.clone();
+        let deferred = request.defer(&self.queue, move |request| {
+            if let Err(error) = accept(request) {
+                pr_err!("not accepted: {error:?}\n");
+            }
+        });
+        if let Err(error) = deferred {
+            pr_err!("not deferred: {error:?}\n");
+        }
+    }
+
+    fn device_removed(&self) {}
 }
 
 struct MyServer;

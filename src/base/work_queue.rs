@@ -148,10 +148,10 @@ impl Drop for WorkQueue {
 ///
 /// ```no_run
 /// # #[pin_data]
-/// # struct MyWaitingWork {
-/// #     queue_pair: Handle<MessageQueuePair<MyEndpoint>>,
+/// # pub(super) struct MyWaitingWork {
+/// #     pub(super) queue_pair: Handle<MessageQueuePair<MyEndpoint>>,
 /// #     #[pin]
-/// #     work: Work<Self>,
+/// #     pub(super) work: Work<Self>,
 /// # }
 /// # impl_has_work! {
 /// #     impl HasWork<Self> for MyWaitingWork { self.work }
@@ -160,6 +160,7 @@ impl Drop for WorkQueue {
 ///     fn resume(this: Arc<Self>, may_wait: &MayWait) {
 ///         if let Some(queue_pair) = this.queue_pair.access(may_wait) {
 ///             queue_pair.resume();
+/// #           note("work_queue_2");
 ///         }
 ///     }
 /// }

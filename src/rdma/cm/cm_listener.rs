@@ -44,12 +44,13 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # struct MyServer {
-/// #     listener: Arc<Mutex<Option<CmListener<Self>>>>,
+/// # pub(super) struct MyServer {
+/// #     pub(super) listener: Arc<Mutex<Option<CmListener<Self>>>>,
 /// # }
 /// impl ListenHandler for MyServer {
 ///     fn connect_request(&self, request: Request<'_>) {
 ///         request.reject();
+/// #       self.device_removed();
 ///     }
 ///
 ///     fn device_removed(&self) {

@@ -66,8 +66,8 @@ pub(crate) enum CmEvent<'a> {
 /// # Examples
 ///
 /// ```no_run
-/// # struct MyConnection {
-/// #     id: Pin<KBox<Mutex<Option<CmId<Self>>>>>,
+/// # pub(super) struct MyConnection {
+/// #     pub(super) id: Arc<Mutex<Option<CmId<Self>>>>,
 /// # }
 /// impl ConnectionHandler for MyConnection {
 ///     type QueuePair = MessageQueuePair<MyEndpoint>;
@@ -94,13 +94,15 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
 /// # Examples
 ///
 /// ```no_run
-/// # struct MyClient {
-/// #     id: Pin<KBox<Mutex<Option<CmId<Self>>>>>,
-/// #     queue: Arc<WorkQueue>,
+/// # pub(super) struct MyClient {
+/// #     pub(super) id: Pin<KBox<Mutex<Option<CmId<Self>>>>>,
+/// #     pub(super) queue: Arc<WorkQueue>,
 /// # }
 /// # impl ConnectionHandler for MyClient {
 /// #     type QueuePair = MessageQueuePair<MyEndpoint>;
-/// #     fn event(&self, _: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>>, _: CmEvent<'_>) {}
+/// #     fn event(&self, id: &mut HandlerId<'_, Self::QueuePair>, event: CmEvent<'_>) {
+/// #         note_event(id, event)
+/// #     }
 /// # }
 /// impl ClientHandler for MyClient {
 ///     fn connect_queue(&self) -> &WorkQueue {

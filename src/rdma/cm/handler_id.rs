@@ -29,7 +29,7 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # trait Example {
+/// # pub(super) trait Example {
 /// fn event(
 ///     &self,
 ///     id: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>>,

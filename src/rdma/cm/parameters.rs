@@ -14,6 +14,7 @@ use kernel::prelude::*;
 ///     rnr_retry_count: 7,
 ///     disconnect_ms: 10_000,
 /// };
+/// # pub(super) const CHOSEN: Parameters = PARAMETERS;
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct Parameters {

@@ -21,7 +21,7 @@ use super::{
 /// # Examples
 ///
 /// ```no_run
-/// # struct MyEndpoint;
+/// # pub(super) struct MyEndpoint;
 /// impl FaultHandler for MyEndpoint {
 ///     fn queue_pair_failed(_this: ArcBorrow<'_, Self>, fault: QueuePairFault) {
 ///         if let QueuePairFault::Error(reason) = fault {

@@ -50,6 +50,7 @@ enum State {
 /// // ... the peer makes use of it ...
 /// region.invalidate(None)?;
 /// let may_be_freed = region.end();
+/// # assert!(may_be_freed);
 /// ```
 ///
 /// # Invariants

@@ -25,8 +25,10 @@ use crate::bindings;
 /// impl Done for MyRequest {
 ///     unsafe fn done(_cqe: &Cqe<Self>, completion: &bindings::ib_wc) {
 ///         pr_info!("status {}\n", completion.status);
+/// #       note("cqe_1");
 ///     }
 /// }
+/// # pub(super) fn my_request() -> impl Done { MyRequest }
 /// ```
 pub(in crate::rdma) trait Done {
     /// Handles `completion`, in the context that the completion queue was made for.
