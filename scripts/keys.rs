@@ -4,8 +4,8 @@
 //! compiles and runs it.
 //!
 //! A line has the file, the name in that file, the kind, and the text of the document, with tabs
-//! between them. The line of a heading has no name. That of a column has its key, too. That of a
-//! control key has the default, and the lines that take it.
+//! between them. The line of a heading has no name. The line of a column has its key, too. The line of
+//! a control key also has the default, and the lines that take it.
 
 #[path = "../src/pure/text/control_keys.rs"]
 mod control_keys;

@@ -12,8 +12,10 @@
  * been reported. So nothing that was known before the loss is held true after it.
  */
 
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/spinlock.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 
 #include "probes.h"
@@ -129,6 +131,7 @@ static void report_events(struct work_struct *work)
 	/* Not on the stack: it is large, and there is one such work. */
 	static struct rpcrdma_cm_event loss;
 	struct rpcrdma_cm_event *event = NULL;
+	unsigned long flags;
 	struct ring *ring;
 	size_t left;
 
@@ -140,10 +143,25 @@ static void report_events(struct work_struct *work)
 		event_reported(ring);
 		cond_resched();
 	}
-	queue_delayed_work(queue, to_delayed_work(work), 0);
+	raw_spin_lock_irqsave(&lock, flags);
+	queue_work(queue, work);
+	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
-static DECLARE_DELAYED_WORK(report_work, report_events);
+/* Queued with the lock held, so that whoever takes the lock can wait for it. */
+static DECLARE_WORK(report_work, report_events);
+
+static void report_late(struct timer_list *unused)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	if (active)
+		queue_work(queue, &report_work);
+	raw_spin_unlock_irqrestore(&lock, flags);
+}
+
+static DEFINE_TIMER(late_timer, report_late);
 
 /**
  * rpcrdma_cm_note_begins() - begin to note an event
@@ -206,9 +224,9 @@ void rpcrdma_cm_note_ends(unsigned long flags)
 	/* With the lock, so that the queue is not destroyed meanwhile. */
 	if (rings[NFS].noted != rings[NFS].reported ||
 	    is_half_full(&rings[ROOT]) || is_half_full(&rings[USERS]))
-		mod_delayed_work(queue, &report_work, 0);
+		queue_work(queue, &report_work);
 	else
-		queue_delayed_work(queue, &report_work, 1);
+		timer_reduce(&late_timer, jiffies + 1);
 	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
@@ -240,7 +258,16 @@ void rpcrdma_cm_wait_for_room(bool programs)
  */
 void rpcrdma_cm_events_flush(void)
 {
-	flush_delayed_work(&report_work);
+	unsigned long flags;
+	int i;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	for (i = 0; active && i < ARRAY_SIZE(rings); i++) {
+		if (rings[i].noted != rings[i].reported)
+			queue_work(queue, &report_work);
+	}
+	raw_spin_unlock_irqrestore(&lock, flags);
+	flush_work(&report_work);
 }
 
 /* Whether the end of an id of NFS has been noted, or may have been lost. The lock is held. */
@@ -348,8 +375,9 @@ void rpcrdma_cm_events_unregister(void)
 
 	raw_spin_lock_irqsave(&lock, flags);
 	active = false;
+	queue_work(queue, &report_work);
 	raw_spin_unlock_irqrestore(&lock, flags);
-	flush_delayed_work(&report_work);
+	timer_delete_sync(&late_timer);
 	destroy_workqueue(queue);
 	free_rings();
 }

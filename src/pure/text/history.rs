@@ -134,7 +134,8 @@ impl HistoryEvent {
 
     /// Returns the index of the ring that keeps this event. Any user can make events of programs,
     /// and any peer can make events of servers. So none of them overwrites events of clients, no
-    /// user overwrites events of root's programs, and a peer overwrites those of few other peers.
+    /// user overwrites events of root's programs, and from one address a peer overwrites those of
+    /// few other peers.
     pub(crate) fn ring(&self) -> usize {
         match (self.origin, self.role) {
             (Origin::Module | Origin::Nfs, Role::Client) => 0,

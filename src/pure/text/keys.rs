@@ -308,7 +308,7 @@ macro_rules! history_columns {
     ($define:ident) => {
         $define! {
             /// When it happened, in seconds with six decimals, on the clock of the kernel's log
-            /// (dmesg).
+            /// (dmesg). Of a program, it may be some milliseconds too late.
             TIME = time: Word,
             /// The same moment as a date and time in UTC, with milliseconds:
             /// ``2026-11-22T01:02:03.456Z``. It is the date that the system had then.
