@@ -384,10 +384,15 @@ impl Link {
         wire::call(xid, self.server.null, &[])
     }
 
+    /// Sends a message. A server may end the connection because of it before the Send completes:
+    /// then whoever waits for the answer finds the end.
     pub fn send(&mut self, octets: &[u8]) -> Result<(), Problem> {
-        self.connection
-            .send(octets)
-            .or_else(|why| violation(format!("the message could not be sent: {why}")))
+        self.connection.send(octets).or_else(|why| {
+            match self.connection.wait_closed(self.server.quiet) {
+                Some(_) => Ok(()),
+                None => violation(format!("the message could not be sent: {why}")),
+            }
+        })
     }
 
     /// Waits for a message.

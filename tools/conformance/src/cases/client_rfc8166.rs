@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
+use std::time::Instant;
 
 use crate::case::case;
 use crate::case::inconclusive;
@@ -402,6 +403,12 @@ fn late_grant(gateway: &mut Gateway<'_>) -> Verdict {
     let Some(number) = busy.and_then(|busy| busy.checked_sub(2)) else {
         return inconclusive("the client has never had two calls under way behind a single one");
     };
+    if !plain.calls[number..]
+        .iter()
+        .any(|call| call.outstanding > FEW as usize)
+    {
+        return inconclusive("the client has never had three calls under way behind that");
+    }
     let sent = Rc::new(Cell::new(None));
     let own = sent.clone();
     let mut lost: Option<Call> = None;
@@ -413,12 +420,13 @@ fn late_grant(gateway: &mut Gateway<'_>) -> Verdict {
                 lost = Some(call.clone());
                 Next::Answered
             }
-            Some(first) if own.get().is_none() && call.connection == first.connection => {
+            // Again in front of each later call: the reply to that grants few credits.
+            Some(first) if call.connection == first.connection => {
                 let xid = first.header.xid;
                 if call.header.xid == xid {
                     return Next::Answered;
                 }
-                own.set(Some(call.number));
+                own.set(own.get().or(Some(call.number)));
                 let reply = Segment {
                     handle: 0x4000,
                     length: 24,
@@ -491,10 +499,14 @@ fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
             }
             let reply = header.with(&words(&[xid, wire::REPLY, 0, 0, 0, 5]));
             if connection.send_invalidate(key, &reply).is_ok() {
-                // The client invalidates what it knows to be valid.
-                thread::sleep(Duration::from_secs(1));
-                let found = connection.read(segment.handle, segment.offset, 1);
-                own.set(Some(found.is_ok()));
+                // The client has some time to handle the reply.
+                let until = Instant::now() + Duration::from_secs(5);
+                let mut reached = true;
+                while reached && Instant::now() < until {
+                    thread::sleep(Duration::from_millis(100));
+                    reached = connection.read(segment.handle, segment.offset, 1).is_ok();
+                }
+                own.set(Some(reached));
             }
             Next::Serve
         }),
@@ -563,7 +575,7 @@ fn reply_behind_dreq(gateway: &mut Gateway<'_>) -> Verdict {
         },
     )?;
     if work.connections.len() < 2 {
-        return inconclusive("the client has made less than three calls");
+        return inconclusive("the client has made fewer than three calls");
     }
     Ok(Passed)
 }
@@ -782,13 +794,13 @@ pub const CASES: &[Case] = &[
          the Responder MUST copy that chunk into the Transport header of the RPC Reply message.",
         sends "RDMA_MSG without a Reply chunk to calls with one", accepts "the work succeeds on one connection",
         fault "needs-reply-chunk", lost_reply_chunk),
-    case!(client "rfc8166/4.3.3/c4", "PROG_MISMATCH by a Reply chunk completes the call", Must,
+    case!(client "rfc8166/4.3.3/c4", "PROG_MISMATCH by a Reply chunk completes the call", Should,
         "the Responder MAY return the RPC Reply message as a Short message rather than using the \
          Requester-provided Reply chunk.",
         sends "PROG_MISMATCH by RDMA_NOMSG to the last call with a Reply chunk",
         accepts "the call is not sent again; the command ends",
         fault "retries-refusals", mismatch_in_reply_chunk),
-    case!(client "rfc8166/6.2/c1", "a Reply chunk has room for PROG_MISMATCH", Must, MAXIMUM,
+    case!(client "rfc8166/6.2/c1", "a Reply chunk has room for PROG_MISMATCH", Should, MAXIMUM,
     sends "nothing", accepts "at least 32 octets in each Reply chunk", fault "tiny-reply-chunks",
     |gateway| {
         let work = gateway.plain()?;
@@ -912,7 +924,7 @@ pub const CASES: &[Case] = &[
     case!(client "rfc8166/4.5/c15", "ERR_CHUNK completes the call", Must, COMPLETES,
         sends "ERR_CHUNK to a call", accepts "the call is not sent again; the command ends",
         fault "retries-errors", |gateway| completes(gateway, &[wire::ERR_CHUNK])),
-    case!(client "rfc8166/4.5/c20", "ERR_CHUNK that invalidates a tag of the call completes it once", Must, COMPLETES,
+    case!(client "rfc8166/4.5/c20", "ERR_CHUNK that invalidates a tag of the call completes it once", Should, COMPLETES,
         sends "ERR_CHUNK to a call with chunks, which invalidates its first Steering Tag",
         accepts "the call is not sent again; the command ends",
         fault "retries-errors", error_invalidates),
