@@ -49,8 +49,8 @@ fn event() -> HistoryEvent {
     }
 }
 
-/// Each owner of connections, its role, whether it is root, the address of the peer, and the ring of
-/// the events: no event overwrites those of another ring.
+/// Each owner of connections, its role, whether it is root, the address of the peer, and the ring
+/// of the events: no event overwrites those of another ring.
 const RINGS: [(Origin, Role, bool, &str, usize); 14] = [
     (Origin::Nfs, Role::Client, false, "192.0.2.2:20049", 0),
     (Origin::Module, Role::Client, false, "192.0.2.9:20049", 0),

@@ -171,7 +171,7 @@ kept() {
 		need "history=4: connection $n is closed" control a close "connection $client"
 		recorded "history=4: connection $n: lost at the server" ID="$server" EVENT=lost
 	done
-	check 'history=4: four events of clients, and four and two of servers, are shown' has_lines 11
+	check 'history=4: four events of clients, four and two of servers are shown' has_lines 11
 	counter history_overwritten
 	check_equal 'history=4: six overwritten events are counted' 6 "$count"
 	check 'history=4: the latest event is shown' event ID="$client" EVENT=closed

@@ -5,9 +5,9 @@
 //! The parser (`grammar.rs`) and the table of the keys in the documentation come from this list. A
 //! doc comment is the meaning in that table, which puts the range of a number before it.
 
-/// The keys in the order of the table: the type of the value; of a number the range, and its unit in
-/// a refusal; the default, if there is one, and in parentheses that of another line; the lines that
-/// take the key. `Null` and `Echo` are lines of `call`.
+/// The keys in the order of the table: the type of the value; of a number the range, and its unit
+/// in a refusal; the default, if there is one, and in parentheses that of another line; the lines
+/// that take the key. `Null` and `Echo` are lines of `call`.
 macro_rules! control_keys {
     ($define:ident) => {
         $define! {
