@@ -671,8 +671,8 @@ impl Here<'_> {
         // SAFETY: The id has no queue pair, and is destroyed after this one: `id` is dropped when
         // this returns. The attributes have no pointers. The completion queue is of the device of
         // the domain.
-        let queue_pair =
-            unsafe { QueuePair::new(id.0, domain, completions, attributes, c"examples") }?;
+        let new = unsafe { QueuePair::new(id.0, domain, completions, attributes, c"examples") };
+        let queue_pair = new?;
         let mut receive = bindings::ib_recv_wr::default();
         receive.__bindgen_anon_1.wr_cqe = request.entry();
         // SAFETY: The queue pair is valid. The completion entry stays until the queue pair is
