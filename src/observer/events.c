@@ -210,6 +210,11 @@ static bool is_half_full(const struct ring *ring)
 	return ring->noted - ring->reported >= RING_SIZE / 2;
 }
 
+static bool programs_half_full(void)
+{
+	return is_half_full(&rings[ROOT]) || is_half_full(&rings[USERS]);
+}
+
 /**
  * rpcrdma_cm_note_ends() - have an event reported that was noted
  * @flags: as rpcrdma_cm_note_begins() has set them
@@ -222,8 +227,7 @@ static bool is_half_full(const struct ring *ring)
 void rpcrdma_cm_note_ends(unsigned long flags)
 {
 	/* With the lock, so that the queue is not destroyed meanwhile. */
-	if (rings[NFS].noted != rings[NFS].reported ||
-	    is_half_full(&rings[ROOT]) || is_half_full(&rings[USERS]))
+	if (rings[NFS].noted != rings[NFS].reported || programs_half_full())
 		queue_work(queue, &report_work);
 	else
 		timer_reduce(&late_timer, jiffies + 1);
@@ -242,10 +246,7 @@ void rpcrdma_cm_wait_for_room(bool programs)
 	bool half_full;
 
 	raw_spin_lock_irqsave(&lock, flags);
-	if (programs)
-		half_full = is_half_full(&rings[ROOT]) || is_half_full(&rings[USERS]);
-	else
-		half_full = is_half_full(&rings[NFS]);
+	half_full = programs ? programs_half_full() : is_half_full(&rings[NFS]);
 	raw_spin_unlock_irqrestore(&lock, flags);
 	if (half_full)
 		rpcrdma_cm_events_flush();

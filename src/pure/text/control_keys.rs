@@ -11,6 +11,7 @@
 macro_rules! control_keys {
     ($define:ident) => {
         $define! {
+            // The default of both sizes is that of Linux' NFS.
             /// Send Size in octets: 1024 to 262144, a multiple of 1024
             send: Size = 4096 in Connect Listen Probe;
             /// Receive Size, likewise
@@ -19,6 +20,8 @@ macro_rules! control_keys {
             inv: bool = 0 in Connect Listen Probe;
             /// `none`, or hexadecimal digits: the private data to send, in place of a message
             private: Offered in Connect Listen Probe;
+            // A client has to be asked for version 2: it is an experiment, and some servers do not
+            // survive it.
             /// 1, 2 or auto: the versions of RPC-over-RDMA to speak
             rpcvers: Versions = 1 (Listen: auto) in Connect Listen Probe;
             /// credits that a client requests and a server grants; as many Receives are posted

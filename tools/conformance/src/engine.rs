@@ -1179,7 +1179,8 @@ impl Connection {
         true
     }
 
-    /// Sends a DREQ, and leaves the queue pair able to send. The DREP ends that. iWARP has no DREQ.
+    /// Sends a DREQ, and leaves the queue pair able to send until DISCONNECTED has been handled.
+    /// iWARP has no DREQ.
     pub fn send_dreq(&mut self) -> Result<(), String> {
         self.note("sends DREQ");
         let id = self.objects.id.0;

@@ -70,8 +70,8 @@ const DELAY: u32 = 10_008;
 const NOTSUPP: u32 = 10_004;
 /// The longest credential and verifier (RFC 5531, section 8.2).
 const AUTH_MAX: usize = 400;
-/// What the documents allow in place of ERR_CHUNK, and of the reply to a call that is known already,
-/// and the words with which a case accepts it: a case that has them passes then, too.
+/// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
+/// the same call. With each of them the words by which a case accepts that: such a case still passes.
 const ALLOWED: [(&str, &str); 4] = [
     ("ends-connections", "the end of this connection"),
     ("garbage-args", "GARBAGE_ARGS"),
