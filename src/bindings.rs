@@ -52,6 +52,7 @@ opaque! {
     ib_udata,
     ib_xrcd,
     rpcrdma_cm_holds,
+    rpcrdma_cm_watched_id,
     // Not the type of the kernel crate: in some configurations its members are not FFI-safe.
     net,
 }

@@ -292,8 +292,8 @@ pub(crate) struct Connection {
     connects: Arc<WorkQueue>,
 }
 
-/// How long an error is waited for after the peer has disconnected, in milliseconds. Its completion
-/// may arrive after the DREQ that followed from it.
+/// How long an error is waited for after DISCONNECTED, in milliseconds. Its completion may arrive
+/// after the DREQ that followed from it.
 const ERROR_MS: u32 = 200;
 
 /// The number of the work that acts when a time is over: a client connects again, or gives up an
@@ -609,7 +609,8 @@ impl Connection {
     }
 
     /// Handles DISCONNECTED. If an established connection has not failed before, it ends with the
-    /// first completion that fails: an error, or the flush that this causes.
+    /// first completion that shows the cause: an error, or the flush that this causes if the peer
+    /// has disconnected. Otherwise it ends after [`ERROR_MS`].
     fn disconnected(
         self: ArcBorrow<'_, Self>,
         endpoint: &Endpoint,
@@ -618,18 +619,21 @@ impl Connection {
         let Some(mut inner) = self.lock_current(endpoint) else {
             return;
         };
-        if let ConnectionState::Established(attempt) = &mut inner.state {
-            if attempt.failure().is_none() {
-                attempt.disconnected = true;
-                run_after::<_, UNEXPLAINED>(Arc::from(self), ERROR_MS);
-                drop(inner);
-                // Not during an operation: a NAK that has arrived may not have been handled, and a
-                // flush would hide it.
-                id.flush_queue_pair();
-                return;
-            }
+        let Some(attempt) = inner.state.attempt_mut() else {
+            return;
+        };
+        let has_failed = attempt.failure().is_some();
+        let (evidence, failure) = attempt.note_disconnected();
+        let is_explained = has_failed && evidence == Evidence::Disconnected;
+        if matches!(inner.state, ConnectionState::Established(_)) && !is_explained {
+            run_after::<_, UNEXPLAINED>(Arc::from(self), ERROR_MS);
+            drop(inner);
+            // Not during an operation: a NAK that has arrived may not have been handled, and a
+            // flush would hide it.
+            id.flush_queue_pair();
+            return;
         }
-        let cause = inner.learn(Evidence::Disconnected, Failure::disconnected());
+        let cause = inner.learn(evidence, failure);
         self.end(&mut inner, Some(cause));
     }
 
@@ -669,6 +673,8 @@ impl Connection {
         };
         match attempt.failure() {
             Some(failure) if attempt.is_explained() => self.end(inner, Some(failure)),
+            // The work is queued already. Queueing it again would postpone it.
+            Some(_) if attempt.has_disconnected() => {}
             Some(_) => run_after::<_, UNEXPLAINED>(Arc::from(self), CAUSE_MS),
             None => {}
         }

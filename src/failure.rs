@@ -79,6 +79,12 @@ impl Failure {
         Self::with_detail(errno(bindings::ECONNRESET), "unknown cause", consequence)
     }
 
+    /// Creates the failure of an iWARP connection that the device has closed although its peer had
+    /// not disconnected.
+    pub(crate) fn closed_by_device() -> Self {
+        Self::unknown_cause(c"the device closed the connection")
+    }
+
     /// Creates a failure with the reason that the kernel or the peer gave.
     pub(crate) const fn with_detail(
         error: Error,

@@ -19,6 +19,7 @@
 mod observed_connection;
 mod probes;
 mod shares;
+pub(crate) mod watched_id;
 
 use kernel::{
     impl_has_work,

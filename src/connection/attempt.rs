@@ -18,6 +18,7 @@ use crate::{
         work_queue::WorkQueue, //
     },
     failure::Failure,
+    observer::watched_id::WatchedId,
     pure::{
         text::snapshot::State,
         wire::ending::{
@@ -49,33 +50,50 @@ pub(super) struct Attempt {
     /// The endpoint on the queue pair. Each attempt has its own, so the endpoint also tells events
     /// of this attempt from those of earlier ones.
     pub(super) endpoint: Arc<Endpoint>,
+    /// Tells whether the peer disconnects, over iWARP; [`None`] until the id is bound to a device.
+    pub(super) watched: Option<WatchedId>,
     /// What is known of its end.
     ending: Ending,
     /// The failure that `ending` is, if it is one.
     failure: Option<Failure>,
-    /// Whether the CM has reported that the peer has disconnected. An error before that may not
-    /// have been reported yet.
-    pub(super) disconnected: bool,
+    /// The evidence that DISCONNECTED is, and its failure; [`None`] before DISCONNECTED. An error
+    /// that is older may not have been reported yet.
+    disconnected: Option<(Evidence, Failure)>,
 }
 
 impl Attempt {
-    pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
+    pub(super) fn new(endpoint: Arc<Endpoint>, watched: Option<WatchedId>) -> Self {
         Self {
             id: None,
             endpoint,
+            watched,
             ending: Ending::None,
             failure: None,
-            disconnected: false,
+            disconnected: None,
         }
+    }
+
+    /// Notes that the CM has reported DISCONNECTED. Returns the evidence that this is, and its
+    /// failure.
+    pub(super) fn note_disconnected(&mut self) -> (Evidence, Failure) {
+        let evidence = match &self.watched {
+            Some(watched) if !watched.peer_may_have_disconnected() => {
+                (Evidence::Consequence, Failure::closed_by_device())
+            }
+            _ => (Evidence::Disconnected, Failure::disconnected()),
+        };
+        self.disconnected = Some(evidence);
+        evidence
     }
 
     /// Takes `evidence` of the end of the attempt. `failure` says what it shows. Returns whether it
     /// has changed what is known.
     pub(super) fn learn(&mut self, evidence: Evidence, iwarp: bool, failure: Failure) -> bool {
-        let (evidence, failure) = if self.disconnected && evidence != Evidence::Error {
-            (Evidence::Disconnected, Failure::disconnected())
-        } else {
-            (evidence, failure)
+        let (evidence, failure) = match (self.disconnected, evidence) {
+            (None, _) | (_, Evidence::Error) => (evidence, failure),
+            // The device may have closed the connection because it is being removed.
+            (Some((Evidence::Consequence, _)), Evidence::Gone) => (evidence, failure),
+            (Some(known), _) => known,
         };
         let ending = self.ending.learn(evidence, iwarp);
         let changed = ending != self.ending;
@@ -89,7 +107,12 @@ impl Attempt {
     /// Returns why the attempt has ended, if it has.
     pub(super) fn failure(&self) -> Option<Failure> {
         self.failure
-            .or_else(|| self.disconnected.then(Failure::disconnected))
+            .or(self.disconnected.map(|(_, failure)| failure))
+    }
+
+    /// Whether the CM has reported DISCONNECTED.
+    pub(super) fn has_disconnected(&self) -> bool {
+        self.disconnected.is_some()
     }
 
     /// Whether the first cause of its end is known.

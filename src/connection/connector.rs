@@ -42,6 +42,7 @@ use crate::{
         work_queue::run_after, //
     },
     failure::Failure,
+    observer::watched_id::WatchedId,
     pure::{
         text::{
             exchange::Exchange,
@@ -180,7 +181,7 @@ impl Connection {
         let no_id = |error| Failure::new(error, "no id for a connection");
 
         let endpoint = self.new_endpoint().map_err(no_id)?;
-        let attempt = Attempt::new(endpoint.clone());
+        let attempt = Attempt::new(endpoint.clone(), None);
         match &mut self.inner.lock().state {
             ConnectionState::Resolving(none) => *none = Some(attempt),
             _ => return Err(closed()),
@@ -269,10 +270,15 @@ impl Connection {
         let failed = |error| connect_failure(State::Resolving, error);
 
         let (exchange, _) = begin_exchange(id, &self.configuration.offer).map_err(failed)?;
-        match self.lock_current(endpoint) {
-            Some(mut inner) => inner.exchange = exchange,
-            None => return Ok(()),
+        let watched = WatchedId::new(id);
+        let Some(mut inner) = self.lock_current(endpoint) else {
+            return Ok(());
+        };
+        inner.exchange = exchange;
+        if let Some(attempt) = inner.state.attempt_mut() {
+            attempt.watched = watched;
         }
+        drop(inner);
         id.resolve_route(self.timeout_ms()).map_err(failed)
     }
 

@@ -49,6 +49,7 @@ use crate::{
         work_queue::run_after, //
     },
     failure::Failure,
+    observer::watched_id::WatchedId,
     permits::{
         Permit,
         Permits, //
@@ -241,10 +242,11 @@ impl Listener {
         let connection = Connection::new(connections.clone(), self.configuration.clone(), side)?;
         let endpoint = connection.as_arc_borrow().new_endpoint()?;
         let setup = self.configuration.setup(&sent, endpoint.clone())?;
+        let attempt = Attempt::new(endpoint.clone(), WatchedId::new(&request));
         {
             let mut inner = connection.inner.lock();
             inner.exchange = exchange;
-            inner.enter(ConnectionState::Connecting(Attempt::new(endpoint.clone())));
+            inner.enter(ConnectionState::Connecting(attempt));
             connection.receive(&mut inner, request.private_data());
         }
         let accepted = connections

@@ -9,14 +9,19 @@
  *   xprt_force_disconnect()          the kernel's client gives a connection up
  *   svc_xprt_deferred_close()        the kernel's server does
  *
+ * The first one also tells whether the peers of the module's own ids disconnect.
+ *
  * They are called in any context. Two tracepoints of rpcrdma say that the kernel's client or
  * server hears that a device is being removed. It then disconnects, before rdma_cm says so.
  */
 
 #include <linux/atomic.h>
 #include <linux/fprobe.h>
+#include <linux/hashtable.h>
 #include <linux/kallsyms.h>
 #include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/sunrpc/svc_xprt.h>
 #include <linux/sunrpc/xprt.h>
 #include <linux/tracepoint.h>
@@ -46,6 +51,30 @@ static void note(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
 	rpcrdma_cm_note_ends(flags);
 }
 
+/* An id of the module's own, whose address alone is used. */
+struct rpcrdma_cm_watched_id {
+	struct hlist_node node;
+	const struct rdma_cm_id *id;
+	bool probed;	/* before the connection was made */
+	bool peer_closed;
+};
+
+static DEFINE_HASHTABLE(watched_ids, 8);
+static DEFINE_RAW_SPINLOCK(watched_lock);
+
+static void note_watched(const struct rdma_cm_id *id)
+{
+	struct rpcrdma_cm_watched_id *watched;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&watched_lock, flags);
+	hash_for_each_possible(watched_ids, watched, node, (unsigned long)id) {
+		if (watched->id == id)
+			WRITE_ONCE(watched->peer_closed, true);
+	}
+	raw_spin_unlock_irqrestore(&watched_lock, flags);
+}
+
 /*
  * The iWARP CM drops the events of an id that is being destroyed only after this. So the
  * rdma_cm_id may be destroyed already.
@@ -64,11 +93,14 @@ static int iwarp_event(struct fprobe *fp, unsigned long ip, unsigned long ret_ip
 		kind = RPCRDMA_CM_PEER_CLOSED;
 		break;
 	case IW_CM_EVENT_CLOSE:
-		kind = RPCRDMA_CM_CLOSED;
+		/* cxgb4 reports RST only like this. */
+		kind = event->status == -ECONNRESET ? RPCRDMA_CM_PEER_CLOSED : RPCRDMA_CM_CLOSED;
 		break;
 	default:
 		return 0;
 	}
+	if (kind == RPCRDMA_CM_PEER_CLOSED)
+		note_watched(id);
 	if (rpcrdma_cm_known_user_of(id, &user))
 		note(id, user, kind, 0);
 	return 0;
@@ -306,6 +338,65 @@ static bool iwarp_probed;
 bool rpcrdma_cm_is_peer_noted(const struct rdma_cm_id *id)
 {
 	return READ_ONCE(iwarp_probed) && id->device && rdma_cap_iw_cm(id->device, id->port_num);
+}
+
+/**
+ * rpcrdma_cm_watch() - begin to note whether the peer of one of the module's ids disconnects
+ * @id: the id, which is bound to a device, and whose connection is not made yet
+ *
+ * Context: process context, may sleep.
+ *
+ * Return: what rpcrdma_cm_unwatch() takes; or NULL if the transport is not iWARP, or if there
+ * is no memory.
+ */
+struct rpcrdma_cm_watched_id *rpcrdma_cm_watch(const struct rdma_cm_id *id)
+{
+	struct rpcrdma_cm_watched_id *watched;
+	unsigned long flags;
+
+	if (!rdma_cap_iw_cm(id->device, id->port_num))
+		return NULL;
+	watched = kzalloc_obj(*watched);
+	if (!watched)
+		return NULL;
+	watched->id = id;
+	watched->probed = READ_ONCE(iwarp_probed);
+	raw_spin_lock_irqsave(&watched_lock, flags);
+	hash_add(watched_ids, &watched->node, (unsigned long)id);
+	raw_spin_unlock_irqrestore(&watched_lock, flags);
+	return watched;
+}
+
+/**
+ * rpcrdma_cm_unwatch() - stop noting whether the peer of an id disconnects
+ * @watched: what rpcrdma_cm_watch() has returned; is freed
+ *
+ * The id may be destroyed already.
+ *
+ * Context: any in which kfree() may be called.
+ */
+void rpcrdma_cm_unwatch(struct rpcrdma_cm_watched_id *watched)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&watched_lock, flags);
+	hash_del(&watched->node);
+	raw_spin_unlock_irqrestore(&watched_lock, flags);
+	kfree(watched);
+}
+
+/**
+ * rpcrdma_cm_peer_may_have_disconnected() - tell whether the peer may have ended a connection
+ * @watched: an id after DISCONNECTED
+ *
+ * Context: any.
+ *
+ * Return: false if the device has closed the connection although the peer had not disconnected,
+ * or if the probe has missed that, which rpcrdma_cm_missed_ends() counts.
+ */
+bool rpcrdma_cm_peer_may_have_disconnected(const struct rpcrdma_cm_watched_id *watched)
+{
+	return !watched->probed || !READ_ONCE(iwarp_probed) || READ_ONCE(watched->peer_closed);
 }
 
 /**

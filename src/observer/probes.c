@@ -564,4 +564,18 @@ bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm
 	return false;
 }
 
+struct rpcrdma_cm_watched_id *rpcrdma_cm_watch(const struct rdma_cm_id *id)
+{
+	return NULL;
+}
+
+void rpcrdma_cm_unwatch(struct rpcrdma_cm_watched_id *watched)
+{
+}
+
+bool rpcrdma_cm_peer_may_have_disconnected(const struct rpcrdma_cm_watched_id *watched)
+{
+	return true;
+}
+
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The events of other owners' rdma_cm ids, which probes report to the observer. The C
- * files and the Rust bindings both use this file, so they cannot differ.
+ * The events of other owners' rdma_cm ids, which probes report to the observer, and the
+ * module's own ids whose ends are watched. The C files and the Rust bindings both use this
+ * file, so they cannot differ.
  */
 #ifndef RPCRDMA_CM_PROBES_H
 #define RPCRDMA_CM_PROBES_H
@@ -14,6 +15,7 @@
 #include "../shim.h"
 
 struct rdma_cm_id;
+struct rpcrdma_cm_watched_id;
 
 /* Bits of rpcrdma_cm_limits(): why ids are not observed, or not everything of them. */
 enum rpcrdma_cm_limit {
@@ -153,6 +155,9 @@ unsigned long rpcrdma_cm_missed_calls(void);
 void rpcrdma_cm_search(void);
 void rpcrdma_cm_events_flush(void);
 bool rpcrdma_cm_count(struct rpcrdma_cm_counters *counters, const struct rdma_cm_id *id);
+struct rpcrdma_cm_watched_id *rpcrdma_cm_watch(const struct rdma_cm_id *id);
+void rpcrdma_cm_unwatch(struct rpcrdma_cm_watched_id *watched);
+bool rpcrdma_cm_peer_may_have_disconnected(const struct rpcrdma_cm_watched_id *watched);
 
 /* The rest is used by the C files only. */
 

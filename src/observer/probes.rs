@@ -209,10 +209,9 @@ impl EventKind {
             Self::PeerClosed | Self::Disconnected { noted: false } => {
                 (Evidence::Disconnected, Failure::disconnected())
             }
-            Self::Closed | Self::Disconnected { noted: true } => (
-                Evidence::Consequence,
-                unknown(c"the device closed the connection"),
-            ),
+            Self::Closed | Self::Disconnected { noted: true } => {
+                (Evidence::Consequence, Failure::closed_by_device())
+            }
             Self::Disconnect => (
                 Evidence::Disconnect,
                 Failure::lost("disconnected by this end"),

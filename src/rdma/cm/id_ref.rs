@@ -63,8 +63,9 @@ impl<'a> IdRef<'a> {
         self.id
     }
 
+    /// Returns a pointer to the id, valid as long as `self` is.
     #[inline]
-    pub(super) fn as_ptr(&self) -> *mut bindings::rdma_cm_id {
+    pub(crate) fn as_ptr(&self) -> *mut bindings::rdma_cm_id {
         self.id.as_ptr()
     }
 

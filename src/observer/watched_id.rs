@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tells whether the peer ended an iWARP connection of the module's own. rdma_cm reports
+//! DISCONNECTED both when FIN or RST has arrived and when the device has closed the connection for
+//! a reason of its own. The observer's probe on the iWARP CM sees the difference.
+
+use core::ptr::NonNull;
+
+use crate::{
+    bindings,
+    rdma::cm::id_ref::IdRef, //
+};
+
+/// An id of an iWARP device: the disconnect of its peer is noted until this is dropped.
+///
+/// # Invariants
+///
+/// The pointer was returned by `rpcrdma_cm_watch`, and belongs to this value.
+pub(crate) struct WatchedId(NonNull<bindings::rpcrdma_cm_watched_id>);
+
+// SAFETY: The C functions take the pointer in any thread. They use the address of the id only to
+// compare it.
+unsafe impl Send for WatchedId {}
+
+// SAFETY: As for `Send`. Through a shared reference, only members are read that do not change, and
+// `peer_closed`, with READ_ONCE.
+unsafe impl Sync for WatchedId {}
+
+impl WatchedId {
+    /// Begins to note whether the peer of `id` disconnects; process context. `id` is bound to a
+    /// device, and its connection is not made yet. Returns [`None`] if the transport is not iWARP,
+    /// or if there is no memory.
+    pub(crate) fn new(id: &IdRef<'_>) -> Option<Self> {
+        id.port().ok()?;
+        // SAFETY: By the type invariant of `IdRef` the id is valid, and its device does not change.
+        // It has found its port, so it is bound to a device.
+        let watched = unsafe { bindings::rpcrdma_cm_watch(id.as_ptr()) };
+        // INVARIANT: The function has returned it, and nothing else owns it.
+        NonNull::new(watched).map(Self)
+    }
+
+    /// Whether the peer may have ended the connection, after DISCONNECTED; any context. Also true
+    /// if the probe is not registered.
+    pub(crate) fn peer_may_have_disconnected(&self) -> bool {
+        let watched = self.0.as_ptr();
+        // SAFETY: By the type invariant the pointer is one that the function takes.
+        unsafe { bindings::rpcrdma_cm_peer_may_have_disconnected(watched) }
+    }
+}
+
+impl Drop for WatchedId {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the pointer is one that the function takes, and nothing
+        // uses it afterwards.
+        unsafe { bindings::rpcrdma_cm_unwatch(self.0.as_ptr()) }
+    }
+}
