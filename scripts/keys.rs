@@ -29,6 +29,15 @@ macro_rules! stats {
     };
 }
 
+// The kind of a reason is the value of `observing` that it causes.
+macro_rules! reasons {
+    ($($observing:literal {
+        $($(#[doc = $sentence:literal])* $name:ident = $word:literal;)*
+    })*) => {
+        $($(println!("reasons\t{}\t{}\t{}", $word, $observing, concat!($($sentence),*));)*)*
+    };
+}
+
 macro_rules! connections {
     ($($column:ident = $key:ident: $kind:ident,)*) => {
         $(println!(
@@ -66,6 +75,7 @@ fn main() {
     control_keys::control_keys!(control);
     keys::info_keys!(info);
     keys::stats_keys!(stats);
+    keys::observing_reasons!(reasons);
     keys::connections_columns!(connections);
     keys::history_columns!(history);
 }

@@ -456,6 +456,13 @@ first_line() {
 	return 1
 }
 check 'observing off: the first line of the tool says so, and why' first_line
+metrics_say_off() {
+	"$tool" metrics >"$scratch/off.prom" && grep -qx 'rpcrdma_cm_observing 0' "$scratch/off.prom" &&
+		grep -qx 'rpcrdma_cm_observing_limited{reason="parameter"} 1' "$scratch/off.prom" && return
+	grep observing "$scratch/off.prom"
+	return 1
+}
+check 'observing off: the metrics say so, and why' metrics_say_off
 need 'observing off: the module is removed for the demo' rmmod rpcrdma_cm
 # demo_ends: whether the demo ends with one sentence. It makes a pair and a server of its own.
 demo_ends() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The keys and the columns of `info`, `stats`, `connections` and `history`, each declared once.
+//! The keys and the columns of `info`, `stats`, `connections` and `history`, and the reasons of
+//! `observing_reason`, each declared once.
 //!
 //! Each macro passes its list to another macro. The text of the files (`info.rs`, `stats.rs`,
 //! `tables.rs`, `history.rs`), the parser of tools/rpcrdma-cm, and scripts/keys, which writes
@@ -283,6 +284,56 @@ macro_rules! stats_keys {
     };
 }
 
+/// `observing_reason` in `stats`: the reasons in the order of the file, by the value of `observing`
+/// that they cause. Each has its name in the module and its word for programs. Its doc comment is
+/// the sentence for people. `observing` has the value of the first reason, so "no" comes first.
+macro_rules! observing_reasons {
+    ($define:ident) => {
+        $define! {
+            "no" {
+                /// the module was loaded with observe=0
+                Parameter = "parameter";
+                /// the kernel lacks CONFIG_FPROBE
+                Fprobe = "fprobe";
+                /// the kernel lacks CONFIG_TRACEPOINTS
+                Tracepoints = "tracepoints";
+                /// the kernel lacks CONFIG_KALLSYMS
+                Kallsyms = "kallsyms";
+                /// rdma_cm could not be hooked, and the kernel's log has the errno
+                Hooks = "hooks";
+            }
+            "partial" {
+                /// the kernel lacks CONFIG_DEBUG_INFO_BTF or CONFIG_BPF_SYSCALL, so that the values
+                /// that NFS uses are unknown
+                Btf = "btf";
+                /// BTF does not have the members of the structures of NFS, so that the values that
+                /// NFS uses are unknown
+                Members = "members";
+                /// an id of rpcrdma or rdma_ucm has an unknown handler, and is not shown
+                Symbols = "symbols";
+                /// BTF does not have the members of the structures of rdma_ucm, so that the users
+                /// of programs are unknown, and all programs have the limit of one user
+                Users = "users";
+                /// connections that are older than the module were not all found
+                Search = "search";
+                /// events were lost, so that connections and their events may be missing
+                Events = "events";
+                /// some causes of the ends of connections are not noticed, so that a reason in
+                /// history may be a consequence
+                Causes = "causes";
+                /// connections of NFS were left out, because there were max_observed of them
+                Nfs = "limit_nfs";
+                /// connections of programs were left out, because of the limit of their user
+                User = "limit_user";
+                /// connections of programs were left out, because of the limit of all programs
+                Programs = "limit_programs";
+                /// connections were left out, because there was no memory
+                Memory = "memory";
+            }
+        }
+    };
+}
+
 /// `connections`: the columns in the order of the file, each with the key of `info` that it shows.
 macro_rules! connections_columns {
     ($define:ident) => {
@@ -354,4 +405,5 @@ macro_rules! history_columns {
 pub(crate) use connections_columns;
 pub(crate) use history_columns;
 pub(crate) use info_keys;
+pub(crate) use observing_reasons;
 pub(crate) use stats_keys;

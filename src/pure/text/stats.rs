@@ -7,7 +7,10 @@ use core::fmt::{
     Write, //
 };
 
-use super::keys::stats_keys;
+use super::keys::{
+    observing_reasons,
+    stats_keys, //
+};
 use crate::pure::wire::private_data::Parsed;
 
 macro_rules! stats {
@@ -55,45 +58,23 @@ impl<C> Stats<C> {
 }
 
 macro_rules! limits {
-    ($($name:ident => $word:literal, $sentence:literal;)*) => {
+    ($($observing:literal {
+        $($(#[doc = $sentence:literal])* $name:ident = $word:literal;)*
+    })*) => {
         /// Why connections of others are not shown, or not all of them.
         #[derive(Clone, Copy, Debug, Eq, PartialEq)]
         pub(crate) enum Limit {
-            $($name,)*
+            $($($(#[doc = $sentence])* $name,)*)*
         }
 
-        /// All limits, in the order in which they are shown: each with the word for programs, and
-        /// the sentence for people.
-        const LIMITS: &[(Limit, &str, &str)] = &[$((Limit::$name, $word, $sentence),)*];
+        /// All limits, in the order in which they are shown: each with the value of `observing`,
+        /// the word for programs, and the sentence for people behind a space.
+        const LIMITS: &[(Limit, &str, &str, &str)] =
+            &[$($((Limit::$name, $observing, $word, concat!($($sentence),*)),)*)*];
     };
 }
 
-limits! {
-    // With these, none is shown.
-    Parameter => "parameter", "the module was loaded with observe=0";
-    Fprobe => "fprobe", "the kernel lacks CONFIG_FPROBE";
-    Tracepoints => "tracepoints", "the kernel lacks CONFIG_TRACEPOINTS";
-    Kallsyms => "kallsyms", "the kernel lacks CONFIG_KALLSYMS";
-    Hooks => "hooks", "rdma_cm could not be hooked, and the kernel's log has the errno";
-    // With these, some are not shown, or not everything of them.
-    Btf => "btf", "the kernel lacks CONFIG_DEBUG_INFO_BTF or CONFIG_BPF_SYSCALL, so that the \
-        values that NFS uses are unknown";
-    Members => "members", "BTF does not have the members of the structures of NFS, so that the \
-        values that NFS uses are unknown";
-    Symbols => "symbols", "an id of rpcrdma or rdma_ucm has an unknown handler, and is not shown";
-    Users => "users", "BTF does not have the members of the structures of rdma_ucm, so that the \
-        users of programs are unknown, and all programs have the limit of one user";
-    Search => "search", "connections that are older than the module were not all found";
-    Events => "events", "events were lost, so that connections and their events may be missing";
-    Causes => "causes", "some causes of the ends of connections are not noticed, so that a reason \
-        in history may be a consequence";
-    Nfs => "limit_nfs", "connections of NFS were left out, because there were max_observed of them";
-    User => "limit_user", "connections of programs were left out, because of the limit of their \
-        user";
-    Programs => "limit_programs", "connections of programs were left out, because of the limit of \
-        all programs";
-    Memory => "memory", "connections were left out, because there was no memory";
-}
+observing_reasons!(limits);
 
 /// A set of limits.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -124,17 +105,19 @@ impl Limits {
     /// Writes the lines of `stats` that say whether connections of others are observed, and why
     /// not. Fails only if `out` fails.
     pub(crate) fn write(self, out: &mut dyn Write) -> fmt::Result {
-        let observing = match self.0 {
-            0 => "yes",
-            bits if bits % Self::bit(Limit::Btf) != 0 => "no",
-            _ => "partial",
-        };
+        let mut limits = LIMITS
+            .iter()
+            .filter(|(limit, ..)| self.0 & Self::bit(*limit) != 0)
+            .peekable();
+        let observing = limits
+            .peek()
+            .map_or("yes", |&&(_, observing, ..)| observing);
         writeln!(out, "observing: {observing}")?;
-        for &(limit, word, sentence) in LIMITS {
+        for &(limit, _, word, sentence) in limits {
             // An option that the kernel lacks is why rdma_cm could not be hooked.
             let explained = limit == Limit::Hooks && self.0 % Self::bit(Limit::Hooks) != 0;
-            if self.0 & Self::bit(limit) != 0 && !explained {
-                writeln!(out, "observing_reason: {word}: {sentence}")?;
+            if !explained {
+                writeln!(out, "observing_reason: {word}:{sentence}")?;
             }
         }
         Ok(())

@@ -698,16 +698,22 @@ impl Tool {
     fn metrics(&self, output: Option<&std::path::Path>) -> Result<()> {
         let mounts = self.reports(false)?;
         let module = self.files.module("connections").and_then(|connections| {
+            let text = self.files.module("stats")?;
             Ok((
                 info::connections(&connections),
-                stats(&self.files.module("stats")?),
+                stats(&text),
+                observing(&text),
             ))
         });
         let module = module.ok();
         let families = prometheus::families(&prometheus::Content {
             module: module
                 .as_ref()
-                .map(|(connections, stats)| (connections.as_slice(), stats.as_slice())),
+                .map(|(connections, stats, observing)| prometheus::Module {
+                    connections,
+                    stats,
+                    observing: observing.as_ref(),
+                }),
             mounts: &mounts,
         });
         let text = if self.json {

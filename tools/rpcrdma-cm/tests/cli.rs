@@ -460,7 +460,7 @@ fn exit_status_of_check() {
     assert_eq!(world.run(&["check", "no such name"]).0, 3);
 }
 
-/// The first line says when and why observing is off or partial.
+/// The first line says when and why observing is off or partial, and so do the metrics.
 #[test]
 fn observing_is_limited() {
     let world = World::empty("observing");
@@ -495,6 +495,17 @@ fn observing_is_limited() {
     let document: Value = serde_json::from_str(&world.show(&["--json"])).unwrap();
     assert_eq!(document["observing"]["state"], "no");
     assert_eq!(document["observing"]["reasons"][0]["reason"], "fprobe");
+    for (stats, on, reason) in [(off, 0, "fprobe"), (partial, 1, "events")] {
+        world.write("debugfs/stats", stats);
+        let text = world.show(&["metrics"]);
+        for line in [
+            format!("rpcrdma_cm_observing {on}"),
+            format!("rpcrdma_cm_observing_limited{{reason=\"{reason}\"}} 1"),
+            "rpcrdma_cm_observing_limited{reason=\"memory\"} 0".to_owned(),
+        ] {
+            assert!(text.lines().any(|other| other == line), "no {line}: {text}");
+        }
+    }
 }
 
 /// One line each, that says what helps.
@@ -876,6 +887,9 @@ fn prometheus_reads_them() {
     let folder = Path::new(FOLDER).join("../prometheus");
     let world = World::guest("prometheus");
     world.transport("xprt-0-rdma", "10.77.1.2", 20049);
+    let stats = fs::read_to_string(world.0.join("debugfs/stats")).unwrap();
+    let partial = "observing: partial\nobserving_reason: events: events were lost\n";
+    world.write("debugfs/stats", stats + partial);
     let path = world.0.join("textfiles/rpcrdma_cm.prom");
     fs::create_dir(path.parent().unwrap()).unwrap();
     world.show(&["metrics", "--output", path.to_str().unwrap()]);

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{
     key_value,
+    keys::observing_reasons,
     Value, //
 };
 
@@ -26,7 +27,24 @@ pub(crate) struct Reason {
     pub(crate) sentence: String,
 }
 
+macro_rules! reasons {
+    ($($observing:literal {
+        $($(#[doc = $sentence:literal])* $name:ident = $word:literal;)*
+    })*) => {
+        /// The words of all reasons that a module of this version may have, in the order of the
+        /// file.
+        pub(crate) const REASONS: &[&str] = &[$($($word,)*)*];
+    };
+}
+
+observing_reasons!(reasons);
+
 impl Observing {
+    /// Whether connections of others are shown, even if some are missing.
+    pub(crate) fn is_on(&self) -> bool {
+        self.state != "no"
+    }
+
     /// Whether connections of others may be missing.
     pub(crate) fn is_limited(&self) -> bool {
         self.state != "yes"

@@ -20,6 +20,10 @@ use crate::{
     mount_report::MountReport,
     parse::{
         info::Info,
+        stats::{
+            Observing,
+            REASONS, //
+        },
         transports::Transport, //
     },
     verdict::{
@@ -44,8 +48,14 @@ struct Sample {
     value: u64,
 }
 
-/// The connections, and the counters of `stats`.
-type Module<'a> = (&'a [Info], &'a [(String, u64)]);
+/// What the files of the module say.
+pub(crate) struct Module<'a> {
+    pub(crate) connections: &'a [Info],
+    /// The counters of `stats`.
+    pub(crate) stats: &'a [(String, u64)],
+    /// `None` if the module is older than this line of `stats`.
+    pub(crate) observing: Option<&'a Observing>,
+}
 
 /// Returns a value of a mount, if it is known.
 type MountValue<'a> = &'a dyn Fn(&MountReport) -> Option<u64>;
@@ -68,9 +78,10 @@ pub(crate) fn families(content: &Content<'_>) -> Vec<Family> {
             value: u64::from(content.module.is_some()),
         }],
     }];
-    if let Some((connections, stats)) = content.module {
-        families.push(connections_by_state(connections));
-        for (key, value) in stats {
+    if let Some(module) = &content.module {
+        families.extend(module.observing.into_iter().flat_map(of_observing));
+        families.push(connections_by_state(module.connections));
+        for (key, value) in module.stats {
             families.push(Family {
                 name: format!("rpcrdma_cm_stats_{key}"),
                 kind: "counter",
@@ -84,6 +95,39 @@ pub(crate) fn families(content: &Content<'_>) -> Vec<Family> {
     }
     families.extend(of_mounts(content.mounts));
     families
+}
+
+/// Whether others are observed, and each reason why not or not all of them. The reasons that do not
+/// hold have a series, too, so that an alert on one of them ends.
+fn of_observing(observing: &Observing) -> [Family; 2] {
+    let words = observing.reasons.iter().map(|reason| &*reason.reason);
+    // A newer module may have other reasons.
+    let mut limits: BTreeMap<&str, u64> = REASONS.iter().map(|word| (*word, 0)).collect();
+    limits.extend(words.map(|word| (word, 1)));
+    [
+        Family {
+            name: "rpcrdma_cm_observing".to_owned(),
+            kind: "gauge",
+            help: "Whether connections of others are shown: 0 if only the module's own are.".to_owned(),
+            samples: vec![Sample {
+                labels: BTreeMap::new(),
+                value: u64::from(observing.is_on()),
+            }],
+        },
+        Family {
+            name: "rpcrdma_cm_observing_limited".to_owned(),
+            kind: "gauge",
+            help: "1 for each observing_reason of the file stats: why connections of others are not shown, or not all of them. Otherwise 0."
+                .to_owned(),
+            samples: limits
+                .into_iter()
+                .map(|(word, value)| Sample {
+                    labels: BTreeMap::from([("reason", word.to_owned())]),
+                    value,
+                })
+                .collect(),
+        },
+    ]
 }
 
 fn connections_by_state(connections: &[Info]) -> Family {
@@ -327,7 +371,10 @@ mod tests {
     use super::*;
     use crate::{
         mount_report, //
-        parse::info::connections,
+        parse::{
+            info::connections,
+            stats::observing, //
+        },
     };
 
     #[test]
@@ -351,10 +398,11 @@ mod tests {
         };
         let mounts = mount_report::mounts(&namespace, None, &[]);
         let families = families(&Content {
-            module: Some((
-                &connections("ID STATE\n1 established\n2 established\n"),
-                &[("lost".to_owned(), 7)],
-            )),
+            module: Some(Module {
+                connections: &connections("ID STATE\n1 established\n2 established\n"),
+                stats: &[("lost".to_owned(), 7)],
+                observing: None,
+            }),
             mounts: &mounts,
         });
         let text = text(&families);
@@ -364,5 +412,47 @@ mod tests {
         let expected =
             "rpcrdma_cm_connections{origin=\"unknown\",role=\"unknown\",state=\"established\"} 2\n";
         assert!(text.contains(expected), "{text}");
+    }
+
+    /// Each reason of this version has a series, and so has one of a newer module.
+    #[test]
+    fn reasons_of_observing() {
+        let text = |stats: &str| {
+            text(&families(&Content {
+                module: Some(Module {
+                    connections: &[],
+                    stats: &[],
+                    observing: observing(stats).as_ref(),
+                }),
+                mounts: &[],
+            }))
+        };
+        let count = |text: &str, value: u64| {
+            let of_reason = |line: &&str| line.starts_with("rpcrdma_cm_observing_limited{");
+            let end = format!("}} {value}");
+            let lines = text.lines().filter(of_reason);
+            lines.filter(|line| line.ends_with(&end)).count()
+        };
+        let all = REASONS.len();
+        let off = text("observing: no\nobserving_reason: fprobe: the kernel lacks it\n");
+        assert!(off.contains("\nrpcrdma_cm_observing 0\n"), "{off}");
+        let expected = "\nrpcrdma_cm_observing_limited{reason=\"fprobe\"} 1\n";
+        assert!(off.contains(expected), "{off}");
+        assert_eq!((count(&off, 1), count(&off, 0)), (1, all - 1), "{off}");
+        let partial = text(
+            "observing: partial\nobserving_reason: btf: x\nobserving_reason: new: y\n\
+             observing_reason: new: z\n",
+        );
+        assert!(partial.contains("\nrpcrdma_cm_observing 1\n"), "{partial}");
+        for word in ["btf", "new"] {
+            let expected = format!("\nrpcrdma_cm_observing_limited{{reason=\"{word}\"}} 1\n");
+            assert!(partial.contains(&expected), "{partial}");
+        }
+        assert_eq!((count(&partial, 1), count(&partial, 0)), (2, all - 1));
+        let whole = text("observing: yes\n");
+        assert!(whole.contains("\nrpcrdma_cm_observing 1\n"), "{whole}");
+        assert_eq!((count(&whole, 1), count(&whole, 0)), (0, all), "{whole}");
+        // A module that does not say it.
+        assert!(!text("lost: 0\n").contains("observing"));
     }
 }
