@@ -612,6 +612,8 @@ pub struct Connection {
     done: HashMap<u64, Result<(), String>>,
     arrived: VecDeque<Message>,
     closed: Option<String>,
+    /// Until when work requests may still be flushed, once the connection is over.
+    flushed_by: Option<Instant>,
     /// Private data of the peer.
     private: Vec<u8>,
     rnr_retries: u8,
@@ -625,6 +627,8 @@ pub struct Connection {
 
 /// How long a work request may take.
 const STEP: Duration = Duration::from_secs(10);
+/// How long after the end of a connection its work requests may be flushed.
+const FLUSH: Duration = Duration::from_secs(1);
 /// How long nothing may arrive over siw before the first message.
 const NUDGE: Duration = Duration::from_millis(200);
 
@@ -726,6 +730,7 @@ impl Connection {
             done: HashMap::new(),
             arrived: VecDeque::new(),
             closed: None,
+            flushed_by: None,
             private: Vec::new(),
             rnr_retries: 0,
             iwarp,
@@ -830,13 +835,35 @@ impl Connection {
         Ok(number)
     }
 
-    /// Waits for a work request.
-    fn finish(&mut self, number: u64) -> Result<(), String> {
+    /// Waits for a work request. Returns whether it has completed.
+    ///
+    /// Once the connection is over, what is left is flushed soon or never: siw does not complete a
+    /// work request of a program that is posted after the queue pair has failed (`siw_post_send` of
+    /// 7.3.4).
+    fn completes(&mut self, number: u64) -> bool {
         let until = Instant::now() + STEP;
         while !self.done.contains_key(&number) {
+            // If the connection ends meanwhile, `pump` returns, and the limit changes.
+            let until = self.flushed_by.map_or(until, |by| by.min(until));
             if !self.pump(until) {
-                return Err("not completed in time".into());
+                return false;
             }
+        }
+        true
+    }
+
+    /// Notes why the connection is over. The first cause stays.
+    fn end(&mut self, why: impl Into<String>) {
+        if self.closed.is_none() {
+            self.closed = Some(why.into());
+            self.flushed_by = Some(Instant::now() + FLUSH);
+        }
+    }
+
+    /// Waits for a work request, and returns its result.
+    fn finish(&mut self, number: u64) -> Result<(), String> {
+        if !self.completes(number) {
+            return Err("not completed in time".into());
         }
         self.done
             .remove(&number)
@@ -931,11 +958,8 @@ impl Connection {
                 };
             },
         )?;
-        let until = Instant::now() + STEP;
-        while !self.done.contains_key(&number) {
-            if !self.pump(until) {
-                return Err("the RDMA Read was not completed in time".into());
-            }
+        if !self.completes(number) {
+            return Err("the RDMA Read was not completed in time".into());
         }
         // `complete` leaves the region of a Read in `under_way`.
         let region = self.under_way.remove(&number).ok_or("lost")?;
@@ -1126,7 +1150,7 @@ impl Connection {
                 if !flushed {
                     self.note(&format!("a Receive failed: {name}"));
                 }
-                self.closed = Some(if flushed {
+                self.end(if flushed {
                     "the connection is over".into()
                 } else {
                     format!("a Receive failed: {name}")
@@ -1164,8 +1188,7 @@ impl Connection {
                 self.poll_completions();
                 self.note("the peer disconnected");
                 // A Receive that failed says more.
-                self.closed
-                    .get_or_insert_with(|| "the peer disconnected".into());
+                self.end("the peer disconnected");
                 // SAFETY: the id is connected. This flushes what is posted.
                 unsafe { sys::rdma_disconnect(self.objects.id.0) };
             }
@@ -1173,7 +1196,7 @@ impl Connection {
             other => {
                 let name = event_name(other);
                 self.note(&name);
-                self.closed.get_or_insert(name);
+                self.end(name);
             }
         }
         true
@@ -1202,7 +1225,7 @@ impl Connection {
     pub fn disconnect(&mut self) {
         if self.closed.is_none() {
             self.note("disconnects");
-            self.closed = Some("this side disconnected".into());
+            self.end("this side disconnected");
             // SAFETY: the id has a queue pair.
             unsafe { sys::rdma_disconnect(self.objects.id.0) };
         }

@@ -267,7 +267,8 @@ pub fn excess(gateway: &mut Gateway<'_>, shape: Shape, long: bool) -> Verdict {
     let count = answered.count();
     if work.connections.len() == 1 && count < EXCESS as usize {
         return violation(format!(
-            "the client answers {count} of {EXCESS} calls on a connection that stays"
+            "the client answers {count} of {EXCESS} calls, and makes no other connection; {}",
+            work.end()
         ));
     }
     work.succeeded(gateway)?;
