@@ -5,6 +5,7 @@
 # against the module's client. scripts/conformance builds the suite first.
 #
 # test: stock.rxe
+# soak: debug.siw
 . ./lib/lib.sh
 . ./lib/module.sh
 . ./lib/suite.sh
