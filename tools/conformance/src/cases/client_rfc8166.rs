@@ -219,27 +219,47 @@ fn discards(gateway: &mut Gateway<'_>, octets: fn(&Call) -> Vec<u8>) -> Verdict 
     discards_from(gateway, Shape::default(), octets)
 }
 
-/// Sends octets in front of the reply to a late call, as a server of this shape. The client must
-/// discard them.
+/// Sends octets in front of the reply to a call, as a server of this shape. The client must discard
+/// them.
+///
+/// The call has a Write chunk, if the client makes such calls. A client that takes the octets for the
+/// reply invalidates its memory, and the RDMA Write that follows fails. Of another call, the client
+/// may hide the error.
 pub fn discards_from(
     gateway: &mut Gateway<'_>,
     shape: Shape,
     octets: fn(&Call) -> Vec<u8>,
 ) -> Verdict {
     let late = late(gateway)?;
+    let has_chunk = |call: &Call| !call.header.writes.is_empty();
+    let chunk = gateway.plain()?.calls.iter().skip(late / 2).any(has_chunk);
+    let sent = Rc::new(Cell::new(false));
+    let before = sent.clone();
     let work = gateway.work(Shape {
         on_call: Box::new(move |call, connection| {
-            if call.number == late {
+            let suits = if chunk {
+                call.number >= late / 2 && has_chunk(call)
+            } else {
+                call.number == late
+            };
+            if suits && !before.replace(true) {
                 let _ = connection.send(&octets(call));
+                // Otherwise the RDMA Write may be done before the client has looked at them.
+                thread::sleep(HOLD);
             }
             Next::Serve
         }),
         ..shape
     })?;
-    if work.calls.len() <= late {
+    if !sent.get() {
         return inconclusive(format!(
-            "the client has made only {} calls",
-            work.calls.len()
+            "the client has made only {} calls{}",
+            work.calls.len(),
+            if chunk {
+                ", late ones without a Write chunk"
+            } else {
+                ""
+            }
         ));
     }
     undisturbed(gateway, &work)
