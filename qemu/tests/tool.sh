@@ -457,9 +457,10 @@ first_line() {
 }
 check 'observing off: the first line of the tool says so, and why' first_line
 metrics_say_off() {
-	"$tool" metrics >"$scratch/off.prom" && grep -qx 'rpcrdma_cm_observing 0' "$scratch/off.prom" &&
-		grep -qx 'rpcrdma_cm_observing_limited{reason="parameter"} 1' "$scratch/off.prom" && return
-	grep observing "$scratch/off.prom"
+	local file=$scratch/off.prom
+	"$tool" metrics >"$file" && grep -qx 'rpcrdma_cm_observing 0' "$file" &&
+		grep -qx 'rpcrdma_cm_observing_limited{reason="parameter"} 1' "$file" && return
+	grep observing "$file"
 	return 1
 }
 check 'observing off: the metrics say so, and why' metrics_say_off
