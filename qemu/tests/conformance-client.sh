@@ -48,9 +48,14 @@ without_r() {
 		--expect "$scratch/all-pass"
 }
 check "the module's client without R completes calls that invalidate" without_r
-check "the suite finds in the module's client what is known" \
-	passes "bash $PWD/programs/module-work.sh $B4:3000 1" \
-	--expect "$expectations/rpcrdma_cm-client.txt"
+known() {
+	cp "$expectations/rpcrdma_cm-client.txt" "$scratch/known"
+	# These cases need a Receive that comes late, and DREQ.
+	[[ $TRANSPORT = rxe ]] ||
+		printf 'rfc8166/4.5.5/%s skipped\n' c2 c4 >>"$scratch/known"
+	passes "bash $PWD/programs/module-work.sh $B4:3000 1" --expect "$scratch/known"
+}
+check "the suite finds in the module's client what is known" known
 check "the module's client passes the cases of version 2" passes_v2 2 \
 	draft-v2/2.3 draft-v2/3.1 draft-v2/4 draft-v2/5/c1 draft-v2/5/c2 draft-v2/5.2/c3 \
 	draft-v2/5.3
