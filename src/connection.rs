@@ -624,8 +624,8 @@ impl Connection {
         };
         let has_failed = attempt.failure().is_some();
         let (evidence, failure) = attempt.note_disconnected();
-        let is_explained = has_failed && evidence == Evidence::Disconnected;
-        if matches!(inner.state, ConnectionState::Established(_)) && !is_explained {
+        let unexplained = !has_failed || evidence == Evidence::Consequence;
+        if unexplained && matches!(inner.state, ConnectionState::Established(_)) {
             run_after::<_, UNEXPLAINED>(Arc::from(self), ERROR_MS);
             drop(inner);
             // Not during an operation: a NAK that has arrived may not have been handled, and a

@@ -55,7 +55,6 @@ static void note(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
 struct rpcrdma_cm_watched_id {
 	struct hlist_node node;
 	const struct rdma_cm_id *id;
-	bool probed;	/* before the connection was made */
 	bool peer_closed;
 };
 
@@ -328,12 +327,12 @@ static bool probe_qp_events(void)
 static bool iwarp_probed;
 
 /**
- * rpcrdma_cm_is_peer_noted() - tell whether a disconnect of the peer was noted before
- * @id: an id whose connection has ended, by rdma_cm
+ * rpcrdma_cm_is_peer_noted() - tell whether a disconnect of the peer is noted
+ * @id: the id, whose device does not change during the call
  *
- * Context: in the handler of the event DISCONNECTED.
+ * Context: any.
  *
- * Return: whether PEER_CLOSED has been noted before, if the peer disconnected.
+ * Return: whether PEER_CLOSED is noted before DISCONNECTED, if the peer disconnects.
  */
 bool rpcrdma_cm_is_peer_noted(const struct rdma_cm_id *id)
 {
@@ -342,25 +341,24 @@ bool rpcrdma_cm_is_peer_noted(const struct rdma_cm_id *id)
 
 /**
  * rpcrdma_cm_watch() - begin to note whether the peer of one of the module's ids disconnects
- * @id: the id, which is bound to a device, and whose connection is not made yet
+ * @id: the id, whose connection is not made yet
  *
  * Context: process context, may sleep.
  *
- * Return: what rpcrdma_cm_unwatch() takes; or NULL if the transport is not iWARP, or if there
- * is no memory.
+ * Return: what rpcrdma_cm_unwatch() takes; or NULL if that cannot be noted, or if there is no
+ * memory.
  */
 struct rpcrdma_cm_watched_id *rpcrdma_cm_watch(const struct rdma_cm_id *id)
 {
 	struct rpcrdma_cm_watched_id *watched;
 	unsigned long flags;
 
-	if (!rdma_cap_iw_cm(id->device, id->port_num))
+	if (!rpcrdma_cm_is_peer_noted(id))
 		return NULL;
 	watched = kzalloc_obj(*watched);
 	if (!watched)
 		return NULL;
 	watched->id = id;
-	watched->probed = READ_ONCE(iwarp_probed);
 	raw_spin_lock_irqsave(&watched_lock, flags);
 	hash_add(watched_ids, &watched->node, (unsigned long)id);
 	raw_spin_unlock_irqrestore(&watched_lock, flags);
@@ -396,7 +394,7 @@ void rpcrdma_cm_unwatch(struct rpcrdma_cm_watched_id *watched)
  */
 bool rpcrdma_cm_peer_may_have_disconnected(const struct rpcrdma_cm_watched_id *watched)
 {
-	return !watched->probed || !READ_ONCE(iwarp_probed) || READ_ONCE(watched->peer_closed);
+	return !READ_ONCE(iwarp_probed) || READ_ONCE(watched->peer_closed);
 }
 
 /**

@@ -22,25 +22,23 @@ pub(crate) struct WatchedId(NonNull<bindings::rpcrdma_cm_watched_id>);
 // compare it.
 unsafe impl Send for WatchedId {}
 
-// SAFETY: As for `Send`. Through a shared reference, only members are read that do not change, and
-// `peer_closed`, with READ_ONCE.
+// SAFETY: As for `Send`. Through a shared reference, only `peer_closed` is read, with
+// READ_ONCE.
 unsafe impl Sync for WatchedId {}
 
 impl WatchedId {
-    /// Begins to note whether the peer of `id` disconnects; process context. `id` is bound to a
-    /// device, and its connection is not made yet. Returns [`None`] if the transport is not iWARP,
-    /// or if there is no memory.
+    /// Begins to note whether the peer of `id` disconnects, whose connection is not made yet;
+    /// process context. Returns [`None`] if the transport is not iWARP, if the probe is not
+    /// registered, or if there is no memory.
     pub(crate) fn new(id: &IdRef<'_>) -> Option<Self> {
-        id.port().ok()?;
         // SAFETY: By the type invariant of `IdRef` the id is valid, and its device does not change.
-        // It has found its port, so it is bound to a device.
         let watched = unsafe { bindings::rpcrdma_cm_watch(id.as_ptr()) };
         // INVARIANT: The function has returned it, and nothing else owns it.
         NonNull::new(watched).map(Self)
     }
 
     /// Whether the peer may have ended the connection, after DISCONNECTED; any context. Also true
-    /// if the probe is not registered.
+    /// if the probe has been removed.
     pub(crate) fn peer_may_have_disconnected(&self) -> bool {
         let watched = self.0.as_ptr();
         // SAFETY: By the type invariant the pointer is one that the function takes.

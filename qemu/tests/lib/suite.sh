@@ -19,6 +19,13 @@ has_rdma_cm() {
 	[[ -e /dev/infiniband/rdma_cm ]]
 }
 
+# known FILE CASE...: writes what the file lists to $scratch/known. Over siw, the cases are skipped,
+# too.
+known() {
+	cp "$expectations/$1.txt" "$scratch/known" || return
+	[[ $TRANSPORT = rxe ]] || printf '%s skipped\n' "${@:2}" >>"$scratch/known"
+}
+
 # in_a COMMAND...: prints a command line that runs COMMAND in host a.
 in_a() { echo "nsenter --net=/run/netns/$A $*"; }
 

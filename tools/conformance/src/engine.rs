@@ -601,6 +601,13 @@ const SENT: u64 = 1 << 32;
 /// How many work requests may be in the send queue.
 const SENDS: u32 = 256;
 
+/// The end of a connection.
+struct End {
+    why: String,
+    /// Until when work requests may still be flushed.
+    flushed_by: Instant,
+}
+
 /// One connection.
 pub struct Connection {
     objects: Rc<Objects>,
@@ -611,9 +618,7 @@ pub struct Connection {
     next_send: u64,
     done: HashMap<u64, Result<(), String>>,
     arrived: VecDeque<Message>,
-    closed: Option<String>,
-    /// Until when work requests may still be flushed, once the connection is over.
-    flushed_by: Option<Instant>,
+    ended: Option<End>,
     /// Private data of the peer.
     private: Vec<u8>,
     rnr_retries: u8,
@@ -729,8 +734,7 @@ impl Connection {
             next_send: SENT,
             done: HashMap::new(),
             arrived: VecDeque::new(),
-            closed: None,
-            flushed_by: None,
+            ended: None,
             private: Vec::new(),
             rnr_retries: 0,
             iwarp,
@@ -769,7 +773,7 @@ impl Connection {
     /// Returns why the connection is over, if it is.
     pub fn closed(&mut self) -> Option<String> {
         self.pump(Instant::now());
-        self.closed.clone()
+        self.why()
     }
 
     fn note(&self, text: &str) {
@@ -844,7 +848,10 @@ impl Connection {
         let until = Instant::now() + STEP;
         while !self.done.contains_key(&number) {
             // If the connection ends meanwhile, `pump` returns, and the limit changes.
-            let until = self.flushed_by.map_or(until, |by| by.min(until));
+            let until = self
+                .ended
+                .as_ref()
+                .map_or(until, |end| end.flushed_by.min(until));
             if !self.pump(until) {
                 return false;
             }
@@ -854,10 +861,14 @@ impl Connection {
 
     /// Notes why the connection is over. The first cause stays.
     fn end(&mut self, why: impl Into<String>) {
-        if self.closed.is_none() {
-            self.closed = Some(why.into());
-            self.flushed_by = Some(Instant::now() + FLUSH);
-        }
+        self.ended.get_or_insert_with(|| End {
+            why: why.into(),
+            flushed_by: Instant::now() + FLUSH,
+        });
+    }
+
+    fn why(&self) -> Option<String> {
+        self.ended.as_ref().map(|end| end.why.clone())
     }
 
     /// Waits for a work request, and returns its result.
@@ -1021,8 +1032,8 @@ impl Connection {
             if let Some(message) = self.arrived.pop_front() {
                 return Arrival::Message(message);
             }
-            if let Some(why) = &self.closed {
-                return Arrival::Closed(why.clone());
+            if let Some(why) = self.why() {
+                return Arrival::Closed(why);
             }
             if !self.pump(until) {
                 return Arrival::Nothing;
@@ -1033,15 +1044,15 @@ impl Connection {
     /// Waits up to `limit` for the end of the connection.
     pub fn wait_closed(&mut self, limit: Duration) -> Option<String> {
         let until = Instant::now() + limit;
-        while self.closed.is_none() && self.pump(until) {}
-        self.closed.clone()
+        while self.ended.is_none() && self.pump(until) {}
+        self.why()
     }
 
     /// Makes both devices handle what they have received, by an RDMA Read of no octets. siw ignores
     /// a message that arrives while it accepts, until another packet arrives. A Read is only needed
     /// until the first message.
     fn nudge(&mut self) {
-        if self.closed.is_some() || self.nudge.is_none_or(|at| Instant::now() < at) {
+        if self.ended.is_some() || self.nudge.is_none_or(|at| Instant::now() < at) {
             return;
         }
         self.nudge = Some(Instant::now() + 2 * NUDGE);
@@ -1145,7 +1156,7 @@ impl Connection {
         }
         if failed {
             let flushed = completion.status == sys::ibv_wc_status::IBV_WC_WR_FLUSH_ERR;
-            if self.closed.is_none() {
+            if self.ended.is_none() {
                 let name = status_name(completion.status);
                 if !flushed {
                     self.note(&format!("a Receive failed: {name}"));
@@ -1223,7 +1234,7 @@ impl Connection {
 
     /// Disconnects.
     pub fn disconnect(&mut self) {
-        if self.closed.is_none() {
+        if self.ended.is_none() {
             self.note("disconnects");
             self.end("this side disconnected");
             // SAFETY: the id has a queue pair.
