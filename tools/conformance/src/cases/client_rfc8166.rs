@@ -474,8 +474,8 @@ fn late_grant(gateway: &mut Gateway<'_>) -> Verdict {
     Ok(Passed)
 }
 
-/// Two calls are under way. The reply to the first one is an RPC error, and invalidates a tag of
-/// the second one. The memory of the first call must then be out of reach, too.
+/// Two calls are under way, in any order. The reply to the first one is an RPC error, and invalidates
+/// a tag of the second one. The memory of the first call must then be out of reach, too.
 fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
     if !offer(gateway)?.1.invalidation() {
         return unimplemented("the client does not set R");
@@ -492,11 +492,14 @@ fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
                 return Next::Serve;
             }
             let mut under_way = under_way.borrow_mut();
-            let first = under_way
-                .iter()
-                .find_map(|first| Some((first, readable(first)?)));
-            let (Some((first, segment)), Some(key)) = (first, call.key()) else {
-                under_way.push(call.clone());
+            under_way.push(call.clone());
+            let found = under_way.iter().find_map(|first| {
+                let mut others = under_way
+                    .iter()
+                    .filter(|other| other.header.xid != first.header.xid);
+                Some((first, readable(first)?, others.find_map(Call::key)?))
+            });
+            let Some((first, segment, key)) = found else {
                 return Next::Serve;
             };
             // SYSTEM_ERR
@@ -532,8 +535,7 @@ fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
         ),
         Some(false) => Ok(Passed),
         None => inconclusive(format!(
-            "the client has not had two calls with chunks under way, the first one with a Read \
-             chunk; {}",
+            "the client has not had two calls with chunks under way, one of them with a Read chunk; {}",
             work.end()
         )),
     }
@@ -825,7 +827,7 @@ pub const CASES: &[Case] = &[
         sends "an RDMA Read of a Read chunk of an earlier call", accepts "the RDMA Read fails",
         fault "leaves-registered", |gateway| reach(gateway, true)),
     case!(client "rfc8166/4.4.1/c2", "a reply that invalidates another call's tag ends no protection", Must, PROTECTED,
-        sends "an RPC error to the first of two calls, which invalidates the first Steering Tag of the second; \
+        sends "an RPC error to one of two calls, which invalidates the first Steering Tag of the other one; \
                an RDMA Read of a Read chunk of the first one",
         accepts "the RDMA Read fails, or the connection has ended",
         fault "trusts-invalidation", tag_of_another_call),
