@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
-use std::collections::VecDeque;
 use std::fmt;
 use std::io::ErrorKind;
 use std::io::Read;
@@ -112,6 +111,8 @@ pub struct Shape {
     pub credits: u32,
     /// Replies are held back until there has been no further one for that long.
     pub hold: Duration,
+    /// To which calls. The replies to all others go at once.
+    pub holds: fn(&Call) -> bool,
     /// Replies go by the Reply chunk wherever the client offers one.
     pub reply_chunk: bool,
     /// Which replies invalidate a Steering Tag of their call.
@@ -161,6 +162,7 @@ impl Default for Shape {
             receives_after: None,
             credits: 32,
             hold: Duration::ZERO,
+            holds: |_| true,
             reply_chunk: false,
             invalidate: Invalidate::Never,
             two: false,
@@ -565,7 +567,7 @@ struct Session {
     calls: usize,
     granted: Option<u32>,
     pending: BTreeMap<u32, Call>,
-    held: VecDeque<Held>,
+    held: Vec<Held>,
     last_held: Instant,
     /// XIDs of calls of the NFS server.
     relayed: BTreeSet<u32>,
@@ -643,7 +645,7 @@ impl Serving<'_> {
                 calls: 0,
                 granted: None,
                 pending: BTreeMap::new(),
-                held: VecDeque::new(),
+                held: Vec::new(),
                 last_held: Instant::now(),
                 relayed: BTreeSet::new(),
                 accepts: None,
@@ -683,11 +685,14 @@ impl Session {
             any = true;
             self.record(record);
         }
-        if self.last_held.elapsed() >= shape.hold {
-            while let Some(held) = self.held.pop_front() {
-                any = true;
-                self.reply(held.xid, held.rpc, shape, work);
-            }
+        let over = self.last_held.elapsed() >= shape.hold;
+        let pending = &self.pending;
+        let waits = |held: &Held| pending.get(&held.xid).is_some_and(shape.holds);
+        let (later, now) = self.held.drain(..).partition(|held| !over && waits(held));
+        self.held = later;
+        for held in now {
+            any = true;
+            self.reply(held.xid, held.rpc, shape, work);
         }
         Ok(any)
     }
@@ -788,7 +793,7 @@ impl Session {
 
     fn hold(&mut self, xid: u32, rpc: Vec<u8>) {
         self.last_held = Instant::now();
-        self.held.push_back(Held { xid, rpc });
+        self.held.push(Held { xid, rpc });
     }
 
     /// Handles a message of the NFS server.

@@ -486,7 +486,8 @@ fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
     let own = reached.clone();
     let readable = |call: &Call| call.readable().find(|segment| segment.length > 0);
     let work = gateway.work(Shape {
-        hold: HOLD,
+        hold: 10 * HOLD,
+        holds: |call| call.readable().next().is_some(),
         on_call: Box::new(move |call, connection| {
             if own.get().is_some() || call.connection > 0 {
                 return Next::Serve;
