@@ -151,7 +151,9 @@ walk() {
 		elif [[ $where = here || $n = 1 ]]; then
 			break
 		elif ((++over > 3)); then
-			echo "the kernel's count is not the one expected" >>"$scratch/bad"
+			# Some unloading allocates nothing in other tasks.
+			[[ $operation = unload && $points -gt 0 ]] ||
+				echo "the kernel's count is not the one expected" >>"$scratch/bad"
 			break
 		fi
 	done
