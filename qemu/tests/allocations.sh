@@ -344,7 +344,7 @@ listening=(0 ENOMEM ENFILE)
 [[ $TRANSPORT = rxe ]] || listening+=(EADDRINUSE)
 walk 'listen, in the writing task' listen here "${listening[@]}"
 walk 'connect, in the writing task' set_up here 0 ENOMEM
-# Not over siw: faults of siw (SECURITY.md) would crash the guest.
+# Not over siw, because of its withheld faults (SECURITY.md).
 if [[ $TRANSPORT = rxe ]]; then
 	elsewhere=(0 ENOMEM ENFILE ECONNREFUSED ECONNRESET)
 	walk 'connect, in other tasks' set_up failslab "${elsewhere[@]}"
