@@ -3,7 +3,7 @@
 """Prints medians and quartiles of the results, and of their ratios to the first variant
 of the same measurement.
 
-usage: bench-table.py [--json] FILE... <ENVIRONMENT
+usage: scripts/benchmarks/table.py [--json] FILE... <ENVIRONMENT
 
 FILE has lines of MEASURED, VARIANT and VALUE, separated by tabs. ENVIRONMENT has lines of
 KEY: VALUE, which are printed above the table."""

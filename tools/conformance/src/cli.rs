@@ -49,7 +49,7 @@ const NFS_PORT: u16 = 2049;
     name = "rpcrdma-conformance",
     version,
     after_help = "Ends with 0 if no case failed, or NULL of a probe succeeded; with 1 if a case \
-                  failed or was inconclusive, or differs from --expect, or NULL had no such result; \
+                  failed or was inconclusive, or differs from --expect, or NULL did not succeed; \
                   with 2 if the command line is wrong, or nothing could be tested. Needs rdma-core (librdmacm, libibverbs) to run, and no privileges."
 )]
 struct Cli {

@@ -14,7 +14,7 @@ use crate::files::Result;
 pub(crate) enum Engine {
     /// The module rpcrdma_cm
     Kernel,
-    /// The program rpcrdma-conformance, for which no module and no root is needed
+    /// The program rpcrdma-conformance, which needs neither the module nor root
     User,
 }
 
