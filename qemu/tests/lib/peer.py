@@ -22,9 +22,6 @@ RELIABLE_CONNECTION = 2
 RDMA_WRITE, SEND, RDMA_READ, BIND_WINDOW, SEND_INVALIDATE = 0, 2, 4, 8, 9
 SIGNALED = 2
 LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, WINDOW_BIND = 1, 2, 4, 16
-# The flags for a message that invalidated a key. rxe sets the flag of the kernel's enum, which
-# differs from that of user space.
-WITH_INVALIDATE = 8 | 4
 WINDOW_TYPE_2 = 2
 
 TIMEOUT_MS = 5000
@@ -278,9 +275,6 @@ class Peer:
         self.listeners: list[c_void_p] = []
         self.count = self.size = self.again = 0
         self.late = False
-        # How often the other side wants a message of the peer to be retransmitted that finds no
-        # Receive: as client by its REQ, as server by its REP. Not of iWARP.
-        self.again_wanted: dict[int, int] = {}
         # The read depth of later connections: how many RDMA Reads each side may have under way.
         self.reads = MAX_READS
         self.begin(c_void_p())
@@ -292,8 +286,6 @@ class Peer:
         self.over = False
         # Whether a message has arrived.
         self.heard = False
-        # The key that the message received last has invalidated.
-        self.invalidated: int | None = None
         # Memory that the queue pair may still access.
         self.memories: list[Memory] = []
 
@@ -313,10 +305,8 @@ class Peer:
         call("rdma_get_cm_event", self.channel, byref(pointer))
         event = pointer.contents
         octets = b""
-        if event.event in (CONNECT_REQUEST, ESTABLISHED):
-            self.again_wanted[event.event] = event.conn.rnr_retry_count
-            if event.conn.private_data:
-                octets = ctypes.string_at(event.conn.private_data, event.conn.private_data_len)
+        if event.event in (CONNECT_REQUEST, ESTABLISHED) and event.conn.private_data:
+            octets = ctypes.string_at(event.conn.private_data, event.conn.private_data_len)
         what = event.event, event.status, c_void_p(event.id), octets
         # An id can be destroyed only after its events are acknowledged.
         call("rdma_ack_cm_event", pointer)
@@ -499,9 +489,6 @@ class Peer:
         self.heard = True
         start = completion.wr_id * self.size
         octets = self.messages.buffer[start:start + completion.byte_len]
-        self.invalidated = None
-        if completion.wc_flags & WITH_INVALIDATE:
-            self.invalidated = completion.invalidated_rkey
         if not self.over:
             self.post_receive(completion.wr_id)
         return octets
