@@ -253,12 +253,6 @@ def none_again(message: str) -> None:
         same("retransmissions", 0, int(packet[field], 0))
 
 
-def invalidations() -> None:
-    """SEND Only with Invalidate; in iWARP the Send Message with Invalidate."""
-    wanted = "infiniband.bth.opcode == 0x17" if ROCE else "iwarp_rdma.opcode == 0x4"
-    same("messages that invalidate", 3, len(decode(wanted, "frame.number")))
-
-
 # About: the dissector.
 
 COLUMNS = ("frame.number", "rpcrdma_cm.role", "infiniband.cm.req.serviceid.dport", "tcp.srcport",
@@ -423,7 +417,6 @@ if ROCE:
     for message in "REQ", "REP":
         check(f"on the wire: a {message} wants no message retransmitted (RFC 8166, 3.3.1)",
               none_again, message.lower())
-check("on the wire: three messages invalidate (4.1)", invalidations)
 need("the dissector is installed", install_dissector)
 need("the dissector runs", dissect)
 for exchange in EXCHANGES:
