@@ -152,12 +152,14 @@ class Client:
         self.granted(3)
         with self.calling("echo size=8 count=10 jobs=8"):
             messages = self.messages(3)
-            # The reply to one of three calls grants 1 credit. Two calls are still under way.
+            # The reply to one of three calls grants 1 credit. Two calls are still under way. The next
+            # replies grant 0 credits, which count as one.
             script.peer.send(echo(messages.pop(), 1))
             same("two of one credit, the module sent", NOTHING, script.peer.receive(300))
-            script.peer.send(echo(messages.pop(), 1))
+            script.peer.send(echo(messages.pop(), 0))
             same("one of one credit, the module sent", NOTHING, script.peer.receive(300))
-            script.peer.send(echo(messages.pop(), 1))
+            same_info(self.id, credits_granted=0)
+            script.peer.send(echo(messages.pop(), 0))
             messages = self.messages(1)
             script.peer.send(echo(messages.pop(), 64))
             messages = self.messages(6)

@@ -42,6 +42,13 @@ need 'data for the NFS client of the suite' nfs_data
 check "the kernel's NFS client passes the suite's cases of sizes and credits" \
 	passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --strict --backend "$B4" \
 	rfc8797/4 rfc8797/5.1 rfc8166/3.3.3 rfc8166/4.3.3 rfc8166/4.4.1/c1
+drops_chunks() {
+	# reports/xprtrdma-reverse-chunks.txt
+	echo 'rfc8167/5.3/c1 fail' >"$scratch/drops"
+	passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --backend "$B4" \
+		rfc8167/5.2/c1 rfc8167/5.3 --expect "$scratch/drops"
+}
+check "the kernel's NFS client answers NULL, and drops a call with a chunk" drops_chunks
 without_r() {
 	: >"$scratch/all-pass"
 	passes "bash $PWD/programs/module-work.sh $B4:3000 1 0" rfc8797/4.1/c3 \

@@ -504,7 +504,7 @@ fn padded(target: &mut Target<'_>) -> Verdict {
         let xid = link.xid();
         let results = wire::Writer::new().opaque(&vec![b'x'; length]).0;
         let rpc = wire::call(xid, procedure, &results);
-        let chunk = vec![link.writable(1300)?];
+        let chunk = vec![link.writable(24 + results.len())?];
         let mut header = Header::msg(xid);
         header.reply = Some(chunk.clone());
         let answer = link.call(&header, &rpc)?;
@@ -520,9 +520,6 @@ fn padded(target: &mut Target<'_>) -> Verdict {
             return violation(format!(
                 "the Reply chunk comes back with {used} octets, not with {expected}"
             ));
-        }
-        if long {
-            untouched(&link, &chunk, &returned)?;
         }
     }
     Ok(Passed)
@@ -700,7 +697,7 @@ pub const CASES: &[Case] = &[
         accepts "no Send of more than 1024 octets",
         fault "forgets-header-length", header_makes_it_long),
     case!("rfc8166/3.5.3/7", "the Payload stream in a chunk is padded", Must, PADDED,
-        sends "ECHO of 5 and of 1201 octets with a Reply chunk, Receive Size 1024",
+        sends "ECHO of 5 and of 1201 octets with a Reply chunk of the reply's length, Receive Size 1024",
         accepts "results with three octets of zero, and the length of the Reply chunk with them",
         fault "unpadded", padded),
     case!("rfc8166/3.5.3/8", "a short call as a Long Call", Must, LONG_CALL,
