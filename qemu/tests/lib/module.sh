@@ -198,10 +198,13 @@ counter() {
 # event COLUMN=VALUE...: sets ${event[COLUMN]} to the latest event of history with these values.
 declare -A event
 event() {
-	local line word n status=1 names cells
+	local line word n row names cells
 	lines history
 	read -ra names <<<"${lines[0]}"
-	for line in "${lines[@]:1}"; do
+	for ((row = ${#lines[@]} - 1; row > 0; row--)); do
+		line=${lines[row]}
+		# To split every line of a long history would take seconds.
+		for word in "$@"; do [[ $line = *"${word#*=}"* ]] || continue 2; done
 		read -ra cells <<<"$line"
 		local -A this=()
 		for ((n = 0; n < ${#names[@]} - 1; n++)); do this[${names[n]}]=${cells[n]}; done
@@ -210,10 +213,10 @@ event() {
 			[[ ${this[${word%%=*}]-} = "${word#*=}" ]] || continue 2
 		done
 		for word in "${!this[@]}"; do event[$word]=${this[$word]}; done
-		status=0
+		return 0
 	done
-	[[ $status = 0 ]] || printf '%s\n' "no event with $*:" "${lines[@]}"
-	return "$status"
+	printf '%s\n' "no event with $*:" "${lines[@]}"
+	return 1
 }
 
 # consistent_history: whether the events are in the order of their times, and each connection
