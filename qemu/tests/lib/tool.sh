@@ -11,9 +11,14 @@ tool_runs() { cp ../../build/tool/debug/rpcrdma-cm "$tool" && "$tool" --version;
 # says STATUS WORDS COMMAND...: whether COMMAND ends with that status and prints these words, on
 # stdout or stderr.
 says() {
-	local said status=0
-	said=$("${@:3}" 2>&1) || status=$?
-	[[ $status = "$1" && $said = *"$2"* ]] && return
-	printf 'wanted %s: %s\nfound %s: %s\n' "$1" "$2" "$status" "$said"
+	tool_status=0
+	tool_output=$("${@:3}" 2>&1) || tool_status=$?
+	also_says "$1" "$2"
+}
+
+# also_says STATUS WORDS: the same, of the command that the latest `says` has run.
+also_says() {
+	[[ $tool_status = "$1" && $tool_output = *"$2"* ]] && return
+	printf 'wanted %s: %s\nfound %s: %s\n' "$1" "$2" "$tool_status" "$tool_output"
 	return 1
 }
