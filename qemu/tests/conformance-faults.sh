@@ -18,5 +18,5 @@ need 'programs can use rdma_cm for the test client' has_rdma_cm
 need 'the suite has been built with its test client (scripts/conformance)' \
 	copies faulty-client
 check 'every client case passes without a fault, and fails with its own' \
-	proves_itself on_b "$client" --test "$B4:3000" "$(in_a "$client" "$B4:3000")"
+	proves_itself on_b "$client" --test "$B4:3010" "$(in_a "$client")"
 check_fails 'the suite reports that no client connects' no_client

@@ -4,6 +4,11 @@
 //! passes with each answer that it accepts.
 //! Only the faulty server and the faulty client use this.
 
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::sync::Mutex;
+use std::thread;
+
 use crate::case::Case;
 use crate::case::Level;
 use crate::case::Problem;
@@ -88,6 +93,94 @@ impl Results {
     }
 }
 
+/// How many threads try faults. Most of their time is spent in waiting.
+const THREADS: usize = 4;
+
+/// Calls `run` for each of the jobs, in several threads, and then `done` with what it returns, in the
+/// order of the jobs. `make` is called once in each thread, with the thread's number, and `run` gets
+/// what it returns. Jobs with the same key never run at the same time. Returns the first error.
+pub fn side_by_side<Job: Copy + Send, Key: Ord, Own, Found: Send>(
+    jobs: &[Job],
+    key: impl Fn(Job) -> Key,
+    make: impl Fn(u16) -> Result<Own, String> + Sync,
+    run: impl Fn(&mut Own, Job) -> Found + Sync,
+    mut done: impl FnMut(Job, Found),
+) -> Result<(), String> {
+    let mut groups: BTreeMap<Key, Vec<(usize, Job)>> = BTreeMap::new();
+    for (number, &job) in jobs.iter().enumerate() {
+        groups.entry(key(job)).or_default().push((number, job));
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    // In the order of the jobs, so that they can be printed soon.
+    groups.sort_by_key(|group| group[0].0);
+    let groups = Mutex::new(groups.into_iter());
+    let (sender, results) = mpsc::channel();
+    thread::scope(|scope| {
+        for thread in 0..THREADS as u16 {
+            let (sender, groups, make, run) = (sender.clone(), &groups, &make, &run);
+            scope.spawn(move || {
+                let mut own = match make(thread) {
+                    Ok(own) => own,
+                    Err(why) => {
+                        let _ = sender.send(Err(why));
+                        return;
+                    }
+                };
+                while let Some(group) = groups.lock().ok().and_then(|mut left| left.next()) {
+                    for (number, job) in group {
+                        let _ = sender.send(Ok((number, job, run(&mut own, job))));
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut next = 0;
+        for result in results {
+            let (number, job, found) = result?;
+            early.insert(number, (job, found));
+            while let Some((job, found)) = early.remove(&next) {
+                done(job, found);
+                next += 1;
+            }
+        }
+        if next < jobs.len() {
+            return Err(format!("only {next} of {} cases were tried", jobs.len()));
+        }
+        Ok(())
+    })
+}
+
 fn name_with_fault(case: &Case) -> String {
     format!("with {}: {} fails", case.fault, case.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::side_by_side;
+
+    fn tried(make: fn(u16) -> Result<u16, String>) -> (Result<(), String>, Vec<(u32, u32)>) {
+        let jobs: Vec<u32> = (0..50).collect();
+        let mut found = Vec::new();
+        let result = side_by_side(
+            &jobs,
+            |job| job % 7,
+            make,
+            |_, job| job * job,
+            |job, square| found.push((job, square)),
+        );
+        (result, found)
+    }
+
+    #[test]
+    fn results_have_the_order_of_the_jobs() {
+        let wanted: Vec<_> = (0..50).map(|job| (job, job * job)).collect();
+        assert_eq!(tried(Ok), (Ok(()), wanted));
+    }
+
+    #[test]
+    fn a_thread_that_cannot_begin_is_an_error() {
+        let one = |thread| if thread == 1 { Err("no port".into()) } else { Ok(thread) };
+        assert_eq!(tried(one).0, Err("no port".into()));
+    }
 }

@@ -3,9 +3,9 @@
 //! The suite's own test client: it speaks RPC-over-RDMA as the RFCs and the draft demand, and for
 //! each requirement it has a switch with which it does not. Only tests use it.
 //!
-//! `--test` runs the cases for clients: `COMMAND FAULT` makes the client work with a fault, and
-//! `COMMAND FAULT two` begins with version 2. Without a fault every case passes, and each case fails
-//! with its own.
+//! `--test` runs the cases for clients: `COMMAND ADDR:PORT FAULT` makes the client work with a fault,
+//! and `COMMAND ADDR:PORT FAULT two` begins with version 2. Without a fault every case passes, and
+//! each case fails with its own. The ports from PORT on are used.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -30,6 +30,7 @@ use rpcrdma_conformance::gateway::BIND;
 use rpcrdma_conformance::peer::DEFAULT;
 use rpcrdma_conformance::peer::ECHO;
 use rpcrdma_conformance::run;
+use rpcrdma_conformance::self_test::side_by_side;
 use rpcrdma_conformance::self_test::Results;
 use rpcrdma_conformance::trace::Trace;
 use rpcrdma_conformance::wire;
@@ -691,31 +692,50 @@ fn is_two(case: &Case) -> bool {
 
 /// Runs the cases for clients against this client, and prints KTAP.
 fn self_test(address: SocketAddr, command: &str) -> Result<bool, String> {
-    let mut client = Client::new(address);
-    client.limit = Duration::from_secs(20);
-    client.run = Some(format!("{command} none"));
-    client.explore()?;
     let all: Vec<_> = cases::client().collect();
     let mut results = Results::begin();
+    let mut client = explored(address, command)?;
     for two in [false, true] {
         let these: Vec<_> = all
             .iter()
             .copied()
             .filter(|case| is_two(case) == two)
             .collect();
-        client.forget();
-        client.two = two;
-        client.run = Some(format!("{command} none{}", if two { " two" } else { "" }));
+        works(&mut client, command, "none", two);
         for found in cli::with_progress(&these, |case| run::run_client(&client, case)) {
             results.without_fault(&found, found.outcome == Outcome::Pass);
         }
     }
-    for case in all {
-        client.forget();
-        client.two = is_two(case);
-        let two = if client.two { " two" } else { "" };
-        client.run = Some(format!("{command} {}{two}", case.fault));
-        results.with_fault(case, &run::client_case(case, &client, &Trace::default()));
-    }
+    side_by_side(
+        &all,
+        |case| case.id,
+        |thread| {
+            let mut address = address;
+            address.set_port(address.port() + 1 + thread);
+            explored(address, command)
+        },
+        |client, case| {
+            works(client, command, case.fault, is_two(case));
+            run::client_case(case, client, &Trace::default())
+        },
+        |case, verdict| results.with_fault(case, &verdict),
+    )?;
     Ok(results.end())
+}
+
+/// Returns the client without a fault, whose work has succeeded.
+fn explored(address: SocketAddr, command: &str) -> Result<Client, String> {
+    let mut client = Client::new(address);
+    client.limit = Duration::from_secs(20);
+    works(&mut client, command, "none", false);
+    client.explore()?;
+    Ok(client)
+}
+
+/// Sets how the client works from now on.
+fn works(client: &mut Client, command: &str, fault: &str, two: bool) {
+    client.forget();
+    client.two = two;
+    let two = if two { " two" } else { "" };
+    client.run = Some(format!("{command} {} {fault}{two}", client.address));
 }

@@ -41,6 +41,7 @@ use rpcrdma_conformance::peer::Server;
 use rpcrdma_conformance::peer::ECHO;
 use rpcrdma_conformance::peer::NFS;
 use rpcrdma_conformance::run;
+use rpcrdma_conformance::self_test::side_by_side;
 use rpcrdma_conformance::self_test::Results;
 use rpcrdma_conformance::session::NO_CALLBACKS;
 use rpcrdma_conformance::trace::Trace;
@@ -1288,17 +1289,36 @@ fn self_test(address: SocketAddr) -> ExitCode {
         look(&mut server)?;
         Ok(run::server_case(case, &server, &Trace::default()))
     };
-    for case in &all {
-        // Many faults are a missing answer.
-        match run(case, case.fault, Duration::from_millis(600)) {
+    // What the server shares between the connections of a port is for one case at a time. Many faults
+    // are a missing answer.
+    let limit = Duration::from_secs(1);
+    let tried = side_by_side(
+        &all,
+        |case| case.fault,
+        |_| Ok(()),
+        |(), case| run(case, case.fault, limit),
+        |case, verdict| match verdict {
             Ok(verdict) => results.with_fault(case, &verdict),
             Err(why) => results.not_tried(case, &why),
-        }
-    }
-    for (name, words) in ALLOWED {
-        for case in all.iter().filter(|case| case.accepts.contains(words)) {
-            results.allowed(case, name, run(case, name, clean.limit));
-        }
+        },
+    );
+    let accepted: Vec<_> = ALLOWED
+        .iter()
+        .flat_map(|&(name, words)| {
+            let accepts = move |case: &&&'static Case| case.accepts.contains(words);
+            all.iter().filter(accepts).map(move |case| (name, *case))
+        })
+        .collect();
+    let tried = tried.and(side_by_side(
+        &accepted,
+        |(name, _)| name,
+        |_| Ok(()),
+        |(), (name, case)| run(case, name, clean.limit),
+        |(name, case), verdict| results.allowed(case, name, verdict),
+    ));
+    if let Err(why) = tried {
+        eprintln!("faulty-server: {why}");
+        return ExitCode::from(2);
     }
     ExitCode::from(u8::from(!results.end()))
 }
