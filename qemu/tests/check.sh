@@ -84,8 +84,8 @@ server() {
 	check 'check of a sound server over IPv6' ends 0 'fine     port: ' "[$B6]:/export"
 	check 'check calls NULL in both versions of NFS' \
 		ends 0 'fine     null: NFS 3 answers NULL; NFS 4 answers NULL' "$B4"
-	check 'check shows the thresholds' \
-		also_says 0 'private-data: calls of up to 4096 octets and replies of up to 4096 would'
+	check 'check shows the thresholds' also_says 0 \
+		'private-data: calls of up to 4096 octets and replies of up to 4096 would'
 	check 'check shows the credits' also_says 0 "fine     credits: $B4 grants"
 	check 'check: rpcbind does not know RDMA' also_says 0 'note     rpcbind: '
 	check 'check: a server that grants few credits' with svc_rdma/max_requests 4 \

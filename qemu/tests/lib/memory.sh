@@ -10,7 +10,8 @@
 in_memory() {
 	local file
 	while read -r file; do
-		{ : >>"$file"; } 2>/dev/null || { cp -p "$file" "$file.new" && mv "$file.new" "$file"; }
+		{ : >>"$file"; } 2>/dev/null && continue
+		cp -p "$file" "$file.new" && mv "$file.new" "$file"
 	done
 }
 
@@ -18,8 +19,8 @@ programs() {
 	type -P awk basename bash cat chmod cmp cp cut date dd df diff dirname dmesg env exportfs \
 		grep head ip jq kmod ls mkdir mkfifo mktemp mount mount.nfs mv nfsdcld nsenter \
 		pgrep ping pkill python3 rdma readlink rm rpc.mountd rpc.nfsd rpcbind sed seq \
-		setpriv sh sleep sort stat sync tail tc tee timeout touch tr truncate umount unshare \
-		wc xargs | xargs readlink -f
+		setpriv sh sleep sort stat sync tail tc tee timeout touch tr truncate umount \
+		unshare wc xargs | xargs readlink -f
 }
 
 # drivers: prints the libraries that programs load by name.
