@@ -96,9 +96,10 @@ impl Results {
 /// How many threads try faults. Most of their time is spent in waiting.
 const THREADS: usize = 4;
 
-/// Calls `run` for each of the jobs, in several threads, and then `done` with what it returns, in the
-/// order of the jobs. `make` is called once in each thread, with the thread's number, and `run` gets
-/// what it returns. Jobs with the same key never run at the same time. Returns the first error.
+/// Calls `run` for each of the jobs, in several threads, and then `done` with the result, in the
+/// order of the jobs. `make` is called once in each thread, with the thread's number, and `run`
+/// gets what `make` has returned. Jobs with the same key never run at the same time. Returns the
+/// first error.
 pub fn side_by_side<Job: Copy + Send, Key: Ord, Own, Found: Send>(
     jobs: &[Job],
     key: impl Fn(Job) -> Key,
@@ -180,7 +181,13 @@ mod tests {
 
     #[test]
     fn a_thread_that_cannot_begin_is_an_error() {
-        let one = |thread| if thread == 1 { Err("no port".into()) } else { Ok(thread) };
+        let one = |thread| {
+            if thread == 1 {
+                Err("no port".into())
+            } else {
+                Ok(thread)
+            }
+        };
         assert_eq!(tried(one).0, Err("no port".into()));
     }
 }

@@ -3,9 +3,9 @@
 //! The suite's own test client: it speaks RPC-over-RDMA as the RFCs and the draft demand, and for
 //! each requirement it has a switch with which it does not. Only tests use it.
 //!
-//! `--test` runs the cases for clients: `COMMAND ADDR:PORT FAULT` makes the client work with a fault,
-//! and `COMMAND ADDR:PORT FAULT two` begins with version 2. Without a fault every case passes, and
-//! each case fails with its own. The ports from PORT on are used.
+//! `--test` runs the cases for clients: `COMMAND ADDR:PORT FAULT` makes the client work with a
+//! fault, and `COMMAND ADDR:PORT FAULT two` begins with version 2. Without a fault every case
+//! passes, and each case fails with its own. The suite listens at PORT and the next four.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

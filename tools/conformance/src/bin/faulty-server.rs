@@ -1289,8 +1289,8 @@ fn self_test(address: SocketAddr) -> ExitCode {
         look(&mut server)?;
         Ok(run::server_case(case, &server, &Trace::default()))
     };
-    // What the server shares between the connections of a port is for one case at a time. Many faults
-    // are a missing answer.
+    // The connections of a port share state of the server, so cases with the same fault are tried
+    // one after the other. Many faults are a missing answer.
     let limit = Duration::from_secs(1);
     let tried = side_by_side(
         &all,
