@@ -27,8 +27,10 @@ def unload() -> None:
     hosts.shell("module_unload")
 
 
-def write(netns: str | int, file: str, octets: bytes, back: int | None = None) -> str:
-    """Writes once to a file, in a network namespace. Returns the errno's name, or DONE."""
+def write(netns: str | int, file: str, octets: bytes, back: int | None = None,
+          tries: int = 3) -> str:
+    """Writes once to a file, in a network namespace. Returns the errno's name, or DONE. A
+    `connect` whose port TCP uses is written again."""
     try:
         with hosts.entered(netns, back):
             fd = os.open(os.path.join(DEBUGFS, file), os.O_WRONLY)
@@ -37,6 +39,9 @@ def write(netns: str | int, file: str, octets: bytes, back: int | None = None) -
             finally:
                 os.close(fd)
     except OSError as error:
+        # rdma_cm chooses a port that is free in rdma_cm. With siw, TCP may use it still.
+        if (file, error.errno) == ("connect", errno.EADDRINUSE) and tries > 1:
+            return write(netns, file, octets, back, tries - 1)
         return errno.errorcode[error.errno]
     return DONE if count == len(octets) else f"{count} of {len(octets)}"
 
