@@ -90,6 +90,8 @@ answers() {
 	fi
 	xid=${said:0:8}
 	for octets in "${@:4}"; do tell 1 send "${octets//XID/$xid}" || return; done
+	# Answers the DREQ.
+	say 1 receive $((wait_ms + 20000)) && hear 1 60 && tell 1 close || return
 	wait "$probe" || status=$?
 	[[ $status = "$2" ]] && grep -qxF -e "$3" "$scratch/probe" && return
 	echo "status $status"

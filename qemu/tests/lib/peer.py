@@ -317,9 +317,10 @@ class Peer:
         if what == CONNECT_REQUEST:
             self.requests.append((new, private))
         elif what == DISCONNECTED:
-            self.over = True
+            # The id may be that of an earlier connection.
+            self.over = self.over or new.value == self.id.value
             # This flushes the posted work requests.
-            rdmacm.rdma_disconnect(self.id)
+            rdmacm.rdma_disconnect(new)
         return what in (CONNECT_REQUEST, DISCONNECTED, TIMEWAIT_EXIT)
 
     def wait(self, wanted: int) -> tuple[c_void_p, bytes]:
