@@ -21,6 +21,7 @@ After an error the answer is `failed: ` and the reason.
 
 import collections
 import os
+import select
 import signal
 import sys
 import time
@@ -96,7 +97,7 @@ class Storm:
     def ghost(self, peers: list[Peer], _: int) -> None:
         for peer in peers:
             if peer.id:
-                peer.leave()
+                self.leave(peer)
             peer.resolve(*self.server)
             # The other side tells requests apart by this number.
             number = int.from_bytes(os.urandom(3), "big")
@@ -106,9 +107,15 @@ class Storm:
     def mute(self, peers: list[Peer], _: int) -> None:
         for peer in peers:
             if peer.queue_pair:
-                peer.leave()
+                self.leave(peer)
             peer.ask(*self.server, b"")
             self.outcomes["unanswered"] += 1
+
+    def leave(self, peer: Peer) -> None:
+        """Gives an attempt up, and does not read the answer. Waits until there is one: accepting
+        fails if the peer leaves before that."""
+        select.select([peer.channel.contents.fd], [], [], 1)
+        peer.leave()
 
     def flood(self, peers: list[Peer], number: int) -> None:
         # Every other time, the peers post no Receives for replies.
