@@ -79,17 +79,21 @@ wait_ms=3000
 # answers ENGINE STATUS LINE OCTETS...: whether `probe` ends with that status and prints that line
 # where NULL is answered by these messages. XID stands for that of the call.
 answers() {
-	local probe octets xid status=0
+	local probe octets=() xid status=0
 	tell 1 receives 8 1024 && say 1 accept f6ab0e1801000303 || return
 	on_a "$tool" probe "$B4:2008" --engine "$1" --timeout-ms "$wait_ms" >"$scratch/probe" 2>&1 &
 	probe=$!
-	if ! { hear 1 && tell 1 receive 10000; }; then
+	if ! { hear 1 && tell 1 receive 10000 && [[ ${#said} -gt 8 ]]; }; then
+		echo "the program received: $said"
 		kill "$probe"
 		wait "$probe"
+		cat "$scratch/probe"
 		return 1
 	fi
 	xid=${said:0:8}
-	for octets in "${@:4}"; do tell 1 send "${octets//XID/$xid}" || return; done
+	octets=("${@:4}")
+	# The probe may have closed before these Sends complete.
+	say 1 send "${octets[@]//XID/$xid}" && hear 1 || [[ $said = failed* ]] || return
 	# Answers the DREQ.
 	say 1 receive $((wait_ms + 20000)) && hear 1 60 && tell 1 close || return
 	wait "$probe" || status=$?

@@ -62,7 +62,7 @@ class Client:
 
     def asks(self, message: bytes, answer: bytes) -> None:
         script.peer.send(message)
-        same("the peer received", answer, script.next_message())
+        same("the peer received", answer, script.peer.next_message())
 
     def works(self) -> None:
         """Checks that the connection is still up."""

@@ -92,7 +92,7 @@ class End:
 
     def receives(self, *messages: bytes) -> None:
         for wanted in messages:
-            same("the peer received", wanted, script.next_message())
+            same("the peer received", wanted, script.peer.next_message())
 
     def asked(self, wanted: Callable[[int], bytes] = rpc_call) -> int:
         """Checks the next call of the module, and returns its XID. The version is that of the

@@ -15,6 +15,8 @@ from ctypes import (
     c_void_p,
 )
 
+from lib.hosts import TRANSPORT
+
 ADDRESS_RESOLVED, ROUTE_RESOLVED = 0, 2
 CONNECT_REQUEST, ESTABLISHED, DISCONNECTED, TIMEWAIT_EXIT = 4, 9, 10, 15
 PORT_SPACE_TCP = 0x0106
@@ -277,6 +279,9 @@ class Peer:
         self.late = False
         # The read depth of later connections: how many RDMA Reads each side may have under way.
         self.reads = MAX_READS
+        self.memories: list[Memory] = []
+        # That of connections that were not left: their queue pairs may still write to it.
+        self.kept: list[Memory] = []
         self.begin(c_void_p())
 
     def begin(self, new: c_void_p) -> None:
@@ -286,8 +291,9 @@ class Peer:
         self.over = False
         # Whether a message has arrived.
         self.heard = False
+        self.kept += self.memories
         # Memory that the queue pair may still access.
-        self.memories: list[Memory] = []
+        self.memories = []
 
     def new_id(self, netns: str) -> c_void_p:
         """Makes an id in a network namespace."""
@@ -541,6 +547,19 @@ class Peer:
         request.num_sge = 1
         self.post(request)
 
+    def next_message(self, milliseconds: int = 6000) -> bytes | str:
+        """Returns the next message, as `receive` does.
+
+        siw ignores messages that arrive while it accepts, until another packet arrives.
+        """
+        if TRANSPORT != "siw" or milliseconds <= 1000:
+            return self.receive(milliseconds)
+        found = self.receive(1000)
+        if found == NOTHING:
+            self.nudge()
+            found = self.receive(milliseconds - 1000)
+        return found
+
     def close(self) -> None:
         # This fails if the other side disconnected first.
         rdmacm.rdma_disconnect(self.id)
@@ -554,8 +573,8 @@ class Peer:
                 self.verbs.dealloc_mw(memory.window)
         if self.queue_pair:
             rdmacm.rdma_destroy_qp(self.id)
-        for memory in self.memories:
-            ibverbs.ibv_dereg_mr(memory.region)
+        while self.memories:
+            ibverbs.ibv_dereg_mr(self.memories.pop().region)
         call("rdma_destroy_id", self.id)
         self.begin(c_void_p())
 

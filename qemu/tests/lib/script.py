@@ -4,7 +4,7 @@
 from lib import hosts, module
 from lib.ktap import Checks, Failed, same, wait_for
 from lib.messages import split
-from lib.peer import CLOSED, NOTHING, Peer
+from lib.peer import CLOSED, Peer
 
 
 class Script(Checks):
@@ -46,21 +46,9 @@ class Script(Checks):
         self.nfs = hosts.NfsServer(self.pair)
         self.at_end(self.nfs.end)
 
-    def next_message(self, milliseconds: int = 5000) -> bytes | str:
-        """Returns the next message of the module, as Peer.receive does.
-
-        siw ignores messages that arrive while it accepts, until another packet arrives.
-        """
-        found = self.peer.receive(1000)
-        if found == NOTHING:
-            if hosts.TRANSPORT == "siw":
-                self.peer.nudge()
-            found = self.peer.receive(milliseconds)
-        return found
-
     def message(self, milliseconds: int = 10000) -> bytes:
         """Returns the next message of the module, which has to arrive."""
-        found = self.next_message(milliseconds)
+        found = self.peer.next_message(milliseconds)
         if not isinstance(found, bytes):
             raise Failed(f"instead of a message: {found}")
         return found

@@ -177,7 +177,7 @@ class Commands:
         self.peer.send(from_hex(message).ljust(int(length), b"\0"))
 
     def receive(self, milliseconds: str) -> str:
-        found = self.peer.receive(int(milliseconds))
+        found = self.peer.next_message(int(milliseconds))
         return {NOTHING: "none", CLOSED: "closed", b"": "empty"}.get(found) or found.hex()
 
     def length(self, milliseconds: str) -> str:
