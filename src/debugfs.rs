@@ -38,7 +38,10 @@ use kernel::{
 };
 
 use crate::{
-    base::wait::MayWait,
+    base::{
+        unload::Hold,
+        wait::MayWait, //
+    },
     bindings::flush_events,
     kernel_series::this_module, //
 };
@@ -161,14 +164,27 @@ impl Drop for Node {
 }
 
 /// A directory. It is removed when this and everything in it has been dropped.
-pub(crate) struct Dir(Arc<Node>);
+pub(crate) struct Dir {
+    node: Arc<Node>,
+    hold: Hold,
+}
 
 impl Dir {
-    /// Creates a directory in `parent`, or in the root of debugfs; may sleep.
+    /// Creates a directory in the root of debugfs; may sleep. Its files get holds of the module.
     ///
     /// Fails with `EEXIST` if the name is taken, and with `EPERM` if debugfs is disabled.
-    pub(crate) fn new(name: &CStr, parent: Option<&Dir>) -> Result<Self> {
-        let parent = parent.map(|dir| dir.0.clone());
+    pub(crate) fn new(name: &CStr, hold: &Hold) -> Result<Self> {
+        Self::new_in(None, name, hold)
+    }
+
+    /// Creates a directory in this one; may sleep.
+    ///
+    /// Fails as [`Self::new`] does.
+    pub(crate) fn dir(&self, name: &CStr) -> Result<Self> {
+        Self::new_in(Some(self.node.clone()), name, &self.hold)
+    }
+
+    fn new_in(parent: Option<Arc<Node>>, name: &CStr, hold: &Hold) -> Result<Self> {
         let dentry = parent.as_ref().map_or(ptr::null_mut(), |node| node.dentry);
         // SAFETY: The name is valid during the call, which copies it. The parent is NULL, or a
         // directory that `parent` keeps.
@@ -180,7 +196,10 @@ impl Dir {
             dentry: from_err_ptr(dentry)?,
             _parent: parent,
         };
-        Ok(Self(Arc::new(node, GFP_KERNEL)?))
+        Ok(Self {
+            node: Arc::new(node, GFP_KERNEL)?,
+            hold: hold.clone(),
+        })
     }
 
     /// Creates a file that only root may read; may sleep.
@@ -229,13 +248,13 @@ impl Dir {
         operations: &'static bindings::file_operations,
     ) -> Result<File<T>> {
         // SAFETY: The name is valid during the call, which copies it. The new file keeps the
-        // directory. The operations are static, and the new `File` drops `data` only after it has
-        // removed the file.
+        // directory. The operations are in the module, which the hold of the new `File` keeps. The
+        // `File` drops `data` only after it has removed the file.
         let dentry = unsafe {
             bindings::debugfs_create_file_full(
                 name.as_char_ptr(),
                 mode,
-                self.0.dentry,
+                self.node.dentry,
                 Arc::as_ptr(&data).cast_mut().cast(),
                 ptr::null(),
                 operations,
@@ -247,9 +266,10 @@ impl Dir {
             // `from_err_ptr` refuses.
             _node: Node {
                 dentry: from_err_ptr(dentry)?,
-                _parent: Some(self.0.clone()),
+                _parent: Some(self.node.clone()),
             },
             _data: data,
+            _hold: self.hold.clone(),
         })
     }
 }
@@ -259,6 +279,8 @@ impl Dir {
 pub(crate) struct File<T> {
     _node: Node,
     _data: Arc<T>,
+    // The operations of the file are code of the module, also if this is never dropped.
+    _hold: Hold,
 }
 
 /// An open file that can be read.
@@ -514,8 +536,8 @@ fn take_line<W: Writable>(data: &W::Data, from: *const c_char, len: usize) -> is
     );
     let mut line = KVec::new();
     let read = user.read_all(&mut line, GFP_KERNEL);
-    // SAFETY: This is an operation on a file. No completion, and no handler of rdma_cm, waits for a
-    // file to be closed or removed.
+    // SAFETY: This is a write to a file. No completion, and no handler of rdma_cm, waits for a
+    // writer: the files that they may remove can only be read.
     let may_wait = unsafe { MayWait::new() };
     from_result(|| {
         W::write(data, read.map(|()| line.as_slice()), &may_wait)?;

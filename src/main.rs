@@ -124,8 +124,8 @@ struct Parts {
 
 impl Parts {
     fn new(hold: &Hold) -> Result<Self> {
-        let root = Dir::new(c"rpcrdma_cm", None)?;
-        let dir = Dir::new(c"connection", Some(&root))?;
+        let root = Dir::new(c"rpcrdma_cm", hold)?;
+        let dir = root.dir(c"connection")?;
         let stats = Arc::new(SharedStats::new(), GFP_KERNEL)?;
         let history = History::new(
             kernel_series::parameter(module_parameters::history.value()),

@@ -80,7 +80,7 @@ impl ConnectionFiles {
     fn new(parent: &Dir, number: u64, live: Arc<dyn Live>) -> Result<Self> {
         let shown = Arc::new(Shown(live), GFP_KERNEL)?;
         let name = CString::try_from_fmt(fmt!("{number}"))?;
-        let dir = Dir::new(&name, Some(parent))?;
+        let dir = parent.dir(&name)?;
 
         Ok(Self {
             _files: [

@@ -172,7 +172,7 @@ forgotten() {
 	unloading=$!
 	check 'forgotten: unloading waits' wait_for 20 waits
 	check 'forgotten: the log says that unloading waits for one object' wait_for 10 \
-		says 'unloading waits for 1 ids, queue pairs, work queues and memory regions'
+		says 'unloading waits for 1 ids, queue pairs, work queues, regions and files'
 	need 'forgotten: the hold ends' remove_module keep_hold
 	check 'forgotten: the module unloads' wait "$unloading"
 	check_equal 'forgotten: the resource tracker has nothing left' '' "$(resources 2>&1)"

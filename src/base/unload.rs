@@ -36,7 +36,7 @@ use crate::bindings;
 const WARN_MS: u32 = 5000;
 
 /// The last field of the module's type. Dropping it waits until there are no ids, no queue pairs,
-/// no work queues and no memory regions. [`guarded_module`] makes it.
+/// no work queues, no memory regions and no files. [`guarded_module`] makes it.
 ///
 /// rdma_cm calls the handler of an id until the id is destroyed, and a handler is code of the
 /// module. An id whose destructor does not run (`mem::forget`, or a reference cycle through its
@@ -157,7 +157,7 @@ impl PinnedDrop for UnloadGuard {
                 break;
             }
             pr_warn!(
-                "unloading waits for {left} ids, queue pairs, work queues and memory regions\n"
+                "unloading waits for {left} ids, queue pairs, work queues, regions and files\n"
             );
         }
         // SAFETY: There are no holds. None can be taken without one, so nobody queues work any
