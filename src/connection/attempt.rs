@@ -20,7 +20,10 @@ use crate::{
     failure::Failure,
     observer::watched_id::WatchedId,
     pure::{
-        text::snapshot::State,
+        text::{
+            exchange::Exchange,
+            snapshot::State, //
+        },
         wire::ending::{
             Ending,
             Evidence, //
@@ -35,11 +38,13 @@ use crate::{
                 ConnectionHandler, //
             },
             handler_id::HandlerId,
+            id_ref::IdRef,
             resolved_id::ResolvedId, //
         },
         messages::message_queue_pair::MessageQueuePair, //
     },
-    rpc::endpoint::Endpoint, //
+    rpc::endpoint::Endpoint,
+    shown_device::is_iwarp, //
 };
 
 /// An attempt to connect: one id with its queue pair. It lasts until the connection that it led to
@@ -121,7 +126,18 @@ impl Attempt {
     }
 }
 
-/// Handles the events of one id of a connection. It is dropped when that id has been destroyed.
+/// Begins to note whether the peer of an id disconnects, if that can be noted; process context.
+/// `exchange` has the id's device.
+pub(super) fn watch(id: &IdRef<'_>, exchange: &Exchange) -> Option<WatchedId> {
+    if is_iwarp(exchange) {
+        WatchedId::new(id.as_ptr())
+    } else {
+        None
+    }
+}
+
+/// Handles the events of one id of a connection. It is dropped when that id has been destroyed, or
+/// when accepting has failed.
 pub(super) struct AttemptHandler {
     pub(super) connection: Arc<Connection>,
     pub(super) endpoint: Arc<Endpoint>,

@@ -23,6 +23,7 @@ use super::{
     attempt::{
         address_failure,
         connect_failure,
+        watch,
         Attempt, //
     },
     begin_exchange,
@@ -42,7 +43,6 @@ use crate::{
         work_queue::run_after, //
     },
     failure::Failure,
-    observer::watched_id::WatchedId,
     pure::{
         text::{
             exchange::Exchange,
@@ -270,7 +270,7 @@ impl Connection {
         let failed = |error| connect_failure(State::Resolving, error);
 
         let (exchange, _) = begin_exchange(id, &self.configuration.offer).map_err(failed)?;
-        let watched = WatchedId::new(id);
+        let watched = watch(id, &exchange);
         let Some(mut inner) = self.lock_current(endpoint) else {
             return Ok(());
         };

@@ -28,6 +28,7 @@ use kernel::{
 use self::listeners::Listeners;
 use super::{
     attempt::{
+        watch,
         Attempt,
         TOO_MANY_OCTETS, //
     },
@@ -49,7 +50,6 @@ use crate::{
         work_queue::run_after, //
     },
     failure::Failure,
-    observer::watched_id::WatchedId,
     permits::{
         Permit,
         Permits, //
@@ -242,7 +242,7 @@ impl Listener {
         let connection = Connection::new(connections.clone(), self.configuration.clone(), side)?;
         let endpoint = connection.as_arc_borrow().new_endpoint()?;
         let setup = self.configuration.setup(&sent, endpoint.clone())?;
-        let attempt = Attempt::new(endpoint.clone(), WatchedId::new(&request));
+        let attempt = Attempt::new(endpoint.clone(), watch(&request, &exchange));
         {
             let mut inner = connection.inner.lock();
             inner.exchange = exchange;

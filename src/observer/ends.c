@@ -341,7 +341,7 @@ bool rpcrdma_cm_is_peer_noted(const struct rdma_cm_id *id)
 
 /**
  * rpcrdma_cm_watch() - begin to note whether the peer of one of the module's ids disconnects
- * @id: the id, whose connection is not made yet
+ * @id: the id, of an iWARP device, whose connection is not made yet; only its address is used
  *
  * Context: process context, may sleep.
  *
@@ -353,7 +353,7 @@ struct rpcrdma_cm_watched_id *rpcrdma_cm_watch(const struct rdma_cm_id *id)
 	struct rpcrdma_cm_watched_id *watched;
 	unsigned long flags;
 
-	if (!rpcrdma_cm_is_peer_noted(id))
+	if (!READ_ONCE(iwarp_probed))
 		return NULL;
 	watched = kzalloc_obj(*watched);
 	if (!watched)

@@ -6,10 +6,7 @@
 
 use core::ptr::NonNull;
 
-use crate::{
-    bindings,
-    rdma::cm::id_ref::IdRef, //
-};
+use crate::bindings;
 
 /// An id of an iWARP device: the disconnect of its peer is noted until this is dropped.
 ///
@@ -27,12 +24,12 @@ unsafe impl Send for WatchedId {}
 unsafe impl Sync for WatchedId {}
 
 impl WatchedId {
-    /// Begins to note whether the peer of `id` disconnects, whose connection is not made yet;
-    /// process context. Returns [`None`] if the transport is not iWARP, if the probe is not
+    /// Begins to note whether the peer of `id` disconnects, an id of an iWARP device whose
+    /// connection is not made yet; process context. Returns [`None`] if the probe is not
     /// registered, or if there is no memory.
-    pub(crate) fn new(id: &IdRef<'_>) -> Option<Self> {
-        // SAFETY: By the type invariant of `IdRef` the id is valid, and its device does not change.
-        let watched = unsafe { bindings::rpcrdma_cm_watch(id.as_ptr()) };
+    pub(crate) fn new(id: *const bindings::rdma_cm_id) -> Option<Self> {
+        // SAFETY: The function takes any pointer: it keeps the address of the id to compare it.
+        let watched = unsafe { bindings::rpcrdma_cm_watch(id) };
         // INVARIANT: The function has returned it, and nothing else owns it.
         NonNull::new(watched).map(Self)
     }
