@@ -171,6 +171,40 @@ floods() {
 	check 'the last umount succeeds' umount /mnt/nfs
 }
 
+# About: ids whose handler mutexes a user holds, while the module is loaded.
+
+is_gone() { [[ ! -e /sys/module/rpcrdma_cm ]]; }
+
+held() {
+	need 'held ids: the module is removed' wait_for 20 rmmod rpcrdma_cm
+	need 'held ids: users may make pages that nobody provides' \
+		sysctl -qw vm.unprivileged_userfaultfd=1
+	as 65534
+	need 'held ids: an ordinary user may open rdma_cm' opens holder 7000 '' "${as[@]}"
+	need 'held ids: rdma_ucm holds the handler mutexes of its ids' tell holder hold 3
+	need 'held ids: a mount succeeds' nfs_mount 4.2 /mnt/nfs
+	need 'held ids: root may open rdma_cm' opens late 20049 '' env
+	need 'held ids: a program of root connects to the port of NFS' tell late pending 1
+	need 'held ids: the module loads' insmod "$MODULE"
+	check "held ids: the client's line" wait_for 10 shown nfs client established 1
+	check "held ids: the server's line" wait_for 10 shown nfs server established 1
+	check "held ids: the line of root's program" wait_for 20 shown user client '[a-z]*' 1
+	check 'held ids: stats says that connections may be missing' \
+		wait_for 10 grep -q '^observing_reason: search: ' "$DEBUGFS/stats"
+	check 'held ids: umount succeeds' umount /mnt/nfs
+	rmmod rpcrdma_cm &
+	check 'held ids: unloading does not wait' wait_for 5 is_gone
+	is_gone || program_end holder
+	wait $!
+	need 'held ids: the module loads again' insmod "$MODULE"
+	rmmod rpcrdma_cm &
+	check 'held ids: unloading stops the search' wait_for 5 is_gone
+	program_end holder
+	wait $!
+	program_end late
+	need 'held ids: the module loads at last' insmod "$MODULE"
+}
+
 # About: events that come faster than they are reported. 1024 of programs are kept, and as many of
 # others.
 
@@ -303,5 +337,6 @@ need 'an ordinary user may open rdma_cm' opens user 3000 '' "${as[@]}"
 need 'root may open rdma_cm' opens root 4000 '' env
 need 'root may open rdma_cm as another user' opens other 5000 65534 env
 group floods
+group held
 group lost_events
 group memory

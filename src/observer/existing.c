@@ -5,8 +5,11 @@
  * reference to its entry is held.
  */
 
+#include <linux/delay.h>
 #include <linux/llist.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/uaccess.h>
 #include <rdma/rdma_cm.h>
 #include <rdma/restrack.h>
@@ -24,8 +27,16 @@
 /* How often a device is looked at if ids are missing: they may have been destroyed meanwhile. */
 #define LOOKS			2
 
-/* The highest offset from an id at which its tracker entry is searched for, in octets. */
-#define ENTRY_OFFSET_MAX	2048
+/* Private members of an id are searched for up to this offset, in octets. */
+#define ID_SIZE_MAX		2048
+
+/*
+ * How often the handler mutexes of programs' ids are tried again in one search, and the pause
+ * before that. A program decides how long it holds one: rdma_ucm writes to its memory meanwhile,
+ * and that may be a page that the program provides.
+ */
+#define PAUSES_MAX		500
+#define PAUSE_MS		10
 
 /* Whether no more ids are looked at, because the probes are being removed. */
 static bool stopping;
@@ -40,14 +51,46 @@ static int never_called(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-/* The offset from an id to its tracker entry, in octets; 0: not known. */
+/* The offsets from an id to its tracker entry and to its handler mutex, in octets; 0: not known. */
 static size_t entry_offset;
+static size_t mutex_offset;
+
+#ifdef CONFIG_PREEMPT_RT
+#define OWNER_OFFSET	offsetof(struct mutex, rtmutex.owner)
+#else
+#define OWNER_OFFSET	offsetof(struct mutex, owner)
+#endif
+
+static struct mutex *mutex_at(struct rdma_cm_id *id, size_t offset)
+{
+	return (void *)id + offset - OWNER_OFFSET;
+}
+
+/* Finds the handler mutex of @id, which nobody else uses: this task owns it while it is locked. */
+static void find_mutex(struct rdma_cm_id *id)
+{
+	unsigned long owner;
+	size_t offset;
+
+	rdma_lock_handler(id);
+	for (offset = sizeof(*id); offset < ID_SIZE_MAX; offset += sizeof(void *)) {
+		if (get_kernel_nofault(owner, (unsigned long *)((void *)id + offset)))
+			break;
+		/* The lowest bits are flags. */
+		if ((owner & ~7UL) == (unsigned long)current)
+			break;
+	}
+	rdma_unlock_handler(id);
+	if (offset < ID_SIZE_MAX &&
+	    !get_kernel_nofault(owner, (unsigned long *)((void *)id + offset)) && !owner)
+		mutex_offset = offset;
+}
 
 /**
- * rpcrdma_cm_find_entries() - find the offset from an id to its tracker entry
+ * rpcrdma_cm_find_entries() - find the offsets from an id to its tracker entry and to its mutex
  *
- * The entry is in struct rdma_id_private, which no header declares. So an id is made here,
- * and its entry is recognized by the name of its owner.
+ * They are in struct rdma_id_private, which no header declares. So an id is made here. Its entry
+ * is recognized by the name of its owner.
  *
  * Context: process context, may sleep.
  *
@@ -66,7 +109,7 @@ int rpcrdma_cm_find_entries(void)
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 
-	for (offset = sizeof(*id); offset < ENTRY_OFFSET_MAX; offset += sizeof(void *)) {
+	for (offset = sizeof(*id); offset < ID_SIZE_MAX; offset += sizeof(void *)) {
 		entry = (void *)id + offset;
 		if (get_kernel_nofault(name, &entry->kern_name))
 			break;
@@ -76,8 +119,35 @@ int rpcrdma_cm_find_entries(void)
 			break;
 		}
 	}
+	find_mutex(id);
 	rdma_destroy_id(id);
 	return ret;
+}
+
+/* How many pauses are left to the search that is running. */
+static unsigned int pauses;
+
+/*
+ * Locks the handler mutex of an id. Waits for an id of NFS, unless the search is to stop. Waits for
+ * programs only PAUSES_MAX times, and otherwise leaves the id out. rdma_cm has no function that
+ * tries.
+ */
+static bool lock_handler(struct rdma_cm_id *id, bool is_program)
+{
+	if (!mutex_offset) {
+		if (is_program)
+			return false;
+		rdma_lock_handler(id);
+		return true;
+	}
+	while (!mutex_trylock(mutex_at(id, mutex_offset))) {
+		if (READ_ONCE(stopping) || (is_program && !pauses))
+			return false;
+		if (is_program)
+			pauses--;
+		msleep(PAUSE_MS);
+	}
+	return true;
 }
 
 /*
@@ -93,7 +163,10 @@ static void look_at(struct rdma_restrack_entry *entry, bool programs)
 		return;
 
 	/* No event of the id is noted meanwhile, and the probes see every later one. */
-	rdma_lock_handler(id);
+	if (!lock_handler(id, programs)) {
+		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_SEARCH);
+		return;
+	}
 	rpcrdma_cm_note_existing(id, user, entry->task);
 	rdma_unlock_handler(id);
 }
@@ -174,8 +247,8 @@ static int add_device(struct ib_device *ib)
 /**
  * rpcrdma_cm_search() - note the connections that exist already
  *
- * Waits for handlers of events of these ids that are running. When it returns, the
- * connections have been reported.
+ * Waits for handlers of events of these ids that are running, but not for ever for those of
+ * programs. When it returns, the connections have been reported.
  *
  * Context: process context, may sleep.
  */
@@ -200,10 +273,8 @@ void rpcrdma_cm_search(void)
 
 	found = llist_del_all(&devices);
 	if (!ret) {
-		/*
-		 * NFS first. Over siw, a program that connects holds the handler mutex of its
-		 * id until its peer's host has answered, for two minutes by default.
-		 */
+		/* NFS first, which no program makes wait. */
+		pauses = PAUSES_MAX;
 		llist_for_each_entry(device, found, node)
 			search_device(device->ib, false);
 		llist_for_each_entry(device, found, node)
