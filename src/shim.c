@@ -82,9 +82,10 @@ void shim_flush_workqueue(struct workqueue_struct *queue)
  * still call the module. The guard has one, too, from when it is made until it is dropped.
  * A count that overflows is saturated, so that unloading waits for ever.
  *
- * @guard must be in the memory of @module and pinned: then it is dropped before the module
- * is freed. @module is NULL if it is part of the kernel, which is not freed. Returns
- * ERR_PTR(-EINVAL) if the guard is elsewhere, or ERR_PTR(-ENOMEM).
+ * @guard must be a field of the value that the kernel drops before it frees @module. Only
+ * checks that it is in the memory of @module. @module is NULL if it is part of the kernel,
+ * which is not freed. Returns ERR_PTR(-EINVAL) if the guard is elsewhere, or
+ * ERR_PTR(-ENOMEM).
  */
 struct rpcrdma_cm_holds *shim_unload_guard(const void *guard, struct module *module,
 					   const char *name)
@@ -351,7 +352,7 @@ int shim_post_send(struct ib_qp *qp, const struct ib_send_wr *wr)
 	return ib_post_send(qp, wr, NULL);
 }
 
-/* Makes the queue pair fail, which any state permits. */
+/* Makes the queue pair fail. Any state permits that, but cxgb4 refuses it after a Terminate. */
 int shim_fail_qp(struct ib_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };

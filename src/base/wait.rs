@@ -21,9 +21,10 @@ use kernel::{
 /// The permission to wait for peers and for completions. A work and an operation on a file have it.
 ///
 /// The context of a completion and a handler of rdma_cm have none: a completion that waited for
-/// another one would wait for itself, and a handler would delay all others. The permission cannot
-/// be handed over to them. It is borrowed for one call, and belongs to the task that it was given
-/// to.
+/// another one would wait for itself, and a handler would delay all others. The permission is
+/// borrowed for one call, and belongs to the task that it was given to. So it cannot be handed over
+/// to them. Code that calls `WorkItem::run` of a waiting work by hand gets one, in any context: it
+/// may wait for ever, and does nothing worse.
 ///
 /// # Examples
 ///
@@ -32,7 +33,7 @@ use kernel::{
 /// let queue_pair = handle.access(may_wait).ok_or(ENODEV)?;
 /// ```
 ///
-/// No function without `unsafe` makes one:
+/// It cannot be made without `unsafe`:
 ///
 /// ```compile_fail,E0133
 /// // error[E0133]: call to unsafe function `MayWait::new` is unsafe and requires unsafe block

@@ -176,7 +176,8 @@ macro_rules! impl_waiting_work {
                 type Pointer = ::kernel::sync::Arc<Self>;
 
                 fn run(this: ::kernel::sync::Arc<Self>) {
-                    // SAFETY: This is a work. Completions and handlers only queue works.
+                    // SAFETY: A queue calls this, and completions and handlers only queue works.
+                    // Whoever calls it by hand waits for ever at most.
                     let may_wait = unsafe { $crate::base::wait::MayWait::new() };
                     $run(this, &may_wait)
                 }

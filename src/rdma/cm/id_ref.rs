@@ -37,7 +37,9 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// As long as this is there, the id is valid, and its addresses and its device do not change.
+/// As long as this is there, the id is valid, and its addresses and its device do not change. There
+/// is one exception: in the handler of a device's removal, another task may be binding the id or
+/// resolving its address. It may then have a part of an address, and its device is still there.
 pub(crate) struct IdRef<'a> {
     id: NonNull<bindings::rdma_cm_id>,
     _id: PhantomData<&'a ()>,
@@ -48,7 +50,9 @@ impl<'a> IdRef<'a> {
     /// # Safety
     ///
     /// As long as the value is there, `id` must be valid. Its handler mutex must be held, or
-    /// nothing else may change its addresses and its device.
+    /// nothing else may change its addresses and its device. (`rdma_bind_addr` and
+    /// `rdma_resolve_addr` change them without the mutex, before the id has other events than the
+    /// removal of its device.)
     pub(super) unsafe fn new(id: NonNull<bindings::rdma_cm_id>) -> Self {
         // INVARIANT: By the function's requirement.
         Self {

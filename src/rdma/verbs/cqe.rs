@@ -30,7 +30,7 @@ use crate::bindings;
 /// }
 /// # pub(super) fn my_request() -> impl Done { MyRequest }
 /// ```
-pub(in crate::rdma) trait Done {
+pub(in crate::rdma) trait Done: Sync {
     /// Handles `completion`, in the context that the completion queue was made for.
     ///
     /// # Safety

@@ -4,8 +4,10 @@
 
 use core::fmt;
 
-/// The length of a device's name in bytes with its NUL: `IB_DEVICE_NAME_MAX`.
-pub(in crate::rdma) const NAME_LEN: usize = 64;
+use crate::bindings;
+
+/// The length of a device's name in bytes with its NUL.
+pub(in crate::rdma) const NAME_LEN: usize = bindings::IB_DEVICE_NAME_MAX as usize;
 
 /// A device's name.
 ///

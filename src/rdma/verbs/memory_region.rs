@@ -135,21 +135,21 @@ impl MemoryRegion {
     }
 
     fn end(&mut self) -> bool {
-        self.ended = true;
         // SAFETY: By the type invariant this owns the region. It is not used again if the function
         // succeeds.
         let kept = unsafe { bindings::ib_dereg_mr_user(self.as_ptr(), ptr::null_mut()) } != 0;
         if kept {
             self.disown();
         }
+        self.ended = true;
         !kept
     }
 
     fn disown(&mut self) {
-        self.ended = true;
         pr_warn!("a device keeps a memory region: leaking its memory\n");
         // SAFETY: The region is valid, as it was not deregistered.
         unsafe { bindings::workaround_disown_mr(self.as_ptr()) };
+        self.ended = true;
         self.domain.leak();
     }
 
