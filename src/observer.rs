@@ -408,7 +408,7 @@ impl Observations {
     /// Adds the entry of an id because of an event of this kind, and replaces the one that it has.
     /// Counts an id that cannot be kept. Returns whether the entry was added.
     fn add(&self, id: IdKey, kind: EventKind, entry: Result<Entry, Missed>) -> bool {
-        let node = entry.and_then(|entry| Ok(RBTreeNode::new(id, entry, GFP_NOWAIT)?));
+        let node = entry.and_then(|entry| Ok(RBTreeNode::new(id, entry, GFP_KERNEL)?));
         let node = match node {
             Ok(node) => node,
             Err(missed) => {

@@ -220,7 +220,7 @@ const EVENTS: [Change; COUNT] = [
         it.remote = None;
         it.generation = Some(4_294_967_295);
         it.outcome = NegotiatedColumns::default();
-        it.reason = reason("given up before there was an answer");
+        it.reason = reason("given up before it was established");
     }),
     (u64::MAX, u64::MAX, |it| {
         it.transition = Transition::Lost;

@@ -204,10 +204,6 @@ has_generation() {
 
 tries_again() { grep -q '^[0-9]* *nfs *client *connecting ' "$DEBUGFS/connections"; }
 
-# failed: whether a failure is shown. A neighbour without a hardware address is one, and does not
-# end the connection.
-failed() { has_generation 1 && [[ ${info[last_failure]} != none ]]; }
-
 attached() {
 	grep -qE '^rdma_(connect_locked|accept|disconnect) ' /sys/kernel/tracing/enabled_functions
 }
@@ -350,8 +346,6 @@ losses() {
 		need 'link down: the link goes down' ip -n "$B" link set "$B_DEV" down
 		cp "$scratch/some" /mnt/nfs/again &
 		writer=$!
-		[[ $TRANSPORT = siw ]] ||
-			check 'link down: last_failure is shown' wait_for 60 failed
 		need 'link down: the link comes up' ip -n "$B" link set "$B_DEV" up
 		need 'link down: the link has its address again' \
 			ip -n "$B" address add "$B6/64" dev "$B_DEV" nodad

@@ -98,9 +98,9 @@ const REFUSED: Cause = Cause {
 };
 
 /// The reason in `history` of an id that was destroyed while connecting: the call to connect
-/// failed, or the owner did not wait for a REP.
+/// failed, the owner did not wait for a REP, or the kernel's server did not accept the request.
 const GIVEN_UP: Cause = Cause {
-    text: "given up before there was an answer",
+    text: "given up before it was established",
     detail: None,
 };
 
@@ -345,10 +345,8 @@ impl Facts {
             }
             EventKind::Existing => self.note_existing(observation),
             // UNREACHABLE of an established connection: its neighbour has another hardware address,
-            // or none. The connection may survive that.
-            EventKind::Failed if self.view.state == State::Established => {
-                self.failure = Some(Failure::new(ETIMEDOUT, "the peer was not reachable"));
-            }
+            // or none. That is not its end, and it may survive.
+            EventKind::Failed if self.view.state == State::Established => {}
             kind => self.note_end(kind),
         }
         self.update_derived();
@@ -389,7 +387,15 @@ impl Facts {
                 self.enter(State::Disconnected);
             }
             State::Disconnected => self.learn(kind),
-            _ => self.end(State::Closing, failure),
+            _ => self.end(State::Closing, self.first_failure().unwrap_or(failure)),
+        }
+    }
+
+    /// Returns the failure that this end had before, if that ends the attempt to connect.
+    fn first_failure(&self) -> Option<Failure> {
+        match self.ending {
+            Ending::Error | Ending::Gone => self.failure,
+            _ => None,
         }
     }
 
@@ -448,7 +454,10 @@ impl Facts {
     fn end_of_id(&self) -> Option<HistoryEvent> {
         match self.view.state {
             State::Established => Some(self.end_of_connection(self.lasted_ms())),
-            State::Connecting => Some(self.event(Transition::Failed, None, Some(GIVEN_UP))),
+            State::Connecting => {
+                let cause = self.first_failure().map_or(GIVEN_UP, |failure| failure.cause);
+                Some(self.event(Transition::Failed, None, Some(cause)))
+            }
             _ => None,
         }
     }
@@ -674,7 +683,7 @@ impl ObservedConnection {
                 facts <- new_spinlock!(facts, "ObservedConnection::facts"),
                 publish <- new_work!("ObservedConnection::publish"),
             }),
-            GFP_NOWAIT,
+            GFP_KERNEL,
         )?)
     }
 

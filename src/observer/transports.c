@@ -367,7 +367,7 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 {
 	struct rpcrdma_connect_private message;
 	u32 inline_send, inline_receive;
-	unsigned long connects;
+	unsigned long connects, state;
 	const void *ep, *xprt;
 	int connect_status;
 
@@ -386,9 +386,18 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 	    !has_queue_pair(id))
 		return -ENOTCONN;
 
-	/* If the connection is established, it is counted already, and the sizes are final. */
+	/* The connection has ended, and xprtrdma is going to disconnect. */
+	if (connect_status < 0)
+		return -ENOTCONN;
+	/*
+	 * If the connection is established, the sizes are final. It is counted just before the
+	 * transport is marked as connected.
+	 */
 	observation->generation = connects;
 	if (connect_status == 1) {
+		if (smp_load_acquire(&counted_known) && !copy_member(&state, xprt, XPRT_STATE) &&
+		    !test_bit(XPRT_CONNECTED, &state))
+			observation->generation++;
 		observation->inline_send = inline_send;
 		observation->inline_receive = inline_receive;
 		observation->counted = rpcrdma_cm_xprtrdma_count(&observation->counters, id);
@@ -450,6 +459,7 @@ int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
 
 	if (copy_member(&xprt_id, xprt, SVC_ID) || xprt_id != id ||
 	    copy_member(&flags, xprt, SVC_FLAGS) || test_bit(XPT_DEAD, &flags) ||
+	    test_bit(XPT_CLOSE, &flags) ||
 	    copy_member(&send_sges, xprt, SVC_SEND_SGES) ||
 	    copy_member(&req_size, xprt, SVC_REQ_SIZE) ||
 	    copy_member(&invalidates, xprt, SVC_SEND_WITH_INV))
