@@ -73,6 +73,7 @@ mounted() {
 	event=()
 	check "$1: the server's event" event ORIGIN=nfs ROLE=server EVENT=established
 	check "$1: the server's directory" test -e "$DEBUGFS/connection/${event[ID]-none}/info"
+	server_id=${event[ID]-none}
 	event=()
 	check "$1: the client's event" event ORIGIN=nfs ROLE=client EVENT=established
 	[[ -n ${event[ID]-} ]] || return 0
@@ -119,6 +120,14 @@ many_users() {
 
 # About: one user who floods rdma_cm.
 
+# server_established_again: whether the server's latest connection is another one than $server_id.
+server_established_again() {
+	event ORIGIN=nfs ROLE=server EVENT=established && [[ ${event[ID]} != "$server_id" ]] &&
+		return
+	echo "the latest one is $server_id"
+	return 1
+}
+
 floods() {
 	check 'the user connects ids that cannot connect' flood refused "$refused"
 	check_equal 'the kernel refuses each of these calls' "$refused" "$said"
@@ -158,6 +167,8 @@ floods() {
 		event ID="$mount_id" EVENT=established
 	need 'churned ids: the NFS server stops' in_nfs_server rpc.nfsd 0
 	check 'churned ids: the loss has its event' wait_for 20 event ID="$mount_id" EVENT=lost
+	check "churned ids: the server's end has its event" \
+		wait_for 20 event ID="$server_id" ORIGIN=nfs ROLE=server EVENT=closed
 	# While the mount is made again.
 	say user churn "$churned"
 	need 'churned ids: the NFS server starts' in_nfs_server rpc.nfsd 4
@@ -168,7 +179,12 @@ floods() {
 		wait_for 20 shown nfs client established 1
 	check 'churned ids: the new connection has its event' \
 		event ORIGIN=nfs ROLE=client EVENT=re-established GEN=2
+	check "churned ids: the server's new end has its line" \
+		wait_for 20 shown nfs server established 1
+	check "churned ids: the server's new end has its event" server_established_again
 	check 'churned ids: the loss is still there' event ID="$mount_id" EVENT=lost
+	check "churned ids: the event of the server's end is still there" \
+		event ID="$server_id" EVENT=closed
 	check 'churned ids: no event of NFS was overwritten' counts_none history_overwritten
 	check 'churned ids: events of programs were overwritten' \
 		counts history_overwritten_programs 1
