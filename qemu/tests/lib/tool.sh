@@ -16,6 +16,15 @@ says() {
 	also_says "$1" "$2"
 }
 
+# says_without STATUS WORDS OTHERS COMMAND...: whether `says` succeeds and the output does not have
+# the words OTHERS.
+says_without() {
+	says "$1" "$2" "${@:4}" || return
+	[[ $tool_output = *"$3"* ]] || return 0
+	printf 'wanted no "%s"\nfound %s: %s\n' "$3" "$tool_status" "$tool_output"
+	return 1
+}
+
 # also_says STATUS WORDS: the same, of the command that the latest `says` has run.
 also_says() {
 	[[ $tool_status = "$1" && $tool_output = *"$2"* ]] && return
