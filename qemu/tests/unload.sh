@@ -9,10 +9,30 @@
 . ./lib/lib.sh
 . ./lib/module.sh
 
+# has_objects OBJECTS: whether the resource tracker counts these objects of all devices. Unlike the
+# lists of objects, the counts do not read names of owners: the module's was freed with the module.
+has_objects() {
+	local found
+	found=$(rdma resource show) && [[ -n $found && $found = "$1" ]] && return
+	printf 'wanted:\n%s\nfound:\n%s\n' "$1" "$found"
+	return 1
+}
+
+# check_objects NAME: checks that the devices have the same objects as before the module was loaded.
+check_objects() {
+	check "$1: the resource tracker has nothing left" wait_for 30 has_objects "$before"
+}
+
 # unload NAME: unloads the module, and checks that nothing is left.
 unload() {
+	unload_beside "$1"
+	check_objects "$1"
+}
+
+# unload_beside NAME: the same beside a program, which has objects. When it has ended, the caller
+# calls check_objects.
+unload_beside() {
 	check "$1: the module unloads" rmmod rpcrdma_cm || { dmesg | tail -n 20 | diag; exit 1; }
-	check_equal "$1: the resource tracker has nothing left" '' "$(resources 2>&1)"
 	check "$1: no file is left" test ! -e "$DEBUGFS"
 }
 
@@ -78,11 +98,12 @@ setting_up() {
 	on_a timeout 60 rping -c -a "$B4" -p 7 -C 1 >/dev/null 2>&1 &
 	asker=$!
 	need 'setting up: a request has arrived' wait_for 20 has_request
-	unload 'setting up'
+	unload_beside 'setting up'
 	check 'setting up: the log says which listener unloading waits for' \
 		says 'closing listener 1 waits for the requests that it accepts'
 	wait "$asker"
 	remove_module slow_cq
+	check_objects 'setting up'
 }
 
 reconnecting() {
@@ -122,9 +143,10 @@ server_mid_handshake() {
 	on_a timeout 20 rping -c -a "$B4" -p 7 -C 1 >/dev/null 2>&1 &
 	asker=$!
 	need 'server mid-handshake: the server is connecting' wait_for 20 has_server
-	unload 'server mid-handshake'
+	unload_beside 'server mid-handshake'
 	stop_asking
 	find_answers
+	check_objects 'server mid-handshake'
 }
 
 peer_gone() {
@@ -150,8 +172,10 @@ stormed() {
 		load "stormed $n"
 		need "stormed $n: a listener" control b listen "$B4:7"
 		need "stormed $n: peers connect" wait_for 120 asked $((2 * n))
-		unload "stormed $n"
+		unload_beside "stormed $n"
 	done
+	stop_asking
+	check_objects stormed
 }
 
 # About: what the kernel may still use.
@@ -175,7 +199,7 @@ forgotten() {
 		says 'unloading waits for 1 ids, queue pairs, work queues, regions and files'
 	need 'forgotten: the hold ends' remove_module keep_hold
 	check 'forgotten: the module unloads' wait "$unloading"
-	check_equal 'forgotten: the resource tracker has nothing left' '' "$(resources 2>&1)"
+	check_objects forgotten
 }
 
 # About: open files.
@@ -208,6 +232,8 @@ file_open() {
 need_pair
 modprobe -a rdma_cm 2>/dev/null
 at_end module_unload
+need 'the resource tracker counts objects' rdma resource show
+before=$(rdma resource show)
 group idle
 group listening
 group connected
