@@ -3,7 +3,8 @@
 #
 # No program hides, delays or overwrites what is shown of the kernel's NFS, and no ordinary user
 # what is shown of root's programs: an ordinary user floods rdma_cm while NFS is mounted, loses its
-# server, and is mounted again, and while a program of root connects. Nor do many users together.
+# server, and is mounted again, and while a program of root connects. Nor do many users together. A
+# program that connects to a server may overwrite its events, as any peer: docs/admin-guide.md.
 #
 # test: stock.rxe
 # soak: debug.rxe rt.rxe
