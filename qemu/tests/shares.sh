@@ -195,7 +195,7 @@ floods() {
 
 # About: ids whose handler mutexes a user holds, while the module is loaded.
 
-is_gone() { [[ ! -e /sys/module/rpcrdma_cm ]]; }
+module_is_gone() { [[ ! -e /sys/module/rpcrdma_cm ]]; }
 
 held() {
 	need 'held ids: the module is removed' wait_for 20 rmmod rpcrdma_cm
@@ -215,12 +215,12 @@ held() {
 		wait_for 10 grep -q '^observing_reason: search: ' "$DEBUGFS/stats"
 	check 'held ids: umount succeeds' umount /mnt/nfs
 	rmmod rpcrdma_cm &
-	check 'held ids: unloading does not wait' wait_for 5 is_gone
-	is_gone || program_end holder
+	check 'held ids: unloading does not wait' wait_for 5 module_is_gone
+	module_is_gone || program_end holder
 	wait $!
 	need 'held ids: the module loads again' insmod "$MODULE"
 	rmmod rpcrdma_cm &
-	check 'held ids: unloading stops the search' wait_for 5 is_gone
+	check 'held ids: unloading stops the search' wait_for 5 module_is_gone
 	program_end holder
 	wait $!
 	program_end late

@@ -455,7 +455,9 @@ impl Facts {
         match self.view.state {
             State::Established => Some(self.end_of_connection(self.lasted_ms())),
             State::Connecting => {
-                let cause = self.first_failure().map_or(GIVEN_UP, |failure| failure.cause);
+                let cause = self
+                    .first_failure()
+                    .map_or(GIVEN_UP, |failure| failure.cause);
                 Some(self.event(Transition::Failed, None, Some(cause)))
             }
             _ => None,

@@ -395,6 +395,7 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 	 */
 	observation->generation = connects;
 	if (connect_status == 1) {
+		/* Pairs with find_members(). */
 		if (smp_load_acquire(&counted_known) && !copy_member(&state, xprt, XPRT_STATE) &&
 		    !test_bit(XPRT_CONNECTED, &state))
 			observation->generation++;
