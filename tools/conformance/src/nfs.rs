@@ -21,6 +21,31 @@ pub const ATTRIBUTES: [u32; 2] = [(1 << 4) | (1 << 20), 1 << (53 - 32)];
 
 /// NFS4ERR_NOENT
 pub const NOENT: u32 = 2;
+/// NFS4ERR_DELAY
+pub const DELAY: u32 = 10_008;
+/// NFS4ERR_MINOR_VERS_MISMATCH
+pub const MINOR_VERS_MISMATCH: u32 = 10_021;
+
+/// Returns the name of a status that tells of the scratch file and its server, and not of the
+/// transport (RFC 7530, section 13.1).
+pub fn environment(status: u32) -> Option<&'static str> {
+    Some(match status {
+        1 => "NFS4ERR_PERM",
+        NOENT => "NFS4ERR_NOENT",
+        5 => "NFS4ERR_IO",
+        13 => "NFS4ERR_ACCESS",
+        20 => "NFS4ERR_NOTDIR",
+        21 => "NFS4ERR_ISDIR",
+        28 => "NFS4ERR_NOSPC",
+        30 => "NFS4ERR_ROFS",
+        69 => "NFS4ERR_DQUOT",
+        DELAY => "NFS4ERR_DELAY",
+        10_012 => "NFS4ERR_LOCKED",
+        10_013 => "NFS4ERR_GRACE",
+        10_016 => "NFS4ERR_WRONGSEC",
+        _ => return None,
+    })
+}
 
 /// Attributes of a file, which NFS 3 and 4 have.
 #[derive(Clone, Debug, Eq, PartialEq)]

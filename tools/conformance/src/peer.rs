@@ -63,6 +63,8 @@ pub struct Server {
     /// NULL of its program.
     pub null: Procedure,
     pub service: Service,
+    /// Why the service is NULL only.
+    pub lacks: Problem,
     /// The private data of its REP.
     pub private: Vec<u8>,
     pub iwarp: bool,
@@ -96,6 +98,7 @@ impl Server {
             export: None,
             null: NFS,
             service: Service::Null,
+            lacks: Problem::Skip("the server was asked for NULL only".into()),
             private: Vec::new(),
             iwarp: false,
             device: String::new(),
@@ -114,12 +117,20 @@ impl Server {
         for mut null in candidates {
             // A server may have another version of the program, which it names.
             for _ in 0..2 {
-                match self.try_null(null, trace)? {
+                let status = match self.try_null(null, trace) {
+                    // Some servers do not survive a call of a program that they do not have.
+                    Err(_) if why.is_ok() => break,
+                    other => other?,
+                };
+                match status {
                     Status::Success(_) => {
                         self.null = null;
-                        self.service = self.explore_service(trace);
-                        if self.service != Service::Null {
-                            return Ok(());
+                        match self.explore_service(trace) {
+                            Ok(service) => {
+                                self.service = service;
+                                return Ok(());
+                            }
+                            Err(problem) => self.lacks = problem,
                         }
                         why = Ok(null);
                         break;
@@ -163,24 +174,59 @@ impl Server {
         Ok(status)
     }
 
-    fn explore_service(&self, trace: &Trace) -> Service {
-        if self.null.program == ECHO.program {
-            return Service::Echo(ECHO);
+    /// Finds out what the server has besides NULL. If it clearly has no NFS 4.0, the cases that need
+    /// that do not apply. If anything else fails, nothing is known of them.
+    fn explore_service(&self, trace: &Trace) -> Result<Service, Problem> {
+        let Procedure {
+            program, version, ..
+        } = self.null;
+        if program == ECHO.program {
+            return Ok(Service::Echo(ECHO));
         }
         if self.null != NFS {
-            return Service::Null;
+            return skip(format!(
+                "of program {program}, version {version}, only NULL is known"
+            ));
         }
         let mut target = Target {
             server: self,
             trace: trace.clone(),
         };
-        target
-            .plain()
-            .and_then(|mut link| link.nfs(|compound| compound.put_root().get_handle()))
-            .ok()
-            .filter(|results| results.status == 0)
-            .and_then(|mut results| results.handle().ok())
-            .map_or(Service::Null, |handle| Service::Nfs4(roundup(handle.len())))
+        let unknown = |why: String| {
+            Problem::Inconclusive(format!("the file handle of NFS 4.0's root: {why}"))
+        };
+        let mut ask = || {
+            let mut link = target.plain()?;
+            let xid = link.xid();
+            let rpc = nfs::Compound::new(b"").put_root().get_handle().call(xid);
+            link.call(&Header::msg(xid), &rpc)
+        };
+        match ask()
+            .map_err(|problem| unknown(problem.reason().into()))?
+            .status
+        {
+            Status::Success(results) => nfs::Results::parse(&results)
+                .and_then(|mut results| match results.status {
+                    nfs::MINOR_VERS_MISMATCH => {
+                        Ok(Err(Problem::Skip("the server has no NFS 4.0".into())))
+                    }
+                    _ => Ok(Ok(Service::Nfs4(roundup(results.handle()?.len())))),
+                })
+                .map_err(unknown)?,
+            Status::ProgUnavail | Status::ProgMismatch(..) | Status::ProcUnavail => {
+                skip("the server has no NFS 4.0")
+            }
+            other => Err(unknown(format!("COMPOUND gets {other:?}"))),
+        }
+    }
+
+    /// Returns why the server cannot do something besides NULL.
+    pub fn lacks<T>(&self, what: &str) -> Result<T, Problem> {
+        let told = |why: &str| format!("{what}: {why}");
+        Err(match &self.lacks {
+            Problem::Skip(why) => Problem::Skip(told(why)),
+            other => Problem::Inconclusive(told(other.reason())),
+        })
     }
 
     /// Returns what the server offers, or the defaults.
@@ -206,7 +252,7 @@ impl Server {
                 Ok(wire::call(xid, procedure, &Writer::new().opaque(&octets).0))
             }
             Service::Nfs4(handle) => Ok(nfs::call_for(xid, length, handle)),
-            Service::Null => skip("the server has no procedure whose reply can be made long"),
+            Service::Null => self.lacks("no procedure whose reply can be made long"),
         }
     }
 
@@ -218,7 +264,7 @@ impl Server {
                 Ok(wire::call(xid, procedure, &Writer::new().opaque(&octets).0))
             }
             Service::Nfs4(_) => Ok(nfs::call_of(xid, length)),
-            Service::Null => skip("the server has no procedure whose call can be made long"),
+            Service::Null => self.lacks("no procedure whose call can be made long"),
         }
     }
 }

@@ -48,7 +48,8 @@ pub(super) fn content(seed: u8) -> Vec<u8> {
 fn path(target: &Target<'_>) -> Result<String, Problem> {
     match (&target.server.export, &target.server.service) {
         (Some(path), Service::Nfs4(_)) => Ok(path.clone()),
-        _ => skip("the server has no NFS 4.0"),
+        (Some(_), _) => target.server.lacks("no READ and WRITE of NFS 4.0"),
+        (None, _) => skip("only with --export"),
     }
 }
 
