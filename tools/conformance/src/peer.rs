@@ -310,6 +310,7 @@ impl Target<'_> {
             peer,
             connection,
             memories: Vec::new(),
+            granted: 0,
             next_xid: first_xid(),
             skipped: Vec::new(),
         })
@@ -406,6 +407,8 @@ pub struct Link {
     pub version: u32,
     pub peer: Private,
     pub memories: Vec<Memory>,
+    /// The credits of the last reply, or 0 before the first one.
+    pub granted: u32,
     next_xid: u32,
     /// Messages that arrived while another one was waited for.
     skipped: Vec<Message>,
@@ -552,6 +555,7 @@ impl Link {
         if header.credits == 0 {
             return violation("the reply grants no credits");
         }
+        self.granted = header.credits;
         let payload = if header.procedure == wire::NOMSG {
             if !inline.is_empty() {
                 return violation("octets follow the header of an RDMA_NOMSG");
@@ -668,9 +672,25 @@ impl Link {
         }
     }
 
+    /// Sends a message that need not be answered, so that a call may follow. No more messages are
+    /// under way than the server grants: it may have no more Receives, and one until its first reply
+    /// (RFC 8166, sections 3.3.1 and 3.3.3).
+    pub fn send_ahead(&mut self, octets: &[u8]) -> Result<(), Problem> {
+        if self.granted == 0 {
+            self.null()?;
+        }
+        self.send(octets)?;
+        if self.granted < 2 {
+            if let Arrival::Message(message) = self.connection.receive(self.server.quiet) {
+                self.skipped.push(message);
+            }
+        }
+        Ok(())
+    }
+
     /// The server does not answer these octets, but a NULL behind them.
     pub fn discards(&mut self, octets: &[u8]) -> Verdict {
-        self.send(octets)?;
+        self.send_ahead(octets)?;
         let xid = self.xid();
         let rpc = self.null_call(xid);
         self.send(&self.header(xid).with(&rpc))?;
@@ -728,7 +748,7 @@ impl Link {
 
     /// The server answers these octets with ERR_CHUNK or not at all, and goes on.
     pub fn refuses_or_discards(&mut self, xid: u32, octets: &[u8]) -> Verdict {
-        self.send(octets)?;
+        self.send_ahead(octets)?;
         self.still_answers("a message that need not be answered")?;
         // The error may follow the reply to NULL.
         if self.skipped.is_empty() {
