@@ -3,9 +3,16 @@
 //! A session of NFS 4.1 (RFC 8881) whose server calls back on its connection (RFC 8167): the suite
 //! opens a file, gets a read delegation, and lets another connection write.
 
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::case::inconclusive;
 use crate::case::skip;
 use crate::case::violation;
 use crate::case::Problem;
+use crate::nfs;
+use crate::peer::Answer;
 use crate::peer::Link;
 use crate::peer::Target;
 use crate::peer::NFS;
@@ -14,6 +21,7 @@ use crate::wire::Header;
 use crate::wire::Private;
 use crate::wire::Procedure;
 use crate::wire::Reader;
+use crate::wire::Status;
 use crate::wire::Transport;
 use crate::wire::Writer;
 
@@ -47,6 +55,8 @@ pub const NO_CALLBACKS: u32 = 0x1 | 0x200 | 0x400;
 
 /// The callback program, as Linux numbers it.
 const CALLBACKS: u32 = 0x4000_0000;
+/// How long to wait after NFS4ERR_DELAY.
+const RETRY: Duration = Duration::from_millis(200);
 /// The sizes of both sides.
 const SIZE: usize = 4096;
 
@@ -101,8 +111,13 @@ pub struct Session {
     delegation: Option<Vec<u8>>,
 }
 
-/// Calls COMPOUND of NFS 4.1. Returns its results behind their number.
+/// Calls COMPOUND of NFS 4.1, which must succeed. Returns its results behind their number.
 fn compound(link: &mut Link, operations: &[Writer]) -> Result<Vec<u8>, Problem> {
+    succeeded(&asked(link, operations)?)
+}
+
+/// Calls COMPOUND of NFS 4.1.
+fn asked(link: &mut Link, operations: &[Writer]) -> Result<Answer, Problem> {
     let all: Vec<u8> = operations.iter().flat_map(|one| one.0.clone()).collect();
     let arguments = Writer::new()
         .words(&[0, 1, operations.len() as u32])
@@ -110,9 +125,15 @@ fn compound(link: &mut Link, operations: &[Writer]) -> Result<Vec<u8>, Problem> 
     let xid = link.xid();
     let procedure = Procedure { number: 1, ..NFS };
     let rpc = wire::call_with(xid, procedure, 1, &wire::auth_sys(), &arguments.0);
-    let answer = link.call(&Header::msg(xid), &rpc)?;
+    link.call(&Header::msg(xid), &rpc)
+}
+
+fn succeeded(answer: &Answer) -> Result<Vec<u8>, Problem> {
     let mut reader = Reader::new(answer.results()?);
     let status = well_formed(reader.word())?;
+    if let Some(name) = nfs::environment(status) {
+        return inconclusive(format!("a COMPOUND of NFS 4.1 ends with {name}"));
+    }
     if status != 0 {
         return violation(format!("a COMPOUND of NFS 4.1 ends with status {status}"));
     }
@@ -154,8 +175,18 @@ impl Session {
             .hyper(1)
             .opaque(owner.as_bytes())
             .words(&[0, 0, 0]);
-        let results = compound(&mut link, &[exchange])
-            .or_else(|why| skip(format!("there is no NFS 4.1: {}", why.reason())))?;
+        let answer = asked(&mut link, &[exchange])?;
+        let mismatch = nfs::MINOR_VERS_MISMATCH.to_be_bytes();
+        match &answer.status {
+            Status::ProgUnavail | Status::ProgMismatch(..) | Status::ProcUnavail => {
+                return skip("the server has no NFS 4")
+            }
+            Status::Success(results) if results.starts_with(&mismatch) => {
+                return skip("the server has no NFS 4.1")
+            }
+            _ => (),
+        }
+        let results = succeeded(&answer)?;
         let mut reader = Reader::new(&results);
         well_formed(operation(&mut reader, EXCHANGE_ID))?;
         let client = well_formed(reader.raw(8))?.to_vec();
@@ -275,13 +306,28 @@ impl Session {
         well_formed(read())
     }
 
-    /// Writes into the file on the other connection. Returns the status of the COMPOUND.
+    /// Writes into the file on the other connection. Returns the status of the COMPOUND: success,
+    /// NFS4ERR_DELAY while a delegation is out, or a failure of the transport's.
     pub fn write(&mut self) -> Result<u32, Problem> {
         let path = self.path.clone();
         let results = self
             .other
             .nfs(|compound| compound.path(&path).write(0, b"other"))?;
-        Ok(results.status)
+        match (results.status, nfs::environment(results.status)) {
+            (nfs::DELAY, _) | (_, None) => Ok(results.status),
+            (_, Some(name)) => inconclusive(format!("WRITE gets {name}")),
+        }
+    }
+
+    /// Writes as soon as the server lets it.
+    pub fn write_at_last(&mut self) -> Result<u32, Problem> {
+        let until = Instant::now() + self.link.server.limit;
+        loop {
+            match self.write()? {
+                nfs::DELAY if Instant::now() < until => thread::sleep(RETRY),
+                status => return Ok(status),
+            }
+        }
     }
 
     /// Writes on the other connection, and returns the call by which the server recalls the

@@ -3,14 +3,17 @@
 //! RFC 8166, sections 3.4.5 and 3.4.6: chunks with data, by READ and WRITE of NFS 4.0.
 
 use crate::case::case;
+use crate::case::inconclusive;
 use crate::case::skip;
 use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::nfs;
 use crate::nfs::Compound;
 use crate::nfs::Results;
+use crate::peer::Answer;
 use crate::peer::Link;
 use crate::peer::Service;
 use crate::peer::Target;
@@ -53,8 +56,20 @@ fn path(target: &Target<'_>) -> Result<String, Problem> {
     }
 }
 
-pub(super) fn malformed<T>(results: Result<T, String>) -> Result<T, Problem> {
-    results.or_else(|why| violation(format!("the COMPOUND fails: {why}")))
+/// Takes the results of a COMPOUND that had to succeed. Some failures are none of the transport.
+pub(super) fn succeeded<T>(
+    results: &Results,
+    read: impl FnOnce(&Results) -> Result<T, String>,
+) -> Result<T, Problem> {
+    if let Some(name) = nfs::environment(results.status) {
+        return inconclusive(format!("the COMPOUND fails with {name}"));
+    }
+    read(results).or_else(|why| violation(format!("the COMPOUND fails: {why}")))
+}
+
+fn parsed(answer: &Answer) -> Result<Results, Problem> {
+    Results::parse(answer.results()?)
+        .or_else(|why| violation(format!("the COMPOUND's results are malformed: {why}")))
 }
 
 /// Connects, and fills the file by a Long Call.
@@ -62,7 +77,7 @@ pub(super) fn filled(target: &mut Target<'_>, seed: u8) -> Result<(Link, String)
     let path = path(target)?;
     let mut link = target.plain()?;
     let results = link.nfs(|compound| compound.path(&path).write(0, &content(seed)))?;
-    malformed(results.written())?;
+    succeeded(&results, Results::written)?;
     Ok((link, path))
 }
 
@@ -83,7 +98,7 @@ fn read(
     header.writes = vec![chunk.clone()];
     let (answer, results) =
         link.nfs_with(&header, |compound| compound.path(&path).read(offset, count))?;
-    let (_, found, inline) = malformed(results.read())?;
+    let (_, found, inline) = succeeded(&results, Results::read)?;
     if found as usize > wanted && found <= count {
         return skip("the scratch file is longer than 5000 octets");
     }
@@ -142,7 +157,7 @@ fn write(target: &mut Target<'_>, length: usize, shape: &[usize], padding: usize
     link.send(&header.with(&compound.call(header.xid)))?;
     let message = link.receive_of(header.xid)?;
     let answer = link.decode(header.xid, &message)?;
-    let written = malformed(Results::parse(answer.results()?).and_then(|found| found.written()))?;
+    let written = succeeded(&parsed(&answer)?, Results::written)?;
     if written as usize != length {
         return violation(format!("WRITE has written {written} octets, not {length}"));
     }
@@ -156,7 +171,7 @@ fn same(link: &mut Link, path: &str, expected: &[u8]) -> Verdict {
     for (number, part) in expected.chunks(500).enumerate() {
         let offset = number as u64 * 500;
         let results = link.nfs(|compound| compound.path(path).read(offset, part.len() as u32))?;
-        let (_, count, mut inline) = malformed(results.read())?;
+        let (_, count, mut inline) = succeeded(&results, Results::read)?;
         inline.truncate(count as usize);
         if inline != part {
             return violation(format!("the file has other octets behind {offset}"));
@@ -176,7 +191,8 @@ fn write_inline(target: &mut Target<'_>, length: usize) -> Verdict {
     let octets = header.with(&Compound::new(b"").path(&path).write(16, &data).call(xid));
     link.send(&octets)?;
     let message = link.receive_of(xid)?;
-    link.decode(xid, &message)?.results()?;
+    let answer = link.decode(xid, &message)?;
+    succeeded(&parsed(&answer)?, Results::written)?;
     let mut expected = content(3);
     expected[16..16 + room].copy_from_slice(&data);
     same(&mut link, &path, &expected)

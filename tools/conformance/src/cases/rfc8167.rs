@@ -100,7 +100,7 @@ fn reply_counts(target: &mut Target<'_>) -> Verdict {
             session.flags
         ));
     }
-    let status = session.write()?;
+    let status = session.write_at_last()?;
     if status != 0 {
         return violation(format!("with the delegation returned, WRITE gets {status}"));
     }

@@ -14,6 +14,7 @@ use crate::case::Problem;
 use crate::case::Verdict;
 use crate::mount;
 use crate::mount::Export;
+use crate::nfs;
 use crate::nfs::Attributes;
 use crate::nfs3;
 use crate::nfs3::Found;
@@ -56,7 +57,7 @@ fn long_enough(attributes: &Attributes) -> Verdict {
 fn getattr_4(target: &mut Target<'_>) -> Verdict {
     let (mut link, path) = rfc8166_nfs::filled(target, 5)?;
     let results = link.nfs(|compound| compound.path(&path).attributes())?;
-    long_enough(&rfc8166_nfs::malformed(results.attributes())?)
+    long_enough(&rfc8166_nfs::succeeded(&results, nfs::Results::attributes)?)
 }
 
 /// A connection, and the scratch file by NFS 3.
