@@ -174,8 +174,8 @@ impl Server {
         Ok(status)
     }
 
-    /// Finds out what the server has besides NULL. If it clearly has no NFS 4.0, the cases that need
-    /// that do not apply. If anything else fails, nothing is known of them.
+    /// Finds out what the server has besides NULL. If it clearly has no NFS 4.0, the cases that
+    /// need that do not apply. If anything else fails, nothing is known of them.
     fn explore_service(&self, trace: &Trace) -> Result<Service, Problem> {
         let Procedure {
             program, version, ..
@@ -673,8 +673,8 @@ impl Link {
     }
 
     /// Sends a message that need not be answered, so that a call may follow. No more messages are
-    /// under way than the server grants: it may have no more Receives, and one until its first reply
-    /// (RFC 8166, sections 3.3.1 and 3.3.3).
+    /// under way than the server grants: it may have no more Receives, and one until its first
+    /// reply (RFC 8166, sections 3.3.1 and 3.3.3).
     pub fn send_ahead(&mut self, octets: &[u8]) -> Result<(), Problem> {
         if self.granted == 0 {
             self.null()?;
@@ -778,6 +778,13 @@ impl Link {
     /// The message is ERR_CHUNK, or BAD_HEADER in version 2.
     pub fn is_refusal(&self, message: &Message) -> Result<(), Problem> {
         self.is_error(message, wire::ERR_CHUNK, self.refusal())
+    }
+
+    /// The message is ERR_CHUNK or GARBAGE_ARGS: the server has limits of chunks (RFC 8267, section
+    /// 6.4.2).
+    pub fn is_declined(&mut self, xid: u32, message: &Message) -> bool {
+        let garbage = |answer: Answer| answer.status == Status::GarbageArgs;
+        self.is_refusal(message).is_ok() || self.decode(xid, message).is_ok_and(garbage)
     }
 
     fn is_error(&self, message: &Message, wanted: u32, name: &str) -> Result<(), Problem> {

@@ -73,13 +73,21 @@ const NOTSUPP: u32 = 10_004;
 const AUTH_MAX: usize = 400;
 /// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
 /// the same call. With each of them the words by which a case accepts that: such a case still passes.
-const ALLOWED: [(&str, &str); 5] = [
+const ALLOWED: [(&str, &str); 9] = [
+    ("header-xid", "SUCCESS with XID X"),
+    ("system-errors", "SYSTEM_ERR"),
+    ("nfs-errors", "an error of NFS"),
+    ("takes-one-write-chunk", "of NFS also ERR_CHUNK"),
     ("answers-replies", "ERR_CHUNK or nothing"),
     ("ends-connections", "the end of this connection"),
     ("garbage-args", "GARBAGE_ARGS"),
     ("auth-errors", "AUTH_ERROR"),
     ("silence", "or nothing"),
 ];
+/// Those of them that only a server of NFS may do.
+const OF_NFS: [&str; 2] = ["nfs-errors", "takes-one-write-chunk"];
+/// NFS4ERR_RESOURCE
+const RESOURCE: u32 = 10_018;
 /// The XIDs of its callbacks begin here.
 const CALLBACK_XID: u32 = 0x6362_0000;
 
@@ -481,6 +489,9 @@ impl Responder {
             "ends-connections" => return Err(Over),
             "silence" => return Ok(()),
             "garbage-args" => &[0, 0, 0, 4],
+            "system-errors" => &[0, 0, 0, 5],
+            // SUCCESS of a COMPOUND that fails, without a tag and results.
+            "nfs-errors" => &[0, 0, 0, 0, RESOURCE, 0, 0],
             // AUTH_BADCRED
             "auth-errors" => &[1, 1, 1],
             _ => return self.error(xid, self.version, &[wire::ERR_CHUNK]),
@@ -675,7 +686,8 @@ impl Responder {
             return self.discard("answers-replies", xid);
         }
         let call = message_type == wire::CALL || self.has("any-message-type");
-        if payload_xid != xid && !self.has("no-xid-check") || !call {
+        let any_xid = self.has("no-xid-check") || self.has("header-xid");
+        if payload_xid != xid && !any_xid || !call {
             return self.err_chunk(xid);
         }
         self.calls += 1;
@@ -699,7 +711,12 @@ impl Responder {
             return self.err_chunk(xid);
         }
         self.last_xid = Some(xid);
-        let mut reply = Writer::new().words(&[xid ^ u32::from(self.has("wrong-xid")), wire::REPLY]);
+        let reply_xid = match self.shared.fault {
+            "wrong-xid" => xid ^ 1,
+            "no-xid-check" => payload_xid,
+            _ => xid,
+        };
+        let mut reply = Writer::new().words(&[reply_xid, wire::REPLY]);
         let mut item = None;
         reply = match self.execute(&mut reader, &mut item) {
             Ok(Execution::Denied(rest)) => reply.word(1).words(&rest),
@@ -1091,6 +1108,9 @@ impl Responder {
                 })
                 .collect()
         };
+        if self.has("takes-one-write-chunk") && call.writes.len() > 1 {
+            return self.err_chunk(call.xid);
+        }
         let mut header = Header::msg(call.xid);
         header.credits = match self.shared.fault {
             "grants-zero" => 0,
@@ -1285,7 +1305,7 @@ fn self_test(address: SocketAddr) -> ExitCode {
     let ports: BTreeMap<_, _> = faults().into_iter().zip(address.port()..).collect();
     let all: Vec<_> = others.into_iter().chain(of_nfs).collect();
     let run = |case: &'static Case, fault: &str, limit| -> Result<Verdict, String> {
-        let mut server = match case.needs.contains(&Need::Export) {
+        let mut server = match case.needs.contains(&Need::Export) || OF_NFS.contains(&fault) {
             true => nfs.clone(),
             false => clean.clone(),
         };

@@ -12,6 +12,10 @@ use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::read_chunk_of_unknown;
 use crate::cases::rfc8166_chunks::UNKNOWN;
+use crate::cases::rfc8166_header::by_header;
+use crate::cases::rfc8166_header::unparsed;
+use crate::cases::rfc8166_header::OTHER_XID;
+use crate::cases::rfc8166_header::UNPARSED;
 use crate::peer::fixed;
 use crate::peer::Link;
 use crate::peer::Target;
@@ -19,6 +23,7 @@ use crate::wire;
 use crate::wire::words;
 use crate::wire::Header;
 use crate::wire::ReadSegment;
+use crate::wire::Status;
 use crate::wire::Transport;
 
 const SAME_VERSION: &str = "the draft, section 5.3: a responder MUST send Replies with the same \
@@ -216,6 +221,22 @@ fn reply_in_long_call(link: &mut Link) -> Result<(), Problem> {
     Ok(())
 }
 
+/// RDMA2_MSG with these words behind the credits gets BAD_HEADER, or a status that fits.
+fn refused_or(
+    target: &mut Target<'_>,
+    rest: &[u32],
+    payload: bool,
+    fits: impl FnOnce(&Status) -> bool,
+) -> Verdict {
+    on_agreed(target, |link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let payload = if payload { &null[..] } else { &[] };
+        link.refuses_or(xid, &fixed(xid, 2, wire::MSG, rest, payload), fits)?;
+        Ok(())
+    })
+}
+
 fn reduced(link: &mut Link) -> Result<(), Problem> {
     let xid = link.xid();
     let null = link.null_call(xid);
@@ -362,22 +383,20 @@ pub const CASES: &[Case] = &[
         [0, 0, 0, 0],
         false
     ),
-    bad!(
-        "draft-v2/4.2.1/1",
-        "RDMA2_MSG without an RPC message",
-        "RDMA2_MSG that ends with its header",
-        wire::MSG,
-        [0, 0, 0, 0],
-        false
-    ),
-    case!("draft-v2/4.2.3/8", "the XIDs of header and RPC message differ in version 2", Must, ERRORS,
-    sends "NULL with XID X + 4096 behind XID X", accepts "BAD_HEADER; NULL succeeds",
+    case!("draft-v2/4.2.1/1", "RDMA2_MSG without an RPC message", Should, UNPARSED,
+        sends "RDMA2_MSG that ends with its header",
+        accepts "BAD_HEADER, GARBAGE_ARGS or AUTH_ERROR; NULL succeeds",
+        fault "drops-malformed", needs [DraftV2],
+        |target| refused_or(target, &[0, 0, 0, 0], false, unparsed)),
+    case!("draft-v2/4.2.3/8", "the XIDs of header and RPC message differ in version 2", Must,
+    OTHER_XID,
+    sends "NULL with XID X + 4096 behind XID X",
+    accepts "BAD_HEADER, or SUCCESS with XID X in the header and in the reply; NULL succeeds",
     fault "no-xid-check", needs [DraftV2],
     |target| on_agreed(target, |link| {
         let xid = link.xid();
-        let null = link.null_call(xid.wrapping_add(0x1000));
-        link.send(&Header::two(xid).with(&null))?;
-        link.refused(xid)?;
+        let null = link.null_call(xid.wrapping_add(4096));
+        link.refuses_or(xid, &Header::two(xid).with(&null), by_header)?;
         Ok(())
     })),
     bad!(
@@ -388,14 +407,13 @@ pub const CASES: &[Case] = &[
         [0, 2, 0, 0],
         true
     ),
-    bad!(
-        "draft-v2/4.2.3/10",
-        "version 2: a Position that is no multiple of four",
-        "Position 42",
-        wire::MSG,
-        [0, 1, 42, 1, 4, 0, 0, 0, 0, 0],
-        true
-    ),
+    case!("draft-v2/4.2.3/10", "version 2: a Position that is no multiple of four", Should, ERRORS,
+    sends "Position 42", accepts "BAD_HEADER or GARBAGE_ARGS; NULL succeeds",
+    fault "drops-malformed", needs [DraftV2],
+    |target| {
+        let words = [0, 1, 42, 1, 4, 0, 0, 0, 0, 0];
+        refused_or(target, &words, true, |status| *status == Status::GarbageArgs)
+    }),
     bad!(
         "draft-v2/4.2.3/11",
         "version 2: a header that ends within a Read segment",

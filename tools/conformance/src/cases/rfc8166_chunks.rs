@@ -11,10 +11,17 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::rfc8166_header::by_header;
+use crate::cases::rfc8166_header::unparsed;
+use crate::cases::rfc8166_header::OTHER_XID;
+use crate::cases::rfc8166_header::UNPARSED;
 use crate::cases::rfc8167::MATCH;
+use crate::engine::Message;
 use crate::engine::Offer;
+use crate::nfs;
 use crate::peer::Answer;
 use crate::peer::Link;
+use crate::peer::Service;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
 use crate::wire;
@@ -24,7 +31,6 @@ use crate::wire::Procedure;
 use crate::wire::ReadSegment;
 use crate::wire::Segment;
 use crate::wire::Status;
-use crate::wire::Transport;
 
 const UNUSED: &str =
     "RFC 8166, section 4.3.2.2: If this is the last or only Write chunk available and it remains \
@@ -48,9 +54,6 @@ const CONCATENATE: &str = "RFC 8166, section 3.4.5: The Responder reconstructs t
                            chunk data by concatenating the contents of each RDMA segment, in list \
                            order, into the received Payload stream";
 const NO_READS: &str = "Responders MUST leave the Read list empty in all replies.";
-const VALID: &str = "RFC 8166, section 4.5.2: If the rdma_vers field contains a recognized value, \
-                     but an XDR parsing error occurs, the Responder MUST reply with an RDMA_ERROR \
-                     procedure and set the rdma_err value to ERR_CHUNK.";
 const INVALID_OR_UNPARSED: &str =
     "RFC 8166, section 4.5.2: If the rdma_vers field contains a recognized value, but an XDR \
      parsing error occurs, the Responder MUST reply with an RDMA_ERROR procedure and set the \
@@ -68,7 +71,10 @@ const TOO_SMALL: &str =
      accommodate a large RPC Reply message, a Remote Access Error occurs. A Responder might detect \
      this problem before attempting to write past the end of the Reply chunk. … If a Responder is \
      unable to construct and transmit an RPC Reply or RPC-over-RDMA error message, the Responder \
-     MUST close the connection to signal to the Requester that a reply was lost.";
+     MUST close the connection to signal to the Requester that a reply was lost. … RFC 8267, \
+     section 3.1: If an NFS server finds that the NFS client provided inadequate receive resources \
+     to return the whole Reply, it returns an RPC-level error or a transport error, such as \
+     ERR_CHUNK.";
 const PADDED: &str =
     "As these chunks contain a Payload stream, such chunks MUST include appropriate XDR roundup \
      padding to maintain proper XDR alignment of their contents.";
@@ -141,7 +147,8 @@ fn come_back(offered: &Header, answer: &Answer) -> Result<(), Problem> {
     Ok(())
 }
 
-/// NULL with Write chunks of these segments, all of which come back unused.
+/// NULL with Write chunks of these segments, all of which come back unused. A server of NFS need
+/// take only one chunk, as may one whose program is not known.
 fn unused_writes(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
     target.on_plain(|link| {
         let xid = link.xid();
@@ -154,9 +161,15 @@ fn unused_writes(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
             header.writes.push(chunk);
         }
         let null = link.null_call(xid);
-        let answer = link.call(&header, &null)?;
-        answer.results()?;
-        come_back(&header, &answer)?;
+        link.send(&header.with(&null))?;
+        let message = link.receive_of(xid)?;
+        let one = shape.len() > 1 && !matches!(link.server.service, Service::Echo(_));
+        if !(one && link.is_declined(xid, &message)) {
+            let answer = link.decode(xid, &message)?;
+            answer.results()?;
+            come_back(&header, &answer)?;
+        }
+        link.still_answers("Write chunks")?;
         Ok(Passed)
     })
 }
@@ -244,7 +257,52 @@ fn untouched(link: &Link, offered: &[Segment], returned: &[Segment]) -> Result<(
     Ok(())
 }
 
-/// A reply that does not fit into the Reply chunk gets ERR_CHUNK, or ends the connection.
+/// The message tells that the results of a call cannot be returned, which have `length` octets: by
+/// ERR_CHUNK, or by an error of RPC or of NFS (RFC 8267, section 3.1).
+pub fn no_reply(
+    target: &mut Target<'_>,
+    link: &mut Link,
+    message: &Message,
+    xid: u32,
+    length: usize,
+) -> Result<(), Problem> {
+    if link.is_refusal(message).is_ok() {
+        return Ok(());
+    }
+    let results = match link.decode(xid, message)?.status {
+        Status::GarbageArgs | Status::SystemErr => return Ok(()),
+        Status::Success(results) if results.len() < length => results,
+        Status::Success(results) => {
+            return violation(format!(
+                "the call succeeds, with {} octets of results",
+                results.len()
+            ))
+        }
+        other => return violation(format!("the call gets {other:?}")),
+    };
+    let of_nfs = matches!(target.server.service, Service::Nfs4(_));
+    let fails = nfs::Results::parse(&results).is_ok_and(|found| found.status != 0);
+    // Such a call may fail for a reason of its own: then it also fails with room for its reply.
+    if of_nfs && fails && succeeds(target, length)? {
+        return Ok(());
+    }
+    inconclusive(format!(
+        "the results have {} octets, not {length}",
+        results.len()
+    ))
+}
+
+/// Whether a call has results of this length, with room for the reply.
+fn succeeds(target: &mut Target<'_>, length: usize) -> Result<bool, Problem> {
+    let mut link = target.small_replies(false)?;
+    let xid = link.xid();
+    let rpc = target.server.call_for(xid, length)?;
+    let mut header = Header::msg(xid);
+    header.reply = Some(vec![link.writable(24 + length)?]);
+    Ok(link.call(&header, &rpc)?.results()?.len() == length)
+}
+
+/// A reply that does not fit into the Reply chunk is replaced by an error, or ends the connection.
 fn reply_chunk_too_small(target: &mut Target<'_>, missing: usize) -> Verdict {
     let mut link = target.small_replies(false)?;
     let xid = link.xid();
@@ -268,13 +326,7 @@ fn reply_chunk_too_small(target: &mut Target<'_>, missing: usize) -> Verdict {
         return violation("octets behind the Reply chunk were written");
     }
     if let Some(message) = &message {
-        if !Transport::is_err_chunk(&message.octets) {
-            let found = 24 + link.decode(xid, message)?.results()?.len();
-            if found <= offered.length as usize {
-                return inconclusive(format!("the reply has {found} octets, and fits"));
-            }
-        }
-        link.is_refusal(message)?;
+        no_reply(target, &mut link, message, xid, results)?;
     }
     target.goes_on(&mut link, message.is_some(), "a reply that did not fit")
 }
@@ -337,18 +389,23 @@ fn long_call(target: &mut Target<'_>, parts: usize) -> Verdict {
     Ok(Passed)
 }
 
-/// RDMA_NOMSG with this content of the Position Zero Read chunk gets ERR_CHUNK.
-fn long_call_of(target: &mut Target<'_>, content: impl FnOnce(u32, Vec<u8>) -> Vec<u8>) -> Verdict {
+/// RDMA_NOMSG with this content of the Position Zero Read chunk gets ERR_CHUNK, or a status that
+/// fits.
+fn long_call_of(
+    target: &mut Target<'_>,
+    content: impl FnOnce(Vec<u8>) -> Vec<u8>,
+    fits: impl FnOnce(&Status) -> bool,
+) -> Verdict {
     target.on_plain(|link| {
         let xid = link.xid();
         let null = link.null_call(xid);
-        let segment = link.readable(&content(xid, null))?;
+        let segment = link.readable(&content(null))?;
         let mut header = Header::nomsg(xid);
         header.reads.push(ReadSegment {
             position: 0,
             segment,
         });
-        link.refuses(xid, &header.octets())
+        link.refuses_or(xid, &header.octets(), fits)
     })
 }
 
@@ -382,23 +439,21 @@ fn chunk_between(target: &mut Target<'_>) -> Verdict {
 
 /// A message with Read segments that cannot be read. The server may end this connection.
 fn unreadable(target: &mut Target<'_>, segments: &[Segment]) -> Verdict {
-    target.on_plain(|link| {
-        let xid = link.xid();
-        let mut header = Header::nomsg(xid);
-        header.reads = segments
-            .iter()
-            .map(|&segment| ReadSegment {
-                position: 0,
-                segment,
-            })
-            .collect();
-        // The connection may end before the Send is completed.
-        let _ = link.send(&header.octets());
-        if let Some(message) = link.receive_or_end(xid)? {
-            link.is_refusal(&message)?;
-        }
-        Ok(Passed)
-    })?;
+    let mut link = target.plain()?;
+    let xid = link.xid();
+    let mut header = Header::nomsg(xid);
+    header.reads = segments
+        .iter()
+        .map(|&segment| ReadSegment {
+            position: 0,
+            segment,
+        })
+        .collect();
+    // The connection may end before the Send is completed.
+    let _ = link.send(&header.octets());
+    if let Some(message) = link.receive_or_end(xid)? {
+        no_reply(target, &mut link, &message, xid, 0)?;
+    }
     target.on_plain(|link| {
         link.null()?;
         Ok(Passed)
@@ -416,7 +471,7 @@ fn unwritable(target: &mut Target<'_>, chunk: &[Segment]) -> Verdict {
     // The connection may end before the Send is completed.
     let _ = link.send(&octets);
     if let Some(message) = link.receive_or_end(xid)? {
-        link.is_refusal(&message)?;
+        no_reply(target, &mut link, &message, xid, 1200)?;
     }
     target.on_plain(|link| {
         link.null()?;
@@ -528,14 +583,28 @@ fn padded(target: &mut Target<'_>) -> Verdict {
 fn long_write_and_reply(target: &mut Target<'_>) -> Verdict {
     let mut link = target.small_replies(false)?;
     let xid = link.xid();
-    let rpc = target.server.call_for(xid, 1200)?;
-    let writes = vec![vec![link.writable(64)?], vec![link.writable(64)?]];
+    let results = 1200;
+    let rpc = target.server.call_for(xid, results)?;
+    // A server of NFS need take only one Write chunk.
+    let writes = vec![vec![link.writable(64)?, link.writable(64)?]];
     let reply = vec![link.writable(2048)?];
     let mut header = Header::msg(xid);
     header.writes = writes.clone();
     header.reply = Some(reply.clone());
     let answer = link.call(&header, &rpc)?;
-    answer.results()?;
+    let found = answer.results()?.len();
+    if answer.length > DEFAULT {
+        return violation(format!(
+            "the reply is a Send of {} octets, the threshold 1024",
+            answer.length
+        ));
+    }
+    if found != results {
+        return inconclusive(format!("the results have {found} octets, not {results}"));
+    }
+    if answer.header.procedure != wire::NOMSG {
+        return violation("the reply is no RDMA_NOMSG");
+    }
     if answer.header.writes.len() != writes.len() {
         return violation("the Write list of the reply has another length");
     }
@@ -547,10 +616,18 @@ fn long_write_and_reply(target: &mut Target<'_>) -> Verdict {
     }
     let returned = answer.header.reply.clone().unwrap_or_default();
     same_segments(&reply, &returned)?;
+    let used: usize = lengths(&returned).iter().sum();
+    if used != 24 + results {
+        return violation(format!(
+            "the Reply chunk comes back with {used} octets, not with {}",
+            24 + results
+        ));
+    }
     Ok(Passed)
 }
 
-/// NULL with so many Write chunks of one segment: it succeeds, or gets ERR_CHUNK.
+/// NULL with so many Write chunks of one segment: it succeeds, or is declined (RFC 8267, section
+/// 6.4.2).
 fn many_chunks(target: &mut Target<'_>, count: usize) -> Verdict {
     target.on_plain(|link| {
         let xid = link.xid();
@@ -560,7 +637,7 @@ fn many_chunks(target: &mut Target<'_>, count: usize) -> Verdict {
         let null = link.null_call(xid);
         link.send(&header.with(&null))?;
         let message = link.receive_of(xid)?;
-        if !Transport::is_err_chunk(&message.octets) {
+        if !link.is_declined(xid, &message) {
             let answer = link.decode(xid, &message)?;
             answer.results()?;
             if answer.header.writes.len() != count {
@@ -591,7 +668,7 @@ fn many_segments(target: &mut Target<'_>, count: usize) -> Verdict {
         }
         link.send(&header.octets())?;
         let message = link.receive_of(xid)?;
-        if !Transport::is_err_chunk(&message.octets) {
+        if !link.is_declined(xid, &message) {
             link.decode(xid, &message)?.results()?;
         }
         link.still_answers("many segments")?;
@@ -637,13 +714,16 @@ pub const CASES: &[Case] = &[
         sends "NULL with a Write chunk of three segments", accepts "the same chunk, lengths 0",
         fault "unused-keep-length", |target| unused_writes(target, &[3])),
     case!("rfc8166/4.3.2.2/3", "two Write chunks of one and two segments, in order", Must, COPY,
-        sends "NULL with Write chunks of one and two segments", accepts "the same chunks in order, lengths 0",
+        sends "NULL with Write chunks of one and two segments",
+        accepts "the same chunks in order, lengths 0; of NFS also ERR_CHUNK or GARBAGE_ARGS",
         fault "write-list-reversed", |target| unused_writes(target, &[1, 2])),
     case!("rfc8166/4.3.2.2/4", "three Write chunks, in order", Must, COPY,
-        sends "NULL with Write chunks of two, one and two segments", accepts "the same chunks in order, lengths 0",
+        sends "NULL with Write chunks of two, one and two segments",
+        accepts "the same chunks in order, lengths 0; of NFS also ERR_CHUNK or GARBAGE_ARGS",
         fault "one-write-chunk", |target| unused_writes(target, &[2, 1, 2])),
     case!("rfc8166/4.3.2.3/2", "an empty Write chunk between two others", Must, COPY,
-        sends "NULL with Write chunks of one, no and one segment", accepts "the same chunks in order, lengths 0",
+        sends "NULL with Write chunks of one, no and one segment",
+        accepts "the same chunks in order, lengths 0; of NFS also ERR_CHUNK or GARBAGE_ARGS",
         fault "loses-empty-chunks", |target| unused_writes(target, &[1, 0, 1])),
     case!("rfc8166/4.3.3/1", "the Reply chunk of a short reply comes back", Must, REPLY_COPY,
         sends "NULL with a Reply chunk", accepts "it comes back: lengths 0 inline, 24 with RDMA_NOMSG",
@@ -675,20 +755,23 @@ pub const CASES: &[Case] = &[
         sends "a reply of 1224 octets, a Reply chunk of 2000, 100 and 100", accepts "lengths 1224, 0, 0",
         fault "reply-keeps-length", |target| long_reply(target, &[2000, 100, 100])),
     case!("rfc8166/4.3.2/1", "Write list and Reply chunk of a Long Reply", Must, UNUSED,
-        sends "a reply of 1224 octets, two Write chunks and a Reply chunk",
-        accepts "RDMA_NOMSG, Write chunks with lengths 0, the reply in the Reply chunk",
+        sends "a reply of 1224 octets, a Write chunk of two segments and a Reply chunk",
+        accepts "RDMA_NOMSG, the Write chunk with lengths 0, the reply in the Reply chunk",
         fault "unused-keep-length", long_write_and_reply),
     case!("rfc8166/4.5.3/1", "a Reply chunk four octets too short is not overrun", Must, TOO_SMALL,
         sends "a reply of 1224 octets, a Reply chunk of 1220",
-        accepts "ERR_CHUNK or the end of this connection, nothing written behind the chunk; NULL succeeds",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
+                 this connection; nothing written behind the chunk; NULL succeeds",
         fault "overruns-reply-chunk", |target| reply_chunk_too_small(target, 4)),
     case!("rfc8166/4.5.3/2", "a Reply chunk one octet too short is not overrun", Must, TOO_SMALL,
         sends "a reply of 1224 octets, a Reply chunk of 1223",
-        accepts "ERR_CHUNK or the end of this connection, nothing written behind the chunk; NULL succeeds",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
+                 this connection; nothing written behind the chunk; NULL succeeds",
         fault "overruns-reply-chunk", |target| reply_chunk_too_small(target, 1)),
     case!("rfc8166/4.5.3/3", "a Reply chunk of 100 octets for 1224 is not overrun", Must, TOO_SMALL,
         sends "a reply of 1224 octets, a Reply chunk of 100",
-        accepts "ERR_CHUNK or the end of this connection, nothing written behind the chunk; NULL succeeds",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
+                 this connection; nothing written behind the chunk; NULL succeeds",
         fault "overruns-reply-chunk", |target| reply_chunk_too_small(target, 1124)),
     case!("rfc8166/4.3.3/4", "a reply that only the returned Reply chunk makes too long", Must,
         "RFC 8166, section 4.2.4: the total length of the gathered buffers cannot exceed the \
@@ -734,17 +817,19 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/4.3.1/1", "the Read list of a reply is empty", Must, NO_READS,
         sends "NULL as a Long Call", accepts "a reply without a Read list",
         fault "returns-reads", |target| long_null(target, &[], |_, _| Ok(()))),
-    case!("rfc8166/4.5.2/20", "a Long Call whose XID is another one", Must, VALID,
-    sends "RDMA_NOMSG with XID X, NULL with XID X ^ 1 in its chunk", accepts "ERR_CHUNK; NULL succeeds",
+    case!("rfc8166/4.5.2/20", "a Long Call whose XID is another one", Must, OTHER_XID,
+    sends "RDMA_NOMSG with XID X, NULL with XID X ^ 1 in its chunk",
+    accepts "ERR_CHUNK, or SUCCESS with XID X in the header and in the reply; NULL succeeds",
     fault "no-xid-check",
-    |target| long_call_of(target, |_, mut null| {
+    |target| long_call_of(target, |mut null| {
         null[3] ^= 1;
         null
-    })),
-    case!("rfc8166/4.5.2/21", "a Long Call of three octets", Must, VALID,
-        sends "RDMA_NOMSG with a Read chunk of 3 octets", accepts "ERR_CHUNK; NULL succeeds",
+    }, by_header)),
+    case!("rfc8166/4.5.2/21", "a Long Call of three octets", Should, UNPARSED,
+        sends "RDMA_NOMSG with a Read chunk of 3 octets",
+        accepts "ERR_CHUNK, GARBAGE_ARGS or AUTH_ERROR; NULL succeeds",
         fault "drops-malformed", needs [Destructive],
-        |target| long_call_of(target, |_, null| null[..3].to_vec())),
+        |target| long_call_of(target, |null| null[..3].to_vec(), unparsed)),
     case!("rfc8167/5.1/1", "a Long Call that holds a reply is refused or discarded", Must, MATCH,
         sends "RDMA_NOMSG with an RPC reply, SUCCESS, in its Read chunk",
         accepts "ERR_CHUNK or nothing; NULL succeeds",
@@ -770,23 +855,29 @@ pub const CASES: &[Case] = &[
         Ok(Passed)
     })),
     case!("rfc8166/4.5.3/4", "a Read chunk of memory that is not registered", Must, PROTECTION,
-        sends "RDMA_NOMSG with an unknown handle", accepts "ERR_CHUNK or the end of this connection; others go on",
+        sends "RDMA_NOMSG with an unknown handle",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
         fault "dies-of-access-errors", needs [Destructive], |target| unreadable(target, &[BOGUS])),
     case!("rfc8166/4.5.3/5", "a Reply chunk of memory that is not registered", Must, PROTECTION,
-        sends "a Reply chunk with an unknown handle", accepts "ERR_CHUNK or the end of this connection; others go on",
+        sends "a Reply chunk with an unknown handle",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
+                 this connection; others go on",
         fault "dies-of-access-errors", needs [Destructive],
         |target| unwritable(target, &[Segment { length: 4096, ..BOGUS }])),
     case!("rfc8166/8.1.4/1", "a Read chunk of 4 GiB", Must, PROTECTION,
-        sends "RDMA_NOMSG with a segment of 0xffffffff octets", accepts "ERR_CHUNK or the end of this connection; others go on",
+        sends "RDMA_NOMSG with a segment of 0xffffffff octets",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
         |target| unreadable(target, &[Segment { length: u32::MAX, ..BOGUS }])),
     case!("rfc8166/8.1.4/2", "a Read chunk whose length overflows 32 bits", Must, PROTECTION,
-        sends "RDMA_NOMSG with two segments of 0xffffffff octets", accepts "ERR_CHUNK or the end of this connection; others go on",
+        sends "RDMA_NOMSG with two segments of 0xffffffff octets",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
         |target| unreadable(target, &[Segment { length: u32::MAX, ..BOGUS }; 2])),
     case!("rfc8166/8.1.4/3", "a Reply chunk whose length overflows 32 bits is no harm", Must, PROTECTION,
         sends "a reply of 1224 octets, a Reply chunk of two segments of 0xffffffff octets",
-        accepts "ERR_CHUNK or the end of this connection; others go on",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
+                 this connection; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
         |target| unwritable(target, &[Segment { length: u32::MAX, ..BOGUS }; 2])),
     case!("rfc8166/3.3.2/2", "a Send longer than the server's Receives harms no other connection", Must, PROTECTION,
@@ -809,22 +900,24 @@ pub const CASES: &[Case] = &[
         |xid, null| Header::msg(xid).with(null))),
     case!("rfc8166/3.4.4/1", "sixteen Write chunks", Should,
         "The RPC-over-RDMA version 1 transport protocol does not place a limit on chunk size.",
-        sends "NULL with sixteen Write chunks", accepts "SUCCESS with all of them, or ERR_CHUNK; NULL succeeds",
+        sends "NULL with sixteen Write chunks",
+        accepts "SUCCESS with all of them, ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "one-write-chunk", |target| many_chunks(target, 16)),
     case!("rfc8166/3.4.4/2", "thirty-five Write chunks", Should,
         "The RPC-over-RDMA version 1 transport protocol does not place a limit on chunk size.",
-        sends "NULL with thirty-five Write chunks", accepts "SUCCESS with all of them, or ERR_CHUNK; NULL succeeds",
+        sends "NULL with thirty-five Write chunks",
+        accepts "SUCCESS with all of them, ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "one-write-chunk", |target| many_chunks(target, 35)),
     case!("rfc8166/3.4.4/3", "a Long Call with fifteen empty segments behind it", Should,
         "RFC 8166, section 3.4.3: An \"empty segment\" is an RDMA segment with the value zero (0) \
          in its length field.",
         sends "NULL as a Long Call in sixteen segments, fifteen of them empty",
-        accepts "SUCCESS or ERR_CHUNK; NULL succeeds",
+        accepts "SUCCESS, ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "drops-long-calls", needs [Destructive], |target| many_segments(target, 16)),
     case!("rfc8166/3.4.4/4", "a Long Call with thirty-nine empty segments behind it", Should,
         "RFC 8166, section 3.4.3: An \"empty segment\" is an RDMA segment with the value zero (0) \
          in its length field.",
         sends "NULL as a Long Call in forty segments, thirty-nine of them empty",
-        accepts "SUCCESS or ERR_CHUNK; NULL succeeds",
+        accepts "SUCCESS, ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "drops-long-calls", needs [Destructive], |target| many_segments(target, 40)),
 ];

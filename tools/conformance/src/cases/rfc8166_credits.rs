@@ -14,6 +14,7 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::rfc8166_chunks::no_reply;
 use crate::cases::rfc8166_chunks::PROTECTION;
 use crate::engine::Offer;
 use crate::peer::fixed;
@@ -206,7 +207,8 @@ fn reply_of_1024(target: &mut Target<'_>) -> Verdict {
 fn reply_of_1028(target: &mut Target<'_>) -> Verdict {
     let mut link = target.small_replies(false)?;
     let xid = link.xid();
-    let rpc = target.server.call_for(xid, DEFAULT + 4 - 52)?;
+    let results = DEFAULT + 4 - 52;
+    let rpc = target.server.call_for(xid, results)?;
     let octets = link.form(&Header::msg(xid), &rpc)?;
     link.send(&octets)?;
     let message = link.receive_or_end(xid)?;
@@ -217,7 +219,7 @@ fn reply_of_1028(target: &mut Target<'_>) -> Verdict {
                 message.octets.len()
             ));
         }
-        link.is_refusal(message)?;
+        no_reply(target, &mut link, message, xid, results)?;
     }
     target.goes_on(&mut link, message.is_some(), "a reply that was too long")
 }
@@ -442,9 +444,12 @@ pub const CASES: &[Case] = &[
          size (in octets) that can be conveyed in one direction between peer implementations using \
          RDMA Send and Receive. … If a Responder is unable to construct and transmit an RPC Reply \
          or RPC-over-RDMA error message, the Responder MUST close the connection to signal to the \
-         Requester that a reply was lost.",
+         Requester that a reply was lost. … RFC 8267, section 3.1: If an NFS server finds that the \
+         NFS client provided inadequate receive resources to return the whole Reply, it returns an \
+         RPC-level error or a transport error, such as ERR_CHUNK.",
         sends "Receive Size 1024, a call without a Reply chunk whose reply has 1028 octets",
-        accepts "ERR_CHUNK or the end of this connection; NULL succeeds",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
+                 this connection; NULL succeeds",
         fault "ignores-threshold", reply_of_1028),
     case!("rfc8166/3.3.1/12", "more calls than are granted harm no other connection", Must, PROTECTION,
         sends "four times as many NULL at once as are granted, at most 64",
