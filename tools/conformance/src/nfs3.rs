@@ -63,6 +63,24 @@ fn succeeded(results: &[u8]) -> Result<Reader<'_>, String> {
     }
 }
 
+/// Returns the name of a status that tells of the scratch file and its server, and not of the
+/// transport (RFC 1813, section 2.6).
+pub fn environment(status: u32) -> Option<&'static str> {
+    Some(match status {
+        1 => "NFS3ERR_PERM",
+        2 => "NFS3ERR_NOENT",
+        5 => "NFS3ERR_IO",
+        13 => "NFS3ERR_ACCES",
+        20 => "NFS3ERR_NOTDIR",
+        21 => "NFS3ERR_ISDIR",
+        28 => "NFS3ERR_NOSPC",
+        30 => "NFS3ERR_ROFS",
+        69 => "NFS3ERR_DQUOT",
+        10_008 => "NFS3ERR_JUKEBOX",
+        _ => return None,
+    })
+}
+
 /// Reads fattr3 (RFC 1813, section 2.6).
 fn fattr3(reader: &mut Reader<'_>) -> Result<Attributes, String> {
     // type, mode, nlink, uid, gid

@@ -6,6 +6,7 @@ use super::rfc8166_nfs;
 use super::rfc8166_nfs::content;
 use super::rfc8166_nfs::SIZE;
 use crate::case::case;
+use crate::case::inconclusive;
 use crate::case::skip;
 use crate::case::violation;
 use crate::case::Case;
@@ -24,6 +25,7 @@ use crate::peer::Service;
 use crate::peer::Target;
 use crate::wire::Header;
 use crate::wire::ReadSegment;
+use crate::wire::Reader;
 use crate::wire::Segment;
 use crate::wire::Status;
 
@@ -42,8 +44,17 @@ const MAY_REDUCE: &str =
     "RFC 8166, section 3.5.2: If DDP-eligible data items are present in a Payload stream, a sender \
      MAY reduce some or all of these items by removing them from the Payload stream.";
 
-fn decoded<T>(procedure: &str, results: Result<T, String>) -> Result<T, Problem> {
-    results.or_else(|why| violation(format!("{procedure} of NFS 3: {why}")))
+/// Takes the results of a procedure that had to succeed. Some failures are none of the transport.
+fn decoded<T>(
+    procedure: &str,
+    results: &[u8],
+    decode: impl FnOnce(&[u8]) -> Result<T, String>,
+) -> Result<T, Problem> {
+    let status = Reader::new(results).word().unwrap_or_default();
+    if let Some(name) = nfs3::environment(status) {
+        return inconclusive(format!("{procedure} of NFS 3 fails with {name}"));
+    }
+    decode(results).or_else(|why| violation(format!("{procedure} of NFS 3: {why}")))
 }
 
 /// The file has just been given `SIZE` octets.
@@ -142,7 +153,7 @@ impl File {
 
     fn write(&mut self, header: &Header, rpc: &[u8], length: usize) -> Verdict {
         let (_, results) = call(&mut self.link, header, rpc)?;
-        match decoded("WRITE", nfs3::written(&results))? as usize {
+        match decoded("WRITE", &results, nfs3::written)? as usize {
             written if written == length => Ok(Passed),
             written => violation(format!("WRITE has written {written} octets, not {length}")),
         }
@@ -157,7 +168,7 @@ impl File {
     ) -> Result<(Answer, Vec<u8>), Problem> {
         let rpc = nfs3::read(header.xid, &self.handle, offset, length as u32);
         let (answer, results) = call(&mut self.link, header, &rpc)?;
-        match decoded("READ", nfs3::data(&results))? {
+        match decoded("READ", &results, nfs3::data)? {
             (count, data) if count as usize == length => Ok((answer, data)),
             (count, _) => violation(format!("READ returns {count} octets, not {length}")),
         }
@@ -186,7 +197,7 @@ fn getattr_3(target: &mut Target<'_>, room: usize) -> Verdict {
     }
     let rpc = nfs3::getattr(header.xid, &file.handle);
     let (answer, results) = call(&mut file.link, &header, &rpc)?;
-    long_enough(&decoded("GETATTR", nfs3::attributes(&results))?)?;
+    long_enough(&decoded("GETATTR", &results, nfs3::attributes)?)?;
     let unused = |chunk: &Vec<Segment>| chunk.len() == 1 && chunk[0].length == 0;
     let returned = &answer.header.writes;
     if returned.len() != header.writes.len() || !returned.iter().all(unused) {
