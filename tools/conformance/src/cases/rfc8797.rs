@@ -555,3 +555,24 @@ pub const CASES: &[Case] = &[
         sends "a message and 16 octets of ones", accepts "the effect of the message",
         fault "exact-length", extended),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_tried_is_no_pass() {
+        let skipped = || skip("no long reply");
+        assert!(each(Ok(Passed), Ok(Passed)).is_ok());
+        for (first, second) in [(Ok(Passed), skipped()), (skipped(), Ok(Passed))] {
+            assert!(matches!(each(first, second), Err(Problem::Skip(_))));
+        }
+        for (first, second) in [
+            (violation("R"), skipped()),
+            (skipped(), violation("R")),
+            (Ok(Passed), violation("R")),
+        ] {
+            assert!(matches!(each(first, second), Err(Problem::Violation(_))));
+        }
+    }
+}
