@@ -147,27 +147,41 @@ fn come_back(offered: &Header, answer: &Answer) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Calls NULL with Write chunks of so many segments each. Returns the header of the call, and the
+/// answer.
+fn null_with_writes(link: &mut Link, shape: &[usize]) -> Result<(Header, Message), Problem> {
+    let xid = link.xid();
+    let mut header = Header::msg(xid);
+    for &count in shape {
+        let mut chunk = Vec::new();
+        for _ in 0..count {
+            chunk.push(link.writable(64)?);
+        }
+        header.writes.push(chunk);
+    }
+    let null = link.null_call(xid);
+    link.send(&header.with(&null))?;
+    let message = link.receive_of(xid)?;
+    Ok((header, message))
+}
+
 /// NULL with Write chunks of these segments, all of which come back unused. A server of NFS need
-/// take only one chunk, as may one whose program is not known.
+/// take only one chunk, as may one whose program is not known; but if it takes as many, it takes
+/// them with an empty one among them.
 fn unused_writes(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
     target.on_plain(|link| {
-        let xid = link.xid();
-        let mut header = Header::msg(xid);
-        for &count in shape {
-            let mut chunk = Vec::new();
-            for _ in 0..count {
-                chunk.push(link.writable(64)?);
-            }
-            header.writes.push(chunk);
-        }
-        let null = link.null_call(xid);
-        link.send(&header.with(&null))?;
-        let message = link.receive_of(xid)?;
+        let (header, message) = null_with_writes(link, shape)?;
         let one = shape.len() > 1 && !matches!(link.server.service, Service::Echo(_));
-        if !(one && link.is_declined(xid, &message)) {
-            let answer = link.decode(xid, &message)?;
+        if !(one && link.is_declined(header.xid, &message)) {
+            let answer = link.decode(header.xid, &message)?;
             answer.results()?;
             come_back(&header, &answer)?;
+        } else if shape.contains(&0) {
+            let full: Vec<_> = shape.iter().map(|&count| count.max(1)).collect();
+            let (header, message) = null_with_writes(link, &full)?;
+            if !link.is_declined(header.xid, &message) {
+                return violation("as many Write chunks are taken if none of them is empty");
+            }
         }
         link.still_answers("Write chunks")?;
         Ok(Passed)
