@@ -50,6 +50,12 @@ changed_result() {
 	on_a "$suite" server "$B4:3000" rfc8797/4/1 --expect "$scratch/expected"
 }
 
+# nothing_to_try: whether a case is skipped whose server has no reply that can be made long.
+nothing_to_try() {
+	echo 'rfc8797/5.1/1 skipped' >"$scratch/skipped"
+	on_a "$suite" server "$B4:3000" rfc8797/5.1/1 --program 100003:3 --expect "$scratch/skipped"
+}
+
 # mortal OUTCOME RESTART: whether the second case has that outcome with `--restart RESTART`.
 mortal() {
 	printf '%s\n' 'rfc8166/3.3.1/8 fail' "rfc8166/3.3.1/9 $1" >"$scratch/mortal"
@@ -77,6 +83,7 @@ check 'the suite starts a server again that a case has killed' mortal pass "$sta
 check 'the suite skips the other cases if that fails' mortal skipped false
 pkill -f 'faulty-server --mortal'
 check_fails 'the suite reports a result that is not the expected one' changed_result
+check 'a case that cannot be tried does not pass' nothing_to_try
 need 'an NFS server for the suite' nfs_server
 need 'a scratch file for the suite' scratch_file
 # Without --destructive: its cases are for a machine that may crash.
