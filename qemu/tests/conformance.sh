@@ -53,7 +53,8 @@ changed_result() {
 # nothing_to_try: whether a case is skipped whose server has no reply that can be made long.
 nothing_to_try() {
 	echo 'rfc8797/5.1/1 skipped' >"$scratch/skipped"
-	on_a "$suite" server "$B4:3000" rfc8797/5.1/1 --program 100003:3 --expect "$scratch/skipped"
+	on_a "$suite" server "$B4:3000" rfc8797/{4,5.1}/1 --program 100003:3 \
+		--expect "$scratch/skipped"
 }
 
 # mortal OUTCOME RESTART: whether the second case has that outcome with `--restart RESTART`.
