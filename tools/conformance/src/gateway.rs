@@ -49,14 +49,13 @@ use crate::wire::Writer;
 
 /// BIND of the program of ECHO: the client says that it accepts calls.
 pub const BIND: Procedure = Procedure { number: 2, ..ECHO };
-/// NULL of the callback program of NFS 4.1, as Linux numbers it.
-pub const CALLBACK: Procedure = Procedure {
-    program: 0x4000_0000,
-    version: 1,
-    number: 0,
-};
+/// The version of the callback program of NFS 4.1 (RFC 8881, section 20).
+const CALLBACK_VERSION: u32 = 1;
 /// Operations of NFS 4.
 const CREATE_SESSION: u32 = 43;
+const SEQUENCE: u32 = 53;
+/// The flag of CREATE_SESSION that offers the connection for callbacks, and grants that.
+const CONN_BACK_CHAN: u32 = 2;
 const READ: u32 = 25;
 const READLINK: u32 = 27;
 /// COMPOUND of NFS 4.
@@ -69,6 +68,8 @@ const LAST: u32 = 1 << 31;
 const RECORD_MAX: usize = 4 << 20;
 /// How long nothing may happen after the end of the client's work.
 const SETTLE: Duration = Duration::from_millis(300);
+/// How long before a reply that goes which is sent in front of it.
+const FRONT: Duration = Duration::from_millis(100);
 /// How many octets of the command's output are kept.
 const OUTPUT_MAX: usize = 4000;
 
@@ -90,6 +91,8 @@ pub struct Client {
     pub private: Vec<u8>,
     pub iwarp: bool,
     pub device: String,
+    /// How many connections it makes for the work with a server without faults.
+    pub connections: usize,
     /// The first program that it calls.
     pub program: Procedure,
     shared: RefCell<BTreeMap<&'static str, Shared>>,
@@ -122,6 +125,8 @@ pub struct Shape {
     pub on_call: Hook,
     /// Changes the header of each reply before it is sent.
     pub on_reply: ReplyHook,
+    /// Returns what is sent in front of a reply, if anything.
+    pub in_front: FrontHook,
 }
 
 /// Which replies invalidate a Steering Tag of their call.
@@ -137,6 +142,8 @@ pub enum Invalidate {
 pub type Hook = Box<dyn FnMut(&Call, &mut Connection) -> Next>;
 /// Called for each reply before the gateway sends it.
 pub type ReplyHook = Box<dyn FnMut(&Call, &mut Header)>;
+/// Called for each reply and its octets, when its chunks have been written.
+pub type FrontHook = Box<dyn FnMut(&Call, &[u8]) -> Option<Vec<u8>>>;
 
 /// What follows a case's own handling of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -168,6 +175,7 @@ impl Default for Shape {
             two: false,
             on_call: Box::new(|_, _| Next::Serve),
             on_reply: Box::new(|_, _| ()),
+            in_front: Box::new(|_, _| None),
         }
     }
 }
@@ -191,6 +199,8 @@ pub struct Call {
     pub connection: usize,
     /// Its number on the connection.
     pub on_connection: usize,
+    /// When it arrived.
+    pub at: Instant,
     pub header: Header,
     /// What follows the header.
     pub inline: usize,
@@ -225,11 +235,12 @@ impl Call {
         Some(reader)
     }
 
-    /// Returns NULL of the program that the client accepts calls of from this call on.
-    fn prepares(&self) -> Option<Procedure> {
+    /// Returns NULL of the program that the client accepts calls of from this reply on, or why it
+    /// accepts none. `None` if the call is about something else.
+    fn prepares(&self, reply: &[u8]) -> Option<Result<Procedure, &'static str>> {
         let procedure = self.procedure()?;
         if procedure == BIND {
-            return Some(Procedure { number: 0, ..ECHO });
+            return Some(Ok(Procedure { number: 0, ..ECHO }));
         }
         if procedure
             != (Procedure {
@@ -239,11 +250,34 @@ impl Call {
         {
             return None;
         }
-        let mut reader = self.arguments()?;
-        reader.opaque().ok()?;
-        reader.word().ok()?;
-        reader.word().ok()?;
-        (reader.word().ok()? == CREATE_SESSION).then_some(CALLBACK)
+        // The tag, the minor version, and the number of operations.
+        let mut arguments = self.arguments()?;
+        arguments.opaque().ok()?;
+        skip_words(&mut arguments, 2)?;
+        let mut operation = arguments.word().ok()?;
+        let sequence = operation == SEQUENCE;
+        if sequence {
+            skip_words(&mut arguments, 8)?;
+            operation = arguments.word().ok()?;
+        }
+        if operation != CREATE_SESSION {
+            return None;
+        }
+        let (asked, program) = session_arguments(&mut arguments)?;
+        let Some(granted) = session_flags(reply, sequence) else {
+            return Some(Err("CREATE_SESSION has failed"));
+        };
+        Some(if asked & CONN_BACK_CHAN == 0 {
+            Err("its CREATE_SESSION does not set CREATE_SESSION4_FLAG_CONN_BACK_CHAN")
+        } else if granted & CONN_BACK_CHAN == 0 {
+            Err("the NFS server has not granted CREATE_SESSION4_FLAG_CONN_BACK_CHAN")
+        } else {
+            Ok(Procedure {
+                program,
+                version: CALLBACK_VERSION,
+                number: 0,
+            })
+        })
     }
 
     /// Returns the segments that the server may read.
@@ -264,6 +298,52 @@ impl Call {
             .next()
             .map(|segment| segment.handle)
     }
+}
+
+fn skip_words(reader: &mut Reader<'_>, count: usize) -> Option<()> {
+    (0..count).try_for_each(|_| reader.word().ok().map(drop))
+}
+
+/// Returns the flags and the callback program of CREATE_SESSION (RFC 8881, section 18.36.1).
+fn session_arguments(reader: &mut Reader<'_>) -> Option<(u32, u32)> {
+    // The client ID and the sequence number.
+    skip_words(reader, 3)?;
+    let flags = reader.word().ok()?;
+    for _ in 0..2 {
+        // The attributes of a channel end with an array of at most one word.
+        skip_words(reader, 6)?;
+        let depths = reader.word().ok().filter(|&count| count < 2)?;
+        skip_words(reader, depths as usize)?;
+    }
+    Some((flags, reader.word().ok()?))
+}
+
+/// Returns the flags of the result of CREATE_SESSION, which may follow SEQUENCE (RFC 8881, sections
+/// 18.36.2 and 18.46.2). `None` if it has failed.
+fn session_flags(reply: &[u8], sequence: bool) -> Option<u32> {
+    let mut reader = Reader::new(reply);
+    // The XID and the type; the reply is accepted; the flavor of the verifier.
+    skip_words(&mut reader, 2)?;
+    skip_success(&mut reader, 1)?;
+    reader.opaque().ok()?;
+    // The statuses of RPC and of the COMPOUND; its tag, and the first of its results.
+    skip_success(&mut reader, 0)?;
+    skip_success(&mut reader, 0)?;
+    reader.opaque().ok()?;
+    skip_words(&mut reader, 2)?;
+    if sequence {
+        // The number of the next operation follows the result of SEQUENCE.
+        skip_success(&mut reader, 9 + 1)?;
+    }
+    // The session ID and the sequence number.
+    skip_success(&mut reader, 5)?;
+    reader.word().ok()
+}
+
+/// Skips a status of success, and words behind it.
+fn skip_success(reader: &mut Reader<'_>, words: usize) -> Option<()> {
+    reader.word().ok().filter(|&status| status == 0)?;
+    skip_words(reader, words)
 }
 
 /// A connection of the client, as the server sees it.
@@ -305,6 +385,10 @@ pub struct Work {
     pub too_long: Vec<String>,
     /// Answers to calls of the server.
     pub reverse: Vec<Vec<u8>>,
+    /// Why the client accepts no calls, if it has said so.
+    pub accepts_none: Option<&'static str>,
+    /// When the command ended, or the client's last connection.
+    pub ended: Option<Instant>,
     /// The status of the command.
     pub status: Option<i32>,
     pub output: String,
@@ -335,6 +419,7 @@ impl Client {
             private: Vec::new(),
             iwarp: false,
             device: String::new(),
+            connections: 1,
             program: Procedure {
                 program: 0,
                 version: 0,
@@ -365,6 +450,7 @@ impl Client {
         self.private = first.private;
         self.iwarp = first.iwarp;
         self.device = first.device;
+        self.connections = work.connections.len();
         self.program = program.unwrap_or(self.program);
         Ok(())
     }
@@ -436,6 +522,22 @@ impl Work {
         };
         let last = self.output.trim_end().lines().last().unwrap_or_default();
         format!("the command ends with {status}: {last}")
+    }
+
+    /// Returns that the client accepts no calls.
+    pub fn not_called<T>(&self) -> Result<T, Problem> {
+        let why = self
+            .accepts_none
+            .unwrap_or("it calls neither CREATE_SESSION nor BIND");
+        skip(format!("the client has not said that it accepts calls: {why}"))
+    }
+
+    /// Returns the longest time without a call, from the call with this number to the end.
+    pub fn longest_pause(&self, from: usize) -> Duration {
+        let calls = self.calls.iter().skip(from).map(|call| call.at);
+        let times: Vec<Instant> = calls.chain(self.ended).collect();
+        let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
+        pauses.max().unwrap_or_default()
     }
 
     /// Returns an error unless the client has made the work succeed.
@@ -520,6 +622,13 @@ impl Gateway<'_> {
                 }
                 None => !server.work.connections.is_empty() && !live && settled,
             };
+            let over = match &worker {
+                Some(_) => server.work.status.is_some(),
+                None => !server.work.connections.is_empty() && !live,
+            };
+            if over {
+                server.work.ended.get_or_insert_with(Instant::now);
+            }
             if ended {
                 break;
             }
@@ -749,6 +858,7 @@ impl Session {
             number: work.calls.len(),
             connection: self.number,
             on_connection: self.calls,
+            at: Instant::now(),
             header,
             inline: inline_length,
             rpc,
@@ -867,15 +977,17 @@ impl Session {
         for segment in header.writes.iter_mut().chain(&mut header.reply).flatten() {
             segment.length = 0;
         }
-        if let (Some(chunk), Some((start, length))) =
-            (call.header.writes.first(), data_item(&call, &rpc))
-        {
+        let prepares = call.prepares(&rpc);
+        if let Some((chunk, start, length)) = reduced(&call, &rpc) {
             let data = rpc[start..start + length].to_vec();
             rpc.truncate(start);
             match self.write(chunk, &data) {
                 Ok(filled) => header.writes[0] = filled,
                 Err(why) => {
                     work.unreachable.push(why);
+                    let error = [wire::ERR_CHUNK];
+                    let octets = error_in(header.version, xid, shape.credits, &error);
+                    let _ = self.connection.send(&octets);
                     return;
                 }
             }
@@ -914,7 +1026,16 @@ impl Session {
             }
         };
         self.granted = Some(header.credits);
-        self.accepts = self.accepts.or(call.prepares());
+        match prepares {
+            Some(Ok(program)) => self.accepts = self.accepts.or(Some(program)),
+            Some(Err(why)) => work.accepts_none = Some(why),
+            None => (),
+        }
+        if let Some(front) = (shape.in_front)(&call, &octets) {
+            let _ = self.connection.send(&front);
+            // The client looks at it before the reply arrives.
+            thread::sleep(FRONT);
+        }
         let key = call.key().filter(|_| match shape.invalidate {
             Invalidate::Never => false,
             Invalidate::IfAgreed => self.invalidation,
@@ -975,6 +1096,17 @@ fn execute(call: &Call) -> Vec<u8> {
         (Some(BIND), _) => writer.word(0).0,
         _ => writer.word(3).0,
     }
+}
+
+/// Returns the Write chunk that a result belongs into, and the place of that result. An empty chunk
+/// asks for the result inline (RFC 8166, section 4.3.2.3).
+fn reduced<'a>(call: &'a Call, rpc: &[u8]) -> Option<(&'a [Segment], usize, usize)> {
+    let chunk = call.header.writes.first()?;
+    if chunk.iter().all(|segment| segment.length == 0) {
+        return None;
+    }
+    let (start, length) = data_item(call, rpc)?;
+    Some((chunk, start, length))
 }
 
 /// Returns the place of the result that belongs into a Write chunk (RFC 8267): data of READ, or the
@@ -1085,6 +1217,7 @@ mod tests {
             number: 0,
             connection: 0,
             on_connection: 0,
+            at: Instant::now(),
             header: Header::msg(7),
             inline: 0,
             rpc: wire::call(7, procedure, &[]),
@@ -1118,6 +1251,65 @@ mod tests {
         let found = reply(&[0, 0, 4, 1, 4, 0x6162_6364]);
         assert_eq!(data_item(&call(read3), &found), Some((44, 4)));
         assert_eq!(data_item(&call(NFS), &found), None);
+    }
+
+    // RFC 8166, section 4.3.2.3
+    #[test]
+    fn an_empty_write_chunk_asks_for_data_inline() {
+        let read = Procedure {
+            version: 3,
+            number: READ3,
+            ..NFS
+        };
+        let reply = wire::words(&[7, 1, 0, 0, 0, 0, 0, 4, 1, 4, 0x6162_6364]);
+        let mut call = call(read);
+        let room = Segment {
+            length: 4,
+            ..Segment::default()
+        };
+        for (chunk, goes) in [
+            (vec![], false),
+            (vec![Segment::default()], false),
+            (vec![Segment::default(), room], true),
+        ] {
+            call.header.writes = vec![chunk];
+            let place = reduced(&call, &reply).map(|(_, start, length)| (start, length));
+            assert_eq!(place, goes.then_some((40, 4)));
+        }
+    }
+
+    // RFC 8881, sections 18.36 and 18.46
+    #[test]
+    fn callbacks_go_to_the_program_of_the_session() {
+        let channel = [0, 4096, 4096, 0, 8, 16, 1, 9];
+        let session = |flags: u32, program: u32| {
+            let head = [CREATE_SESSION, 1, 2, 3, flags];
+            [&head[..], &channel, &channel[..6], &[0, program, 0]].concat()
+        };
+        let compound = |rest: &[u32]| {
+            let number = COMPOUND;
+            let mut call = call(Procedure { number, ..NFS });
+            let arguments = wire::words(&[&[0, 1, 1][..], rest].concat());
+            call.rpc = wire::call(7, Procedure { number, ..NFS }, &arguments);
+            call
+        };
+        let reply = |rest: &[u32]| wire::words(&[&[7, 1, 0, 0, 0, 0, 0, 0, 1][..], rest].concat());
+        let made = |flags| reply(&[CREATE_SESSION, 0, 1, 2, 3, 4, 5, flags]);
+        let program = |found: Option<Result<Procedure, &'static str>>| {
+            found.map(|found| found.map(|null| null.program).map_err(drop))
+        };
+        let prepares = |flags, reply: &[u8]| program(compound(&session(flags, 99)).prepares(reply));
+        assert_eq!(prepares(2, &made(3)), Some(Ok(99)));
+        assert_eq!(prepares(1, &made(1)), Some(Err(())));
+        assert_eq!(prepares(2, &made(1)), Some(Err(())));
+        assert_eq!(prepares(2, &reply(&[CREATE_SESSION, 10022])), Some(Err(())));
+        let second = [&[SEQUENCE, 1, 2, 3, 4, 5, 6, 7, 8][..], &session(2, 98)].concat();
+        let sequence = [SEQUENCE, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+        let session = [CREATE_SESSION, 0, 1, 2, 3, 4, 5, 2];
+        let both = reply(&[&sequence[..], &session].concat());
+        assert_eq!(program(compound(&second).prepares(&both)), Some(Ok(98)));
+        assert_eq!(program(compound(&[22, 0]).prepares(&both)), None);
+        assert_eq!(program(call(BIND).prepares(&[])), Some(Ok(ECHO.program)));
     }
 
     #[test]

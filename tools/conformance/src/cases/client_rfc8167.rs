@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 use crate::case::case;
 use crate::case::inconclusive;
-use crate::case::unimplemented;
 use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
@@ -92,7 +91,7 @@ pub fn called_by(
     let xid = *sent.borrow();
     match xid {
         Some(xid) => Ok((work, xid)),
-        None => unimplemented("the client has not said that it accepts calls"),
+        None => work.not_called(),
     }
 }
 
@@ -258,7 +257,7 @@ pub fn excess(gateway: &mut Gateway<'_>, shape: Shape, long: bool) -> Verdict {
     })?;
     work.first()?;
     if !sent.get() {
-        return unimplemented("the client has not said that it accepts calls");
+        return work.not_called();
     }
     if !exposed.get() {
         return inconclusive("this device does not register as many chunks");
