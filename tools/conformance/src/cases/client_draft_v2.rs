@@ -25,6 +25,7 @@ use crate::cases::client_rfc8167::answers;
 use crate::cases::client_rfc8167::called_by;
 use crate::cases::client_rfc8167::excess;
 use crate::cases::client_rfc8167::XID;
+use crate::cases::client_rfc8797::more_connections;
 use crate::cases::client_rfc8797::undisturbed;
 use crate::cases::draft_v2::ASSUMED;
 use crate::cases::draft_v2::DIRECTION;
@@ -116,7 +117,7 @@ fn falls_back(gateway: &mut Gateway<'_>) -> Verdict {
 fn goes_on_in_version_1(gateway: &Gateway<'_>, work: &Work) -> Verdict {
     spoken(work)?;
     version_1_follows(work)?;
-    if work.connections.len() > 1 {
+    if more_connections(gateway, work) {
         return violation("the client makes another connection");
     }
     work.succeeded(gateway)?;

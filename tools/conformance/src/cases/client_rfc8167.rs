@@ -16,6 +16,7 @@ use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::client_rfc8166::ACCESS;
 use crate::cases::client_rfc8166::HOLD;
+use crate::cases::client_rfc8797::more_connections;
 use crate::cases::client_rfc8797::undisturbed;
 use crate::cases::rfc8166_chunks::UNKNOWN;
 use crate::engine::REMOTE_READ;
@@ -158,7 +159,7 @@ fn xids(gateway: &mut Gateway<'_>, bad: fn(&Call, &Call, bool) -> bool) -> Verdi
     if let Some(xid) = found.get() {
         return violation(format!("two calls have the XID {xid:08x}"));
     }
-    if work.connections.len() < 2 {
+    if !more_connections(gateway, &work) {
         return inconclusive(format!(
             "the client has not connected again; {}",
             work.end()
@@ -264,7 +265,7 @@ pub fn excess(gateway: &mut Gateway<'_>, shape: Shape, long: bool) -> Verdict {
     }
     let answered = (XID..XID + EXCESS).filter(|&xid| answers(&work, xid).len() == 1);
     let count = answered.count();
-    if work.connections.len() == 1 && count < EXCESS as usize {
+    if !more_connections(gateway, &work) && count < EXCESS as usize {
         return violation(format!(
             "the client answers {count} of {EXCESS} calls, and makes no other connection; {}",
             work.end()
@@ -274,23 +275,44 @@ pub fn excess(gateway: &mut Gateway<'_>, shape: Shape, long: bool) -> Verdict {
     Ok(Passed)
 }
 
-fn chunks(gateway: &mut Gateway<'_>) -> Verdict {
-    let (work, xid) = called(gateway, |null, _| {
-        let mut header = Header::msg(XID);
-        header.reads.push(ReadSegment {
-            position: 40,
-            segment: Segment {
-                handle: 1,
-                length: 4,
-                offset: 0,
-            },
-        });
-        header.with(&wire::call(XID, null, &[]))
-    })?;
+/// Memory that does not exist.
+const NOWHERE: Segment = Segment {
+    handle: 1,
+    length: 256,
+    offset: 0,
+};
+
+fn with_read_chunk(null: Procedure, _: &Call) -> Vec<u8> {
+    let read = ReadSegment {
+        position: 40,
+        segment: Segment {
+            length: 4,
+            ..NOWHERE
+        },
+    };
+    let header = Header {
+        reads: vec![read],
+        ..Header::msg(XID)
+    };
+    header.with(&wire::call(XID, null, &[]))
+}
+
+fn with_reply_chunk(null: Procedure, _: &Call) -> Vec<u8> {
+    let header = Header {
+        reply: Some(vec![NOWHERE]),
+        ..Header::msg(XID)
+    };
+    header.with(&wire::call(XID, null, &[]))
+}
+
+/// Calls the client with a chunk. One that has no chunks answers ERR_CHUNK. One that has them need not
+/// use a Reply chunk, and may answer NULL.
+fn chunks(gateway: &mut Gateway<'_>, octets: fn(Procedure, &Call) -> Vec<u8>) -> Verdict {
+    let (work, xid) = called(gateway, octets)?;
     let [octets] = answers(&work, xid)[..] else {
         // A client that has chunks tries to read the memory, which ends the connection.
-        if work.connections.len() > 1 {
-            return inconclusive("the client may have tried to read the chunk");
+        if more_connections(gateway, &work) {
+            return inconclusive("the client may have tried to reach the chunk");
         }
         return violation("the client gives no answer");
     };
@@ -300,6 +322,12 @@ fn chunks(gateway: &mut Gateway<'_>) -> Verdict {
             version: 1,
             ..
         }) => undisturbed(gateway, &work),
+        Ok(Transport::Chunks(header, rpc))
+            if header.reply.is_some()
+                && wire::parse_reply(&rpc) == Ok((xid, Status::Success(Vec::new()))) =>
+        {
+            undisturbed(gateway, &work)
+        }
         other => violation(format!("the answer is {other:?}")),
     }
 }
@@ -384,7 +412,12 @@ pub const CASES: &[Case] = &[
             Header::msg(XID).with(&wire::call(XID, null, &[]))
         }, |status| *status == Status::ProcUnavail)),
     case!(client "rfc8167/5.3/c1", "a call with a chunk gets ERR_CHUNK", Must, NO_CHUNKS,
-        sends "NULL with a Read chunk", accepts "ERR_CHUNK; the work succeeds", fault "drops-chunks", chunks),
+        sends "NULL with a Read chunk", accepts "ERR_CHUNK; the work succeeds", fault "drops-chunks",
+        |gateway| chunks(gateway, with_read_chunk)),
+    case!(client "rfc8167/5.3/c2", "a call with a Reply chunk gets an answer", Must, NO_CHUNKS,
+        sends "NULL with a Reply chunk",
+        accepts "ERR_CHUNK, or SUCCESS inline with that chunk in the header; the work succeeds",
+        fault "drops-chunks", |gateway| chunks(gateway, with_reply_chunk)),
     case!(client "rfc8167/5.1/c1", "a call in version 77 gets ERR_VERS", Should,
         "RFC 8166, section 4.5.1: When a Responder detects an RPC-over-RDMA header version that it does \
          not support … it MUST reply with an RDMA_ERROR procedure and set the rdma_err value to \
