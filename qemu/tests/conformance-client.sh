@@ -42,13 +42,20 @@ need 'data for the NFS client of the suite' nfs_data
 check "the kernel's NFS client passes the suite's cases of sizes and credits" \
 	passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --strict --backend "$B4" \
 	rfc8797/4 rfc8797/5.1 rfc8166/3.3.3 rfc8166/4.3.3 rfc8166/4.4.1/c1
+completes_calls() {
+	: >"$scratch/all-pass"
+	passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --backend "$B4" \
+		rfc8166/4.2.1 rfc8166/4.5/c15 rfc8166/4.5.1/c1 --expect "$scratch/all-pass"
+}
+check "the kernel's NFS client passes the cases of replies with two XIDs and of errors" \
+	completes_calls
 drops_chunks() {
 	# reports/xprtrdma-reverse-chunks.txt
-	echo 'rfc8167/5.3/c1 fail' >"$scratch/drops"
+	printf 'rfc8167/5.3/%s fail\n' c1 c2 >"$scratch/drops"
 	passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --backend "$B4" \
 		rfc8167/5.2/c1 rfc8167/5.3 --expect "$scratch/drops"
 }
-check "the kernel's NFS client answers NULL, and drops a call with a chunk" drops_chunks
+check "the kernel's NFS client answers NULL, and drops calls with a chunk" drops_chunks
 without_r() {
 	: >"$scratch/all-pass"
 	passes "bash $PWD/programs/module-work.sh $B4:3000 1 0" rfc8797/4.1/c3 \

@@ -12,6 +12,13 @@ client=/tmp/faulty-client
 
 no_client() { on_b "$suite" client --listen "$B4:3001" --run false --limit 5; }
 
+# gives RESULT CASE FAULT: whether the case has that result with the fault.
+gives() {
+	echo "$2 $1" >"$scratch/known"
+	on_b "$suite" client --listen "$B4:3002" --run "$(in_a "$client $B4:3002 $3")" "$2" \
+		--expect "$scratch/known"
+}
+
 need_pair
 need_neighbours
 need 'programs can use rdma_cm for the test client' has_rdma_cm
@@ -19,4 +26,9 @@ need 'the suite has been built with its test client (scripts/conformance)' \
 	copies faulty-client
 check 'every client case passes without a fault, and fails with its own' \
 	proves_itself on_b "$client" --test "$B4:3010" "$(in_a "$client")"
+check 'a client that ignores an error and gives up is inconclusive' \
+	gives inconclusive rfc8166/4.5.1/c1 ignores-errors
+check 'a client may make several connections' gives pass rfc8166/4.6.2/c1 probes-first
+check 'a client that does not connect again is inconclusive' \
+	gives inconclusive rfc8797/4/c4 gives-up
 check_fails 'the suite reports that no client connects' no_client
