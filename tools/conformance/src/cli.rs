@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::net::ToSocketAddrs;
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -43,14 +44,19 @@ const PORT: u16 = 20049;
 /// The port of NFS over TCP.
 const NFS_PORT: u16 = 2049;
 
+const STATUS: &str =
+    "Ends with 0 if no case failed; with 1 if a case failed or was inconclusive, or differs from \
+     --expect; with 2 if the command line is wrong, nothing could be tested, or SIGINT or SIGTERM \
+     has ended the run early. The results so far are written then, too.";
+const PROBE_STATUS: &str =
+    "Ends with 0 if NULL succeeded; with 1 if not; with 2 if it could not ask.";
+
 /// A conformance suite for RPC-over-RDMA version 1 (RFC 8166, 8167) and its private data (RFC 8797).
 #[derive(Parser)]
 #[command(
     name = "rpcrdma-conformance",
     version,
-    after_help = "Ends with 0 if no case failed, or NULL of a probe succeeded; with 1 if a case \
-                  failed or was inconclusive, or differs from --expect, or NULL did not succeed; \
-                  with 2 if the command line is wrong, or nothing could be tested. Needs rdma-core (librdmacm, libibverbs) to run, and no privileges."
+    after_help = "Needs rdma-core (librdmacm, libibverbs) to run, and no privileges."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -60,14 +66,17 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Test a server
+    #[command(after_help = STATUS)]
     Server(ServerArguments),
     /// Test a client: listen, and see what it does
+    #[command(after_help = STATUS)]
     Client(ClientArguments),
     /// Connect to a server once, call NULL, and print what it offers and answers
     ///
     /// Asks in version 1 of RPC-over-RDMA only. If the server has other versions of the program,
     /// NULL of one of them is called. The keys are those of the file `probe` of the module
     /// rpcrdma_cm.
+    #[command(after_help = PROBE_STATUS)]
     Probe(ProbeArguments),
 }
 
@@ -202,7 +211,8 @@ struct Common {
     #[arg(long, conflicts_with = "expect")]
     strict: bool,
 
-    /// Known results: only differences from this file count
+    /// Known results: only differences from this file count. A line has the id of a case, a space and
+    /// a result; a case without a line is expected to pass; # begins a comment
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
 
@@ -210,7 +220,7 @@ struct Common {
     #[arg(long, value_name = "FILE")]
     expect_write: Option<PathBuf>,
 
-    /// Writes the results as JSON (schema.json); - is the standard output
+    /// Writes the results as JSON (schema.json). For one of the files, - is the standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -280,6 +290,7 @@ type Unable = String;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    engine::end_with_pipes();
     let result = match Cli::parse().command {
         Command::Server(arguments) => server(&arguments),
         Command::Client(arguments) => client(&arguments),
@@ -332,6 +343,7 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
         .address
         .as_deref()
         .ok_or("no ADDR[:PORT] is given")?;
+    common.check_files()?;
     engine::check_libraries()?;
     let mut server = Server::new(address(given)?);
     server.source = arguments.source;
@@ -339,6 +351,7 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
     server.quiet = Duration::from_millis(arguments.quiet_ms);
     server.export = arguments.export.clone();
     let standard = common.standard()?;
+    engine::catch_signals();
     server
         .explore(arguments.program, &Trace::default())
         .map_err(|why| format!("{}: {why}", server.address))?;
@@ -353,8 +366,7 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
         }
     }
     let reports = run_all(&server, &selected, &allowed, arguments.restart.as_deref());
-    write_results(common, Subject::Server(&server), &standard, &reports)?;
-    judge(common, &standard, &reports)
+    finish(common, Subject::Server(&server), &standard, selected.len(), &reports)
 }
 
 fn probe(arguments: &ProbeArguments) -> Result<u8, Unable> {
@@ -401,6 +413,7 @@ fn client(arguments: &ClientArguments) -> Result<u8, Unable> {
         .listen
         .as_deref()
         .ok_or("no --listen ADDR[:PORT] is given")?;
+    common.check_files()?;
     engine::check_libraries()?;
     let at = address(given)?;
     let backend = arguments
@@ -417,13 +430,44 @@ fn client(arguments: &ClientArguments) -> Result<u8, Unable> {
     if client.run.is_none() {
         eprintln!("Let the client connect to {at}, work, and disconnect: once for each case.");
     }
+    engine::catch_signals();
     client.explore().map_err(|why| format!("{at}: {why}"))?;
     let reports = with_progress(&selected, |case| run::run_client(&client, case));
-    write_results(common, Subject::Client(&client), &standard, &reports)?;
-    judge(common, &standard, &reports)
+    finish(common, Subject::Client(&client), &standard, selected.len(), &reports)
 }
 
 impl Common {
+    /// Returns the files that results are written to.
+    fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let files = [
+            &self.json,
+            &self.junit,
+            &self.tap,
+            &self.html,
+            &self.trace,
+            &self.expect_write,
+        ];
+        files.into_iter().flatten()
+    }
+
+    /// Whether the standard output is to hold a document.
+    fn prints_document(&self) -> bool {
+        self.files().any(|path| is_stdout(path))
+    }
+
+    /// Makes sure that the results can be written, before cases are run.
+    fn check_files(&self) -> Result<(), Unable> {
+        if self.files().filter(|path| is_stdout(path)).count() > 1 {
+            return Err("only one file can be -, the standard output".into());
+        }
+        for path in self.files().filter(|path| !is_stdout(path)) {
+            let mut options = fs::OpenOptions::new();
+            let opened = options.create(true).append(true).open(path);
+            opened.map_err(|why| format!("{}: {why}", path.display()))?;
+        }
+        Ok(())
+    }
+
     /// Returns how results are judged; reads the file of --expect.
     fn standard(&self) -> Result<Standard, Unable> {
         let read = |path: &PathBuf| {
@@ -439,6 +483,10 @@ impl Common {
             }),
         }
     }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }
 
 fn listing(cases: &[&'static Case], all: bool) -> String {
@@ -469,7 +517,8 @@ pub fn run_all(
     with_progress(selected, |case| runner.run(case))
 }
 
-/// Runs cases, with progress on a terminal.
+/// Runs cases, with progress on a terminal. A signal ends that. The case in which it arrives counts
+/// as not run.
 pub fn with_progress(
     selected: &[&'static Case],
     mut run: impl FnMut(&'static Case) -> Report,
@@ -488,7 +537,11 @@ pub fn with_progress(
                 case.name
             );
         }
-        reports.push(run(case));
+        let report = run(case);
+        if engine::interrupted() {
+            break;
+        }
+        reports.push(report);
     }
     if terminal {
         eprint!("\r\x1b[K");
@@ -496,21 +549,46 @@ pub fn with_progress(
     reports
 }
 
+/// Writes and judges the results.
+fn finish(
+    arguments: &Common,
+    subject: Subject<'_>,
+    standard: &Standard,
+    selected: usize,
+    reports: &[Report],
+) -> Result<u8, Unable> {
+    let complete = reports.len() == selected;
+    write_results(arguments, subject, standard, complete, reports)?;
+    let status = judge(arguments, standard, reports)?;
+    if !complete {
+        let run = reports.len();
+        return Err(format!("a signal has ended the run: {run} of {selected} cases were run"));
+    }
+    Ok(status)
+}
+
 fn write_results(
     arguments: &Common,
     subject: Subject<'_>,
     standard: &Standard,
+    complete: bool,
     reports: &[Report],
 ) -> Result<(), Unable> {
     let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| {
         let Some(path) = path else { return Ok(()) };
-        if path.as_os_str() == "-" {
+        if is_stdout(path) {
             print!("{}", text());
             return Ok(());
         }
         fs::write(path, text()).map_err(|why| format!("{}: {why}", path.display()))
     };
-    write(&arguments.json, &|| report::json(subject, reports))?;
+    let given: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    write(&arguments.json, &|| {
+        report::json(subject, &given, complete, reports)
+    })?;
     write(&arguments.junit, &|| report::junit(reports, standard))?;
     write(&arguments.tap, &|| report::tap(reports, standard))?;
     write(&arguments.html, &|| report::html(subject, reports))?;
@@ -520,17 +598,8 @@ fn write_results(
 
 fn judge(arguments: &Common, standard: &Standard, reports: &[Report]) -> Result<u8, Unable> {
     // The standard output holds either a document or this.
-    let documents = [
-        &arguments.json,
-        &arguments.junit,
-        &arguments.tap,
-        &arguments.html,
-    ];
     let show = |text: &str| {
-        if documents
-            .iter()
-            .any(|path| path.as_ref().is_some_and(|path| path.as_os_str() == "-"))
-        {
+        if arguments.prints_document() {
             eprint!("{text}");
         } else {
             print!("{text}");

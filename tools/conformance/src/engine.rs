@@ -20,6 +20,8 @@ use std::os::fd::FromRawFd;
 use std::os::fd::OwnedFd;
 use std::ptr;
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -278,6 +280,33 @@ fn status_name(status: u32) -> String {
 fn set_nonblocking(fd: i32) {
     // SAFETY: changes a flag of an open file.
     unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn interrupt(_: libc::c_int) {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// Whether SIGINT or SIGTERM has arrived, after `catch_signals`. The engine waits no longer then.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// Makes SIGINT and SIGTERM end the run after what has been done, in place of the program.
+pub fn catch_signals() {
+    let handler = interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the handler only stores to an atomic variable.
+        unsafe { libc::signal(signal, handler) };
+    }
+}
+
+/// Makes a write to a pipe that nothing reads end the program, as that of others. Without this,
+/// `print!` panics.
+pub fn end_with_pipes() {
+    // SAFETY: no thread has been started yet. Sockets do not raise the signal.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 /// Ends a process and its children. It leads a process group.
@@ -1085,7 +1114,7 @@ impl Connection {
                 if self.poll_completions() | self.poll_events() {
                     return true;
                 }
-                if Instant::now() >= until {
+                if Instant::now() >= until || interrupted() {
                     return false;
                 }
             }

@@ -632,6 +632,9 @@ impl Gateway<'_> {
             if ended {
                 break;
             }
+            if engine::interrupted() {
+                return inconclusive("the run was interrupted");
+            }
             if Instant::now() > until {
                 return violation(match worker {
                     Some(worker) => format!(

@@ -183,9 +183,11 @@ fn json_client(client: &Client) -> JsonPeer {
 }
 
 #[derive(Serialize)]
-struct Json {
+struct Json<'a> {
     schema: u32,
     suite: &'static str,
+    arguments: &'a [String],
+    complete: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<JsonPeer>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,8 +212,14 @@ fn service_name(service: &Service) -> &'static str {
     }
 }
 
-/// Returns the results as JSON (schema.json). The exchange is left out of cases that passed.
-pub fn json(subject: Subject<'_>, reports: &[Report]) -> String {
+/// Returns the results as JSON (schema.json), with the arguments of the program, and whether all
+/// selected cases were run. The exchange is left out of cases that passed.
+pub fn json(
+    subject: Subject<'_>,
+    arguments: &[String],
+    complete: bool,
+    reports: &[Report],
+) -> String {
     let cases = reports.iter().map(|report| JsonCase {
         id: report.case.id,
         name: report.case.name,
@@ -238,6 +246,8 @@ pub fn json(subject: Subject<'_>, reports: &[Report]) -> String {
     let document = Json {
         schema: 1,
         suite: env!("CARGO_PKG_VERSION"),
+        arguments,
+        complete,
         server: match subject {
             Subject::Server(server) => Some(json_server(server)),
             Subject::Client(_) => None,
@@ -354,7 +364,10 @@ pub fn tap(reports: &[Report], standard: &Standard) -> String {
         let name = format!("{} - {} {}", number + 1, report.case.id, report.case.name);
         let _ = match standard.kind(report) {
             Kind::Pass => writeln!(text, "ok {name}"),
-            Kind::Skip(why) => writeln!(text, "ok {name} # SKIP {}", why.replace('#', "")),
+            Kind::Skip(why) => {
+                let why = why.replace('#', "").replace(['\n', '\r'], " ");
+                writeln!(text, "ok {name} # SKIP {why}")
+            }
             Kind::Fail(why) => {
                 let lines = format!("{why}\n{}", details(report));
                 let lines = lines.trim_end().replace('\n', "\n  # ");
@@ -370,6 +383,16 @@ fn escape(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
+        .replace(is_no_xml, "\u{fffd}")
+}
+
+/// Whether XML 1.0 does not allow a character, not even escaped. The output of a command may have it.
+fn is_no_xml(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\r' => false,
+        '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => true,
+        _ => false,
+    }
 }
 
 /// Returns the results in the form of JUnit.

@@ -2,8 +2,10 @@
 
 //! The command line, as far as it needs no RDMA device.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::process::Output;
+use std::process::Stdio;
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rpcrdma-conformance"))
@@ -67,10 +69,44 @@ fn a_wrong_command_line_ends_with_2() {
         &["server", "127.0.0.1", "--expect", "/dev/null", "--strict"],
         &["client"],
         &["client", "--listen", "127.0.0.1", "no-such-case"],
+        &["server", "127.0.0.1", "--json", "-", "--trace", "-"],
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_found_before_the_first_case() {
+    let path = "/no/such/folder/results.xml";
+    let output = run(&["server", "127.0.0.1", "--junit", path]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains(path), "{text}");
+}
+
+#[test]
+fn a_closed_pipe_ends_the_program() {
+    // The list is longer than what fits into the pipe.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rpcrdma-conformance"))
+        .args(["server", "--dry-run"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the program ends");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    assert_eq!(output.status.signal(), Some(libc::SIGPIPE));
+}
+
+#[test]
+fn each_command_says_how_it_ends() {
+    for command in ["server", "client", "probe"] {
+        let output = run(&[command, "--help"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("Ends with 0"), "{text}");
     }
 }
 

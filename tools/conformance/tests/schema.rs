@@ -30,6 +30,7 @@ fn compare(root: &Value, schema: &Value, value: &Value, place: &str) -> Result<(
                     "object" => value.is_object(),
                     "array" => value.is_array(),
                     "string" => value.is_string(),
+                    "boolean" => value.is_boolean(),
                     "integer" => value.is_u64() || value.is_i64(),
                     other => panic!("unknown type {other}"),
                 };
@@ -116,7 +117,7 @@ fn json_is_as_the_schema_says() {
         (Subject::Server(&server), "server"),
         (Subject::Client(&client), "client"),
     ] {
-        let text = report::json(subject, &reports);
+        let text = report::json(subject, &["server".into()], true, &reports);
         let document: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(check(&schema, &document), Ok(()));
         assert_eq!(document["cases"].as_array().map(Vec::len), Some(6));

@@ -89,3 +89,20 @@ fn wrong_files_for_expect() {
         assert!(found.starts_with(why), "{found}");
     }
 }
+
+// XML 1.0, section 2.2. A line of a command's output may be coloured.
+#[test]
+fn junit_is_xml_whatever_a_reason_has() {
+    let mut reports = reports();
+    for report in &mut reports {
+        report.reason = "\u{1b}[31mred\0\u{ffff}\nnext".into();
+    }
+    let standard = Standard::Documents { strict: true };
+    let text = report::junit(&reports, &standard);
+    let bad = |it: char| it.is_control() && it != '\n' || it == '\u{ffff}';
+    assert!(!text.contains(bad), "{text:?}");
+    assert!(text.contains("[31mred"));
+    // A line of TAP that is no comment begins with a word of TAP.
+    let tap = report::tap(&reports, &standard);
+    assert!(tap.lines().all(|line| !line.starts_with("next")), "{tap}");
+}
