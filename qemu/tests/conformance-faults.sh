@@ -19,6 +19,17 @@ gives() {
 		--expect "$scratch/known"
 }
 
+# ends_early: whether a run that a signal ends writes the results so far.
+ends_early() {
+	local status=0
+	on_b timeout 15 "$suite" client --listen "$B4:3003" \
+		--run "$(in_a "$client $B4:3003 none")" \
+		--junit "$scratch/early.xml" --json "$scratch/early.json" || status=$?
+	[[ $status = 124 ]] && grep -q '<testcase ' "$scratch/early.xml" &&
+		grep -q '</testsuite>' "$scratch/early.xml" &&
+		grep -q '"complete": false' "$scratch/early.json"
+}
+
 need_pair
 need_neighbours
 need 'programs can use rdma_cm for the test client' has_rdma_cm
@@ -31,4 +42,5 @@ check 'a client that ignores an error and gives up is inconclusive' \
 check 'a client may make several connections' gives pass rfc8166/4.6.2/c1 probes-first
 check 'a client that does not connect again is inconclusive' \
 	gives inconclusive rfc8797/4/c4 gives-up
+check 'a run that a signal ends leaves the results so far' ends_early
 check_fails 'the suite reports that no client connects' no_client

@@ -834,6 +834,11 @@ impl Session {
             }
         };
         let inline_length = inline.len();
+        // The RPC reply is in a Reply chunk of a call of the server. A Long Call has a Read chunk.
+        if header.procedure == wire::NOMSG && header.reads.is_empty() && header.reply.is_some() {
+            work.reverse.push(octets);
+            return Ok(());
+        }
         let rpc = match self.gather(&header, inline) {
             Ok(rpc) => rpc,
             Err(why) => {

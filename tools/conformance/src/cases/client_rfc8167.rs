@@ -19,7 +19,10 @@ use crate::cases::client_rfc8166::HOLD;
 use crate::cases::client_rfc8797::more_connections;
 use crate::cases::client_rfc8797::undisturbed;
 use crate::cases::rfc8166_chunks::UNKNOWN;
+use crate::engine::Connection;
+use crate::engine::Memory;
 use crate::engine::REMOTE_READ;
+use crate::engine::REMOTE_WRITE;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
@@ -72,13 +75,22 @@ pub fn called_by(
     shape: Shape,
     octets: fn(Procedure, &Call) -> Vec<u8>,
 ) -> Result<(Work, u32), Problem> {
+    called_with(gateway, shape, move |null, call, _| octets(null, call))
+}
+
+/// The same. `octets` gets the connection, too.
+fn called_with(
+    gateway: &mut Gateway<'_>,
+    shape: Shape,
+    mut octets: impl FnMut(Procedure, &Call, &mut Connection) -> Vec<u8> + 'static,
+) -> Result<(Work, u32), Problem> {
     let sent = Rc::new(RefCell::new(None));
     let own = sent.clone();
     let work = gateway.work(Shape {
         on_call: Box::new(move |call, connection| {
             let mut sent = own.borrow_mut();
             if let (Some(null), None) = (call.accepts, *sent) {
-                let octets = octets(null, call);
+                let octets = octets(null, call, connection);
                 *sent = octets
                     .get(..4)
                     .and_then(|xid| Some(u32::from_be_bytes(xid.try_into().ok()?)));
@@ -275,19 +287,14 @@ pub fn excess(gateway: &mut Gateway<'_>, shape: Shape, long: bool) -> Verdict {
     Ok(Passed)
 }
 
-/// Memory that does not exist.
-const NOWHERE: Segment = Segment {
-    handle: 1,
-    length: 256,
-    offset: 0,
-};
-
 fn with_read_chunk(null: Procedure, _: &Call) -> Vec<u8> {
     let read = ReadSegment {
         position: 40,
+        // No memory has it.
         segment: Segment {
+            handle: 1,
             length: 4,
-            ..NOWHERE
+            offset: 0,
         },
     };
     let header = Header {
@@ -297,22 +304,12 @@ fn with_read_chunk(null: Procedure, _: &Call) -> Vec<u8> {
     header.with(&wire::call(XID, null, &[]))
 }
 
-fn with_reply_chunk(null: Procedure, _: &Call) -> Vec<u8> {
-    let header = Header {
-        reply: Some(vec![NOWHERE]),
-        ..Header::msg(XID)
-    };
-    header.with(&wire::call(XID, null, &[]))
-}
-
-/// Calls the client with a chunk. One that has no chunks answers ERR_CHUNK. One that has them need not
-/// use a Reply chunk, and may answer NULL.
-fn chunks(gateway: &mut Gateway<'_>, octets: fn(Procedure, &Call) -> Vec<u8>) -> Verdict {
-    let (work, xid) = called(gateway, octets)?;
+fn read_chunk(gateway: &mut Gateway<'_>) -> Verdict {
+    let (work, xid) = called(gateway, with_read_chunk)?;
     let [octets] = answers(&work, xid)[..] else {
         // A client that has chunks tries to read the memory, which ends the connection.
         if more_connections(gateway, &work) {
-            return inconclusive("the client may have tried to reach the chunk");
+            return inconclusive("the client may have tried to read the chunk");
         }
         return violation("the client gives no answer");
     };
@@ -322,13 +319,57 @@ fn chunks(gateway: &mut Gateway<'_>, octets: fn(Procedure, &Call) -> Vec<u8>) ->
             version: 1,
             ..
         }) => undisturbed(gateway, &work),
-        Ok(Transport::Chunks(header, rpc))
-            if header.reply.is_some()
-                && wire::parse_reply(&rpc) == Ok((xid, Status::Success(Vec::new()))) =>
-        {
-            undisturbed(gateway, &work)
-        }
         other => violation(format!("the answer is {other:?}")),
+    }
+}
+
+/// Calls the client with a Reply chunk. One that has no chunks answers ERR_CHUNK. One that has them
+/// answers inline, or by that chunk.
+fn reply_chunk(gateway: &mut Gateway<'_>) -> Verdict {
+    const ROOM: usize = 256;
+    let memory: Rc<RefCell<Option<Memory>>> = Rc::default();
+    let own = memory.clone();
+    let (work, xid) = called_with(gateway, Shape::default(), move |null, _, connection| {
+        let mut header = Header::msg(XID);
+        if let Ok(memory) = connection.expose(&[0; ROOM], REMOTE_WRITE) {
+            header.reply = Some(vec![Segment {
+                handle: memory.key(),
+                length: ROOM as u32,
+                offset: memory.offset(),
+            }]);
+            own.replace(Some(memory));
+        }
+        header.with(&wire::call(XID, null, &[]))
+    })?;
+    let Some(memory) = memory.take() else {
+        return inconclusive("this device does not register the chunk");
+    };
+    let [octets] = answers(&work, xid)[..] else {
+        let count = answers(&work, xid).len();
+        return violation(format!("the client gives {count} answers"));
+    };
+    let (header, rpc) = match Transport::parse(octets) {
+        Ok(Transport::Error {
+            error: wire::ERR_CHUNK,
+            version: 1,
+            ..
+        }) => return undisturbed(gateway, &work),
+        Ok(Transport::Chunks(header, rpc)) => (header, rpc),
+        other => return violation(format!("the answer is {other:?}")),
+    };
+    let Some([returned]) = header.reply.as_deref() else {
+        return violation("the reply lacks the Reply chunk");
+    };
+    let rpc = if header.procedure == wire::NOMSG {
+        let mut octets = memory.octets();
+        octets.truncate(returned.length as usize);
+        octets
+    } else {
+        rpc
+    };
+    match wire::parse_reply(&rpc) {
+        Ok((payload, Status::Success(_))) if payload == xid => undisturbed(gateway, &work),
+        other => violation(format!("NULL gets {other:?}")),
     }
 }
 
@@ -413,11 +454,11 @@ pub const CASES: &[Case] = &[
         }, |status| *status == Status::ProcUnavail)),
     case!(client "rfc8167/5.3/c1", "a call with a chunk gets ERR_CHUNK", Must, NO_CHUNKS,
         sends "NULL with a Read chunk", accepts "ERR_CHUNK; the work succeeds", fault "drops-chunks",
-        |gateway| chunks(gateway, with_read_chunk)),
+        read_chunk),
     case!(client "rfc8167/5.3/c2", "a call with a Reply chunk gets an answer", Must, NO_CHUNKS,
         sends "NULL with a Reply chunk",
-        accepts "ERR_CHUNK, or SUCCESS inline with that chunk in the header; the work succeeds",
-        fault "drops-chunks", |gateway| chunks(gateway, with_reply_chunk)),
+        accepts "ERR_CHUNK, or SUCCESS inline or by that chunk; the work succeeds",
+        fault "drops-chunks", reply_chunk),
     case!(client "rfc8167/5.1/c1", "a call in version 77 gets ERR_VERS", Should,
         "RFC 8166, section 4.5.1: When a Responder detects an RPC-over-RDMA header version that it does \
          not support … it MUST reply with an RDMA_ERROR procedure and set the rdma_err value to \
