@@ -366,7 +366,13 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
         }
     }
     let reports = run_all(&server, &selected, &allowed, arguments.restart.as_deref());
-    finish(common, Subject::Server(&server), &standard, selected.len(), &reports)
+    finish(
+        common,
+        Subject::Server(&server),
+        &standard,
+        selected.len(),
+        &reports,
+    )
 }
 
 fn probe(arguments: &ProbeArguments) -> Result<u8, Unable> {
@@ -433,7 +439,13 @@ fn client(arguments: &ClientArguments) -> Result<u8, Unable> {
     engine::catch_signals();
     client.explore().map_err(|why| format!("{at}: {why}"))?;
     let reports = with_progress(&selected, |case| run::run_client(&client, case));
-    finish(common, Subject::Client(&client), &standard, selected.len(), &reports)
+    finish(
+        common,
+        Subject::Client(&client),
+        &standard,
+        selected.len(),
+        &reports,
+    )
 }
 
 impl Common {
@@ -562,7 +574,9 @@ fn finish(
     let status = judge(arguments, standard, reports)?;
     if !complete {
         let run = reports.len();
-        return Err(format!("a signal has ended the run: {run} of {selected} cases were run"));
+        return Err(format!(
+            "a signal has ended the run: {run} of {selected} cases were run"
+        ));
     }
     Ok(status)
 }

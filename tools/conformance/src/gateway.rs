@@ -529,7 +529,9 @@ impl Work {
         let why = self
             .accepts_none
             .unwrap_or("it calls neither CREATE_SESSION nor BIND");
-        skip(format!("the client has not said that it accepts calls: {why}"))
+        skip(format!(
+            "the client has not said that it accepts calls: {why}"
+        ))
     }
 
     /// Returns the longest time without a call, from the call with this number to the end.

@@ -157,10 +157,7 @@ fn change(gateway: &mut Gateway<'_>) -> Verdict {
     };
     let work = gateway.work(shape)?;
     if !more_connections(gateway, &work) {
-        return inconclusive(format!(
-            "the client does not connect again; {}",
-            work.end()
-        ));
+        return inconclusive(format!("the client does not connect again; {}", work.end()));
     }
     if let Some(seen) = work.connections[1..]
         .iter()
