@@ -534,12 +534,11 @@ impl Work {
         ))
     }
 
-    /// Returns the longest time without a call, from the call with this number to the end.
-    pub fn longest_pause(&self, from: usize) -> Duration {
-        let calls = self.calls.iter().skip(from).map(|call| call.at);
+    /// Returns the times without a call, in front of each call but the first and of the end.
+    pub fn pauses(&self) -> Vec<Duration> {
+        let calls = self.calls.iter().map(|call| call.at);
         let times: Vec<Instant> = calls.chain(self.ended).collect();
-        let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
-        pauses.max().unwrap_or_default()
+        times.windows(2).map(|pair| pair[1] - pair[0]).collect()
     }
 
     /// Returns an error unless the client has made the work succeed.

@@ -12,11 +12,10 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::client_rfc8166::completes_from;
 use crate::cases::client_rfc8166::credits_from;
 use crate::cases::client_rfc8166::discards_from;
 use crate::cases::client_rfc8166::grant_zero;
-use crate::cases::client_rfc8166::late;
-use crate::cases::client_rfc8166::not_again;
 use crate::cases::client_rfc8166::ACCESS;
 use crate::cases::client_rfc8166::DEADLOCK;
 use crate::cases::client_rfc8166::EXCESS;
@@ -223,24 +222,9 @@ fn reply(call: &Call, header: &[u32]) -> Vec<u8> {
 
 fn completes(gateway: &mut Gateway<'_>) -> Verdict {
     served(gateway)?;
-    let late = late(gateway)?;
-    let work = gateway.work(Shape {
-        on_call: Box::new(move |call, connection| {
-            if call.number != late {
-                return Next::Serve;
-            }
-            let _ = connection.send(&error_in(2, call.header.xid, 32, &[wire::ERR_CHUNK]));
-            Next::Answered
-        }),
-        ..Shape::two()
-    })?;
-    if work.calls.len() <= late {
-        return inconclusive(format!(
-            "the client has made only {} calls",
-            work.calls.len()
-        ));
-    }
-    not_again(gateway, &work, late)
+    completes_from(gateway, Shape::two, |xid| {
+        error_in(2, xid, 32, &[wire::ERR_CHUNK])
+    })
 }
 
 /// Calls the client once, in version 2 unless `octets` says otherwise.

@@ -213,7 +213,7 @@ pub fn grant_zero(gateway: &mut Gateway<'_>, shape: Shape) -> Verdict {
 
 /// Returns the number of a call behind those with which clients begin: some try these again for
 /// minutes.
-pub fn late(gateway: &mut Gateway<'_>) -> Result<usize, Problem> {
+fn late(gateway: &mut Gateway<'_>) -> Result<usize, Problem> {
     Ok(gateway.plain()?.calls.len() * 2 / 3)
 }
 
@@ -275,29 +275,45 @@ const PROMPT: Duration = Duration::from_secs(1);
 
 /// Answers a late call with an error. That completes the call: it is not sent again.
 fn completes(gateway: &mut Gateway<'_>, rest: &'static [u32]) -> Verdict {
-    let late = late(gateway)?;
-    let work = gateway.work(Shape {
-        on_call: Box::new(move |call, connection| {
-            if call.number != late {
-                return Next::Serve;
-            }
-            let _ = connection.send(&error(call.header.xid, 32, rest));
-            Next::Answered
-        }),
-        ..Shape::default()
-    })?;
-    if work.calls.len() <= late {
-        return inconclusive(format!(
-            "the client has made only {} calls",
-            work.calls.len()
-        ));
-    }
-    not_again(gateway, &work, late)
+    completes_from(gateway, Shape::default, move |xid| error(xid, 32, rest))
 }
 
-/// The call with this number is over: it is not sent again. A pause behind it is that of a client
+/// The same, by a server of this shape, and with these octets for an XID. The call is the only one
+/// under way, if the client makes such calls: what the client does next follows from the error.
+pub fn completes_from(
+    gateway: &mut Gateway<'_>,
+    shape: fn() -> Shape,
+    octets: impl Fn(u32) -> Vec<u8> + 'static,
+) -> Verdict {
+    let late = late(gateway)?;
+    let is_single = |call: &Call| call.outstanding == 1;
+    let single = gateway.plain()?.calls.iter().skip(late).any(is_single);
+    let failed = Rc::new(Cell::new(None));
+    let own = failed.clone();
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            let suits = call.number >= late && (!single || is_single(call));
+            if !suits || own.get().is_some() {
+                return Next::Serve;
+            }
+            own.set(Some(call.number));
+            let _ = connection.send(&octets(call.header.xid));
+            Next::Answered
+        }),
+        ..shape()
+    })?;
+    match failed.get() {
+        Some(number) => not_again(gateway, &work, number),
+        None => inconclusive(format!(
+            "the client has made only {} calls",
+            work.calls.len()
+        )),
+    }
+}
+
+/// The call with this number is over: it is not sent again. A pause right behind it is that of a client
 /// which has ignored the answer, and has given the call up.
-pub fn not_again(gateway: &mut Gateway<'_>, work: &Work, number: usize) -> Verdict {
+fn not_again(gateway: &mut Gateway<'_>, work: &Work, number: usize) -> Verdict {
     let failed = work.calls[number].header.xid;
     let again = work.calls[number + 1..]
         .iter()
@@ -307,11 +323,9 @@ pub fn not_again(gateway: &mut Gateway<'_>, work: &Work, number: usize) -> Verdi
             "the client has sent XID {failed:08x} again after the error"
         ));
     }
-    let (pause, usual) = (
-        work.longest_pause(number),
-        gateway.plain()?.longest_pause(0),
-    );
-    if pause > usual + PROMPT {
+    let usual = gateway.plain()?.pauses().into_iter().max();
+    let pause = work.pauses().get(number).copied().unwrap_or_default();
+    if pause > usual.unwrap_or_default() + PROMPT {
         return inconclusive(format!(
             "the client pauses for {} ms after the error: it may have given up the call by itself",
             pause.as_millis()
