@@ -201,6 +201,7 @@ held() {
 	need 'held ids: the module is removed' wait_for 20 rmmod rpcrdma_cm
 	need 'held ids: users may make pages that nobody provides' \
 		sysctl -qw vm.unprivileged_userfaultfd=1
+	at_end sysctl -qw vm.unprivileged_userfaultfd=0
 	as 65534
 	need 'held ids: an ordinary user may open rdma_cm' opens holder 7000 '' "${as[@]}"
 	need 'held ids: rdma_ucm holds the handler mutexes of its ids' tell holder hold 3

@@ -14,6 +14,7 @@
 
 #include <linux/jiffies.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
@@ -132,6 +133,7 @@ static void report_events(struct work_struct *work)
 	static struct rpcrdma_cm_event loss;
 	struct rpcrdma_cm_event *event = NULL;
 	unsigned long flags;
+	unsigned int noio;
 	struct ring *ring;
 	size_t left;
 
@@ -139,7 +141,10 @@ static void report_events(struct work_struct *work)
 		ring = next_event(&event, &loss);
 		if (!ring)
 			return;
+		/* Readers of the files wait for this, which must not wait for a server of NFS. */
+		noio = memalloc_noio_save();
 		event_fn(event_data, event);
+		memalloc_noio_restore(noio);
 		event_reported(ring);
 		cond_resched();
 	}

@@ -128,47 +128,55 @@ int rpcrdma_cm_find_entries(void)
 static unsigned int pauses;
 
 /*
- * Locks the handler mutex of an id. Waits for an id of NFS, unless the search is to stop. Waits for
- * programs only PAUSES_MAX times, and otherwise leaves the id out. rdma_cm has no function that
- * tries.
+ * Tries to lock the handler mutex of an id, for which rdma_cm has no function. If its place is not
+ * known, waits for an id of NFS, and fails for one of a program.
  */
-static bool lock_handler(struct rdma_cm_id *id, bool is_program)
+static bool try_lock_handler(struct rdma_cm_id *id, bool is_program)
 {
-	if (!mutex_offset) {
-		if (is_program)
-			return false;
+	if (mutex_offset)
+		return mutex_trylock(mutex_at(id, mutex_offset));
+	if (!is_program)
 		rdma_lock_handler(id);
-		return true;
+	return !is_program;
+}
+
+/*
+ * Waits before an id is looked at again whose handler mutex was locked. Returns whether that makes
+ * sense: for an id of NFS unless the search is to stop, for programs PAUSES_MAX times.
+ */
+static bool pause_search(bool is_program)
+{
+	bool again = !READ_ONCE(stopping) && (!is_program || (mutex_offset && pauses));
+
+	if (!again) {
+		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_SEARCH);
+		return false;
 	}
-	while (!mutex_trylock(mutex_at(id, mutex_offset))) {
-		if (READ_ONCE(stopping) || (is_program && !pauses))
-			return false;
-		if (is_program)
-			pauses--;
-		msleep(PAUSE_MS);
-	}
+	if (is_program)
+		pauses--;
+	msleep(PAUSE_MS);
 	return true;
 }
 
 /*
  * Notes the id of @entry, if it is one of programs, or of NFS, as @programs says. The
- * caller holds a reference, so the id is not destroyed.
+ * caller holds a reference, so the id is not destroyed. Returns false if its handler mutex was
+ * locked.
  */
-static void look_at(struct rdma_restrack_entry *entry, bool programs)
+static bool look_at(struct rdma_restrack_entry *entry, bool programs)
 {
 	struct rdma_cm_id *id = (void *)entry - entry_offset;
 	enum rpcrdma_cm_user user;
 
 	if (!rpcrdma_cm_user_of(id, &user) || rpcrdma_cm_is_program(id) != programs)
-		return;
+		return true;
 
 	/* No event of the id is noted meanwhile, and the probes see every later one. */
-	if (!lock_handler(id, programs)) {
-		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_SEARCH);
-		return;
-	}
+	if (!try_lock_handler(id, programs))
+		return false;
 	rpcrdma_cm_note_existing(id, user, entry->task);
 	rdma_unlock_handler(id);
+	return true;
 }
 
 /**
@@ -189,6 +197,7 @@ static bool look_at_device(struct ib_device *device, bool programs)
 {
 	int left = rdma_restrack_count(device, RDMA_RESTRACK_CM_ID, true);
 	struct rdma_restrack_entry *entry;
+	bool looked = true;
 	u32 number;
 
 	for (number = 0; left > 0 && number < NUMBERS_MAX; number++) {
@@ -196,12 +205,21 @@ static bool look_at_device(struct ib_device *device, bool programs)
 		if (READ_ONCE(stopping))
 			return true;
 		entry = rdma_restrack_get_byid(device, RDMA_RESTRACK_CM_ID, number);
-		if (IS_ERR(entry))
+		if (IS_ERR(entry)) {
+			/* It was destroyed during the pause. */
+			left -= !looked;
+			looked = true;
 			continue;
-		left--;
-		look_at(entry, programs);
+		}
+		looked = look_at(entry, programs);
 		rdma_restrack_put(entry);
-		/* Without the reference: an id that its program has destroyed would stay. */
+		/* Without the reference: an id that its owner has destroyed would stay. */
+		if (!looked && pause_search(programs)) {
+			number--;
+			continue;
+		}
+		looked = true;
+		left--;
 		rpcrdma_cm_wait_for_room(programs);
 	}
 	return left <= 0;
@@ -247,7 +265,7 @@ static int add_device(struct ib_device *ib)
 /**
  * rpcrdma_cm_search() - note the connections that exist already
  *
- * Waits for handlers of events of these ids that are running, but not for ever for those of
+ * Waits for handlers of events of these ids that are running, but not long for those of
  * programs. When it returns, the connections have been reported.
  *
  * Context: process context, may sleep.

@@ -641,7 +641,7 @@ impl Live for ObservedConnection {
 }
 
 impl ObservedConnection {
-    /// Begins to observe an id; any context.
+    /// Begins to observe an id; may sleep.
     pub(super) fn new(
         shared: Arc<Shared>,
         role: Role,
@@ -651,7 +651,7 @@ impl ObservedConnection {
         Self::with(shared, share, Facts::new(role, observation), observation)
     }
 
-    /// Begins to observe an id that was undecided before; any context.
+    /// Begins to observe an id that was undecided before; may sleep.
     pub(super) fn decided(
         shared: Arc<Shared>,
         before: Undecided,
@@ -738,8 +738,10 @@ impl ObservedConnection {
     /// Notes an event that may be evidence of the end of the connection, and does not end it.
     pub(super) fn learn(&self, kind: EventKind) {
         let mut facts = self.facts.lock();
-        // The server goes on after a change of its address.
-        if kind != EventKind::AddressChanged || facts.view.role == Role::Client {
+        // The server and programs may go on after a change of their address. The kernel's client
+        // does not.
+        let ends = facts.view.role == Role::Client && facts.class == Class::Nfs;
+        if kind != EventKind::AddressChanged || ends {
             facts.learn(kind);
         }
     }
@@ -757,7 +759,6 @@ impl ObservedConnection {
                 let error = facts.failure.map(|failure| failure.error);
                 trace::connection_closed(view.number, view.role, view.generation, error);
             }
-            // The call to connect failed, or the owner did not wait for a REP.
             State::Connecting => self.shared.stats.observed_failed.increment(),
             _ => {}
         }

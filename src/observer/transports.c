@@ -349,6 +349,33 @@ bool rpcrdma_cm_xprtrdma_count(struct rpcrdma_cm_counters *counters, const struc
 	return true;
 }
 
+/*
+ * Adds an established connection to the generation if it is not counted yet. A transport that has
+ * closed it does not refer to its endpoint any more, which stays until the peer has answered.
+ * Returns -ENOTCONN then.
+ */
+static int add_uncounted(struct rpcrdma_cm_observation *observation, const struct rdma_cm_id *id,
+			 const void *ep, const void *xprt, unsigned long connects)
+{
+	unsigned long state, now;
+	const void *xprt_ep;
+
+	/* Pairs with find_members(). */
+	if (!smp_load_acquire(&counted_known))
+		return 0;
+	if (copy_member(&state, xprt, XPRT_STATE))
+		return -ENOTCONN;
+	/* The members are read in this order. */
+	smp_rmb();
+	if (copy_member(&now, xprt, XPRT_CONNECTS) || copy_member(&xprt_ep, xprt, XPRT_EP) ||
+	    xprt_ep != ep || !has_queue_pair(id))
+		return -ENOTCONN;
+	observation->generation = now;
+	if (now == connects && !test_bit(XPRT_CONNECTED, &state))
+		observation->generation++;
+	return 0;
+}
+
 /**
  * rpcrdma_cm_xprtrdma_describe() - read the values that the client uses
  * @observation: the values are added to this
@@ -367,9 +394,9 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 {
 	struct rpcrdma_connect_private message;
 	u32 inline_send, inline_receive;
-	unsigned long connects, state;
+	unsigned long connects;
 	const void *ep, *xprt;
-	int connect_status;
+	int connect_status, ret;
 
 	/* Pairs with find_members(). */
 	if (!smp_load_acquire(&client_known)) {
@@ -395,10 +422,9 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 	 */
 	observation->generation = connects;
 	if (connect_status == 1) {
-		/* Pairs with find_members(). */
-		if (smp_load_acquire(&counted_known) && !copy_member(&state, xprt, XPRT_STATE) &&
-		    !test_bit(XPRT_CONNECTED, &state))
-			observation->generation++;
+		ret = add_uncounted(observation, id, ep, xprt, connects);
+		if (ret)
+			return ret;
 		observation->inline_send = inline_send;
 		observation->inline_receive = inline_receive;
 		observation->counted = rpcrdma_cm_xprtrdma_count(&observation->counters, id);
