@@ -315,8 +315,9 @@ pub fn completes_from(
     }
 }
 
-/// The call with this number is over: it is not sent again. A pause right behind it is that of a client
-/// which has ignored the answer, and has given the call up.
+/// The call with this number is over: it is not sent again. A pause behind it is that of a client
+/// which has ignored the answer, and has given the call up. The client may have made other calls
+/// before the pause.
 fn not_again(gateway: &mut Gateway<'_>, work: &Work, number: usize) -> Verdict {
     let failed = work.calls[number].header.xid;
     let again = work.calls[number + 1..]
@@ -328,10 +329,11 @@ fn not_again(gateway: &mut Gateway<'_>, work: &Work, number: usize) -> Verdict {
         ));
     }
     let usual = gateway.plain()?.pauses().into_iter().max();
-    let pause = work.pauses().get(number).copied().unwrap_or_default();
+    let pause = work.pauses().into_iter().skip(number).max();
+    let pause = pause.unwrap_or_default();
     if pause > usual.unwrap_or_default() + PROMPT {
         return inconclusive(format!(
-            "the client pauses for {} ms after the error: it may have given up the call by itself",
+            "the client pauses for {} ms behind the error: it may have given up the call by itself",
             pause.as_millis()
         ));
     }
