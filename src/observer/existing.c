@@ -192,34 +192,38 @@ void rpcrdma_cm_search_stop(bool stop)
 	WRITE_ONCE(stopping, stop);
 }
 
+/* Looks at the id with that number. Returns whether there was one. */
+static bool look_at_number(struct ib_device *device, u32 number, bool programs)
+{
+	struct rdma_restrack_entry *entry;
+	bool found = false, looked;
+
+	do {
+		entry = rdma_restrack_get_byid(device, RDMA_RESTRACK_CM_ID, number);
+		if (IS_ERR(entry))
+			return found;
+		found = true;
+		looked = look_at(entry, programs);
+		rdma_restrack_put(entry);
+		/* Without the reference: an id that its owner has destroyed would stay. */
+	} while (!looked && pause_search(programs));
+	return true;
+}
+
 /* Returns whether as many ids were found as the device has. */
 static bool look_at_device(struct ib_device *device, bool programs)
 {
 	int left = rdma_restrack_count(device, RDMA_RESTRACK_CM_ID, true);
-	struct rdma_restrack_entry *entry;
-	bool looked = true;
 	u32 number;
 
 	for (number = 0; left > 0 && number < NUMBERS_MAX; number++) {
 		cond_resched();
 		if (READ_ONCE(stopping))
 			return true;
-		entry = rdma_restrack_get_byid(device, RDMA_RESTRACK_CM_ID, number);
-		if (IS_ERR(entry)) {
-			/* It was destroyed during the pause. */
-			left -= !looked;
-			looked = true;
+		if (!look_at_number(device, number, programs))
 			continue;
-		}
-		looked = look_at(entry, programs);
-		rdma_restrack_put(entry);
-		/* Without the reference: an id that its owner has destroyed would stay. */
-		if (!looked && pause_search(programs)) {
-			number--;
-			continue;
-		}
-		looked = true;
 		left--;
+		/* Without a reference, too. */
 		rpcrdma_cm_wait_for_room(programs);
 	}
 	return left <= 0;
