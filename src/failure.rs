@@ -59,6 +59,14 @@ impl Failure {
         }
     }
 
+    /// Creates the failure of a call to connect that has returned `error`.
+    pub(crate) fn connect_failed(error: Error) -> Self {
+        if error == errno(bindings::ECONNREFUSED) {
+            return Self::new(error, "the peer's host refused the connection");
+        }
+        Self::new(error, "the connection was not established")
+    }
+
     /// Creates the failure of a connection that was lost.
     pub(crate) fn lost(text: &'static str) -> Self {
         Self::new(errno(bindings::ECONNRESET), text)

@@ -212,10 +212,13 @@ trace_thresholds() {
 	mkdir "$traces" && echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
 }
 
-# refused: whether the refusal was counted. Over siw rdma_connect() itself fails.
+# refused: whether the refusal was counted, and has its reason. Over siw, rdma_connect() itself
+# fails.
 refused() {
-	counter "observed_$([[ $TRANSPORT = rxe ]] && echo refused || echo failed)" &&
-		((count > 0))
+	local reason='the peer rejected the connection'
+	[[ $TRANSPORT = rxe ]] || reason="the peer's host refused the connection"
+	counter observed_refused && ((count > 0)) &&
+		event ORIGIN=nfs ROLE=client EVENT=refused REASON="$reason"
 }
 
 no_program_shown() { lines connections && [[ "${lines[*]}" != *' user '* ]]; }

@@ -254,9 +254,6 @@ pub(super) fn connect_failure(state: State, error: Error) -> Failure {
         State::Resolving => Failure::new(error, "the address was not resolved"),
         State::Established => Failure::new(error, "the peer is no longer reachable"),
         _ if error == ETIMEDOUT => Failure::new(error, "no answer in time"),
-        _ if error == errno(bindings::ECONNREFUSED) => {
-            Failure::new(error, "the peer's host refused the connection")
-        }
         _ if error == errno(bindings::EMSGSIZE) => Failure::new(error, TOO_MANY_OCTETS),
         // From rdma_cm, if a REJ has arrived behind the REP; from siw, if the MPA reply is
         // malformed. EINVAL would say that the line has an error.
@@ -264,6 +261,6 @@ pub(super) fn connect_failure(state: State, error: Error) -> Failure {
             EIO,
             "the peer ended the connection at once, or its answer cannot be used",
         ),
-        _ => Failure::new(error, "the connection was not established"),
+        _ => Failure::connect_failed(error),
     }
 }

@@ -97,8 +97,8 @@ const REFUSED: Cause = Cause {
     detail: None,
 };
 
-/// The reason in `history` of an id that was destroyed while connecting: the call to connect
-/// failed, the owner did not wait for a REP, or the kernel's server did not accept the request.
+/// The reason in `history` of an id that was destroyed while connecting: the owner did not wait for
+/// a REP, or the kernel's server did not accept the request.
 const GIVEN_UP: Cause = Cause {
     text: "given up before it was established",
     detail: None,
@@ -721,17 +721,16 @@ impl ObservedConnection {
         // A connection that the search found was established earlier: that is no event now.
         if observation.kind != EventKind::Existing {
             if let Some(event) = facts.change(before, lasted_ms) {
+                match event.transition {
+                    Transition::Established | Transition::Reestablished => {
+                        stats.observed_established.increment();
+                    }
+                    Transition::Refused => stats.observed_refused.increment(),
+                    Transition::Failed => stats.observed_failed.increment(),
+                    Transition::Lost | Transition::Closed => {}
+                }
                 self.shared.history.record(event);
             }
-        }
-        match (facts.view.state, observation.kind) {
-            (State::Established, EventKind::Existing) => {}
-            (State::Established, _) if before != State::Established => {
-                stats.observed_established.increment();
-            }
-            (_, EventKind::Rejected) => stats.observed_refused.increment(),
-            (State::Closing, EventKind::Failed) => stats.observed_failed.increment(),
-            _ => {}
         }
     }
 

@@ -3,7 +3,8 @@
  * The probes on rdma_cm. They are hit by the set-up and the end of connections only:
  *
  *   rdma_connect_locked()        the owner of an id sends REQ. Every way to connect
- *                                calls this function.
+ *                                calls this function. It fails over soft-iWARP if the
+ *                                peer's host refuses.
  *   rdma_accept()                the owner of an id sends REP or RTU. Both are reported
  *                                on entry, except those of programs: any user can call
  *                                them with anything, so they are reported when they
@@ -293,15 +294,16 @@ static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 	report(id, user, RPCRDMA_CM_DESTROYED, 0, NULL);
 }
 
-/* A call of a program, until it returns. */
-struct program_call {
+/* A call of an owner, until it returns. */
+struct owner_call {
 	const struct rdma_cm_id *id;
 	const struct rdma_conn_param *param;
+	enum rpcrdma_cm_user user;
 };
 
 /* Returns 0 if @call has been set, so that the return of the call is of interest. */
 static int call_begins(struct ftrace_regs *regs, enum rpcrdma_cm_event_kind kind,
-		       struct program_call *call)
+		       struct owner_call *call)
 {
 	const struct rdma_cm_id *id = (const void *)ftrace_regs_get_argument(regs, 0);
 	const struct rdma_conn_param *param = (const void *)ftrace_regs_get_argument(regs, 1);
@@ -309,20 +311,25 @@ static int call_begins(struct ftrace_regs *regs, enum rpcrdma_cm_event_kind kind
 
 	if (!rpcrdma_cm_user_of(id, &user))
 		return 1;
-	if (user == RPCRDMA_CM_UCMA) {
-		*call = (struct program_call) { .id = id, .param = param };
+	*call = (struct owner_call) { .id = id, .param = param, .user = user };
+	if (user == RPCRDMA_CM_UCMA)
 		return 0;
-	}
 	report(id, user, kind, 0, param);
-	return 1;
+	return kind != RPCRDMA_CM_CONNECT;
 }
 
 /* The caller keeps the id and the parameters until the call has returned. */
 static void call_ends(struct ftrace_regs *regs, enum rpcrdma_cm_event_kind kind,
-		      const struct program_call *call)
+		      const struct owner_call *call)
 {
-	if (!(int)ftrace_regs_get_return_value(regs))
-		report(call->id, RPCRDMA_CM_UCMA, kind, 0, call->param);
+	int ret = ftrace_regs_get_return_value(regs);
+
+	if (call->user != RPCRDMA_CM_UCMA) {
+		if (ret)
+			report(call->id, call->user, RPCRDMA_CM_CONNECT_FAILED, ret, NULL);
+	} else if (!ret) {
+		report(call->id, call->user, kind, 0, call->param);
+	}
 }
 
 static int connect_called(struct fprobe *fp, unsigned long ip, unsigned long ret_ip,
@@ -379,12 +386,12 @@ static struct {
 	{ (unsigned long)rdma_accept, {
 		.entry_handler = accept_called,
 		.exit_handler = accept_returns,
-		.entry_data_size = sizeof(struct program_call),
+		.entry_data_size = sizeof(struct owner_call),
 	} },
 	{ (unsigned long)rdma_connect_locked, {
 		.entry_handler = connect_called,
 		.exit_handler = connect_returns,
-		.entry_data_size = sizeof(struct program_call),
+		.entry_data_size = sizeof(struct owner_call),
 	} },
 	{ (unsigned long)rdma_disconnect, { .entry_handler = disconnect_called } },
 };

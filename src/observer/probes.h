@@ -49,6 +49,7 @@ enum rpcrdma_cm_event_kind {
 	RPCRDMA_CM_ESTABLISHED,
 	RPCRDMA_CM_REJECTED,
 	RPCRDMA_CM_FAILED,
+	RPCRDMA_CM_CONNECT_FAILED,	/* of the kernel's NFS: the call returned an error */
 	RPCRDMA_CM_DISCONNECT,	/* the owner disconnects; no mutex is held */
 	RPCRDMA_CM_DISCONNECTED,
 	RPCRDMA_CM_DEVICE_REMOVED,
@@ -117,8 +118,9 @@ struct rpcrdma_cm_event {
 	enum rpcrdma_cm_event_kind kind;
 	/*
 	 * Of REQUEST: that of the owner's handler; if not 0, the id is destroyed. Of DISCONNECTED:
-	 * whether PEER_CLOSED was noted before, if the peer disconnected. Of COMPLETION: an enum
-	 * ib_wc_status. Of QP_EVENT: an enum ib_event_type. Of LOST: a number of events.
+	 * whether PEER_CLOSED was noted before, if the peer disconnected. Of CONNECT_FAILED: a
+	 * negative errno. Of COMPLETION: an enum ib_wc_status. Of QP_EVENT: an enum ib_event_type.
+	 * Of LOST: a number of events.
 	 */
 	int result;
 

@@ -115,6 +115,8 @@ pub(super) enum EventKind {
     Rejected,
     /// The connection was not established for another reason.
     Failed,
+    /// The kernel's client called rdma_connect, which failed.
+    ConnectFailed(Error),
     /// The owner calls rdma_disconnect, first or in response to the peer.
     Disconnect,
     /// The CM says that the connection has ended. `noted`: if the peer ended it,
@@ -156,6 +158,9 @@ impl EventKind {
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_ESTABLISHED => Self::Established,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_REJECTED => Self::Rejected,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_FAILED => Self::Failed,
+            bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_CONNECT_FAILED => {
+                Self::ConnectFailed(to_result(event.result).err().unwrap_or(EIO))
+            }
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECT => Self::Disconnect,
             bindings::rpcrdma_cm_event_kind_RPCRDMA_CM_DISCONNECTED => Self::Disconnected {
                 noted: event.result != 0,
@@ -187,10 +192,8 @@ impl EventKind {
                 errno(kernel::bindings::ECONNREFUSED),
                 "the peer rejected the connection",
             )),
-            Self::Failed => Some(Failure::new(
-                ETIMEDOUT,
-                "the connection was not established",
-            )),
+            Self::Failed => Some(Failure::connect_failed(ETIMEDOUT)),
+            Self::ConnectFailed(error) => Some(Failure::connect_failed(error)),
             Self::Disconnected { .. } => Some(Failure::disconnected()),
             Self::DeviceRemoved => Some(Failure::DEVICE_REMOVED),
             _ => None,
@@ -351,6 +354,7 @@ impl<'a> ObservedEvent<'a> {
                 EventKind::Response
                 | EventKind::Rejected
                 | EventKind::Failed
+                | EventKind::ConnectFailed(_)
                 | EventKind::Disconnected { .. }
                 | EventKind::DeviceRemoved => Step::Other,
                 EventKind::Disconnect
