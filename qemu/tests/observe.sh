@@ -253,6 +253,30 @@ older() {
 	check 'older than the module: no connection is left' wait_for 20 none_shown
 }
 
+# has_sent_rep: whether the kernel's server has accepted a request of this device's.
+has_sent_rep() { rdma resource show qp link "$B_RDMA" | grep -q 'state RTS'; }
+
+# awaits_rtu: whether the connection of the kernel's server is shown, and not as established.
+awaits_rtu() {
+	id=$(awk '$2 == "nfs" && $3 == "server" { print $1 }' "$DEBUGFS/connections")
+	same_info "$id" state=connecting \
+		note='older than the module, so that what was received is not known'
+}
+
+unconfirmed() {
+	# MPA has no RTU.
+	[[ $TRANSPORT = rxe ]] || return 0
+	need 'unconfirmed: the module is removed' wait_for 20 rmmod rpcrdma_cm
+	program 3
+	need 'unconfirmed: a client sends no RTU' \
+		tell 3 storm mute 1 "/run/netns/$A" "$B4" 20049
+	need "unconfirmed: the kernel's server accepts" wait_for 20 has_sent_rep
+	need 'unconfirmed: the module loads' insmod "$MODULE"
+	check 'unconfirmed: the server is not shown as established' wait_for 10 awaits_rtu
+	program_end 3
+	check 'unconfirmed: no connection is left' wait_for 60 none_shown
+}
+
 traced() { [[ $(grep -c " $1: id=[0-9]* role=$2 .*$3" "$traces-own/trace") = 1 ]]; }
 
 mounts() {
@@ -632,6 +656,7 @@ reasons() {
 }
 
 group older
+group unconfirmed
 group mounts
 group traffic
 group losses

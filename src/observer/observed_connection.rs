@@ -360,6 +360,10 @@ impl Facts {
             self.traced_sent = true;
         }
         if observation.connecting {
+            // The kernel's server got the private data with the REQ.
+            if observation.user == User::Server {
+                self.mark_older(OLDER);
+            }
             return;
         }
         // The counters of a transport start at zero with its first connection.

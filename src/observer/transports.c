@@ -10,6 +10,7 @@
 #include <linux/mutex.h>
 #include <linux/sunrpc/xdr.h>
 #include <linux/sunrpc/rpc_rdma.h>
+#include <linux/sunrpc/svc_rdma.h>
 #include <linux/sunrpc/svc_xprt.h>
 #include <linux/sunrpc/xprt.h>
 #include <linux/uaccess.h>
@@ -44,7 +45,8 @@ enum {
 
 	SVC_ID = COUNTED_MEMBERS,
 	SVC_XPRT,
-	SVC_FLAGS,
+	SVC_XPT_FLAGS,
+	SVC_SC_FLAGS,
 	SVC_SEND_SGES,
 	SVC_REQ_SIZE,
 	SVC_SEND_WITH_INV,
@@ -79,7 +81,8 @@ static struct rpcrdma_cm_member members[ALL_MEMBERS] = {
 
 	[SVC_ID] = { "svcxprt_rdma", "sc_cm_id", POINTER },
 	[SVC_XPRT] = { "svcxprt_rdma", "sc_xprt", 0 },
-	[SVC_FLAGS] = { "svcxprt_rdma", "sc_xprt.xpt_flags", LONG },
+	[SVC_XPT_FLAGS] = { "svcxprt_rdma", "sc_xprt.xpt_flags", LONG },
+	[SVC_SC_FLAGS] = { "svcxprt_rdma", "sc_flags", LONG },
 	[SVC_SEND_SGES] = { "svcxprt_rdma", "sc_max_send_sges", INT },
 	[SVC_REQ_SIZE] = { "svcxprt_rdma", "sc_max_req_size", INT },
 	[SVC_SEND_WITH_INV] = { "svcxprt_rdma", "sc_snd_w_inv", sizeof(bool) },
@@ -473,7 +476,7 @@ int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
 	const void *xprt = READ_ONCE(id->context);
 	const struct rdma_cm_id *xprt_id;
 	int send_sges, req_size;
-	unsigned long flags;
+	unsigned long xpt_flags, sc_flags;
 	u8 invalidates;
 
 	if (!READ_ONCE(id->qp))
@@ -485,13 +488,16 @@ int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
 	}
 
 	if (copy_member(&xprt_id, xprt, SVC_ID) || xprt_id != id ||
-	    copy_member(&flags, xprt, SVC_FLAGS) || test_bit(XPT_DEAD, &flags) ||
-	    test_bit(XPT_CLOSE, &flags) ||
+	    copy_member(&xpt_flags, xprt, SVC_XPT_FLAGS) || test_bit(XPT_DEAD, &xpt_flags) ||
+	    test_bit(XPT_CLOSE, &xpt_flags) ||
+	    copy_member(&sc_flags, xprt, SVC_SC_FLAGS) ||
 	    copy_member(&send_sges, xprt, SVC_SEND_SGES) ||
 	    copy_member(&req_size, xprt, SVC_REQ_SIZE) ||
 	    copy_member(&invalidates, xprt, SVC_SEND_WITH_INV))
 		return -ENOTCONN;
 
+	/* Until RTU arrives. */
+	observation->connecting = test_bit(RDMAXPRT_CONN_PENDING, &sc_flags);
 	observation->inline_send = max_inline_send(send_sges, req_size);
 	observation->inline_receive = req_size;
 	observation->send_with_invalidate = !!invalidates;

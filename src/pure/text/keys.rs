@@ -389,7 +389,9 @@ macro_rules! history_columns {
             /// is older than the module.
             LASTED_MS = lasted_ms: Milliseconds,
             /// As in ``connections``, at that moment. Of "re-established", a value that differs
-            /// from that of the generation before reads ``BEFORE>NOW``: ``4096>1024``.
+            /// from that of the generation before reads ``BEFORE>NOW``: ``4096>1024``. If the
+            /// kernel's client has several transports to one server, that may be the generation of
+            /// another one.
             C2S = client_to_server_threshold: OctetsChange,
             /// Likewise.
             S2C = server_to_client_threshold: OctetsChange,
