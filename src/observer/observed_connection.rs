@@ -98,7 +98,8 @@ const REFUSED: Cause = Cause {
 };
 
 /// The reason in `history` of an id that was destroyed while connecting: the owner did not wait for
-/// a REP, or the kernel's server did not accept the request.
+/// a REP, the kernel's server did not accept the request, or a call to connect failed that was older
+/// than the probes.
 const GIVEN_UP: Cause = Cause {
     text: "given up before it was established",
     detail: None,
@@ -391,6 +392,7 @@ impl Facts {
                 self.enter(State::Disconnected);
             }
             State::Disconnected => self.learn(kind),
+            State::Closing => {}
             _ => self.end(State::Closing, self.first_failure().unwrap_or(failure)),
         }
     }

@@ -30,11 +30,12 @@ static const struct {
 	const char *symbol;
 	const char *module;
 	enum rpcrdma_cm_user user;
+	bool of_listener;
 } owners[] = {
 	{ "rpcrdma_cm_event_handler", OWNER(CONFIG_SUNRPC_XPRT_RDMA, "rpcrdma"),
 	  RPCRDMA_CM_XPRTRDMA },
 	{ "svc_rdma_listen_handler", OWNER(CONFIG_SUNRPC_XPRT_RDMA, "rpcrdma"),
-	  RPCRDMA_CM_SVCRDMA },
+	  RPCRDMA_CM_SVCRDMA, true },
 	{ "svc_rdma_cma_handler", OWNER(CONFIG_SUNRPC_XPRT_RDMA, "rpcrdma"),
 	  RPCRDMA_CM_SVCRDMA },
 	{ "ucma_event_handler", OWNER(CONFIG_INFINIBAND_USER_ACCESS, "rdma_ucm"),
@@ -172,6 +173,21 @@ bool rpcrdma_cm_is_program(const struct rdma_cm_id *id)
 			WRITE_ONCE(known[owner], handler);
 	}
 	return owner >= 0 && owners[owner].user == RPCRDMA_CM_UCMA;
+}
+
+/**
+ * rpcrdma_cm_is_accepted() - tell whether the kernel's server has accepted the request of an id
+ * @id: the id, whose owner is known, and whose handler mutex the caller holds
+ *
+ * Context: process context.
+ *
+ * Return: false if the id is a listener, or still has the handler of its listener.
+ */
+bool rpcrdma_cm_is_accepted(const struct rdma_cm_id *id)
+{
+	int owner = find_known((unsigned long)id->event_handler);
+
+	return owner >= 0 && !owners[owner].of_listener;
 }
 
 /**

@@ -101,7 +101,9 @@ static bool describe_existing(struct rpcrdma_cm_observation *observation,
 		ret = rpcrdma_cm_xprtrdma_describe(observation, event->id);
 		break;
 	case RPCRDMA_CM_SVCRDMA:
-		/* Fails for a listener, and before rdma_accept(), which the probes see. */
+		/* The probes see rdma_accept(). */
+		if (!rpcrdma_cm_is_accepted(event->id))
+			return false;
 		ret = rpcrdma_cm_svcrdma_describe(observation, event->id);
 		break;
 	case RPCRDMA_CM_UCMA:

@@ -81,7 +81,7 @@ struct rpcrdma_cm_counters {
 
 /* Everything that is known of an id when one of its events is reported. */
 struct rpcrdma_cm_observation {
-	bool connecting;	/* of EXISTING: the connection is not established yet */
+	bool connecting;	/* of NFS: the connection is not established yet */
 	bool opaque;		/* of EXISTING: its transport cannot be read */
 
 	struct sockaddr_in6 local;	/* or a sockaddr_in, by its family */
@@ -180,6 +180,7 @@ bool rpcrdma_cm_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user)
 bool rpcrdma_cm_known_user_of(const struct rdma_cm_id *id, enum rpcrdma_cm_user *user);
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id);
 bool rpcrdma_cm_is_program(const struct rdma_cm_id *id);
+bool rpcrdma_cm_is_accepted(const struct rdma_cm_id *id);
 u32 rpcrdma_cm_uid_of(const struct rdma_cm_id *id);
 void rpcrdma_cm_note_existing(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
 			      struct task_struct *task);

@@ -496,7 +496,7 @@ int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
 	    copy_member(&invalidates, xprt, SVC_SEND_WITH_INV))
 		return -ENOTCONN;
 
-	/* Until RTU arrives. */
+	/* Until the server hears ESTABLISHED. */
 	observation->connecting = test_bit(RDMAXPRT_CONN_PENDING, &sc_flags);
 	observation->inline_send = max_inline_send(send_sges, req_size);
 	observation->inline_receive = req_size;
