@@ -219,6 +219,33 @@ impl Results {
         Ok((eof, count, reader.rest().to_vec()))
     }
 
+    /// Returns the data of each READ. `inline` tells of each one whether it is in the message.
+    pub fn reads(&self, inline: &[bool]) -> Result<Vec<Vec<u8>>, String> {
+        let mut reader = Reader::new(&self.octets);
+        let mut found = Vec::new();
+        for _ in 0..self.count {
+            match (reader.word()?, reader.word()?) {
+                (PUTROOTFH | LOOKUP, 0) => (),
+                (READ, 0) => {
+                    reader.flag("eof")?;
+                    if inline.get(found.len()) == Some(&true) {
+                        found.push(reader.opaque()?.to_vec());
+                    } else {
+                        reader.word()?;
+                        found.push(Vec::new());
+                    }
+                }
+                (operation, status) => {
+                    return Err(format!("operation {operation} ends with {status}"))
+                }
+            }
+        }
+        match reader.rest().len() {
+            0 => Ok(found),
+            more => Err(format!("{more} octets follow the results")),
+        }
+    }
+
     /// Returns the count of a WRITE at the end.
     pub fn written(&self) -> Result<u32, String> {
         self.last(WRITE)?.word()
@@ -283,6 +310,32 @@ mod tests {
         for length in (least..6000).step_by(4) {
             assert_eq!(call_of(1, length).len(), length);
         }
+    }
+
+    // RFC 7530, section 16.23: eof, data.
+    #[test]
+    fn the_data_of_each_read_is_found() {
+        let words = [
+            0,
+            0,
+            3,
+            PUTROOTFH,
+            0,
+            READ,
+            0,
+            1,
+            3,
+            0x6162_6300,
+            READ,
+            0,
+            0,
+            9,
+        ];
+        let results = Results::parse(&wire::words(&words)).expect("results");
+        let found = results.reads(&[true, false]);
+        assert_eq!(found, Ok(vec![b"abc".to_vec(), vec![]]));
+        assert!(results.reads(&[true, true]).is_err());
+        assert!(results.reads(&[false, false]).is_err());
     }
 
     #[test]

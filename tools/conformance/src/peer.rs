@@ -634,9 +634,17 @@ impl Link {
         self.expose(octets, REMOTE_READ)
     }
 
-    /// Exposes memory for RDMA Writes, filled with 0xee.
+    /// Exposes memory for RDMA Writes, filled with 0xee. Behind an empty segment, too, there is
+    /// some memory.
     pub fn writable(&mut self, length: usize) -> Result<Segment, Problem> {
-        self.expose(&vec![0xee; length], REMOTE_WRITE)
+        let segment = self.expose(
+            &vec![0xee; if length == 0 { 4 } else { length }],
+            REMOTE_WRITE,
+        )?;
+        Ok(Segment {
+            length: length as u32,
+            ..segment
+        })
     }
 
     fn expose(&mut self, octets: &[u8], access: u32) -> Result<Segment, Problem> {

@@ -73,11 +73,15 @@ const NOTSUPP: u32 = 10_004;
 const AUTH_MAX: usize = 400;
 /// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
 /// the same call. With each of them the words by which a case accepts that: such a case still passes.
-const ALLOWED: [(&str, &str); 9] = [
+const ALLOWED: [(&str, &str); 10] = [
     ("header-xid", "SUCCESS with XID X"),
     ("system-errors", "SYSTEM_ERR"),
     ("nfs-errors", "an error of NFS"),
     ("takes-one-write-chunk", "of NFS also ERR_CHUNK"),
+    (
+        "takes-sixteen-segments",
+        "ERR_CHUNK or GARBAGE_ARGS to more",
+    ),
     ("answers-replies", "ERR_CHUNK or nothing"),
     ("ends-connections", "the end of this connection"),
     ("garbage-args", "GARBAGE_ARGS"),
@@ -164,6 +168,9 @@ impl Drop for Responder {
 
 /// The end of a connection.
 struct Over;
+
+/// A result that is eligible for direct data placement: its place in the results, and its length.
+type Item = (usize, usize);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -619,6 +626,15 @@ impl Responder {
             other.reads.clear();
             return self.call(&other, inline);
         }
+        let chunks = header.writes.iter().chain(&header.reply);
+        let segments = chunks.map(Vec::len).chain([reads.len()]).max();
+        match (self.shared.fault, segments.unwrap_or_default()) {
+            ("ends-at-segments", 20..) => return Err(Over),
+            ("takes-eight-segments", 9..) | ("takes-sixteen-segments", 17..) => {
+                return self.err_chunk(xid);
+            }
+            _ => (),
+        }
         let payload = if header.procedure == wire::NOMSG && !self.has("nomsg-is-msg") {
             let mut segments: Vec<_> = reads.iter().map(|read| read.segment).collect();
             if segments.is_empty() || reads.iter().any(|read| read.position != 0) {
@@ -717,8 +733,8 @@ impl Responder {
             _ => xid,
         };
         let mut reply = Writer::new().words(&[reply_xid, wire::REPLY]);
-        let mut item = None;
-        reply = match self.execute(&mut reader, &mut item) {
+        let mut items = Vec::new();
+        reply = match self.execute(&mut reader, &mut items) {
             Ok(Execution::Denied(rest)) => reply.word(1).words(&rest),
             Ok(Execution::Accepted(status, results)) => {
                 reply.words(&[0, 0, 0]).words(&status).raw(&results)
@@ -726,7 +742,7 @@ impl Responder {
             Err(_) if self.has("drops-garbage") => return Ok(()),
             Err(_) => reply.words(&[0, 0, 0, 4]),
         };
-        self.reply(header, reply.0, item)
+        self.reply(header, reply.0, &items)
     }
 
     /// Puts the data of a Read chunk at its Position (RFC 8166, section 3.4.5).
@@ -774,6 +790,9 @@ impl Responder {
             "cuts-inline-writes" if data.len() < 1000 => {
                 data.truncate(data.len().saturating_sub(4));
             }
+            "cuts-full-writes" if (3500..4500).contains(&data.len()) => {
+                data.truncate(data.len() - 4);
+            }
             _ => (),
         }
         let mut file = self.shared.file.lock().map_err(|why| why.to_string())?;
@@ -784,12 +803,12 @@ impl Responder {
         Ok(data.len() as u32)
     }
 
-    /// Executes a procedure of NFS 3 (RFC 1813, section 3.3). Sets `item` like `compound`.
+    /// Executes a procedure of NFS 3 (RFC 1813, section 3.3). Adds to `items` like `compound`.
     fn nfs_3(
         &self,
         procedure: u32,
         reader: &mut Reader<'_>,
-        item: &mut Option<(usize, usize)>,
+        items: &mut Vec<Item>,
     ) -> Result<Vec<u8>, String> {
         let at_file = reader.opaque()? == handle(true);
         // fattr3; used is zero, fileid is one.
@@ -802,7 +821,7 @@ impl Responder {
         let results = match procedure {
             nfs3::GETATTR => {
                 if self.has("reduces-fattr3") {
-                    *item = Some((4, attributes.0.len()));
+                    items.push((4, attributes.0.len()));
                 }
                 Writer::new().word(0).raw(&attributes.0)
             }
@@ -818,7 +837,7 @@ impl Responder {
             nfs3::READ => {
                 let (offset, length) = (reader.hyper()? as usize, reader.word()? as usize);
                 let (eof, data) = self.read_file(offset, length)?;
-                *item = Some((20, data.len()));
+                items.push((20, data.len()));
                 Writer::new()
                     .words(&[0, 0, data.len() as u32, u32::from(eof)])
                     .opaque(&data)
@@ -834,12 +853,12 @@ impl Responder {
         Ok(results.0)
     }
 
-    /// Executes COMPOUND of NFS 4.0 or 4.1 (RFC 7530, RFC 8881), as far as the suite needs it. Sets
-    /// `item` to the place of the data of READ in the results, and its length.
+    /// Executes COMPOUND of NFS 4.0 or 4.1 (RFC 7530, RFC 8881), as far as the suite needs it. Adds
+    /// to `items` the data of each READ.
     fn compound(
         &mut self,
         reader: &mut Reader<'_>,
-        item: &mut Option<(usize, usize)>,
+        items: &mut Vec<Item>,
     ) -> Result<Vec<u8>, String> {
         let tag = reader.opaque()?.to_vec();
         let (_minor, count) = (reader.word()?, reader.word()?);
@@ -866,7 +885,7 @@ impl Responder {
                     body = body.word(2).words(&nfs::ATTRIBUTES).opaque(&attributes.0);
                     if self.has("reduces-fattr4") {
                         let at = 12 + wire::roundup(tag.len()) + results.0.len() + 8 + 16;
-                        *item = Some((at, attributes.0.len()));
+                        items.push((at, attributes.0.len()));
                     }
                 }
                 10 => body = body.opaque(&handle(at_file)),
@@ -901,7 +920,7 @@ impl Responder {
                     let (eof, data) = self.read_file(offset, length)?;
                     body = body.word(u32::from(eof)).opaque(&data);
                     let at = 12 + wire::roundup(tag.len()) + results.0.len() + 8 + 8;
-                    *item = Some((at, data.len()));
+                    items.push((at, data.len()));
                 }
                 28 => {
                     reader.opaque()?;
@@ -1025,7 +1044,7 @@ impl Responder {
     fn execute(
         &mut self,
         reader: &mut Reader<'_>,
-        item: &mut Option<(usize, usize)>,
+        items: &mut Vec<Item>,
     ) -> Result<Execution, String> {
         let accepted = |status: &[u32]| Ok(Execution::Accepted(status.to_vec(), Vec::new()));
         if reader.word()? != 2 && !self.has("any-rpc-version") {
@@ -1062,11 +1081,11 @@ impl Responder {
             (100_003, 3, 0) if !self.has("no-nfs-3") => return accepted(&[0]),
             (100_003, 4, 0) => return accepted(&[0]),
             (100_003, 3, nfs3::GETATTR | nfs3::LOOKUP | nfs3::READ | nfs3::WRITE) => {
-                let results = self.nfs_3(procedure, reader, item)?;
+                let results = self.nfs_3(procedure, reader, items)?;
                 return Ok(Execution::Accepted(vec![0], results));
             }
             (100_003, 4, 1) => {
-                return Ok(Execution::Accepted(vec![0], self.compound(reader, item)?))
+                return Ok(Execution::Accepted(vec![0], self.compound(reader, items)?))
             }
             (100_003, ..) => return accepted(&[2, 3, 4]),
             _ => (),
@@ -1092,13 +1111,20 @@ impl Responder {
         }
     }
 
+    /// Returns the header of a call as this server takes it.
+    fn taken(&self, call: &Header) -> Header {
+        let mut call = call.clone();
+        if self.has("drops-empty-segments") {
+            for chunk in call.writes.iter_mut().chain(&mut call.reply) {
+                chunk.retain(|segment| segment.length > 0);
+            }
+        }
+        call
+    }
+
     /// Sends a reply (RFC 8166, sections 3.5.3 and 4.3).
-    fn reply(
-        &mut self,
-        call: &Header,
-        mut payload: Vec<u8>,
-        item: Option<(usize, usize)>,
-    ) -> Result<(), Over> {
+    fn reply(&mut self, call: &Header, mut payload: Vec<u8>, items: &[Item]) -> Result<(), Over> {
+        let call = &self.taken(call);
         let unused = |chunk: &Vec<Segment>| -> Vec<Segment> {
             chunk
                 .iter()
@@ -1134,28 +1160,41 @@ impl Responder {
             "loses-empty-chunks" => header.writes.retain(|chunk| !chunk.is_empty()),
             "write-list-reversed" => header.writes.reverse(),
             "one-write-chunk" => header.writes.truncate(1),
+            "ends-at-empty-chunk" => {
+                let empty = header.writes.iter().position(Vec::is_empty);
+                header.writes.truncate(empty.unwrap_or(usize::MAX));
+            }
             _ => (),
         }
-        if let (Some((at, length)), Some(chunk)) = (item, call.writes.first()) {
-            if !self.has("reads-inline") {
-                // Behind the head of the reply.
-                let at = 24 + at;
-                let padded = wire::roundup(length);
-                let data: Vec<u8> = payload.drain(at..at + padded).collect();
-                let room: usize = chunk.iter().map(|segment| segment.length as usize).sum();
-                if self.has("writes-padding") && padded <= room {
-                    self.write(chunk, &data)?;
-                }
-                let Some(filled) = self.write(chunk, &data[..length])? else {
-                    return self.err_chunk(call.xid);
-                };
-                if !self.has("reads-keep-length") {
-                    header.writes[0] = filled;
-                } else {
-                    header.writes[0] = chunk.clone();
-                }
+        // From the last one on: the places of the others stay what they are. An empty chunk asks
+        // for the result inline.
+        for (number, &(at, length)) in items.iter().enumerate().rev() {
+            let empty = |chunk: &Vec<Segment>| chunk.is_empty() && !self.has("fills-empty-chunks");
+            let chunk = match call.writes.get(number) {
+                Some(chunk) if !empty(chunk) && !self.has("reads-inline") => chunk,
+                _ => continue,
+            };
+            // Behind the head of the reply.
+            let at = 24 + at;
+            let padded = wire::roundup(length);
+            let data: Vec<u8> = payload.drain(at..at + padded).collect();
+            let room: usize = chunk.iter().map(|segment| segment.length as usize).sum();
+            if self.has("writes-padding") && padded <= room {
+                self.write(chunk, &data)?;
             }
-        } else if item.is_some()
+            let Some(filled) = self.write(chunk, &data[..length])? else {
+                return self.err_chunk(call.xid);
+            };
+            if let Some(returned) = header.writes.get_mut(number) {
+                *returned = if self.has("reads-keep-length") {
+                    chunk.clone()
+                } else {
+                    filled
+                };
+            }
+        }
+        if !items.is_empty()
+            && call.writes.is_empty()
             && matches!(
                 self.shared.fault,
                 "no-inline-reads" | "reduces-fattr3" | "reduces-fattr4"
@@ -1173,6 +1212,8 @@ impl Responder {
         let threshold = match self.shared.fault {
             "ignores-threshold" => usize::MAX,
             "refuses-1024" => negotiated - 4,
+            "refuses-full-reads" if !items.is_empty() => negotiated - 4,
+            "reads-ignore-threshold" if !items.is_empty() => usize::MAX,
             // The default of version 2 (the draft, section 2.3).
             _ if call.version == 2 && !self.has("small-version-2") => SIZE.max(negotiated),
             _ => negotiated,

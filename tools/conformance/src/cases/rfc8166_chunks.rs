@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::case::case;
 use crate::case::inconclusive;
+use crate::case::unimplemented;
 use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
@@ -27,6 +28,7 @@ use crate::peer::DEFAULT;
 use crate::wire;
 use crate::wire::words;
 use crate::wire::Header;
+use crate::wire::Private;
 use crate::wire::Procedure;
 use crate::wire::ReadSegment;
 use crate::wire::Segment;
@@ -75,6 +77,12 @@ const TOO_SMALL: &str =
      section 3.1: If an NFS server finds that the NFS client provided inadequate receive resources \
      to return the whole Reply, it returns an RPC-level error or a transport error, such as \
      ERR_CHUNK.";
+const LIMITS: &str =
+    "RFC 8267, section 6.4.2: The RPC-over-RDMA version 1 protocol does not place any limit on the \
+     number of chunks or segments that may appear in Read or Write lists. … An NFS version 4 \
+     server SHOULD return one of the following responses to a client that has sent an RPC \
+     transaction via RPC-over-RDMA version 1, which cannot be processed due to chunk list \
+     complexity limits on the server";
 const PADDED: &str =
     "As these chunks contain a Payload stream, such chunks MUST include appropriate XDR roundup \
      padding to maintain proper XDR alignment of their contents.";
@@ -149,7 +157,7 @@ fn come_back(offered: &Header, answer: &Answer) -> Result<(), Problem> {
 
 /// Calls NULL with Write chunks of so many segments each. Returns the header of the call, and the
 /// answer.
-fn null_with_writes(link: &mut Link, shape: &[usize]) -> Result<(Header, Message), Problem> {
+pub fn null_with_writes(link: &mut Link, shape: &[usize]) -> Result<(Header, Message), Problem> {
     let xid = link.xid();
     let mut header = Header::msg(xid);
     for &count in shape {
@@ -188,6 +196,40 @@ fn unused_writes(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
     })
 }
 
+/// The answer to a call with these segments. A server need not take an empty one.
+fn answer_to(
+    link: &mut Link,
+    header: &Header,
+    octets: &[u8],
+    shape: &[usize],
+) -> Result<Answer, Problem> {
+    link.send(octets)?;
+    let message = link.receive_of(header.xid)?;
+    if shape.contains(&0) && link.is_declined(header.xid, &message) {
+        link.still_answers("an empty segment")?;
+        return unimplemented("the server takes no empty segments");
+    }
+    link.decode(header.xid, &message)
+}
+
+/// NULL with a Write chunk of segments of these lengths, which comes back unused.
+fn write_chunk_of_null(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let mut header = Header::msg(xid);
+        let mut chunk = Vec::new();
+        for &length in shape {
+            chunk.push(link.writable(length)?);
+        }
+        header.writes = vec![chunk];
+        let octets = header.with(&link.null_call(xid));
+        let answer = answer_to(link, &header, &octets, shape)?;
+        answer.results()?;
+        come_back(&header, &answer)?;
+        Ok(Passed)
+    })
+}
+
 /// NULL with a Reply chunk of segments of these lengths.
 fn reply_chunk_of_null(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
     target.on_plain(|link| {
@@ -198,8 +240,8 @@ fn reply_chunk_of_null(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
             chunk.push(link.writable(length)?);
         }
         header.reply = Some(chunk);
-        let null = link.null_call(xid);
-        let answer = link.call(&header, &null)?;
+        let octets = header.with(&link.null_call(xid));
+        let answer = answer_to(link, &header, &octets, shape)?;
         answer.results()?;
         come_back(&header, &answer)?;
         Ok(Passed)
@@ -224,7 +266,8 @@ fn long_reply(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
     }
     let mut header = Header::msg(xid);
     header.reply = Some(chunk.clone());
-    let answer = link.call(&header, &rpc)?;
+    let octets = link.form(&header, &rpc)?;
+    let answer = answer_to(&mut link, &header, &octets, shape)?;
     let found = answer.results()?.len();
     if answer.header.procedure != wire::NOMSG {
         return violation(format!("the reply of {} octets is inline", answer.length));
@@ -690,6 +733,97 @@ fn many_segments(target: &mut Target<'_>, count: usize) -> Verdict {
     })
 }
 
+/// Calls NULL with a chunk of so many segments.
+type WithSegments = fn(&mut Link, &mut Header, usize) -> Result<(), Problem>;
+
+/// Finds the largest number of segments that the server takes, and sends one more: that is
+/// declined. No more than `limit` are tried, and than find room in a header.
+fn most_segments(target: &mut Target<'_>, limit: usize, add: WithSegments) -> Verdict {
+    let mut link = target.connect(&Private::new(262_144, 8192, false).octets())?;
+    // The chunks come back with the reply. A Read segment has 24 octets; the rest of the header and
+    // NULL have less than 128.
+    let threshold = link.to_server.min(link.to_client);
+    let limit = limit.min((threshold - 128) / 24);
+    let (mut most, mut declined) = (0, limit + 1);
+    while most + 1 < declined {
+        let count = match declined > limit {
+            true => (2 * most).clamp(1, limit),
+            false => (most + declined) / 2,
+        };
+        match takes(&mut link, count, add) {
+            Ok(true) => most = count,
+            Ok(false) => declined = count,
+            Err(Problem::Violation(why)) => {
+                return violation(format!("a chunk of {count} segments: {why}"))
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    if most == 0 {
+        return violation("a chunk of one segment is declined");
+    }
+    Ok(Passed)
+}
+
+/// Whether the server takes a call with so many segments. It goes on in any case.
+fn takes(link: &mut Link, count: usize, add: WithSegments) -> Result<bool, Problem> {
+    let mut header = Header::msg(link.xid());
+    add(link, &mut header, count)?;
+    let octets = match header.procedure {
+        wire::NOMSG => header.octets(),
+        _ => header.with(&link.null_call(header.xid)),
+    };
+    link.send(&octets)?;
+    let message = link.receive_of(header.xid)?;
+    let taken = !link.is_declined(header.xid, &message);
+    if taken {
+        let answer = link.decode(header.xid, &message)?;
+        answer.results()?;
+        come_back(&header, &answer)?;
+    }
+    link.still_answers("that")?;
+    Ok(taken)
+}
+
+fn write_segments(link: &mut Link, header: &mut Header, count: usize) -> Result<(), Problem> {
+    header.writes = vec![vec![link.writable(64)?; count]];
+    Ok(())
+}
+
+fn reply_segments(link: &mut Link, header: &mut Header, count: usize) -> Result<(), Problem> {
+    header.reply = Some(vec![link.writable(64)?; count]);
+    Ok(())
+}
+
+/// How many segments of one octet NULL has.
+const NULL_SEGMENTS: usize = 40;
+
+/// A Long Call of NULL in segments of one octet; the last one has the rest.
+fn read_segments(link: &mut Link, header: &mut Header, count: usize) -> Result<(), Problem> {
+    let null = link.null_call(header.xid);
+    let whole = link.readable(&null)?;
+    header.procedure = wire::NOMSG;
+    header.reads = (0..count)
+        .map(|number| {
+            let last = number + 1 == count;
+            let segment = Segment {
+                length: if last {
+                    (null.len() - number) as u32
+                } else {
+                    1
+                },
+                offset: whole.offset + number as u64,
+                ..whole
+            };
+            ReadSegment {
+                position: 0,
+                segment,
+            }
+        })
+        .collect();
+    Ok(())
+}
+
 const BOGUS: Segment = Segment {
     handle: 0x1234_5600,
     length: 64,
@@ -739,6 +873,15 @@ pub const CASES: &[Case] = &[
         sends "NULL with Write chunks of one, no and one segment",
         accepts "the same chunks in order, lengths 0; of NFS also ERR_CHUNK or GARBAGE_ARGS",
         fault "loses-empty-chunks", |target| unused_writes(target, &[1, 0, 1])),
+    case!("rfc8166/4.3.2.3/4", "an empty Write chunk in front of another one", Must, COPY,
+        sends "NULL with Write chunks of no and one segment",
+        accepts "the same chunks in order, lengths 0; of NFS also ERR_CHUNK or GARBAGE_ARGS",
+        fault "ends-at-empty-chunk", |target| unused_writes(target, &[0, 1])),
+    case!("rfc8166/4.3.2.2/6", "an empty segment of an unused Write chunk comes back", Should, COPY,
+        sends "NULL with a Write chunk of 64, 0 and 64 octets",
+        accepts "the same segments, lengths 0; a server need not take empty segments: ERR_CHUNK or \
+                 GARBAGE_ARGS is no failure",
+        fault "drops-empty-segments", |target| write_chunk_of_null(target, &[64, 0, 64])),
     case!("rfc8166/4.3.3/1", "the Reply chunk of a short reply comes back", Must, REPLY_COPY,
         sends "NULL with a Reply chunk", accepts "it comes back: lengths 0 inline, 24 with RDMA_NOMSG",
         fault "loses-reply-chunk", |target| reply_chunk_of_null(target, &[256])),
@@ -748,6 +891,12 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/4.3.3/3", "the Reply chunk of three segments of a short reply comes back", Must, ACTUAL,
         sends "NULL with a Reply chunk of 12, 12 and 100 octets", accepts "the same segments with the octets used",
         fault "loses-reply-chunk", |target| reply_chunk_of_null(target, &[12, 12, 100])),
+    case!("rfc8166/4.3.3/5", "an empty segment of the Reply chunk of a short reply comes back",
+        Should, REPLY_COPY,
+        sends "NULL with a Reply chunk of 12, 0 and 100 octets",
+        accepts "the same segments with the octets used; a server need not take empty segments: \
+                 ERR_CHUNK or GARBAGE_ARGS is no failure",
+        fault "drops-empty-segments", |target| reply_chunk_of_null(target, &[12, 0, 100])),
     case!("rfc8166/3.5.3/1", "a Long Reply in a Reply chunk of just its length", Must, USE,
         sends "a reply of 1224 octets, a Reply chunk of as many", accepts "RDMA_NOMSG, the reply, its length",
         fault "ignores-threshold", |target| long_reply(target, &[])),
@@ -768,6 +917,11 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/3.5.3/6", "segments that are not needed come back empty", Must, ACTUAL,
         sends "a reply of 1224 octets, a Reply chunk of 2000, 100 and 100", accepts "lengths 1224, 0, 0",
         fault "reply-keeps-length", |target| long_reply(target, &[2000, 100, 100])),
+    case!("rfc8166/3.5.3/11", "a Long Reply in the segments around an empty one", Should, ACTUAL,
+        sends "a reply of 1224 octets, a Reply chunk of 400, 0 and 2000",
+        accepts "lengths 400, 0, 824; a server need not take empty segments: ERR_CHUNK or \
+                 GARBAGE_ARGS is no failure",
+        fault "drops-empty-segments", |target| long_reply(target, &[400, 0, 2000])),
     case!("rfc8166/4.3.2/1", "Write list and Reply chunk of a Long Reply", Must, UNUSED,
         sends "a reply of 1224 octets, a Write chunk of two segments and a Reply chunk",
         accepts "RDMA_NOMSG, the Write chunk with lengths 0, the reply in the Reply chunk",
@@ -934,4 +1088,19 @@ pub const CASES: &[Case] = &[
         sends "NULL as a Long Call in forty segments, thirty-nine of them empty",
         accepts "SUCCESS, ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "drops-long-calls", needs [Destructive], |target| many_segments(target, 40)),
+    case!("rfc8267/6.4.2/3", "a Write chunk of more segments than the server takes", Should, LIMITS,
+        sends "NULL with a Write chunk of more and more segments, as far as the threshold allows",
+        accepts "SUCCESS with all of them to a number, ERR_CHUNK or GARBAGE_ARGS to more; NULL \
+                 succeeds",
+        fault "ends-at-segments", |target| most_segments(target, usize::MAX, write_segments)),
+    case!("rfc8267/6.4.2/4", "a Reply chunk of more segments than the server takes", Should, LIMITS,
+        sends "NULL with a Reply chunk of more and more segments, as far as the threshold allows",
+        accepts "SUCCESS with all of them to a number, ERR_CHUNK or GARBAGE_ARGS to more; NULL \
+                 succeeds",
+        fault "ends-at-segments", |target| most_segments(target, usize::MAX, reply_segments)),
+    case!("rfc8267/6.4.2/5", "a Long Call of more segments than the server takes", Should, LIMITS,
+        sends "NULL as a Long Call in more and more segments of one octet, 40 at most",
+        accepts "SUCCESS to a number, ERR_CHUNK or GARBAGE_ARGS to more; NULL succeeds",
+        fault "ends-at-segments", needs [Destructive],
+        |target| most_segments(target, NULL_SEGMENTS, read_segments)),
 ];

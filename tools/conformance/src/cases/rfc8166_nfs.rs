@@ -5,11 +5,13 @@
 use crate::case::case;
 use crate::case::inconclusive;
 use crate::case::skip;
+use crate::case::unimplemented;
 use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::engine::Message;
 use crate::nfs;
 use crate::nfs::Compound;
 use crate::nfs::Results;
@@ -17,8 +19,11 @@ use crate::peer::Answer;
 use crate::peer::Link;
 use crate::peer::Service;
 use crate::peer::Target;
+use crate::peer::DEFAULT;
 use crate::wire::Header;
+use crate::wire::Private;
 use crate::wire::ReadSegment;
+use crate::wire::Status;
 
 /// How many octets the scratch file is given.
 pub(super) const SIZE: usize = 5000;
@@ -38,6 +43,24 @@ const INSERTS: &str = "The Responder reconstructs the transferred chunk data by 
 const UNUSED: &str =
     "RFC 8166, section 4.3.2.2: If this is the last or only Write chunk available and it remains \
      unconsumed, the Responder MUST return this Write chunk as an unused Write chunk";
+const EXCHANGE: &str =
+    "RFC 8166, section 3.3.3: each RPC-over-RDMA version 1 connection provides the ability to \
+     exchange at least one RPC message at a time, whose RPC Call and Reply messages are no more \
+     than 1024 bytes in size.";
+const CONVEYED: &str =
+    "RFC 8166, section 3.3.2: An \"inline threshold\" value is the largest message size (in \
+     octets) that can be conveyed in one direction between peer implementations using RDMA Send \
+     and Receive.";
+const NO_LONGER: &str =
+    "RFC 8166, sections 4.2.4 and 4.5.4: the total length of the gathered buffers cannot exceed \
+     the inline threshold. … If a Responder is unable to construct and transmit an RPC Reply or \
+     RPC-over-RDMA error message, the Responder MUST close the connection to signal to the \
+     Requester that a reply was lost. … RFC 8267, section 3.1: If an NFS server finds that the NFS \
+     client provided inadequate receive resources to return the whole Reply, it returns an \
+     RPC-level error or a transport error, such as ERR_CHUNK.";
+const SEGMENTS: &str =
+    "RFC 8267, section 6.4.2: NFS version 4 servers MUST accept and process such requests. … Any \
+     chunk can contain up to sixteen RDMA segments.";
 const ROUNDUP: &str = "If the Requester chooses to include roundup padding in a Read chunk, the \
                        chunk's total length MUST be the sum of the encoded length of the data item \
                        and the length of the roundup padding.";
@@ -81,7 +104,7 @@ pub(super) fn filled(target: &mut Target<'_>, seed: u8) -> Result<(Link, String)
     Ok((link, path))
 }
 
-/// READ by a Write chunk of these segments.
+/// READ by a Write chunk of these segments. A server need not take an empty one.
 fn read(
     target: &mut Target<'_>,
     offset: u64,
@@ -96,8 +119,13 @@ fn read(
         chunk.push(link.writable(length)?);
     }
     header.writes = vec![chunk.clone()];
-    let (answer, results) =
-        link.nfs_with(&header, |compound| compound.path(&path).read(offset, count))?;
+    let call = Compound::new(b"").path(&path).read(offset, count);
+    let message = asked(&mut link, &header, &call)?;
+    if shape.contains(&0) && link.is_declined(header.xid, &message) {
+        return unimplemented("the server takes no empty segments");
+    }
+    let answer = link.decode(header.xid, &message)?;
+    let results = parsed(&answer)?;
     let (_, found, inline) = succeeded(&results, Results::read)?;
     if found as usize > wanted && found <= count {
         return skip("the scratch file is longer than 5000 octets");
@@ -133,6 +161,174 @@ fn read(
     Ok(Passed)
 }
 
+/// Makes a call. Returns the answer, whatever it is.
+fn asked(link: &mut Link, header: &Header, compound: &Compound) -> Result<Message, Problem> {
+    link.send(&header.with(&compound.call(header.xid)))?;
+    link.receive_of(header.xid)
+}
+
+/// READ of 400 octets and of 600, with a Write chunk for each of them. The first one is empty
+/// unless `full`.
+fn two_reads(link: &mut Link, path: &str, full: bool) -> Result<(Header, Message), Problem> {
+    let mut header = Header::msg(link.xid());
+    let first = if full {
+        vec![link.writable(400)?]
+    } else {
+        Vec::new()
+    };
+    header.writes = vec![first, vec![link.writable(600)?]];
+    let call = Compound::new(b"").path(path).read(0, 400).read(1000, 600);
+    let message = asked(link, &header, &call)?;
+    Ok((header, message))
+}
+
+/// The first READ of two is inline, and the second one fills its Write chunk. A server of NFS need
+/// take only one chunk; but if it takes two, it takes them with an empty one in front.
+fn empty_chunk_in_front(target: &mut Target<'_>) -> Verdict {
+    let (mut link, path) = filled(target, 10)?;
+    let (header, message) = two_reads(&mut link, &path, false)?;
+    if link.is_declined(header.xid, &message) {
+        let (header, message) = two_reads(&mut link, &path, true)?;
+        if !link.is_declined(header.xid, &message) {
+            return violation("two Write chunks are taken if none of them is empty");
+        }
+        link.still_answers("two Write chunks")?;
+        return Ok(Passed);
+    }
+    let answer = link.decode(header.xid, &message)?;
+    let results = parsed(&answer)?;
+    let found = succeeded(&results, |results| results.reads(&[true, false]))?;
+    let [first, returned] = &answer.header.writes[..] else {
+        return violation("the reply does not have two Write chunks");
+    };
+    if !first.is_empty() {
+        return violation("the empty Write chunk does not come back empty");
+    }
+    let data = content(10);
+    let wanted = [data[..400].to_vec(), Vec::new()];
+    if found != wanted || link.gather(returned)? != data[1000..1600] {
+        return violation("the data is other data");
+    }
+    Ok(Passed)
+}
+
+/// READ with one Write chunk, which has no segments.
+fn read_with_empty_chunk(target: &mut Target<'_>) -> Verdict {
+    let (mut link, path) = filled(target, 11)?;
+    let mut header = Header::msg(link.xid());
+    header.writes = vec![Vec::new()];
+    let (answer, results) = link.nfs_with(&header, |compound| compound.path(&path).read(0, 400))?;
+    let (_, _, inline) = succeeded(&results, Results::read)?;
+    if inline != content(11)[..400] {
+        return violation("the data is not inline, or other data");
+    }
+    match &answer.header.writes[..] {
+        [chunk] if chunk.is_empty() => Ok(Passed),
+        other => violation(format!("the Write list comes back as {other:?}")),
+    }
+}
+
+/// What a READ without a Write list has, so that its reply is as long as the threshold, or `more`
+/// octets longer.
+struct FullRead {
+    link: Link,
+    header: Header,
+    rpc: Vec<u8>,
+    length: usize,
+    data: Vec<u8>,
+}
+
+impl FullRead {
+    /// The threshold is the smaller one of `receive` and the server's Send Size.
+    fn new(target: &mut Target<'_>, receive: usize, more: usize) -> Result<Self, Problem> {
+        const SHORT: usize = 4;
+        let (_, path) = filled(target, 12)?;
+        let mut link = target.connect(&Private::new(DEFAULT, receive, false).octets())?;
+        let read = |count: usize| Compound::new(b"").path(&path).read(0, count as u32);
+        let header = Header::msg(link.xid());
+        let answer = link.call(&header, &read(SHORT).call(header.xid))?;
+        let (_, found, _) = succeeded(&parsed(&answer)?, Results::read)?;
+        if found as usize != SHORT || answer.length > DEFAULT {
+            return inconclusive(format!("READ of {SHORT} octets returns {found}"));
+        }
+        let length = link.to_client + more + SHORT - answer.length;
+        let header = Header::msg(link.xid());
+        Ok(FullRead {
+            rpc: read(length).call(header.xid),
+            link,
+            header,
+            length,
+            data: content(12)[..length].to_vec(),
+        })
+    }
+
+    /// The reply has all data. READ may return less (RFC 7530, section 16.23.4).
+    fn has_data(&self, answer: &Answer) -> Verdict {
+        let (_, _, data) = succeeded(&parsed(answer)?, Results::read)?;
+        if data.len() < self.length && self.data.starts_with(&data) {
+            return inconclusive(format!("READ returns {} octets only", data.len()));
+        }
+        if data != self.data {
+            return violation("the data is other data");
+        }
+        Ok(Passed)
+    }
+}
+
+/// A reply as long as the threshold is inline.
+fn full_read(target: &mut Target<'_>, receive: usize) -> Verdict {
+    let mut read = FullRead::new(target, receive, 0)?;
+    let answer = read.link.call(&read.header, &read.rpc)?;
+    read.has_data(&answer)
+}
+
+/// A reply that is four octets longer goes by the Reply chunk.
+fn longer_read(target: &mut Target<'_>) -> Verdict {
+    let mut read = FullRead::new(target, DEFAULT, 4)?;
+    read.header.reply = Some(vec![read.link.writable(2 * DEFAULT)?]);
+    let answer = read.link.call(&read.header, &read.rpc)?;
+    if answer.length > read.link.to_client {
+        return violation(format!(
+            "the reply is a Send of {} octets, the threshold {}",
+            answer.length, read.link.to_client
+        ));
+    }
+    read.has_data(&answer)
+}
+
+/// A reply that is four octets longer cannot be sent without a Reply chunk. It may have less data.
+fn longer_read_without_chunk(target: &mut Target<'_>) -> Verdict {
+    let mut read = FullRead::new(target, DEFAULT, 4)?;
+    let xid = read.header.xid;
+    read.link.send(&read.header.with(&read.rpc))?;
+    let message = read.link.receive_or_end(xid)?;
+    if let Some(message) = &message {
+        if message.octets.len() > read.link.to_client {
+            return violation(format!(
+                "the reply is a Send of {} octets, the threshold {}",
+                message.octets.len(),
+                read.link.to_client
+            ));
+        }
+        if read.link.is_refusal(message).is_err() {
+            let answer = read.link.decode(xid, message)?;
+            match answer.status {
+                Status::GarbageArgs | Status::SystemErr => (),
+                // READ of a few octets has just succeeded, so an error tells of the length.
+                _ if parsed(&answer)?.status != 0 => (),
+                _ => {
+                    let (_, _, data) = succeeded(&parsed(&answer)?, Results::read)?;
+                    if !read.data.starts_with(&data) {
+                        return violation("the data is other data");
+                    }
+                }
+            }
+        }
+    }
+    let answered = message.is_some();
+    target.goes_on(&mut read.link, answered, "a reply that was too long")
+}
+
 /// WRITE of `length` octets by a Read chunk of these segments; the last one has the rest, and
 /// `padding` octets more.
 fn write(target: &mut Target<'_>, length: usize, shape: &[usize], padding: usize) -> Verdict {
@@ -154,8 +350,7 @@ fn write(target: &mut Target<'_>, length: usize, shape: &[usize], padding: usize
             segment,
         });
     }
-    link.send(&header.with(&compound.call(header.xid)))?;
-    let message = link.receive_of(header.xid)?;
+    let message = asked(&mut link, &header, &compound)?;
     let answer = link.decode(header.xid, &message)?;
     let written = succeeded(&parsed(&answer)?, Results::written)?;
     if written as usize != length {
@@ -180,9 +375,17 @@ fn same(link: &mut Link, path: &str, expected: &[u8]) -> Verdict {
     Ok(Passed)
 }
 
-/// An inline WRITE of a call of exactly `length` octets.
+/// An inline WRITE of a call of exactly `length` octets, or as long as the smaller one of that and
+/// the server's Receive Size.
+///
+/// A call that is longer than the server's Receives must not be sent (RFC 8166, section 3.3.2): it
+/// ends the connection of any server, so no case has it. `rfc8166/3.3.2/2` tests whether that harms
+/// other connections. By a Read chunk or as a Long Call, longer calls are in the sections 3.4.5 and
+/// 3.5.3.
 fn write_inline(target: &mut Target<'_>, length: usize) -> Verdict {
-    let (mut link, path) = filled(target, 3)?;
+    let (_, path) = filled(target, 3)?;
+    let mut link = target.connect(&Private::new(length.max(DEFAULT), DEFAULT, false).octets())?;
+    let length = length.min(link.to_server);
     let xid = link.xid();
     let header = Header::msg(xid);
     let empty = Compound::new(b"").path(&path).write(16, &[]).call(xid);
@@ -236,6 +439,21 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/3.4.6.2/1", "READ of 1001 octets writes no padding", Must, NO_PADDING,
         sends "READ of 1001 octets, a Write chunk of 1004", accepts "length 1001, nothing written behind it",
         fault "writes-padding", needs [Export], |target| read(target, 0, 1001, &[1004], 1001)),
+    case!("rfc8166/3.4.6/5", "READ fills the segments around an empty one", Should, FILLED,
+        sends "READ of 3000 octets, a Write chunk of 1000, 0 and 3000",
+        accepts "lengths 1000, 0, 2000; a server need not take empty segments: ERR_CHUNK or \
+                 GARBAGE_ARGS is no failure",
+        fault "drops-empty-segments", needs [Export],
+        |target| read(target, 0, 3000, &[1000, 0, 3000], 3000)),
+    case!("rfc8267/6.4.2/1", "READ fills sixteen segments", Must, SEGMENTS,
+        sends "READ of 3000 octets, a Write chunk of sixteen segments of 190",
+        accepts "the data in the chunk, filled in order",
+        fault "takes-eight-segments", needs [Export],
+        |target| read(target, 0, 3000, &[190; 16], 3000)),
+    case!("rfc8267/6.4.2/2", "WRITE takes its data from sixteen segments", Must, SEGMENTS,
+        sends "WRITE of 3000 octets by a Read chunk of sixteen segments",
+        accepts "the file has them",
+        fault "takes-eight-segments", needs [Export], |target| write(target, 3000, &[190; 15], 0)),
     case!("rfc8166/4.3.2.2/5", "a READ that fails returns an unused Write chunk", Must, UNUSED,
         sends "READ behind a LOOKUP that fails, a Write chunk", accepts "the chunk with length 0",
         fault "unused-keep-length", needs [Export], read_fails),
@@ -244,6 +462,20 @@ pub const CASES: &[Case] = &[
          provides an empty Write list.",
         sends "READ of 500 octets without chunks", accepts "the data inline",
         fault "no-inline-reads", needs [Export], read_inline),
+    case!("rfc8166/4.3.2.3/5", "READ with an empty Write chunk is inline", Must,
+        "RFC 8267, section 6.4.1: If an NFS version 4 client has provided an empty matching Write \
+         chunk, then the corresponding READ operation MUST return all of its result data items \
+         inline.",
+        sends "READ of 400 octets, a Write chunk of no segments",
+        accepts "the data inline, and a Write list 1 0 0",
+        fault "fills-empty-chunks", needs [Export], read_with_empty_chunk),
+    case!("rfc8166/4.3.2.3/6", "an empty Write chunk in front of one with segments", Must,
+        "The Responder MUST return the corresponding result data item inline and MUST return an \
+         empty Write chunk in that Write list position in the RPC Reply message.",
+        sends "READ of 400 and READ of 600 octets, Write chunks of no segments and of 600 octets",
+        accepts "the first data inline, the second in its chunk; of NFS also ERR_CHUNK or \
+                 GARBAGE_ARGS",
+        fault "fills-empty-chunks", needs [Export], empty_chunk_in_front),
     case!("rfc8166/3.4.5/5", "WRITE takes its data from a Read chunk", Must, INSERTS,
         sends "WRITE of 3000 octets by a Read chunk", accepts "the file has them",
         fault "loses-read-chunks", needs [Export], |target| write(target, 3000, &[], 0)),
@@ -269,4 +501,31 @@ pub const CASES: &[Case] = &[
          bytes",
         sends "WRITE inline, 1020 octets in all", accepts "the file has them, and nothing else",
         fault "cuts-inline-writes", needs [Export], |target| write_inline(target, 1020)),
+    case!("rfc8166/3.5.1/3", "an inline WRITE as long as the threshold", Must,
+        CONVEYED,
+        sends "WRITE inline, as long as the server's Receive Size, at most 4096 octets in all",
+        accepts "the file has them, and nothing else",
+        fault "cuts-full-writes", needs [Export], |target| write_inline(target, 4096)),
+    case!("rfc8166/3.5.1/4", "an inline READ in a reply of 1024 octets", Must, EXCHANGE,
+        sends "Receive Size 1024, READ without chunks whose reply has 1024 octets",
+        accepts "RDMA_MSG with the data",
+        fault "refuses-full-reads", needs [Export], |target| full_read(target, DEFAULT)),
+    case!("rfc8166/3.5.1/5", "an inline READ in a reply as long as the threshold", Must, CONVEYED,
+        sends "Receive Size 4096, READ without chunks whose reply is as long as the threshold",
+        accepts "RDMA_MSG with the data",
+        fault "refuses-full-reads", needs [Export], |target| full_read(target, 4096)),
+    case!("rfc8166/3.5.3/12", "a READ whose reply has 1028 octets goes by the Reply chunk", Must,
+        "If a Reply chunk was provided and the reduced Payload stream is larger than the reply \
+         inline threshold, the Responder MUST use the Requester-provided Reply chunk for the \
+         reply.",
+        sends "Receive Size 1024, READ whose reply has 1028 octets without the Reply chunk in its \
+               header",
+        accepts "RDMA_NOMSG with the data in the Reply chunk",
+        fault "reads-ignore-threshold", needs [Export], longer_read),
+    case!("rfc8166/3.5.1/6", "a READ whose reply has 1028 octets, without a Reply chunk", Must,
+        NO_LONGER,
+        sends "Receive Size 1024, READ without chunks whose reply has 1028 octets",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS, a READ of less or the end \
+                 of this connection; NULL succeeds",
+        fault "reads-ignore-threshold", needs [Export], longer_read_without_chunk),
 ];

@@ -11,6 +11,7 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::rfc8166_chunks::null_with_writes;
 use crate::engine::Offer;
 use crate::peer::Link;
 use crate::peer::Target;
@@ -283,6 +284,25 @@ fn without_chunks(target: &mut Target<'_>) -> Verdict {
     invalidates(&link, before.is_some())
 }
 
+/// A call whose first Write chunk is empty has no Steering Tag there. Whether the call succeeds is
+/// another case.
+fn empty_first_chunk(target: &mut Target<'_>) -> Verdict {
+    let mut link = both(target)?;
+    let (_, before) = null_with_chunk(&mut link, false)?;
+    for shape in [&[0][..], &[0, 1]] {
+        let (header, message) = null_with_writes(&mut link, shape)?;
+        let mut own = header.writes.iter().flatten();
+        if let Some(key) = message.invalidated {
+            if !own.any(|segment| segment.handle == key) {
+                return violation(format!(
+                    "the reply invalidates {key:#x}, which its call did not have"
+                ));
+            }
+        }
+    }
+    invalidates(&link, before.is_some())
+}
+
 fn server_clears(target: &mut Target<'_>) -> Verdict {
     if target.server.offers().invalidation() {
         return skip("the server sets R");
@@ -453,6 +473,12 @@ pub const CASES: &[Case] = &[
     case!("rfc8797/4.1/5", "the server clears R, and the client sets it: only Send", Must, ONLY_SEND,
         sends "a REQ with R set, NULL with chunks", accepts "SUCCESS by Send",
         fault "hidden-r", server_clears),
+    case!("rfc8797/4.1/6", "a call whose first chunk is empty invalidates no tag of another one",
+        Must, STAG,
+        sends "NULL with a Write chunk, then with an empty one, alone and in front of another one, \
+               both R set",
+        accepts "Send with Invalidate of a handle of that call, or Send",
+        fault "wrong-stag", empty_first_chunk),
     case!("rfc8797/4.2/1", "a call as long as the server's Receive Size arrives", Must, CALLS,
         sends "an RDMA_MSG of exactly that many octets", accepts "SUCCESS",
         fault "small-receives", call_of_receive_size),
