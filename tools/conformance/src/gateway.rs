@@ -49,6 +49,11 @@ use crate::wire::Writer;
 
 /// BIND of the program of ECHO: the client says that it accepts calls.
 pub const BIND: Procedure = Procedure { number: 2, ..ECHO };
+/// LOAD of the program of ECHO: takes a length, and returns true and as many octets. These are
+/// eligible for direct data placement.
+pub const LOAD: Procedure = Procedure { number: 3, ..ECHO };
+/// What LOAD returns at most.
+const LOAD_MAX: u32 = 1 << 20;
 /// The version of the callback program of NFS 4.1 (RFC 8881, section 20).
 const CALLBACK_VERSION: u32 = 1;
 /// Operations of NFS 4.
@@ -123,6 +128,9 @@ pub struct Shape {
     /// The server speaks version 2, too. Otherwise it answers ERR_VERS.
     pub two: bool,
     pub on_call: Hook,
+    /// Says what of a reply goes into the Write chunk of its call. Asked where the whole reply has
+    /// room elsewhere.
+    pub reduces: ReduceHook,
     /// Changes the header of each reply before it is sent.
     pub on_reply: ReplyHook,
     /// Returns what is sent in front of a reply, if anything.
@@ -138,6 +146,18 @@ pub enum Invalidate {
     Always,
 }
 
+/// What of a reply goes into the Write chunk of its call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reduction {
+    /// What is eligible for it.
+    Data,
+    /// The four octets in front of the length of that: a boolean, or a status.
+    Other,
+    Nothing,
+}
+
+/// Called for each reply that has a result for the Write chunk of its call.
+pub type ReduceHook = Box<dyn FnMut(&Call) -> Reduction>;
 /// Called for each call before the gateway serves it.
 pub type Hook = Box<dyn FnMut(&Call, &mut Connection) -> Next>;
 /// Called for each reply before the gateway sends it.
@@ -174,6 +194,7 @@ impl Default for Shape {
             invalidate: Invalidate::Never,
             two: false,
             on_call: Box::new(|_, _| Next::Serve),
+            reduces: Box::new(|_| Reduction::Data),
             on_reply: Box::new(|_, _| ()),
             in_front: Box::new(|_, _| None),
         }
@@ -986,10 +1007,25 @@ impl Session {
         for segment in header.writes.iter_mut().chain(&mut header.reply).flatten() {
             segment.length = 0;
         }
+        let mut threshold = self.own.send_size().min(seen.client.receive_size());
+        if header.version == 2 {
+            // The draft, section 2.3.
+            threshold = threshold.max(SIZE);
+        }
         let prepares = call.prepares(&rpc);
         if let Some((chunk, start, length)) = reduced(&call, &rpc) {
-            let data = rpc[start..start + length].to_vec();
-            rpc.truncate(start);
+            let room = |chunk: &Vec<Segment>| chunk.iter().map(|it| it.length as usize).sum();
+            let whole = header.octets().len() + rpc.len() <= threshold
+                || call.header.reply.as_ref().map_or(0, room) >= rpc.len();
+            let data: Vec<u8> = match whole.then(|| (shape.reduces)(&call)) {
+                Some(Reduction::Nothing) => Vec::new(),
+                Some(Reduction::Other) => rpc.drain(start - 8..start - 4).collect(),
+                Some(Reduction::Data) | None => {
+                    let mut data = rpc.split_off(start);
+                    data.truncate(length);
+                    data
+                }
+            };
             match self.write(chunk, &data) {
                 Ok(filled) => header.writes[0] = filled,
                 Err(why) => {
@@ -1000,11 +1036,6 @@ impl Session {
                     return;
                 }
             }
-        }
-        let mut threshold = self.own.send_size().min(seen.client.receive_size());
-        if header.version == 2 {
-            // The draft, section 2.3.
-            threshold = threshold.max(SIZE);
         }
         let fits = header.octets().len() + rpc.len() <= threshold;
         let octets = match &call.header.reply {
@@ -1103,8 +1134,20 @@ fn execute(call: &Call) -> Vec<u8> {
         (Some(Procedure { number: 0, .. }), _) => writer.word(0).0,
         (Some(ECHO), Some(octets)) => writer.word(0).opaque(&octets).0,
         (Some(BIND), _) => writer.word(0).0,
+        (Some(LOAD), _) => {
+            let length = call.arguments().and_then(|mut rest| rest.word().ok());
+            match length.filter(|&length| length <= LOAD_MAX) {
+                Some(length) => writer.words(&[0, 1]).opaque(&loaded(length as usize)).0,
+                None => writer.word(4).0,
+            }
+        }
         _ => writer.word(3).0,
     }
+}
+
+/// Returns the octets that LOAD returns.
+pub fn loaded(length: usize) -> Vec<u8> {
+    (0..length).map(|at| at as u8 ^ 0x3c).collect()
 }
 
 /// Returns the Write chunk that a result belongs into, and the place of that result. An empty chunk
@@ -1119,7 +1162,8 @@ fn reduced<'a>(call: &'a Call, rpc: &[u8]) -> Option<(&'a [Segment], usize, usiz
 }
 
 /// Returns the place of the result that belongs into a Write chunk (RFC 8267): data of READ, or the
-/// text of READLINK, at the end of the reply. Both are followed by nothing in the calls of clients.
+/// text of READLINK, at the end of the reply; or the data of LOAD. Nothing follows them in the
+/// calls of clients.
 fn data_item(call: &Call, rpc: &[u8]) -> Option<(usize, usize)> {
     let procedure = call.procedure()?;
     let version4 = procedure
@@ -1143,7 +1187,8 @@ fn data_item(call: &Call, rpc: &[u8]) -> Option<(usize, usize)> {
         let before = |words: usize| word(at.checked_sub(4 * words)?);
         let read = before(1).is_some_and(|eof| eof < 2)
             && (version4 && before(2) == Some(0) && before(3) == Some(READ)
-                || version3 && before(2) == Some(length as u32));
+                || version3 && before(2) == Some(length as u32)
+                || procedure == LOAD);
         let link = version4 && before(1) == Some(0) && before(2) == Some(READLINK);
         (ends && (read || link)).then_some((at + 4, length))
     })
@@ -1260,6 +1305,8 @@ mod tests {
         let found = reply(&[0, 0, 4, 1, 4, 0x6162_6364]);
         assert_eq!(data_item(&call(read3), &found), Some((44, 4)));
         assert_eq!(data_item(&call(NFS), &found), None);
+        let load = reply(&[1, 4, 0x6162_6364]);
+        assert_eq!(data_item(&call(LOAD), &load), Some((32, 4)));
     }
 
     // RFC 8166, section 4.3.2.3

@@ -25,8 +25,10 @@ use rpcrdma_conformance::engine::Message;
 use rpcrdma_conformance::engine::Offer;
 use rpcrdma_conformance::engine::REMOTE_READ;
 use rpcrdma_conformance::engine::REMOTE_WRITE;
+use rpcrdma_conformance::gateway::loaded;
 use rpcrdma_conformance::gateway::Client;
 use rpcrdma_conformance::gateway::BIND;
+use rpcrdma_conformance::gateway::LOAD;
 use rpcrdma_conformance::peer::DEFAULT;
 use rpcrdma_conformance::peer::ECHO;
 use rpcrdma_conformance::run;
@@ -51,6 +53,8 @@ const SIZE: usize = 4096;
 const REQUEST: u32 = 8;
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(5);
+/// How many octets it loads.
+const LOADED: usize = 602;
 /// NULL of the program that it calls.
 const NULL: Procedure = Procedure { number: 0, ..ECHO };
 
@@ -86,6 +90,8 @@ struct Pending {
     procedure: Procedure,
     arguments: Vec<u8>,
     reply: Option<Segment>,
+    /// The Write chunk.
+    write: Option<Segment>,
     /// The Steering Tags of its memory.
     keys: Vec<u32>,
 }
@@ -228,6 +234,7 @@ impl Worker {
         let many: Vec<_> = (0..12).map(|n| (ECHO, opaque(100 + n))).collect();
         self.all(&many)?;
         self.all(&[(ECHO, opaque(8000)), (ECHO, opaque(8000))])?;
+        self.all(&[(LOAD, words(&[LOADED as u32]))])?;
         self.all(&[(NULL, vec![])])?;
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -375,6 +382,13 @@ impl Worker {
             keys.push(segment.handle);
             reply = Some(segment);
         }
+        let mut write = None;
+        if procedure == LOAD {
+            let segment = self.expose(&[0xee; LOADED], REMOTE_WRITE)?;
+            header.writes = vec![vec![segment]];
+            keys.push(segment.handle);
+            write = Some(segment);
+        }
         let mut octets = header.with(&rpc);
         if octets.len() > to_server {
             header.procedure = wire::NOMSG;
@@ -404,6 +418,7 @@ impl Worker {
             procedure,
             arguments,
             reply,
+            write,
             keys,
         };
         self.pending.insert(xid, call);
@@ -554,7 +569,7 @@ impl Worker {
             }
             return self.discard("trusts-xids");
         };
-        let offered = call.reply;
+        let (offered, write) = (call.reply, call.write);
         let rpc = if header.procedure == wire::NOMSG {
             let (Some(offered), Some([returned])) = (offered, header.reply.as_deref()) else {
                 return self.discard("trusts-empty-nomsg");
@@ -562,19 +577,16 @@ impl Worker {
             if self.has("ignores-nomsg") && (offered.length as usize) < SIZE {
                 return Err("a long reply that could be short".into());
             }
-            let memory = self
-                .memories
-                .iter()
-                .find(|memory| memory.key() == offered.handle)
-                .ok_or("no memory")?;
-            let mut octets = memory.octets();
-            octets.truncate(returned.length as usize);
-            octets
+            self.written(offered, returned.length)?
         } else {
             if self.has("needs-reply-chunk") && offered.is_some() && header.reply.is_none() {
                 return Err("the Reply chunk is missing".into());
             }
             inline.to_vec()
+        };
+        let data = match (write, header.writes.first().map(Vec::as_slice)) {
+            (Some(offered), Some([returned])) => self.written(offered, returned.length)?,
+            _ => Vec::new(),
         };
         let Ok((payload_xid, status)) = wire::parse_reply(&rpc) else {
             return self.discard("trusts-malformed");
@@ -605,13 +617,21 @@ impl Worker {
         if self.has("forgets-version-2") {
             self.version = 1;
         }
-        let expected = if call.procedure == ECHO {
-            call.arguments.clone()
-        } else {
-            Vec::new()
+        // The length of what LOAD returns is inline, and the rest in the Write chunk.
+        let load = words(&[1, LOADED as u32]);
+        let expected = match call.procedure {
+            ECHO => call.arguments.clone(),
+            LOAD if data.is_empty() && self.has("takes-inline-data") => {
+                Writer::new().word(1).opaque(&loaded(LOADED)).0
+            }
+            LOAD if data == loaded(LOADED) => load,
+            // Anything else is wrong.
+            LOAD => vec![0],
+            _ => Vec::new(),
         };
         if status != Status::Success(expected) {
-            if self.has("retries-refusals") {
+            let load = call.procedure == LOAD && self.has("retries-reductions");
+            if load || self.has("retries-refusals") {
                 return self.call(xid, call.procedure, call.arguments);
             }
             self.failed = Some("a call has other results".into());
@@ -619,10 +639,28 @@ impl Worker {
         Ok(())
     }
 
+    /// Returns what the server has written into a segment.
+    fn written(&self, offered: Segment, length: u32) -> Result<Vec<u8>, String> {
+        let memory = self
+            .memories
+            .iter()
+            .find(|memory| memory.key() == offered.handle)
+            .ok_or("no memory")?;
+        let mut octets = memory.octets();
+        octets.truncate(length as usize);
+        Ok(octets)
+    }
+
     /// Answers a call of the server (RFC 8167).
     fn answer(&mut self, header: &Header, rpc: &[u8], message: &Message) -> Result<(), String> {
         let xid = header.xid;
         if !self.bound || message.invalidated.is_some() || self.has("no-answers") {
+            return Ok(());
+        }
+        if self.has("one-credit-count") {
+            self.granted = Some(header.credits);
+        }
+        if self.has("answers-need-credit") && self.pending.len() >= self.window() {
             return Ok(());
         }
         self.called += 1;

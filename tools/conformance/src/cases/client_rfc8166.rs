@@ -28,6 +28,7 @@ use crate::gateway::error_in;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
+use crate::gateway::Reduction;
 use crate::gateway::Shape;
 use crate::gateway::Work;
 use crate::wire;
@@ -392,6 +393,35 @@ fn two_xids(gateway: &mut Gateway<'_>) -> Verdict {
         return inconclusive("no late call has had an inline reply");
     }
     undisturbed(gateway, &work)
+}
+
+/// A reply whose data the client cannot find where it belongs. The call is over, and fails.
+fn fails(gateway: &mut Gateway<'_>, how: Reduction) -> Verdict {
+    let plain = gateway.plain()?;
+    let failed = Rc::new(Cell::new(None));
+    let own = failed.clone();
+    let work = gateway.work(Shape {
+        reduces: Box::new(move |call| match own.get() {
+            Some(_) => Reduction::Data,
+            None => {
+                own.set(Some(call.number));
+                how
+            }
+        }),
+        ..Shape::default()
+    })?;
+    let Some(number) = failed.get() else {
+        return skip("the client has offered no Write chunk whose data has room elsewhere");
+    };
+    not_again(gateway, &work, number)?;
+    if work.status == Some(0) && work.calls.len() > plain.calls.len() {
+        return inconclusive("the work succeeds, with more calls than without the fault");
+    }
+    match work.succeeded(gateway) {
+        Ok(()) => violation("the work succeeds: the client has reported no error"),
+        Err(Problem::Violation(_)) => Ok(Passed),
+        Err(other) => Err(other),
+    }
 }
 
 /// Whether the call has a Reply chunk with room for PROG_MISMATCH.
@@ -894,6 +924,20 @@ pub const CASES: &[Case] = &[
             check(call.header.reply.is_none() || has_reply_chunk(call), "a shorter Reply chunk")
         })
     }),
+    case!(client "rfc8166/6.1/c1", "a reply with a boolean in the Write chunk ends the call",
+        Must,
+        "A Responder reduces a non-DDP-eligible result data item. The Requester MUST terminate the \
+         pending RPC transaction and report an appropriate permanent error to the RPC consumer.",
+        sends "eof of READ or LOAD in the Write chunk of the call, and its data inline",
+        accepts "the call is not sent again; the command ends with a failure",
+        fault "retries-reductions", |gateway| fails(gateway, Reduction::Other)),
+    case!(client "rfc8166/6.1/c2", "a reply that does not use the Write chunk ends the call", Must,
+        "A Responder does not reduce a DDP-eligible result data item into an available Write \
+         chunk. The Requester MUST terminate the pending RPC transaction and report an appropriate \
+         permanent error to the RPC consumer.",
+        sends "the data of READ or LOAD inline, and an unused Write chunk",
+        accepts "the call is not sent again; the command ends with a failure",
+        fault "takes-inline-data", |gateway| fails(gateway, Reduction::Nothing)),
     case!(client "rfc8166/4.4.1/c1", "memory of a call that is over is out of reach", Must, PROTECTED,
         sends "RDMA Reads of a Read chunk of an earlier call, for 5 s", accepts "an RDMA Read fails",
         fault "leaves-registered", |gateway| reach(gateway, true)),

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use crate::case::case;
 use crate::case::inconclusive;
@@ -19,6 +20,7 @@ use crate::cases::client_rfc8166::HOLD;
 use crate::cases::client_rfc8797::more_connections;
 use crate::cases::client_rfc8797::undisturbed;
 use crate::cases::rfc8166_chunks::UNKNOWN;
+use crate::engine::Arrival;
 use crate::engine::Connection;
 use crate::engine::Memory;
 use crate::engine::REMOTE_READ;
@@ -48,6 +50,10 @@ const UNIQUE: &str = "The XID of a Call is arbitrary but is unique among outstan
 const CREDITS: &str =
     "RFC 8167, section 5.2: The number of granted reverse-direction credits is placed in the \
      rdma_credit field (see Section 4).";
+const SEPARATE: &str =
+    "RFC 8167, section 4.1: forward-direction credits and reverse-direction credits on the same \
+     connection are accounted separately. Direction-independent credit accounting prevents \
+     head-of-line blocking in one direction from impacting operation in the other direction.";
 const LIKE_FORWARD: &str =
     "RFC 8167, section 5.3: Chunks … operate the same way as in the forward direction.";
 const NO_CHUNKS: &str = "RFC 8167, section 5.3: If a reverse-direction requester provides a \
@@ -287,6 +293,96 @@ pub fn excess(gateway: &mut Gateway<'_>, shape: Shape, long: bool) -> Verdict {
     Ok(Passed)
 }
 
+/// The grant while the client is called, and how many calls may be under way then.
+const FEW: u32 = 2;
+
+/// While as many calls are under way as are granted, NULL arrives that requests many more credits.
+fn request_is_no_grant(gateway: &mut Gateway<'_>) -> Verdict {
+    let plain = gateway.shared("many credits", || Shape {
+        hold: HOLD,
+        ..Shape::default()
+    })?;
+    let accepts = |call: &&Call| call.accepts.is_some();
+    if !plain.calls.iter().any(|call| accepts(&call)) {
+        return plain.not_called();
+    }
+    let busy = plain.calls.iter().filter(accepts);
+    let Some(busy) = busy
+        .into_iter()
+        .find(|call| call.outstanding > FEW as usize)
+    else {
+        return inconclusive("the client has never had three calls under way");
+    };
+    let from = busy.number - FEW as usize;
+    let sent = Rc::new(Cell::new(None));
+    let own = sent.clone();
+    let work = gateway.work(Shape {
+        credits: FEW,
+        hold: HOLD,
+        on_call: Box::new(move |call, connection| {
+            let full = call.number >= from && call.outstanding == FEW as usize;
+            if let (Some(null), true, None) = (call.accepts, full, own.get()) {
+                own.set(Some(call.number));
+                let _ = connection.send(&Header::msg(XID).with(&wire::call(XID, null, &[])));
+            }
+            Next::Serve
+        }),
+        ..Shape::default()
+    })?;
+    work.first()?;
+    let Some(number) = sent.get() else {
+        return inconclusive("the client has never had two calls under way");
+    };
+    if let Some(call) = work
+        .calls
+        .iter()
+        .find(|call| call.outstanding > FEW as usize)
+    {
+        return violation(format!(
+            "{} calls are under way, {FEW} are granted",
+            call.outstanding
+        ));
+    }
+    if work.calls.len() == number + 1 {
+        return inconclusive("the client has made no call behind that");
+    }
+    work.succeeded(gateway)?;
+    Ok(Passed)
+}
+
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// With a grant of 1, and a call under way, the client has no credit left. It answers NULL.
+fn answers_without_credit(gateway: &mut Gateway<'_>) -> Verdict {
+    let found = Rc::new(RefCell::new(None));
+    let own = found.clone();
+    let work = gateway.work(Shape {
+        credits: 1,
+        on_call: Box::new(move |call, connection| {
+            let mut found = own.borrow_mut();
+            if let (Some(null), None) = (call.accepts, found.as_ref()) {
+                let _ = connection.send(&Header::msg(XID).with(&wire::call(XID, null, &[])));
+                *found = Some(match connection.receive(ANSWER) {
+                    Arrival::Message(message) if message.octets.starts_with(&XID.to_be_bytes()) => {
+                        Ok(Passed)
+                    }
+                    Arrival::Message(_) => inconclusive("another message has come first"),
+                    _ => violation("the client does not answer while its own call has no reply"),
+                });
+            }
+            Next::Serve
+        }),
+        ..Shape::default()
+    })?;
+    work.first()?;
+    match found.take() {
+        Some(verdict) => verdict?,
+        None => return work.not_called(),
+    };
+    undisturbed(gateway, &work)
+}
+
 fn with_read_chunk(null: Procedure, _: &Call) -> Vec<u8> {
     let read = ReadSegment {
         position: 40,
@@ -415,6 +511,17 @@ pub const CASES: &[Case] = &[
         sends "forty NULL at once as Long Calls, once the client accepts calls",
         accepts "one reply or ERR_CHUNK to each, or another connection; the work succeeds",
         fault "dies-of-excess", |gateway| excess(gateway, Shape::default(), true)),
+    case!(client "rfc8167/4.1/c4", "the credits that the server requests are no grant", Must,
+        SEPARATE,
+        sends "a grant of 2; NULL that requests 32 credits while two calls are under way; replies \
+               after 100 ms without a call",
+        accepts "at most two calls under way; the work succeeds", fault "one-credit-count",
+        request_is_no_grant),
+    case!(client "rfc8167/4.1/c5", "the client answers while its own credits are used up", Must,
+        SEPARATE,
+        sends "a grant of 1; NULL within a call of the client, whose reply follows the answer",
+        accepts "an answer within 5 s; the work succeeds on one connection",
+        fault "answers-need-credit", answers_without_credit),
     case!(client "rfc8167/5.2/c3", "the client's reply has no chunks", Must, LIKE_FORWARD,
     sends "NULL without chunks", accepts "empty lists", fault "answers-with-chunks",
     |gateway| header(gateway, |header| {
