@@ -1358,6 +1358,7 @@ mod tests {
         assert_eq!(prepares(2, &made(3)), Some(Ok(99)));
         assert_eq!(prepares(1, &made(1)), Some(Err(())));
         assert_eq!(prepares(2, &made(1)), Some(Err(())));
+        assert_eq!(prepares(1, &made(3)), Some(Err(())));
         assert_eq!(prepares(2, &reply(&[CREATE_SESSION, 10022])), Some(Err(())));
         let second = [&[SEQUENCE, 1, 2, 3, 4, 5, 6, 7, 8][..], &session(2, 98)].concat();
         let sequence = [SEQUENCE, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
