@@ -15,6 +15,9 @@ for size in 2000 8000; do
 		dd if=mount/new bs=$size count=1 iflag=direct status=none |
 		cmp -n $size - data || exit
 done
+# Less data than its Write chunk has room for.
+dd if=data of=mount/short bs=2000 count=1 oflag=direct status=none &&
+	dd if=mount/short bs=8000 count=1 iflag=direct status=none | cmp -n 2000 - data || exit
 for n in 1 2; do
 	dd if=data of=mount/new$n bs=8000 count=1 oflag=direct status=none &
 done
