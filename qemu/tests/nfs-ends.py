@@ -9,18 +9,24 @@ also peers in plain TCP, by FIN and by RST."""
 
 import contextlib
 import functools
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lib import module
 from lib.hosts import TRANSPORT, entered, run
-from lib.ktap import Failed, Skip, same, wait_for
-from lib.messages import RDMA_MSG, RDMA_NOMSG, Segment, header, offer, rpc_call, split, success
+from lib.ktap import Failed, Skip, fail, same, wait_for
+from lib.messages import (
+    NFS as NFS_PROGRAM, RDMA_MSG, RDMA_NOMSG, Segment, header, offer, rpc_call, split, success,
+    words, write_chunk,
+)
 from lib.mpa import Tcp
 from lib.peer import Peer
 from lib.script import Script
@@ -28,8 +34,19 @@ from lib.script import Script
 # How often a connection ends in each way, and how often it fails.
 ENDS, FAILURES = (30, 30) if os.environ.get("FULL") else (8, 3)
 
-# The port of the kernel's server, and the one before those of the peers that are servers.
-NFS, FIRST_PORT = 20049, 3000
+# How often a mount loses its connection.
+LOSSES = 30 if os.environ.get("FULL") else 6
+
+# The ports of the kernel's server, and the one before those of the peers that are servers.
+NFS, NFS_TCP, FIRST_PORT = 20049, 2049, 3000
+# READ of NFS 3, and the octets of its reply before those of the file (RFC 1813, section 3.3.6).
+READ, READ_REPLY = 6, 128
+# The bit of a record mark that says that the fragment is the last one (RFC 5531, section 11).
+LAST = 1 << 31
+# The mount that loses its connections, and the tool that judges it.
+LOSSY = Path("/mnt/lossy")
+TOOL = str(Path(__file__).resolve().parents[2] / "build/tool/debug/rpcrdma-cm")
+JUDGES = TOOL, "mounts", "--json"
 
 PRIVATE = offer(4096, 4096)
 # Memory that does not exist.
@@ -272,25 +289,12 @@ class Client:
     def last_segment(self) -> Segment:
         """Answers calls until one offers memory, and returns its last segment."""
         while True:
-            xid, _, _, _, *words = split(script.message(20000))
-            found = None
-            # RFC 8166, section 4.3: the Read list, the Write list, and the Reply chunk.
-            while words.pop(0):
-                del words[:5]
-            for last in (False, True):
-                while words.pop(0):
-                    for _ in range(words.pop(0)):
-                        found = Segment.at(words, 0)
-                        del words[:4]
-                    if last:
-                        break
-            if found:
-                return found
+            xid, segments, _ = taken_apart(script.message(20000))
+            if segments:
+                return segments[-1]
             script.peer.send(header(xid, RDMA_MSG) + success(xid))
 
     def server_writes(self) -> None:
-        """The server answers by an RDMA Write that the client does not allow: over rxe with a key
-        that does not exist, and over siw behind the end of the memory."""
         with all_end("client", FAILURES, ACCESS):
             for _ in range(FAILURES):
                 with self.served() as peer, self.mounting():
@@ -298,10 +302,182 @@ class Client:
                     peer.accept(b"")
                     room = self.last_segment()
                     with one_ends("client"):
-                        if TRANSPORT == "rxe":
-                            peer.write(room.handle ^ 0xff, room.offset, bytes(8))
-                        else:
-                            peer.write(room.handle, room.offset + room.length + 65536, bytes(8))
+                        write_beside(room)
+
+
+class Gateway:
+    """The peer as a server of a mount by NFS 3. Passes calls on to the kernel's server over TCP.
+    While `loses` is true, answers READ by an RDMA Write that the client does not allow."""
+
+    loses = False
+
+    def start(self) -> None:
+        """Makes a file for READ, and connects with the kernel's server."""
+        self.data = os.urandom(8192)
+        Path(f"/proc/{script.nfs.process}/root/export/data").write_bytes(self.data)
+        self.ending = contextlib.ExitStack()
+        script.at_end(self.ending.close)
+        with entered(script.pair.b.path):
+            tcp = socket.create_connection((script.pair.b.ip4, NFS_TCP), 20)
+        self.tcp = self.ending.enter_context(tcp)
+        self.replies = self.ending.enter_context(tcp.makefile("rb"))
+        self.peer = self.ending.enter_context(client.served())
+
+    def passed_on(self, call: bytes) -> bytes:
+        """Returns the reply to a call."""
+        self.tcp.sendall(words(LAST | len(call)) + call)
+        mark = int.from_bytes(self.replies.read(4), "big")
+        # The kernel's server does not divide its replies.
+        return self.replies.read(mark & ~LAST)
+
+    def next_call(self) -> bytes | str:
+        # siw may not deliver the first message of a connection by itself.
+        return self.peer.next_message(50 if self.peer.heard else 2000)
+
+    def answer(self, message: bytes) -> None:
+        xid, segments, call = taken_apart(message)
+        if split(call)[3:6] != [NFS_PROGRAM, 3, READ]:
+            self.peer.send(header(xid, RDMA_MSG) + self.passed_on(call))
+        elif self.loses:
+            self.lose(segments[0])
+            self.peer.accept(PRIVATE)
+        else:
+            reply = self.passed_on(call)
+            found, room = reply[READ_REPLY:], segments[0]
+            self.peer.write(room.handle, room.offset, found)
+            chunk = write_chunk([room], len(found))
+            self.peer.send(header(xid, RDMA_MSG, writes=[chunk]) + reply[:READ_REPLY])
+
+    def lose(self, room: Segment) -> None:
+        """Ends the connection by an error of the client's queue pair."""
+        with one_ends("client"):
+            write_beside(room)
+
+    def serves(self, process: subprocess.Popen) -> bytes:
+        """Serves until a program of the client has ended, and returns what it has printed."""
+        end = time.monotonic() + 60
+        while process.poll() is None:
+            if time.monotonic() > end:
+                raise Failed(f"still runs: {process.args}")
+            message = self.next_call()
+            if isinstance(message, bytes):
+                self.answer(message)
+        same(f"{process.args} ended with", 0, process.returncode)
+        return process.stdout.read()
+
+    def starts(self, *command: str) -> subprocess.Popen:
+        """Starts a program of the client. It is killed if a check fails before it has ended."""
+        process = script.pair.a.popen(*command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT)
+        script.at_end(process.kill)
+        return process
+
+    def mounts(self) -> None:
+        self.start()
+        LOSSY.mkdir(exist_ok=True)
+        options = f"vers=3,proto=rdma,port={client.port},mountproto=tcp,nolock,noacl"
+        script.at_end(self.gives_up)
+        process = self.starts("mount", "-t", "nfs", "-o", options,
+                              f"{script.pair.b.ip4}:/export", str(LOSSY))
+        self.peer.accept(PRIVATE)
+        self.serves(process)
+
+    def gives_up(self) -> None:
+        """Ends the mount if a check has failed. With -f, calls that wait for the server fail."""
+        if LOSSY.is_mount():
+            run("umount", "-i", "-f", "-l", str(LOSSY))
+
+    def loses_often(self) -> None:
+        """The client retransmits its READ on each of the connections. At the end the last one is
+        established, and the READ has no answer."""
+        self.loses = True
+        self.reader = self.starts("cat", f"{LOSSY}/data")
+        with all_end("client", LOSSES, ACCESS):
+            before = len(ends("client"))
+            while not have_ended("client", before + LOSSES):
+                self.answer(script.message(20000))
+        # The client has counted the connection on which it sends.
+        self.unanswered = script.message(20000)
+
+    def judged(self, lost: int) -> None:
+        """Compares the numbers of the tool with that of NFS. None of them grows meanwhile."""
+        same("the mount was connected again", LOSSES, reconnects())
+        numbers = lost, LOSSES, f"lost {lost} times in an hour"
+        same("losses, reconnects, sentence", numbers, judgement(run(*JUDGES)))
+
+    def judged_lost(self) -> None:
+        """The client's request to connect again waits meanwhile."""
+        self.lose(taken_apart(self.unanswered)[1][0])
+        self.judged(LOSSES + 1)
+        self.peer.accept(PRIVATE)
+        self.unanswered = script.message(20000)
+
+    def judged_meanwhile(self) -> None:
+        """The connections go on to end. The tool does not read both numbers at the same time."""
+        before = reconnects()
+        self.answer(self.unanswered)
+        *numbers, sentence = judgement(self.serves(self.starts(*JUDGES)))
+        self.unanswered = script.message(20000)
+        after = reconnects()
+        if not before <= min(numbers) <= max(numbers) <= after:
+            fail(f"between {before} and {after}: {numbers}, {sentence}")
+
+    def recovers(self) -> None:
+        self.loses = False
+        before = len(ends("client"))
+        self.answer(self.unanswered)
+        found = self.serves(self.reader)
+        same("whether the content is right", True, found == self.data)
+        same("further ends", [], ends("client")[before:])
+
+    def ends(self) -> None:
+        self.serves(self.starts("umount", str(LOSSY)))
+        self.ending.close()
+
+
+def taken_apart(message: bytes) -> tuple[int, list[Segment], bytes]:
+    """Returns the XID, the segments of the Write list and of the Reply chunk, and what is behind
+    them (RFC 8166, section 4.3)."""
+    xid, _, _, _, *rest = split(message)
+    segments = []
+    while rest.pop(0):
+        del rest[:5]
+    for last in (False, True):
+        while rest.pop(0):
+            for _ in range(rest.pop(0)):
+                segments.append(Segment.at(rest, 0))
+                del rest[:4]
+            if last:
+                break
+    return xid, segments, words(*rest)
+
+
+def write_beside(room: Segment) -> None:
+    """Writes where the client does not allow it: over rxe with a key that does not exist, and over
+    siw behind the end of the memory."""
+    if TRANSPORT == "rxe":
+        script.peer.write(room.handle ^ 0xff, room.offset, bytes(8))
+    else:
+        script.peer.write(room.handle, room.offset + room.length + 65536, bytes(8))
+
+
+def judgement(report: bytes | str) -> tuple[int, int, str]:
+    """Returns what a report of the tool says of the mount: the number in the sentence of the
+    verdict lost-often, the reconnects, and that sentence."""
+    (mount,) = (one for one in json.loads(report)["mounts"] if one["mount_point"] == str(LOSSY))
+    found = [one["sentence"] for one in mount["verdicts"] if one["code"] == "lost-often"]
+    if not found:
+        raise Failed(f"no verdict lost-often: {mount['verdicts']}")
+    return int(re.search("[0-9]+", found[0])[0]), mount["reconnects"], found[0]
+
+
+def reconnects() -> int:
+    """Returns how often the client of the mount has connected again: the third number of `xprt:`
+    counts its connections."""
+    stats = Path("/proc/self/mountstats").read_text()
+    part = stats.split(f" mounted on {LOSSY} ")[1].split("\ndevice ")[0]
+    (transport,) = (line.split() for line in part.splitlines() if "xprt:" in line)
+    return int(transport[4]) - 1
 
 
 def established(role: str) -> int:
@@ -329,7 +505,7 @@ def device_removed(role: str) -> None:
     wait_for(60, established, "client")
 
 
-server, client = Server(), Client()
+server, client, gateway = Server(), Client(), Gateway()
 
 
 def removed_devices() -> None:
@@ -374,6 +550,22 @@ def client_ends() -> None:
           client.server_writes)
 
 
+def lost_often() -> None:
+    need("the tool has been built (scripts/tool), for the mount that loses its connections",
+         run, TOOL, "--version")
+    need("a mount over a server that passes its calls on", gateway.mounts)
+    check("each READ of a mount ends its connection by an error: each reason is that error",
+          gateway.loses_often)
+    check("a mount whose READs end its connections: lost-often, as often as NFS counts",
+          gateway.judged, LOSSES)
+    check("a mount whose READs end its connections: lost-often before it is connected again",
+          gateway.judged_lost)
+    check("a mount whose READs end its connections: lost-often by a number that grows meanwhile",
+          gateway.judged_meanwhile)
+    check("a mount that has lost connections by errors: then its READ succeeds", gateway.recovers)
+    need("the mount that has lost its connections ends", gateway.ends)
+
+
 # Before a program uses the devices: removing one would wait for the end of the program.
 script.set_up(peer=False)
 need("the kernel's NFS server starts for its ends", script.start_nfs)
@@ -381,4 +573,5 @@ script.group(removed_devices)
 need("a peer of the kernel's NFS starts", script.start_peer)
 script.group(server_ends)
 script.group(client_ends)
+script.group(lost_often)
 script.run()
