@@ -43,8 +43,7 @@ mappings() {
 	need 'the device refuses to map memory once' refuses mappings=1
 	check 'a call whose memory is not mapped fails' unmapped
 	check 'the connection of that call works' control a call "$chunked"
-	check_equal 'the connection of that call was not made again' 1 \
-		"$(info "$client" && echo "${info[generation]}")"
+	check 'the connection of that call was not made again' is_generation "$client" 1
 	need 'the device maps memory again' obeys
 }
 

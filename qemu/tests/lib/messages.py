@@ -122,3 +122,11 @@ def proc_unavail(xid: int) -> bytes:
 def prog_mismatch(xid: int, low: int, high: int) -> bytes:
     """PROG_MISMATCH: 32 octets."""
     return accepted(xid, PROG_MISMATCH, words(low, high))
+
+
+def nfs_read(count: int, *names: str) -> bytes:
+    """A COMPOUND of NFS 4.0 without chunks, with AUTH_SYS: PUTROOTFH, LOOKUP of each name, READ."""
+    octets = words(7, CALL, 2, NFS, 4, 1, 1, 20, *[0] * 7, 0, 0, len(names) + 2, 24)
+    for name in names:
+        octets += words(15, len(name)) + name.encode() + bytes(-len(name) % 4)
+    return header(7, RDMA_MSG, credits=8) + octets + words(25, *[0] * 6, count)

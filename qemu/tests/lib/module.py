@@ -3,6 +3,7 @@
 
 import errno
 import os
+import re
 import threading
 import time
 from types import TracebackType
@@ -119,6 +120,13 @@ def newest(role: str) -> str:
     """Returns the number of the module's newest connection in that role, or an empty string."""
     ids = [row[0] for row in own_rows() if row[2] == role]
     return ids[-1] if ids else ""
+
+
+def peer_of(number: str) -> str:
+    """Returns the number of the connection that is the other end, or an empty string. The two ends
+    name different zones."""
+    ends = {row[0]: [re.sub("%[0-9]+", "", end) for end in row[6:8]] for row in rows()}
+    return next((peer for peer in reversed(ends) if ends[peer][::-1] == ends.get(number)), "")
 
 
 def is_gone(number: str) -> bool:

@@ -6,7 +6,8 @@
 # script.
 #
 # A Python process, agent.py, does what bash cannot: it makes exactly one write, in a network
-# namespace, and returns its errno; and it reads octets that may be NUL.
+# namespace, and returns its errno; and it reads octets that may be NUL. It also reads and compares
+# the files by lib/module.py, as the scripts in Python do.
 
 shopt -s extglob
 
@@ -23,15 +24,27 @@ esac
 library=${BASH_SOURCE[0]%/*}
 python=(env "PYTHONPATH=$library/.." python3 -sS)
 
-# ask FUNCTION ARGUMENT...: calls a function of agent.py. Sets $answer to its result.
+# ask FUNCTION ARGUMENT...: calls a function of agent.py. Sets $answer to its result. A subshell
+# cannot use the agent of its parent, so it starts one, which takes as long as some hundred calls.
 ask() {
-	if [[ -z ${AGENT_PID:-} ]]; then
-		coproc AGENT { exec "${python[@]}" "$library/../programs/agent.py"; }
+	if [[ ${asker_of_agent-} != "$BASHPID" ]]; then
+		# shellcheck disable=SC2154 # from lib.sh
+		asker_of_agent=$BASHPID told=$scratch/told-$BASHPID
+		coproc AGENT { exec "${python[@]}" "$library/../programs/agent.py" "$told"; }
 		at_end kill "$AGENT_PID"
 	fi
 	local IFS=$'\t'
 	answer=
 	printf '%s\n' "$*" >&"${AGENT[1]}" && read -r answer <&"${AGENT[0]}"
+}
+
+# query VARIABLES FUNCTION ARGUMENT...: sets the variables, if there are any, to what a function of
+# agent.py returns. Fails if one is empty or if the function prints something, and prints that. The
+# answer is in a file, because bash reads a pipe octet by octet.
+query() {
+	ask query "$@" || return
+	# shellcheck source=/dev/null
+	. "$told"
 }
 
 # put SIDE FILE TEXT: writes TEXT, which may have Python's escapes, in one write. Sets $errno to
@@ -71,43 +84,16 @@ octets() {
 # lines FILE: sets $lines to the lines of a file.
 lines() { mapfile -t lines <"$DEBUGFS/$1"; }
 
+# What the functions below set.
+id='' count=0
+declare -A info event
+
 # row FILE ID: sets $row to the columns of the line of ID in a table.
-row() {
-	local line
-	row=()
-	lines "$1"
-	for line in "${lines[@]}"; do
-		[[ $line != "$2 "* ]] || { read -ra row <<<"$line"; return; }
-	done
-	return 1
-}
-
+row() { row=() && query row row "$@"; }
 # newest client|server: sets $id to the newest connection of the module in that role.
-newest() {
-	local line
-	id=
-	lines connections
-	for line in "${lines[@]}"; do
-		[[ ! $line =~ ^([0-9]+)' '+module' '+"$1 " ]] || id=${BASH_REMATCH[1]}
-	done
-	[[ -n $id ]]
-}
-
-# peer_of ID: sets $id to the module's connection that is the other end of ID.
-peer_of() {
-	local line from to zone='%+([0-9])'
-	row connections "$1" || return
-	# The two ends name different zones.
-	# shellcheck disable=SC2295 # a pattern
-	from=${row[6]//$zone/} to=${row[7]//$zone/}
-	id=
-	for line in "${lines[@]}"; do
-		# shellcheck disable=SC2295
-		[[ $line != *%* ]] || line=${line//$zone/}
-		[[ $line != *" $to "*( )"$from "* ]] || id=${line%% *}
-	done
-	[[ -n $id ]]
-}
+newest() { query id newest "$1"; }
+# peer_of ID: sets $id to the connection that is the other end of ID.
+peer_of() { query id peer_of "$1"; }
 
 # connect SIDE LINE: connects to a listener of the module, and waits until both ends are
 # established. Sets $client and $server to their numbers.
@@ -121,18 +107,11 @@ connect() {
 
 newest_peer() { peer_of "$client" && server=$id; }
 
-# info ID: sets the array $info to the keys of a connection. Fails if there is no such
-# connection.
-declare -A info
-info() {
-	local line
-	info=()
-	[[ -e $DEBUGFS/connection/$1 ]] && lines "connection/$1/info" || return
-	for line in "${lines[@]}"; do
-		info[${line%%: *}]=${line#*: }
-	done
-	[[ -n ${info[state]-} ]]
-}
+# info ID: sets the array $info to the keys of a connection, and $lines to their lines. Fails if
+# there is no such connection.
+# same_info ID KEY=VALUE...: does the same, and prints each key that has another value.
+info() { same_info "$1"; }
+same_info() { info=() && query 'lines info' same_info "$@"; }
 
 is_state() { info "$1" && [[ ${info[state]} = "$2" ]]; }
 is_gone() { [[ ! -e $DEBUGFS/connection/$1 ]]; }
@@ -142,20 +121,6 @@ is_generation() { is_state "$1" established && [[ ${info[generation]} = "$2" ]];
 none_live() { lines connections && [[ "${lines[*]}" != *' module '* ]]; }
 # none_shown: whether no connection is listed, of the module or of others.
 none_shown() { lines connections && [[ ${#lines[@]} = 1 ]]; }
-
-# same_info ID KEY=VALUE...: whether the keys of a connection have these values. Prints
-# each difference.
-same_info() {
-	local id=$1 word same=0
-	shift
-	info "$id" || { echo "no connection $id"; return 1; }
-	for word in "$@"; do
-		[[ ${info[${word%%=*}]-missing} = "${word#*=}" ]] && continue
-		echo "connection $id: wanted $word, found ${info[${word%%=*}]-nothing}"
-		same=1
-	done
-	return "$same"
-}
 
 # resources: prints the ids and queue pairs of the module, by the resource tracker. Starts only one
 # process, because that takes a tenth of a second in the debug guest, and some scripts ask often.
@@ -186,73 +151,15 @@ nothing_left() {
 }
 
 # counter NAME: sets $count to a counter of stats.
-counter() {
-	local line
-	lines stats
-	for line in "${lines[@]}"; do
-		[[ $line != "$1: "* ]] || { count=${line#*: }; return 0; }
-	done
-	return 1
-}
+counter() { query count counter "$1"; }
 
 # event COLUMN=VALUE...: sets ${event[COLUMN]} to the latest event of history with these values.
-declare -A event
-event() {
-	local line word n row names cells
-	lines history
-	read -ra names <<<"${lines[0]}"
-	for ((row = ${#lines[@]} - 1; row > 0; row--)); do
-		line=${lines[row]}
-		# To split every line of a long history would take seconds.
-		for word in "$@"; do [[ $line = *"${word#*=}"* ]] || continue 2; done
-		read -ra cells <<<"$line"
-		local -A this=()
-		for ((n = 0; n < ${#names[@]} - 1; n++)); do this[${names[n]}]=${cells[n]}; done
-		this[${names[n]}]=${cells[*]:n}
-		for word in "$@"; do
-			[[ ${this[${word%%=*}]-} = "${word#*=}" ]] || continue 2
-		done
-		for word in "${!this[@]}"; do event[$word]=${this[$word]}; done
-		return 0
-	done
-	printf '%s\n' "no event with $*:" "${lines[@]}"
-	return 1
-}
+event() { query event event "$@"; }
 
 # consistent_history: whether the events are in the order of their times, and each connection
 # that was established has ended once, or is still established. Prints the exceptions. Use it
 # with wait_for, because a connection may end between the two readings.
-consistent_history() {
-	counter history_overwritten && cat "$DEBUGFS/history" "$DEBUGFS/connections" |
-		awk -v overwritten="$count" '
-		/^(TIME|ID) / {
-			for (n = 1; n <= NF; n++) at[$n] = n
-			live = $1 == "ID"
-			next
-		}
-		{ key = $at["ID"] " " $at["GEN"] }
-		live {
-			if ($at["STATE"] == "established") delete open[key]
-			next
-		}
-		$1 + 0 < last { print "before the event in front of it: " $0; bad = 1 }
-		{ last = $1 + 0 }
-		$at["EVENT"] ~ /established$/ {
-			if (key in open) { print "established twice: " $0; bad = 1 }
-			open[key] = $0
-		}
-		$at["EVENT"] == "lost" || $at["EVENT"] == "closed" && $at["LASTED_MS"] != "-" {
-			if (!(key in open) && !overwritten && $at["LASTED_MS"] != "-") {
-				print "ends, and was not established: " $0
-				bad = 1
-			}
-			delete open[key]
-		}
-		END {
-			for (key in open) { print "has not ended: " open[key]; bad = 1 }
-			exit bad
-		}'
-}
+consistent_history() { query '' consistent_history; }
 
 # shrink_slabs: takes freed objects, and those in KASAN's quarantine, out of the slab caches, so
 # that /proc/slabinfo does not count them.
@@ -305,19 +212,7 @@ words() { printf -v words '%08x' "$@"; }
 
 # nfs_read COUNT NAME...: sets $message to a COMPOUND of NFS 4.0 without chunks: PUTROOTFH, LOOKUP
 # of each NAME, READ.
-nfs_read() {
-	local count=$1 name hex
-	shift
-	words 7 1 8 0 0 0 0 && message=$words
-	words 7 0 2 100003 4 1 1 20 0 0 0 0 0 0 0 && message+=$words
-	words 0 0 $(($# + 2)) 24 && message+=$words
-	for name; do
-		hex=$(printf %s "$name" | od -An -v -tx1 | tr -d ' \n')
-		words 15 ${#name} && message+=$words
-		padded "$hex" $(((${#name} + 3) / 4 * 4)) && message+=$padded
-	done
-	words 25 0 0 0 0 0 0 "$count" && message+=$words
-}
+nfs_read() { query message nfs_read "$@"; }
 
 # arrives HEX ROOM: sets $padded to the octets as the transport delivers them. ROOM is the
 # capacity of the CM's message.

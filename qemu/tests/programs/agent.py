@@ -1,23 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Does for module.sh what bash cannot: makes exactly one write, in a network namespace, and
-returns its errno; and reads octets that may be NUL.
+returns its errno; and reads octets that may be NUL. Also reads and compares the files by
+lib/module.py.
 
 Reads lines, each with the name of a function and its arguments, separated by tabs, and answers
 each with one line. Starts no process, so that a connection costs little more than the kernel's
 work.
 """
 
+import contextlib
 import ctypes
 import errno
+import io
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
+from shlex import quote
 
 from lib import module
 from lib.hosts import HOME, entered
+from lib.module import newest, peer_of  # for `query`
 
 # Numbers of system calls on x86-64.
 FINIT_MODULE, DELETE_MODULE = 313, 176
@@ -208,6 +213,84 @@ def failing(nth: str, netns: str, what: str, file: str, text: str) -> str:
         if fd >= 0:
             os.close(fd)
     return f"{outcome} {int(left == 0)}"
+
+
+def row(file: str, number: str) -> list[str]:
+    return next((row for row in module.rows(file) if row[0] == number), [])
+
+
+def counter(name: str) -> int:
+    return module.stats()[name]
+
+
+def nfs_read(count: str, *names: str) -> str:
+    # Only here, because it loads the libraries of RDMA.
+    from lib import messages
+    return messages.nfs_read(int(count), *names).hex()
+
+
+def same_info(number: str, *words: str) -> tuple[list[str], dict[str, str]]:
+    lines = module.read(f"connection/{number}/info").decode().splitlines()
+    found = dict(line.split(": ", 1) for line in lines)
+    for key, wanted in (word.split("=", 1) for word in words):
+        if found.get(key, "missing") != wanted:
+            print(f"connection {number}: wanted {key}={wanted}, found {found.get(key)}")
+    return lines, found
+
+
+def event(*words: str) -> dict[str, str]:
+    wanted = dict(word.split("=", 1) for word in words).items()
+    for event in reversed(module.history()):
+        if wanted <= event.items():
+            return event
+    raise LookupError(module.read("history").decode())
+
+
+def consistent_history() -> None:
+    overwritten, events = module.stats()["history_overwritten"], module.history()
+    established: dict[tuple[str, str], object] = {}
+    last = 0.0
+    for event in events:
+        key, name, lasted = (event["ID"], event["GEN"]), event["EVENT"], event["LASTED_MS"]
+        if float(event["TIME"]) < last:
+            print("before the event in front of it:", event)
+        last = float(event["TIME"])
+        if name.endswith("established"):
+            if key in established:
+                print("established twice:", event)
+            established[key] = event
+        elif name == "lost" or name == "closed" and lasted != "-":
+            if not established.pop(key, None) and lasted != "-" and not overwritten:
+                print("ends, and was not established:", event)
+    for row in module.rows():
+        if row[3] == "established":
+            established.pop((row[0], row[8]), None)
+    for event in established.values():
+        print("has not ended:", event)
+
+
+def bash(value: object) -> str:
+    """Returns a value as bash assigns it."""
+    if isinstance(value, dict):
+        return f"({' '.join(f'[{key}]={quote(word)}' for key, word in value.items())})"
+    return f"({' '.join(map(quote, value))})" if isinstance(value, list) else quote(str(value))
+
+
+def query(names: str, function: str, *arguments: str) -> str:
+    """Writes what a function returns, and what it prints, to a file that bash executes."""
+    variables: dict[str, object] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        try:
+            found = globals()[function](*arguments)
+            variables = dict(zip(names.split(), found if " " in names else [found]))
+        except (OSError, LookupError) as error:
+            print(f"{function} {' '.join(arguments)}: {error}")
+    printed = output.getvalue()
+    failed = int(bool(printed) or any(value in ("", [], {}) for value in variables.values()))
+    with open(sys.argv[1], "w", encoding="utf-8") as told:
+        print(*(f"{name}={bash(value)}" for name, value in variables.items()),
+              f"printf %s {quote(printed)}; return {failed}", sep="\n", file=told)
+    return ""
 
 
 for line in sys.stdin:
