@@ -232,7 +232,7 @@ load_ready() { :; }
 load() { act - load "$scratch/module"; }
 load_after() {
 	[[ ! -d /sys/module/rpcrdma_cm ]] || { act - unload && [[ $errno = 0 ]]; } || return
-	wait_for "$soon" nothing_known 'state LISTEN' && [[ ! -e $DEBUGFS ]]
+	wait_for "$soon" has_objects "$before" && [[ ! -e $DEBUGFS ]]
 }
 
 # fail_under is needed here: the module has another address each time it is loaded.
@@ -323,6 +323,8 @@ observe() {
 observe_after() { tell 2 close && tell 1 close && wait_for "$soon" nothing_at_all; }
 
 need_pair
+modprobe rdma_cm
+before=$(object_counts)
 need_module
 need 'the module unloads before any allocation fails' module_unload
 need 'fault injection is set up' prepare_faults
@@ -400,6 +402,8 @@ program 1 && listener=$pid && program 2
 need 'a program listens for an observed connection' tell 1 listen "/run/netns/$B" "$B4" 3
 may_fail 1 "$listener" "$pid"
 walk "observing a program's connection" observe failslab 0
+program_end 1
+program_end 2
 
 need 'the module unloads after the programs' module_unload
 # In its own task, unloading allocates only outside of the module's code. Over siw, other tasks

@@ -48,6 +48,8 @@ work=${A#a}
 need 'a pair whose devices stay' pair
 still=${A#a}
 need_nfs_server
+modprobe rdma_cm
+before=$(object_counts)
 need_module
 # The kernel logs an error if removing a network interface takes longer. On a slow machine
 # its RDMA device needs more time.
@@ -89,7 +91,7 @@ check 'an inline call after the races' control - call "connection $client echo s
 check 'a call with chunks after the races' control - call "connection $client echo size=100000"
 ! devices_left >"$scratch/kept" || kept=
 need 'the module unloads after the races' rmmod rpcrdma_cm
-check 'nothing is left of the unloaded module' nothing_known
+check 'nothing is left of the unloaded module' wait_for 30 has_objects "$before"
 # A namespace that stays after the module is unloaded was not kept by the module.
 name='no namespace is kept by the module'
 if [[ $TRANSPORT = siw && $kept ]] && ! wait_for 20 devices_left >"$scratch/kept"; then

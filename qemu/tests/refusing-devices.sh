@@ -71,7 +71,8 @@ at_rest() {
 	need 'a connection for the unloading' connect a "$B4:2"
 	check 'the module unloads in time, although the device refuses' \
 		in_time 20000 rmmod rpcrdma_cm
-	check_equal 'nothing is left of the module that the device refused' '' "$(resources 2>&1)"
+	check 'nothing is left of the module that the device refused' \
+		wait_for 30 has_objects "$before"
 	need 'the device obeys again' obeys
 }
 
@@ -120,6 +121,14 @@ under_way() {
 
 not_set_up() { ! put a connect "$B4:2001 null=0\\n" && same errno ENOTSUP "$errno"; }
 
+# owned_by_device N: whether the device is the owner of N queue pairs by the resource tracker. The
+# module enters the device's name for those that it leaks.
+owned_by_device() {
+	rdma resource show qp >"$scratch/known"
+	same 'queue pairs of the device' "$1" "$(grep -c "comm \[$A_RDMA\]" "$scratch/known")" ||
+		{ cat "$scratch/known"; return 1; }
+}
+
 kept() {
 	need 'the module loads before queue pairs are kept' insmod "$MODULE"
 	program 2
@@ -138,7 +147,8 @@ kept() {
 		says 'a device refuses to destroy a queue pair: leaking all that it uses'
 	check 'only leaked queue pairs are left' wait_for 10 nothing_left
 	check 'the module unloads with queue pairs leaked' in_time 20000 rmmod rpcrdma_cm
-	check_equal 'kept queue pairs are not those of the module' '' "$(resources 2>&1)"
+	# rdma_cm owns the other one, which was not set up.
+	check 'kept queue pairs are not those of the module' owned_by_device 1
 	# Whether its completion is handled, the kernel's log says.
 	check 'a kept queue pair gets a message' tell 2 send 00
 	sleep 1
@@ -146,6 +156,8 @@ kept() {
 }
 
 need_pair
+modprobe rdma_cm
+before=$(object_counts)
 need_module
 need 'a listener while the device still obeys' control b listen "$B4:1"
 need 'a connection at rest' connect a "$B4:1"

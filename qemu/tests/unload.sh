@@ -9,15 +9,6 @@
 . ./lib/lib.sh
 . ./lib/module.sh
 
-# has_objects OBJECTS: whether the resource tracker counts these objects of all devices. Unlike the
-# lists of objects, the counts do not read names of owners: the module's was freed with the module.
-has_objects() {
-	local found
-	found=$(rdma resource show) && [[ -n $found && $found = "$1" ]] && return
-	printf 'wanted:\n%s\nfound:\n%s\n' "$1" "$found"
-	return 1
-}
-
 # check_objects NAME: checks that the devices have the same objects as before the module was loaded.
 check_objects() {
 	check "$1: the resource tracker has nothing left" wait_for 30 has_objects "$before"
@@ -233,7 +224,7 @@ need_pair
 modprobe -a rdma_cm 2>/dev/null
 at_end module_unload
 need 'the resource tracker counts objects' rdma resource show
-before=$(rdma resource show)
+before=$(object_counts)
 group idle
 group listening
 group connected

@@ -150,6 +150,19 @@ nothing_left() {
 	nothing_known "$@"
 }
 
+# object_counts: prints how many objects each device has, by the resource tracker.
+object_counts() { rdma resource show | sed 's/^[0-9]*: //'; }
+
+# has_objects COUNTS: whether these devices have exactly these counts of objects. Use it after the
+# module is unloaded. The lists of objects, which `resources` reads, have names of owners, and the
+# module's was freed with the module (reports/restrack-owner-name.txt).
+has_objects() {
+	local found
+	found=$(object_counts) && [[ -n $1 ]] && ! grep -vxF -e "$found" <<<"$1" && return
+	printf 'wanted:\n%s\nfound:\n%s\n' "$1" "$found"
+	return 1
+}
+
 # counter NAME: sets $count to a counter of stats.
 counter() { query count counter "$1"; }
 
