@@ -224,7 +224,7 @@ nothing_at_all() {
 # About: the operations. They also set $errno to words in small letters, for other faults.
 
 # Few Receives, so that an operation makes fewer allocations of the same kind.
-terms='credits=2 rpcvers=auto'
+usual_terms='credits=2 rpcvers=auto' terms=$usual_terms
 # The other side learns of a failure within $soon seconds, long before its own time limit.
 soon=30 patience=timeout_ms=60000
 
@@ -322,6 +322,103 @@ observe() {
 } >"$scratch/observe"
 observe_after() { tell 2 close && tell 1 close && wait_for "$soon" nothing_at_all; }
 
+loading() {
+	walk load load here 0 ENOMEM
+}
+
+at_a_port() {
+	# rxe makes a socket for each queue pair, siw for each connection and listener. Without
+	# memory, making a socket fails with ENFILE, and binding it with EADDRINUSE.
+	listening=(0 ENOMEM ENFILE)
+	[[ $TRANSPORT = rxe ]] || listening+=(EADDRINUSE)
+	walk 'listen, in the writing task' listen here "${listening[@]}"
+}
+
+connecting() {
+	walk 'connect, in the writing task' set_up here 0 ENOMEM
+	# Not over siw, because of its withheld faults (SECURITY.md).
+	if [[ $TRANSPORT = rxe ]]; then
+		elsewhere=(0 ENOMEM ENFILE ECONNREFUSED ECONNRESET)
+		walk 'connect, in other tasks' set_up failslab "${elsewhere[@]}"
+		terms+=' send=65536 recv=65536'
+		walk 'connect, in other tasks, by pages' set_up fail_page_alloc "${elsewhere[@]}"
+		terms=$usual_terms
+	fi
+
+	terms='credits=2 reverse=2 rpcvers=auto'
+	walk 'connect with BIND, in the writing task' set_up here 0 ENOMEM
+	terms=$usual_terms
+}
+
+calling() {
+	terms='credits=2 reverse=2 rpcvers=auto'
+	side=a end=client
+	for words in null 'echo size=100 count=4 jobs=2' 'echo size=65536'; do
+		# siw leaks a page list here (reports/siw-page-list-leak.txt).
+		[[ $TRANSPORT$words != siw*65536 ]] || spare siw_mr_add_mem
+		walk "$words, in the writing task" call here 0 ENOMEM
+	done
+	spare __alloc_object
+	# Only calls with chunks allocate in other tasks.
+	walk "$words, in other tasks" call failslab 0 ENOMEM ECONNRESET
+	walk "$words, in other tasks, by pages" call fail_page_alloc 0 ENOMEM ECONNRESET
+	side=b end=server
+	[[ $TRANSPORT = rxe ]] || spare siw_mr_add_mem
+	walk "$words by the server, in the writing task" call here 0 ENOMEM
+	spare __alloc_object
+	walk "$words by the server, in other tasks" call failslab 0 ENOMEM ECONNRESET
+	need 'the connection of the calls closes' set_up_after
+	terms=$usual_terms
+}
+
+reading() {
+	need 'there is a connection whose files are read' call_ready
+	for file in connections listeners stats history last_error probe \
+		"connection/$client"/{info,sent,received}; do
+		walk "reading $file" get here 0 ENOMEM
+	done
+	need 'the connection whose files were read closes' set_up_after
+}
+
+probing() {
+	# In other tasks a probe makes the allocations of two connects, which are tested above.
+	walk 'probe, in the writing task' probe here 0 ENOMEM
+}
+
+closing() {
+	side=a end=client
+	walk 'close, in the writing task' close here 0 ENOMEM
+	# Over siw, other tasks allocate only by chance when an end closes: nothing, once or twice.
+	if [[ $TRANSPORT = rxe ]]; then
+		# Without memory ib_cm drops the DREQ, without an error. The peer would learn of
+		# the end only when it sends something.
+		spare ib_send_cm_dreq
+		walk 'close, in other tasks' close failslab 0
+		side=b end=server
+		walk 'close by the server, in other tasks' close failslab 0
+	fi
+	spare __alloc_object
+}
+
+observing() {
+	message 4096 4096 1
+	program 1 && listener=$pid && program 2
+	need 'a program listens for an observed connection' tell 1 listen "/run/netns/$B" "$B4" 3
+	may_fail 1 "$listener" "$pid"
+	walk "observing a program's connection" observe failslab 0
+	program_end 1
+	program_end 2
+}
+
+unloading() {
+	# In its own task, unloading allocates only outside of the module's code. Over siw, other
+	# tasks allocate only by chance here, too.
+	if [[ $TRANSPORT = rxe ]]; then
+		spare ib_send_cm_dreq
+		walk 'unload, in other tasks' unload failslab 0
+	fi
+}
+
 need_pair
 modprobe rdma_cm
 before=$(object_counts)
@@ -332,7 +429,7 @@ need 'fault injection is set up' prepare_faults
 strip --strip-debug -o "$scratch/module" "$MODULE"
 need 'another fprobe exists' insmod "${MODULE%/*}/qemu/modules/keep_fprobe.ko"
 at_end remove_module keep_fprobe
-walk load load here 0 ENOMEM
+group loading
 
 need 'the module loads after all allocations had failed' module_load
 need 'the third allocation is the one that fails' third_fails
@@ -340,76 +437,13 @@ may_fail 1
 at_end may_fail 0
 need 'the module listens while allocations may fail' control b listen "$B4:1 $terms reverse=2"
 
-# rxe makes a socket for each queue pair, siw for each connection and listener. Without
-# memory, making a socket fails with ENFILE, and binding it with EADDRINUSE.
-listening=(0 ENOMEM ENFILE)
-[[ $TRANSPORT = rxe ]] || listening+=(EADDRINUSE)
-walk 'listen, in the writing task' listen here "${listening[@]}"
-walk 'connect, in the writing task' set_up here 0 ENOMEM
-# Not over siw, because of its withheld faults (SECURITY.md).
-if [[ $TRANSPORT = rxe ]]; then
-	elsewhere=(0 ENOMEM ENFILE ECONNREFUSED ECONNRESET)
-	walk 'connect, in other tasks' set_up failslab "${elsewhere[@]}"
-	terms+=' send=65536 recv=65536'
-	walk 'connect, in other tasks, by pages' set_up fail_page_alloc "${elsewhere[@]}"
-	terms='credits=2 rpcvers=auto'
-fi
-
-terms='credits=2 reverse=2 rpcvers=auto'
-walk 'connect with BIND, in the writing task' set_up here 0 ENOMEM
-side=a end=client
-for words in null 'echo size=100 count=4 jobs=2' 'echo size=65536'; do
-	# siw leaks a page list here (reports/siw-page-list-leak.txt).
-	[[ $TRANSPORT$words != siw*65536 ]] || spare siw_mr_add_mem
-	walk "$words, in the writing task" call here 0 ENOMEM
-done
-spare __alloc_object
-# Only calls with chunks allocate in other tasks.
-walk "$words, in other tasks" call failslab 0 ENOMEM ECONNRESET
-walk "$words, in other tasks, by pages" call fail_page_alloc 0 ENOMEM ECONNRESET
-side=b end=server
-[[ $TRANSPORT = rxe ]] || spare siw_mr_add_mem
-walk "$words by the server, in the writing task" call here 0 ENOMEM
-spare __alloc_object
-walk "$words by the server, in other tasks" call failslab 0 ENOMEM ECONNRESET
-terms='credits=2 rpcvers=auto'
-
-need 'there is a connection whose files are read' call_ready
-for file in connections listeners stats history last_error probe \
-	"connection/$client"/{info,sent,received}; do
-	walk "reading $file" get here 0 ENOMEM
-done
-need 'the connection whose files were read closes' set_up_after
-
-# In other tasks a probe makes the allocations of two connects, which are tested above.
-walk 'probe, in the writing task' probe here 0 ENOMEM
-
-side=a end=client
-walk 'close, in the writing task' close here 0 ENOMEM
-# Over siw, other tasks allocate only by chance when an end closes: nothing, once or twice.
-if [[ $TRANSPORT = rxe ]]; then
-	# Without memory ib_cm drops the DREQ, without an error. The peer would learn of the end
-	# only when it sends something.
-	spare ib_send_cm_dreq
-	walk 'close, in other tasks' close failslab 0
-	side=b end=server
-	walk 'close by the server, in other tasks' close failslab 0
-fi
-spare __alloc_object
-
-message 4096 4096 1
-program 1 && listener=$pid && program 2
-need 'a program listens for an observed connection' tell 1 listen "/run/netns/$B" "$B4" 3
-may_fail 1 "$listener" "$pid"
-walk "observing a program's connection" observe failslab 0
-program_end 1
-program_end 2
-
+group at_a_port
+group connecting
+group calling
+group reading
+group probing
+group closing
+group observing
 need 'the module unloads after the programs' module_unload
-# In its own task, unloading allocates only outside of the module's code. Over siw, other tasks
-# allocate only by chance here, too.
-if [[ $TRANSPORT = rxe ]]; then
-	spare ib_send_cm_dreq
-	walk 'unload, in other tasks' unload failslab 0
-fi
+group unloading
 echo "# tried: allocations: $total points failed"

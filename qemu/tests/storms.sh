@@ -380,6 +380,102 @@ rows() {
 	same rows "$1" "$(grep -c ' user ' "$scratch/rows")"
 }
 
+memory() {
+	kib Slab
+	before_kib=$kib
+	program 1
+	need 'more connections than max= allows' \
+		storm_of 1 hold $((full + 10)) 2003
+	check 'the connections beyond max= are refused' told "established=$full $refused=10"
+	check_memory 'max= connections take no more memory than the guide states' \
+		wait_for 20 within_bound
+	[[ $KERNEL != stock ]] ||
+		echo "# $full connections: $((grown * 1024 / full)) octets each," \
+			"stated: $octets_each"
+	program 2
+	need '100 more connections than max= allows' storm_of 2 orderly 100 2003
+	check 'the 100 connections beyond max= are refused' told "$refused=100"
+	check_memory 'refused connections take no memory' wait_for 20 within_bound
+	check 'max= connections are still established' holds 2003 "$full"
+	program_end 1
+	program_end 2
+	check 'max= connections are gone when their peer is killed' wait_for 60 none_live
+	check_memory 'max= connections give back their memory' wait_for 60 given_back
+}
+
+only_requests() {
+	if [[ $TRANSPORT = rxe ]]; then
+		program 1
+		need 'peers that only send a REQ' storm_of 1 mute 4 2001
+		check 'peers that only send a REQ count against max=' wait_for 10 holds 2001 4
+		check 'peers that only send a REQ count for a limited time' \
+			wait_for $((confirmation + 15)) holds 2001 0
+		program_end 1
+
+		program 1
+		need 'peers that are going to be cut off' storm_of 1 hold 4 2001
+		need 'peers are cut off' cut_off
+		program_end 1
+		need 'the network is back after the peers were killed' reconnect
+		check 'peers that were cut off still count against max=' holds 2001 4
+		check 'close all ends connections of peers that were cut off' control b close all
+		check 'nothing is left of peers that were cut off' \
+			wait_for 10 nothing_left 'state LISTEN'
+		listen 'after peers that were cut off'
+	else
+		need 'peers that send a part of an MPA request' speak 8 'MPA I'
+		check 'the listener ends a connection with a part of an MPA request' all_closed
+		need 'peers that only send an MPA request' speak 4 "$mpa_request"
+		check 'peers that only send an MPA request count against max=' \
+			wait_for 10 holds 2001 4
+		hang_up
+		check 'peers count against max= until their TCP connection ends' \
+			wait_for 30 holds 2001 0
+	fi
+}
+
+without_limit() {
+	stormed "max=$unlimited" 2000
+	check "max=$unlimited: the listener had connections" between 1 "$unlimited" "$most"
+}
+
+at_the_limit() {
+	stormed "max=$limit" 2001
+	check "max=$limit: the maximum was reached" between 1 "$attempts" "${got[$refused]}"
+	check "max=$limit: the maximum was not exceeded" between 0 "$limit" "$most"
+}
+
+calls_beside() {
+	need 'a listener for calls during a storm' control b listen "$B4:2004 reverse=8"
+	need 'a connection for calls during a storm' connect a "$B4:2004 reverse=8"
+	need 'its client allows calls in reverse' \
+		wait_for 10 same_info "$client" reverse_direction=yes
+	beside=("$client" "$server")
+	need 'calls in both directions succeed during a storm' storm 2001 2002 $((attempts / 10))
+	check 'the connection of these calls was not lost' \
+		same_info "$client" state=established generation=1
+	info "$client"
+	check 'its calls in reverse were counted' test "${info[reverse_inline_calls]}" -ge 40
+	check 'the connection of these calls is closed' control - close "connection $client"
+	check 'nothing is left after these calls' \
+		wait_for $((confirmation + 60)) nothing_left 'state LISTEN'
+}
+
+few_observed() {
+	need 'the module loads with max_observed=16' insmod "$MODULE" max_observed=16
+	program 1
+	need 'max_observed=16: a program requests six connections' storm_of 1 hold 6 20049
+	check 'max_observed=16: four are shown' wait_for 10 rows 4
+	stats
+	check_equal 'max_observed=16: two are counted as missed' 2 "${stat[observed_missed]}"
+	program_end 1
+	check 'max_observed=16: none is shown when the program has ended' wait_for 10 rows 0
+	program 1
+	need 'max_observed=16: a program requests three connections' storm_of 1 hold 3 20049
+	check 'max_observed=16: all three are shown' wait_for 10 rows 3
+	program_end 1
+}
+
 need_pair
 need_module
 listen 'at first'
@@ -390,84 +486,14 @@ need 'the first 20 connections' storm_of 1 orderly 20 2003
 program_end 1
 check 'none of the first 20 connections is left' wait_for 20 none_live
 objects "$scratch/before"
-kib Slab
-before_kib=$kib
-program 1
-need 'more connections than max= allows' \
-	storm_of 1 hold $((full + 10)) 2003
-check 'the connections beyond max= are refused' told "established=$full $refused=10"
-check_memory 'max= connections take no more memory than the guide states' wait_for 20 within_bound
-[[ $KERNEL != stock ]] ||
-	echo "# $full connections: $((grown * 1024 / full)) octets each, stated: $octets_each"
-program 2
-need '100 more connections than max= allows' storm_of 2 orderly 100 2003
-check 'the 100 connections beyond max= are refused' told "$refused=100"
-check_memory 'refused connections take no memory' wait_for 20 within_bound
-check 'max= connections are still established' holds 2003 "$full"
-program_end 1
-program_end 2
-check 'max= connections are gone when their peer is killed' wait_for 60 none_live
-check_memory 'max= connections give back their memory' wait_for 60 given_back
-
-if [[ $TRANSPORT = rxe ]]; then
-	program 1
-	need 'peers that only send a REQ' storm_of 1 mute 4 2001
-	check 'peers that only send a REQ count against max=' wait_for 10 holds 2001 4
-	check 'peers that only send a REQ count for a limited time' \
-		wait_for $((confirmation + 15)) holds 2001 0
-	program_end 1
-
-	program 1
-	need 'peers that are going to be cut off' storm_of 1 hold 4 2001
-	need 'peers are cut off' cut_off
-	program_end 1
-	need 'the network is back after the peers were killed' reconnect
-	check 'peers that were cut off still count against max=' holds 2001 4
-	check 'close all ends connections of peers that were cut off' control b close all
-	check 'nothing is left of peers that were cut off' wait_for 10 nothing_left 'state LISTEN'
-	listen 'after peers that were cut off'
-else
-	need 'peers that send a part of an MPA request' speak 8 'MPA I'
-	check 'the listener ends a connection with a part of an MPA request' all_closed
-	need 'peers that only send an MPA request' speak 4 "$mpa_request"
-	check 'peers that only send an MPA request count against max=' wait_for 10 holds 2001 4
-	hang_up
-	check 'peers count against max= until their TCP connection ends' wait_for 30 holds 2001 0
-fi
-
-stormed "max=$unlimited" 2000
-check "max=$unlimited: the listener had connections" between 1 "$unlimited" "$most"
-stormed "max=$limit" 2001
-check "max=$limit: the maximum was reached" between 1 "$attempts" "${got[$refused]}"
-check "max=$limit: the maximum was not exceeded" between 0 "$limit" "$most"
-
-need 'a listener for calls during a storm' control b listen "$B4:2004 reverse=8"
-need 'a connection for calls during a storm' connect a "$B4:2004 reverse=8"
-need 'its client allows calls in reverse' wait_for 10 same_info "$client" reverse_direction=yes
-beside=("$client" "$server")
-need 'calls in both directions succeed during a storm' storm 2001 2002 $((attempts / 10))
-check 'the connection of these calls was not lost' \
-	same_info "$client" state=established generation=1
-info "$client"
-check 'its calls in reverse were counted' test "${info[reverse_inline_calls]}" -ge 40
-check 'the connection of these calls is closed' control - close "connection $client"
-check 'nothing is left after these calls' \
-	wait_for $((confirmation + 60)) nothing_left 'state LISTEN'
+group memory
+group only_requests
+group without_limit
+group at_the_limit
+group calls_beside
 check 'no slab cache has grown with the storms' wait_for 120 not_grown $((attempts / 10))
 check 'the module unloads after the storms' module_unload
-
-need 'the module loads with max_observed=16' insmod "$MODULE" max_observed=16
-program 1
-need 'max_observed=16: a program requests six connections' storm_of 1 hold 6 20049
-check 'max_observed=16: four are shown' wait_for 10 rows 4
-stats
-check_equal 'max_observed=16: two are counted as missed' 2 "${stat[observed_missed]}"
-program_end 1
-check 'max_observed=16: none is shown when the program has ended' wait_for 10 rows 0
-program 1
-need 'max_observed=16: a program requests three connections' storm_of 1 hold 3 20049
-check 'max_observed=16: all three are shown' wait_for 10 rows 3
-program_end 1
+group few_observed
 
 echo "# tried: storms: ${all[attempts]} attempts, ${all[accepted]} accepted," \
 	"${all[rejected]} rejected, ${all[vanished]} vanished," \
