@@ -10,15 +10,7 @@
 . ./lib/module.sh
 
 # ids ORIGIN ROLE: sets $ids to the established connections of that origin and role.
-ids() {
-	local line
-	ids=()
-	lines connections
-	for line in "${lines[@]}"; do
-		[[ ! $line =~ ^([0-9]+)' '+"$1 "' '*"$2 "' '*'established ' ]] ||
-			ids+=("${BASH_REMATCH[1]}")
-	done
-}
+ids() { ids_of "$1" "$2" established; }
 
 # observing WORD [REASON]: whether stats says whether others are observed, and why not.
 observing() {

@@ -51,15 +51,8 @@ is_in_namespace() { [[ ! "/proc/$1/ns/user" -ef /proc/self/ns/user ]]; }
 
 flood() { tell user "$@"; }
 
-# rows ORIGIN ROLE STATE: sets $n to the number of such lines of connections.
-rows() {
-	local line
-	n=0
-	lines connections
-	for line in "${lines[@]}"; do
-		[[ ! $line =~ ^[0-9]+' '+$1' '+$2' '+$3' ' ]] || n=$((n + 1))
-	done
-}
+# rows ORIGIN ROLE STATE: sets $n to the number of such connections.
+rows() { ids_of "$@" && n=${#ids[@]}; }
 shown() { rows "$1" "$2" "$3"; ((n == $4)) || { echo "$n lines of $1 $2 $3"; return 1; }; }
 at_least() { rows "$1" "$2" "$3"; ((n >= $4)) || { echo "$n lines of $1 $2 $3"; return 1; }; }
 at_most() { rows "$1" "$2" "$3"; ((n <= $4)) || { echo "$n lines of $1 $2 $3"; return 1; }; }
@@ -239,25 +232,15 @@ hold() {
 events_lost() { grep -q '^observing_reason: events: ' "$DEBUGFS/stats"; }
 # older: whether the client's line is that of a connection that a search found.
 older() {
-	event ORIGIN=nfs ROLE=client EVENT=established && lines connections || return
-	local line id=
-	for line in "${lines[@]}"; do
-		[[ ! $line =~ ^([0-9]+)' '+nfs' '+client' '+established' ' ]] ||
-			id=${BASH_REMATCH[1]}
-	done
+	local id
+	event ORIGIN=nfs ROLE=client EVENT=established && ids_of nfs client established || return
+	id=${ids[-1]-}
 	[[ -n $id && $id != "${event[ID]}" ]] && grep -q '^note: older than the module' \
 		"$DEBUGFS/connection/$id/info"
 }
 
 # programs: sets $numbers to those of the lines of programs.
-programs() {
-	local line
-	numbers=
-	lines connections
-	for line in "${lines[@]}"; do
-		[[ ! $line =~ ^([0-9]+)' '+user' ' ]] || numbers+=" ${BASH_REMATCH[1]}"
-	done
-}
+programs() { ids_of user && numbers=${ids[*]}; }
 has_programs() {
 	programs
 	[[ $numbers = "$1" ]] || { echo "$numbers instead of $1"; return 1; }

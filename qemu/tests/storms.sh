@@ -148,14 +148,7 @@ held() {
 
 # stats: sets ${stat[...]} to all counters.
 declare -A stat
-stats() {
-	local line
-	lines stats
-	# The lines of `observing` have words.
-	for line in "${lines[@]}"; do
-		[[ ${line#*: } = *[!0-9]* ]] || stat[${line%%: *}]=${line#*: }
-	done
-}
+stats() { query stat stats; }
 
 # notes_most PORT: sets $most to the number of connections of that listener, if it is higher.
 notes_most() { held && { ((held[$1] <= most)) || most=${held[$1]}; }; }
@@ -374,11 +367,7 @@ listen() {
 }
 
 # rows COUNT: whether exactly COUNT connections of programs are shown.
-rows() {
-	lines connections
-	printf '%s\n' "${lines[@]}" >"$scratch/rows"
-	same rows "$1" "$(grep -c ' user ' "$scratch/rows")"
-}
+rows() { ids_of user && same rows "$1" "${#ids[@]}"; }
 
 memory() {
 	kib Slab

@@ -85,13 +85,16 @@ octets() {
 lines() { mapfile -t lines <"$DEBUGFS/$1"; }
 
 # What the functions below set.
-id='' count=0
+id='' ids=() count=0
 declare -A info event
 
 # row FILE ID: sets $row to the columns of the line of ID in a table.
 row() { row=() && query row row "$@"; }
 # newest client|server: sets $id to the newest connection of the module in that role.
 newest() { query id newest "$1"; }
+# ids_of ORIGIN [ROLE [STATE]]: sets $ids to the numbers of these connections. The words may be
+# patterns.
+ids_of() { ids=(); query ids ids_of "$@" || :; }
 # peer_of ID: sets $id to the connection that is the other end of ID.
 peer_of() { query id peer_of "$1"; }
 

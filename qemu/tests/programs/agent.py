@@ -18,11 +18,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from shlex import quote
 
 from lib import module
 from lib.hosts import HOME, entered
-from lib.module import newest, peer_of  # for `query`
+from lib.module import newest, peer_of, stats  # for `query`
 
 # Numbers of system calls on x86-64.
 FINIT_MODULE, DELETE_MODULE = 313, 176
@@ -219,8 +220,12 @@ def row(file: str, number: str) -> list[str]:
     return next((row for row in module.rows(file) if row[0] == number), [])
 
 
+def ids_of(*words: str) -> list[str]:
+    return [row[0] for row in module.rows() if all(map(fnmatchcase, row[1:], words))]
+
+
 def counter(name: str) -> int:
-    return module.stats()[name]
+    return stats()[name]
 
 
 def nfs_read(count: str, *names: str) -> str:
@@ -247,7 +252,7 @@ def event(*words: str) -> dict[str, str]:
 
 
 def consistent_history() -> None:
-    overwritten, events = module.stats()["history_overwritten"], module.history()
+    overwritten, events = stats()["history_overwritten"], module.history()
     established: dict[tuple[str, str], object] = {}
     last = 0.0
     for event in events:
@@ -272,7 +277,7 @@ def consistent_history() -> None:
 def bash(value: object) -> str:
     """Returns a value as bash assigns it."""
     if isinstance(value, dict):
-        return f"({' '.join(f'[{key}]={quote(word)}' for key, word in value.items())})"
+        return f"({' '.join(f'[{key}]={quote(str(word))}' for key, word in value.items())})"
     return f"({' '.join(map(quote, value))})" if isinstance(value, list) else quote(str(value))
 
 
