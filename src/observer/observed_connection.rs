@@ -97,8 +97,8 @@ const REFUSED: Cause = Cause {
     detail: None,
 };
 
-/// The reason in `history` of an id that was destroyed while connecting: the owner did not wait for
-/// a REP, the kernel's server did not accept the request, or a call to connect failed that was older
+/// The reason in `history` of an id that was destroyed while connecting: the owner did not wait for a
+/// REP, the kernel's server did not accept the request, or a call to connect failed that was older
 /// than the probes.
 const GIVEN_UP: Cause = Cause {
     text: "given up before it was established",
