@@ -33,7 +33,7 @@ to_module() {
 	control - close all
 }
 
-reported() { dmesg | ../faults; }
+reported() { dmesg | ../log-faults; }
 
 # reads_on FUNCTIONS HEX COMMAND...: whether KASAN reports that FUNCTIONS, and nothing else,
 # read beyond these octets when COMMAND sends them.
