@@ -23,6 +23,8 @@ pub const ATTRIBUTES: [u32; 2] = [(1 << 4) | (1 << 20), 1 << (53 - 32)];
 pub const NOENT: u32 = 2;
 /// NFS4ERR_DELAY
 pub const DELAY: u32 = 10_008;
+/// NFS4ERR_RESOURCE
+pub const RESOURCE: u32 = 10_018;
 /// NFS4ERR_MINOR_VERS_MISMATCH
 pub const MINOR_VERS_MISMATCH: u32 = 10_021;
 
@@ -43,6 +45,7 @@ pub fn environment(status: u32) -> Option<&'static str> {
         10_012 => "NFS4ERR_LOCKED",
         10_013 => "NFS4ERR_GRACE",
         10_016 => "NFS4ERR_WRONGSEC",
+        RESOURCE => "NFS4ERR_RESOURCE",
         _ => return None,
     })
 }
@@ -148,6 +151,31 @@ impl Compound {
     }
 }
 
+/// The result of a READ.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Read {
+    pub eof: bool,
+    pub count: u32,
+    /// Without what a Write chunk has.
+    pub data: Vec<u8>,
+}
+
+impl Read {
+    fn parse(reader: &mut Reader<'_>, inline: bool) -> Result<Self, String> {
+        let eof = reader.flag("eof")?;
+        let data = if inline { reader.opaque()? } else { &[] };
+        let count = match inline {
+            true => data.len() as u32,
+            false => reader.word()?,
+        };
+        Ok(Read {
+            eof,
+            count,
+            data: data.to_vec(),
+        })
+    }
+}
+
 /// Results of COMPOUND.
 #[derive(Clone, Debug)]
 pub struct Results {
@@ -211,29 +239,36 @@ impl Results {
         }
     }
 
-    /// Returns eof, the count, and the data of a READ at the end, as far as it is inline.
-    pub fn read(&self) -> Result<(bool, u32, Vec<u8>), String> {
+    /// Returns eof and the count of a READ at the end whose data should be in a Write chunk, and
+    /// the octets that follow.
+    pub fn reduced(&self) -> Result<(bool, u32, Vec<u8>), String> {
         let mut reader = self.last(READ)?;
         let eof = reader.flag("eof")?;
         let count = reader.word()?;
         Ok((eof, count, reader.rest().to_vec()))
     }
 
-    /// Returns the data of each READ. `inline` tells of each one whether it is in the message.
-    pub fn reads(&self, inline: &[bool]) -> Result<Vec<Vec<u8>>, String> {
+    /// Returns the result of a READ at the end whose data is inline.
+    pub fn inline(&self) -> Result<Read, String> {
+        let mut reader = self.last(READ)?;
+        let found = Read::parse(&mut reader, true)?;
+        match reader.rest().len() {
+            0 => Ok(found),
+            more => Err(format!("{more} octets follow the data")),
+        }
+    }
+
+    /// Returns the result of each READ. `inline` tells of each one whether its data is in the
+    /// message.
+    pub fn reads(&self, inline: &[bool]) -> Result<Vec<Read>, String> {
         let mut reader = Reader::new(&self.octets);
         let mut found = Vec::new();
         for _ in 0..self.count {
             match (reader.word()?, reader.word()?) {
                 (PUTROOTFH | LOOKUP, 0) => (),
                 (READ, 0) => {
-                    reader.flag("eof")?;
-                    if inline.get(found.len()) == Some(&true) {
-                        found.push(reader.opaque()?.to_vec());
-                    } else {
-                        reader.word()?;
-                        found.push(Vec::new());
-                    }
+                    let inline = inline.get(found.len()) == Some(&true);
+                    found.push(Read::parse(&mut reader, inline)?);
                 }
                 (operation, status) => {
                     return Err(format!("operation {operation} ends with {status}"))
@@ -333,9 +368,27 @@ mod tests {
         ];
         let results = Results::parse(&wire::words(&words)).expect("results");
         let found = results.reads(&[true, false]);
-        assert_eq!(found, Ok(vec![b"abc".to_vec(), vec![]]));
+        let wanted = [(true, 3, &b"abc"[..]), (false, 9, &[])].map(|(eof, count, data)| Read {
+            eof,
+            count,
+            data: data.to_vec(),
+        });
+        assert_eq!(found, Ok(wanted.to_vec()));
         assert!(results.reads(&[true, true]).is_err());
         assert!(results.reads(&[false, false]).is_err());
+    }
+
+    // RFC 4506, section 4.10: the padding is none of the data.
+    #[test]
+    fn inline_data_has_its_count() {
+        let results = |octets: &[u8]| {
+            let words = wire::words(&[0, 0, 1, READ, 0, 0, 3]);
+            Results::parse(&[&words, octets].concat()).expect("results")
+        };
+        let found = results(b"abc\0").inline().expect("a READ");
+        assert_eq!((found.eof, found.data), (false, b"abc".to_vec()));
+        assert!(results(b"ab").inline().is_err());
+        assert!(results(b"abc\0defg").inline().is_err());
     }
 
     #[test]

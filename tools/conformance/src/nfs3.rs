@@ -127,14 +127,39 @@ pub fn found(results: &[u8]) -> Result<Found, String> {
     })
 }
 
-/// Returns the count of a READ, and the data as far as it is inline.
-pub fn data(results: &[u8]) -> Result<(u32, Vec<u8>), String> {
+/// The result of a READ.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Read {
+    pub eof: bool,
+    pub count: u32,
+    /// The octets that follow: the data with its padding, without what a Write chunk has.
+    pub rest: Vec<u8>,
+}
+
+impl Read {
+    /// Returns the data, all of which is inline.
+    pub fn data(&self) -> Result<&[u8], String> {
+        let count = self.count as usize;
+        match self.rest.len() {
+            found if found == wire::roundup(count) => Ok(&self.rest[..count]),
+            found => Err(format!("the count is {count}, {found} octets follow it")),
+        }
+    }
+}
+
+/// Returns the result of a READ.
+pub fn read_result(results: &[u8]) -> Result<Read, String> {
     let mut reader = succeeded(results)?;
     post_op(&mut reader)?;
     let count = reader.word()?;
-    reader.flag("eof")?;
+    let eof = reader.flag("eof")?;
+    let rest = |reader: Reader<'_>| reader.rest().to_vec();
     match reader.word()? {
-        length if length == count => Ok((count, reader.rest().to_vec())),
+        length if length == count => Ok(Read {
+            eof,
+            count,
+            rest: rest(reader),
+        }),
         length => Err(format!(
             "the count is {count}, but the data has {length} octets"
         )),
@@ -194,7 +219,11 @@ mod tests {
     #[test]
     fn a_read_returns_its_count() {
         let inline = Writer::new().words(&[0, 0, 5, 1]).opaque(b"12345").0;
-        assert_eq!(data(&inline), Ok((5, b"12345\0\0\0".to_vec())));
-        assert!(data(&wire::words(&[0, 0, 5, 1, 4])).is_err());
+        let found = read_result(&inline).expect("a READ");
+        assert_eq!((found.eof, found.count), (true, 5));
+        assert_eq!(found.data(), Ok(&b"12345"[..]));
+        let cut = read_result(&inline[..inline.len() - 4]).expect("a READ");
+        assert!(cut.data().is_err());
+        assert!(read_result(&wire::words(&[0, 0, 5, 1, 4])).is_err());
     }
 }

@@ -494,6 +494,15 @@ impl Link {
         }
     }
 
+    /// Waits for the message with this XID. Returns none if the server does not take a call with as
+    /// many chunks: it answers with ERR_CHUNK, GARBAGE_ARGS or SYSTEM_ERR, or ends the connection.
+    pub fn receive_unless_refused(&mut self, xid: u32) -> Result<Option<Message>, Problem> {
+        let system = |answer: Answer| answer.status == Status::SystemErr;
+        Ok(self.receive_or_end(xid)?.filter(|message| {
+            !self.is_declined(xid, message) && !self.decode(xid, message).is_ok_and(system)
+        }))
+    }
+
     /// Returns the message with this XID if it arrives while a server would have to be silent.
     pub fn receive_if(&mut self, xid: u32) -> Result<Option<Message>, Problem> {
         let limit = std::mem::replace(&mut self.server.limit, self.server.quiet);
@@ -622,10 +631,8 @@ impl Link {
         let segment = self.readable(rpc)?;
         let mut header = header.clone();
         header.procedure = wire::NOMSG;
-        header.reads.push(ReadSegment {
-            position: 0,
-            segment,
-        });
+        let position = 0;
+        header.reads.insert(0, ReadSegment { position, segment });
         Ok(header.octets())
     }
 

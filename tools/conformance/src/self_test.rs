@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The results of a self-test, as TAP: each case passes without a fault, fails with its own, and
-//! passes with each answer that it accepts.
+//! does not fail with each answer that it accepts.
 //! Only the faulty server and the faulty client use this.
 
 use std::collections::BTreeMap;
@@ -72,15 +72,24 @@ impl Results {
         self.print(false, &name_with_fault(case), why);
     }
 
-    /// Prints the result of a case with an answer that it accepts: it must pass. `Err` if it could
-    /// not be tried.
-    pub fn allowed(&mut self, case: &Case, answer: &str, verdict: Result<Verdict, String>) {
+    /// Prints the result of a case with an answer that it accepts: it must pass, or find that the
+    /// server `lacks` something. `Err` if it could not be tried.
+    pub fn allowed(
+        &mut self,
+        case: &Case,
+        answer: &str,
+        lacks: bool,
+        verdict: Result<Verdict, String>,
+    ) {
         let why = match verdict {
-            Ok(Ok(_)) => String::new(),
+            Ok(Ok(_)) if !lacks => String::new(),
+            Ok(Ok(_)) => "it passes, although nothing of the requirement was seen".into(),
+            Ok(Err(Problem::Unimplemented(_))) if lacks => String::new(),
             Ok(Err(problem)) => problem.reason().to_string(),
             Err(why) => why,
         };
-        let name = format!("with {answer}, which is allowed: {} passes", case.id);
+        let result = if lacks { "is no failure" } else { "passes" };
+        let name = format!("with {answer}, which is allowed: {} {result}", case.id);
         self.print(why.is_empty(), &name, &why);
     }
 

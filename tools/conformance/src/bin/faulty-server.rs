@@ -72,12 +72,16 @@ const NOTSUPP: u32 = 10_004;
 /// The longest credential and verifier (RFC 5531, section 8.2).
 const AUTH_MAX: usize = 400;
 /// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
-/// the same call. With each of them the words by which a case accepts that: such a case still passes.
-const ALLOWED: [(&str, &str); 10] = [
+/// the same call. With each of them the words by which a case accepts that: such a case still passes,
+/// or finds the server to lack what is no failure.
+const ALLOWED: [(&str, &str); 13] = [
     ("header-xid", "SUCCESS with XID X"),
     ("system-errors", "SYSTEM_ERR"),
     ("nfs-errors", "an error of NFS"),
-    ("takes-one-write-chunk", "of NFS also ERR_CHUNK"),
+    ("takes-one-write-chunk", "need take only one chunk"),
+    ("ends-at-write-chunks", "need take only one chunk"),
+    ("short-reads", "READ of less"),
+    ("takes-no-empty-segments", "need not take empty segments"),
     (
         "takes-sixteen-segments",
         "ERR_CHUNK or GARBAGE_ARGS to more",
@@ -88,10 +92,14 @@ const ALLOWED: [(&str, &str); 10] = [
     ("auth-errors", "AUTH_ERROR"),
     ("silence", "or nothing"),
 ];
+/// So the words begin of what a server need not have.
+const LACKS: &str = "need ";
 /// Those of them that only a server of NFS may do.
-const OF_NFS: [&str; 2] = ["nfs-errors", "takes-one-write-chunk"];
-/// NFS4ERR_RESOURCE
-const RESOURCE: u32 = 10_018;
+const OF_NFS: [&str; 3] = [
+    "nfs-errors",
+    "takes-one-write-chunk",
+    "ends-at-write-chunks",
+];
 /// The XIDs of its callbacks begin here.
 const CALLBACK_XID: u32 = 0x6362_0000;
 
@@ -498,7 +506,7 @@ impl Responder {
             "garbage-args" => &[0, 0, 0, 4],
             "system-errors" => &[0, 0, 0, 5],
             // SUCCESS of a COMPOUND that fails, without a tag and results.
-            "nfs-errors" => &[0, 0, 0, 0, RESOURCE, 0, 0],
+            "nfs-errors" => &[0, 0, 0, 0, nfs::RESOURCE, 0, 0],
             // AUTH_BADCRED
             "auth-errors" => &[1, 1, 1],
             _ => return self.error(xid, self.version, &[wire::ERR_CHUNK]),
@@ -778,13 +786,18 @@ impl Responder {
     fn read_file(&self, offset: usize, length: usize) -> Result<(bool, Vec<u8>), String> {
         let file = self.shared.file.lock().map_err(|why| why.to_string())?;
         let start = offset.min(file.len());
+        let length = match self.has("short-reads") {
+            true => length.min(900),
+            false => length,
+        };
         let end = start.saturating_add(length).min(file.len());
         Ok((end == file.len(), file[start..end].to_vec()))
     }
 
-    /// Returns how many octets were written.
+    /// Returns how many octets were written. With a fault that cuts them, it tells of all.
     fn write_file(&self, offset: usize, data: &[u8]) -> Result<u32, String> {
         let mut data = data.to_vec();
+        let told = data.len() as u32;
         match self.shared.fault {
             "takes-padding" => data.resize(wire::roundup(data.len()), 0),
             "cuts-inline-writes" if data.len() < 1000 => {
@@ -800,7 +813,7 @@ impl Responder {
         let length = file.len().max(end);
         file.resize(length, 0);
         file[offset.min(end)..end].copy_from_slice(&data[..end - offset.min(end)]);
-        Ok(data.len() as u32)
+        Ok(told.max(data.len() as u32))
     }
 
     /// Executes a procedure of NFS 3 (RFC 1813, section 3.3). Adds to `items` like `compound`.
@@ -1137,6 +1150,17 @@ impl Responder {
         if self.has("takes-one-write-chunk") && call.writes.len() > 1 {
             return self.err_chunk(call.xid);
         }
+        if self.has("ends-at-write-chunks") && call.writes.len() > 1 {
+            return Err(Over);
+        }
+        let mut all = call
+            .writes
+            .iter()
+            .flatten()
+            .chain(call.reply.iter().flatten());
+        if self.has("takes-no-empty-segments") && all.any(|segment| segment.length == 0) {
+            return self.err_chunk(call.xid);
+        }
         let mut header = Header::msg(call.xid);
         header.credits = match self.shared.fault {
             "grants-zero" => 0,
@@ -1313,6 +1337,11 @@ enum Execution {
     Accepted(Vec<u32>, Vec<u8>),
 }
 
+/// Whether only servers of NFS have to pass the case.
+fn is_of_nfs(case: &Case) -> bool {
+    case.needs.contains(&Need::Export) || case.id.starts_with("rfc8267/6.4.2/")
+}
+
 /// Runs the suite against this server, and prints KTAP.
 fn self_test(address: SocketAddr) -> ExitCode {
     let mut clean = Server::new(address);
@@ -1331,7 +1360,7 @@ fn self_test(address: SocketAddr) -> ExitCode {
     }
     let allowed = [Need::Destructive, Need::DraftV2, Need::Export];
     let (of_nfs, others): (Vec<&'static Case>, Vec<_>) =
-        cases::server().partition(|case| case.needs.contains(&Need::Export));
+        cases::server().partition(|case| is_of_nfs(case));
     let mut results = Results::begin();
     let reports = cli::run_all(&clean, &others, &allowed, None);
     for found in reports
@@ -1346,7 +1375,7 @@ fn self_test(address: SocketAddr) -> ExitCode {
     let ports: BTreeMap<_, _> = faults().into_iter().zip(address.port()..).collect();
     let all: Vec<_> = others.into_iter().chain(of_nfs).collect();
     let run = |case: &'static Case, fault: &str, limit| -> Result<Verdict, String> {
-        let mut server = match case.needs.contains(&Need::Export) || OF_NFS.contains(&fault) {
+        let mut server = match is_of_nfs(case) || OF_NFS.contains(&fault) {
             true => nfs.clone(),
             false => clean.clone(),
         };
@@ -1373,15 +1402,18 @@ fn self_test(address: SocketAddr) -> ExitCode {
         .iter()
         .flat_map(|&(name, words)| {
             let accepts = move |case: &&&'static Case| case.accepts.contains(words);
-            all.iter().filter(accepts).map(move |case| (name, *case))
+            let lacks = words.starts_with(LACKS);
+            all.iter()
+                .filter(accepts)
+                .map(move |case| (name, lacks, *case))
         })
         .collect();
     let tried = tried.and(side_by_side(
         &accepted,
-        |(name, _)| name,
+        |(name, ..)| name,
         |_| Ok(()),
-        |(), (name, case)| run(case, name, clean.limit),
-        |(name, case), verdict| results.allowed(case, name, verdict),
+        |(), (name, _, case)| run(case, name, clean.limit),
+        |(name, lacks, case), verdict| results.allowed(case, name, lacks, verdict),
     ));
     if let Err(why) = tried {
         eprintln!("faulty-server: {why}");

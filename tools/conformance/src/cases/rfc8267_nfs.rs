@@ -4,6 +4,8 @@
 
 use super::rfc8166_nfs;
 use super::rfc8166_nfs::content;
+use super::rfc8166_nfs::read_whole;
+use super::rfc8166_nfs::written_whole;
 use super::rfc8166_nfs::SIZE;
 use crate::case::case;
 use crate::case::inconclusive;
@@ -19,6 +21,7 @@ use crate::nfs;
 use crate::nfs::Attributes;
 use crate::nfs3;
 use crate::nfs3::Found;
+use crate::nfs3::Read;
 use crate::peer::Answer;
 use crate::peer::Link;
 use crate::peer::Service;
@@ -153,25 +156,22 @@ impl File {
 
     fn write(&mut self, header: &Header, rpc: &[u8], length: usize) -> Verdict {
         let (_, results) = call(&mut self.link, header, rpc)?;
-        match decoded("WRITE", &results, nfs3::written)? as usize {
-            written if written == length => Ok(Passed),
-            written => violation(format!("WRITE has written {written} octets, not {length}")),
-        }
+        written_whole(decoded("WRITE", &results, nfs3::written)?, length)?;
+        Ok(Passed)
     }
 
-    /// READ. Returns the answer, and the data as far as it is inline.
+    /// READ. Returns the answer, and what it has inline.
     fn read(
         &mut self,
         header: &Header,
         offset: u64,
         length: usize,
-    ) -> Result<(Answer, Vec<u8>), Problem> {
+    ) -> Result<(Answer, Read), Problem> {
         let rpc = nfs3::read(header.xid, &self.handle, offset, length as u32);
         let (answer, results) = call(&mut self.link, header, &rpc)?;
-        match decoded("READ", &results, nfs3::data)? {
-            (count, data) if count as usize == length => Ok((answer, data)),
-            (count, _) => violation(format!("READ returns {count} octets, not {length}")),
-        }
+        let found = decoded("READ", &results, nfs3::read_result)?;
+        read_whole(found.eof, found.count as usize, length)?;
+        Ok((answer, found))
     }
 
     /// The file has this content, read inline in parts.
@@ -179,8 +179,8 @@ impl File {
         for (number, part) in expected.chunks(500).enumerate() {
             let offset = number as u64 * 500;
             let header = Header::msg(self.link.xid());
-            let (_, data) = self.read(&header, offset, part.len())?;
-            if data != part {
+            let (_, found) = self.read(&header, offset, part.len())?;
+            if found.data().or_else(violation)? != part {
                 return violation(format!("the file has other octets behind {offset}"));
             }
         }
@@ -216,9 +216,9 @@ fn read_by_chunk(target: &mut Target<'_>, length: usize, room: usize) -> Verdict
     let mut header = Header::msg(file.link.xid());
     let offered = file.link.writable(room)?;
     header.writes = vec![vec![offered]];
-    let (answer, inline) = file.read(&header, 100, length)?;
-    if !inline.is_empty() {
-        return violation(format!("READ returns {} octets inline", inline.len()));
+    let (answer, found) = file.read(&header, 100, length)?;
+    if !found.rest.is_empty() {
+        return violation(format!("READ returns {} octets inline", found.rest.len()));
     }
     match &answer.header.writes[..] {
         [chunk] if chunk.len() == 1 && chunk[0].length as usize == length => (),

@@ -290,7 +290,10 @@ fn empty_first_chunk(target: &mut Target<'_>) -> Verdict {
     let mut link = both(target)?;
     let (_, before) = null_with_chunk(&mut link, false)?;
     for shape in [&[0][..], &[0, 1]] {
-        let (header, message) = null_with_writes(&mut link, shape)?;
+        let header = null_with_writes(&mut link, shape)?;
+        let message = link.receive_of(header.xid).or_else(|problem| {
+            inconclusive(format!("of an empty Write chunk: {}", problem.reason()))
+        })?;
         let mut own = header.writes.iter().flatten();
         if let Some(key) = message.invalidated {
             if !own.any(|segment| segment.handle == key) {
