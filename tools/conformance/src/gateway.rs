@@ -75,6 +75,8 @@ const RECORD_MAX: usize = 4 << 20;
 const SETTLE: Duration = Duration::from_millis(300);
 /// How long before a reply that goes which is sent in front of it.
 const FRONT: Duration = Duration::from_millis(100);
+/// The status of a command whose calls have succeeded and have returned wrong data.
+pub const WRONG_DATA: u8 = 3;
 /// How many octets of the command's output are kept.
 const OUTPUT_MAX: usize = 4000;
 

@@ -29,6 +29,7 @@ use rpcrdma_conformance::gateway::loaded;
 use rpcrdma_conformance::gateway::Client;
 use rpcrdma_conformance::gateway::BIND;
 use rpcrdma_conformance::gateway::LOAD;
+use rpcrdma_conformance::gateway::WRONG_DATA;
 use rpcrdma_conformance::peer::DEFAULT;
 use rpcrdma_conformance::peer::ECHO;
 use rpcrdma_conformance::run;
@@ -55,6 +56,8 @@ const REQUEST: u32 = 8;
 const LIMIT: Duration = Duration::from_secs(5);
 /// How many octets it loads.
 const LOADED: usize = 602;
+/// The program has data that is not what was called for, as if that were right.
+const MISPLACED: &str = "wrong data";
 /// NULL of the program that it calls.
 const NULL: Procedure = Procedure { number: 0, ..ECHO };
 
@@ -73,7 +76,7 @@ fn main() -> ExitCode {
         Ok(good) => ExitCode::from(u8::from(!good)),
         Err(why) => {
             eprintln!("faulty-client: {why}");
-            ExitCode::from(2)
+            ExitCode::from(if why == MISPLACED { WRONG_DATA } else { 2 })
         }
     }
 }
@@ -630,11 +633,16 @@ impl Worker {
             _ => Vec::new(),
         };
         if status != Status::Success(expected) {
-            let load = call.procedure == LOAD && self.has("retries-reductions");
-            if load || self.has("retries-refusals") {
+            if self.has("retries-refusals") {
                 return self.call(xid, call.procedure, call.arguments);
             }
-            self.failed = Some("a call has other results".into());
+            let misplaced = call.procedure == LOAD && self.has("misplaces-data");
+            let why = if misplaced {
+                MISPLACED
+            } else {
+                "a call has other results"
+            };
+            self.failed = Some(why.into());
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ use crate::gateway::Next;
 use crate::gateway::Reduction;
 use crate::gateway::Shape;
 use crate::gateway::Work;
+use crate::gateway::WRONG_DATA;
 use crate::wire;
 use crate::wire::words;
 use crate::wire::Header;
@@ -395,6 +396,31 @@ fn two_xids(gateway: &mut Gateway<'_>) -> Verdict {
     undisturbed(gateway, &work)
 }
 
+/// How many calls have a Write chunk, as those whose data the client reads.
+fn with_write_chunks(work: &Work) -> usize {
+    let chunks = work
+        .calls
+        .iter()
+        .filter(|call| !call.header.writes.is_empty());
+    chunks.count()
+}
+
+/// The work ends with this status where a call has to fail. `again` tells that there were more calls
+/// of that kind than without the fault.
+fn reports_error(status: Option<i32>, again: bool) -> Verdict {
+    match status {
+        None => inconclusive("without --run it cannot be seen whether the client succeeds"),
+        Some(0) if again => {
+            inconclusive("the work succeeds, with more calls that have a Write chunk")
+        }
+        Some(0) => violation("the work succeeds: the client has reported no error"),
+        Some(status) if status == i32::from(WRONG_DATA) => {
+            violation("the client has reported no error, and the command has wrong data")
+        }
+        Some(_) => Ok(Passed),
+    }
+}
+
 /// A reply whose data the client cannot find where it belongs. The call is over, and fails.
 fn fails(gateway: &mut Gateway<'_>, how: Reduction) -> Verdict {
     let plain = gateway.plain()?;
@@ -414,14 +440,11 @@ fn fails(gateway: &mut Gateway<'_>, how: Reduction) -> Verdict {
         return skip("the client has offered no Write chunk whose data has room elsewhere");
     };
     not_again(gateway, &work, number)?;
-    if work.status == Some(0) && work.calls.len() > plain.calls.len() {
-        return inconclusive("the work succeeds, with more calls than without the fault");
+    if let Err(Problem::Skip(why)) = work.succeeded(gateway) {
+        return skip(why);
     }
-    match work.succeeded(gateway) {
-        Ok(()) => violation("the work succeeds: the client has reported no error"),
-        Err(Problem::Violation(_)) => Ok(Passed),
-        Err(other) => Err(other),
-    }
+    let again = with_write_chunks(&work) > with_write_chunks(&plain);
+    reports_error(work.status, again)
 }
 
 /// Whether the call has a Reply chunk with room for PROG_MISMATCH.
@@ -928,15 +951,16 @@ pub const CASES: &[Case] = &[
         Must,
         "A Responder reduces a non-DDP-eligible result data item. The Requester MUST terminate the \
          pending RPC transaction and report an appropriate permanent error to the RPC consumer.",
-        sends "eof of READ or LOAD in the Write chunk of the call, and its data inline",
-        accepts "the call is not sent again; the command ends with a failure",
-        fault "retries-reductions", |gateway| fails(gateway, Reduction::Other)),
+        sends "eof of READ, the status of READLINK or the boolean of LOAD in the Write chunk of the \
+               call, and its data inline",
+        accepts "the call is not sent again; the command ends with a failure other than wrong data",
+        fault "misplaces-data", |gateway| fails(gateway, Reduction::Other)),
     case!(client "rfc8166/6.1/c2", "a reply that does not use the Write chunk ends the call", Must,
         "A Responder does not reduce a DDP-eligible result data item into an available Write \
          chunk. The Requester MUST terminate the pending RPC transaction and report an appropriate \
          permanent error to the RPC consumer.",
-        sends "the data of READ or LOAD inline, and an unused Write chunk",
-        accepts "the call is not sent again; the command ends with a failure",
+        sends "the data of READ, READLINK or LOAD inline, and an unused Write chunk",
+        accepts "the call is not sent again; the command ends with a failure other than wrong data",
         fault "takes-inline-data", |gateway| fails(gateway, Reduction::Nothing)),
     case!(client "rfc8166/4.4.1/c1", "memory of a call that is over is out of reach", Must, PROTECTED,
         sends "RDMA Reads of a Read chunk of an earlier call, for 5 s", accepts "an RDMA Read fails",
@@ -1113,5 +1137,23 @@ mod tests {
             let reads: Vec<ReadSegment> = chunks.iter().map(read).collect();
             assert_eq!(are_apart(&reads), apart, "{chunks:?}");
         }
+    }
+
+    #[test]
+    fn wrong_data_is_no_reported_error() {
+        let is_violation = |found| matches!(found, Err(Problem::Violation(_)));
+        let is_inconclusive = |found| matches!(found, Err(Problem::Inconclusive(_)));
+        assert!(reports_error(Some(1), false).is_ok());
+        assert!(is_violation(reports_error(Some(0), false)));
+        assert!(is_violation(reports_error(
+            Some(i32::from(WRONG_DATA)),
+            false
+        )));
+        assert!(is_violation(reports_error(
+            Some(i32::from(WRONG_DATA)),
+            true
+        )));
+        assert!(is_inconclusive(reports_error(Some(0), true)));
+        assert!(is_inconclusive(reports_error(None, false)));
     }
 }
