@@ -72,8 +72,8 @@ const NOTSUPP: u32 = 10_004;
 /// The longest credential and verifier (RFC 5531, section 8.2).
 const AUTH_MAX: usize = 400;
 /// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
-/// the same call. With each of them the words by which a case accepts that: such a case still passes,
-/// or finds the server to lack what is no failure.
+/// the same call. With each of them the words by which a case accepts that: such a case still
+/// passes, or finds the server to lack what is no failure.
 const ALLOWED: [(&str, &str); 13] = [
     ("header-xid", "SUCCESS with XID X"),
     ("system-errors", "SYSTEM_ERR"),

@@ -405,8 +405,8 @@ fn with_write_chunks(work: &Work) -> usize {
     chunks.count()
 }
 
-/// The work ends with this status where a call has to fail. `again` tells that there were more calls
-/// of that kind than without the fault.
+/// The work ends with this status where a call has to fail. `again` tells that there were more
+/// calls of that kind than without the fault.
 fn reports_error(status: Option<i32>, again: bool) -> Verdict {
     match status {
         None => inconclusive("without --run it cannot be seen whether the client succeeds"),
@@ -951,8 +951,8 @@ pub const CASES: &[Case] = &[
         Must,
         "A Responder reduces a non-DDP-eligible result data item. The Requester MUST terminate the \
          pending RPC transaction and report an appropriate permanent error to the RPC consumer.",
-        sends "eof of READ, the status of READLINK or the boolean of LOAD in the Write chunk of the \
-               call, and its data inline",
+        sends "eof of READ, the status of READLINK or the boolean of LOAD in the Write chunk of \
+               the call, and its data inline",
         accepts "the call is not sent again; the command ends with a failure other than wrong data",
         fault "misplaces-data", |gateway| fails(gateway, Reduction::Other)),
     case!(client "rfc8166/6.1/c2", "a reply that does not use the Write chunk ends the call", Must,

@@ -81,12 +81,13 @@ const TOO_SMALL: &str =
 macro_rules! limits {
     ($copy:literal) => {
         concat!(
-            "An NFS version 4 server SHOULD return one of the following responses to a client that \
-             has sent an RPC transaction via RPC-over-RDMA version 1, which cannot be processed due \
-             to chunk list complexity limits on the server",
+            "An NFS version 4 server SHOULD return one of the following responses to a client \
+             that has sent an RPC transaction via RPC-over-RDMA version 1, which cannot be \
+             processed due to chunk list complexity limits on the server",
             $copy,
-            " … RFC 8166, section 4.5: If other errors are detected in the RPC-over-RDMA header of \
-             an RPC Call message, a Responder MUST send an RDMA_ERROR message back to the Requester."
+            " … RFC 8166, section 4.5: If other errors are detected in the RPC-over-RDMA header \
+             of an RPC Call message, a Responder MUST send an RDMA_ERROR message back to the \
+             Requester."
         )
     };
 }
@@ -1124,12 +1125,14 @@ pub const CASES: &[Case] = &[
         sends "NULL as a Long Call in forty segments, thirty-nine of them empty",
         accepts "SUCCESS, ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "drops-long-calls", needs [Destructive], |target| many_segments(target, 40)),
-    case!("rfc8267/6.4.2/3", "a Write chunk of more segments than the server takes", Should, WRITE_LIMITS,
+    case!("rfc8267/6.4.2/3", "a Write chunk of more segments than the server takes", Should,
+        WRITE_LIMITS,
         sends "NULL with a Write chunk of more and more segments, as far as the threshold allows",
         accepts "SUCCESS with all of them to a number, ERR_CHUNK or GARBAGE_ARGS to more; NULL \
                  succeeds",
         fault "ends-at-segments", |target| most_segments(target, usize::MAX, write_segments)),
-    case!("rfc8267/6.4.2/4", "a Reply chunk of more segments than the server takes", Should, REPLY_LIMITS,
+    case!("rfc8267/6.4.2/4", "a Reply chunk of more segments than the server takes", Should,
+        REPLY_LIMITS,
         sends "NULL with a Reply chunk of more and more segments, as far as the threshold allows",
         accepts "SUCCESS with all of them to a number, ERR_CHUNK or GARBAGE_ARGS to more; NULL \
                  succeeds",
@@ -1142,7 +1145,8 @@ pub const CASES: &[Case] = &[
     case!("rfc8267/6.4.2/6", "a Long Reply in sixteen segments", Must, SEGMENTS,
         sends "a reply of 1224 octets, a Reply chunk of sixteen segments of 80",
         accepts "RDMA_NOMSG, the reply, all segments filled in order",
-        fault "takes-eight-segments", |target| of_nfs4(target, |target| long_reply(target, &[80; 16]))),
+        fault "takes-eight-segments",
+        |target| of_nfs4(target, |target| long_reply(target, &[80; 16]))),
     case!("rfc8267/6.4.2/7", "a Long Call in sixteen segments", Must, SEGMENTS,
         sends "3000 octets in sixteen segments, and a Reply chunk", accepts "SUCCESS",
         fault "takes-eight-segments", |target| of_nfs4(target, |target| long_call(target, 16))),

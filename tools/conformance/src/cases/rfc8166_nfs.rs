@@ -61,13 +61,15 @@ const NO_LONGER: &str =
      client provided inadequate receive resources to return the whole Reply, it returns an \
      RPC-level error or a transport error, such as ERR_CHUNK.";
 const TOO_LONG: &str =
-    "If a Reply chunk was provided and the reduced Payload stream is larger than the reply inline \
-     threshold, the Responder MUST use the Requester-provided Reply chunk for the reply. … RFC \
-     8166, section 4.2.4: the total length of the gathered buffers cannot exceed the inline \
-     threshold.";
+    "RFC 8166, sections 4.2.4 and 3.5.3: the total length of the gathered buffers cannot exceed \
+     the inline threshold. … If a Reply chunk was provided and the reduced Payload stream is \
+     larger than the reply inline threshold, the Responder MUST use the Requester-provided Reply \
+     chunk for the reply.";
 const EMPTY: &str =
-    "The Responder MUST return the corresponding result data item inline and MUST return an empty \
-     Write chunk in that Write list position in the RPC Reply message.";
+    "RFC 8267, section 6.4.1: If an NFS version 4 client has provided an empty matching Write \
+     chunk, then the corresponding READ operation MUST return all of its result data items inline. \
+     … RFC 8166, section 3.4.6: The Responder MUST copy the segment count and all segments from \
+     the Requester-provided Write chunk into the RPC Reply message's Transport header.";
 const ROUNDUP: &str = "If the Requester chooses to include roundup padding in a Read chunk, the \
                        chunk's total length MUST be the sum of the encoded length of the data item \
                        and the length of the roundup padding.";
@@ -102,8 +104,8 @@ fn parsed(answer: &Answer) -> Result<Results, Problem> {
         .or_else(|why| violation(format!("the COMPOUND's results are malformed: {why}")))
 }
 
-/// A READ returns `count` octets where the file has `wanted`. It may return less in front of the end
-/// of the file (RFC 7530, section 16.23.4).
+/// A READ returns `count` octets where the file has `wanted`. It may return less in front of the
+/// end of the file (RFC 7530, section 16.23.4).
 pub(super) fn read_whole(eof: bool, count: usize, wanted: usize) -> Result<(), Problem> {
     match count {
         _ if count == wanted => Ok(()),
@@ -566,7 +568,8 @@ pub const CASES: &[Case] = &[
         sends "Receive Size 4096, READ without chunks whose reply is as long as the threshold",
         accepts "RDMA_MSG with the data",
         fault "refuses-full-reads", needs [Export], |target| full_read(target, 4096)),
-    case!("rfc8166/3.5.3/12", "a READ whose reply has 1028 octets goes by the Reply chunk", Must, TOO_LONG,
+    case!("rfc8166/3.5.3/12", "a READ whose reply has 1028 octets goes by the Reply chunk", Must,
+        TOO_LONG,
         sends "Receive Size 1024, READ whose reply has 1028 octets without the Reply chunk in its \
                header",
         accepts "RDMA_NOMSG with the data in the Reply chunk",
