@@ -97,7 +97,7 @@ const REFUSED: Cause = Cause {
     detail: None,
 };
 
-/// The reason in `history` of an id that was destroyed while connecting: the owner did not wait for a
+/// The reason in `history` of an id that was destroyed while connecting: the owner did not wait for
 /// REP, the kernel's server did not accept the request, or a call to connect failed that was older
 /// than the probes.
 const GIVEN_UP: Cause = Cause {

@@ -913,7 +913,7 @@ pub const CASES: &[Case] = &[
         sends "NULL with Write chunks of no and one segment",
         accepts "the same chunks in order, lengths 0; a server of NFS need take only one chunk: an \
                  error or the end of this connection is no failure",
-        fault "ends-at-empty-chunk", |target| unused_writes(target, &[0, 1])),
+        fault "ends-at-empty-chunk", needs [Destructive], |target| unused_writes(target, &[0, 1])),
     case!("rfc8166/4.3.2.2/6", "an empty segment of an unused Write chunk comes back", Must, COPY,
         sends "NULL with a Write chunk of 64, 0 and 64 octets",
         accepts "the same segments, lengths 0; a server need not take empty segments: ERR_CHUNK or \

@@ -519,7 +519,7 @@ pub const CASES: &[Case] = &[
         EMPTY,
         sends "READ of 400 octets, a Write chunk of no segments",
         accepts "the data inline, and a Write list 1 0 0",
-        fault "fills-empty-chunks", needs [Export], read_with_empty_chunk),
+        fault "fills-empty-chunks", needs [Export, Destructive], read_with_empty_chunk),
     case!("rfc8166/4.3.2.3/6", "an empty Write chunk in front of one with segments", Must,
         "The Responder MUST return the corresponding result data item inline and MUST return an \
          empty Write chunk in that Write list position in the RPC Reply message. … RFC 8267, \
@@ -529,7 +529,7 @@ pub const CASES: &[Case] = &[
         sends "READ of 400 and READ of 600 octets, Write chunks of no segments and of 600 octets",
         accepts "the first data inline, the second in its chunk; a server of NFS need take only \
                  one chunk: an error or the end of this connection is no failure",
-        fault "fills-empty-chunks", needs [Export], empty_chunk_in_front),
+        fault "fills-empty-chunks", needs [Export, Destructive], empty_chunk_in_front),
     case!("rfc8166/3.4.5/5", "WRITE takes its data from a Read chunk", Must, INSERTS,
         sends "WRITE of 3000 octets by a Read chunk", accepts "the file has them",
         fault "loses-read-chunks", needs [Export], |target| write(target, 3000, &[], 0)),

@@ -481,7 +481,7 @@ pub const CASES: &[Case] = &[
         sends "NULL with a Write chunk, then with an empty one, alone and in front of another one, \
                both R set",
         accepts "Send with Invalidate of a handle of that call, or Send",
-        fault "wrong-stag", empty_first_chunk),
+        fault "wrong-stag", needs [Destructive], empty_first_chunk),
     case!("rfc8797/4.2/1", "a call as long as the server's Receive Size arrives", Must, CALLS,
         sends "an RDMA_MSG of exactly that many octets", accepts "SUCCESS",
         fault "small-receives", call_of_receive_size),
