@@ -148,12 +148,12 @@ pub enum Invalidate {
     Always,
 }
 
-/// What of a reply goes into the Write chunk of its call.
+/// The result of a call that the gateway moves into the call's Write chunk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reduction {
-    /// What is eligible for it.
+    /// The data, which is eligible for direct data placement.
     Data,
-    /// The four octets in front of the length of that: a boolean, or a status.
+    /// The four octets in front of the length of the data: a boolean, or a status.
     Other,
     Nothing,
 }

@@ -616,10 +616,15 @@ impl Link {
     /// Sends a call and waits for the reply. A call that is too long goes by a Position Zero Read
     /// chunk.
     pub fn call(&mut self, header: &Header, rpc: &[u8]) -> Result<Answer, Problem> {
-        let octets = self.form(header, rpc)?;
-        self.send(&octets)?;
+        self.ask(header, rpc)?;
         let message = self.receive_of(header.xid)?;
         self.decode(header.xid, &message)
+    }
+
+    /// Sends a call: as a Long Call if it is longer than the threshold.
+    pub fn ask(&mut self, header: &Header, rpc: &[u8]) -> Result<(), Problem> {
+        let octets = self.form(header, rpc)?;
+        self.send(&octets)
     }
 
     /// Returns the octets to send for a call.
@@ -866,6 +871,16 @@ impl Link {
             .or_else(|why| violation(format!("the COMPOUND's results are malformed: {why}")))?;
         Ok((answer, results))
     }
+}
+
+/// A Send of this length in octets is no longer than the threshold.
+pub fn fits(length: usize, threshold: usize) -> Result<(), Problem> {
+    if length > threshold {
+        return violation(format!(
+            "the reply is a Send of {length} octets, the threshold {threshold}"
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the four fixed words and what follows them.

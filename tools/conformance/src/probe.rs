@@ -141,8 +141,7 @@ fn call(link: &mut Link, credits: u32) -> Result<Answer, Problem> {
         ..Header::msg(xid)
     };
     let rpc = link.null_call(xid);
-    let octets = link.form(&header, &rpc)?;
-    link.send(&octets)?;
+    link.ask(&header, &rpc)?;
     let mut until = Instant::now() + link.server.limit;
     let (mut short, mut other) = (None, None);
     loop {

@@ -20,6 +20,7 @@ use crate::cases::rfc8167::MATCH;
 use crate::engine::Message;
 use crate::engine::Offer;
 use crate::nfs;
+use crate::peer::fits;
 use crate::peer::Answer;
 use crate::peer::Link;
 use crate::peer::Service;
@@ -397,8 +398,7 @@ fn reply_chunk_too_small(target: &mut Target<'_>, missing: usize) -> Verdict {
     };
     let mut header = Header::msg(xid);
     header.reply = Some(vec![offered]);
-    let octets = link.form(&header, &rpc)?;
-    link.send(&octets)?;
+    link.ask(&header, &rpc)?;
     let message = link.receive_or_end(xid)?;
     let octets = link.gather(&[segment])?;
     if octets[offered.length as usize..]
@@ -618,12 +618,7 @@ fn header_makes_it_long(target: &mut Target<'_>) -> Verdict {
     header.reply = Some(chunk.clone());
     let answer = link.call(&header, &rpc)?;
     answer.results()?;
-    if answer.length > DEFAULT {
-        return violation(format!(
-            "the reply is a Send of {} octets, the threshold 1024",
-            answer.length
-        ));
-    }
+    fits(answer.length, DEFAULT)?;
     let Some(returned) = &answer.header.reply else {
         return violation("the Reply chunk does not come back");
     };
@@ -675,12 +670,7 @@ fn long_write_and_reply(target: &mut Target<'_>) -> Verdict {
     header.reply = Some(reply.clone());
     let answer = link.call(&header, &rpc)?;
     let found = answer.results()?.len();
-    if answer.length > DEFAULT {
-        return violation(format!(
-            "the reply is a Send of {} octets, the threshold 1024",
-            answer.length
-        ));
-    }
+    fits(answer.length, DEFAULT)?;
     if found != results {
         return inconclusive(format!("the results have {found} octets, not {results}"));
     }

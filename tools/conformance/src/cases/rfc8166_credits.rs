@@ -17,6 +17,7 @@ use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::no_reply;
 use crate::cases::rfc8166_chunks::PROTECTION;
 use crate::engine::Offer;
+use crate::peer::fits;
 use crate::peer::fixed;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
@@ -209,16 +210,10 @@ fn reply_of_1028(target: &mut Target<'_>) -> Verdict {
     let xid = link.xid();
     let results = DEFAULT + 4 - 52;
     let rpc = target.server.call_for(xid, results)?;
-    let octets = link.form(&Header::msg(xid), &rpc)?;
-    link.send(&octets)?;
+    link.ask(&Header::msg(xid), &rpc)?;
     let message = link.receive_or_end(xid)?;
     if let Some(message) = &message {
-        if message.octets.len() > DEFAULT {
-            return violation(format!(
-                "the reply is a Send of {} octets, the threshold 1024",
-                message.octets.len()
-            ));
-        }
+        fits(message.octets.len(), DEFAULT)?;
         no_reply(target, &mut link, message, xid, results)?;
     }
     target.goes_on(&mut link, message.is_some(), "a reply that was too long")

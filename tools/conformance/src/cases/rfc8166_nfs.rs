@@ -17,6 +17,7 @@ use crate::nfs;
 use crate::nfs::Compound;
 use crate::nfs::Read;
 use crate::nfs::Results;
+use crate::peer::fits;
 use crate::peer::Answer;
 use crate::peer::Link;
 use crate::peer::Service;
@@ -209,8 +210,7 @@ fn read(
 
 /// Makes a call. Returns the answer, whatever it is.
 fn asked(link: &mut Link, header: &Header, compound: &Compound) -> Result<Message, Problem> {
-    let octets = link.form(header, &compound.call(header.xid))?;
-    link.send(&octets)?;
+    link.ask(header, &compound.call(header.xid))?;
     link.receive_of(header.xid)
 }
 
@@ -229,8 +229,7 @@ fn two_reads(
     };
     header.writes = vec![first, vec![link.writable(600)?]];
     let call = Compound::new(b"").path(path).read(0, 400).read(1000, 600);
-    let octets = link.form(&header, &call.call(header.xid))?;
-    link.send(&octets)?;
+    link.ask(&header, &call.call(header.xid))?;
     let message = link.receive_unless_refused(header.xid)?;
     Ok((header, message))
 }
@@ -286,8 +285,8 @@ fn read_with_empty_chunk(target: &mut Target<'_>) -> Verdict {
     }
 }
 
-/// What a READ without a Write list has, so that its reply is as long as the threshold, or `more`
-/// octets longer.
+/// A READ without a Write list, whose inline reply is as long as the threshold, or `more` octets
+/// longer.
 struct FullRead {
     link: Link,
     header: Header,
@@ -337,12 +336,7 @@ fn longer_read(target: &mut Target<'_>) -> Verdict {
     let mut read = FullRead::new(target, DEFAULT, 4)?;
     read.header.reply = Some(vec![read.link.writable(2 * DEFAULT)?]);
     let answer = read.link.call(&read.header, &read.rpc)?;
-    if answer.length > read.link.to_client {
-        return violation(format!(
-            "the reply is a Send of {} octets, the threshold {}",
-            answer.length, read.link.to_client
-        ));
-    }
+    fits(answer.length, read.link.to_client)?;
     read.has_data(&answer)
 }
 
@@ -356,17 +350,10 @@ fn tells_of_length(status: u32) -> bool {
 fn longer_read_without_chunk(target: &mut Target<'_>) -> Verdict {
     let mut read = FullRead::new(target, DEFAULT, 4)?;
     let xid = read.header.xid;
-    let octets = read.link.form(&read.header, &read.rpc)?;
-    read.link.send(&octets)?;
+    read.link.ask(&read.header, &read.rpc)?;
     let message = read.link.receive_or_end(xid)?;
     if let Some(message) = &message {
-        if message.octets.len() > read.link.to_client {
-            return violation(format!(
-                "the reply is a Send of {} octets, the threshold {}",
-                message.octets.len(),
-                read.link.to_client
-            ));
-        }
+        fits(message.octets.len(), read.link.to_client)?;
         if read.link.is_refusal(message).is_err() {
             let answer = read.link.decode(xid, message)?;
             match answer.status {

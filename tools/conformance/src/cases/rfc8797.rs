@@ -13,6 +13,7 @@ use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::null_with_writes;
 use crate::engine::Offer;
+use crate::peer::fits;
 use crate::peer::Link;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
@@ -177,12 +178,7 @@ fn long_reply(link: &mut Link, threshold: usize) -> Verdict {
     header.reply = Some(vec![link.writable(threshold + 256)?]);
     let answer = link.call(&header, &rpc)?;
     answer.results()?;
-    if answer.length > threshold {
-        return violation(format!(
-            "the reply is a Send of {} octets, the threshold {threshold}",
-            answer.length
-        ));
-    }
+    fits(answer.length, threshold)?;
     Ok(Passed)
 }
 
