@@ -36,7 +36,8 @@ macro_rules! info_keys {
                 /// "client" or "server": this end of the connection.
                 role: Word = it.role;
                 /// "resolving", "connecting", "established", "reconnecting", "closing"; of others
-                /// also "disconnected".
+                /// also "disconnected". A server of InfiniBand or RoCE is "connecting" until RTU,
+                /// or the first message, has arrived.
                 state: Word = it.state;
                 /// The name of the RDMA device.
                 device: Word = Or(device.map(|device| device.name), UNKNOWN);
@@ -47,7 +48,7 @@ macro_rules! info_keys {
                 /// The address and the port of the peer.
                 remote: Word = Or(it.exchange.remote, UNKNOWN);
                 /// 1, and one more after each loss. Each generation negotiates anew. Of a mount,
-                /// this is the number that the NFS client counts.
+                /// this is the number that the NFS client counts; without BTF it is always 1.
                 generation: Number = it.generation;
                 /// The time since the connection entered its state.
                 age_ms: Milliseconds = it.age_ms;
@@ -375,9 +376,10 @@ macro_rules! history_columns {
             /// Each of these is followed by "lost" or "closed" of the same ID and GEN, unless the
             /// connection still exists or that event has been overwritten. "lost": an established
             /// connection ended, because of the peer or of a failure. "closed": this end closed the
-            /// connection. Without LASTED_MS, "closed" means that this end gave up an attempt, or
-            /// does not reconnect any more. "refused": one end rejected the attempt; REASON tells
-            /// which. "failed": the attempt led to no connection for another reason.
+            /// connection. A "closed" of "module" without LASTED_MS: this end gave up an attempt,
+            /// or does not reconnect any more. "refused": one end, or the host of the peer,
+            /// rejected the attempt; REASON tells which. "failed": the attempt led to no
+            /// connection for another reason.
             EVENT = event: Word,
             /// As in ``connections``.
             LOCAL = local: Word,

@@ -29,9 +29,10 @@ pub(crate) struct Cli {
 }
 
 const AFTER: &str = "\
-Exit status: 0 if nothing failed; 3 if something could not be read or the command line is wrong. \
-`probe` and `check` also end with 1 if something is degraded, and with 2 if something is missing or \
-not reached.
+Exit status: 0 if nothing failed; 3 if the command line is wrong, or if nothing could be shown. \
+`mounts`, `metrics` and `report` go on without the files of the module, and end with 0. `probe` \
+and `check` also end with 1 if something is degraded, and with 2 if something is missing or not \
+reached.
 
 Colours are used on a terminal only. NO_COLOR in the environment turns them off.";
 
@@ -141,8 +142,8 @@ pub(crate) enum Command {
     ///
     /// Looks at the modules, the RDMA devices and their MTUs, and at the lines of /etc/fstab that ask
     /// for RDMA. Of a server also at the path to it, its rpcbind, the port, the NULL calls, the
-    /// private data and the credits. For the last four the module rpcrdma_cm has to be loaded, or
-    /// the program rpcrdma-conformance installed.
+    /// private data and the credits. For the last four the module rpcrdma_cm has to be loaded with
+    /// control=1, or the program rpcrdma-conformance installed.
     ///
     /// Prints a line for each, and what to do about it. Ends with 0 if nothing is wrong, 1 if
     /// something works worse than it could, 2 if something is missing, 3 if the check failed. What
@@ -181,11 +182,11 @@ pub(crate) enum Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct Pace {
-    /// Seconds between two readings
+    /// Seconds between two readings (of history: with --follow)
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(crate) interval: u64,
 
-    /// End after that number of readings
+    /// End after that number of readings (of history: with --follow)
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
 }
