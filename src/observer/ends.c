@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Why connections end. These functions are probed, which are called only when a connection
- * ends or fails:
+ * Why connections end. These functions are probed. The first two are called for every event
+ * of the iWARP CM and of queue pairs; the others when a connection is given up:
  *
  *   iw_cm:cm_event_handler()         an iWARP device has received FIN or RST, or has closed
  *                                    the connection

@@ -174,7 +174,7 @@ struct ClientArguments {
     listen: Option<String>,
 
     /// The NFS server, by TCP, that calls are passed on to; port 2049. Without it only NULL, and
-    /// ECHO and BIND of the echo program, succeed
+    /// ECHO, BIND and LOAD of the echo program, succeed
     #[arg(long, value_name = "HOST[:PORT]")]
     backend: Option<String>,
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The server that a client under test sees. It passes RPC messages on to an NFS server over TCP, or
-//! answers NULL, ECHO and BIND itself. Each case shapes its private data, credits, chunks and errors.
+//! answers NULL, ECHO, BIND and LOAD itself. Each case shapes its private data, credits, chunks and
+//! errors.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
