@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn private_data_refused() -> Result {
         const ODD: &str = "an odd number of hex digits";
-        const HEX: &str = "neither pairs of hex digits nor none";
+        const HEX: &str = "expected pairs of hexadecimal digits, or the word none";
 
         for (word, reason) in [
             ("private=", "no value"),

@@ -3,7 +3,7 @@
 //! Bindings of the kernel's RDMA interfaces and of the module's own C code.
 //!
 //! Only [`crate::base`], [`crate::rdma`], [`crate::trace`] and [`crate::observer`] may use it,
-//! except for [`log_clock`] and [`random`].
+//! except for [`log_clock`], [`flush_events`] and [`random`].
 
 // The generated code breaks some of these rules, depending on the kernel's configuration.
 #![allow(

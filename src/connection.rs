@@ -149,7 +149,8 @@ const PARAMETERS: Parameters = Parameters {
     disconnect_ms: 10_000,
 };
 
-/// A Send or a transfer of a chunk that takes longer fails the queue pair.
+/// A Send or another operation, such as the transfer of one block of a chunk, that takes longer
+/// fails the queue pair.
 const LIMITS: TimeLimits = TimeLimits {
     operation_ms: 5000,
     flush_ms: 5000,
@@ -296,8 +297,8 @@ pub(crate) struct Connection {
 /// after the DREQ that followed from it.
 const ERROR_MS: u32 = 200;
 
-/// The number of the work that acts when a time is over: a client connects again, or gives up an
-/// attempt to; a server gives up waiting for RTU.
+/// The number of the work that acts when a time is over: a client begins the next attempt to
+/// connect again, or gives one up; a server gives up waiting for RTU.
 const TIMER: u64 = 0;
 /// The number of the work that removes the connection from the tables.
 const REMOVE: u64 = 1;
@@ -608,9 +609,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Handles DISCONNECTED. If an established connection has not failed before, it ends with the
-    /// first completion that shows the cause: an error, or the flush that this causes if the peer
-    /// has disconnected. Otherwise it ends after [`ERROR_MS`].
+    /// Handles DISCONNECTED. A connection that is not established, or whose failure was known
+    /// before, ends at once, unless the iWARP device has closed an established one. Any other ends
+    /// with the first completion that shows the cause: an error, or the flush that this causes if
+    /// the peer has disconnected. Without such a completion it ends after [`ERROR_MS`].
     fn disconnected(
         self: ArcBorrow<'_, Self>,
         endpoint: &Endpoint,
@@ -637,8 +639,8 @@ impl Connection {
         self.end(&mut inner, Some(cause));
     }
 
-    /// Adds an event of this connection to the history. Called before the state changes, because
-    /// the event says how long the connection was established.
+    /// Adds an event of this connection to the history. At the end of a connection it is called
+    /// before the state changes, because the event says how long the connection was established.
     fn record(&self, inner: &ConnectionInner, transition: Transition, reason: Option<Failure>) {
         let ends = matches!(transition, Transition::Lost | Transition::Closed);
         let established = matches!(inner.state, ConnectionState::Established(_));
@@ -680,8 +682,9 @@ impl Connection {
         }
     }
 
-    /// Ends the current attempt, also if it is established. `failure` is the reason; with [`None`]
-    /// the user closed the connection, and no other attempt follows.
+    /// Ends the current attempt, also if it is established. `failure` is the reason. [`None`] means
+    /// that this end closes the connection (a command, unloading, or a request that could not be
+    /// accepted), and no other attempt follows.
     fn end(self: ArcBorrow<'_, Self>, inner: &mut ConnectionInner, failure: Option<Failure>) {
         let closed = failure.is_none();
         let failure = match &inner.state {

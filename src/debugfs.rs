@@ -202,7 +202,8 @@ impl Dir {
         })
     }
 
-    /// Creates a file that only root may read; may sleep.
+    /// Creates a file that only root may read; may sleep. Fails with `EEXIST` if the name is taken,
+    /// with `EPERM` if debugfs is disabled, and with `ENOMEM`.
     pub(crate) fn readable<R: Readable>(
         &self,
         name: &CStr,
@@ -212,7 +213,7 @@ impl Dir {
         unsafe { self.file(name, 0o400, data, &Reading::<R>::OPERATIONS) }
     }
 
-    /// Creates a file that only root may write to; may sleep.
+    /// Creates a file that only root may write to; may sleep. Fails as [`Self::readable`] does.
     pub(crate) fn writable<W: Writable>(
         &self,
         name: &CStr,
@@ -223,6 +224,7 @@ impl Dir {
     }
 
     /// Creates a file that only root may write to, and whose result can then be read; may sleep.
+    /// Fails as [`Self::readable`] does.
     pub(crate) fn answering<F>(
         &self,
         name: &CStr,

@@ -56,7 +56,7 @@ pub(crate) struct Numbered {
 
 /// The latest events of one kind.
 struct Ring {
-    /// HistoryEvent `n` of this ring, counted from 0, is at index `n` modulo the size.
+    /// Event number `n` of this ring, counted from 0, is at index `n` modulo the size.
     events: KVVec<Numbered>,
     /// How many events this ring has recorded since the module was loaded.
     recorded: u64,

@@ -92,7 +92,7 @@ module! {
         },
         history: u32 {
             default: 1024,
-            description: "How many events of each kind of owner history keeps (0 to 65536)",
+            description: "Events that history keeps of each group of owners and peers (0 to 65536)",
         },
         control: u8 {
             default: 1,

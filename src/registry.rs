@@ -150,7 +150,7 @@ impl Registry {
     }
 
     /// Adds a connection under a number from [`Self::next_number`], and makes its files; process
-    /// context.
+    /// context. Fails with `ENOMEM`, or as [`Dir::readable`] does.
     pub(crate) fn add(&self, number: u64, live: Arc<dyn Live>) -> Result {
         let files = ConnectionFiles::new(&self.dir, number, live.clone())?;
         let entry = Entry {

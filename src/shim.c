@@ -78,7 +78,7 @@ void shim_flush_workqueue(struct workqueue_struct *queue)
 }
 
 /*
- * Makes what counts the holds of an unload guard: objects through which the kernel may
+ * Makes the counter of an unload guard's holds: objects through which the kernel may
  * still call the module. The guard has one, too, from when it is made until it is dropped.
  * A count that overflows is saturated, so that unloading waits for ever.
  *
@@ -199,7 +199,7 @@ bool shim_is_siw(const struct ib_device *device)
 	return device->ops.driver_id == RDMA_DRIVER_SIW;
 }
 
-/* The counts of RDMA Reads are signed, and a REQ or REP has one octet for each. */
+/* A REQ or REP has one octet for each count of RDMA Reads. Before 7.3 the counts are signed. */
 u8 shim_max_qp_rd_atom(const struct ib_device *device)
 {
 	return clamp(device->attrs.max_qp_rd_atom, 0, U8_MAX);

@@ -11,7 +11,7 @@
 
 #define show_role(server) ((server) ? "server" : "client")
 
-/* The values of trace::Outcome. */
+/* The values of enum ParseOutcome in trace.rs. */
 #define show_outcome(outcome)			\
 	__print_symbolic(outcome,		\
 		{ 0, "absent" },		\

@@ -177,7 +177,7 @@ macro_rules! impl_waiting_work {
 
                 fn run(this: ::kernel::sync::Arc<Self>) {
                     // SAFETY: A queue calls this, and completions and handlers only queue works.
-                    // Whoever calls it by hand waits for ever at most.
+                    // A caller that calls it by hand waits for ever at most.
                     let may_wait = unsafe { $crate::base::wait::MayWait::new() };
                     $run(this, &may_wait)
                 }

@@ -211,8 +211,8 @@ impl Connection {
         let mut given_up = None;
         let mut inner = self.inner.lock();
 
-        // Not the state decides: the connection may have been established and lost again before
-        // this task runs.
+        // The state does not decide: the connection may have been established and lost again
+        // before this task runs.
         while !inner.established {
             if !inner.state.is_attempting() {
                 return Err(inner.failure.unwrap_or(closed()));

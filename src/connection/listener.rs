@@ -178,7 +178,7 @@ fn listen_failure(error: Error) -> Failure {
     if error == EINVAL {
         return Failure::REFUSED_ADDRESS;
     }
-    Failure::new(error, "not listening")
+    Failure::new(error, "rdma_cm cannot listen at that address")
 }
 
 impl Listener {

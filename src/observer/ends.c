@@ -276,7 +276,7 @@ static bool probe(struct fprobe *fprobe, unsigned long address)
 	return true;
 }
 
-/* The calls that probes have missed which were removed. */
+/* The calls that were missed by probes that have been removed since. */
 static atomic_long_t missed = ATOMIC_LONG_INIT(0);
 
 static void remove(struct fprobe *fprobe)
@@ -389,8 +389,9 @@ void rpcrdma_cm_unwatch(struct rpcrdma_cm_watched_id *watched)
  *
  * Context: any.
  *
- * Return: false if the device has closed the connection although the peer had not disconnected,
- * or if the probe has missed that, which rpcrdma_cm_missed_ends() counts.
+ * Return: false if the device has closed the connection although the peer had not disconnected.
+ * Also false if the probe has missed that the peer disconnected: rpcrdma_cm_missed_ends() counts
+ * the calls that the probe has missed.
  */
 bool rpcrdma_cm_peer_may_have_disconnected(const struct rpcrdma_cm_watched_id *watched)
 {
@@ -400,7 +401,7 @@ bool rpcrdma_cm_peer_may_have_disconnected(const struct rpcrdma_cm_watched_id *w
 /**
  * rpcrdma_cm_ends_register() - begin to note why connections end
  *
- * What cannot be probed becomes the limit RPCRDMA_CM_LIMIT_CAUSES.
+ * A function that cannot be probed becomes the limit RPCRDMA_CM_LIMIT_CAUSES.
  *
  * Context: process context, may sleep.
  */

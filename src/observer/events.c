@@ -175,7 +175,7 @@ static DEFINE_TIMER(late_timer, report_late);
  * @kind: the kind of the event
  * @flags: is set, for rpcrdma_cm_note_ends()
  *
- * Context: any but that of an NMI. If an event is returned, a raw lock is held, with
+ * Context: any except that of an NMI. If an event is returned, a raw lock is held, with
  * interrupts off, until rpcrdma_cm_note_ends() is called.
  *
  * Return: the event, whose other members are 0; or NULL if there is no room for it.
@@ -227,7 +227,7 @@ static bool programs_half_full(void)
  * Events of programs wait for a jiffy, because a switch to the work for each of them would
  * take a fifth of the time of a connection. Readers do not wait for that.
  *
- * Context: any but that of an NMI.
+ * Context: any except that of an NMI.
  */
 void rpcrdma_cm_note_ends(unsigned long flags)
 {
@@ -300,7 +300,7 @@ static bool may_have_ended(const struct rdma_cm_id *id)
  *
  * An id is not freed before its end was noted, which takes the lock.
  *
- * Context: any but that of an NMI.
+ * Context: any except that of an NMI.
  *
  * Return: whether the counters could be read.
  */

@@ -256,7 +256,10 @@ static struct rpcrdma_cm_member members[ALL_MEMBERS] = {
 	[FILE_FILE] = { "ucma_file", "filp", sizeof(void *) },
 };
 
-/* Whether the members are known. rdma_ucm has no id while this changes. */
+/*
+ * Whether the members are known. While rdma_ucm has ids, this changes only before the probes of
+ * rdma_cm are registered, and after they have been removed.
+ */
 static bool members_known;
 static DEFINE_MUTEX(members_mutex);
 

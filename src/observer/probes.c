@@ -5,17 +5,18 @@
  *   rdma_connect_locked()        the owner of an id sends REQ. Every way to connect
  *                                calls this function. It fails over soft-iWARP if the
  *                                peer's host refuses.
- *   rdma_accept()                the owner of an id sends REP or RTU. Both are reported
- *                                on entry, except those of programs: any user can call
- *                                them with anything, so they are reported when they
- *                                have succeeded.
+ *   rdma_accept()                the owner of an id sends REP or RTU. Calls of this
+ *                                function and of the one above are reported on entry,
+ *                                except those of programs: any user can call them with
+ *                                anything, so they are reported when they have succeeded.
  *   rdma_disconnect()            on entry: this end disconnects, first or in response
  *                                to the peer.
  *   rdma_cma:cm_event_handler    before the owner's handler is called: the connection
  *                                has ended. After this, the owner disconnects as well.
  *   rdma_cma:cm_event_done       after the owner's handler was called: the private data
- *                                of the peer. The id of a REQ has its final handler by
- *                                then, and a wildcard listener fires this only once.
+ *                                of the peer. The id of a REQ then has the handler of its
+ *                                listener's owner. The kernel's server replaces that when
+ *                                it accepts. A wildcard listener fires this only once.
  *   rdma_cma:cm_id_destroy       an id is destroyed; its memory is still valid.
  *
  * rdma_cm holds the handler mutex of the id meanwhile, except for rdma_disconnect() and

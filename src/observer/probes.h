@@ -79,7 +79,7 @@ struct rpcrdma_cm_counters {
 	u64 failed_marshals;
 };
 
-/* Everything that is known of an id when one of its events is reported. */
+/* Everything that is known of an id when one of its events is noted. */
 struct rpcrdma_cm_observation {
 	bool connecting;	/* of NFS: the connection is not established yet */
 	bool opaque;		/* of EXISTING: its transport cannot be read */
@@ -113,7 +113,7 @@ struct rpcrdma_cm_observation {
 struct rpcrdma_cm_event {
 	u64 number;		/* events are numbered in their order */
 	const struct rdma_cm_id *id;	/* NULL for LOST */
-	/* For DESTROYED and LOST: UCMA or another one. */
+	/* For DESTROYED, LOST and the events of ends.c: UCMA or another one. */
 	enum rpcrdma_cm_user user;
 	enum rpcrdma_cm_event_kind kind;
 	/*
@@ -139,7 +139,10 @@ struct rpcrdma_cm_event {
 	 */
 	u32 uid;
 
-	/* Whether the id is a connection, or about to become one. If so, @observation is set. */
+	/*
+	 * Whether @observation is set: the id is a connection, or about to become one. Not set for
+	 * DISCONNECT, DESTROYED and LOST, nor for the events of ends.c.
+	 */
 	bool described;
 	struct rpcrdma_cm_observation observation;
 };

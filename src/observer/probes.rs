@@ -201,9 +201,9 @@ impl EventKind {
     }
 
     /// Returns the evidence that this event is of the end of an established connection, and the
-    /// failure if that is the cause. `iwarp` says whether the transport is iWARP, where a Send that
-    /// is under way when the peer disconnects may fail by these two errors before the device says
-    /// that the peer has disconnected.
+    /// failure if that is the cause. `iwarp` says whether the transport is iWARP. There, a Send
+    /// that is under way when the peer disconnects may fail by LOC_QP_OP_ERR, and the queue pair by
+    /// QP_FATAL, before the device says that the peer has disconnected. Both are consequences then.
     pub(super) fn evidence(self, iwarp: bool) -> Option<(Evidence, Failure)> {
         let queue_pair = Failure::queue_pair_failed;
         let unknown = Failure::unknown_cause;
@@ -307,7 +307,8 @@ fn read_counters(counters: &bindings::rpcrdma_cm_counters) -> Counters {
 pub(super) struct ObservedEvent<'a> {
     raw: &'a bindings::rpcrdma_cm_event,
     pub(super) id: IdKey,
-    /// Whose id it is, of [`EventKind::Destroyed`] and [`EventKind::Lost`].
+    /// The owner of the id. Of [`EventKind::Destroyed`], [`EventKind::Lost`] and the events of
+    /// `ends.c`, it only says whether that is a program.
     pub(super) user: User,
     pub(super) kind: EventKind,
 }

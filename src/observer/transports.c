@@ -88,7 +88,10 @@ static struct rpcrdma_cm_member members[ALL_MEMBERS] = {
 	[SVC_SEND_WITH_INV] = { "svcxprt_rdma", "sc_snd_w_inv", sizeof(bool) },
 };
 
-/* Which of the three groups can be read. No id of rpcrdma exists while this changes. */
+/*
+ * Which of the three groups can be read. While rpcrdma has ids, this changes only before the
+ * probes of rdma_cm are registered, and after they have been removed.
+ */
 static bool client_known, counted_known, server_known;
 static DEFINE_MUTEX(members_mutex);
 
@@ -139,7 +142,7 @@ static int module_changed(struct notifier_block *nb, unsigned long action, void 
 	if (strcmp(mod->name, "rpcrdma"))
 		return NOTIFY_DONE;
 	if (action == MODULE_STATE_LIVE) {
-		/* Its end is not seen if observing began during that. */
+		/* The unloading of an earlier rpcrdma was missed if observing began during it. */
 		forget_members();
 		find_members();
 	} else if (action == MODULE_STATE_GOING) {
@@ -168,10 +171,13 @@ int rpcrdma_cm_transports_register(void)
 
 void rpcrdma_cm_transports_unregister(void)
 {
-	/* First with the notifier, which keeps rpcrdma until its probes have been removed. */
+	/*
+	 * While the notifier is registered: it makes the unloading of rpcrdma wait until the probes
+	 * in rpcrdma have been removed.
+	 */
 	forget_members();
 	unregister_module_notifier(&module_notifier);
-	/* rpcrdma may have been loaded in between. */
+	/* rpcrdma may have been loaded between the two calls, and its members found again. */
 	forget_members();
 }
 

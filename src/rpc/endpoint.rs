@@ -138,7 +138,8 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// Process context.
+    /// Creates the work queues and the memory that endpoints share; process context. Fails with
+    /// `ENOMEM`.
     pub(crate) fn new(hold: &Hold, stats: Arc<SharedStats>) -> Result<Arc<Self>> {
         let messages = WorkQueue::new(hold, c"rpcrdma_cm_messages")?;
         let first_calls = WorkQueue::new(hold, c"rpcrdma_cm_first_calls")?;
@@ -230,9 +231,9 @@ pub(crate) trait Owner: Send + Sync + 'static {
     /// cause if `evidence` is the first evidence of it. The owner must end the endpoint, after
     /// [`CAUSE_MS`] at most.
     ///
-    /// Also called before the endpoint was started, and again for each Receive that is lost. Called
-    /// without the endpoint's lock, possibly with those of its queue pair; may sleep. The owner
-    /// must not wait for the end of the queue pair.
+    /// Also called before the endpoint was started, and again for each Work Request that is
+    /// flushed. Called without the endpoint's lock, possibly with those of its queue pair; may
+    /// sleep. The owner must not wait for the end of the queue pair.
     fn endpoint_failed(self: Arc<Self>, endpoint: &Endpoint, evidence: Evidence, failure: Failure);
 }
 
@@ -248,7 +249,7 @@ pub(super) struct Link {
 pub(super) enum Channel<'a> {
     /// By a work, which may wait for the peer.
     Work(&'a MessageQueuePair<Endpoint>),
-    /// Where the message has arrived, by the one Send that was begun for it.
+    /// In the completion of the message, by the one Send that was begun for it.
     Completion(
         &'a CompletionContext<'a, Endpoint>,
         Cell<Option<BegunSend<'a, Endpoint>>>,
@@ -358,8 +359,9 @@ impl EndpointInner {
 ///
 /// # Locks
 ///
-/// `inner` is taken with the owner's lock held, and with those of a queue pair. Neither the owner
-/// nor the queue pair is called with `inner` held. `VersionCache::responders` is taken last.
+/// `inner` is taken with the owner's lock held, and with those of a queue pair. With `inner` held,
+/// the owner is not called, nor is the queue pair, except for `is_under_way`, which takes a spin
+/// lock. `VersionCache::responders` is taken last.
 #[pin_data]
 pub(crate) struct Endpoint {
     pub(super) configuration: EndpointConfiguration,
@@ -368,7 +370,8 @@ pub(crate) struct Endpoint {
     event: SetOnce<&'static CStr>,
     #[pin]
     pub(super) inner: Mutex<EndpointInner>,
-    /// Notified when a reply has arrived, nobody makes calls any more, or the endpoint has ended.
+    /// Notified when a reply has arrived, a message was discarded, nobody makes calls any more, or
+    /// the endpoint has ended.
     #[pin]
     pub(super) changed: CondVar,
     #[pin]
@@ -381,7 +384,7 @@ pub(crate) struct Endpoint {
 
 /// The number of the work that handles messages that arrived before the endpoint was started.
 const MESSAGES: u64 = 0;
-/// The number of the work that makes the first call.
+/// The number of the work that makes the first calls: NULL and BIND.
 const FIRST_CALL: u64 = 1;
 /// The number of the work that answers calls that were postponed.
 const POSTPONED_CALLS: u64 = 2;
@@ -393,7 +396,7 @@ impl_has_work! {
 }
 
 impl Endpoint {
-    /// Creates an endpoint of `owner`.
+    /// Creates an endpoint of `owner`; process context. Fails with `ENOMEM`.
     pub(crate) fn new(
         services: Arc<Services>,
         configuration: EndpointConfiguration,

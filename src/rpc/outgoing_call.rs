@@ -58,7 +58,8 @@ const FIRST_MESSAGE: u32 = 1024;
 /// The largest number of pages of a memory region, as in rdma_rw.
 const REGION_PAGES: u32 = 256;
 
-/// Length in octets of the longest head of a call that the module makes.
+/// Room in octets for the head of a call that the module makes, which has 40 octets (RFC 5531,
+/// section 9).
 const OWN_CALL_HEAD_MAX: usize = 64;
 
 /// Memory that is registered for the responder.

@@ -145,7 +145,10 @@ impl PreparedReply {
 enum ReplyError {
     /// The call is an option, and none is known (the draft, section 3.1).
     Option,
-    /// The chunks of the call are missing or too small (RFC 8166, section 4.5.3).
+    /// The call cannot be processed, and its requester gets ERR_CHUNK or, in version 2, BAD_HEADER:
+    /// its chunks are missing, too small, too many or cannot be read (RFC 8166, section 4.5.3),
+    /// they hold arguments that are not eligible (section 6.1), or they hold no call with the XID
+    /// of the header.
     Chunk,
     /// The connection is lost, or there is no memory for a reply, so that the connection has to be
     /// ended (RFC 8166, section 4.5.4).

@@ -15,8 +15,9 @@ use crate::{
 /// The XIDs of all calls that the module makes.
 ///
 /// A call's XID is unique among the outstanding calls of its requester, on all connections (RFC
-/// 8167, section 2.4). The first one on a connection is random, because a server may answer a call
-/// from its cache that has the XID of a call on an earlier connection, even of another boot.
+/// 8167, section 2.4). The numbers of calls begin at random when the module is loaded, and go on
+/// over all connections, because a server may answer a call from its cache that has the XID of a
+/// call on an earlier connection, even of another boot.
 pub(super) struct Xids(
     /// The number of the next call.
     Atomic<u32>,

@@ -101,8 +101,8 @@ pub(crate) struct Exchange {
     pub(crate) sent: Option<ParsedPrivateData>,
     /// The private data of the peer; [`None`] until it has arrived, or if it is not known.
     pub(crate) received: Option<ParsedPrivateData>,
-    /// The version of RPC-over-RDMA that both sides have agreed upon; before that, the version that
-    /// the requester used last.
+    /// The version of RPC-over-RDMA that both sides have agreed upon. [`None`] before that, and of
+    /// the connections of others.
     pub(crate) version: Option<u32>,
 }
 

@@ -568,7 +568,7 @@ fn hex_digit(octet: u8) -> Result<u8, Reason> {
         b'0'..=b'9' => Ok(octet - b'0'),
         b'a'..=b'f' => Ok(octet - b'a' + 10),
         b'A'..=b'F' => Ok(octet - b'A' + 10),
-        _ => Err("neither pairs of hex digits nor none"),
+        _ => Err("expected pairs of hexadecimal digits, or the word none"),
     }
 }
 

@@ -185,9 +185,10 @@ macro_rules! info_keys {
             "Of any origin, none or more:" if _ = () => {
                 /// A difference between the implementation and the meaning of the two messages,
                 /// with the section of the RFC. The implementation is the kernel's client or server
-                /// for "nfs". For a client of "module" it is the server at the other end. That
-                /// server also has a line for replies that leave the offered Reply chunk out, with
-                /// their number.
+                /// for "nfs", and the peer for "module". There, a client has a line if the server
+                /// invalidates remotely although not both messages allow it. Either end has a line
+                /// for the peer's replies that leave the offered Reply chunk out, with their
+                /// number.
                 deviation: Lines = deviations;
                 /// The reason why some values of this connection are not known: it is older than
                 /// the module, or the version of RPC-over-RDMA that a program speaks is not known.

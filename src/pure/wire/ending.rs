@@ -15,14 +15,16 @@ pub(crate) enum Evidence {
     Disconnected,
     /// The owner of this end calls rdma_disconnect.
     Disconnect,
-    /// A completion, other than a flush, or an event of the queue pair names an error.
+    /// A completion, other than a flush, or an event of the queue pair names an error, or a Work
+    /// Request could not be posted.
     Error,
     /// This end makes the queue pair fail.
     GivenUp,
     /// The device or the address of this end is gone.
     Gone,
-    /// A work request was flushed, or could not be posted, or iWARP closed the connection although
-    /// the peer had not disconnected. Something else was the cause.
+    /// A Work Request was flushed, or could not be posted because the connection was being closed,
+    /// or iWARP closed the connection although the peer had not disconnected. Something else was
+    /// the cause.
     Consequence,
 }
 

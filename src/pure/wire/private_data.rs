@@ -175,8 +175,9 @@ pub(crate) enum Offered {
 }
 
 impl Offered {
-    /// Returns the octets to send. Clears the R field unless `can_invalidate`, because not all
-    /// RNICs support remote invalidation (RFC 8797, section 3.2).
+    /// Returns the octets to send. In a message, clears the R field unless `can_invalidate`,
+    /// because not all RNICs support remote invalidation (RFC 8797, section 3.2). The octets of
+    /// `private=` are not changed.
     pub(crate) fn private_data(&self, can_invalidate: bool) -> PrivateData {
         match *self {
             Self::Message(offer) => {

@@ -39,7 +39,7 @@ const AUTH_ERROR: u32 = 1;
 /// `auth_flavor` of no authentication; its body should be empty (RFC 5531, section 10.1).
 const AUTH_NONE: u32 = 0;
 
-/// `auth_flavor` of a user and its groups (RFC 5531, section 10.1 and appendix A).
+/// `auth_flavor` of a user and its groups (RFC 5531, section 8.2 and appendix A).
 const AUTH_SYS: u32 = 1;
 
 /// Length in octets of the longest `machinename` of AUTH_SYS, and the largest number of its `gids`
@@ -145,8 +145,8 @@ pub(crate) fn parse_call(octets: &[u8]) -> Result<(Call, &[u8]), RpcError> {
         vers: word(&mut reader)?,
         proc: word(&mut reader)?,
     };
-    // Whom the credentials name is ignored, but the flavor is checked: a reply with SUCCESS to a
-    // call that establishes a context of RPCSEC_GSS, for example, would be wrong.
+    // The identity in the credentials is ignored, but the flavor is checked: a reply with SUCCESS
+    // to a call that establishes a context of RPCSEC_GSS, for example, would be wrong.
     let credentials = pass_auth(&mut reader, &[AUTH_NONE, AUTH_SYS]);
     credentials.map_err(|error| refused_auth(error, AUTH_BADCRED))?;
     let verifier = pass_auth(&mut reader, &[AUTH_NONE]);

@@ -75,7 +75,7 @@ impl<H: ConnectionHandler> Drop for CmId<H> {
     fn drop(&mut self) {
         // SAFETY: The value is not used again.
         let context = unsafe { ManuallyDrop::take(&mut self.0) };
-        // The reference goes with it, so that the handler is dropped by the work, not here.
+        // The work gets the reference, so that it drops the handler, and this does not.
         context.tear_down();
     }
 }

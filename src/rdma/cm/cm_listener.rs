@@ -182,8 +182,8 @@ impl<L: ListenHandler> CmListener<L> {
             }
             result => result?,
         }
-        // SAFETY: By the type invariant the id is valid. The backlog is not negative: iw_cm would
-        // allocate entries without end.
+        // SAFETY: By the type invariant the id is valid. The backlog is not negative: with a
+        // negative one, iw_cm would allocate entries without end.
         match to_result(unsafe { bindings::rdma_listen(this.0.id.as_ptr(), backlog.into()) }) {
             // The id is bound, so only the removal of its device can have changed its state.
             Err(error) if error == EINVAL => Err(ENODEV),

@@ -80,7 +80,7 @@ struct State<H: ConnectionHandler> {
     postponed: Option<Arc<Context<H>>>,
 }
 
-/// What only a client's id has.
+/// The part of a context that only a client's id has.
 pub(super) struct Client<H: ConnectionHandler> {
     pub(super) parameters: ClientParameters,
     connect_queue: fn(&H) -> &WorkQueue,
@@ -229,7 +229,9 @@ impl<H: ConnectionHandler> Context<H> {
         unsafe { hold.reschedule::<_, TEARDOWN>(self, 0) };
     }
 
-    /// Disconnects, and destroys the queue pair. Returns whether the peer will be told.
+    /// Disconnects, and destroys the queue pair. Returns whether rdma_cm took the call, which does
+    /// not tell whether a DREQ was sent: over InfiniBand and RoCE, `rdma_disconnect` returns 0 even
+    /// if neither a DREQ nor a DREP could be sent.
     fn disconnect(&self) -> bool {
         let id = self.id.as_ptr();
 
@@ -247,7 +249,7 @@ impl<H: ConnectionHandler> Context<H> {
             // If the device refuses, operations end by themselves (`ConnectionQueuePair`).
             let _ = queue_pair.fail();
         }
-        // SAFETY: The id is valid. The call fails if there is no connection to be ended.
+        // SAFETY: The id is valid. The call fails if the id has neither connected nor accepted.
         let told = to_result(unsafe { bindings::rdma_disconnect(id) }).is_ok();
         self.queue_pair.drain();
         told

@@ -20,8 +20,8 @@ use kernel::prelude::*;
 pub(crate) struct Parameters {
     /// The name under which the resource tracker lists ids, queue pairs and their other objects.
     pub(crate) owner: &'static CStr,
-    /// How often the transport retransmits a message for which the peer had posted no Receive: 0 to
-    /// 6, or 7 for no limit.
+    /// How often the peer's transport retransmits a message for which this end had posted no
+    /// Receive: 0 to 6, or 7 for no limit. The REQ or REP carries the number. iWARP has none.
     pub(crate) rnr_retry_count: u8,
     /// How long the peer may take to answer a DREQ, in milliseconds.
     pub(crate) disconnect_ms: u32,
@@ -53,7 +53,7 @@ pub(crate) struct Parameters {
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct ClientParameters {
-    /// What a server chooses, too.
+    /// The part that a server chooses, too.
     pub(crate) common: Parameters,
     /// How often the transport retransmits a message before the connection is lost: 0 to 7. A
     /// server's transport uses the number of its client.

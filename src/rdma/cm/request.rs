@@ -140,7 +140,8 @@ impl<'a> Request<'a> {
     /// one is withheld (SECURITY.md). Clients on this host meet neither, because iw_cm reports
     /// their events in the queue in which this handler runs, so after that.
     ///
-    /// Fails with `ENOMEM`. The request is rejected then.
+    /// Fails with `ENODEV` if the protocol of the port is unknown, and with `ENOMEM`. The request
+    /// is rejected then.
     pub(crate) fn defer<F>(self, queue: &WorkQueue, accept: F) -> Result
     where
         F: FnOnce(PendingRequest<'_>) + Send + 'static,
@@ -163,7 +164,7 @@ impl<'a> Request<'a> {
             return Ok(());
         }
         let hold = self.hold.clone();
-        // SAFETY: The id is valid. It is destroyed by nobody but the work, once that is queued.
+        // SAFETY: The id is valid. Only the work destroys it, once that is queued.
         let work = unsafe { RequestWork::new(id, self.private_data, depths, accept, hold) }?;
 
         // SAFETY: The id is valid, and its handler mutex, which is held, guards this member.

@@ -13,19 +13,21 @@ use kernel::{
 /// Why a queue pair has failed.
 #[derive(Clone, Copy)]
 pub(crate) enum QueuePairFault {
-    /// A completion names this error.
+    /// A completion names this error, or a Work Request could not be posted.
     Error(&'static CStr),
     /// This end made the queue pair fail.
     GivenUp(&'static CStr),
-    /// A Work Request was flushed, or could not be posted, because of something else.
+    /// A Work Request was flushed, or could not be posted because the connection was being closed
+    /// (`ENOTCONN`). Something else was the cause.
     Consequence(&'static CStr),
 }
 
 /// Is told why a queue pair has failed.
 pub(crate) trait FaultHandler: Send + Sync + 'static {
-    /// The queue pair has failed, and nothing more can arrive. Called with the error, if a
-    /// completion names one, and for each Receive that is flushed. Also called if this side has
-    /// ended the connection. May sleep.
+    /// The queue pair has failed, or is about to: messages that completed before can still arrive.
+    /// Called for each completion with an error or a flush, for each Work Request that could not be
+    /// posted, and before this end makes the queue pair fail. Also called if this side has ended
+    /// the connection. May sleep.
     fn queue_pair_failed(this: ArcBorrow<'_, Self>, fault: QueuePairFault);
 }
 
@@ -46,7 +48,7 @@ pub(crate) trait FaultHandler: Send + Sync + 'static {
 /// The pointer is of an [`Arc`], on which there is a reference until this is not used any more.
 pub(in crate::rdma) struct HandlerPtr<C>(*const C);
 
-// SAFETY: It is a pointer to what is `Send` and `Sync`.
+// SAFETY: `get` only lends the handler, and a `FaultHandler` is `Send` and `Sync`.
 unsafe impl<C: FaultHandler> Send for HandlerPtr<C> {}
 // SAFETY: As above.
 unsafe impl<C: FaultHandler> Sync for HandlerPtr<C> {}

@@ -44,7 +44,7 @@ use crate::{
 /// ```no_run
 /// # let (buffer, sends, made): (Buffer, Arc<SendQueue<MyEndpoint>>, Seqno) = given();
 /// # let (arrivals, endpoint): (Arc<Arrivals>, Arc<MyEndpoint>) = given();
-/// // SAFETY: The queue pair is destroyed, and its completions handled, before the rest goes.
+/// // SAFETY: The queue pair is destroyed, and its completions handled, before the rest is dropped.
 /// let receive = unsafe { Receive::new(0, buffer, sends, made, arrivals, &endpoint) };
 /// let receive = KBox::pin_init(receive, GFP_KERNEL)?;
 /// // SAFETY: The queue pair is destroyed later.

@@ -157,8 +157,8 @@ impl<C: FaultHandler> Done for SendRequest<C> {
 ///
 /// # Invariants
 ///
-/// `queue_pair` is valid until it is destroyed. `lkey` is the local key of all memory that is
-/// mapped for the device.
+/// Until the queue pair is destroyed, `queue_pair` is valid, and `lkey` is the local key of all
+/// memory that is mapped for the device. The functions that need the queue pair are `unsafe`.
 pub(in crate::rdma) struct SendQueue<C: FaultHandler> {
     queue_pair: NonNull<bindings::ib_qp>,
     requests: KVec<Pin<KBox<Cqe<SendRequest<C>>>>>,

@@ -26,6 +26,7 @@ pub(in crate::rdma) struct Seqno(u64);
 static LATEST: Atomic<u64> = Atomic::new(0);
 
 impl Seqno {
+    /// Returns a number that is larger than all that were returned before; any context.
     pub(in crate::rdma) fn next() -> Self {
         // The accesses to one variable have a total order, even with `Relaxed`. If one event
         // happens before another one, that order agrees.

@@ -80,7 +80,7 @@ impl<T: Done> Cqe<T> {
         })
     }
 
-    /// Returns the entry for a Work Request. Whoever posts that keeps `self` until the request has
+    /// Returns the entry for a Work Request. The poster of the request keeps `self` until it has
     /// completed.
     pub(in crate::rdma) fn entry(&self) -> *mut bindings::ib_cqe {
         let this = ptr::from_ref(self);
