@@ -69,12 +69,13 @@ check_equal() {
 	fi
 }
 
-# check_fails NAME COMMAND...: passes if COMMAND fails.
+# check_fails NAME COMMAND...: passes if COMMAND runs and fails. With 126 and 127 it did not run.
 check_fails() {
-	local check_name=$1
+	local check_name=$1 check_status=0
 	shift
-	if "$@" >"$scratch/output" 2>&1 </dev/null; then
-		not_ok "$check_name" < <(echo "$* succeeded"; cat "$scratch/output")
+	"$@" >"$scratch/output" 2>&1 </dev/null || check_status=$?
+	if [[ $check_status = @(0|126|127) ]]; then
+		not_ok "$check_name" < <(echo "$* ended with $check_status"; cat "$scratch/output")
 		return 1
 	fi
 	ok "$check_name"
