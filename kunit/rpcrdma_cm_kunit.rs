@@ -3,9 +3,9 @@
 //! KUnit tests of the pure files of `rpcrdma_cm`, and of the files of src/base, src/rdma and
 //! src/observer that need no device.
 //!
-//! A test is named after the section that it checks: of RFC 8797, unless its suite names another
-//! document. The expected values of its rows are copied from the section, not computed. If a row
-//! fails, its name is in the kernel's log.
+//! A test of a rule of a document is named after its section: of RFC 8797, unless its suite names
+//! another document. The expected values of its rows are copied from the section, not computed. If
+//! a row fails, its name is in the kernel's log.
 
 #![crate_name = "rpcrdma_cm_tests"]
 
