@@ -3,6 +3,9 @@
 #
 # The library of the scripts. Source it after `set -euo pipefail`.
 
+# Without this, bash ignores `set -e` within $(...).
+shopt -s inherit_errexit
+
 # shellcheck disable=SC2034 # used by the scripts that source this
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rpcrdma_cm
