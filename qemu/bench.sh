@@ -389,7 +389,7 @@ kernel_octets() {
 connect_many() {
 	local n
 	for ((n = 0; n < $1; n++)); do
-		control a connect "$B4:20200 $small null=0 timeout_ms=60000"
+		control a connect "$B4:20200 $small null=0 timeout_ms=60000" || return
 	done
 }
 
