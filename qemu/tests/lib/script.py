@@ -19,7 +19,7 @@ class Script(Checks):
             self.skip_unless(hosts.has_rdma_cm, "user space has no rdma_cm: no module rdma_ucm")
         self.need("a pair of hosts", self.begin)
         self.need("the hosts reach each other", self.ping)
-        self.need("the module loads for the peer", self.load)
+        self.need("the module loads for the checks", self.load)
         if peer:
             self.need("the peer starts", self.start_peer)
 
