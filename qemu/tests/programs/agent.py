@@ -82,7 +82,8 @@ def times(netns: str, file: str, text: str, count: str, at_once: str) -> str:
     for thread in threads:
         thread.start()
     for _ in threads:
-        ready.acquire(timeout=60)
+        if not ready.acquire(timeout=60):
+            return "a thread does not become ready"
     start = time.perf_counter_ns()
     os.write(opened, bytes(len(threads)))
     for thread in threads:
