@@ -118,9 +118,14 @@ same_all() {
 	return "$bad"
 }
 
+# forget_thresholds: empties the trace of thresholds, so that same_client does not find those of
+# earlier connections.
+forget_thresholds() { echo >"$traces/trace"; }
+
 # mounted NAME N VERSION [OPTION]: checks a mount with N connections or more, and that none is shown
 # after umount.
 mounted() {
+	forget_thresholds
 	need "$1: the mount succeeds" nfs_mount "$3" /mnt/nfs "${4:-}"
 	check "$1: info of both ends is right" same_all "$2" 1 4096 4096 4096
 	check "$1: umount succeeds" umount /mnt/nfs
@@ -204,13 +209,13 @@ trace_thresholds() {
 	mkdir "$traces" && echo 1 >"$traces/events/rpcrdma/xprtrdma_inline_thresh/enable"
 }
 
-# refused: whether the refusal was counted, and has its reason. Over siw, rdma_connect() itself
-# fails.
+# refused: whether a refusal was counted since $before, and has its reason. Over siw, rdma_connect()
+# itself fails.
 refused() {
 	local reason='the peer rejected the connection'
 	[[ $TRANSPORT = rxe ]] || reason="the peer's host refused the connection"
-	counter observed_refused && ((count > 0)) &&
-		event ORIGIN=nfs ROLE=client EVENT=refused REASON="$reason"
+	counter observed_refused && ((count > before)) &&
+		event ORIGIN=nfs ROLE=client EVENT=refused REMOTE="$B4:1" REASON="$reason"
 }
 
 no_program_shown() { lines connections && [[ "${lines[*]}" != *' user '* ]]; }
@@ -295,6 +300,7 @@ mounts() {
 		if [[ -e /proc/sys/sunrpc/rdma_max_inline_write ]]; then
 			set_sysctl rdma_max_inline_write 16384
 			set_sysctl rdma_max_inline_read 2048
+			forget_thresholds
 			need 'other sizes: the mount succeeds' nfs_mount 4.1 /mnt/nfs
 			check 'other sizes: info of both ends is right' same_all 1 1 16384 2048 4096
 			set_sysctl rdma_max_inline_write 4096
@@ -341,11 +347,15 @@ traffic() {
 	check 'traffic: umount succeeds' umount /mnt/nfs
 }
 
+# writer_succeeds: whether the process $writer ends in time, and successfully.
+writer_succeeds() { timeout 90 tail --pid "$writer" -f /dev/null && wait "$writer"; }
+
 losses() {
 	head -c 256K /dev/urandom >"$scratch/some"
 	# NFS gives up a connection when replies do not arrive, also over siw.
 	need 'lost: the mount succeeds' nfs_mount 4.2 /mnt/nfs
 	set_sysctl svc_rdma/max_req_size 8192
+	forget_thresholds
 	need 'lost: all packets of the server are lost' netem b loss 100%
 	cp "$scratch/some" /mnt/nfs/again &
 	writer=$!
@@ -362,19 +372,27 @@ losses() {
 	set_sysctl svc_rdma/max_req_size 4096
 
 	if [[ -n ${FULL:-} ]]; then
+		# Other data than the file has.
+		head -c 256K /dev/urandom >"$scratch/some"
 		need 'link down: the link goes down' ip -n "$B" link set "$B_DEV" down
 		cp "$scratch/some" /mnt/nfs/again &
 		writer=$!
 		need 'link down: the link comes up' ip -n "$B" link set "$B_DEV" up
 		need 'link down: the link has its address again' \
 			ip -n "$B" address add "$B6/64" dev "$B_DEV" nodad
-		check 'link down: the writer ends' timeout 90 tail --pid "$writer" -f /dev/null
-		check 'link down: a connection is established' wait_for 60 has_generation 1
+		check 'link down: the writer succeeds' writer_succeeds
+		echo 3 >/proc/sys/vm/drop_caches
+		check 'link down: the data is read as written' cmp "$scratch/some" /mnt/nfs/again
+		# An interruption that is short enough does not end the connection.
+		check 'link down: this generation or a later one is established' \
+			wait_for 60 has_generation "$generation"
 
 		before=$generation
+		forget_thresholds
 		need 'restarted: the server stops' in_nfs_server rpc.nfsd 0
 		need 'restarted: the server starts' in_nfs_server rpc.nfsd 4
 		need 'restarted: the server listens over RDMA' nfs_over_rdma
+		echo 3 >/proc/sys/vm/drop_caches
 		check 'restarted: the file is read as written' \
 			timeout 60 cmp "$scratch/some" /mnt/nfs/again
 		check 'restarted: the next generation is established' \
@@ -385,6 +403,8 @@ losses() {
 	check 'lost: umount succeeds' umount /mnt/nfs
 	check 'lost: no connection is left' wait_for 60 none_shown
 
+	counter observed_refused
+	before=$count
 	on_a timeout -s KILL 10 mount.nfs "$B4:/" /mnt/nfs \
 		-o proto=rdma,port=1,vers=4.1,soft,timeo=10,retrans=0,retry=0 >/dev/null 2>&1
 	check 'a refused mount is counted' refused
