@@ -36,7 +36,8 @@ registers() {
 	END
 }
 
-nobody() { [[ $(on_a setpriv --reuid 65534 --clear-groups "$tool" check "$B4") = *'try sudo'* ]]; }
+# nobody COMMAND...: runs COMMAND on host $A as an ordinary user.
+nobody() { on_a setpriv --reuid 65534 --clear-groups "$@"; }
 
 down() { ip -n "$A" link set dev "$A_DEV" down; }
 # The interface has lost its IPv6 address.
@@ -74,7 +75,9 @@ links() {
 }
 
 no_server() {
-	check 'check works for an ordinary user' nobody
+	check 'check works for an ordinary user' \
+		says 0 "port 1 of $A_RDMA (RoCE, of $A_DEV) is active" nobody "$tool" check "$B4"
+	check 'check says what an ordinary user cannot read' also_says 0 'try sudo'
 	check 'check: nothing listens at the port' \
 		ends 2 "echo 'rdma 20049' > /proc/fs/nfsd/portlist" "$B4"
 }
@@ -87,7 +90,8 @@ server() {
 	check 'check shows the thresholds' also_says 0 \
 		'private-data: calls of up to 4096 octets and replies of up to 4096 would'
 	check 'check shows the credits' also_says 0 "fine     credits: $B4 grants"
-	check 'check: rpcbind does not know RDMA' also_says 0 'note     rpcbind: '
+	check 'check: rpcbind does not know RDMA' \
+		also_says 0 "note     rpcbind: rpcbind of $B4 names no port for RDMA"
 	check 'check: a server that grants few credits' with svc_rdma/max_requests 4 \
 		ends 1 "degraded credits: $B4 grants 4 credits of 64" "$B4"
 	check 'check: a server with small sizes' with rdma_max_inline_write 16384 \
