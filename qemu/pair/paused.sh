@@ -42,9 +42,12 @@ check 'pause: the connection of b is still the first one' on_b same_info "$serve
 	state=established generation=1 bad_headers=0 unexpected_messages=0
 
 need 'pause: a mounts' on_a nfs_mount 4.2 /mnt/nfs
-need 'pause: a makes data' on_a eval 'head -c 4M /dev/urandom >/tmp/data'
+need 'pause: a makes data' on_a eval 'head -c 32M /dev/urandom >/tmp/data'
 on_a later copy cp /tmp/data /mnt/nfs/data
 need 'pause: b pauses during a copy' pause b
+sent=$(packets)
+check 'pause: a sends during the copy' wait_for 10 sent_more "$sent"
+check 'pause: the copy waits while b pauses' on_a eval '! over copy'
 need 'pause: b resumes during the copy' resume b
 check 'pause: the copy ends' on_a wait_for 120 over copy
 check 'pause: the copy succeeds' on_a ended copy
