@@ -245,7 +245,7 @@ closed() {
 }
 
 at_once() {
-	[[ $TRANSPORT = rxe ]] || return 0
+	[[ $TRANSPORT = rxe ]] || { skip 'connections that are lost at once' 'RoCE only'; return; }
 	need 'a program starts that closes at once' program 1
 	leaves_nothing 'a connection is lost before connect returns' lost_at_once
 	leaves_nothing 'a connection is ended while the REP is handled' ended_at_once

@@ -261,8 +261,7 @@ awaits_rtu() {
 }
 
 unconfirmed() {
-	# MPA has no RTU.
-	[[ $TRANSPORT = rxe ]] || return 0
+	[[ $TRANSPORT = rxe ]] || { skip unconfirmed 'MPA has no RTU'; return; }
 	need 'unconfirmed: the module is removed' wait_for 20 rmmod rpcrdma_cm
 	program 3
 	need 'unconfirmed: a client sends no RTU' \
@@ -419,7 +418,7 @@ refused_program() {
 
 btf() {
 	# Debian's kernel has rpcrdma as a module, which can be unloaded.
-	[[ $KERNEL = stock ]] || return 0
+	[[ $KERNEL = stock ]] || { skip 'other BTF' 'on the stock kernel only'; return; }
 	nfs_server_end
 	need 'rpcrdma loaded again: it is unloaded' wait_for 20 modprobe -r rpcrdma
 	need 'rpcrdma loaded again: an NFS server loads it' nfs_server

@@ -80,8 +80,8 @@ has_request() { counter requests && ((count > 0)); }
 
 setting_up() {
 	local slow_cq=${MODULE%/*}/qemu/modules/slow_cq.ko
-	# Over soft-iWARP, connections are set up where requests arrive.
-	[[ $TRANSPORT = rxe ]] || return 0
+	[[ $TRANSPORT = rxe ]] ||
+		{ skip 'setting up' 'siw sets connections up where requests arrive'; return; }
 	load 'setting up'
 	need 'setting up: a listener' control b listen "$B4:7"
 	need 'setting up: it takes long' on_b insmod "$slow_cq" netdev="$B_DEV" milliseconds=12000
@@ -126,7 +126,7 @@ client_mid_handshake() {
 has_server() { newest server && is_state "$id" connecting; }
 
 server_mid_handshake() {
-	[[ $TRANSPORT = rxe ]] || return 0
+	[[ $TRANSPORT = rxe ]] || { skip 'server mid-handshake' 'MPA has no RTU'; return; }
 	load 'server mid-handshake'
 	need 'server mid-handshake: a listener' control b listen "$B4:7"
 	on_a ping -c1 -W5 "$B4" >/dev/null
@@ -141,8 +141,8 @@ server_mid_handshake() {
 }
 
 peer_gone() {
-	# On iWARP, unloading does not wait for the peer.
-	[[ $TRANSPORT = rxe ]] || return 0
+	[[ $TRANSPORT = rxe ]] ||
+		{ skip 'peer gone' 'over iWARP, unloading does not wait for the peer'; return; }
 	load 'peer gone'
 	need 'peer gone: a listener' control b listen "$B4:1"
 	need 'peer gone: a connection' connect a "$B4:1 null=0"
