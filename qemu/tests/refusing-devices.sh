@@ -149,7 +149,8 @@ kept() {
 	check 'the module unloads with queue pairs leaked' in_time 20000 rmmod rpcrdma_cm
 	# rdma_cm owns the other one, which was not set up.
 	check 'kept queue pairs are not those of the module' owned_by_device 1
-	# Whether its completion is handled, the kernel's log says.
+	# The module is unloaded, so a handler of the completion would be freed code, which the
+	# kernel's log would report. It would run within this second.
 	check 'a kept queue pair gets a message' tell 2 send 00
 	sleep 1
 	program_end 2
