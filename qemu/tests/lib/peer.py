@@ -379,13 +379,17 @@ class Peer:
         if error:
             raise OSError(error, "ibv_post_recv")
 
-    def post(self, *requests: Request) -> None:
-        """Posts work requests to the send queue, and waits until they are complete."""
+    def start(self, *requests: Request) -> None:
+        """Posts work requests to the send queue."""
         for request in requests:
             request.send_flags = SIGNALED
             error = self.verbs.post_send(self.queue_pair, byref(request), byref(c_void_p()))
             if error:
                 raise OSError(error, "ibv_post_send")
+
+    def post(self, *requests: Request) -> None:
+        """Posts work requests to the send queue, and waits until they are complete."""
+        self.start(*requests)
         statuses = []
         for _ in requests:
             completion = self.completion(self.queue_pair.contents.send_cq, TIMEOUT_MS, CALM_MS)
@@ -464,10 +468,13 @@ class Peer:
         segment = ctypes.pointer(memory.segment())
         return Request(opcode=opcode, sg_list=segment, num_sge=memory.length > 0, **more)
 
+    def sends(self, *messages: bytes) -> list[Request]:
+        """Returns a work request for each message."""
+        return [self.request(SEND, self.new_memory(message)) for message in messages]
+
     def send(self, *messages: bytes) -> None:
         """Sends messages all at once, not one after the other."""
-        memories = [self.new_memory(message) for message in messages]
-        self.post(*(self.request(SEND, memory) for memory in memories))
+        self.post(*self.sends(*messages))
 
     def litter(self) -> None:
         """Sends random octets, more than there are credits, without waiting."""
