@@ -192,11 +192,15 @@ first_call_fails() {
 	[[ $TRANSPORT = siw || ${info[last_failure]} = *': transport retry counter exceeded' ]]
 }
 
-# comes_back: some attempts fail before one succeeds. A server that was not told of the loss is
-# left over.
+# has_failed: whether more attempts to connect have failed than $before.
+has_failed() { counter connects_failed && ((count > before)); }
+
+# comes_back: an attempt fails before one succeeds. A server that was not told of the loss is left
+# over.
 comes_back() {
-	local bad=0
-	pause 3
+	local bad=0 before
+	counter connects_failed && before=$count
+	wait_for 45 has_failed || bad=1
 	heal
 	timed wait_for 45 is_generation "$client" 2 || bad=1
 	echo "# established again after $took ms" >&3
@@ -255,22 +259,41 @@ close_ends() { later close "connection $1" && ends 0 0 10000 && is_gone "$1"; }
 # close_other: closes the server's end after the client's.
 close_other() { close_ends "$server" && heal; }
 
-# begin_close ID: starts a close, and waits until it is waiting for the DREP.
+# rxe_count COUNTER: prints a counter of a's device.
+rxe_count() { cat "/sys/class/infiniband/$A_RDMA/ports/1/$1"; }
+# counts_more COUNTER: whether it is higher than $before.
+counts_more() { (($(rxe_count "$1") > before)); }
+
+# begin_close: starts to close the client, and waits until the DREQ or the FIN has been sent.
 begin_close() {
-	later close "connection $1"
-	[[ $TRANSPORT = siw ]] || wait_for 10 is_state "$1" closing
+	local before local_end
+	info "$client" && local_end=${info[local]} || return
+	[[ $TRANSPORT = siw ]] || before=$(rxe_count hw_counters/sent_pkts)
+	later close "connection $client"
+	wait_for 10 has_disconnected
 }
 
+has_disconnected() {
+	case $TRANSPORT in
+	rxe) is_state "$client" closing && counts_more hw_counters/sent_pkts ;;
+	siw) on_a ss -Htn state fin-wait-1 src "$local_end" | grep -q . ;;
+	esac
+}
+
+# disconnection_lost: nothing but the retransmitted DREQ or FIN tells the server of the end.
 disconnection_lost() {
-	connected '20 null=0' && vanish && begin_close "$client" || return
-	pause 0.5
+	local before
+	connected '20 null=0' && vanish || return
+	[[ $TRANSPORT = siw ]] || before=$(rxe_count cm_tx_retries/dreq)
+	begin_close || return
 	heal
-	gone_within 20 "$server" && ends 0 0 10000
+	gone_within 20 "$server" && ends 0 0 10000 || return
+	[[ $TRANSPORT = siw ]] || wait_for 10 counts_more cm_tx_retries/dreq
 }
 
 # device_goes: whether removing the device ends a close that waits for the peer.
 device_goes() {
-	connected '20 null=0' && vanish && begin_close "$client" &&
+	connected '20 null=0' && vanish && begin_close &&
 		in_time 5000 rdma link delete "$A_RDMA" && ends 0 0 5000 || return
 	heal
 	add_device a &&
@@ -351,9 +374,9 @@ negotiates_afresh() {
 # About: peers that are not the module.
 
 # foreign: a program calls NULL of NFS as in RFC 8166, section 4.1.2, and RFC 5531, section 9. Fails
-# if it gets a reply of other octets. Calls without a reply are counted.
+# if it gets a reply of other octets, or none at all. Calls without a reply are counted.
 foreign() {
-	local xid call reply bad=0
+	local xid call reply answered=0 bad=0
 	for xid in 1879048{001..004}; do
 		((++connects))
 		tell 1 connect "/run/netns/$A" "$B4" 21 none || {
@@ -366,6 +389,7 @@ foreign() {
 		((++calls))
 		if tell 1 send "$call" && tell 1 receive 15000 &&
 			[[ $said != @(none|closed) ]]; then
+			((++answered))
 			same reply "$reply" "${said%% *}" || bad=1
 		else
 			((++failed))
@@ -373,6 +397,7 @@ foreign() {
 		tell 1 close
 	done >"$scratch/foreign"
 	diag <"$scratch/foreign" >&3
+	((answered)) || { echo 'no call was answered'; return 1; }
 	return "$bad"
 }
 
@@ -400,8 +425,11 @@ lossy_networks() {
 		lossy "$percent % lost" "$timeout_ms" loss "$percent%"
 	done
 	lossy 'reordered' 15000 delay 5ms reorder 25% 50%
+	check 'reordered: connect and NULL succeed' some_succeeded connect null
 	lossy 'duplicated' 15000 duplicate 20%
+	check 'duplicated: connect and NULL succeed' some_succeeded connect null
 	lossy 'delayed by 2 to 18 ms' 15000 delay 10ms 8ms
+	check 'delayed by 2 to 18 ms: connect and NULL succeed' some_succeeded connect null
 	lossy 'corrupted' 15000 corrupt 5%
 	lossy 'all faults' 15000 loss 5% duplicate 5% corrupt 2% delay 5ms 4ms reorder 20%
 	check 'the ends agree after the lossy networks' agree 90 2005 2006

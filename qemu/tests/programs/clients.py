@@ -13,7 +13,7 @@
     agree SECONDS PORT...
         Each client makes a call, or is closed if it has no credit for one. Then succeeds if within
         SECONDS each end has another end with the same negotiated values. Servers at PORTs
-        may be left over, and are counted.
+        may be left over, and are counted. Fails if there is no connection at the beginning.
 """
 
 import collections
@@ -184,6 +184,9 @@ def learn(number):
 def agree(seconds, *ports):
     """The command `agree`."""
     start = time.monotonic()
+    if not own():
+        print("no connection is left")
+        return False
     each(learn, [(end["id"],) for end in own() if end["role"] == "client"])
     while True:
         wrong, stale = disagreement(ports)
