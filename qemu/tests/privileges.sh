@@ -54,11 +54,11 @@ shown() {
 # and the text that %p prints.
 address='ff[0-9a-f]{14}|[0-9a-f]{14}ff|(^|[^0-9a-f])0{8}[0-9a-f]{8}($|[^0-9a-f])'
 
-# talk: connects and calls: without a message in private data and with one, in both versions,
-# inline and by chunks, with padding of all lengths.
+# talk: makes two calls. With FULL=1 also with other private data, in both versions, inline and by
+# chunks, with padding of all lengths.
 talk() {
 	local words size port=20080
-	for words in private=none private=a5 inv=1 rpcvers=1; do
+	for words in private=none private=a5 inv=1 rpcvers=2; do
 		((++port))
 		control b listen "$B4:$port $words" &&
 			connect a "$B4:$port $words" || return
@@ -157,9 +157,20 @@ check 'the capture has the segments of every call' \
 check_equal "the offsets of all segments are the module's own" '' "$(foreign_offsets)"
 
 [[ -n ${FULL:-} && $KERNEL = stock ]] || exit 0
-holds() { LC_ALL=C grep -qaP "$1" "$capture"; }
+# holds PATTERN: whether the capture matches the regular expression of Python.
+search='import re, sys
+with open(sys.argv[2], "rb") as file:
+    sys.exit(not re.search(sys.argv[1].encode(), file.read(), re.DOTALL))'
+holds() { python3 -ISc "$search" "$1" "$capture"; }
 check 'the capture holds private data' holds '\xf6\xab\x0e\x18\x01\x01\x03\x03'
 # The patterns of include/linux/poison.h, for SLUB and for pages.
-check_fails 'the capture holds no uninitialized memory' holds '(\x6b|\x5a|\xbb|\xcc|\xaa)\g1{7}'
+check_fails 'the capture holds no uninitialized memory' holds '(\x6b|\x5a|\xbb|\xcc|\xaa)\1{7}'
+# A call of ECHO up to its data (RFC 5531, section 9): CALL, the version of RPC, the program, its
+# version, the procedure, AUTH_NONE twice, and the length of the data, here less than 4 octets.
+call='\x00{7}\x02.{12}\x00{19}'
+check 'the capture holds padded calls inline in version 2' \
+	holds "\x00{3}\x02.{4}\x00{20}.{4}${call}[\x01-\x03]"
+check_fails 'no padding of a call is uninitialized' \
+	holds "$call(\x01.(?!\x00{3})|\x02..(?!\x00{2})|\x03...(?!\x00))"
 check_equal 'the kernel fills uninitialized memory with the pattern' \
 	1 "$(</sys/kernel/slab/kmalloc-4k/poison)"
