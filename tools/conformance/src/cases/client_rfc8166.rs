@@ -311,15 +311,16 @@ pub fn completes_from(
     match failed.get() {
         Some(number) => not_again(gateway, &work, number),
         None => inconclusive(format!(
-            "the client has made only {} calls",
+            "the client has made {} calls; call {from} was to be answered with the error",
             work.calls.len()
         )),
     }
 }
 
-/// The call with this number is over: it is not sent again. A pause behind it is that of a client
-/// which has ignored the answer, and has given the call up. The client may have made other calls
-/// before the pause.
+/// The call with this number is over: it is not sent again. A long pause behind it may be that of a
+/// client that has ignored the answer, and has given up the call. Clients also pause for other
+/// reasons, so that such a pause decides nothing. The client may have made other calls before the
+/// pause.
 fn not_again(gateway: &mut Gateway<'_>, work: &Work, number: usize) -> Verdict {
     let failed = work.calls[number].header.xid;
     let again = work.calls[number + 1..]
@@ -331,12 +332,15 @@ fn not_again(gateway: &mut Gateway<'_>, work: &Work, number: usize) -> Verdict {
         ));
     }
     let usual = gateway.plain()?.pauses().into_iter().max();
+    let usual = usual.unwrap_or_default();
     let pause = work.pauses().into_iter().skip(number).max();
     let pause = pause.unwrap_or_default();
-    if pause > usual.unwrap_or_default() + PROMPT {
+    if pause > usual + PROMPT {
         return inconclusive(format!(
-            "the client pauses for {} ms behind the error: it may have given up the call by itself",
-            pause.as_millis()
+            "the client pauses for {} ms behind the error, and {} ms at most without it: it may \
+             have given up the call by itself",
+            pause.as_millis(),
+            usual.as_millis()
         ));
     }
     Ok(Passed)
@@ -615,6 +619,8 @@ fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
     let replied = under_way.clone();
     let reached = Rc::new(Cell::new(None));
     let own = reached.clone();
+    let failed: Rc<RefCell<Option<String>>> = Rc::default();
+    let own_failed = failed.clone();
     let readable = |call: &Call| call.readable().find(|segment| segment.length > 0);
     let work = gateway.work(Shape {
         hold: 10 * HOLD,
@@ -643,8 +649,9 @@ fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
                 segment.length = 0;
             }
             let reply = header.with(&words(&[xid, wire::REPLY, 0, 0, 0, 5]));
-            if connection.send_invalidate(key, &reply).is_ok() {
-                own.set(Some(stays_readable(connection, segment)));
+            match connection.send_invalidate(key, &reply) {
+                Ok(()) => own.set(Some(stays_readable(connection, segment))),
+                Err(why) => *own_failed.borrow_mut() = Some(why),
             }
             Next::Serve
         }),
@@ -659,10 +666,16 @@ fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
             "memory of a call that is over can still be read: its reply has invalidated another tag",
         ),
         Some(false) => Ok(Passed),
-        None => inconclusive(format!(
-            "the client has not had two calls with chunks under way, one of them with a Read chunk; {}",
-            work.end()
-        )),
+        None => inconclusive(match &*failed.borrow() {
+            Some(why) => {
+                format!("the reply that invalidates another call's tag could not be sent: {why}")
+            }
+            None => format!(
+                "the first connection has not had two calls with chunks under way, one of them \
+                 with a Read chunk; {}",
+                work.end()
+            ),
+        }),
     }
 }
 
