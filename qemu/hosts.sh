@@ -232,6 +232,10 @@ nfs_server() {
 # in_nfs_server COMMAND...: runs COMMAND in the namespaces of the NFS server.
 in_nfs_server() { nsenter --target "$nfs_server" --mount --net --root --wd "$@"; }
 
+# lockd_end_grace: ends the grace period of lockd. It is 50 s long, and the server grants no
+# delegations meanwhile.
+lockd_end_grace() { in_nfs_server sh -c 'echo Y >/proc/fs/lockd/nlm_end_grace'; }
+
 # nfs_start [PORT]: starts the NFS server again, after `rpc.nfsd 0`, with that port for RDMA.
 # nfs_over_rdma [PORT]: does the second half of that, and ends the grace period.
 nfs_start() { in_nfs_server rpc.nfsd 4 && nfs_over_rdma "$@"; }

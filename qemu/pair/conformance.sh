@@ -34,19 +34,21 @@ suite() {
 }
 
 # serve_work COMMAND...: runs COMMAND in b for each connection to the port 4000, and sends its
-# status.
+# status and output. A process that COMMAND leaves behind may keep a pipe open, but not a file.
 serve_work() {
 	on_b later work python3 -ISc '
-import socket, subprocess, sys
+import socket, subprocess, sys, tempfile
 server = socket.create_server(("", 4000))
 while True:
     connection, _ = server.accept()
-    with connection:
-        done = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL)
-        connection.sendall(b"%d\n" % done.returncode)
+    with connection, tempfile.TemporaryFile() as output:
+        done = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=output,
+                              stderr=subprocess.STDOUT)
+        output.seek(0)
+        connection.sendall(b"%d\n" % done.returncode + output.read())
 ' timeout -k 5 60 "$@" && on_b wait_for 30 eval 'ss -tln | grep -q :4000'
 }
-work="bash -c 'exec 3<>/dev/tcp/$B4/4000 && read -r status <&3 && exit \$status'"
+work="bash -c 'exec 3<>/dev/tcp/$B4/4000 && read -r status <&3 && cat <&3 && exit \$status'"
 
 nfs_data() {
 	head -c 12000 /dev/urandom >"$share_a/data" && cp "$share_a/data" "$share_b/data" &&
@@ -80,12 +82,13 @@ elif [[ $PEER = rpcrdma_cm ]]; then
 	check 'suite: the module closes all' on_b control - close all
 elif [[ $PEER != ganesha ]]; then
 	need 'suite: b serves NFS' on_b nfs_server
-	# It grants no delegations during the grace period of lockd.
-	need 'suite: b has a scratch file' on_b in_nfs_server \
-		sh -c 'touch /export/scratch && echo Y >/proc/fs/lockd/nlm_end_grace'
+	need 'suite: b has a scratch file' on_b in_nfs_server touch /export/scratch
+	need 'suite: the server on b grants delegations' on_b lockd_end_grace
 	! plays server || check 'suite: Linux as server' suite server "$B4" --export scratch
 	need 'suite: a serves NFS' on_a nfs_server
 	need 'suite: both have data' nfs_data
+	# Otherwise the client makes fewer calls in works after that period than in the first one.
+	need 'suite: the server on a grants delegations' on_a lockd_end_grace
 	need "suite: b's client works" \
 		serve_work bash programs/nfs-work.sh /tmp/work "$A4" 4.2 /
 	! plays client || check 'suite: Linux as client' suite client --listen "$A4:3000" \

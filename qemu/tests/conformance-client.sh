@@ -29,7 +29,7 @@ passes_v2() {
 
 nfs_data() {
 	mkdir "$scratch/mount" && head -c 12000 /dev/urandom >"$scratch/data" &&
-		in_nfs_server cp "$scratch/data" /export/data
+		in_nfs_server cp "$scratch/data" /export/data && lockd_end_grace
 }
 
 need_pair

@@ -38,8 +38,5 @@ proves_itself() {
 	return "$status"
 }
 
-# scratch_file: makes the file, and ends the grace period of lockd: it is 50 s long, and the server
-# grants no delegations meanwhile.
-scratch_file() {
-	in_nfs_server sh -c 'touch /export/scratch && echo Y >/proc/fs/lockd/nlm_end_grace'
-}
+# scratch_file: makes the file, and lets the server grant delegations.
+scratch_file() { in_nfs_server touch /export/scratch && lockd_end_grace; }
