@@ -45,11 +45,13 @@ const PORT: u16 = 20049;
 const NFS_PORT: u16 = 2049;
 
 const STATUS: &str =
-    "Ends with 0 if no case failed; with 1 if a case failed or was inconclusive, or differs from \
-     --expect; with 2 if the command line is wrong, nothing could be tested, or SIGINT or SIGTERM \
-     has ended the run early. The results so far are written then, too.";
+    "Ends with 0 if no case failed; with 1 if a case failed or was inconclusive, with --expect \
+     only if a result differs from the file; with 2 if the command line is wrong, nothing could be \
+     tested, or SIGINT or SIGTERM has ended the run early. After a signal, the results so far are \
+     written.";
 const PROBE_STATUS: &str =
-    "Ends with 0 if NULL succeeded; with 1 if not; with 2 if it could not ask.";
+    "Ends with 0 if NULL succeeded; with 1 if not, or if the server was not reached; with 2 if the \
+     command line is wrong, or this host cannot use rdma_cm.";
 
 /// A conformance suite for RPC-over-RDMA version 1 (RFC 8166, 8167) and its private data (RFC 8797).
 #[derive(Parser)]
@@ -178,8 +180,8 @@ struct ClientArguments {
     #[arg(long, value_name = "HOST[:PORT]")]
     backend: Option<String>,
 
-    /// The command that makes the client connect, work and disconnect. sh runs it for each case, and
-    /// once for all that only look at messages. Without it, do that by hand
+    /// The command that makes the client connect, work and disconnect. sh runs it for each case;
+    /// cases for which the suite behaves alike share a run. Without it, do that by hand
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
 
@@ -253,7 +255,7 @@ fn program(text: &str) -> Result<Procedure, String> {
     let number = |text: &str| {
         text.strip_prefix("0x")
             .map_or_else(|| text.parse(), |digits| u32::from_str_radix(digits, 16))
-            .map_err(|_| format!("no number: {text}"))
+            .map_err(|_| format!("not a number of 32 bits, decimal or 0x…: {text}"))
     };
     let (program, version) = text.split_once(':').ok_or("expected PROGRAM:VERSION")?;
     Ok(Procedure {
@@ -282,7 +284,7 @@ fn address_at(text: &str, port: u16) -> Result<SocketAddr, String> {
         .to_socket_addrs()
         .ok()
         .and_then(|mut found| found.next())
-        .ok_or(format!("no address: {text}"))
+        .ok_or(format!("not ADDR[:PORT], or the name is unknown: {text}"))
 }
 
 /// Why the program ends with 2.
@@ -305,40 +307,46 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Returns the cases that the words select; all without any.
+/// Returns the cases that the words select; all without any. Without `draft_v2`, no case of version
+/// 2 is among them, not even as a skipped one.
 fn selected(
     cases: impl Iterator<Item = &'static Case>,
+    draft_v2: bool,
     words: &[String],
 ) -> Result<Vec<&'static Case>, Unable> {
-    let found: Vec<_> = cases
-        .filter(|case| words.is_empty() || words.iter().any(|word| selects(word, case)))
-        .collect();
+    let (cases, left_out): (Vec<_>, Vec<_>) =
+        cases.partition(|case| draft_v2 || !case.needs.contains(&Need::DraftV2));
     for word in words {
-        if !found.iter().any(|case| selects(word, case)) {
-            return Err(format!("no case is selected by: {word}"));
+        let selects_any = |cases: &[&Case]| cases.iter().any(|case| selects(word, case));
+        if !selects_any(&cases) {
+            let why = if selects_any(&left_out) {
+                " (cases of version 2 need --draft-v2)"
+            } else {
+                ""
+            };
+            return Err(format!("no case is selected by: {word}{why}"));
         }
     }
+    let mut found = cases;
+    found.retain(|case| words.is_empty() || words.iter().any(|word| selects(word, case)));
     Ok(found)
 }
 
 fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
     let common = &arguments.common;
-    // Version 2 is never asked for, not even as a skipped case.
-    let cases = || {
-        cases::server().filter(|case| arguments.draft_v2 || !case.needs.contains(&Need::DraftV2))
-    };
     let mut words = arguments.cases.clone();
     if common.list || common.dry_run {
         // Without a server, all words select cases.
         if let Some(word) = &arguments.address {
-            if address(word).is_err() || cases().any(|case| selects(word, case)) {
+            if address(word).is_err() || cases::server().any(|case| selects(word, case)) {
                 words.insert(0, word.clone());
             }
         }
-        print!("{}", listing(&selected(cases(), &words)?, common.dry_run));
+        let selected = selected(cases::server(), arguments.draft_v2, &words)?;
+        print!("{}", listing(&selected, common.dry_run));
         return Ok(0);
     }
-    let selected = selected(cases(), &words)?;
+    let selected = selected(cases::server(), arguments.draft_v2, &words)?;
     let given = arguments
         .address
         .as_deref()
@@ -408,9 +416,7 @@ fn probe(arguments: &ProbeArguments) -> Result<u8, Unable> {
 
 fn client(arguments: &ClientArguments) -> Result<u8, Unable> {
     let common = &arguments.common;
-    let cases =
-        cases::client().filter(|case| arguments.draft_v2 || !case.needs.contains(&Need::DraftV2));
-    let selected = selected(cases, &arguments.cases)?;
+    let selected = selected(cases::client(), arguments.draft_v2, &arguments.cases)?;
     if common.list || common.dry_run {
         print!("{}", listing(&selected, common.dry_run));
         return Ok(0);
@@ -434,7 +440,9 @@ fn client(arguments: &ClientArguments) -> Result<u8, Unable> {
     client.run.clone_from(&arguments.run);
     client.limit = Duration::from_secs(arguments.limit);
     if client.run.is_none() {
-        eprintln!("Let the client connect to {at}, work, and disconnect: once for each case.");
+        eprintln!(
+            "Let the client connect to {at}, work and disconnect, until the results are printed."
+        );
     }
     engine::catch_signals();
     client.explore().map_err(|why| format!("{at}: {why}"))?;

@@ -7,6 +7,10 @@ use std::process::Command;
 use std::process::Output;
 use std::process::Stdio;
 
+use rpcrdma_conformance::case::Case;
+use rpcrdma_conformance::case::Need;
+use rpcrdma_conformance::cases;
+
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rpcrdma-conformance"))
         .args(arguments)
@@ -18,18 +22,28 @@ fn lines(output: &Output) -> usize {
     String::from_utf8_lossy(&output.stdout).lines().count()
 }
 
+fn count(cases: impl Iterator<Item = &'static Case>, draft_v2: bool) -> usize {
+    cases
+        .filter(|case| draft_v2 || !case.needs.contains(&Need::DraftV2))
+        .count()
+}
+
 #[test]
 fn the_list_has_all_cases() {
     let output = run(&["server", "--list"]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(lines(&output) >= 150, "{}", lines(&output));
+    assert_eq!(lines(&output), count(cases::server(), false));
+    let output = run(&["server", "--list", "--draft-v2"]);
+    assert_eq!(lines(&output), count(cases::server(), true));
 }
 
 #[test]
 fn the_list_has_all_cases_for_clients() {
     let output = run(&["client", "--list"]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(lines(&output) >= 60, "{}", lines(&output));
+    assert_eq!(lines(&output), count(cases::client(), false));
+    let output = run(&["client", "--list", "--draft-v2"]);
+    assert_eq!(lines(&output), count(cases::client(), true));
     assert_eq!(lines(&run(&["client", "--list", "rfc8797/4/c1"])), 1);
     assert_eq!(
         run(&["client", "--list", "rfc8797/4/1"]).status.code(),
@@ -48,6 +62,23 @@ fn a_section_selects_its_cases_only() {
     let section = lines(&run(&["server", "--list", "rfc8166/4.5"]));
     assert!(section > text.lines().count());
     assert_eq!(lines(&run(&["server", "--list", "rfc8797/4/1"])), 1);
+}
+
+#[test]
+fn a_word_that_selects_only_version_2_names_the_option() {
+    for arguments in [
+        &["server", "127.0.0.1", "draft-v2"][..],
+        &["server", "--list", "draft-v2"],
+        &["client", "--list", "draft-v2"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("need --draft-v2"), "{text}");
+    }
+    let output = run(&["server", "127.0.0.1", "no-such-case"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!text.contains("--draft-v2"), "{text}");
 }
 
 #[test]
