@@ -21,6 +21,7 @@ use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::client_rfc8797::offer;
 use crate::cases::client_rfc8797::undisturbed;
+use crate::cases::rfc8166_header::DISCARDS_DONE;
 use crate::cases::rfc8167::MATCH;
 use crate::engine::Connection;
 use crate::gateway::error;
@@ -271,8 +272,8 @@ fn reply(call: &Call, header: &[u32]) -> Vec<u8> {
     )
 }
 
-/// How much longer than in the work without faults a client may pause that has completed a call.
-/// Those that wait for another reply give up after seconds.
+/// A client that has completed the call may pause for this much longer than in the work without
+/// faults. A client that waits for another reply pauses for seconds.
 const PROMPT: Duration = Duration::from_secs(1);
 
 /// Answers a late call with an error. That completes the call: it is not sent again.
@@ -949,6 +950,8 @@ pub const CASES: &[Case] = &[
         sends "PROG_MISMATCH by RDMA_NOMSG to the last call with a Reply chunk",
         accepts "the call is not sent again; the command ends",
         fault "retries-refusals", mismatch_in_reply_chunk),
+    // The sentence does not say that RPC errors are among the replies "for the procedure": so this
+    // is a SHOULD.
     case!(client "rfc8166/6.2/c1", "a Reply chunk has room for PROG_MISMATCH", Should, MAXIMUM,
     sends "nothing", accepts "at least 32 octets in each Reply chunk", fault "tiny-reply-chunks",
     |gateway| {
@@ -1120,7 +1123,7 @@ pub const CASES: &[Case] = &[
         fault "trusts-malformed",
         |gateway| discards(gateway, |call| reply(call, &[1, 32, 2, 0, 0, 0, 0, 0]))),
     case!(client "rfc8166/4.6.2/c1", "RDMA_DONE is discarded", Must,
-        "RFC 8166, section 4.6.2: Receivers MUST silently discard RDMA_DONE messages.",
+        DISCARDS_DONE,
         sends "RDMA_DONE with the XID of the call, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 3, 0, 0, 0]))),
 ];

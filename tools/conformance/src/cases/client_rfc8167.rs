@@ -21,6 +21,7 @@ use crate::cases::client_rfc8166::HOLD;
 use crate::cases::client_rfc8797::more_connections;
 use crate::cases::client_rfc8797::undisturbed;
 use crate::cases::rfc8166_chunks::UNKNOWN;
+use crate::cases::rfc8167::DISTINCT;
 use crate::engine::Arrival;
 use crate::engine::Connection;
 use crate::engine::Memory;
@@ -39,13 +40,12 @@ use crate::wire::Segment;
 use crate::wire::Status;
 use crate::wire::Transport;
 
-const REPLY: &str = "To form a reverse-direction RPC-over-RDMA Reply message, an ONC RPC client \
-                     endpoint constructs an RPC-over-RDMA header containing a copy of the matching \
-                     ONC RPC Call's RPC XID in the rdma_xid field";
+const FORMS_REPLY: &str =
+    "To form a reverse-direction RPC-over-RDMA Reply message, an ONC RPC client endpoint \
+     constructs an RPC-over-RDMA header containing a copy of the matching ONC RPC Call's RPC XID \
+     in the rdma_xid field";
 const VERSION: &str = "The rdma_vers field MUST contain the same value in a reverse-direction \
                        Reply message as in the matching Call message.";
-const DISTINCT: &str = "RFC 8167, section 2.4.1: Though such concurrent requests use the same XID \
-                        value, they represent distinct ONC RPC transactions.";
 const UNIQUE: &str = "The XID of a Call is arbitrary but is unique among outstanding Calls from \
                       that Requester.";
 const CREDITS: &str =
@@ -65,7 +65,7 @@ const NO_CHUNKS: &str = "RFC 8167, section 5.3: If a reverse-direction requester
 /// The XID of the server's own calls.
 pub const XID: u32 = 0x7266_6331;
 /// How many calls are more than any client grants here.
-const EXCESS: u32 = 40;
+const MANY_CALLS: u32 = 40;
 
 /// Calls the client once, as soon as it accepts calls, in front of the reply to a call of its own.
 /// `octets` gets NULL of the client's program, and the client's call.
@@ -246,7 +246,7 @@ pub fn excess(gateway: &mut Gateway<'_>, shape: Shape, long: bool) -> Verdict {
                 return Next::Serve;
             };
             let mut messages = Vec::new();
-            for xid in XID..XID + EXCESS {
+            for xid in XID..XID + MANY_CALLS {
                 let mut header = Header {
                     version,
                     ..Header::msg(xid)
@@ -282,11 +282,11 @@ pub fn excess(gateway: &mut Gateway<'_>, shape: Shape, long: bool) -> Verdict {
     if !exposed.get() {
         return inconclusive("this device does not register as many chunks");
     }
-    let answered = (XID..XID + EXCESS).filter(|&xid| answers(&work, xid).len() == 1);
+    let answered = (XID..XID + MANY_CALLS).filter(|&xid| answers(&work, xid).len() == 1);
     let count = answered.count();
-    if !more_connections(gateway, &work) && count < EXCESS as usize {
+    if !more_connections(gateway, &work) && count < MANY_CALLS as usize {
         return violation(format!(
-            "the client answers {count} of {EXCESS} calls, and makes no other connection; {}",
+            "the client answers {count} of {MANY_CALLS} calls, and makes no other connection; {}",
             work.end()
         ));
     }
@@ -499,7 +499,7 @@ fn other_version(gateway: &mut Gateway<'_>) -> Verdict {
 }
 
 pub const CASES: &[Case] = &[
-    case!(client "rfc8167/5.2/c1", "the client answers NULL", Must, REPLY,
+    case!(client "rfc8167/5.2/c1", "the client answers NULL", Must, FORMS_REPLY,
         sends "NULL of the client's program, once the client accepts calls", accepts "SUCCESS; the work succeeds",
         fault "no-answers", null_succeeds),
     case!(client "rfc8167/5.2/c2", "the client's reply has the version of the call", Must, VERSION,
@@ -575,6 +575,8 @@ pub const CASES: &[Case] = &[
         sends "NULL with a Reply chunk",
         accepts "ERR_CHUNK, or SUCCESS inline or by that chunk; the work succeeds",
         fault "drops-chunks", reply_chunk),
+    // A header of an unknown version has no known form. The client cannot tell that it is a call,
+    // and discards malformed replies (RFC 8166, section 4.5). So this is a SHOULD.
     case!(client "rfc8167/5.1/c1", "a call in version 77 gets ERR_VERS", Should,
         "RFC 8166, section 4.5.1: When a Responder detects an RPC-over-RDMA header version that it does \
          not support … it MUST reply with an RDMA_ERROR procedure and set the rdma_err value to \

@@ -123,7 +123,7 @@ pub const CASES: &[Case] = &[
          why they were rejected.",
         sends "NULL with credential flavor 77", accepts "AUTH_ERROR", fault "any-flavor",
         |target| flavor(target, 77, &[], false)),
-    case!("rfc5531/9/5", "a malformed AUTH_SYS credential is no harm", Should,
+    case!("rfc5531/9/5", "a malformed AUTH_SYS credential gets AUTH_ERROR", Should,
         "In case of invalid authentication, failure status is returned.",
         sends "NULL with an AUTH_SYS credential of 3 octets", accepts "AUTH_ERROR", fault "any-flavor",
         |target| flavor(target, 1, &[1, 2, 3], false)),

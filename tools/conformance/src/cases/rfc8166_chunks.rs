@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RFC 8166, sections 3.4, 3.5 and 4.3: chunks.
+//! RFC 8166: chunks, wrong and unreachable ones, too; RFC 8267, section 6.4.2: their limits.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ use crate::wire::ReadSegment;
 use crate::wire::Segment;
 use crate::wire::Status;
 
-const UNUSED: &str =
+pub const UNUSED: &str =
     "RFC 8166, section 4.3.2.2: If this is the last or only Write chunk available and it remains \
      unconsumed, the Responder MUST return this Write chunk as an unused Write chunk";
 const COPY: &str = "RFC 8166, section 3.4.6: The Responder MUST copy the segment count and all \
@@ -274,7 +274,8 @@ fn reply_chunk_of_null(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
     })
 }
 
-/// A Long Reply of 1028 octets or more, by segments of these lengths. `None` is what is left.
+/// A Long Reply of 1224 octets, by segments of these lengths. If they are too short, one more
+/// segment has the rest.
 fn long_reply(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
     let mut link = target.small_replies(false)?;
     let xid = link.xid();

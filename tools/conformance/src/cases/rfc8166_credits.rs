@@ -16,6 +16,7 @@ use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::no_reply;
 use crate::cases::rfc8166_chunks::PROTECTION;
+use crate::cases::rfc8166_header::DISCARDS_DONE;
 use crate::engine::Offer;
 use crate::peer::fits;
 use crate::peer::fixed;
@@ -27,9 +28,10 @@ use crate::wire::ReadSegment;
 
 const NOT_ZERO: &str = "The granted value MUST NOT be zero, since such a value would result in \
                         deadlock.";
-const RECEIVERS: &str = "RFC 8166, section 3.3.3: Receiver implementations MUST support inline \
+pub const RECEIVERS: &str =
+    "RFC 8166, section 3.3.3: Receiver implementations MUST support inline \
                          thresholds of 1024 bytes";
-const EXCHANGE: &str =
+pub const EXCHANGE: &str =
     "RFC 8166, section 3.3.3: each RPC-over-RDMA version 1 connection provides the ability to \
      exchange at least one RPC message at a time, whose RPC Call and Reply messages are no more \
      than 1024 bytes in size.";
@@ -62,7 +64,7 @@ fn request(target: &mut Target<'_>, credits: u32) -> Verdict {
     })
 }
 
-/// Sends as many calls at once as are granted, up to 128. Each is answered once.
+/// Sends as many calls at once as are granted, up to 64. Each is answered once.
 fn all_credits(target: &mut Target<'_>, rounds: usize) -> Verdict {
     target.on_plain(|link| {
         let xid = link.xid();
@@ -420,7 +422,7 @@ pub const CASES: &[Case] = &[
         Ok(Passed)
     })),
     case!("rfc8166/3.3.1/7", "discarded messages keep the Receives posted", Must,
-        "RFC 8166, section 4.6.2: Receivers MUST silently discard RDMA_DONE messages.",
+        DISCARDS_DONE,
         sends "more RDMA_DONE than are granted, and NULL whenever no more may be under way",
         accepts "nothing to RDMA_DONE, SUCCESS to each NULL",
         fault "discards-use-receives", malformed_keep_credits),

@@ -25,6 +25,8 @@ pub const UNPARSED: &str =
      Responder's ULP implementation cannot parse the RPC arguments in the RPC Call message, the \
      Responder SHOULD return an RPC Reply message with status GARBAGE_ARGS, using an RDMA_MSG \
      procedure.";
+pub const DISCARDS_DONE: &str =
+    "RFC 8166, section 4.6.2: Receivers MUST silently discard RDMA_DONE messages.";
 const DISCARD: &str = "A Responder MUST silently discard RDMA_ERROR procedures.";
 const TOO_SHORT: &str = "If an incoming RPC-over-RDMA message is not as long as a minimal size \
                          RPC-over-RDMA header (28 bytes), the receiver cannot trust the value of \
@@ -310,12 +312,12 @@ pub const CASES: &[Case] = &[
         fault "drops-malformed",
         |target| target.refuses(|xid, null| fixed(xid, 1, wire::MSGP, &[0, 0, 0, 0, 0], null))),
     case!("rfc8166/4.6.2/1", "RDMA_DONE is discarded", Must,
-        "RFC 8166, section 4.6.2: Receivers MUST silently discard RDMA_DONE messages.",
+        DISCARDS_DONE,
         sends "RDMA_DONE of 28 octets", accepts "nothing; NULL succeeds",
         fault "answers-done",
         |target| target.discards(|xid, _| fixed(xid, 1, wire::DONE, &[0, 0, 0], &[]))),
     case!("rfc8166/4.6.2/2", "RDMA_DONE in front of a call is discarded", Must,
-    "RFC 8166, section 4.6.2: Receivers MUST silently discard RDMA_DONE messages.",
+    DISCARDS_DONE,
     sends "RDMA_DONE with octets of a call", accepts "nothing; NULL succeeds",
     fault "answers-done",
     |target| target.discards(|xid, null| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RFC 8166, sections 3.4.5 and 3.4.6: chunks with data, by READ and WRITE of NFS 4.0.
+//! RFC 8166 and RFC 8267: chunks with data, and inline data, by READ and WRITE of NFS 4.0.
 
 use crate::case::case;
 use crate::case::inconclusive;
@@ -12,6 +12,9 @@ use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::SEGMENTS;
+use crate::cases::rfc8166_chunks::UNUSED;
+use crate::cases::rfc8166_credits::EXCHANGE;
+use crate::cases::rfc8166_credits::RECEIVERS;
 use crate::engine::Message;
 use crate::nfs;
 use crate::nfs::Compound;
@@ -43,13 +46,6 @@ const LENGTHS: &str =
 const INSERTS: &str = "The Responder reconstructs the transferred chunk data by concatenating the \
                        contents of each RDMA segment, in list order, into the received Payload \
                        stream at the Position value recorded in that RDMA segment.";
-const UNUSED: &str =
-    "RFC 8166, section 4.3.2.2: If this is the last or only Write chunk available and it remains \
-     unconsumed, the Responder MUST return this Write chunk as an unused Write chunk";
-const EXCHANGE: &str =
-    "RFC 8166, section 3.3.3: each RPC-over-RDMA version 1 connection provides the ability to \
-     exchange at least one RPC message at a time, whose RPC Call and Reply messages are no more \
-     than 1024 bytes in size.";
 const CONVEYED: &str =
     "RFC 8166, section 3.3.2: An \"inline threshold\" value is the largest message size (in \
      octets) that can be conveyed in one direction between peer implementations using RDMA Send \
@@ -533,13 +529,11 @@ pub const CASES: &[Case] = &[
         sends "WRITE of 1001 octets, segments of 1001 and 3", accepts "the file has them, and nothing else",
         fault "takes-padding", needs [Export], |target| write(target, 1001, &[1001], 3)),
     case!("rfc8166/3.5.1/1", "an inline WRITE in a call of 1024 octets", Must,
-        "RFC 8166, section 3.3.3: Receiver implementations MUST support inline thresholds of 1024 \
-         bytes",
+        RECEIVERS,
         sends "WRITE inline, 1024 octets in all", accepts "the file has them, and nothing else",
         fault "cuts-inline-writes", needs [Export], |target| write_inline(target, 1024)),
     case!("rfc8166/3.5.1/2", "an inline WRITE in a call of 1020 octets", Must,
-        "RFC 8166, section 3.3.3: Receiver implementations MUST support inline thresholds of 1024 \
-         bytes",
+        RECEIVERS,
         sends "WRITE inline, 1020 octets in all", accepts "the file has them, and nothing else",
         fault "cuts-inline-writes", needs [Export], |target| write_inline(target, 1020)),
     case!("rfc8166/3.5.1/3", "an inline WRITE as long as the threshold", Must,

@@ -28,7 +28,7 @@ const STARTS: &str =
      field MUST contain the value CALL.";
 const CREDITS: &str = "The number of requested reverse-direction credits is placed in the \
                        rdma_credit field (see Section 4).";
-const DISTINCT: &str =
+pub const DISTINCT: &str =
     "RFC 8167, section 2.4.1: Though such concurrent requests use the same XID value, they \
      represent distinct ONC RPC transactions.";
 const PREPARED: &str =
@@ -148,14 +148,12 @@ pub const CASES: &[Case] = &[
         accepts "ERR_CHUNK or nothing; NULL succeeds",
         fault "any-message-type", |target| unmatched(target, &[1, 1, 1, 1])),
     case!("rfc8167/2.4/3", "a reply and a call with the same XID are two transactions", Must,
-        "RFC 8167, section 2.4.1: Though such concurrent requests use the same XID value, they \
-         represent distinct ONC RPC transactions.",
+        DISTINCT,
         sends "an RPC reply and NULL with one XID",
         accepts "ERR_CHUNK or nothing to the first, one reply to NULL",
         fault "any-message-type", same_xid),
     case!("rfc8167/6/1", "no call before the client is prepared for it", Must,
-    "Therefore, a ULP MUST NOT perform reverse-direction ONC RPC operations until the peer has \
-     indicated it is prepared to handle them.",
+    PREPARED,
     sends "NULL, then nothing for a while", accepts "the reply, and nothing else",
     fault "calls-unasked",
     |target| target.on_plain(|link| {

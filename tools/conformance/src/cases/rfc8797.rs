@@ -403,7 +403,8 @@ fn extended(target: &mut Target<'_>) -> Verdict {
 
 pub const CASES: &[Case] = &[
     case!("rfc8797/4/1", "the Reserved bits of the REP are zero", Must, RESERVED,
-    sends "a REQ with a message", accepts "a REP without a message, or with a flags octet of 0 or 1",
+    sends "a REQ with a message",
+    accepts "a flags octet of 0 or 1; without a message in the REP the case is unimplemented",
     fault "rep-reserved",
     |target| {
         let (_, found) = message(target)?;
@@ -414,7 +415,8 @@ pub const CASES: &[Case] = &[
     }),
     case!("rfc8797/4/2", "the REP's Format Identifier is in network byte order", Must,
     "the value of this field is always 0xf6ab0e18, in network byte order.",
-    sends "a REQ with a message", accepts "no octets 18 0e ab f6 in the REP",
+    sends "a REQ with a message",
+    accepts "a message without octets 18 0e ab f6; without one the case is unimplemented",
     fault "rep-little-endian",
     |target| {
         let mut reversed = FORMAT;
@@ -455,15 +457,18 @@ pub const CASES: &[Case] = &[
         fault "settings-stay", reconnection),
     case!("rfc8797/4.1/1", "a reply invalidates a Steering Tag of its own call", Must, STAG,
         sends "NULL with a Write chunk or a Reply chunk, both R set",
-        accepts "Send with Invalidate of a handle of that call, or Send",
+        accepts "Send with Invalidate of a handle of that call; a server that only sends is \
+                 unimplemented",
         fault "wrong-stag", own_tags),
     case!("rfc8797/4.1/2", "two calls under way: each reply invalidates its own tag", Must, STAG,
         sends "two NULL with a Write chunk each, both R set",
-        accepts "Sends with Invalidate of a handle of the same call, or Sends",
+        accepts "Sends with Invalidate of a handle of the same call, or Sends; a server that never \
+                 invalidates is unimplemented",
         fault "wrong-stag", tags_of_two_calls),
     case!("rfc8797/4.1/3", "a reply to a call without chunks invalidates nothing", Must, STAG,
         sends "NULL with a Write chunk, then NULL without chunks, both R set",
-        accepts "Send for the calls without chunks",
+        accepts "Send for the calls without chunks; a server that never invalidates is \
+                 unimplemented",
         fault "wrong-stag", without_chunks),
     case!("rfc8797/4.1/4", "the client clears R: only Send", Must, ONLY_SEND,
         sends "a REQ with R clear, NULL with chunks", accepts "SUCCESS by Send",
@@ -476,7 +481,8 @@ pub const CASES: &[Case] = &[
         Must, STAG,
         sends "NULL with a Write chunk, then with an empty one, alone and in front of another one, \
                both R set",
-        accepts "Send with Invalidate of a handle of that call, or Send",
+        accepts "Send with Invalidate of a handle of that call; a server that only sends is \
+                 unimplemented",
         fault "wrong-stag", needs [Destructive], empty_first_chunk),
     case!("rfc8797/4.2/1", "a call as long as the server's Receive Size arrives", Must, CALLS,
         sends "an RDMA_MSG of exactly that many octets", accepts "SUCCESS",
