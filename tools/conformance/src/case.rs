@@ -29,7 +29,7 @@ impl Level {
     }
 }
 
-/// What a case needs besides a server that answers NULL.
+/// A precondition of a case besides a server that answers NULL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Need {
     /// `--destructive`
@@ -55,13 +55,13 @@ impl Need {
 pub struct Case {
     /// Document, section and number: `rfc8166/4.5/1`. None is ever given to another case.
     pub id: &'static str,
-    /// What is shown, in a few words.
+    /// The required behaviour, in a few words.
     pub name: &'static str,
     pub level: Level,
     /// The requirement, in the words of the section that the id names. The name and the section of
     /// another one precede its words.
     pub requirement: &'static str,
-    /// What the suite sends.
+    /// The messages that the suite sends.
     pub sends: &'static str,
     /// Which answers pass.
     pub accepts: &'static str,
@@ -71,14 +71,14 @@ pub struct Case {
     pub run: Run,
 }
 
-/// What a case tests.
+/// The function of a case, by the role that it tests.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
     Server(fn(&mut Target<'_>) -> Verdict),
     Client(fn(&mut Gateway<'_>) -> Verdict),
 }
 
-/// That a case has passed. A case says so explicitly.
+/// The case has passed. A case says so explicitly.
 #[derive(Debug)]
 pub struct Passed;
 

@@ -30,7 +30,7 @@ use sys::rdma_cm_event_type as cm;
 
 use crate::trace::Trace;
 
-/// What a connection offers, and the resources behind it.
+/// The private data and the limits that a connection offers, and the resources behind it.
 #[derive(Clone, Debug)]
 pub struct Offer {
     /// The private data of the REQ or the REP, octet for octet.
@@ -75,7 +75,7 @@ pub enum Failure {
     Rejected(i32),
     /// Nothing listens at the peer's host (over iWARP, whose TCP says so).
     Refused,
-    /// There was no answer in time, to what.
+    /// There was no answer in time. The text says to what.
     Timeout(&'static str),
     /// Another event or error, in words.
     Other(String),
@@ -164,7 +164,6 @@ impl Channel {
         // SAFETY: the event is valid until it is acknowledged below.
         let event = unsafe { &*raw };
         let mut private = Vec::new();
-        let mut rnr_retries = 0;
         if [
             cm::RDMA_CM_EVENT_CONNECT_REQUEST,
             cm::RDMA_CM_EVENT_ESTABLISHED,
@@ -174,7 +173,6 @@ impl Channel {
         {
             // SAFETY: these events have parameters of a connection.
             let parameters = unsafe { event.param.conn };
-            rnr_retries = parameters.rnr_retry_count;
             if !parameters.private_data.is_null() {
                 // SAFETY: that many octets are there until the event is acknowledged.
                 private = unsafe {
@@ -191,7 +189,6 @@ impl Channel {
             status: event.status,
             id: event.id,
             private,
-            rnr_retries,
         };
         // SAFETY: the event is acknowledged once, and not used afterwards.
         unsafe { sys::rdma_ack_cm_event(raw) };
@@ -250,7 +247,6 @@ struct Event {
     status: i32,
     id: *mut sys::rdma_cm_id,
     private: Vec<u8>,
-    rnr_retries: u8,
 }
 
 fn event_name(event: u32) -> String {
@@ -293,7 +289,7 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Makes SIGINT and SIGTERM end the run after what has been done, in place of the program.
+/// Makes SIGINT and SIGTERM set a flag (`interrupted`) in place of ending the program at once.
 pub fn catch_signals() {
     let handler = interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in [libc::SIGINT, libc::SIGTERM] {
@@ -302,8 +298,8 @@ pub fn catch_signals() {
     }
 }
 
-/// Makes a write to a pipe that nothing reads end the program, as that of others. Without this,
-/// `print!` panics.
+/// Makes a write to a pipe without a reader end the program by SIGPIPE. Without this, `print!`
+/// panics.
 pub fn end_with_pipes() {
     // SAFETY: no thread has been started yet. Sockets do not raise the signal.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
@@ -580,14 +576,6 @@ impl Memory {
         self.region.as_ref().map_or(0, Region::address)
     }
 
-    pub fn len(&self) -> usize {
-        self.length
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
     /// Returns the content.
     pub fn octets(&self) -> Vec<u8> {
         self.region
@@ -615,7 +603,7 @@ pub struct Message {
     pub invalidated: Option<u32>,
 }
 
-/// What `receive` found.
+/// The result of `receive`.
 #[derive(Clone, Debug)]
 pub enum Arrival {
     Message(Message),
@@ -650,7 +638,6 @@ pub struct Connection {
     ended: Option<End>,
     /// Private data of the peer.
     private: Vec<u8>,
-    rnr_retries: u8,
     iwarp: bool,
     /// When to make the peer's siw look for messages, until one has arrived.
     nudge: Option<Instant>,
@@ -702,7 +689,6 @@ impl Connection {
             .trace
             .received(connection.number, "REP private data", &event.private);
         connection.private = event.private;
-        connection.rnr_retries = event.rnr_retries;
         Ok(connection)
     }
 
@@ -765,7 +751,6 @@ impl Connection {
             arrived: VecDeque::new(),
             ended: None,
             private: Vec::new(),
-            rnr_retries: 0,
             iwarp,
             nudge: iwarp.then(|| Instant::now() + NUDGE),
             device: name.to_string_lossy().into_owned(),
@@ -781,12 +766,6 @@ impl Connection {
     /// Returns the private data of the peer, with what the transport appends.
     pub fn private(&self) -> &[u8] {
         &self.private
-    }
-
-    /// Returns how often this side's messages are sent again if they find no Receive, as the peer
-    /// wishes.
-    pub fn rnr_retries(&self) -> u8 {
-        self.rnr_retries
     }
 
     /// Returns whether the transport is iWARP.
@@ -1173,7 +1152,8 @@ impl Connection {
                 Ok(())
             };
             if failed || completion.opcode != sys::ibv_wc_opcode::IBV_WC_RDMA_READ {
-                // A Send that failed: its memory is kept by nobody.
+                // The region of a request that failed stays until the queue pair is destroyed.
+                // That of a Read that succeeded has the data: `read` takes it.
                 if let Some(region) = self.under_way.remove(&completion.wr_id) {
                     if failed {
                         self.under_way.insert(completion.wr_id, region);
@@ -1329,7 +1309,8 @@ fn parameters(offer: &Offer) -> sys::rdma_conn_param {
 
 /// A listener.
 pub struct Listener {
-    id: Id,
+    /// Listens until it is dropped, before its channel.
+    _id: Id,
     channel: Channel,
 }
 
@@ -1337,7 +1318,6 @@ pub struct Listener {
 pub struct Request {
     id: Id,
     pub private: Vec<u8>,
-    pub rnr_retries: u8,
 }
 
 impl Listener {
@@ -1353,7 +1333,7 @@ impl Listener {
         if unsafe { sys::rdma_listen(id.0, 32) } != 0 {
             return Err(os_error("rdma_listen"));
         }
-        Ok(Listener { id, channel })
+        Ok(Listener { _id: id, channel })
     }
 
     /// Waits for the next REQ.
@@ -1365,7 +1345,6 @@ impl Listener {
                 return Some(Request {
                     id: Id(event.id),
                     private: event.private,
-                    rnr_retries: event.rnr_retries,
                 });
             }
         }
@@ -1374,12 +1353,6 @@ impl Listener {
     /// Returns the file to wait for before `next`.
     pub fn file(&self) -> i32 {
         self.channel.fd()
-    }
-
-    /// Returns a number for messages.
-    pub fn port(&self) -> u16 {
-        // SAFETY: the id exists.
-        u16::from_be(unsafe { sys::rdma_get_src_port(self.id.0) })
     }
 }
 
@@ -1392,7 +1365,6 @@ impl Request {
             return Err(os_error("rdma_migrate_id"));
         }
         let private = self.private;
-        let rnr_retries = self.rnr_retries;
         let mut connection = Connection::new(channel, self.id, offer, trace)?;
         connection
             .trace
@@ -1401,7 +1373,6 @@ impl Request {
             .trace
             .sent(connection.number, "REP private data", &offer.private);
         connection.private = private;
-        connection.rnr_retries = rnr_retries;
         let mut parameters = parameters(offer);
         // SAFETY: the id has a queue pair, and the private data is copied.
         if unsafe { sys::rdma_accept(connection.objects.id.0, &mut parameters) } != 0 {

@@ -53,7 +53,7 @@ pub const BIND: Procedure = Procedure { number: 2, ..ECHO };
 /// LOAD of the program of ECHO: takes a length, and returns true and as many octets. These are
 /// eligible for direct data placement.
 pub const LOAD: Procedure = Procedure { number: 3, ..ECHO };
-/// What LOAD returns at most.
+/// The longest result of LOAD, in octets.
 const LOAD_MAX: u32 = 1 << 20;
 /// The version of the callback program of NFS 4.1 (RFC 8881, section 20).
 const CALLBACK_VERSION: u32 = 1;
@@ -74,7 +74,7 @@ const LAST: u32 = 1 << 31;
 const RECORD_MAX: usize = 4 << 20;
 /// How long nothing may happen after the end of the client's work.
 const SETTLE: Duration = Duration::from_millis(300);
-/// How long before a reply that goes which is sent in front of it.
+/// How long after the message of `in_front` the reply follows.
 const FRONT: Duration = Duration::from_millis(100);
 /// The status of a command whose calls have succeeded and have returned wrong data.
 pub const WRONG_DATA: u8 = 3;
@@ -106,7 +106,7 @@ pub struct Client {
     shared: RefCell<BTreeMap<&'static str, Shared>>,
 }
 
-/// What was seen once, for several cases.
+/// The work of one run and its trace, for several cases.
 type Shared = (Rc<Work>, Vec<Entry>);
 
 /// How a case shapes the server.
@@ -122,7 +122,7 @@ pub struct Shape {
     pub credits: u32,
     /// Replies are held back until there has been no further one for that long.
     pub hold: Duration,
-    /// To which calls. The replies to all others go at once.
+    /// Whether the reply to a call is held back. All other replies are sent at once.
     pub holds: fn(&Call) -> bool,
     /// Replies go by the Reply chunk wherever the client offers one.
     pub reply_chunk: bool,
@@ -168,7 +168,7 @@ pub type ReplyHook = Box<dyn FnMut(&Call, &mut Header)>;
 /// Called for each reply and its octets, when its chunks have been written.
 pub type FrontHook = Box<dyn FnMut(&Call, &[u8]) -> Option<Vec<u8>>>;
 
-/// What follows a case's own handling of a call.
+/// The handling of a call after the case's own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Next {
     /// The call is served.
@@ -179,7 +179,7 @@ pub enum Next {
     Disconnect,
 }
 
-/// What the server offers unless a case needs something else.
+/// The sizes that the server offers unless a case needs others.
 pub const SIZE: usize = 4096;
 
 impl Default for Shape {
@@ -226,7 +226,7 @@ pub struct Call {
     /// When it arrived.
     pub at: Instant,
     pub header: Header,
-    /// What follows the header.
+    /// The number of octets behind the header.
     pub inline: usize,
     /// The RPC message, with the data of chunks.
     pub rpc: Vec<u8>,
@@ -394,7 +394,7 @@ pub struct Seen {
     pub device: String,
 }
 
-/// What was seen while the client worked once.
+/// The observations of one run of the client's work.
 #[derive(Debug, Default)]
 pub struct Work {
     pub connections: Vec<Seen>,
@@ -558,7 +558,7 @@ impl Work {
         ))
     }
 
-    /// Returns the times without a call, in front of each call but the first and of the end.
+    /// Returns the times without a call: before each call except the first one, and before the end.
     pub fn pauses(&self) -> Vec<Duration> {
         let calls = self.calls.iter().map(|call| call.at);
         let times: Vec<Instant> = calls.chain(self.ended).collect();

@@ -180,7 +180,6 @@ impl Read {
 #[derive(Clone, Debug)]
 pub struct Results {
     pub status: u32,
-    pub tag: Vec<u8>,
     count: u32,
     octets: Vec<u8>,
 }
@@ -188,9 +187,11 @@ pub struct Results {
 impl Results {
     pub fn parse(octets: &[u8]) -> Result<Self, String> {
         let mut reader = Reader::new(octets);
+        let status = reader.word()?;
+        // The tag.
+        reader.opaque()?;
         Ok(Results {
-            status: reader.word()?,
-            tag: reader.opaque()?.to_vec(),
+            status,
             count: reader.word()?,
             octets: reader.rest().to_vec(),
         })

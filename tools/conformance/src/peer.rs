@@ -376,7 +376,7 @@ fn first_xid() -> u32 {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub header: Header,
-    /// What follows the header.
+    /// The octets behind the header.
     pub inline: Vec<u8>,
     /// Length of the whole Send.
     pub length: usize,

@@ -265,7 +265,7 @@ pub fn json(
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
-/// How TAP and JUnit count a result, which have no other words.
+/// How a result counts in TAP and JUnit. These formats have no other results.
 enum Kind {
     Pass,
     Fail(String),

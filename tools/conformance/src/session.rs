@@ -63,8 +63,6 @@ const SIZE: usize = 4096;
 /// A call of the server.
 pub struct Callback {
     pub header: Header,
-    /// Length of the whole Send.
-    pub length: usize,
     /// The RPC message.
     pub rpc: Vec<u8>,
 }
@@ -307,7 +305,7 @@ impl Session {
     }
 
     /// Writes into the file on the other connection. Returns the status of the COMPOUND: success,
-    /// NFS4ERR_DELAY while a delegation is out, or a failure of the transport's.
+    /// NFS4ERR_DELAY while a delegation is out, or another error.
     pub fn write(&mut self) -> Result<u32, Problem> {
         let path = self.path.clone();
         let results = self
@@ -344,11 +342,7 @@ impl Session {
     pub fn callback(&mut self) -> Result<Callback, Problem> {
         let message = self.link.receive()?;
         match Transport::parse(&message.octets) {
-            Ok(Transport::Chunks(header, rpc)) => Ok(Callback {
-                header,
-                length: message.octets.len(),
-                rpc,
-            }),
+            Ok(Transport::Chunks(header, rpc)) => Ok(Callback { header, rpc }),
             other => violation(format!(
                 "the server does not call back, but sends {other:?}"
             )),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What both sides sent, in order, with times.
+//! The messages of both sides, in order, with times.
 
 use std::cell::Cell;
 use std::cell::RefCell;
@@ -38,7 +38,7 @@ struct Inner {
     entries: RefCell<Vec<Entry>>,
 }
 
-/// What both sides of the connections of a case sent.
+/// The messages of both sides on the connections of a case.
 #[derive(Clone, Debug)]
 pub struct Trace(Rc<Inner>);
 

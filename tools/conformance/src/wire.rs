@@ -187,7 +187,7 @@ impl Private {
     }
 }
 
-/// What private data holds. The first number is the offset of the Format Identifier.
+/// The result of a search in private data. The first number is the offset of the Format Identifier.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Found {
     /// No Format Identifier.
@@ -328,19 +328,6 @@ pub enum Transport {
 }
 
 impl Transport {
-    pub fn xid(&self) -> u32 {
-        match self {
-            Transport::Chunks(header, _) => header.xid,
-            Transport::Error { xid, .. } => *xid,
-        }
-    }
-
-    /// Returns whether a message is RDMA_ERROR with ERR_CHUNK.
-    pub fn is_err_chunk(octets: &[u8]) -> bool {
-        let parsed = Self::parse(octets);
-        matches!(parsed, Ok(Self::Error { error, .. }) if error == ERR_CHUNK)
-    }
-
     /// Decodes a message.
     pub fn parse(octets: &[u8]) -> Result<Self, String> {
         let mut reader = Reader::new(octets);
@@ -456,7 +443,7 @@ pub fn auth_sys() -> Vec<u8> {
         .0
 }
 
-/// What an RPC reply says (RFC 5531, section 9).
+/// The status of an RPC reply (RFC 5531, section 9).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Status {
     Success(Vec<u8>),

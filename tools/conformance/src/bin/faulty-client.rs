@@ -48,7 +48,7 @@ use rpcrdma_conformance::wire::Status;
 use rpcrdma_conformance::wire::Transport;
 use rpcrdma_conformance::wire::Writer;
 
-/// What the client offers.
+/// The sizes that the client offers.
 const SIZE: usize = 4096;
 /// How many credits it requests.
 const REQUEST: u32 = 8;
@@ -744,7 +744,7 @@ fn is_two(case: &Case) -> bool {
     case.needs.contains(&Need::DraftV2)
 }
 
-/// Runs the cases for clients against this client, and prints KTAP.
+/// Runs the cases for clients against this client, and prints TAP.
 fn self_test(address: SocketAddr, command: &str) -> Result<bool, String> {
     let all: Vec<_> = cases::client().collect();
     let mut results = Results::begin();

@@ -4,8 +4,9 @@
 //! demand, and for each requirement it has a switch with which it does not. Only tests use it.
 //!
 //! It listens at one port for each fault, the first one without any. `--test` runs the suite
-//! against it: without faults every case passes, and each case fails with its own fault. With
-//! `--mortal` it has one fault, and ends where it otherwise plays dead.
+//! against it: without faults every case passes (rfc8797/4.1/5 does not apply, because the server
+//! sets R), and each case fails with its own fault. With `--mortal` it has one fault, and ends
+//! where it otherwise plays dead.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -58,7 +59,7 @@ use rpcrdma_conformance::wire::Writer;
 
 /// How many calls may be under way.
 const GRANT: u32 = 32;
-/// What the server offers.
+/// The sizes that the server offers.
 const SIZE: usize = 4096;
 /// The longest call that is read by a Read chunk.
 const CALL_MAX: usize = 1 << 20;
@@ -103,7 +104,7 @@ const OF_NFS: [&str; 3] = [
 /// The XIDs of its callbacks begin here.
 const CALLBACK_XID: u32 = 0x6362_0000;
 
-/// What all connections of one listener share.
+/// The state that all connections of one listener share.
 struct Shared {
     fault: &'static str,
     /// The program ends when the server dies.
@@ -1342,7 +1343,7 @@ fn is_of_nfs(case: &Case) -> bool {
     case.needs.contains(&Need::Export) || case.id.starts_with("rfc8267/6.4.2/")
 }
 
-/// Runs the suite against this server, and prints KTAP.
+/// Runs the suite against this server, and prints TAP.
 fn self_test(address: SocketAddr) -> ExitCode {
     let mut clean = Server::new(address);
     clean.quiet = Duration::from_millis(100);
