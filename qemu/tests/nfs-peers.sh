@@ -153,9 +153,8 @@ probes() {
 	check 'the probe shows that nothing is reachable' grep -Eqx \
 		"reachable: no: the peer('s host refused| rejected) the connection.*" \
 		"$DEBUGFS/probe"
-	# A probe sends its first call at once.
-	[[ $TRANSPORT = rxe ]] ||
-		{ skip 'probes of the NFS server' 'siw loses calls before the server accepts'; return; }
+	# A probe sends its first call at once, which siw loses before the server accepts.
+	[[ $TRANSPORT = rxe ]] || { skip 'probes of the NFS server' 'siw loses calls'; return; }
 	need 'a probe of the NFS server without rpcvers=' control a probe "$B4:20049"
 	check_fails 'without rpcvers= a probe does not ask in version 2' \
 		grep rpc_version_2 "$DEBUGFS/probe"
