@@ -281,21 +281,27 @@ fn completes(gateway: &mut Gateway<'_>, rest: &'static [u32]) -> Verdict {
     completes_from(gateway, Shape::default, move |xid| error(xid, 32, rest))
 }
 
-/// The same, by a server of this shape, and with these octets for an XID. The call is the only one
-/// under way, if the client makes such calls: what the client does next follows from the error.
+/// The same, by a server of this shape, and with these octets for an XID. The call is one of several
+/// that the client makes one at a time, if it makes such calls: what the client does next follows
+/// from the error.
 pub fn completes_from(
     gateway: &mut Gateway<'_>,
     shape: fn() -> Shape,
     octets: impl Fn(u32) -> Vec<u8> + 'static,
 ) -> Verdict {
     let late = late(gateway)?;
-    // Another call may follow the first one of several at once before the error arrives.
     let plain = gateway.plain()?;
-    let is_single = |number: &usize| {
-        let calls = plain.calls.iter().skip(*number).take(2);
-        calls.into_iter().all(|call| call.outstanding == 1)
+    let is_single = |number: &usize, before: usize, behind: usize| {
+        let calls = plain.calls.iter().take(number + 1 + behind);
+        calls
+            .skip(number.saturating_sub(before))
+            .all(|call| call.outstanding == 1)
     };
-    let from = (late..plain.calls.len()).find(is_single).unwrap_or(late);
+    let first =
+        |before, behind| (late..plain.calls.len()).find(|number| is_single(number, before, behind));
+    // Between calls of which some are under way together, the error may hit one that another thread
+    // needs. Another call may follow the first one of several at once before the error arrives.
+    let from = first(2, 2).or(first(0, 1)).unwrap_or(late);
     let failed = Rc::new(Cell::new(None));
     let own = failed.clone();
     let work = gateway.work(Shape {
