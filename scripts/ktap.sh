@@ -69,7 +69,8 @@ check_equal() {
 	fi
 }
 
-# check_fails NAME COMMAND...: passes if COMMAND runs and fails. With 126 and 127 it did not run.
+# check_fails NAME COMMAND...: passes if COMMAND runs and fails. A status of 126 or 127 means that
+# COMMAND did not run.
 check_fails() {
 	local check_name=$1 check_status=0
 	shift

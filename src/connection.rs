@@ -609,10 +609,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Handles DISCONNECTED. A connection that is not established, or whose failure was known
-    /// before, ends at once, unless the iWARP device has closed an established one. Any other ends
-    /// with the first completion that shows the cause: an error, or the flush that this causes if
-    /// the peer has disconnected. Without such a completion it ends after [`ERROR_MS`].
+    /// Handles DISCONNECTED. An established connection waits for a completion that shows the cause,
+    /// unless its failure was known before. It also waits if the iWARP device has closed it. Such a
+    /// completion is an error or, if the peer has disconnected, the flush by this function. Without
+    /// one the connection ends after [`ERROR_MS`]. Every other connection ends at once.
     fn disconnected(
         self: ArcBorrow<'_, Self>,
         endpoint: &Endpoint,

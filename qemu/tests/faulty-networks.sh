@@ -280,7 +280,7 @@ has_disconnected() {
 	esac
 }
 
-# disconnection_lost: nothing but the retransmitted DREQ or FIN tells the server of the end.
+# disconnection_lost: only the retransmitted DREQ or FIN tells the server of the end.
 disconnection_lost() {
 	local before
 	connected '20 null=0' && vanish || return

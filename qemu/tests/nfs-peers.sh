@@ -153,7 +153,7 @@ probes() {
 	check 'the probe shows that nothing is reachable' grep -Eqx \
 		"reachable: no: the peer('s host refused| rejected) the connection.*" \
 		"$DEBUGFS/probe"
-	# A probe sends its first call at once, which siw loses before the server accepts.
+	# A probe calls at once. siw loses a call that arrives before the server has accepted.
 	[[ $TRANSPORT = rxe ]] || { skip 'probes of the NFS server' 'siw loses calls'; return; }
 	need 'a probe of the NFS server without rpcvers=' control a probe "$B4:20049"
 	check_fails 'without rpcvers= a probe does not ask in version 2' \

@@ -10,6 +10,7 @@ tools/conformance."""
 # soak: debug.rxe stock.rxe
 
 import contextlib
+import select
 from collections.abc import Callable, Iterator
 
 from lib import module
@@ -471,12 +472,13 @@ class Server:
             raise Skip("the FIN of the module closes the peer's TCP connection at once")
         self.connects("rpcvers=1 null=0")
         with Command(HOME, "close", f"connection {self.id}"):
-            wait_for(10, is_state, self.id, "closing")
+            # Readable when the DREQ has arrived.
+            if not select.select([script.peer.channel.contents.fd], [], [], 10)[0]:
+                fail("no DREQ has arrived")
             messages = self.answers(1), b"", header(2, RDMA_MSG) + rpc_call(2)
             before = packets_of_peer()
             script.peer.start(*script.peer.sends(*messages))
-            # The device sends each message as one packet, and nothing else before the peer has
-            # disconnected.
+            # Each message is one packet. All of them are sent before the device retransmits one.
             wait_for(10, lambda: packets_of_peer() >= before + len(messages))
             script.peer.close()
         wait_for(10, is_gone, self.id)

@@ -171,7 +171,7 @@ static DEFINE_TIMER(late_timer, report_late);
 /**
  * rpcrdma_cm_note_begins() - begin to note an event
  * @id: the id of the event
- * @user: its owner; of DESTROYED, UCMA or another one
+ * @user: its owner; of DESTROYED and of the events of ends.c, UCMA or another one
  * @kind: the kind of the event
  * @flags: is set, for rpcrdma_cm_note_ends()
  *

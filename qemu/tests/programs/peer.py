@@ -112,8 +112,8 @@ class Storm:
             self.outcomes["unanswered"] += 1
 
     def leave(self, peer: Peer) -> None:
-        """Gives an attempt up, and does not read the answer. Waits for the answer, a second at most:
-        accepting fails if the peer leaves before that."""
+        """Gives an attempt up, and does not read the answer. Waits for the answer, a second at
+        most: accepting fails if the peer leaves before that."""
         select.select([peer.channel.contents.fd], [], [], 1)
         peer.leave()
 

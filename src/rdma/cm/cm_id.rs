@@ -75,7 +75,7 @@ impl<H: ConnectionHandler> Drop for CmId<H> {
     fn drop(&mut self) {
         // SAFETY: The value is not used again.
         let context = unsafe { ManuallyDrop::take(&mut self.0) };
-        // The work gets the reference, so that it drops the handler, and this does not.
+        // The work gets the reference, and drops the handler. This function does not drop it.
         context.tear_down();
     }
 }

@@ -281,9 +281,9 @@ fn completes(gateway: &mut Gateway<'_>, rest: &'static [u32]) -> Verdict {
     completes_from(gateway, Shape::default, move |xid| error(xid, 32, rest))
 }
 
-/// The same, by a server of this shape, and with these octets for an XID. The call is one of several
-/// that the client makes one at a time, if it makes such calls: what the client does next follows
-/// from the error.
+/// The same, by a server of this shape, and with these octets for an XID. The call is one of
+/// several that the client makes one at a time, if it makes such calls: what the client does next
+/// follows from the error.
 pub fn completes_from(
     gateway: &mut Gateway<'_>,
     shape: fn() -> Shape,
@@ -318,7 +318,7 @@ pub fn completes_from(
     match failed.get() {
         Some(number) => not_again(gateway, &work, number),
         None => inconclusive(format!(
-            "the client has made {} calls; call {from} was to be answered with the error",
+            "the client has made {} calls; the one after {from} others was to get the error",
             work.calls.len()
         )),
     }

@@ -29,8 +29,8 @@ use crate::wire::ReadSegment;
 const NOT_ZERO: &str = "The granted value MUST NOT be zero, since such a value would result in \
                         deadlock.";
 pub const RECEIVERS: &str =
-    "RFC 8166, section 3.3.3: Receiver implementations MUST support inline \
-                         thresholds of 1024 bytes";
+    "RFC 8166, section 3.3.3: Receiver implementations MUST support inline thresholds of 1024 \
+     bytes";
 pub const EXCHANGE: &str =
     "RFC 8166, section 3.3.3: each RPC-over-RDMA version 1 connection provides the ability to \
      exchange at least one RPC message at a time, whose RPC Call and Reply messages are no more \
