@@ -22,7 +22,7 @@ from lib.messages import (
     write_chunk,
 )
 from lib.module import DONE, Command, control, info, is_gone, is_state, same_info
-from lib.peer import CLOSED, MAX_READS, NOTHING
+from lib.peer import MAX_READS, NOTHING
 from lib.script import Script
 
 # Credits that the module grants as server and requests as client, and that the peer grants.
