@@ -124,15 +124,6 @@ def have_sent() -> bool:
     return all(path.read_text().rsplit(")", 1)[1].split()[0] == "S" for path in senders())
 
 
-def refuse_others(listener: socket.socket) -> None:
-    """Accepts the connections that nobody has accepted yet. To close the listener with these would
-    make lockdep report siw (reports/siw-callback-lock.txt)."""
-    listener.setblocking(False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            listener.accept()[0].close()
-
-
 def needs_siw() -> None:
     if TRANSPORT != "siw":
         raise Skip("iWARP only")
@@ -277,7 +268,6 @@ class Client:
                         wait_for(10, have_sent)
                         end(tcp)
                         wait_for(10, have_ended, "client", before + 1)
-                    refuse_others(listener)
 
     def client_ends(self) -> None:
         with all_end("client", ENDS, BY_THIS_END):
