@@ -51,7 +51,7 @@ ALLOWED = {
     "close": {"ENOENT", "EPERM"},
     "call": {
         "ENOENT", "EPERM", "ENOTCONN", "EOPNOTSUPP", "EBUSY", "ETIMEDOUT", "ECONNRESET", "EPROTO",
-        "EPROTONOSUPPORT", "ENOMEM", "ENODEV",
+        "EPROTONOSUPPORT", "ENOMEM", "ENODEV", "ECONNREFUSED",
     },
     "probe": {"ENOMEM", "ENODEV"},
 }
@@ -645,12 +645,20 @@ class Foreigners(Worker):
         return self.choice.choice(["none", "f6ab0e1801010f07", "f6ab0e1802000000", "00" * 20])
 
     def client(self) -> None:
-        site = self.site()
-        port = self.choice.choice(PORTS)
+        chosen = self.choice.random()
         private = self.private()
         sends = self.choice.sample(self.messages, self.choice.randrange(3))
+        hosts = {site["b"].ip4: site["a"].netns for site in map(hosts_of, self.sites())}
+        known = [
+            (hosts[host], host, port)
+            for host, _, port in (row[1].rpartition(":") for row in self.rows("listeners"))
+            if host in hosts
+        ]
+        if not known:
+            return
+        netns, host, port = known[int(chosen * len(known))]
         self.tell("receives 8 4096")
-        said = self.tell(f"connect /run/netns/{site['a'].netns} {site['b'].ip4} {port} {private}")
+        said = self.tell(f"connect /run/netns/{netns} {host} {port} {private}")
         self.counts["client/connected"] += not said.startswith("failed")
         if said.startswith("failed"):
             return self.leave()
