@@ -18,9 +18,9 @@ from lib import hosts
 from lib.hosts import HOME, TRANSPORT
 from lib.ktap import same, wait_for
 from lib.messages import RDMA_NOMSG, Segment, header, offer
-from lib.module import Command, control, history, info, own_rows
+from lib.module import Command, control, history, info, own_rows, same_info
 from lib.mpa import Tcp
-from lib.peer import Peer
+from lib.peer import CONNECT_REQUEST, Peer
 from lib.script import Script
 
 COUNT = 30 if os.environ.get("FULL") else 10
@@ -34,6 +34,7 @@ PEER = "lost: disconnected by the peer"
 DEVICE = "lost: the device was removed"
 UNKNOWN = "lost: unknown cause"
 FAILED = "lost: the queue pair failed: "
+REJECTED = "lost: the peer rejected the connection: "
 
 script = Script()
 check, need = script.check, script.need
@@ -219,6 +220,31 @@ def nfs_server_stops() -> None:
     ended("client", NFS_PORT, PEER)
 
 
+def loses(what: str) -> None:
+    """How the client's host loses the packets that it sends."""
+    host = script.pair.a
+    # As netem() of qemu/hosts.sh: rxe must not see that a packet is lost.
+    host.run("tc", "qdisc", "replace", "dev", host.device, "root", "netem", "limit", "100000",
+             "loss", what)
+
+
+def before_rtu() -> None:
+    """A program accepts, and ends before the RTU arrives: the CM of the client, which is
+    established, gets a REJ. A call is under way."""
+    port = next(ports)
+    script.peer.listen(script.pair.b.path, script.pair.b.ip4, port)
+    with Command(script.pair.a.path, "connect", f"{script.pair.b.ip4}:{port} null=0"):
+        script.peer.begin(script.peer.wait(CONNECT_REQUEST)[0])
+        loses("100%")
+        script.peer.answer("rdma_accept", PRIVATE)
+    number = ids("client", port)[0]
+    with Command(HOME, "call", f"connection {number} null", "ECONNREFUSED"):
+        same_info(number, 10, inline_calls=1)
+        script.peer.leave()
+    loses("0%")
+    same("the end", {f"{REJECTED}consumer defined": 1}, dict(endings("client", port)))
+
+
 def removed_device() -> None:
     check("the clients' device is removed", device_removed)
 
@@ -232,6 +258,9 @@ def module_with_itself() -> None:
 def programs() -> None:
     check("a program as client disconnects", peer_disconnects)
     check("a program as server disconnects", server_disconnects)
+    if TRANSPORT == "rxe":
+        # MPA has no RTU.
+        check("a program as server ends before the RTU arrives", before_rtu)
     if TRANSPORT == "siw":
         for its_role in "client", "server":
             for its_end, end in ("FIN", Tcp.fin), ("RST", Tcp.reset):
