@@ -110,14 +110,14 @@ impl Endpoint {
     /// Makes calls, and waits for the replies; process context. Sets `result` to the outcome, even
     /// on failure. After a call has failed, no further call is begun.
     ///
-    /// Fails with the failure of the first call that had no results: `EOPNOTSUPP` if this end may
-    /// make no calls, `ENOTCONN`, `EBUSY` if all credits are taken by calls that were given up,
-    /// `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET`, `ECONNREFUSED`, `ENODEV` or `ENETDOWN` if the
-    /// connection is lost, by the cause of the loss, `EPROTO` and `EPROTONOSUPPORT` if the responder
-    /// does not understand the message, `EBADMSG` if the results are not the arguments, or the errno
-    /// of the reply's status. Before a call is sent, fails with `ENOMEM`, with `EMSGSIZE` if its
-    /// header is longer than the inline threshold, and with `EIO` or `EOPNOTSUPP` if the device
-    /// cannot register its memory.
+    /// Fails with the failure of the first call that had no results: `EOPNOTSUPP` if this end
+    /// may make no calls, `ENOTCONN`, `EBUSY` if all credits are taken by calls that were
+    /// given up, `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET`, `ECONNREFUSED`, `ENODEV` or
+    /// `ENETDOWN` if the connection is lost, by the cause of the loss, `EPROTO` and
+    /// `EPROTONOSUPPORT` if the responder does not understand the message, `EBADMSG` if the
+    /// results are not the arguments, or the errno of the reply's status. Before a call is
+    /// sent, fails with `ENOMEM`, with `EMSGSIZE` if its header is longer than the inline
+    /// threshold, and with `EIO` or `EOPNOTSUPP` if the device cannot register its memory.
     pub(crate) fn call(
         &self,
         may_wait: &MayWait,
