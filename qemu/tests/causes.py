@@ -220,12 +220,9 @@ def nfs_server_stops() -> None:
     ended("client", NFS_PORT, PEER)
 
 
-def loses(what: str) -> None:
-    """How the client's host loses the packets that it sends."""
-    host = script.pair.a
-    # As netem() of qemu/hosts.sh: rxe must not see that a packet is lost.
-    host.run("tc", "qdisc", "replace", "dev", host.device, "root", "netem", "limit", "100000",
-             "loss", what)
+def netem(*options: str) -> None:
+    """Sets how the client's host loses the packets that it sends."""
+    hosts.shell('use_pair "$1" && netem a "${@:2}"', str(script.pair.number), *options)
 
 
 def before_rtu() -> None:
@@ -233,16 +230,19 @@ def before_rtu() -> None:
     established, gets a REJ. A call is under way."""
     port = next(ports)
     script.peer.listen(script.pair.b.path, script.pair.b.ip4, port)
-    with Command(script.pair.a.path, "connect", f"{script.pair.b.ip4}:{port} null=0"):
-        script.peer.begin(script.peer.wait(CONNECT_REQUEST)[0])
-        loses("100%")
-        script.peer.answer("rdma_accept", PRIVATE)
-    number = ids("client", port)[0]
-    with Command(HOME, "call", f"connection {number} null", "ECONNREFUSED"):
-        same_info(number, 10, inline_calls=1)
-        script.peer.leave()
-    loses("0%")
-    same("the end", {f"{REJECTED}consumer defined": 1}, dict(endings("client", port)))
+    try:
+        with Command(script.pair.a.path, "connect", f"{script.pair.b.ip4}:{port} null=0"):
+            script.peer.begin(script.peer.wait(CONNECT_REQUEST)[0])
+            netem("loss", "100%")
+            script.peer.answer("rdma_accept", PRIVATE)
+        number = ids("client", port)[0]
+        with Command(HOME, "call", f"connection {number} null", "ECONNREFUSED"):
+            same_info(number, 10, inline_calls=1)
+            script.peer.leave()
+    finally:
+        netem()
+    found = wait_for(10, endings, "client", port)
+    same("the end", {f"{REJECTED}consumer defined": 1}, found)
 
 
 def removed_device() -> None:
