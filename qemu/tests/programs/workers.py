@@ -26,6 +26,7 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Container
 
 from lib.hosts import Host, enter
 
@@ -221,6 +222,11 @@ class Worker:
             return []
         return [line.split() for line in text.splitlines()[1:]]
 
+    def listeners(self, hosts: Container[str]) -> list[str]:
+        """Returns the addresses with ports of the module's listeners at addresses of `hosts`."""
+        known = (row[1] for row in self.rows("listeners"))
+        return [address for address in known if address.rpartition(":")[0] in hosts]
+
     def command(self, *words: str, patience: float = PATIENCE, **more: object) -> int:
         """Runs a program in the present network namespace. The program may fail."""
         self.does(" ".join(words), LIMIT + patience)
@@ -271,7 +277,7 @@ class Anyone(Worker):
         # Mostly at an address with a listener.
         chosen, elsewhere = self.choice.random(), self.choice.random() < 0.2
         hosts = [peer[at].ip4 for at in "ab"] + [f"[{peer[at].ip6}]" for at in "ab"]
-        known = [row[1] for row in self.rows("listeners") if row[1].rsplit(":", 1)[0] in hosts]
+        known = self.listeners(hosts)
         if known and not elsewhere:
             to = known[int(chosen * len(known))]
         if self.choice.random() < 0.1:
@@ -649,16 +655,12 @@ class Foreigners(Worker):
         private = self.private()
         sends = self.choice.sample(self.messages, self.choice.randrange(3))
         hosts = {site["b"].ip4: site["a"].netns for site in map(hosts_of, self.sites())}
-        known = [
-            (hosts[host], host, port)
-            for host, _, port in (row[1].rpartition(":") for row in self.rows("listeners"))
-            if host in hosts
-        ]
+        known = self.listeners(hosts)
         if not known:
             return
-        netns, host, port = known[int(chosen * len(known))]
+        host, _, port = known[int(chosen * len(known))].rpartition(":")
         self.tell("receives 8 4096")
-        said = self.tell(f"connect /run/netns/{netns} {host} {port} {private}")
+        said = self.tell(f"connect /run/netns/{hosts[host]} {host} {port} {private}")
         self.counts["client/connected"] += not said.startswith("failed")
         if said.startswith("failed"):
             return self.leave()
