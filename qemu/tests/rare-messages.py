@@ -642,7 +642,7 @@ def refused_versions() -> None:
 
 def xids() -> None:
     need("the module is loaded afresh", loads_again)
-    check("XIDs begin at random on each connection (RFC 8167, 2.4)", xids_differ)
+    check("XIDs of two connections do not look related (RFC 8167, 2.4)", xids_differ)
     need("the kernel's NFS server starts for equal calls", script.start_nfs)
     check("the second of two equal calls on two connections is executed (RFC 8167, 2.4)",
           equal_calls)

@@ -124,9 +124,10 @@ impl<'a, C: CompletionHandler> Region<'a, C> {
         // operation is abandoned.
         let result = unsafe { self.queue_pair.register(&self.mr, access) };
         // The completions of all messages that arrived before the registration have been handled:
-        // completions are handled in order. So these messages count as earlier. Not quite over siw,
-        // which invalidates an rkey, whatever its key, before it queues the completion; a peer
-        // could win that race, but siw is for trusted networks anyway.
+        // completions are handled in order. So these messages count as earlier. Not quite over siw
+        // and rxe: siw invalidates an rkey, whatever its key, before it queues the completion, and
+        // rxe sets the key of a region before its state. A peer could win these races, but both are
+        // for trusted networks anyway (SECURITY.md).
         // After a failure the device may have registered it all the same.
         self.state = State::Registered(Seqno::next());
         result
