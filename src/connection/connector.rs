@@ -296,7 +296,11 @@ impl Connection {
             .configuration
             .setup(&sent, endpoint.clone())
             .and_then(|setup| id.create_queue_pair(setup))
-            .map_err(|error| Failure::new(error, "no resources for a queue pair"))?;
+            .map_err(|error| {
+                // EINVAL of a device would say that the line has an error.
+                let error = if error == EINVAL { EIO } else { error };
+                Failure::new(error, "no resources for a queue pair")
+            })?;
         match self.lock_current(endpoint) {
             Some(mut inner) => inner.advance(ConnectionState::Connecting),
             None => return Ok(()),
