@@ -695,6 +695,10 @@ impl Connection {
                 // It had ended before the user closed it.
                 failure.or(attempt.failure())
             }
+            // The queue pair failed before REJ, or before the time for RTU was over.
+            ConnectionState::Connecting(attempt) if attempt.is_explained() => {
+                failure.and(attempt.failure())
+            }
             _ => failure,
         };
         let established = matches!(inner.state, ConnectionState::Established(_));
@@ -761,8 +765,9 @@ impl Owner for Connection {
         };
         let iwarp = shown_device::is_iwarp(&inner.exchange);
         let attempt = inner.state.attempt_mut();
-        // Before ESTABLISHED an event of the CM follows. When the peer rejects the request, rdma_cm
-        // fails the queue pair first, and then reports REJECTED with the reason.
+        // Before ESTABLISHED an event of the CM follows, or a server's time for RTU ends. When the
+        // peer rejects the request, rdma_cm fails the queue pair first, and then reports REJECTED
+        // with the reason.
         if attempt.is_some_and(|attempt| attempt.learn(evidence, iwarp, failure)) {
             self.as_arc_borrow().end_if_failed(&mut inner);
         }
