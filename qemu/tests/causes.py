@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterator
 from lib import hosts
 from lib.hosts import HOME, TRANSPORT
 from lib.ktap import same, wait_for
-from lib.messages import RDMA_NOMSG, Segment, header, offer
-from lib.module import Command, control, history, info, own_rows, same_info
+from lib.messages import RDMA_MSG, RDMA_NOMSG, Segment, header, offer, split, success
+from lib.module import Command, control, history, info, is_gone, own_rows, same_info
 from lib.mpa import Tcp
-from lib.peer import CONNECT_REQUEST, Peer
+from lib.peer import CONNECT_REQUEST, ESTABLISHED, Peer
 from lib.script import Script
 
-COUNT = 30 if os.environ.get("FULL") else 10
+FULL = os.environ.get("FULL")
+COUNT = 30 if FULL else 10
 NFS_PORT = 20049
 PRIVATE = offer(4096, 4096)
 # A Steering Tag of no memory.
@@ -33,6 +34,7 @@ CLOSED = "closed: -"
 PEER = "lost: disconnected by the peer"
 DEVICE = "lost: the device was removed"
 UNKNOWN = "lost: unknown cause"
+ACCESS_ERROR = "the queue pair failed: QP access error"
 FAILED = "lost: the queue pair failed: "
 REJECTED = "lost: the peer rejected the connection: "
 
@@ -245,6 +247,45 @@ def before_rtu() -> None:
     same("the end", {f"{REJECTED}consumer defined": 1}, found)
 
 
+def fails_before_rtu() -> None:
+    """The RTU is lost. The peer makes the module's queue pair fail, and nothing else arrives: that
+    is the cause when the time for the RTU is over."""
+    port = next(ports)
+    listen(port)
+    script.peer.ask(script.pair.a.path, script.pair.b.ip4, port, PRIVATE)
+    number = wait_for(10, lambda: own_rows()[0][0])
+    try:
+        netem("loss", "100%")
+        script.peer.wait(ESTABLISHED)
+        netem()
+        with contextlib.suppress(RuntimeError):
+            writes_nowhere(script.peer)
+        same_info(number, state="connecting")
+        netem("loss", "100%")
+        script.peer.leave()
+        wait_for(40, is_gone, number)
+    finally:
+        netem()
+    reasons = [row["REASON"] for row in history() if row["LOCAL"].endswith(f":{port}")]
+    same("the reasons", [ACCESS_ERROR], reasons)
+
+
+def answers_one_of_two() -> None:
+    """The server answers one of two calls, and disconnects. The caller may see that when it handles
+    the reply, or when it begins the second call."""
+    port = next(ports)
+    script.peer.listen(script.pair.b.path, script.pair.b.ip4, port)
+    script.peer.receives(4, 4096)
+    for _ in range(COUNT):
+        number = script.connect_to_peer(port, "credits=4 null=0", PRIVATE)
+        with Command(HOME, "call", f"connection {number} null count=2", "ECONNRESET"):
+            xid, *_ = split(script.peer.receive(5000))
+            script.peer.send(header(xid, RDMA_MSG) + success(xid))
+            script.peer.close()
+    script.peer.receives(0, 0)
+    ended("client", port, PEER)
+
+
 def removed_device() -> None:
     check("the clients' device is removed", device_removed)
 
@@ -261,6 +302,9 @@ def programs() -> None:
     if TRANSPORT == "rxe":
         # MPA has no RTU.
         check("a program as server ends before the RTU arrives", before_rtu)
+        if FULL:
+            check("a program as client makes the queue pair fail before RTU", fails_before_rtu)
+    check("a program as server answers one of two calls, and disconnects", answers_one_of_two)
     if TRANSPORT == "siw":
         for its_role in "client", "server":
             for its_end, end in ("FIN", Tcp.fin), ("RST", Tcp.reset):
@@ -268,7 +312,7 @@ def programs() -> None:
                       end)
     # siw ends the connection, or has received TERMINATE, and reports no error.
     check("an RDMA Write without memory is why a connection ends", peer_fails, writes_nowhere,
-          UNKNOWN if TRANSPORT == "siw" else f"{FAILED}QP access error")
+          UNKNOWN if TRANSPORT == "siw" else f"lost: {ACCESS_ERROR}")
     # The peer's siw sends FIN right behind TERMINATE, and may be handled first.
     check("an RDMA Read without memory is why a connection ends", peer_fails, sends_bad_chunk,
           *((UNKNOWN, PEER) if TRANSPORT == "siw" else (f"{FAILED}remote access error",)))

@@ -337,6 +337,11 @@ impl EndpointInner {
         }
     }
 
+    /// Returns the failure of what needs a started endpoint.
+    pub(super) fn why_not_started(&self) -> Failure {
+        self.end().unwrap_or(not_connected())
+    }
+
     /// Returns the thresholds of `version`, or those before a version is agreed upon, where `role`
     /// is this end's: version 2 has larger defaults.
     pub(super) fn negotiated(&self, role: Role, version: Option<u32>) -> Option<Negotiated> {

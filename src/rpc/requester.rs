@@ -156,7 +156,7 @@ impl Endpoint {
         let mut inner = self.inner.lock();
         match inner.link() {
             Some(_) => Ok(change(&mut inner)),
-            None => Err(not_connected()),
+            None => Err(inner.why_not_started()),
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a> Caller<'a> {
             return Err(Failure::new(EINTR, "interrupted"));
         }
         if inner.link().is_none() {
-            return Err(not_connected());
+            return Err(inner.why_not_started());
         }
         // Before the first reply there is one credit (RFC 8166, section 3.3.3).
         let granted = inner
