@@ -806,7 +806,7 @@ impl Session {
         }
         loop {
             match self.connection.poll() {
-                Arrival::Message(message) => self.message(message.octets, shape, work)?,
+                Arrival::Message(message) => self.message(message.octets, shape, work),
                 Arrival::Closed(why) => {
                     work.connections[self.number].ended.get_or_insert(why);
                     self.over = true;
@@ -835,12 +835,7 @@ impl Session {
     }
 
     /// Handles a message of the client.
-    fn message(
-        &mut self,
-        octets: Vec<u8>,
-        shape: &mut Shape,
-        work: &mut Work,
-    ) -> Result<(), String> {
+    fn message(&mut self, octets: Vec<u8>, shape: &mut Shape, work: &mut Work) {
         let seen = &mut work.connections[self.number];
         seen.longest = seen.longest.max(octets.len());
         let malformed = |why: String| {
@@ -851,38 +846,38 @@ impl Session {
             Ok(Transport::Chunks(header, inline)) => (header, inline),
             Ok(Transport::Error { .. }) => {
                 work.reverse.push(octets);
-                return Ok(());
+                return;
             }
             Err(why) => {
                 work.malformed.push(malformed(why));
-                return Ok(());
+                return;
             }
         };
         let inline_length = inline.len();
         // The RPC reply is in a Reply chunk of a call of the server. A Long Call has a Read chunk.
         if header.procedure == wire::NOMSG && header.reads.is_empty() && header.reply.is_some() {
             work.reverse.push(octets);
-            return Ok(());
+            return;
         }
         let rpc = match self.gather(&header, inline) {
             Ok(rpc) => rpc,
             Err(why) => {
                 work.unreachable.push(why);
-                return Ok(());
+                return;
             }
         };
         let mut reader = Reader::new(&rpc);
         let (Ok(xid), Ok(kind)) = (reader.word(), reader.word()) else {
             work.malformed
                 .push(malformed("the RPC message is missing".into()));
-            return Ok(());
+            return;
         };
         if kind == wire::REPLY {
             work.reverse.push(octets);
             if self.relayed.remove(&xid) {
-                self.pass_on(&rpc)?;
+                self.pass_on(&rpc);
             }
-            return Ok(());
+            return;
         }
         if self.pending.contains_key(&header.xid) {
             work.repeated.push(header.xid);
@@ -903,11 +898,11 @@ impl Session {
         work.calls.push(call.clone());
         match (shape.on_call)(&call, &mut self.connection) {
             Next::Serve => (),
-            Next::Answered => return Ok(()),
+            Next::Answered => return,
             Next::Disconnect => {
                 self.connection.disconnect();
                 self.over = true;
-                return Ok(());
+                return;
             }
         }
         let (xid, version) = (call.header.xid, call.header.version);
@@ -916,22 +911,21 @@ impl Session {
             let _ = self
                 .connection
                 .send(&error_in(version, xid, shape.credits, &range));
-            return Ok(());
+            return;
         }
         let own = self.backend.is_none().then(|| execute(&call));
         let rpc = call.rpc.clone();
         self.pending.insert(xid, call);
         match own {
             Some(reply) => self.hold(xid, reply),
-            None => self.pass_on(&rpc)?,
+            None => self.pass_on(&rpc),
         }
-        Ok(())
     }
 
-    fn pass_on(&mut self, rpc: &[u8]) -> Result<(), String> {
-        self.backend
-            .as_mut()
-            .map_or(Ok(()), |backend| backend.send(rpc))
+    fn pass_on(&mut self, rpc: &[u8]) {
+        if let Some(backend) = &mut self.backend {
+            backend.send(rpc);
+        }
     }
 
     fn hold(&mut self, xid: u32, rpc: Vec<u8>) {
@@ -1200,6 +1194,8 @@ fn data_item(call: &Call, rpc: &[u8]) -> Option<(usize, usize)> {
 /// A connection with the NFS server: RPC over TCP, with record marking (RFC 5531, section 11).
 struct Backend {
     stream: TcpStream,
+    /// What the NFS server has not taken yet.
+    unsent: Vec<u8>,
     arrived: Vec<u8>,
     /// Earlier fragments of the record.
     fragments: Vec<u8>,
@@ -1209,36 +1205,49 @@ impl Backend {
     fn new(address: SocketAddr) -> std::io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))?;
         stream.set_nodelay(true)?;
+        // An NFS server may take no calls while nobody reads its replies.
+        stream.set_nonblocking(true)?;
         Ok(Backend {
             stream,
+            unsent: Vec::new(),
             arrived: Vec::new(),
             fragments: Vec::new(),
         })
     }
 
-    fn send(&mut self, rpc: &[u8]) -> Result<(), String> {
-        let mut octets = wire::words(&[LAST | rpc.len() as u32]);
-        octets.extend(rpc);
-        self.stream
-            .set_nonblocking(false)
-            .and_then(|()| self.stream.write_all(&octets))
-            .map_err(|why| format!("the NFS server at --backend: {why}"))
+    fn send(&mut self, rpc: &[u8]) {
+        self.unsent.extend(wire::words(&[LAST | rpc.len() as u32]));
+        self.unsent.extend(rpc);
     }
 
-    /// Returns the next record that has arrived.
+    /// Sends what the NFS server takes now. Returns the next record that has arrived, and an error
+    /// if none will arrive any more.
     fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
-        let failed = |why: std::io::Error| format!("the NFS server at --backend: {why}");
-        self.stream.set_nonblocking(true).map_err(failed)?;
-        let mut buffer = [0; 65536];
-        loop {
-            match self.stream.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(length) => self.arrived.extend(&buffer[..length]),
-                Err(why) if why.kind() == ErrorKind::WouldBlock => break,
-                Err(why) => return Err(failed(why)),
+        let failed = |why: std::io::Error| match why.kind() {
+            ErrorKind::WouldBlock => Ok(0),
+            _ => Err(format!("the NFS server at --backend: {why}")),
+        };
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent).or_else(failed)? {
+                0 => break,
+                length => drop(self.unsent.drain(..length)),
             }
         }
-        self.record()
+        let mut buffer = [0; 65536];
+        let closed = loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => break true,
+                Ok(length) => self.arrived.extend(&buffer[..length]),
+                Err(why) => {
+                    failed(why)?;
+                    break false;
+                }
+            }
+        };
+        match self.record()? {
+            None if closed => Err("the NFS server at --backend has closed the connection".into()),
+            record => Ok(record),
+        }
     }
 
     /// Takes a record from what has arrived.
@@ -1372,11 +1381,56 @@ mod tests {
         assert_eq!(program(call(BIND).prepares(&[])), Some(Ok(ECHO.program)));
     }
 
-    #[test]
-    fn records_are_joined_from_fragments() {
+    /// Returns a connection with an NFS server, and that server's end of it.
+    fn backend() -> (Backend, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let mut backend = Backend::new(address).expect("a connection");
+        let backend = Backend::new(address).expect("a connection");
+        (backend, listener.accept().expect("a connection").0)
+    }
+
+    #[test]
+    fn the_end_of_the_nfs_server_is_an_error_behind_its_records() {
+        let (mut backend, mut server) = backend();
+        assert_eq!(backend.next(), Ok(None));
+        let records = [LAST | 4, 7, LAST | 4, 8];
+        server.write_all(&wire::words(&records)).expect("a socket");
+        drop(server);
+        assert!(engine::wait_readable(
+            &[backend.stream.as_raw_fd()],
+            Instant::now() + Duration::from_secs(10)
+        ));
+        assert_eq!(backend.next(), Ok(Some(wire::words(&[7]))));
+        assert_eq!(backend.next(), Ok(Some(wire::words(&[8]))));
+        let why = backend.next().expect_err("the end");
+        assert!(why.contains("has closed"), "{why}");
+    }
+
+    // More than both sockets hold: whoever only sends would wait for ever.
+    #[test]
+    fn calls_do_not_wait_for_an_nfs_server_that_does_not_read() {
+        let (mut backend, mut server) = backend();
+        let call: Vec<u8> = (0..RECORD_MAX).map(|at| at as u8).collect();
+        for _ in 0..4 {
+            backend.send(&call);
+            assert_eq!(backend.next(), Ok(None));
+        }
+        assert!(!backend.unsent.is_empty());
+        let reader = thread::spawn(move || {
+            let mut octets = vec![0; 4 * (4 + RECORD_MAX)];
+            server.read_exact(&mut octets).map(|()| (server, octets))
+        });
+        while !backend.unsent.is_empty() {
+            assert_eq!(backend.next(), Ok(None));
+        }
+        let (_server, octets) = reader.join().expect("no panic").expect("all octets");
+        let sent = [wire::words(&[LAST | RECORD_MAX as u32]), call].concat();
+        assert!(octets.chunks(sent.len()).all(|chunk| chunk == sent));
+    }
+
+    #[test]
+    fn records_are_joined_from_fragments() {
+        let (mut backend, _server) = backend();
         backend.arrived = wire::words(&[4, 1, LAST | 8, 2, 3, LAST | 4]);
         assert_eq!(backend.record(), Ok(Some(wire::words(&[1, 2, 3]))));
         assert_eq!(backend.record(), Ok(None));
