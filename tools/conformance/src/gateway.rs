@@ -78,7 +78,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 const FRONT: Duration = Duration::from_millis(100);
 /// The status of a command whose calls have succeeded and have returned wrong data.
 pub const WRONG_DATA: u8 = 3;
-/// How many octets of the command's output are kept.
+/// How many octets of the command's output are kept, at its end.
 const OUTPUT_MAX: usize = 4000;
 
 /// The client under test, and how it is tested.
@@ -500,13 +500,21 @@ impl Client {
         let (sender, output) = mpsc::channel();
         if let Some(stdout) = child.stdout.take() {
             thread::spawn(move || {
-                let mut text = Vec::new();
-                let _ = stdout.take(OUTPUT_MAX as u64).read_to_end(&mut text);
-                let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
+                let _ = sender.send(last(stdout));
             });
         }
         Ok(Some(Worker { child, output }))
     }
+}
+
+/// Reads to the end, so that the writer never meets a closed pipe. Returns the last octets.
+fn last(mut output: impl Read) -> String {
+    let (mut text, mut buffer) = (Vec::new(), [0; OUTPUT_MAX]);
+    while let Ok(length @ 1..) = output.read(&mut buffer) {
+        text.extend(&buffer[..length]);
+        text.drain(..text.len().saturating_sub(OUTPUT_MAX));
+    }
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The command under way.
@@ -1379,6 +1387,26 @@ mod tests {
         assert_eq!(program(compound(&second).prepares(&both)), Some(Ok(98)));
         assert_eq!(program(compound(&[22, 0]).prepares(&both)), None);
         assert_eq!(program(call(BIND).prepares(&[])), Some(Ok(ECHO.program)));
+    }
+
+    #[test]
+    fn a_command_may_print_much() {
+        let mut client = Client::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+        client.run = Some("seq 100000; echo the last line >&2; exit 7".into());
+        let mut worker = client.start().expect("sh").expect("a command");
+        worker.child.wait().expect("a status");
+        let work = Work {
+            status: worker.status(),
+            output: worker.output(),
+            ..Work::default()
+        };
+        assert_eq!(work.end(), "the command ends with 7: the last line");
+        assert_eq!(work.output.len(), OUTPUT_MAX);
+        assert!(
+            work.output.contains("\n100000\nthe last"),
+            "{}",
+            work.output
+        );
     }
 
     /// Returns a connection with an NFS server, and that server's end of it.
