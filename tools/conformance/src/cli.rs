@@ -373,7 +373,8 @@ fn server(arguments: &ServerArguments) -> Result<u8, Unable> {
             allowed.push(need);
         }
     }
-    let reports = run_all(&server, &selected, &allowed, arguments.restart.as_deref());
+    let mut runner = Runner::new(&server, &allowed, arguments.restart.as_deref());
+    let reports = with_progress(&selected, |case| common.keep(runner.run(case)));
     finish(
         common,
         Subject::Server(&server),
@@ -446,7 +447,9 @@ fn client(arguments: &ClientArguments) -> Result<u8, Unable> {
     }
     engine::catch_signals();
     client.explore().map_err(|why| format!("{at}: {why}"))?;
-    let reports = with_progress(&selected, |case| run::run_client(&client, case));
+    let reports = with_progress(&selected, |case| {
+        common.keep(run::run_client(&client, case))
+    });
     finish(
         common,
         Subject::Client(&client),
@@ -488,6 +491,14 @@ impl Common {
         Ok(())
     }
 
+    /// Drops the octets of a case that has passed: only --trace writes them.
+    fn keep(&self, mut report: Report) -> Report {
+        if self.trace.is_none() && report.outcome == Outcome::Pass {
+            report.trace = Vec::new();
+        }
+        report
+    }
+
     /// Returns how results are judged; reads the file of --expect.
     fn standard(&self) -> Result<Standard, Unable> {
         let read = |path: &PathBuf| {
@@ -526,14 +537,9 @@ fn listing(cases: &[&'static Case], all: bool) -> String {
     text
 }
 
-/// Runs cases against a server, which `restart` starts again.
-pub fn run_all(
-    server: &Server,
-    selected: &[&'static Case],
-    allowed: &[Need],
-    restart: Option<&str>,
-) -> Vec<Report> {
-    let mut runner = Runner::new(server, allowed, restart);
+/// Runs cases against a server.
+pub fn run_all(server: &Server, selected: &[&'static Case], allowed: &[Need]) -> Vec<Report> {
+    let mut runner = Runner::new(server, allowed, None);
     with_progress(selected, |case| runner.run(case))
 }
 
@@ -664,4 +670,33 @@ fn judge(arguments: &Common, standard: &Standard, reports: &[Report]) -> Result<
     }
     let failed = reports.iter().any(|report| standard.fails(report));
     Ok(u8::from(failed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octets_are_kept_for_failures_and_trace() {
+        let kept = |options: &[&str], outcome| {
+            let words = ["rpcrdma-conformance", "server", "192.0.2.7"];
+            let Command::Server(arguments) = Cli::parse_from([&words, options].concat()).command
+            else {
+                panic!("not a server");
+            };
+            let trace = Trace::default();
+            trace.sent(1, "Send", &[1]);
+            let report = arguments.common.keep(Report {
+                case: cases::server().next().expect("a case"),
+                outcome,
+                reason: String::new(),
+                took: Duration::ZERO,
+                trace: trace.entries(),
+            });
+            report.trace.len()
+        };
+        assert_eq!(kept(&[], Outcome::Pass), 0);
+        assert_eq!(kept(&[], Outcome::Fail), 1);
+        assert_eq!(kept(&["--trace", "file"], Outcome::Pass), 1);
+    }
 }

@@ -860,8 +860,8 @@ impl Connection {
                 .ended
                 .as_ref()
                 .map_or(until, |end| end.flushed_by.min(until));
-            if !self.pump(until) {
-                return false;
+            if !self.pump(until) || Instant::now() >= until {
+                return self.done.contains_key(&number);
             }
         }
         true
@@ -1052,7 +1052,7 @@ impl Connection {
     /// Waits up to `limit` for the end of the connection.
     pub fn wait_closed(&mut self, limit: Duration) -> Option<String> {
         let until = Instant::now() + limit;
-        while self.ended.is_none() && self.pump(until) {}
+        while self.ended.is_none() && self.pump(until) && Instant::now() < until {}
         self.why()
     }
 
@@ -1127,9 +1127,10 @@ impl Connection {
         [completions, self.objects.channel.fd()]
     }
 
+    /// Handles as many completions as the queue can hold at most. A peer may send faster.
     fn poll_completions(&mut self) -> bool {
         let mut any = false;
-        loop {
+        for _ in 0..self.receives + SENDS as usize {
             // SAFETY: all zeros are a valid completion.
             let mut completion: sys::ibv_wc = unsafe { std::mem::zeroed() };
             // SAFETY: there is room for one completion.
@@ -1139,6 +1140,7 @@ impl Connection {
             any = true;
             self.complete(&completion);
         }
+        any
     }
 
     fn complete(&mut self, completion: &sys::ibv_wc) {

@@ -11,6 +11,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::io::Read;
 use std::io::Write;
+use std::iter;
 use std::net::SocketAddr;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
@@ -70,8 +71,10 @@ const COMPOUND: u32 = 1;
 const READ3: u32 = 6;
 /// The bit of a record mark that says that the fragment is the last one.
 const LAST: u32 = 1 << 31;
-/// The longest RPC message of the NFS server.
+/// The longest RPC message of the NFS server, and the most octets of a call's Read chunks.
 const RECORD_MAX: usize = 4 << 20;
+/// How many messages of a connection are handled before --limit and signals are looked at.
+const MESSAGES_MAX: usize = 256;
 /// How long nothing may happen after the end of the client's work.
 const SETTLE: Duration = Duration::from_millis(300);
 /// How long after the message of `in_front` the reply follows.
@@ -642,9 +645,9 @@ impl Gateway<'_> {
         let until = Instant::now() + self.client.limit;
         let mut last = Instant::now();
         loop {
-            if server.step().or_else(inconclusive)? {
+            let any = server.step().or_else(inconclusive)?;
+            if any {
                 last = Instant::now();
-                continue;
             }
             let settled = last.elapsed() > SETTLE;
             let live = !server.sessions.is_empty();
@@ -662,7 +665,7 @@ impl Gateway<'_> {
             if over {
                 server.work.ended.get_or_insert_with(Instant::now);
             }
-            if ended {
+            if ended && !any {
                 break;
             }
             if engine::interrupted() {
@@ -684,8 +687,10 @@ impl Gateway<'_> {
                     None => "the client does not disconnect in time".into(),
                 });
             }
-            let soon = Instant::now() + Duration::from_millis(10);
-            engine::wait_readable(&server.files(), soon);
+            if !any {
+                let soon = Instant::now() + Duration::from_millis(10);
+                engine::wait_readable(&server.files(), soon);
+            }
         }
         if let Some(worker) = worker {
             server.work.output = worker.output();
@@ -743,7 +748,9 @@ impl Serving<'_> {
     /// Handles what has happened. Returns whether anything has.
     fn step(&mut self) -> Result<bool, String> {
         let mut any = false;
-        while let Some(request) = self.listener.next(Duration::ZERO) {
+        let listener = self.listener;
+        let requests = iter::from_fn(|| listener.next(Duration::ZERO));
+        for request in requests.take(MESSAGES_MAX) {
             any = true;
             let number = self.work.connections.len();
             let private = &self.shape.private;
@@ -812,7 +819,7 @@ impl Session {
             self.receives_at = None;
             self.connection.post_receives()?;
         }
-        loop {
+        for _ in 0..MESSAGES_MAX {
             match self.connection.poll() {
                 Arrival::Message(message) => self.message(message.octets, shape, work),
                 Arrival::Closed(why) => {
@@ -957,6 +964,7 @@ impl Session {
 
     /// Returns the RPC message of a call: what is inline, and Read chunks in their places.
     fn gather(&mut self, header: &Header, inline: Vec<u8>) -> Result<Vec<u8>, String> {
+        check_length(header)?;
         let mut rpc = inline;
         // Chunks may stand in any order. The segments of one are joined in the order of the list.
         let mut sorted = header.reads.clone();
@@ -977,9 +985,6 @@ impl Session {
                     length,
                     offset,
                 } = read.segment;
-                if length as usize > RECORD_MAX {
-                    return Err(format!("a segment of {length} octets"));
-                }
                 if length > 0 {
                     let part = self.connection.read(handle, offset, length as usize);
                     data.extend(part.map_err(|why| format!("handle {handle:#x}: {why}"))?);
@@ -1113,6 +1118,16 @@ impl Session {
             return Err(format!("a chunk is {} octets too short", rest.len()));
         }
         Ok(chunk)
+    }
+}
+
+/// Returns an error if the Read chunks of a call have too many octets. All segments may name the
+/// same memory.
+fn check_length(header: &Header) -> Result<(), String> {
+    let lengths = header.reads.iter().map(|read| read.segment.length as usize);
+    match lengths.sum() {
+        0..=RECORD_MAX => Ok(()),
+        length => Err(format!("Read chunks of {length} octets")),
     }
 }
 
@@ -1387,6 +1402,28 @@ mod tests {
         assert_eq!(program(compound(&second).prepares(&both)), Some(Ok(98)));
         assert_eq!(program(compound(&[22, 0]).prepares(&both)), None);
         assert_eq!(program(call(BIND).prepares(&[])), Some(Ok(ECHO.program)));
+    }
+
+    #[test]
+    fn read_chunks_have_a_longest_length() {
+        let segment = |length| wire::ReadSegment {
+            position: 0,
+            segment: Segment {
+                length,
+                ..Segment::default()
+            },
+        };
+        let check = |lengths: &[u32]| {
+            let mut header = Header::msg(7);
+            header.reads = lengths.iter().map(|&length| segment(length)).collect();
+            check_length(&header)
+        };
+        let most = RECORD_MAX as u32;
+        assert_eq!(check(&[]), Ok(()));
+        assert_eq!(check(&[most]), Ok(()));
+        assert_eq!(check(&[most - 4, 4]), Ok(()));
+        assert!(check(&[most - 4, 4, 1]).is_err());
+        assert!(check(&[u32::MAX; 681]).is_err());
     }
 
     #[test]

@@ -1363,10 +1363,10 @@ fn self_test(address: SocketAddr) -> ExitCode {
     let (of_nfs, others): (Vec<&'static Case>, Vec<_>) =
         cases::server().partition(|case| is_of_nfs(case));
     let mut results = Results::begin();
-    let reports = cli::run_all(&clean, &others, &allowed, None);
+    let reports = cli::run_all(&clean, &others, &allowed);
     for found in reports
         .into_iter()
-        .chain(cli::run_all(&nfs, &of_nfs, &allowed, None))
+        .chain(cli::run_all(&nfs, &of_nfs, &allowed))
     {
         // The server sets R, so one case does not apply.
         let good = found.outcome == Outcome::Pass
