@@ -32,7 +32,8 @@ ends_early() {
 	on_b timeout 15 "$suite" client --listen "$B4:3003" \
 		--run "$(in_a "$client $B4:3003 none")" \
 		--junit "$scratch/early.xml" --json "$scratch/early.json" || status=$?
-	[[ $status = 124 ]] && grep -q '<testcase ' "$scratch/early.xml" &&
+	[[ $status = 124 ]] && grep -q '<testcase classname="rfc' "$scratch/early.xml" &&
+		grep -q '<error message="a signal' "$scratch/early.xml" &&
 		grep -q '</testsuite>' "$scratch/early.xml" &&
 		grep -q '"complete": false' "$scratch/early.json"
 }

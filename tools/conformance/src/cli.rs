@@ -48,7 +48,7 @@ const STATUS: &str =
     "Ends with 0 if no case failed; with 1 if a case failed or was inconclusive, with --expect \
      only if a result differs from the file; with 2 if the command line is wrong, nothing could be \
      tested, or SIGINT or SIGTERM has ended the run early. After a signal, the results so far are \
-     written.";
+     written, except those for --expect-write.";
 const PROBE_STATUS: &str =
     "Ends with 0 if NULL succeeded; with 1 if not, or if the server was not reached; with 2 if the \
      command line is wrong, or this host cannot use rdma_cm.";
@@ -583,23 +583,22 @@ fn finish(
     selected: usize,
     reports: &[Report],
 ) -> Result<u8, Unable> {
-    let complete = reports.len() == selected;
-    write_results(arguments, subject, standard, complete, reports)?;
+    write_results(arguments, subject, standard, selected, reports)?;
     let status = judge(arguments, standard, reports)?;
-    if !complete {
-        let run = reports.len();
-        return Err(format!(
-            "a signal has ended the run: {run} of {selected} cases were run"
-        ));
+    match report::interruption(reports, selected) {
+        Some(why) if arguments.expect_write.is_some() => {
+            Err(why + "; the file of --expect-write was left as it was")
+        }
+        Some(why) => Err(why),
+        None => Ok(status),
     }
-    Ok(status)
 }
 
 fn write_results(
     arguments: &Common,
     subject: Subject<'_>,
     standard: &Standard,
-    complete: bool,
+    selected: usize,
     reports: &[Report],
 ) -> Result<(), Unable> {
     let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| {
@@ -615,13 +614,21 @@ fn write_results(
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
     write(&arguments.json, &|| {
-        report::json(subject, &given, complete, reports)
+        report::json(subject, &given, selected, reports)
     })?;
-    write(&arguments.junit, &|| report::junit(reports, standard))?;
-    write(&arguments.tap, &|| report::tap(reports, standard))?;
-    write(&arguments.html, &|| report::html(subject, reports))?;
+    write(&arguments.junit, &|| {
+        report::junit(reports, standard, selected)
+    })?;
+    write(&arguments.tap, &|| report::tap(reports, standard, selected))?;
+    write(&arguments.html, &|| {
+        report::html(subject, reports, selected)
+    })?;
     write(&arguments.trace, &|| report::packets(reports))?;
-    write(&arguments.expect_write, &|| report::expectations(reports))
+    // Cases that were not run would count as passed.
+    if reports.len() == selected {
+        write(&arguments.expect_write, &|| report::expectations(reports))?;
+    }
+    Ok(())
 }
 
 fn judge(arguments: &Common, standard: &Standard, reports: &[Report]) -> Result<u8, Unable> {
@@ -676,24 +683,54 @@ fn judge(arguments: &Common, standard: &Standard, reports: &[Report]) -> Result<
 mod tests {
     use super::*;
 
+    /// Returns the options of both commands.
+    fn common(options: &[&str]) -> Common {
+        let words = ["rpcrdma-conformance", "server", "192.0.2.7"];
+        match Cli::parse_from([&words, options].concat()).command {
+            Command::Server(arguments) => arguments.common,
+            _ => panic!("not a server"),
+        }
+    }
+
+    fn report(outcome: Outcome) -> Report {
+        let trace = Trace::default();
+        trace.sent(1, "Send", &[1]);
+        Report {
+            case: cases::server().next().expect("a case"),
+            outcome,
+            reason: String::new(),
+            took: Duration::ZERO,
+            trace: trace.entries(),
+        }
+    }
+
+    #[test]
+    fn an_interrupted_run_leaves_the_expectations() {
+        let path = std::env::temp_dir().join(format!("conformance-{}", std::process::id()));
+        let common = common(&["--expect-write", path.to_str().expect("a path")]);
+        fs::write(&path, "earlier").expect("a file");
+        let server = Server::new(SocketAddr::from(([192, 0, 2, 7], PORT)));
+        let standard = Standard::Documents { strict: false };
+        let reports = [report(Outcome::Fail)];
+        let write = |selected| {
+            let subject = Subject::Server(&server);
+            let status = finish(&common, subject, &standard, selected, &reports);
+            (status, fs::read_to_string(&path).expect("a file"))
+        };
+        let (status, text) = write(2);
+        assert!(status.is_err_and(|why| why.contains("--expect-write")));
+        assert_eq!(text, "earlier");
+        let (status, text) = write(1);
+        assert_eq!(status, Ok(1));
+        assert!(text.contains(" fail\n"), "{text}");
+        fs::remove_file(&path).expect("a file");
+    }
+
     #[test]
     fn octets_are_kept_for_failures_and_trace() {
         let kept = |options: &[&str], outcome| {
-            let words = ["rpcrdma-conformance", "server", "192.0.2.7"];
-            let Command::Server(arguments) = Cli::parse_from([&words, options].concat()).command
-            else {
-                panic!("not a server");
-            };
-            let trace = Trace::default();
-            trace.sent(1, "Send", &[1]);
-            let report = arguments.common.keep(Report {
-                case: cases::server().next().expect("a case"),
-                outcome,
-                reason: String::new(),
-                took: Duration::ZERO,
-                trace: trace.entries(),
-            });
-            report.trace.len()
+            let common = common(options);
+            common.keep(report(outcome)).trace.len()
         };
         assert_eq!(kept(&[], Outcome::Pass), 0);
         assert_eq!(kept(&[], Outcome::Fail), 1);

@@ -200,7 +200,7 @@ impl Channel {
             if let Some(event) = self.next() {
                 return Some(event);
             }
-            if !wait_readable(&[self.fd()], until) {
+            if interrupted() || !wait_readable(&[self.fd()], until) {
                 return None;
             }
         }
@@ -284,7 +284,8 @@ extern "C" fn interrupt(_: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// Whether SIGINT or SIGTERM has arrived, after `catch_signals`. The engine waits no longer then.
+/// Whether SIGINT or SIGTERM has arrived, after `catch_signals`. Whoever waits in the engine
+/// then finds that nothing has arrived in time.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }

@@ -35,6 +35,13 @@ pub fn summary(reports: &[Report]) -> String {
     format!("{} cases: {}", reports.len(), parts.join(", "))
 }
 
+/// Returns that a signal has ended the run, unless all selected cases were run.
+pub fn interruption(reports: &[Report], selected: usize) -> Option<String> {
+    let run = reports.len();
+    (run < selected)
+        .then(|| format!("a signal has ended the run: {run} of {selected} cases were run"))
+}
+
 /// Returns the section of an id: all but its number.
 pub fn section(id: &str) -> &str {
     id.rsplit_once('/').map_or(id, |(section, _)| section)
@@ -217,7 +224,7 @@ fn service_name(service: &Service) -> &'static str {
 pub fn json(
     subject: Subject<'_>,
     arguments: &[String],
-    complete: bool,
+    selected: usize,
     reports: &[Report],
 ) -> String {
     let cases = reports.iter().map(|report| JsonCase {
@@ -247,7 +254,7 @@ pub fn json(
         schema: 1,
         suite: env!("CARGO_PKG_VERSION"),
         arguments,
-        complete,
+        complete: interruption(reports, selected).is_none(),
         server: match subject {
             Subject::Server(server) => Some(json_server(server)),
             Subject::Client(_) => None,
@@ -358,8 +365,8 @@ impl Expected {
 }
 
 /// Returns the results as TAP, version 14.
-pub fn tap(reports: &[Report], standard: &Standard) -> String {
-    let mut text = format!("TAP version 14\n1..{}\n", reports.len());
+pub fn tap(reports: &[Report], standard: &Standard, selected: usize) -> String {
+    let mut text = format!("TAP version 14\n1..{selected}\n");
     for (number, report) in reports.iter().enumerate() {
         let name = format!("{} - {} {}", number + 1, report.case.id, report.case.name);
         let _ = match standard.kind(report) {
@@ -374,6 +381,9 @@ pub fn tap(reports: &[Report], standard: &Standard) -> String {
                 writeln!(text, "not ok {name}\n  # {lines}")
             }
         };
+    }
+    if let Some(why) = interruption(reports, selected) {
+        let _ = writeln!(text, "Bail out! {why}");
     }
     text
 }
@@ -396,7 +406,7 @@ fn is_no_xml(character: char) -> bool {
 }
 
 /// Returns the results in the form of JUnit.
-pub fn junit(reports: &[Report], standard: &Standard) -> String {
+pub fn junit(reports: &[Report], standard: &Standard, selected: usize) -> String {
     let (mut failures, mut skipped) = (0, 0);
     let mut cases = String::new();
     for report in reports {
@@ -429,15 +439,24 @@ pub fn junit(reports: &[Report], standard: &Standard) -> String {
             }
         };
     }
+    let errors = usize::from(reports.len() < selected);
+    if let Some(why) = interruption(reports, selected) {
+        let _ = writeln!(
+            cases,
+            "  <testcase classname=\"rpcrdma-conformance\" name=\"all cases\">\n    \
+             <error message=\"{why}\"/>\n  </testcase>"
+        );
+    }
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rpcrdma-conformance\" \
-         tests=\"{}\" failures=\"{failures}\" skipped=\"{skipped}\">\n{cases}</testsuite>\n",
-        reports.len()
+         tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\">\n\
+         {cases}</testsuite>\n",
+        reports.len() + errors
     )
 }
 
 /// Returns the results as one HTML page that needs no network.
-pub fn html(subject: Subject<'_>, reports: &[Report]) -> String {
+pub fn html(subject: Subject<'_>, reports: &[Report], selected: usize) -> String {
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <title>RPC-over-RDMA: {address}</title>\n<style>\n\
@@ -453,6 +472,9 @@ pub fn html(subject: Subject<'_>, reports: &[Report]) -> String {
          <table>\n<tr><th>case</th><th>result</th><th>level</th><th>what</th></tr>\n",
         address = escape(&subject.name()),
         summary = escape(&summary(reports))
+            + &interruption(reports, selected).map_or(String::new(), |why| format!(
+                "</p>\n<p class=\"fail\">{why}"
+            ))
     );
     for report in reports {
         let what = if report.outcome == Outcome::Pass {

@@ -17,6 +17,7 @@ use crate::case::Outcome;
 use crate::case::Problem;
 use crate::case::Run;
 use crate::case::Verdict;
+use crate::engine;
 use crate::gateway::Client;
 use crate::gateway::Gateway;
 use crate::peer::Link;
@@ -97,7 +98,8 @@ impl<'a> Runner<'a> {
             outcome = Outcome::Fail;
         }
         let took = start.elapsed();
-        if self.dead {
+        // A signal makes a server look dead: the engine no longer waits for its answer.
+        if self.dead && !engine::interrupted() {
             self.dead = !self.restarts();
         }
         Report {
@@ -152,7 +154,7 @@ impl<'a> Runner<'a> {
                     return true;
                 }
             }
-            if Instant::now() > until {
+            if Instant::now() > until || engine::interrupted() {
                 return false;
             }
             std::thread::sleep(Duration::from_millis(200));

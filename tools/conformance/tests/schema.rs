@@ -117,7 +117,7 @@ fn json_is_as_the_schema_says() {
         (Subject::Server(&server), "server"),
         (Subject::Client(&client), "client"),
     ] {
-        let text = report::json(subject, &["server".into()], true, &reports);
+        let text = report::json(subject, &["server".into()], 6, &reports);
         let document: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(check(&schema, &document), Ok(()));
         assert_eq!(document["cases"].as_array().map(Vec::len), Some(6));

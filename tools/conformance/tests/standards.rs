@@ -4,11 +4,15 @@
 
 mod common;
 
+use std::net::SocketAddr;
+
 use rpcrdma_conformance::case::Outcome;
 use rpcrdma_conformance::cases;
+use rpcrdma_conformance::peer::Server;
 use rpcrdma_conformance::report;
 use rpcrdma_conformance::report::Expected;
 use rpcrdma_conformance::report::Standard;
+use rpcrdma_conformance::report::Subject;
 use rpcrdma_conformance::run::Report;
 use rpcrdma_conformance::trace::Trace;
 
@@ -24,7 +28,7 @@ fn expecting(line: impl Fn(&Report) -> String) -> Standard {
 
 /// The results of TAP: `.` passed, `F` failed, `S` skipped.
 fn tap(standard: &Standard) -> String {
-    report::tap(&reports(), standard)
+    report::tap(&reports(), standard, 6)
         .lines()
         .filter_map(|line| match line {
             _ if line.starts_with("not ok") => Some('F'),
@@ -63,10 +67,11 @@ fn failures_of_the_formats() {
         ),
     ] {
         assert_eq!(tap(&standard), wanted, "{name}");
-        let xml = report::junit(&reports(), &standard);
+        let xml = report::junit(&reports(), &standard, 6);
         let count = |letter| wanted.chars().filter(|&found| found == letter).count();
         let (failures, skipped) = (count('F'), count('S'));
-        let head = format!("tests=\"6\" failures=\"{failures}\" skipped=\"{skipped}\"");
+        let head =
+            format!("tests=\"6\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"");
         assert!(xml.contains(&head), "{name}: {xml}");
         assert_eq!(xml.matches("<failure ").count(), failures, "{name}");
         assert_eq!(xml.matches("<skipped ").count(), skipped, "{name}");
@@ -76,6 +81,36 @@ fn failures_of_the_formats() {
             assert_eq!(expected.differences(&reports()).len(), failures, "{name}");
         }
     }
+}
+
+#[test]
+fn each_format_says_that_cases_are_missing() {
+    let server = Server::new(SocketAddr::from(([192, 0, 2, 7], 20_049)));
+    let (subject, standard) = (
+        Subject::Server(&server),
+        Standard::Documents { strict: false },
+    );
+    let texts = |selected| {
+        [
+            report::tap(&reports(), &standard, selected),
+            report::junit(&reports(), &standard, selected),
+            report::html(subject, &reports(), selected),
+            report::json(subject, &[], selected, &reports()),
+        ]
+    };
+    let why = "a signal has ended the run: 6 of 9 cases were run";
+    for text in texts(6) {
+        assert!(!text.contains("signal"), "{text}");
+    }
+    let [tap, junit, html, json] = texts(9);
+    assert!(tap.contains("\n1..9\n"), "{tap}");
+    assert!(tap.ends_with(&format!("\nBail out! {why}\n")), "{tap}");
+    let head = "tests=\"7\" failures=\"2\" errors=\"1\" skipped=\"3\"";
+    assert!(junit.contains(head), "{junit}");
+    assert_eq!(junit.matches("<testcase ").count(), 7);
+    assert!(junit.contains(&format!("<error message=\"{why}\"/>")));
+    assert!(html.contains(&format!("<p class=\"fail\">{why}</p>")));
+    assert!(json.contains("\"complete\": false"), "{json}");
 }
 
 #[test]
@@ -98,11 +133,11 @@ fn junit_is_xml_whatever_a_reason_has() {
         report.reason = "\u{1b}[31mred\0\u{ffff}\nnext".into();
     }
     let standard = Standard::Documents { strict: true };
-    let text = report::junit(&reports, &standard);
+    let text = report::junit(&reports, &standard, 6);
     let bad = |it: char| it.is_control() && it != '\n' || it == '\u{ffff}';
     assert!(!text.contains(bad), "{text:?}");
     assert!(text.contains("[31mred"));
     // A line of TAP that is no comment begins with a word of TAP.
-    let tap = report::tap(&reports, &standard);
+    let tap = report::tap(&reports, &standard, 6);
     assert!(tap.lines().all(|line| !line.starts_with("next")), "{tap}");
 }
