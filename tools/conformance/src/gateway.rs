@@ -67,7 +67,8 @@ const READ: u32 = 25;
 const READLINK: u32 = 27;
 /// COMPOUND of NFS 4.
 const COMPOUND: u32 = 1;
-/// READ of NFS 3.
+/// READLINK and READ of NFS 3.
+const READLINK3: u32 = 5;
 const READ3: u32 = 6;
 /// The bit of a record mark that says that the fragment is the last one.
 const LAST: u32 = 1 << 31;
@@ -1197,6 +1198,15 @@ fn data_item(call: &Call, rpc: &[u8]) -> Option<(usize, usize)> {
             number: READ3,
             ..NFS
         };
+    if procedure
+        == (Procedure {
+            version: 3,
+            number: READLINK3,
+            ..NFS
+        })
+    {
+        return link3(rpc);
+    }
     let word = |at: usize| {
         let octets = rpc.get(at..at.checked_add(4)?)?;
         Some(u32::from_be_bytes(octets.try_into().ok()?))
@@ -1212,6 +1222,20 @@ fn data_item(call: &Call, rpc: &[u8]) -> Option<(usize, usize)> {
         let link = version4 && before(1) == Some(0) && before(2) == Some(READLINK);
         (ends && (read || link)).then_some((at + 4, length))
     })
+}
+
+/// Returns the place of the text in a reply of READLINK of NFS 3 (RFC 1813, section 3.3.5).
+fn link3(rpc: &[u8]) -> Option<(usize, usize)> {
+    let wire::Status::Success(results) = wire::parse_reply(rpc).ok()?.1 else {
+        return None;
+    };
+    let mut reader = Reader::new(&results);
+    skip_success(&mut reader, 0)?;
+    if reader.flag("the attributes").ok()? {
+        skip_words(&mut reader, 21)?;
+    }
+    let length = reader.opaque().ok()?.len();
+    (length > 0 && reader.rest().is_empty()).then(|| (rpc.len() - roundup(length), length))
 }
 
 /// A connection with the NFS server: RPC over TCP, with record marking (RFC 5531, section 11).
@@ -1316,7 +1340,8 @@ mod tests {
         }
     }
 
-    // RFC 7530, section 16.23: status, eof, data; RFC 1813, section 3.3.6: count, eof, data.
+    // RFC 7530, section 16.23: status, eof, data; RFC 1813, section 3.3.6: count, eof, data;
+    // section 3.3.5: status, attributes of 21 words or none, text.
     #[test]
     fn the_data_of_a_read_is_found() {
         let head = [7, 1, 0, 0, 0, 0];
@@ -1340,6 +1365,17 @@ mod tests {
         let found = reply(&[0, 0, 4, 1, 4, 0x6162_6364]);
         assert_eq!(data_item(&call(read3), &found), Some((44, 4)));
         assert_eq!(data_item(&call(NFS), &found), None);
+        let readlink3 = Procedure {
+            number: READLINK3,
+            ..read3
+        };
+        let link = |rest: &[u32]| data_item(&call(readlink3), &reply(rest));
+        let text = [5, 0x6162_6364, 0x6500_0000];
+        assert_eq!(link(&[&[0, 0][..], &text].concat()), Some((36, 5)));
+        let attributes = [&[0, 1][..], &[9; 21]].concat();
+        assert_eq!(link(&[&attributes[..], &text].concat()), Some((120, 5)));
+        assert_eq!(link(&[&attributes[..], &[0]].concat()), None);
+        assert_eq!(link(&[70, 0]), None);
         let load = reply(&[1, 4, 0x6162_6364]);
         assert_eq!(data_item(&call(LOAD), &load), Some((32, 4)));
     }
