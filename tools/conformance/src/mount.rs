@@ -9,6 +9,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::net::TcpStream;
 use std::time::Duration;
+use std::time::Instant;
 
 use crate::engine;
 use crate::peer::Server;
@@ -43,12 +44,26 @@ pub const EXPORT: Procedure = Procedure { number: 5, ..MNT };
 /// MNT3ERR_ACCES.
 const ACCESS: u32 = 13;
 
-/// Sends a call over TCP. Returns the RPC reply.
-fn exchange(stream: &mut TcpStream, rpc: &[u8]) -> io::Result<Vec<u8>> {
-    stream.set_read_timeout(Some(LIMIT))?;
+/// Reads until a time.
+struct Until<'a>(&'a TcpStream, Instant);
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.1.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.0.set_read_timeout(Some(left))?;
+        self.0.read(buffer)
+    }
+}
+
+/// Sends a call over TCP. Returns the RPC reply, all of which must arrive in time.
+fn exchange(mut stream: &TcpStream, rpc: &[u8], limit: Duration) -> io::Result<Vec<u8>> {
     let mut octets = wire::words(&[LAST | rpc.len() as u32]);
     octets.extend(rpc);
     stream.write_all(&octets)?;
+    let mut stream = Until(stream, Instant::now() + limit);
     let mut reply = Vec::new();
     loop {
         let mut mark = [0; 4];
@@ -67,14 +82,20 @@ fn exchange(stream: &mut TcpStream, rpc: &[u8]) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Returns the address of another port of the same host. A link-local address keeps its zone.
+fn beside(mut address: SocketAddr, port: u16) -> SocketAddr {
+    address.set_port(port);
+    address
+}
+
 /// Calls rpcbind. Returns its RPC reply.
 pub fn dump(server: &Server) -> io::Result<Vec<u8>> {
-    let at = SocketAddr::new(server.address.ip(), server.rpcbind);
-    let mut stream = TcpStream::connect_timeout(&at, LIMIT)?;
-    exchange(&mut stream, &wire::call(1, DUMP, &[]))
+    let stream = TcpStream::connect_timeout(&beside(server.address, server.rpcbind), LIMIT)?;
+    exchange(&stream, &wire::call(1, DUMP, &[]), LIMIT)
 }
 
 /// Returns the universal address of a program's version for a netid, if rpcbind's reply has one.
+/// Octets that are not for a terminal are escaped.
 pub fn address_in(reply: &[u8], wanted: Procedure, netid: &str) -> Result<Option<String>, String> {
     let Status::Success(results) = wire::parse_reply(reply)?.1 else {
         return Err("RPCBPROC_DUMP does not succeed".into());
@@ -85,7 +106,7 @@ pub fn address_in(reply: &[u8], wanted: Procedure, netid: &str) -> Result<Option
         let (its_netid, address) = (reader.opaque()?, reader.opaque()?);
         reader.opaque()?;
         if program == [wanted.program, wanted.version] && its_netid == netid.as_bytes() {
-            return Ok(Some(String::from_utf8_lossy(address).into_owned()));
+            return Ok(Some(address.escape_ascii().to_string()));
         }
     }
     Ok(None)
@@ -111,7 +132,7 @@ struct Mount(TcpStream);
 impl Mount {
     fn call(&mut self, procedure: Procedure, arguments: &[u8]) -> Result<Vec<u8>, String> {
         let rpc = wire::call_with(1, procedure, 1, &wire::auth_sys(), arguments);
-        let reply = exchange(&mut self.0, &rpc).map_err(|why| why.to_string())?;
+        let reply = exchange(&self.0, &rpc, LIMIT).map_err(|why| why.to_string())?;
         match wire::parse_reply(&reply)?.1 {
             Status::Success(results) => Ok(results),
             other => Err(format!("the call gets {other:?}")),
@@ -147,7 +168,7 @@ impl Mount {
         for directory in directories {
             match self.export(directory) {
                 Ok(export) => exports.push(export),
-                Err(why) => refusal = Some(format!("MNT of {directory}: {why}")),
+                Err(why) => refusal = Some(format!("MNT of {directory:?}: {why}")),
             }
         }
         (exports, refusal)
@@ -177,7 +198,7 @@ pub fn exports(server: &Server) -> Result<Vec<Export>, String> {
     let port = address_in(&reply, MNT, netid)?
         .and_then(|address| port(&address))
         .ok_or(format!("rpcbind has no MOUNT 3 for {netid}"))?;
-    let at = SocketAddr::new(server.address.ip(), port);
+    let at = beside(server.address, port);
     let mut mount = TcpStream::connect_timeout(&at, LIMIT)
         .map(Mount)
         .map_err(|why| format!("MOUNT cannot be asked: {why}"))?;
@@ -205,7 +226,76 @@ pub fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddrV6;
+    use std::net::TcpListener;
+    use std::thread;
+
     use super::*;
+
+    /// Returns both ends of a connection.
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stream = TcpStream::connect(address).expect("a connection");
+        (stream, listener.accept().expect("a connection").0)
+    }
+
+    #[test]
+    fn answers_are_joined_from_fragments() {
+        let (stream, mut server) = pair();
+        let sent = wire::words(&[0, 4, 1, LAST | 8, 2, 3]);
+        server.write_all(&sent).expect("a socket");
+        let reply = exchange(&stream, &[1, 2, 3, 4], LIMIT).expect("a reply");
+        assert_eq!(reply, wire::words(&[1, 2, 3]));
+        server.write_all(&wire::words(&[!LAST])).expect("a socket");
+        let why = exchange(&stream, &[], LIMIT).expect_err("too long");
+        assert_eq!(why.kind(), io::ErrorKind::InvalidData);
+    }
+
+    // Each octet arrives in time, and fragments of no octets reach no length.
+    #[test]
+    fn an_answer_without_end_is_an_error() {
+        for octets in [wire::words(&[0; 64]), vec![0]] {
+            let (stream, mut server) = pair();
+            let sender = thread::spawn(move || {
+                while server.write_all(&octets).is_ok() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+            let start = Instant::now();
+            let limit = Duration::from_millis(100);
+            assert!(exchange(&stream, &[1, 2, 3, 4], limit).is_err());
+            assert!(start.elapsed() >= limit);
+            drop(stream);
+            sender.join().expect("no panic");
+        }
+    }
+
+    #[test]
+    fn octets_of_the_server_are_escaped() {
+        let head = Writer::new().words(&[1, wire::REPLY, 0, 0, 0, 0, 1, 100_005, 3]);
+        let entry = head.opaque(b"tcp").opaque(b"\x1b[2J\n::1.3.4\xff");
+        let reply = entry.opaque(b"superuser").word(0).0;
+        let address = address_in(&reply, MNT, "tcp").expect("a list");
+        assert_eq!(address.as_deref(), Some("\\x1b[2J\\n::1.3.4\\xff"));
+
+        let (stream, mut server) = pair();
+        let refused = wire::words(&[LAST | 28, 1, wire::REPLY, 0, 0, 0, 0, 13]);
+        server.write_all(&refused.repeat(2)).expect("a socket");
+        let (_, refusal) = Mount(stream).exports(&["/\u{1b}[2J".into()]);
+        let refusal = refusal.expect("a refusal");
+        assert!(
+            refusal.starts_with("MNT of \"/\\u{1b}[2J\": MNT3ERR_ACCES"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_zone_is_kept() {
+        let address = SocketAddrV6::new("fe80::1".parse().expect("an address"), 20_049, 0, 7);
+        let expected = SocketAddrV6::new(*address.ip(), 111, 0, 7);
+        assert_eq!(beside(address.into(), 111), expected.into());
+    }
 
     #[test]
     fn ports_of_universal_addresses() {
