@@ -77,6 +77,8 @@ pub enum Failure {
     Refused,
     /// There was no answer in time. The text says to what.
     Timeout(&'static str),
+    /// This host could not register memory.
+    Unregistered(String),
     /// Another event or error, in words.
     Other(String),
 }
@@ -95,7 +97,7 @@ impl fmt::Display for Failure {
             }
             Failure::Refused => write!(f, "the peer's host refused the connection"),
             Failure::Timeout(what) => write!(f, "{what}: no answer in time"),
-            Failure::Other(why) => write!(f, "{why}"),
+            Failure::Unregistered(why) | Failure::Other(why) => write!(f, "{why}"),
         }
     }
 }
@@ -477,7 +479,11 @@ impl Region {
             )
         };
         if raw.is_null() {
-            return Err(format!("ibv_reg_mr: {}", io::Error::last_os_error()));
+            return Err(format!(
+                "ibv_reg_mr of {} octets: {}",
+                buffer.len(),
+                io::Error::last_os_error()
+            ));
         }
         Ok(Region { buffer, raw })
     }
@@ -643,6 +649,8 @@ pub struct Connection {
     /// When to make the peer's siw look for messages, until one has arrived.
     nudge: Option<Instant>,
     device: String,
+    /// Why this host could not register memory, if that has happened.
+    unregistered: Option<String>,
     trace: Trace,
     number: usize,
 }
@@ -740,7 +748,7 @@ impl Connection {
         // SAFETY: the name is a C string in the device.
         let name = unsafe { CStr::from_ptr(sys::ibv_get_device_name(device)) };
         let buffers = vec![0; offer.receives * offer.receive_size];
-        let region = Region::new(objects.pd(), &buffers, 0).map_err(Failure::Other)?;
+        let region = Region::new(objects.pd(), &buffers, 0).map_err(Failure::Unregistered)?;
         objects.regions.borrow_mut().push(region);
         let mut connection = Connection {
             objects: Rc::new(objects),
@@ -755,6 +763,7 @@ impl Connection {
             iwarp,
             nudge: iwarp.then(|| Instant::now() + NUDGE),
             device: name.to_string_lossy().into_owned(),
+            unregistered: None,
             number: trace.connection(),
             trace: trace.clone(),
         };
@@ -783,6 +792,20 @@ impl Connection {
     pub fn closed(&mut self) -> Option<String> {
         self.pump(Instant::now());
         self.why()
+    }
+
+    /// Returns why this host could not register memory, if that has happened: something was not
+    /// sent, read or written then, which is no fault of the peer.
+    pub fn unregistered(&self) -> Option<&str> {
+        self.unregistered.as_deref()
+    }
+
+    /// Registers memory with this content for a work request.
+    fn region(&mut self, octets: &[u8], access: u32) -> Result<Region, String> {
+        Region::new(self.objects.pd(), octets, access).inspect_err(|why| {
+            self.note(why);
+            self.unregistered = Some(why.clone());
+        })
     }
 
     fn note(&self, text: &str) {
@@ -893,7 +916,7 @@ impl Connection {
     /// Posts a Send, and does not wait.
     pub fn post_send(&mut self, octets: &[u8]) -> Result<u64, String> {
         self.trace.sent(self.number, "Send", octets);
-        let region = Region::new(self.objects.pd(), octets, 0)?;
+        let region = self.region(octets, 0)?;
         self.post(
             region,
             octets.len(),
@@ -927,7 +950,7 @@ impl Connection {
             &format!("Send with Invalidate {key:#x}"),
             octets,
         );
-        let region = Region::new(self.objects.pd(), octets, 0)?;
+        let region = self.region(octets, 0)?;
         let number = self.post(
             region,
             octets.len(),
@@ -948,7 +971,7 @@ impl Connection {
     pub fn write(&mut self, key: u32, offset: u64, octets: &[u8]) -> Result<(), String> {
         self.trace
             .sent(self.number, &format!("RDMA Write to {key:#x}"), octets);
-        let region = Region::new(self.objects.pd(), octets, 0)?;
+        let region = self.region(octets, 0)?;
         let number = self.post(
             region,
             octets.len(),
@@ -966,7 +989,7 @@ impl Connection {
     /// Reads from the peer's memory.
     pub fn read(&mut self, key: u32, offset: u64, length: usize) -> Result<Vec<u8>, String> {
         // iWARP's Read Responses are RDMA Writes to this side's memory.
-        let region = Region::new(self.objects.pd(), &vec![0; length], REMOTE_WRITE)?;
+        let region = self.region(&vec![0; length], REMOTE_WRITE)?;
         let number = self.post(
             region,
             length,

@@ -32,6 +32,7 @@ use crate::case::Problem;
 use crate::engine;
 use crate::engine::Arrival;
 use crate::engine::Connection;
+use crate::engine::Failure;
 use crate::engine::Listener;
 use crate::engine::Offer;
 use crate::peer::DEFAULT;
@@ -764,8 +765,15 @@ impl Serving<'_> {
                 ..Offer::default()
             };
             let asked = request.private.clone();
-            let Ok(connection) = request.accept(&offer, &self.trace) else {
-                continue;
+            let connection = match request.accept(&offer, &self.trace) {
+                Ok(connection) => connection,
+                Err(Failure::Unregistered(why)) => return Err(unregistered(&why)),
+                // The client may have given up.
+                Err(why) => {
+                    let why = format!("the connection cannot be accepted: {why}");
+                    self.trace.note(self.trace.connection(), &why);
+                    continue;
+                }
             };
             let defaults = Private::new(DEFAULT, DEFAULT, false);
             let found = |octets: &[u8]| Private::find(octets).map_or(defaults, |(_, found)| found);
@@ -807,6 +815,9 @@ impl Serving<'_> {
         }
         for session in &mut self.sessions {
             any |= session.step(&mut self.shape, &mut self.work)?;
+            if let Some(why) = session.connection.unregistered() {
+                return Err(unregistered(why));
+            }
         }
         self.sessions.retain(|session| !session.over);
         Ok(any)
@@ -1120,6 +1131,11 @@ impl Session {
         }
         Ok(chunk)
     }
+}
+
+/// Says that the client is not to blame.
+fn unregistered(why: &str) -> String {
+    format!("this host cannot register memory (see ulimit -l): {why}")
 }
 
 /// Returns an error if the Read chunks of a call have too many octets. All segments may name the

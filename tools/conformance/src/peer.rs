@@ -286,7 +286,9 @@ impl Target<'_> {
 
     pub fn connect_offer(&mut self, offer: &Offer) -> Result<Link, Problem> {
         self.try_connect(offer).or_else(|failure| match failure {
-            Failure::Other(why) => inconclusive(format!("this side cannot connect: {why}")),
+            Failure::Unregistered(why) | Failure::Other(why) => {
+                inconclusive(format!("this side cannot connect: {why}"))
+            }
             other => violation(format!(
                 "the server does not accept the connection: {other}"
             )),
@@ -437,9 +439,11 @@ impl Link {
     /// then whoever waits for the answer finds the end.
     pub fn send(&mut self, octets: &[u8]) -> Result<(), Problem> {
         self.connection.send(octets).or_else(|why| {
+            let why = format!("the message could not be sent: {why}");
             match self.connection.wait_closed(self.server.quiet) {
+                _ if self.connection.unregistered().is_some() => inconclusive(why),
                 Some(_) => Ok(()),
-                None => violation(format!("the message could not be sent: {why}")),
+                None => violation(why),
             }
         })
     }
