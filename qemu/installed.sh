@@ -40,5 +40,8 @@ check 'the installed tool says why the mount is slow' verdict \
 need 'the slow mount for the installed tool ends' nfs_unmount /mnt/slow
 need 'modprobe removes the installed module' wait_for 10 modprobe -r rpcrdma_cm
 need 'modprobe loads the installed module for commands' modprobe rpcrdma_cm control=1
+check 'the installed module takes commands' test -e "$DEBUGFS/probe"
+check 'the installed tool probes the server by the module' \
+	on_a rpcrdma-cm probe --engine kernel "$B4"
 check 'the installed tool probes the server' on_a rpcrdma-cm probe "$B4"
 need 'modprobe removes the installed module again' wait_for 10 modprobe -r rpcrdma_cm
