@@ -33,6 +33,7 @@ use rpcrdma_conformance::cli;
 use rpcrdma_conformance::engine::Arrival;
 use rpcrdma_conformance::engine::Connection;
 use rpcrdma_conformance::engine::Listener;
+use rpcrdma_conformance::engine::Message;
 use rpcrdma_conformance::engine::Offer;
 use rpcrdma_conformance::engine::Request;
 use rpcrdma_conformance::mount;
@@ -59,6 +60,8 @@ use rpcrdma_conformance::wire::Writer;
 
 /// How many calls may be under way.
 const GRANT: u32 = 32;
+/// How many of them are left when the grant has fallen.
+const FEW: u32 = 4;
 /// The sizes that the server offers.
 const SIZE: usize = 4096;
 /// The longest call that is read by a Read chunk.
@@ -75,7 +78,7 @@ const AUTH_MAX: usize = 400;
 /// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
 /// the same call. With each of them the words by which a case accepts that: such a case still
 /// passes, or finds the server to lack what is no failure.
-const ALLOWED: [(&str, &str); 13] = [
+const ALLOWED: [(&str, &str); 14] = [
     ("header-xid", "SUCCESS with XID X"),
     ("system-errors", "SYSTEM_ERR"),
     ("nfs-errors", "an error of NFS"),
@@ -92,6 +95,7 @@ const ALLOWED: [(&str, &str); 13] = [
     ("garbage-args", "GARBAGE_ARGS"),
     ("auth-errors", "AUTH_ERROR"),
     ("silence", "or nothing"),
+    ("lowers-grants", "the grant may fall"),
 ];
 /// So the words begin of what a server need not have.
 const LACKS: &str = "need ";
@@ -156,6 +160,7 @@ struct Responder {
     version: u32,
     errors: usize,
     discarded: usize,
+    messages: u32,
     calls: u32,
     /// Whether its session of NFS 4.1 has callbacks on this connection.
     callbacks: bool,
@@ -430,6 +435,7 @@ fn serve(shared: Arc<Shared>, request: Request) {
         version: 1,
         errors: 0,
         discarded: 0,
+        messages: 0,
         calls: 0,
         callbacks: false,
         outstanding: None,
@@ -447,7 +453,12 @@ fn serve(shared: Arc<Shared>, request: Request) {
         }
         match responder.connection.receive(Duration::from_millis(100)) {
             Arrival::Message(message) => {
-                if responder.message(&message.octets).is_err() {
+                let messages = responder.with_others(message);
+                let handle = |message: &Message| responder.message(&message.octets);
+                if messages
+                    .and_then(|all| all.iter().try_for_each(handle))
+                    .is_err()
+                {
                     if responder.has("dies-of-disconnects") {
                         responder.shared.die();
                     }
@@ -533,8 +544,30 @@ impl Responder {
         Ok(())
     }
 
+    /// Whether the grant has fallen.
+    fn grants_few(&self) -> bool {
+        self.has("lowers-grants") && self.messages > GRANT
+    }
+
+    /// Returns a message, and those that follow it at once if the grant has fallen. No more may
+    /// then follow than are granted.
+    fn with_others(&mut self, message: Message) -> Result<Vec<Message>, Over> {
+        let mut messages = vec![message];
+        if self.grants_few() {
+            thread::sleep(Duration::from_millis(50));
+            while let Arrival::Message(message) = self.connection.receive(Duration::ZERO) {
+                messages.push(message);
+            }
+            if messages.len() > FEW as usize {
+                return Err(Over);
+            }
+        }
+        Ok(messages)
+    }
+
     /// Handles a message (RFC 8166, section 4.5).
     fn message(&mut self, octets: &[u8]) -> Result<(), Over> {
+        self.messages += 1;
         let word = |at: usize| {
             octets
                 .get(4 * at..4 * at + 4)
@@ -1167,6 +1200,7 @@ impl Responder {
             "grants-zero" => 0,
             "grants-as-requested" => call.credits,
             "grants-too-many" => 2 * GRANT,
+            _ if self.grants_few() => FEW,
             _ => GRANT,
         };
         header.version = call.version;
