@@ -335,6 +335,22 @@ impl Target<'_> {
         check(&mut link)
     }
 
+    /// Runs a check on a new connection with the smallest sizes. The server may also end it, because
+    /// of what the check sends, and go on with others.
+    pub fn on_plain_or_end(
+        &mut self,
+        after: &str,
+        check: impl FnOnce(&mut Link) -> Verdict,
+    ) -> Verdict {
+        let mut link = self.plain()?;
+        match check(&mut link) {
+            Err(_) if link.skipped.is_empty() && link.connection.closed().is_some() => {
+                self.goes_on(&mut link, false, after)
+            }
+            verdict => verdict,
+        }
+    }
+
     /// NULL succeeds: on this connection if the server has answered on it, otherwise on another one.
     pub fn goes_on(&mut self, link: &mut Link, answered: bool, after: &str) -> Verdict {
         if answered {

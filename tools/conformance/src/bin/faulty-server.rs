@@ -538,6 +538,9 @@ impl Responder {
         if self.has("discards-use-receives") && self.discarded > 16 {
             return Err(Over);
         }
+        if self.has("ends-connections") && fault == "answers-replies" {
+            return Err(Over);
+        }
         if self.has(fault) {
             return self.err_chunk(xid);
         }

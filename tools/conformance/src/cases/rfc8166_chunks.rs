@@ -494,7 +494,7 @@ fn long_call_of(
 
 /// A Long Call that holds an RPC reply: a malformed call, or a reply to no call.
 fn long_call_of_reply(target: &mut Target<'_>) -> Verdict {
-    target.on_plain(|link| {
+    target.on_plain_or_end("a Long Call that holds a reply", |link| {
         let xid = link.xid();
         let segment = link.readable(&words(&[xid, wire::REPLY, 0, 0, 0, 0]))?;
         let mut header = Header::nomsg(xid);
@@ -1028,7 +1028,7 @@ pub const CASES: &[Case] = &[
         |target| long_call_of(target, |null| null[..3].to_vec(), unparsed)),
     case!("rfc8167/5.1/1", "a Long Call that holds a reply is refused or discarded", Must, MATCH,
         sends "RDMA_NOMSG with an RPC reply, SUCCESS, in its Read chunk",
-        accepts "ERR_CHUNK or nothing; NULL succeeds",
+        accepts "ERR_CHUNK or nothing, or the end of this connection; NULL succeeds",
         fault "any-message-type", needs [Destructive], long_call_of_reply),
     case!("rfc8166/6.1/2", "a Read chunk within a Long Call without eligible arguments", Must, NOT_ELIGIBLE,
         sends "NULL as a Long Call in segments of Positions 0, 40 and 0",

@@ -16,6 +16,8 @@ use crate::wire::words;
 use crate::wire::Header;
 use crate::wire::Reader;
 
+/// If a server is not prepared for messages of the reverse direction, "loss of the RDMA connection
+/// might result" (section 6).
 pub const MATCH: &str =
     "RFC 8167, section 2.4: When receiving a Reply, a Requester matches the XID value in the Reply \
      with a Call it previously sent.";
@@ -39,7 +41,7 @@ const PREPARED: &str =
 const PROG_UNAVAIL: u32 = 1;
 
 fn unmatched(target: &mut Target<'_>, reply: &[u32]) -> Verdict {
-    target.on_plain(|link| {
+    target.on_plain_or_end("a reply to no call", |link| {
         let xid = link.xid();
         let mut rpc = words(&[xid]);
         rpc.extend(words(reply));
@@ -48,7 +50,7 @@ fn unmatched(target: &mut Target<'_>, reply: &[u32]) -> Verdict {
 }
 
 fn same_xid(target: &mut Target<'_>) -> Verdict {
-    target.on_plain(|link| {
+    target.on_plain_or_end("a reply and a call with one XID", |link| {
         // A reply of this side and a call of this side with one XID are two transactions.
         let xid = link.xid();
         let mut reply = words(&[xid]);
@@ -141,16 +143,17 @@ fn not_prepared(target: &mut Target<'_>) -> Verdict {
 pub const CASES: &[Case] = &[
     case!("rfc8167/2.4/1", "a reply to no call is refused or discarded", Must, MATCH,
         sends "RDMA_MSG with an RPC reply, SUCCESS, of an unknown XID",
-        accepts "ERR_CHUNK or nothing; NULL succeeds",
+        accepts "ERR_CHUNK or nothing, or the end of this connection; NULL succeeds",
         fault "any-message-type", |target| unmatched(target, &[1, 0, 0, 0, 0])),
     case!("rfc8167/2.4/2", "a denied reply to no call is refused or discarded", Must, MATCH,
         sends "RDMA_MSG with an RPC reply, AUTH_ERROR, of an unknown XID",
-        accepts "ERR_CHUNK or nothing; NULL succeeds",
+        accepts "ERR_CHUNK or nothing, or the end of this connection; NULL succeeds",
         fault "any-message-type", |target| unmatched(target, &[1, 1, 1, 1])),
     case!("rfc8167/2.4/3", "a reply and a call with the same XID are two transactions", Must,
         DISTINCT,
         sends "an RPC reply and NULL with one XID",
-        accepts "ERR_CHUNK or nothing to the first, one reply to NULL",
+        accepts "ERR_CHUNK or nothing to the first, one reply to NULL; or the end of this \
+                 connection: NULL succeeds on another one",
         fault "any-message-type", same_xid),
     case!("rfc8167/6/1", "no call before the client is prepared for it", Must,
     PREPARED,
