@@ -743,7 +743,7 @@ impl Responder {
         if self.has("one-xid-space") && self.outstanding == Some(xid) {
             return Ok(());
         }
-        if message_type > wire::REPLY {
+        if message_type > wire::REPLY && !self.has("any-message-type") {
             return self.discard("answers-replies", xid);
         }
         let call = message_type == wire::CALL || self.has("any-message-type");

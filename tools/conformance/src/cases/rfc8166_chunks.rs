@@ -588,11 +588,16 @@ pub fn read_chunk_of_unknown(link: &mut Link) -> Result<(), Problem> {
     let position = rpc.len() as u32;
     let mut header = link.header(xid);
     header.reads.push(ReadSegment { position, segment });
-    let status = link.call(&header, &rpc)?.status;
-    if status != Status::ProgUnavail {
-        return violation(format!("the call gets {status:?}"));
+    link.ask(&header, &rpc)?;
+    let message = link.receive_of(xid)?;
+    // No argument of an unknown program is known to be eligible.
+    if !link.is_declined(xid, &message) {
+        let status = link.decode(xid, &message)?.status;
+        if status != Status::ProgUnavail {
+            return violation(format!("the call gets {status:?}"));
+        }
     }
-    link.still_answers("PROG_UNAVAIL")
+    link.still_answers("an error")
 }
 
 fn message_and_position_zero(target: &mut Target<'_>) -> Verdict {
@@ -1043,9 +1048,12 @@ pub const CASES: &[Case] = &[
         sends "NULL with a Read chunk behind its last octet",
         accepts "ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "ignores-reads", read_chunk_of_null),
-    case!("rfc8166/6.1/3", "a Read chunk of a call of an unknown program", Should, UNKNOWN,
+    case!("rfc8166/6.1/3", "a Read chunk of a call of an unknown program", Should,
+    "A Requester reduces a non-DDP-eligible argument data item. The Responder MUST NOT process this \
+     RPC Call message and MUST report the violation as described in Section 4.5.2. … RFC 5531, \
+     section 9: PROG_UNAVAIL = 1, /* remote hasn't exported program */",
     sends "NULL of program 0x3fffffff with a Read chunk behind its last octet",
-    accepts "PROG_UNAVAIL; NULL succeeds", fault "any-program",
+    accepts "PROG_UNAVAIL, ERR_CHUNK or GARBAGE_ARGS; NULL succeeds", fault "any-program",
     |target| target.on_plain(|link| {
         read_chunk_of_unknown(link)?;
         Ok(Passed)
