@@ -1244,9 +1244,12 @@ impl Responder {
             if self.has("writes-padding") && padded <= room {
                 self.write(chunk, &data)?;
             }
-            let Some(filled) = self.write(chunk, &data[..length])? else {
+            let Some(mut filled) = self.write(chunk, &data[..length])? else {
                 return self.err_chunk(call.xid);
             };
+            if self.has("drops-unneeded-segments") {
+                filled.retain(|segment| segment.length > 0);
+            }
             if let Some(returned) = header.writes.get_mut(number) {
                 *returned = if self.has("reads-keep-length") {
                     chunk.clone()

@@ -119,7 +119,7 @@ fn lengths(chunk: &[Segment]) -> Vec<usize> {
 }
 
 /// A returned chunk has the segments that were offered, with any lengths up to theirs.
-fn same_segments(offered: &[Segment], returned: &[Segment]) -> Result<(), Problem> {
+pub(super) fn same_segments(offered: &[Segment], returned: &[Segment]) -> Result<(), Problem> {
     if offered.len() != returned.len() {
         return violation(format!(
             "{} segments were offered, {} come back",

@@ -11,6 +11,7 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::rfc8166_chunks::same_segments;
 use crate::cases::rfc8166_chunks::SEGMENTS;
 use crate::cases::rfc8166_chunks::UNUSED;
 use crate::cases::rfc8166_credits::EXCHANGE;
@@ -37,6 +38,9 @@ pub(super) const SIZE: usize = 5000;
 const FILLED: &str = "the Responder pushes one data item to the Requester, filling the chunk \
                       contiguously and in segment array order until that data item has been \
                       completely written to the Requester.";
+const COPIES: &str = "The Responder MUST copy the segment count and all segments from the \
+                      Requester-provided Write chunk into the RPC Reply message's Transport \
+                      header.";
 const NO_PADDING: &str =
     "A Responder MUST NOT write XDR roundup padding into a Write chunk, even if the Requester made \
      space available for it.";
@@ -182,6 +186,7 @@ fn read(
     let [returned] = &answer.header.writes[..] else {
         return violation("the reply does not have one Write chunk");
     };
+    same_segments(&chunk, returned)?;
     let mut left = wanted;
     for (offered, returned) in chunk.iter().zip(returned) {
         let expected = left.min(offered.length as usize);
@@ -481,6 +486,11 @@ pub const CASES: &[Case] = &[
                  GARBAGE_ARGS is no failure",
         fault "drops-empty-segments", needs [Export],
         |target| read(target, 0, 3000, &[1000, 0, 3000], 3000)),
+    case!("rfc8166/3.4.6/6", "READ returns a segment that is not needed", Must, COPIES,
+        sends "READ of 1500 octets, a Write chunk of 1000, 1000 and 2000",
+        accepts "lengths 1000, 500, 0",
+        fault "drops-unneeded-segments", needs [Export],
+        |target| read(target, 0, 1500, &[1000, 1000, 2000], 1500)),
     case!("rfc8267/6.4.2/1", "READ fills sixteen segments", Must, SEGMENTS,
         sends "READ of 3000 octets, a Write chunk of sixteen segments of 190",
         accepts "the data in the chunk, filled in order",
