@@ -14,6 +14,7 @@ const GETFH: u32 = 10;
 const LOOKUP: u32 = 15;
 const PUTROOTFH: u32 = 24;
 const READ: u32 = 25;
+const REMOVE: u32 = 28;
 const WRITE: u32 = 38;
 
 /// FATTR4_SIZE, FATTR4_FILEID and FATTR4_TIME_MODIFY (RFC 7530, section 5).
@@ -46,6 +47,7 @@ pub fn environment(status: u32) -> Option<&'static str> {
         10_013 => "NFS4ERR_GRACE",
         10_016 => "NFS4ERR_WRONGSEC",
         RESOURCE => "NFS4ERR_RESOURCE",
+        10_046 => "NFS4ERR_FILE_OPEN",
         _ => return None,
     })
 }
@@ -105,6 +107,13 @@ impl Compound {
             .fold(self.put_root(), |compound, name| {
                 compound.lookup(name.as_bytes())
             })
+    }
+
+    /// Removes a file.
+    pub fn remove(self, path: &str) -> Self {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        self.path(folder)
+            .operation(REMOVE, |writer| writer.opaque(name.as_bytes()))
     }
 
     pub fn attributes(self) -> Self {

@@ -535,6 +535,17 @@ impl Link {
         }
     }
 
+    /// Returns the next message if it arrives in that time.
+    pub fn receive_within(&mut self, limit: Duration) -> Option<Message> {
+        if !self.skipped.is_empty() {
+            return Some(self.skipped.remove(0));
+        }
+        match self.connection.receive(limit) {
+            Arrival::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+
     /// Nothing may arrive for some time.
     pub fn quiet(&mut self) -> Result<(), Problem> {
         if let Some(message) = self.skipped.first() {

@@ -10,10 +10,14 @@ use std::time::Instant;
 use crate::case::inconclusive;
 use crate::case::skip;
 use crate::case::violation;
+use crate::case::Passed;
 use crate::case::Problem;
+use crate::case::Verdict;
+use crate::engine::Message;
 use crate::nfs;
 use crate::peer::Answer;
 use crate::peer::Link;
+use crate::peer::Service;
 use crate::peer::Target;
 use crate::peer::NFS;
 use crate::wire;
@@ -28,10 +32,8 @@ use crate::wire::Writer;
 // Operations (RFC 8881, section 16.2.3).
 const CLOSE: u32 = 4;
 const DELEGRETURN: u32 = 8;
-const GETFH: u32 = 10;
 const LOOKUP: u32 = 15;
 const OPEN: u32 = 18;
-const PUTFH: u32 = 22;
 const PUTROOTFH: u32 = 24;
 const EXCHANGE_ID: u32 = 42;
 const CREATE_SESSION: u32 = 43;
@@ -40,6 +42,8 @@ const SEQUENCE: u32 = 53;
 const DESTROY_CLIENTID: u32 = 57;
 const RECLAIM_COMPLETE: u32 = 58;
 const REMOVE: u32 = 28;
+/// A procedure of the callback program.
+const CB_NULL: u32 = 0;
 const CB_RECALL: u32 = 4;
 const CB_SEQUENCE: u32 = 11;
 
@@ -68,6 +72,13 @@ pub struct Callback {
 }
 
 impl Callback {
+    /// Whether it is CB_NULL, by which a server tries whether it can call back (RFC 8881, section
+    /// 19.1.3).
+    fn is_null(&self) -> bool {
+        let words = Reader::new(&self.rpc).array::<6>();
+        words.is_ok_and(|words| (words[1], words[3], words[5]) == (wire::CALL, CALLBACKS, CB_NULL))
+    }
+
     /// Returns the results of CB_COMPOUND of CB_SEQUENCE and CB_RECALL, both NFS4_OK (RFC 8881,
     /// sections 19.2, 20.2 and 20.9).
     fn results(&self) -> Result<Vec<u8>, String> {
@@ -104,9 +115,13 @@ pub struct Session {
     sequence: u32,
     /// The status flags of the last SEQUENCE.
     pub flags: u32,
-    handle: Vec<u8>,
-    opened: Vec<u8>,
+    /// The file may exist.
+    created: bool,
+    /// The stateid of the open file.
+    opened: Option<Vec<u8>>,
     delegation: Option<Vec<u8>>,
+    /// The XID of the WRITE on the other connection whose reply has not been taken.
+    writing: Option<u32>,
 }
 
 /// Calls COMPOUND of NFS 4.1, which must succeed. Returns its results behind their number.
@@ -157,11 +172,30 @@ fn op(number: u32) -> Writer {
 }
 
 impl Session {
-    /// Makes the session. With `callbacks`, its connection is for callbacks, too.
-    pub fn begin(target: &mut Target<'_>, callbacks: bool) -> Result<Self, Problem> {
+    /// Makes a session, opens its file, runs a check, and ends the session whatever the check has
+    /// found. With `callbacks`, its connection is for callbacks, too.
+    pub fn within(
+        target: &mut Target<'_>,
+        callbacks: bool,
+        check: impl FnOnce(&mut Session) -> Verdict,
+    ) -> Verdict {
+        let mut session = Session::begin(target, callbacks)?;
+        let found = session
+            .prepare(callbacks)
+            .and_then(|()| check(&mut session));
+        let ended = session.end();
+        found.and_then(|Passed| ended.map(|()| Passed))
+    }
+
+    fn begin(target: &mut Target<'_>, callbacks: bool) -> Result<Self, Problem> {
         let Some(path) = target.server.export.clone() else {
             return skip("only with --export");
         };
+        if !matches!(target.server.service, Service::Nfs4(_)) {
+            return target
+                .server
+                .lacks("no WRITE of NFS 4.0 on the other connection");
+        }
         let sizes = Private::new(SIZE, SIZE, false).octets();
         let mut link = target.connect(&sizes)?;
         let other = target.connect(&sizes)?;
@@ -206,7 +240,7 @@ impl Session {
         if callbacks && flags & CONN_BACK_CHAN == 0 {
             return skip("the server does not call back on this connection");
         }
-        let mut session = Session {
+        Ok(Session {
             link,
             other,
             path,
@@ -214,14 +248,33 @@ impl Session {
             id,
             sequence: 0,
             flags: 0,
-            handle: Vec::new(),
-            opened: Vec::new(),
+            created: false,
+            opened: None,
             delegation: None,
+            writing: None,
+        })
+    }
+
+    fn prepare(&mut self, callbacks: bool) -> Result<(), Problem> {
+        self.call(&[op(RECLAIM_COMPLETE).word(0)])?;
+        self.created = true;
+        self.creates()?;
+        if callbacks {
+            self.answers_probe()?;
+        }
+        self.opens()
+    }
+
+    /// Answers CB_NULL if it arrives: a server may grant no delegation before that.
+    fn answers_probe(&mut self) -> Result<(), Problem> {
+        let Some(message) = self.link.receive_within(self.link.server.quiet) else {
+            return Ok(());
         };
-        session.call(&[op(RECLAIM_COMPLETE).word(0)])?;
-        session.creates()?;
-        session.opens()?;
-        Ok(session)
+        let callback = Self::call_in(&message)?;
+        if !callback.is_null() {
+            return violation("the server calls back, although no delegation is to be recalled");
+        }
+        self.answer(&callback, 0, &[])
     }
 
     /// Calls COMPOUND with SEQUENCE in front, always in slot 0. Returns the results behind those of
@@ -262,6 +315,13 @@ impl Session {
             .opaque(name.as_bytes())
     }
 
+    /// Returns the operations that go to the file.
+    fn file(&self) -> Vec<Writer> {
+        let (mut operations, name) = self.folder();
+        operations.push(op(LOOKUP).opaque(name.as_bytes()));
+        operations
+    }
+
     /// Makes the file.
     fn creates(&mut self) -> Result<(), Problem> {
         let (mut operations, name) = self.folder();
@@ -276,7 +336,6 @@ impl Session {
         let (mut operations, name) = self.folder();
         let folders = operations.len() - 1;
         operations.push(self.open(READ_WITH_DELEGATION, &[0], &name));
-        operations.push(op(GETFH));
         let results = self.call(&operations)?;
         let mut reader = Reader::new(&results);
         let mut read = || -> Result<(), String> {
@@ -285,32 +344,39 @@ impl Session {
                 operation(&mut reader, LOOKUP)?;
             }
             operation(&mut reader, OPEN)?;
-            self.opened = reader.raw(16)?.to_vec();
+            self.opened = Some(reader.raw(16)?.to_vec());
             reader.raw(24)?;
             let attributes = reader.word()?;
             reader.raw(4 * attributes as usize)?;
-            match reader.word()? {
-                OPEN_DELEGATE_READ => (),
-                // Its form is not needed: the file stays open until the session ends.
-                _ => return Ok(()),
+            if reader.word()? == OPEN_DELEGATE_READ {
+                self.delegation = Some(reader.raw(16)?.to_vec());
             }
-            self.delegation = Some(reader.raw(16)?.to_vec());
-            reader.raw(16)?;
-            reader.opaque()?;
-            operation(&mut reader, GETFH)?;
-            self.handle = reader.opaque()?.to_vec();
             Ok(())
         };
         well_formed(read())
     }
 
-    /// Writes into the file on the other connection. Returns the status of the COMPOUND: success,
-    /// NFS4ERR_DELAY while a delegation is out, or another error.
+    /// Begins to write into the file on the other connection. While a delegation is out, the server
+    /// may delay its reply (RFC 8881, section 10.2).
+    pub fn begin_write(&mut self) -> Result<u32, Problem> {
+        let xid = self.other.xid();
+        let compound = nfs::Compound::new(b"").path(&self.path).write(0, b"other");
+        self.other.ask(&Header::msg(xid), &compound.call(xid))?;
+        self.writing = Some(xid);
+        Ok(xid)
+    }
+
+    /// Writes into the file on the other connection, unless that is under way. Returns the status of
+    /// the COMPOUND: success, NFS4ERR_DELAY while a delegation is out, or another error.
     pub fn write(&mut self) -> Result<u32, Problem> {
-        let path = self.path.clone();
-        let results = self
-            .other
-            .nfs(|compound| compound.path(&path).write(0, b"other"))?;
+        let xid = match self.writing {
+            Some(xid) => xid,
+            None => self.begin_write()?,
+        };
+        let message = self.other.receive_of(xid)?;
+        self.writing = None;
+        let answer = self.other.decode(xid, &message)?;
+        let results = well_formed(nfs::Results::parse(answer.results()?))?;
         match (results.status, nfs::environment(results.status)) {
             (nfs::DELAY, _) | (_, None) => Ok(results.status),
             (_, Some(name)) => inconclusive(format!("WRITE gets {name}")),
@@ -328,19 +394,38 @@ impl Session {
         }
     }
 
-    /// Writes on the other connection, and returns the call by which the server recalls the
-    /// delegation.
+    /// Whether the server has granted a delegation.
+    pub fn is_delegated(&self) -> bool {
+        self.delegation.is_some()
+    }
+
+    /// Begins to write on the other connection, and returns the call by which the server recalls
+    /// the delegation.
     pub fn recalled(&mut self) -> Result<Callback, Problem> {
         if self.delegation.is_none() {
             return skip("the server grants no delegation");
         }
-        self.write()?;
+        self.begin_write()?;
         self.callback()
     }
 
-    /// Returns the next call of the server.
-    pub fn callback(&mut self) -> Result<Callback, Problem> {
-        let message = self.link.receive()?;
+    /// Returns the next call of the server other than CB_NULL, which is answered.
+    fn callback(&mut self) -> Result<Callback, Problem> {
+        let until = Instant::now() + self.link.server.limit;
+        loop {
+            let message = self.link.receive()?;
+            let callback = Self::call_in(&message)?;
+            if !callback.is_null() {
+                return Ok(callback);
+            }
+            self.answer(&callback, 0, &[])?;
+            if Instant::now() > until {
+                return violation("the server calls CB_NULL, and recalls nothing");
+            }
+        }
+    }
+
+    fn call_in(message: &Message) -> Result<Callback, Problem> {
         match Transport::parse(&message.octets) {
             Ok(Transport::Chunks(header, rpc)) => Ok(Callback { header, rpc }),
             other => violation(format!(
@@ -378,24 +463,44 @@ impl Session {
 
     /// Returns the delegation, and closes the file.
     pub fn give_back(&mut self) -> Result<(), Problem> {
-        let put = op(PUTFH).opaque(&self.handle.clone());
+        let mut last = Vec::new();
         if let Some(delegation) = self.delegation.take() {
-            self.call(&[put.clone(), op(DELEGRETURN).raw(&delegation)])?;
-            let opened = self.opened.clone();
-            self.call(&[put, op(CLOSE).word(0).raw(&opened)])?;
+            last.push(op(DELEGRETURN).raw(&delegation));
         }
-        Ok(())
+        if let Some(opened) = self.opened.take() {
+            last.push(op(CLOSE).word(0).raw(&opened));
+        }
+        last.into_iter().try_for_each(|operation| {
+            let mut operations = self.file();
+            operations.push(operation);
+            self.call(&operations).map(drop)
+        })
     }
 
-    /// Ends the session.
-    pub fn end(mut self) -> Result<(), Problem> {
-        self.give_back()?;
+    fn remove(&mut self) -> Result<(), Problem> {
         let (mut operations, name) = self.folder();
         operations.push(op(REMOVE).opaque(name.as_bytes()));
-        self.call(&operations)?;
+        self.call(&operations).map(drop)
+    }
+
+    /// Ends the session. The file is removed even if that fails.
+    fn end(mut self) -> Result<(), Problem> {
+        let removed = self.give_back().and_then(|()| match self.created {
+            true => self.remove(),
+            false => Ok(()),
+        });
+        if removed.is_err() && self.created {
+            // The connection of the session may have ended. No call may follow the first one of the
+            // other connection before that has its reply.
+            if self.writing.is_some() {
+                let _ = self.write();
+            }
+            let path = self.path.clone();
+            let _ = self.other.nfs(|compound| compound.remove(&path));
+        }
+        removed?;
         let (id, client) = (self.id.clone(), self.client.clone());
         compound(&mut self.link, &[op(DESTROY_SESSION).raw(&id)])?;
-        // The open without a delegation keeps the client.
         let _ = compound(&mut self.link, &[op(DESTROY_CLIENTID).raw(&client)]);
         Ok(())
     }

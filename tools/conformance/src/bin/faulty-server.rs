@@ -97,6 +97,13 @@ const ALLOWED: [(&str, &str); 14] = [
     ("silence", "or nothing"),
     ("lowers-grants", "the grant may fall"),
 ];
+/// Faults that make the server do what RFC 8881 allows where a delegation is recalled: it calls
+/// CB_NULL before it grants one, or the conflicting WRITE waits.
+const OF_DELEGATIONS: [&str; 2] = ["probes-callbacks", "holds-writes"];
+/// So `sends` of such a case begins.
+const DELEGATION: &str = "OPEN for a delegation";
+/// How long that WRITE waits at most.
+const HOLD: Duration = Duration::from_secs(5);
 /// So the words begin of what a server need not have.
 const LACKS: &str = "need ";
 /// Those of them that only a server of NFS may do.
@@ -107,6 +114,10 @@ const OF_NFS: [&str; 3] = [
 ];
 /// The XIDs of its callbacks begin here.
 const CALLBACK_XID: u32 = 0x6362_0000;
+/// The XID of CB_NULL.
+const PROBE_XID: u32 = CALLBACK_XID - 1;
+/// The number of the callback program.
+const CALLBACKS: u32 = 0x4000_0000;
 
 /// The state that all connections of one listener share.
 struct Shared {
@@ -164,6 +175,8 @@ struct Responder {
     calls: u32,
     /// Whether its session of NFS 4.1 has callbacks on this connection.
     callbacks: bool,
+    /// The server knows that it can call back: CB_NULL has its reply, or is not needed.
+    can_call: bool,
     /// The XID of the callback that has no reply.
     outstanding: Option<u32>,
     /// The status flags of SEQUENCE.
@@ -257,7 +270,11 @@ fn faults() -> Vec<&'static str> {
             faults.push(case.fault);
         }
     }
-    for (name, _) in ALLOWED {
+    for name in ALLOWED
+        .map(|(name, _)| name)
+        .into_iter()
+        .chain(OF_DELEGATIONS)
+    {
         if !faults.contains(&name) {
             faults.push(name);
         }
@@ -427,6 +444,7 @@ fn serve(shared: Arc<Shared>, request: Request) {
     };
     let mut responder = Responder {
         invalidates: r || shared.has("always-invalidate"),
+        can_call: !shared.has("probes-callbacks"),
         shared,
         connection,
         client,
@@ -443,6 +461,9 @@ fn serve(shared: Arc<Shared>, request: Request) {
     };
     loop {
         if responder.shared.is_dead() {
+            return;
+        }
+        if responder.callbacks && !responder.can_call && responder.probe().is_err() {
             return;
         }
         if responder.callbacks
@@ -729,6 +750,7 @@ impl Responder {
             {
                 return self.discard("answers-replies", xid);
             }
+            self.can_call = true;
             // The status of an accepted reply is its sixth word.
             let refused = payload.get(20..24) != Some(&[0; 4]);
             if refused && self.has("dies-of-refused-calls") {
@@ -954,7 +976,7 @@ impl Responder {
                     reader.opaque()?;
                     at_file = true;
                     body = body.words(&[0; 4 + 6 + 1]);
-                    let wanted = self.callbacks && words[1] & 0x100 != 0;
+                    let wanted = self.callbacks && self.can_call && words[1] & 0x100 != 0;
                     if wanted && !self.shared.delegated.swap(true, Relaxed) {
                         // Its stateid, no recall, and an ACE.
                         body = body.word(1).words(&[0; 4 + 4]).opaque(b"");
@@ -981,8 +1003,17 @@ impl Responder {
                     let offset = reader.hyper()? as usize;
                     reader.word()?;
                     let data = reader.opaque()?;
+                    let start = Instant::now();
                     if self.shared.delegated.load(Relaxed) {
                         self.shared.recall.store(true, Relaxed);
+                    }
+                    while self.has("holds-writes")
+                        && self.shared.delegated.load(Relaxed)
+                        && start.elapsed() < HOLD
+                    {
+                        thread::sleep(Duration::from_millis(10));
+                    }
+                    if self.shared.delegated.load(Relaxed) {
                         status = DELAY;
                     } else {
                         let count = self.write_file(offset, data)?;
@@ -1034,11 +1065,26 @@ impl Responder {
             .0)
     }
 
+    /// Calls CB_NULL, once (RFC 8881, section 19.1.3).
+    fn probe(&mut self) -> Result<(), Over> {
+        if self.outstanding.is_some() {
+            return Ok(());
+        }
+        self.outstanding = Some(PROBE_XID);
+        let null = Procedure {
+            program: CALLBACKS,
+            version: 1,
+            number: 0,
+        };
+        let call = wire::call(PROBE_XID, null, &[]);
+        self.send(&Header::msg(PROBE_XID).with(&call), None)
+    }
+
     /// Recalls the delegation: CB_COMPOUND of CB_SEQUENCE and CB_RECALL (RFC 8881, section 20).
     fn call_back(&mut self) -> Result<(), Over> {
         let xid = CALLBACK_XID + self.errors as u32;
         let procedure = Procedure {
-            program: 0x4000_0000,
+            program: CALLBACKS,
             version: 1,
             number: 1,
         };
@@ -1449,6 +1495,13 @@ fn self_test(address: SocketAddr) -> ExitCode {
                 .map(move |case| (name, lacks, *case))
         })
         .collect();
+    let of_delegations = OF_DELEGATIONS.iter().flat_map(|&name| {
+        let recalls = |case: &&&'static Case| case.sends.starts_with(DELEGATION);
+        all.iter()
+            .filter(recalls)
+            .map(move |case| (name, false, *case))
+    });
+    let accepted: Vec<_> = accepted.into_iter().chain(of_delegations).collect();
     let tried = tried.and(side_by_side(
         &accepted,
         |(name, ..)| name,

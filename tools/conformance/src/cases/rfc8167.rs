@@ -80,45 +80,45 @@ fn recall(
     target: &mut Target<'_>,
     check: impl FnOnce(&mut Session, &Callback) -> Verdict,
 ) -> Verdict {
-    let mut session = Session::begin(target, true)?;
-    let callback = session.recalled()?;
-    let verdict = check(&mut session, &callback);
-    session.accept(&callback)?;
-    session.end()?;
-    verdict
+    Session::within(target, true, |session| {
+        let callback = session.recalled()?;
+        let verdict = check(session, &callback);
+        session.accept(&callback)?;
+        verdict
+    })
 }
 
 /// The server takes the reply to its call: it says of no fault of the callback channel, and the
 /// delegation can be returned, so that the other connection can write.
 fn reply_counts(target: &mut Target<'_>) -> Verdict {
-    let mut session = Session::begin(target, true)?;
-    let callback = session.recalled()?;
-    session.accept(&callback)?;
-    session.link.still_answers("the reply to a callback")?;
-    session.give_back()?;
-    if session.flags & NO_CALLBACKS != 0 {
-        return violation(format!(
-            "SEQUENCE says that callbacks fail: flags {:#x}",
-            session.flags
-        ));
-    }
-    let status = session.write_at_last()?;
-    if status != 0 {
-        return violation(format!("with the delegation returned, WRITE gets {status}"));
-    }
-    session.link.quiet()?;
-    session.end()?;
-    Ok(Passed)
+    Session::within(target, true, |session| {
+        let callback = session.recalled()?;
+        session.accept(&callback)?;
+        session.link.still_answers("the reply to a callback")?;
+        session.give_back()?;
+        if session.flags & NO_CALLBACKS != 0 {
+            return violation(format!(
+                "SEQUENCE says that callbacks fail: flags {:#x}",
+                session.flags
+            ));
+        }
+        let status = session.write_at_last()?;
+        if status != 0 {
+            return violation(format!("with the delegation returned, WRITE gets {status}"));
+        }
+        session.link.quiet()?;
+        Ok(Passed)
+    })
 }
 
 /// Answers a callback by an error of RPC. The server may make it again until the session ends.
 fn refused(target: &mut Target<'_>) -> Verdict {
-    let mut session = Session::begin(target, true)?;
-    let callback = session.recalled()?;
-    session.answer(&callback, PROG_UNAVAIL, &[])?;
-    session.link.still_answers("a refused callback")?;
-    session.end()?;
-    Ok(Passed)
+    Session::within(target, true, |session| {
+        let callback = session.recalled()?;
+        session.answer(&callback, PROG_UNAVAIL, &[])?;
+        session.link.still_answers("a refused callback")?;
+        Ok(Passed)
+    })
 }
 
 /// Makes a call of its own with the XID of the server's call.
@@ -133,11 +133,16 @@ fn same_xid_as_callback(target: &mut Target<'_>) -> Verdict {
 
 /// The connection of the session is not for callbacks.
 fn not_prepared(target: &mut Target<'_>) -> Verdict {
-    let mut session = Session::begin(target, false)?;
-    session.write()?;
-    session.link.quiet()?;
-    session.end()?;
-    Ok(Passed)
+    Session::within(target, false, |session| {
+        // A server that cannot recall a delegation may delay the WRITE until that is returned.
+        if session.is_delegated() {
+            session.begin_write()?;
+        } else {
+            session.write()?;
+        }
+        session.link.quiet()?;
+        Ok(Passed)
+    })
 }
 
 pub const CASES: &[Case] = &[
@@ -193,13 +198,18 @@ pub const CASES: &[Case] = &[
         _ => Ok(Passed),
     })),
     case!("rfc8167/5.2/1", "the reply to a callback is taken", Must, MATCH,
-        sends "NFS4_OK to CB_RECALL, then DELEGRETURN; WRITE on another connection",
+        sends "OPEN for a delegation; WRITE on another connection; NFS4_OK to CB_RECALL, then \
+               DELEGRETURN and the WRITE again",
         accepts "SEQUENCE without a fault of the callback channel; WRITE succeeds",
         fault "ignores-replies", needs [Export], reply_counts),
     case!("rfc8167/5.2/2", "an RPC error to a callback harms no other call", Must, MATCH,
-        sends "PROG_UNAVAIL to CB_RECALL, then NULL, DELEGRETURN and DESTROY_SESSION", accepts "all succeed",
+        sends "OPEN for a delegation; WRITE on another connection; PROG_UNAVAIL to CB_RECALL, then \
+               NULL, DELEGRETURN and DESTROY_SESSION",
+        accepts "all succeed",
         fault "dies-of-refused-calls", needs [Export], refused),
     case!("rfc8167/2.4.1/1", "a call with the XID of a callback under way", Must, DISTINCT,
-        sends "NULL with the XID of CB_RECALL, then the reply to that", accepts "both are taken",
+        sends "OPEN for a delegation; WRITE on another connection; NULL with the XID of CB_RECALL, \
+               then the reply to that",
+        accepts "both are taken",
         fault "one-xid-space", needs [Export], same_xid_as_callback),
 ];
