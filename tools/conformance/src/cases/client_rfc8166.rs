@@ -1055,6 +1055,8 @@ pub const CASES: &[Case] = &[
                 if call.number == 2 {
                     let again = Header::msg(earlier).with(&words(&[earlier, 1, 0, 0, 0, 0]));
                     let _ = connection.send(&again);
+                    // The message has taken the Receive of the reply.
+                    thread::sleep(HOLD);
                 }
                 earlier = call.header.xid;
                 Next::Serve

@@ -3,6 +3,7 @@
 //! RFC 8797, for clients.
 
 use std::rc::Rc;
+use std::thread;
 
 use crate::case::case;
 use crate::case::inconclusive;
@@ -12,6 +13,7 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::client_rfc8166::HOLD;
 use crate::gateway::Gateway;
 use crate::gateway::Invalidate;
 use crate::gateway::Next;
@@ -184,6 +186,8 @@ fn longest_send(gateway: &mut Gateway<'_>) -> Verdict {
                 let mut octets = Header::msg(xid).with(&words(&[xid, 1, 0, 0, 0, 0]));
                 octets.resize(size, 0);
                 let _ = connection.send(&octets);
+                // The message has taken the Receive of the reply.
+                thread::sleep(HOLD);
             }
             Next::Serve
         }),
