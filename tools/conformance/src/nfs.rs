@@ -220,6 +220,9 @@ impl Results {
             }
             match (operation, status) {
                 (PUTROOTFH | LOOKUP, 0) => (),
+                (GETFH, 0) => {
+                    reader.opaque()?;
+                }
                 other => return Err(format!("operation {} ends with {}", other.0, other.1)),
             }
         }

@@ -224,13 +224,14 @@ impl Session {
         let client = well_formed(reader.raw(8))?.to_vec();
         let sequence = well_formed(reader.word())?;
         // Of each channel: padding, longest request, response and cached response, operations,
-        // requests, no IRD. The callbacks have AUTH_NONE.
+        // requests, no IRD. The callbacks have AUTH_NONE, and no chunks (RFC 8267, section 6.5.2).
         let size = SIZE as u32;
+        let short = SIZE.min(link.to_server).min(link.to_client) as u32;
         let create = op(CREATE_SESSION)
             .raw(&client)
             .words(&[sequence, if callbacks { CONN_BACK_CHAN } else { 0 }])
             .words(&[0, size, size, 1024, 16, 4, 0])
-            .words(&[0, size, size, 0, 2, 1, 0])
+            .words(&[0, short, short, 0, 2, 1, 0])
             .words(&[CALLBACKS, 1, 0]);
         let results = compound(&mut link, &[create])?;
         let mut reader = Reader::new(&results);

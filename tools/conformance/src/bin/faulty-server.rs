@@ -702,8 +702,12 @@ impl Responder {
             _ => (),
         }
         let payload = if header.procedure == wire::NOMSG && !self.has("nomsg-is-msg") {
-            let mut segments: Vec<_> = reads.iter().map(|read| read.segment).collect();
-            if segments.is_empty() || reads.iter().any(|read| read.position != 0) {
+            let (zero, others): (Vec<_>, Vec<_>) = reads
+                .iter()
+                .copied()
+                .partition(|read: &ReadSegment| read.position == 0);
+            let mut segments: Vec<_> = zero.iter().map(|read| read.segment).collect();
+            if segments.is_empty() || self.has("one-read-chunk") && !others.is_empty() {
                 return self.err_chunk(xid);
             }
             if self.has("no-long-calls") {
@@ -715,24 +719,13 @@ impl Responder {
             if self.has("first-segment-only") {
                 segments.truncate(1);
             }
-            match self.read(&segments)? {
-                Some(octets) => octets,
-                None => return self.err_chunk(xid),
-            }
+            let rest = self.read(&segments)?;
+            rest.map_or(Ok(None), |rest| self.insert(&others, rest))?
         } else {
-            // The data of WRITE is eligible for direct data placement, and no argument of ECHO. Of
-            // other programs this server does not know that.
-            let echo = inline.get(12..16) == Some(&ECHO.program.to_be_bytes());
-            if reads.is_empty() || self.has("ignores-reads") {
-                inline
-            } else if echo {
-                return self.err_chunk(xid);
-            } else {
-                match self.insert(reads, inline)? {
-                    Some(payload) => payload,
-                    None => return self.err_chunk(xid),
-                }
-            }
+            self.insert(reads, inline)?
+        };
+        let Some(payload) = payload else {
+            return self.err_chunk(xid);
         };
         let mut reader = Reader::new(&payload);
         let (Ok(payload_xid), Ok(message_type)) = (reader.word(), reader.word()) else {
@@ -812,8 +805,17 @@ impl Responder {
         self.reply(header, reply.0, &items)
     }
 
-    /// Puts the data of a Read chunk at its Position (RFC 8166, section 3.4.5).
+    /// Puts the data of a Read chunk at its Position (RFC 8166, section 3.4.5). Returns none if that
+    /// has to be refused.
     fn insert(&mut self, reads: &[ReadSegment], inline: Vec<u8>) -> Result<Option<Vec<u8>>, Over> {
+        if reads.is_empty() || self.has("ignores-reads") {
+            return Ok(Some(inline));
+        }
+        // The data of WRITE is eligible for direct data placement, and no argument of ECHO. Of
+        // other programs this server does not know that.
+        if inline.get(12..16) == Some(&ECHO.program.to_be_bytes()) {
+            return Ok(None);
+        }
         let position = reads[0].position as usize;
         let mut segments: Vec<_> = reads.iter().map(|read| read.segment).collect();
         if self.has("first-segment-only") {
@@ -1096,6 +1098,9 @@ impl Responder {
         let header = Header {
             version: 1 + u32::from(self.has("calls-in-version-2")),
             credits: u32::from(!self.has("calls-without-credit")),
+            reply: self
+                .has("calls-with-chunks")
+                .then(|| vec![Segment::default()]),
             ..Header::msg(xid)
         };
         self.outstanding = Some(xid);
@@ -1274,12 +1279,21 @@ impl Responder {
             }
             _ => (),
         }
+        if self.has("wants-more-chunks") && (1..items.len()).contains(&call.writes.len()) {
+            return self.err_chunk(call.xid);
+        }
+        let inline =
+            self.has("reads-inline") || self.has("reduces-no-long-replies") && call.reply.is_some();
         // From the last one on: the places of the others stay what they are. An empty chunk asks
         // for the result inline.
         for (number, &(at, length)) in items.iter().enumerate().rev() {
             let empty = |chunk: &Vec<Segment>| chunk.is_empty() && !self.has("fills-empty-chunks");
+            let number = match call.writes.len() {
+                count if count > number && self.has("swaps-write-chunks") => count - 1 - number,
+                _ => number,
+            };
             let chunk = match call.writes.get(number) {
-                Some(chunk) if !empty(chunk) && !self.has("reads-inline") => chunk,
+                Some(chunk) if !empty(chunk) && !inline => chunk,
                 _ => continue,
             };
             // Behind the head of the reply.
@@ -1319,7 +1333,11 @@ impl Responder {
         {
             header.reply = None;
         }
-        let negotiated = self.client.receive_size().min(SIZE);
+        let own = match self.shared.fault {
+            "ignores-own-send-size" => usize::MAX,
+            _ => SIZE,
+        };
+        let negotiated = self.client.receive_size().min(own);
         let threshold = match self.shared.fault {
             "ignores-threshold" => usize::MAX,
             "refuses-1024" => negotiated - 4,

@@ -27,6 +27,7 @@ use crate::peer::Link;
 use crate::peer::Service;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
+use crate::wire;
 use crate::wire::Header;
 use crate::wire::Private;
 use crate::wire::ReadSegment;
@@ -38,6 +39,14 @@ pub(super) const SIZE: usize = 5000;
 const FILLED: &str = "the Responder pushes one data item to the Requester, filling the chunk \
                       contiguously and in segment array order until that data item has been \
                       completely written to the Requester.";
+const REST: &str =
+    "If Write chunks were provided and the Responder has a DDP-eligible result, it first reduces \
+     the reply Payload stream. If a Reply chunk was provided and the reduced Payload stream is \
+     larger than the reply inline threshold, the Responder MUST use the Requester-provided Reply \
+     chunk for the reply.";
+const BOTH: &str =
+    "NFS version 4 servers MUST accept and process such requests. … The Read list can contain \
+     either a Position Zero Read chunk, one Read chunk with a non-zero Position, or both.";
 const COPIES: &str = "The Responder MUST copy the segment count and all segments from the \
                       Requester-provided Write chunk into the RPC Reply message's Transport \
                       header.";
@@ -209,14 +218,53 @@ fn read(
     Ok(Passed)
 }
 
+/// READ by a Write chunk, behind so many GETFH that the rest of the reply needs the Reply chunk.
+fn read_with_long_reply(target: &mut Target<'_>) -> Verdict {
+    const LENGTH: usize = 3000;
+    let (_, path) = filled(target, 13)?;
+    let Service::Nfs4(handle) = target.server.service else {
+        return target.server.lacks("no READ of NFS 4.0");
+    };
+    let mut link = target.small_replies(false)?;
+    // The results of one GETFH have twelve octets besides the file handle.
+    let count = (DEFAULT + 200).div_ceil(12 + handle);
+    let compound = (0..count)
+        .fold(Compound::new(b"").put_root(), |compound, _| {
+            compound.get_handle()
+        })
+        .path(&path)
+        .read(0, LENGTH as u32);
+    let mut header = Header::msg(link.xid());
+    let offered = vec![link.writable(LENGTH)?];
+    let reply = vec![link.writable(2 * SIZE)?];
+    header.writes = vec![offered.clone()];
+    header.reply = Some(reply.clone());
+    let answer = link.call(&header, &compound.call(header.xid))?;
+    fits(answer.length, link.to_client)?;
+    let (eof, found, inline) = succeeded(&parsed(&answer)?, Results::reduced)?;
+    if !inline.is_empty() {
+        return violation(format!("{} octets follow the count of READ", inline.len()));
+    }
+    read_whole(eof, found as usize, LENGTH)?;
+    let ([returned], Some(long)) = (&answer.header.writes[..], &answer.header.reply) else {
+        return violation("the reply does not have one Write chunk and the Reply chunk");
+    };
+    same_segments(&offered, returned)?;
+    same_segments(&reply, long)?;
+    if link.gather(returned)? != content(13)[..LENGTH] {
+        return violation("the data is other data");
+    }
+    Ok(Passed)
+}
+
 /// Makes a call. Returns the answer, whatever it is.
 fn asked(link: &mut Link, header: &Header, compound: &Compound) -> Result<Message, Problem> {
     link.ask(header, &compound.call(header.xid))?;
     link.receive_of(header.xid)
 }
 
-/// READ of 400 octets and of 600, with a Write chunk for each of them. The first one is empty
-/// unless `full`. Returns no message if the server does not take so many chunks.
+/// READ of 400 octets and of 600, with a Write chunk of 600 for each of them. The first one is
+/// empty unless `full`. Returns no message if the server does not take so many chunks.
 fn two_reads(
     link: &mut Link,
     path: &str,
@@ -224,7 +272,7 @@ fn two_reads(
 ) -> Result<(Header, Option<Message>), Problem> {
     let mut header = Header::msg(link.xid());
     let first = if full {
-        vec![link.writable(400)?]
+        vec![link.writable(600)?]
     } else {
         Vec::new()
     };
@@ -270,6 +318,58 @@ fn empty_chunk_in_front(target: &mut Target<'_>) -> Verdict {
     }
     is_data(inline, &data[..400])?;
     read_whole(reduced.eof, octets.len(), 600)?;
+    Ok(Passed)
+}
+
+/// Two READs fill two Write chunks, in order.
+fn two_full_chunks(target: &mut Target<'_>) -> Verdict {
+    let (mut link, path) = filled(target, 14)?;
+    let (header, message) = two_reads(&mut link, &path, true)?;
+    let Some(message) = message else {
+        return unimplemented("the server takes only one Write chunk");
+    };
+    let answer = link.decode(header.xid, &message)?;
+    let results = parsed(&answer)?;
+    let found = succeeded(&results, |results| results.reads(&[false, false]))?;
+    let returned = &answer.header.writes;
+    if (returned.len(), found.len()) != (2, 2) {
+        return violation("the reply does not have two Write chunks and the results of two READs");
+    }
+    for (offered, returned) in header.writes.iter().zip(returned) {
+        same_segments(offered, returned)?;
+    }
+    let data = content(14);
+    for (number, wanted) in [&data[..400], &data[1000..1600]].into_iter().enumerate() {
+        let octets = link.gather(&returned[number])?;
+        if octets.len() != found[number].count as usize || !wanted.starts_with(&octets) {
+            return violation(format!(
+                "Write chunk {number} does not have the data of its READ"
+            ));
+        }
+        read_whole(found[number].eof, octets.len(), wanted.len())?;
+    }
+    Ok(Passed)
+}
+
+/// Two READs with one Write chunk: the second one is inline.
+fn more_reads_than_chunks(target: &mut Target<'_>) -> Verdict {
+    let (mut link, path) = filled(target, 15)?;
+    let mut header = Header::msg(link.xid());
+    header.writes = vec![vec![link.writable(400)?]];
+    let compound = Compound::new(b"").path(&path).read(0, 400).read(1000, 300);
+    let answer = link.call(&header, &compound.call(header.xid))?;
+    let found = succeeded(&parsed(&answer)?, |results| results.reads(&[false, true]))?;
+    let ([returned], [reduced, inline]) = (&answer.header.writes[..], &found[..]) else {
+        return violation("the reply does not have one Write chunk and the results of two READs");
+    };
+    same_segments(&header.writes[0], returned)?;
+    let data = content(15);
+    let octets = link.gather(returned)?;
+    if octets.len() != reduced.count as usize || !data[..400].starts_with(&octets) {
+        return violation("the data of the first READ is other data");
+    }
+    read_whole(reduced.eof, octets.len(), 400)?;
+    is_data(inline, &data[1000..1300])?;
     Ok(Passed)
 }
 
@@ -333,9 +433,9 @@ fn full_read(target: &mut Target<'_>, receive: usize) -> Verdict {
 }
 
 /// A reply that is four octets longer goes by the Reply chunk.
-fn longer_read(target: &mut Target<'_>) -> Verdict {
-    let mut read = FullRead::new(target, DEFAULT, 4)?;
-    read.header.reply = Some(vec![read.link.writable(2 * DEFAULT)?]);
+pub(super) fn longer_read(target: &mut Target<'_>, receive: usize) -> Verdict {
+    let mut read = FullRead::new(target, receive, 4)?;
+    read.header.reply = Some(vec![read.link.writable(2 * SIZE)?]);
     let answer = read.link.call(&read.header, &read.rpc)?;
     fits(answer.length, read.link.to_client)?;
     read.has_data(&answer)
@@ -376,6 +476,17 @@ fn longer_read_without_chunk(target: &mut Target<'_>) -> Verdict {
 /// WRITE of `length` octets by a Read chunk of these segments; the last one has the rest, and
 /// `padding` octets more.
 fn write(target: &mut Target<'_>, length: usize, shape: &[usize], padding: usize) -> Verdict {
+    write_with(target, length, shape, padding, false)
+}
+
+/// The same. The call is a Long Call if `long`: the rest of it is a Position Zero Read chunk.
+fn write_with(
+    target: &mut Target<'_>,
+    length: usize,
+    shape: &[usize],
+    padding: usize,
+    long: bool,
+) -> Verdict {
     let (mut link, path) = filled(target, 2)?;
     let data = content(77)[..length].to_vec();
     let mut padded = data.clone();
@@ -394,7 +505,16 @@ fn write(target: &mut Target<'_>, length: usize, shape: &[usize], padding: usize
             segment,
         });
     }
-    let message = asked(&mut link, &header, &compound)?;
+    let message = if long {
+        let segment = link.readable(&compound.call(header.xid))?;
+        let position = 0;
+        header.procedure = wire::NOMSG;
+        header.reads.insert(0, ReadSegment { position, segment });
+        link.send(&header.octets())?;
+        link.receive_of(header.xid)?
+    } else {
+        asked(&mut link, &header, &compound)?
+    };
     let answer = link.decode(header.xid, &message)?;
     has_written(&parsed(&answer)?, length)?;
     let mut expected = content(2);
@@ -500,6 +620,26 @@ pub const CASES: &[Case] = &[
         sends "WRITE of 3000 octets by a Read chunk of sixteen segments",
         accepts "the file has them",
         fault "takes-eight-segments", needs [Export], |target| write(target, 3000, &[190; 15], 0)),
+    case!("rfc8267/6.4.2/8", "WRITE as a Long Call, with its data in a Read chunk", Must, BOTH,
+        sends "RDMA_NOMSG with a Position Zero Read chunk, and a Read chunk with 3000 octets for WRITE",
+        accepts "the file has them",
+        fault "one-read-chunk", needs [Export],
+        |target| write_with(target, 3000, &[], 0, true)),
+    case!("rfc8267/6.4.1/1", "two READs fill two Write chunks in order", Must,
+        "The first chunk in the Write list MUST be used by the first READ operation in an NFS \
+         version 4 COMPOUND procedure. The next Write chunk is used by the next READ operation, \
+         and so on.",
+        sends "READ of 400 and READ of 600 octets, two Write chunks of 600",
+        accepts "the data of each READ in its chunk; a server of NFS need take only one chunk: an \
+                 error or the end of this connection is no failure",
+        fault "swaps-write-chunks", needs [Export], two_full_chunks),
+    case!("rfc8267/6.4.1/2", "a READ without a Write chunk behind one that has one is inline", Must,
+        "If there are more READ operations than Write chunks, then remaining NFS READ operations \
+         in an NFS version 4 COMPOUND that have no matching Write chunk MUST return their results \
+         inline.",
+        sends "READ of 400 and READ of 300 octets, a Write chunk of 400",
+        accepts "the first data in the chunk, the second inline",
+        fault "wants-more-chunks", needs [Export], more_reads_than_chunks),
     case!("rfc8166/4.3.2.2/5", "a READ that fails returns an unused Write chunk", Must, UNUSED,
         sends "READ behind a LOOKUP that fails, a Write chunk", accepts "the chunk with length 0",
         fault "unused-keep-length", needs [Export], read_fails),
@@ -564,7 +704,13 @@ pub const CASES: &[Case] = &[
         sends "Receive Size 1024, READ whose reply has 1028 octets without the Reply chunk in its \
                header",
         accepts "RDMA_NOMSG with the data in the Reply chunk",
-        fault "reads-ignore-threshold", needs [Export], longer_read),
+        fault "reads-ignore-threshold", needs [Export], |target| longer_read(target, DEFAULT)),
+    case!("rfc8166/3.5.3/13", "READ by a Write chunk, and the rest of the reply by the Reply chunk",
+        Must, REST,
+        sends "Receive Size 1024, GETFH of 1224 octets in all and READ of 3000, a Write chunk of 3000 \
+               and a Reply chunk",
+        accepts "RDMA_NOMSG, the data in the Write chunk, the rest in the Reply chunk",
+        fault "reduces-no-long-replies", needs [Export], read_with_long_reply),
     case!("rfc8166/3.5.1/6", "a READ whose reply has 1028 octets, without a Reply chunk", Must,
         NO_LONGER,
         sends "Receive Size 1024, READ without chunks whose reply has 1028 octets",

@@ -82,9 +82,9 @@ fn recall(
 ) -> Verdict {
     Session::within(target, true, |session| {
         let callback = session.recalled()?;
-        let verdict = check(session, &callback);
-        session.accept(&callback)?;
-        verdict
+        let found = check(session, &callback);
+        let accepted = session.accept(&callback);
+        found.and_then(|Passed| accepted.map(|()| Passed))
     })
 }
 
@@ -196,6 +196,20 @@ pub const CASES: &[Case] = &[
     |target| recall(target, |_, callback| match callback.header.credits {
         0 => violation("the call requests no credits"),
         _ => Ok(Passed),
+    })),
+    case!("rfc8267/6.5.2/1", "a callback has no chunks", Must,
+    "When an NFS version 4.1 client can support Long Calls in its backchannel, it reports a \
+     backchannel ca_maxrequestsize that is larger than the connection's inline thresholds. \
+     Otherwise, an NFS version 4 server MUST use only Short messages to convey backchannel \
+     operations.",
+    sends "OPEN for a delegation; WRITE on another connection", accepts "RDMA_MSG without chunks",
+    fault "calls-with-chunks", needs [Export],
+    |target| recall(target, |_, callback| {
+        let Header { procedure, reads, writes, reply, .. } = &callback.header;
+        match (*procedure, reads.is_empty() && writes.is_empty() && reply.is_none()) {
+            (wire::MSG, true) => Ok(Passed),
+            _ => violation(format!("the header of the call is {:?}", callback.header)),
+        }
     })),
     case!("rfc8167/5.2/1", "the reply to a callback is taken", Must, MATCH,
         sends "OPEN for a delegation; WRITE on another connection; NFS4_OK to CB_RECALL, then \

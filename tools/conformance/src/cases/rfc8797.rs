@@ -12,9 +12,11 @@ use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::null_with_writes;
+use crate::cases::rfc8166_nfs::longer_read;
 use crate::engine::Offer;
 use crate::peer::fits;
 use crate::peer::Link;
+use crate::peer::Service;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
 use crate::wire::Header;
@@ -180,6 +182,25 @@ fn long_reply(link: &mut Link, threshold: usize) -> Verdict {
     answer.results()?;
     fits(answer.length, threshold)?;
     Ok(Passed)
+}
+
+/// The client's Receive Size exceeds the server's Send Size.
+fn own_send_size(target: &mut Target<'_>) -> Verdict {
+    // As long as the suite's own Receives.
+    const RECEIVE: usize = 8192;
+    let size = target.server.offers().send_size();
+    // The scratch file has 5000 octets.
+    if size > 4096 {
+        return skip(format!("the server's Send Size is {size}"));
+    }
+    match (&target.server.service, &target.server.export) {
+        (Service::Nfs4(_), Some(_)) => longer_read(target, RECEIVE),
+        (Service::Nfs4(_), None) => skip("only with --export"),
+        _ => {
+            let mut link = target.connect(&Private::new(262_144, RECEIVE, false).octets())?;
+            long_reply(&mut link, size)
+        }
+    }
 }
 
 fn reconnection(target: &mut Target<'_>) -> Verdict {
@@ -509,6 +530,11 @@ pub const CASES: &[Case] = &[
         sends "a REQ with both sizes 262144, NULL", accepts "SUCCESS",
         fault "rejects-large-sizes",
         |target| connects_only(target, &Private::new(262_144, 262_144, false).octets())),
+    case!("rfc8797/4.2/5", "a reply longer than the server's Send Size is no Send", Must, SIZES,
+        sends "Receive Size 8192, a call with a Reply chunk, a reply that is four octets longer than \
+               the server's Send Size",
+        accepts "RDMA_NOMSG, and the reply in the chunk",
+        fault "ignores-own-send-size", own_send_size),
     case!("rfc8797/5.1/1", "no private data: R clear, thresholds 1024", Must, AS_IF_NONE,
         sends "a REQ without private data, NULL with chunks, a reply of 1028 octets",
         accepts "plain Sends of at most 1024 octets",
