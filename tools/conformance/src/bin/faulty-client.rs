@@ -387,13 +387,25 @@ impl Worker {
         }
         let mut write = None;
         if procedure == LOAD {
-            let segment = self.expose(&[0xee; LOADED], REMOTE_WRITE)?;
+            let room = match self.has("room-for-padding") {
+                true => wire::roundup(LOADED),
+                false => LOADED,
+            };
+            let segment = self.expose(&vec![0xee; room], REMOTE_WRITE)?;
             header.writes = vec![vec![segment]];
             keys.push(segment.handle);
             write = Some(segment);
         }
         let mut octets = header.with(&rpc);
-        if octets.len() > to_server {
+        if let Some(data) = self.reduces(procedure, &arguments) {
+            let segment = self.expose(&data, REMOTE_READ)?;
+            keys.push(segment.handle);
+            // Behind the length of the argument.
+            let before = rpc.len() - arguments.len() + 4;
+            let position = before as u32;
+            header.reads.push(ReadSegment { position, segment });
+            octets = header.with(&rpc[..before]);
+        } else if octets.len() > to_server {
             header.procedure = wire::NOMSG;
             let mut access = REMOTE_READ;
             if self.has("writable-reads") {
@@ -426,6 +438,21 @@ impl Worker {
         };
         self.pending.insert(xid, call);
         self.send(&octets)
+    }
+
+    /// Returns what goes by a Read chunk of its own, although no argument of ECHO is eligible.
+    fn reduces(&self, procedure: Procedure, arguments: &[u8]) -> Option<Vec<u8>> {
+        if procedure != ECHO {
+            return None;
+        }
+        let mut data = Reader::new(arguments).opaque().ok()?.to_vec();
+        match self.fault.as_str() {
+            "reduces-arguments" => (),
+            "longer-chunks" => data.resize(data.len() + 8, 0),
+            "pads-chunks" => data.resize(wire::roundup(data.len()), 0),
+            _ => return None,
+        }
+        Some(data)
     }
 
     /// Returns the thresholds of both directions. Those of version 2 are larger, once it is agreed
@@ -506,7 +533,12 @@ impl Worker {
         }
         let (header, inline) = match Transport::parse(octets) {
             Ok(Transport::Chunks(header, inline)) => (header, inline),
-            Ok(Transport::Error { error, .. }) => return self.error(xid, error),
+            Ok(Transport::Error { error, credits, .. }) => {
+                if self.has("takes-error-grants") {
+                    self.granted = Some(credits);
+                }
+                return self.error(xid, error);
+            }
             Err(_) if procedure == wire::ERROR => return self.discard("trusts-errors"),
             Err(_) => return self.discard("trusts-malformed"),
         };

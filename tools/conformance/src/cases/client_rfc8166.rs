@@ -32,10 +32,15 @@ use crate::gateway::Next;
 use crate::gateway::Reduction;
 use crate::gateway::Shape;
 use crate::gateway::Work;
+use crate::gateway::LOAD;
 use crate::gateway::WRONG_DATA;
+use crate::peer::ECHO;
+use crate::peer::NFS;
 use crate::wire;
+use crate::wire::roundup;
 use crate::wire::words;
 use crate::wire::Header;
+use crate::wire::Procedure;
 use crate::wire::ReadSegment;
 use crate::wire::Segment;
 use crate::wire::Transport;
@@ -109,6 +114,106 @@ fn are_apart(reads: &[ReadSegment]) -> bool {
         end = position + length.next_multiple_of(4);
         apart
     })
+}
+
+/// Returns the Read chunks with data of the call: their Positions, and their lengths in octets.
+fn data_chunks(call: &Call) -> BTreeMap<usize, usize> {
+    let mut lengths = BTreeMap::new();
+    for read in call.header.reads.iter().filter(|read| read.position > 0) {
+        *lengths.entry(read.position as usize).or_insert(0) += read.segment.length as usize;
+    }
+    lengths
+}
+
+/// Returns a word of the call, at this offset in octets.
+fn word_at(call: &Call, at: usize) -> Option<u32> {
+    let octets = call.rpc.get(at..at.checked_add(4)?)?;
+    Some(u32::from_be_bytes(octets.try_into().ok()?))
+}
+
+/// Returns the procedure, if it is one of NFS or of ECHO whose arguments can be seen: those of
+/// AUTH_NONE and AUTH_SYS.
+fn seen_procedure(call: &Call) -> Option<Procedure> {
+    let plain = word_at(call, 24).is_some_and(|flavor| flavor < 2);
+    let known = |procedure: &Procedure| [NFS.program, ECHO.program].contains(&procedure.program);
+    call.procedure().filter(known).filter(|_| plain)
+}
+
+/// Each Read chunk with data is as long as its item, or has the padding, too, if that is `padded`.
+/// The length of an item stands in front of it: all eligible arguments of NFS are variable in their
+/// length.
+fn are_as_long(call: &Call, padded: bool) -> Result<(), String> {
+    if seen_procedure(call).is_none() {
+        return Ok(());
+    }
+    for (position, length) in data_chunks(call) {
+        let item = position.checked_sub(4).and_then(|at| word_at(call, at));
+        let item = item.unwrap_or_default() as usize;
+        if length != item && !(padded && length == roundup(item)) {
+            return Err(format!(
+                "a Read chunk of {length} octets, for an item of {item}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Each Read chunk with data has an argument that is eligible (RFC 8267, sections 4 and 6.1).
+fn are_eligible(call: &Call) -> Result<(), String> {
+    // Operations of NFS 4, and the type of a symbolic link.
+    const CREATE: u32 = 6;
+    const WRITE: u32 = 38;
+    const NF4LNK: u32 = 5;
+    let Some(procedure) = seen_procedure(call) else {
+        return Ok(());
+    };
+    for (position, length) in data_chunks(call) {
+        let before = |words: usize| word_at(call, position.checked_sub(4 * words)?);
+        let last = position + roundup(length) == call.rpc.len();
+        let eligible = match (procedure.program, procedure.version, procedure.number) {
+            // WRITE and SYMLINK. In NFS 2, the attributes follow the path of a link.
+            (100_003, 2, 8) => last,
+            (100_003, 2, 13) => true,
+            (100_003, 3, 7 | 10) => last,
+            // Behind the number of WRITE are the stateid, the offset, the stability and the length.
+            (100_003, 4, 1) => {
+                before(9) == Some(WRITE) || (before(3), before(2)) == (Some(CREATE), Some(NF4LNK))
+            }
+            _ => false,
+        };
+        if !eligible {
+            let number = procedure.number;
+            return Err(format!(
+                "procedure {number} has a Read chunk at {position} without an eligible argument"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The Write chunk of READ or LOAD has no room for the padding of what is asked for. The count is the
+/// last argument.
+fn has_no_room_for_padding(call: &Call) -> Result<(), String> {
+    const READ: u32 = 25;
+    let count = call.rpc.len().checked_sub(4);
+    let count = count.and_then(|at| word_at(call, at)).unwrap_or_default() as usize;
+    let reads = seen_procedure(call).is_some_and(|procedure| {
+        let operation = call.rpc.len().checked_sub(32);
+        match (procedure.program, procedure.version, procedure.number) {
+            (100_003, 3, 6) => true,
+            // READ at the end: behind its number are the stateid, the offset and the count.
+            (100_003, 4, 1) => operation.and_then(|at| word_at(call, at)) == Some(READ),
+            _ => procedure == LOAD,
+        }
+    });
+    let [chunk] = &call.header.writes[..] else {
+        return Ok(());
+    };
+    let room: usize = chunk.iter().map(|segment| segment.length as usize).sum();
+    check(
+        !reads || count % 4 == 0 || room != roundup(count),
+        format!("a Write chunk of {room} octets for {count}"),
+    )
 }
 
 fn check(good: bool, why: impl Into<String>) -> Result<(), String> {
@@ -894,6 +999,31 @@ pub const CASES: &[Case] = &[
         check(head || call.header.reads.is_empty(), "its Read chunks make up no RPC call")?;
         check(are_apart(&call.header.reads), "a Read chunk begins within another one")
     })),
+    case!(client "rfc8166/3.4.5.2/c1", "a Read chunk is as long as its item", Must,
+    "If the sender chooses not to include roundup padding in the chunk, the chunk's total length \
+     MUST be the same as the encoded length of the data item.",
+    sends "nothing",
+    accepts "Read chunks with data as long as the item, or as the item and its padding",
+    fault "longer-chunks", |gateway| each(gateway, |call| are_as_long(call, true))),
+    case!(client "rfc8166/3.4.5.2/c2", "a Read chunk has no padding", Should,
+    "When reducing a variable-length argument data item, the Requester SHOULD NOT include the data \
+     item's XDR roundup padding in the chunk.",
+    sends "nothing", accepts "Read chunks with data as long as the item",
+    fault "pads-chunks", |gateway| each(gateway, |call| are_as_long(call, false))),
+    case!(client "rfc8166/3.4.6.2/c1", "a Write chunk has no room for padding", Should,
+    "When provisioning a Write chunk for a variable-length result data item, the Requester SHOULD \
+     NOT include additional space for XDR roundup padding.",
+    sends "nothing", accepts "Write chunks of READ or LOAD as long as what is asked for, or longer by \
+                              more than the padding",
+    fault "room-for-padding", |gateway| each(gateway, has_no_room_for_padding)),
+    case!(client "rfc8166/6.1/c3", "only eligible arguments are in Read chunks", Must,
+    "Senders MUST NOT reduce data items that are not DDP-eligible. … RFC 8267, sections 4 and 6.1: \
+     All other argument or result data items in NFS versions 2 and 3 are not DDP-eligible. … Only \
+     the following XDR data items in the COMPOUND procedure of all NFS version 4 minor versions \
+     are DDP-eligible",
+    sends "nothing",
+    accepts "Read chunks with the data of WRITE or the path of a symbolic link, or none",
+    fault "reduces-arguments", |gateway| each(gateway, are_eligible)),
     case!(client "rfc8166/3.5.3/c1", "a Long Call has a Position Zero chunk", Must,
     "Every RDMA read segment in this chunk MUST contain zero in its Position field.",
     sends "nothing", accepts "an RDMA_NOMSG that begins with Position 0, an RDMA_MSG without it",
@@ -1163,6 +1293,109 @@ mod tests {
             };
             let reads: Vec<ReadSegment> = chunks.iter().map(read).collect();
             assert_eq!(are_apart(&reads), apart, "{chunks:?}");
+        }
+    }
+
+    /// A call with a Read chunk of `length` octets in front of its last `behind` ones, with AUTH_NONE.
+    fn reducing(procedure: Procedure, arguments: &[u32], behind: usize, length: u32) -> Call {
+        let rpc = wire::call(7, procedure, &words(arguments));
+        let read = ReadSegment {
+            position: (rpc.len() - behind) as u32,
+            segment: Segment {
+                length,
+                ..Segment::default()
+            },
+        };
+        let mut header = Header::msg(7);
+        header.reads.push(read);
+        Call {
+            number: 0,
+            connection: 0,
+            on_connection: 0,
+            at: Instant::now(),
+            header,
+            inline: 0,
+            rpc,
+            outstanding: 1,
+            granted: None,
+            accepts: None,
+        }
+    }
+
+    const COMPOUND: Procedure = Procedure { number: 1, ..NFS };
+
+    #[test]
+    fn a_read_chunk_is_as_long_as_its_item() {
+        for (length, padded, good) in [
+            (5, true, true),
+            (8, true, true),
+            (5, false, true),
+            (8, false, false),
+            (4, true, false),
+            (12, true, false),
+        ] {
+            let call = reducing(ECHO, &[5, 0, 0], 8, length);
+            assert_eq!(are_as_long(&call, padded).is_ok(), good, "{length}");
+        }
+        // Nothing is known of other programs.
+        let other = Procedure {
+            program: 100_227,
+            ..ECHO
+        };
+        assert!(are_as_long(&reducing(other, &[5, 0, 0], 8, 4), true).is_ok());
+    }
+
+    // RFC 8881, sections 18.32.1 and 18.4.1; RFC 1813, sections 3.3.7 and 3.3.10.
+    #[test]
+    fn eligible_arguments_are_found() {
+        let write = [0, 0, 2, 22, 0, 38, 0, 0, 0, 0, 0, 0, 2, 5, 0, 0, 9];
+        let link = [0, 0, 1, 6, 5, 5, 0, 0, 1, 0, 0];
+        let directory = [0, 0, 1, 6, 2, 5, 0, 0, 1, 0, 0];
+        let version3 = |number| Procedure {
+            version: 3,
+            number,
+            ..NFS
+        };
+        for (procedure, arguments, behind, eligible) in [
+            (COMPOUND, &write[..], 12, true),
+            (COMPOUND, &write[..], 16, false),
+            (COMPOUND, &link[..], 20, true),
+            (COMPOUND, &directory[..], 20, false),
+            (version3(7), &[0, 0, 0, 5, 2, 5, 0, 0][..], 8, true),
+            (version3(7), &[0, 0, 0, 5, 2, 5, 0, 0][..], 12, false),
+            (version3(10), &[0, 0, 5, 0, 0][..], 8, true),
+            (version3(3), &[0, 5, 0, 0][..], 8, false),
+            (ECHO, &[5, 0, 0][..], 8, false),
+        ] {
+            let call = reducing(procedure, arguments, behind, 5);
+            let found = are_eligible(&call);
+            assert_eq!(found.is_ok(), eligible, "{procedure:?}: {found:?}");
+        }
+        // A Position Zero Read chunk has the whole call.
+        let call = reducing(ECHO, &[], 40, 40);
+        assert!(are_eligible(&call).is_ok());
+    }
+
+    #[test]
+    fn room_for_padding_is_found() {
+        let read = [0, 0, 1, 25, 0, 0, 0, 0, 0, 0];
+        let read3 = Procedure {
+            version: 3,
+            number: 6,
+            ..NFS
+        };
+        for (procedure, arguments) in [(LOAD, &[][..]), (read3, &[0, 0, 0]), (COMPOUND, &read)] {
+            for (count, room, good) in [(5, 5, true), (5, 8, false), (8, 8, true), (5, 4096, true)]
+            {
+                let mut call = reducing(procedure, &[arguments, &[count]].concat(), 0, 0);
+                let segment = Segment {
+                    length: room,
+                    ..Segment::default()
+                };
+                call.header.writes = vec![vec![segment]];
+                let found = has_no_room_for_padding(&call).is_ok();
+                assert_eq!(found, good, "{procedure:?}, {count}, {room}");
+            }
         }
     }
 
