@@ -31,7 +31,6 @@ local SEND_LAST = { [0x02] = true, [0x03] = true, [0x16] = true }
 local SEND_FIRST, SEND_MIDDLE = 0x00, 0x01
 local SEND_INVALIDATES = { [0x16] = true, [0x17] = true }
 local RDMAP_SEND = { [3] = true, [4] = true, [5] = true, [6] = true }
-local RDMAP_INVALIDATES = { [4] = true, [6] = true }
 
 -- Fields of Wireshark's own dissectors.
 local see = {
@@ -731,8 +730,9 @@ local function call_of(frame)
 end
 
 -- invalidates(...): checks the rules of RFC 8797, section 4.1. TAG is the Steering Tag that a Send
--- with Invalidate invalidates.
-local function invalidates(frame, ending, tag)
+-- with Invalidate invalidates. ALONE: the packet has no segment of another Send, so TAG belongs to
+-- the message whose XID is known.
+local function invalidates(frame, ending, tag, alone)
 	local conn = ending and ending.conn
 	if not conn or not speaks(conn) then return end
 	local call, xid = call_of(frame)
@@ -746,7 +746,7 @@ local function invalidates(frame, ending, tag)
 				"Send with Invalidate, although not both peers have set R (RFC 8797, section 4.1)" })
 		end
 	end
-	local handles = xid and ending.to == "client" and conn.calls[xid]
+	local handles = alone and xid and ending.to == "client" and conn.calls[xid]
 	if handles and not handles[tag] then
 		table.insert(frame.violations, { cm_experts.foreign,
 			("Steering Tag 0x%08x is of no chunk of the call with XID 0x%08x (RFC 8797, section 4.1)")
@@ -892,14 +892,20 @@ function cm.dissector(_, pinfo, tree)
 		if first then
 			local tag = SEND_INVALIDATES[opcode] and see.ieth()
 			invalidates(frame, by_end[comm_key(pinfo.net_dst, last(see.queue_pair) or 0)],
-				tag and tag.len == 4 and tag.range:uint() or nil)
+				tag and tag.len == 4 and tag.range:uint() or nil, true)
 		end
 	elseif see.ddp() then
 		local frame, first = frame_of(pinfo)
 		iwarp_passed_over(pinfo, tree, frame, first)
 		if first then
-			local tag = RDMAP_INVALIDATES[last(see.rdmap) or -1] and last(see.steering_tag)
-			invalidates(frame, ending_of_stream(pinfo), tag or nil)
+			-- One TCP segment can hold DDP segments of several Sends. The Steering Tag and the
+			-- XID that Wireshark shows last may then be of different Sends.
+			local segments = 0
+			for _, info in ipairs({ see.rdmap() }) do
+				if RDMAP_SEND[info.value] then segments = segments + 1 end
+			end
+			-- Wireshark shows a Steering Tag for Sends with Invalidate only.
+			invalidates(frame, ending_of_stream(pinfo), last(see.steering_tag), segments == 1)
 		end
 	end
 	local frame = frames[pinfo.number]

@@ -136,7 +136,12 @@ class Stream:
             ">BBIIII", 0x41 if last else 0x01, 0x40 | opcode, tag, 0, self.message[side], offset)
         if last:
             self.message[side] += 1
-        ulpdu = head + payload
+        return self.fpdu(head + payload)
+
+    def tagged(self, payload, opcode=RDMAP_WRITE, handle=0, offset=0):
+        return self.fpdu(struct.pack(">BBIQ", 0xC1, 0x40 | opcode, handle, offset) + payload)
+
+    def fpdu(self, ulpdu):
         fpdu = struct.pack(">H", len(ulpdu)) + ulpdu
         return fpdu + bytes(-len(fpdu) % 4) + bytes(4)
 
