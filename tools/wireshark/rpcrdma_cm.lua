@@ -20,8 +20,10 @@ local VERSION = 1
 local UNIT = 1024
 -- The draft, section 2.3.
 local VERSION_TWO_THRESHOLD = 4096
--- Only this number is shown, and the rest is counted, so that no packet makes a tree without limit.
+-- Only this number is shown, and the rest is counted, so that no message makes a tree without
+-- limit.
 local CANDIDATES_SHOWN = 32
+-- Segments and Write and Reply chunks, together: a chunk can be empty.
 local SEGMENTS_SHOWN = 512
 
 -- CM attributes, and opcodes of the Base Transport Header and of RDMAP.
@@ -457,6 +459,13 @@ function Reader:present(name)
 	return value == 1
 end
 
+-- shows(): whether one more segment or chunk is shown. Counts it.
+function Reader:shows()
+	local room = self.shown < SEGMENTS_SHOWN
+	if room then self.shown = self.shown + 1 else self.hidden = self.hidden + 1 end
+	return room
+end
+
 -- segment(tree, with_position): shows a segment. Its octets must be there. Returns its Position.
 function Reader:segment(tree, with_position)
 	local at = self.at
@@ -467,11 +476,7 @@ function Reader:segment(tree, with_position)
 	end
 	self.at = at + 16
 	self.handles[self.tvb(at, 4):uint()] = true
-	if self.shown >= SEGMENTS_SHOWN then
-		self.hidden = self.hidden + 1
-		return position
-	end
-	self.shown = self.shown + 1
+	if not self:shows() then return position end
 	local item = tree
 	if position then
 		item = tree:add(g.position, self.tvb(at - 4, 4))
@@ -490,7 +495,7 @@ end
 function Reader:write_chunk(tree, name)
 	if not self:has(4, name) then return false end
 	local count = self.tvb(self.at, 4):uint()
-	local item = tree:add(g.segments, self.tvb(self.at, 4))
+	local item = self:shows() and tree:add(g.segments, self.tvb(self.at, 4)) or tree
 	self.at = self.at + 4
 	-- The comparison divides, because a large count would overflow a product.
 	if count > self:left() // 16 then
@@ -572,7 +577,7 @@ local function chunked(self, pinfo, tree, xid, proc)
 	local lists = self:chunk_lists()
 	if self.hidden > 0 then
 		self.tree:add_proto_expert_info(v2_experts.note,
-			("%d more segments are not shown"):format(self.hidden))
+			("%d more segments and chunks are not shown"):format(self.hidden))
 	end
 	if not lists then return direction end
 	self.tree:set_len(self.at)
