@@ -815,12 +815,15 @@ fn connected_again(stats: &Stats) -> Option<ConnectedAgain> {
     })
 }
 
-/// `few-credits`: calls wait, and the server has granted less than the client asks for. By the worst
-/// transport at this moment.
+/// `few-credits`: calls wait, all credits are in use, and the server has granted less than the client
+/// asks for. By the worst transport at this moment.
+///
+/// While a credit is left, a call waits for something else: another call is being sent, or the
+/// transport has no room (`xprt_reserve_xprt_cong` and `RPCXPRT_CONGESTED`, net/sunrpc/xprt.c).
 fn few_credits(transports: &[Transport]) -> Option<Verdict> {
     let (waiting, credits, slots, transport) = transports
         .iter()
-        .filter(|transport| transport.connected)
+        .filter(|transport| transport.connected && transport.credits_in_use >= transport.credits)
         .filter_map(|transport| {
             Some((
                 transport.waiting_to_send?,
@@ -1580,13 +1583,15 @@ mod tests {
     fn of_mounts_by_their_transports_now() {
         use crate::parse::transports::transport;
 
-        let at = |credits: u64, sending: u64, backlog: u64| {
+        let using = |in_use: u64, credits: u64, sending: u64, backlog: u64| {
             let info = format!(
-                "cong_win={}\nmax_num_slots=128\nsending_q_len={sending}\npending_q_len=9\nbacklog_q_len={backlog}\ndst_port=20049\n",
+                "cur_cong={}\ncong_win={}\nmax_num_slots=128\nsending_q_len={sending}\npending_q_len=9\nbacklog_q_len={backlog}\ndst_port=20049\n",
+                in_use * 256,
                 credits * 256
             );
             transport("10.0.0.2\n", &info, "state= CONNECTED  BOUND\n")
         };
+        let at = |credits, sending, backlog| using(credits, credits, sending, backlog);
         let (mount, established) = (mount("proto=rdma"), [client("")]);
         let few = "3 calls wait: the server grants 4 credits, this client asks for 128";
         let slots = "7 calls wait for a slot: all 128 of a transport are in use";
@@ -1595,6 +1600,11 @@ mod tests {
             // Each call waits until the call before it is sent.
             (vec![at(128, 3, 0)], vec!["fine"]),
             (vec![at(4, 3, 0)], vec![few]),
+            // A credit is left.
+            (vec![using(3, 4, 3, 0)], vec!["fine"]),
+            (vec![using(63, 64, 7, 0), at(4, 3, 0)], vec![few]),
+            // The server has granted less since.
+            (vec![using(6, 4, 3, 0)], vec![few]),
             (vec![at(4, 1, 0), at(4, 3, 0), at(128, 9, 0)], vec![few]),
             (
                 vec![at(4, 1, 0)],

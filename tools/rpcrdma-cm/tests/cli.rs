@@ -75,11 +75,12 @@ impl World {
         self.write(&format!("{path}/received"), "");
     }
 
-    /// A transport of sunrpc with four credits, on which two calls wait.
+    /// A transport of sunrpc with four credits, all of which are in use, on which two calls wait.
     fn transport(&self, name: &str, address: &str, port: u16) {
         let path = format!("sys/kernel/sunrpc/xprt-switches/switch-0/{name}");
         self.write(&format!("{path}/dstaddr"), format!("{address}\n"));
-        let info = "cong_win=1024\nmax_num_slots=128\nsending_q_len=2\npending_q_len=4\n\
+        let info =
+            "cur_cong=1024\ncong_win=1024\nmax_num_slots=128\nsending_q_len=2\npending_q_len=4\n\
                     backlog_q_len=0\n";
         self.write(
             &format!("{path}/xprt_info"),

@@ -20,6 +20,8 @@ pub(crate) struct Transport {
     pub(crate) connected: bool,
     /// Granted by the server.
     pub(crate) credits: Option<u64>,
+    /// Those that calls have taken.
+    pub(crate) credits_in_use: Option<u64>,
     /// The calls that the client can have under way. It asks for as many credits.
     pub(crate) slots: Option<u64>,
     /// Calls that wait for a credit, or until a call before them is sent.
@@ -52,6 +54,7 @@ pub(crate) fn transport(address: &str, info: &str, state: &str) -> Transport {
             .split(' ')
             .any(|word| word == "CONNECTED"),
         credits: value("cong_win").map(|window| window / CALL),
+        credits_in_use: value("cur_cong").map(|taken| taken / CALL),
         slots: value("max_num_slots"),
         waiting_to_send: value("sending_q_len"),
         backlog: value("backlog_q_len"),
@@ -80,6 +83,7 @@ mod tests {
                 port: Some(20049),
                 connected: true,
                 credits: Some(64),
+                credits_in_use: Some(4),
                 slots: Some(128),
                 waiting_to_send: Some(3),
                 backlog: Some(5),
