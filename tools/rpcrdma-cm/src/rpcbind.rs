@@ -5,6 +5,7 @@
 
 use std::{
     io::{
+        ErrorKind,
         Read,
         Write, //
     },
@@ -12,7 +13,10 @@ use std::{
         SocketAddr,
         TcpStream, //
     },
-    time::Duration,
+    time::{
+        Duration,
+        Instant, //
+    }, //
 };
 
 /// The port of rpcbind (RFC 1833, section 1).
@@ -25,7 +29,7 @@ const DUMP: u32 = 4;
 /// The longest reply that is read, in octets. A registration takes some 60.
 const REPLY_MAX: usize = 65_536;
 
-/// How long connecting, and each read and write, may take.
+/// How long connecting, sending the call, and the whole reply, may take.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// A registration.
@@ -44,29 +48,62 @@ pub(crate) fn dump(mut host: SocketAddr) -> Result<Vec<Registration>, String> {
     let failed = |error: std::io::Error| error.to_string();
     let mut stream = TcpStream::connect_timeout(&host, LIMIT).map_err(failed)?;
     stream
-        .set_read_timeout(Some(LIMIT))
-        .and_then(|()| stream.set_write_timeout(Some(LIMIT)))
+        .set_write_timeout(Some(LIMIT))
         .and_then(|()| stream.write_all(&call()))
         .map_err(failed)?;
+    let reply = record(&mut stream, Instant::now() + LIMIT)?;
+    registrations(&reply).ok_or_else(|| "the reply cannot be decoded".to_owned())
+}
+
+/// Reads a record, until that moment.
+fn record(stream: &mut TcpStream, end: Instant) -> Result<Vec<u8>, String> {
     let mut record = Vec::new();
     loop {
         let mut mark = [0; 4];
-        stream.read_exact(&mut mark).map_err(failed)?;
+        read(stream, &mut mark, end)?;
         let mark = u32::from_be_bytes(mark);
         // The highest bit marks the last fragment (RFC 5531, section 11).
+        let is_last = mark & 0x8000_0000 != 0;
         let length = usize::try_from(mark & 0x7fff_ffff).unwrap_or(usize::MAX);
         if record.len().saturating_add(length) > REPLY_MAX {
             return Err(format!("the reply is longer than {REPLY_MAX} octets"));
         }
+        // Such fragments could follow each other without end.
+        if length == 0 && !is_last {
+            return Err("the reply has an empty fragment".to_owned());
+        }
         let start = record.len();
         record.resize(start + length, 0);
-        let fragment = record.get_mut(start..).unwrap_or_default();
-        stream.read_exact(fragment).map_err(failed)?;
-        if mark & 0x8000_0000 != 0 {
-            break;
+        read(stream, record.get_mut(start..).unwrap_or_default(), end)?;
+        if is_last {
+            return Ok(record);
         }
     }
-    registrations(&record).ok_or_else(|| "the reply cannot be decoded".to_owned())
+}
+
+/// Reads as many octets as `octets` has, until that moment. A time limit of the stream alone would
+/// begin anew with each octet.
+fn read(stream: &mut TcpStream, mut octets: &mut [u8], end: Instant) -> Result<(), String> {
+    while !octets.is_empty() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err("the reply takes too long".to_owned());
+        }
+        stream
+            .set_read_timeout(Some(left))
+            .map_err(|error| error.to_string())?;
+        let count = match stream.read(octets) {
+            Ok(0) => return Err("the reply ends too early".to_owned()),
+            Ok(count) => count,
+            Err(error) => match error.kind() {
+                // The latter is a time limit.
+                ErrorKind::Interrupted | ErrorKind::WouldBlock => 0,
+                _ => return Err(error.to_string()),
+            },
+        };
+        octets = octets.get_mut(count..).unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// The call: one record with its mark.
@@ -194,6 +231,75 @@ mod tests {
         let mut octets = reply();
         octets[36..40].copy_from_slice(&[0xff; 4]);
         assert_eq!(registrations(&octets), None);
+    }
+
+    /// What `record` returns, and how long it takes, of a peer that sends these octets, one in
+    /// `pause` each if there is one, and again without end if `forever`.
+    fn from_peer(
+        octets: &[u8],
+        pause: Duration,
+        forever: bool,
+    ) -> (Result<Vec<u8>, String>, Duration) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let octets = octets.to_vec();
+        let peer = std::thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            loop {
+                for part in octets.chunks(if pause.is_zero() { 1024 } else { 1 }) {
+                    std::thread::sleep(pause);
+                    if stream.write_all(part).is_err() {
+                        return;
+                    }
+                }
+                if !forever {
+                    return;
+                }
+            }
+        });
+        let mut stream = TcpStream::connect(address).unwrap();
+        let start = Instant::now();
+        let found = record(&mut stream, start + Duration::from_secs(1));
+        let lasted = start.elapsed();
+        drop(stream);
+        peer.join().unwrap();
+        (found, lasted)
+    }
+
+    /// A peer that sends what it likes does not hold the reader longer than the limit.
+    #[test]
+    fn records() {
+        let at_once = Duration::ZERO;
+        let two = [0, 0, 0, 2, 1, 2, 0x80, 0, 0, 1, 3];
+        assert_eq!(from_peer(&two, at_once, false).0, Ok(vec![1, 2, 3]));
+        let ends_empty = [0, 0, 0, 1, 1, 0x80, 0, 0, 0];
+        assert_eq!(from_peer(&ends_empty, at_once, false).0, Ok(vec![1]));
+        for (octets, pause, forever, expected) in [
+            (&two[..9], at_once, false, "the reply ends too early"),
+            (&[0; 4], at_once, true, "the reply has an empty fragment"),
+            (
+                &[0, 1, 0, 1],
+                at_once,
+                false,
+                "the reply is longer than 65536 octets",
+            ),
+            (
+                &[0, 0, 0, 1, 7],
+                at_once,
+                true,
+                "the reply is longer than 65536 octets",
+            ),
+            (
+                &[0, 0, 0, 1, 7],
+                Duration::from_millis(100),
+                true,
+                "the reply takes too long",
+            ),
+        ] {
+            let (found, lasted) = from_peer(octets, pause, forever);
+            assert_eq!(found, Err(expected.to_owned()));
+            assert!(lasted < Duration::from_secs(3), "{expected}: {lasted:?}");
+        }
     }
 
     #[test]
