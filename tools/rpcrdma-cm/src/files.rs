@@ -341,29 +341,41 @@ fn namespace_of(process: &Path) -> io::Result<u64> {
         .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Replaces a file as a whole, or leaves it unchanged: a reader sees the old text or the new one.
+/// Replaces a file as a whole, or leaves it unchanged: a reader sees the old text or the new one. A
+/// device, a pipe or the like stays what it is, and gets the text.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
-    let name = path
-        .file_name()
-        .ok_or_else(|| format!("{}: this is not the name of a file", path.display()))?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}", std::process::id()));
-    let temporary = path.with_file_name(temporary);
-    let written = fs::OpenOptions::new()
+    // Of a link, that to which it leads is meant, as of /dev/stdout. If that has no name, as a pipe,
+    // the link is opened.
+    let found = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let is_other = fs::symlink_metadata(&found).is_ok_and(|found| !found.is_file());
+    let written = if is_other {
+        let file = fs::OpenOptions::new().write(true).open(&found);
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
+    } else {
+        let name = found
+            .file_name()
+            .ok_or_else(|| format!("{}: this is not the name of a file", path.display()))?;
+        let mut temporary = std::ffi::OsString::from(".");
+        temporary.push(name);
+        temporary.push(format!(".{}", std::process::id()));
+        replace_by(&found.with_file_name(temporary), &found, text)
+    };
+    written.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Writes a temporary file, and gives it that name.
+fn replace_by(temporary: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
-        .open(&temporary)
-        .and_then(|mut file| {
-            let written = file
-                .write_all(text.as_bytes())
-                .and_then(|()| file.sync_all())
-                .and_then(|()| fs::rename(&temporary, path));
-            if written.is_err() {
-                // The first error is the one to report.
-                let _ = fs::remove_file(&temporary);
-            }
-            written
-        });
-    written.map_err(|error| format!("{}: {error}", path.display()))
+        .open(temporary)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(temporary, path));
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(temporary);
+    }
+    written
 }

@@ -11,6 +11,7 @@ use std::{
     net::TcpListener,
     os::unix::fs::{
         symlink,
+        FileTypeExt,
         PermissionsExt, //
     },
     path::{
@@ -786,6 +787,38 @@ fn metrics_are_replaced_as_a_whole() {
         .collect();
     assert_eq!(names.len(), 3, "{names:?}");
     let (status, _, err) = world.run(&["metrics", "--output", "/proc/no/such.prom"]);
+    assert_eq!((status, err.lines().count()), (3, 1), "{err}");
+}
+
+/// What is no file is written to, and stays. A link to a file stays, too.
+#[test]
+fn outputs_that_are_no_files() {
+    let world = World::guest("outputs");
+    let text = world.show(&["metrics"]);
+    let output = |name: &str| {
+        let path = world.0.join(name);
+        (path.clone(), path.to_str().unwrap().to_owned())
+    };
+    let (fifo, name) = output("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let reader = thread::spawn(move || fs::read_to_string(fifo).unwrap());
+    assert_eq!(world.show(&["metrics", "--output", &name]), "");
+    // Without it, the reader does not end.
+    assert!(fs::metadata(&name).unwrap().file_type().is_fifo());
+    assert_eq!(reader.join().unwrap(), text);
+    // As /dev/stdout is made.
+    let (stdout, name) = output("stdout");
+    symlink("/proc/self/fd/1", &stdout).unwrap();
+    assert_eq!(world.show(&["metrics", "--output", &name]), text);
+    assert!(fs::symlink_metadata(&stdout).unwrap().is_symlink());
+    let (link, name) = output("link");
+    symlink("file", &link).unwrap();
+    world.write("file", "old");
+    world.show(&["metrics", "--output", &name]);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(world.0.join("file")).unwrap(), text);
+    let (status, _, err) = world.run(&["metrics", "--output", world.0.to_str().unwrap()]);
     assert_eq!((status, err.lines().count()), (3, 1), "{err}");
 }
 
