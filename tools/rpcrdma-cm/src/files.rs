@@ -196,11 +196,14 @@ impl Files {
         };
         let mut ports = Vec::new();
         for device in entries(self.sys.join("class/infiniband")) {
-            // The interfaces of IPoIB and of iWARP have the device as parent.
-            let children = entries(device.path().join("device/net"));
-            let children: Vec<String> = children
-                .map(|child| child.file_name().to_string_lossy().into_owned())
+            // The interfaces of the same function of PCI, and the port that each one has there.
+            let children: Vec<(String, Option<u64>)> = entries(device.path().join("device/net"))
+                .map(|child| {
+                    let name = child.file_name().to_string_lossy().into_owned();
+                    (name, read(child.path().join("dev_port")).parse().ok())
+                })
                 .collect();
+            let is_single = entries(device.path().join("ports")).count() == 1;
             for port in entries(device.path().join("ports")) {
                 let path = port.path();
                 let Ok(number) = port.file_name().to_string_lossy().parse() else {
@@ -209,8 +212,17 @@ impl Files {
                 let mut interfaces: Vec<String> = entries(path.join("gid_attrs/ndevs"))
                     .map(|entry| read(entry.path()))
                     .filter(|name| !name.is_empty() && !name.starts_with('-'))
-                    .chain(children.iter().cloned())
                     .collect();
+                // InfiniBand has none there, and older kernels have none of iWARP there. IPoIB and
+                // the drivers of adapters with several ports count from 0. With one port, others
+                // have the number of the adapter's port.
+                if interfaces.is_empty() {
+                    let is_own = |of: Option<u64>| {
+                        is_single || of.is_none_or(|of| of.checked_add(1) == Some(number))
+                    };
+                    let own = children.iter().filter(|(_, of)| is_own(*of));
+                    interfaces.extend(own.map(|(name, _)| name.clone()));
+                }
                 interfaces.sort();
                 interfaces.dedup();
                 ports.push(Port {

@@ -344,6 +344,24 @@ fn ready(name: &str) -> World {
     world
 }
 
+/// Gives the device a second port, which has no cable, and both ports' interfaces the same function
+/// of PCI.
+fn two_ports(world: &World, link_layer: &str, ndevs: bool) {
+    let device = "sys/class/infiniband/mlx5_0";
+    fs::remove_dir_all(world.0.join(device).join("ports/1/gid_attrs")).unwrap();
+    for (number, state) in [(1, "4: ACTIVE\n"), (2, "1: DOWN\n")] {
+        let port = format!("{device}/ports/{number}");
+        world.write(&format!("{port}/state"), state);
+        world.write(&format!("{port}/link_layer"), link_layer);
+        if ndevs {
+            let name = format!("eth{number}\n");
+            world.write(&format!("{port}/gid_attrs/ndevs/0"), name);
+        }
+        let child = format!("{device}/device/net/eth{number}/dev_port");
+        world.write(&child, format!("{}\n", number - 1));
+    }
+}
+
 /// Puts a program in the place of rpcrdma-conformance, and removes the module.
 fn suite(world: &World, report: &str, status: i32) {
     fs::remove_dir_all(world.0.join("debugfs")).unwrap();
@@ -381,6 +399,23 @@ fn exit_status_of_check() {
         (none, server, 0, "fine     credits: 127.0.0.1 grants 64 credits\n"),
         (|world| world.write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), &[], 2,
             "failed   device: port 1 of mlx5_0 (RoCE, of eth1) is down\n    on this host: ip link set dev eth1 up"),
+        // The route leaves by the port that has a cable.
+        (|world| two_ports(world, "Ethernet\n", true), server, 0,
+            "note     device: port 2 of mlx5_0 (RoCE, of eth2) is down\n"),
+        (|world| two_ports(world, "Ethernet\n", true), &[], 0,
+            "fine     device: port 1 of mlx5_0 (RoCE, of eth1) is active\n"),
+        (|world| two_ports(world, "Ethernet\n", false), server, 0,
+            "note     device: port 2 of mlx5_0 (RoCE, of eth2) is down\n"),
+        (|world| two_ports(world, "InfiniBand\n", false), server, 0,
+            "note     device: port 2 of mlx5_0 (InfiniBand, of eth2) is down\n"),
+        // With one port, the interface can be of another port of the adapter.
+        (|world| {
+            two_ports(world, "InfiniBand\n", false);
+            let device = world.0.join("sys/class/infiniband/mlx5_0");
+            fs::remove_dir_all(device.join("ports/2")).unwrap();
+            fs::remove_dir_all(device.join("device/net/eth2")).unwrap();
+            world.write("sys/class/infiniband/mlx5_0/device/net/eth1/dev_port", "1\n");
+        }, server, 0, "fine     device: port 1 of mlx5_0 (InfiniBand, of eth1) is active\n"),
         (|world| fs::remove_dir_all(world.0.join("sys/class/infiniband")).unwrap(), &[], 2,
             "failed   device: this host has no RDMA device\n    on this host: "),
         (|world| fs::remove_dir_all(world.0.join("sys/module/rpcrdma")).unwrap(), &[], 2,
