@@ -21,10 +21,18 @@ use std::{
 use crate::{
     check::Port,
     mount_report::Namespace, //
-    parse::transports::{
-        transport,
-        Transport, //
-    },
+    parse::{
+        mounts::{
+            rdma_entries,
+            remote_points,
+            without_links,
+            Entry, //
+        },
+        transports::{
+            transport,
+            Transport, //
+        }, //
+    }, //
 };
 
 /// The error is a sentence for the administrator.
@@ -274,13 +282,28 @@ impl Files {
 
     /// The mounts that this process sees.
     pub(crate) fn own_namespace(&self) -> Result<Namespace> {
+        let mountinfo = self.read("self/mountinfo")?;
         Ok(Namespace {
             of: None,
-            mountinfo: self.read("self/mountinfo")?,
+            fstab: self.fstab_entries(&mountinfo),
+            mountinfo,
             mountstats: self.read("self/mountstats")?,
-            // Without that file, no mount is expected to use RDMA.
-            fstab: fs::read(&self.fstab).map(text).unwrap_or_default(),
         })
+    }
+
+    /// The lines of fstab that ask for RDMA. mount and systemd follow the links of a mount point, and
+    /// `mountinfo` has the path without them. Without that file, no mount is expected to use RDMA.
+    fn fstab_entries(&self, mountinfo: &str) -> Vec<Entry> {
+        let fstab = fs::read(&self.fstab).map(text).unwrap_or_default();
+        let remote = remote_points(mountinfo);
+        let mut entries = rdma_entries(&fstab);
+        for entry in &mut entries {
+            let link = |path: &Path| fs::read_link(path).ok();
+            if let Some(point) = without_links(&entry.mount_point, &remote, link) {
+                entry.mount_point = point;
+            }
+        }
+        entries
     }
 
     /// The mounts of all other mount namespaces, each as its first process sees them, and the
@@ -322,7 +345,7 @@ impl Files {
                             of: Some((number, pid)),
                             mountinfo: text(mountinfo),
                             mountstats: text(mountstats),
-                            fstab: String::new(),
+                            fstab: Vec::new(),
                         },
                     );
                 }

@@ -75,7 +75,6 @@ use crate::{
         info,
         mounts::{
             mountinfo,
-            rdma_entries,
             Entry, //
         },
         stats::{
@@ -558,15 +557,16 @@ impl Tool {
     fn check(&self, options: &cli::Check) -> Result<u8> {
         let namespace = self.files.own_namespace()?;
         let server = options.server.as_deref().map(target::server_of);
-        let entries: Vec<Entry> = rdma_entries(&namespace.fstab)
-            .into_iter()
+        let entries: Vec<&Entry> = namespace
+            .fstab
+            .iter()
             .filter(|entry| server.is_none_or(|server| server == target::server_of(&entry.source)))
             .collect();
         let target = server
             .map(|server| {
                 let port = options
                     .port
-                    .or_else(|| entries.iter().find_map(Entry::port));
+                    .or_else(|| entries.iter().find_map(|entry| entry.port()));
                 Target::with_port(server, port.unwrap_or(target::PORT))?.resolved(resolve)
             })
             .transpose()?;

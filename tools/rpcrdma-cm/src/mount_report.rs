@@ -12,6 +12,7 @@ use crate::{
             mark_by_fstab,
             mountinfo,
             with_stats,
+            Entry,
             Mount,
             Stats, //
         },
@@ -35,8 +36,9 @@ pub(crate) struct Namespace {
     pub(crate) of: Option<(u64, u64)>,
     pub(crate) mountinfo: String,
     pub(crate) mountstats: String,
-    /// Only for this process's namespace: another one may have other mount points.
-    pub(crate) fstab: String,
+    /// The lines of `/etc/fstab`, only for this process's namespace: another one may have other mount
+    /// points.
+    pub(crate) fstab: Vec<Entry>,
 }
 
 /// A mount, its connections, and the verdicts.
@@ -235,7 +237,8 @@ mod tests {
     use super::*;
     use crate::parse::{
         history::history,
-        info::info, //
+        info::info,
+        mounts::rdma_entries, //
     };
 
     /// Returns how many connections to a server were lost in the hour before 02:00, by a history.
@@ -408,7 +411,7 @@ mod tests {
         assert_eq!(reports.len(), 1);
         assert_eq!(reports[0].connections.as_ref().unwrap().len(), 2);
         assert_eq!(mounts(&namespace, None, &[])[0].connections, None);
-        namespace.fstab = "s:/ /tcp nfs rdma 0 0".to_owned();
+        namespace.fstab = rdma_entries("s:/ /tcp nfs rdma 0 0");
         assert_eq!(mounts(&namespace, Some(&module), &[]).len(), 2);
     }
 }

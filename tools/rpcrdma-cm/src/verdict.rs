@@ -1697,7 +1697,8 @@ mod tests {
             ("proto=rdma,port=20049", None),
         ] {
             let mut mounts = [mount(options)];
-            mounts::mark_by_fstab(&mut mounts, "s:/ /mnt nfs rdma 0 0");
+            let entries = mounts::rdma_entries("s:/ /mnt nfs rdma 0 0");
+            mounts::mark_by_fstab(&mut mounts, &entries);
             let found = not_rdma(&mounts[0], &mounts);
             assert_eq!(
                 found.as_ref().map(|verdict| &*verdict.sentence),

@@ -437,6 +437,13 @@ fn exit_status_of_check() {
              system: add the option x-systemd.after=rdma-hw.target, and by systemctl edit \
              rdma-hw.target the lines [Unit] and Wants=UNIT, with the UNIT that systemd-escape -p \
              --suffix=mount /data prints\n"),
+        // mount and systemd follow links, and leave out slashes.
+        (|world| {
+            let (link, point) = (world.0.join("data"), world.0.join("disk/data"));
+            symlink("disk/data", &link).unwrap();
+            world.write("proc/self/mountinfo", MOUNT.replace("/mnt", point.to_str().unwrap()));
+            world.write("fstab", format!("10.77.1.2:/ {}/ nfs rdma 0 0\n", link.display()));
+        }, &[], 0, "/disk/data is mounted over RDMA\n"),
         // A line of another server.
         (|world| world.write("fstab", "10.0.0.2:/export /data nfs rdma 0 0\n"), server, 0,
             "fine     port: 127.0.0.1:20049 accepts"),
@@ -624,6 +631,22 @@ fn without_root() {
         err.contains("not permitted") || err.contains("try sudo"),
         "{err}"
     );
+}
+
+/// A line of fstab is that of a mount, whichever links and slashes its mount point has.
+#[test]
+fn mounts_by_fstab() {
+    let world = World::empty("by-fstab");
+    let point = world.0.join("disk").to_str().unwrap().to_owned();
+    let mount = MOUNT.replace("proto=rdma,port=20049", "proto=tcp");
+    world.write("proc/self/mountinfo", mount.replace("/mnt", &point));
+    symlink("disk", world.0.join("link")).unwrap();
+    for (line, is_listed) in [("disk/", true), ("link", true), ("other", false)] {
+        let line = format!("10.77.1.2:/ {}/{line} nfs rdma 0 0\n", world.0.display());
+        world.write("fstab", &line);
+        let out = world.run(&["mounts"]).1;
+        assert_eq!(out.contains("not RDMA"), is_listed, "{line}{out}");
+    }
 }
 
 /// Without the files of the module, what NFS says is still there.

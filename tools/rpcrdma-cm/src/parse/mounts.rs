@@ -5,7 +5,13 @@
 //! The crate procfs does not fit: it leaves out the lines `xprt:`, and fails as a whole on one
 //! unknown line.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    path::{
+        Path,
+        PathBuf, //
+    }, //
+};
 
 use serde::Serialize;
 
@@ -102,6 +108,7 @@ fn mount(line: &str) -> Option<Mount> {
 pub(crate) struct Entry {
     /// SERVER:PATH.
     pub(crate) source: String,
+    /// Without surplus slashes.
     pub(crate) mount_point: String,
     /// Separated by commas.
     pub(crate) options: String,
@@ -136,16 +143,76 @@ pub(crate) fn rdma_entries(fstab: &str) -> Vec<Entry> {
             .any(|option| matches!(option, "rdma" | "proto=rdma" | "proto=rdma6"));
         (asks && !source.starts_with('#')).then(|| Entry {
             source: unescape(source),
-            mount_point: unescape(point),
+            mount_point: text_of(Path::new(&unescape(point)).components().collect()),
             options: (*options).to_owned(),
         })
     };
     fstab.lines().filter_map(entry).collect()
 }
 
+/// The mount points, by `mountinfo`, on which a look at a file can wait for a server, or mount
+/// something.
+pub(crate) fn remote_points(mountinfo: &str) -> Vec<PathBuf> {
+    let point = |line: &str| {
+        let (place, system) = line.split_once(" - ")?;
+        let kind = system.split([' ', '.']).next()?;
+        let is_remote = matches!(
+            kind,
+            "nfs" | "nfs4" | "autofs" | "cifs" | "smb3" | "ceph" | "9p" | "fuse"
+        );
+        let point = unescape(place.split(' ').nth(4)?);
+        is_remote.then(|| PathBuf::from(point))
+    };
+    mountinfo.lines().filter_map(point).collect()
+}
+
+/// The path of a mount point without links, as the kernel shows it in `mountinfo`. `link` returns
+/// where the link at a path leads. What is on one of the mounts `remote` is not looked at: then this
+/// returns [`None`].
+pub(crate) fn without_links(
+    point: &str,
+    remote: &[PathBuf],
+    link: impl Fn(&Path) -> Option<PathBuf>,
+) -> Option<String> {
+    let parts = |path: &Path| -> Vec<PathBuf> {
+        let parts = path.components().rev();
+        parts.map(|part| PathBuf::from(part.as_os_str())).collect()
+    };
+    let mut found = PathBuf::new();
+    let mut left = parts(Path::new(point));
+    // As many as the kernel follows (`MAXSYMLINKS`, include/linux/namei.h).
+    let mut links = 0..40;
+    while let Some(part) = left.pop() {
+        match part.to_str() {
+            Some("..") => {
+                found.pop();
+                continue;
+            }
+            Some(".") => continue,
+            _ => {}
+        }
+        // `/` replaces what was there.
+        let path = found.join(part);
+        if remote.contains(&path) {
+            return left.is_empty().then(|| text_of(path));
+        }
+        match link(&path) {
+            Some(target) => {
+                links.next()?;
+                left.extend(parts(&target));
+            }
+            None => found = path,
+        }
+    }
+    Some(text_of(found))
+}
+
+fn text_of(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
+}
+
 /// Marks each mount for whose mount point `/etc/fstab` asks for RDMA.
-pub(crate) fn mark_by_fstab(mounts: &mut [Mount], fstab: &str) {
-    let entries = rdma_entries(fstab);
+pub(crate) fn mark_by_fstab(mounts: &mut [Mount], entries: &[Entry]) {
     for mount in mounts {
         mount.is_rdma_in_fstab |= entries
             .iter()
@@ -361,6 +428,8 @@ device 10.77.1.2:/ mounted on /mnt/tcp with fstype nfs4 statvers=1.1
             ("s:/ /mnt/tcp nfs proto=rdma,vers=4.2 0 0", true),
             ("s:/\t/mnt/tcp  nfs4 rw,rdma", true),
             ("s:/ /mnt/t\\143p nfs proto=rdma6 0 0", true),
+            ("s:/ /mnt/tcp/ nfs rdma 0 0", true),
+            ("s:/ //mnt/./tcp// nfs rdma 0 0", true),
             ("s:/ /mnt/tcp nfs proto=tcp,port=20049 0 0", false),
             ("s:/ /mnt/tcp cifs rdma 0 0", false),
             ("s:/ /mnt nfs rdma 0 0", false),
@@ -369,9 +438,49 @@ device 10.77.1.2:/ mounted on /mnt/tcp with fstype nfs4 statvers=1.1
             ("", false),
         ] {
             let mut mounts = mountinfo(MOUNTINFO);
-            mark_by_fstab(&mut mounts, &format!("# head\n\n{line}\n"));
+            mark_by_fstab(&mut mounts, &rdma_entries(&format!("# head\n\n{line}\n")));
             let marked: Vec<_> = mounts.iter().map(|mount| mount.is_rdma_in_fstab).collect();
             assert_eq!(marked, [false, expected, false], "{line}");
+        }
+    }
+
+    /// Nothing on a remote mount is looked at, because that could take for ever.
+    #[test]
+    fn mount_points_without_links() {
+        let remote = remote_points(
+            "1 2 0:3 / /nas\\040one rw - nfs4 s:/ rw\n1 2 0:3 / /auto rw - autofs x rw\n\
+             1 2 0:3 / /f rw - fuse.sshfs x rw\n1 2 8:1 / /disk rw - ext4 x rw\nx\n",
+        );
+        assert_eq!(remote, ["/nas one", "/auto", "/f"].map(PathBuf::from));
+        let link = |path: &Path| {
+            let path = path.to_str().unwrap();
+            assert!(
+                !path.starts_with("/nas one") && !path.starts_with("/auto"),
+                "{path}"
+            );
+            let target = match path {
+                "/data" => "./disk/data",
+                "/disk/data" => "../mnt/./data",
+                "/remote" => "/nas one",
+                "/loop" => "loop",
+                _ => return None,
+            };
+            Some(PathBuf::from(target))
+        };
+        for (point, expected) in [
+            ("/mnt/data", Some("/mnt/data")),
+            ("/data", Some("/mnt/data")),
+            ("/data/x", Some("/mnt/data/x")),
+            ("/disk/../../data", Some("/mnt/data")),
+            ("/", Some("/")),
+            ("/loop", None),
+            ("/nas one", Some("/nas one")),
+            ("/remote", Some("/nas one")),
+            ("/remote/x", None),
+            ("/auto/x", None),
+        ] {
+            let found = without_links(point, &remote, link);
+            assert_eq!(found.as_deref(), expected, "{point}");
         }
     }
 
