@@ -247,6 +247,19 @@ impl Files {
         ports
     }
 
+    /// The index of a network interface.
+    pub(crate) fn interface_index(&self, name: &str) -> Option<u32> {
+        let path = self.sys.join("class/net").join(name).join("ifindex");
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    }
+
+    /// The network interface of that index.
+    pub(crate) fn interface_of(&self, index: u32) -> Option<String> {
+        entries(self.sys.join("class/net"))
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .find(|name| self.interface_index(name) == Some(index))
+    }
+
     /// The drivers of the network interfaces.
     pub(crate) fn network_drivers(&self) -> Vec<String> {
         entries(self.sys.join("class/net"))

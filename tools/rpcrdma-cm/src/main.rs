@@ -28,6 +28,7 @@ use std::{
         Write, //
     },
     net::{
+        IpAddr,
         SocketAddr,
         TcpStream,
         ToSocketAddrs, //
@@ -587,11 +588,19 @@ impl Tool {
         ];
         checks.extend(engine.as_ref().map(check::engine));
         let ports = self.files.rdma_ports();
-        // An address with a zone that is a name has none.
         let address = target
             .as_deref()
-            .and_then(|target| target.parse::<SocketAddr>().ok());
-        let route = address.map(|address| system_programs::interface_towards(address.ip()));
+            .and_then(|text| target::socket_address(text, |name| self.files.interface_index(name)));
+        let scope = match address {
+            Some(SocketAddr::V6(address)) => address.scope_id(),
+            _ => 0,
+        };
+        let zone = Some(scope).filter(|scope| *scope != 0);
+        let zone = zone.and_then(|index| self.files.interface_of(index));
+        let zone = zone.as_deref();
+        // Of a zone that is no interface here, nothing is known.
+        let address = address.filter(|_| scope == 0 || zone.is_some());
+        let route = address.map(|address| system_programs::interface_towards(address.ip(), zone));
         let towards = match &route {
             // By `lo`, the server is this host.
             Some(Ok(Some(name))) if name != "lo" => Some(name),
@@ -612,14 +621,15 @@ impl Tool {
                     .extend(system_programs::mtu(name).and_then(|mtu| check::mtu(port, name, mtu)));
             }
         }
-        if let Some(address) = address {
-            let server = address.ip().to_string();
+        if let Some((address, text)) = address.zip(target.as_deref()) {
+            // With its zone.
+            let server = remedy::host(text);
             if matches!(route, Some(Ok(None))) {
-                checks.push(check::no_route(&server));
+                checks.push(check::no_route(server));
             }
-            checks.extend(towards.and_then(|name| path(address, name)));
+            checks.extend(towards.and_then(|name| path(server, address.ip(), zone, name)));
             let found = rpcbind::dump(address);
-            checks.push(check::rpcbind(&server, address.port(), found));
+            checks.push(check::rpcbind(server, address.port(), found));
         }
         if let (Some(target), Some(engine)) = (&target, &engine) {
             let used = ports
@@ -812,15 +822,20 @@ fn transport_lines(text: &str) -> String {
 }
 
 /// Whether packets as long as the interface's MTU reach the server. `None` if that cannot be found out.
-fn path(address: SocketAddr, interface: &str) -> Option<check::Check> {
+fn path(
+    server: &str,
+    address: IpAddr,
+    zone: Option<&str>,
+    interface: &str,
+) -> Option<check::Check> {
     let mtu = system_programs::mtu(interface)?;
-    let long = system_programs::ping(address.ip(), mtu)?;
+    let long = system_programs::ping(address, zone, mtu)?;
     let short = match long.answered {
         // As short as every link takes.
-        0 => system_programs::ping(address.ip(), 100)?,
+        0 => system_programs::ping(address, zone, 100)?,
         _ => long,
     };
-    Some(check::path(&address.ip().to_string(), mtu, long, short))
+    Some(check::path(server, mtu, long, short))
 }
 
 /// Looks a name up, and returns its first address.

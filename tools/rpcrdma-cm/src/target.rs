@@ -4,7 +4,6 @@
 //! expects.
 
 use std::net::{
-    IpAddr,
     Ipv4Addr,
     Ipv6Addr,
     SocketAddr, //
@@ -92,14 +91,27 @@ impl Target {
             Host::V6(address, None) => format!("[{address}]:{}", self.port),
             Host::V6(address, Some(zone)) => format!("[{address}%{zone}]:{}", self.port),
             Host::Name(name) => {
-                let address = resolve(name, self.port)?;
-                match address.ip() {
-                    IpAddr::V4(ip) => format!("{ip}:{}", self.port),
-                    IpAddr::V6(ip) => format!("[{ip}]:{}", self.port),
-                }
+                let mut address = resolve(name, self.port)?;
+                address.set_port(self.port);
+                // With the zone, if it has one.
+                address.to_string()
             }
         })
     }
+}
+
+/// The address of ADDR:PORT. `index` returns the index of an interface, for a zone that is a name.
+pub(crate) fn socket_address(
+    target: &str,
+    index: impl FnOnce(&str) -> Option<u32>,
+) -> Option<SocketAddr> {
+    if let Ok(address) = target.parse() {
+        return Some(address);
+    }
+    let (before, rest) = target.split_once('%')?;
+    let (zone, behind) = rest.split_once(']')?;
+    let index = index(zone)?;
+    format!("{before}%{index}]{behind}").parse().ok()
 }
 
 impl Host {
@@ -159,6 +171,21 @@ mod tests {
         ] {
             let target = Target::parse(text).unwrap();
             assert_eq!(target.resolved(resolve).as_deref(), Ok(expected), "{text}");
+        }
+        let link_local = |_: &str, port| {
+            let ip = "fe80::7".parse().unwrap();
+            Ok(std::net::SocketAddrV6::new(ip, port, 0, 2).into())
+        };
+        let target = Target::parse("nas.example:9").unwrap();
+        assert_eq!(target.resolved(link_local).as_deref(), Ok("[fe80::7%2]:9"));
+        for (text, expected) in [
+            ("10.0.0.2:9", Some("10.0.0.2:9")),
+            ("[fe80::7%2]:9", Some("[fe80::7%2]:9")),
+            ("[fe80::7%eth1]:9", Some("[fe80::7%3]:9")),
+            ("[fe80::7%eth2]:9", None),
+        ] {
+            let found = socket_address(text, |name| (name == "eth1").then_some(3));
+            assert_eq!(found.map(|found| found.to_string()).as_deref(), expected);
         }
         for text in [
             "",

@@ -491,6 +491,24 @@ fn exit_status_of_check() {
          probe 127.0.0.1:20049 --credits 64 --program 100003:4\n\
          probe 127.0.0.1:20049 --credits 64 --program 100003:3\n"
     );
+    // The interface of a zone is the way to the server. ::1 takes any.
+    for zone in ["7", "eth1"] {
+        let world = ready("check-zone");
+        world.write("sys/class/net/eth0/ifindex", "2\n");
+        world.write("sys/class/net/eth1/ifindex", "7\n");
+        for name in ["ip", "ping"] {
+            let path = format!("bin/{name}");
+            let script = fs::read_to_string(world.0.join(&path)).unwrap();
+            let asks = "echo \"${0##*/} $*\" >>\"${0%/*}/asked\"\n";
+            world.program(name, &(asks.to_owned() + &script));
+        }
+        let (_, out, _) = run(&world, &[&format!("[::1%{zone}]")]);
+        let path = format!("path: 20 of 20 packets of 9000 octets reach ::1%{zone} ");
+        assert!(out.contains(&path), "{out}");
+        let asked = fs::read_to_string(world.0.join("bin/asked")).unwrap();
+        assert!(asked.contains("ip -j route get ::1 oif eth1\n"), "{asked}");
+        assert!(asked.contains(" -s 8952 ::1%eth1\n"), "{asked}");
+    }
     // The probe offers what a mount would, and asks for credits.
     let world = ready("check-offer");
     world.write("proc/sys/sunrpc/rdma_max_inline_write", "5000\n");
