@@ -20,7 +20,10 @@ use crate::{
     },
     remedy,
     rpcbind::Registration,
-    system_programs::Pings,
+    system_programs::{
+        self,
+        Pings, //
+    },
     verdict::{
         self,
         Code,
@@ -342,8 +345,8 @@ pub(crate) fn mtu(port: &Port, interface: &str, mtu: u64) -> Option<Check> {
     })
 }
 
-/// `path`: whether packets as long as the MTU reach the server, and how many of them are lost. `short`
-/// are pings of a length that every link takes.
+/// `path`: whether packets as long as the MTU reach the server, whose address is `server`, and how many
+/// of them are lost. `short` are pings of a length that every link takes.
 ///
 /// A loss makes the transport wait for half a second, so that one in a thousand can be felt.
 pub(crate) fn path(server: &str, mtu: u64, long: Pings, short: Pings) -> Check {
@@ -379,7 +382,7 @@ pub(crate) fn path(server: &str, mtu: u64, long: Pings, short: Pings) -> Check {
         .with(format!(
             "give the server and each switch between an MTU of {mtu} or more, or this host's \
              interface a smaller one: ping -M do -s {} {server}",
-            mtu.saturating_sub(28)
+            mtu.saturating_sub(system_programs::ping_headers(server.contains(':')))
         )),
         (0, 0) => Check::new(
             "path",
@@ -791,6 +794,14 @@ mod tests {
             let pings = |answered| Pings { sent: 20, answered };
             let check = path("s", 9000, pings(long), pings(short));
             assert_eq!(check.severity, expected, "{long} {short}");
+        }
+        for (server, command) in [
+            ("10.0.0.2", "ping -M do -s 8972 10.0.0.2"),
+            ("fd77::2", "ping -M do -s 8952 fd77::2"),
+        ] {
+            let pings = |answered| Pings { sent: 20, answered };
+            let remedy = path(server, 9000, pings(0), pings(20)).remedy.unwrap();
+            assert!(remedy.ends_with(command), "{remedy}");
         }
     }
 

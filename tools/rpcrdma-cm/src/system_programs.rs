@@ -100,14 +100,19 @@ pub(crate) struct Pings {
     pub(crate) answered: u64,
 }
 
+/// The octets of the headers of IP and of ICMP.
+pub(crate) fn ping_headers(is_v6: bool) -> u64 {
+    if is_v6 {
+        40 + 8
+    } else {
+        20 + 8
+    }
+}
+
 /// Sends pings of `octets` with the header of IP, not fragmented. Each may take two seconds. `zone` is
 /// the interface of the address's zone. `None` if ping cannot be run.
 pub(crate) fn ping(address: IpAddr, zone: Option<&str>, octets: u64) -> Option<Pings> {
-    // The headers of IP and of ICMP.
-    let headers = match address {
-        IpAddr::V4(_) => 20 + 8,
-        IpAddr::V6(_) => 40 + 8,
-    };
+    let headers = ping_headers(address.is_ipv6());
     let size = octets.saturating_sub(headers).to_string();
     let address = match zone {
         Some(zone) => format!("{address}%{zone}"),
