@@ -1051,7 +1051,12 @@ fn prometheus_reads_them() {
             .filter(|word| word.starts_with("rpcrdma_cm_"))
             .map(str::to_owned),
     );
+    // As the alert on the age of the file selects it.
+    let age = rules
+        .split_inclusive('}')
+        .find_map(|part| part.split_once("node_textfile_mtime_seconds"));
     queries.extend([
+        format!("node_textfile_mtime_seconds{}", age.unwrap().1),
         "node_textfile_scrape_error == 0".to_owned(),
         "ALERTS{alertname='NFSRDMAFewCredits',mount='/mnt/v42'}".to_owned(),
     ]);
