@@ -632,14 +632,14 @@ pub const CASES: &[Case] = &[
         sends "READ of 400 and READ of 600 octets, two Write chunks of 600",
         accepts "the data of each READ in its chunk; a server of NFS need take only one chunk: an \
                  error or the end of this connection is no failure",
-        fault "swaps-write-chunks", needs [Export], two_full_chunks),
+        fault "swaps-write-chunks", needs [Export, Destructive], two_full_chunks),
     case!("rfc8267/6.4.1/2", "a READ without a Write chunk behind one that has one is inline", Must,
         "If there are more READ operations than Write chunks, then remaining NFS READ operations \
          in an NFS version 4 COMPOUND that have no matching Write chunk MUST return their results \
          inline.",
         sends "READ of 400 and READ of 300 octets, a Write chunk of 400",
         accepts "the first data in the chunk, the second inline",
-        fault "wants-more-chunks", needs [Export], more_reads_than_chunks),
+        fault "wants-more-chunks", needs [Export, Destructive], more_reads_than_chunks),
     case!("rfc8166/4.3.2.2/5", "a READ that fails returns an unused Write chunk", Must, UNUSED,
         sends "READ behind a LOOKUP that fails, a Write chunk", accepts "the chunk with length 0",
         fault "unused-keep-length", needs [Export], read_fails),
