@@ -234,17 +234,18 @@ mod tests {
     }
 
     /// What `record` returns, and how long it takes, of a peer that sends these octets, one in
-    /// `pause` each if there is one, and again without end if `forever`.
+    /// `pause` each if there is one, and again for five seconds if `again`.
     fn from_peer(
         octets: &[u8],
         pause: Duration,
-        forever: bool,
+        again: bool,
     ) -> (Result<Vec<u8>, String>, Duration) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let octets = octets.to_vec();
         let peer = std::thread::spawn(move || {
             let mut stream = listener.accept().unwrap().0;
+            let end = Instant::now() + Duration::from_secs(5);
             loop {
                 for part in octets.chunks(if pause.is_zero() { 1024 } else { 1 }) {
                     std::thread::sleep(pause);
@@ -252,7 +253,7 @@ mod tests {
                         return;
                     }
                 }
-                if !forever {
+                if !again || Instant::now() >= end {
                     return;
                 }
             }
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!(from_peer(&two, at_once, false).0, Ok(vec![1, 2, 3]));
         let ends_empty = [0, 0, 0, 1, 1, 0x80, 0, 0, 0];
         assert_eq!(from_peer(&ends_empty, at_once, false).0, Ok(vec![1]));
-        for (octets, pause, forever, expected) in [
+        for (octets, pause, again, expected) in [
             (&two[..9], at_once, false, "the reply ends too early"),
             (&[0; 4], at_once, true, "the reply has an empty fragment"),
             (
@@ -296,7 +297,7 @@ mod tests {
                 "the reply takes too long",
             ),
         ] {
-            let (found, lasted) = from_peer(octets, pause, forever);
+            let (found, lasted) = from_peer(octets, pause, again);
             assert_eq!(found, Err(expected.to_owned()));
             assert!(lasted < Duration::from_secs(3), "{expected}: {lasted:?}");
         }
