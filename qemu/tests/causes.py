@@ -247,6 +247,27 @@ def before_rtu() -> None:
     same("the end", {f"{REJECTED}consumer defined": 1}, found)
 
 
+def programs_before_rtu() -> None:
+    """The same with a program as client. It is observed, and established once it has sent RTU."""
+    port = next(ports)
+    client = Peer()
+    script.peer.listen(script.pair.b.path, script.pair.b.ip4, port)
+    try:
+        client.ask(script.pair.a.path, script.pair.b.ip4, port, PRIVATE)
+        script.peer.begin(script.peer.wait(CONNECT_REQUEST)[0])
+        netem("loss", "100%")
+        script.peer.answer("rdma_accept", PRIVATE)
+        client.wait(ESTABLISHED)
+        script.peer.leave()
+        found = wait_for(10, lambda: [
+            row["REASON"] for row in history() if row["EVENT"] in ("lost", "closed")
+            and row["ORIGIN"] == "user" and row["REMOTE"].endswith(f":{port}")])
+    finally:
+        netem()
+        client.end()
+    same("the reasons", ["the peer rejected the connection"], found)
+
+
 def fails_before_rtu() -> None:
     """The RTU is lost. The peer makes the module's queue pair fail, and nothing else arrives: that
     is the cause when the time for the RTU is over."""
@@ -302,6 +323,7 @@ def programs() -> None:
     if TRANSPORT == "rxe":
         # MPA has no RTU.
         check("a program as server ends before the RTU arrives", before_rtu)
+        check("a program ends before the RTU of another one arrives", programs_before_rtu)
         if FULL:
             check("a program as client makes the queue pair fail before RTU", fails_before_rtu)
     check("a program as server answers one of two calls, and disconnects", answers_one_of_two)

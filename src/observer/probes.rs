@@ -212,6 +212,11 @@ impl EventKind {
             Self::PeerClosed | Self::Disconnected { noted: false } => {
                 (Evidence::Disconnected, Failure::disconnected())
             }
+            // The peer has accepted, and ends before the RTU arrives.
+            Self::Rejected => (
+                Evidence::Disconnected,
+                Failure::lost("the peer rejected the connection"),
+            ),
             Self::Closed | Self::Disconnected { noted: true } => {
                 (Evidence::Consequence, Failure::closed_by_device())
             }

@@ -11,7 +11,7 @@
 /// A trace of the end of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Evidence {
-    /// The CM says that the connection is disconnected: DREQ, FIN or RST has arrived.
+    /// The CM says that the peer has ended the connection: DREQ, REJ, FIN or RST has arrived.
     Disconnected,
     /// The owner of this end calls rdma_disconnect.
     Disconnect,
@@ -34,7 +34,7 @@ pub(crate) enum Ending {
     /// The connection has not ended.
     #[default]
     None,
-    /// The peer disconnected.
+    /// The peer disconnected, or rejected the connection after it had accepted it.
     Peer,
     /// This end disconnected, or made the queue pair fail.
     ThisEnd,
