@@ -251,6 +251,29 @@ older() {
 }
 
 # has_sent_rep: whether the kernel's server has accepted a request of this device's.
+# is_unreachable: whether rdma_cm has said so of the client's connection.
+is_unreachable() { grep -q UNREACHABLE "$traces-own/trace"; }
+
+unreachable() {
+	[[ $TRANSPORT = rxe ]] || { skip unreachable 'iWARP has no neighbours in rdma_cm'; return; }
+	local mac move=(ip -n "$A" neighbour replace "$B4" dev "$A_DEV" nud permanent lladdr)
+	read -r _ _ mac _ < <(ip -n "$B" -br link show dev "$B_DEV")
+	need 'unreachable: the mount succeeds' nfs_mount 4.2 /mnt/nfs
+	mkdir "$traces-own"
+	echo 1 >"$traces-own/events/rdma_cma/cm_event_handler/enable"
+	need 'unreachable: the server has another hardware address' "${move[@]}" 02:00:00:00:00:99
+	check 'unreachable: rdma_cm says so' wait_for 10 is_unreachable
+	need 'unreachable: the server has its hardware address again' "${move[@]}" "$mac"
+	rmdir "$traces-own"
+	check 'unreachable: the mount goes on' timeout 20 stat /mnt/nfs
+	need_reload unreachable
+	check 'unreachable: info of both ends is right' same_old 1
+	check 'unreachable: NFS made one connection and had no errors' undisturbed 1
+	check 'unreachable: umount succeeds' umount /mnt/nfs
+	check 'unreachable: no connection is left' wait_for 20 none_shown
+	ip -n "$A" neighbour replace "$B4" dev "$A_DEV" nud reachable lladdr "$mac"
+}
+
 has_sent_rep() { rdma resource show qp link "$B_RDMA" | grep -q 'state RTS'; }
 
 # awaits_rtu: whether the connection of the kernel's server is shown, and not as established.
@@ -681,4 +704,5 @@ group other_offset
 group too_long
 program_end 1
 program_end 2
+group unreachable
 group reasons

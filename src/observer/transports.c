@@ -385,6 +385,21 @@ static int add_uncounted(struct rpcrdma_cm_observation *observation, const struc
 	return 0;
 }
 
+/*
+ * Whether an established connection goes on. UNREACHABLE overwrites the status of one whose
+ * neighbour has another hardware address, and xprtrdma does not disconnect because of it.
+ */
+static bool goes_on(const void *ep, const void *xprt)
+{
+	const void *xprt_ep;
+	unsigned long state;
+
+	/* Pairs with find_members(). */
+	return smp_load_acquire(&counted_known) && !copy_member(&state, xprt, XPRT_STATE) &&
+	       test_bit(XPRT_CONNECTED, &state) && !test_bit(XPRT_CLOSE_WAIT, &state) &&
+	       !copy_member(&xprt_ep, xprt, XPRT_EP) && xprt_ep == ep;
+}
+
 /**
  * rpcrdma_cm_xprtrdma_describe() - read the values that the client uses
  * @observation: the values are added to this
@@ -422,6 +437,8 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 	    !has_queue_pair(id))
 		return -ENOTCONN;
 
+	if (connect_status == -ENETUNREACH && goes_on(ep, xprt))
+		connect_status = 1;
 	/* The connection has ended, and xprtrdma is going to disconnect. */
 	if (connect_status < 0)
 		return -ENOTCONN;
