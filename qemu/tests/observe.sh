@@ -12,9 +12,10 @@
 # ids ORIGIN ROLE: sets $ids to the established connections of that origin and role.
 ids() { ids_of "$1" "$2" established; }
 
-# observing WORD [REASON]: whether stats says whether others are observed, and why not.
+# observing WORD [REASON]...: whether stats says whether others are observed, and why not.
 observing() {
-	local wanted="observing: $1${2:+$'\n'observing_reason: $2}" found
+	local wanted="observing: $1" word found
+	for word in "${@:2}"; do wanted+=$'\n'"observing_reason: $word"; done
 	found=$(grep '^observing' "$DEBUGFS/stats")
 	[[ $found = "$wanted" ]] || { echo "$found"; return 1; }
 }
@@ -250,7 +251,6 @@ older() {
 	check 'older than the module: no connection is left' wait_for 20 none_shown
 }
 
-# has_sent_rep: whether the kernel's server has accepted a request of this device's.
 # is_unreachable: whether rdma_cm has said so of the client's connection.
 is_unreachable() { grep -q UNREACHABLE "$traces-own/trace"; }
 
@@ -274,6 +274,7 @@ unreachable() {
 	ip -n "$A" neighbour replace "$B4" dev "$A_DEV" nud reachable lladdr "$mac"
 }
 
+# has_sent_rep: whether the kernel's server has accepted a request of this device's.
 has_sent_rep() { rdma resource show qp link "$B_RDMA" | grep -q 'state RTS'; }
 
 # awaits_rtu: whether the connection of the kernel's server is shown, and not as established.
@@ -455,11 +456,24 @@ btf() {
 	need 'other BTF: the module loads' insmod "$MODULE"
 	need 'other BTF: the mount succeeds' nfs_mount 4.2 /mnt/nfs
 	check 'other BTF: the values of the server are unknown' server_not_read
-	reason='members: BTF does not have the members of the structures of NFS, so that the values'
-	check 'other BTF: stats says why' observing partial "$reason that NFS uses are unknown"
+	members='members: BTF does not have the members of the structures of NFS, so that the'
+	members+=' values that NFS uses are unknown'
+	causes='causes: some causes of the ends of connections are not noticed, so that a reason in'
+	causes+=' history may be a consequence'
+	check 'other BTF: stats says why' observing partial "$members" "$causes"
 	check 'other BTF: umount succeeds' umount /mnt/nfs
 	need 'other BTF: the module is removed again' wait_for 20 rmmod rpcrdma_cm
 	need 'other BTF: its sizes are restored' remove_module other_btf
+	need "other BTF: the sizes of the client's counters change" \
+		insmod "${MODULE%/*}/qemu/modules/other_btf.ko" structure=rpcrdma_xprt
+	need 'other BTF: the module loads without them' insmod "$MODULE"
+	check 'other BTF: before a mount, all is observed' observing yes
+	need 'other BTF: a mount without the counters succeeds' nfs_mount 4.2 /mnt/nfs
+	check 'other BTF: stats says that the counters are unknown' \
+		wait_for 10 observing partial "$members" "$causes"
+	check 'other BTF: umount succeeds without the counters' umount /mnt/nfs
+	need 'other BTF: the module is removed without them' wait_for 20 rmmod rpcrdma_cm
+	need 'other BTF: the counters are restored' remove_module other_btf
 
 	need 'other BTF: rdma_ucm is loaded' modprobe rdma_ucm
 	need 'other BTF: the sizes of rdma_ucm change' \
@@ -690,6 +704,7 @@ reasons() {
 }
 
 group older
+group unreachable
 group unconfirmed
 group mounts
 group traffic
@@ -704,5 +719,4 @@ group other_offset
 group too_long
 program_end 1
 program_end 2
-group unreachable
 group reasons

@@ -400,6 +400,16 @@ static bool goes_on(const void *ep, const void *xprt)
 	       !copy_member(&xprt_ep, xprt, XPRT_EP) && xprt_ep == ep;
 }
 
+/*
+ * The members of a structure are not known. Without them, the ids of transports are not found,
+ * either, for which the causes of ends are noted.
+ */
+static void members_missing(void)
+{
+	rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_MEMBERS);
+	rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_CAUSES);
+}
+
 /**
  * rpcrdma_cm_xprtrdma_describe() - read the values that the client uses
  * @observation: the values are added to this
@@ -423,10 +433,11 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 	int connect_status, ret;
 
 	/* Pairs with find_members(). */
-	if (!smp_load_acquire(&client_known)) {
-		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_MEMBERS);
+	if (!smp_load_acquire(&counted_known))
+		members_missing();
+	/* Pairs with find_members(). */
+	if (!smp_load_acquire(&client_known))
 		return -EOPNOTSUPP;
-	}
 
 	if (!find_endpoint(id, &ep, &xprt) ||
 	    copy_member(&message, ep, EP_CM_PRIVATE) ||
@@ -506,7 +517,7 @@ int rpcrdma_cm_svcrdma_describe(struct rpcrdma_cm_observation *observation,
 		return -ENOTCONN;
 	/* Pairs with find_members(). */
 	if (!smp_load_acquire(&server_known)) {
-		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_MEMBERS);
+		members_missing();
 		return -EOPNOTSUPP;
 	}
 
