@@ -153,8 +153,13 @@ floods() {
 	check 'a program of root connects and destroys an id' tell root churn 1
 	check 'the program of root has its event' event ORIGIN=user
 	root_id=${event[ID]-}
+	check 'a listener of root refuses requests' tell root full 3
+	refusal=(ORIGIN=user ROLE=server EVENT=refused LOCAL="$A4:4000")
+	check "the refusal has its event" wait_for 10 event "${refusal[@]}"
+	check 'the listener of root ends' tell root drop
 	check 'the user connects and destroys ids' flood churn "$churned"
 	check "churned ids: the event of root's program is still there" event ID="$root_id"
+	check "churned ids: the event of root's refusal is still there" event "${refusal[@]}"
 	check "churned ids: no event of root's programs was overwritten" \
 		counts_none history_overwritten_root
 	check 'churned ids: the event of the mount is still there' \

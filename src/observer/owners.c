@@ -297,16 +297,21 @@ static long copy_member(void **to, const void *from, int member)
 /* Finds the credentials with which the file of a program's id was opened. */
 static bool find_cred(const struct rdma_cm_id *id, const struct cred **cred)
 {
-	void *context, *context_id, *ucma_file, *file;
+	void *context, *context_id, *back, *ucma_file, *file;
 
 	/* Pairs with find_members(). */
 	if (!smp_load_acquire(&members_known)) {
 		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_USERS);
 		return false;
 	}
-	/* Before its handler was called, a request has the context of its listener. */
+	/*
+	 * A request has the context of its listener before its handler was called, and after the
+	 * handler has refused it.
+	 */
 	return !get_kernel_nofault(context, &id->context) &&
-	       !copy_member(&context_id, context, CONTEXT_ID) && context_id == id &&
+	       !copy_member(&context_id, context, CONTEXT_ID) &&
+	       !get_kernel_nofault(back, &((const struct rdma_cm_id *)context_id)->context) &&
+	       back == context &&
 	       !copy_member(&ucma_file, context, CONTEXT_FILE) &&
 	       !copy_member(&file, ucma_file, FILE_FILE) &&
 	       !get_kernel_nofault(*cred, &((const struct file *)file)->f_cred);

@@ -11,6 +11,8 @@ the set-user-ID bit would do for root. Reads commands, and answers each with one
                         because no address was resolved
     pending COUNT       connects COUNT ids to listeners of its own, which never accept
     rejected COUNT      connects COUNT ids to a port without a listener, whose requests are rejected
+    full COUNT          connects COUNT ids at once to a listener of its own, whose backlog is 1: the
+                        other requests are refused
     churn COUNT         connects and destroys an id, COUNT times
     hold COUNT          lets rdma_ucm hold the handler mutexes of COUNT ids: each in a thread that
                         waits for a page which nobody provides
@@ -37,7 +39,8 @@ BACKLOG = 512
 SYS_USERFAULTFD = 323
 UFFDIO_API, UFFDIO_REGISTER, MISSING = 0xc018aa3f, 0xc020aa00, 1
 MESSAGE = bytes.fromhex("f6ab0e1801000303")
-CONNECTION = struct.pack("<II", 0x123456, 0) + MESSAGE.ljust(256, b"\0") + \
+QUEUE_PAIR = 0x123456
+CONNECTION = struct.pack("<I", 0) + MESSAGE.ljust(256, b"\0") + \
     struct.pack("<8B", len(MESSAGE), 0, 1, 1, 0, 7, 7, 1)
 
 if sys.argv[3:]:
@@ -91,8 +94,9 @@ def wait(event: int) -> None:
             return
 
 
-def connect(number: int) -> None:
-    command(CONNECT, CONNECTION + struct.pack("<IIII", number, 0, 0, 0))
+def connect(number: int, queue_pair: int = QUEUE_PAIR) -> None:
+    command(CONNECT, struct.pack("<I", queue_pair) + CONNECTION +
+            struct.pack("<IIII", number, 0, 0, 0))
 
 
 def route(number: int, port: int) -> None:
@@ -102,10 +106,10 @@ def route(number: int, port: int) -> None:
     wait(ROUTE_RESOLVED)
 
 
-def listen(port: int) -> None:
+def listen(port: int, backlog: int = BACKLOG) -> None:
     number = create()
     bind(number, port)
-    command(LISTEN, struct.pack("<II", number, BACKLOG))
+    command(LISTEN, struct.pack("<II", number, backlog))
 
 
 def refused(count: int) -> str:
@@ -136,6 +140,19 @@ def rejected(count: int) -> str:
         number = create()
         route(number, 1)
         connect(number)
+    return f"{count}"
+
+
+def full(count: int) -> str:
+    port = int(sys.argv[2])
+    listen(port, 1)
+    numbers = [create() for _ in range(count)]
+    for number in numbers:
+        route(number, port)
+    # Reading an event would make room in the backlog. The CM rejects a request for a queue pair
+    # that has another one, before the listener sees it.
+    for n, number in enumerate(numbers):
+        connect(number, QUEUE_PAIR + n)
     return f"{count}"
 
 
@@ -190,7 +207,7 @@ def become_root() -> str:
     return "done"
 
 
-commands = {"refused": refused, "pending": pending, "rejected": rejected,
+commands = {"refused": refused, "pending": pending, "rejected": rejected, "full": full,
             "churn": churn, "hold": hold, "drop": drop, "become-root": become_root}
 for line in sys.stdin:
     word, *rest = line.split()
