@@ -339,11 +339,27 @@ memory() {
 	check 'memory: the ids of one user pinned at most 2 MiB' freed_at_most 2048
 }
 
+# About: the ids of rdma_cm itself, which a listener at all addresses has for each device. The
+# search would find out that they are none of NFS, so there is no such listener before.
+
+wildcards() {
+	as 65534
+	need 'wildcards: an ordinary user may open rdma_cm' opens listener 8000 '' "${as[@]}"
+	need 'wildcards: no event is reported' hold
+	need 'wildcards: the user listens at all addresses' tell listener wildcard 1200
+	need 'wildcards: events are reported again' remove_module hold_events
+	check 'wildcards: events of the user were lost' \
+		wait_for 10 counts observed_events_lost_users 176
+	check 'wildcards: none of others was lost' none_lost
+	program_end listener
+}
+
 need_pair
 modprobe -q rdma_ucm
 group many_users
 MODULE_PARAMETERS=
 need_module
+group wildcards
 need_nfs_server
 as 65534
 need 'an ordinary user may open rdma_cm' opens user 3000 '' "${as[@]}"

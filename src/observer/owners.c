@@ -54,8 +54,9 @@ static atomic_t next_other = ATOMIC_INIT(0);
  * Returns the index into owners[] of a handler, by its symbol: "name" or
  * "name [module]". A suffix that the compiler added to the name begins with a dot. The
  * module has to match, too: other modules may have functions of the same name. Returns
- * -ENOENT for the handler of another owner. Returns -EAGAIN for an address without a
- * symbol, which is printed as a number.
+ * -ENOENT for the handler of another owner, and -EPERM if that one is not unloaded either
+ * while there are probes: if it is rdma_cm itself, or built in. Returns -EAGAIN for an
+ * address without a symbol, which is printed as a number.
  */
 static int find_owner(unsigned long handler)
 {
@@ -82,7 +83,14 @@ static int find_owner(unsigned long handler)
 	}
 	if (module && (!strcmp(module, "rpcrdma") || !strcmp(module, "rdma_ucm")))
 		rpcrdma_cm_limited(RPCRDMA_CM_LIMIT_SYMBOLS);
-	return -ENOENT;
+	return !module || !strcmp(module, "rdma_cm") ? -EPERM : -ENOENT;
+}
+
+static void keep_other(unsigned long handler)
+{
+	unsigned int slot = atomic_fetch_inc(&next_other);
+
+	WRITE_ONCE(others[slot % ARRAY_SIZE(others)], handler);
 }
 
 /*
@@ -94,16 +102,12 @@ static int find_owner(unsigned long handler)
  */
 static int look_up(unsigned long handler)
 {
-	unsigned int slot;
-	int owner;
+	int owner = find_owner(handler);
 
-	owner = find_owner(handler);
-	if (owner >= 0) {
+	if (owner >= 0)
 		WRITE_ONCE(known[owner], handler);
-	} else if (owner == -ENOENT) {
-		slot = atomic_fetch_inc(&next_other);
-		WRITE_ONCE(others[slot % ARRAY_SIZE(others)], handler);
-	}
+	else if (owner != -EAGAIN)
+		keep_other(handler);
 	return owner;
 }
 
@@ -144,7 +148,8 @@ static bool is_connection(const struct rdma_cm_id *id)
  * Context: any.
  *
  * Return: true if the owner of the id has been looked up before, and its ids are not
- * observed.
+ * observed. rpcrdma_cm_is_program() looks owners up that are not unloaded, such as rdma_cm,
+ * which has an id of its own for each device that a program listens at.
  */
 bool rpcrdma_cm_is_other(const struct rdma_cm_id *id)
 {
@@ -171,6 +176,8 @@ bool rpcrdma_cm_is_program(const struct rdma_cm_id *id)
 		owner = find_owner(handler);
 		if (owner >= 0 && owners[owner].user == RPCRDMA_CM_UCMA)
 			WRITE_ONCE(known[owner], handler);
+		else if (owner == -EPERM)
+			keep_other(handler);
 	}
 	return owner >= 0 && owners[owner].user == RPCRDMA_CM_UCMA;
 }

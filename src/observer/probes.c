@@ -284,7 +284,7 @@ static void event_begins(void *data, const struct rdma_id_private *id_priv,
 static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 {
 	const struct rdma_cm_id *id = (const struct rdma_cm_id *)id_priv;
-	enum rpcrdma_cm_user user;
+	enum rpcrdma_cm_user user = RPCRDMA_CM_XPRTRDMA;
 
 	/*
 	 * xprtrdma drops the reference on its module before it destroys an id. If the module
@@ -293,7 +293,10 @@ static void id_destroyed(void *data, const struct rdma_id_private *id_priv)
 	 */
 	if (rpcrdma_cm_is_other(id))
 		return;
-	user = rpcrdma_cm_is_program(id) ? RPCRDMA_CM_UCMA : RPCRDMA_CM_XPRTRDMA;
+	if (rpcrdma_cm_is_program(id))
+		user = RPCRDMA_CM_UCMA;
+	else if (rpcrdma_cm_is_other(id))
+		return;
 	report(id, user, RPCRDMA_CM_DESTROYED, 0, NULL);
 }
 

@@ -14,6 +14,7 @@ the set-user-ID bit would do for root. Reads commands, and answers each with one
     full COUNT          connects COUNT ids at once to a listener of its own, whose backlog is 1: the
                         other requests are refused
     churn COUNT         connects and destroys an id, COUNT times
+    wildcard COUNT      listens at all addresses and destroys the listener, COUNT times
     hold COUNT          lets rdma_ucm hold the handler mutexes of COUNT ids: each in a thread that
                         waits for a page which nobody provides
     drop                destroys all ids
@@ -76,12 +77,12 @@ def destroy(number: int) -> None:
     with_answer(DESTROY, b"", struct.pack("<II", number, 0), 4)
 
 
-def place(port: int) -> bytes:
-    return struct.pack("<H", AF_INET) + struct.pack(">H", port) + address + bytes(120)
+def place(port: int, host: bytes = address) -> bytes:
+    return struct.pack("<H", AF_INET) + struct.pack(">H", port) + host + bytes(120)
 
 
-def bind(number: int, port: int = 0) -> None:
-    command(BIND, struct.pack("<IHH", number, 16, 0) + place(port))
+def bind(number: int, port: int = 0, host: bytes = address) -> None:
+    command(BIND, struct.pack("<IHH", number, 16, 0) + place(port, host))
 
 
 def wait(event: int) -> None:
@@ -106,9 +107,9 @@ def route(number: int, port: int) -> None:
     wait(ROUTE_RESOLVED)
 
 
-def listen(port: int, backlog: int = BACKLOG) -> None:
+def listen(port: int, backlog: int = BACKLOG, host: bytes = address) -> None:
     number = create()
-    bind(number, port)
+    bind(number, port, host)
     command(LISTEN, struct.pack("<II", number, backlog))
 
 
@@ -153,6 +154,13 @@ def full(count: int) -> str:
     # that has another one, before the listener sees it.
     for n, number in enumerate(numbers):
         connect(number, QUEUE_PAIR + n)
+    return f"{count}"
+
+
+def wildcard(count: int) -> str:
+    for _ in range(count):
+        listen(0, host=bytes(4))
+        destroy(ids.pop())
     return f"{count}"
 
 
@@ -208,7 +216,8 @@ def become_root() -> str:
 
 
 commands = {"refused": refused, "pending": pending, "rejected": rejected, "full": full,
-            "churn": churn, "hold": hold, "drop": drop, "become-root": become_root}
+            "churn": churn, "wildcard": wildcard, "hold": hold, "drop": drop,
+            "become-root": become_root}
 for line in sys.stdin:
     word, *rest = line.split()
     try:
