@@ -96,6 +96,12 @@ mod tests {
                 UNKNOWN,
             ),
             (
+                "REJ: the CM makes the queue pair fail before it reports that",
+                ROCE,
+                &[Consequence, Rejected],
+                Ending::Peer,
+            ),
+            (
                 "an operation takes too long",
                 IWARP,
                 &[GivenUp, Consequence, Disconnected],

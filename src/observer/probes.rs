@@ -214,7 +214,7 @@ impl EventKind {
             }
             // The peer has accepted, and ends before the RTU arrives.
             Self::Rejected => (
-                Evidence::Disconnected,
+                Evidence::Rejected,
                 Failure::lost("the peer rejected the connection"),
             ),
             Self::Closed | Self::Disconnected { noted: true } => {

@@ -11,8 +11,11 @@
 /// A trace of the end of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Evidence {
-    /// The CM says that the peer has ended the connection: DREQ, REJ, FIN or RST has arrived.
+    /// The CM says that the connection is disconnected: DREQ, FIN or RST has arrived.
     Disconnected,
+    /// REJ has arrived for an established connection. The CM makes the queue pair fail before it
+    /// reports that, so that a flush is its consequence.
+    Rejected,
     /// The owner of this end calls rdma_disconnect.
     Disconnect,
     /// A completion, other than a flush, or an event of the queue pair names an error, or a Work
@@ -62,6 +65,7 @@ impl Ending {
             (_, Evidence::Error) => Self::Error,
             (_, Evidence::Gone) => Self::Gone,
             (Self::None | Self::Unknown { peer: true }, Evidence::Disconnected) => Self::Peer,
+            (_, Evidence::Rejected) => Self::Peer,
             (Self::None, Evidence::Disconnect | Evidence::GivenUp) => Self::ThisEnd,
             // From here on, DISCONNECTED may be the answer to that.
             (Self::Unknown { .. }, Evidence::Disconnect) => Self::Unknown { peer: false },

@@ -7,8 +7,9 @@ use crate::pure::wire::ending::{
     Evidence, //
 };
 
-const ALL: [Evidence; 6] = [
+const ALL: [Evidence; 7] = [
     Evidence::Disconnected,
+    Evidence::Rejected,
     Evidence::Disconnect,
     Evidence::Error,
     Evidence::GivenUp,
@@ -21,6 +22,7 @@ fn expected(evidence: &[Evidence], iwarp: bool) -> Ending {
     let names = |evidence: &Evidence| match evidence {
         Evidence::Error => Some(Ending::Error),
         Evidence::Gone => Some(Ending::Gone),
+        Evidence::Rejected => Some(Ending::Peer),
         _ => None,
     };
     let Some((first, rest)) = evidence.split_first() else {
@@ -28,7 +30,7 @@ fn expected(evidence: &[Evidence], iwarp: bool) -> Ending {
     };
     // Without a consequence before it, the first one is the cause.
     match first {
-        Evidence::Disconnected => return Ending::Peer,
+        Evidence::Disconnected | Evidence::Rejected => return Ending::Peer,
         Evidence::Disconnect | Evidence::GivenUp => return Ending::ThisEnd,
         Evidence::Error => return Ending::Error,
         Evidence::Gone => return Ending::Gone,
