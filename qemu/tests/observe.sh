@@ -265,7 +265,7 @@ unreachable() {
 	check 'unreachable: rdma_cm says so' wait_for 10 is_unreachable
 	need 'unreachable: the server has its hardware address again' "${move[@]}" "$mac"
 	rmdir "$traces-own"
-	check 'unreachable: the mount goes on' timeout 20 stat /mnt/nfs
+	check 'unreachable: small calls go on' timeout 20 stat /mnt/nfs
 	need_reload unreachable
 	check 'unreachable: info of both ends is right' same_old 1
 	check 'unreachable: NFS made one connection and had no errors' undisturbed 1

@@ -386,8 +386,10 @@ static int add_uncounted(struct rpcrdma_cm_observation *observation, const struc
 }
 
 /*
- * Whether an established connection goes on. UNREACHABLE overwrites the status of one whose
- * neighbour has another hardware address, and xprtrdma does not disconnect because of it.
+ * Whether an established connection goes on, although its status says another thing.
+ * UNREACHABLE overwrites the status of one whose neighbour has another hardware address, and
+ * ADDR_CHANGE after that does, too. xprtrdma does not disconnect because of that, but
+ * rpcrdma_mrs_refresh() makes no more memory regions then.
  */
 static bool goes_on(const void *ep, const void *xprt)
 {
@@ -448,7 +450,7 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
 	    !has_queue_pair(id))
 		return -ENOTCONN;
 
-	if (connect_status == -ENETUNREACH && goes_on(ep, xprt))
+	if ((connect_status == -ENETUNREACH || connect_status == -ENODEV) && goes_on(ep, xprt))
 		connect_status = 1;
 	/* The connection has ended, and xprtrdma is going to disconnect. */
 	if (connect_status < 0)
