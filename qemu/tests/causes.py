@@ -274,7 +274,8 @@ def fails_before_rtu() -> None:
     port = next(ports)
     listen(port)
     script.peer.ask(script.pair.a.path, script.pair.b.ip4, port, PRIVATE)
-    number = wait_for(10, lambda: own_rows()[0][0])
+    number = wait_for(10, lambda: next(
+        (row[0] for row in own_rows() if row[6].endswith(f":{port}")), ""))
     try:
         netem("loss", "100%")
         script.peer.wait(ESTABLISHED)

@@ -352,6 +352,7 @@ wildcards() {
 		wait_for 10 counts observed_events_lost_users 176
 	check 'wildcards: none of others was lost' none_lost
 	program_end listener
+	need_reload wildcards
 }
 
 need_pair
