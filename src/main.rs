@@ -94,7 +94,8 @@ module! {
             default: 1024,
             description: "Events that history keeps of each group of owners and peers (0 to 65536)",
         },
-        // Not by modprobe.d: the kernel refuses a parameter that is set twice.
+        // The package for dkms changes this default by control_off. An option in modprobe.d would
+        // not do: the kernel refuses a parameter that is set twice.
         control: u8 {
             default: 1 - cfg!(control_off) as u8,
             description: "Make the files that take commands (0 or 1)",

@@ -54,9 +54,9 @@ static atomic_t next_other = ATOMIC_INIT(0);
  * Returns the index into owners[] of a handler, by its symbol: "name" or
  * "name [module]". A suffix that the compiler added to the name begins with a dot. The
  * module has to match, too: other modules may have functions of the same name. Returns
- * -ENOENT for the handler of another owner, and -EPERM if that one is not unloaded either
- * while there are probes: if it is rdma_cm itself, or built in. Returns -EAGAIN for an
- * address without a symbol, which is printed as a number.
+ * -ENOENT for the handler of another owner, or -EPERM if that owner is rdma_cm or built in,
+ * which cannot be unloaded while there are probes. Returns -EAGAIN for an address without a
+ * symbol, which is printed as a number.
  */
 static int find_owner(unsigned long handler)
 {
