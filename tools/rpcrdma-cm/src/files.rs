@@ -390,23 +390,37 @@ fn namespace_of(process: &Path) -> io::Result<u64> {
 }
 
 /// Replaces a file as a whole, or leaves it unchanged: a reader sees the old text or the new one. A
-/// device, a pipe or the like stays what it is, and gets the text.
+/// device, a pipe or the like stays what it is, and gets the text. A file behind a link is written
+/// in place, not replaced as a whole. A path of the standard output means that, as it is open.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
-    // Of a link, that to which it leads is meant, as of /dev/stdout. If that has no name, as a pipe,
-    // the link is opened.
-    let found = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let is_other = fs::symlink_metadata(&found).is_ok_and(|found| !found.is_file());
-    let written = if is_other {
-        let file = fs::OpenOptions::new().write(true).open(&found);
+    // Opening it again would write from the start of a file to which the shell appends.
+    let is_stdout = match (fs::metadata(path), fs::metadata("/proc/self/fd/1")) {
+        (Ok(found), Ok(stdout)) => (found.dev(), found.ino()) == (stdout.dev(), stdout.ino()),
+        _ => false,
+    };
+    let is_other = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
+    let written = if is_stdout {
+        let mut stdout = io::stdout().lock();
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+    } else if is_other {
+        // The kernel follows a link, because it refuses that of another user in a directory such as
+        // /tmp (fs.protected_symlinks).
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path);
         file.and_then(|mut file| file.write_all(text.as_bytes()))
     } else {
-        let name = found
+        let name = path
             .file_name()
             .ok_or_else(|| format!("{}: this is not the name of a file", path.display()))?;
         let mut temporary = std::ffi::OsString::from(".");
         temporary.push(name);
         temporary.push(format!(".{}", std::process::id()));
-        replace_by(&found.with_file_name(temporary), &found, text)
+        replace_by(&path.with_file_name(temporary), path, text)
     };
     written.map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -866,7 +866,7 @@ fn metrics_are_replaced_as_a_whole() {
     assert_eq!((status, err.lines().count()), (3, 1), "{err}");
 }
 
-/// What is no file is written to, and stays. A link to a file stays, too.
+/// Devices and pipes are written to, and are not replaced. Nor are links.
 #[test]
 fn outputs_that_are_no_files() {
     let world = World::guest("outputs");
@@ -894,6 +894,23 @@ fn outputs_that_are_no_files() {
     world.show(&["metrics", "--output", &name]);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read_to_string(world.0.join("file")).unwrap(), text);
+    // The link leads to a file that does not exist yet.
+    fs::remove_file(world.0.join("file")).unwrap();
+    world.show(&["metrics", "--output", &name]);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(world.0.join("file")).unwrap(), text);
+    // The standard output is a file, by its own name, too.
+    let (log, log_name) = output("log");
+    let (_, stdout_name) = output("stdout");
+    world.write("log", "old\n");
+    for name in [&*stdout_name, "/dev/stdout", &log_name] {
+        let appended = fs::File::options().append(true).open(&log).unwrap();
+        let mut command = world.command(&["metrics", "--output", name]);
+        let status = command.stdout(appended).status().unwrap();
+        assert!(status.success(), "{name}");
+    }
+    let expected = format!("old\n{text}{text}{text}");
+    assert_eq!(fs::read_to_string(&log).unwrap(), expected);
     let (status, _, err) = world.run(&["metrics", "--output", world.0.to_str().unwrap()]);
     assert_eq!((status, err.lines().count()), (3, 1), "{err}");
 }
