@@ -158,7 +158,24 @@ pub(crate) fn remote_points(mountinfo: &str) -> Vec<PathBuf> {
         let kind = system.split([' ', '.']).next()?;
         let is_remote = matches!(
             kind,
-            "nfs" | "nfs4" | "autofs" | "cifs" | "smb3" | "ceph" | "9p" | "fuse"
+            "nfs"
+                | "nfs4"
+                | "autofs"
+                | "cifs"
+                | "smb3"
+                | "smbfs"
+                | "ceph"
+                | "9p"
+                | "fuse"
+                | "virtiofs"
+                | "lustre"
+                | "beegfs"
+                | "gpfs"
+                | "afs"
+                | "coda"
+                | "pvfs2"
+                | "ocfs2"
+                | "gfs2"
         );
         let point = unescape(place.split(' ').nth(4)?);
         is_remote.then(|| PathBuf::from(point))
@@ -167,8 +184,8 @@ pub(crate) fn remote_points(mountinfo: &str) -> Vec<PathBuf> {
 }
 
 /// The path of a mount point without links, as the kernel shows it in `mountinfo`. `link` returns
-/// where the link at a path leads. What is on one of the mounts `remote` is not looked at: then this
-/// returns [`None`].
+/// where the link at a path leads. Paths on a mount of `remote` are not looked up: this returns
+/// [`None`] for them.
 pub(crate) fn without_links(
     point: &str,
     remote: &[PathBuf],
@@ -449,9 +466,14 @@ device 10.77.1.2:/ mounted on /mnt/tcp with fstype nfs4 statvers=1.1
     fn mount_points_without_links() {
         let remote = remote_points(
             "1 2 0:3 / /nas\\040one rw - nfs4 s:/ rw\n1 2 0:3 / /auto rw - autofs x rw\n\
-             1 2 0:3 / /f rw - fuse.sshfs x rw\n1 2 8:1 / /disk rw - ext4 x rw\nx\n",
+             1 2 0:3 / /f rw - fuse.sshfs x rw\n1 2 8:1 / /disk rw - ext4 x rw\nx\n\
+             1 2 0:3 / /l rw - lustre x rw\n1 2 0:3 / /v rw - virtiofs x rw\n\
+             1 2 0:3 / /o rw - overlay x rw\n",
         );
-        assert_eq!(remote, ["/nas one", "/auto", "/f"].map(PathBuf::from));
+        assert_eq!(
+            remote,
+            ["/nas one", "/auto", "/f", "/l", "/v"].map(PathBuf::from)
+        );
         let link = |path: &Path| {
             let path = path.to_str().unwrap();
             assert!(
