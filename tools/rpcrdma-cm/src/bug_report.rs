@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeMap,
     net::{
+        IpAddr,
         Ipv4Addr,
         Ipv6Addr, //
     },
@@ -76,9 +77,19 @@ impl Names {
             out.push_str(before);
             let end = from.find(|c| !is_part(c)).unwrap_or(from.len());
             let (word, after) = from.split_at(end);
-            // What `ip -d link show` prints of an adapter, mostly made of its link address.
-            if matches!(last, "portid" | "switchid") {
+            // `ip -d link show` prints identifiers of an adapter, which mostly contain its link
+            // address.
+            if matches!(last, "portid" | "switchid" | "sci") {
                 out.push_str(&self.link(word));
+            } else if let Some((host, port)) = of_rdma(last, word) {
+                // `rdma` prints no brackets. With a port of up to four digits, the whole could be
+                // an address.
+                let host = if is_address(host) {
+                    self.name(host)
+                } else {
+                    host.to_owned()
+                };
+                out.push_str(&format!("{host}:{port}"));
             } else {
                 out.push_str(&self.word(word, after.starts_with('/')));
             }
@@ -110,7 +121,7 @@ impl Names {
             return self.name(address) + behind;
         }
         if let Some((host, port)) = address.rsplit_once(':') {
-            // `rdma` prints an address of IPv6 without brackets before its port.
+            // IPv4, or IPv6 without brackets.
             if is_address(host) && port.parse::<u16>().is_ok() {
                 return format!("{}:{port}{behind}", self.name(host));
             }
@@ -131,6 +142,15 @@ fn is_link_address(word: &str) -> bool {
         && word.split(':').all(is_pair)
         && !all("00")
         && !all("ff")
+}
+
+/// The address and the port that `rdma resource` prints behind the word `last`.
+fn of_rdma<'a>(last: &str, word: &'a str) -> Option<(&'a str, &'a str)> {
+    let (host, port) = word.rsplit_once(':')?;
+    let is_expected = matches!(last, "src-addr" | "dst-addr")
+        && host.parse::<IpAddr>().is_ok()
+        && port.parse::<u16>().is_ok();
+    is_expected.then_some((host, port))
 }
 
 /// The parts of an interface's name that contains its link address, as udev makes it:
@@ -209,6 +229,10 @@ mod tests {
                 "dst-addr :::0 src-addr ::1:20049",
                 "dst-addr :::0 src-addr ::1:20049",
             ),
+            (
+                "src-addr fd77:1::2:2049 dst-addr fd77:1::2:111 from fd77:1::2 src-addr ::1:2049",
+                "src-addr <host-1>:2049 dst-addr <host-1>:111 from <host-1> src-addr ::1:2049",
+            ),
             ("0000:03:00.0 a::b:x 1:2", "0000:03:00.0 a::b:x 1:2"),
             // As `ip -s -d link show` prints them.
             (
@@ -232,6 +256,10 @@ mod tests {
             (
                 "portid 525400123456 switchid 5254000300123456 rx 123456789012",
                 "portid <link-1> switchid <link-2> rx 123456789012",
+            ),
+            (
+                "macsec sci 5254001234560001 protect on",
+                "macsec sci <link-1> protect on",
             ),
             (
                 "3: enx525400123456.7@enx525400123456: bridge_id 8000.52:54:00:12:34:56 x",
