@@ -46,6 +46,7 @@ const REMOVE: u32 = 28;
 const CB_NULL: u32 = 0;
 const CB_RECALL: u32 = 4;
 const CB_SEQUENCE: u32 = 11;
+const NOTSUPP: u32 = 10004;
 
 /// The connection of the session is for callbacks, too (RFC 8881, section 18.36).
 const CONN_BACK_CHAN: u32 = 2;
@@ -79,9 +80,10 @@ impl Callback {
         words.is_ok_and(|words| (words[1], words[3], words[5]) == (wire::CALL, CALLBACKS, CB_NULL))
     }
 
-    /// Returns the results of CB_COMPOUND of CB_SEQUENCE and CB_RECALL, both NFS4_OK (RFC 8881,
+    /// Returns the operation behind CB_SEQUENCE, and the results of CB_COMPOUND: NFS4_OK of
+    /// CB_SEQUENCE, and NFS4_OK of CB_RECALL or NFS4ERR_NOTSUPP of another operation (RFC 8881,
     /// sections 19.2, 20.2 and 20.9).
-    fn results(&self) -> Result<Vec<u8>, String> {
+    fn results(&self) -> Result<(u32, Vec<u8>), String> {
         let mut reader = Reader::new(&self.rpc);
         reader.raw(28)?;
         reader.opaque()?;
@@ -94,13 +96,23 @@ impl Callback {
         }
         let session = reader.raw(16)?;
         let (sequence, slot, highest) = (reader.word()?, reader.word()?, reader.word()?);
-        Ok(Writer::new()
-            .word(0)
+        reader.word()?;
+        // Referring calls: of each session, its id, and requests as the number in a slot.
+        for _ in 0..reader.word()? {
+            reader.raw(16)?;
+            let requests = reader.word()?;
+            reader.raw(8 * requests as usize)?;
+        }
+        let operation = reader.word()?;
+        let status = if operation == CB_RECALL { 0 } else { NOTSUPP };
+        let results = Writer::new()
+            .word(status)
             .opaque(&tag)
             .words(&[2, CB_SEQUENCE, 0])
             .raw(session)
-            .words(&[sequence, slot, highest, highest, CB_RECALL, 0])
-            .0)
+            .words(&[sequence, slot, highest, highest, operation, status])
+            .0;
+        Ok((operation, results))
     }
 }
 
@@ -272,10 +284,23 @@ impl Session {
             return Ok(());
         };
         let callback = Self::call_in(&message)?;
-        if !callback.is_null() {
-            return violation("the server calls back, although no delegation is to be recalled");
+        if !self.answers_other(&callback)? {
+            return inconclusive("the server calls back before it has granted a delegation");
         }
-        self.answer(&callback, 0, &[])
+        Ok(())
+    }
+
+    /// Answers CB_NULL, and operations other than CB_RECALL: a server may send CB_RECALL_ANY and
+    /// CB_RECALL_SLOT at any time (RFC 8881, sections 20.6 and 20.8). Returns false for the rest.
+    fn answers_other(&mut self, callback: &Callback) -> Result<bool, Problem> {
+        if callback.is_null() {
+            self.answer(callback, 0, &[])?;
+            return Ok(true);
+        }
+        match callback.results() {
+            Ok((CB_RECALL, _)) | Err(_) => Ok(false),
+            Ok((_, results)) => self.answer(callback, 0, &results).map(|()| true),
+        }
     }
 
     /// Calls COMPOUND with SEQUENCE in front, always in slot 0. Returns the results behind those of
@@ -410,18 +435,17 @@ impl Session {
         self.callback()
     }
 
-    /// Returns the next call of the server other than CB_NULL, which is answered.
+    /// Returns the next call of the server that recalls something. Others are answered.
     fn callback(&mut self) -> Result<Callback, Problem> {
         let until = Instant::now() + self.link.server.limit;
         loop {
             let message = self.link.receive()?;
             let callback = Self::call_in(&message)?;
-            if !callback.is_null() {
+            if !self.answers_other(&callback)? {
                 return Ok(callback);
             }
-            self.answer(&callback, 0, &[])?;
             if Instant::now() > until {
-                return violation("the server calls CB_NULL, and recalls nothing");
+                return violation("the server calls back, and recalls nothing");
             }
         }
     }
@@ -457,7 +481,7 @@ impl Session {
     /// Answers a recall with NFS4_OK.
     pub fn accept(&mut self, callback: &Callback) -> Result<(), Problem> {
         match callback.results() {
-            Ok(results) => self.answer(callback, 0, &results),
+            Ok((_, results)) => self.answer(callback, 0, &results),
             Err(why) => violation(format!("the call cannot be decoded: {why}")),
         }
     }
@@ -504,5 +528,48 @@ impl Session {
         compound(&mut self.link, &[op(DESTROY_SESSION).raw(&id)])?;
         let _ = compound(&mut self.link, &[op(DESTROY_CLIENTID).raw(&client)]);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a callback with a session's id of 9, request 5 of slot 0, and these words behind
+    /// csa_cachethis.
+    fn callback(rest: &[u32]) -> Callback {
+        let arguments = Writer::new()
+            .words(&[0, 1, 0, 2, CB_SEQUENCE, 0, 0, 0, 9, 5, 0, 3, 0])
+            .words(rest);
+        let procedure = Procedure {
+            program: CALLBACKS,
+            version: 1,
+            number: 1,
+        };
+        Callback {
+            header: Header::msg(7),
+            rpc: wire::call(7, procedure, &arguments.0),
+        }
+    }
+
+    // RFC 8881, sections 20.2.2 and 20.9.1
+    #[test]
+    fn a_recall_is_told_from_other_operations() {
+        let results = |operation: u32, status: u32| {
+            let head = [status, 0, 2, CB_SEQUENCE, 0, 0, 0, 0, 9, 5, 0, 3, 3];
+            let words = [&head[..], &[operation, status]].concat();
+            Ok((operation, wire::words(&words)))
+        };
+        // Of two sessions, two requests and none.
+        let referring = [2, 0, 0, 0, 9, 2, 1, 0, 2, 4, 0, 0, 0, 8, 0];
+        for lists in [&[0][..], &referring] {
+            let found = |operation| callback(&[lists, &[operation, 0]].concat()).results();
+            assert_eq!(found(CB_RECALL), results(CB_RECALL, 0));
+            assert_eq!(found(8), results(8, NOTSUPP));
+        }
+        assert!(callback(&[u32::MAX, 0, 0, 0, 9, u32::MAX, 4])
+            .results()
+            .is_err());
+        assert!(callback(&[0]).results().is_err());
     }
 }
