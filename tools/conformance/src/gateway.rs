@@ -75,6 +75,8 @@ const READ3: u32 = 6;
 const LAST: u32 = 1 << 31;
 /// The longest RPC message of the NFS server, and the most octets of a call's Read chunks.
 const RECORD_MAX: usize = 4 << 20;
+/// The most octets of all messages of the client in one run. They are kept.
+const RECEIVED_MAX: usize = 256 << 20;
 /// How many messages of a connection are handled before --limit and signals are looked at.
 const MESSAGES_MAX: usize = 256;
 /// How long nothing may happen after the end of the client's work.
@@ -406,6 +408,8 @@ pub struct Work {
     pub calls: Vec<Call>,
     /// Messages that are neither calls nor answers to calls of the server, and why.
     pub malformed: Vec<String>,
+    /// The octets of all messages, and of their Read chunks.
+    received: usize,
     /// XIDs of calls that were sent again before the reply, on the same connection.
     pub repeated: Vec<u32>,
     /// Memory of the client that could not be reached, and why.
@@ -559,6 +563,17 @@ impl Work {
         };
         let last = self.output.trim_end().lines().last().unwrap_or_default();
         format!("the command ends with {status}: {last}")
+    }
+
+    /// Returns an error if the client has sent more than can be kept.
+    fn check_received(&self) -> Result<(), String> {
+        match self.received {
+            0..=RECEIVED_MAX => Ok(()),
+            _ => Err(format!(
+                "the client sends more than {} MiB in one run",
+                RECEIVED_MAX >> 20
+            )),
+        }
     }
 
     /// Returns that the client accepts no calls.
@@ -833,7 +848,10 @@ impl Session {
         }
         for _ in 0..MESSAGES_MAX {
             match self.connection.poll() {
-                Arrival::Message(message) => self.message(message.octets, shape, work),
+                Arrival::Message(message) => {
+                    self.message(message.octets, shape, work);
+                    work.check_received()?;
+                }
                 Arrival::Closed(why) => {
                     work.connections[self.number].ended.get_or_insert(why);
                     self.over = true;
@@ -865,6 +883,7 @@ impl Session {
     fn message(&mut self, octets: Vec<u8>, shape: &mut Shape, work: &mut Work) {
         let seen = &mut work.connections[self.number];
         seen.longest = seen.longest.max(octets.len());
+        work.received += octets.len();
         let malformed = |why: String| {
             let start = crate::trace::words(&octets, 64);
             format!("{why}: {start}")
@@ -893,6 +912,7 @@ impl Session {
                 return;
             }
         };
+        work.received += rpc.len() - inline_length;
         let mut reader = Reader::new(&rpc);
         let (Ok(xid), Ok(kind)) = (reader.word(), reader.word()) else {
             work.malformed
@@ -1476,6 +1496,20 @@ mod tests {
         assert_eq!(check(&[most - 4, 4]), Ok(()));
         assert!(check(&[most - 4, 4, 1]).is_err());
         assert!(check(&[u32::MAX; 681]).is_err());
+    }
+
+    #[test]
+    fn a_client_may_send_much_in_one_run_but_not_more() {
+        let check = |received| {
+            Work {
+                received,
+                ..Work::default()
+            }
+            .check_received()
+        };
+        assert_eq!(check(RECEIVED_MAX), Ok(()));
+        let why = check(RECEIVED_MAX + 1).expect_err("too much");
+        assert_eq!(why, "the client sends more than 256 MiB in one run");
     }
 
     #[test]
