@@ -514,6 +514,26 @@ impl Client {
         }
         Ok(Some(Worker { child, output }))
     }
+
+    /// Returns why the work has not ended in time. Ends the command.
+    fn late<T>(&self, worker: Option<Worker>, work: &Work) -> Result<T, Problem> {
+        violation(match worker {
+            // Its process group may be another one by now.
+            Some(_) if work.status.is_some() => {
+                "the client goes on after the end of the command, and does not stop in time".into()
+            }
+            Some(worker) => format!(
+                "the command does not end within {} s: {}",
+                self.limit.as_secs(),
+                {
+                    engine::kill_group(worker.child.id());
+                    worker.output()
+                }
+            ),
+            None if work.connections.is_empty() => return inconclusive("no client has connected"),
+            None => "the client does not disconnect in time".into(),
+        })
+    }
 }
 
 /// Reads to the end, so that the writer never meets a closed pipe. Returns the last octets.
@@ -689,20 +709,7 @@ impl Gateway<'_> {
                 return inconclusive("the run was interrupted");
             }
             if Instant::now() > until {
-                return violation(match worker {
-                    Some(worker) => format!(
-                        "the command does not end within {} s: {}",
-                        self.client.limit.as_secs(),
-                        {
-                            engine::kill_group(worker.child.id());
-                            worker.output()
-                        }
-                    ),
-                    None if server.work.connections.is_empty() => {
-                        return inconclusive("no client has connected")
-                    }
-                    None => "the client does not disconnect in time".into(),
-                });
+                return self.client.late(worker, &server.work);
             }
             if !any {
                 let soon = Instant::now() + Duration::from_millis(10);
@@ -1530,6 +1537,26 @@ mod tests {
             "{}",
             work.output
         );
+    }
+
+    #[test]
+    fn a_command_that_has_ended_is_not_late() {
+        let mut client = Client::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let mut late = |command: &str, ends: bool| {
+            client.run = Some(command.into());
+            let mut worker = client.start().expect("sh").expect("a command");
+            let mut work = Work::default();
+            if ends {
+                worker.child.wait().expect("a status");
+                work.status = worker.status();
+            }
+            let found: Result<(), _> = client.late(Some(worker), &work);
+            found.expect_err("a problem").reason().to_string()
+        };
+        let why = late("exec sleep 60", false);
+        assert!(why.starts_with("the command does not end within 60 s"));
+        let why = late("true", true);
+        assert!(why.starts_with("the client goes on after the end of the command"));
     }
 
     /// Returns a connection with an NFS server, and that server's end of it.
