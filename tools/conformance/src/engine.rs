@@ -286,8 +286,8 @@ extern "C" fn interrupt(_: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// Whether SIGINT or SIGTERM has arrived, after `catch_signals`. Whoever waits in the engine
-/// then finds that nothing has arrived in time.
+/// Whether SIGINT or SIGTERM has arrived, after `catch_signals`. Then every wait in the engine
+/// returns as if its time had passed.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }

@@ -1284,7 +1284,7 @@ fn link3(rpc: &[u8]) -> Option<(usize, usize)> {
 /// A connection with the NFS server: RPC over TCP, with record marking (RFC 5531, section 11).
 struct Backend {
     stream: TcpStream,
-    /// What the NFS server has not taken yet.
+    /// Octets that the NFS server's socket has not accepted yet.
     unsent: Vec<u8>,
     arrived: Vec<u8>,
     /// Earlier fragments of the record.
