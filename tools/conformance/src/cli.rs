@@ -485,8 +485,15 @@ impl Common {
         }
         for path in self.files().filter(|path| !is_stdout(path)) {
             let mut options = fs::OpenOptions::new();
-            let opened = options.create(true).append(true).open(path);
-            opened.map_err(|why| format!("{}: {why}", path.display()))?;
+            options.append(true);
+            let made = options.clone().create_new(true).open(path);
+            let is_new = made.is_ok();
+            made.or_else(|_| options.create(true).open(path))
+                .map_err(|why| format!("{}: {why}", path.display()))?;
+            // Without any line it would expect that all cases pass, if the run ends early.
+            if is_new && self.expect_write.as_ref() == Some(path) {
+                fs::remove_file(path).map_err(|why| format!("{}: {why}", path.display()))?;
+            }
         }
         Ok(())
     }
@@ -724,6 +731,21 @@ mod tests {
         assert_eq!(status, Ok(1));
         assert!(text.contains(" fail\n"), "{text}");
         fs::remove_file(&path).expect("a file");
+    }
+
+    #[test]
+    fn a_check_leaves_no_expectations() {
+        let path = std::env::temp_dir().join(format!("conformance-new-{}", std::process::id()));
+        let common = common(&["--expect-write", path.to_str().expect("a path")]);
+        assert_eq!(common.check_files(), Ok(()));
+        assert!(!path.exists());
+        fs::write(&path, "earlier").expect("a file");
+        assert_eq!(common.check_files(), Ok(()));
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "earlier");
+        fs::remove_file(&path).expect("a file");
+        let missing = path.join("file");
+        let common = self::common(&["--expect-write", missing.to_str().expect("a path")]);
+        assert!(common.check_files().is_err());
     }
 
     #[test]
