@@ -315,6 +315,7 @@ impl Target<'_> {
             granted: 0,
             next_xid: first_xid(),
             skipped: Vec::new(),
+            met_end: false,
         })
     }
 
@@ -344,7 +345,8 @@ impl Target<'_> {
     ) -> Verdict {
         let mut link = self.plain()?;
         match check(&mut link) {
-            Err(_) if link.skipped.is_empty() && link.connection.closed().is_some() => {
+            // A wrong answer is one, even if the connection ends behind it.
+            Err(_) if link.skipped.is_empty() && link.met_end => {
                 self.goes_on(&mut link, false, after)
             }
             verdict => verdict,
@@ -430,6 +432,8 @@ pub struct Link {
     next_xid: u32,
     /// Messages that arrived while another one was waited for.
     skipped: Vec<Message>,
+    /// Whether the end of the connection came in place of a message, or of silence.
+    met_end: bool,
 }
 
 impl Link {
@@ -471,7 +475,7 @@ impl Link {
         }
         match self.connection.receive(self.server.limit) {
             Arrival::Message(message) => Ok(message),
-            Arrival::Closed(why) => violation(format!("the connection ended: {why}")),
+            Arrival::Closed(why) => self.end(&why),
             Arrival::Nothing => violation(format!(
                 "no answer within {} s",
                 self.server.limit.as_secs_f32()
@@ -560,8 +564,13 @@ impl Link {
                 "an unexpected message: {}",
                 crate::trace::words(&message.octets, 64)
             )),
-            Arrival::Closed(why) => violation(format!("the connection ended: {why}")),
+            Arrival::Closed(why) => self.end(&why),
         }
+    }
+
+    fn end<T>(&mut self, why: &str) -> Result<T, Problem> {
+        self.met_end = true;
+        violation(format!("the connection ended: {why}"))
     }
 
     /// Decodes a reply.
