@@ -66,11 +66,11 @@ def ended(role: str, port: int, cause: str, also: str = "") -> None:
     same(f"the ends of the {role}", {cause: COUNT}, dict(found))
 
 
-def ids(role: str, port: int) -> list[str]:
-    """Returns the numbers of the module's live connections to a port."""
+def ids(role: str, port: int, state: str = "established") -> list[str]:
+    """Returns the numbers of the module's connections to a port that are in a state."""
     column = 6 if role == "server" else 7
     return [row[0] for row in own_rows()
-            if row[2:4] == [role, "established"] and row[column].endswith(f":{port}")]
+            if row[2:4] == [role, state] and row[column].endswith(f":{port}")]
 
 
 def are_live(role: str, port: int) -> bool:
@@ -274,8 +274,7 @@ def fails_before_rtu() -> None:
     port = next(ports)
     listen(port)
     script.peer.ask(script.pair.a.path, script.pair.b.ip4, port, PRIVATE)
-    number = wait_for(10, lambda: next(
-        (row[0] for row in own_rows() if row[6].endswith(f":{port}")), ""))
+    number, = wait_for(10, ids, "server", port, "connecting")
     try:
         netem("loss", "100%")
         script.peer.wait(ESTABLISHED)
