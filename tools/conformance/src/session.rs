@@ -60,6 +60,10 @@ pub const NO_CALLBACKS: u32 = 0x1 | 0x200 | 0x400;
 
 /// The callback program, as Linux numbers it.
 const CALLBACKS: u32 = 0x4000_0000;
+/// How many calls of the server may be under way: by its session, and by the credits that are
+/// granted to it (RFC 8167, section 4.1).
+const SLOTS: u32 = 2;
+const GRANT: u32 = 1;
 /// How long to wait after NFS4ERR_DELAY.
 const RETRY: Duration = Duration::from_millis(200);
 /// The sizes of both sides.
@@ -116,22 +120,55 @@ impl Callback {
     }
 }
 
-/// A session, and the file that it has opened.
+/// A file that may exist.
+struct File {
+    path: String,
+    /// The stateid of the open file.
+    opened: Option<Vec<u8>>,
+    delegation: Option<Vec<u8>>,
+}
+
+impl File {
+    /// Returns the operations that go to its folder, and its name.
+    fn folder(&self) -> (Vec<Writer>, &str) {
+        let mut names: Vec<&str> = self
+            .path
+            .split('/')
+            .filter(|name| !name.is_empty())
+            .collect();
+        let name = names.pop().unwrap_or_default();
+        let lookups = names.iter().map(|name| op(LOOKUP).opaque(name.as_bytes()));
+        ([op(PUTROOTFH)].into_iter().chain(lookups).collect(), name)
+    }
+
+    /// Returns the operations that return its delegation and close it, each behind those that go to
+    /// it.
+    fn give_back(&mut self) -> Vec<Vec<Writer>> {
+        let delegation = self.delegation.take();
+        let opened = self.opened.take();
+        let returns = delegation.map(|stateid| op(DELEGRETURN).raw(&stateid));
+        let closes = opened.map(|stateid| op(CLOSE).word(0).raw(&stateid));
+        let (mut file, name) = self.folder();
+        file.push(op(LOOKUP).opaque(name.as_bytes()));
+        let last = returns.into_iter().chain(closes);
+        last.map(|operation| [&file[..], &[operation]].concat())
+            .collect()
+    }
+}
+
+/// A session, and the files that it has opened.
 pub struct Session {
     pub link: Link,
-    /// The connection that writes.
+    /// The connection that writes into the first file.
     other: Link,
+    /// The path of the first file.
     path: String,
     client: Vec<u8>,
     id: Vec<u8>,
     sequence: u32,
     /// The status flags of the last SEQUENCE.
     pub flags: u32,
-    /// The file may exist.
-    created: bool,
-    /// The stateid of the open file.
-    opened: Option<Vec<u8>>,
-    delegation: Option<Vec<u8>>,
+    files: Vec<File>,
     /// The XID of the WRITE on the other connection whose reply has not been taken.
     writing: Option<u32>,
 }
@@ -168,6 +205,14 @@ fn succeeded(answer: &Answer) -> Result<Vec<u8>, Problem> {
 
 fn well_formed<T>(found: Result<T, String>) -> Result<T, Problem> {
     found.or_else(|why| violation(format!("the results of NFS 4.1 are malformed: {why}")))
+}
+
+/// Begins to write into a file. Returns the XID.
+pub fn begin_write(link: &mut Link, path: &str) -> Result<u32, Problem> {
+    let xid = link.xid();
+    let compound = nfs::Compound::new(b"").path(path).write(0, b"other");
+    link.ask(&Header::msg(xid), &compound.call(xid))?;
+    Ok(xid)
 }
 
 /// Reads the number of an operation, and its status.
@@ -243,7 +288,7 @@ impl Session {
             .raw(&client)
             .words(&[sequence, if callbacks { CONN_BACK_CHAN } else { 0 }])
             .words(&[0, size, size, 1024, 16, 4, 0])
-            .words(&[0, short, short, 0, 2, 1, 0])
+            .words(&[0, short, short, 0, 2, SLOTS, 0])
             .words(&[CALLBACKS, 1, 0]);
         let results = compound(&mut link, &[create])?;
         let mut reader = Reader::new(&results);
@@ -261,21 +306,29 @@ impl Session {
             id,
             sequence: 0,
             flags: 0,
-            created: false,
-            opened: None,
-            delegation: None,
+            files: Vec::new(),
             writing: None,
         })
     }
 
     fn prepare(&mut self, callbacks: bool) -> Result<(), Problem> {
         self.call(&[op(RECLAIM_COMPLETE).word(0)])?;
-        self.created = true;
-        self.creates()?;
+        self.creates(self.path.clone())?;
         if callbacks {
             self.answers_probe()?;
         }
         self.opens()
+    }
+
+    /// Opens another file, and returns its path. The server must grant a delegation of it.
+    pub fn opens_another(&mut self) -> Result<String, Problem> {
+        let path = format!("{}.2", self.path);
+        self.creates(path.clone())?;
+        self.opens()?;
+        match self.files.last() {
+            Some(file) if file.delegation.is_some() => Ok(path),
+            _ => skip("the server grants no delegation of a second file"),
+        }
     }
 
     /// Answers CB_NULL if it arrives: a server may grant no delegation before that.
@@ -317,19 +370,7 @@ impl Session {
         Ok(reader.rest().to_vec())
     }
 
-    /// Returns the operations that go to the folder of the file, and the name of the file.
-    fn folder(&self) -> (Vec<Writer>, String) {
-        let mut names: Vec<&str> = self
-            .path
-            .split('/')
-            .filter(|name| !name.is_empty())
-            .collect();
-        let name = names.pop().unwrap_or_default().to_string();
-        let lookups = names.iter().map(|name| op(LOOKUP).opaque(name.as_bytes()));
-        ([op(PUTROOTFH)].into_iter().chain(lookups).collect(), name)
-    }
-
-    /// Returns OPEN of the file, in the folder where the operations before have gone. `how` begins
+    /// Returns OPEN of a file, in the folder where the operations before have gone. `how` begins
     /// with the way to open.
     fn open(&self, access: u32, how: &[u32], name: &str) -> Writer {
         op(OPEN)
@@ -341,28 +382,33 @@ impl Session {
             .opaque(name.as_bytes())
     }
 
-    /// Returns the operations that go to the file.
-    fn file(&self) -> Vec<Writer> {
-        let (mut operations, name) = self.folder();
-        operations.push(op(LOOKUP).opaque(name.as_bytes()));
-        operations
-    }
-
-    /// Makes the file.
-    fn creates(&mut self) -> Result<(), Problem> {
-        let (mut operations, name) = self.folder();
+    /// Makes a file.
+    fn creates(&mut self, path: String) -> Result<(), Problem> {
+        let file = File {
+            path,
+            opened: None,
+            delegation: None,
+        };
+        let (mut operations, name) = file.folder();
         // OPEN4_CREATE, UNCHECKED4, no attributes; CLOSE of the current stateid.
-        operations.push(self.open(READ_WITHOUT_DELEGATION, &[1, 0, 0, 0], &name));
+        operations.push(self.open(READ_WITHOUT_DELEGATION, &[1, 0, 0, 0], name));
         operations.push(op(CLOSE).words(&[0, 1, 0, 0, 0]));
-        self.call(&operations).map(|_| ())
+        self.files.push(file);
+        self.call(&operations).map(drop)
     }
 
-    /// Opens the file, with a read delegation if the server grants one.
+    /// Opens the file that was made last, with a read delegation if the server grants one.
     fn opens(&mut self) -> Result<(), Problem> {
-        let (mut operations, name) = self.folder();
+        let Some(file) = self.files.last() else {
+            return Ok(());
+        };
+        let (mut operations, name) = file.folder();
         let folders = operations.len() - 1;
-        operations.push(self.open(READ_WITH_DELEGATION, &[0], &name));
+        operations.push(self.open(READ_WITH_DELEGATION, &[0], name));
         let results = self.call(&operations)?;
+        let Some(file) = self.files.last_mut() else {
+            return Ok(());
+        };
         let mut reader = Reader::new(&results);
         let mut read = || -> Result<(), String> {
             operation(&mut reader, PUTROOTFH)?;
@@ -370,24 +416,22 @@ impl Session {
                 operation(&mut reader, LOOKUP)?;
             }
             operation(&mut reader, OPEN)?;
-            self.opened = Some(reader.raw(16)?.to_vec());
+            file.opened = Some(reader.raw(16)?.to_vec());
             reader.raw(24)?;
             let attributes = reader.word()?;
             reader.raw(4 * attributes as usize)?;
             if reader.word()? == OPEN_DELEGATE_READ {
-                self.delegation = Some(reader.raw(16)?.to_vec());
+                file.delegation = Some(reader.raw(16)?.to_vec());
             }
             Ok(())
         };
         well_formed(read())
     }
 
-    /// Begins to write into the file on the other connection. While a delegation is out, the server
-    /// may delay its reply (RFC 8881, section 10.2).
+    /// Begins to write into the first file on the other connection. While a delegation is out, the
+    /// server may delay its reply (RFC 8881, section 10.2).
     pub fn begin_write(&mut self) -> Result<u32, Problem> {
-        let xid = self.other.xid();
-        let compound = nfs::Compound::new(b"").path(&self.path).write(0, b"other");
-        self.other.ask(&Header::msg(xid), &compound.call(xid))?;
+        let xid = begin_write(&mut self.other, &self.path)?;
         self.writing = Some(xid);
         Ok(xid)
     }
@@ -422,13 +466,13 @@ impl Session {
 
     /// Whether the server has granted a delegation.
     pub fn is_delegated(&self) -> bool {
-        self.delegation.is_some()
+        self.files.iter().any(|file| file.delegation.is_some())
     }
 
     /// Begins to write on the other connection, and returns the call by which the server recalls
     /// the delegation.
     pub fn recalled(&mut self) -> Result<Callback, Problem> {
-        if self.delegation.is_none() {
+        if !self.is_delegated() {
             return skip("the server grants no delegation");
         }
         self.begin_write()?;
@@ -468,7 +512,7 @@ impl Session {
     ) -> Result<(), Problem> {
         let xid = callback.header.xid;
         let header = Header {
-            credits: 4,
+            credits: GRANT,
             version: callback.header.version,
             ..Header::msg(xid)
         };
@@ -486,42 +530,50 @@ impl Session {
         }
     }
 
-    /// Returns the delegation, and closes the file.
+    /// Answers each call of the server that follows, behind which no other one may arrive before.
+    pub fn accept_others(&mut self) -> Result<(), Problem> {
+        let until = Instant::now() + self.link.server.limit;
+        while let Some(message) = self.link.receive_within(self.link.server.quiet) {
+            let callback = Self::call_in(&message)?;
+            self.link.quiet()?;
+            if !self.answers_other(&callback)? {
+                self.accept(&callback)?;
+            }
+            if Instant::now() > until {
+                return violation("the server calls back again and again");
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the delegations, and closes the files.
     pub fn give_back(&mut self) -> Result<(), Problem> {
-        let mut last = Vec::new();
-        if let Some(delegation) = self.delegation.take() {
-            last.push(op(DELEGRETURN).raw(&delegation));
-        }
-        if let Some(opened) = self.opened.take() {
-            last.push(op(CLOSE).word(0).raw(&opened));
-        }
-        last.into_iter().try_for_each(|operation| {
-            let mut operations = self.file();
-            operations.push(operation);
-            self.call(&operations).map(drop)
-        })
+        let calls: Vec<_> = self.files.iter_mut().flat_map(File::give_back).collect();
+        calls.iter().try_for_each(|call| self.call(call).map(drop))
     }
 
     fn remove(&mut self) -> Result<(), Problem> {
-        let (mut operations, name) = self.folder();
-        operations.push(op(REMOVE).opaque(name.as_bytes()));
-        self.call(&operations).map(drop)
+        let removal = |file: &File| {
+            let (mut operations, name) = file.folder();
+            operations.push(op(REMOVE).opaque(name.as_bytes()));
+            operations
+        };
+        let calls: Vec<_> = self.files.iter().map(removal).collect();
+        calls.iter().try_for_each(|call| self.call(call).map(drop))
     }
 
-    /// Ends the session. The file is removed even if that fails.
+    /// Ends the session. The files are removed even if that fails.
     fn end(mut self) -> Result<(), Problem> {
-        let removed = self.give_back().and_then(|()| match self.created {
-            true => self.remove(),
-            false => Ok(()),
-        });
-        if removed.is_err() && self.created {
+        let removed = self.give_back().and_then(|()| self.remove());
+        if removed.is_err() {
             // The connection of the session may have ended. No call may follow the first one of the
             // other connection before that has its reply.
             if self.writing.is_some() {
                 let _ = self.write();
             }
-            let path = self.path.clone();
-            let _ = self.other.nfs(|compound| compound.remove(&path));
+            for file in &self.files {
+                let _ = self.other.nfs(|compound| compound.remove(&file.path));
+            }
         }
         removed?;
         let (id, client) = (self.id.clone(), self.client.clone());

@@ -17,6 +17,7 @@ use std::net::TcpListener;
 use std::net::TcpStream;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -102,6 +103,8 @@ const ALLOWED: [(&str, &str); 14] = [
 const OF_DELEGATIONS: [&str; 2] = ["probes-callbacks", "holds-writes"];
 /// So `sends` of such a case begins.
 const DELEGATION: &str = "OPEN for a delegation";
+/// How many delegations a session has at most.
+const DELEGATIONS: u32 = 2;
 /// How long that WRITE waits at most.
 const HOLD: Duration = Duration::from_secs(5);
 /// So the words begin of what a server need not have.
@@ -131,10 +134,12 @@ struct Shared {
     /// XIDs of all connections.
     xids: Mutex<BTreeSet<u32>>,
     file: Mutex<Vec<u8>>,
-    /// A session has a delegation of the file.
-    delegated: AtomicBool,
-    /// The delegation has to be recalled.
+    /// How many delegations of the file a session has.
+    delegated: AtomicU32,
+    /// They have to be recalled.
     recall: AtomicBool,
+    /// XIDs of calls whose chunks could not be written.
+    failed: Mutex<BTreeSet<u32>>,
 }
 
 impl Shared {
@@ -179,6 +184,8 @@ struct Responder {
     can_call: bool,
     /// The XID of the callback that has no reply.
     outstanding: Option<u32>,
+    /// How many delegations are still to be recalled.
+    recalls: u32,
     /// The status flags of SEQUENCE.
     flags: u32,
 }
@@ -187,7 +194,7 @@ struct Responder {
 impl Drop for Responder {
     fn drop(&mut self) {
         if self.callbacks {
-            self.shared.delegated.store(false, Relaxed);
+            self.shared.delegated.store(0, Relaxed);
             self.shared.recall.store(false, Relaxed);
         }
     }
@@ -351,8 +358,9 @@ fn listen(fault: &'static str, mortal: bool, listener: &Listener) {
         settings: Mutex::default(),
         xids: Mutex::default(),
         file: Mutex::default(),
-        delegated: AtomicBool::new(false),
+        delegated: AtomicU32::new(0),
         recall: AtomicBool::new(false),
+        failed: Mutex::default(),
     });
     loop {
         let Some(request) = listener.next(Duration::from_secs(3600)) else {
@@ -457,6 +465,7 @@ fn serve(shared: Arc<Shared>, request: Request) {
         calls: 0,
         callbacks: false,
         outstanding: None,
+        recalls: 0,
         flags: 0,
     };
     loop {
@@ -466,10 +475,7 @@ fn serve(shared: Arc<Shared>, request: Request) {
         if responder.callbacks && !responder.can_call && responder.probe().is_err() {
             return;
         }
-        if responder.callbacks
-            && responder.shared.recall.swap(false, Relaxed)
-            && responder.call_back().is_err()
-        {
+        if responder.callbacks && responder.call_back().is_err() {
             return;
         }
         match responder.connection.receive(Duration::from_millis(100)) {
@@ -787,6 +793,14 @@ impl Responder {
             return self.err_chunk(xid);
         }
         self.last_xid = Some(xid);
+        if self
+            .shared
+            .failed
+            .lock()
+            .is_ok_and(|failed| failed.contains(&xid))
+        {
+            return self.err_chunk(xid);
+        }
         let reply_xid = match self.shared.fault {
             "wrong-xid" => xid ^ 1,
             "no-xid-check" => payload_xid,
@@ -950,7 +964,8 @@ impl Responder {
                 }
                 8 => {
                     reader.raw(16)?;
-                    self.shared.delegated.store(false, Relaxed);
+                    let fewer = |count: u32| count.checked_sub(1);
+                    let _ = self.shared.delegated.fetch_update(Relaxed, Relaxed, fewer);
                 }
                 9 => {
                     let asked = reader.word()?;
@@ -979,7 +994,8 @@ impl Responder {
                     at_file = true;
                     body = body.words(&[0; 4 + 6 + 1]);
                     let wanted = self.callbacks && self.can_call && words[1] & 0x100 != 0;
-                    if wanted && !self.shared.delegated.swap(true, Relaxed) {
+                    if wanted && self.shared.delegated.load(Relaxed) < DELEGATIONS {
+                        self.shared.delegated.fetch_add(1, Relaxed);
                         // Its stateid, no recall, and an ACE.
                         body = body.word(1).words(&[0; 4 + 4]).opaque(b"");
                     } else {
@@ -1006,16 +1022,14 @@ impl Responder {
                     reader.word()?;
                     let data = reader.opaque()?;
                     let start = Instant::now();
-                    if self.shared.delegated.load(Relaxed) {
+                    let delegated = || self.shared.delegated.load(Relaxed) > 0;
+                    if delegated() {
                         self.shared.recall.store(true, Relaxed);
                     }
-                    while self.has("holds-writes")
-                        && self.shared.delegated.load(Relaxed)
-                        && start.elapsed() < HOLD
-                    {
+                    while self.has("holds-writes") && delegated() && start.elapsed() < HOLD {
                         thread::sleep(Duration::from_millis(10));
                     }
-                    if self.shared.delegated.load(Relaxed) {
+                    if delegated() {
                         status = DELAY;
                     } else {
                         let count = self.write_file(offset, data)?;
@@ -1082,9 +1096,21 @@ impl Responder {
         self.send(&Header::msg(PROBE_XID).with(&call), None)
     }
 
-    /// Recalls the delegation: CB_COMPOUND of CB_SEQUENCE and CB_RECALL (RFC 8881, section 20).
+    /// Recalls the delegations, one after the other: the client grants one call.
     fn call_back(&mut self) -> Result<(), Over> {
-        let xid = CALLBACK_XID + self.errors as u32;
+        if self.shared.recall.swap(false, Relaxed) {
+            self.recalls = self.shared.delegated.load(Relaxed);
+        }
+        let beyond = self.has("calls-beyond-grant");
+        while self.recalls > 0 && (self.outstanding.is_none() || beyond) {
+            self.recall(CALLBACK_XID + self.recalls)?;
+            self.recalls -= 1;
+        }
+        Ok(())
+    }
+
+    /// Calls CB_COMPOUND of CB_SEQUENCE and CB_RECALL (RFC 8881, section 20).
+    fn recall(&mut self, xid: u32) -> Result<(), Over> {
         let procedure = Procedure {
             program: CALLBACKS,
             version: 1,
@@ -1427,6 +1453,11 @@ impl Responder {
                 .write(chunk[at].handle, chunk[at].offset, part)
                 .is_err()
             {
+                if !self.has("forgets-failed-calls") {
+                    if let Ok(mut failed) = self.shared.failed.lock() {
+                        failed.extend(self.last_xid);
+                    }
+                }
                 if self.has("dies-of-access-errors") {
                     self.shared.die();
                 }

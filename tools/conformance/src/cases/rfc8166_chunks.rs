@@ -543,23 +543,54 @@ fn unreadable(target: &mut Target<'_>, segments: &[Segment]) -> Verdict {
     })
 }
 
-/// Chunks that cannot be written. The server may end this connection.
-fn unwritable(target: &mut Target<'_>, chunk: &[Segment]) -> Verdict {
-    let mut link = target.small_replies(false)?;
-    let xid = link.xid();
+/// Calls with a Reply chunk that cannot be written. Returns false if the server ends the connection,
+/// and not with an error.
+fn declines(
+    target: &mut Target<'_>,
+    link: &mut Link,
+    xid: u32,
+    chunk: &[Segment],
+) -> Result<bool, Problem> {
     let rpc = target.server.call_for(xid, 1200)?;
     let mut header = Header::msg(xid);
     header.reply = Some(chunk.to_vec());
     let octets = link.form(&header, &rpc)?;
     // The connection may end before the Send is completed.
     let _ = link.send(&octets);
-    if let Some(message) = link.receive_or_end(xid)? {
-        no_reply(target, &mut link, &message, xid, 1200)?;
-    }
+    let Some(message) = link.receive_or_end(xid)? else {
+        return Ok(false);
+    };
+    no_reply(target, link, &message, xid, 1200)?;
+    Ok(true)
+}
+
+/// Chunks that cannot be written. The server may end this connection.
+fn unwritable(target: &mut Target<'_>, chunk: &[Segment]) -> Verdict {
+    let mut link = target.small_replies(false)?;
+    let xid = link.xid();
+    declines(target, &mut link, xid, chunk)?;
     target.on_plain(|link| {
         link.null()?;
         Ok(Passed)
     })
+}
+
+/// A client that connects again because of such a chunk makes the same call again.
+fn unwritable_again(target: &mut Target<'_>) -> Verdict {
+    let chunk = [Segment {
+        length: 4096,
+        ..BOGUS
+    }];
+    let mut link = target.small_replies(false)?;
+    let xid = link.xid();
+    if declines(target, &mut link, xid, &chunk)? {
+        return Ok(Passed);
+    }
+    let mut link = target.small_replies(false)?;
+    if !declines(target, &mut link, xid, &chunk)? {
+        return violation("the second connection ends, too");
+    }
+    Ok(Passed)
 }
 
 fn read_chunk_of_null(target: &mut Target<'_>) -> Verdict {
@@ -1068,6 +1099,14 @@ pub const CASES: &[Case] = &[
                  this connection; others go on",
         fault "dies-of-access-errors", needs [Destructive],
         |target| unwritable(target, &[Segment { length: 4096, ..BOGUS }])),
+    case!("rfc8166/4.5.3/6", "a retransmission does not end the next connection, too", Should,
+        "To avoid a retransmission loop and repeated connection loss that deadlocks the connection, \
+         once the Requester has re-established a connection, the Responder should send an RDMA_ERROR \
+         reply with an rdma_err value of ERR_CHUNK to indicate that no RPC-level reply is possible \
+         for that XID.",
+        sends "a Reply chunk with an unknown handle; the same again if the connection ends",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or an error of NFS, to the second at the latest",
+        fault "forgets-failed-calls", needs [Destructive], unwritable_again),
     case!("rfc8166/8.1.4/1", "a Read chunk of 4 GiB", Must, PROTECTION,
         sends "RDMA_NOMSG with a segment of 0xffffffff octets",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",

@@ -8,6 +8,7 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Verdict;
 use crate::peer::Target;
+use crate::session::begin_write;
 use crate::session::Callback;
 use crate::session::Session;
 use crate::session::NO_CALLBACKS;
@@ -36,6 +37,10 @@ pub const DISTINCT: &str =
 const PREPARED: &str =
     "Therefore, a ULP MUST NOT perform reverse-direction ONC RPC operations until the peer has \
      indicated it is prepared to handle them.";
+
+const EXCESS: &str =
+    "RFC 8166, section 3.3.1: A Requester MUST NOT send unacknowledged requests in excess of the \
+     Responder's granted credit limit.";
 
 /// `accept_stat` of an unknown program (RFC 5531, section 9).
 const PROG_UNAVAIL: u32 = 1;
@@ -145,6 +150,20 @@ fn not_prepared(target: &mut Target<'_>) -> Verdict {
     })
 }
 
+/// Lets the server recall two delegations, and grants it one call at a time.
+fn within_grant(target: &mut Target<'_>) -> Verdict {
+    let mut other = target.plain()?;
+    Session::within(target, true, |session| {
+        let path = session.opens_another()?;
+        let callback = session.recalled()?;
+        begin_write(&mut other, &path)?;
+        session.link.quiet()?;
+        session.accept(&callback)?;
+        session.accept_others()?;
+        Ok(Passed)
+    })
+}
+
 pub const CASES: &[Case] = &[
     case!("rfc8167/2.4/1", "a reply to no call is refused or discarded", Must, MATCH,
         sends "RDMA_MSG with an RPC reply, SUCCESS, of an unknown XID",
@@ -197,6 +216,11 @@ pub const CASES: &[Case] = &[
         0 => violation("the call requests no credits"),
         _ => Ok(Passed),
     })),
+    case!("rfc8167/4.1/1", "no second callback before the reply to the first", Must, EXCESS,
+        sends "OPEN for two delegations; WRITE on two other connections; nothing for a while, then \
+               NFS4_OK to CB_RECALL, with one credit",
+        accepts "one call at a time",
+        fault "calls-beyond-grant", needs [Export], within_grant),
     case!("rfc8267/6.5.2/1", "a callback has no chunks", Must,
     "When an NFS version 4.1 client can support Long Calls in its backchannel, it reports a \
      backchannel ca_maxrequestsize that is larger than the connection's inline thresholds. \
