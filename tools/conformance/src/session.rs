@@ -60,10 +60,12 @@ pub const NO_CALLBACKS: u32 = 0x1 | 0x200 | 0x400;
 
 /// The callback program, as Linux numbers it.
 const CALLBACKS: u32 = 0x4000_0000;
-/// How many calls of the server may be under way: by its session, and by the credits that are
-/// granted to it (RFC 8167, section 4.1).
+/// How many calls of the server may be under way: as its session's slots allow, and as the credits
+/// that it is granted allow (RFC 8167, section 4.1).
 const SLOTS: u32 = 2;
 const GRANT: u32 = 1;
+/// NFS4ERR_BACK_CHAN_BUSY (RFC 8881, section 15.1.12.1).
+const BACK_CHAN_BUSY: u32 = 10_057;
 /// How long to wait after NFS4ERR_DELAY.
 const RETRY: Duration = Duration::from_millis(200);
 /// The sizes of both sides.
@@ -84,7 +86,7 @@ impl Callback {
         words.is_ok_and(|words| (words[1], words[3], words[5]) == (wire::CALL, CALLBACKS, CB_NULL))
     }
 
-    /// Returns the operation behind CB_SEQUENCE, and the results of CB_COMPOUND: NFS4_OK of
+    /// Returns the last operation, and the results of CB_COMPOUND: NFS4_OK of
     /// CB_SEQUENCE, and NFS4_OK of CB_RECALL or NFS4ERR_NOTSUPP of another operation (RFC 8881,
     /// sections 19.2, 20.2 and 20.9).
     fn results(&self) -> Result<(u32, Vec<u8>), String> {
@@ -95,8 +97,8 @@ impl Callback {
         reader.opaque()?;
         let tag = reader.opaque()?.to_vec();
         let head = [reader.word()?, reader.word()?, reader.word()?];
-        if head[2] != 2 || reader.word()? != CB_SEQUENCE {
-            return Err("the callback is no CB_SEQUENCE with another operation".into());
+        if !(1..=2).contains(&head[2]) || reader.word()? != CB_SEQUENCE {
+            return Err("the callback is no CB_SEQUENCE with one operation at most".into());
         }
         let session = reader.raw(16)?;
         let (sequence, slot, highest) = (reader.word()?, reader.word()?, reader.word()?);
@@ -107,20 +109,26 @@ impl Callback {
             let requests = reader.word()?;
             reader.raw(8 * requests as usize)?;
         }
-        let operation = reader.word()?;
-        let status = if operation == CB_RECALL { 0 } else { NOTSUPP };
+        let (operation, rest) = match head[2] {
+            1 => (CB_SEQUENCE, vec![]),
+            _ => match reader.word()? {
+                CB_RECALL => (CB_RECALL, vec![CB_RECALL, 0]),
+                other => (other, vec![other, NOTSUPP]),
+            },
+        };
         let results = Writer::new()
-            .word(status)
+            .word(rest.last().copied().unwrap_or_default())
             .opaque(&tag)
-            .words(&[2, CB_SEQUENCE, 0])
+            .words(&[head[2], CB_SEQUENCE, 0])
             .raw(session)
-            .words(&[sequence, slot, highest, highest, operation, status])
+            .words(&[sequence, slot, highest, highest])
+            .words(&rest)
             .0;
         Ok((operation, results))
     }
 }
 
-/// A file that may exist.
+/// A file that the session has created, or has tried to.
 struct File {
     path: String,
     /// The stateid of the open file.
@@ -129,7 +137,7 @@ struct File {
 }
 
 impl File {
-    /// Returns the operations that go to its folder, and its name.
+    /// Returns the operations that go to the file's folder, and the file's name.
     fn folder(&self) -> (Vec<Writer>, &str) {
         let mut names: Vec<&str> = self
             .path
@@ -141,9 +149,8 @@ impl File {
         ([op(PUTROOTFH)].into_iter().chain(lookups).collect(), name)
     }
 
-    /// Returns the operations that return its delegation and close it, each behind those that go to
-    /// it.
-    fn give_back(&mut self) -> Vec<Vec<Writer>> {
+    /// Takes the stateids. Returns the COMPOUNDs that return the delegation and close the file.
+    fn closing(&mut self) -> Vec<Vec<Writer>> {
         let delegation = self.delegation.take();
         let opened = self.opened.take();
         let returns = delegation.map(|stateid| op(DELEGRETURN).raw(&stateid));
@@ -168,6 +175,8 @@ pub struct Session {
     sequence: u32,
     /// The status flags of the last SEQUENCE.
     pub flags: u32,
+    /// How many calls of the server may be under way.
+    pub slots: u32,
     files: Vec<File>,
     /// The XID of the WRITE on the other connection whose reply has not been taken.
     writing: Option<u32>,
@@ -207,8 +216,8 @@ fn well_formed<T>(found: Result<T, String>) -> Result<T, Problem> {
     found.or_else(|why| violation(format!("the results of NFS 4.1 are malformed: {why}")))
 }
 
-/// Begins to write into a file. Returns the XID.
-pub fn begin_write(link: &mut Link, path: &str) -> Result<u32, Problem> {
+/// Sends the WRITE of a file. Returns the XID.
+pub fn ask_write(link: &mut Link, path: &str) -> Result<u32, Problem> {
     let xid = link.xid();
     let compound = nfs::Compound::new(b"").path(path).write(0, b"other");
     link.ask(&Header::msg(xid), &compound.call(xid))?;
@@ -298,6 +307,16 @@ impl Session {
         if callbacks && flags & CONN_BACK_CHAN == 0 {
             return skip("the server does not call back on this connection");
         }
+        // Of each channel: padding, three sizes, operations, requests and a list of IRDs.
+        let mut requests = || -> Result<u32, String> {
+            reader.raw(20)?;
+            let requests = reader.word()?;
+            let depths = reader.word()?;
+            reader.raw(4 * depths as usize)?;
+            Ok(requests)
+        };
+        well_formed(requests())?;
+        let slots = well_formed(requests())?;
         Ok(Session {
             link,
             other,
@@ -306,6 +325,7 @@ impl Session {
             id,
             sequence: 0,
             flags: 0,
+            slots,
             files: Vec::new(),
             writing: None,
         })
@@ -322,12 +342,12 @@ impl Session {
 
     /// Opens another file, and returns its path. The server must grant a delegation of it.
     pub fn opens_another(&mut self) -> Result<String, Problem> {
-        let path = format!("{}.2", self.path);
+        let path = format!("{}.{}", self.path, self.files.len());
         self.creates(path.clone())?;
         self.opens()?;
         match self.files.last() {
             Some(file) if file.delegation.is_some() => Ok(path),
-            _ => skip("the server grants no delegation of a second file"),
+            _ => skip("the server grants no delegation of another file"),
         }
     }
 
@@ -431,7 +451,7 @@ impl Session {
     /// Begins to write into the first file on the other connection. While a delegation is out, the
     /// server may delay its reply (RFC 8881, section 10.2).
     pub fn begin_write(&mut self) -> Result<u32, Problem> {
-        let xid = begin_write(&mut self.other, &self.path)?;
+        let xid = ask_write(&mut self.other, &self.path)?;
         self.writing = Some(xid);
         Ok(xid)
     }
@@ -464,9 +484,10 @@ impl Session {
         }
     }
 
-    /// Whether the server has granted a delegation.
+    /// Whether the server has granted a delegation of the first file.
     pub fn is_delegated(&self) -> bool {
-        self.files.iter().any(|file| file.delegation.is_some())
+        let first = self.files.first();
+        first.is_some_and(|file| file.delegation.is_some())
     }
 
     /// Begins to write on the other connection, and returns the call by which the server recalls
@@ -480,7 +501,7 @@ impl Session {
     }
 
     /// Returns the next call of the server that recalls something. Others are answered.
-    fn callback(&mut self) -> Result<Callback, Problem> {
+    pub fn callback(&mut self) -> Result<Callback, Problem> {
         let until = Instant::now() + self.link.server.limit;
         loop {
             let message = self.link.receive()?;
@@ -489,7 +510,7 @@ impl Session {
                 return Ok(callback);
             }
             if Instant::now() > until {
-                return violation("the server calls back, and recalls nothing");
+                return inconclusive("the server calls back, and recalls nothing");
             }
         }
     }
@@ -530,25 +551,30 @@ impl Session {
         }
     }
 
-    /// Answers each call of the server that follows, behind which no other one may arrive before.
-    pub fn accept_others(&mut self) -> Result<(), Problem> {
+    /// Answers the calls of the server until none arrives for a while. No second one may arrive
+    /// before the reply. Returns how many there were that recall something.
+    pub fn accept_others(&mut self) -> Result<u32, Problem> {
         let until = Instant::now() + self.link.server.limit;
-        while let Some(message) = self.link.receive_within(self.link.server.quiet) {
+        let mut recalls = 0;
+        let mut wait = self.link.server.limit;
+        while let Some(message) = self.link.receive_within(wait) {
             let callback = Self::call_in(&message)?;
             self.link.quiet()?;
             if !self.answers_other(&callback)? {
                 self.accept(&callback)?;
+                recalls += 1;
+                wait = self.link.server.quiet;
             }
             if Instant::now() > until {
-                return violation("the server calls back again and again");
+                break;
             }
         }
-        Ok(())
+        Ok(recalls)
     }
 
     /// Returns the delegations, and closes the files.
     pub fn give_back(&mut self) -> Result<(), Problem> {
-        let calls: Vec<_> = self.files.iter_mut().flat_map(File::give_back).collect();
+        let calls: Vec<_> = self.files.iter_mut().flat_map(File::closing).collect();
         calls.iter().try_for_each(|call| self.call(call).map(drop))
     }
 
@@ -562,7 +588,8 @@ impl Session {
         calls.iter().try_for_each(|call| self.call(call).map(drop))
     }
 
-    /// Ends the session. The files are removed even if that fails.
+    /// Ends the session. If that fails, the files are removed on the other connection, as far as the
+    /// server lets it.
     fn end(mut self) -> Result<(), Problem> {
         let removed = self.give_back().and_then(|()| self.remove());
         if removed.is_err() {
@@ -576,10 +603,33 @@ impl Session {
             }
         }
         removed?;
-        let (id, client) = (self.id.clone(), self.client.clone());
-        compound(&mut self.link, &[op(DESTROY_SESSION).raw(&id)])?;
-        let _ = compound(&mut self.link, &[op(DESTROY_CLIENTID).raw(&client)]);
+        self.destroys()?;
+        let last = op(DESTROY_CLIENTID).raw(&self.client);
+        let _ = compound(&mut self.link, &[last]);
         Ok(())
+    }
+
+    /// Destroys the session. The server may refuse that while its calls are unanswered (RFC 8881,
+    /// section 18.37.3).
+    fn destroys(&mut self) -> Result<(), Problem> {
+        let until = Instant::now() + self.link.server.limit;
+        loop {
+            while let Some(message) = self.link.receive_within(Duration::ZERO) {
+                let callback = Self::call_in(&message)?;
+                if !self.answers_other(&callback)? {
+                    self.accept(&callback)?;
+                }
+            }
+            let answer = asked(&mut self.link, &[op(DESTROY_SESSION).raw(&self.id)])?;
+            let status = well_formed(Reader::new(answer.results()?).word())?;
+            if !matches!(status, nfs::DELAY | BACK_CHAN_BUSY) {
+                return succeeded(&answer).map(drop);
+            }
+            if Instant::now() > until {
+                return inconclusive("the server does not end the session: calls are under way");
+            }
+            thread::sleep(RETRY);
+        }
     }
 }
 
@@ -623,5 +673,10 @@ mod tests {
             .results()
             .is_err());
         assert!(callback(&[0]).results().is_err());
+        let mut alone = callback(&[0]);
+        // The number of operations.
+        alone.rpc[40 + 12..][..4].copy_from_slice(&wire::words(&[1]));
+        let words = [0, 0, 1, CB_SEQUENCE, 0, 0, 0, 0, 9, 5, 0, 3, 3];
+        assert_eq!(alone.results(), Ok((CB_SEQUENCE, wire::words(&words))));
     }
 }

@@ -104,7 +104,7 @@ const OF_DELEGATIONS: [&str; 2] = ["probes-callbacks", "holds-writes"];
 /// So `sends` of such a case begins.
 const DELEGATION: &str = "OPEN for a delegation";
 /// How many delegations a session has at most.
-const DELEGATIONS: u32 = 2;
+const DELEGATIONS: u32 = 3;
 /// How long that WRITE waits at most.
 const HOLD: Duration = Duration::from_secs(5);
 /// So the words begin of what a server need not have.
@@ -136,7 +136,7 @@ struct Shared {
     file: Mutex<Vec<u8>>,
     /// How many delegations of the file a session has.
     delegated: AtomicU32,
-    /// They have to be recalled.
+    /// A WRITE conflicts with the delegations.
     recall: AtomicBool,
     /// XIDs of calls whose chunks could not be written.
     failed: Mutex<BTreeSet<u32>>,
@@ -182,8 +182,12 @@ struct Responder {
     callbacks: bool,
     /// The server knows that it can call back: CB_NULL has its reply, or is not needed.
     can_call: bool,
-    /// The XID of the callback that has no reply.
-    outstanding: Option<u32>,
+    /// The XIDs of the callbacks that have no reply, by the slots of the session.
+    outstanding: [Option<u32>; 2],
+    /// How many callbacks each slot has had.
+    sequences: [u32; 2],
+    /// A callback has had a reply, which grants one credit.
+    granted: bool,
     /// How many delegations are still to be recalled.
     recalls: u32,
     /// The status flags of SEQUENCE.
@@ -464,7 +468,9 @@ fn serve(shared: Arc<Shared>, request: Request) {
         messages: 0,
         calls: 0,
         callbacks: false,
-        outstanding: None,
+        outstanding: [None; 2],
+        sequences: [0; 2],
+        granted: false,
         recalls: 0,
         flags: 0,
     };
@@ -605,6 +611,13 @@ impl Responder {
                 .map_or(0, u32::from_be_bytes)
         };
         let (xid, version, procedure) = (word(0), word(1), word(3));
+        if procedure == wire::ERROR && self.completes(xid) {
+            if self.has("dies-of-callback-errors") {
+                self.shared.die();
+                return Err(Over);
+            }
+            return Ok(());
+        }
         if octets.len() < 28 {
             return self.discard("answers-short", xid);
         }
@@ -645,6 +658,13 @@ impl Responder {
             return self.err_chunk(xid);
         };
         self.call(&header, inline)
+    }
+
+    /// Whether a callback has this XID, which has its reply now.
+    fn completes(&mut self, xid: u32) -> bool {
+        let mut slots = self.outstanding.iter_mut();
+        let found = slots.find(|slot| **slot == Some(xid));
+        found.is_some_and(|slot| slot.take().is_some())
     }
 
     /// Handles what only version 2 has: options and directions (the draft, sections 3.1 and 4.2.2).
@@ -742,14 +762,11 @@ impl Responder {
         }
         let inline_reply = message_type == wire::REPLY && header.procedure == wire::MSG;
         if inline_reply && header.version == 1 && !self.has("any-message-type") {
-            if self
-                .outstanding
-                .take_if(|callback| *callback == xid)
-                .is_none()
-            {
+            if !self.completes(xid) {
                 return self.discard("answers-replies", xid);
             }
             self.can_call = true;
+            self.granted = true;
             // The status of an accepted reply is its sixth word.
             let refused = payload.get(20..24) != Some(&[0; 4]);
             if refused && self.has("dies-of-refused-calls") {
@@ -761,7 +778,7 @@ impl Responder {
             }
             return Ok(());
         }
-        if self.has("one-xid-space") && self.outstanding == Some(xid) {
+        if self.has("one-xid-space") && self.outstanding.contains(&Some(xid)) {
             return Ok(());
         }
         if message_type > wire::REPLY && !self.has("any-message-type") {
@@ -1050,7 +1067,7 @@ impl Responder {
                     self.callbacks = flags & 2 != 0;
                     body = body.words(&[0, 0, 0, 9, sequence, flags & 2]);
                     body = body.words(&[0, 4096, 4096, 1024, 16, 4, 0]);
-                    body = body.words(&[0, 4096, 4096, 0, 2, 1, 0]);
+                    body = body.words(&[0, 4096, 4096, 0, 2, 2, 0]);
                 }
                 44 => {
                     reader.raw(16)?;
@@ -1083,10 +1100,10 @@ impl Responder {
 
     /// Calls CB_NULL, once (RFC 8881, section 19.1.3).
     fn probe(&mut self) -> Result<(), Over> {
-        if self.outstanding.is_some() {
+        if self.outstanding != [None; 2] {
             return Ok(());
         }
-        self.outstanding = Some(PROBE_XID);
+        self.outstanding[0] = Some(PROBE_XID);
         let null = Procedure {
             program: CALLBACKS,
             version: 1,
@@ -1101,23 +1118,34 @@ impl Responder {
         if self.shared.recall.swap(false, Relaxed) {
             self.recalls = self.shared.delegated.load(Relaxed);
         }
-        let beyond = self.has("calls-beyond-grant");
-        while self.recalls > 0 && (self.outstanding.is_none() || beyond) {
-            self.recall(CALLBACK_XID + self.recalls)?;
+        let beyond = match self.granted {
+            true => self.has("calls-beyond-grant"),
+            false => self.has("assumes-credits"),
+        };
+        while self.recalls > 0 {
+            let slots = &self.outstanding[..1 + usize::from(beyond)];
+            let Some(slot) = slots.iter().position(Option::is_none) else {
+                break;
+            };
+            self.recall(slot)?;
             self.recalls -= 1;
         }
         Ok(())
     }
 
-    /// Calls CB_COMPOUND of CB_SEQUENCE and CB_RECALL (RFC 8881, section 20).
-    fn recall(&mut self, xid: u32) -> Result<(), Over> {
+    /// Calls CB_COMPOUND of CB_SEQUENCE and CB_RECALL (RFC 8881, section 20) in a slot of the session.
+    fn recall(&mut self, slot: usize) -> Result<(), Over> {
+        self.sequences[slot] += 1;
+        let sequence = self.sequences[slot];
+        let xid = CALLBACK_XID + 2 * sequence + slot as u32;
         let procedure = Procedure {
             program: CALLBACKS,
             version: 1,
             number: 1,
         };
         let arguments = Writer::new()
-            .words(&[0, 1, 0, 2, 11, 0, 0, 0, 9, 1, 0, 0, 0, 0, 4])
+            .words(&[0, 1, 0, 2, 11, 0, 0, 0, 9])
+            .words(&[sequence, slot as u32, 1, 0, 0, 4])
             .words(&[0; 4 + 1])
             .opaque(&wire::words(&[1]));
         let rpc_xid = xid ^ u32::from(self.has("calls-with-other-xid"));
@@ -1129,7 +1157,7 @@ impl Responder {
                 .then(|| vec![Segment::default()]),
             ..Header::msg(xid)
         };
-        self.outstanding = Some(xid);
+        self.outstanding[slot] = Some(xid);
         self.send(
             &header.with(&wire::call(rpc_xid, procedure, &arguments.0)),
             None,

@@ -543,8 +543,8 @@ fn unreadable(target: &mut Target<'_>, segments: &[Segment]) -> Verdict {
     })
 }
 
-/// Calls with a Reply chunk that cannot be written. Returns false if the server ends the connection,
-/// and not with an error.
+/// Calls with a Reply chunk that cannot be written. Returns whether the server answers with an error,
+/// or false if it ends the connection.
 fn declines(
     target: &mut Target<'_>,
     link: &mut Link,
@@ -575,7 +575,7 @@ fn unwritable(target: &mut Target<'_>, chunk: &[Segment]) -> Verdict {
     })
 }
 
-/// A client that connects again because of such a chunk makes the same call again.
+/// Makes the same call again on a new connection if the first one ends.
 fn unwritable_again(target: &mut Target<'_>) -> Verdict {
     let chunk = [Segment {
         length: 4096,

@@ -3,12 +3,15 @@
 //! RFC 8167: calls in the reverse direction, as a server sees them.
 
 use crate::case::case;
+use crate::case::inconclusive;
+use crate::case::skip;
 use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
+use crate::case::Problem;
 use crate::case::Verdict;
 use crate::peer::Target;
-use crate::session::begin_write;
+use crate::session::ask_write;
 use crate::session::Callback;
 use crate::session::Session;
 use crate::session::NO_CALLBACKS;
@@ -34,10 +37,17 @@ const CREDITS: &str = "The number of requested reverse-direction credits is plac
 pub const DISTINCT: &str =
     "RFC 8167, section 2.4.1: Though such concurrent requests use the same XID value, they \
      represent distinct ONC RPC transactions.";
+const PERMANENT: &str =
+    "RFC 8166, section 4.5: An RDMA_ERROR procedure indicates a permanent error. Receipt of this \
+     procedure completes the RPC transaction associated with XID in the rdma_xid field.";
 const PREPARED: &str =
     "Therefore, a ULP MUST NOT perform reverse-direction ONC RPC operations until the peer has \
      indicated it is prepared to handle them.";
 
+const FIRST: &str =
+    "RFC 8166, section 3.3.3: a Requester MUST NOT assume more than one credit is available \
+     and MUST receive a valid reply from the Responder carrying the actual number of available \
+     credits, prior to sending its next request.";
 const EXCESS: &str =
     "RFC 8166, section 3.3.1: A Requester MUST NOT send unacknowledged requests in excess of the \
      Responder's granted credit limit.";
@@ -116,11 +126,14 @@ fn reply_counts(target: &mut Target<'_>) -> Verdict {
     })
 }
 
-/// Answers a callback by an error of RPC. The server may make it again until the session ends.
-fn refused(target: &mut Target<'_>) -> Verdict {
+/// Refuses a callback. The server may make it again until the session ends.
+fn refused(
+    target: &mut Target<'_>,
+    refuse: impl FnOnce(&mut Session, &Callback) -> Result<(), Problem>,
+) -> Verdict {
     Session::within(target, true, |session| {
         let callback = session.recalled()?;
-        session.answer(&callback, PROG_UNAVAIL, &[])?;
+        refuse(session, &callback)?;
         session.link.still_answers("a refused callback")?;
         Ok(Passed)
     })
@@ -150,17 +163,29 @@ fn not_prepared(target: &mut Target<'_>) -> Verdict {
     })
 }
 
-/// Lets the server recall two delegations, and grants it one call at a time.
-fn within_grant(target: &mut Target<'_>) -> Verdict {
-    let mut other = target.plain()?;
+/// Lets the server recall two delegations, before or after its first call has had a reply that grants
+/// one credit.
+fn one_at_a_time(target: &mut Target<'_>, granted: bool) -> Verdict {
+    let mut writers = [target.plain()?, target.plain()?];
     Session::within(target, true, |session| {
-        let path = session.opens_another()?;
-        let callback = session.recalled()?;
-        begin_write(&mut other, &path)?;
+        if session.slots < 2 {
+            return skip("the server makes one callback at a time, by the slots of its session");
+        }
+        if granted {
+            let callback = session.recalled()?;
+            session.accept(&callback)?;
+        }
+        let paths = [session.opens_another()?, session.opens_another()?];
+        for (writer, path) in writers.iter_mut().zip(&paths) {
+            ask_write(writer, path)?;
+        }
+        let first = session.callback()?;
         session.link.quiet()?;
-        session.accept(&callback)?;
-        session.accept_others()?;
-        Ok(Passed)
+        session.accept(&first)?;
+        match session.accept_others()? {
+            0 => inconclusive("the server recalls one delegation of two"),
+            _ => Ok(Passed),
+        }
     })
 }
 
@@ -216,11 +241,16 @@ pub const CASES: &[Case] = &[
         0 => violation("the call requests no credits"),
         _ => Ok(Passed),
     })),
-    case!("rfc8167/4.1/1", "no second callback before the reply to the first", Must, EXCESS,
-        sends "OPEN for two delegations; WRITE on two other connections; nothing for a while, then \
-               NFS4_OK to CB_RECALL, with one credit",
-        accepts "one call at a time",
-        fault "calls-beyond-grant", needs [Export], within_grant),
+    case!("rfc8167/4.1/1", "no second callback before the reply to the first", Must, FIRST,
+        sends "OPEN for delegations; WRITE into two files on other connections; nothing for a while, \
+               then NFS4_OK to CB_RECALL",
+        accepts "the second call follows that",
+        fault "assumes-credits", needs [Export], |target| one_at_a_time(target, false)),
+    case!("rfc8167/4.1/2", "no more callbacks at once than the client grants", Must, EXCESS,
+        sends "OPEN for a delegation; WRITE on another connection; NFS4_OK to CB_RECALL, granting one \
+               credit; the same with two files",
+        accepts "the second call of these follows the reply to the first",
+        fault "calls-beyond-grant", needs [Export], |target| one_at_a_time(target, true)),
     case!("rfc8267/6.5.2/1", "a callback has no chunks", Must,
     "When an NFS version 4.1 client can support Long Calls in its backchannel, it reports a \
      backchannel ca_maxrequestsize that is larger than the connection's inline thresholds. \
@@ -244,7 +274,17 @@ pub const CASES: &[Case] = &[
         sends "OPEN for a delegation; WRITE on another connection; PROG_UNAVAIL to CB_RECALL, then \
                NULL, DELEGRETURN and DESTROY_SESSION",
         accepts "all succeed",
-        fault "dies-of-refused-calls", needs [Export], refused),
+        fault "dies-of-refused-calls", needs [Export],
+        |target| refused(target, |session, callback| session.answer(callback, PROG_UNAVAIL, &[]))),
+    case!("rfc8167/5.3/1", "ERR_CHUNK to a callback harms no other call", Must, PERMANENT,
+    sends "OPEN for a delegation; WRITE on another connection; ERR_CHUNK to CB_RECALL, then NULL, \
+           DELEGRETURN and DESTROY_SESSION",
+    accepts "all succeed",
+    fault "dies-of-callback-errors", needs [Export],
+    |target| refused(target, |session, callback| {
+        let Header { xid, version, .. } = callback.header;
+        session.link.send(&words(&[xid, version, 1, wire::ERROR, wire::ERR_CHUNK]))
+    })),
     case!("rfc8167/2.4.1/1", "a call with the XID of a callback under way", Must, DISTINCT,
         sends "OPEN for a delegation; WRITE on another connection; NULL with the XID of CB_RECALL, \
                then the reply to that",
