@@ -154,6 +154,8 @@ class Server:
         with all_end("server", ENDS, BY_PEER):
             for _ in range(ENDS):
                 self.connects(script.peer)
+                # A DREQ may overtake the RTU, so that the server is never established.
+                wait_for(10, lambda: established("server") == 1)
                 if calls:
                     self.called()
                     wait_for(10, have_sent)
