@@ -172,8 +172,9 @@ struct Responder {
     invalidates: bool,
     last_xid: Option<u32>,
     last_handle: Option<u32>,
-    /// The version of the message that is handled.
+    /// The version of the message that is handled, and the credits that it requests.
     version: u32,
+    requested: u32,
     errors: usize,
     discarded: usize,
     messages: u32,
@@ -463,6 +464,7 @@ fn serve(shared: Arc<Shared>, request: Request) {
         last_xid: None,
         last_handle: None,
         version: 1,
+        requested: 0,
         errors: 0,
         discarded: 0,
         messages: 0,
@@ -538,7 +540,7 @@ impl Responder {
             return Ok(());
         }
         let xid = xid ^ u32::from(self.has("wrong-error-xid"));
-        let mut octets = words(&[xid, version, GRANT, wire::ERROR]);
+        let mut octets = words(&[xid, version, self.grant(self.requested), wire::ERROR]);
         octets.extend(words(rest));
         self.send(&octets, None)
     }
@@ -578,6 +580,17 @@ impl Responder {
             return self.err_chunk(xid);
         }
         Ok(())
+    }
+
+    /// Returns the grant to a request.
+    fn grant(&self, requested: u32) -> u32 {
+        match self.shared.fault {
+            "grants-zero" => 0,
+            "grants-as-requested" => requested,
+            "grants-too-many" => 2 * GRANT,
+            _ if self.grants_few() => FEW,
+            _ => GRANT,
+        }
     }
 
     /// Whether the grant has fallen.
@@ -622,6 +635,7 @@ impl Responder {
             return self.discard("answers-short", xid);
         }
         self.version = version;
+        self.requested = word(2);
         let two = version == 2;
         if two && self.has("drops-version-2") {
             return Ok(());
@@ -1304,13 +1318,7 @@ impl Responder {
             return self.err_chunk(call.xid);
         }
         let mut header = Header::msg(call.xid);
-        header.credits = match self.shared.fault {
-            "grants-zero" => 0,
-            "grants-as-requested" => call.credits,
-            "grants-too-many" => 2 * GRANT,
-            _ if self.grants_few() => FEW,
-            _ => GRANT,
-        };
+        header.credits = self.grant(call.credits);
         header.version = call.version;
         header.direction = wire::REPLY;
         match self.shared.fault {

@@ -23,11 +23,17 @@ use crate::peer::fixed;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
 use crate::wire;
+use crate::wire::words;
 use crate::wire::Header;
 use crate::wire::ReadSegment;
+use crate::wire::Transport;
 
 const NOT_ZERO: &str = "The granted value MUST NOT be zero, since such a value would result in \
                         deadlock.";
+const ERRORS_GRANT: &str =
+    "The granted value MUST NOT be zero, since such a value would result in deadlock. … Each \
+     RPC-over-RDMA message sent from Responder to Requester informs the Requester how many credits \
+     the Responder has granted.";
 pub const RECEIVERS: &str =
     "RFC 8166, section 3.3.3: Receiver implementations MUST support inline thresholds of 1024 \
      bytes";
@@ -64,49 +70,77 @@ fn request(target: &mut Target<'_>, credits: u32) -> Verdict {
     })
 }
 
-/// Sends as many calls at once as are granted, up to 64. Each is answered once.
-fn all_credits(target: &mut Target<'_>, rounds: usize) -> Verdict {
-    target.on_plain(|link| {
-        let xid = link.xid();
-        let null = link.null_call(xid);
-        let mut header = Header::msg(xid);
-        // This side has 64 Receives.
-        header.credits = 64;
-        link.call(&header, &null)?;
-        for _ in 0..rounds {
-            // The server may grant less with each reply.
-            let granted = link.granted.min(64);
-            let mut waiting = BTreeSet::new();
-            let mut messages = Vec::new();
-            for _ in 0..granted {
+/// Errors grant at least 1 credit and `most` at most, for any request.
+fn granted_by_errors(target: &mut Target<'_>, most: u32) -> Verdict {
+    for (version, procedure) in [(1, 9), (77, wire::MSG)] {
+        for credits in [0, u32::MAX] {
+            target.on_plain(|link| {
                 let xid = link.xid();
-                let null = link.null_call(xid);
-                let mut header = Header::msg(xid);
-                header.credits = 64;
-                waiting.insert(xid);
-                messages.push(header.with(&null));
-            }
-            link.connection
-                .send_all(&messages)
-                .map_err(|why| Problem::Violation(format!("{granted} calls at once: {why}")))?;
-            while !waiting.is_empty() {
-                let message = link.receive()?;
-                let xid = u32::from_be_bytes(
-                    message
-                        .octets
-                        .get(..4)
-                        .and_then(|octets| octets.try_into().ok())
-                        .unwrap_or_default(),
-                );
-                if !waiting.remove(&xid) {
-                    return violation(format!("a reply with XID {xid:08x} that nobody waits for"));
+                link.send(&words(&[xid, version, credits, procedure, 0, 0, 0]))?;
+                let message = link.receive_of(xid)?;
+                match Transport::parse(&message.octets) {
+                    Ok(Transport::Error { credits, .. }) if (1..=most).contains(&credits) => {
+                        Ok(Passed)
+                    }
+                    Ok(Transport::Error { credits, .. }) => {
+                        violation(format!("the error grants {credits} credits"))
+                    }
+                    other => violation(format!("the answer is {other:?}")),
                 }
-                link.decode(xid, &message)?.results()?;
-            }
+            })?;
         }
-        link.quiet()?;
-        Ok(Passed)
-    })
+    }
+    Ok(Passed)
+}
+
+/// How many calls are sent at once, if as many are granted. Linux grants as many.
+const AT_ONCE: u32 = 128;
+
+/// Sends as many calls at once as are granted, up to `AT_ONCE`. Each is answered once.
+fn all_credits(target: &mut Target<'_>, rounds: usize) -> Verdict {
+    let mut link = target.connect_offer(&Offer {
+        private: wire::Private::new(DEFAULT, DEFAULT, false).octets(),
+        receives: AT_ONCE as usize,
+        ..Offer::default()
+    })?;
+    let xid = link.xid();
+    let null = link.null_call(xid);
+    let mut header = Header::msg(xid);
+    header.credits = AT_ONCE;
+    link.call(&header, &null)?;
+    for _ in 0..rounds {
+        // The server may grant less with each reply.
+        let granted = link.granted.min(AT_ONCE);
+        let mut waiting = BTreeSet::new();
+        let mut messages = Vec::new();
+        for _ in 0..granted {
+            let xid = link.xid();
+            let null = link.null_call(xid);
+            let mut header = Header::msg(xid);
+            header.credits = AT_ONCE;
+            waiting.insert(xid);
+            messages.push(header.with(&null));
+        }
+        link.connection
+            .send_all(&messages)
+            .map_err(|why| Problem::Violation(format!("{granted} calls at once: {why}")))?;
+        while !waiting.is_empty() {
+            let message = link.receive()?;
+            let xid = u32::from_be_bytes(
+                message
+                    .octets
+                    .get(..4)
+                    .and_then(|octets| octets.try_into().ok())
+                    .unwrap_or_default(),
+            );
+            if !waiting.remove(&xid) {
+                return violation(format!("a reply with XID {xid:08x} that nobody waits for"));
+            }
+            link.decode(xid, &message)?.results()?;
+        }
+    }
+    link.quiet()?;
+    Ok(Passed)
 }
 
 /// Sends more calls at once than are granted. Each is answered, or the connection ends.
@@ -403,7 +437,7 @@ pub const CASES: &[Case] = &[
         sends "NULL that requests 0xffffffff credits, twice", accepts "rdma_credit of at least 1",
         fault "grants-zero", |target| request(target, u32::MAX)),
     case!("rfc8166/3.3.1/4", "as many calls at once as are granted are answered", Must, GRANTED,
-        sends "as many NULL at once as are granted, at most 64", accepts "one SUCCESS to each",
+        sends "as many NULL at once as are granted, at most 128", accepts "one SUCCESS to each",
         fault "grants-too-many", |target| all_credits(target, 1)),
     case!("rfc8166/3.3.1/5", "credits come back with the replies", Must, GRANTED,
         sends "as many NULL at once as are granted, four times",
@@ -424,6 +458,14 @@ pub const CASES: &[Case] = &[
         }
         Ok(Passed)
     })),
+    case!("rfc8166/3.3.1/17", "errors grant at least 1 credit", Must, ERRORS_GRANT,
+        sends "procedure 9, and version 77, that request 0 and 0xffffffff credits",
+        accepts "RDMA_ERROR with rdma_credit of at least 1", fault "grants-zero",
+        |target| granted_by_errors(target, u32::MAX)),
+    case!("rfc8166/3.3.1/18", "errors do not grant a huge request as it is", Should, CREDIT,
+        sends "procedure 9, and version 77, that request 0 and 0xffffffff credits",
+        accepts "RDMA_ERROR with rdma_credit of at least 1 and at most 65536",
+        fault "grants-as-requested", |target| granted_by_errors(target, 65536)),
     case!("rfc8166/3.3.1/7", "discarded messages keep the Receives posted", Must,
         DISCARDS_DONE,
         sends "more RDMA_DONE than are granted, and NULL whenever no more may be under way",
