@@ -14,6 +14,7 @@ mod rfc8166_header;
 mod rfc8166_nfs;
 mod rfc8167;
 mod rfc8267;
+mod rfc8267_eligible;
 mod rfc8267_nfs;
 mod rfc8797;
 
@@ -42,6 +43,7 @@ pub fn server() -> impl Iterator<Item = &'static Case> {
         rfc8167::CASES,
         rfc8267::CASES,
         rfc8267_nfs::CASES,
+        rfc8267_eligible::CASES,
         rfc5531::CASES,
         draft_v2::CASES,
     ]

@@ -9,25 +9,45 @@ use crate::wire::Procedure;
 use crate::wire::Reader;
 use crate::wire::Writer;
 
+const CREATE: u32 = 6;
 const GETATTR: u32 = 9;
 const GETFH: u32 = 10;
 const LOOKUP: u32 = 15;
 const PUTROOTFH: u32 = 24;
 const READ: u32 = 25;
+const READLINK: u32 = 27;
 const REMOVE: u32 = 28;
+const SETATTR: u32 = 34;
 const WRITE: u32 = 38;
 
+/// NF4LNK
+const LINK: u32 = 5;
+/// FATTR4_SIZE
+const SIZE: u32 = 1 << 4;
+/// FATTR4_MAXREAD and FATTR4_MAXWRITE
+pub const MOST: u32 = (1 << 30) | (1 << 31);
+
 /// FATTR4_SIZE, FATTR4_FILEID and FATTR4_TIME_MODIFY (RFC 7530, section 5).
-pub const ATTRIBUTES: [u32; 2] = [(1 << 4) | (1 << 20), 1 << (53 - 32)];
+pub const ATTRIBUTES: [u32; 2] = [SIZE | (1 << 20), 1 << (53 - 32)];
 
 /// NFS4ERR_NOENT
 pub const NOENT: u32 = 2;
+/// NFS4ERR_IO, and NFS3ERR_IO
+pub const IO: u32 = 5;
+/// NFS4ERR_FBIG
+pub const FBIG: u32 = 27;
+/// NFS4ERR_NOTSUPP
+pub const NOTSUPP: u32 = 10_004;
+/// NFS4ERR_BADTYPE
+pub const BADTYPE: u32 = 10_007;
 /// NFS4ERR_DELAY
 pub const DELAY: u32 = 10_008;
 /// NFS4ERR_RESOURCE
 pub const RESOURCE: u32 = 10_018;
 /// NFS4ERR_MINOR_VERS_MISMATCH
 pub const MINOR_VERS_MISMATCH: u32 = 10_021;
+/// NFS4ERR_BADXDR
+pub const BADXDR: u32 = 10_036;
 
 /// Returns the name of a status that tells of the scratch file and its server, and not of the
 /// transport (RFC 7530, section 13.1).
@@ -35,7 +55,7 @@ pub fn environment(status: u32) -> Option<&'static str> {
     Some(match status {
         1 => "NFS4ERR_PERM",
         NOENT => "NFS4ERR_NOENT",
-        5 => "NFS4ERR_IO",
+        IO => "NFS4ERR_IO",
         13 => "NFS4ERR_ACCESS",
         20 => "NFS4ERR_NOTDIR",
         21 => "NFS4ERR_ISDIR",
@@ -70,7 +90,7 @@ pub struct Compound {
     tag: Vec<u8>,
     count: u32,
     operations: Writer,
-    /// Data of the last WRITE that goes by a Read chunk: where it belongs in the operations.
+    /// The argument that goes by a Read chunk: where it belongs in the operations.
     reduced: Option<usize>,
 }
 
@@ -96,8 +116,20 @@ impl Compound {
         self.operation(GETFH, |writer| writer)
     }
 
+    /// LOOKUP of a name of `length` octets that are not in the message.
+    pub fn lookup_reduced(self, length: u32) -> Self {
+        self.operation(LOOKUP, |writer| writer.word(length))
+            .reduces()
+    }
+
     pub fn lookup(self, name: &[u8]) -> Self {
         self.operation(LOOKUP, |writer| writer.opaque(name))
+    }
+
+    /// Notes that the last argument of the last operation is not in the message.
+    fn reduces(mut self) -> Self {
+        self.reduced = Some(self.operations.0.len());
+        self
     }
 
     /// Goes from the root to a file.
@@ -116,8 +148,41 @@ impl Compound {
             .operation(REMOVE, |writer| writer.opaque(name.as_bytes()))
     }
 
+    /// Makes a symbolic link without attributes. The octets of its target are not in the message if
+    /// `reduced`.
+    pub fn create_link(mut self, path: &str, target: &[u8], reduced: bool) -> Self {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        self = self.path(folder).operation(CREATE, |writer| match reduced {
+            true => writer.words(&[LINK, target.len() as u32]),
+            false => writer.word(LINK).opaque(target),
+        });
+        if reduced {
+            self = self.reduces();
+        }
+        let last = std::mem::take(&mut self.operations);
+        self.operations = last.opaque(name.as_bytes()).words(&[0, 0]);
+        self
+    }
+
+    pub fn read_link(self) -> Self {
+        self.operation(READLINK, |writer| writer)
+    }
+
     pub fn attributes(self) -> Self {
         self.operation(GETATTR, |writer| writer.word(2).words(&ATTRIBUTES))
+    }
+
+    /// Asks how much READ and WRITE take.
+    pub fn most(self) -> Self {
+        self.operation(GETATTR, |writer| writer.words(&[1, MOST]))
+    }
+
+    /// SETATTR of the size, with the anonymous state.
+    pub fn resize(self, size: u64) -> Self {
+        let size = Writer::new().hyper(size).0;
+        self.operation(SETATTR, |writer| {
+            writer.words(&[0; 4]).words(&[1, SIZE]).opaque(&size)
+        })
     }
 
     /// READ with the anonymous state.
@@ -135,20 +200,29 @@ impl Compound {
     }
 
     /// WRITE of `length` octets that are not in the message.
-    pub fn write_reduced(mut self, offset: u64, length: u32) -> Self {
-        self = self.operation(WRITE, |writer| {
+    pub fn write_reduced(self, offset: u64, length: u32) -> Self {
+        self.operation(WRITE, |writer| {
             writer.words(&[0; 4]).hyper(offset).word(2).word(length)
-        });
-        self.reduced = Some(self.operations.0.len());
-        self
+        })
+        .reduces()
     }
 
     /// Returns the RPC call.
     pub fn call(&self, xid: u32) -> Vec<u8> {
-        let arguments = Writer::new()
-            .opaque(&self.tag)
-            .words(&[0, self.count])
-            .raw(&self.operations.0);
+        self.call_behind(xid, Writer::new().opaque(&self.tag))
+    }
+
+    /// Returns the RPC call, and the Position of a tag of `length` octets that are not in the
+    /// message.
+    pub fn call_without_tag(&self, xid: u32, length: u32) -> (Vec<u8>, u32) {
+        let call = self.call_behind(xid, Writer::new().word(length));
+        let behind = 8 + self.operations.0.len();
+        let position = (call.len() - behind) as u32;
+        (call, position)
+    }
+
+    fn call_behind(&self, xid: u32, tag: Writer) -> Vec<u8> {
+        let arguments = tag.words(&[0, self.count]).raw(&self.operations.0);
         let compound = Procedure { number: 1, ..NFS };
         wire::call_with(xid, compound, 1, &wire::auth_sys(), &arguments.0)
     }
@@ -206,37 +280,36 @@ impl Results {
         })
     }
 
-    /// Goes to the last operation, which must be `wanted`.
-    fn last(&self, wanted: u32) -> Result<Reader<'_>, String> {
+    /// Goes to the first operation `wanted`. All of them up to it must have succeeded.
+    fn first(&self, wanted: u32) -> Result<Reader<'_>, String> {
         let mut reader = Reader::new(&self.octets);
-        for number in 1..=self.count {
-            let operation = reader.word()?;
-            let status = reader.word()?;
-            if number == self.count {
-                if operation != wanted || status != 0 {
-                    return Err(format!("operation {operation} ends with {status}"));
-                }
-                return Ok(reader);
-            }
-            match (operation, status) {
+        for _ in 0..self.count {
+            match (reader.word()?, reader.word()?) {
+                (operation, 0) if operation == wanted => return Ok(reader),
                 (PUTROOTFH | LOOKUP, 0) => (),
                 (GETFH, 0) => {
                     reader.opaque()?;
                 }
-                other => return Err(format!("operation {} ends with {}", other.0, other.1)),
+                // The count, how it is committed, and the verifier.
+                (WRITE, 0) => {
+                    reader.raw(16)?;
+                }
+                (operation, status) => {
+                    return Err(format!("operation {operation} ends with {status}"))
+                }
             }
         }
-        Err("there are no operations".into())
+        Err(format!("operation {wanted} has no results"))
     }
 
     /// Returns the file handle of a GETFH at the end.
     pub fn handle(&mut self) -> Result<Vec<u8>, String> {
-        Ok(self.last(GETFH)?.opaque()?.to_vec())
+        Ok(self.first(GETFH)?.opaque()?.to_vec())
     }
 
     /// Returns the attributes of a GETATTR at the end.
     pub fn attributes(&self) -> Result<Attributes, String> {
-        let mut reader = self.last(GETATTR)?;
+        let mut reader = self.first(GETATTR)?;
         if reader.array::<3>()? != [2, ATTRIBUTES[0], ATTRIBUTES[1]] {
             return Err("GETATTR returns other attributes than size, fileid, time_modify".into());
         }
@@ -252,10 +325,10 @@ impl Results {
         }
     }
 
-    /// Returns eof and the count of a READ at the end whose data should be in a Write chunk, and
-    /// the octets that follow.
+    /// Returns eof and the count of a READ whose data should be in a Write chunk, and the octets
+    /// that follow.
     pub fn reduced(&self) -> Result<(bool, u32, Vec<u8>), String> {
-        let mut reader = self.last(READ)?;
+        let mut reader = self.first(READ)?;
         let eof = reader.flag("eof")?;
         let count = reader.word()?;
         Ok((eof, count, reader.rest().to_vec()))
@@ -263,7 +336,7 @@ impl Results {
 
     /// Returns the result of a READ at the end whose data is inline.
     pub fn inline(&self) -> Result<Read, String> {
-        let mut reader = self.last(READ)?;
+        let mut reader = self.first(READ)?;
         let found = Read::parse(&mut reader, true)?;
         match reader.rest().len() {
             0 => Ok(found),
@@ -294,9 +367,44 @@ impl Results {
         }
     }
 
-    /// Returns the count of a WRITE at the end.
+    /// Returns the count of a WRITE.
     pub fn written(&self) -> Result<u32, String> {
-        self.last(WRITE)?.word()
+        self.first(WRITE)?.word()
+    }
+
+    /// Returns how much READ and WRITE take. A server need not tell.
+    pub fn most(&self) -> Result<Option<u64>, String> {
+        let mut reader = self.first(GETATTR)?;
+        let mut told = 0;
+        for number in 0..reader.word()? {
+            let word = reader.word()?;
+            told = if number == 0 { word } else { told };
+        }
+        let mut values = Reader::new(reader.opaque()?);
+        match told {
+            MOST => Ok(Some(values.hyper()?.min(values.hyper()?))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the length of a link's target whose octets should be in a Write chunk, and the octets
+    /// that follow it.
+    pub fn reduced_link(&self) -> Result<(u32, Vec<u8>), String> {
+        let mut reader = self.first(READLINK)?;
+        Ok((reader.word()?, reader.rest().to_vec()))
+    }
+
+    /// Returns the target of a link, which is inline.
+    pub fn link(&self) -> Result<Vec<u8>, String> {
+        Ok(self.first(READLINK)?.opaque()?.to_vec())
+    }
+
+    /// A CREATE or a SETATTR has succeeded, with all operations of the COMPOUND.
+    pub fn succeeded(&self) -> Result<(), String> {
+        match self.status {
+            0 => Ok(()),
+            status => Err(format!("the status is {status}")),
+        }
     }
 }
 
@@ -391,6 +499,19 @@ mod tests {
         assert!(results.reads(&[false, false]).is_err());
     }
 
+    // RFC 7530, sections 16.36.5 and 16.7.5
+    #[test]
+    fn attributes_behind_a_write_are_found() {
+        let words = [0, 0, 3, PUTROOTFH, 0, WRITE, 0, 7, 2, 0, 0, GETATTR, 0];
+        let attributes = [1, MOST, 16, 0, 9, 0, 8];
+        let octets = [wire::words(&words), wire::words(&attributes)].concat();
+        let results = Results::parse(&octets).expect("results");
+        assert_eq!(results.written(), Ok(7));
+        assert_eq!(results.most(), Ok(Some(8)));
+        assert!(results.attributes().is_err());
+        assert!(results.link().is_err());
+    }
+
     // RFC 4506, section 4.10: the padding is none of the data.
     #[test]
     fn inline_data_has_its_count() {
@@ -416,5 +537,11 @@ mod tests {
             .get_handle();
         let at = compound.position() as usize;
         assert_eq!(&inline.call(0)[at..at + 5], b"12345");
+        let link = |reduced| Compound::new(b"").create_link("a/b", b"12345", reduced);
+        let at = link(true).position() as usize;
+        assert_eq!(&link(false).call(0)[at..at + 5], b"12345");
+        let (_, at) = compound.call_without_tag(0, 5);
+        let tagged = Compound::new(b"12345").call(0);
+        assert_eq!(&tagged[at as usize..at as usize + 5], b"12345");
     }
 }

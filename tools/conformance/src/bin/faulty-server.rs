@@ -68,7 +68,7 @@ const SIZE: usize = 4096;
 /// The longest call that is read by a Read chunk.
 const CALL_MAX: usize = 1 << 20;
 /// The one file of its NFS, in the root; other names that begin so are links to it. The file handle
-/// of the root is zero, that of the file one.
+/// of the root is zero, that of the file one. Of symbolic links, only the last target is kept.
 const FILE: &str = "scratch";
 /// NFS4ERR_NOENT, NFS4ERR_DELAY and NFS4ERR_NOTSUPP (RFC 7530, section 13.1).
 const NOENT: u32 = 2;
@@ -79,7 +79,7 @@ const AUTH_MAX: usize = 400;
 /// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
 /// the same call. With each of them the words by which a case accepts that: such a case still
 /// passes, or finds the server to lack what is no failure.
-const ALLOWED: [(&str, &str); 14] = [
+const ALLOWED: [(&str, &str); 15] = [
     ("header-xid", "SUCCESS with XID X"),
     ("system-errors", "SYSTEM_ERR"),
     ("nfs-errors", "an error of NFS"),
@@ -97,6 +97,7 @@ const ALLOWED: [(&str, &str); 14] = [
     ("auth-errors", "AUTH_ERROR"),
     ("silence", "or nothing"),
     ("lowers-grants", "the grant may fall"),
+    ("no-links", "need not have symbolic links"),
 ];
 /// Faults that make the server do what RFC 8881 allows where a delegation is recalled: it calls
 /// CB_NULL before it grants one, or the conflicting WRITE waits.
@@ -110,7 +111,8 @@ const HOLD: Duration = Duration::from_secs(5);
 /// So the words begin of what a server need not have.
 const LACKS: &str = "need ";
 /// Those of them that only a server of NFS may do.
-const OF_NFS: [&str; 3] = [
+const OF_NFS: [&str; 4] = [
+    "no-links",
     "nfs-errors",
     "takes-one-write-chunk",
     "ends-at-write-chunks",
@@ -134,6 +136,7 @@ struct Shared {
     /// XIDs of all connections.
     xids: Mutex<BTreeSet<u32>>,
     file: Mutex<Vec<u8>>,
+    symbolic: Mutex<Vec<u8>>,
     /// How many delegations of the file a session has.
     delegated: AtomicU32,
     /// A WRITE conflicts with the delegations.
@@ -175,6 +178,9 @@ struct Responder {
     /// The version of the message that is handled, and the credits that it requests.
     version: u32,
     requested: u32,
+    /// How many octets are from the begin of the call's Read chunk to the end of the call. None if
+    /// the chunk was an eligible argument.
+    reduced: Option<usize>,
     errors: usize,
     discarded: usize,
     messages: u32,
@@ -363,6 +369,7 @@ fn listen(fault: &'static str, mortal: bool, listener: &Listener) {
         settings: Mutex::default(),
         xids: Mutex::default(),
         file: Mutex::default(),
+        symbolic: Mutex::default(),
         delegated: AtomicU32::new(0),
         recall: AtomicBool::new(false),
         failed: Mutex::default(),
@@ -465,6 +472,7 @@ fn serve(shared: Arc<Shared>, request: Request) {
         last_handle: None,
         version: 1,
         requested: 0,
+        reduced: None,
         errors: 0,
         discarded: 0,
         messages: 0,
@@ -636,6 +644,7 @@ impl Responder {
         }
         self.version = version;
         self.requested = word(2);
+        self.reduced = None;
         let two = version == 2;
         if two && self.has("drops-version-2") {
             return Ok(());
@@ -861,12 +870,15 @@ impl Responder {
         if inline.get(12..16) == Some(&ECHO.program.to_be_bytes()) {
             return Ok(None);
         }
-        let position = reads[0].position as usize;
+        let position = match self.has("ignores-positions") {
+            true => inline.len(),
+            false => reads[0].position as usize,
+        };
         let mut segments: Vec<_> = reads.iter().map(|read| read.segment).collect();
         if self.has("first-segment-only") {
             segments.truncate(1);
         }
-        if position > inline.len() || reads.iter().any(|read| read.position as usize != position) {
+        if position > inline.len() || reads.iter().any(|read| read.position != reads[0].position) {
             return Ok(None);
         }
         let Some(mut data) = self.read(&segments)? else {
@@ -878,9 +890,30 @@ impl Responder {
         if self.has("loses-read-chunks") {
             data.fill(0);
         }
-        data.resize(wire::roundup(data.len()), 0);
+        if !self.has("inserts-no-padding") {
+            data.resize(wire::roundup(data.len()), 0);
+        }
         let (before, behind) = inline.split_at(position);
+        if let (true, Some(count)) = (self.has("fills-short-chunks"), before.last_chunk()) {
+            data.resize(u32::from_be_bytes(*count) as usize, 0);
+        }
+        self.reduced = Some(data.len() + behind.len());
         Ok(Some([before, &data, behind].concat()))
+    }
+
+    /// Reads an argument that is eligible for direct data placement.
+    fn eligible<'a>(&mut self, reader: &mut Reader<'a>) -> Result<&'a [u8], String> {
+        self.reduced
+            .take_if(|behind| *behind + 4 == reader.rest().len());
+        reader.opaque()
+    }
+
+    /// `Err` if the Read chunk was another argument. This server has executed the call then.
+    fn used(&self) -> Result<(), String> {
+        match self.reduced {
+            Some(_) if !self.has("takes-any-argument") => Err("it is not eligible".into()),
+            _ => Ok(()),
+        }
     }
 
     fn length(&self) -> Result<u64, String> {
@@ -924,7 +957,7 @@ impl Responder {
 
     /// Executes a procedure of NFS 3 (RFC 1813, section 3.3). Adds to `items` like `compound`.
     fn nfs_3(
-        &self,
+        &mut self,
         procedure: u32,
         reader: &mut Reader<'_>,
         items: &mut Vec<Item>,
@@ -964,11 +997,13 @@ impl Responder {
             _ => {
                 let offset = reader.hyper()? as usize;
                 reader.array::<2>()?;
-                let count = self.write_file(offset, reader.opaque()?)?;
+                let data = self.eligible(reader)?;
+                let count = self.write_file(offset, data)?;
                 // No wcc_data; FILE_SYNC, and the verifier.
                 Writer::new().words(&[0, 0, 0, count, 2, 0, 0])
             }
         };
+        self.used()?;
         Ok(results.0)
     }
 
@@ -993,6 +1028,17 @@ impl Responder {
                     reader.word()?;
                     body = body.raw(reader.raw(16)?);
                 }
+                6 => {
+                    reader.word()?;
+                    let target = self.eligible(reader)?.to_vec();
+                    reader.opaque()?;
+                    reader.array::<2>()?;
+                    let mut symbolic =
+                        self.shared.symbolic.lock().map_err(|why| why.to_string())?;
+                    *symbolic = target;
+                    status = if self.has("no-links") { NOTSUPP } else { 0 };
+                    body = body.words(&[0; 5 + 1]);
+                }
                 8 => {
                     reader.raw(16)?;
                     let fewer = |count: u32| count.checked_sub(1);
@@ -1000,7 +1046,12 @@ impl Responder {
                 }
                 9 => {
                     let asked = reader.word()?;
-                    reader.raw(4 * asked as usize)?;
+                    if reader.raw(4 * asked as usize)? == words(&[nfs::MOST]) {
+                        let most = Writer::new().hyper(CALL_MAX as u64).hyper(CALL_MAX as u64);
+                        body = body.words(&[1, nfs::MOST]).opaque(&most.0);
+                        results = results.words(&[operation, 0]).raw(&body.0);
+                        continue;
+                    }
                     let attributes = Writer::new().hyper(self.length()?).hyper(1).words(&[0; 3]);
                     body = body.word(2).words(&nfs::ATTRIBUTES).opaque(&attributes.0);
                     if self.has("reduces-fattr4") {
@@ -1043,15 +1094,32 @@ impl Responder {
                     let at = 12 + wire::roundup(tag.len()) + results.0.len() + 8 + 8;
                     items.push((at, data.len()));
                 }
+                27 => {
+                    let symbolic = self.shared.symbolic.lock().map_err(|why| why.to_string())?;
+                    body = body.opaque(&symbolic);
+                    let at = 12 + wire::roundup(tag.len()) + results.0.len() + 8;
+                    items.push((
+                        at + 4 * usize::from(!self.has("moves-counts")),
+                        symbolic.len(),
+                    ));
+                }
                 28 => {
                     reader.opaque()?;
                     body = body.words(&[0; 5]);
+                }
+                34 => {
+                    reader.raw(16)?;
+                    reader.array::<2>()?;
+                    let size = Reader::new(reader.opaque()?).hyper()?;
+                    let mut file = self.shared.file.lock().map_err(|why| why.to_string())?;
+                    file.truncate(size as usize);
+                    body = body.words(&[1, 1 << 4]);
                 }
                 38 => {
                     reader.raw(16)?;
                     let offset = reader.hyper()? as usize;
                     reader.word()?;
-                    let data = reader.opaque()?;
+                    let data = self.eligible(reader)?;
                     let start = Instant::now();
                     let delegated = || self.shared.delegated.load(Relaxed) > 0;
                     if delegated() {
@@ -1104,6 +1172,7 @@ impl Responder {
             }
             results = results.words(&[operation, status]).raw(&body.0);
         }
+        self.used()?;
         Ok(Writer::new()
             .word(status)
             .opaque(&tag)
@@ -1205,6 +1274,9 @@ impl Responder {
                     return Err(Over);
                 }
             }
+        }
+        if self.has("takes-64-kib") {
+            octets.iter_mut().skip(1 << 16).for_each(|octet| *octet = 0);
         }
         Ok(Some(octets))
     }
@@ -1361,8 +1433,17 @@ impl Responder {
             // Behind the head of the reply.
             let at = 24 + at;
             let padded = wire::roundup(length);
-            let data: Vec<u8> = payload.drain(at..at + padded).collect();
             let room: usize = chunk.iter().map(|segment| segment.length as usize).sum();
+            let length = match self.has("cuts-reads") {
+                true => length.min(room),
+                false => length,
+            };
+            let removed = match self.has("leaves-padding") {
+                true => length,
+                false => padded,
+            };
+            let data = payload[at..at + padded].to_vec();
+            payload.drain(at..at + removed);
             if self.has("writes-padding") && padded <= room {
                 self.write(chunk, &data)?;
             }
@@ -1421,6 +1502,9 @@ impl Responder {
             let Some(chunk) = call.reply.clone() else {
                 return self.err_chunk(call.xid);
             };
+            if let (true, Some((at, length))) = (self.has("unpadded"), items.last()) {
+                payload.truncate(24 + at + length);
+            }
             let Some(chunk) = self.write(&chunk, &payload)? else {
                 return self.err_chunk(call.xid);
             };
@@ -1511,7 +1595,7 @@ enum Execution {
 
 /// Whether only servers of NFS have to pass the case.
 fn is_of_nfs(case: &Case) -> bool {
-    case.needs.contains(&Need::Export) || case.id.starts_with("rfc8267/6.4.2/")
+    case.needs.contains(&Need::Export) || case.id.starts_with("rfc8267/6.")
 }
 
 /// Runs the suite against this server, and prints TAP.

@@ -103,7 +103,7 @@ const REPLY_LIMITS: &str = limits!(
 );
 pub const SEGMENTS: &str = "NFS version 4 servers MUST accept and process such requests. … Any \
                             chunk can contain up to sixteen RDMA segments.";
-const PADDED: &str =
+pub const PADDED: &str =
     "As these chunks contain a Payload stream, such chunks MUST include appropriate XDR roundup \
      padding to maintain proper XDR alignment of their contents.";
 pub const PROTECTION: &str = "RFC 8166, section 8.1: The use of an RPC-over-RDMA transport \

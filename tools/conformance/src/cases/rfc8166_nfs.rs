@@ -12,6 +12,7 @@ use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::same_segments;
+use crate::cases::rfc8166_chunks::PADDED;
 use crate::cases::rfc8166_chunks::SEGMENTS;
 use crate::cases::rfc8166_chunks::UNUSED;
 use crate::cases::rfc8166_credits::EXCHANGE;
@@ -31,6 +32,7 @@ use crate::wire;
 use crate::wire::Header;
 use crate::wire::Private;
 use crate::wire::ReadSegment;
+use crate::wire::Segment;
 use crate::wire::Status;
 
 /// How many octets the scratch file is given.
@@ -50,6 +52,28 @@ const BOTH: &str =
 const COPIES: &str = "The Responder MUST copy the segment count and all segments from the \
                       Requester-provided Write chunk into the RPC Reply message's Transport \
                       header.";
+const ROUNDUP_REMOVED: &str =
+    "When a variable-length XDR data item is reduced, the sender MUST remove XDR roundup padding \
+     for that data item from the Payload stream so that data items remaining in the Payload stream \
+     begin on four-byte alignment.";
+const ROUNDUP_INSERTED: &str =
+    "When a variable-length XDR data item is reduced, the sender MUST remove XDR roundup padding \
+     for that data item from the Payload stream so that data items remaining in the Payload stream \
+     begin on four-byte alignment. … RFC 8166, section 3.4.5.2: The length of the data item that \
+     was encoded into the Payload stream remains unchanged.";
+const AT_POSITION: &str =
+    "The Responder reconstructs the transferred chunk data by concatenating the contents of each \
+     RDMA segment, in list order, into the received Payload stream at the Position value recorded \
+     in that RDMA segment. … RFC 8166, section 4.5.2: This type of parsing failure might be due to \
+     mismatches between chunk sizes or offsets and the contents of the Payload stream";
+pub(super) const INADEQUATE: &str =
+    "RFC 8166, section 3.4.6: For each Write chunk provided by a Requester, the Responder pushes one data item to the \
+     Requester, filling the chunk contiguously and in segment array order until that data item has \
+     been completely written to the Requester. … RFC 8267, section 3.1: If an NFS server finds \
+     that the NFS client provided inadequate receive resources to return the whole Reply, it \
+     returns an RPC-level error or a transport error, such as ERR_CHUNK.";
+const BOUNDARIES: &str =
+    "A Requester MAY divide a chunk into RDMA segments using any boundaries that are convenient.";
 const NO_PADDING: &str =
     "A Responder MUST NOT write XDR roundup padding into a Write chunk, even if the Requester made \
      space available for it.";
@@ -90,7 +114,7 @@ pub(super) fn content(seed: u8) -> Vec<u8> {
         .collect()
 }
 
-fn path(target: &Target<'_>) -> Result<String, Problem> {
+pub(super) fn path(target: &Target<'_>) -> Result<String, Problem> {
     match (&target.server.export, &target.server.service) {
         (Some(path), Service::Nfs4(_)) => Ok(path.clone()),
         (Some(_), _) => target.server.lacks("no READ and WRITE of NFS 4.0"),
@@ -109,7 +133,7 @@ pub(super) fn succeeded<T>(
     read(results).or_else(|why| violation(format!("the COMPOUND fails: {why}")))
 }
 
-fn parsed(answer: &Answer) -> Result<Results, Problem> {
+pub(super) fn parsed(answer: &Answer) -> Result<Results, Problem> {
     Results::parse(answer.results()?)
         .or_else(|why| violation(format!("the COMPOUND's results are malformed: {why}")))
 }
@@ -351,12 +375,15 @@ fn two_full_chunks(target: &mut Target<'_>) -> Verdict {
     Ok(Passed)
 }
 
-/// Two READs with one Write chunk: the second one is inline.
-fn more_reads_than_chunks(target: &mut Target<'_>) -> Verdict {
+/// Two READs with one Write chunk of `length`: the second one is inline.
+fn more_reads_than_chunks(target: &mut Target<'_>, length: usize) -> Verdict {
     let (mut link, path) = filled(target, 15)?;
     let mut header = Header::msg(link.xid());
-    header.writes = vec![vec![link.writable(400)?]];
-    let compound = Compound::new(b"").path(&path).read(0, 400).read(1000, 300);
+    header.writes = vec![vec![link.writable(length)?]];
+    let compound = Compound::new(b"")
+        .path(&path)
+        .read(0, length as u32)
+        .read(1000, 300);
     let answer = link.call(&header, &compound.call(header.xid))?;
     let found = succeeded(&parsed(&answer)?, |results| results.reads(&[false, true]))?;
     let ([returned], [reduced, inline]) = (&answer.header.writes[..], &found[..]) else {
@@ -365,10 +392,10 @@ fn more_reads_than_chunks(target: &mut Target<'_>) -> Verdict {
     same_segments(&header.writes[0], returned)?;
     let data = content(15);
     let octets = link.gather(returned)?;
-    if octets.len() != reduced.count as usize || !data[..400].starts_with(&octets) {
+    if octets.len() != reduced.count as usize || !data[..length].starts_with(&octets) {
         return violation("the data of the first READ is other data");
     }
-    read_whole(reduced.eof, octets.len(), 400)?;
+    read_whole(reduced.eof, octets.len(), length)?;
     is_data(inline, &data[1000..1300])?;
     Ok(Passed)
 }
@@ -432,9 +459,9 @@ fn full_read(target: &mut Target<'_>, receive: usize) -> Verdict {
     read.has_data(&answer)
 }
 
-/// A reply that is four octets longer goes by the Reply chunk.
-pub(super) fn longer_read(target: &mut Target<'_>, receive: usize) -> Verdict {
-    let mut read = FullRead::new(target, receive, 4)?;
+/// A reply that is longer goes by the Reply chunk, with the padding of the data.
+pub(super) fn longer_read(target: &mut Target<'_>, receive: usize, more: usize) -> Verdict {
+    let mut read = FullRead::new(target, receive, more)?;
     read.header.reply = Some(vec![read.link.writable(2 * SIZE)?]);
     let answer = read.link.call(&read.header, &read.rpc)?;
     fits(answer.length, read.link.to_client)?;
@@ -447,6 +474,96 @@ fn tells_of_length(status: u32) -> bool {
     status == nfs::RESOURCE || status != 0 && nfs::environment(status).is_none()
 }
 
+/// Returns the answer to a call, unless the server cannot process the call or return its results:
+/// ERR_CHUNK, GARBAGE_ARGS or SYSTEM_ERR.
+pub(super) fn processed(
+    link: &mut Link,
+    xid: u32,
+    message: &Message,
+) -> Result<Option<Answer>, Problem> {
+    if link.is_refusal(message).is_ok() {
+        return Ok(None);
+    }
+    let answer = link.decode(xid, message)?;
+    let refused = matches!(answer.status, Status::GarbageArgs | Status::SystemErr);
+    Ok((!refused).then_some(answer))
+}
+
+/// The lengths of Write chunks that are too short for a READ of `WANTED` octets.
+const TOO_SHORT: [usize; 3] = [WANTED - 1, WANTED - 4, 1000];
+pub(super) const WANTED: usize = 3000;
+
+/// A connection on which the file has been filled, a READ of its first `WANTED` octets, and the XID.
+type Begun = (Link, Vec<u8>, u32);
+/// eof, the count, and what is inline behind it, of a READ that has succeeded.
+type Reduced = (bool, u32, Vec<u8>);
+
+/// READ with Write chunks that are too short. `found` returns none if the READ has failed.
+pub(super) fn too_short_chunks(
+    target: &mut Target<'_>,
+    begin: fn(&mut Target<'_>, u8) -> Result<Begun, Problem>,
+    found: fn(&Answer) -> Result<Option<Reduced>, Problem>,
+) -> Verdict {
+    for room in TOO_SHORT {
+        let (mut link, rpc, xid) = begin(target, 16)?;
+        let whole = link.writable(WANTED)?;
+        let offered = Segment {
+            length: room as u32,
+            ..whole
+        };
+        let mut header = Header::msg(xid);
+        header.writes = vec![vec![offered]];
+        link.ask(&header, &rpc)?;
+        let message = link.receive_or_end(xid)?;
+        let octets = link.gather(&[whole])?;
+        if octets[room..].iter().any(|&octet| octet != 0xee) {
+            return violation(format!(
+                "octets behind a Write chunk of {room} were written"
+            ));
+        }
+        let answer = match &message {
+            Some(message) => processed(&mut link, xid, message)?,
+            None => None,
+        };
+        if let Some(answer) = answer {
+            if let Some((eof, count, inline)) = found(&answer)? {
+                let returned: usize = match &answer.header.writes[..] {
+                    [chunk] => chunk.iter().map(|segment| segment.length as usize).sum(),
+                    other => return violation(format!("the Write list comes back as {other:?}")),
+                };
+                if eof || count as usize != returned || returned > room || !inline.is_empty() {
+                    return violation(format!(
+                        "the file has {SIZE} octets, the Write chunk {room}: READ returns a count                          of {count}, {returned} octets in the chunk, {} inline, and eof {eof}",
+                        inline.len()
+                    ));
+                }
+                if octets[..returned] != content(16)[..returned] {
+                    return violation("the data is other data");
+                }
+            }
+        }
+        let answered = message.is_some();
+        target.goes_on(&mut link, answered, "a Write chunk that was too short")?;
+    }
+    Ok(Passed)
+}
+
+fn too_short(target: &mut Target<'_>) -> Verdict {
+    let begin = |target: &mut Target<'_>, seed: u8| {
+        let (mut link, path) = filled(target, seed)?;
+        let xid = link.xid();
+        let rpc = Compound::new(b"").path(&path).read(0, WANTED as u32);
+        Ok((link, rpc.call(xid), xid))
+    };
+    too_short_chunks(target, begin, |answer| {
+        let results = parsed(answer)?;
+        if results.status == nfs::IO || tells_of_length(results.status) {
+            return Ok(None);
+        }
+        succeeded(&results, Results::reduced).map(Some)
+    })
+}
+
 /// A reply that is four octets longer cannot be sent without a Reply chunk. It may have less data.
 fn longer_read_without_chunk(target: &mut Target<'_>) -> Verdict {
     let mut read = FullRead::new(target, DEFAULT, 4)?;
@@ -455,16 +572,12 @@ fn longer_read_without_chunk(target: &mut Target<'_>) -> Verdict {
     let message = read.link.receive_or_end(xid)?;
     if let Some(message) = &message {
         fits(message.octets.len(), read.link.to_client)?;
-        if read.link.is_refusal(message).is_err() {
-            let answer = read.link.decode(xid, message)?;
-            match answer.status {
-                Status::GarbageArgs | Status::SystemErr => (),
-                _ if tells_of_length(parsed(&answer)?.status) => (),
-                _ => {
-                    let found = succeeded(&parsed(&answer)?, Results::inline)?;
-                    if !read.data.starts_with(&found.data) {
-                        return violation("the data is other data");
-                    }
+        if let Some(answer) = processed(&mut read.link, xid, message)? {
+            let results = parsed(&answer)?;
+            if !tells_of_length(results.status) {
+                let found = succeeded(&results, Results::inline)?;
+                if !read.data.starts_with(&found.data) {
+                    return violation("the data is other data");
                 }
             }
         }
@@ -520,6 +633,155 @@ fn write_with(
     let mut expected = content(2);
     expected[8..8 + length].copy_from_slice(&data);
     same(&mut link, &path, &expected)
+}
+
+/// WRITE of 1001 octets by a Read chunk, and GETATTR inline behind it.
+fn attributes_behind_chunk(target: &mut Target<'_>) -> Verdict {
+    const LENGTH: usize = 1001;
+    let (mut link, path) = filled(target, 17)?;
+    let data = &content(71)[..LENGTH];
+    let write = Compound::new(b"")
+        .path(&path)
+        .write_reduced(8, LENGTH as u32);
+    // What follows the chunk does not move its Position.
+    let compound = write.attributes();
+    let mut header = Header::msg(link.xid());
+    header.reads.push(ReadSegment {
+        position: compound.position(),
+        segment: link.readable(data)?,
+    });
+    let answer = link.call(&header, &compound.call(header.xid))?;
+    let results = parsed(&answer)?;
+    has_written(&results, LENGTH)?;
+    let size = succeeded(&results, Results::attributes)?.size;
+    if size < SIZE as u64 {
+        return violation(format!("the file has {size} octets"));
+    }
+    let mut expected = content(17);
+    expected[8..8 + LENGTH].copy_from_slice(data);
+    same(&mut link, &path, &expected)
+}
+
+/// WRITE of 3000 octets by a Read chunk whose Position is `ahead` octets from that of the data, or
+/// which has fewer octets. Nothing is written.
+fn mismatch(target: &mut Target<'_>, ahead: i32, length: usize) -> Verdict {
+    const LENGTH: u32 = 3000;
+    let (mut link, path) = filled(target, 18)?;
+    let mut data = content(81)[..length].to_vec();
+    // In place of the count, this is not one.
+    data[..4].fill(0xff);
+    let compound = Compound::new(b"").path(&path).write_reduced(8, LENGTH);
+    let mut header = Header::msg(link.xid());
+    header.reads.push(ReadSegment {
+        position: compound.position().wrapping_add_signed(ahead),
+        segment: link.readable(&data)?,
+    });
+    link.ask(&header, &compound.call(header.xid))?;
+    if let Some(message) = link.receive_or_end(header.xid)? {
+        if let Some(answer) = processed(&mut link, header.xid, &message)? {
+            let results = parsed(&answer)?;
+            if results.status == 0 {
+                return violation("the COMPOUND succeeds");
+            }
+        }
+    }
+    // The server may have ended the connection.
+    same(&mut target.plain()?, &path, &content(18))
+}
+
+/// Lengths of segments, most of which end within pages. The last one has the rest.
+const WITHIN_PAGES: [usize; 6] = [1, 4095, 5000, 65_537, 300_001, 123_458];
+
+/// WRITE and READ of 1 MiB by chunks of such segments, or of what the server takes at most. The file
+/// has its old length at the end.
+fn large(target: &mut Target<'_>) -> Verdict {
+    let (mut link, path) = filled(target, 19)?;
+    let results = link.nfs(|compound| compound.path(&path).most())?;
+    let Some(most) = succeeded(&results, Results::most)? else {
+        return inconclusive("the server does not tell how much READ and WRITE take");
+    };
+    let length = most.min(1 << 20) as usize;
+    let data: Vec<u8> = (0..length).map(|at| (at * 31 + at / 251) as u8).collect();
+    let found = write_large(&mut link, &path, &data)
+        .and_then(|written| read_large(&mut link, &path, &data[..written]));
+    let shortened = target
+        .plain()
+        .and_then(|mut link| link.nfs(|compound| compound.path(&path).resize(SIZE as u64)))
+        .and_then(|results| succeeded(&results, Results::succeeded))
+        .or_else(|problem| {
+            inconclusive(format!("SETATTR of the size fails: {}", problem.reason()))
+        });
+    found.and_then(|passed| shortened.map(|()| passed))
+}
+
+/// Cuts a length into segments.
+fn segments(length: usize) -> Vec<usize> {
+    let mut left = length;
+    let mut parts = Vec::new();
+    for part in WITHIN_PAGES.into_iter().chain([usize::MAX]) {
+        let part = part.min(left);
+        left -= part;
+        parts.extend((part > 0).then_some(part));
+    }
+    parts
+}
+
+/// Returns how many octets were written.
+fn write_large(link: &mut Link, path: &str, data: &[u8]) -> Result<usize, Problem> {
+    let compound = Compound::new(b"")
+        .path(path)
+        .write_reduced(0, data.len() as u32);
+    let mut header = Header::msg(link.xid());
+    let mut rest = data;
+    for part in segments(data.len()) {
+        let (part, behind) = rest.split_at(part);
+        rest = behind;
+        header.reads.push(ReadSegment {
+            position: compound.position(),
+            segment: link.readable(part)?,
+        });
+    }
+    let answer = link.call(&header, &compound.call(header.xid))?;
+    let results = parsed(&answer)?;
+    if results.status == nfs::FBIG {
+        return inconclusive("the server does not let files be as long");
+    }
+    match succeeded(&results, Results::written)? as usize {
+        count if (1..=data.len()).contains(&count) => Ok(count),
+        count => violation(format!(
+            "WRITE of {} octets has written {count}",
+            data.len()
+        )),
+    }
+}
+
+fn read_large(link: &mut Link, path: &str, data: &[u8]) -> Verdict {
+    let mut header = Header::msg(link.xid());
+    let mut chunk = Vec::new();
+    for part in segments(data.len()) {
+        chunk.push(link.writable(part)?);
+    }
+    header.writes = vec![chunk.clone()];
+    let compound = Compound::new(b"").path(path).read(0, data.len() as u32);
+    let answer = link.call(&header, &compound.call(header.xid))?;
+    let (_, count, inline) = succeeded(&parsed(&answer)?, Results::reduced)?;
+    let [returned] = &answer.header.writes[..] else {
+        return violation("the reply does not have one Write chunk");
+    };
+    same_segments(&chunk, returned)?;
+    let octets = link.gather(returned)?;
+    if octets.len() != count as usize || octets.is_empty() || !inline.is_empty() {
+        return violation(format!(
+            "READ returns a count of {count}, {} octets in the chunk, and {} inline",
+            octets.len(),
+            inline.len()
+        ));
+    }
+    // A READ may return less.
+    if !data.starts_with(&octets) {
+        return violation("the data is other data");
+    }
+    Ok(Passed)
 }
 
 /// The file has this content, read inline in parts.
@@ -597,6 +859,16 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/3.4.6/4", "READ at the end of the file returns short lengths", Must, LENGTHS,
         sends "READ of 3000 octets where 1000 are left", accepts "length 1000, nothing written behind it",
         fault "reads-keep-length", needs [Export], |target| read(target, 4000, 3000, &[3000], 1000)),
+    case!("rfc8166/3.4.6/8", "READ behind the end of the file returns an unused Write chunk", Must,
+        LENGTHS,
+        sends "READ of 3000 octets where none are left, a Write chunk of 3000",
+        accepts "length 0, nothing written",
+        fault "reads-keep-length", needs [Export], |target| read(target, 5000, 3000, &[3000], 0)),
+    case!("rfc8166/3.4.6/7", "a Write chunk that is too short for the data", Must, INADEQUATE,
+        sends "READ of 3000 octets, Write chunks of 2999, 2996 and 1000",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS, a READ of less or the end of \
+                 this connection; nothing written behind the chunk; NULL succeeds",
+        fault "cuts-reads", needs [Export], too_short),
     case!("rfc8166/3.4.6.2/1", "READ of 1001 octets writes no padding", Must, NO_PADDING,
         sends "READ of 1001 octets, a Write chunk of 1004", accepts "length 1001, nothing written behind it",
         fault "writes-padding", needs [Export], |target| read(target, 0, 1001, &[1004], 1001)),
@@ -639,7 +911,13 @@ pub const CASES: &[Case] = &[
          inline.",
         sends "READ of 400 and READ of 300 octets, a Write chunk of 400",
         accepts "the first data in the chunk, the second inline",
-        fault "wants-more-chunks", needs [Export, Destructive], more_reads_than_chunks),
+        fault "wants-more-chunks", needs [Export, Destructive],
+        |target| more_reads_than_chunks(target, 400)),
+    case!("rfc8166/3.4.4.4/1", "an inline READ behind one that needs padding", Must, ROUNDUP_REMOVED,
+        sends "READ of 1001 and READ of 300 octets, a Write chunk of 1001",
+        accepts "the first data in the chunk, the second inline",
+        fault "leaves-padding", needs [Export, Destructive],
+        |target| more_reads_than_chunks(target, 1001)),
     case!("rfc8166/4.3.2.2/5", "a READ that fails returns an unused Write chunk", Must, UNUSED,
         sends "READ behind a LOOKUP that fails, a Write chunk", accepts "the chunk with length 0",
         fault "unused-keep-length", needs [Export], read_fails),
@@ -669,6 +947,35 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/3.4.5/6", "WRITE takes its data from segments of odd lengths", Must, INSERTS,
         sends "WRITE of 3000 octets in segments of 1, 998, 3 and 1998", accepts "the file has them",
         fault "first-segment-only", needs [Export], |target| write(target, 3000, &[1, 998, 3], 0)),
+    case!("rfc8166/3.4.4.4/2", "an operation behind one that needs padding", Must, ROUNDUP_INSERTED,
+        sends "WRITE of 1001 octets by a Read chunk of 1001, GETATTR inline behind it",
+        accepts "the file has them, and the attributes come back",
+        fault "inserts-no-padding", needs [Export], attributes_behind_chunk),
+    case!("rfc8166/3.4.5/7", "a Position in front of the count of the data", Should, AT_POSITION,
+        sends "WRITE of 3000 octets by a Read chunk whose Position is 4 too small",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of this \
+                 connection; nothing is written",
+        fault "ignores-positions", needs [Export], |target| mismatch(target, -4, 3000)),
+    case!("rfc8166/3.4.5/8", "a Position behind the end of the Payload stream", Should, AT_POSITION,
+        sends "WRITE of 3000 octets by a Read chunk whose Position is 4 too large",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of this \
+                 connection; nothing is written",
+        fault "ignores-positions", needs [Export], |target| mismatch(target, 4, 3000)),
+    case!("rfc8166/3.4.5/9", "a Read chunk four octets shorter than the data", Must, AT_POSITION,
+        sends "WRITE of 3000 octets by a Read chunk of 2996",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of this \
+                 connection; nothing is written",
+        fault "fills-short-chunks", needs [Export], |target| mismatch(target, 0, 2996)),
+    case!("rfc8166/3.4.5/10", "a Read chunk that has a third of the data", Must, AT_POSITION,
+        sends "WRITE of 3000 octets by a Read chunk of 1000",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of this \
+                 connection; nothing is written",
+        fault "fills-short-chunks", needs [Export], |target| mismatch(target, 0, 1000)),
+    case!("rfc8166/3.4.4/5", "WRITE and READ of 1 MiB in segments that end within pages", Must,
+        BOUNDARIES,
+        sends "WRITE of 1 MiB by a Read chunk and READ of it by a Write chunk, of seven segments",
+        accepts "the same data, or the begin of it",
+        fault "takes-64-kib", needs [Export], large),
     case!("rfc8166/3.4.5.2/1", "WRITE of 1001 octets without padding in the chunk", Must, ROUNDUP,
         sends "WRITE of 1001 octets, a Read chunk of 1001", accepts "the file has them, and nothing else",
         fault "wants-padding", needs [Export], |target| write(target, 1001, &[], 0)),
@@ -704,7 +1011,12 @@ pub const CASES: &[Case] = &[
         sends "Receive Size 1024, READ whose reply has 1028 octets without the Reply chunk in its \
                header",
         accepts "RDMA_NOMSG with the data in the Reply chunk",
-        fault "reads-ignore-threshold", needs [Export], |target| longer_read(target, DEFAULT)),
+        fault "reads-ignore-threshold", needs [Export], |target| longer_read(target, DEFAULT, 4)),
+    case!("rfc8166/3.5.3/14", "data that needs padding goes by the Reply chunk", Must, PADDED,
+        sends "Receive Size 1024, READ of an odd length whose reply has 1032 octets without the \
+               Reply chunk in its header",
+        accepts "RDMA_NOMSG with the data and its padding in the Reply chunk",
+        fault "unpadded", needs [Export], |target| longer_read(target, DEFAULT, 5)),
     case!("rfc8166/3.5.3/13", "READ by a Write chunk, and the rest of the reply by the Reply chunk",
         Must, REST,
         sends "Receive Size 1024, GETFH of 1224 octets in all and READ of 3000, a Write chunk of 3000 \

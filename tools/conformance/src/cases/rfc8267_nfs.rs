@@ -6,7 +6,9 @@ use super::rfc8166_nfs;
 use super::rfc8166_nfs::content;
 use super::rfc8166_nfs::read_whole;
 use super::rfc8166_nfs::written_whole;
+use super::rfc8166_nfs::INADEQUATE;
 use super::rfc8166_nfs::SIZE;
+use super::rfc8166_nfs::WANTED;
 use crate::case::case;
 use crate::case::inconclusive;
 use crate::case::skip;
@@ -234,6 +236,25 @@ fn read_by_chunk(target: &mut Target<'_>, length: usize, room: usize) -> Verdict
     Ok(Passed)
 }
 
+/// READ with Write chunks that are too short.
+fn too_short(target: &mut Target<'_>) -> Verdict {
+    let begin = |target: &mut Target<'_>, seed: u8| {
+        let mut file = File::filled(target, seed)?;
+        let xid = file.link.xid();
+        let rpc = nfs3::read(xid, &file.handle, 0, WANTED as u32);
+        Ok((file.link, rpc, xid))
+    };
+    rfc8166_nfs::too_short_chunks(target, begin, |answer| {
+        let results = answer.results()?;
+        let status = Reader::new(results).word().unwrap_or_default();
+        if status == nfs::IO || status != 0 && nfs3::environment(status).is_none() {
+            return Ok(None);
+        }
+        let found = decoded("READ", results, nfs3::read_result)?;
+        Ok(Some((found.eof, found.count, found.rest)))
+    })
+}
+
 /// WRITE of `length` octets, inline or by a Read chunk.
 fn write(target: &mut Target<'_>, length: usize, by_chunk: bool) -> Verdict {
     let mut file = File::filled(target, 9)?;
@@ -276,6 +297,11 @@ pub const CASES: &[Case] = &[
     case!("rfc8267/4/6", "READ of NFS 3 of 1001 octets writes no padding", Must, NO_PADDING,
         sends "READ of 1001 octets, a Write chunk of 1004", accepts "length 1001, nothing written behind it",
         fault "writes-padding", needs [Export], |target| read_by_chunk(target, 1001, 1004)),
+    case!("rfc8267/4/9", "a Write chunk that is too short for the data of NFS 3", Must, INADEQUATE,
+        sends "READ of 3000 octets, Write chunks of 2999, 2996 and 1000",
+        accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS, a READ of less or the end of \
+                 this connection; nothing written behind the chunk; NULL succeeds",
+        fault "cuts-reads", needs [Export], too_short),
     case!("rfc8267/4/7", "an inline WRITE of NFS 3", Must, MAY_REDUCE,
         sends "WRITE of 501 octets without chunks", accepts "the file has them, and nothing else",
         fault "cuts-inline-writes", needs [Export], |target| write(target, 501, false)),

@@ -194,7 +194,7 @@ fn own_send_size(target: &mut Target<'_>) -> Verdict {
         return skip(format!("the server's Send Size is {size}"));
     }
     match (&target.server.service, &target.server.export) {
-        (Service::Nfs4(_), Some(_)) => longer_read(target, RECEIVE),
+        (Service::Nfs4(_), Some(_)) => longer_read(target, RECEIVE, 4),
         (Service::Nfs4(_), None) => skip("only with --export"),
         _ => {
             let mut link = target.connect(&Private::new(262_144, RECEIVE, false).octets())?;
