@@ -960,7 +960,7 @@ pub const CASES: &[Case] = &[
         sends "WRITE of 3000 octets by a Read chunk whose Position is 4 too large",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of this \
                  connection; nothing is written",
-        fault "ignores-positions", needs [Export], |target| mismatch(target, 4, 3000)),
+        fault "ignores-positions", needs [Export, Destructive], |target| mismatch(target, 4, 3000)),
     case!("rfc8166/3.4.5/9", "a Read chunk four octets shorter than the data", Must, AT_POSITION,
         sends "WRITE of 3000 octets by a Read chunk of 2996",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of this \
