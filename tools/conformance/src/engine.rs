@@ -1073,6 +1073,23 @@ impl Connection {
         }
     }
 
+    /// Returns the next message that begins with this XID. Other messages are left for `receive`.
+    pub fn receive_answer(&mut self, xid: u32, limit: Duration) -> Arrival {
+        let until = Instant::now() + limit;
+        let mut others = VecDeque::new();
+        let found = loop {
+            match self.receive(until.saturating_duration_since(Instant::now())) {
+                Arrival::Message(message) if !message.octets.starts_with(&xid.to_be_bytes()) => {
+                    others.push_back(message);
+                }
+                found => break found,
+            }
+        };
+        others.append(&mut self.arrived);
+        self.arrived = others;
+        found
+    }
+
     /// Waits up to `limit` for the end of the connection.
     pub fn wait_closed(&mut self, limit: Duration) -> Option<String> {
         let until = Instant::now() + limit;

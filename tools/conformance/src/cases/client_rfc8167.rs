@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
+use std::time::Instant;
 
 use crate::case::case;
 use crate::case::inconclusive;
@@ -68,6 +69,10 @@ const NO_CHUNKS: &str = "RFC 8167, section 5.3: If a reverse-direction requester
 pub const XID: u32 = 0x7266_6331;
 /// How many calls are more than any client grants here.
 const MANY_CALLS: u32 = 40;
+/// How many calls are more than the Receives that any client posts here, and how many are under way
+/// at once, if the client grants as many.
+const MANY_IN_TURN: u32 = 200;
+const AT_ONCE: u32 = 4;
 
 /// Calls the client once, as soon as it accepts calls, in front of the reply to a call of its own.
 /// `octets` gets NULL of the client's program, and the client's call.
@@ -385,11 +390,8 @@ fn answers_without_credit(gateway: &mut Gateway<'_>) -> Verdict {
             let mut found = own.borrow_mut();
             if let (Some(null), None) = (call.accepts, found.as_ref()) {
                 let _ = connection.send(&Header::msg(XID).with(&wire::call(XID, null, &[])));
-                *found = Some(match connection.receive(ANSWER) {
-                    Arrival::Message(message) if message.octets.starts_with(&XID.to_be_bytes()) => {
-                        Ok(Passed)
-                    }
-                    Arrival::Message(_) => inconclusive("another message has come first"),
+                *found = Some(match connection.receive_answer(XID, ANSWER) {
+                    Arrival::Message(_) => Ok(Passed),
                     Arrival::Closed(why) => {
                         inconclusive(format!("the connection has ended before an answer: {why}"))
                     }
@@ -408,6 +410,79 @@ fn answers_without_credit(gateway: &mut Gateway<'_>) -> Verdict {
         None => return work.not_called(),
     };
     undisturbed(gateway, &work)
+}
+
+/// Calls the client many times within one call of its own.
+fn many_in_turn(gateway: &mut Gateway<'_>) -> Verdict {
+    let found = Rc::new(RefCell::new(None));
+    let own = found.clone();
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            let mut found = own.borrow_mut();
+            let (Some(null), None) = (call.accepts, found.as_ref()) else {
+                return Next::Serve;
+            };
+            let verdict = found.insert(answers_all(connection, null));
+            match verdict {
+                Ok(Passed) => Next::Serve,
+                // A client without a Receive would have no reply, either.
+                Err(_) => Next::Disconnect,
+            }
+        }),
+        ..Shape::default()
+    })?;
+    work.first()?;
+    match found.take() {
+        Some(verdict) => verdict?,
+        None => return work.not_called(),
+    };
+    undisturbed(gateway, &work)
+}
+
+/// Makes calls, as many at once as the client grants, up to a few. Each has an answer.
+fn answers_all(connection: &mut Connection, null: Procedure) -> Verdict {
+    let begun = Instant::now();
+    let (mut answered, mut grant) = (0, 1);
+    while answered < MANY_IN_TURN {
+        let xids = XID + answered..XID + MANY_IN_TURN.min(answered + grant.clamp(1, AT_ONCE));
+        for xid in xids.clone() {
+            // Without a Receive of the client it does not complete.
+            connection
+                .post_send(&Header::msg(xid).with(&wire::call(xid, null, &[])))
+                .or_else(inconclusive)?;
+        }
+        for xid in xids {
+            let left = ANSWER.saturating_sub(begun.elapsed());
+            match connection.receive_answer(xid, left) {
+                Arrival::Message(message) => {
+                    let credits = message.octets.get(8..12).and_then(|it| it.try_into().ok());
+                    grant = credits.map_or(1, u32::from_be_bytes);
+                    answered += 1;
+                }
+                Arrival::Closed(why) if answered == 0 => {
+                    return inconclusive(format!(
+                        "the connection has ended before an answer: {why}"
+                    ));
+                }
+                Arrival::Closed(why) => {
+                    return violation(format!("the connection ends after {answered} calls: {why}"));
+                }
+                // The answers may be slow.
+                Arrival::Nothing if left < ANSWER / 4 => {
+                    return inconclusive(format!(
+                        "only {answered} calls have had an answer within {} ms",
+                        ANSWER.as_millis()
+                    ));
+                }
+                Arrival::Nothing => {
+                    return violation(format!(
+                        "the client answers {answered} calls, and not the next one"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(Passed)
 }
 
 fn with_read_chunk(null: Procedure, _: &Call) -> Vec<u8> {
@@ -563,6 +638,12 @@ pub const CASES: &[Case] = &[
                after 100 ms without a call",
         accepts "at most two calls under way; the work succeeds", fault "takes-error-grants",
         error_is_no_grant),
+    case!(client "rfc8167/4.3.1/c1", "calls of the server do not use up the Receives", Must,
+        "To receive incoming reverse-direction Calls, an RPC-over-RDMA client endpoint posts enough \
+         additional Receive buffers to match its advertised reverse-direction credit value.",
+        sends "200 NULL within a call of the client: one at a time, or up to four if it grants as many",
+        accepts "an answer to each within 2 s; the work succeeds on one connection",
+        fault "keeps-receives", many_in_turn),
     case!(client "rfc8167/5.2/c3", "the client's reply has no chunks", Must, LIKE_FORWARD,
     sends "NULL without chunks", accepts "empty lists", fault "answers-with-chunks",
     |gateway| header(gateway, |header| {
