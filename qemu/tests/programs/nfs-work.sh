@@ -29,7 +29,7 @@ all() {
 	for job; do wait "$job" || failed=1; done
 }
 
-for size in 2000 8000; do
+for size in 2000 7999 8000 8001; do
 	{ writes mount/new "$size" && reads mount/new "$size" copy; } || exit 1
 	same "$size" copy
 done

@@ -55,6 +55,9 @@ pub const BIND: Procedure = Procedure { number: 2, ..ECHO };
 /// LOAD of the program of ECHO: takes a length, and returns true and as many octets. These are
 /// eligible for direct data placement.
 pub const LOAD: Procedure = Procedure { number: 3, ..ECHO };
+/// STORE of the program of ECHO: takes octets, and returns nothing. The octets are eligible for
+/// direct data placement.
+pub const STORE: Procedure = Procedure { number: 4, ..ECHO };
 /// The longest result of LOAD, in octets.
 const LOAD_MAX: u32 = 1 << 20;
 /// The version of the callback program of NFS 4.1 (RFC 8881, section 20).
@@ -309,6 +312,19 @@ impl Call {
                 number: 0,
             })
         })
+    }
+
+    /// Returns the header of a reply that uses no chunk of the call.
+    pub fn unused(&self) -> Header {
+        let mut header = Header {
+            writes: self.header.writes.clone(),
+            reply: self.header.reply.clone(),
+            ..Header::msg(self.header.xid)
+        };
+        for segment in header.writes.iter_mut().chain(&mut header.reply).flatten() {
+            segment.length = 0;
+        }
+        header
     }
 
     /// Returns the segments that the server may read.
@@ -1049,13 +1065,8 @@ impl Session {
             version: call.header.version,
             direction: wire::REPLY,
             credits: shape.credits,
-            ..Header::msg(xid)
+            ..call.unused()
         };
-        header.writes.clone_from(&call.header.writes);
-        header.reply.clone_from(&call.header.reply);
-        for segment in header.writes.iter_mut().chain(&mut header.reply).flatten() {
-            segment.length = 0;
-        }
         let mut threshold = self.own.send_size().min(seen.client.receive_size());
         if header.version == 2 {
             // The draft, section 2.3.
@@ -1063,9 +1074,8 @@ impl Session {
         }
         let prepares = call.prepares(&rpc);
         if let Some((chunk, start, length)) = reduced(&call, &rpc) {
-            let room = |chunk: &Vec<Segment>| chunk.iter().map(|it| it.length as usize).sum();
             let whole = header.octets().len() + rpc.len() <= threshold
-                || call.header.reply.as_ref().map_or(0, room) >= rpc.len();
+                || call.header.reply.as_deref().map_or(0, room) >= rpc.len();
             let data: Vec<u8> = match whole.then(|| (shape.reduces)(&call)) {
                 Some(Reduction::Nothing) => Vec::new(),
                 Some(Reduction::Other) => rpc.drain(start - 8..start - 4).collect(),
@@ -1160,6 +1170,11 @@ impl Session {
     }
 }
 
+/// Returns the length of a chunk.
+pub fn room(chunk: &[Segment]) -> usize {
+    chunk.iter().map(|segment| segment.length as usize).sum()
+}
+
 /// Says that the client is not to blame.
 fn unregistered(why: &str) -> String {
     format!("this host cannot register memory (see ulimit -l): {why}")
@@ -1197,7 +1212,7 @@ fn execute(call: &Call) -> Vec<u8> {
     match (procedure, echo) {
         (Some(Procedure { number: 0, .. }), _) => writer.word(0).0,
         (Some(ECHO), Some(octets)) => writer.word(0).opaque(&octets).0,
-        (Some(BIND), _) => writer.word(0).0,
+        (Some(BIND), _) | (Some(STORE), Some(_)) => writer.word(0).0,
         (Some(LOAD), _) => {
             let length = call.arguments().and_then(|mut rest| rest.word().ok());
             match length.filter(|&length| length <= LOAD_MAX) {

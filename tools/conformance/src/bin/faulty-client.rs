@@ -8,6 +8,7 @@
 //! passes, and each case fails with its own. The suite listens at PORT and the next four.
 
 use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use rpcrdma_conformance::gateway::loaded;
 use rpcrdma_conformance::gateway::Client;
 use rpcrdma_conformance::gateway::BIND;
 use rpcrdma_conformance::gateway::LOAD;
+use rpcrdma_conformance::gateway::STORE;
 use rpcrdma_conformance::gateway::WRONG_DATA;
 use rpcrdma_conformance::peer::DEFAULT;
 use rpcrdma_conformance::peer::ECHO;
@@ -113,6 +115,8 @@ struct Worker {
     version: u32,
     recoveries: u32,
     pending: BTreeMap<u32, Pending>,
+    /// Calls that were lost with a connection. They are made again.
+    lost: VecDeque<(u32, Pending)>,
     memories: Vec<Memory>,
     next_xid: u32,
     first_xid: u32,
@@ -144,6 +148,7 @@ impl Worker {
             version: 1,
             recoveries: 0,
             pending: BTreeMap::new(),
+            lost: VecDeque::new(),
             memories: Vec::new(),
             next_xid: std::process::id() << 12,
             first_xid: std::process::id() << 12,
@@ -180,7 +185,9 @@ impl Worker {
         self.first.get_or_insert((to_server, to_client));
         self.to_server = to_server;
         self.to_client = to_client;
-        self.granted = None;
+        if !self.has("keeps-grant") {
+            self.granted = None;
+        }
     }
 
     /// Finds the server's message.
@@ -231,9 +238,10 @@ impl Worker {
         }
         self.all(&[(BIND, vec![])])?;
         self.bound = true;
-        for length in [100, 2000, 8000] {
+        for length in [100, 2000, 8001] {
             self.all(&[(ECHO, opaque(length))])?;
         }
+        self.all(&[(STORE, opaque(LOADED))])?;
         let many: Vec<_> = (0..12).map(|n| (ECHO, opaque(100 + n))).collect();
         self.all(&many)?;
         self.all(&[(ECHO, opaque(8000)), (ECHO, opaque(8000))])?;
@@ -261,6 +269,10 @@ impl Worker {
         let mut until = Instant::now() + LIMIT;
         loop {
             while self.pending.len() < self.window() {
+                if let Some((xid, call)) = self.lost.pop_front() {
+                    self.call(xid, call.procedure, call.arguments)?;
+                    continue;
+                }
                 let Some((procedure, arguments)) = next else {
                     break;
                 };
@@ -270,7 +282,7 @@ impl Worker {
                 self.call(self.next_xid, *procedure, arguments.clone())?;
                 next = waiting.next();
             }
-            if self.pending.is_empty() && next.is_none() {
+            if self.pending.is_empty() && self.lost.is_empty() && next.is_none() {
                 return Ok(());
             }
             match self.connection.receive(Duration::from_millis(100)) {
@@ -338,12 +350,22 @@ impl Worker {
                 self.next_xid += 1;
                 xid = self.next_xid;
             }
-            self.call(xid, call.procedure, call.arguments)?;
+            self.lost.push_back((xid, call));
         }
         Ok(())
     }
 
     fn expose(&mut self, octets: &[u8], access: u32) -> Result<Segment, String> {
+        if self.has("registers-once") && access == REMOTE_WRITE {
+            let fits = |memory: &&Memory| memory.octets().len() >= octets.len();
+            if let Some(memory) = self.memories.iter().find(fits) {
+                return Ok(Segment {
+                    handle: memory.key(),
+                    length: octets.len() as u32,
+                    offset: memory.offset(),
+                });
+            }
+        }
         let memory = self.connection.expose(octets, access)?;
         let segment = Segment {
             handle: memory.key(),
@@ -412,7 +434,8 @@ impl Worker {
                 access |= REMOTE_WRITE;
             }
             let half = rpc.len() / 8 * 4;
-            for part in [&rpc[..half], &rpc[half..]] {
+            let padding = if self.has("cuts-padding") { 3 } else { 0 };
+            for part in [&rpc[..half], &rpc[half..rpc.len() - padding]] {
                 let segment = self.expose(part, access)?;
                 keys.push(segment.handle);
                 let position = 0;
@@ -440,16 +463,14 @@ impl Worker {
         self.send(&octets)
     }
 
-    /// Returns what goes by a Read chunk of its own, although no argument of ECHO is eligible.
+    /// Returns what goes by a Read chunk of its own: the argument of STORE. That of ECHO is not
+    /// eligible.
     fn reduces(&self, procedure: Procedure, arguments: &[u8]) -> Option<Vec<u8>> {
-        if procedure != ECHO {
-            return None;
-        }
         let mut data = Reader::new(arguments).opaque().ok()?.to_vec();
-        match self.fault.as_str() {
-            "reduces-arguments" => (),
-            "longer-chunks" => data.resize(data.len() + 8, 0),
-            "pads-chunks" => data.resize(wire::roundup(data.len()), 0),
+        match (procedure, self.fault.as_str()) {
+            (STORE, "longer-chunks") => data.resize(data.len() + 8, 0),
+            (STORE, "pads-chunks") => data.resize(wire::roundup(data.len()), 0),
+            (STORE, _) | (ECHO, "reduces-arguments") => (),
             _ => return None,
         }
         Some(data)
@@ -605,6 +626,9 @@ impl Worker {
             return self.discard("trusts-xids");
         };
         let (offered, write) = (call.reply, call.write);
+        if let Some(fault) = mismatch(call, header) {
+            return self.discard(fault);
+        }
         let rpc = if header.procedure == wire::NOMSG {
             let (Some(offered), Some([returned])) = (offered, header.reply.as_deref()) else {
                 return self.discard("trusts-empty-nomsg");
@@ -632,7 +656,7 @@ impl Worker {
         let Some(call) = self.pending.remove(&xid) else {
             return Ok(());
         };
-        let mut leaves = self.has("leaves-registered");
+        let mut leaves = self.has("leaves-registered") || self.has("registers-once");
         if let Some(key) = invalidated {
             leaves |= self.has("trusts-invalidation");
             if self.has("refuses-invalidation") {
@@ -754,6 +778,28 @@ impl Worker {
         let payload = words(&[&[xid, wire::REPLY, 0, 0, 0], status].concat());
         self.send(&reply.with(&payload))
     }
+}
+
+/// Returns the fault with which a client takes the chunks of a reply, if they are not those of the
+/// call.
+fn mismatch(call: &Pending, header: &Header) -> Option<&'static str> {
+    let write = header.writes.first();
+    let mut several = header.writes.len() > 1;
+    for (offered, returned) in [(call.write, write), (call.reply, header.reply.as_ref())] {
+        let (Some(offered), Some(returned)) = (offered, returned) else {
+            continue;
+        };
+        several |= returned.len() != 1;
+        for segment in returned {
+            if segment.length > offered.length {
+                return Some("trusts-lengths");
+            }
+            if (segment.handle, segment.offset) != (offered.handle, offered.offset) {
+                return Some("trusts-handles");
+            }
+        }
+    }
+    several.then_some("trusts-counts")
 }
 
 fn connect(address: SocketAddr, fault: &str) -> Result<Connection, String> {

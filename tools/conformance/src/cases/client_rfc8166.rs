@@ -26,6 +26,7 @@ use crate::cases::rfc8167::MATCH;
 use crate::engine::Connection;
 use crate::gateway::error;
 use crate::gateway::error_in;
+use crate::gateway::room;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
@@ -33,6 +34,7 @@ use crate::gateway::Reduction;
 use crate::gateway::Shape;
 use crate::gateway::Work;
 use crate::gateway::LOAD;
+use crate::gateway::STORE;
 use crate::gateway::WRONG_DATA;
 use crate::peer::ECHO;
 use crate::peer::NFS;
@@ -125,6 +127,13 @@ fn data_chunks(call: &Call) -> BTreeMap<usize, usize> {
     lengths
 }
 
+/// Returns the length of the Position Zero Read chunk.
+fn position_zero(call: &Call) -> Option<usize> {
+    let reads = call.header.reads.iter().filter(|read| read.position == 0);
+    let lengths = reads.map(|read| read.segment.length as usize);
+    lengths.reduce(|sum, length| sum + length)
+}
+
 /// Returns a word of the call, at this offset in octets.
 fn word_at(call: &Call, at: usize) -> Option<u32> {
     let octets = call.rpc.get(at..at.checked_add(4)?)?;
@@ -158,6 +167,18 @@ fn are_as_long(call: &Call, padded: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether the call has a Read chunk for an item whose length is odd: no multiple of four.
+fn has_odd_item(call: &Call) -> bool {
+    let mut items = data_chunks(call)
+        .into_keys()
+        .map(|position| position.checked_sub(4));
+    seen_procedure(call).is_some()
+        && items.any(|at| {
+            at.and_then(|at| word_at(call, at))
+                .is_some_and(|length| length % 4 != 0)
+        })
+}
+
 /// Each Read chunk with data has an argument that is eligible (RFC 8267, sections 4 and 6.1).
 fn are_eligible(call: &Call) -> Result<(), String> {
     // Operations of NFS 4, and the type of a symbolic link.
@@ -179,7 +200,7 @@ fn are_eligible(call: &Call) -> Result<(), String> {
             (100_003, 4, 1) => {
                 before(9) == Some(WRITE) || (before(3), before(2)) == (Some(CREATE), Some(NF4LNK))
             }
-            _ => false,
+            _ => procedure == STORE && last,
         };
         if !eligible {
             let number = procedure.number;
@@ -191,12 +212,10 @@ fn are_eligible(call: &Call) -> Result<(), String> {
     Ok(())
 }
 
-/// The Write chunk of READ or LOAD has no room for the padding of what is asked for. The count is the
-/// last argument.
-fn has_no_room_for_padding(call: &Call) -> Result<(), String> {
+/// Returns how many octets READ or LOAD asks for, and its Write chunk. The count is the last argument.
+fn asked(call: &Call) -> Option<(usize, &[Segment])> {
     const READ: u32 = 25;
-    let count = call.rpc.len().checked_sub(4);
-    let count = count.and_then(|at| word_at(call, at)).unwrap_or_default() as usize;
+    let count = word_at(call, call.rpc.len().checked_sub(4)?)? as usize;
     let reads = seen_procedure(call).is_some_and(|procedure| {
         let operation = call.rpc.len().checked_sub(32);
         match (procedure.program, procedure.version, procedure.number) {
@@ -206,14 +225,51 @@ fn has_no_room_for_padding(call: &Call) -> Result<(), String> {
             _ => procedure == LOAD,
         }
     });
-    let [chunk] = &call.header.writes[..] else {
+    match &call.header.writes[..] {
+        [chunk] if reads && room(chunk) > 0 => Some((count, chunk)),
+        _ => None,
+    }
+}
+
+/// The Write chunk of READ or LOAD has no room for the padding of what is asked for: neither in its
+/// last segment that is needed, nor in one of its own.
+fn has_no_room_for_padding(call: &Call) -> Result<(), String> {
+    let Some((count, chunk)) = asked(call) else {
         return Ok(());
     };
-    let room: usize = chunk.iter().map(|segment| segment.length as usize).sum();
+    let mut begin = 0;
+    let padding = chunk.iter().any(|segment| {
+        let own = begin >= count && (1..=4).contains(&segment.length);
+        begin += segment.length as usize;
+        own
+    });
     check(
-        !reads || count % 4 == 0 || room != roundup(count),
-        format!("a Write chunk of {room} octets for {count}"),
+        count % 4 == 0 || !padding && begin != roundup(count),
+        format!("a Write chunk of {begin} octets for {count}"),
     )
+}
+
+/// The same as `each`, where some call has such a chunk, and one has it for an odd length.
+fn each_odd(
+    gateway: &mut Gateway<'_>,
+    any: fn(&Call) -> bool,
+    odd: fn(&Call) -> bool,
+    holds: fn(&Call) -> Result<(), String>,
+) -> Verdict {
+    each(gateway, holds)?;
+    let calls = &gateway.plain()?.calls;
+    if !calls.iter().any(any) {
+        return skip("the client has made no call with such a chunk");
+    }
+    if !calls.iter().any(odd) {
+        return inconclusive("all chunks are for multiples of four octets");
+    }
+    Ok(Passed)
+}
+
+/// Whether the call has a Read chunk with data.
+fn has_data(call: &Call) -> bool {
+    !data_chunks(call).is_empty()
 }
 
 fn check(good: bool, why: impl Into<String>) -> Result<(), String> {
@@ -340,16 +396,33 @@ pub fn discards_from(
     shape: Shape,
     octets: fn(&Call) -> Vec<u8>,
 ) -> Verdict {
-    let has_chunk = |call: &Call| !call.header.writes.is_empty();
     let late = late(gateway)?;
-    let chunk = gateway.plain()?.calls.iter().skip(late / 2).any(has_chunk);
-    let from = if chunk { late / 2 } else { late };
+    let mut calls = gateway.plain()?.calls.clone().into_iter().skip(late / 2);
+    match calls.any(|call| has_write_chunk(&call)) {
+        true => discards_in(gateway, shape, late / 2, has_write_chunk, octets),
+        false => discards_in(gateway, shape, late, |_| true, octets),
+    }
+}
+
+/// Whether data fits into the first Write chunk of the call.
+fn has_write_chunk(call: &Call) -> bool {
+    let first = call.header.writes.first();
+    first.is_some_and(|chunk| room(chunk) > 0)
+}
+
+/// Sends octets in front of the reply to the first call from this number on that suits.
+fn discards_in(
+    gateway: &mut Gateway<'_>,
+    shape: Shape,
+    from: usize,
+    suits: fn(&Call) -> bool,
+    octets: impl Fn(&Call) -> Vec<u8> + 'static,
+) -> Verdict {
     let sent = Rc::new(Cell::new(false));
     let before = sent.clone();
     let work = gateway.work(Shape {
         on_call: Box::new(move |call, connection| {
-            let suits = call.number >= from && (!chunk || has_chunk(call));
-            if suits && !before.replace(true) {
+            if call.number >= from && suits(call) && !before.replace(true) {
                 let _ = connection.send(&octets(call));
                 // Otherwise the RDMA Write may be done before the client has looked at them.
                 thread::sleep(HOLD);
@@ -359,10 +432,39 @@ pub fn discards_from(
         ..shape
     })?;
     if !sent.get() {
-        let kind = if chunk { " with a Write chunk" } else { "" };
-        return inconclusive(format!("the client has made no late call{kind}"));
+        return inconclusive("the client has made no late call that suits");
     }
     undisturbed(gateway, &work)
+}
+
+/// Sends in front of the reply to a call that suits one without results, whose chunks are those of
+/// the call, all of them filled, and then changed.
+fn discards_chunks(
+    gateway: &mut Gateway<'_>,
+    suits: fn(&Call) -> bool,
+    change: fn(&Call, &mut Header),
+) -> Verdict {
+    let from = late(gateway)? / 2;
+    if !gateway.plain()?.calls.iter().skip(from).any(suits) {
+        return skip("the client has made no late call with such a chunk");
+    }
+    discards_in(gateway, Shape::default(), from, suits, move |call| {
+        let xid = call.header.xid;
+        let mut header = Header {
+            writes: call.header.writes.clone(),
+            ..call.unused()
+        };
+        change(call, &mut header);
+        match header.procedure {
+            wire::NOMSG => header.octets(),
+            _ => header.with(&words(&[xid, wire::REPLY, 0, 0, 0, 0])),
+        }
+    })
+}
+
+/// Makes the first segment of the chunk longer.
+fn lengthen(chunk: &mut [Segment]) {
+    chunk[0].length = chunk[0].length.saturating_add(4);
 }
 
 /// Returns a reply, SUCCESS without results, that has a header of these words.
@@ -565,16 +667,12 @@ fn fails(gateway: &mut Gateway<'_>, how: Reduction) -> Verdict {
 
 /// Whether the call has a Reply chunk with room for PROG_MISMATCH.
 fn has_reply_chunk(call: &Call) -> bool {
-    let octets = |chunk: &Vec<Segment>| -> u64 {
-        let lengths = chunk.iter().map(|segment| u64::from(segment.length));
-        lengths.sum()
-    };
-    call.header.reply.as_ref().map(octets) >= Some(PROG_MISMATCH)
+    call.header.reply.as_deref().map(room) >= Some(PROG_MISMATCH)
 }
 
 /// The octets of an RPC reply with PROG_MISMATCH, the longest error (RFC 5531, section 9), with an
 /// empty verifier.
-const PROG_MISMATCH: u64 = 32;
+const PROG_MISMATCH: usize = 32;
 
 /// Answers the last call that has a Reply chunk with PROG_MISMATCH, by that chunk.
 fn mismatch_in_reply_chunk(gateway: &mut Gateway<'_>) -> Verdict {
@@ -614,12 +712,11 @@ fn mismatch_in_reply_chunk(gateway: &mut Gateway<'_>) -> Verdict {
                     return Next::Serve;
                 }
             }
-            let mut header = Header::nomsg(xid);
-            header.writes.clone_from(&call.header.writes);
-            for segment in header.writes.iter_mut().flatten() {
-                segment.length = 0;
-            }
-            header.reply = Some(chunk);
+            let header = Header {
+                procedure: wire::NOMSG,
+                reply: Some(chunk),
+                ..call.unused()
+            };
             let _ = connection.send(&header.octets());
             own.set(Some(call.number));
             Next::Answered
@@ -711,8 +808,20 @@ fn late_grant(gateway: &mut Gateway<'_>) -> Verdict {
 /// Whether memory of a call that is over can still be read when the client has had some time to
 /// handle the reply. Another thread of the client may make calls meanwhile.
 fn stays_readable(connection: &mut Connection, segment: Segment) -> bool {
+    stays(|| connection.read(segment.handle, segment.offset, 1).is_ok())
+}
+
+/// The same for writing, of the last octet: replies seldom fill a chunk. A client that is still
+/// handling the reply may use the memory. Over iWARP, only what follows a refused Write fails.
+fn stays_writable(connection: &mut Connection, segment: Segment) -> bool {
+    thread::sleep(HOLD);
+    let last = segment.offset + u64::from(segment.length) - 1;
+    stays(|| connection.write(segment.handle, last, &[0]).is_ok())
+}
+
+fn stays(mut reached: impl FnMut() -> bool) -> bool {
     let until = Instant::now() + Duration::from_secs(5);
-    while connection.read(segment.handle, segment.offset, 1).is_ok() {
+    while reached() {
         if Instant::now() > until {
             return true;
         }
@@ -757,13 +866,7 @@ fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
             };
             // SYSTEM_ERR
             let xid = first.header.xid;
-            let mut header = Header::msg(xid);
-            header.writes.clone_from(&first.header.writes);
-            header.reply.clone_from(&first.header.reply);
-            for segment in header.writes.iter_mut().chain(&mut header.reply).flatten() {
-                segment.length = 0;
-            }
-            let reply = header.with(&words(&[xid, wire::REPLY, 0, 0, 0, 5]));
+            let reply = first.unused().with(&words(&[xid, wire::REPLY, 0, 0, 0, 5]));
             match connection.send_invalidate(key, &reply) {
                 Ok(()) => own.set(Some(stays_readable(connection, segment))),
                 Err(why) => *own_failed.borrow_mut() = Some(why),
@@ -900,55 +1003,116 @@ fn lost_reply_chunk(gateway: &mut Gateway<'_>) -> Verdict {
     undisturbed(gateway, &work)
 }
 
-/// Memory of a call that is over is out of reach, as is memory for another access.
-fn reach(gateway: &mut Gateway<'_>, over: bool) -> Verdict {
+/// Memory is out of reach. Of each call on the first connection, `segment` finds the memory that is
+/// tried within a later one when no reply is due, with `over`, and within the call otherwise.
+/// `reaches` tries it. What is reached is `wrong`.
+fn reach(
+    gateway: &mut Gateway<'_>,
+    over: bool,
+    segment: fn(&Call) -> Option<Segment>,
+    reaches: fn(&mut Connection, Segment) -> bool,
+    wrong: &str,
+) -> Verdict {
     let work = gateway.plain()?;
-    if work.calls.iter().all(|call| call.header.reads.is_empty()) {
-        return inconclusive("the client has made no call with a Read chunk");
+    if work.calls.iter().all(|call| segment(call).is_none()) {
+        return inconclusive("the client has made no call with such a chunk");
     }
     let mut old: Option<(usize, Segment)> = None;
-    let reached = std::rc::Rc::new(std::cell::Cell::new(None));
+    let reached = Rc::new(Cell::new(None));
     let result = reached.clone();
     let work = gateway.work(Shape {
         on_call: Box::new(move |call, connection| {
             if result.get().is_some() || call.connection > 0 {
                 return Next::Serve;
             }
-            if !over {
-                // The right to read a Read chunk is no right to write it.
-                if let Some(segment) = call.readable().find(|segment| segment.length >= 4) {
-                    let octets = connection.read(segment.handle, segment.offset, 4);
-                    let mut wrote = octets.is_ok_and(|octets| {
-                        connection
-                            .write(segment.handle, segment.offset, &octets)
-                            .is_ok()
-                    });
-                    // Over iWARP a Write completes before the client refuses it. Then a Read
-                    // behind it fails.
-                    wrote = wrote && connection.read(segment.handle, segment.offset, 4).is_ok();
-                    result.set(Some(wrote));
+            old = old.or_else(|| Some((call.number, segment(call)?)));
+            if let Some((number, segment)) = old {
+                if !over || call.outstanding == 1 && call.number > number {
+                    result.set(Some(reaches(connection, segment)));
                 }
-                return Next::Serve;
-            }
-            match old {
-                Some((number, segment)) if call.outstanding == 1 && call.number > number => {
-                    result.set(Some(stays_readable(connection, segment)));
-                }
-                None => {
-                    let segment = call.readable().find(|segment| segment.length > 0);
-                    old = segment.map(|segment| (call.number, segment));
-                }
-                _ => (),
             }
             Next::Serve
         }),
         ..Shape::default()
     })?;
     match reached.get() {
-        Some(true) if over => violation("memory of a call that is over can still be read"),
-        Some(true) => violation("memory of a Read chunk can be written"),
+        Some(true) => violation(wrong),
         Some(false) => Ok(Passed),
         None => inconclusive(format!("there was no call to try that; {}", work.end())),
+    }
+}
+
+/// Whether memory that the client lets be read can be written. The same octets are written.
+fn writes_back(connection: &mut Connection, segment: Segment) -> bool {
+    let mut read = || connection.read(segment.handle, segment.offset, 4);
+    let octets = read();
+    let wrote = octets.is_ok_and(|octets| {
+        connection
+            .write(segment.handle, segment.offset, &octets)
+            .is_ok()
+    });
+    // Over iWARP a Write completes before the client refuses it. Then a Read behind it fails.
+    wrote && connection.read(segment.handle, segment.offset, 4).is_ok()
+}
+
+/// Calls that follow one another on a connection advertise other memory.
+fn is_not_persistent(gateway: &mut Gateway<'_>) -> Verdict {
+    let work = gateway.plain()?;
+    let mut advertised: BTreeMap<(usize, u32, u64), u32> = BTreeMap::new();
+    let mut any = false;
+    for call in &work.calls {
+        for segment in call.readable().chain(call.writable()) {
+            let place = (call.connection, segment.handle, segment.offset);
+            if segment.length == 0 {
+                continue;
+            }
+            any |= call.outstanding == 1 && !advertised.is_empty();
+            match advertised.insert(place, call.header.xid) {
+                Some(xid) if xid != call.header.xid && call.outstanding == 1 => {
+                    return violation(format!(
+                        "a later call has the memory {:#x} of XID {xid:08x}, too",
+                        segment.handle
+                    ));
+                }
+                _ => (),
+            }
+        }
+    }
+    match any {
+        true => Ok(Passed),
+        false => inconclusive("no two calls with chunks have followed one another"),
+    }
+}
+
+/// The connection ends while three calls are under way.
+fn first_reply_again(gateway: &mut Gateway<'_>) -> Verdict {
+    let lost = Rc::new(Cell::new(false));
+    let own = lost.clone();
+    let work = gateway.work(Shape {
+        hold: HOLD,
+        on_call: Box::new(move |call, _| {
+            if call.connection > 0 || call.outstanding < 3 {
+                return Next::Serve;
+            }
+            own.set(true);
+            Next::Disconnect
+        }),
+        ..Shape::default()
+    })?;
+    work.first()?;
+    if !lost.get() {
+        return inconclusive("the client has never had three calls under way");
+    }
+    let mut later = work.calls.iter().filter(|call| call.connection > 0);
+    if later.clone().next().is_none() {
+        return inconclusive(format!(
+            "the client has not connected again; {}",
+            work.end()
+        ));
+    }
+    match later.find(|call| call.granted.is_none() && call.outstanding > 1) {
+        Some(_) => violation("the client sends a second call before the first reply"),
+        None => Ok(Passed),
     }
 }
 
@@ -984,6 +1148,10 @@ pub const CASES: &[Case] = &[
     case!(client "rfc8166/3.3.3/c1", "one call until the first reply", Must, INITIAL,
         sends "replies after 100 ms without a call", accepts "the second call after the first reply",
         fault "hasty", first_reply),
+    case!(client "rfc8166/3.3.3/c2", "one call until the first reply on another connection", Must, INITIAL,
+        sends "replies after 100 ms without a call; a disconnect while three calls are under way",
+        accepts "the second call on each connection after the first reply there",
+        fault "keeps-grant", first_reply_again),
     case!(client "rfc8166/3.4.5/c1", "Positions are multiples of four", Must, POSITION,
     sends "nothing", accepts "Positions of 0, 4, 8 …", fault "odd-positions",
     |gateway| each(gateway, |call| {
@@ -1003,19 +1171,21 @@ pub const CASES: &[Case] = &[
     "If the sender chooses not to include roundup padding in the chunk, the chunk's total length \
      MUST be the same as the encoded length of the data item.",
     sends "nothing",
-    accepts "Read chunks with data as long as the item, or as the item and its padding",
-    fault "longer-chunks", |gateway| each(gateway, |call| are_as_long(call, true))),
+    accepts "Read chunks with data as long as the item, or as the item and its padding; skipped without one",
+    fault "longer-chunks", |gateway| each_odd(gateway, has_data, has_data, |call| are_as_long(call, true))),
     case!(client "rfc8166/3.4.5.2/c2", "a Read chunk has no padding", Should,
     "When reducing a variable-length argument data item, the Requester SHOULD NOT include the data \
      item's XDR roundup padding in the chunk.",
-    sends "nothing", accepts "Read chunks with data as long as the item",
-    fault "pads-chunks", |gateway| each(gateway, |call| are_as_long(call, false))),
+    sends "nothing", accepts "Read chunks with data as long as the item, one of them odd",
+    fault "pads-chunks", |gateway| each_odd(gateway, has_data, has_odd_item, |call| are_as_long(call, false))),
     case!(client "rfc8166/3.4.6.2/c1", "a Write chunk has no room for padding", Should,
     "When provisioning a Write chunk for a variable-length result data item, the Requester SHOULD \
      NOT include additional space for XDR roundup padding.",
     sends "nothing", accepts "Write chunks of READ or LOAD as long as what is asked for, or longer by \
-                              more than the padding",
-    fault "room-for-padding", |gateway| each(gateway, has_no_room_for_padding)),
+                              more than the padding, which has no segment of its own; an odd length",
+    fault "room-for-padding",
+    |gateway| each_odd(gateway, |call| asked(call).is_some(),
+        |call| asked(call).is_some_and(|(count, _)| count % 4 != 0), has_no_room_for_padding)),
     case!(client "rfc8166/6.1/c3", "only eligible arguments are in Read chunks", Must,
     "Senders MUST NOT reduce data items that are not DDP-eligible. … RFC 8267, sections 4 and 6.1: \
      All other argument or result data items in NFS versions 2 and 3 are not DDP-eligible. … Only \
@@ -1032,6 +1202,20 @@ pub const CASES: &[Case] = &[
         let zero = call.header.reads.iter().any(|read| read.position == 0);
         check(zero == (call.header.procedure == wire::NOMSG), "its Position Zero chunk")
     })),
+    case!(client "rfc8166/3.5.3/c2", "a Position Zero chunk has the padding of its items", Must,
+    "As these chunks contain a Payload stream, such chunks MUST include appropriate XDR roundup \
+     padding to maintain proper XDR alignment of their contents.",
+    sends "nothing", accepts "Position Zero chunks of a multiple of four octets", fault "cuts-padding",
+    |gateway| {
+        each(gateway, |call| {
+            let length = position_zero(call).unwrap_or_default();
+            check(length % 4 == 0, format!("a Position Zero chunk of {length} octets"))
+        })?;
+        match gateway.plain()?.calls.iter().any(|call| position_zero(call).is_some()) {
+            true => Ok(Passed),
+            false => skip("the client has made no Long Call"),
+        }
+    }),
     case!(client "rfc8166/4.2.4/c1", "nothing follows the header of an RDMA_NOMSG", Must,
     "RDMA_NOMSG = 1 indicates that after the chunk lists there is no Payload stream.",
     sends "nothing", accepts "no octets behind the lists", fault "nomsg-with-payload",
@@ -1119,7 +1303,22 @@ pub const CASES: &[Case] = &[
         fault "takes-inline-data", |gateway| fails(gateway, Reduction::Nothing)),
     case!(client "rfc8166/4.4.1/c1", "memory of a call that is over is out of reach", Must, PROTECTED,
         sends "RDMA Reads of a Read chunk of an earlier call, for 5 s", accepts "an RDMA Read fails",
-        fault "leaves-registered", |gateway| reach(gateway, true)),
+        fault "leaves-registered",
+        |gateway| reach(gateway, true, |call| call.readable().find(|segment| segment.length > 0),
+            stays_readable, "memory of a call that is over can still be read")),
+    case!(client "rfc8166/4.4.1/c3", "memory of a reply that is over cannot be written", Must, PROTECTED,
+        sends "RDMA Writes of an octet to the end of a Write or Reply chunk of an earlier call, for 5 s",
+        accepts "an RDMA Write fails", fault "leaves-registered",
+        // Four octets may be those of a padding, which no upper layer sees.
+        |gateway| reach(gateway, true, |call| call.writable().find(|segment| segment.length > 4),
+            stays_writable, "memory of a call that is over can still be written")),
+    case!(client "rfc8166/8.1.2/c1", "no memory is advertised persistently", Should,
+        "Advertising a continuously registered memory region allows a remote host to read or write \
+         to that region even when an RPC involving that memory is not under way. Therefore, \
+         implementations should avoid advertising persistently registered memory.",
+        sends "nothing",
+        accepts "no handle with an offset that an earlier call on the connection had, once that is over",
+        fault "registers-once", is_not_persistent),
     case!(client "rfc8166/4.4.1/c2", "a reply that invalidates another call's tag ends no protection", Must, PROTECTED,
         sends "an RPC error to one of two calls, which invalidates the first Steering Tag of the other one; \
                an RDMA Read of a Read chunk of the first one",
@@ -1127,7 +1326,9 @@ pub const CASES: &[Case] = &[
         fault "trusts-invalidation", tag_of_another_call),
     case!(client "rfc8166/8.1/c1", "memory of a Read chunk cannot be written", Should, ACCESS,
         sends "an RDMA Write of the same octets into a Read chunk", accepts "the RDMA Write fails",
-        fault "writable-reads", |gateway| reach(gateway, false)),
+        fault "writable-reads",
+        |gateway| reach(gateway, false, |call| call.readable().find(|segment| segment.length >= 4),
+            writes_back, "memory of a Read chunk can be written")),
     case!(client "rfc8166/4.5/c1", "a message of no octets is discarded", Must, SHORT,
         sends "a Send of 0 octets, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-short", |gateway| discards(gateway, |_| Vec::new())),
@@ -1221,6 +1422,36 @@ pub const CASES: &[Case] = &[
     case!(client "rfc8166/4.5/c19", "a reply whose Reply chunk is cut off is discarded", Must, DISCARDS,
         sends "a Reply chunk of 9 segments with less, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 0, 0, 0, 1, 9]))),
+    case!(client "rfc8166/4.5/c22", "a reply whose Write chunk is longer than offered is discarded", Must, DISCARDS,
+        sends "a Write chunk whose first segment is longer by 4, then the reply",
+        accepts "the work succeeds on one connection", fault "trusts-lengths",
+        |gateway| discards_chunks(gateway, has_write_chunk, |_, header| lengthen(&mut header.writes[0]))),
+    case!(client "rfc8166/4.5/c23", "a reply whose Reply chunk is longer than offered is discarded", Must, DISCARDS,
+    sends "RDMA_NOMSG with a Reply chunk whose first segment is longer by 4, then the reply",
+    accepts "the work succeeds on one connection", fault "trusts-lengths",
+    |gateway| discards_chunks(gateway, has_reply_chunk, |call, header| {
+        *header = Header { reply: call.header.reply.clone(), procedure: wire::NOMSG, ..call.unused() };
+        header.reply.iter_mut().for_each(|chunk| lengthen(chunk));
+    })),
+    // A header whose segments are others is not said to be an error that a client has to detect.
+    case!(client "rfc8166/4.5/c24", "a reply whose Write chunk has another handle is discarded", Should, DISCARDS,
+        sends "a Write chunk with another handle, then the reply", accepts "the work succeeds on one connection",
+        fault "trusts-handles",
+        |gateway| discards_chunks(gateway, has_write_chunk, |_, header| header.writes[0][0].handle ^= 0x4000)),
+    case!(client "rfc8166/4.5/c25", "a reply whose Write chunk has a segment more is discarded", Should, DISCARDS,
+    sends "a Write chunk with its first segment twice, then the reply", accepts "the work succeeds on one connection",
+    fault "trusts-counts",
+    |gateway| discards_chunks(gateway, has_write_chunk, |_, header| {
+        let first = header.writes[0][0];
+        header.writes[0].insert(0, Segment { length: 0, ..first });
+    })),
+    case!(client "rfc8166/4.5/c26", "a reply with a Write chunk more is discarded", Should, DISCARDS,
+    sends "the Write chunk twice, then the reply", accepts "the work succeeds on one connection",
+    fault "trusts-counts",
+    |gateway| discards_chunks(gateway, has_write_chunk, |_, header| {
+        let first = header.writes[0].clone();
+        header.writes.push(first);
+    })),
     case!(client "rfc8166/4.2.1/c2", "a reply with two XIDs does no harm", Must,
     "This XID MUST be the same as the XID in the RPC message. The receiver MAY perform its \
      processing based solely on the XID in the RPC-over-RDMA header, and thereby ignore the XID in \
@@ -1385,16 +1616,26 @@ mod tests {
             ..NFS
         };
         for (procedure, arguments) in [(LOAD, &[][..]), (read3, &[0, 0, 0]), (COMPOUND, &read)] {
-            for (count, room, good) in [(5, 5, true), (5, 8, false), (8, 8, true), (5, 4096, true)]
-            {
+            for (count, lengths, good) in [
+                (5, &[5][..], true),
+                (5, &[8], false),
+                (8, &[8], true),
+                (5, &[4096], true),
+                (5, &[5, 4], false),
+                (5, &[4, 1], true),
+                (5, &[4, 4], false),
+                (5, &[5, 0], true),
+                (5, &[4096, 4096], true),
+                (8, &[8, 4], true),
+            ] {
                 let mut call = reducing(procedure, &[arguments, &[count]].concat(), 0, 0);
-                let segment = Segment {
-                    length: room,
+                let segment = |&length: &u32| Segment {
+                    length,
                     ..Segment::default()
                 };
-                call.header.writes = vec![vec![segment]];
+                call.header.writes = vec![lengths.iter().map(segment).collect()];
                 let found = has_no_room_for_padding(&call).is_ok();
-                assert_eq!(found, good, "{procedure:?}, {count}, {room}");
+                assert_eq!(found, good, "{procedure:?}, {count}, {lengths:?}");
             }
         }
     }
