@@ -41,6 +41,7 @@ use crate::peer::NFS;
 use crate::trace::Entry;
 use crate::trace::Trace;
 use crate::wire;
+use crate::wire::room;
 use crate::wire::roundup;
 use crate::wire::Header;
 use crate::wire::Private;
@@ -1168,11 +1169,6 @@ impl Session {
         }
         Ok(chunk)
     }
-}
-
-/// Returns the length of a chunk.
-pub fn room(chunk: &[Segment]) -> usize {
-    chunk.iter().map(|segment| segment.length as usize).sum()
 }
 
 /// Says that the client is not to blame.

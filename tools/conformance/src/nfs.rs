@@ -302,12 +302,12 @@ impl Results {
         Err(format!("operation {wanted} has no results"))
     }
 
-    /// Returns the file handle of a GETFH at the end.
+    /// Returns the file handle of the first GETFH.
     pub fn handle(&mut self) -> Result<Vec<u8>, String> {
         Ok(self.first(GETFH)?.opaque()?.to_vec())
     }
 
-    /// Returns the attributes of a GETATTR at the end.
+    /// Returns the attributes of the first GETATTR.
     pub fn attributes(&self) -> Result<Attributes, String> {
         let mut reader = self.first(GETATTR)?;
         if reader.array::<3>()? != [2, ATTRIBUTES[0], ATTRIBUTES[1]] {

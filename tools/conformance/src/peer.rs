@@ -847,6 +847,17 @@ impl Link {
         self.is_refusal(message).is_ok() || self.decode(xid, message).is_ok_and(garbage)
     }
 
+    /// Returns the answer to a call, unless the server cannot process the call or return its results:
+    /// ERR_CHUNK, GARBAGE_ARGS or SYSTEM_ERR.
+    pub fn processed(&mut self, xid: u32, message: &Message) -> Result<Option<Answer>, Problem> {
+        if self.is_refusal(message).is_ok() {
+            return Ok(None);
+        }
+        let answer = self.decode(xid, message)?;
+        let refused = matches!(answer.status, Status::GarbageArgs | Status::SystemErr);
+        Ok((!refused).then_some(answer))
+    }
+
     fn is_error(&self, message: &Message, wanted: u32, name: &str) -> Result<(), Problem> {
         match Transport::parse(&message.octets) {
             Ok(Transport::Error { version, error, .. })

@@ -46,7 +46,6 @@ const REMOVE: u32 = 28;
 const CB_NULL: u32 = 0;
 const CB_RECALL: u32 = 4;
 const CB_SEQUENCE: u32 = 11;
-const NOTSUPP: u32 = 10004;
 
 /// The connection of the session is for callbacks, too (RFC 8881, section 18.36).
 const CONN_BACK_CHAN: u32 = 2;
@@ -113,7 +112,7 @@ impl Callback {
             1 => (CB_SEQUENCE, vec![]),
             _ => match reader.word()? {
                 CB_RECALL => (CB_RECALL, vec![CB_RECALL, 0]),
-                other => (other, vec![other, NOTSUPP]),
+                other => (other, vec![other, nfs::NOTSUPP]),
             },
         };
         let results = Writer::new()
@@ -551,6 +550,15 @@ impl Session {
         }
     }
 
+    /// Answers a call of the server. Returns whether it recalls something.
+    fn answers(&mut self, callback: &Callback) -> Result<bool, Problem> {
+        let recalls = !self.answers_other(callback)?;
+        if recalls {
+            self.accept(callback)?;
+        }
+        Ok(recalls)
+    }
+
     /// Answers the calls of the server until none arrives for a while. No second one may arrive
     /// before the reply. Returns how many there were that recall something.
     pub fn accept_others(&mut self) -> Result<u32, Problem> {
@@ -560,8 +568,7 @@ impl Session {
         while let Some(message) = self.link.receive_within(wait) {
             let callback = Self::call_in(&message)?;
             self.link.quiet()?;
-            if !self.answers_other(&callback)? {
-                self.accept(&callback)?;
+            if self.answers(&callback)? {
                 recalls += 1;
                 wait = self.link.server.quiet;
             }
@@ -615,9 +622,9 @@ impl Session {
         let until = Instant::now() + self.link.server.limit;
         loop {
             while let Some(message) = self.link.receive_within(Duration::ZERO) {
-                let callback = Self::call_in(&message)?;
-                if !self.answers_other(&callback)? {
-                    self.accept(&callback)?;
+                self.answers(&Self::call_in(&message)?)?;
+                if Instant::now() > until {
+                    break;
                 }
             }
             let answer = asked(&mut self.link, &[op(DESTROY_SESSION).raw(&self.id)])?;
@@ -667,7 +674,7 @@ mod tests {
         for lists in [&[0][..], &referring] {
             let found = |operation| callback(&[lists, &[operation, 0]].concat()).results();
             assert_eq!(found(CB_RECALL), results(CB_RECALL, 0));
-            assert_eq!(found(8), results(8, NOTSUPP));
+            assert_eq!(found(8), results(8, nfs::NOTSUPP));
         }
         assert!(callback(&[u32::MAX, 0, 0, 0, 9, u32::MAX, 4])
             .results()

@@ -207,6 +207,11 @@ pub struct Segment {
     pub offset: u64,
 }
 
+/// Returns the length of a chunk.
+pub fn room(chunk: &[Segment]) -> usize {
+    chunk.iter().map(|segment| segment.length as usize).sum()
+}
+
 /// A segment of the Read list.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ReadSegment {

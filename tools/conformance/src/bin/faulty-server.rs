@@ -70,10 +70,6 @@ const CALL_MAX: usize = 1 << 20;
 /// The one file of its NFS, in the root; other names that begin so are links to it. The file handle
 /// of the root is zero, that of the file one. Of symbolic links, only the last target is kept.
 const FILE: &str = "scratch";
-/// NFS4ERR_NOENT, NFS4ERR_DELAY and NFS4ERR_NOTSUPP (RFC 7530, section 13.1).
-const NOENT: u32 = 2;
-const DELAY: u32 = 10_008;
-const NOTSUPP: u32 = 10_004;
 /// The longest credential and verifier (RFC 5531, section 8.2).
 const AUTH_MAX: usize = 400;
 /// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
@@ -984,7 +980,7 @@ impl Responder {
                     .word(1)
                     .raw(&attributes.0)
                     .word(0),
-                _ => Writer::new().words(&[NOENT, 0]),
+                _ => Writer::new().words(&[nfs::NOENT, 0]),
             },
             nfs3::READ => {
                 let (offset, length) = (reader.hyper()? as usize, reader.word()? as usize);
@@ -1036,7 +1032,11 @@ impl Responder {
                     let mut symbolic =
                         self.shared.symbolic.lock().map_err(|why| why.to_string())?;
                     *symbolic = target;
-                    status = if self.has("no-links") { NOTSUPP } else { 0 };
+                    status = if self.has("no-links") {
+                        nfs::NOTSUPP
+                    } else {
+                        0
+                    };
                     body = body.words(&[0; 5 + 1]);
                 }
                 8 => {
@@ -1062,7 +1062,7 @@ impl Responder {
                 10 => body = body.opaque(&handle(at_file)),
                 15 => match reader.opaque()? {
                     name if name.starts_with(FILE.as_bytes()) && !at_file => at_file = true,
-                    _ => status = NOENT,
+                    _ => status = nfs::NOENT,
                 },
                 18 => {
                     let words = [reader.word()?, reader.word()?, reader.word()?];
@@ -1129,7 +1129,7 @@ impl Responder {
                         thread::sleep(Duration::from_millis(10));
                     }
                     if delegated() {
-                        status = DELAY;
+                        status = nfs::DELAY;
                     } else {
                         let count = self.write_file(offset, data)?;
                         body = body.words(&[count, 2, 0, 0]);
@@ -1165,7 +1165,7 @@ impl Responder {
                 58 => {
                     reader.word()?;
                 }
-                _ => status = NOTSUPP,
+                _ => status = nfs::NOTSUPP,
             }
             if status != 0 {
                 body = Writer::new();
@@ -1433,7 +1433,7 @@ impl Responder {
             // Behind the head of the reply.
             let at = 24 + at;
             let padded = wire::roundup(length);
-            let room: usize = chunk.iter().map(|segment| segment.length as usize).sum();
+            let room = wire::room(chunk);
             let length = match self.has("cuts-reads") {
                 true => length.min(room),
                 false => length,

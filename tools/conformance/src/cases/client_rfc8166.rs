@@ -26,7 +26,6 @@ use crate::cases::rfc8167::MATCH;
 use crate::engine::Connection;
 use crate::gateway::error;
 use crate::gateway::error_in;
-use crate::gateway::room;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
@@ -39,6 +38,7 @@ use crate::gateway::WRONG_DATA;
 use crate::peer::ECHO;
 use crate::peer::NFS;
 use crate::wire;
+use crate::wire::room;
 use crate::wire::roundup;
 use crate::wire::words;
 use crate::wire::Header;
@@ -249,22 +249,31 @@ fn has_no_room_for_padding(call: &Call) -> Result<(), String> {
     )
 }
 
-/// The same as `each`, where some call has such a chunk, and one has it for an odd length.
+/// The same as `each`, where some call has such a chunk.
+fn each_with(
+    gateway: &mut Gateway<'_>,
+    any: fn(&Call) -> bool,
+    holds: fn(&Call) -> Result<(), String>,
+) -> Verdict {
+    each(gateway, holds)?;
+    match gateway.plain()?.calls.iter().any(any) {
+        true => Ok(Passed),
+        false => skip("the client has made no call with such a chunk"),
+    }
+}
+
+/// The same as `each_with`, where one call has the chunk for an odd length.
 fn each_odd(
     gateway: &mut Gateway<'_>,
     any: fn(&Call) -> bool,
     odd: fn(&Call) -> bool,
     holds: fn(&Call) -> Result<(), String>,
 ) -> Verdict {
-    each(gateway, holds)?;
-    let calls = &gateway.plain()?.calls;
-    if !calls.iter().any(any) {
-        return skip("the client has made no call with such a chunk");
+    each_with(gateway, any, holds)?;
+    match gateway.plain()?.calls.iter().any(odd) {
+        true => Ok(Passed),
+        false => inconclusive("all chunks are for multiples of four octets"),
     }
-    if !calls.iter().any(odd) {
-        return inconclusive("all chunks are for multiples of four octets");
-    }
-    Ok(Passed)
 }
 
 /// Whether the call has a Read chunk with data.
@@ -397,8 +406,8 @@ pub fn discards_from(
     octets: fn(&Call) -> Vec<u8>,
 ) -> Verdict {
     let late = late(gateway)?;
-    let mut calls = gateway.plain()?.calls.clone().into_iter().skip(late / 2);
-    match calls.any(|call| has_write_chunk(&call)) {
+    let plain = gateway.plain()?;
+    match plain.calls.iter().skip(late / 2).any(has_write_chunk) {
         true => discards_in(gateway, shape, late / 2, has_write_chunk, octets),
         false => discards_in(gateway, shape, late, |_| true, octets),
     }
@@ -1003,9 +1012,9 @@ fn lost_reply_chunk(gateway: &mut Gateway<'_>) -> Verdict {
     undisturbed(gateway, &work)
 }
 
-/// Memory is out of reach. Of each call on the first connection, `segment` finds the memory that is
-/// tried within a later one when no reply is due, with `over`, and within the call otherwise.
-/// `reaches` tries it. What is reached is `wrong`.
+/// Memory is out of reach. `segment` finds the memory of a call on the first connection. With `over`,
+/// the suite tries to access it by `reaches` within a later call when no reply is due, and within its
+/// own call otherwise. `wrong` is the violation if that succeeds.
 fn reach(
     gateway: &mut Gateway<'_>,
     over: bool,
@@ -1172,7 +1181,7 @@ pub const CASES: &[Case] = &[
      MUST be the same as the encoded length of the data item.",
     sends "nothing",
     accepts "Read chunks with data as long as the item, or as the item and its padding; skipped without one",
-    fault "longer-chunks", |gateway| each_odd(gateway, has_data, has_data, |call| are_as_long(call, true))),
+    fault "longer-chunks", |gateway| each_with(gateway, has_data, |call| are_as_long(call, true))),
     case!(client "rfc8166/3.4.5.2/c2", "a Read chunk has no padding", Should,
     "When reducing a variable-length argument data item, the Requester SHOULD NOT include the data \
      item's XDR roundup padding in the chunk.",
@@ -1206,16 +1215,10 @@ pub const CASES: &[Case] = &[
     "As these chunks contain a Payload stream, such chunks MUST include appropriate XDR roundup \
      padding to maintain proper XDR alignment of their contents.",
     sends "nothing", accepts "Position Zero chunks of a multiple of four octets", fault "cuts-padding",
-    |gateway| {
-        each(gateway, |call| {
-            let length = position_zero(call).unwrap_or_default();
-            check(length % 4 == 0, format!("a Position Zero chunk of {length} octets"))
-        })?;
-        match gateway.plain()?.calls.iter().any(|call| position_zero(call).is_some()) {
-            true => Ok(Passed),
-            false => skip("the client has made no Long Call"),
-        }
-    }),
+    |gateway| each_with(gateway, |call| position_zero(call).is_some(), |call| {
+        let length = position_zero(call).unwrap_or_default();
+        check(length % 4 == 0, format!("a Position Zero chunk of {length} octets"))
+    })),
     case!(client "rfc8166/4.2.4/c1", "nothing follows the header of an RDMA_NOMSG", Must,
     "RDMA_NOMSG = 1 indicates that after the chunk lists there is no Payload stream.",
     sends "nothing", accepts "no octets behind the lists", fault "nomsg-with-payload",

@@ -380,29 +380,28 @@ fn error_is_no_grant(gateway: &mut Gateway<'_>) -> Verdict {
     credits_from(gateway, shape, 2)
 }
 
-/// With a grant of 1, and a call under way, the client has no credit left. It answers NULL.
-fn answers_without_credit(gateway: &mut Gateway<'_>) -> Verdict {
+/// Calls the client within the first of its calls that lets it be called. If `ask` fails, `failed` is
+/// what becomes of that call.
+fn within_call(
+    gateway: &mut Gateway<'_>,
+    shape: Shape,
+    failed: Next,
+    ask: fn(&mut Connection, Procedure) -> Verdict,
+) -> Verdict {
     let found = Rc::new(RefCell::new(None));
     let own = found.clone();
     let work = gateway.work(Shape {
-        credits: 1,
         on_call: Box::new(move |call, connection| {
             let mut found = own.borrow_mut();
-            if let (Some(null), None) = (call.accepts, found.as_ref()) {
-                let _ = connection.send(&Header::msg(XID).with(&wire::call(XID, null, &[])));
-                *found = Some(match connection.receive_answer(XID, ANSWER) {
-                    Arrival::Message(_) => Ok(Passed),
-                    Arrival::Closed(why) => {
-                        inconclusive(format!("the connection has ended before an answer: {why}"))
-                    }
-                    Arrival::Nothing => {
-                        violation("the client does not answer while its own call has no reply")
-                    }
-                });
+            let (Some(null), None) = (call.accepts, found.as_ref()) else {
+                return Next::Serve;
+            };
+            match found.insert(ask(connection, null)) {
+                Ok(Passed) => Next::Serve,
+                Err(_) => failed,
             }
-            Next::Serve
         }),
-        ..Shape::default()
+        ..shape
     })?;
     work.first()?;
     match found.take() {
@@ -412,31 +411,30 @@ fn answers_without_credit(gateway: &mut Gateway<'_>) -> Verdict {
     undisturbed(gateway, &work)
 }
 
-/// Calls the client many times within one call of its own.
-fn many_in_turn(gateway: &mut Gateway<'_>) -> Verdict {
-    let found = Rc::new(RefCell::new(None));
-    let own = found.clone();
-    let work = gateway.work(Shape {
-        on_call: Box::new(move |call, connection| {
-            let mut found = own.borrow_mut();
-            let (Some(null), None) = (call.accepts, found.as_ref()) else {
-                return Next::Serve;
-            };
-            let verdict = found.insert(answers_all(connection, null));
-            match verdict {
-                Ok(Passed) => Next::Serve,
-                // A client without a Receive would have no reply, either.
-                Err(_) => Next::Disconnect,
-            }
-        }),
+/// With a grant of 1, and a call under way, the client has no credit left. It answers NULL.
+fn answers_without_credit(gateway: &mut Gateway<'_>) -> Verdict {
+    let shape = Shape {
+        credits: 1,
         ..Shape::default()
-    })?;
-    work.first()?;
-    match found.take() {
-        Some(verdict) => verdict?,
-        None => return work.not_called(),
     };
-    undisturbed(gateway, &work)
+    within_call(gateway, shape, Next::Serve, |connection, null| {
+        let _ = connection.send(&Header::msg(XID).with(&wire::call(XID, null, &[])));
+        match connection.receive_answer(XID, ANSWER) {
+            Arrival::Message(_) => Ok(Passed),
+            Arrival::Closed(why) => {
+                inconclusive(format!("the connection has ended before an answer: {why}"))
+            }
+            Arrival::Nothing => {
+                violation("the client does not answer while its own call has no reply")
+            }
+        }
+    })
+}
+
+/// Calls the client many times within one call of its own. A client without a Receive would have no
+/// reply to that, either.
+fn many_in_turn(gateway: &mut Gateway<'_>) -> Verdict {
+    within_call(gateway, Shape::default(), Next::Disconnect, answers_all)
 }
 
 /// Makes calls, as many at once as the client grants, up to a few. Each has an answer.

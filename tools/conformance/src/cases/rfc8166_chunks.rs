@@ -350,11 +350,10 @@ pub fn no_reply(
     xid: u32,
     length: usize,
 ) -> Result<(), Problem> {
-    if link.is_refusal(message).is_ok() {
+    let Some(answer) = link.processed(xid, message)? else {
         return Ok(());
-    }
-    let results = match link.decode(xid, message)?.status {
-        Status::GarbageArgs | Status::SystemErr => return Ok(()),
+    };
+    let results = match answer.status {
         Status::Success(results) if results.len() < length => results,
         Status::Success(results) => {
             return violation(format!(

@@ -33,7 +33,6 @@ use crate::wire::Header;
 use crate::wire::Private;
 use crate::wire::ReadSegment;
 use crate::wire::Segment;
-use crate::wire::Status;
 
 /// How many octets the scratch file is given.
 pub(super) const SIZE: usize = 5000;
@@ -67,9 +66,9 @@ const AT_POSITION: &str =
      in that RDMA segment. … RFC 8166, section 4.5.2: This type of parsing failure might be due to \
      mismatches between chunk sizes or offsets and the contents of the Payload stream";
 pub(super) const INADEQUATE: &str =
-    "RFC 8166, section 3.4.6: For each Write chunk provided by a Requester, the Responder pushes one data item to the \
-     Requester, filling the chunk contiguously and in segment array order until that data item has \
-     been completely written to the Requester. … RFC 8267, section 3.1: If an NFS server finds \
+    "RFC 8166, section 3.4.6: For each Write chunk provided by a Requester, the Responder pushes one \
+     data item to the Requester, filling the chunk contiguously and in segment array order until \
+     that data item has been completely written to the Requester. … RFC 8267, section 3.1: If an NFS server finds \
      that the NFS client provided inadequate receive resources to return the whole Reply, it \
      returns an RPC-level error or a transport error, such as ERR_CHUNK.";
 const BOUNDARIES: &str =
@@ -474,21 +473,6 @@ fn tells_of_length(status: u32) -> bool {
     status == nfs::RESOURCE || status != 0 && nfs::environment(status).is_none()
 }
 
-/// Returns the answer to a call, unless the server cannot process the call or return its results:
-/// ERR_CHUNK, GARBAGE_ARGS or SYSTEM_ERR.
-pub(super) fn processed(
-    link: &mut Link,
-    xid: u32,
-    message: &Message,
-) -> Result<Option<Answer>, Problem> {
-    if link.is_refusal(message).is_ok() {
-        return Ok(None);
-    }
-    let answer = link.decode(xid, message)?;
-    let refused = matches!(answer.status, Status::GarbageArgs | Status::SystemErr);
-    Ok((!refused).then_some(answer))
-}
-
 /// The lengths of Write chunks that are too short for a READ of `WANTED` octets.
 const TOO_SHORT: [usize; 3] = [WANTED - 1, WANTED - 4, 1000];
 pub(super) const WANTED: usize = 3000;
@@ -522,18 +506,19 @@ pub(super) fn too_short_chunks(
             ));
         }
         let answer = match &message {
-            Some(message) => processed(&mut link, xid, message)?,
+            Some(message) => link.processed(xid, message)?,
             None => None,
         };
         if let Some(answer) = answer {
             if let Some((eof, count, inline)) = found(&answer)? {
-                let returned: usize = match &answer.header.writes[..] {
-                    [chunk] => chunk.iter().map(|segment| segment.length as usize).sum(),
+                let returned = match &answer.header.writes[..] {
+                    [chunk] => wire::room(chunk),
                     other => return violation(format!("the Write list comes back as {other:?}")),
                 };
                 if eof || count as usize != returned || returned > room || !inline.is_empty() {
                     return violation(format!(
-                        "the file has {SIZE} octets, the Write chunk {room}: READ returns a count                          of {count}, {returned} octets in the chunk, {} inline, and eof {eof}",
+                        "the file has {SIZE} octets, the Write chunk {room}: READ returns a count of \
+                         {count}, {returned} octets in the chunk, {} inline, and eof {eof}",
                         inline.len()
                     ));
                 }
@@ -572,7 +557,7 @@ fn longer_read_without_chunk(target: &mut Target<'_>) -> Verdict {
     let message = read.link.receive_or_end(xid)?;
     if let Some(message) = &message {
         fits(message.octets.len(), read.link.to_client)?;
-        if let Some(answer) = processed(&mut read.link, xid, message)? {
+        if let Some(answer) = read.link.processed(xid, message)? {
             let results = parsed(&answer)?;
             if !tells_of_length(results.status) {
                 let found = succeeded(&results, Results::inline)?;
@@ -678,7 +663,7 @@ fn mismatch(target: &mut Target<'_>, ahead: i32, length: usize) -> Verdict {
     });
     link.ask(&header, &compound.call(header.xid))?;
     if let Some(message) = link.receive_or_end(header.xid)? {
-        if let Some(answer) = processed(&mut link, header.xid, &message)? {
+        if let Some(answer) = link.processed(header.xid, &message)? {
             let results = parsed(&answer)?;
             if results.status == 0 {
                 return violation("the COMPOUND succeeds");
