@@ -218,8 +218,9 @@ macro_rules! stats_keys {
             requests_accepted,
             /// Requests that were rejected because the listener had ``max=`` connections.
             requests_refused,
-            /// Requests that could not be accepted: no memory, a transport that is not known, or a
-            /// ``private=`` that is too long for a REP.
+            /// Requests that could not be accepted: no memory, a transport that is not known, a
+            /// ``private=`` that is too long for a REP, an error of rdma_cm or of the device (after
+            /// the peer has given up, for example).
             requests_failed,
             /// Accepted requests that the peer never confirmed (RTU), except those that were closed
             /// locally.
