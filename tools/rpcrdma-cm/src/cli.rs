@@ -34,12 +34,15 @@ Exit status: 0 if nothing failed; 3 if the command line is wrong, or if nothing 
 and `check` also end with 1 if something is degraded, and with 2 if something is missing or not \
 reached.
 
-Colours are used on a terminal only. NO_COLOR in the environment turns them off.";
+Colours are used on a terminal only. NO_COLOR in the environment turns them off.
+
+The Debian package has the guide to all verdicts (admin-guide.md.gz), an index of symptoms, a \
+glossary and schema.json in /usr/share/doc/rpcrdma-cm.";
 
 /// The options of every command.
 #[derive(Args, Debug)]
 pub(crate) struct Common {
-    /// Print JSON, in the form that schema.json describes
+    /// Print JSON, in the form that schema.json describes (except report)
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -146,8 +149,8 @@ pub(crate) enum Command {
     /// control=1, or the program rpcrdma-conformance installed.
     ///
     /// Prints a line for each, and what to do about it. Ends with 0 if nothing is wrong, 1 if
-    /// something works worse than it could, 2 if something is missing, 3 if the check failed. What
-    /// could not be looked at is no fault.
+    /// something works worse than it could, 2 if something is missing, 3 if the check failed. Lines
+    /// that are unknown are no fault.
     Check(Check),
 
     /// Write metrics in the text form of Prometheus
@@ -182,11 +185,11 @@ pub(crate) enum Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct Pace {
-    /// Seconds between two readings (of history: with --follow)
+    /// Seconds between two readings (history makes one, unless it has --follow)
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(crate) interval: u64,
 
-    /// End after that number of readings (of history: with --follow)
+    /// End after that number of readings (history makes one, unless it has --follow)
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
 }
@@ -201,8 +204,8 @@ pub(crate) struct Check {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
 
-    /// What asks the server. If none is given: the module if it is loaded and takes commands,
-    /// otherwise the program if it is installed
+    /// The engine that asks the server. If none is given: the module if it is loaded and takes
+    /// commands, otherwise rpcrdma-conformance if it is installed
     #[arg(long)]
     pub(crate) engine: Option<Engine>,
 }
@@ -214,8 +217,8 @@ pub(crate) struct Probe {
     #[arg(value_name = "ADDR[:PORT]")]
     pub(crate) target: String,
 
-    /// What asks the server. If none is given: the module if it is loaded and takes commands,
-    /// otherwise the program if it is installed
+    /// The engine that asks the server. If none is given: the module if it is loaded and takes
+    /// commands, otherwise rpcrdma-conformance if it is installed
     #[arg(long)]
     pub(crate) engine: Option<Engine>,
 

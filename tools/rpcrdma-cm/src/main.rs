@@ -167,7 +167,8 @@ fn run(cli: Cli) -> Result<u8> {
 
 /// Prints the man page of the tool, or of a command.
 fn man(command: Option<&str>) -> Result<()> {
-    let mut whole = Cli::command();
+    // There is no page of `help`.
+    let mut whole = Cli::command().disable_help_subcommand(true);
     // Gives the commands their full names.
     whole.build();
     let page = match command {
