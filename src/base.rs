@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel crate lacks, apart from RDMA. Each file says which addition to the kernel crate
-//! would make it superfluous; of these, 7.3 has only the errnos.
+//! Additions to the kernel crate, apart from RDMA. Each file says when the kernel crate makes it
+//! superfluous; of these, 7.3 has only the errnos.
 
 pub(crate) mod address;
 mod delayed_work;

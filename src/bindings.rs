@@ -67,9 +67,11 @@ pub(crate) fn log_clock() -> u64 {
     unsafe { shim_log_clock() }
 }
 
-/// Waits until everything is known that probes have noted; process context.
+/// Waits until all events that probes have noted so far have been reported; process context, may
+/// sleep. Must not be called in a report.
 pub(crate) fn flush_events() {
-    // SAFETY: The function has no requirement but its context, and is not called in a report.
+    // SAFETY: The function requires process context outside of a report. Its only caller is an
+    // operation on a file of debugfs, which is such a context.
     unsafe { rpcrdma_cm_events_flush() };
 }
 

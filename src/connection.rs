@@ -220,8 +220,8 @@ struct ConnectionInner {
     state: ConnectionState,
     /// The time at which the connection entered its state.
     since: Instant<Monotonic>,
-    /// Starts at 1, and grows by one with each loss of an established connection. Each generation
-    /// negotiates afresh (RFC 8797, section 4).
+    /// Starts at 1, and grows by one each time that the client connects again after the loss of an
+    /// established connection. Each generation negotiates afresh (RFC 8797, section 4).
     generation: u32,
     /// Whether the connection has been established, now or before.
     established: bool,
@@ -630,8 +630,8 @@ impl Connection {
         if unexplained && matches!(inner.state, ConnectionState::Established(_)) {
             run_after::<_, UNEXPLAINED>(Arc::from(self), ERROR_MS);
             drop(inner);
-            // Not during an operation: a NAK that has arrived may not have been handled, and a
-            // flush would hide it.
+            // `flush_queue_pair` has no effect during an operation: a NAK that has arrived may not
+            // have been handled, and a flush would hide it.
             id.flush_queue_pair();
             return;
         }
@@ -709,7 +709,8 @@ impl Connection {
         }
         match failure {
             Some(failure) => self.record(inner, failure.transition(established), Some(failure)),
-            // The listener records what it failed to accept.
+            // The listener records a request that it failed to accept. A connection that is closed
+            // before RTU has no event.
             None if !established && self.role() == Role::Server => {}
             None => self.record(inner, Transition::Closed, None),
         }
@@ -743,7 +744,8 @@ impl Connection {
             inner.pause_ms = inner.pause_ms.saturating_mul(2).min(LONGEST_PAUSE_MS);
         } else {
             inner.enter(ConnectionState::Closing(endpoint));
-            // It has nothing to do any more, and drops its reference to the connection.
+            // The timer's work has nothing to do in this state. It returns, and drops its reference
+            // to the connection.
             run_after::<_, TIMER>(self.into(), 0);
             if inner.is_over() {
                 self.enqueue_removal();

@@ -172,7 +172,8 @@ pub(crate) struct Dir {
 impl Dir {
     /// Creates a directory in the root of debugfs; may sleep. Its files get holds of the module.
     ///
-    /// Fails with `EEXIST` if the name is taken, and with `EPERM` if debugfs is disabled.
+    /// Fails with `EEXIST` if the name is taken, with `EPERM` if debugfs is disabled, and with
+    /// `ENOMEM`.
     pub(crate) fn new(name: &CStr, hold: &Hold) -> Result<Self> {
         Self::new_in(None, name, hold)
     }
@@ -383,7 +384,8 @@ impl<R: Readable> Reading<R> {
         // after the file has been removed, and removing the file waits for this operation.
         let data = unsafe { &*data.cast::<R::Data>() };
 
-        // An event is shown as soon as the call has returned that caused it.
+        // Probes note events, and a work reports them. Wait for it, so that the snapshot has all
+        // events of calls that have returned.
         flush_events();
         let mut out = Output(KVVec::with_capacity(R::room(data), GFP_KERNEL)?);
         match R::show(data, &mut out) {

@@ -5,12 +5,12 @@
 //! A client makes an [`UnresolvedId`](cm::unresolved_id::UnresolvedId), which becomes a
 //! [`CmId`](cm::cm_id::CmId) when it begins to resolve its peer's address. A server has a
 //! [`CmListener`](cm::cm_listener::CmListener), and a `CmId` for each request that it accepts.
-//! Dropping a `CmId` ends the connection. The operations that are legal only while rdma_cm holds
-//! the id's handler mutex are methods of types that exist only in a handler:
-//! [`HandlerId`](cm::handler_id::HandlerId) and [`Request`](cm::request::Request). Those that may
-//! wait for peers or for memory are methods of types that exist only in a work:
-//! [`ResolvedId`](cm::resolved_id::ResolvedId) and
-//! [`PendingRequest`](cm::pending_request::PendingRequest).
+//! Dropping a `CmId` ends the connection. [`HandlerId`](cm::handler_id::HandlerId) and
+//! [`Request`](cm::request::Request) exist only in a handler: they prove that rdma_cm holds the
+//! id's handler mutex. [`ResolvedId`](cm::resolved_id::ResolvedId) exists only in a work: its
+//! methods may wait for peers and for memory. So does
+//! [`PendingRequest`](cm::pending_request::PendingRequest), except over soft-iWARP, where it exists
+//! in the handler of the request. It holds the handler mutex while it accepts, in either case.
 //!
 //! A handler takes a message where the Receive completes. There, it uses the queue pair by the
 //! methods of [`CompletionContext`](messages::completion_context::CompletionContext).
@@ -35,8 +35,8 @@
 //! No address of kernel memory is sent to a peer: see
 //! [`Registration`](registration::Registration), and `shim_transfer_init` in shim.c.
 //!
-//! The RDMA core does not offer all that this takes: src/rdma/workarounds.c has the rest, each with
-//! the report after whose fix it can go.
+//! src/rdma/workarounds.c works around gaps and faults of the RDMA core. It names, for each
+//! workaround, the report after whose fix it can be removed.
 //!
 //! C headers: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h),
 //! [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What Rust cannot call or read: inline functions, macros, and members of structures that
- * are opaque to the bindings. A function that does more says why.
+ * Functions for Rust code, which cannot call inline functions, expand macros, or read members of
+ * structures that are opaque to the bindings. A function that does more says why.
  */
 #include <linux/completion.h>
 #include <linux/err.h>
@@ -352,7 +352,10 @@ int shim_post_send(struct ib_qp *qp, const struct ib_send_wr *wr)
 	return ib_post_send(qp, wr, NULL);
 }
 
-/* Makes the queue pair fail. Any state permits that, but cxgb4 refuses it after a Terminate. */
+/*
+ * Makes the queue pair fail. Every state except RESET permits that, and rdma_create_qp() has left
+ * RESET. cxgb4 refuses it after a Terminate.
+ */
 int shim_fail_qp(struct ib_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };

@@ -55,10 +55,10 @@ pub(super) struct Attempt {
     /// The endpoint on the queue pair. Each attempt has its own, so the endpoint also tells events
     /// of this attempt from those of earlier ones.
     pub(super) endpoint: Arc<Endpoint>,
-    /// Tells whether the peer disconnects. [`None`] until the id is bound to a device, of
-    /// InfiniBand and RoCE, and if iw_cm is not probed or there was no memory.
+    /// Tells whether the peer disconnects. [`None`] until the id is bound to a device, over
+    /// InfiniBand and RoCE, if iw_cm is not probed, and if there was no memory.
     pub(super) watched: Option<WatchedId>,
-    /// What is known of its end.
+    /// The present knowledge of its end.
     ending: Ending,
     /// The failure that `ending` is, if it is one.
     failure: Option<Failure>,

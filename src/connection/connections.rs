@@ -106,7 +106,8 @@ impl Connections {
 
     /// Makes a connection visible; process context.
     ///
-    /// Fails with `ESHUTDOWN` once the table has been shut down.
+    /// Fails with `ESHUTDOWN` once the table has been shut down, with `ENOMEM`, or as
+    /// [`Registry::add`] does.
     pub(super) fn add(&self, connection: &Arc<Connection>) -> Result {
         let number = connection.number;
         let node = RBTreeNode::new(number, connection.clone(), GFP_KERNEL)?;

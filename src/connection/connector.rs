@@ -85,7 +85,10 @@ pub(crate) struct Target {
 /// Connects, and returns when the connection is established; process context.
 ///
 /// Fails with the error of the attempt: `ECONNREFUSED`, `EHOSTUNREACH`, `ETIMEDOUT`,
-/// `EADDRNOTAVAIL`, `EMSGSIZE`, `EINTR` on a signal, or another error from rdma_cm.
+/// `EADDRNOTAVAIL`, `EMSGSIZE`, `EINTR` on a signal, `ENODEV`, `ENETDOWN` or `ECONNRESET` if the
+/// device, the address or the queue pair is lost meanwhile, `ESHUTDOWN` if the connection is closed
+/// meanwhile, `EIO` for an `EINVAL` that is not about the command, `ENOMEM`, or another error from
+/// rdma_cm.
 pub(crate) fn connect(
     connections: &Arc<Connections>,
     target: Target,

@@ -362,7 +362,8 @@ impl WorkItem for Listener {
 
     /// Ends a listener whose device is removed.
     fn run(this: Arc<Self>) {
-        // Before the removal: if `listen` has yet to add it to the table, it finds no id.
+        // Stopped before it is removed: if `listen` has yet to add the listener to the table,
+        // `listen` finds afterwards that there is no id, and removes the listener.
         this.stop();
         this.listeners.remove(this.number);
     }

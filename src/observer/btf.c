@@ -252,7 +252,8 @@ static bool is_of(const char *module, const struct btf_parts *parts)
  *
  * Context: process context, may sleep.
  *
- * Return: 0, or a negative errno if the module has no BTF.
+ * Return: 0, or a negative errno if the module has no BTF, the BTF cannot be read, or only another
+ * module has a structure of that name.
  */
 int rpcrdma_cm_find_members(const char *module, struct rpcrdma_cm_member *members, size_t n)
 {

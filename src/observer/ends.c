@@ -37,7 +37,7 @@
 /* The largest number of entries of ib_cq.wc that are read: that of IB_POLL_BATCH. */
 #define COMPLETIONS_MAX		16
 
-/* Notes an event of an id, whose address alone is used. */
+/* Notes an event of an id that may have been destroyed: its memory is read without faults. */
 static void note(const struct rdma_cm_id *id, enum rpcrdma_cm_user user,
 		 enum rpcrdma_cm_event_kind kind, int result)
 {
@@ -345,8 +345,8 @@ bool rpcrdma_cm_is_peer_noted(const struct rdma_cm_id *id)
  *
  * Context: process context, may sleep.
  *
- * Return: what rpcrdma_cm_unwatch() takes; or NULL if that cannot be noted, or if there is no
- * memory.
+ * Return: a value for rpcrdma_cm_unwatch(); or NULL if the disconnect cannot be noted, or if there
+ * is no memory.
  */
 struct rpcrdma_cm_watched_id *rpcrdma_cm_watch(const struct rdma_cm_id *id)
 {
@@ -367,7 +367,7 @@ struct rpcrdma_cm_watched_id *rpcrdma_cm_watch(const struct rdma_cm_id *id)
 
 /**
  * rpcrdma_cm_unwatch() - stop noting whether the peer of an id disconnects
- * @watched: what rpcrdma_cm_watch() has returned; is freed
+ * @watched: the value that rpcrdma_cm_watch() has returned; is freed
  *
  * The id may be destroyed already.
  *
@@ -390,8 +390,8 @@ void rpcrdma_cm_unwatch(struct rpcrdma_cm_watched_id *watched)
  * Context: any.
  *
  * Return: false if the device has closed the connection although the peer had not disconnected.
- * Also false if the probe has missed that the peer disconnected: rpcrdma_cm_missed_ends() counts
- * the calls that the probe has missed.
+ * Also false if the probe has missed that the peer disconnected. The kernel does not count that,
+ * because the probe has no exit handler.
  */
 bool rpcrdma_cm_peer_may_have_disconnected(const struct rpcrdma_cm_watched_id *watched)
 {
@@ -428,7 +428,9 @@ void rpcrdma_cm_ends_unregister(void)
 static bool registered;
 
 /**
- * rpcrdma_cm_missed_ends() - return how many calls the probes of this file have missed
+ * rpcrdma_cm_missed_ends() - return how many missed calls of this file's probes were counted
+ *
+ * It is 0 on kernels that call a probe without an exit handler by ftrace, such as 7.3.
  *
  * Context: any.
  */

@@ -8,8 +8,9 @@
  * room of others. Events of all rings are reported in one order, because an id may have the
  * address of one that was destroyed before.
  *
- * After an event was lost, the ring takes no other event until it is empty and the loss has
- * been reported. So nothing that was known before the loss is held true after it.
+ * After an event was lost, the ring takes no other event until it is empty and the report of the
+ * loss begins. Later events are reported after the loss. So nothing that was known before the loss
+ * is held true after it.
  */
 
 #include <linux/jiffies.h>
@@ -124,8 +125,9 @@ static void event_reported(struct ring *ring)
 #define MAX_WAITING	(ARRAY_SIZE(rings) * (RING_SIZE + 1))
 
 /*
- * One run reports what was noted before it, and leaves what is noted meanwhile to the next
- * run. Otherwise programs could keep readers, who wait for a run, from ever going on.
+ * One run reports as many events as can wait at a time: all that were noted before it, and perhaps
+ * some that are noted meanwhile. It leaves the rest to the next run. Otherwise programs could keep
+ * readers, who wait for a run, from ever going on.
  */
 static void report_events(struct work_struct *work)
 {
@@ -178,7 +180,8 @@ static DEFINE_TIMER(late_timer, report_late);
  * Context: any except that of an NMI. If an event is returned, a raw lock is held, with
  * interrupts off, until rpcrdma_cm_note_ends() is called.
  *
- * Return: the event, whose other members are 0; or NULL if there is no room for it.
+ * Return: the event, with its number and its user set, and its other members 0; or NULL if there
+ * is no room for it, or if events are not noted at present.
  */
 struct rpcrdma_cm_event *rpcrdma_cm_note_begins(const struct rdma_cm_id *id,
 						enum rpcrdma_cm_user user,
@@ -224,8 +227,8 @@ static bool programs_half_full(void)
  * rpcrdma_cm_note_ends() - have an event reported that was noted
  * @flags: as rpcrdma_cm_note_begins() has set them
  *
- * Events of programs wait for a jiffy, because a switch to the work for each of them would
- * take a fifth of the time of a connection. Readers do not wait for that.
+ * Events of programs wait for a jiffy, because a switch to the work for each of them would cost
+ * too much time. Readers do not wait for that.
  *
  * Context: any except that of an NMI.
  */
@@ -298,7 +301,8 @@ static bool may_have_ended(const struct rdma_cm_id *id)
  * @counters: is set
  * @id: an id of the client, whose end has not been reported, or is being reported
  *
- * An id is not freed before its end was noted, which takes the lock.
+ * While the probe of cm_id_destroy is registered, an id is not freed before its end was noted,
+ * which takes the lock. Must not be called while the probes are being removed.
  *
  * Context: any except that of an NMI.
  *

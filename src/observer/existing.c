@@ -89,8 +89,8 @@ static void find_mutex(struct rdma_cm_id *id)
 /**
  * rpcrdma_cm_find_entries() - find the offsets from an id to its tracker entry and to its mutex
  *
- * They are in struct rdma_id_private, which no header declares. So an id is made here. Its entry
- * is recognized by the name of its owner.
+ * They are in struct rdma_id_private. Only a private header of rdma_cm declares it (cma_priv.h),
+ * so an id is made here. Its entry is recognized by the name of its owner.
  *
  * Context: process context, may sleep.
  *
@@ -171,7 +171,10 @@ static bool look_at(struct rdma_restrack_entry *entry, bool programs)
 	if (!rpcrdma_cm_user_of(id, &user) || rpcrdma_cm_is_program(id) != programs)
 		return true;
 
-	/* No event of the id is noted meanwhile, and the probes see every later one. */
+	/*
+	 * Meanwhile rdma_cm fires no event of the id. The calls of rdma_disconnect() and the events
+	 * of ends.c need no mutex, so they may be noted. The probes see every later event.
+	 */
 	if (!try_lock_handler(id, programs))
 		return false;
 	rpcrdma_cm_note_existing(id, user, entry->task);

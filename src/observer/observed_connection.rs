@@ -128,7 +128,8 @@ pub(super) struct Undecided {
 }
 
 impl Undecided {
-    /// Creates the entry of an id from its first event; any context.
+    /// Creates the entry of an id from its first event; any context in which a spin lock can be
+    /// taken.
     pub(super) fn new(
         shared: &Shared,
         role: Role,
@@ -374,9 +375,7 @@ impl Facts {
         self.enter(State::Established);
         self.mark_older(match observation.user {
             User::Program => "older than the module, and known by its port alone",
-            _ if observation.opaque => {
-                "older than the module, and without BTF its values cannot be read"
-            }
+            _ if observation.opaque => "older than the module, and its values cannot be read",
             _ => OLDER,
         });
     }
@@ -546,7 +545,7 @@ impl Facts {
         }
         // SAFETY: The report of the end of the id sets `gone` with the spin lock of these facts
         // held. The lock is held now, and `gone` is not set: the report has not finished, and
-        // cannot finish during the call.
+        // cannot finish during the call. A reader of a file calls this, so the probes are there.
         if let Some(counters) = unsafe { id.count() } {
             self.invalidations.learn(&counters);
             view.in_use.remote_invalidation = self.invalidations.used();

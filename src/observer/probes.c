@@ -469,8 +469,8 @@ static void remove_probes(size_t points, size_t probes)
  *
  * Context: process context, may sleep.
  *
- * Return: 0; -ENOMEM; or another negative errno if the kernel lacks an option or a
- * tracepoint that the probes need.
+ * Return: 0; -ENOMEM; or another negative errno if the kernel lacks an option, a tracepoint or a
+ * function that the probes need, or if ftrace refuses a probe.
  */
 int rpcrdma_cm_probes_register(rpcrdma_cm_event_fn fn, void *data)
 {
@@ -531,10 +531,12 @@ void rpcrdma_cm_probes_unregister(void)
 }
 
 /**
- * rpcrdma_cm_missed_calls() - return how many calls the probes have missed
+ * rpcrdma_cm_missed_calls() - return how many missed calls of the probes the kernel has counted
  *
- * The kernel misses calls of any owner, if it has no memory for a task's stack of the function
- * graph tracer, or no room on it.
+ * It counts a call only if a probe has an exit handler, and the task's stack of the function graph
+ * tracer has room for the frame of the call, but not for its data. It does not count the calls of
+ * a task without such a stack, for which there was no memory, and those that find the stack full.
+ * It counts none of a probe without an exit handler.
  *
  * Context: any.
  */

@@ -280,13 +280,16 @@ impl IdKey {
     ///
     /// # Safety
     ///
-    /// The report of the id's end must not have finished, and must not finish during the call.
+    /// The report of the id's end must not have finished, and must not finish during the call. The
+    /// probes must not be removed meanwhile.
     pub(super) unsafe fn count(self) -> Option<Counters> {
         let mut counters = MaybeUninit::uninit();
         let id = ptr::with_exposed_provenance(self.0);
-        // SAFETY: The C function checks whether the end of the id was noted, and has not been
-        // reported. By this function's requirement it was not reported before. The C function
-        // also checks that there are probes.
+        // SAFETY: The id is not freed before its end is noted, unless its probe has been removed.
+        // The C function finds the note until the report of it has finished. By this function's
+        // requirement that has not happened. The probe is removed only while the module is loaded
+        // or unloaded. Only readers of files call this, and `may_open` of debugfs.rs refuses them
+        // then.
         if !unsafe { bindings::rpcrdma_cm_count(counters.as_mut_ptr(), id) } {
             return None;
         }
@@ -435,7 +438,7 @@ pub(super) struct Observation {
     /// Of [`EventKind::Existing`]: whether the connection is not established yet.
     pub(super) connecting: bool,
     /// Of [`EventKind::Existing`]: whether the transport cannot be read, because the kernel has no
-    /// BTF.
+    /// BTF, or BTF lacks a member that is read.
     pub(super) opaque: bool,
     pub(super) device: Option<ShownDevice>,
     pub(super) local: Option<SocketAddr>,
@@ -509,8 +512,9 @@ pub(super) struct Probes {
 impl Probes {
     /// Begins to report events to `observations`; process context.
     ///
-    /// Fails with `EOPNOTSUPP` or `ENOENT` if the kernel lacks an option or a tracepoint that the
-    /// probes need, and with `ENOMEM`.
+    /// Fails with `EOPNOTSUPP` or `ENOENT` if the kernel lacks an option, a tracepoint or a
+    /// function that the probes need, with `ENOMEM`, or with the error of ftrace, such as `EBUSY`
+    /// after a registration without memory.
     pub(super) fn new(observations: Arc<Observations>) -> Result<Self> {
         let data = Arc::as_ptr(&observations).cast_mut().cast();
         // SAFETY: `event` expects the pointer of an `Arc`. `_observations` keeps that until the
@@ -555,7 +559,7 @@ pub(super) fn limits_of_probes() -> Limits {
     })
 }
 
-/// Returns how many calls of rdma_cm and of NFS the probes have missed; any context.
+/// Returns how many missed calls of rdma_cm and of NFS the kernel has counted; any context.
 pub(super) fn missed_calls() -> u64 {
     // SAFETY: The function has no requirements.
     unsafe { bindings::rpcrdma_cm_missed_calls() as u64 }
@@ -564,7 +568,7 @@ pub(super) fn missed_calls() -> u64 {
 /// Has the ids reported that exist already; process context. Waits for handlers of events that are
 /// running, and for the reports.
 pub(super) fn search() {
-    // SAFETY: The function has no requirement but its context.
+    // SAFETY: The function has no requirement except its context.
     unsafe { bindings::rpcrdma_cm_search() };
 }
 

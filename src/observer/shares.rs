@@ -80,7 +80,8 @@ pub(super) struct Shares {
     of_users: SpinLock<RBTree<Uid, u32>>,
 }
 
-/// The right to keep one id, which is given back when this is dropped; any context.
+/// The right to keep one id. It is given back when this is dropped, in any context in which a spin
+/// lock can be taken.
 pub(super) struct Share {
     _permit: Permit,
     /// The user whose limit this counts against.
@@ -104,7 +105,8 @@ impl Shares {
         )
     }
 
-    /// Takes a part of the share of `user`; any context. Of a program, `uid` is its user.
+    /// Takes a part of the share of `user`; any context in which a spin lock can be taken. Of a
+    /// program, `uid` is its user.
     pub(super) fn take(self: &Arc<Self>, user: User, uid: Uid) -> Result<Share, Missed> {
         let (permits, missed) = match user {
             User::Client => (&self.clients, Missed::Nfs),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What people write and read: the grammar of the control files, snapshots, and the text of the
-//! files that show them.
+//! Text that people write and read: the grammar of the control files, snapshots, and the text of
+//! the files that show them.
 
 mod control_keys;
 pub(crate) mod exchange;

@@ -111,7 +111,8 @@ impl<'a, C: CompletionHandler> Registration<'a, C> {
         let mut left = len.div_ceil(BLOCK);
         // INVARIANT: There are no regions yet.
         let mut this = Self {
-            // So that pushing cannot fail: a region that is dropped without `end` is leaked.
+            // So that pushing cannot fail, and each region ends in `drop`, which leaks the memory
+            // if a device keeps a region.
             regions: KVec::with_capacity(left.div_ceil(blocks), GFP_KERNEL)?,
             memory,
         };

@@ -111,7 +111,8 @@ use crate::{
 /// Length in octets of the longest header that reports an error.
 const ERROR_MAX: u32 = 28;
 
-/// The memory for the messages on their way from an endpoint, in octets, if it has many credits.
+/// The memory for the messages on their way from an endpoint, in octets. There is always memory for
+/// two messages, even if that is more.
 const SEND_BUFFERS: u32 = 1 << 16;
 
 /// How long the cause of a failure is waited for after a Work Request was flushed, in milliseconds.
@@ -202,13 +203,14 @@ impl EndpointConfiguration {
     }
 
     /// Returns the largest number of messages that may be on their way to this end, calls and
-    /// replies together. The queue pair has that many Receives (RFC 8167, section 4.3).
+    /// replies together. The queue pair posts one Receive more than that (RFC 8167, section 4.3).
     pub(crate) fn receives(&self) -> u32 {
         self.rpc.credits.saturating_add(self.rpc.reverse)
     }
 
     /// Returns how many messages of up to `size` octets may be on their way from this end: one with
-    /// each credit, as far as their buffers are small. Others wait for a buffer.
+    /// each credit, limited to as many as [`SEND_BUFFERS`] holds, or to two if it holds fewer.
+    /// Others wait for a buffer.
     pub(crate) fn sends(&self, size: u32) -> u32 {
         self.receives().min((SEND_BUFFERS / size.max(1)).max(2))
     }
@@ -655,7 +657,8 @@ impl Endpoint {
     /// queue pair fails if there is no memory or no credit left for the call.
     fn postpone(self: ArcBorrow<'_, Self>, context: &CompletionContext<'_, Self>, octets: &[u8]) {
         let mut call = KVec::new();
-        // This does not wait for memory: reclaiming it may wait for NFS, which completes here, too.
+        // Not GFP_KERNEL: reclaim may wait for NFS, whose completions are handled in the same work
+        // queue of the RDMA core as this one.
         let copied = call.extend_from_slice(octets, GFP_NOWAIT);
         let postponed = copied.is_ok() && {
             let mut inner = self.inner.lock();

@@ -270,9 +270,9 @@ impl Calls {
         self.pending.get(place)?.discarded
     }
 
-    /// Whether the reply with this number grants credits: the latest one counts (RFC 8166, section
-    /// 3.3.1), and a reply to a call that was given up is read before those that still wait for
-    /// their caller.
+    /// Returns whether the reply with this number grants credits. If it does, no earlier reply does
+    /// so afterwards: the latest one counts (RFC 8166, section 3.3.1), and a reply to a call that
+    /// was given up is read before those that still wait for their caller.
     pub(super) fn may_grant(&mut self, number: u64) -> bool {
         let may = number >= self.granted;
         if may {
@@ -356,7 +356,8 @@ fn check_answer(header: &Header<'_>, payload: &[u8], version: u32) -> Result<(),
         Body::Msg(Version::Two(direction), _) | Body::Nomsg(Version::Two(direction), _) => {
             direction == Direction::Reply
         }
-        // ERR_VERS may have another version (RFC 8166, section 7).
+        // ERR_VERS must have the version of the call (RFC 8166, section 4.5). Any version is
+        // accepted, because the layout is the same in all of them (section 7).
         Body::ErrVers { .. } => return Ok(()),
         Body::Optional { .. } => false,
         // A Long Call has a Read chunk, which `check_chunks` finds.

@@ -111,8 +111,9 @@ impl EndpointInner {
         }
     }
 
-    /// Hands a reply over to the call that waits for it, and returns the place of that call. Other
-    /// replies are discarded (RFC 8166, section 4.5).
+    /// Hands a reply over to the call that waits for it. Of a reply to a call that was given up,
+    /// takes only the credits. All other messages are discarded (RFC 8166, section 4.5). Returns
+    /// which call the message answers.
     pub(super) fn take_reply(
         &mut self,
         header: &Header<'_>,

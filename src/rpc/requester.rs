@@ -108,16 +108,17 @@ impl Drop for CallGuard<'_> {
 
 impl Endpoint {
     /// Makes calls, and waits for the replies; process context. Sets `result` to the outcome, even
-    /// on failure. After a call has failed, no further call is begun.
+    /// on failure, except its `failure`. After a call has failed, no further call is begun.
     ///
     /// Fails with the failure of the first call that had no results: `EOPNOTSUPP` if this end
     /// may make no calls, `ENOTCONN`, `EBUSY` if all credits are taken by calls that were
     /// given up, `ETIMEDOUT`, `EINTR` on a signal, `ECONNRESET`, `ECONNREFUSED`, `ENODEV` or
-    /// `ENETDOWN` if the connection is lost, by the cause of the loss, `EPROTO` and
-    /// `EPROTONOSUPPORT` if the responder does not understand the message, `EBADMSG` if the
-    /// results are not the arguments, or the errno of the reply's status. Before a call is
-    /// sent, fails with `ENOMEM`, with `EMSGSIZE` if its header is longer than the inline
-    /// threshold, and with `EIO` or `EOPNOTSUPP` if the device cannot register its memory.
+    /// `ENETDOWN` if the connection is lost, by the cause of the loss, `EPROTO` if the responder
+    /// reports an error in the header or sends a reply that is not valid, `EPROTONOSUPPORT` if it
+    /// speaks other versions of RPC-over-RDMA, `EBADMSG` if the results are not the arguments, or
+    /// the errno of the reply's status. Before a call is sent, fails with `ENOMEM`, with
+    /// `EMSGSIZE` if its header is longer than the inline threshold, and with `EIO` or
+    /// `EOPNOTSUPP` if the device cannot register its memory.
     pub(crate) fn call(
         &self,
         may_wait: &MayWait,
@@ -293,7 +294,9 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Makes a call, in version 2 first if the version that the responder speaks is not known.
+    /// Makes a call in the version that has been agreed upon. Before that, makes it in version 1 if
+    /// the responder is known to speak no other version and `rpcvers=` allows it, otherwise in the
+    /// highest version of `rpcvers=`.
     fn begin(
         &self,
         at: usize,

@@ -101,7 +101,7 @@ struct PreparedReply {
 
 impl PreparedReply {
     /// Performs `call`, which may be BIND only with `may_bind`. Returns [`None`] if the message is
-    /// a reply, not a call.
+    /// no call.
     fn new(xid: u32, call: &Payload<'_>, may_bind: bool) -> Option<Self> {
         let mut head = [0; rpc_message::CALL_HEAD_MAX];
         let head = head.get_mut(..call.len().min(rpc_message::CALL_HEAD_MAX))?;
@@ -150,8 +150,8 @@ enum ReplyError {
     /// they hold arguments that are not eligible (section 6.1), or they hold no call with the XID
     /// of the header.
     Chunk,
-    /// The connection is lost, or there is no memory for a reply, so that the connection has to be
-    /// ended (RFC 8166, section 4.5.4).
+    /// The connection is lost, a transfer took too long, or there is no memory for a reply, so that
+    /// the connection has to be ended (RFC 8166, section 4.5.4).
     Lost,
 }
 
@@ -459,8 +459,8 @@ impl Endpoint {
         message: &ReplyMessage<'_>,
         build: impl FnOnce(&mut SendBuffer<'_>) -> Result,
     ) -> Result<(), ReplyError> {
-        // Before the client has the reply: its next call may be answered by the other work before
-        // this Send has completed.
+        // Before the Send is posted: the client's next call may be answered elsewhere before this
+        // function returns, in a completion or by the work that answers postponed calls.
         if self.configuration.role == Role::Server {
             self.inner.lock().version = UsedVersion::Known(call.header.version());
         }
@@ -472,7 +472,8 @@ impl Endpoint {
     }
 
     /// Returns the inline threshold for the reply to a call of this version, in octets, and whether
-    /// the reply may invalidate remotely.
+    /// the reply may invalidate remotely. A call of version 1 to a server also settles version 1
+    /// before its reply, so that the reply does not exceed the thresholds of version 1.
     fn begin_reply(&self, version: u32) -> (u32, bool) {
         let role = self.configuration.role;
         let mut inner = self.inner.lock();
@@ -538,8 +539,9 @@ fn read_call(channel: &Channel<'_>, reads: ReadList<'_>) -> Result<Memory, Reply
 /// one block at a time when it is too short, so that a peer that announces long segments without
 /// data costs little memory.
 ///
-/// Fails if the peer serves no RDMA Reads, or if the transfers of the chunk, which began at
-/// `start`, take too long.
+/// Fails with [`ReplyError::Chunk`] if the peer serves no RDMA Reads. Fails with
+/// [`ReplyError::Lost`] if there is no memory, if the transfer fails, or if the transfers of the
+/// chunk, which began at `start`, take too long.
 fn transfer(
     queue_pair: &MessageQueuePair<Endpoint>,
     transfer: Transfer,

@@ -15,7 +15,7 @@ use kernel::{
     }, //
 };
 
-/// What is known of the version of RPC-over-RDMA on a connection.
+/// The present knowledge of the version of RPC-over-RDMA on a connection.
 #[derive(Clone, Copy)]
 pub(super) enum UsedVersion {
     /// No version has been agreed upon.

@@ -55,7 +55,7 @@ impl Listeners {
 
     /// Makes a listener visible; process context.
     ///
-    /// Fails with `ESHUTDOWN` once the table has been shut down.
+    /// Fails with `ESHUTDOWN` once the table has been shut down, and with `ENOMEM`.
     pub(super) fn add(&self, listener: Arc<Listener>) -> Result {
         let node = RBTreeNode::new(listener.number, listener, GFP_KERNEL)?;
 
@@ -74,7 +74,7 @@ impl Listeners {
     }
 
     /// Calls `f` with each listener, in the order of their numbers; process context. The table is
-    /// locked meanwhile, so `f` must not wait.
+    /// locked meanwhile, so `f` must not add or remove a listener. `f` may sleep.
     pub(crate) fn for_each<E>(
         &self,
         f: impl FnMut(&Arc<Listener>) -> Result<(), E>,

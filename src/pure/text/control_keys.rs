@@ -24,7 +24,8 @@ macro_rules! control_keys {
             // survive it.
             /// 1, 2 or auto: the versions of RPC-over-RDMA to speak
             rpcvers: Versions = 1 (Listen: auto) in Connect Listen Probe;
-            /// credits that a client requests and a server grants; as many Receives are posted
+            /// credits that a client requests and a server grants; one Receive more is posted than
+            /// `credits` and `reverse` together
             credits: u32(1 to 64 "credits") = 8 in Connect Listen Probe;
             /// credits for calls in the reverse direction: a client grants them and a server
             /// requests them; 0: a server makes no calls

@@ -23,7 +23,7 @@ use crate::pure::wire::{
     }, //
 };
 
-/// What the private data of one side says (RFC 8797, section 5.2).
+/// The result of parsing the private data of one side (RFC 8797, section 5.2).
 #[derive(Clone, Copy)]
 pub(crate) struct ParsedPrivateData {
     pub(crate) parsed: Parsed,

@@ -180,8 +180,8 @@ pub(crate) fn parse_connect(line: &[u8]) -> Result<Connect, LineError<'_>> {
     connect(Line::Connect, line)
 }
 
-/// Parses `ADDR:PORT [key=value]…` with the keys of `probe`. A probe always calls NULL, once in
-/// each version of `rpcvers=`.
+/// Parses `ADDR:PORT [key=value]…` with the keys of `probe`. A probe always calls NULL in each
+/// version of `rpcvers=`.
 ///
 /// # Errors
 ///

@@ -145,8 +145,8 @@ impl HistoryEvent {
         }
     }
 
-    /// Returns a number that is the same for all events of a remote address, whatever its port.
-    /// Addresses next to each other have different numbers.
+    /// Returns a number that is the same for all events of a remote address, from any port.
+    /// Addresses that differ in one octet have different numbers.
     fn peer(&self) -> usize {
         let fold = |octets: &[u8]| octets.iter().fold(0, |sum, octet| sum ^ octet);
         usize::from(match self.remote.map(|remote| remote.ip()) {

@@ -63,7 +63,7 @@ macro_rules! info {
 
 info_keys!(info);
 
-/// What was found in the private data of the peer.
+/// The result of parsing the private data of the peer, as `info` shows it.
 #[derive(Clone, Copy)]
 struct PeerPrivateData {
     /// [`None`] if the private data is not known.

@@ -231,7 +231,8 @@ macro_rules! stats_keys {
             lost,
             /// Connections among ``established`` that were closed locally.
             closed,
-            /// Messages of peers in which a valid RFC 8797 message was found.
+            /// Private data of peers in which a valid message of RFC 8797 was found. This and the
+            /// next two count the module's own connections only.
             private_data_present,
             /// Private data of peers without a Format Identifier.
             private_data_absent,

@@ -92,7 +92,7 @@ pub(crate) struct Cause {
     pub(crate) detail: Option<Detail>,
 }
 
-/// What the words of a [`Cause`] leave open.
+/// The part of a [`Cause`] that only the kernel, the peer or the message can tell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Detail {
     /// The reason that the kernel or the peer gave.
@@ -215,7 +215,8 @@ pub(crate) struct Traffic {
     pub(crate) remote_invalidations_received: u64,
     /// Steering Tags that this side had to invalidate itself.
     pub(crate) local_invalidations: u64,
-    /// Messages received without a valid transport header (RFC 8166, section 4.5).
+    /// Messages received without a valid transport header, or with one of a version that this end
+    /// does not speak (RFC 8166, section 4.5).
     pub(crate) bad_headers: u64,
     /// Messages received with a valid header that match no call: unknown XIDs, duplicates, wrong
     /// directions.
@@ -234,7 +235,8 @@ pub(crate) struct Snapshot {
     pub(crate) state: State,
     /// The time since the connection entered its state, in milliseconds.
     pub(crate) age_ms: i64,
-    /// Starts at 1, and grows by one with each loss of an established connection.
+    /// Of the module's own connections: starts at 1, and grows by one each time that the client
+    /// connects again after a loss. Of the kernel's client: the number that NFS counts.
     pub(crate) generation: u32,
     /// Why the connection was last lost or not established.
     pub(crate) failure: Option<Cause>,
@@ -288,7 +290,8 @@ impl Snapshot {
 pub(crate) struct ListenerSnapshot {
     pub(crate) number: u64,
     pub(crate) address: SocketAddr,
-    /// The offer that it sends in a REP.
+    /// The offer that it sends in a REP, if the device supports remote invalidation. Otherwise the
+    /// REP has R cleared.
     pub(crate) offer: Offer,
     /// How many connections count against `max`.
     pub(crate) connections: u32,

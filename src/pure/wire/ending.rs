@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who or what ended a connection: the first cause, concluded from the evidence in the order in
-//! which it arrives.
+//! The first cause of the end of a connection, concluded from the evidence in the order in which it
+//! arrives.
 //!
 //! An end of a connection leaves many traces: the peer disconnects, the device flushes the work
 //! requests, and the owner disconnects because of that. Only the first one is the cause. A flush is
@@ -31,7 +31,7 @@ pub(crate) enum Evidence {
     Consequence,
 }
 
-/// What is known of the end of a connection.
+/// The present knowledge of the end of a connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Ending {
     /// The connection has not ended.

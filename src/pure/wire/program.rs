@@ -60,9 +60,9 @@ impl Program {
         version: ECHO_VERSION,
     };
 
-    /// Returns the program in one of the versions that its responder has: `low` or `high` of
-    /// PROG_MISMATCH, whichever is nearer (RFC 5531, section 9). Returns [`None`] if the responder
-    /// names no version, or only the one that it refused.
+    /// Returns the program in one of the versions that its responder has, by PROG_MISMATCH (RFC
+    /// 5531, section 9): `low` if the version is below `low` or is `high`, otherwise `high`.
+    /// Returns [`None`] if the responder names no version, or only the one that it refused.
     pub(crate) fn in_named_version(self, low: u32, high: u32) -> Option<Self> {
         let version = if self.version < low || self.version == high {
             low

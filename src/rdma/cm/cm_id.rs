@@ -15,10 +15,13 @@ use crate::base::draining::Handle;
 /// The id of a connection, as its owner holds it.
 ///
 /// A client gets one from [`UnresolvedId`](super::unresolved_id::UnresolvedId), a server from
-/// [`PendingRequest::accept`](super::pending_request::PendingRequest::accept). Dropping it ends the
-/// connection, destroys the id, and drops the handler, in this order and in a work queue of this
-/// layer. It may be dropped in any context, handlers included. Unloading waits until it is dropped:
-/// see [`UnloadGuard`](crate::base::unload::UnloadGuard).
+/// [`PendingRequest::accept`](super::pending_request::PendingRequest::accept). Dropping it only
+/// queues a work of this layer, so it may be dropped in any context, handlers included. The work
+/// ends the connection, destroys the id, and drops its reference on the handler, in this order. The
+/// last reference is that of the work that calls
+/// [`ClientHandler::connect`](super::event::ClientHandler::connect) if that work has not returned
+/// yet: the handler must not wait for its own queue when it is dropped. Unloading waits until the
+/// id is destroyed: see [`UnloadGuard`](crate::base::unload::UnloadGuard).
 ///
 /// # Examples
 ///

@@ -64,9 +64,10 @@ pub(crate) trait ListenHandler: Send + Sync + 'static {
     /// Handles the request of a peer for a connection. A request that is dropped unanswered is
     /// rejected.
     ///
-    /// Called with the handler mutexes of the listening id and of the new one held, in a queue in
-    /// which rdma_cm handles the events of the whole machine. So it should not wait for much
-    /// memory: see [`Request::defer`].
+    /// Called with the handler mutex of the new id held, and with that of the listening id or, if
+    /// its address is the wildcard, that of rdma_cm's own listening id for the device. Called in a
+    /// queue in which the CM handles the events of the whole machine. So it should not wait for
+    /// much memory: see [`Request::defer`].
     fn connect_request(&self, request: Request<'_>);
 
     /// Handles the removal of the device that the listening id is bound to. The removal waits until
@@ -142,8 +143,8 @@ impl<L: ListenHandler> CmListener<L> {
     /// name `owner`. On iWARP, up to `backlog` requests wait to be handled, or as many as iw_cm has
     /// by default if it is 0. Requests may arrive before this returns.
     ///
-    /// Fails with `ENODEV` if the device was removed meanwhile, otherwise with the error of
-    /// rdma_cm, such as `EADDRINUSE`.
+    /// Fails with `ENODEV` if the device was removed meanwhile, or if rdma_listen() returns
+    /// `EINVAL`. Otherwise fails with `ENOMEM`, or with the error of rdma_cm, such as `EADDRINUSE`.
     pub(crate) fn new(
         hold: &Hold,
         net: &Net,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the id of a connection needs of its queue pair.
+//! The interface between the id of a connection and its queue pair.
 
 use core::ptr::NonNull;
 
@@ -28,8 +28,9 @@ use crate::{
 ///
 /// [`Self::new`] makes the only queue pair of the id, by `rdma_create_qp`, and does nothing else
 /// with the id. The value owns the queue pair: the id has it as long as the value lives. When the
-/// value has been dropped, or `new` has failed, the id has no queue pair, no handler of the queue
-/// pair runs any more, and what is left of the device's objects keeps a reference on the device.
+/// value has been dropped, or `new` has failed, the id has no queue pair, no completion is handled
+/// any more, and each object that the device keeps holds a reference on the device. If the device
+/// keeps the queue pair, an event may still be on its way to the handler.
 ///
 /// [`Handle`]: crate::base::draining::Handle
 pub(crate) unsafe trait ConnectionQueuePair: Sized + Send + Sync + 'static {

@@ -193,7 +193,7 @@ impl<H: ConnectionHandler> Context<H> {
     }
 
     /// Notes whether there is a peer that has yet to learn that the connection is over. If there is
-    /// none, the teardown does not wait any longer. Any context.
+    /// none, the teardown does not wait any longer. Any context in which a spin lock can be taken.
     pub(super) fn set_connected(self: ArcBorrow<'_, Self>, connected: bool) {
         let mut state = self.state.lock();
         state.connected = connected;
@@ -204,7 +204,7 @@ impl<H: ConnectionHandler> Context<H> {
     }
 
     /// Has a work call [`ClientHandler::connect`], unless the teardown has begun, or the id is that
-    /// of a server. Any context.
+    /// of a server. Any context in which a spin lock can be taken.
     pub(super) fn begin_connect(self: ArcBorrow<'_, Self>) {
         let Some(client) = &self.client else {
             return;

@@ -82,8 +82,9 @@ pub(super) unsafe extern "C" fn connection_event<H: ConnectionHandler>(
     let id = unsafe { NonNull::new_unchecked(id) };
     // SAFETY: rdma_cm passes a valid id, and the handler mutex, which is held, guards this member.
     let context = unsafe { (*id.as_ptr()).context };
-    // SAFETY: By the function's requirement the context is of this type. The owner of the id holds
-    // a reference until the id has been destroyed, which waits for this call.
+    // SAFETY: By the function's requirement the context is of this type. The owner of the id, and
+    // then the teardown, holds a reference until the id has been destroyed. That waits for this
+    // call.
     let context = unsafe { ArcBorrow::from_raw(context.cast::<Context<H>>()) };
     // SAFETY: rdma_cm passes an event that is valid during the call.
     let event = unsafe { &*event };

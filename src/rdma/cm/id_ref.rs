@@ -89,7 +89,8 @@ impl<'a> IdRef<'a> {
         Port::new(device, port).ok_or(ENODEV)
     }
 
-    /// Returns the address of this end; [`None`] before the id has one.
+    /// Returns the address of this end; [`None`] before the id is bound. If rdma_resolve_addr() has
+    /// bound it, this is the unspecified address until the remote address has been resolved.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
         // SAFETY: By the type invariant the id is valid.
         let address = unsafe { bindings::shim_local_addr(self.as_ptr()) };
@@ -98,7 +99,8 @@ impl<'a> IdRef<'a> {
         unsafe { RawAddress::read(address) }
     }
 
-    /// Returns the address of the other end; [`None`] before the id has one.
+    /// Returns the address of the other end; [`None`] before the id is bound. If it has been bound
+    /// and does not resolve yet, this is the unspecified address, with port 0.
     pub(crate) fn remote(&self) -> Option<SocketAddr> {
         // SAFETY: By the type invariant the id is valid.
         let address = unsafe { bindings::shim_remote_addr(self.as_ptr()) };

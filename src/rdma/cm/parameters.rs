@@ -18,7 +18,8 @@ use kernel::prelude::*;
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct Parameters {
-    /// The name under which the resource tracker lists ids, queue pairs and their other objects.
+    /// The name under which the resource tracker lists a client's id, queue pairs and their other
+    /// objects. It lists a server's id under the name of its listener.
     pub(crate) owner: &'static CStr,
     /// How often the peer's transport retransmits a message for which this end had posted no
     /// Receive: 0 to 6, or 7 for no limit. The REQ or REP carries the number. iWARP has none.

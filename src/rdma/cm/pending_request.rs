@@ -207,8 +207,8 @@ impl<'a> PendingRequest<'a> {
             // SAFETY: The id is valid, and its handler mutex, which is held, guards this member.
             unsafe { (*id).context = Arc::as_ptr(context).cast_mut().cast() };
             // SAFETY: As above. So rdma_cm calls the handler only after the mutex has been
-            // released, with the context above. The caller holds a reference to that until the
-            // teardown has destroyed the id.
+            // released, with the context above. The caller, then the owner of the new `CmId`, and
+            // then the teardown holds a reference to that until the id has been destroyed.
             unsafe { (*id).event_handler = Some(connection_event::<H>) };
             self.accepted.set(true);
         }

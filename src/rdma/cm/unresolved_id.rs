@@ -58,7 +58,7 @@ impl<H: ClientHandler> UnresolvedId<H> {
     /// Creates an id in `net`, whose events `handler` handles; process context. Its hold is of the
     /// guard of the handler's [`ClientHandler::connect_queue`].
     ///
-    /// Fails with the error of rdma_cm.
+    /// Fails with `ENOMEM`, or with the error of rdma_cm.
     pub(crate) fn new(net: &Net, parameters: ClientParameters, handler: H) -> Result<Self> {
         let client = Some(Client::new(parameters));
         let hold = handler.connect_queue().hold().clone();

@@ -57,8 +57,10 @@ impl<'a, C: FaultHandler> CompletionContext<'a, C> {
         Self { sends }
     }
 
-    /// Begins a Send. Fails with `EBUSY` if all Sends are under way, and with `ECONNRESET` if the
-    /// queue pair has failed.
+    /// Begins a Send. May sleep.
+    ///
+    /// Fails with `EBUSY` if all Sends are under way. Fails with `ECONNRESET` if the queue pair has
+    /// failed, or if no Send that is under way has completed in time: the queue pair fails then.
     pub(crate) fn begin_send(&self) -> Result<BegunSend<'a, C>> {
         // SAFETY: By the type invariant there is the queue pair.
         match unsafe { self.sends.begin() } {

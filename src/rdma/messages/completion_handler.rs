@@ -50,12 +50,15 @@ use super::{
 /// }
 /// ```
 pub(crate) trait CompletionHandler: FaultHandler {
-    /// A message has arrived, of these bytes. Called where completions are handled, for one message
-    /// after the other, in their order. May sleep, which delays other completions, and must not
-    /// wait for any. The Receive is posted again afterwards.
+    /// A message has arrived, of these bytes. Called for one message after the other, in their
+    /// order: where completions are handled or, for a message that was not taken at first, by the
+    /// task that calls [`MessageQueuePair::resume`]. May sleep, which delays other completions, and
+    /// must not wait for any. The Receive is posted again afterwards.
     ///
     /// Returns whether the handler has taken the message. If not, that message and all later ones
-    /// wait for [`MessageQueuePair::resume`](super::message_queue_pair::MessageQueuePair::resume).
+    /// wait for [`MessageQueuePair::resume`].
+    ///
+    /// [`MessageQueuePair::resume`]: super::message_queue_pair::MessageQueuePair::resume
     fn arrived(
         this: ArcBorrow<'_, Self>,
         context: &CompletionContext<'_, Self>,

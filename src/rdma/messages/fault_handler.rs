@@ -25,9 +25,10 @@ pub(crate) enum QueuePairFault {
 /// Is told why a queue pair has failed.
 pub(crate) trait FaultHandler: Send + Sync + 'static {
     /// The queue pair has failed, or is about to: messages that completed before can still arrive.
-    /// Called for each completion with an error or a flush, for each Work Request that could not be
-    /// posted, and before this end makes the queue pair fail. Also called if this side has ended
-    /// the connection. May sleep.
+    /// Called for each completion with an error or a flush, for each Work Request of a connection
+    /// that could not be posted, and before this end makes the queue pair fail for a reason of its
+    /// own ([`QueuePairFault::GivenUp`]). If the id disconnects, only the flushes are reported. May
+    /// sleep.
     fn queue_pair_failed(this: ArcBorrow<'_, Self>, fault: QueuePairFault);
 }
 

@@ -164,7 +164,10 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         // destruction waits for this.
         let _reading = rcu::read_lock();
         // SAFETY: By the function's requirement the context is that of `new`: of an `Arc` that is
-        // held until there are no events any more.
+        // held until the queue pair is destroyed. If the device keeps the queue pair, the `Arc` is
+        // held until `workaround_destroy_qp` has cleared the handler and has waited for read-side
+        // critical sections. FIXME: A task that has read the handler and is preempted before the
+        // `rcu::read_lock` above comes too late.
         let handler = unsafe { ArcBorrow::from_raw(context.cast::<C>().cast_const()) };
         C::queue_pair_event(handler, name);
     }
@@ -539,8 +542,8 @@ unsafe impl<C: CompletionHandler> ConnectionQueuePair for MessageQueuePair<C> {
             qp_type: bindings::ib_qp_type_IB_QPT_RC,
             ..Default::default()
         };
-        // SAFETY: By this function's requirement. `event` expects the handler, on which there is a
-        // reference until the queue pair is destroyed. The domain and the completion queue were
+        // SAFETY: By this function's requirement the id is valid, has no queue pair, and is
+        // destroyed later. `event` expects the handler, on which there is a reference until the queue pair is destroyed. The domain and the completion queue were
         // made for one device above, and the attributes have no other pointer.
         let queue_pair = unsafe { QueuePair::new(id, domain, completions, attributes, owner) }?;
         let sends =
@@ -616,8 +619,8 @@ impl<C: CompletionHandler> Drop for MessageQueuePair<C> {
 
         // SAFETY: The queue pair is not used again.
         let queue_pair = unsafe { ManuallyDrop::take(&mut self.queue_pair) };
-        // Otherwise the device may still access the buffers. But completions and events, which
-        // refer to the handler, are not handled any more.
+        // Otherwise the device may still access the buffers. But completions, which refer to the
+        // handler, are not handled any more, nor events, except as `event` says.
         if queue_pair.destroy() {
             // SAFETY: The resources are not used again. The queue pair is destroyed, so the device
             // does not use them any more.

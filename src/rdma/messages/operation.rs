@@ -102,7 +102,8 @@ impl<C: FaultHandler> Operation<C> {
     /// There must be a reference on `handler` until no completion can arrive any more, and the
     /// operation must stay until then.
     pub(in crate::rdma) unsafe fn new(handler: &Arc<C>) -> impl PinInit<Cqe<Self>> {
-        // SAFETY: By the function's requirement. Only completions use it.
+        // SAFETY: Only completions use it. By the function's requirement there is a reference on
+        // the handler until no completion can arrive any more.
         let handler = unsafe { HandlerPtr::new(handler) };
         Cqe::new(pin_init!(Self {
             status <- new_spinlock!(None, "Operation::status"),

@@ -78,7 +78,8 @@ impl<C: CompletionHandler> Receive<C> {
         arrivals: Arc<Arrivals>,
         handler: &Arc<C>,
     ) -> impl PinInit<Cqe<Self>> {
-        // SAFETY: By the function's requirement. It is used as long as there is the queue pair.
+        // SAFETY: Only completions use it. By the function's requirement there is a reference on
+        // the handler until no completion can arrive any more.
         let handler = unsafe { HandlerPtr::new(handler) };
         Cqe::new(Self {
             buffer,
@@ -120,10 +121,10 @@ impl<C: CompletionHandler> Receive<C> {
     ///
     /// # Safety
     ///
-    /// The Receive must have completed with this message. The queue pair must not
-    /// have been destroyed.
+    /// The Receive must have completed with this message. The queue pair must not have been
+    /// destroyed, and must not be destroyed during the call.
     pub(in crate::rdma) unsafe fn offer(this: &Cqe<Self>, arrival: &Arrival) -> bool {
-        // SAFETY: By the function's requirement.
+        // SAFETY: By the function's requirement there is the queue pair, during the call.
         let context = unsafe { CompletionContext::new(&this.sends) };
         // SAFETY: By the function's requirement the device does not write to the buffer until the
         // Receive is posted below.
@@ -131,10 +132,10 @@ impl<C: CompletionHandler> Receive<C> {
         if !C::arrived(this.handler.get(), &context, bytes, arrival) {
             return false;
         }
-        // SAFETY: By the function's requirement.
+        // SAFETY: By the function's requirement the queue pair has not been destroyed.
         if let Err(error) = unsafe { Self::post(this) } {
             let fault = post_fault(error, c"a Receive could not be posted again");
-            // SAFETY: By the function's requirement.
+            // SAFETY: By the function's requirement the queue pair has not been destroyed.
             unsafe { this.sends.fail_with(fault) };
         }
         true

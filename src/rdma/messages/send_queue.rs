@@ -224,7 +224,8 @@ impl<C: FaultHandler> SendQueue<C> {
                 buffer <- new_mutex!(buffer, "SendRequest::buffer"),
                 number,
                 progress: of_all,
-                // SAFETY: By the function's requirement. Only completions use it.
+                // SAFETY: Only completions use it. By the function's requirement there is a
+                // reference on the handler until no completion can arrive any more.
                 handler: unsafe { HandlerPtr::new(handler) },
             }));
             requests.push(KBox::pin_init(request, GFP_KERNEL)?, GFP_KERNEL)?;
@@ -235,7 +236,8 @@ impl<C: FaultHandler> SendQueue<C> {
             queue_pair: queue_pair.as_non_null(),
             requests,
             progress,
-            // SAFETY: By the function's requirement. It is used as long as there is the queue pair.
+            // SAFETY: It is used as long as there is the queue pair. By the function's requirement
+            // there is a reference on the handler until then.
             handler: unsafe { HandlerPtr::new(handler) },
             lkey: domain.local_dma_lkey(),
             limit_ms,
@@ -326,7 +328,7 @@ impl<C: FaultHandler> SendQueue<C> {
     /// The queue pair must not have been destroyed.
     pub(in crate::rdma) unsafe fn fail_with(&self, fault: QueuePairFault) {
         C::queue_pair_failed(self.handler.get(), fault);
-        // SAFETY: By the function's requirement.
+        // SAFETY: By the function's requirement the queue pair has not been destroyed.
         let _ = unsafe { self.fail() };
     }
 

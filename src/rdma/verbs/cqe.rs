@@ -104,7 +104,7 @@ impl<T: Done> Cqe<T> {
         let entry = entry.cast::<Opaque<bindings::ib_cqe>>();
         // SAFETY: By the function's requirement the entry is that of a `Cqe<T>`, which is there.
         let this = unsafe { &*container_of!(entry, Self, entry) };
-        // SAFETY: By the function's requirement.
+        // SAFETY: By the function's requirement the Work Request carried the entry of `this`.
         unsafe { T::done(this, completion) };
     }
 }

@@ -126,7 +126,7 @@ pub(crate) enum Reason {
     Position(u32),
     /// The padding of the item that begins at the word is not zero (RFC 4506, section 3).
     Residual,
-    /// An RDMA_NOMSG without a chunk that can hold the Payload stream (RFC 8166, section 4.5.2).
+    /// An RDMA_NOMSG whose chunk lists are all marked not present (RFC 8166, section 4.5.2).
     NoChunk,
     /// RDMA_MSGP, which senders must not send (RFC 8166, section 4.6.1).
     Msgp,
