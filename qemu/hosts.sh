@@ -216,6 +216,7 @@ nfs_server() {
 		echo "/export *(rw,fsid=0,no_root_squash,insecure,no_subtree_check)" >/etc/exports
 		exportfs -a
 		rpc.mountd
+		rpc.statd --no-notify
 		rpc.nfsd 4
 		echo "rdma 20049" >/proc/fs/nfsd/portlist
 		echo ready >"$1"

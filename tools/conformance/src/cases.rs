@@ -5,6 +5,7 @@
 mod client_draft_v2;
 mod client_rfc8166;
 mod client_rfc8167;
+mod client_rfc8267;
 mod client_rfc8797;
 mod draft_v2;
 mod rfc5531;
@@ -26,6 +27,7 @@ pub fn client() -> impl Iterator<Item = &'static Case> {
         client_rfc8797::CASES,
         client_rfc8166::CASES,
         client_rfc8167::CASES,
+        client_rfc8267::CASES,
         client_draft_v2::CASES,
     ]
     .into_iter()

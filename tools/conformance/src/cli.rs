@@ -53,7 +53,8 @@ const PROBE_STATUS: &str =
     "Ends with 0 if NULL succeeded; with 1 if not, or if the server was not reached; with 2 if the \
      command line is wrong, or this host cannot use rdma_cm.";
 
-/// A conformance suite for RPC-over-RDMA version 1 (RFC 8166, 8167) and its private data (RFC 8797).
+/// A conformance suite for servers and clients of RPC-over-RDMA version 1 (RFC 8797, 8166, 8167,
+/// 5531 and 8267).
 #[derive(Parser)]
 #[command(
     name = "rpcrdma-conformance",
@@ -176,7 +177,7 @@ struct ClientArguments {
     listen: Option<String>,
 
     /// The NFS server, by TCP, that calls are passed on to; port 2049. Without it only NULL, and
-    /// ECHO, BIND and LOAD of the echo program, succeed
+    /// ECHO, BIND, LOAD and STORE of the echo program, succeed
     #[arg(long, value_name = "HOST[:PORT]")]
     backend: Option<String>,
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The server that a client under test sees. It passes RPC messages on to an NFS server over TCP, or
-//! answers NULL, ECHO, BIND and LOAD itself. Each case shapes its private data, credits, chunks and
-//! errors.
+//! answers NULL, ECHO, BIND, LOAD and STORE itself. Each case shapes its private data, credits,
+//! chunks and errors.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -1213,7 +1213,7 @@ fn execute(call: &Call) -> Vec<u8> {
             let length = call.arguments().and_then(|mut rest| rest.word().ok());
             match length.filter(|&length| length <= LOAD_MAX) {
                 Some(length) => writer.words(&[0, 1]).opaque(&loaded(length as usize)).0,
-                None => writer.word(4).0,
+                None => writer.word(wire::GARBAGE_ARGS).0,
             }
         }
         _ => writer.word(3).0,

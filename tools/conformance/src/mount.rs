@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! rpcbind (RFC 1833), and MOUNT version 3 (RFC 1813, appendix I), both over TCP: the port and the
-//! file handles that a client of NFS 3 needs.
+//! file handles that a client of NFS 3 needs. It also calls NULL of other programs.
 
 use std::io;
 use std::io::Read;
@@ -41,6 +41,18 @@ pub const MNT: Procedure = Procedure {
 };
 pub const UMNT: Procedure = Procedure { number: 3, ..MNT };
 pub const EXPORT: Procedure = Procedure { number: 5, ..MNT };
+/// NULL of NLM 4 (RFC 1813, appendix II).
+pub const NLM: Procedure = Procedure {
+    program: 100_021,
+    version: 4,
+    number: 0,
+};
+/// NULL of NSM 1 (XNFS, chapter 11).
+pub const NSM: Procedure = Procedure {
+    program: 100_024,
+    version: 1,
+    number: 0,
+};
 /// MNT3ERR_ACCES.
 const ACCESS: u32 = 13;
 
@@ -88,19 +100,20 @@ fn beside(mut address: SocketAddr, port: u16) -> SocketAddr {
     address
 }
 
-/// Calls rpcbind. Returns its RPC reply.
-pub fn dump(server: &Server) -> io::Result<Vec<u8>> {
-    let stream = TcpStream::connect_timeout(&beside(server.address, server.rpcbind), LIMIT)?;
-    exchange(&stream, &wire::call(1, DUMP, &[]), LIMIT)
+/// Asks rpcbind. Returns its list.
+pub fn dump(server: &Server) -> Result<Vec<u8>, String> {
+    let reply = call(beside(server.address, server.rpcbind), DUMP)
+        .map_err(|why| format!("rpcbind cannot be asked: {why}"))?;
+    match wire::parse_reply(&reply)?.1 {
+        Status::Success(list) => Ok(list),
+        other => Err(format!("RPCBPROC_DUMP gets {other:?}")),
+    }
 }
 
-/// Returns the universal address of a program's version for a netid, if rpcbind's reply has one.
+/// Returns the universal address of a program's version for a netid, if rpcbind's list has one.
 /// Octets that are not for a terminal are escaped.
-pub fn address_in(reply: &[u8], wanted: Procedure, netid: &str) -> Result<Option<String>, String> {
-    let Status::Success(results) = wire::parse_reply(reply)?.1 else {
-        return Err("RPCBPROC_DUMP does not succeed".into());
-    };
-    let mut reader = Reader::new(&results);
+pub fn address_in(list: &[u8], wanted: Procedure, netid: &str) -> Result<Option<String>, String> {
+    let mut reader = Reader::new(list);
     while reader.flag("the list")? {
         let program = reader.array::<2>()?;
         let (its_netid, address) = (reader.opaque()?, reader.opaque()?);
@@ -117,6 +130,27 @@ pub fn port(address: &str) -> Option<u16> {
     let mut numbers = address.rsplit('.').map(str::parse::<u16>);
     let (low, high) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     high.checked_mul(256)?.checked_add(low)
+}
+
+/// Returns where the server's program listens for TCP, by rpcbind's list.
+pub fn place(server: &Server, list: &[u8], program: Procedure) -> Result<SocketAddr, String> {
+    let netid = match server.address {
+        SocketAddr::V4(_) => "tcp",
+        SocketAddr::V6(_) => "tcp6",
+    };
+    let address = address_in(list, program, netid)?;
+    let port = address.and_then(|address| port(&address));
+    let port = port.ok_or(format!(
+        "rpcbind has no program {}, version {}, for {netid}",
+        program.program, program.version
+    ))?;
+    Ok(beside(server.address, port))
+}
+
+/// Calls a procedure without arguments over TCP. Returns the RPC reply.
+pub fn call(at: SocketAddr, procedure: Procedure) -> io::Result<Vec<u8>> {
+    let stream = TcpStream::connect_timeout(&at, LIMIT)?;
+    exchange(&stream, &wire::call(1, procedure, &[]), LIMIT)
 }
 
 /// A directory that the server exports.
@@ -189,16 +223,7 @@ fn directories_in(results: &[u8]) -> Result<Vec<String>, String> {
 
 /// Asks rpcbind for MOUNT, and MOUNT for the exports. Returns those that may be mounted.
 pub fn exports(server: &Server) -> Result<Vec<Export>, String> {
-    let reply = dump(server).map_err(|why| format!("rpcbind cannot be asked: {why}"))?;
-    let netid = if server.address.is_ipv4() {
-        "tcp"
-    } else {
-        "tcp6"
-    };
-    let port = address_in(&reply, MNT, netid)?
-        .and_then(|address| port(&address))
-        .ok_or(format!("rpcbind has no MOUNT 3 for {netid}"))?;
-    let at = beside(server.address, port);
+    let at = place(server, &dump(server)?, MNT)?;
     let mut mount = TcpStream::connect_timeout(&at, LIMIT)
         .map(Mount)
         .map_err(|why| format!("MOUNT cannot be asked: {why}"))?;
@@ -273,10 +298,10 @@ mod tests {
 
     #[test]
     fn octets_of_the_server_are_escaped() {
-        let head = Writer::new().words(&[1, wire::REPLY, 0, 0, 0, 0, 1, 100_005, 3]);
+        let head = Writer::new().words(&[1, 100_005, 3]);
         let entry = head.opaque(b"tcp").opaque(b"\x1b[2J\n::1.3.4\xff");
-        let reply = entry.opaque(b"superuser").word(0).0;
-        let address = address_in(&reply, MNT, "tcp").expect("a list");
+        let list = entry.opaque(b"superuser").word(0).0;
+        let address = address_in(&list, MNT, "tcp").expect("a list");
         assert_eq!(address.as_deref(), Some("\\x1b[2J\\n::1.3.4\\xff"));
 
         let (stream, mut server) = pair();

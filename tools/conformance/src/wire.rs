@@ -409,6 +409,8 @@ pub struct Procedure {
 
 pub const CALL: u32 = 0;
 pub const REPLY: u32 = 1;
+/// `accept_stat` (RFC 5531, section 9).
+pub const GARBAGE_ARGS: u32 = 4;
 
 /// Returns an RPC call with AUTH_NONE.
 pub fn call(xid: u32, procedure: Procedure, arguments: &[u8]) -> Vec<u8> {

@@ -60,6 +60,8 @@ const LIMIT: Duration = Duration::from_secs(5);
 const LOADED: usize = 602;
 /// The program has data that is not what was called for, as if that were right.
 const MISPLACED: &str = "wrong data";
+/// It pauses behind an error to LOAD. That is no fault.
+const PAUSES: &str = "pauses";
 /// NULL of the program that it calls.
 const NULL: Procedure = Procedure { number: 0, ..ECHO };
 
@@ -415,6 +417,11 @@ impl Worker {
             };
             let segment = self.expose(&vec![0xee; room], REMOTE_WRITE)?;
             header.writes = vec![vec![segment]];
+            match self.fault.as_str() {
+                "two-write-chunks" => header.writes.push(vec![segment]),
+                "many-segments" => header.writes[0] = in_pieces(segment, 17),
+                _ => (),
+            }
             keys.push(segment.handle);
             write = Some(segment);
         }
@@ -426,6 +433,14 @@ impl Worker {
             let before = rpc.len() - arguments.len() + 4;
             let position = before as u32;
             header.reads.push(ReadSegment { position, segment });
+            if self.has("two-read-chunks") {
+                let pieces = in_pieces(segment, 2);
+                header.reads[0].segment = pieces[0];
+                header.reads.push(ReadSegment {
+                    position: position + pieces[0].length,
+                    segment: pieces[1],
+                });
+            }
             octets = header.with(&rpc[..before]);
         } else if octets.len() > to_server {
             header.procedure = wire::NOMSG;
@@ -603,6 +618,9 @@ impl Worker {
         }
         if self.has("retries-errors") {
             return self.call(xid, call.procedure, call.arguments);
+        }
+        if self.has(PAUSES) && call.procedure == LOAD {
+            std::thread::sleep(Duration::from_secs(3));
         }
         self.failed = Some(format!("RDMA_ERROR {error}"));
         Ok(())
@@ -856,7 +874,28 @@ fn self_test(address: SocketAddr, command: &str) -> Result<bool, String> {
         },
         |case, verdict| results.with_fault(case, &verdict),
     )?;
+    // LOAD is the last call with chunks.
+    let other = |case: &&&Case| case.fault == "retries-errors" && case.id != "rfc8166/4.5/c20";
+    for case in all.iter().filter(other) {
+        works(&mut client, command, PAUSES, is_two(case));
+        let verdict = run::client_case(case, &client, &Trace::default());
+        results.allowed(case, "a pause behind one error", false, Ok(verdict));
+    }
     Ok(results.end())
+}
+
+/// Cuts a segment into so many pieces. All but the last one are multiples of four octets.
+fn in_pieces(segment: Segment, count: u32) -> Vec<Segment> {
+    let length = segment.length / count / 4 * 4;
+    let piece = |number| Segment {
+        length: match number + 1 == count {
+            true => segment.length - number * length,
+            false => length,
+        },
+        offset: segment.offset + u64::from(number * length),
+        ..segment
+    };
+    (0..count).map(piece).collect()
 }
 
 /// Returns the client without a fault, whose work has succeeded.

@@ -296,7 +296,7 @@ fn faults() -> Vec<&'static str> {
     faults
 }
 
-/// Answers DUMP of rpcbind (RFC 1833), and EXPORT, MNT and UMNT of MOUNT (RFC 1813).
+/// Answers DUMP of rpcbind (RFC 1833), EXPORT, MNT and UMNT of MOUNT (RFC 1813), and NULL.
 fn serve_tcp(listener: &TcpListener, fault: &str) {
     for mut stream in listener.incoming().flatten() {
         // The client ends the connection.
@@ -324,32 +324,37 @@ fn answer_tcp(stream: &mut TcpStream, fault: &str) -> std::io::Result<()> {
         mount::MNT => Writer::new().word(0).opaque(&handle(false)).words(&[1, 1]),
         _ => Writer::new(),
     };
+    // PROG_UNAVAIL.
+    let status = u32::from(fault == "no-nsm" && procedure == mount::NSM);
     let reply = Writer::new()
-        .words(&[head[0], wire::REPLY, 0, 0, 0, 0])
+        .words(&[head[0], wire::REPLY, 0, 0, 0, status])
         .raw(&results.0);
     stream.write_all(&words(&[(1 << 31) | reply.0.len() as u32]))?;
     stream.write_all(&reply.0)
 }
 
-/// Returns the results of DUMP: NFS 3 and MOUNT 3 have this server's own port.
+/// Returns the results of DUMP: NFS 3, MOUNT 3, NLM 4 and NSM 1 have this server's own port.
 fn dump(own: u16, fault: &str) -> Writer {
     let other = own ^ u16::from(fault == "other-port");
-    [
-        (nfs3::NFS3, "rdma", other),
-        (nfs3::NFS3, "rdma6", other),
-        (mount::MNT, "tcp", own),
-        (mount::MNT, "tcp6", own),
-    ]
-    .iter()
-    .fold(Writer::new(), |results, (procedure, netid, port)| {
-        let address = format!("192.0.2.7.{}.{}", port >> 8, port & 0xff);
-        results
-            .words(&[1, procedure.program, procedure.version])
-            .opaque(netid.as_bytes())
-            .opaque(address.as_bytes())
-            .opaque(b"superuser")
-    })
-    .word(0)
+    let mut entries = vec![(nfs3::NFS3, "rdma", other), (nfs3::NFS3, "rdma6", other)];
+    for program in [mount::MNT, mount::NLM, mount::NSM] {
+        match fault {
+            "no-mount-over-tcp" if program == mount::MNT => (),
+            "udp-nlm" if program == mount::NLM => entries.push((program, "udp", own)),
+            _ => entries.extend([(program, "tcp", own), (program, "tcp6", own)]),
+        }
+    }
+    entries
+        .iter()
+        .fold(Writer::new(), |results, (procedure, netid, port)| {
+            let address = format!("192.0.2.7.{}.{}", port >> 8, port & 0xff);
+            results
+                .words(&[1, procedure.program, procedure.version])
+                .opaque(netid.as_bytes())
+                .opaque(address.as_bytes())
+                .opaque(b"superuser")
+        })
+        .word(0)
 }
 
 /// Returns the file handle of the file, or of the root.

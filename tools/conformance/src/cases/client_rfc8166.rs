@@ -119,7 +119,7 @@ fn are_apart(reads: &[ReadSegment]) -> bool {
 }
 
 /// Returns the Read chunks with data of the call: their Positions, and their lengths in octets.
-fn data_chunks(call: &Call) -> BTreeMap<usize, usize> {
+pub fn data_chunks(call: &Call) -> BTreeMap<usize, usize> {
     let mut lengths = BTreeMap::new();
     for read in call.header.reads.iter().filter(|read| read.position > 0) {
         *lengths.entry(read.position as usize).or_insert(0) += read.segment.length as usize;
@@ -497,54 +497,87 @@ fn completes(gateway: &mut Gateway<'_>, rest: &'static [u32]) -> Verdict {
     completes_from(gateway, Shape::default, move |xid| error(xid, 32, rest))
 }
 
-/// The same, by a server of this shape, and with these octets for an XID. The call is one of
-/// several that the client makes one at a time, if it makes such calls: what the client does next
-/// follows from the error.
+/// The same, by a server of this shape, and with these octets for an XID.
 pub fn completes_from(
     gateway: &mut Gateway<'_>,
     shape: fn() -> Shape,
     octets: impl Fn(u32) -> Vec<u8> + 'static,
 ) -> Verdict {
+    let any = |_: &Call| true;
+    completes_by(gateway, shape, any, move |call, connection| {
+        let _ = connection.send(&octets(call.header.xid));
+    })
+}
+
+/// The most runs, each with one error, until a call is seen to be over.
+const TRIES: usize = 3;
+
+/// Lets `answer` send an error to a late call that suits. If the client pauses behind it, another
+/// call gets the error in another run.
+pub fn completes_by(
+    gateway: &mut Gateway<'_>,
+    shape: fn() -> Shape,
+    suits: fn(&Call) -> bool,
+    answer: impl Fn(&Call, &mut Connection) + 'static,
+) -> Verdict {
     let late = late(gateway)?;
     let plain = gateway.plain()?;
-    let is_single = |number: &usize, before: usize, behind: usize| {
+    let answer = Rc::new(answer);
+    let mut from = in_turn(&plain, suits, late).unwrap_or(late);
+    let mut verdict = inconclusive("the client has made no late call that could get an error");
+    for _ in 0..TRIES {
+        let failed = Rc::new(Cell::new(None));
+        let (own, answer) = (failed.clone(), answer.clone());
+        let work = gateway.work(Shape {
+            on_call: Box::new(move |call, connection| {
+                if call.number < from || own.get().is_some() || !suits(call) {
+                    return Next::Serve;
+                }
+                own.set(Some(call.number));
+                answer(call, connection);
+                Next::Answered
+            }),
+            ..shape()
+        })?;
+        let Some(number) = failed.get() else {
+            break;
+        };
+        verdict = not_again(&plain, &work, number);
+        if !matches!(verdict, Err(Problem::Inconclusive(_))) {
+            break;
+        }
+        // Any other call may be one that nothing waits for.
+        let Some(next) = in_turn(&plain, suits, number + 1) else {
+            break;
+        };
+        from = next;
+    }
+    verdict
+}
+
+/// Returns the number of a call that suits, not before `start`, among several that the client makes
+/// one at a time: what the client does next follows from an error.
+fn in_turn(plain: &Work, suits: fn(&Call) -> bool, start: usize) -> Option<usize> {
+    let is_single = |number: usize, before: usize, behind: usize| {
         let calls = plain.calls.iter().take(number + 1 + behind);
         calls
             .skip(number.saturating_sub(before))
             .all(|call| call.outstanding == 1)
     };
-    let first =
-        |before, behind| (late..plain.calls.len()).find(|number| is_single(number, before, behind));
+    let first = |before, behind| {
+        (start..plain.calls.len())
+            .find(|&number| suits(&plain.calls[number]) && is_single(number, before, behind))
+    };
     // Between calls of which some are under way together, the error may hit one that another thread
     // needs. Another call may follow the first one of several at once before the error arrives.
-    let from = first(2, 2).or(first(0, 1)).unwrap_or(late);
-    let failed = Rc::new(Cell::new(None));
-    let own = failed.clone();
-    let work = gateway.work(Shape {
-        on_call: Box::new(move |call, connection| {
-            if call.number < from || own.get().is_some() {
-                return Next::Serve;
-            }
-            own.set(Some(call.number));
-            let _ = connection.send(&octets(call.header.xid));
-            Next::Answered
-        }),
-        ..shape()
-    })?;
-    match failed.get() {
-        Some(number) => not_again(gateway, &work, number),
-        None => inconclusive(format!(
-            "the client has made {} calls; the one after {from} others was to get the error",
-            work.calls.len()
-        )),
-    }
+    first(2, 2).or_else(|| first(0, 1))
 }
 
 /// The call with this number is over: it is not sent again. A long pause behind it may be that of a
 /// client that has ignored the answer, and has given up the call. Clients also pause for other
 /// reasons, so that such a pause decides nothing. The client may have made other calls before the
 /// pause.
-fn not_again(gateway: &mut Gateway<'_>, work: &Work, number: usize) -> Verdict {
+fn not_again(plain: &Work, work: &Work, number: usize) -> Verdict {
     let failed = work.calls[number].header.xid;
     let again = work.calls[number + 1..]
         .iter()
@@ -554,7 +587,7 @@ fn not_again(gateway: &mut Gateway<'_>, work: &Work, number: usize) -> Verdict {
             "the client has sent XID {failed:08x} again after the error"
         ));
     }
-    let usual = gateway.plain()?.pauses().into_iter().max();
+    let usual = plain.pauses().into_iter().max();
     let usual = usual.unwrap_or_default();
     let pause = work.pauses().into_iter().skip(number).max();
     let pause = pause.unwrap_or_default();
@@ -574,25 +607,13 @@ fn error_invalidates(gateway: &mut Gateway<'_>) -> Verdict {
     if !offer(gateway)?.1.invalidation() {
         return unimplemented("the client does not set R");
     }
-    let late = late(gateway)?;
-    let failed = Rc::new(Cell::new(None));
-    let own = failed.clone();
-    let work = gateway.work(Shape {
-        on_call: Box::new(move |call, connection| match call.key() {
-            Some(key) if call.number >= late && own.get().is_none() => {
-                own.set(Some(call.number));
-                let octets = error(call.header.xid, 32, &[wire::ERR_CHUNK]);
-                let _ = connection.send_invalidate(key, &octets);
-                Next::Answered
-            }
-            _ => Next::Serve,
-        }),
-        ..Shape::default()
-    })?;
-    match failed.get() {
-        Some(number) => not_again(gateway, &work, number),
-        None => inconclusive("the client has made no late call with chunks"),
-    }
+    let has_key = |call: &Call| call.key().is_some();
+    completes_by(gateway, Shape::default, has_key, |call, connection| {
+        if let Some(key) = call.key() {
+            let octets = error(call.header.xid, 32, &[wire::ERR_CHUNK]);
+            let _ = connection.send_invalidate(key, &octets);
+        }
+    })
 }
 
 /// Sends an inline reply to a late call twice, first with another XID in its RPC message. Both have
@@ -666,7 +687,7 @@ fn fails(gateway: &mut Gateway<'_>, how: Reduction) -> Verdict {
     let Some(number) = failed.get() else {
         return skip("the client has offered no Write chunk whose data has room elsewhere");
     };
-    not_again(gateway, &work, number)?;
+    not_again(&plain, &work, number)?;
     if let Err(Problem::Skip(why)) = work.succeeded(gateway) {
         return skip(why);
     }
@@ -733,7 +754,7 @@ fn mismatch_in_reply_chunk(gateway: &mut Gateway<'_>) -> Verdict {
         ..Shape::default()
     })?;
     match failed.get() {
-        Some(number) => not_again(gateway, &work, number),
+        Some(number) => not_again(&*gateway.plain()?, &work, number),
         None => inconclusive("there was no call to try that"),
     }
 }
@@ -1201,7 +1222,7 @@ pub const CASES: &[Case] = &[
      the following XDR data items in the COMPOUND procedure of all NFS version 4 minor versions \
      are DDP-eligible",
     sends "nothing",
-    accepts "Read chunks with the data of WRITE or the path of a symbolic link, or none",
+    accepts "Read chunks with the data of WRITE or STORE or the path of a symbolic link, or none",
     fault "reduces-arguments", |gateway| each(gateway, are_eligible)),
     case!(client "rfc8166/3.5.3/c1", "a Long Call has a Position Zero chunk", Must,
     "Every RDMA read segment in this chunk MUST contain zero in its Position field.",

@@ -292,11 +292,12 @@ pub const CASES: &[Case] = &[
     case!(client "rfc8797/4/c1", "the client's reserved bits are zero", Must, RESERVED,
         sends "nothing", accepts "bits 1 to 7 of the flags of the REQ are zero",
         fault "reserved-bits", reserved),
-    case!(client "rfc8797/4/c2", "the client's message is at the begin of the private data", Should, FIRST,
+    case!(client "rfc8797/4/c2", "the client's message is at the beginning of the private data", Should, FIRST,
         sends "nothing", accepts "the Format Identifier at offset 0 of the REQ",
         fault "shifted-private", first_octets),
     case!(client "rfc8797/4/c3", "the server's reserved bits are ignored", Must, RESERVED,
-    sends "sizes 4096 with all reserved bits set", accepts "an inline call of more than 1024 octets",
+    sends "sizes 4096 with all reserved bits set",
+    accepts "an inline call of more than 1024 octets; the work succeeds",
     fault "rejects-reserved",
     |gateway| {
         let mut private = Private::new(SIZE, SIZE, false);
@@ -317,21 +318,26 @@ pub const CASES: &[Case] = &[
         sends "R if the client clears it; replies to calls with chunks invalidate their first Steering Tag",
         accepts "the work succeeds on one connection", fault "refuses-invalidation", unasked_invalidation),
     case!(client "rfc8797/4.2/c1", "Receive Size 1024 of the server is the threshold", Must, SMALLER,
-        sends "Send Size 4096, Receive Size 1024", accepts "no Send of more than 1024 octets; the work succeeds",
+        sends "Send Size 4096, Receive Size 1024",
+        accepts "no Send of more than 1024 octets; the work succeeds",
         fault "ignores-receive-size", |gateway| sizes(gateway, Private::new(SIZE, DEFAULT, true))),
     case!(client "rfc8797/4.2/c2", "Receive Size 2048 of the server is the threshold", Must, SMALLER,
-        sends "Send Size 4096, Receive Size 2048", accepts "no Send of more than 2048 octets; the work succeeds",
+        sends "Send Size 4096, Receive Size 2048",
+        accepts "no Send of more than 2048 octets; the work succeeds",
         fault "ignores-receive-size", |gateway| sizes(gateway, Private::new(SIZE, 2048, true))),
     case!(client "rfc8797/4.2/c3", "the client keeps its own Send Size", Must, SMALLER,
-        sends "Send Size 4096, Receive Size 16384", accepts "no Send longer than the client's Send Size",
+        sends "Send Size 4096, Receive Size 16384",
+        accepts "no Send longer than the client's Send Size; the work succeeds",
         fault "ignores-own-size", |gateway| sizes(gateway, Private::new(SIZE, 16384, true))),
     case!(client "rfc8797/4.2/c4", "the client receives as much as it says", Must, GUARANTEE,
-        sends "a Send of the client's Receive Size, with an XID of no call", accepts "the work succeeds on one connection",
+        sends "a Send of the client's Receive Size, with an XID of no call",
+        accepts "the work succeeds on one connection",
         fault "small-receives", longest_send),
     case!(client "rfc8797/4.2/c5", "Send Size 1024 of the server makes the client offer Reply chunks", Must,
     "The server uses the smaller of its own send size and the client's reported receive size as the \
      server-to-client inline threshold.",
-    sends "both sizes 1024", accepts "a Reply chunk where the reply may exceed 1024 octets; the work succeeds",
+    sends "both sizes 1024",
+    accepts "a Reply chunk where the reply may exceed 1024 octets; the work succeeds",
     fault "no-reply-chunk",
     |gateway| {
         let work = gateway.shared("smallest", smallest)?;
@@ -341,7 +347,8 @@ pub const CASES: &[Case] = &[
         sends "no private data", accepts "no Send of more than 1024 octets; the work succeeds",
         fault "default-large", |gateway| defaults(gateway, "silent", silent)),
     case!(client "rfc8797/5.1/c2", "without private data the client expects replies of 1024 octets", Must, ABSENT,
-    sends "no private data", accepts "a Reply chunk where the reply may exceed 1024 octets; the work succeeds",
+    sends "no private data",
+    accepts "a Reply chunk where the reply may exceed 1024 octets; the work succeeds",
     fault "no-reply-chunk",
     |gateway| {
         let work = gateway.shared("silent", silent)?;
@@ -351,18 +358,22 @@ pub const CASES: &[Case] = &[
         sends "both sizes 1024", accepts "no Send of more than 1024 octets; the work succeeds",
         fault "ignores-receive-size", |gateway| defaults(gateway, "smallest", smallest)),
     case!(client "rfc8797/5.2/c1", "a server's message at offset 1 is found", Should, SEARCHED,
-        sends "an octet and the message, sizes 4096", accepts "an inline call of more than 1024 octets",
+        sends "an octet and the message, sizes 4096",
+        accepts "an inline call of more than 1024 octets; the work succeeds",
         fault "offset-0-only", |gateway| understood(gateway, behind(1))),
     case!(client "rfc8797/5.2/c2", "a server's message at offset 4 is found", Should, SEARCHED,
-        sends "four octets and the message, sizes 4096", accepts "an inline call of more than 1024 octets",
+        sends "four octets and the message, sizes 4096",
+        accepts "an inline call of more than 1024 octets; the work succeeds",
         fault "offset-0-only", |gateway| understood(gateway, behind(4))),
     case!(client "rfc8797/5.2/c3", "a server's message at the end of the REP is found", Should, SEARCHED,
-        sends "188 octets and the message, sizes 4096", accepts "an inline call of more than 1024 octets",
+        sends "188 octets and the message, sizes 4096",
+        accepts "an inline call of more than 1024 octets; the work succeeds",
         fault "offset-0-only", |gateway| understood(gateway, behind(188))),
     case!(client "rfc8797/5.2/c4", "octets behind the server's message are ignored", Should,
-    "RFC 8797, section 4: The value \"1\" in this field indicates that exactly eight octets are \
-     present",
-    sends "the message, sizes 4096, and 100 octets", accepts "an inline call of more than 1024 octets",
+    "RFC 8797, section 6: New formats would take the form of extensions of the format described in \
+     this document with added fields starting at byte eight of the format",
+    sends "the message, sizes 4096, and 100 octets",
+    accepts "an inline call of more than 1024 octets; the work succeeds",
     fault "exact-length",
     |gateway| {
         let mut private = Private::new(SIZE, SIZE, false).octets();
@@ -381,7 +392,8 @@ pub const CASES: &[Case] = &[
         with(private)
     })),
     case!(client "rfc8797/5.2/c6", "a message of version 2 counts as none", Must, ABSENT,
-    sends "a message of version 2, sizes 16384", accepts "no Send of more than 1024 octets; the work succeeds",
+    sends "a message of version 2, sizes 16384",
+    accepts "no Send of more than 1024 octets; the work succeeds",
     fault "any-message-version",
     |gateway| defaults(gateway, "version-2", || {
         let mut private = Private::new(16384, 16384, true).octets();
@@ -389,7 +401,8 @@ pub const CASES: &[Case] = &[
         with(private)
     })),
     case!(client "rfc8797/5.2/c7", "a message of version 0 counts as none", Must, ABSENT,
-    sends "a message of version 0, sizes 16384", accepts "no Send of more than 1024 octets; the work succeeds",
+    sends "a message of version 0, sizes 16384",
+    accepts "no Send of more than 1024 octets; the work succeeds",
     fault "any-message-version",
     |gateway| defaults(gateway, "version-0", || {
         let mut private = Private::new(16384, 16384, true).octets();
@@ -397,7 +410,8 @@ pub const CASES: &[Case] = &[
         with(private)
     })),
     case!(client "rfc8797/5.2/c8", "a message that is cut off counts as none", Must, ABSENT,
-    sends "private data that ends within the message", accepts "no Send of more than 1024 octets; the work succeeds",
+    sends "private data that ends within the message",
+    accepts "no Send of more than 1024 octets; the work succeeds",
     fault "overruns",
     |gateway| {
         if gateway.client.iwarp {
@@ -412,7 +426,8 @@ pub const CASES: &[Case] = &[
         })
     }),
     case!(client "rfc8797/5.2/c9", "the first valid message counts, behind an invalid one", Should, SEARCHED,
-    sends "a message of version 9, then one with sizes 4096", accepts "an inline call of more than 1024 octets",
+    sends "a message of version 9, then one with sizes 4096",
+    accepts "an inline call of more than 1024 octets; the work succeeds",
     fault "first-identifier-only",
     |gateway| {
         let mut private = Private::new(DEFAULT, DEFAULT, false).octets();

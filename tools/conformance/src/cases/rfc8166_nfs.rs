@@ -959,7 +959,7 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/3.4.4/5", "WRITE and READ of 1 MiB in segments that end within pages", Must,
         BOUNDARIES,
         sends "WRITE of 1 MiB by a Read chunk and READ of it by a Write chunk, of seven segments",
-        accepts "the same data, or the begin of it",
+        accepts "the same data, or its beginning",
         fault "takes-64-kib", needs [Export], large),
     case!("rfc8166/3.4.5.2/1", "WRITE of 1001 octets without padding in the chunk", Must, ROUNDUP,
         sends "WRITE of 1001 octets, a Read chunk of 1001", accepts "the file has them, and nothing else",

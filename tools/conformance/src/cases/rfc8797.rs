@@ -609,7 +609,8 @@ pub const CASES: &[Case] = &[
         sends "a message of version 9, and a valid one behind it", accepts "the effect of the valid one",
         fault "offset-0-only", second_message),
     case!("rfc8797/6/1", "octets behind the message are ignored", Should, EXTENDED,
-        sends "a message and 16 octets of ones", accepts "the effect of the message",
+        sends "a message and 16 octets of ones",
+        accepts "the effect of the message; SUCCESS to NULL if no message has an effect",
         fault "exact-length", extended),
 ];
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RFC 8267, section 6.4.2, for clients: the chunk lists of version 4 of NFS. The suite's own client
+//! is tried in the same way.
+
+use std::collections::BTreeMap;
+
+use crate::case::case;
+use crate::case::skip;
+use crate::case::violation;
+use crate::case::Case;
+use crate::case::Passed;
+use crate::case::Verdict;
+use crate::cases::client_rfc8166::completes_by;
+use crate::cases::client_rfc8166::data_chunks;
+use crate::gateway::Call;
+use crate::gateway::Gateway;
+use crate::gateway::Shape;
+use crate::peer::ECHO;
+use crate::peer::NFS;
+use crate::wire::words;
+use crate::wire::Procedure;
+use crate::wire::GARBAGE_ARGS;
+use crate::wire::REPLY;
+
+const PRESCRIPTIONS: &str =
+    "In the absence of explicit knowledge of the server's limits, NFS version 4 clients SHOULD \
+     follow the prescriptions listed below when constructing RPC-over-RDMA version 1 messages. … \
+     The Read list can contain either a Position Zero Read chunk, one Read chunk with a non-zero \
+     Position, or both. … The Write list can contain no more than one Write chunk. … Any chunk can \
+     contain up to sixteen RDMA segments.";
+const NO_CHUNKS: &str = "the client has made no call of version 4 of NFS with such a chunk";
+
+/// Whether the call is one of version 4 of NFS, or of the echo program.
+fn is_bound(call: &Call) -> bool {
+    let version = |procedure: Procedure| (procedure.program, procedure.version);
+    let bound = [NFS, ECHO].map(version);
+    call.procedure()
+        .is_some_and(|called| bound.contains(&version(called)))
+}
+
+/// Whether no call has more than `most` of what `count` counts.
+fn at_most(
+    gateway: &mut Gateway<'_>,
+    most: usize,
+    what: &str,
+    count: fn(&Call) -> usize,
+) -> Verdict {
+    let work = gateway.plain()?;
+    work.first()?;
+    let bound = work.calls.iter().filter(|call| is_bound(call));
+    match bound.map(count).max() {
+        None | Some(0) => skip(NO_CHUNKS),
+        Some(number) if number > most => violation(format!("a call with {number} {what}")),
+        Some(_) => Ok(Passed),
+    }
+}
+
+/// Returns the number of segments in the longest chunk.
+fn segments(call: &Call) -> usize {
+    let mut reads = BTreeMap::new();
+    for read in &call.header.reads {
+        *reads.entry(read.position).or_insert(0) += 1;
+    }
+    let others = call.header.writes.iter().chain(&call.header.reply);
+    let lengths = reads.into_values().chain(others.map(Vec::len));
+    lengths.max().unwrap_or_default()
+}
+
+/// Answers a late call that has chunks with GARBAGE_ARGS, and uses none of the chunks.
+fn garbage(gateway: &mut Gateway<'_>) -> Verdict {
+    let suits = |call: &Call| is_bound(call) && call.key().is_some();
+    if !gateway.plain()?.calls.iter().any(suits) {
+        return skip(NO_CHUNKS);
+    }
+    completes_by(gateway, Shape::default, suits, |call, connection| {
+        let reply = words(&[call.header.xid, REPLY, 0, 0, 0, GARBAGE_ARGS]);
+        let _ = connection.send(&call.unused().with(&reply));
+    })
+}
+
+pub const CASES: &[Case] = &[
+    case!(client "rfc8267/6.4.2/c1", "the Read list has one chunk with data", Should, PRESCRIPTIONS,
+    sends "nothing",
+    accepts "calls of version 4 of NFS, or of the echo program, with at most one Position other than 0",
+    fault "two-read-chunks",
+    |gateway| at_most(gateway, 1, "Read chunks with data", |call| data_chunks(call).len())),
+    case!(client "rfc8267/6.4.2/c2", "the Write list has one chunk", Should, PRESCRIPTIONS,
+    sends "nothing",
+    accepts "calls of version 4 of NFS, or of the echo program, with at most one Write chunk",
+    fault "two-write-chunks",
+    |gateway| at_most(gateway, 1, "Write chunks", |call| call.header.writes.len())),
+    case!(client "rfc8267/6.4.2/c3", "a chunk has up to sixteen segments", Should, PRESCRIPTIONS,
+    sends "nothing",
+    accepts "calls of version 4 of NFS, or of the echo program, with at most 16 segments in each chunk",
+    fault "many-segments",
+    |gateway| at_most(gateway, 16, "segments in a chunk", segments)),
+    case!(client "rfc8267/6.4.2/c4", "GARBAGE_ARGS completes the call", Should,
+    "After receiving one of these errors, an NFS version 4 client SHOULD NOT retransmit the \
+     failing request, as the result would be the same error. It SHOULD immediately terminate the \
+     RPC transaction associated with the XID in the RPC Reply.",
+    sends "GARBAGE_ARGS to a late call of version 4 of NFS, or of the echo program, that has chunks",
+    accepts "the call is not sent again; the command ends", fault "retries-refusals", garbage),
+];
