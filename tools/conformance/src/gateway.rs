@@ -348,6 +348,25 @@ impl Call {
     }
 }
 
+#[cfg(test)]
+impl Call {
+    /// Returns the only call of a client, for tests.
+    pub fn example(header: Header, rpc: Vec<u8>) -> Self {
+        Self {
+            number: 0,
+            connection: 0,
+            on_connection: 0,
+            at: Instant::now(),
+            header,
+            inline: 0,
+            rpc,
+            outstanding: 1,
+            granted: None,
+            accepts: None,
+        }
+    }
+}
+
 fn skip_words(reader: &mut Reader<'_>, count: usize) -> Option<()> {
     (0..count).try_for_each(|_| reader.word().ok().map(drop))
 }

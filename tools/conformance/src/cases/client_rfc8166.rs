@@ -1563,18 +1563,7 @@ mod tests {
         };
         let mut header = Header::msg(7);
         header.reads.push(read);
-        Call {
-            number: 0,
-            connection: 0,
-            on_connection: 0,
-            at: Instant::now(),
-            header,
-            inline: 0,
-            rpc,
-            outstanding: 1,
-            granted: None,
-            accepts: None,
-        }
+        Call::example(header, rpc)
     }
 
     const COMPOUND: Procedure = Procedure { number: 1, ..NFS };
@@ -1601,6 +1590,30 @@ mod tests {
     }
 
     // RFC 8881, sections 18.32.1 and 18.4.1; RFC 1813, sections 3.3.7 and 3.3.10.
+    #[test]
+    fn errors_go_to_calls_in_turn() {
+        for (outstanding, start, number) in [
+            (&[1, 1, 1, 1, 1, 1][..], 2, Some(2)),
+            // Two calls in front of it, and two behind it.
+            (&[1, 2, 1, 1, 1, 1, 1], 0, Some(4)),
+            (&[1, 2, 1, 1], 1, Some(2)),
+            (&[1, 2, 1], 0, Some(2)),
+            (&[1, 2, 1, 2], 0, None),
+            (&[1, 1, 1], 3, None),
+            (&[2, 2], 0, None),
+            (&[], 0, None),
+        ] {
+            let call = |&outstanding| Call {
+                outstanding,
+                ..Call::example(Header::msg(7), Vec::new())
+            };
+            let mut plain = Work::default();
+            plain.calls = outstanding.iter().map(call).collect();
+            assert_eq!(in_turn(&plain, |_| true, start), number, "{outstanding:?}");
+            assert_eq!(in_turn(&plain, |_| false, start), None);
+        }
+    }
+
     #[test]
     fn eligible_arguments_are_found() {
         let write = [0, 0, 2, 22, 0, 38, 0, 0, 0, 0, 0, 0, 2, 5, 0, 0, 9];

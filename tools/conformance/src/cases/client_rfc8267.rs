@@ -102,3 +102,50 @@ pub const CASES: &[Case] = &[
     sends "GARBAGE_ARGS to a late call of version 4 of NFS, or of the echo program, that has chunks",
     accepts "the call is not sent again; the command ends", fault "retries-refusals", garbage),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nfs3::NFS3;
+    use crate::wire;
+    use crate::wire::Header;
+    use crate::wire::ReadSegment;
+    use crate::wire::Segment;
+
+    #[test]
+    fn only_version_4_of_nfs_is_bound() {
+        let acl = Procedure {
+            program: 100_227,
+            version: 3,
+            number: 1,
+        };
+        for (procedure, bound) in [(NFS, true), (ECHO, true), (NFS3, false), (acl, false)] {
+            let call = Call::example(Header::msg(7), wire::call(7, procedure, &[]));
+            assert_eq!(is_bound(&call), bound, "{procedure:?}");
+        }
+        assert!(!is_bound(&Call::example(Header::msg(7), Vec::new())));
+    }
+
+    #[test]
+    fn segments_are_counted_for_each_chunk() {
+        let chunk = |count| vec![Segment::default(); count];
+        for (reads, writes, reply, longest) in [
+            (&[][..], vec![], None, 0),
+            (&[0, 0, 40, 0], vec![], None, 3),
+            (&[40], vec![chunk(0), chunk(2)], None, 2),
+            (&[], vec![chunk(1)], Some(chunk(4)), 4),
+        ] {
+            let read = |&position| ReadSegment {
+                position,
+                segment: Segment::default(),
+            };
+            let header = Header {
+                reads: reads.iter().map(read).collect(),
+                writes,
+                reply,
+                ..Header::msg(7)
+            };
+            assert_eq!(segments(&Call::example(header, Vec::new())), longest);
+        }
+    }
+}
