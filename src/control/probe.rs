@@ -78,9 +78,9 @@ struct Called {
     named: Option<(u32, u32)>,
 }
 
-/// Connects as `wanted` and calls NULL, on one connection for each version of `rpcvers=`. Writes the
-/// results to `report`; process context. If the responder does not have the version of the program,
-/// calls NULL once more on that connection, in a version that the responder names.
+/// Connects as `wanted` and calls NULL, on one connection for each version of `rpcvers=`. Writes
+/// the results to `report`; process context. If the responder does not have the version of the
+/// program, calls NULL once more on that connection, in a version that the responder names.
 ///
 /// Fails with `ENOMEM` and `EINTR` only. Every other failure is part of the report.
 pub(super) fn probe(

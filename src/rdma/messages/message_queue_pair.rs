@@ -543,8 +543,9 @@ unsafe impl<C: CompletionHandler> ConnectionQueuePair for MessageQueuePair<C> {
             ..Default::default()
         };
         // SAFETY: By this function's requirement the id is valid, has no queue pair, and is
-        // destroyed later. `event` expects the handler, on which there is a reference until the queue pair is destroyed. The domain and the completion queue were
-        // made for one device above, and the attributes have no other pointer.
+        // destroyed later. `event` expects the handler, on which there is a reference until the
+        // queue pair is destroyed. The domain and the completion queue were made for one device
+        // above, and the attributes have no other pointer.
         let queue_pair = unsafe { QueuePair::new(id, domain, completions, attributes, owner) }?;
         let sends =
             // SAFETY: `drop` destroys the queue pair, after which there are no completions, before
