@@ -55,8 +55,8 @@ pub(crate) const LIMITS: [(&[Limit], &str); 18] = [
     ),
     (
         &[Limit::Members],
-        "observing: partial\nobserving_reason: members: BTF does not have the members of the \
-         structures of NFS, so that the values that NFS uses are unknown\n",
+        "observing: partial\nobserving_reason: members: BTF lacks members of the structures of \
+         NFS, so that values that NFS uses, or its counters, are unknown\n",
     ),
     (
         &[Limit::Symbols],

@@ -310,8 +310,8 @@ macro_rules! observing_reasons {
                 /// the kernel lacks CONFIG_DEBUG_INFO_BTF or CONFIG_BPF_SYSCALL, so that the values
                 /// that NFS uses are unknown
                 Btf = "btf";
-                /// BTF does not have the members of the structures of NFS, so that the values that
-                /// NFS uses are unknown
+                /// BTF lacks members of the structures of NFS, so that values that NFS uses, or its
+                /// counters, are unknown
                 Members = "members";
                 /// an id of rpcrdma or rdma_ucm has an unknown handler, and is not shown
                 Symbols = "symbols";
