@@ -456,8 +456,8 @@ btf() {
 	need 'other BTF: the module loads' insmod "$MODULE"
 	need 'other BTF: the mount succeeds' nfs_mount 4.2 /mnt/nfs
 	check 'other BTF: the values of the server are unknown' server_not_read
-	members='members: BTF lacks members of the structures of NFS, so that values that NFS uses, or'
-	members+=' its counters, are unknown'
+	members='members: BTF lacks members of the structures of NFS, so that values that NFS uses,'
+	members+=' or its counters, are unknown'
 	causes='causes: some causes of the ends of connections are not noticed, so that a reason in'
 	causes+=' history may be a consequence'
 	check 'other BTF: stats says why' observing partial "$members" "$causes"
