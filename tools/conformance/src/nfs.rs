@@ -82,7 +82,7 @@ pub struct Attributes {
 }
 
 /// The longest tag that is sent; Linux takes 128 octets.
-const TAG_MAX: usize = 128;
+pub const TAG_MAX: usize = 128;
 
 /// Arguments of COMPOUND.
 #[derive(Clone, Debug, Default)]

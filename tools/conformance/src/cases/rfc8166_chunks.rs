@@ -35,9 +35,9 @@ use crate::wire::ReadSegment;
 use crate::wire::Segment;
 use crate::wire::Status;
 
-/// The octets of the results of a Long Reply. An NFS server of Linux 6.12 or older takes no more
-/// than the 50 operations that these need.
-const LONG: usize = 984;
+/// The octets of the results of a Long Reply: with both headers, more than 1024. They need 49
+/// operations of an NFS server of Linux, and Linux 6.12 and older take 50.
+const LONG_RESULTS: usize = 984;
 
 const NO_LIMIT: &str =
     "RFC 8267, section 6.4.2: The RPC-over-RDMA version 1 protocol does not place any limit on the \
@@ -286,9 +286,8 @@ fn reply_chunk_of_null(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
 fn long_reply(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
     let mut link = target.small_replies(false)?;
     let xid = link.xid();
-    let results = LONG;
-    let rpc = target.server.call_for(xid, results)?;
-    let length = 24 + results;
+    let rpc = target.server.call_for(xid, LONG_RESULTS)?;
+    let length = 24 + LONG_RESULTS;
     let mut chunk = Vec::new();
     let mut room = 0;
     for &part in shape {
@@ -306,14 +305,16 @@ fn long_reply(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
     if answer.header.procedure != wire::NOMSG {
         return violation(format!("the reply of {} octets is inline", answer.length));
     }
-    if found > results {
+    if found > LONG_RESULTS {
         return violation(format!(
             "the segments come back with {} octets, the reply has {length}",
             found + 24
         ));
     }
-    if found != results {
-        return inconclusive(format!("the results have {found} octets, not {results}"));
+    if found != LONG_RESULTS {
+        return inconclusive(format!(
+            "the results have {found} octets, not {LONG_RESULTS}"
+        ));
     }
     let returned = answer.header.reply.clone().unwrap_or_default();
     same_segments(&chunk, &returned)?;
@@ -396,9 +397,8 @@ fn succeeds(target: &mut Target<'_>, length: usize) -> Result<bool, Problem> {
 fn reply_chunk_too_small(target: &mut Target<'_>, missing: usize) -> Verdict {
     let mut link = target.small_replies(false)?;
     let xid = link.xid();
-    let results = LONG;
-    let rpc = target.server.call_for(xid, results)?;
-    let segment = link.writable(24 + results)?;
+    let rpc = target.server.call_for(xid, LONG_RESULTS)?;
+    let segment = link.writable(24 + LONG_RESULTS)?;
     let offered = Segment {
         length: segment.length - missing as u32,
         ..segment
@@ -415,7 +415,7 @@ fn reply_chunk_too_small(target: &mut Target<'_>, missing: usize) -> Verdict {
         return violation("octets behind the Reply chunk were written");
     }
     if let Some(message) = &message {
-        no_reply(target, &mut link, message, xid, results)?;
+        no_reply(target, &mut link, message, xid, LONG_RESULTS)?;
     }
     target.goes_on(&mut link, message.is_some(), "a reply that did not fit")
 }
@@ -557,7 +557,7 @@ fn declines(
     xid: u32,
     chunk: &[Segment],
 ) -> Result<bool, Problem> {
-    let rpc = target.server.call_for(xid, LONG)?;
+    let rpc = target.server.call_for(xid, LONG_RESULTS)?;
     let mut header = Header::msg(xid);
     header.reply = Some(chunk.to_vec());
     let octets = link.form(&header, &rpc)?;
@@ -566,7 +566,7 @@ fn declines(
     let Some(message) = link.receive_or_end(xid)? else {
         return Ok(false);
     };
-    no_reply(target, link, &message, xid, LONG)?;
+    no_reply(target, link, &message, xid, LONG_RESULTS)?;
     Ok(true)
 }
 
@@ -703,8 +703,7 @@ fn padded(target: &mut Target<'_>) -> Verdict {
 fn long_write_and_reply(target: &mut Target<'_>) -> Verdict {
     let mut link = target.small_replies(false)?;
     let xid = link.xid();
-    let results = LONG;
-    let rpc = target.server.call_for(xid, results)?;
+    let rpc = target.server.call_for(xid, LONG_RESULTS)?;
     // A server of NFS need take only one Write chunk.
     let writes = vec![vec![link.writable(64)?, link.writable(64)?]];
     let reply = vec![link.writable(2048)?];
@@ -714,8 +713,10 @@ fn long_write_and_reply(target: &mut Target<'_>) -> Verdict {
     let answer = link.call(&header, &rpc)?;
     let found = answer.results()?.len();
     fits(answer.length, DEFAULT)?;
-    if found != results {
-        return inconclusive(format!("the results have {found} octets, not {results}"));
+    if found != LONG_RESULTS {
+        return inconclusive(format!(
+            "the results have {found} octets, not {LONG_RESULTS}"
+        ));
     }
     if answer.header.procedure != wire::NOMSG {
         return violation("the reply is no RDMA_NOMSG");
@@ -732,10 +733,10 @@ fn long_write_and_reply(target: &mut Target<'_>) -> Verdict {
     let returned = answer.header.reply.clone().unwrap_or_default();
     same_segments(&reply, &returned)?;
     let used: usize = lengths(&returned).iter().sum();
-    if used != 24 + results {
+    if used != 24 + LONG_RESULTS {
         return violation(format!(
             "the Reply chunk comes back with {used} octets, not with {}",
-            24 + results
+            24 + LONG_RESULTS
         ));
     }
     Ok(Passed)
