@@ -188,6 +188,11 @@ bool shim_mem_mgt_extensions(const struct ib_device *device)
 	return device->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
 }
 
+bool shim_is_iwarp(const struct ib_device *device)
+{
+	return device->node_type == RDMA_NODE_RNIC;
+}
+
 /*
  * Whether the device is soft-iWARP, over which Request::defer() of request.rs does not
  * defer.
@@ -364,13 +369,17 @@ int shim_fail_qp(struct ib_qp *qp)
 }
 
 /*
- * Returns the name of an event after which the queue pair has failed, or NULL if @event is
+ * Returns the name of an event that tells why the queue pair has failed, or NULL if @event is
  * another one.
  */
 const char *shim_qp_failure(const struct ib_event *event)
 {
 	switch (event->event) {
 	case IB_EVENT_QP_FATAL:
+		/* There a disconnect of the peer during a Send makes the queue pair fail. */
+		if (shim_is_iwarp(event->device))
+			return NULL;
+		fallthrough;
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
 		return ib_event_msg(event->event);

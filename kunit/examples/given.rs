@@ -359,7 +359,7 @@ fn connect_by<H: ClientHandler>(
 /// Returns an operation that is never posted.
 fn operation() -> Result<Pin<KBox<Cqe<Operation<MyEndpoint>>>>> {
     // SAFETY: It is not posted, so there are no completions.
-    let operation = unsafe { Operation::new(&MyEndpoint::new()?) };
+    let operation = unsafe { Operation::new(&MyEndpoint::new()?, false) };
     KBox::pin_init(operation, GFP_KERNEL)
 }
 

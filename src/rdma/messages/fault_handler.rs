@@ -10,6 +10,8 @@ use kernel::{
     }, //
 };
 
+use crate::bindings;
+
 /// Why a queue pair has failed.
 #[derive(Clone, Copy)]
 pub(crate) enum QueuePairFault {
@@ -18,7 +20,8 @@ pub(crate) enum QueuePairFault {
     /// This end made the queue pair fail.
     GivenUp(&'static CStr),
     /// A Work Request was flushed, or could not be posted because the connection was being closed
-    /// (`ENOTCONN`). Something else was the cause.
+    /// (`ENOTCONN`), or failed over iWARP by `IB_WC_LOC_QP_OP_ERR`, as a Send does that is under
+    /// way when the peer disconnects. Something else was the cause.
     Consequence(&'static CStr),
 }
 
@@ -40,14 +43,18 @@ pub(crate) trait FaultHandler: Send + Sync + 'static {
 /// ```no_run
 /// # let endpoint: Arc<MyEndpoint> = given();
 /// // SAFETY: `endpoint` is dropped after the pointer.
-/// let handler = unsafe { HandlerPtr::new(&endpoint) };
+/// let handler = unsafe { HandlerPtr::new(&endpoint, false) };
 /// MyEndpoint::queue_pair_failed(handler.get(), QueuePairFault::GivenUp(c"too slow"));
 /// ```
 ///
 /// # Invariants
 ///
-/// The pointer is of an [`Arc`], on which there is a reference until this is not used any more.
-pub(in crate::rdma) struct HandlerPtr<C>(*const C);
+/// `handler` is of an [`Arc`], on which there is a reference until this is not used any more.
+pub(in crate::rdma) struct HandlerPtr<C> {
+    handler: *const C,
+    /// Whether the device of the queue pair speaks iWARP.
+    iwarp: bool,
+}
 
 // SAFETY: `get` only lends the handler, and a `FaultHandler` is `Send` and `Sync`.
 unsafe impl<C: FaultHandler> Send for HandlerPtr<C> {}
@@ -58,13 +65,32 @@ impl<C: FaultHandler> HandlerPtr<C> {
     /// # Safety
     ///
     /// There must be a reference on `handler` until the returned value is not used any more.
-    pub(in crate::rdma) unsafe fn new(handler: &Arc<C>) -> Self {
+    pub(in crate::rdma) unsafe fn new(handler: &Arc<C>, iwarp: bool) -> Self {
         // INVARIANT: By the function's requirement.
-        Self(Arc::as_ptr(handler))
+        Self {
+            handler: Arc::as_ptr(handler),
+            iwarp,
+        }
     }
 
     pub(in crate::rdma) fn get(&self) -> ArcBorrow<'_, C> {
         // SAFETY: By the type invariant there is a reference, because this is used.
-        unsafe { ArcBorrow::from_raw(self.0) }
+        unsafe { ArcBorrow::from_raw(self.handler) }
+    }
+
+    /// Tells the handler what the status of a failed completion shows. May sleep.
+    pub(in crate::rdma) fn operation_failed(&self, status: bindings::ib_wc_status) {
+        // SAFETY: The function takes any value.
+        let message = unsafe { bindings::ib_wc_status_msg(status) };
+        // SAFETY: It returns a static string, and never NULL.
+        let message = unsafe { CStr::from_char_ptr(message) };
+        let fault = match status {
+            bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => QueuePairFault::Consequence(message),
+            bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR if self.iwarp => {
+                QueuePairFault::Consequence(message)
+            }
+            _ => QueuePairFault::Error(message),
+        };
+        C::queue_pair_failed(self.get(), fault);
     }
 }

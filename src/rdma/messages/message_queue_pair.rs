@@ -128,7 +128,7 @@ struct Resources<C: CompletionHandler> {
 pub(crate) struct MessageQueuePair<C: CompletionHandler> {
     queue_pair: ManuallyDrop<QueuePair>,
     /// Dropped even if the device refuses to destroy the queue pair, unlike the resources.
-    handler: Arc<C>,
+    _handler: Arc<C>,
     limits: TimeLimits,
     capacity: Capacity,
     /// When the queue pair was made. This identifies it.
@@ -187,7 +187,6 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
                 self.resources.sends.clone(),
                 self.made,
                 self.resources.arrivals.clone(),
-                &self.handler,
             )
         };
         let receive = KBox::pin_init(receive, GFP_KERNEL)?;
@@ -517,7 +516,7 @@ unsafe impl<C: CompletionHandler> ConnectionQueuePair for MessageQueuePair<C> {
         let one_at_a_time = KBox::pin_init(one_at_a_time, GFP_KERNEL)?;
         // SAFETY: `drop` destroys the queue pair, after which there are no completions, before it
         // drops the operation. The reference on the handler is dropped after that.
-        let operation = unsafe { Operation::new(&handler) };
+        let operation = unsafe { Operation::new(&handler, device.is_iwarp()) };
         let operation = KBox::pin_init(operation, GFP_KERNEL)?;
         let receive_size = capacity.receive_size() as usize;
         let receives = capacity.posted_receives() as usize;
@@ -555,7 +554,7 @@ unsafe impl<C: CompletionHandler> ConnectionQueuePair for MessageQueuePair<C> {
         // INVARIANT: Only `drop` destroys the queue pair.
         let mut this = Self {
             queue_pair: ManuallyDrop::new(queue_pair),
-            handler,
+            _handler: handler,
             limits,
             capacity,
             made: Seqno::next(),

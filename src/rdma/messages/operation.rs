@@ -52,18 +52,6 @@ pub(in crate::rdma) fn post_fault(error: Error, reason: &'static CStr) -> QueueP
     }
 }
 
-/// Returns the fault that the status of a failed completion shows.
-pub(in crate::rdma) fn fault(status: bindings::ib_wc_status) -> QueuePairFault {
-    // SAFETY: The function takes any value.
-    let message = unsafe { bindings::ib_wc_status_msg(status) };
-    // SAFETY: It returns a static string, and never NULL.
-    let message = unsafe { CStr::from_char_ptr(message) };
-    match status {
-        bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => QueuePairFault::Consequence(message),
-        _ => QueuePairFault::Error(message),
-    }
-}
-
 /// The operation, other than a Send, that a queue pair performs at present, and whose completion a
 /// task waits for.
 ///
@@ -95,16 +83,17 @@ pub(in crate::rdma) struct Operation<C: FaultHandler> {
 }
 
 impl<C: FaultHandler> Operation<C> {
-    /// Creates the operation of a queue pair. `handler` is told if it fails.
+    /// Creates the operation of a queue pair. `handler` is told if it fails. `iwarp` says whether
+    /// the device speaks iWARP.
     ///
     /// # Safety
     ///
     /// There must be a reference on `handler` until no completion can arrive any more, and the
     /// operation must stay until then.
-    pub(in crate::rdma) unsafe fn new(handler: &Arc<C>) -> impl PinInit<Cqe<Self>> {
+    pub(in crate::rdma) unsafe fn new(handler: &Arc<C>, iwarp: bool) -> impl PinInit<Cqe<Self>> {
         // SAFETY: Only completions use it. By the function's requirement there is a reference on
         // the handler until no completion can arrive any more.
-        let handler = unsafe { HandlerPtr::new(handler) };
+        let handler = unsafe { HandlerPtr::new(handler, iwarp) };
         Cqe::new(pin_init!(Self {
             status <- new_spinlock!(None, "Operation::status"),
             completed <- new_condvar!("Operation::completed"),
@@ -141,7 +130,7 @@ impl<C: FaultHandler> Operation<C> {
 impl<C: FaultHandler> Done for Operation<C> {
     unsafe fn done(this: &Cqe<Self>, completion: &bindings::ib_wc) {
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
-            C::queue_pair_failed(this.handler.get(), fault(completion.status));
+            this.handler.operation_failed(completion.status);
         }
         *this.status.lock() = Some(completion.status);
         this.completed.notify_all();

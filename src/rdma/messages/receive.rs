@@ -18,11 +18,7 @@ use super::{
     },
     completion_context::CompletionContext,
     completion_handler::CompletionHandler,
-    fault_handler::HandlerPtr,
-    operation::{
-        fault,
-        post_fault, //
-    },
+    operation::post_fault,
     send_queue::SendQueue,
     seqno::Seqno, //
 };
@@ -43,9 +39,9 @@ use crate::{
 ///
 /// ```no_run
 /// # let (buffer, sends, made): (Buffer, Arc<SendQueue<MyEndpoint>>, Seqno) = given();
-/// # let (arrivals, endpoint): (Arc<Arrivals>, Arc<MyEndpoint>) = given();
+/// # let arrivals: Arc<Arrivals> = given();
 /// // SAFETY: The queue pair is destroyed, and its completions handled, before the rest is dropped.
-/// let receive = unsafe { Receive::new(0, buffer, sends, made, arrivals, &endpoint) };
+/// let receive = unsafe { Receive::new(0, buffer, sends, made, arrivals) };
 /// let receive = KBox::pin_init(receive, GFP_KERNEL)?;
 /// // SAFETY: The queue pair is destroyed later.
 /// unsafe { Receive::post(&receive) }?;
@@ -58,17 +54,16 @@ pub(in crate::rdma) struct Receive<C: CompletionHandler> {
     /// When the queue pair was made.
     made: Seqno,
     arrivals: Arc<Arrivals>,
-    handler: HandlerPtr<C>,
 }
 
 impl<C: CompletionHandler> Receive<C> {
     /// Creates the Receive of index `number` of a queue pair, whose number is `made`.
-    /// The Receive is not posted yet. Its messages are added to `arrivals`, and `handler` is told.
+    /// The Receive is not posted yet. Its messages are added to `arrivals`, and the handler of
+    /// `sends` is told.
     ///
     /// # Safety
     ///
-    /// There must be a reference on `handler` until no completion can arrive any more, and the
-    /// Receive must stay until then. Before the queue pair of `sends` is destroyed,
+    /// The Receive must stay until no completion can arrive any more. Before the queue pair of `sends` is destroyed,
     /// [`Held::closed`](super::arrival::Held) must be set.
     pub(in crate::rdma) unsafe fn new(
         number: usize,
@@ -76,18 +71,13 @@ impl<C: CompletionHandler> Receive<C> {
         sends: Arc<SendQueue<C>>,
         made: Seqno,
         arrivals: Arc<Arrivals>,
-        handler: &Arc<C>,
     ) -> impl PinInit<Cqe<Self>> {
-        // SAFETY: Only completions use it. By the function's requirement there is a reference on
-        // the handler until no completion can arrive any more.
-        let handler = unsafe { HandlerPtr::new(handler) };
         Cqe::new(Self {
             buffer,
             number,
             sends,
             made,
             arrivals,
-            handler,
         })
     }
 
@@ -129,7 +119,7 @@ impl<C: CompletionHandler> Receive<C> {
         // SAFETY: By the function's requirement the device does not write to the buffer until the
         // Receive is posted below.
         let bytes = unsafe { this.buffer.received(arrival.len) };
-        if !C::arrived(this.handler.get(), &context, bytes, arrival) {
+        if !C::arrived(this.sends.handler().get(), &context, bytes, arrival) {
             return false;
         }
         // SAFETY: By the function's requirement the queue pair has not been destroyed.
@@ -147,7 +137,7 @@ impl<C: CompletionHandler> Done for Receive<C> {
         if completion.status != bindings::ib_wc_status_IB_WC_SUCCESS {
             // This includes Receives that were flushed: a fault of the peer can make the queue pair
             // fail without any other completion.
-            return C::queue_pair_failed(this.handler.get(), fault(completion.status));
+            return this.sends.handler().operation_failed(completion.status);
         }
         let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int;
         let invalidated = match completion.wc_flags & with_invalidate {

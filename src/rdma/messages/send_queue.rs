@@ -35,7 +35,6 @@ use super::{
         QueuePairFault, //
     },
     operation::{
-        fault,
         lost,
         post_fault, //
     },
@@ -138,7 +137,7 @@ impl<C: FaultHandler> Done for SendRequest<C> {
     unsafe fn done(this: &Cqe<Self>, completion: &bindings::ib_wc) {
         let failed = completion.status != bindings::ib_wc_status_IB_WC_SUCCESS;
         if failed {
-            C::queue_pair_failed(this.handler.get(), fault(completion.status));
+            this.handler.operation_failed(completion.status);
         }
         this.progress.end(this.number, failed);
     }
@@ -193,6 +192,7 @@ impl<C: FaultHandler> SendQueue<C> {
         handler: &Arc<C>,
     ) -> Result<Arc<Self>> {
         let domain = queue_pair.domain();
+        let iwarp = domain.device().is_iwarp();
         let sends = capacity.sends() as usize;
         let mut free = KVec::with_capacity(sends, GFP_KERNEL)?;
         let mut under_way = KVec::with_capacity(sends, GFP_KERNEL)?;
@@ -226,7 +226,7 @@ impl<C: FaultHandler> SendQueue<C> {
                 progress: of_all,
                 // SAFETY: Only completions use it. By the function's requirement there is a
                 // reference on the handler until no completion can arrive any more.
-                handler: unsafe { HandlerPtr::new(handler) },
+                handler: unsafe { HandlerPtr::new(handler, iwarp) },
             }));
             requests.push(KBox::pin_init(request, GFP_KERNEL)?, GFP_KERNEL)?;
         }
@@ -238,7 +238,7 @@ impl<C: FaultHandler> SendQueue<C> {
             progress,
             // SAFETY: It is used as long as there is the queue pair. By the function's requirement
             // there is a reference on the handler until then.
-            handler: unsafe { HandlerPtr::new(handler) },
+            handler: unsafe { HandlerPtr::new(handler, iwarp) },
             lkey: domain.local_dma_lkey(),
             limit_ms,
         };
@@ -319,6 +319,12 @@ impl<C: FaultHandler> SendQueue<C> {
     /// Returns the local key of all buffers of the queue pair.
     pub(in crate::rdma) fn lkey(&self) -> u32 {
         self.lkey
+    }
+
+    /// Returns the handler of the queue pair.
+    #[inline]
+    pub(in crate::rdma) fn handler(&self) -> &HandlerPtr<C> {
+        &self.handler
     }
 
     /// Makes the queue pair fail because of `fault`, which the handler is told first. May sleep.
