@@ -251,9 +251,10 @@ class Client:
                     peer.close()
                     wait_for(10, have_ended, "client", before + 1)
 
-    def tcp_ends(self, end: Callable[[Tcp], None]) -> None:
+    def tcp_ends(self, end: Callable[[Tcp], None], also: tuple[str, str] | None = None) -> None:
+        """With `also`, a Send of the client may be under way."""
         needs_siw()
-        with all_end("client", ENDS, BY_PEER):
+        with all_end("client", ENDS, BY_PEER, also):
             for _ in range(ENDS):
                 Client.port += 1
                 with entered(script.pair.b.path):
@@ -267,7 +268,8 @@ class Client:
                         tcp = Tcp.accept(listener, PRIVATE)
                         # The client sends when it knows that the connection is established.
                         tcp.octets(1)
-                        wait_for(10, have_sent)
+                        if not also:
+                            wait_for(10, have_sent)
                         end(tcp)
                         wait_for(10, have_ended, "client", before + 1)
 
@@ -536,6 +538,9 @@ def server_ends() -> None:
 def client_ends() -> None:
     need("a directory for mounts that do not succeed", run, "mkdir", "-p", "/mnt/none")
     peer_ends("client", "server", client.server_ends, client.tcp_ends)
+    # xprtrdma disconnects because of the Send, and may do so before the RST is reported.
+    check("the client's end, RST during a Send: all ends are lost by the peer, or unknown",
+          client.tcp_ends, Tcp.reset, UNKNOWN)
     check("the client's end, the mount is given up: all ends are closed by this end",
           client.client_ends)
     check("the client's end, its server writes where it may not: the reason is that error",
