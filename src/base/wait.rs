@@ -14,7 +14,11 @@ use kernel::{
         CondVar,
         CondVarTimeoutResult, //
     },
-    time::msecs_to_jiffies,
+    time::{
+        msecs_to_jiffies,
+        Instant,
+        Monotonic, //
+    },
     types::NotThreadSafe, //
 };
 
@@ -83,6 +87,7 @@ pub(crate) fn wait_while<T, B: Backend>(
     milliseconds: u32,
     condition: impl Fn(&T) -> bool,
 ) -> bool {
+    let start = Instant::<Monotonic>::now();
     let mut jiffies = msecs_to_jiffies(milliseconds);
     let mut guard = lock.lock();
     while condition(&guard) {
@@ -90,16 +95,17 @@ pub(crate) fn wait_while<T, B: Backend>(
             CondVarTimeoutResult::Timeout => return condition(&guard),
             CondVarTimeoutResult::Woken { jiffies: rest } => jiffies = rest,
             // With a signal pending, the wait above does not sleep. So the value is read again
-            // after each jiffy.
-            CondVarTimeoutResult::Signal { jiffies: rest } => {
-                if rest == 0 {
-                    return condition(&guard);
-                }
+            // after each sleep, which takes one or two jiffies.
+            CondVarTimeoutResult::Signal { .. } => {
                 drop(guard);
                 // SAFETY: Process context: this function may sleep, and has released the lock.
                 unsafe { kernel::bindings::schedule_timeout_uninterruptible(1) };
-                jiffies = rest - 1;
+                let passed = u32::try_from(start.elapsed().as_millis()).unwrap_or(u32::MAX);
+                jiffies = msecs_to_jiffies(milliseconds.saturating_sub(passed));
                 guard = lock.lock();
+                if jiffies == 0 {
+                    return condition(&guard);
+                }
             }
         }
     }
