@@ -140,14 +140,34 @@ server_mid_handshake() {
 	check_objects 'server mid-handshake'
 }
 
+# rests: whether unloading uses less than half of a processor for two seconds.
+rests() {
+	local from to
+	read -ra from <"/proc/$unloading/stat" && sleep 2 &&
+		read -ra to <"/proc/$unloading/stat" || return
+	# The time in the kernel, in hundredths of a second.
+	echo "$((to[14] - from[14])) of 200"
+	((to[14] - from[14] < 100))
+}
+
 peer_gone() {
+	local unloading
 	[[ $TRANSPORT = rxe ]] ||
 		{ skip 'peer gone' 'over iWARP, unloading does not wait for the peer'; return; }
 	load 'peer gone'
 	need 'peer gone: a listener' control b listen "$B4:1"
 	need 'peer gone: a connection' connect a "$B4:1 null=0"
 	lose_answers
-	unload 'peer gone'
+	env --default-signal=INT rmmod rpcrdma_cm &
+	unloading=$!
+	need 'peer gone: unloading has begun' \
+		wait_for 10 grep -qF '[rpcrdma_cm]' "/proc/$unloading/stack"
+	need 'peer gone: a signal arrives' kill -INT "$unloading"
+	check 'peer gone: unloading waits in spite of it, and rests' rests
+	wait "$unloading"
+	check_equal 'peer gone: the signal ends rmmod' 130 "$?"
+	check 'peer gone: no file is left' test ! -e "$DEBUGFS"
+	check_objects 'peer gone'
 	check 'peer gone: the log says which connection unloading waits for' \
 		says "unloading waits for connection $client\$"
 	find_answers
