@@ -281,6 +281,10 @@ need "the module's call with a chunk succeeds" \
 	control - call "connection $id null chunks=1"
 check 'show prints the deviation' \
 	says 0 'deviation of the server: uses RDMA Send with Invalidate' "$tool" show "$id"
+need "the server's end of it is shown" wait_for 10 peer_of "$id"
+uninvited='uses RDMA Send with Invalidate, although not both sides support remote invalidation'
+check "show of the server's end prints the deviation of this server" says 0 \
+	"note: deviation of this server: $uninvited (RFC 8797, section 4.1)" "$tool" show "$id"
 need "the module's connection to the server is closed" control - close all
 
 # About: a module that keeps no history.
