@@ -570,6 +570,9 @@ programs() {
 	check 'programs: the client is shown' same_program client python3 "$client_pid" \
 		peer_private_data=present peer_send_size=16384 peer_receive_size=8192 \
 		note="$note 4096"
+	of_program='the values follow from RFC 8797: what the program makes of the messages is not'
+	check_equal 'programs: info says that it does not show what the program does' \
+		"note: $of_program known" "$(printf '%s\n' "${lines[@]}" | grep -m1 '^note: ')"
 	octets "connection/${ids[0]}/sent"
 	check_equal 'programs: the client is shown to have sent nothing' '' "$octets"
 	# Over siw, rping does not end.
