@@ -20,15 +20,16 @@ churned=1100
 # tell NAME COMMAND...: does the same as in module.sh, with more time for the answer.
 tell() { say "$@" && hear "$1" 250; }
 
-# start NAME PORT UID COMMAND...: starts flood.py by COMMAND. UID may be empty.
+# start NAME PORT UID COMMAND...: starts flood.py by COMMAND, on the host and with the address that
+# $from has. UID may be empty.
 start() {
 	if [[ ! -e $scratch/flood.py ]]; then
 		cp programs/flood.py "$scratch/flood.py"
 		chmod 711 "$scratch"
 		chmod 644 "$scratch/flood.py"
 	fi
-	program "$1" nsenter --net="/run/netns/$A" "${@:4}" \
-		python3 -sS "$scratch/flood.py" "$A4" "$2" ${3:+"$3"}
+	program "$1" nsenter --net="/run/netns/${from[0]}" "${@:4}" \
+		python3 -sS "$scratch/flood.py" "${from[1]}" "$2" ${3:+"$3"}
 }
 # opens NAME PORT UID COMMAND...: whether it can open rdma_cm.
 opens() { start "$@" && answers "$1"; }
@@ -104,6 +105,9 @@ many_users() {
 	need 'many users: user 17 may open rdma_cm' opens 17 6017 '' "${as[@]}"
 	need 'many users: user 17 connects an id' tell 17 rejected 1
 	check 'many users: it is missed' wait_for 20 counts observed_missed_programs 1
+	reason='connections of programs were left out, because of the limit of all programs'
+	check 'many users: stats names the limit of all programs' \
+		grep -qx "observing_reason: limit_programs: $reason" "$DEBUGFS/stats"
 	need 'many users: root may open rdma_cm' opens administrator 6200 '' env
 	need 'many users: root connects an id' tell administrator rejected 1
 	check "many users: it has its line beside theirs" wait_for 20 shown user client '[a-z]*' 33
@@ -191,6 +195,26 @@ floods() {
 	check 'the last umount succeeds' umount /mnt/nfs
 }
 
+# About: an ordinary user of the NFS server's host, who connects to that server again and again. The
+# mount comes from another address.
+
+visits() {
+	local from=("$B" "$B4")
+	need_reload visits history=4
+	mounted visits
+	as 65534
+	need "visits: a user of the server's host may open rdma_cm" opens visitor 9000 '' "${as[@]}"
+	check 'visits: the user connects to the NFS server' tell visitor visit 10 20049
+	check "visits: they overwrite events of servers" wait_for 20 counts history_overwritten 16
+	for n in mount_id server_id; do
+		check "visits: the connection of $n is still there" is_state "${!n}" established
+		check "visits: the event of $n is still there" event ID="${!n}" EVENT=established
+	done
+	check 'visits: umount succeeds' umount /mnt/nfs
+	program_end visitor
+	need_reload 'after the visits'
+}
+
 # About: ids whose handler mutexes a user holds, while the module is loaded.
 
 module_is_gone() { [[ ! -e /sys/module/rpcrdma_cm ]]; }
@@ -212,6 +236,8 @@ held() {
 	check "held ids: the client's line" wait_for 10 shown nfs client established 1
 	check "held ids: the server's line" wait_for 10 shown nfs server established 1
 	check "held ids: the line of root's program" wait_for 20 shown user client '[a-z]*' 1
+	check "held ids: info says how root's program is known" same_info "${ids[0]-}" \
+		state=established note='older than the module, and known by its port alone'
 	check 'held ids: stats says that connections may be missing' \
 		wait_for 10 grep -q '^observing_reason: search: ' "$DEBUGFS/stats"
 	check 'held ids: umount succeeds' umount /mnt/nfs
@@ -356,6 +382,7 @@ wildcards() {
 }
 
 need_pair
+from=("$A" "$A4")
 modprobe -q rdma_ucm
 group many_users
 MODULE_PARAMETERS=
@@ -367,6 +394,7 @@ need 'an ordinary user may open rdma_cm' opens user 3000 '' "${as[@]}"
 need 'root may open rdma_cm' opens root 4000 '' env
 need 'root may open rdma_cm as another user' opens other 5000 65534 env
 group floods
+group visits
 group held
 group lost_events
 group memory

@@ -14,6 +14,7 @@ the set-user-ID bit would do for root. Reads commands, and answers each with one
     full COUNT          connects COUNT ids at once to a listener of its own, whose backlog is 1: the
                         other requests are refused
     churn COUNT         connects and destroys an id, COUNT times
+    visit COUNT PORT    establishes a connection to PORT and destroys its id, COUNT times
     wildcard COUNT      listens at all addresses and destroys the listener, COUNT times
     hold COUNT          lets rdma_ucm hold the handler mutexes of COUNT ids: each in a thread that
                         waits for a page which nobody provides
@@ -32,10 +33,10 @@ import sys
 import threading
 import time
 
-CREATE, DESTROY, RESOLVE_ROUTE, CONNECT, LISTEN, GET_EVENT = 0, 1, 4, 6, 7, 12
+CREATE, DESTROY, RESOLVE_ROUTE, CONNECT, LISTEN, ACCEPT, GET_EVENT = 0, 1, 4, 6, 7, 8, 12
 MIGRATE, BIND, RESOLVE = 18, 20, 21
 PORT_SPACE_TCP, TYPE_RC, AF_INET = 0x0106, 2, 2
-ADDRESS_RESOLVED, ROUTE_RESOLVED = 0, 2
+ADDRESS_RESOLVED, ROUTE_RESOLVED, CONNECT_RESPONSE = 0, 2, 5
 BACKLOG = 512
 SYS_USERFAULTFD = 323
 UFFDIO_API, UFFDIO_REGISTER, MISSING = 0xc018aa3f, 0xc020aa00, 1
@@ -171,6 +172,18 @@ def churn(count: int) -> str:
     return f"{count}"
 
 
+def visit(count: int, port: int) -> str:
+    for n in range(count):
+        number = create()
+        route(number, port)
+        connect(number, QUEUE_PAIR + n)
+        wait(CONNECT_RESPONSE)
+        # Sends RTU.
+        command(ACCEPT, bytes(12 + len(CONNECTION)) + struct.pack("<IIII", number, 0, 0, 0))
+        destroy(ids.pop())
+    return f"{count}"
+
+
 def missing_page() -> int:
     """Returns the address of a page. Whoever accesses it waits until this process ends."""
     pages.append(mmap.mmap(-1, mmap.PAGESIZE))
@@ -216,7 +229,7 @@ def become_root() -> str:
 
 
 commands = {"refused": refused, "pending": pending, "rejected": rejected, "full": full,
-            "churn": churn, "wildcard": wildcard, "hold": hold, "drop": drop,
+            "churn": churn, "visit": visit, "wildcard": wildcard, "hold": hold, "drop": drop,
             "become-root": become_root}
 for line in sys.stdin:
     word, *rest = line.split()
