@@ -152,9 +152,12 @@ impl Compound {
     /// `reduced`.
     pub fn create_link(mut self, path: &str, target: &[u8], reduced: bool) -> Self {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        self = self.path(folder).operation(CREATE, |writer| match reduced {
-            true => writer.words(&[LINK, target.len() as u32]),
-            false => writer.word(LINK).opaque(target),
+        self = self.path(folder).operation(CREATE, |writer| {
+            if reduced {
+                writer.words(&[LINK, target.len() as u32])
+            } else {
+                writer.word(LINK).opaque(target)
+            }
         });
         if reduced {
             self = self.reduces();
@@ -247,9 +250,10 @@ impl Read {
     fn parse(reader: &mut Reader<'_>, inline: bool) -> Result<Self, String> {
         let eof = reader.flag("eof")?;
         let data = if inline { reader.opaque()? } else { &[] };
-        let count = match inline {
-            true => data.len() as u32,
-            false => reader.word()?,
+        let count = if inline {
+            data.len() as u32
+        } else {
+            reader.word()?
         };
         Ok(Read {
             eof,

@@ -411,9 +411,10 @@ impl Worker {
         }
         let mut write = None;
         if procedure == LOAD {
-            let room = match self.has("room-for-padding") {
-                true => wire::roundup(LOADED),
-                false => LOADED,
+            let room = if self.has("room-for-padding") {
+                wire::roundup(LOADED)
+            } else {
+                LOADED
             };
             let segment = self.expose(&vec![0xee; room], REMOTE_WRITE)?;
             header.writes = vec![vec![segment]];
@@ -888,9 +889,10 @@ fn self_test(address: SocketAddr, command: &str) -> Result<bool, String> {
 fn in_pieces(segment: Segment, count: u32) -> Vec<Segment> {
     let length = segment.length / count / 4 * 4;
     let piece = |number| Segment {
-        length: match number + 1 == count {
-            true => segment.length - number * length,
-            false => length,
+        length: if number + 1 == count {
+            segment.length - number * length
+        } else {
+            length
         },
         offset: segment.offset + u64::from(number * length),
         ..segment

@@ -871,9 +871,10 @@ impl Responder {
         if inline.get(12..16) == Some(&ECHO.program.to_be_bytes()) {
             return Ok(None);
         }
-        let position = match self.has("ignores-positions") {
-            true => inline.len(),
-            false => reads[0].position as usize,
+        let position = if self.has("ignores-positions") {
+            inline.len()
+        } else {
+            reads[0].position as usize
         };
         let mut segments: Vec<_> = reads.iter().map(|read| read.segment).collect();
         if self.has("first-segment-only") {
@@ -926,9 +927,10 @@ impl Responder {
     fn read_file(&self, offset: usize, length: usize) -> Result<(bool, Vec<u8>), String> {
         let file = self.shared.file.lock().map_err(|why| why.to_string())?;
         let start = offset.min(file.len());
-        let length = match self.has("short-reads") {
-            true => length.min(900),
-            false => length,
+        let length = if self.has("short-reads") {
+            length.min(900)
+        } else {
+            length
         };
         let end = start.saturating_add(length).min(file.len());
         Ok((end == file.len(), file[start..end].to_vec()))
@@ -1206,9 +1208,10 @@ impl Responder {
         if self.shared.recall.swap(false, Relaxed) {
             self.recalls = self.shared.delegated.load(Relaxed);
         }
-        let beyond = match self.granted {
-            true => self.has("calls-beyond-grant"),
-            false => self.has("assumes-credits"),
+        let beyond = if self.granted {
+            self.has("calls-beyond-grant")
+        } else {
+            self.has("assumes-credits")
         };
         while self.recalls > 0 {
             let slots = &self.outstanding[..1 + usize::from(beyond)];
@@ -1439,13 +1442,15 @@ impl Responder {
             let at = 24 + at;
             let padded = wire::roundup(length);
             let room = wire::room(chunk);
-            let length = match self.has("cuts-reads") {
-                true => length.min(room),
-                false => length,
+            let length = if self.has("cuts-reads") {
+                length.min(room)
+            } else {
+                length
             };
-            let removed = match self.has("leaves-padding") {
-                true => length,
-                false => padded,
+            let removed = if self.has("leaves-padding") {
+                length
+            } else {
+                padded
             };
             let data = payload[at..at + padded].to_vec();
             payload.drain(at..at + removed);
@@ -1636,9 +1641,10 @@ fn self_test(address: SocketAddr) -> ExitCode {
     let ports: BTreeMap<_, _> = faults().into_iter().zip(address.port()..).collect();
     let all: Vec<_> = others.into_iter().chain(of_nfs).collect();
     let run = |case: &'static Case, fault: &str, limit| -> Result<Verdict, String> {
-        let mut server = match is_of_nfs(case) || OF_NFS.contains(&fault) {
-            true => nfs.clone(),
-            false => clean.clone(),
+        let mut server = if is_of_nfs(case) || OF_NFS.contains(&fault) {
+            nfs.clone()
+        } else {
+            clean.clone()
         };
         server.limit = limit;
         server.address.set_port(ports[fault]);

@@ -256,9 +256,10 @@ fn each_with(
     holds: fn(&Call) -> Result<(), String>,
 ) -> Verdict {
     each(gateway, holds)?;
-    match gateway.plain()?.calls.iter().any(any) {
-        true => Ok(Passed),
-        false => skip("the client has made no call with such a chunk"),
+    if gateway.plain()?.calls.iter().any(any) {
+        Ok(Passed)
+    } else {
+        skip("the client has made no call with such a chunk")
     }
 }
 
@@ -270,9 +271,10 @@ fn each_odd(
     holds: fn(&Call) -> Result<(), String>,
 ) -> Verdict {
     each_with(gateway, any, holds)?;
-    match gateway.plain()?.calls.iter().any(odd) {
-        true => Ok(Passed),
-        false => inconclusive("all chunks are for multiples of four octets"),
+    if gateway.plain()?.calls.iter().any(odd) {
+        Ok(Passed)
+    } else {
+        inconclusive("all chunks are for multiples of four octets")
     }
 }
 
@@ -407,9 +409,10 @@ pub fn discards_from(
 ) -> Verdict {
     let late = late(gateway)?;
     let plain = gateway.plain()?;
-    match plain.calls.iter().skip(late / 2).any(has_write_chunk) {
-        true => discards_in(gateway, shape, late / 2, has_write_chunk, octets),
-        false => discards_in(gateway, shape, late, |_| true, octets),
+    if plain.calls.iter().skip(late / 2).any(has_write_chunk) {
+        discards_in(gateway, shape, late / 2, has_write_chunk, octets)
+    } else {
+        discards_in(gateway, shape, late, |_| true, octets)
     }
 }
 
@@ -1108,9 +1111,10 @@ fn is_not_persistent(gateway: &mut Gateway<'_>) -> Verdict {
             }
         }
     }
-    match any {
-        true => Ok(Passed),
-        false => inconclusive("no two calls with chunks have followed one another"),
+    if any {
+        Ok(Passed)
+    } else {
+        inconclusive("no two calls with chunks have followed one another")
     }
 }
 

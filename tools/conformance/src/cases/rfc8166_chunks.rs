@@ -205,9 +205,10 @@ fn unused_writes(target: &mut Target<'_>, shape: &[usize]) -> Verdict {
     let mut link = target.plain()?;
     let header = null_with_writes(&mut link, shape)?;
     let one = shape.len() > 1 && !matches!(link.server.service, Service::Echo(_));
-    let message = match one {
-        true => link.receive_unless_refused(header.xid)?,
-        false => Some(link.receive_of(header.xid)?),
+    let message = if one {
+        link.receive_unless_refused(header.xid)?
+    } else {
+        Some(link.receive_of(header.xid)?)
     };
     let Some(message) = message else {
         if shape.contains(&0) {
@@ -813,9 +814,10 @@ fn most_segments(target: &mut Target<'_>, limit: usize, add: WithSegments) -> Ve
     let limit = limit.min((threshold - 128) / 24);
     let (mut most, mut declined) = (0, limit + 1);
     while most + 1 < declined {
-        let count = match declined > limit {
-            true => (2 * most).clamp(1, limit),
-            false => (most + declined) / 2,
+        let count = if declined > limit {
+            (2 * most).clamp(1, limit)
+        } else {
+            (most + declined) / 2
         };
         match takes(&mut link, count, add) {
             Ok(true) => most = count,
