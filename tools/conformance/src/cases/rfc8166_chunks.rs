@@ -528,13 +528,16 @@ fn chunk_between(target: &mut Target<'_>) -> Verdict {
 }
 
 /// A message with Read segments that cannot be read. The server may end this connection.
-fn unreadable(target: &mut Target<'_>, segments: &[Segment]) -> Verdict {
+fn unreadable(
+    target: &mut Target<'_>,
+    segments: impl FnOnce(&mut Link) -> Result<Vec<Segment>, Problem>,
+) -> Verdict {
     let mut link = target.plain()?;
     let xid = link.xid();
     let mut header = Header::nomsg(xid);
-    header.reads = segments
-        .iter()
-        .map(|&segment| ReadSegment {
+    header.reads = segments(&mut link)?
+        .into_iter()
+        .map(|segment| ReadSegment {
             position: 0,
             segment,
         })
@@ -572,10 +575,14 @@ fn declines(
 }
 
 /// Chunks that cannot be written. The server may end this connection.
-fn unwritable(target: &mut Target<'_>, chunk: &[Segment]) -> Verdict {
+fn unwritable(
+    target: &mut Target<'_>,
+    chunk: impl FnOnce(&mut Link) -> Result<Vec<Segment>, Problem>,
+) -> Verdict {
     let mut link = target.small_replies(false)?;
+    let chunk = chunk(&mut link)?;
     let xid = link.xid();
-    declines(target, &mut link, xid, chunk)?;
+    declines(target, &mut link, xid, &chunk)?;
     target.on_plain(|link| {
         link.null()?;
         Ok(Passed)
@@ -1071,6 +1078,11 @@ pub const CASES: &[Case] = &[
         accepts "ERR_CHUNK, GARBAGE_ARGS or AUTH_ERROR; NULL succeeds",
         fault "drops-malformed", needs [Destructive],
         |target| long_call_of(target, |null| null[..3].to_vec(), unparsed)),
+    case!("rfc8166/4.5.2/24", "a Long Call of no octets", Should, UNPARSED,
+        sends "RDMA_NOMSG with a Read chunk of 0 octets",
+        accepts "ERR_CHUNK, GARBAGE_ARGS or AUTH_ERROR; NULL succeeds",
+        fault "drops-malformed", needs [Destructive],
+        |target| long_call_of(target, |_| Vec::new(), unparsed)),
     case!("rfc8167/5.1/1", "a Long Call that holds a reply is refused or discarded", Must, MATCH,
         sends "RDMA_NOMSG with an RPC reply, SUCCESS, in its Read chunk",
         accepts "ERR_CHUNK or nothing, or the end of this connection; NULL succeeds",
@@ -1101,13 +1113,13 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/4.5.3/4", "a Read chunk of memory that is not registered", Must, PROTECTION,
         sends "RDMA_NOMSG with an unknown handle",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
-        fault "dies-of-access-errors", needs [Destructive], |target| unreadable(target, &[BOGUS])),
+        fault "dies-of-access-errors", needs [Destructive], |target| unreadable(target, |_| Ok(vec![BOGUS]))),
     case!("rfc8166/4.5.3/5", "a Reply chunk of memory that is not registered", Must, PROTECTION,
         sends "a Reply chunk with an unknown handle",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
                  this connection; others go on",
         fault "dies-of-access-errors", needs [Destructive],
-        |target| unwritable(target, &[Segment { length: 4096, ..BOGUS }])),
+        |target| unwritable(target, |_| Ok(vec![Segment { length: 4096, ..BOGUS }]))),
     case!("rfc8166/4.5.3/6", "a retransmission does not end the next connection, too", Should,
         "To avoid a retransmission loop and repeated connection loss that deadlocks the connection, \
          once the Requester has re-established a connection, the Responder should send an RDMA_ERROR \
@@ -1116,22 +1128,37 @@ pub const CASES: &[Case] = &[
         sends "a Reply chunk with an unknown handle; the same again if the connection ends",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or an error of NFS, to the second at the latest",
         fault "forgets-failed-calls", needs [Destructive], unwritable_again),
+    case!("rfc8166/4.5.3/7", "a Read chunk that is longer than its memory", Must, PROTECTION,
+    sends "RDMA_NOMSG with a segment of 4096 octets, of which 64 are registered",
+    accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
+    fault "dies-of-access-errors", needs [Destructive],
+    |target| unreadable(target, |link| {
+        Ok(vec![Segment { length: 4096, ..link.readable(&[7; 64])? }])
+    })),
+    case!("rfc8166/4.5.3/8", "a Reply chunk that is longer than its memory", Must, PROTECTION,
+    sends "a reply of 1008 octets, a Reply chunk of 4096 octets, of which 64 are registered",
+    accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
+             this connection; others go on",
+    fault "dies-of-access-errors", needs [Destructive],
+    |target| unwritable(target, |link| {
+        Ok(vec![Segment { length: 4096, ..link.writable(64)? }])
+    })),
     case!("rfc8166/8.1.4/1", "a Read chunk of 4 GiB", Must, PROTECTION,
         sends "RDMA_NOMSG with a segment of 0xffffffff octets",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
-        |target| unreadable(target, &[Segment { length: u32::MAX, ..BOGUS }])),
+        |target| unreadable(target, |_| Ok(vec![Segment { length: u32::MAX, ..BOGUS }]))),
     case!("rfc8166/8.1.4/2", "a Read chunk whose length overflows 32 bits", Must, PROTECTION,
         sends "RDMA_NOMSG with two segments of 0xffffffff octets",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
-        |target| unreadable(target, &[Segment { length: u32::MAX, ..BOGUS }; 2])),
+        |target| unreadable(target, |_| Ok(vec![Segment { length: u32::MAX, ..BOGUS }; 2]))),
     case!("rfc8166/8.1.4/3", "a Reply chunk whose length overflows 32 bits is no harm", Must, PROTECTION,
         sends "a reply of 1008 octets, a Reply chunk of two segments of 0xffffffff octets",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
                  this connection; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
-        |target| unwritable(target, &[Segment { length: u32::MAX, ..BOGUS }; 2])),
+        |target| unwritable(target, |_| Ok(vec![Segment { length: u32::MAX, ..BOGUS }; 2]))),
     case!("rfc8166/3.3.2/2", "a Send longer than the server's Receives harms no other connection", Must, PROTECTION,
     sends "a Send of 300000 octets", accepts "NULL on another connection succeeds",
     fault "dies-of-disconnects", needs [Destructive],

@@ -7,7 +7,10 @@ use crate::case::violation;
 use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Verdict;
+use crate::nfs;
+use crate::nfs::Compound;
 use crate::peer::fixed;
+use crate::peer::Service;
 use crate::peer::Target;
 use crate::wire;
 use crate::wire::words;
@@ -120,6 +123,26 @@ fn cut_off(target: &mut Target<'_>, length: usize) -> Verdict {
         let null = link.null_call(xid);
         let octets = Header::msg(xid).with(&null[..length]);
         link.refuses_or(xid, &octets, unparsed)
+    })
+}
+
+/// A call whose first argument, `opaque<>` of nine octets, ends behind the eighth.
+fn arguments_cut_off(target: &mut Target<'_>) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let rpc = match link.server.service {
+            Service::Echo(procedure) => wire::call(xid, procedure, &words(&[9, 0, 0])),
+            // The tag of COMPOUND.
+            Service::Nfs4(_) => Compound::new(b"").call_without_tag(xid, 9).0,
+            Service::Null => return link.server.lacks("no procedure with arguments"),
+        };
+        match link.call(&Header::msg(xid), &rpc)?.status {
+            Status::GarbageArgs => (),
+            Status::Success(results) if results.get(..4) == Some(&nfs::BADXDR.to_be_bytes()) => (),
+            other => return violation(format!("the call gets {other:?}")),
+        }
+        link.still_answers("an RPC error")?;
+        Ok(Passed)
     })
 }
 
@@ -315,6 +338,10 @@ pub const CASES: &[Case] = &[
         sends "RDMA_MSG with the first 24 octets of NULL",
         accepts "ERR_CHUNK, GARBAGE_ARGS or AUTH_ERROR; NULL succeeds",
         fault "drops-garbage", |target| cut_off(target, 24)),
+    case!("rfc8166/4.5.2/23", "arguments that are cut off get GARBAGE_ARGS", Should, UNPARSED,
+        sends "ECHO, or COMPOUND of NFS 4.0, whose first argument has 8 of 9 octets",
+        accepts "GARBAGE_ARGS, or NFS4ERR_BADXDR; NULL succeeds",
+        fault "drops-garbage", arguments_cut_off),
     case!("rfc8166/4.6.1/1", "RDMA_MSGP gets ERR_CHUNK", Should,
         "When receiving an RDMA_MSGP procedure, Responders SHOULD reply with an RDMA_ERROR \
          procedure, setting the rdma_err field to ERR_CHUNK",
