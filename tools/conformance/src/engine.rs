@@ -623,7 +623,7 @@ pub enum Arrival {
 /// Bits of work request ids: those without it are Receives.
 const SENT: u64 = 1 << 32;
 /// How many work requests may be in the send queue.
-const SENDS: u32 = 256;
+pub const SENDS: u32 = 256;
 
 /// The end of a connection.
 struct End {
