@@ -361,6 +361,15 @@ class Server:
                 script.peer.send_invalidate(read.handle, self.answers(1))
         script.close_by_peer(self.id)
 
+    def of_nothing(self) -> None:
+        """Invalidates a Steering Tag that no memory has."""
+        self.connects("rpcvers=1 null=0 inv=1 timeout_ms=60000")
+        with self.calling("null", "ECONNRESET"):
+            xid = script.xid()
+            with contextlib.suppress(RuntimeError):
+                script.peer.send_invalidate(0x12345678, self.answers(xid))
+        script.close_by_peer(self.id)
+
     def without_r(self) -> None:
         with self.connected("rpcvers=1 null=0 inv=1", WITHOUT_R):
             with self.calling(f"echo size={len(LONG)} chunks=1"):
@@ -613,6 +622,8 @@ def replies_of_the_peer() -> None:
           server.by_an_error)
     check("a message that is no reply and invalidates memory ends the connection (RFC 8797, 4.1)",
           server.by_no_reply)
+    check("a reply that invalidates an unknown Steering Tag ends the connection (RFC 8797, 4.1)",
+          server.of_nothing)
     check("remote invalidation without R is a deviation (RFC 8797, 4.1)", server.without_r)
     check("NULL has the program that connect names", server.another_program)
     check("the first call in version 1 has at most 1024 octets (3.3.3)", server.first_is_short, 1)
