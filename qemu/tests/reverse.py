@@ -310,6 +310,15 @@ class Server(End):
         self.null()
         self.leaves()
 
+    def goes_down(self) -> None:
+        """Checks that a call of the server has the version of the client's latest call."""
+        self.connects(WITHOUT_BIND, 2)
+        for version in 2, 1:
+            self.version = version
+            self.answered()
+            self.null()
+        self.leaves()
+
     def forward_only(self) -> None:
         self.connects(FORWARD_ONLY)
         self.calls_bind(proc_unavail)
@@ -582,6 +591,7 @@ def module_as_server() -> None:
         calls_of_server(version)
     check("the server: with bind=0, no call is made before the client's first call (5.1)",
           server.not_before_the_first_call)
+    check("the server: its calls follow the client from version 2 to 1 (5.1)", server.goes_down)
     check("the server: without reverse=, BIND gets PROC_UNAVAIL (6)", server.forward_only)
     check("the server: one credit each way suffices (4.1)", with_two_receives,
           Server(1, 1, 1).one_credit)
