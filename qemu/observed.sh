@@ -7,12 +7,10 @@
 A_IS_GUEST=1
 cd "$(dirname "$0")/tests" || exit
 . ./lib/lib.sh
+. ./lib/module.sh
 
 trace=/sys/kernel/tracing/instances/observed
 tool=/tmp/rpcrdma-cm
-# Version 1, and R of the client (RFC 8797, section 4). FLAGS SEND RECEIVE: 3 stands for 4096
-# octets, 1 for 2048, 0 for 1024.
-message() { echo "f6ab0e1801$1$2$3"; }
 
 begin_trace() {
 	mkdir -p "$trace" || return
@@ -56,12 +54,12 @@ need 'the tool has been built' cp ../../build/tool/debug/rpcrdma-cm "$tool"
 need 'the trace events are enabled' begin_trace
 check_equal 'nfsd shows no connection before a mount' '' "$(served 2>&1)"
 need 'a mount with the usual sizes' nfs_mount 4.2 /mnt/observed
-check 'cm_connect has the private data of the client' traced cm_connect "$(message 01 03 03)"
-check 'cm_accept has the private data of the server' traced cm_accept "$(message 00 03 03)"
+check 'cm_connect has the private data of the client' traced cm_connect "$(offer 4096 4096 1)"
+check 'cm_accept has the private data of the server' traced cm_accept "$(offer 4096 4096)"
 check 'the event of the request has the private data of the client' \
-	traced cm_event_handler.*CONNECT_REQUEST "$(message 01 03 03)"
+	traced cm_event_handler.*CONNECT_REQUEST "$(offer 4096 4096 1)"
 check 'the event of the connection has the private data of the server' \
-	traced cm_event_handler.*ESTABLISHED "$(message 00 03 03)"
+	traced cm_event_handler.*ESTABLISHED "$(offer 4096 4096)"
 check 'xprt_info has the usual thresholds' has 4096 4096
 check 'nfsd shows the usual thresholds' serves 4096 4096
 check 'the tool says that the mount is fine' says '/mnt/observed: fine'
@@ -69,7 +67,7 @@ need 'the mount with the usual sizes ends' nfs_unmount /mnt/observed
 set_sysctl rdma_max_inline_write 2048
 set_sysctl rdma_max_inline_read 1024
 need 'a mount with smaller sizes' nfs_mount 4.2 /mnt/observed
-check 'cm_connect has the smaller sizes' traced cm_connect "$(message 01 01 00)"
+check 'cm_connect has the smaller sizes' traced cm_connect "$(offer 2048 1024 1)"
 check 'xprt_info has the smaller thresholds' has 2048 1024
 check 'nfsd shows the smaller thresholds' wait_for 10 serves 2048 1024
 check 'the tool says that calls go by chunks' says 'calls over 2048 octets go by chunks'

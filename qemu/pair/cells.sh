@@ -58,19 +58,19 @@ as_server() {
 	cell server_version_1 on_a probed "$server" rpc_version_1
 	cell server_version_2 on_a probed "$server" rpc_version_2
 	cell server_credits on_a probed "$server" credits_granted
-	cell server_r on_a invalidates "$server" f6ab0e1801010303
-	cell server_no_r on_a invalidates "$server" f6ab0e1801000303
+	cell server_r on_a invalidates "$server" "$(offer 4096 4096 1)"
+	cell server_no_r on_a invalidates "$server" "$(offer 4096 4096)"
 	cell server_absent on_a invalidates "$server" none
-	cell server_shifted_1 on_a invalidates "$server" 00f6ab0e1801010303
-	cell server_shifted_4 on_a invalidates "$server" a5a5a5a5f6ab0e1801010303
+	cell server_shifted_1 on_a invalidates "$server" "00$(offer 4096 4096 1)"
+	cell server_shifted_4 on_a invalidates "$server" "a5a5a5a5$(offer 4096 4096 1)"
 	last f6ab0e18010103 56
 	cell server_truncated on_a invalidates "$server" "$behind"
 	cell server_padded on_a invalidates "$server" f6ab0e180101
-	cell server_version2 on_a invalidates "$server" f6ab0e1802010303
-	cell server_reserved on_a invalidates "$server" f6ab0e1801ff0303
+	cell server_version2 on_a invalidates "$server" "$(offer 4096 4096 1 2)"
+	cell server_reserved on_a invalidates "$server" "$(offer 4096 4096 1 1 0xfe)"
 	cell server_accepts on_a boundary "$2" 68 70000 4 accepts "$B4" 20049
-	cell server_replies on_a longest_reply "$3" "$B4" 20049 f6ab0e1801000300 "$1"
-	cell server_replies_large on_a longest_reply "$3" "$B4" 20049 f6ab0e180100033f "$1"
+	cell server_replies on_a longest_reply "$3" "$B4" 20049 "$(offer 4096 1024)" "$1"
+	cell server_replies_large on_a longest_reply "$3" "$B4" 20049 "$(offer 4096 65536)" "$1"
 }
 
 # begin_peers: boots both guests, loads the module in a, and starts the program in a that can send

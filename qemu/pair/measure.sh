@@ -80,7 +80,7 @@ accepts() {
 	local message bad=0
 	words 7 1 8 0 0 0 0 && message=$words
 	words 7 0 2 100003 4 0 0 0 0 0 && message+=$words
-	tell 1 receives 2 4096 && tell 1 connect "$net" "$1" "$2" f6ab0e180100ff03 || return
+	tell 1 receives 2 4096 && tell 1 connect "$net" "$1" "$2" "$(offer 262144 4096)" || return
 	{ tell 1 send_padded "$message" "$3" && tell 1 receive 5000 &&
 		[[ $said = 00000007* ]]; } || bad=1
 	tell 1 close

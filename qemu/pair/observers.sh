@@ -48,12 +48,12 @@ same_wire() {
 		case ${row[0]} in
 		client)
 			same 'octets of the REQ' "${server[received]}" "${row[1]}" || bad=1
-			same 'the REQ' "$(offer server)" \
+			same 'the REQ' "$(offer_to server)" \
 				"${row[2]} ${row[3]} ${row[4]} ${row[5]} $(is "${row[6]}")" || bad=1
 			;;
 		server)
 			same 'octets of the REP' "${client[received]}" "${row[1]}" || bad=1
-			same 'the REP' "$(offer client)" \
+			same 'the REP' "$(offer_to client)" \
 				"${row[2]} ${row[3]} ${row[4]} ${row[5]} $(is "${row[6]}")" || bad=1
 			same 'negotiated' "${client[client_to_server_threshold]} \
 ${client[server_to_client_threshold]} ${client[remote_invalidation]}" \
@@ -66,8 +66,8 @@ ${client[server_to_client_threshold]} ${client[remote_invalidation]}" \
 }
 is() { if [[ $1 = @(True|1) ]]; then echo yes; else echo no; fi; }
 
-# offer END: prints the offer that this end has received.
-offer() {
+# offer_to END: prints the offer that this end has received.
+offer_to() {
 	local -n end=$1
 	echo "${end[peer_private_data]} ${end[peer_offset]} ${end[peer_send_size]}" \
 		"${end[peer_receive_size]} ${end[peer_remote_invalidation]}"
@@ -124,8 +124,8 @@ net=/proc/self/ns/net
 need 'programs: the capture begins' start_capture
 need 'programs: one starts on each' both program 1
 need 'programs: b listens' on_b tell 1 listen "$net" "$B4" 7
-need 'programs: b is going to accept' on_b say 1 accept 00f6ab0e1801010f07
-need 'programs: a connects' on_a tell 1 connect "$net" "$B4" 7 a5a5a5f6ab0e1801000103
+need 'programs: b is going to accept' on_b say 1 accept "00$(offer 16384 8192 1)"
+need 'programs: a connects' on_a tell 1 connect "$net" "$B4" 7 "a5a5a5$(offer 2048 4096)"
 need 'programs: b has accepted' on_b hear 1
 need 'programs: both ends are shown' ends user
 need 'programs: the capture ends' stop_capture

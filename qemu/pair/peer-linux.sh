@@ -74,7 +74,7 @@ served() {
 
 # serves_long KEY LENGTH: writes the cell KEY: whether b accepts an inline reply of that length.
 serves_long() {
-	need "$1: b mounts" serves f6ab0e180100ffff
+	need "$1: b mounts" serves "$(offer 262144 262144)"
 	need "$1: b calls" on_a first_call
 	cell "$1" on_a takes "$2"
 	served
@@ -110,7 +110,7 @@ longest_sends() {
 linux_as_client() {
 	local sent='' from_a='' from_b=''
 	need 'Linux: b traces what it negotiates' on_b trace_thresholds
-	need 'Linux: b mounts from a program' serves f6ab0e1801000303
+	need 'Linux: b mounts from a program' serves "$(offer 4096 4096)"
 	put_cell client_sends "$sent"
 	cell client_first on_a first_call
 	need 'Linux: b makes the next call' on_a answers 52
@@ -119,7 +119,7 @@ linux_as_client() {
 	if on_b test -e /proc/sys/sunrpc/rdma_max_inline_write >/dev/null; then
 		need 'Linux: b writes another size inline' in_b rdma_max_inline_write 16384
 		need 'Linux: b reads another size inline' in_b rdma_max_inline_read 1024
-		need 'Linux: b mounts with other sizes' serves f6ab0e1801000303
+		need 'Linux: b mounts with other sizes' serves "$(offer 4096 4096)"
 		put_cell client_sends_other "$sent"
 		served
 		need 'Linux: b writes the usual size inline' in_b rdma_max_inline_write 4096
@@ -128,16 +128,16 @@ linux_as_client() {
 	serves_long client_accepts_4096 4096
 	[[ -n $fragile ]] || serves_long client_accepts_4100 4100
 
-	# Send Size 8192, Receive Size 2048; the client's are 4096.
-	offered client_present f6ab0e1801000701
+	# The client's sizes are 4096.
+	offered client_present "$(offer 8192 2048)"
 	offered client_absent none
-	offered client_shifted_1 00f6ab0e1801000701
-	offered client_shifted_4 a5a5a5a5f6ab0e1801000701
+	offered client_shifted_1 "00$(offer 8192 2048)"
+	offered client_shifted_4 "a5a5a5a5$(offer 8192 2048)"
 	last f6ab0e18010007 196
 	offered client_truncated "$behind"
 	offered client_padded f6ab0e18010007
-	offered client_version2 f6ab0e1802000701
-	offered client_reserved f6ab0e1801fe0701
+	offered client_version2 "$(offer 8192 2048 0 2)"
+	offered client_reserved "$(offer 8192 2048 0 1 0xfe)"
 	((++port))
 	need 'Linux: a listens with version 2 only' on_a control - listen "$A4:$port rpcvers=2"
 	cell client_refused on_b refused "$A4" "$port"

@@ -401,7 +401,7 @@ closing() {
 }
 
 observing() {
-	message 4096 4096 1
+	message=$(offer 4096 4096 1)
 	program 1 && listener=$pid && program 2
 	need 'a program listens for an observed connection' tell 1 listen "/run/netns/$B" "$B4" 3
 	may_fail 1 "$listener" "$pid"

@@ -54,9 +54,10 @@ need 'a server that sends private data' control b listen "$B4:2001 send=8192 rec
 need 'a server by IPv6' control b listen "[$B6]:2007"
 need 'a server without private data' control b listen "$B4:2002 private=none"
 need 'a server with private data of version 2' \
-	control b listen "$B4:2003 private=f6ab0e1802000303"
+	control b listen "$B4:2003 private=$(offer 4096 4096 0 2)"
 need 'a server of another format' control b listen "$B4:2004 private=deadbeef"
-need 'a server whose message has an offset' control b listen "$B4:2005 private=00f6ab0e1801000303"
+need 'a server whose message has an offset' \
+	control b listen "$B4:2005 private=00$(offer 4096 4096)"
 need 'a server that does not answer' control b listen "$B4:2006 answer=0"
 check 'both engines: a sound server' same 0 '"credits_granted"' "$B4:2001"
 check 'both engines: each option' same 1 '"client_to_server_threshold": 16384' "$B4:2001" \
@@ -80,7 +81,7 @@ wait_ms=3000
 # where NULL is answered by these messages. XID stands for that of the call.
 answers() {
 	local probe octets=() xid status=0
-	tell 1 receives 8 1024 && say 1 accept f6ab0e1801000303 || return
+	tell 1 receives 8 1024 && say 1 accept "$(offer 4096 4096)" || return
 	on_a "$tool" probe "$B4:2008" --engine "$1" --timeout-ms "$wait_ms" >"$scratch/probe" 2>&1 &
 	probe=$!
 	if ! { hear 1 && tell 1 receive 10000 && [[ ${#said} -gt 8 ]]; }; then

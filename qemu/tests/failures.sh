@@ -193,8 +193,8 @@ both_gone() {
 # established GENERATION SEND RECEIVE R C2S S2C: whether the client is established in that
 # generation, with a peer that offers this.
 established() {
-	local yes_no=(no yes)
-	message "$2" "$3" "$4"
+	local yes_no=(no yes) message
+	message=$(offer "$2" "$3" "$4")
 	wait_for 20 same_info "$client" state=established generation="$1" || return
 	octets "connection/$client/received"
 	same received "$message" "${octets::${#message}}" || return

@@ -13,8 +13,7 @@
 # Linux does, at offset 0, and info has these values.
 same_linux() {
 	local bad=0 yes_no=(no yes)
-	message "$4" "$5" "$6"
-	arrives "$message" "$3"
+	arrives "$(offer "$4" "$5" "$6")" "$3"
 	octets "connection/$1/received"
 	same received "$padded" "$octets" || bad=1
 	same_info "$1" role="$2" state=established transport="$transport" \

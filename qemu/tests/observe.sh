@@ -33,10 +33,8 @@ said() {
 # same_client ID GENERATION WRITE READ SERVER: whether info of a client is right, with these
 # inline sizes of client and server.
 same_client() {
-	local sent c2s=$(($3 < $5 ? $3 : $5)) s2c=$(($4 < $5 ? $4 : $5))
-	message "$3" "$4" 1 && sent=$message
-	message "$5" "$5" 0
-	said "$1" "$sent" "$message" || return
+	local c2s=$(($3 < $5 ? $3 : $5)) s2c=$(($4 < $5 ? $4 : $5))
+	said "$1" "$(offer "$3" "$4" 1)" "$(offer "$5" "$5")" || return
 	same_info "$1" origin=nfs role=client generation="$2" local_remote_invalidation=yes \
 		peer_private_data=present peer_send_size="$5" peer_remote_invalidation=no \
 		client_to_server_threshold="$c2s" server_to_client_threshold="$s2c" \
@@ -87,10 +85,7 @@ by_pieces() {
 # same_server ID WRITE READ SERVER: whether info of a server is right. Linux sends no R, and
 # only looks at the client's R. It does not limit replies to the client's Receive Size.
 same_server() {
-	local received
-	message "$2" "$3" 1 && received=$message
-	message "$4" "$4" 0
-	said "$1" "$message" "$received" || return
+	said "$1" "$(offer "$4" "$4")" "$(offer "$2" "$3" 1)" || return
 	same_info "$1" origin=nfs role=server generation=1 local_remote_invalidation=no \
 		peer_private_data=present peer_send_size="$2" peer_receive_size="$3" \
 		peer_remote_invalidation=yes remote_invalidation=no \
@@ -141,8 +136,7 @@ same_old() {
 	by_pieces || return
 	[[ ${info[note]} = 'older than the module'* ]] || { echo 'no note'; return 1; }
 	ids nfs client
-	message 4096 4096 1
-	said "${ids[0]}" "$message" '' || return
+	said "${ids[0]}" "$(offer 4096 4096 1)" '' || return
 	same_info "${ids[0]}" device="$A_RDMA" generation="$1" local_send_size=4096 \
 		client_to_server_threshold=4096 server_to_client_threshold=4096 \
 		inline_send_in_use=4096 inline_receive_in_use=4096 \
@@ -558,7 +552,7 @@ programs() {
 	fi
 
 	need 'programs: a server listens' tell 1 listen "/run/netns/$B" "$B4" 7
-	say 1 accept f6ab0e1801010f07
+	say 1 accept "$(offer 16384 8192 1)"
 	need 'programs: a client connects without private data' \
 		tell 2 connect "/run/netns/$A" "$B4" 7 none
 	need 'programs: the server accepts' hear 1
@@ -600,7 +594,7 @@ programs() {
 	# The client sends other octets, and the server's message shows that the protocol is
 	# RPC-over-RDMA.
 	need 'late: a server listens' tell 1 listen "/run/netns/$B" "$B4" 6
-	say 1 accept f6ab0e1801010303
+	say 1 accept "$(offer 4096 4096 1)"
 	need 'late: a client connects with other octets' \
 		tell 2 connect "/run/netns/$A" "$B4" 6 0123456789abcdef
 	need 'late: the server accepts' hear 1
@@ -632,7 +626,7 @@ uses_defaults() {
 other_offset() {
 	need 'offset 1: a server with Receives' tell 1 receives 8 4096
 	need 'offset 1: the server listens' tell 1 listen "/run/netns/$B" "$B4" 5
-	say 1 accept 00f6ab0e1801000f0f
+	say 1 accept "00$(offer 16384 16384)"
 	nsenter --net="/run/netns/$A" mount.nfs "$B4:/" /mnt/nfs \
 		-o proto=rdma,port=5,vers=4.2,soft,timeo=50,retrans=0,retry=0 &
 	mount=$!
@@ -658,7 +652,7 @@ too_long() {
 		in_nfs_server sh -c 'head -c 20000 /dev/zero >/export/long'
 	need 'too long: the client has large Receives' tell 2 receives 8 16384
 	need 'too long: the client connects to the NFS server' \
-		tell 2 connect "/run/netns/$A" "$B4" 20049 f6ab0e1801000303
+		tell 2 connect "/run/netns/$A" "$B4" 20049 "$(offer 4096 4096)"
 	nfs_read 8000 long
 	need 'too long: the client sends a READ' tell 2 send "$message"
 	check 'too long: the reply is longer than the Receive Size' longer_than 8000

@@ -207,7 +207,7 @@ check 'the verdict no-private-data in words' says 0 \
 	'messages over 1024 octets go by chunks: the server sends no RFC 8797' "$tool" mounts
 need 'the listener without private data is closed' control - close all
 need 'the module listens with a message at offset 4' \
-	control b listen "$B4:20049 private=00000000f6ab0e1801000f0f answer=0"
+	control b listen "$B4:20049 private=00000000$(offer 16384 16384) answer=0"
 check 'the verdict less-in-use' wait_for 60 verdict /mnt/v3 less-in-use
 check 'the verdict less-in-use in words' says 0 \
 	"sends 1024 octets inline, 16384 were negotiated: the server's message is at offset 4" \
@@ -412,7 +412,8 @@ check "show of a program's end says that this server sends no private data" \
 	says 0 ' over 1024 octets go by chunks: this server sends no RFC 8797 private data' \
 	"$tool" show "$id"
 program_end 1
-need 'a server of an unknown version' control b listen "$B4:20052 private=f6ab0e1802010303"
+need 'a server of an unknown version' \
+	control b listen "$B4:20052 private=$(offer 4096 4096 1 2)"
 check 'probe of a server of an unknown version: degraded' \
 	says 1 "private data cannot be used (unrecognized version 2)" \
 	on_a "$tool" probe "$B4:20052"

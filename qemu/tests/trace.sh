@@ -102,8 +102,8 @@ act() {
 	acted=1
 	need 'a traced listener' control b listen "$B4:20049 send=32768 recv=4096 inv=1"
 	need 'a traced connection' connect a "$B4:20049 send=8192 recv=16384 inv=1 reconnect=1"
-	expect_sent "$client" client f6ab0e180101070f
-	expect_sent "$server" server f6ab0e1801011f03
+	expect_sent "$client" client "$(offer 8192 16384 1)"
+	expect_sent "$server" server "$(offer 32768 4096 1)"
 	expect_parsed "$server" server "$request_room" present 1 8192 16384 1
 	expect_parsed "$client" client "$reply_room" present 1 32768 4096 1
 	expect_negotiated 1 4096 16384 1
@@ -113,17 +113,18 @@ act() {
 
 	need 'an IPv6 listener' control b listen "[$B6]:20050 send=1024 recv=262144"
 	need 'an IPv6 connection' connect a "[$B6]:20050 send=65536 recv=2048 inv=1"
-	expect_sent "$client" client f6ab0e1801013f01
-	expect_sent "$server" server f6ab0e18010000ff
+	expect_sent "$client" client "$(offer 65536 2048 1)"
+	expect_sent "$server" server "$(offer 1024 262144)"
 	expect_parsed "$server" server "$request_room" present 1 65536 2048 1
 	expect_parsed "$client" client "$reply_room" present 1 1024 262144 0
 	expect_negotiated 1 65536 1024 0
 	two="$client $server"
 
-	need 'a listener with another version' control b listen "$B4:20051 private=f6ab0e1803010f0f"
+	need 'a listener with another version' \
+		control b listen "$B4:20051 private=$(offer 16384 16384 1 3)"
 	need 'a connection without private data' connect a "$B4:20051 private=none null=0"
 	expect_sent "$client" client ''
-	expect_sent "$server" server f6ab0e1803010f0f
+	expect_sent "$server" server "$(offer 16384 16384 1 3)"
 	expect_parsed "$server" server "$request_room" absent 0 1024 1024 0
 	expect_parsed "$client" client "$reply_room" unrecognized-version 3 1024 1024 0
 	expect_negotiated 1 1024 1024 0
@@ -145,8 +146,8 @@ act() {
 	need 'the client of the first server reconnects' wait_for 10 is_generation "$client" 2
 	need 'the client has a new server' wait_for 10 newest_peer
 	need 'the new server is established' wait_for 10 is_state "$server" established
-	expect_sent "$client" client f6ab0e180101070f
-	expect_sent "$server" server f6ab0e1801011f03
+	expect_sent "$client" client "$(offer 8192 16384 1)"
+	expect_sent "$server" server "$(offer 32768 4096 1)"
 	expect_parsed "$server" server "$request_room" present 1 8192 16384 1
 	expect_parsed "$client" client "$reply_room" present 1 32768 4096 1
 	expect_negotiated 2 4096 16384 1

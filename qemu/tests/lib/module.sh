@@ -85,7 +85,7 @@ octets() {
 lines() { mapfile -t lines <"$DEBUGFS/$1"; }
 
 # What the functions below set.
-id='' ids=() count=0
+id='' ids=() count=0 message=''
 declare -A info event
 
 # row FILE ID: sets $row to the columns of the line of ID in a table.
@@ -208,10 +208,11 @@ not_grown() {
 		awk -v n="$1" '$3 - $2 >= n { print; grown = 1 } END { exit grown }'
 }
 
-# message SEND RECEIVE R: sets $message to the message of RFC 8797, section 4, in
-# hexadecimal.
-message() {
-	printf -v message 'f6ab0e1801%02x%02x%02x' "$3" $(($1 / 1024 - 1)) $(($2 / 1024 - 1))
+# offer SEND RECEIVE [R [VERSION [RESERVED]]]: prints the message of RFC 8797, section 4, with its
+# sizes in octets, in hexadecimal. Like `offer` of messages.py.
+offer() {
+	printf 'f6ab0e18%02x%02x%02x%02x' "${4:-1}" $((${5:-0} | ${3:-0})) \
+		$(($1 / 1024 - 1)) $(($2 / 1024 - 1))
 }
 
 # filler LENGTH: prints LENGTH octets in hexadecimal, none of them zero.
