@@ -39,7 +39,7 @@ clean:
 	rm -rf build kunit/host/target
 
 distclean: clean
-	bash -c '. scripts/lib.sh && remove "$$cache"'
+	bash -c '. scripts/lib/lib.sh && remove "$$cache"'
 
 help:
 	@echo 'make KDIR=...   builds the module against a prepared kernel tree with Rust, or'

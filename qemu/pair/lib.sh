@@ -14,8 +14,8 @@ set -uo pipefail
 . ../tests/lib/lib.sh
 # shellcheck source=qemu/tests/lib/module.sh
 . ../tests/lib/module.sh
-# shellcheck source=scripts/lib.sh
-. ../../scripts/lib.sh
+# shellcheck source=scripts/lib/lib.sh
+. ../../scripts/lib/lib.sh
 set +e
 use_guests
 share_a=$PAIR/share-a share_b=$PAIR/share-b

@@ -4,13 +4,13 @@
 # Begins a script that prints KTAP. Source it after `set -uo pipefail`. $scratch is a directory that
 # is removed at the end.
 
-# shellcheck source=scripts/lib.sh
-. "$(dirname "$0")/../lib.sh"
+# shellcheck source=scripts/lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
 scratch=$(mktemp -d "$cache/test-XXXXXX")
 trap 'remove "$scratch"' EXIT
 trap 'exit 130' INT TERM HUP
-# shellcheck source=scripts/ktap.sh
-. "$project/scripts/ktap.sh"
+# shellcheck source=scripts/lib/ktap.sh
+. "$project/scripts/lib/ktap.sh"
 
 # in_debian TREE COMMAND...: runs COMMAND in a Debian tree. It may install packages.
 in_debian() { lab --tree "$1" env DEBIAN_FRONTEND=noninteractive "${@:2}"; }

@@ -7,8 +7,8 @@ set -uo pipefail
 
 # shellcheck source=qemu/hosts.sh
 . ../hosts.sh
-# shellcheck source=scripts/ktap.sh
-. ../../scripts/ktap.sh
+# shellcheck source=scripts/lib/ktap.sh
+. ../../scripts/lib/ktap.sh
 
 # need NAME COMMAND...: a check without which the rest makes no sense: ends the script if
 # it fails.

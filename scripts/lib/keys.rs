@@ -7,9 +7,9 @@
 //! between them. The line of a heading has no name. The line of a column has its key, too. The line of
 //! a control key also has the default, and the lines that take it.
 
-#[path = "../src/pure/text/control_keys.rs"]
+#[path = "../../src/pure/text/control_keys.rs"]
 mod control_keys;
-#[path = "../src/pure/text/keys.rs"]
+#[path = "../../src/pure/text/keys.rs"]
 mod keys;
 
 macro_rules! info {

@@ -7,7 +7,7 @@
 shopt -s inherit_errexit
 
 # shellcheck disable=SC2034 # used by the scripts that source this
-project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rpcrdma_cm
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd -P)
