@@ -87,13 +87,23 @@ beside_siw() {
 
 # About: NFS and requests for large connections, on one device.
 
-# fill: leaves 120 MiB of memory.
+# available: sets $available to the memory that is left, in KiB.
+available() { available=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo); }
+
+# fill: leaves 200 MiB of memory. 160 of them are that of a file, which is freed last: a Receive takes
+# 64 pages in a row.
 fill() {
-	local left
-	left=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
-	mkdir -p "$scratch/fill" && mount -t tmpfs -o size=100% fill "$scratch/fill" &&
+	available && mkdir -p "$scratch/fill" && mount -t tmpfs -o size=100% fill "$scratch/fill" &&
 		at_end eval "umount $scratch/fill || true" &&
-		head -c "$((left - 120 * 1024))K" /dev/zero >"$scratch/fill/zeros"
+		head -c "$((available - 200 * 1024))K" /dev/zero >"$scratch/fill/zeros" &&
+		head -c 160M /dev/zero >"$scratch/fill/room" && rm "$scratch/fill/room"
+}
+
+# taken MIB: whether so much memory has been taken since $before_kib was noted.
+taken() {
+	available
+	echo "# $(((before_kib - available) / 1024)) MiB are taken, $((available / 1024)) MiB are left" >&3
+	((before_kib - available >= $1 * 1024))
 }
 
 # of_requests: sets ${counts[...]} to the counters of requests.
@@ -121,22 +131,25 @@ beside_requests() {
 	need 'the mount succeeds' nfs_mount 3 /mnt/nfs actimeo=0
 	need 'the mount is made again without others' remount
 	usual=$took
-	# 128 Receives of 256 KiB for each connection.
+	# 129 Receives of 256 KiB for each connection.
 	need "a listener on the device of the mount, with 32 MiB a connection" \
 		control a listen "$A4:2002 recv=262144 credits=64 reverse=64"
 	modprobe -q rdma_ucm
 	program 1
 	need 'the memory is filled' fill
 	need 'connections take long to be set up' on_a insmod \
-		"${MODULE%/*}/qemu/modules/slow_cq.ko" netdev="$A_DEV" milliseconds=15000
-	at_end remove_module slow_cq
+		"${MODULE%/*}/qemu/modules/slow_setup.ko" netdev="$A_DEV" milliseconds=15000
+	at_end remove_module slow_setup
 	of_requests && before=${counts[requests]}
-	need 'eight requests are sent' say 1 storm mute 8 "/run/netns/$B" "$A4" 2002
-	check 'large requests: they wait' wait_for 20 waiting 8
+	available && before_kib=$available
+	need 'four requests are sent' say 1 storm mute 4 "/run/netns/$B" "$A4" 2002
+	check 'large requests: they wait' wait_for 20 waiting 4
+	check 'large requests: two of them or more have their memory' wait_for 10 taken 64
 	check 'large requests: the mount is back in its usual time' not_later "$usual"
-	check 'large requests: they have not been answered meanwhile' waiting 8
+	check 'large requests: they have not been answered meanwhile' waiting 4
+	check 'large requests: they still have their memory' taken 64
 	check 'large requests: all are answered' wait_for 60 all_answered
-	need 'connections are set up at once again' remove_module slow_cq
+	need 'connections are set up at once again' remove_module slow_setup
 	check 'large requests: the memory is freed' umount "$scratch/fill"
 	check 'large requests: umount succeeds' umount /mnt/nfs
 	check 'large requests: the peer has sent them all' hear 1

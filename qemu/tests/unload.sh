@@ -79,13 +79,13 @@ connected() {
 has_request() { counter requests && ((count > 0)); }
 
 setting_up() {
-	local slow_cq=${MODULE%/*}/qemu/modules/slow_cq.ko
+	local slow_setup=${MODULE%/*}/qemu/modules/slow_setup.ko
 	[[ $TRANSPORT = rxe ]] ||
 		{ skip 'setting up' 'siw sets connections up where requests arrive'; return; }
 	load 'setting up'
 	need 'setting up: a listener' control b listen "$B4:7"
-	need 'setting up: it takes long' on_b insmod "$slow_cq" netdev="$B_DEV" milliseconds=12000
-	at_end remove_module slow_cq
+	need 'setting up: it takes long' on_b insmod "$slow_setup" netdev="$B_DEV" milliseconds=12000
+	at_end remove_module slow_setup
 	on_a timeout 60 rping -c -a "$B4" -p 7 -C 1 >/dev/null 2>&1 &
 	asker=$!
 	need 'setting up: a request has arrived' wait_for 20 has_request
@@ -93,7 +93,7 @@ setting_up() {
 	check 'setting up: the log says which listener unloading waits for' \
 		says 'closing listener 1 waits for the requests that it accepts'
 	wait "$asker"
-	remove_module slow_cq
+	remove_module slow_setup
 	check_objects 'setting up'
 }
 
