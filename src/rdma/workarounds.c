@@ -46,7 +46,8 @@ void workaround_own_qp(struct ib_qp *qp, const char *name,
  * Gives a leaked object the name of its device. Its old name is in the memory of this
  * module, and the resource tracker prints the name even after the module was unloaded.
  *
- * These functions wait for reports/restrack-owner-name.txt.
+ * This function and the next two wait for reports/restrack-owner-name.txt. It has
+ * qp->mrs_used, too.
  */
 void workaround_disown_pd(struct ib_pd *pd)
 {
