@@ -149,11 +149,11 @@ impl Control {
     }
 
     fn show_report(&self, out: &mut Output) -> fmt::Result {
-        out.write_octets(&self.report.lock())
+        out.write_bytes(&self.report.lock())
     }
 
     fn show_calls(&self, out: &mut Output) -> fmt::Result {
-        out.write_octets(&self.calls.lock())
+        out.write_bytes(&self.calls.lock())
     }
 
     fn show_last_error(&self, out: &mut Output) -> fmt::Result {
@@ -161,7 +161,7 @@ impl Control {
         match last_error.octets() {
             [] => out.write_str("none\n"),
             text => {
-                out.write_octets(text)?;
+                out.write_bytes(text)?;
                 out.write_str("\n")
             }
         }

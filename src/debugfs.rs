@@ -79,7 +79,7 @@ pub(crate) trait Readable: 'static {
     /// Fails only if `out` fails.
     fn show(data: &Self::Data, out: &mut Output) -> fmt::Result;
 
-    /// Returns the probable length of the content in octets. So much is allocated at first, so that
+    /// Returns the probable length of the content in bytes. So much is allocated at first, so that
     /// a long content is not reallocated again and again.
     fn room(_data: &Self::Data) -> usize {
         0
@@ -110,10 +110,10 @@ pub(crate) use readable;
 pub(crate) trait Writable: 'static {
     type Data: Send + Sync + 'static;
 
-    /// The length in octets of the longest line that the file accepts.
+    /// The length in bytes of the longest line that the file accepts.
     const LINE_MAX: usize;
 
-    /// Acts on one write. `line` is its content, up to `LINE_MAX + 1` octets, or the error if it
+    /// Acts on one write. `line` is its content, up to `LINE_MAX + 1` bytes, or the error if it
     /// could not be copied from user space. Called in the writer's process context, may sleep.
     fn write(data: &Self::Data, line: Result<&[u8]>, may_wait: &MayWait) -> Result;
 }
@@ -122,17 +122,17 @@ pub(crate) trait Writable: 'static {
 pub(crate) struct Output(KVVec<u8>);
 
 impl Output {
-    /// Adds octets. Fails only if there is no memory for them.
-    pub(crate) fn write_octets(&mut self, octets: &[u8]) -> fmt::Result {
+    /// Adds bytes. Fails only if there is no memory for them.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> fmt::Result {
         self.0
-            .extend_from_slice(octets, GFP_KERNEL)
+            .extend_from_slice(bytes, GFP_KERNEL)
             .map_err(|_| fmt::Error)
     }
 }
 
 impl fmt::Write for Output {
     fn write_str(&mut self, s: &str) -> fmt::Result {
-        self.write_octets(s.as_bytes())
+        self.write_bytes(s.as_bytes())
     }
 }
 
@@ -434,9 +434,9 @@ impl<R: Readable> Reading<R> {
         from_result(|| {
             // SAFETY: By the type invariant of `OpenFile`, `data` is the private data of the inode
             // that is being read. By the function's requirement that points to an `R::Data`.
-            let octets = &unsafe { Self::current(&mut snapshot, open.data) }?.0;
-            let (from, available) = (octets.as_ptr().cast(), octets.len());
-            // SAFETY: `at` is valid during the call, and `from` points to that many octets. `to` is
+            let bytes = &unsafe { Self::current(&mut snapshot, open.data) }?.0;
+            let (from, available) = (bytes.as_ptr().cast(), bytes.len());
+            // SAFETY: `at` is valid during the call, and `from` points to that many bytes. `to` is
             // a pointer to user space, which the function checks.
             Ok(unsafe { bindings::simple_read_from_buffer(to.cast(), len, at, from, available) })
         })
@@ -530,12 +530,12 @@ impl<W: Writable> Writing<W> {
     }
 }
 
-/// Copies a write from user space and hands it to `W`; may sleep. Returns the number of octets
+/// Copies a write from user space and hands it to `W`; may sleep. Returns the number of bytes
 /// written, or a negative errno.
 fn take_line<W: Writable>(data: &W::Data, from: *const c_char, len: usize) -> isize {
     let user = UserSlice::new(
         UserPtr::from_ptr(from.cast_mut().cast()),
-        // One octet more than the longest line, so that `W` sees that a line is too long.
+        // One byte more than the longest line, so that `W` sees that a line is too long.
         len.min(W::LINE_MAX + 1),
     );
     let mut line = KVec::new();

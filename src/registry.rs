@@ -104,7 +104,7 @@ readable! {
 
 fn show_octets(private_data: Option<PrivateData>, out: &mut Output) -> fmt::Result {
     if let Some(private_data) = private_data {
-        out.write_octets(private_data.octets())?;
+        out.write_bytes(private_data.octets())?;
     }
     Ok(())
 }

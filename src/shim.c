@@ -204,7 +204,7 @@ bool shim_is_siw(const struct ib_device *device)
 	return device->ops.driver_id == RDMA_DRIVER_SIW;
 }
 
-/* A REQ or REP has one octet for each count of RDMA Reads. Before 7.3 the counts are signed. */
+/* A REQ or REP has one byte for each count of RDMA Reads. Before 7.3 the counts are signed. */
 u8 shim_max_qp_rd_atom(const struct ib_device *device)
 {
 	return clamp(device->attrs.max_qp_rd_atom, 0, U8_MAX);

@@ -75,7 +75,7 @@ impl RawAddress {
             bindings::AF_INET6 => {
                 // SAFETY: By the function's requirement it is as large as its family requires.
                 let address = unsafe { address.cast::<bindings::sockaddr_in6>().read_unaligned() };
-                // SAFETY: Any octets are valid for this member of the union.
+                // SAFETY: Any bytes are valid for this member of the union.
                 let ip = Ipv6Addr::from(unsafe { address.sin6_addr.in6_u.u6_addr8 });
                 let port = u16::from_be(address.sin6_port);
                 Some(SocketAddrV6::new(ip, port, 0, address.sin6_scope_id).into())

@@ -247,7 +247,7 @@ pub(super) fn connect_failure(state: State, error: Error) -> Failure {
             errno(bindings::EHOSTUNREACH),
             "the address was not resolved in time",
         ),
-        // About the route: RoCE needs an MTU of 352 octets, for example. EINVAL would say that the
+        // About the route: RoCE needs an MTU of 352 bytes, for example. EINVAL would say that the
         // line has an error.
         State::Resolving if error == EINVAL => {
             Failure::new(EIO, "there is no usable route to the address")

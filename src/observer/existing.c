@@ -27,7 +27,7 @@
 /* How often a device is looked at if ids are missing: they may have been destroyed meanwhile. */
 #define LOOKS			2
 
-/* Private members of an id are searched for up to this offset, in octets. */
+/* Private members of an id are searched for up to this offset, in bytes. */
 #define ID_SIZE_MAX		2048
 
 /*
@@ -51,7 +51,7 @@ static int never_called(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-/* The offsets from an id to its tracker entry and to its handler mutex, in octets; 0: not known. */
+/* The offsets from an id to its tracker entry and to its handler mutex, in bytes; 0: not known. */
 static size_t entry_offset;
 static size_t mutex_offset;
 

@@ -205,7 +205,7 @@ struct rpcrdma_cm_member {
 	const char *structure;
 	const char *path;	/* the name, or names with dots between them */
 	u32 size;		/* the size that it must have; 0: any */
-	u32 offset;		/* in octets from the start of the structure */
+	u32 offset;		/* in bytes from the start of the structure */
 };
 
 #define RPCRDMA_CM_NO_MEMBER	U32_MAX

@@ -482,7 +482,7 @@ int rpcrdma_cm_xprtrdma_describe(struct rpcrdma_cm_observation *observation,
  * has no Reply chunk, the server does not compare the reply with the client's Receive
  * Size. It sends as many SGEs as it may use in one Send, less one: the transport header,
  * the first page of the reply and the pages behind that. A reply that needs more SGEs is
- * copied into one buffer of @req_size octets, if it fits.
+ * copied into one buffer of @req_size bytes, if it fits.
  */
 static u32 max_inline_send(int send_sges, int req_size)
 {
