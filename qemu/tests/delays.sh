@@ -13,6 +13,9 @@ margin_ms=10000
 # How many clients have a server that is gone. A work queue of the kernel runs 2048 works at a time.
 many=100
 [[ -z ${FULL:-} || $TRANSPORT = siw ]] || many=2200
+# How many clients have a server that does not answer: fewer than first calls run at a time, 2048.
+silent=200
+[[ -z ${FULL:-} ]] || silent=2000
 # Diagnostics go here, because check hides the output of checks that pass.
 exec 3>&1
 
@@ -210,7 +213,70 @@ dead_servers() {
 	check 'nothing is left' wait_for 60 nothing_left
 }
 
+# About: clients whose servers are there, and do not answer NULL.
+
+# first_call STATE SENDS: whether the first call of $client is in that state.
+first_call() { same_info "$client" rpc_null="$1" sends="$2"; }
+
+# silent_clients N: connects N clients to the server that answers no call. Sets $client to the last.
+silent_clients() {
+	local n
+	for ((n = 0; n < $1; n++)); do
+		control a connect "$B4:2010 credits=1 timeout_ms=600000" || return
+	done
+	newest client && client=$id && wait_for 120 is_state "$client" established
+}
+
+# is_answered: whether a new client of the server that answers has the answer to NULL soon.
+is_answered() {
+	timed connect_and_call || return
+	echo "# NULL was answered after $took ms" >&3
+	within 0 "$margin_ms"
+}
+connect_and_call() { connect a "$B4:2011" && wait_for 60 first_call SUCCESS 1; }
+
+# calls_meanwhile: whether a client whose first call has not begun can make calls all the same.
+calls_meanwhile() {
+	timed control a call "connection $client null" || return
+	echo "# a call took $took ms" >&3
+	within 0 "$margin_ms" && same_info "$client" rpc_null=pending
+}
+
+# close_silent N: closes the first N of these clients.
+close_silent() {
+	local n
+	ids_of module client established
+	# Behind the first client of is_answered.
+	for n in "${ids[@]:1:$1}"; do control a close "connection $n" || return; done
+}
+
+silent_servers() {
+	local live
+	need 'a listener that does not answer' control b listen "$B4:2010 max=4096 answer=0"
+	need 'a listener that answers' control b listen "$B4:2011"
+	check 'NULL is answered soon' is_answered
+	need "NULL of $silent clients is not answered" silent_clients "$silent"
+	check 'silent servers: the last of these calls is under way' wait_for 10 first_call pending 1
+	check 'silent servers: NULL at the one that answers is answered soon' is_answered
+	if [[ -n ${FULL:-} ]]; then
+		need 'more clients than first calls at a time' silent_clients 200
+		check 'too many silent servers: the last call has not begun' first_call pending 0
+		need 'too many silent servers: a client of the one that answers is established' \
+			connect a "$B4:2011"
+		live=$client
+		sleep 5
+		check 'too many silent servers: its first call waits' first_call pending 0
+		check 'too many silent servers: its other calls are answered soon' calls_meanwhile
+		need 'too many silent servers: 200 clients of theirs end' close_silent 200
+		check 'fewer silent servers: its first call is answered' \
+			wait_for 20 same_info "$live" rpc_null=SUCCESS
+	fi
+	check 'silent servers: everything is closed' control - close all
+	check 'silent servers: nothing is left' wait_for 120 nothing_left
+}
+
 need_pair
 need_module
 if [[ $TRANSPORT = siw ]]; then group beside_siw; else group beside_requests; fi
 group dead_servers
+group silent_servers
