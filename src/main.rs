@@ -55,9 +55,12 @@ use kernel::{
 };
 
 use crate::{
-    base::unload::{
-        guarded_module,
-        Hold, //
+    base::{
+        unload::{
+            guarded_module,
+            Hold, //
+        },
+        wait::MayWait, //
     },
     connection::own::Own,
     control::{
@@ -106,26 +109,26 @@ module! {
 guarded_module! {
     /// The module.
     struct RpcrdmaCm {
-        _parts: Parts = Parts::new,
+        parts: Parts = Parts::new, Parts::end,
     }
     teardown: c"rpcrdma_cm_teardown",
 }
 
-/// The parts of the module. They are dropped in declaration order, which is the teardown order.
+/// The parts of the module. [`Self::end`] ends them in declaration order, which is the teardown
+/// order, except the files: they are dropped.
 struct Parts {
-    // First: the observer waits for no peer, and adds connections to the registry until it is
-    // dropped.
-    _observer: Option<Observer>,
-    // Dropping this waits for peers. No command can begin anything new meanwhile: an open file
-    // would have kept the module loaded.
-    _own: Own,
+    // First: the observer waits for no peer, and adds connections to the registry until it ends.
+    observer: Option<Observer>,
+    // Ending this waits for peers. No command can begin anything new meanwhile: an open file would
+    // have kept the module loaded.
+    own: Own,
     // Last: nothing waits for the files. No file is open, so no operation on one is under way.
     _control: Option<ControlFiles>,
     _files: RootFiles,
 }
 
 impl Parts {
-    fn new(hold: &Hold) -> Result<Self> {
+    fn new(hold: &Hold, may_wait: &MayWait) -> Result<Self> {
         let root = Dir::new(c"rpcrdma_cm", hold)?;
         let dir = root.dir(c"connection")?;
         let stats = Arc::new(SharedStats::new(), GFP_KERNEL)?;
@@ -144,38 +147,51 @@ impl Parts {
             status.clone(),
             history.clone(),
         )?;
-        let control = match kernel_series::parameter(module_parameters::control.value()) {
-            0 => None,
-            _ => Some(ControlFiles::new(&root, registry.clone(), &own)?),
+        let mut parts = Self {
+            observer: None,
+            own,
+            _control: None,
+            _files: files,
         };
-        let observer = match kernel_series::parameter(module_parameters::observe.value()) {
-            0 => {
-                status.turn_off(Limit::Parameter);
-                None
+        // From here on commands may make connections.
+        let control = match kernel_series::parameter(module_parameters::control.value()) {
+            0 => Ok(None),
+            _ => ControlFiles::new(&root, registry.clone(), &parts.own).map(Some),
+        };
+        parts._control = control.inspect_err(|_| parts.end(may_wait))?;
+        if kernel_series::parameter(module_parameters::observe.value()) == 0 {
+            status.turn_off(Limit::Parameter);
+            return Ok(parts);
+        }
+        match Observer::new(
+            hold,
+            registry,
+            stats,
+            history,
+            kernel_series::parameter(module_parameters::max_observed.value()),
+            may_wait,
+        ) {
+            Ok(observer) => parts.observer = Some(observer),
+            Err(ENOMEM) => {
+                // First: no command can begin anything new afterwards.
+                parts._control = None;
+                parts.end(may_wait);
+                return Err(ENOMEM);
             }
             // Without the kernel options that observing needs, the rest of the module still works.
-            _ => match Observer::new(
-                hold,
-                registry,
-                stats,
-                history,
-                kernel_series::parameter(module_parameters::max_observed.value()),
-            ) {
-                Ok(observer) => Some(observer),
-                Err(ENOMEM) => return Err(ENOMEM),
-                Err(error) => {
-                    pr_notice!("cannot observe others: error {}\n", error.to_errno());
-                    status.turn_off(Limit::Hooks);
-                    None
-                }
-            },
-        };
+            Err(error) => {
+                pr_notice!("cannot observe others: error {}\n", error.to_errno());
+                status.turn_off(Limit::Hooks);
+            }
+        }
+        Ok(parts)
+    }
 
-        Ok(Self {
-            _observer: observer,
-            _own: own,
-            _control: control,
-            _files: files,
-        })
+    /// Ends everything except the files; process context.
+    fn end(&mut self, may_wait: &MayWait) {
+        if let Some(observer) = &mut self.observer {
+            observer.end(may_wait);
+        }
+        self.own.end(may_wait);
     }
 }

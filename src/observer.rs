@@ -67,6 +67,7 @@ use self::{
 use crate::{
     base::{
         unload::Hold,
+        wait::MayWait,
         work_queue::WorkQueue, //
     },
     counters::SharedStats,
@@ -126,7 +127,7 @@ impl ObserverStatus {
     }
 }
 
-/// Observes the connections of others until it is dropped.
+/// Observes the connections of others. [`Self::end`] has to be called before it is dropped.
 pub(crate) struct Observer {
     observations: Arc<Observations>,
     /// [`None`] before the probes are registered, and after they have been removed.
@@ -143,6 +144,7 @@ impl Observer {
         stats: Arc<SharedStats>,
         history: Arc<History>,
         max_observed: u32,
+        may_wait: &MayWait,
     ) -> Result<Self> {
         let shared = Shared {
             registry,
@@ -168,29 +170,33 @@ impl Observer {
             }),
             GFP_KERNEL,
         )?;
-        // Made before the probes: if registering some of them fails, `drop` removes the connections
-        // that the others have reported.
         let mut observer = Self {
             observations: observations.clone(),
             probes: None,
         };
-        observer.probes = Some(Probes::new(observations.clone())?);
+        match Probes::new(observations.clone()) {
+            Ok(probes) => observer.probes = Some(probes),
+            Err(error) => {
+                // If registering some probes fails, the others may have reported connections.
+                observer.end(may_wait);
+                return Err(error);
+            }
+        }
 
         // In a work: the search waits for handlers of events, which may take long.
         observations.as_arc_borrow().queue_search();
         Ok(observer)
     }
-}
 
-impl Drop for Observer {
-    fn drop(&mut self) {
+    /// Stops observing, and removes the connections of others; process context.
+    pub(crate) fn end(&mut self, may_wait: &MayWait) {
         let observations = &self.observations;
 
         // After this no probe is running. After the flush the search is not running, either.
         self.probes = None;
-        observations.shared.queue.flush();
+        observations.shared.queue.flush(may_wait);
         observations.forget(|_| true);
-        observations.shared.queue.flush();
+        observations.shared.queue.flush(may_wait);
     }
 }
 

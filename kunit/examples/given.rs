@@ -622,17 +622,17 @@ impl Here<'_> {
     }
 
     /// A work runs.
-    fn work_queue_2(&self) -> Result {
+    fn work_queue_4(&self) -> Result {
         let queue_pair = self.id.queue_pair();
         let work = Arc::pin_init(
-            pin_init!(work_queue_2::MyWaitingWork {
+            pin_init!(work_queue_4::MyWaitingWork {
                 queue_pair,
                 work <- new_work!("MyWaitingWork::work"),
             }),
             GFP_KERNEL,
         )?;
         let _ = self.loopback.queue.enqueue::<_, 0>(work);
-        self.test.wait_result("work_queue_2")
+        self.test.wait_result("work_queue_4")
     }
 
     /// The device describes memory, and lets go of it.

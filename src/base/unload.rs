@@ -170,6 +170,9 @@ impl PinnedDrop for UnloadGuard {
 /// [`Hold`] of the guard, and makes the field. Unloading drops the field, and then waits as the
 /// guard says.
 ///
+/// With `$end`, `$new` also gets a [`MayWait`](super::wait::MayWait). Unloading calls `$end` with
+/// the field and with a `MayWait` before it drops the field. If `$new` fails, `$end` is not called.
+///
 /// src/main.rs has an example. [`UnloadGuard`] shows what is refused.
 macro_rules! guarded_module {
     (
@@ -179,8 +182,23 @@ macro_rules! guarded_module {
         }
         teardown: $queue:expr,
     ) => {
+        $crate::base::unload::guarded_module! {
+            $(#[$attribute])*
+            struct $name {
+                $field: $parts = (|hold, _| $new(hold)), (|_, _| ()),
+            }
+            teardown: $queue,
+        }
+    };
+    (
+        $(#[$attribute:meta])*
+        struct $name:ident {
+            $field:ident: $parts:ty = $new:expr, $end:expr,
+        }
+        teardown: $queue:expr,
+    ) => {
         $(#[$attribute])*
-        #[::kernel::prelude::pin_data]
+        #[::kernel::prelude::pin_data(PinnedDrop)]
         struct $name {
             $field: $parts,
             // Dropped last: it waits for the objects that the other field owns.
@@ -209,8 +227,20 @@ macro_rules! guarded_module {
                     _unload <- unsafe {
                         $crate::base::unload::UnloadGuard::new(module, &MADE, QUEUE)
                     },
-                    $field: $new(_unload.hold())?,
+                    // SAFETY: The start of the module: see above. No id has been made yet, so no
+                    // completion and no handler waits for it.
+                    $field: $new(_unload.hold(), &unsafe { $crate::base::wait::MayWait::new() })?,
                 })
+            }
+        }
+
+        #[::kernel::prelude::pinned_drop]
+        impl ::pin_init::PinnedDrop for $name {
+            fn drop(self: ::core::pin::Pin<&mut Self>) {
+                // SAFETY: The end of the module: `init` makes one value, in the module's memory,
+                // which the kernel drops in the task that unloads the module.
+                let may_wait = unsafe { $crate::base::wait::MayWait::new() };
+                $end(self.project().$field, &may_wait);
             }
         }
     };

@@ -22,7 +22,8 @@ use kernel::{
     types::NotThreadSafe, //
 };
 
-/// The permission to wait for peers and for completions. A work and an operation on a file have it.
+/// The permission to wait for peers and for completions. A work, an operation on a file, and the
+/// start and the end of the module have it.
 ///
 /// The context of a completion and a handler of rdma_cm have none: a completion that waited for
 /// another one would wait for itself, and a handler would delay all others. The permission is
@@ -61,8 +62,8 @@ pub(crate) struct MayWait {
 impl MayWait {
     /// # Safety
     ///
-    /// The caller must be a work, an operation on a file, or a test. No completion, and no handler
-    /// of rdma_cm, may wait for it to return.
+    /// The caller must be a work, an operation on a file, the start or the end of the module, or a
+    /// test. No completion, and no handler of rdma_cm, may wait for it to return.
     pub(crate) unsafe fn new() -> Self {
         Self {
             _not_send: NotThreadSafe,

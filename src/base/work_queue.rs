@@ -27,7 +27,8 @@ use kernel::{
 
 use super::{
     delayed_work,
-    unload::Hold, //
+    unload::Hold,
+    wait::MayWait, //
 };
 use crate::bindings;
 
@@ -82,9 +83,41 @@ impl WorkItem for Destruction {
 ///
 /// ```no_run
 /// # let (hold, my_work): (&Hold, Arc<MyWork>) = given();
+/// # let may_wait: &MayWait = given();
 /// let queue = WorkQueue::new(hold, c"my_queue")?;
 /// let _ = queue.enqueue(Arc::clone(&my_work));
+/// queue.flush(may_wait);
+/// ```
+///
+/// The context of a completion may not wait, so this does not compile:
+///
+/// ```compile_fail,E0061
+/// # fn arrived(queue: &WorkQueue, _context: &CompletionContext<'_, MyEndpoint>) {
+/// // error[E0061]: this method takes 1 argument but 0 arguments were supplied
 /// queue.flush();
+/// # }
+/// ```
+///
+/// Nor can a work flush its own queue, unless `impl_waiting_work!` implements it:
+///
+/// ```compile_fail,E0061
+/// # #[pin_data]
+/// # struct MyFlushingWork {
+/// #     queue: Arc<WorkQueue>,
+/// #     #[pin]
+/// #     work: Work<Self>,
+/// # }
+/// # impl_has_work! {
+/// #     impl HasWork<Self> for MyFlushingWork { self.work }
+/// # }
+/// impl WorkItem for MyFlushingWork {
+///     type Pointer = Arc<Self>;
+///
+///     fn run(this: Arc<Self>) {
+///         // error[E0061]: this method takes 1 argument but 0 arguments were supplied
+///         this.queue.flush();
+///     }
+/// }
 /// ```
 pub(crate) struct WorkQueue(ManuallyDrop<Pin<KBox<Destruction>>>);
 
@@ -124,8 +157,11 @@ impl WorkQueue {
         unsafe { workqueue::Queue::from_raw(self.0.queue.0.as_ptr()) }.enqueue(work)
     }
 
-    /// Waits until all work that was queued before has run; process context, not from its own work.
-    pub(crate) fn flush(&self) {
+    /// Waits until all work that was queued before has run; process context.
+    ///
+    /// Must not be called by a work of this queue, which would wait for itself. A work that
+    /// `impl_waiting_work!` makes has a [`MayWait`], so no type prevents that. lockdep reports it.
+    pub(crate) fn flush(&self, _may_wait: &MayWait) {
         // SAFETY: By the type invariant of `RawQueue` the queue is valid.
         unsafe { bindings::shim_flush_workqueue(self.0.queue.0.as_ptr()) };
     }
@@ -160,7 +196,7 @@ impl Drop for WorkQueue {
 ///     fn resume(this: Arc<Self>, may_wait: &MayWait) {
 ///         if let Some(queue_pair) = this.queue_pair.access(may_wait) {
 ///             queue_pair.resume();
-/// #           note("work_queue_2");
+/// #           note("work_queue_4");
 ///         }
 ///     }
 /// }

@@ -22,6 +22,7 @@ use crate::{
     base::{
         errno::errno,
         unload::Hold,
+        wait::MayWait,
         work_queue::WorkQueue, //
     },
     counters::SharedStats,
@@ -169,7 +170,7 @@ impl Connections {
 
     /// Closes all connections and waits until they are gone; process context. Called after
     /// [`Self::refuse_new`].
-    pub(super) fn shut_down(&self) {
+    pub(super) fn shut_down(&self, may_wait: &MayWait) {
         self.close_all();
         for connection in self.each() {
             while !connection.wait_gone_for(WARN_MS) {
@@ -178,10 +179,10 @@ impl Connections {
         }
         // The works hold references to connections until they return.
         for queue in &self.connects {
-            queue.flush();
+            queue.flush(may_wait);
         }
-        self.timers.flush();
-        self.leave.flush();
-        self.services.flush();
+        self.timers.flush(may_wait);
+        self.leave.flush(may_wait);
+        self.services.flush(may_wait);
     }
 }

@@ -20,8 +20,7 @@ use kernel::{
         Mutex, //
     },
     workqueue::{
-        Work,
-        WorkItem, //
+        Work, //
     }, //
 };
 
@@ -46,8 +45,14 @@ use crate::{
     base::{
         errno::errno,
         net::Net,
-        wait::wait_while,
-        work_queue::run_after, //
+        wait::{
+            wait_while,
+            MayWait, //
+        },
+        work_queue::{
+            impl_waiting_work,
+            run_after, //
+        }, //
     },
     failure::Failure,
     permits::{
@@ -121,6 +126,7 @@ pub(crate) fn listen(
     address: SocketAddr,
     configuration: Configuration,
     max: u32,
+    may_wait: &MayWait,
 ) -> Result<(), Failure> {
     let no_memory = |error| Failure::new(error, "no memory for a listener");
 
@@ -154,11 +160,11 @@ pub(crate) fn listen(
     listeners
         .add(listener.clone())
         .map_err(no_memory)
-        .inspect_err(|_| listener.stop())?;
+        .inspect_err(|_| listener.stop(may_wait))?;
 
     // If the device was removed before the listener was in the table, `stop` has taken the id.
     if listener.id.lock().is_none() {
-        listeners.remove(listener.number);
+        listeners.remove(listener.number, may_wait);
         return Err(listen_failure(ENODEV));
     }
     Ok(())
@@ -194,7 +200,7 @@ impl Listener {
     }
 
     /// Stops listening, and waits until all requests have been handled; process context.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn stop(&self, may_wait: &MayWait) {
         let id = self.id.lock().take();
         drop(id);
         while wait_while(&self.idle, &self.under_way, WARN_MS, |count| *count > 0) {
@@ -202,7 +208,7 @@ impl Listener {
             pr_warn!("closing listener {number} waits for the requests that it accepts\n");
         }
         // The works hold references to the listener until they return.
-        self.listeners.connections.accepts.flush();
+        self.listeners.connections.accepts.flush(may_wait);
     }
 
     /// Adds to the history that the request of `remote` was refused or failed.
@@ -357,14 +363,16 @@ impl ListenHandler for RequestHandler {
     }
 }
 
-impl WorkItem for Listener {
-    type Pointer = Arc<Self>;
-
+impl Listener {
     /// Ends a listener whose device is removed.
-    fn run(this: Arc<Self>) {
+    fn leave(this: Arc<Self>, may_wait: &MayWait) {
         // Stopped before it is removed: if `listen` has yet to add the listener to the table,
         // `listen` finds afterwards that there is no id, and removes the listener.
-        this.stop();
-        this.listeners.remove(this.number);
+        this.stop(may_wait);
+        this.listeners.remove(this.number, may_wait);
     }
+}
+
+impl_waiting_work! {
+    impl WorkItem<0> for Listener { Self::leave }
 }

@@ -12,14 +12,16 @@ use super::{
     listener::listeners::Listeners, //
 };
 use crate::{
-    base::unload::Hold,
+    base::{
+        unload::Hold,
+        wait::MayWait, //
+    },
     counters::SharedStats,
     history_ring::History,
     registry::Registry, //
 };
 
-/// The module's own listeners and connections. Dropping it ends all of them, and waits until they
-/// are gone. No new ones can be added afterwards.
+/// The module's own listeners and connections. [`Self::end`] has to be called before it is dropped.
 pub(crate) struct Own {
     pub(crate) listeners: Arc<Listeners>,
     pub(crate) connections: Arc<Connections>,
@@ -39,13 +41,13 @@ impl Own {
             connections,
         })
     }
-}
 
-impl Drop for Own {
-    fn drop(&mut self) {
+    /// Ends all listeners and connections, and waits until they are gone; process context. No new
+    /// ones can be added afterwards.
+    pub(crate) fn end(&self, may_wait: &MayWait) {
         self.connections.refuse_new();
         // Before the connections: a listener accepts requests until it has ended.
-        self.listeners.shut_down();
-        self.connections.shut_down();
+        self.listeners.shut_down(may_wait);
+        self.connections.shut_down(may_wait);
     }
 }

@@ -56,7 +56,7 @@ impl Control {
         Ok(())
     }
 
-    pub(super) fn listen<'a>(&self, line: &'a [u8], _: &MayWait) -> Result<(), Refused<'a>> {
+    pub(super) fn listen<'a>(&self, line: &'a [u8], may_wait: &MayWait) -> Result<(), Refused<'a>> {
         let wanted = grammar::parse_listen(line)?;
         let net = Net::current()?;
         let at = socket_addr(&net, wanted.at.address, wanted.at.port)?;
@@ -77,6 +77,7 @@ impl Control {
             at,
             configuration,
             wanted.max,
+            may_wait,
         )?)
     }
 
@@ -115,19 +116,19 @@ impl Control {
         Ok(())
     }
 
-    pub(super) fn close<'a>(&self, line: &'a [u8], _: &MayWait) -> Result<(), Refused<'a>> {
+    pub(super) fn close<'a>(&self, line: &'a [u8], may_wait: &MayWait) -> Result<(), Refused<'a>> {
         match grammar::parse_close(line)? {
             Close::Connection(number) => {
                 self.live(number)?.as_arc_borrow().close_and_wait()?;
             }
             Close::Listener(number) => {
-                if !self.listeners.remove(number) {
+                if !self.listeners.remove(number, may_wait) {
                     return Err(Failure::new(ENOENT, "no such listener").into());
                 }
             }
             Close::All => {
                 // In this order, because a listener may add connections until it is closed.
-                self.listeners.close_all();
+                self.listeners.close_all(may_wait);
                 self.connections.close_all();
                 for connection in self.connections.each() {
                     if connection.snapshot().state == State::Closing {

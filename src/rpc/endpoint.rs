@@ -160,12 +160,12 @@ impl Services {
     }
 
     /// Waits until no work of an endpoint that has ended is running; process context.
-    pub(crate) fn flush(&self) {
+    pub(crate) fn flush(&self, may_wait: &MayWait) {
         // First calls wait for messages, so that these must still be handled meanwhile.
-        self.first_calls.flush();
-        self.messages.flush();
+        self.first_calls.flush(may_wait);
+        self.messages.flush(may_wait);
         // Messages bring calls that are postponed.
-        self.postponed_calls.flush();
+        self.postponed_calls.flush(may_wait);
     }
 }
 

@@ -18,7 +18,10 @@ use kernel::{
 
 use super::Listener;
 use crate::{
-    base::errno::errno,
+    base::{
+        errno::errno,
+        wait::MayWait, //
+    },
     connection::{
         connections::Connections,
         table::Table, //
@@ -64,12 +67,12 @@ impl Listeners {
     }
 
     /// Ends the listener of that number; process context. Returns whether there was one.
-    pub(crate) fn remove(&self, number: u64) -> bool {
+    pub(crate) fn remove(&self, number: u64, may_wait: &MayWait) -> bool {
         let node = self.table.lock().tree.remove_node(&number);
         let Some((_, listener)) = node.map(RBTreeNode::to_key_value) else {
             return false;
         };
-        listener.stop();
+        listener.stop(may_wait);
         true
     }
 
@@ -83,9 +86,9 @@ impl Listeners {
     }
 
     /// Ends all listeners; process context.
-    pub(crate) fn close_all(&self) {
+    pub(crate) fn close_all(&self, may_wait: &MayWait) {
         while let Some(number) = self.first() {
-            self.remove(number);
+            self.remove(number, may_wait);
         }
     }
 
@@ -94,8 +97,8 @@ impl Listeners {
     }
 
     /// Ends all listeners, and makes [`Self::add`] fail from now on; process context.
-    pub(in crate::connection) fn shut_down(&self) {
+    pub(in crate::connection) fn shut_down(&self, may_wait: &MayWait) {
         self.table.lock().shut_down = true;
-        self.close_all();
+        self.close_all(may_wait);
     }
 }
