@@ -93,8 +93,8 @@ beside_siw() {
 # available: sets $available to the memory that is left, in KiB.
 available() { available=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo); }
 
-# fill: leaves 200 MiB of memory. 160 of them are that of a file, which is freed last: a Receive takes
-# 64 pages in a row.
+# fill: leaves 200 MiB of memory. 160 of them are that of a file, which is freed last: a Receive
+# takes 64 pages in a row.
 fill() {
 	available && mkdir -p "$scratch/fill" && mount -t tmpfs -o size=100% fill "$scratch/fill" &&
 		at_end eval "umount $scratch/fill || true" &&
@@ -105,8 +105,9 @@ fill() {
 # taken MIB: whether so much memory has been taken since $before_kib was noted.
 taken() {
 	available
-	echo "# $(((before_kib - available) / 1024)) MiB are taken, $((available / 1024)) MiB are left" >&3
-	((before_kib - available >= $1 * 1024))
+	local taken_kib=$((before_kib - available))
+	echo "# $((taken_kib / 1024)) MiB are taken, $((available / 1024)) MiB are left" >&3
+	((taken_kib >= $1 * 1024))
 }
 
 # of_requests: sets ${counts[...]} to the counters of requests.
@@ -256,7 +257,8 @@ silent_servers() {
 	need 'a listener that answers' control b listen "$B4:2011"
 	check 'NULL is answered soon' is_answered
 	need "NULL of $silent clients is not answered" silent_clients "$silent"
-	check 'silent servers: the last of these calls is under way' wait_for 10 first_call pending 1
+	check 'silent servers: the last of these calls is under way' \
+		wait_for 10 first_call pending 1
 	check 'silent servers: NULL at the one that answers is answered soon' is_answered
 	if [[ -n ${FULL:-} ]]; then
 		need 'more clients than first calls at a time' silent_clients 200

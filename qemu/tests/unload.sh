@@ -84,7 +84,8 @@ setting_up() {
 		{ skip 'setting up' 'siw sets connections up where requests arrive'; return; }
 	load 'setting up'
 	need 'setting up: a listener' control b listen "$B4:7"
-	need 'setting up: it takes long' on_b insmod "$slow_setup" netdev="$B_DEV" milliseconds=12000
+	need 'setting up: it takes long' \
+		on_b insmod "$slow_setup" netdev="$B_DEV" milliseconds=12000
 	at_end remove_module slow_setup
 	on_a timeout 60 rping -c -a "$B4" -p 7 -C 1 >/dev/null 2>&1 &
 	asker=$!
