@@ -63,8 +63,8 @@ impl<C: CompletionHandler> Receive<C> {
     ///
     /// # Safety
     ///
-    /// The Receive must stay until no completion can arrive any more. Before the queue pair of `sends` is destroyed,
-    /// [`Held::closed`](super::arrival::Held) must be set.
+    /// The Receive must stay until no completion can arrive any more. Before the queue pair of
+    /// `sends` is destroyed, [`Held::closed`](super::arrival::Held) must be set.
     pub(in crate::rdma) unsafe fn new(
         number: usize,
         buffer: Buffer,
