@@ -39,7 +39,10 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::AtomicFlag,
+        atomic::{
+            AtomicFlag,
+            Relaxed, //
+        },
         global_lock,
         Arc,
         ArcBorrow,
@@ -324,6 +327,9 @@ fn note(name: &'static str) {
         test.note_result(name, Ok(()));
     }
 }
+
+/// Whether the work that owns its queue has the last reference.
+static RELEASED: AtomicFlag = AtomicFlag::new(false);
 
 /// Waits until the condition holds. Fails with `ETIMEDOUT`.
 fn wait_until(holds: impl Fn() -> bool) -> Result {
@@ -621,18 +627,36 @@ impl Here<'_> {
         self.test.wait_result("echo")
     }
 
-    /// A work runs.
+    /// The last reference to a queue is dropped by its own work.
     fn work_queue_4(&self) -> Result {
+        let queue = WorkQueue::new(&self.loopback.hold, c"my_owned_queue")?;
+        let of_work = queue.clone();
+        let work = Arc::pin_init(
+            pin_init!(work_queue_4::MyOwner {
+                queue: of_work,
+                work <- new_work!("MyOwner::work"),
+            }),
+            GFP_KERNEL,
+        )?;
+        RELEASED.store(false, Relaxed);
+        let _ = queue.enqueue(work);
+        drop(queue);
+        RELEASED.store(true, Relaxed);
+        self.test.wait_result("work_queue_4")
+    }
+
+    /// A work runs.
+    fn work_queue_5(&self) -> Result {
         let queue_pair = self.id.queue_pair();
         let work = Arc::pin_init(
-            pin_init!(work_queue_4::MyWaitingWork {
+            pin_init!(work_queue_5::MyWaitingWork {
                 queue_pair,
                 work <- new_work!("MyWaitingWork::work"),
             }),
             GFP_KERNEL,
         )?;
         let _ = self.loopback.queue.enqueue::<_, 0>(work);
-        self.test.wait_result("work_queue_4")
+        self.test.wait_result("work_queue_5")
     }
 
     /// The device describes memory, and lets go of it.

@@ -119,6 +119,30 @@ impl WorkItem for Destruction {
 ///     }
 /// }
 /// ```
+///
+/// A work can own its queue:
+///
+/// ```no_run
+/// # #[pin_data]
+/// # pub(super) struct MyOwner {
+/// #     pub(super) queue: Arc<WorkQueue>,
+/// #     #[pin]
+/// #     pub(super) work: Work<Self>,
+/// # }
+/// # impl_has_work! {
+/// #     impl HasWork<Self> for MyOwner { self.work }
+/// # }
+/// impl WorkItem for MyOwner {
+///     type Pointer = Arc<Self>;
+///
+///     fn run(this: Arc<Self>) {
+/// #       let _ = wait_until(|| RELEASED.load(Relaxed));
+///         // This may be the last reference to the queue, in which the work runs.
+///         drop(this);
+/// #       note("work_queue_4");
+///     }
+/// }
+/// ```
 pub(crate) struct WorkQueue(ManuallyDrop<Pin<KBox<Destruction>>>);
 
 impl WorkQueue {
@@ -196,7 +220,7 @@ impl Drop for WorkQueue {
 ///     fn resume(this: Arc<Self>, may_wait: &MayWait) {
 ///         if let Some(queue_pair) = this.queue_pair.access(may_wait) {
 ///             queue_pair.resume();
-/// #           note("work_queue_4");
+/// #           note("work_queue_5");
 ///         }
 ///     }
 /// }
