@@ -188,16 +188,11 @@ bool shim_mem_mgt_extensions(const struct ib_device *device)
 	return device->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
 }
 
-bool shim_is_iwarp(const struct ib_device *device)
-{
-	return device->node_type == RDMA_NODE_RNIC;
-}
-
 /*
- * Whether the device is soft-iWARP, over which Request::defer() of request.rs does not
- * defer.
- *
- * Waits for reports/siw-first-message.txt, and for the fix of a fault that is withheld.
+ * Whether the device is soft-iWARP. Over it, Request::defer() of request.rs does not defer.
+ * That waits for reports/siw-first-message.txt, and for the fix of a fault that is withheld.
+ * When the peer disconnects, siw_qp_sq_process() reports the Send or the Read Response that
+ * is under way as an error of this end.
  */
 bool shim_is_siw(const struct ib_device *device)
 {
@@ -376,11 +371,11 @@ const char *shim_qp_failure(const struct ib_event *event)
 {
 	switch (event->event) {
 	case IB_EVENT_QP_FATAL:
-		/* There a disconnect of the peer during a Send makes the queue pair fail. */
-		if (shim_is_iwarp(event->device))
+	case IB_EVENT_QP_REQ_ERR:
+		/* Also caused by a disconnect of the peer. ib_core leaves event->device NULL. */
+		if (shim_is_siw(event->element.qp->device))
 			return NULL;
 		fallthrough;
-	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
 		return ib_event_msg(event->event);
 	default:

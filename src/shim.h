@@ -64,7 +64,6 @@ void shim_device_name(const struct ib_device *device, char *name);
 void shim_device_get(struct ib_device *device);
 enum rpcrdma_cm_transport shim_transport(const struct ib_device *device, u32 port);
 bool shim_mem_mgt_extensions(const struct ib_device *device);
-bool shim_is_iwarp(const struct ib_device *device);
 bool shim_is_siw(const struct ib_device *device);
 u8 shim_max_qp_rd_atom(const struct ib_device *device);
 u8 shim_max_qp_init_rd_atom(const struct ib_device *device);

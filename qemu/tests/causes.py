@@ -182,8 +182,9 @@ def tcp_ends(role: str, end: Callable[[Tcp], None]) -> None:
     ended(role, port, PEER)
 
 
-def tcp_ends_send(end: Callable[[Tcp], None]) -> None:
-    """A server reads nothing, and ends the connection while the Send of a call is under way."""
+def tcp_ends_call(size: int, begins: Callable[[Tcp], None], end: Callable[[Tcp], None]) -> None:
+    """A server ends the connection while a call is being sent. `size` is its threshold, and
+    `begins` receives the first octets."""
     port = next(ports)
     with hosts.entered(script.pair.b.path):
         listener = socket.create_server((script.pair.b.ip4, port))
@@ -191,12 +192,20 @@ def tcp_ends_send(end: Callable[[Tcp], None]) -> None:
         for _ in range(COUNT):
             words = f"{script.pair.b.ip4}:{port} send={LARGE} recv={LARGE} credits=1 null=0"
             with Command(script.pair.a.path, "connect", words):
-                tcp = Tcp.accept(listener, offer(LARGE, LARGE))
+                tcp = Tcp.accept(listener, offer(size, size))
             line = f"connection {newest('client')} echo size=200000"
             with Command(HOME, "call", line, "ECONNRESET"):
+                begins(tcp)
+                # There are more octets than the sockets have room for.
                 tcp.stream.recv(1, socket.MSG_PEEK)
                 end(tcp)
     ended("client", port, PEER)
+
+
+def read_chunk(tcp: Tcp) -> None:
+    """Receives a Long Call, and begins to read its Read chunk (RFC 8166, section 4.3)."""
+    *_, handle, length, high, low = split(tcp.segment())[:10]
+    tcp.reads(handle, high << 32 | low, length)
 
 
 def peer_fails(post: Callable[[Peer], None], cause: str, also: str = "") -> None:
@@ -352,7 +361,10 @@ def programs() -> None:
                 check(f"{its_end} by plain TCP to the module as {its_role}", tcp_ends, its_role,
                       end)
         for its_end, end in ("FIN", Tcp.fin), ("RST", Tcp.reset):
-            check(f"{its_end} by plain TCP during a Send of the module", tcp_ends_send, end)
+            check(f"{its_end} by plain TCP during a Send of the module", tcp_ends_call, LARGE,
+                  lambda _: None, end)
+            check(f"{its_end} by plain TCP during a Read Response of the module", tcp_ends_call,
+                  4096, read_chunk, end)
     # siw ends the connection, or has received TERMINATE, and reports no error.
     check("an RDMA Write without memory is why a connection ends", peer_fails, writes_nowhere,
           UNKNOWN if TRANSPORT == "siw" else f"lost: {ACCESS_ERROR}")

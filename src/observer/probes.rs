@@ -201,9 +201,10 @@ impl EventKind {
     }
 
     /// Returns the evidence that this event is of the end of an established connection, and the
-    /// failure if that is the cause. `iwarp` says whether the transport is iWARP. There, a Send
-    /// that is under way when the peer disconnects may fail by LOC_QP_OP_ERR, and the queue pair by
-    /// QP_FATAL, before the device says that the peer has disconnected. Both are consequences then.
+    /// failure if that is the cause. `iwarp` says whether the transport is iWARP. There, what a
+    /// device of siw sends when the peer disconnects may fail by LOC_QP_OP_ERR, and the queue pair
+    /// by QP_FATAL or QP_REQ_ERR, before the device says that the peer has disconnected. These are
+    /// consequences then. The driver is not known here, so that they are over other devices, too.
     pub(super) fn evidence(self, iwarp: bool) -> Option<(Evidence, Failure)> {
         let queue_pair = Failure::queue_pair_failed;
         let unknown = Failure::unknown_cause;
@@ -230,9 +231,10 @@ impl EventKind {
             Self::Completion(status @ bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR) if iwarp => {
                 (Evidence::Consequence, unknown(status_message(status)))
             }
-            Self::QueuePair(event @ bindings::ib_event_type_IB_EVENT_QP_FATAL) if iwarp => {
-                (Evidence::Consequence, unknown(event_message(event)))
-            }
+            Self::QueuePair(
+                event @ (bindings::ib_event_type_IB_EVENT_QP_FATAL
+                | bindings::ib_event_type_IB_EVENT_QP_REQ_ERR),
+            ) if iwarp => (Evidence::Consequence, unknown(event_message(event))),
             Self::Completion(status) => (Evidence::Error, queue_pair(status_message(status))),
             Self::QueuePair(event) => (Evidence::Error, queue_pair(event_message(event))),
             Self::DeviceRemoved | Self::Removal => (Evidence::Gone, Failure::DEVICE_REMOVED),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A peer of siw in plain TCP: MPA (RFC 5044, RFC 6581), and no message after that."""
+"""A peer of siw in plain TCP: MPA (RFC 5044, RFC 6581), and a Read Request (RFC 5040, RFC 5041)."""
 
 import socket
 import struct
@@ -11,6 +11,11 @@ from lib.ktap import Failed, same
 REQUEST, REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
 # RFC 6581, sections 4 and 9: revision 2 with the bit S, and an IRD and an ORD of 16.
 ENHANCED, DEPTHS = 0x1002, bytes.fromhex("0010 0010")
+# RFC 5041, section 4.3, and RFC 5040, section 4.2: a last segment that is untagged, in version 1 of
+# DDP and RDMAP, with the opcode of a Read Request; reserved octets, queue, message number, offset.
+READ_REQUEST = struct.pack("!BBIIII", 0x41, 0x41, 0, 1, 1, 0)
+# The octets of DDP and RDMAP before the payload of an untagged segment.
+UNTAGGED = 18
 
 
 class Tcp:
@@ -45,6 +50,18 @@ class Tcp:
         *found, length = struct.unpack("!16sHH", self.octets(20))
         same("the key and the bits of the frame", [key, ENHANCED], found)
         return self.octets(length)
+
+    def reads(self, handle: int, offset: int, length: int) -> None:
+        """Sends the connection's first Read Request, for memory of the other end."""
+        request = READ_REQUEST + struct.pack("!IQIIQ", 1, 0, length, handle, offset)
+        # Without a CRC, four octets stand in its place (RFC 5044, section 4.1).
+        self.stream.sendall(struct.pack("!H", len(request)) + request + bytes(4))
+
+    def segment(self) -> bytes:
+        """Returns the payload of an untagged segment."""
+        length, = struct.unpack("!H", self.octets(2))
+        # What follows is the padding, and the place of the CRC.
+        return self.octets(length + -(2 + length) % 4 + 4)[UNTAGGED:length]
 
     def octets(self, length: int) -> bytes:
         found = b""

@@ -20,8 +20,8 @@ pub(crate) enum QueuePairFault {
     /// This end made the queue pair fail.
     GivenUp(&'static CStr),
     /// A Work Request was flushed, or could not be posted because the connection was being closed
-    /// (`ENOTCONN`), or failed over iWARP by `IB_WC_LOC_QP_OP_ERR`, as a Send does that is under
-    /// way when the peer disconnects. Something else was the cause.
+    /// (`ENOTCONN`), or failed over siw by `IB_WC_LOC_QP_OP_ERR`, as a Send does that is under way
+    /// when the peer disconnects. Something else was the cause.
     Consequence(&'static CStr),
 }
 
@@ -52,8 +52,8 @@ pub(crate) trait FaultHandler: Send + Sync + 'static {
 /// `handler` is of an [`Arc`], on which there is a reference until this is not used any more.
 pub(in crate::rdma) struct HandlerPtr<C> {
     handler: *const C,
-    /// Whether the device of the queue pair speaks iWARP.
-    iwarp: bool,
+    /// Whether the device of the queue pair is soft-iWARP.
+    siw: bool,
 }
 
 // SAFETY: `get` only lends the handler, and a `FaultHandler` is `Send` and `Sync`.
@@ -65,11 +65,11 @@ impl<C: FaultHandler> HandlerPtr<C> {
     /// # Safety
     ///
     /// There must be a reference on `handler` until the returned value is not used any more.
-    pub(in crate::rdma) unsafe fn new(handler: &Arc<C>, iwarp: bool) -> Self {
+    pub(in crate::rdma) unsafe fn new(handler: &Arc<C>, siw: bool) -> Self {
         // INVARIANT: By the function's requirement.
         Self {
             handler: Arc::as_ptr(handler),
-            iwarp,
+            siw,
         }
     }
 
@@ -86,7 +86,7 @@ impl<C: FaultHandler> HandlerPtr<C> {
         let message = unsafe { CStr::from_char_ptr(message) };
         let fault = match status {
             bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => QueuePairFault::Consequence(message),
-            bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR if self.iwarp => {
+            bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR if self.siw => {
                 QueuePairFault::Consequence(message)
             }
             _ => QueuePairFault::Error(message),

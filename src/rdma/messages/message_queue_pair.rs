@@ -516,7 +516,7 @@ unsafe impl<C: CompletionHandler> ConnectionQueuePair for MessageQueuePair<C> {
         let one_at_a_time = KBox::pin_init(one_at_a_time, GFP_KERNEL)?;
         // SAFETY: `drop` destroys the queue pair, after which there are no completions, before it
         // drops the operation. The reference on the handler is dropped after that.
-        let operation = unsafe { Operation::new(&handler, device.is_iwarp()) };
+        let operation = unsafe { Operation::new(&handler, device.is_siw()) };
         let operation = KBox::pin_init(operation, GFP_KERNEL)?;
         let receive_size = capacity.receive_size() as usize;
         let receives = capacity.posted_receives() as usize;

@@ -83,17 +83,17 @@ pub(in crate::rdma) struct Operation<C: FaultHandler> {
 }
 
 impl<C: FaultHandler> Operation<C> {
-    /// Creates the operation of a queue pair. `handler` is told if it fails. `iwarp` says whether
-    /// the device speaks iWARP.
+    /// Creates the operation of a queue pair. `handler` is told if it fails. `siw` says whether
+    /// the device is soft-iWARP.
     ///
     /// # Safety
     ///
     /// There must be a reference on `handler` until no completion can arrive any more, and the
     /// operation must stay until then.
-    pub(in crate::rdma) unsafe fn new(handler: &Arc<C>, iwarp: bool) -> impl PinInit<Cqe<Self>> {
+    pub(in crate::rdma) unsafe fn new(handler: &Arc<C>, siw: bool) -> impl PinInit<Cqe<Self>> {
         // SAFETY: Only completions use it. By the function's requirement there is a reference on
         // the handler until no completion can arrive any more.
-        let handler = unsafe { HandlerPtr::new(handler, iwarp) };
+        let handler = unsafe { HandlerPtr::new(handler, siw) };
         Cqe::new(pin_init!(Self {
             status <- new_spinlock!(None, "Operation::status"),
             completed <- new_condvar!("Operation::completed"),

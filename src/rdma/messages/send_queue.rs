@@ -192,7 +192,7 @@ impl<C: FaultHandler> SendQueue<C> {
         handler: &Arc<C>,
     ) -> Result<Arc<Self>> {
         let domain = queue_pair.domain();
-        let iwarp = domain.device().is_iwarp();
+        let siw = domain.device().is_siw();
         let sends = capacity.sends() as usize;
         let mut free = KVec::with_capacity(sends, GFP_KERNEL)?;
         let mut under_way = KVec::with_capacity(sends, GFP_KERNEL)?;
@@ -226,7 +226,7 @@ impl<C: FaultHandler> SendQueue<C> {
                 progress: of_all,
                 // SAFETY: Only completions use it. By the function's requirement there is a
                 // reference on the handler until no completion can arrive any more.
-                handler: unsafe { HandlerPtr::new(handler, iwarp) },
+                handler: unsafe { HandlerPtr::new(handler, siw) },
             }));
             requests.push(KBox::pin_init(request, GFP_KERNEL)?, GFP_KERNEL)?;
         }
@@ -238,7 +238,7 @@ impl<C: FaultHandler> SendQueue<C> {
             progress,
             // SAFETY: It is used as long as there is the queue pair. By the function's requirement
             // there is a reference on the handler until then.
-            handler: unsafe { HandlerPtr::new(handler, iwarp) },
+            handler: unsafe { HandlerPtr::new(handler, siw) },
             lkey: domain.local_dma_lkey(),
             limit_ms,
         };

@@ -87,13 +87,6 @@ impl Device {
         DeviceName::from_bytes(name)
     }
 
-    /// Whether the device speaks iWARP.
-    #[inline]
-    pub(in crate::rdma) fn is_iwarp(&self) -> bool {
-        // SAFETY: By the type invariant the device is there.
-        unsafe { bindings::shim_is_iwarp(self.as_ptr()) }
-    }
-
     /// Whether the device is soft-iWARP, whose faults some callers have to avoid.
     #[inline]
     pub(in crate::rdma) fn is_siw(&self) -> bool {

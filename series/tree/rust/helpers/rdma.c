@@ -21,7 +21,6 @@
 
 @shim_mem_mgt_extensions
 
-@shim_is_iwarp
 @shim_is_siw
 
 @shim_max_qp_rd_atom
