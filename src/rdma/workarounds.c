@@ -2,8 +2,9 @@
 /*
  * Work for the RDMA core, which the core does not offer or does wrong. These functions access
  * data that belongs to the core. The comment of a function, or of the one before it, names the
- * report after whose fix it can be removed. Of shim_is_siw() in shim.c, one use is removed after
- * such a fix. shim_transfer_init() in shim.c accesses data of rdma_rw, for which there is no report.
+ * report after whose fix it can be removed. One use of shim_is_siw() in shim.c is removed after
+ * such a fix. shim_transfer_init() in shim.c accesses data of rdma_rw, for which there is no
+ * report.
  */
 #include <linux/atomic.h>
 #include <linux/compiler.h>

@@ -71,6 +71,6 @@ pub(crate) trait CompletionHandler: FaultHandler {
     /// The device says by an event, of this name, that the queue pair has failed. Called in any
     /// context; must not sleep. The Receives are flushed, which calls
     /// [`queue_pair_failed`](FaultHandler::queue_pair_failed) before or after this. Not called over
-    /// siw for `IB_EVENT_QP_FATAL` and `IB_EVENT_QP_REQ_ERR`, which a disconnect of the peer causes.
+    /// siw for `IB_EVENT_QP_FATAL` and `IB_EVENT_QP_REQ_ERR`: a disconnect of the peer causes them.
     fn queue_pair_event(this: ArcBorrow<'_, Self>, event: &'static CStr);
 }
