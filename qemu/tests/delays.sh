@@ -12,10 +12,11 @@
 margin_ms=10000
 # How many clients have a server that is gone. A work queue of the kernel runs 2048 works at a time.
 many=100
-[[ -z ${FULL:-} || $TRANSPORT = siw ]] || many=2200
 # How many clients have a server that does not answer: fewer than first calls run at a time, 2048.
 silent=200
-[[ -z ${FULL:-} ]] || silent=2000
+# Over soft-iWARP, on the debug kernel, there is no memory for more.
+full=
+[[ -z ${FULL:-} || $TRANSPORT = siw ]] || full=1 many=2200 silent=2000
 # Diagnostics go here, because check hides the output of checks that pass.
 exec 3>&1
 
@@ -260,7 +261,7 @@ silent_servers() {
 	check 'silent servers: the last of these calls is under way' \
 		wait_for 10 first_call pending 1
 	check 'silent servers: NULL at the one that answers is answered soon' is_answered
-	if [[ -n ${FULL:-} ]]; then
+	if [[ -n $full ]]; then
 		need 'more clients than first calls at a time' silent_clients 200
 		check 'too many silent servers: the last call has not begun' first_call pending 0
 		need 'too many silent servers: a client of the one that answers is established' \
