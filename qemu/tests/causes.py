@@ -19,7 +19,7 @@ from lib.hosts import HOME, TRANSPORT
 from lib.ktap import same, wait_for
 from lib.messages import RDMA_MSG, RDMA_NOMSG, Segment, header, offer, split, success
 from lib.module import Command, control, history, info, is_gone, newest, own_rows, same_info
-from lib.mpa import Tcp
+from lib.mpa import SEND, Tcp
 from lib.peer import CONNECT_REQUEST, ESTABLISHED, Peer
 from lib.script import Script
 
@@ -193,8 +193,12 @@ def tcp_ends_call(size: int, begins: Callable[[Tcp], None], end: Callable[[Tcp],
             words = f"{script.pair.b.ip4}:{port} send={LARGE} recv={LARGE} credits=1 null=0"
             with Command(script.pair.a.path, "connect", words):
                 tcp = Tcp.accept(listener, offer(size, size))
-            line = f"connection {newest('client')} echo size=200000"
-            with Command(HOME, "call", line, "ECONNRESET"):
+            number = newest("client")
+            # The first call has at most 1024 octets.
+            with Command(HOME, "call", f"connection {number} null"):
+                xid, *_ = split(tcp.segment())
+                tcp.first(SEND, header(xid, RDMA_MSG) + success(xid))
+            with Command(HOME, "call", f"connection {number} echo size=200000", "ECONNRESET"):
                 begins(tcp)
                 # There are more octets than the sockets have room for.
                 tcp.stream.recv(1, socket.MSG_PEEK)

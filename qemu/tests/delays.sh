@@ -257,7 +257,7 @@ silent_servers() {
 	need 'a listener that does not answer' control b listen "$B4:2010 max=4096 answer=0"
 	need 'a listener that answers' control b listen "$B4:2011"
 	check 'NULL is answered soon' is_answered
-	need "NULL of $silent clients is not answered" silent_clients "$silent"
+	need "$silent clients of a server that does not answer connect" silent_clients "$silent"
 	check 'silent servers: the last of these calls is under way' \
 		wait_for 10 first_call pending 1
 	check 'silent servers: NULL at the one that answers is answered soon' is_answered

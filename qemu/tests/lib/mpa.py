@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A peer of siw in plain TCP: MPA (RFC 5044, RFC 6581), and a Read Request (RFC 5040, RFC 5041)."""
+"""A peer of siw in plain TCP: MPA (RFC 5044, RFC 6581), one Send, and one Read Request (RFC 5040,
+RFC 5041)."""
 
 import socket
 import struct
@@ -11,9 +12,10 @@ from lib.ktap import Failed, same
 REQUEST, REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
 # RFC 6581, sections 4 and 9: revision 2 with the bit S, and an IRD and an ORD of 16.
 ENHANCED, DEPTHS = 0x1002, bytes.fromhex("0010 0010")
-# RFC 5041, section 4.3, and RFC 5040, section 4.2: a last segment that is untagged, in version 1 of
-# DDP and RDMAP, with the opcode of a Read Request; reserved octets, queue, message number, offset.
-READ_REQUEST = struct.pack("!BBIIII", 0x41, 0x41, 0, 1, 1, 0)
+# RFC 5041, section 4.3, and RFC 5040, section 4.2: the last segment of an untagged message in version
+# 1 of DDP; version 1 of RDMAP with an opcode; and the queues.
+LAST, READ_REQUEST, SEND = 0x41, 0x41, 0x43
+QUEUES = {SEND: 0, READ_REQUEST: 1}
 # The octets of DDP and RDMAP before the payload of an untagged segment.
 UNTAGGED = 18
 
@@ -53,9 +55,14 @@ class Tcp:
 
     def reads(self, handle: int, offset: int, length: int) -> None:
         """Sends the connection's first Read Request, for memory of the other end."""
-        request = READ_REQUEST + struct.pack("!IQIIQ", 1, 0, length, handle, offset)
-        # Without a CRC, four octets stand in its place (RFC 5044, section 4.1).
-        self.stream.sendall(struct.pack("!H", len(request)) + request + bytes(4))
+        self.first(READ_REQUEST, struct.pack("!IQIIQ", 1, 0, length, handle, offset))
+
+    def first(self, opcode: int, payload: bytes) -> None:
+        """Sends the first message of a queue."""
+        segment = struct.pack("!BBIIII", LAST, opcode, 0, QUEUES[opcode], 1, 0) + payload
+        # Padding, and without a CRC, four octets in its place (RFC 5044, section 4.1).
+        end = bytes(-(2 + len(segment)) % 4 + 4)
+        self.stream.sendall(struct.pack("!H", len(segment)) + segment + end)
 
     def segment(self) -> bytes:
         """Returns the payload of an untagged segment."""

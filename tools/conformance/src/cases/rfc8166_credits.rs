@@ -147,29 +147,36 @@ fn all_credits(target: &mut Target<'_>, rounds: usize) -> Verdict {
 /// Sends more calls at once than are granted, up to what the send queue holds: twice `AT_ONCE`. Each
 /// is answered, or the connection ends.
 fn more_than_granted(target: &mut Target<'_>) -> Verdict {
-    target.on_plain(|link| {
-        let granted = link.null()?.header.credits;
-        let count = granted.saturating_mul(4).min(SENDS);
-        if count <= granted {
-            return inconclusive(format!("the server grants {granted} credits"));
-        }
-        let first = link.xid();
-        let mut messages = Vec::new();
-        for _ in 0..count {
-            let xid = link.xid();
-            messages.push(Header::msg(xid).with(&link.null_call(xid)));
-        }
-        // The connection may end before the Sends are completed.
-        let _ = link.connection.send_all(&messages);
-        for xid in first + 1..=first + count {
-            let answer = link.receive_of(xid);
-            if link.connection.closed().is_some() {
-                break;
-            }
-            link.decode(xid, &answer?)?.results()?;
-        }
-        Ok(Passed)
+    let mut link = target.connect_offer(&Offer {
+        private: wire::Private::new(DEFAULT, DEFAULT, false).octets(),
+        receives: SENDS as usize,
+        ..Offer::default()
     })?;
+    let granted = link.null()?.header.credits;
+    let count = granted.saturating_mul(4).min(SENDS);
+    if count <= granted {
+        return inconclusive(format!("the server grants {granted} credits"));
+    }
+    let first = link.xid();
+    let mut messages = Vec::new();
+    for _ in 0..count {
+        let xid = link.xid();
+        messages.push(Header::msg(xid).with(&link.null_call(xid)));
+    }
+    if let Err(why) = link.connection.send_all(&messages) {
+        // The connection may end before the Sends are completed.
+        if link.connection.unregistered().is_some() || link.connection.closed().is_none() {
+            return inconclusive(format!("{count} calls at once: {why}"));
+        }
+    }
+    for xid in first + 1..=first + count {
+        let answer = link.receive_of(xid);
+        if link.connection.closed().is_some() {
+            break;
+        }
+        link.decode(xid, &answer?)?.results()?;
+    }
+    drop(link);
     target.on_plain(|link| {
         link.null()?;
         Ok(Passed)
