@@ -159,7 +159,8 @@ impl Parts {
             _ => ControlFiles::new(&root, registry.clone(), &parts.own).map(Some),
         };
         parts._control = control.inspect_err(|_| parts.end(may_wait))?;
-        if kernel_series::parameter(module_parameters::observe.value()) == 0 {
+        let observe: u8 = kernel_series::parameter(module_parameters::observe.value());
+        if observe == 0 {
             status.turn_off(Limit::Parameter);
             return Ok(parts);
         }
