@@ -21,6 +21,7 @@ use crate::engine::Offer;
 use crate::engine::SENDS;
 use crate::peer::fits;
 use crate::peer::fixed;
+use crate::peer::Link;
 use crate::peer::Target;
 use crate::peer::DEFAULT;
 use crate::wire;
@@ -97,13 +98,18 @@ fn granted_by_errors(target: &mut Target<'_>, most: u32) -> Verdict {
 /// How many calls are sent at once, if as many are granted. Linux grants as many.
 const AT_ONCE: u32 = 128;
 
+/// Connects with this number of Receives.
+fn with_receives(target: &mut Target<'_>, receives: u32) -> Result<Link, Problem> {
+    target.connect_offer(&Offer {
+        private: wire::Private::new(DEFAULT, DEFAULT, false).octets(),
+        receives: receives as usize,
+        ..Offer::default()
+    })
+}
+
 /// Sends as many calls at once as are granted, up to `AT_ONCE`. Each is answered once.
 fn all_credits(target: &mut Target<'_>, rounds: usize) -> Verdict {
-    let mut link = target.connect_offer(&Offer {
-        private: wire::Private::new(DEFAULT, DEFAULT, false).octets(),
-        receives: AT_ONCE as usize,
-        ..Offer::default()
-    })?;
+    let mut link = with_receives(target, AT_ONCE)?;
     let xid = link.xid();
     let null = link.null_call(xid);
     let mut header = Header::msg(xid);
@@ -147,11 +153,7 @@ fn all_credits(target: &mut Target<'_>, rounds: usize) -> Verdict {
 /// Sends more calls at once than are granted, up to what the send queue holds: twice `AT_ONCE`. Each
 /// is answered, or the connection ends.
 fn more_than_granted(target: &mut Target<'_>) -> Verdict {
-    let mut link = target.connect_offer(&Offer {
-        private: wire::Private::new(DEFAULT, DEFAULT, false).octets(),
-        receives: SENDS as usize,
-        ..Offer::default()
-    })?;
+    let mut link = with_receives(target, SENDS)?;
     let granted = link.null()?.header.credits;
     let count = granted.saturating_mul(4).min(SENDS);
     if count <= granted {
