@@ -18,7 +18,7 @@ from lib import hosts
 from lib.hosts import HOME, TRANSPORT
 from lib.ktap import same, wait_for
 from lib.messages import RDMA_MSG, RDMA_NOMSG, Segment, header, offer, split, success
-from lib.module import Command, control, history, info, is_gone, newest, own_rows, same_info
+from lib.module import Command, control, history, info, is_gone, own_rows, same_info
 from lib.mpa import SEND, Tcp
 from lib.peer import CONNECT_REQUEST, ESTABLISHED, Peer
 from lib.script import Script
@@ -121,15 +121,15 @@ def tcp_clients(port: int) -> list[Tcp]:
     return found
 
 
-def tcp_servers(port: int) -> list[Tcp]:
+def tcp_servers(port: int, keys: str = "credits=4", private: bytes = PRIVATE) -> list[Tcp]:
     with hosts.entered(script.pair.b.path):
         listener = socket.create_server((script.pair.b.ip4, port))
     found = []
     with listener:
         for _ in range(COUNT):
-            words = f"{script.pair.b.ip4}:{port} credits=4 null=0"
+            words = f"{script.pair.b.ip4}:{port} {keys} null=0"
             with Command(script.pair.a.path, "connect", words):
-                found.append(Tcp.accept(listener, PRIVATE))
+                found.append(Tcp.accept(listener, private))
     return found
 
 
@@ -186,23 +186,17 @@ def tcp_ends_call(size: int, begins: Callable[[Tcp], None], end: Callable[[Tcp],
     """A server ends the connection while a call is being sent. `size` is its threshold, and
     `begins` receives the first octets."""
     port = next(ports)
-    with hosts.entered(script.pair.b.path):
-        listener = socket.create_server((script.pair.b.ip4, port))
-    with listener:
-        for _ in range(COUNT):
-            words = f"{script.pair.b.ip4}:{port} send={LARGE} recv={LARGE} credits=1 null=0"
-            with Command(script.pair.a.path, "connect", words):
-                tcp = Tcp.accept(listener, offer(size, size))
-            number = newest("client")
-            # The first call has at most 1024 octets.
-            with Command(HOME, "call", f"connection {number} null"):
-                xid, *_ = split(tcp.segment())
-                tcp.first(SEND, header(xid, RDMA_MSG) + success(xid))
-            with Command(HOME, "call", f"connection {number} echo size=200000", "ECONNRESET"):
-                begins(tcp)
-                # There are more octets than the sockets have room for.
-                tcp.stream.recv(1, socket.MSG_PEEK)
-                end(tcp)
+    servers = tcp_servers(port, f"send={LARGE} recv={LARGE} credits=1", offer(size, size))
+    for number, tcp in zip(ids("client", port), servers, strict=True):
+        # The first call has at most 1024 octets.
+        with Command(HOME, "call", f"connection {number} null"):
+            xid, *_ = split(tcp.segment())
+            tcp.first(SEND, header(xid, RDMA_MSG) + success(xid))
+        with Command(HOME, "call", f"connection {number} echo size=200000", "ECONNRESET"):
+            begins(tcp)
+            # There are more octets than the sockets have room for.
+            tcp.stream.recv(1, socket.MSG_PEEK)
+            end(tcp)
     ended("client", port, PEER)
 
 

@@ -20,6 +20,12 @@ QUEUES = {SEND: 0, READ_REQUEST: 1}
 UNTAGGED = 18
 
 
+def behind(length: int) -> int:
+    """Returns the octets behind a segment of this length: the padding, and four octets in place of
+    the CRC, which siw does not use (RFC 5044, section 4.1)."""
+    return -(2 + length) % 4 + 4
+
+
 class Tcp:
     """A connection."""
 
@@ -60,15 +66,13 @@ class Tcp:
     def first(self, opcode: int, payload: bytes) -> None:
         """Sends the first message of a queue."""
         segment = struct.pack("!BBIIII", LAST, opcode, 0, QUEUES[opcode], 1, 0) + payload
-        # Padding, and without a CRC, four octets in its place (RFC 5044, section 4.1).
-        end = bytes(-(2 + len(segment)) % 4 + 4)
+        end = bytes(behind(len(segment)))
         self.stream.sendall(struct.pack("!H", len(segment)) + segment + end)
 
     def segment(self) -> bytes:
         """Returns the payload of an untagged segment."""
         length, = struct.unpack("!H", self.octets(2))
-        # What follows is the padding, and the place of the CRC.
-        return self.octets(length + -(2 + length) % 4 + 4)[UNTAGGED:length]
+        return self.octets(length + behind(length))[UNTAGGED:length]
 
     def octets(self, length: int) -> bytes:
         found = b""
