@@ -189,12 +189,15 @@ many_clients() {
 	for n in "${servers[@]}"; do control b close "connection $n" || return; done
 }
 
-# is_back: whether the client with a server is established again soon after a loss.
-is_back() {
-	timed lose "$1" || return
-	echo "# the client was back after $took ms" >&3
+# soon WHAT COMMAND...: whether COMMAND succeeds soon. Prints WHAT, and how long COMMAND took.
+soon() {
+	timed "${@:2}" || return
+	echo "# $1 after $took ms" >&3
 	within 0 "$margin_ms"
 }
+
+# is_back N: whether the client with a server is established again soon after a loss.
+is_back() { soon 'the client was back' lose "$1"; }
 lose() {
 	control b close "connection $server" && wait_for 60 is_generation "$client" "$1" &&
 		newest_peer
@@ -230,18 +233,13 @@ silent_clients() {
 }
 
 # is_answered: whether a new client of the server that answers has the answer to NULL soon.
-is_answered() {
-	timed connect_and_call || return
-	echo "# NULL was answered after $took ms" >&3
-	within 0 "$margin_ms"
-}
+is_answered() { soon 'NULL was answered' connect_and_call; }
 connect_and_call() { connect a "$B4:2011" && wait_for 60 first_call SUCCESS 1; }
 
 # calls_meanwhile: whether a client whose first call has not begun can make calls all the same.
 calls_meanwhile() {
-	timed control a call "connection $client null" || return
-	echo "# a call took $took ms" >&3
-	within 0 "$margin_ms" && same_info "$client" rpc_null=pending
+	soon 'a call was answered' control a call "connection $client null" &&
+		same_info "$client" rpc_null=pending
 }
 
 # close_silent N: closes the first N of these clients.
