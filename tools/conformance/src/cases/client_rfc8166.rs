@@ -871,6 +871,29 @@ fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
     if !offer(gateway)?.1.invalidation() {
         return unimplemented("the client does not set R");
     }
+    let mut failed = String::new();
+    for _ in 0..4 {
+        match invalidate_tag_of_another_call(gateway)? {
+            Ok(true) => {
+                return violation(
+                    "memory of a call that is over can still be read: its reply has invalidated \
+                     another tag",
+                )
+            }
+            Ok(false) => return Ok(Passed),
+            Err(why) => failed = why,
+        }
+    }
+    inconclusive(format!(
+        "the reply that invalidates another call's tag could not be sent: {failed}"
+    ))
+}
+
+/// Returns whether the memory of the first call is in reach behind such a reply, or why no such reply
+/// could be sent on the first three connections.
+fn invalidate_tag_of_another_call(
+    gateway: &mut Gateway<'_>,
+) -> Result<Result<bool, String>, Problem> {
     let under_way: Rc<RefCell<Vec<Call>>> = Rc::default();
     let replied = under_way.clone();
     let reached = Rc::new(Cell::new(None));
@@ -912,21 +935,14 @@ fn tag_of_another_call(gateway: &mut Gateway<'_>) -> Verdict {
         }),
         ..Shape::default()
     })?;
-    match reached.get() {
-        Some(true) => violation(
-            "memory of a call that is over can still be read: its reply has invalidated another tag",
-        ),
-        Some(false) => Ok(Passed),
-        None => inconclusive(match &*failed.borrow() {
-            Some(why) => {
-                format!("the reply that invalidates another call's tag could not be sent: {why}")
-            }
-            None => format!(
-                "none of the first connections has had two calls with chunks under way, one of \
-                 them with a Read chunk; {}",
-                work.end()
-            ),
-        }),
+    match (reached.get(), failed.take()) {
+        (Some(reached), _) => Ok(Ok(reached)),
+        (None, Some(why)) => Ok(Err(why)),
+        (None, None) => inconclusive(format!(
+            "none of the first connections has had two calls with chunks under way, one of them \
+             with a Read chunk; {}",
+            work.end()
+        )),
     }
 }
 
