@@ -134,9 +134,12 @@ class Server:
 
     xid = 0x70000000
 
-    def connects(self, peer: Peer) -> None:
+    def connects(self, peer: Peer, count: int = 1) -> None:
+        """Connects, and waits until the server has so many connections. A DREQ may overtake the
+        RTU, and siw may keep a message that arrives before its server's end is established."""
         peer.receives(4, 4096)
         peer.connect(script.pair.a.path, script.pair.b.ip4, NFS, PRIVATE)
+        wait_for(10, lambda: established("server") == count)
 
     def called(self) -> None:
         Server.xid += 1
@@ -154,8 +157,6 @@ class Server:
         with all_end("server", ENDS, BY_PEER):
             for _ in range(ENDS):
                 self.connects(script.peer)
-                # A DREQ may overtake the RTU, so that the server is never established.
-                wait_for(10, lambda: established("server") == 1)
                 if calls:
                     self.called()
                     wait_for(10, have_sent)
@@ -175,9 +176,8 @@ class Server:
 
     def ends_all(self, count: int) -> None:
         peers = [Peer() for _ in range(count)]
-        for peer in peers:
-            self.connects(peer)
-        wait_for(20, lambda: established("server") == count)
+        for number, peer in enumerate(peers, 1):
+            self.connects(peer, number)
         script.nfs.stop()
         for peer in peers:
             peer.end()
