@@ -215,20 +215,20 @@ visits() {
 	need_reload 'after the visits'
 }
 
-# About: ids whose handler mutexes a user holds, while the module is loaded.
+# About: ids of a user whose handler mutexes are held, while the module is loaded.
 
+are_held() { grep -qx Y,Y,Y /sys/module/hold_handlers/parameters/held; }
 module_is_gone() { [[ ! -e /sys/module/rpcrdma_cm ]]; }
 
 held() {
-	[[ -e /proc/sys/vm/unprivileged_userfaultfd ]] ||
-		{ skip 'held ids' 'the kernel has no userfaultfd'; return; }
 	need 'held ids: the module is removed' wait_for 20 rmmod rpcrdma_cm
-	need 'held ids: users may make pages that nobody provides' \
-		sysctl -qw vm.unprivileged_userfaultfd=1
-	at_end sysctl -qw vm.unprivileged_userfaultfd=0
 	as 65534
 	need 'held ids: an ordinary user may open rdma_cm' opens holder 7000 '' "${as[@]}"
-	need 'held ids: rdma_ucm holds the handler mutexes of its ids' tell holder hold 3
+	need 'held ids: the next ones are going to be held' \
+		insmod "${MODULE%/*}/qemu/modules/hold_handlers.ko"
+	at_end remove_module hold_handlers
+	need 'held ids: the user binds some' tell holder bind 3
+	need 'held ids: their handler mutexes are held' wait_for 10 are_held
 	need 'held ids: a mount succeeds' nfs_mount 4.2 /mnt/nfs
 	need 'held ids: root may open rdma_cm' opens late 20049 '' env
 	need 'held ids: a program of root connects to the port of NFS' tell late pending 1
@@ -243,11 +243,12 @@ held() {
 	check 'held ids: umount succeeds' umount /mnt/nfs
 	rmmod rpcrdma_cm &
 	check 'held ids: unloading does not wait' wait_for 5 module_is_gone
-	module_is_gone || program_end holder
+	module_is_gone || remove_module hold_handlers
 	wait $!
 	need 'held ids: the module loads again' insmod "$MODULE"
 	rmmod rpcrdma_cm &
 	check 'held ids: unloading stops the search' wait_for 5 module_is_gone
+	remove_module hold_handlers
 	program_end holder
 	wait $!
 	program_end late

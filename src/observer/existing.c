@@ -32,8 +32,7 @@
 
 /*
  * How often the handler mutexes of programs' ids are tried again in one search, and the pause
- * before that. A program decides how long it holds one: rdma_ucm writes to its memory meanwhile,
- * and that may be a page that the program provides.
+ * before that. How long one is held may depend on the program.
  */
 #define PAUSES_MAX		500
 #define PAUSE_MS		10

@@ -16,30 +16,23 @@ the set-user-ID bit would do for root. Reads commands, and answers each with one
     churn COUNT         connects and destroys an id, COUNT times
     visit COUNT PORT    establishes a connection to PORT and destroys its id, COUNT times
     wildcard COUNT      listens at all addresses and destroys the listener, COUNT times
-    hold COUNT          lets rdma_ucm hold the handler mutexes of COUNT ids: each in a thread that
-                        waits for a page which nobody provides
+    bind COUNT          binds COUNT ids
     drop                destroys all ids
     become-root         closes the file as root, which destroys all ids
 """
 
 import ctypes
 import errno
-import fcntl
-import mmap
 import os
 import select
 import struct
 import sys
-import threading
-import time
 
 CREATE, DESTROY, RESOLVE_ROUTE, CONNECT, LISTEN, ACCEPT, GET_EVENT = 0, 1, 4, 6, 7, 8, 12
-MIGRATE, BIND, RESOLVE = 18, 20, 21
+BIND, RESOLVE = 20, 21
 PORT_SPACE_TCP, TYPE_RC, AF_INET = 0x0106, 2, 2
 ADDRESS_RESOLVED, ROUTE_RESOLVED, CONNECT_RESPONSE = 0, 2, 5
 BACKLOG = 512
-SYS_USERFAULTFD = 323
-UFFDIO_API, UFFDIO_REGISTER, MISSING = 0xc018aa3f, 0xc020aa00, 1
 MESSAGE = bytes.fromhex("f6ab0e1801000303")
 QUEUE_PAIR = 0x123456
 CONNECTION = struct.pack("<I", 0) + MESSAGE.ljust(256, b"\0") + \
@@ -51,7 +44,6 @@ fd = os.open("/dev/infiniband/rdma_cm", os.O_RDWR | os.O_NONBLOCK)
 # As a sockaddr_in, without importing socket, which takes longer than the rest of the start.
 address = bytes(map(int, sys.argv[1].split(".")))
 ids: list[int] = []
-pages: list[mmap.mmap] = []
 # Where the kernel puts its answers.
 answers = ctypes.create_string_buffer(328)
 answers_at = struct.pack("<Q", ctypes.addressof(answers))
@@ -184,35 +176,9 @@ def visit(count: int, port: int) -> str:
     return f"{count}"
 
 
-def missing_page() -> int:
-    """Returns the address of a page. Whoever accesses it waits until this process ends."""
-    pages.append(mmap.mmap(-1, mmap.PAGESIZE))
-    start = ctypes.addressof(ctypes.c_char.from_buffer(pages[-1]))
-    faults = ctypes.CDLL(None, use_errno=True).syscall(SYS_USERFAULTFD, os.O_CLOEXEC)
-    if faults < 0:
-        raise OSError(ctypes.get_errno(), "userfaultfd")
-    fcntl.ioctl(faults, UFFDIO_API, struct.pack("<QQQ", 0xaa, 0, 0))
-    fcntl.ioctl(faults, UFFDIO_REGISTER, struct.pack("<QQQQ", start, mmap.PAGESIZE, MISSING, 0))
-    return start
-
-
-def is_held(thread: threading.Thread) -> bool:
-    with open(f"/proc/self/task/{thread.native_id}/wchan") as wchan:
-        return wchan.read() == "handle_userfault"
-
-
-def hold(count: int) -> str:
+def bind_all(count: int) -> str:
     for _ in range(count):
-        number = create()
-        bind(number)
-        octets = struct.pack("<QII", missing_page(), number, fd)
-        thread = threading.Thread(target=command, args=(MIGRATE, octets, 4), daemon=True)
-        thread.start()
-        end = time.monotonic() + 20
-        while not is_held(thread):
-            if time.monotonic() > end:
-                raise TimeoutError("not held")
-            time.sleep(0.01)
+        bind(create())
     return f"{count}"
 
 
@@ -229,8 +195,8 @@ def become_root() -> str:
 
 
 commands = {"refused": refused, "pending": pending, "rejected": rejected, "full": full,
-            "churn": churn, "visit": visit, "wildcard": wildcard, "hold": hold, "drop": drop,
-            "become-root": become_root}
+            "churn": churn, "visit": visit, "wildcard": wildcard, "bind": bind_all,
+            "drop": drop, "become-root": become_root}
 for line in sys.stdin:
     word, *rest = line.split()
     try:
