@@ -164,10 +164,12 @@ pub(crate) fn modules(loaded: bool, exists: Option<bool>) -> Check {
     }
 }
 
-/// `observer`: the files of the module rpcrdma_cm.
-pub(crate) fn observer(files: Result<(), String>) -> Check {
+/// `observer`: the files of the module rpcrdma_cm, and the sentence that says what it does not
+/// observe.
+pub(crate) fn observer(files: Result<Option<String>, String>) -> Check {
     match files {
-        Ok(()) => Check::new(
+        Ok(Some(limited)) => Check::new("observer", Severity::Note, limited),
+        Ok(None) => Check::new(
             "observer",
             Severity::Fine,
             "rpcrdma_cm is loaded and its files can be read",

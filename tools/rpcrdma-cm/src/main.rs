@@ -585,7 +585,11 @@ impl Tool {
         }
         let mut checks = vec![
             check::modules(is_loaded, exists),
-            check::observer(self.files.module("connections").map(|_| ())),
+            check::observer(
+                self.files
+                    .module("connections")
+                    .map(|_| self.observing()?.sentence()),
+            ),
         ];
         checks.extend(engine.as_ref().map(check::engine));
         let ports = self.files.rdma_ports();

@@ -143,7 +143,8 @@ impl Module<'_> {
     ///
     /// A connection that this end closed counts as well if it was made again, and had lasted less
     /// than the time after which the client ends an idle connection: the client then gave it up
-    /// because of an error, or because of a call without a reply.
+    /// because of an error, or because of a call without a reply. Where the module does not know
+    /// which connections were made again, a number below 2 says nothing, and is `None` as well.
     fn lost_in_an_hour(&self, addresses: &Addresses) -> Option<u64> {
         let events: Vec<&Event> = self
             .events_of_nfs_client()
@@ -171,7 +172,9 @@ impl Module<'_> {
             let is_lost = event.is_loss() && recent(event);
             lost = lost.saturating_add(u64::from(given_up || is_lost));
         }
-        Some(lost)
+        let observing = self.observing.as_ref();
+        let known = observing.is_none_or(|observing| observing.knows_generations());
+        Some(lost).filter(|lost| known || *lost >= 2)
     }
 }
 
@@ -238,15 +241,20 @@ mod tests {
     use crate::parse::{
         history::history,
         info::info,
-        mounts::rdma_entries, //
+        mounts::rdma_entries,
+        stats::observing, //
     };
 
     /// Returns how many connections to a server were lost in the hour before 02:00, by a history.
     fn lost(events: &[Event], server: &str) -> Option<u64> {
+        lost_by(events, server, "observing: yes\n")
+    }
+
+    fn lost_by(events: &[Event], server: &str, stats: &str) -> Option<u64> {
         let module = Module {
             connections: &[],
             history: Some(events),
-            observing: None,
+            observing: observing(stats),
             now: 7200,
         };
         let addresses = Addresses {
@@ -274,6 +282,33 @@ mod tests {
             ("1.2.3.6:20049", None),
         ] {
             assert_eq!(lost(&events, server), expected, "{server}");
+        }
+    }
+
+    /// Without BTF, each connection has generation 1.
+    #[test]
+    fn generations_that_are_not_known() {
+        let events = |event| {
+            history(&format!(
+                "DATE ORIGIN ROLE EVENT REMOTE GEN LASTED_MS\n\
+                 1970-01-01T01:30:01Z nfs client closed 1.2.3.4:20049 1 40\n\
+                 1970-01-01T01:30:02Z nfs client established 1.2.3.4:20049 1 -\n\
+                 1970-01-01T01:30:03Z nfs client lost 1.2.3.4:20049 1 40\n\
+                 1970-01-01T01:30:04Z nfs client {event} 1.2.3.4:20049 1 40\n",
+            ))
+        };
+        for (event, reason, expected) in [
+            ("closed", "btf", None),
+            ("closed", "members", None),
+            ("closed", "users", Some(1)),
+            ("lost", "btf", Some(2)),
+        ] {
+            let stats = format!("observing: partial\nobserving_reason: {reason}: x\n");
+            assert_eq!(
+                lost_by(&events(event), "1.2.3.4:20049", &stats),
+                expected,
+                "{event} {reason}"
+            );
         }
     }
 

@@ -196,8 +196,8 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
             .with(remedy::load(facts.mount.address.as_deref()))]
         })),
         Some(connections) => {
-            let limited = facts.observing.filter(|observing| observing.is_limited());
-            match limited.and_then(Observing::sentence) {
+            let hidden = facts.observing.filter(|observing| observing.hides_clients);
+            match hidden.and_then(Observing::sentence) {
                 // The connections of the mount may be missing.
                 Some(sentence) if connections.is_empty() => verdicts.push(
                     verdict(
@@ -1378,6 +1378,36 @@ mod tests {
             (
                 "observing: partial\nobserving_reason: limit_nfs: 16384 ids\n",
                 "unknown what it negotiated: observing is partial: 16384 ids",
+            ),
+            (
+                "observing: partial\nobserving_reason: limit_nfs: a\nobserving_reason: btf: b\n",
+                "unknown what it negotiated: observing is partial: a; b",
+            ),
+            (
+                "observing: partial\nobserving_reason: new: something else\n",
+                "unknown what it negotiated: observing is partial: something else",
+            ),
+            (
+                "observing: partial\nobserving_reason: events: e\n\
+                 observed_events_lost_nfs: 0\nobserved_events_lost_hooks: 1\n",
+                "unknown what it negotiated: observing is partial: e",
+            ),
+            (
+                "observing: partial\nobserving_reason: events: e\n\
+                 observed_events_lost_nfs: 1\nobserved_events_lost_hooks: 0\n",
+                "unknown what it negotiated: observing is partial: e",
+            ),
+            // A user's programs can cause these.
+            (
+                "observing: partial\nobserving_reason: events: e\n\
+                 observing_reason: limit_user: u\nobserving_reason: limit_programs: p\n\
+                 observed_events_lost_nfs: 0\nobserved_events_lost_hooks: 0\n",
+                "not connected at present: the client connects again with the next call",
+            ),
+            (
+                "observing: partial\nobserving_reason: users: u\nobserving_reason: btf: b\n\
+                 observing_reason: members: m\nobserving_reason: causes: c\n",
+                "not connected at present: the client connects again with the next call",
             ),
         ] {
             let observing = observing(text);

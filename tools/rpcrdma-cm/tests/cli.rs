@@ -554,6 +554,9 @@ fn observing_is_limited() {
         }
     }
     world.write("debugfs/stats", off);
+    assert!(world.run(&["check"]).1.contains(
+        "observing is off, so only the module's own connections are shown: the kernel lacks CONFIG_FPROBE"
+    ));
     let document: Value = serde_json::from_str(&world.show(&["--json"])).unwrap();
     assert_eq!(document["observing"]["state"], "no");
     assert_eq!(document["observing"]["reasons"][0]["reason"], "fprobe");

@@ -17,6 +17,9 @@ pub(crate) struct Observing {
     pub(crate) state: String,
     /// Why not, or what is missing.
     pub(crate) reasons: Vec<Reason>,
+    /// Whether connections of NFS clients may be missing.
+    #[serde(skip)]
+    pub(crate) hides_clients: bool,
 }
 
 /// A value of `observing_reason`.
@@ -39,15 +42,26 @@ macro_rules! reasons {
 
 observing_reasons!(reasons);
 
+/// The reasons for which no connection of an NFS client is missing.
+const OF_OTHERS: &[&str] = &[
+    "btf",
+    "members",
+    "users",
+    "causes",
+    "limit_user",
+    "limit_programs",
+];
+
 impl Observing {
     /// Whether connections of others are shown, even if some are missing.
     pub(crate) fn is_on(&self) -> bool {
         self.state != "no"
     }
 
-    /// Whether connections of others may be missing.
-    pub(crate) fn is_limited(&self) -> bool {
-        self.state != "yes"
+    /// Whether the module knows which connection of a client was made again.
+    pub(crate) fn knows_generations(&self) -> bool {
+        let unknown = |reason: &Reason| matches!(&*reason.reason, "btf" | "members");
+        !self.reasons.iter().any(unknown)
     }
 
     /// The warning for the user, or `None` if everything is observed.
@@ -80,17 +94,26 @@ pub(crate) fn observing(text: &str) -> Option<Observing> {
             .filter(move |(key, _)| *key == wanted)
             .map(|(_, value)| value)
     };
+    let state = values("observing").next()?.to_owned();
+    let reasons: Vec<Reason> = values("observing_reason")
+        .map(|value| {
+            let (reason, sentence) = key_value(value).unwrap_or((value, value));
+            Reason {
+                reason: reason.to_owned(),
+                sentence: sentence.to_owned(),
+            }
+        })
+        .collect();
+    let is_zero = |key| values(key).next() == Some("0");
+    let of_others = |reason: &Reason| match &*reason.reason {
+        "events" => is_zero("observed_events_lost_nfs") && is_zero("observed_events_lost_hooks"),
+        word => OF_OTHERS.contains(&word),
+    };
+    let partial = state == "partial" && !reasons.is_empty();
     Some(Observing {
-        state: values("observing").next()?.to_owned(),
-        reasons: values("observing_reason")
-            .map(|value| {
-                let (reason, sentence) = key_value(value).unwrap_or((value, value));
-                Reason {
-                    reason: reason.to_owned(),
-                    sentence: sentence.to_owned(),
-                }
-            })
-            .collect(),
+        hides_clients: state != "yes" && !(partial && reasons.iter().all(of_others)),
+        state,
+        reasons,
     })
 }
 
