@@ -57,6 +57,13 @@ nothing_to_try() {
 		--expect "$scratch/skipped"
 }
 
+# answers_short: whether the kernel's NFS server answers the first 24 octets of a call
+# (reports/svcrdma-short-message.txt).
+answers_short() {
+	echo 'rfc8166/4.5/7 fail' >"$scratch/short"
+	on_a "$suite" server "$B4" rfc8166/4.5/7 --destructive --expect "$scratch/short"
+}
+
 # mortal OUTCOME RESTART: whether the second case has that outcome with `--restart RESTART`.
 mortal() {
 	printf '%s\n' 'rfc8166/3.3.1/8 fail' "rfc8166/3.3.1/9 $1" >"$scratch/mortal"
@@ -90,3 +97,4 @@ need 'a scratch file for the suite' scratch_file
 # Without --destructive: its cases are for a machine that may crash.
 check "the suite finds in the kernel's NFS server what is known" \
 	as_expected linux "$B4" --export scratch
+check 'a message of 24 octets has an answer, as known' answers_short
