@@ -78,7 +78,7 @@ void shim_flush_workqueue(struct workqueue_struct *queue)
 }
 
 /*
- * Makes the counter of an unload guard's holds: objects through which the kernel may
+ * Creates the counter of an unload guard's holds: objects through which the kernel may
  * still call the module. The guard has one, too, from when it is made until it is dropped.
  * A count that overflows is saturated, so that unloading waits for ever.
  *

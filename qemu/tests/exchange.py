@@ -334,11 +334,11 @@ def other_peers() -> None:
         values = {"peer_private_data": "present", "peer_send_size": 4096,
                   "peer_receive_size": 16384, "client_to_server_threshold": 4096,
                   "server_to_client_threshold": 8192, "remote_invalidation": "yes"}
-        check("a message by MPA version 1", by_mpa_1, octets, peer_length=8, peer_offset=0,
+        check("a message by MPA version 1 (RFC 5044, 7.1)", by_mpa_1, octets, peer_length=8, peer_offset=0,
               **values)
         # The length field of rdma_cm holds 255 octets, 4 more than a peer of version 2 can send.
-        check("a message at the end of 255 octets by MPA version 1", by_mpa_1, filler(247) + octets,
-              peer_length=255, peer_offset=247, **values)
+        check("a message at the end of 255 octets by MPA version 1 (5.2)", by_mpa_1,
+              filler(247) + octets, peer_length=255, peer_offset=247, **values)
         # Linux delivers none of 256 (reports/iwcm-private-data-length.txt).
         check("256 octets by MPA version 1 count as absent", by_mpa_1, octets + filler(248),
               peer_private_data="absent", peer_length=0, client_to_server_threshold=1024,
@@ -372,7 +372,7 @@ def all_combinations() -> None:
         (built(SIZES[a], SIZES[b], r & 1), built(SIZES[c], SIZES[d], r >> 1))
         for a, b, c, d, r in bits])
     ordinary = {"version": 1, "reserved": "0x00"}
-    check("a message at any octet is found", every, [
+    check("a message at any octet is found (RFC 8797, 5.2)", every, [
         (raw(filler(at) + offer(2048, 2048, 0), "present", 2048, 2048, offset=at, **ordinary),
          raw(filler(at) + offer(3072, 3072, 0), "present", 3072, 3072, offset=at, **ordinary))
         for at in range(REQUEST_ROOM - 7)])

@@ -599,7 +599,7 @@ class Foreigners(Worker):
     actions = [(4, "client"), (3, "server"), (1, "rping"), (1, "cmtime")]
     pause = 0.5
     messages = [
-        # NULL of NFS 4 in version 1; the same in version 2; none; too short.
+        # RFC 8166, section 4.2: NULL of NFS 4 in version 1; the same in version 2; none; too short.
         "00000001000000010000000800000000000000000000000000000000"
         "000000010000000000000002000186a300000004" + "0" * 40,
         "00000002000000020000000800000000", "empty", "f6ab",

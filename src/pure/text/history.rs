@@ -330,7 +330,7 @@ impl HistoryColumns {
     /// An estimate of the length of a line in octets, for IPv4 and short IPv6 addresses.
     pub(crate) const LINE: usize = 208;
 
-    /// Makes columns that are as wide as their names.
+    /// Creates columns that are as wide as their names.
     pub(crate) const fn new() -> Self {
         Self {
             time: "TIME".len(),

@@ -45,7 +45,7 @@ impl ConnectionColumns {
     /// An estimate of the length of a line in octets, for IPv4 and short IPv6 addresses.
     pub(crate) const LINE: usize = 160;
 
-    /// Makes columns that are as wide as their names.
+    /// Creates columns that are as wide as their names.
     pub(crate) const fn new() -> Self {
         Self {
             device: "DEVICE".len(),
@@ -125,7 +125,7 @@ pub(crate) struct ListenerColumns {
 }
 
 impl ListenerColumns {
-    /// Makes columns that are as wide as their names.
+    /// Creates columns that are as wide as their names.
     pub(crate) const fn new() -> Self {
         Self {
             local: "LOCAL".len(),
