@@ -104,11 +104,12 @@ struct Resources<C: CompletionHandler> {
 /// An operation that takes longer than [`TimeLimits::operation_ms`] makes the queue pair fail,
 /// which flushes the operation. If the device refuses that, or does not flush the operation within
 /// [`TimeLimits::flush_ms`], the operation is abandoned: it returns, there can be no other one, and
-/// the memory that it uses is leaked, as the device may still access it. The queue pair is then
-/// destroyed without having been drained. It is also destroyed so if Sends are not flushed in that
-/// time; their buffers stay until then. If the device refuses that, too, everything that the
-/// queue pair uses is leaked, and its completions are not handled any more. The device cannot be
-/// unregistered then, because it has a queue pair.
+/// the memory that it uses is leaked, as the device may still access it. While the handler has a
+/// message, which delays completions, the operation waits for that, and as long again. The queue
+/// pair is then destroyed without having been drained. It is also destroyed so if Sends are not
+/// flushed in that time; their buffers stay until then. If the device refuses that, too, everything
+/// that the queue pair uses is leaked, and its completions are not handled any more. The device
+/// cannot be unregistered then, because it has a queue pair.
 ///
 /// # Examples
 ///
@@ -466,7 +467,9 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
                 self.fail_because(TOO_LONG);
             }
         }
-        let status = status.or_else(|| operation.wait(self.limits.flush_ms));
+        let status = status
+            .or_else(|| operation.wait(self.limits.flush_ms))
+            .or_else(|| self.wait_behind_arrival());
         if status.is_none() {
             operation.abandon();
             pr_warn!("a device does not end an operation: leaking its memory\n");
@@ -478,6 +481,17 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
             return Err(lost());
         }
         Ok(())
+    }
+
+    /// Waits for the completion again if a message is being handled, which delays it. Otherwise the
+    /// device has not delivered it.
+    fn wait_behind_arrival(&self) -> Option<bindings::ib_wc_status> {
+        let arrivals = &self.resources.arrivals;
+        if arrivals.try_lock().is_some() {
+            return None;
+        }
+        drop(arrivals.lock());
+        self.resources.operation.wait(self.limits.flush_ms)
     }
 
     /// Makes the queue pair fail. The handler gets `reason` before the Receives are flushed. If the

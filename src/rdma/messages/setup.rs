@@ -9,7 +9,8 @@ use super::{
     completion_handler::CompletionHandler, //
 };
 
-/// How long devices may take.
+/// How long devices may take. What an operation uses is leaked if its device takes longer, so these
+/// have to be longer than any working device takes, and than the handler takes for a message.
 #[derive(Clone, Copy)]
 pub(crate) struct TimeLimits {
     /// How long one operation of a queue pair may take before the queue pair fails, in
