@@ -627,6 +627,47 @@ impl Here<'_> {
         self.test.wait_result("echo")
     }
 
+    /// A handler that takes longer for a message than an operation may take. The device ends the
+    /// operation meanwhile.
+    fn beside_message_1(&self) -> Result {
+        let place = Arc::pin_init(new_mutex!(None, "beside_message_1"), GFP_KERNEL)?;
+        let of_server = place.clone();
+        let accept = move |request: PendingRequest<'_>| -> Result {
+            let setup = Setup {
+                capacity: capacity()?,
+                limits: TimeLimits {
+                    operation_ms: 100,
+                    flush_ms: 100,
+                },
+                handler: Arc::new(SlowEndpoint, GFP_KERNEL)?,
+            };
+            let id = request.accept(PARAMETERS, SlowConnection, setup, b"")?;
+            *of_server.lock() = Some(id);
+            note("accepted");
+            Ok(())
+        };
+        let (_listener, client) = self.serve(2006, accept)?;
+        self.test.wait_client()?;
+        let queue_pair = client.queue_pair();
+        queue_pair
+            .access(self.may_wait)
+            .ok_or(ENODEV)?
+            .send(1024, None, |message| {
+                message.append(4)?.copy_from_slice(b"slow");
+                Ok(())
+            })?;
+        self.test.wait_result("accepted")?;
+        self.test.wait_result("slow")?;
+        let id = place.lock().take().ok_or(ENODEV)?;
+        let server = id.queue_pair();
+        let server = server.access(self.may_wait).ok_or(ENODEV)?;
+        let _ = Registration::new(&server, RemoteAccess::Read, LEN, 256)?.register(1);
+        if server.is_abandoned() {
+            return Err(EBADMSG);
+        }
+        Ok(())
+    }
+
     /// The last reference to a queue is dropped by its own work.
     fn work_queue_4(&self) -> Result {
         let queue = WorkQueue::new(&self.loopback.hold, c"my_owned_queue")?;
@@ -889,6 +930,36 @@ impl ConnectionHandler for EchoConnection {
     type QueuePair = MessageQueuePair<completion_handler_1::MyEndpoint>;
 
     fn event(&self, _id: &mut HandlerId<'_, Self::QueuePair>, _event: CmEvent<'_>) {}
+}
+
+/// The handler of a server's connections whose endpoint takes long.
+struct SlowConnection;
+
+impl ConnectionHandler for SlowConnection {
+    type QueuePair = MessageQueuePair<SlowEndpoint>;
+
+    fn event(&self, _id: &mut HandlerId<'_, Self::QueuePair>, _event: CmEvent<'_>) {}
+}
+
+struct SlowEndpoint;
+
+impl FaultHandler for SlowEndpoint {
+    fn queue_pair_failed(_this: ArcBorrow<'_, Self>, _fault: QueuePairFault) {}
+}
+
+impl CompletionHandler for SlowEndpoint {
+    fn arrived(
+        _this: ArcBorrow<'_, Self>,
+        _context: &CompletionContext<'_, Self>,
+        _bytes: &[u8],
+        _arrival: &Arrival,
+    ) -> bool {
+        note("slow");
+        fsleep(Delta::from_millis(1000));
+        true
+    }
+
+    fn queue_pair_event(_this: ArcBorrow<'_, Self>, _event: &'static CStr) {}
 }
 
 /// Has a work accept each request by `accept`.
