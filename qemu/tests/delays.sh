@@ -11,13 +11,13 @@
 # How long a connection may take to be made again, in addition to the time that it takes otherwise.
 margin_ms=10000
 # How many clients have a server that is gone. A work queue of the kernel runs 2048 works at a time,
-# so that only more of them show works that sleep.
+# so that only more of them show works that sleep. 5000 need a guest with more memory than 1 GiB.
 many=100
 # How many clients have a server that does not answer: fewer than first calls run at a time, 2048.
 silent=200
 # Over soft-iWARP, on the debug kernel, there is no memory for more.
 full=
-[[ -z ${FULL:-} || $TRANSPORT = siw ]] || full=1 many=5000 silent=2000
+[[ -z ${FULL:-} || $TRANSPORT = siw ]] || full=1 many=2200 silent=2000
 # Diagnostics go here, because check hides the output of checks that pass.
 exec 3>&1
 
