@@ -578,6 +578,12 @@ impl Memory {
         self.key
     }
 
+    /// Returns whether the memory has a window. Over InfiniBand and RoCE, a Send can invalidate
+    /// windows only.
+    pub fn has_window(&self) -> bool {
+        !self.window.is_null()
+    }
+
     /// Returns where the memory begins, as the peer names it.
     pub fn offset(&self) -> u64 {
         self.region.as_ref().map_or(0, Region::address)

@@ -307,6 +307,7 @@ impl Target<'_> {
             server: self.server.clone(),
             to_server: offered.send_size().min(peer.receive_size()),
             to_client: offered.receive_size().min(peer.send_size()),
+            offers_invalidation: offered.invalidation(),
             both_invalidate: offered.invalidation() && peer.invalidation(),
             version: 1,
             peer,
@@ -422,6 +423,8 @@ pub struct Link {
     pub to_server: usize,
     /// The server-to-client threshold.
     pub to_client: usize,
+    /// Whether this side has set R.
+    pub offers_invalidation: bool,
     pub both_invalidate: bool,
     /// The version of the calls.
     pub version: u32,

@@ -13,6 +13,7 @@ use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::null_with_writes;
 use crate::cases::rfc8166_nfs::longer_read;
+use crate::engine::Memory;
 use crate::engine::Offer;
 use crate::peer::fits;
 use crate::peer::Link;
@@ -21,6 +22,7 @@ use crate::peer::Target;
 use crate::peer::DEFAULT;
 use crate::wire::Header;
 use crate::wire::Private;
+use crate::wire::Segment;
 use crate::wire::FORMAT;
 
 const RESERVED: &str =
@@ -107,11 +109,22 @@ fn plain_sends(link: &mut Link) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Exposes memory for results. Where this side has set R, the server may invalidate the memory,
+/// which ends the connection if the memory has no window.
+fn result_memory(link: &mut Link, length: usize) -> Result<Segment, Problem> {
+    let segment = link.writable(length)?;
+    let window = link.memories.last().is_some_and(Memory::has_window);
+    if link.offers_invalidation && !link.connection.is_iwarp() && !window {
+        return skip("this side's device has no memory that can be invalidated remotely");
+    }
+    Ok(segment)
+}
+
 /// Calls NULL with a Reply chunk or a Write chunk. Returns the handle, and the one that the reply
 /// invalidated.
 fn null_with_chunk(link: &mut Link, reply: bool) -> Result<(u32, Option<u32>), Problem> {
     let xid = link.xid();
-    let segment = link.writable(256)?;
+    let segment = result_memory(link, 256)?;
     let mut header = Header::msg(xid);
     if reply {
         header.reply = Some(vec![segment]);
@@ -262,7 +275,7 @@ fn tags_of_two_calls(target: &mut Target<'_>) -> Verdict {
     let mut calls = Vec::new();
     for _ in 0..2 {
         let xid = link.xid();
-        let segment = link.writable(256)?;
+        let segment = result_memory(&mut link, 256)?;
         let mut header = Header::msg(xid);
         header.writes = vec![vec![segment]];
         let octets = header.with(&link.null_call(xid));
