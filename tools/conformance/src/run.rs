@@ -82,9 +82,17 @@ impl<'a> Runner<'a> {
         };
         let ran = !matches!(verdict, Err(Problem::Skip(_)));
         let mut outcome = Outcome::of(case.level, &verdict);
-        if ran && !self.bystander_answers() {
+        let mut lost = 0;
+        while ran && !self.bystander_answers() {
+            lost += 1;
             self.bystander = None;
             self.dead = !self.connects(RETURN);
+            // A server may end a connection for another reason, for example because it is idle.
+            if lost == 1 && !self.dead {
+                verdict = self::verdict(|| server_case(case, self.server, &trace));
+                outcome = Outcome::of(case.level, &verdict);
+                continue;
+            }
             let what = if self.dead {
                 "the case has killed the server: it no longer answers NULL"
             } else {
@@ -96,6 +104,7 @@ impl<'a> Runner<'a> {
                 .map_or(String::new(), |problem| format!(" ({})", problem.reason()));
             verdict = Err(Problem::Violation(format!("{what}{before}")));
             outcome = Outcome::Fail;
+            break;
         }
         let took = start.elapsed();
         // A signal makes a server look dead: the engine no longer waits for its answer.
