@@ -232,6 +232,9 @@ pub const ERR_CHUNK: u32 = 2;
 /// RDMA2_ERR_INVALID_OPTION of version 2.
 pub const INVALID_OPTION: u32 = 3;
 
+/// The length of the shortest message (RFC 8166, section 4.5).
+const SHORTEST: usize = 28;
+
 /// A transport header with chunk lists.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Header {
@@ -351,7 +354,9 @@ impl Transport {
                     ERR_VERS => Some((reader.word()?, reader.word()?)),
                     _ => None,
                 };
-                if !reader.rest().is_empty() {
+                // Shorter messages are discarded, so zeros may fill an error up to that length.
+                let zeros = reader.rest().iter().all(|&octet| octet == 0);
+                if octets.len() > SHORTEST && !reader.rest().is_empty() || !zeros {
                     return Err("octets follow the error".into());
                 }
                 return Ok(Transport::Error {
@@ -585,7 +590,14 @@ mod tests {
                 range: Some((1, 1))
             })
         );
-        assert!(Transport::parse(&words(&[7, 1, 32, 4, 2, 0])).is_err());
+        let short = words(&[7, 1, 32, 4, ERR_CHUNK]);
+        let filled = words(&[7, 1, 32, 4, ERR_CHUNK, 0, 0]);
+        assert!(Transport::parse(&short).is_ok());
+        assert_eq!(Transport::parse(&filled), Transport::parse(&short));
+        for more in [&[1][..], &[0, 1], &[0; 3]] {
+            let octets = [short.clone(), words(more)].concat();
+            assert!(Transport::parse(&octets).is_err());
+        }
     }
 
     // RFC 8797, sections 4 and 4.2.
