@@ -678,7 +678,13 @@ impl Responder {
             wire::ERROR => return self.discard("answers-errors", xid),
             _ => (),
         }
-        let Ok(Transport::Chunks(header, inline)) = Transport::parse(octets) else {
+        let mut octets = octets.to_vec();
+        // The lists begin behind four words. Their first word that is not zero is a flag.
+        let mut lists = octets.chunks_exact_mut(4).skip(4).take(3);
+        if let (true, Some(flag)) = (self.has("any-boolean"), lists.find(|word| **word != [0; 4])) {
+            flag.copy_from_slice(&1_u32.to_be_bytes());
+        }
+        let Ok(Transport::Chunks(header, inline)) = Transport::parse(&octets) else {
             return self.err_chunk(xid);
         };
         self.call(&header, inline)
@@ -863,7 +869,7 @@ impl Responder {
     /// Puts the data of a Read chunk at its Position (RFC 8166, section 3.4.5). Returns none if that
     /// has to be refused.
     fn insert(&mut self, reads: &[ReadSegment], inline: Vec<u8>) -> Result<Option<Vec<u8>>, Over> {
-        if reads.is_empty() || self.has("ignores-reads") {
+        if reads.is_empty() || self.has("ignores-reads") || self.has("any-boolean") {
             return Ok(Some(inline));
         }
         // The data of WRITE is eligible for direct data placement, and no argument of ECHO. Of

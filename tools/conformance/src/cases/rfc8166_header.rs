@@ -15,6 +15,7 @@ use crate::peer::Target;
 use crate::wire;
 use crate::wire::words;
 use crate::wire::Header;
+use crate::wire::ReadSegment;
 use crate::wire::Status;
 use crate::wire::Transport;
 
@@ -49,6 +50,11 @@ const PARSING: &str =
     "RFC 8166, section 4.5.2: If the rdma_vers field contains a recognized value, but an XDR \
      parsing error occurs, the Responder MUST reply with an RDMA_ERROR procedure and set the \
      rdma_err value to ERR_CHUNK.";
+const BOOLEAN: &str =
+    "RFC 4506, section 4.3: It is an error to encode as an enum any integer other than those that \
+     have been given assignments in the enum declaration. RFC 8166, section 4.5.2: If the rdma_vers \
+     field contains a recognized value, but an XDR parsing error occurs, the Responder MUST reply \
+     with an RDMA_ERROR procedure and set the rdma_err value to ERR_CHUNK.";
 const FORM: &str =
     "The rdma_xid field MUST contain the same XID that was in the rdma_xid field in the failing \
      request; … The rdma_vers field MUST contain the same version that was in the rdma_vers field \
@@ -88,7 +94,7 @@ fn version_of_unknown_body(target: &mut Target<'_>) -> Verdict {
     })
 }
 
-/// The error has the form of section 4.5, and nothing behind it.
+/// The error has the form of section 4.5. Zeros may fill it up to 28 octets.
 fn form(target: &mut Target<'_>) -> Verdict {
     target.on_plain(|link| {
         let xid = 0xfedc_ba98;
@@ -109,6 +115,27 @@ fn form(target: &mut Target<'_>) -> Verdict {
 /// RDMA_MSG with these words of lists, then NULL.
 fn lists(target: &mut Target<'_>, lists: &[u32]) -> Verdict {
     target.refuses(|xid, null| fixed(xid, 1, wire::MSG, lists, null))
+}
+
+/// RDMA_MSG with a segment in its Read list (0), Write list (1) or Reply chunk (2). In front of
+/// it, 2 stands in place of TRUE. A server that takes 2 for TRUE finds no other error.
+fn flag_of_two(target: &mut Target<'_>, list: usize) -> Verdict {
+    target.on_plain(|link| {
+        let xid = link.xid();
+        let null = link.null_call(xid);
+        let mut header = Header::msg(xid);
+        match list {
+            0 => header.reads.push(ReadSegment {
+                position: null.len() as u32,
+                segment: link.readable(&[0; 4])?,
+            }),
+            1 => header.writes.push(vec![link.writable(256)?]),
+            _ => header.reply = Some(vec![link.writable(256)?]),
+        }
+        let mut octets = header.with(&null);
+        octets[4 * (4 + list) + 3] = 2;
+        link.refuses(xid, &octets)
+    })
 }
 
 /// RDMA_MSG that ends with these words.
@@ -283,15 +310,15 @@ pub const CASES: &[Case] = &[
         sends "RDMA_NOMSG with empty lists and NULL inline", accepts "ERR_CHUNK; NULL succeeds",
         fault "nomsg-is-msg",
         |target| target.refuses(|xid, null| fixed(xid, 1, wire::NOMSG, &[0, 0, 0], null))),
-    case!("rfc8166/4.5.2/5", "a Read list that begins with 2", Must, PARSING,
-        sends "2 0 0 and NULL", accepts "ERR_CHUNK; NULL succeeds",
-        fault "drops-malformed", |target| lists(target, &[2, 0, 0])),
-    case!("rfc8166/4.5.2/6", "a Write list that begins with 2", Must, PARSING,
-        sends "0 2 0 and NULL", accepts "ERR_CHUNK; NULL succeeds",
-        fault "drops-malformed", |target| lists(target, &[0, 2, 0])),
-    case!("rfc8166/4.5.2/7", "a Reply chunk that begins with 2", Must, PARSING,
-        sends "0 0 2 and NULL", accepts "ERR_CHUNK; NULL succeeds",
-        fault "drops-malformed", |target| lists(target, &[0, 0, 2])),
+    case!("rfc8166/4.5.2/5", "a Read list that begins with 2", Should, BOOLEAN,
+        sends "2, a Read segment behind NULL, 0 0 0, and NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "any-boolean", |target| flag_of_two(target, 0)),
+    case!("rfc8166/4.5.2/6", "a Write list that begins with 2", Should, BOOLEAN,
+        sends "0 2, a Write chunk of a segment, 0 0, and NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "any-boolean", |target| flag_of_two(target, 1)),
+    case!("rfc8166/4.5.2/7", "a Reply chunk that begins with 2", Should, BOOLEAN,
+        sends "0 0 2, a Reply chunk of a segment, and NULL", accepts "ERR_CHUNK; NULL succeeds",
+        fault "any-boolean", |target| flag_of_two(target, 2)),
     case!("rfc8166/4.5.2/8", "a header that ends behind a Read segment", Must, PARSING,
         sends "1, a Read segment, and nothing", accepts "ERR_CHUNK; NULL succeeds",
         fault "drops-malformed", |target| ends(target, &[1, 0, 7, 40, 0, 0])),
@@ -331,8 +358,10 @@ pub const CASES: &[Case] = &[
     |target| target.on_plain(|link| {
         let xid = link.xid();
         let null = link.null_call(xid);
-        let words = [1, 41, 7, 4, 0, 0, 0, 0, 0];
-        link.refuses_or_garbage(xid, &fixed(xid, 1, wire::MSG, &words, &null))
+        let mut header = Header::msg(xid);
+        let segment = link.readable(&[0; 4])?;
+        header.reads.push(ReadSegment { position: 41, segment });
+        link.refuses_or_garbage(xid, &header.with(&null))
     })),
     case!("rfc8166/4.5.2/19", "an RPC call that ends within its header", Should, UNPARSED,
         sends "RDMA_MSG with the first 24 octets of NULL",
