@@ -411,6 +411,7 @@ fn offer_of(shared: &Shared, private: &[u8]) -> Private {
         }
         (None, Some(offset)) if shared.has("any-message-version") => at(offset),
         (None, Some(offset)) if shared.has("overruns") && offset + 8 > private.len() => at(offset),
+        (Some((_, found)), _) if shared.has("rejects-reserved") && found.flags > 1 => none,
         (Some((_, found)), _) => found,
         (None, _) => none,
     }
@@ -464,7 +465,7 @@ fn serve(shared: Arc<Shared>, request: Request) {
         return;
     };
     let mut responder = Responder {
-        invalidates: r || shared.has("always-invalidate"),
+        invalidates: r,
         can_call: !shared.has("probes-callbacks"),
         shared,
         connection,
@@ -1530,6 +1531,11 @@ impl Responder {
             } else {
                 chunk
             });
+            let used = call.reply.iter().flatten().next();
+            let key = match self.shared.fault {
+                "invalidates-used-chunks" => used.map(|segment| segment.handle),
+                _ => key,
+            };
             self.send(&header.octets(), key)?;
         }
         if self.has("calls-unasked") {
