@@ -355,10 +355,12 @@ impl Target<'_> {
     }
 
     /// NULL succeeds: on this connection if the server has answered on it, otherwise on another one.
+    /// Behind its answer, too, the server may end the connection.
     pub fn goes_on(&mut self, link: &mut Link, answered: bool, after: &str) -> Verdict {
         if answered {
-            link.still_answers(after)?;
-        } else {
+            link.answers_or_ends(after)?;
+        }
+        if !answered || link.met_end {
             self.plain()?.still_answers(after)?;
         }
         Ok(Passed)
@@ -735,6 +737,14 @@ impl Link {
         }
     }
 
+    /// NULL succeeds, or the connection ends: an error may precede that (RFC 8267, section 6.7.2).
+    pub fn answers_or_ends(&mut self, after: &str) -> Result<(), Problem> {
+        match self.still_answers(after) {
+            Err(_) if self.met_end && self.skipped.is_empty() => Ok(()),
+            result => result,
+        }
+    }
+
     /// Sends a message that need not be answered, so that a call may follow. No more messages are
     /// under way than the server grants: it may have no more Receives, and one until its first
     /// reply (RFC 8166, sections 3.3.1 and 3.3.3).
@@ -777,15 +787,16 @@ impl Link {
         }
     }
 
-    /// The server answers these octets with ERR_CHUNK, and goes on.
+    /// The server answers these octets with ERR_CHUNK, and goes on or ends the connection.
     pub fn refuses(&mut self, xid: u32, octets: &[u8]) -> Verdict {
         self.send(octets)?;
         self.refused(xid)?;
-        self.still_answers(self.refusal())?;
+        self.answers_or_ends(self.refusal())?;
         Ok(Passed)
     }
 
     /// The server answers these octets with ERR_CHUNK, or by a status of RPC that fits, and goes on.
+    /// Behind ERR_CHUNK it may also end the connection.
     pub fn refuses_or(
         &mut self,
         xid: u32,
@@ -794,11 +805,13 @@ impl Link {
     ) -> Verdict {
         self.send(octets)?;
         let message = self.receive_of(xid)?;
-        if self.is_refusal(&message).is_err() {
-            let status = self.decode(xid, &message)?.status;
-            if !fits(&status) {
-                return violation(format!("the call gets {status:?}"));
-            }
+        if self.is_refusal(&message).is_ok() {
+            self.answers_or_ends("an error")?;
+            return Ok(Passed);
+        }
+        let status = self.decode(xid, &message)?.status;
+        if !fits(&status) {
+            return violation(format!("the call gets {status:?}"));
         }
         self.still_answers("an error")?;
         Ok(Passed)
@@ -809,21 +822,25 @@ impl Link {
         self.refuses_or(xid, octets, |status| *status == Status::GarbageArgs)
     }
 
-    /// The server answers these octets with ERR_CHUNK or not at all, and goes on.
+    /// The server answers these octets with ERR_CHUNK or not at all, and goes on. Behind ERR_CHUNK
+    /// it may also end the connection.
     pub fn refuses_or_discards(&mut self, xid: u32, octets: &[u8]) -> Verdict {
         self.send_ahead(octets)?;
-        self.still_answers("a message that need not be answered")?;
+        let null = self.still_answers("a message that need not be answered");
         // The error may follow the reply to NULL.
-        if self.skipped.is_empty() {
+        if self.skipped.is_empty() && !self.met_end {
             if let Arrival::Message(message) = self.connection.receive(self.server.quiet) {
                 self.skipped.push(message);
             }
         }
-        if !self.skipped.is_empty() {
+        let refused = !self.skipped.is_empty();
+        if refused {
             self.refused(xid)?;
         }
-        self.quiet()?;
-        Ok(Passed)
+        match null.and_then(|()| self.quiet()) {
+            Err(_) if refused && self.met_end && self.skipped.is_empty() => Ok(Passed),
+            result => result.map(|()| Passed),
+        }
     }
 
     /// Waits for ERR_CHUNK, or for BAD_HEADER in version 2.
@@ -879,7 +896,7 @@ impl Link {
         }
     }
 
-    /// The server answers a version with ERR_VERS, and goes on.
+    /// The server answers a version with ERR_VERS, and goes on or ends the connection.
     pub fn refuses_version(&mut self, xid: u32, version: u32, octets: &[u8]) -> Verdict {
         self.send(octets)?;
         let message = self.receive_of(xid)?;
@@ -900,7 +917,7 @@ impl Link {
             Ok(other) => return violation(format!("the answer is no ERR_VERS: {other:?}")),
             Err(why) => return violation(format!("the answer is malformed: {why}")),
         }
-        self.still_answers("ERR_VERS")?;
+        self.answers_or_ends("ERR_VERS")?;
         Ok(Passed)
     }
 

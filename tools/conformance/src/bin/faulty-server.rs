@@ -75,7 +75,7 @@ const AUTH_MAX: usize = 400;
 /// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
 /// the same call. With each of them the words by which a case accepts that: such a case still
 /// passes, or finds the server to lack what is no failure.
-const ALLOWED: [(&str, &str); 15] = [
+const ALLOWED: [(&str, &str); 19] = [
     ("header-xid", "SUCCESS with XID X"),
     ("system-errors", "SYSTEM_ERR"),
     ("nfs-errors", "an error of NFS"),
@@ -89,6 +89,10 @@ const ALLOWED: [(&str, &str); 15] = [
     ),
     ("answers-replies", "ERR_CHUNK or nothing"),
     ("ends-connections", "the end of this connection"),
+    ("ends-behind-errors", "ERR_CHUNK;"),
+    ("ends-behind-errors", "ERR_CHUNK,"),
+    ("ends-behind-errors", "ERR_CHUNK or"),
+    ("ends-behind-errors", "ERR_VERS in"),
     ("garbage-args", "GARBAGE_ARGS"),
     ("auth-errors", "AUTH_ERROR"),
     ("silence", "or nothing"),
@@ -552,7 +556,11 @@ impl Responder {
         let xid = xid ^ u32::from(self.has("wrong-error-xid"));
         let mut octets = words(&[xid, version, self.grant(self.requested), wire::ERROR]);
         octets.extend(words(rest));
-        self.send(&octets, None)
+        self.send(&octets, None)?;
+        if self.has("ends-behind-errors") {
+            return Err(Over);
+        }
+        Ok(())
     }
 
     fn err_chunk(&mut self, xid: u32) -> Result<(), Over> {

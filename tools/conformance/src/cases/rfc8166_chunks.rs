@@ -240,7 +240,7 @@ fn answer_to(
     link.send(octets)?;
     let message = link.receive_of(header.xid)?;
     if shape.contains(&0) && link.is_declined(header.xid, &message) {
-        link.still_answers("an empty segment")?;
+        link.answers_or_ends("an empty segment")?;
         return unimplemented("the server takes no empty segments");
     }
     link.decode(header.xid, &message)
@@ -636,11 +636,12 @@ pub fn read_chunk_of_unknown(link: &mut Link) -> Result<(), Problem> {
     link.ask(&header, &rpc)?;
     let message = link.receive_of(xid)?;
     // No argument of an unknown program is known to be eligible.
-    if !link.is_declined(xid, &message) {
-        let status = link.decode(xid, &message)?.status;
-        if status != Status::ProgUnavail {
-            return violation(format!("the call gets {status:?}"));
-        }
+    if link.is_declined(xid, &message) {
+        return link.answers_or_ends("an error");
+    }
+    let status = link.decode(xid, &message)?.status;
+    if status != Status::ProgUnavail {
+        return violation(format!("the call gets {status:?}"));
     }
     link.still_answers("an error")
 }
@@ -761,12 +762,14 @@ fn many_chunks(target: &mut Target<'_>, count: usize) -> Verdict {
         let null = link.null_call(xid);
         link.send(&header.with(&null))?;
         let message = link.receive_of(xid)?;
-        if !link.is_declined(xid, &message) {
-            let answer = link.decode(xid, &message)?;
-            answer.results()?;
-            if answer.header.writes.len() != count {
-                return violation("not all Write chunks come back");
-            }
+        if link.is_declined(xid, &message) {
+            link.answers_or_ends("many chunks")?;
+            return Ok(Passed);
+        }
+        let answer = link.decode(xid, &message)?;
+        answer.results()?;
+        if answer.header.writes.len() != count {
+            return violation("not all Write chunks come back");
         }
         link.still_answers("many chunks")?;
         Ok(Passed)
@@ -792,9 +795,11 @@ fn many_segments(target: &mut Target<'_>, count: usize) -> Verdict {
         }
         link.send(&header.octets())?;
         let message = link.receive_of(xid)?;
-        if !link.is_declined(xid, &message) {
-            link.decode(xid, &message)?.results()?;
+        if link.is_declined(xid, &message) {
+            link.answers_or_ends("many segments")?;
+            return Ok(Passed);
         }
+        link.decode(xid, &message)?.results()?;
         link.still_answers("many segments")?;
         Ok(Passed)
     })
@@ -814,7 +819,8 @@ type WithSegments = fn(&mut Link, &mut Header, usize) -> Result<(), Problem>;
 /// Finds the largest number of segments that the server takes, and sends one more: that is
 /// declined. No more than `limit` are tried, and than find room in a header.
 fn most_segments(target: &mut Target<'_>, limit: usize, add: WithSegments) -> Verdict {
-    let mut link = target.connect(&Private::new(262_144, 8192, false).octets())?;
+    let private = Private::new(262_144, 8192, false).octets();
+    let mut link = target.connect(&private)?;
     // The chunks come back with the reply. A Read segment has 24 octets; the rest of the header and
     // NULL have less than 128.
     let threshold = link.to_server.min(link.to_client);
@@ -828,7 +834,12 @@ fn most_segments(target: &mut Target<'_>, limit: usize, add: WithSegments) -> Ve
         };
         match takes(&mut link, count, add) {
             Ok(true) => most = count,
-            Ok(false) => declined = count,
+            Ok(false) => {
+                declined = count;
+                if link.connection.closed().is_some() {
+                    link = target.connect(&private)?;
+                }
+            }
             Err(Problem::Violation(why)) => {
                 return violation(format!("a chunk of {count} segments: {why}"))
             }
@@ -841,7 +852,7 @@ fn most_segments(target: &mut Target<'_>, limit: usize, add: WithSegments) -> Ve
     Ok(Passed)
 }
 
-/// Whether the server takes a call with so many segments. It goes on in any case.
+/// Whether the server takes a call with so many segments. If not, it may end the connection.
 fn takes(link: &mut Link, count: usize, add: WithSegments) -> Result<bool, Problem> {
     let mut header = Header::msg(link.xid());
     add(link, &mut header, count)?;
@@ -851,14 +862,15 @@ fn takes(link: &mut Link, count: usize, add: WithSegments) -> Result<bool, Probl
     };
     link.send(&octets)?;
     let message = link.receive_of(header.xid)?;
-    let taken = !link.is_declined(header.xid, &message);
-    if taken {
-        let answer = link.decode(header.xid, &message)?;
-        answer.results()?;
-        come_back(&header, &answer)?;
+    if link.is_declined(header.xid, &message) {
+        link.answers_or_ends("that")?;
+        return Ok(false);
     }
+    let answer = link.decode(header.xid, &message)?;
+    answer.results()?;
+    come_back(&header, &answer)?;
     link.still_answers("that")?;
-    Ok(taken)
+    Ok(true)
 }
 
 fn write_segments(link: &mut Link, header: &mut Header, count: usize) -> Result<(), Problem> {
