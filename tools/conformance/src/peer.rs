@@ -201,10 +201,12 @@ impl Server {
             let rpc = nfs::Compound::new(b"").put_root().get_handle().call(xid);
             link.call(&Header::msg(xid), &rpc)
         };
-        match ask()
-            .map_err(|problem| unknown(problem.reason().into()))?
-            .status
-        {
+        let answer = ask().map_err(|problem| unknown(problem.reason().into()))?;
+        match answer.status {
+            // The lengths of replies are computed for an empty verifier, whose length this is.
+            Status::Success(_) if answer.inline.get(16..20) != Some(&[0; 4]) => {
+                Err(unknown("the reply has a verifier that is not empty".into()))
+            }
             Status::Success(results) => nfs::Results::parse(&results)
                 .and_then(|mut results| match results.status {
                     nfs::MINOR_VERS_MISMATCH => {
