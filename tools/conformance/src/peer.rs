@@ -465,8 +465,13 @@ impl Link {
     /// Sends a message. A server may end the connection because of it before the Send completes:
     /// then whoever waits for the answer finds the end.
     pub fn send(&mut self, octets: &[u8]) -> Result<(), Problem> {
-        self.connection.send(octets).or_else(|why| {
-            let why = format!("the message could not be sent: {why}");
+        self.send_all(&[octets.to_vec()])
+    }
+
+    /// Sends messages like `send`, all at once.
+    pub fn send_all(&mut self, messages: &[Vec<u8>]) -> Result<(), Problem> {
+        self.connection.send_all(messages).or_else(|why| {
+            let why = format!("a message could not be sent: {why}");
             match self.connection.wait_closed(self.server.quiet) {
                 _ if self.connection.unregistered().is_some() => inconclusive(why),
                 Some(_) => Ok(()),

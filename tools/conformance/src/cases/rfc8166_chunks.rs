@@ -542,8 +542,7 @@ fn unreadable(
             segment,
         })
         .collect();
-    // The connection may end before the Send is completed.
-    let _ = link.send(&header.octets());
+    link.send(&header.octets())?;
     if let Some(message) = link.receive_or_end(xid)? {
         no_reply(target, &mut link, &message, xid, 0)?;
     }
@@ -565,8 +564,7 @@ fn declines(
     let mut header = Header::msg(xid);
     header.reply = Some(chunk.to_vec());
     let octets = link.form(&header, &rpc)?;
-    // The connection may end before the Send is completed.
-    let _ = link.send(&octets);
+    link.send(&octets)?;
     let Some(message) = link.receive_or_end(xid)? else {
         return Ok(false);
     };
@@ -926,6 +924,9 @@ fn only_this_ends(
     let xid = link.xid();
     let null = link.null_call(xid);
     let _ = link.connection.send(&octets(xid, &null));
+    if let Some(why) = link.connection.unregistered() {
+        return inconclusive(why);
+    }
     link.connection.wait_closed(Duration::from_secs(2));
     drop(link);
     target.on_plain(|other| {

@@ -128,9 +128,7 @@ fn all_credits(target: &mut Target<'_>, rounds: usize) -> Verdict {
             waiting.insert(xid);
             messages.push(header.with(&null));
         }
-        link.connection
-            .send_all(&messages)
-            .map_err(|why| Problem::Violation(format!("{granted} calls at once: {why}")))?;
+        link.send_all(&messages)?;
         while !waiting.is_empty() {
             let message = link.receive()?;
             let xid = u32::from_be_bytes(
@@ -165,12 +163,8 @@ fn more_than_granted(target: &mut Target<'_>) -> Verdict {
         let xid = link.xid();
         messages.push(Header::msg(xid).with(&link.null_call(xid)));
     }
-    if let Err(why) = link.connection.send_all(&messages) {
-        // The connection may end before the Sends are completed.
-        if link.connection.unregistered().is_some() || link.connection.closed().is_none() {
-            return inconclusive(format!("{count} calls at once: {why}"));
-        }
-    }
+    link.send_all(&messages)
+        .or_else(|problem| inconclusive(format!("{count} calls at once: {}", problem.reason())))?;
     for xid in first + 1..=first + count {
         let answer = link.receive_of(xid);
         if link.connection.closed().is_some() {
@@ -205,9 +199,7 @@ fn long_call_among_others(target: &mut Target<'_>) -> Verdict {
             }
             xids.push(xid);
         }
-        link.connection
-            .send_all(&messages)
-            .map_err(Problem::Violation)?;
+        link.send_all(&messages)?;
         for xid in xids {
             let message = link.receive_of(xid)?;
             link.decode(xid, &message)?.results()?;
@@ -277,9 +269,7 @@ fn duplicate(target: &mut Target<'_>) -> Verdict {
         let xid = link.xid();
         let null = link.null_call(xid);
         let octets = Header::msg(xid).with(&null);
-        link.connection
-            .send_all(&[octets.clone(), octets])
-            .map_err(Problem::Violation)?;
+        link.send_all(&[octets.clone(), octets])?;
         let message = link.receive_of(xid)?;
         link.decode(xid, &message)?.results()?;
         let xid = link.xid();
@@ -298,9 +288,7 @@ fn many_duplicates(target: &mut Target<'_>) -> Verdict {
         }
         let xid = link.xid();
         let octets = Header::msg(xid).with(&link.null_call(xid));
-        link.connection
-            .send_all(&vec![octets; count as usize])
-            .map_err(Problem::Violation)?;
+        link.send_all(&vec![octets; count as usize])?;
         let first = link.receive_of(xid)?;
         link.decode(xid, &first)?.results()?;
         let mut replies = 1;

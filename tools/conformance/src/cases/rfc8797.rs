@@ -342,9 +342,7 @@ fn tags_of_two_calls(target: &mut Target<'_>) -> Verdict {
         calls.push((xid, segment.handle, octets));
     }
     let messages: Vec<_> = calls.iter().map(|(_, _, octets)| octets.clone()).collect();
-    link.connection
-        .send_all(&messages)
-        .map_err(Problem::Violation)?;
+    link.send_all(&messages)?;
     let mut used = false;
     for (xid, handle, _) in calls {
         let message = link.receive_of(xid)?;
