@@ -842,6 +842,9 @@ impl Responder {
             .xids
             .lock()
             .is_ok_and(|mut xids| !xids.insert(xid));
+        if known && self.has("ends-connections") {
+            return Err(Over);
+        }
         if known && (self.has("xids-of-all-connections") || self.has("silence")) {
             return Ok(());
         }

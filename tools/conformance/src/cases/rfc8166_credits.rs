@@ -267,7 +267,7 @@ fn reply_of_1028(target: &mut Target<'_>) -> Verdict {
 
 /// The same call twice: a server may drop the second one.
 fn duplicate(target: &mut Target<'_>) -> Verdict {
-    target.on_plain(|link| {
+    target.on_plain_or_end("the same call twice", |link| {
         if link.null()?.header.credits < 2 {
             return skip("the server grants 1 credit");
         }
@@ -286,7 +286,7 @@ fn duplicate(target: &mut Target<'_>) -> Verdict {
 
 /// The same call many times at once: a server may drop all but one.
 fn many_duplicates(target: &mut Target<'_>) -> Verdict {
-    target.on_plain(|link| {
+    target.on_plain_or_end("calls with one XID", |link| {
         let count = link.null()?.header.credits.min(16);
         if count < 2 {
             return skip("the server grants 1 credit");
@@ -311,7 +311,7 @@ fn many_duplicates(target: &mut Target<'_>) -> Verdict {
 
 /// A call that has been answered, once more behind another one.
 fn equal_later(target: &mut Target<'_>) -> Verdict {
-    target.on_plain(|link| {
+    target.on_plain_or_end("a call that was answered before", |link| {
         let xid = link.xid();
         let null = link.null_call(xid);
         link.call(&Header::msg(xid), &null)?.results()?;
@@ -509,7 +509,8 @@ pub const CASES: &[Case] = &[
         "RFC 5531, section 5: The server may choose to remember this ID after executing a call and \
          not execute calls with the same ID, in order to achieve some degree of \
          execute-at-most-once semantics.",
-        sends "one NULL twice, with one XID", accepts "one or two replies; NULL succeeds",
+        sends "one NULL twice, with one XID",
+        accepts "one or two replies, or the end of this connection; NULL succeeds",
         fault "dies-of-duplicates", duplicate),
     case!("rfc8166/3.3.1/9", "one XID on two connections: each is answered", Must, EXCHANGE,
         sends "NULL with the same XID on two connections", accepts "SUCCESS on each",
@@ -523,11 +524,12 @@ pub const CASES: &[Case] = &[
         fault "dies-of-slow-replies", late_receives),
     case!("rfc8166/3.3.1/15", "sixteen calls with one XID are no harm", Should, REMEMBERS,
         sends "one NULL sixteen times at once, or as often as is granted",
-        accepts "SUCCESS to one, SUCCESS or nothing to each other one; NULL succeeds",
+        accepts "SUCCESS to one, SUCCESS or nothing to each other one, or the end of this \
+                 connection; NULL succeeds",
         fault "dies-of-duplicates", many_duplicates),
     case!("rfc8166/3.3.1/16", "a call that was answered, once more", Should, REMEMBERS,
         sends "NULL, another NULL, and the first one once more",
-        accepts "SUCCESS or nothing to the last one; NULL succeeds",
+        accepts "SUCCESS or nothing to the last one, or the end of this connection; NULL succeeds",
         fault "refuses-old-calls", equal_later),
     case!("rfc8166/3.3.3/5", "a client that sends behind its DREQ harms nobody", Must, PROTECTION,
         sends "a DREQ and four NULL, four times, then NULL on a new connection", accepts "SUCCESS",
