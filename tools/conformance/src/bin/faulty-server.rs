@@ -845,7 +845,7 @@ impl Responder {
         if known && self.has("ends-connections") {
             return Err(Over);
         }
-        if known && (self.has("xids-of-all-connections") || self.has("silence")) {
+        if known && self.has("silence") {
             return Ok(());
         }
         if known && self.has("refuses-old-calls") {

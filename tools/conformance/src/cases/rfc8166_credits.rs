@@ -51,6 +51,12 @@ const REMEMBERS: &str =
     "RFC 5531, section 9: NB: The \"xid\" field is only used for clients matching reply messages \
      with call messages or for servers detecting retransmissions; the service side cannot treat \
      this id as any type of sequence number.";
+const EXCHANGE_OR_REMEMBERS: &str =
+    "RFC 8166, section 3.3.3: each RPC-over-RDMA version 1 connection provides the ability to \
+     exchange at least one RPC message at a time, whose RPC Call and Reply messages are no more \
+     than 1024 bytes in size. … RFC 5531, section 9: NB: The \"xid\" field is only used for clients \
+     matching reply messages with call messages or for servers detecting retransmissions; the \
+     service side cannot treat this id as any type of sequence number.";
 const CREDIT: &str = "An RPC-over-RDMA version 1 credit is the capability to handle one \
                       RPC-over-RDMA transaction.";
 const GRANTED: &str = "An RPC-over-RDMA version 1 credit is the capability to handle one \
@@ -375,18 +381,24 @@ fn calls_behind_dreq(target: &mut Target<'_>) -> Verdict {
     })
 }
 
+/// The same call on two connections: a server may take one of them for a retransmission.
 fn two_connections(target: &mut Target<'_>) -> Verdict {
     let mut first = target.plain()?;
     let mut second = target.plain()?;
-    // The same XID on two connections: two transactions.
     let xid = first.xid();
     let null = first.null_call(xid);
     let octets = Header::msg(xid).with(&null);
     first.send(&octets)?;
     second.send(&octets)?;
+    let mut lost = 0;
     for link in [&mut first, &mut second] {
-        let message = link.receive_of(xid)?;
-        link.decode(xid, &message)?.results()?;
+        match link.receive_of(xid) {
+            Ok(message) => {
+                link.decode(xid, &message)?.results()?;
+            }
+            Err(problem) if lost > 0 => return Err(problem),
+            Err(_) => lost += 1,
+        }
     }
     Ok(Passed)
 }
@@ -512,9 +524,10 @@ pub const CASES: &[Case] = &[
         sends "one NULL twice, with one XID",
         accepts "one or two replies, or the end of this connection; NULL succeeds",
         fault "dies-of-duplicates", duplicate),
-    case!("rfc8166/3.3.1/9", "one XID on two connections: each is answered", Must, EXCHANGE,
-        sends "NULL with the same XID on two connections", accepts "SUCCESS on each",
-        fault "xids-of-all-connections", two_connections),
+    case!("rfc8166/3.3.1/9", "one XID on two connections is no harm", Should, EXCHANGE_OR_REMEMBERS,
+        sends "NULL with the same XID on two connections",
+        accepts "SUCCESS on one; SUCCESS or nothing on the other, or the end of this connection",
+        fault "refuses-old-calls", two_connections),
     case!("rfc8166/3.3.3/4", "a client that leaves within its first call harms nobody", Must, PROTECTION,
         sends "NULL and a disconnect, four times, then NULL on a new connection", accepts "SUCCESS",
         fault "dies-of-disconnects", disconnect_within_call),
