@@ -18,12 +18,15 @@ const READ: u32 = 25;
 const READLINK: u32 = 27;
 const REMOVE: u32 = 28;
 const SETATTR: u32 = 34;
+const NVERIFY: u32 = 37;
 const WRITE: u32 = 38;
 
 /// NF4LNK
 const LINK: u32 = 5;
 /// FATTR4_SIZE
 const SIZE: u32 = 1 << 4;
+/// FATTR4_FILEHANDLE
+const HANDLE: u32 = 1 << 19;
 /// FATTR4_MAXREAD and FATTR4_MAXWRITE
 pub const MOST: u32 = (1 << 30) | (1 << 31);
 
@@ -173,6 +176,12 @@ impl Compound {
 
     pub fn attributes(self) -> Self {
         self.operation(GETATTR, |writer| writer.word(2).words(&ATTRIBUTES))
+    }
+
+    /// NVERIFY: the file handle is not this one.
+    pub fn is_other_than(self, handle: &[u8]) -> Self {
+        let handle = Writer::new().opaque(handle).0;
+        self.operation(NVERIFY, |writer| writer.words(&[1, HANDLE]).opaque(&handle))
     }
 
     /// Asks how much READ and WRITE take.
@@ -429,34 +438,23 @@ pub fn call_for(xid: u32, length: usize, handle: usize) -> Vec<u8> {
         .call(xid)
 }
 
-/// Returns a call of `length` octets. It looks for names that do not exist.
+/// Returns a call of `length` octets whose operations all succeed: the root has none of some file
+/// handles. Its last result is the root's handle.
 pub fn call_of(xid: u32, length: usize) -> Vec<u8> {
-    const NAME: usize = 252;
-    let base = Compound::new(b"").put_root().call(xid).len();
-    let mut rest = roundup(length.saturating_sub(base));
-    let mut tag = 0;
-    let mut names = Vec::new();
-    while rest > 0 {
-        let part = if rest >= 8 + NAME + 12 || rest == 8 + NAME {
-            8 + NAME
-        } else if rest > 8 + NAME {
-            rest - 12
-        } else {
-            rest
-        };
-        if part < 12 {
-            tag = part;
-        } else {
-            names.push(vec![b'n'; part - 8]);
-        }
-        rest -= part;
-    }
-    names
-        .iter()
-        .fold(
-            Compound::new(&vec![b't'; tag]).put_root(),
-            |compound, name| compound.lookup(name),
-        )
+    // NVERIFY, and the longest file handle (RFC 7530, section 3.2).
+    const HEAD: usize = 20;
+    const LONGEST: usize = HEAD + 128;
+    let base = Compound::new(b"").put_root().get_handle().call(xid).len();
+    let rest = roundup(length.saturating_sub(base));
+    let last = rest % LONGEST;
+    let (tag, last) = if last > HEAD { (0, last) } else { (last, 0) };
+    let compound = Compound::new(&vec![b't'; tag]).put_root();
+    std::iter::repeat_n(LONGEST, rest / LONGEST)
+        .chain((last > 0).then_some(last))
+        .fold(compound, |compound, part| {
+            compound.is_other_than(&vec![b'n'; part - HEAD])
+        })
+        .get_handle()
         .call(xid)
 }
 
@@ -466,7 +464,7 @@ mod tests {
 
     #[test]
     fn calls_have_the_wanted_length() {
-        let least = Compound::new(b"").put_root().call(1).len();
+        let least = Compound::new(b"").put_root().get_handle().call(1).len();
         for length in (least..6000).step_by(4) {
             assert_eq!(call_of(1, length).len(), length);
         }

@@ -1140,6 +1140,11 @@ impl Responder {
                     file.truncate(size as usize);
                     body = body.words(&[1, 1 << 4]);
                 }
+                37 => {
+                    let words = reader.word()?;
+                    reader.raw(4 * words as usize)?;
+                    reader.opaque()?;
+                }
                 38 => {
                     reader.raw(16)?;
                     let offset = reader.hyper()? as usize;
@@ -1300,6 +1305,11 @@ impl Responder {
                     return Err(Over);
                 }
             }
+        }
+        if self.has("fills-long-calls") {
+            let first = segments.iter().take(8);
+            let kept: usize = first.map(|segment| segment.length as usize).sum();
+            octets.iter_mut().skip(kept).for_each(|octet| *octet = 0);
         }
         if self.has("takes-64-kib") {
             octets.iter_mut().skip(1 << 16).for_each(|octet| *octet = 0);
