@@ -405,7 +405,7 @@ fn two_connections(target: &mut Target<'_>) -> Verdict {
 
 fn malformed_keep_credits(target: &mut Target<'_>) -> Verdict {
     target.on_plain(|link| {
-        let mut left = link.null()?.header.credits.min(32) + 8;
+        let mut left = 2 * link.null()?.header.credits.min(512) + 8;
         while left > 0 {
             // Discarded messages have no answer, and must not use up the server's Receives. It need
             // have no more of them than it grants, so NULL has one of them each time. It may grant
@@ -484,7 +484,8 @@ pub const CASES: &[Case] = &[
         fault "grants-as-requested", |target| granted_by_errors(target, 65536)),
     case!("rfc8166/3.3.1/7", "discarded messages keep the Receives posted", Must,
         DISCARDS_DONE,
-        sends "more RDMA_DONE than are granted, and NULL whenever no more may be under way",
+        sends "twice as many RDMA_DONE as are granted and 8, at most 1032, and NULL whenever no more \
+               may be under way",
         accepts "nothing to RDMA_DONE, SUCCESS to each NULL; the grant may fall",
         fault "discards-use-receives", malformed_keep_credits),
     case!("rfc8166/3.3.3/1", "the first call may have 1024 octets, without private data", Must, RECEIVERS,
