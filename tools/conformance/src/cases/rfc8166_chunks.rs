@@ -57,7 +57,9 @@ const ACTUAL: &str = "RFC 8166, section 4.3.3: the Responder modifies the copied
                       returned in the Reply chunk.";
 const USE: &str =
     "If a Reply chunk was provided and the reduced Payload stream is larger than the reply inline \
-     threshold, the Responder MUST use the Requester-provided Reply chunk for the reply.";
+     threshold, the Responder MUST use the Requester-provided Reply chunk for the reply. … RFC \
+     8166, section 4.2.4: the total length of the gathered buffers cannot exceed the inline \
+     threshold.";
 const LONG_CALL: &str = "Though the purpose of a Long Message is to handle large RPC messages, \
                          Requesters MAY use a Long Message at any time to convey an RPC Call \
                          message.";
@@ -101,6 +103,10 @@ macro_rules! limits {
     };
 }
 const LIMITS: &str = limits!("");
+const EMPTY_SEGMENTS: &str =
+    "RFC 8166, section 3.4.3: An \"empty segment\" is an RDMA segment with the value zero (0) in \
+     its length field. … RFC 8267, section 6.4.2: The RPC-over-RDMA version 1 protocol does not \
+     place any limit on the number of chunks or segments that may appear in Read or Write lists.";
 const WRITE_LIMITS: &str = limits!(
     " … RFC 8166, section 3.4.6: The Responder MUST copy the segment count and all segments from \
      the Requester-provided Write chunk into the RPC Reply message's Transport header."
@@ -117,6 +123,12 @@ pub const PADDED: &str =
 pub const PROTECTION: &str = "RFC 8166, section 8.1: The use of an RPC-over-RDMA transport \
                           protocol MUST NOT introduce vulnerabilities to system memory contents \
                           nor to memory owned by user processes.";
+const UNREACHABLE: &str =
+    "RFC 8166, sections 8.1 and 4.5.4: The use of an RPC-over-RDMA transport protocol MUST NOT \
+     introduce vulnerabilities to system memory contents nor to memory owned by user processes. … \
+     If a Responder is unable to construct and transmit an RPC Reply or RPC-over-RDMA error \
+     message, the Responder MUST close the connection to signal to the Requester that a reply was \
+     lost.";
 
 /// The lengths of the segments of a chunk.
 fn lengths(chunk: &[Segment]) -> Vec<usize> {
@@ -1151,11 +1163,11 @@ pub const CASES: &[Case] = &[
         read_chunk_of_unknown(link)?;
         Ok(Passed)
     })),
-    case!("rfc8166/4.5.3/4", "a Read chunk of memory that is not registered", Must, PROTECTION,
+    case!("rfc8166/4.5.3/4", "a Read chunk of memory that is not registered", Must, UNREACHABLE,
         sends "RDMA_NOMSG with an unknown handle",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
         fault "dies-of-access-errors", needs [Destructive], |target| unreadable(target, |_| Ok(vec![BOGUS]))),
-    case!("rfc8166/4.5.3/5", "a Reply chunk of memory that is not registered", Must, PROTECTION,
+    case!("rfc8166/4.5.3/5", "a Reply chunk of memory that is not registered", Must, UNREACHABLE,
         sends "a Reply chunk with an unknown handle",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
                  this connection; others go on",
@@ -1169,14 +1181,14 @@ pub const CASES: &[Case] = &[
         sends "a Reply chunk with an unknown handle; the same again if the connection ends",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or an error of NFS, to the second at the latest",
         fault "forgets-failed-calls", needs [Destructive], unwritable_again),
-    case!("rfc8166/4.5.3/7", "a Read chunk that is longer than its memory", Must, PROTECTION,
+    case!("rfc8166/4.5.3/7", "a Read chunk that is longer than its memory", Must, UNREACHABLE,
     sends "RDMA_NOMSG with a segment of 4096 octets, of which 64 are registered",
     accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
     fault "dies-of-access-errors", needs [Destructive],
     |target| unreadable(target, |link| {
         Ok(vec![Segment { length: 4096, ..link.readable(&[7; 64])? }])
     })),
-    case!("rfc8166/4.5.3/8", "a Reply chunk that is longer than its memory", Must, PROTECTION,
+    case!("rfc8166/4.5.3/8", "a Reply chunk that is longer than its memory", Must, UNREACHABLE,
     sends "a reply of 1008 octets, a Reply chunk of 4096 octets, of which 64 are registered",
     accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
              this connection; others go on",
@@ -1184,17 +1196,17 @@ pub const CASES: &[Case] = &[
     |target| unwritable(target, |link| {
         Ok(vec![Segment { length: 4096, ..link.writable(64)? }])
     })),
-    case!("rfc8166/8.1.4/1", "a Read chunk of 4 GiB", Must, PROTECTION,
+    case!("rfc8166/8.1.4/1", "a Read chunk of 4 GiB", Must, UNREACHABLE,
         sends "RDMA_NOMSG with a segment of 0xffffffff octets",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
         |target| unreadable(target, |_| Ok(vec![Segment { length: u32::MAX, ..BOGUS }]))),
-    case!("rfc8166/8.1.4/2", "a Read chunk whose length overflows 32 bits", Must, PROTECTION,
+    case!("rfc8166/8.1.4/2", "a Read chunk whose length overflows 32 bits", Must, UNREACHABLE,
         sends "RDMA_NOMSG with two segments of 0xffffffff octets",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
         |target| unreadable(target, |_| Ok(vec![Segment { length: u32::MAX, ..BOGUS }; 2]))),
-    case!("rfc8166/8.1.4/3", "a Reply chunk whose length overflows 32 bits is no harm", Must, PROTECTION,
+    case!("rfc8166/8.1.4/3", "a Reply chunk whose length overflows 32 bits is no harm", Must, UNREACHABLE,
         sends "a reply of 1008 octets, a Reply chunk of two segments of 0xffffffff octets",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
                  this connection; others go on",
@@ -1227,14 +1239,12 @@ pub const CASES: &[Case] = &[
         accepts "SUCCESS with all of them, ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "one-write-chunk", |target| many_chunks(target, 35)),
     case!("rfc8166/3.4.4/3", "a Long Call with fifteen empty segments behind it", Should,
-        "RFC 8166, section 3.4.3: An \"empty segment\" is an RDMA segment with the value zero (0) \
-         in its length field.",
+        EMPTY_SEGMENTS,
         sends "NULL as a Long Call in sixteen segments, fifteen of them empty",
         accepts "SUCCESS, ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "drops-long-calls", needs [Destructive], |target| many_segments(target, 16)),
     case!("rfc8166/3.4.4/4", "a Long Call with thirty-nine empty segments behind it", Should,
-        "RFC 8166, section 3.4.3: An \"empty segment\" is an RDMA segment with the value zero (0) \
-         in its length field.",
+        EMPTY_SEGMENTS,
         sends "NULL as a Long Call in forty segments, thirty-nine of them empty",
         accepts "SUCCESS, ERR_CHUNK or GARBAGE_ARGS; NULL succeeds",
         fault "drops-long-calls", needs [Destructive], |target| many_segments(target, 40)),
@@ -1251,7 +1261,8 @@ pub const CASES: &[Case] = &[
                  succeeds",
         fault "ends-at-segments", |target| most_segments(target, usize::MAX, reply_segments)),
     case!("rfc8267/6.4.2/5", "a Long Call of more segments than the server takes", Should, LIMITS,
-        sends "NULL as a Long Call in more and more segments of one octet, 40 at most",
+        sends "NULL as a Long Call in more and more segments of one octet, as far as the threshold \
+               allows, 40 at most",
         accepts "SUCCESS to a number, ERR_CHUNK or GARBAGE_ARGS to more; NULL succeeds",
         fault "ends-at-segments", needs [Destructive],
         |target| most_segments(target, NULL_SEGMENTS, read_segments)),
