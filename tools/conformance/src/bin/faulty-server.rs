@@ -75,7 +75,7 @@ const AUTH_MAX: usize = 400;
 /// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
 /// the same call. With each of them the words by which a case accepts that: such a case still
 /// passes, or finds the server to lack what is no failure.
-const ALLOWED: [(&str, &str); 19] = [
+const ALLOWED: [(&str, &str); 21] = [
     ("header-xid", "SUCCESS with XID X"),
     ("system-errors", "SYSTEM_ERR"),
     ("nfs-errors", "an error of NFS"),
@@ -98,6 +98,8 @@ const ALLOWED: [(&str, &str); 19] = [
     ("silence", "or nothing"),
     ("lowers-grants", "the grant may fall"),
     ("no-links", "need not have symbolic links"),
+    ("trusts-options", "or INVALID_OPTION"),
+    ("keeps-version", "need not take both versions"),
 ];
 /// Faults that make the server do what RFC 8881 allows where a delegation is recalled: it calls
 /// CB_NULL before it grants one, or the conflicting WRITE waits.
@@ -652,6 +654,7 @@ impl Responder {
         if octets.len() < 28 {
             return self.discard("answers-short", xid);
         }
+        let other = self.has("keeps-version") && self.messages > 1 && version != self.version;
         self.version = version;
         self.requested = word(2);
         self.reduced = None;
@@ -659,7 +662,7 @@ impl Responder {
         if two && self.has("drops-version-2") {
             return Ok(());
         }
-        if version != 1 && !two && !self.has("ignores-version") {
+        if version != 1 && !two && !self.has("ignores-version") || other {
             let vers = if self.has("error-in-version-1") {
                 1
             } else {
@@ -730,8 +733,8 @@ impl Responder {
             return Some(match valid() {
                 _ if self.has("drops-options") => Ok(()),
                 Ok(true) => self.error(xid, 2, &[wire::INVALID_OPTION]),
-                _ if direction == wire::REPLY => self.discard("answers-options", xid),
                 _ if self.has("trusts-options") => self.error(xid, 2, &[wire::INVALID_OPTION]),
+                _ if direction == wire::REPLY => self.discard("answers-options", xid),
                 _ => self.err_chunk(xid),
             });
         }
