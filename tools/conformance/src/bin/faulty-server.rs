@@ -344,9 +344,10 @@ fn dump(own: u16, fault: &str) -> Writer {
     let other = own ^ u16::from(fault == "other-port");
     let mut entries = vec![(nfs3::NFS3, "rdma", other), (nfs3::NFS3, "rdma6", other)];
     for program in [mount::MNT, mount::NLM, mount::NSM] {
-        match fault {
-            "no-mount-over-tcp" if program == mount::MNT => (),
-            "udp-nlm" if program == mount::NLM => entries.push((program, "udp", own)),
+        match (fault, program) {
+            ("no-mount-over-tcp", mount::MNT) | ("udp-nlm", mount::NLM) => {
+                entries.push((program, "udp", own));
+            }
             _ => entries.extend([(program, "tcp", own), (program, "tcp6", own)]),
         }
     }

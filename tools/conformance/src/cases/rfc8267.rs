@@ -23,6 +23,7 @@ const AUXILIARY: &str =
     "Historically, NFS/RDMA implementations have chosen to convey the MOUNT, NLM, and NSM protocols \
      via TCP. To enable interoperation of these protocols when NFS/RDMA is in use, a Legacy NFS \
      server MUST provide support for these protocols via TCP.";
+const NETIDS: [&str; 6] = ["rdma", "rdma6", "tcp", "tcp6", "udp", "udp6"];
 const REGISTERED: &str =
     "The chosen port MAY be registered with the RPC portmapper under the netids assigned in \
      [RFC8166].";
@@ -55,13 +56,15 @@ fn over_tcp(target: &mut Target<'_>, program: Procedure) -> Verdict {
         let has_one = |netid: &&str| mount::address_in(&list, program, netid) != Ok(None);
         netids.iter().any(has_one)
     };
-    if !has(NFS3, &["rdma", "rdma6", "tcp", "tcp6", "udp", "udp6"]) {
+    if !has(NFS3, &NETIDS) {
         return skip("rpcbind has no NFS 3: the server does not register itself");
     }
     let at = match mount::place(target.server, &list, program) {
         Ok(at) => at,
         // TCP over the other version of IP, or an address that cannot be read.
         Err(why) if has(program, &["tcp", "tcp6"]) => return inconclusive(why),
+        // A program need not be registered.
+        Err(why) if !has(program, &NETIDS) => return inconclusive(why),
         Err(why) => return violation(why),
     };
     let reply = match mount::call(at, program) {
@@ -98,14 +101,17 @@ pub const CASES: &[Case] = &[
         fault "other-port", |target| registered(target, "rdma6")),
     case!("rfc8267/5.1/1", "a server of NFS 3 has MOUNT over TCP", Must, AUXILIARY,
         sends "RPCBPROC_DUMP, and NULL of MOUNT 3, over TCP",
-        accepts "SUCCESS; skipped without NFS 3, or if rpcbind has none",
+        accepts "SUCCESS; skipped without NFS 3, or if rpcbind has none; inconclusive if rpcbind \
+                 has no MOUNT",
         fault "no-mount-over-tcp", |target| over_tcp(target, mount::MNT)),
     case!("rfc8267/5.1/2", "a server of NFS 3 has NLM over TCP", Must, AUXILIARY,
         sends "RPCBPROC_DUMP, and NULL of NLM 4, over TCP",
-        accepts "SUCCESS; skipped without NFS 3, or if rpcbind has none",
+        accepts "SUCCESS; skipped without NFS 3, or if rpcbind has none; inconclusive if rpcbind \
+                 has no NLM",
         fault "udp-nlm", |target| over_tcp(target, mount::NLM)),
     case!("rfc8267/5.1/3", "a server of NFS 3 has NSM over TCP", Must, AUXILIARY,
         sends "RPCBPROC_DUMP, and NULL of NSM 1, over TCP",
-        accepts "SUCCESS; skipped without NFS 3, or if rpcbind has none",
+        accepts "SUCCESS; skipped without NFS 3, or if rpcbind has none; inconclusive if rpcbind \
+                 has no NSM",
         fault "no-nsm", |target| over_tcp(target, mount::NSM)),
 ];
