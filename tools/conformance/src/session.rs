@@ -236,20 +236,45 @@ fn op(number: u32) -> Writer {
     Writer::new().word(number)
 }
 
+/// A failure of what a check needs tells nothing of its requirement.
+fn unjudged(problem: Problem) -> Problem {
+    match problem {
+        Problem::Violation(why) => Problem::Inconclusive(why),
+        other => other,
+    }
+}
+
 impl Session {
-    /// Makes a session, opens its file, runs a check, and ends the session whatever the check has
-    /// found. With `callbacks`, its connection is for callbacks, too.
+    /// Makes a session, opens its file, runs a check, and ends the session even where the check has
+    /// failed. With `callbacks`, its connection is for callbacks, too. Only the check is judged.
     pub fn within(
         target: &mut Target<'_>,
         callbacks: bool,
         check: impl FnOnce(&mut Session) -> Verdict,
     ) -> Verdict {
-        let mut session = Session::begin(target, callbacks)?;
-        let found = session
-            .prepare(callbacks)
-            .and_then(|()| check(&mut session));
-        let ended = session.end();
+        let (found, ended) = Session::run(target, callbacks, check)?;
+        found.and_then(|Passed| ended.map(|()| Passed).map_err(unjudged))
+    }
+
+    /// The same with callbacks. The end of the session is judged, too.
+    pub fn within_and_end(
+        target: &mut Target<'_>,
+        check: impl FnOnce(&mut Session) -> Verdict,
+    ) -> Verdict {
+        let (found, ended) = Session::run(target, true, check)?;
         found.and_then(|Passed| ended.map(|()| Passed))
+    }
+
+    /// Returns what the check has found, and how the session has ended.
+    fn run(
+        target: &mut Target<'_>,
+        callbacks: bool,
+        check: impl FnOnce(&mut Session) -> Verdict,
+    ) -> Result<(Verdict, Result<(), Problem>), Problem> {
+        let mut session = Session::begin(target, callbacks).map_err(unjudged)?;
+        let prepared = session.prepare(callbacks).map_err(unjudged);
+        let found = prepared.and_then(|()| check(&mut session));
+        Ok((found, session.end()))
     }
 
     fn begin(target: &mut Target<'_>, callbacks: bool) -> Result<Self, Problem> {
@@ -342,8 +367,8 @@ impl Session {
     /// Opens another file, and returns its path. The server must grant a delegation of it.
     pub fn opens_another(&mut self) -> Result<String, Problem> {
         let path = format!("{}.{}", self.path, self.files.len());
-        self.creates(path.clone())?;
-        self.opens()?;
+        let opened = self.creates(path.clone()).and_then(|()| self.opens());
+        opened.map_err(unjudged)?;
         match self.files.last() {
             Some(file) if file.delegation.is_some() => Ok(path),
             _ => skip("the server grants no delegation of another file"),
@@ -501,16 +526,27 @@ impl Session {
 
     /// Returns the next call of the server that recalls something. Others are answered.
     pub fn callback(&mut self) -> Result<Callback, Problem> {
-        let until = Instant::now() + self.link.server.limit;
-        loop {
-            let message = self.link.receive()?;
+        match self.callback_within(self.link.server.limit)? {
+            Some(callback) => Ok(callback),
+            None => inconclusive("the server recalls nothing"),
+        }
+    }
+
+    /// The same. Returns none if it does not arrive in that time.
+    pub fn callback_within(&mut self, limit: Duration) -> Result<Option<Callback>, Problem> {
+        let until = Instant::now() + limit;
+        while let Some(message) = self.link.receive_within(limit) {
             let callback = Self::call_in(&message)?;
             if !self.answers_other(&callback)? {
-                return Ok(callback);
+                return Ok(Some(callback));
             }
             if Instant::now() > until {
-                return inconclusive("the server calls back, and recalls nothing");
+                break;
             }
+        }
+        match self.link.connection.closed() {
+            Some(why) => violation(format!("the connection ended: {why}")),
+            None => Ok(None),
         }
     }
 

@@ -805,6 +805,9 @@ impl Responder {
         }
         let inline_reply = message_type == wire::REPLY && header.procedure == wire::MSG;
         if inline_reply && header.version == 1 && !self.has("any-message-type") {
+            if self.has("loses-replies") && self.outstanding.contains(&Some(xid)) {
+                return Ok(());
+            }
             if !self.completes(xid) {
                 return self.discard("answers-replies", xid);
             }
@@ -816,13 +819,14 @@ impl Responder {
                 self.shared.die();
                 return Err(Over);
             }
-            if refused || self.has("ignores-replies") {
+            if refused {
                 self.flags = NO_CALLBACKS;
             }
             return Ok(());
         }
-        if self.has("one-xid-space") && self.outstanding.contains(&Some(xid)) {
-            return Ok(());
+        if self.has("one-xid-space") && self.completes(xid) {
+            // The callback never gets its reply then.
+            self.outstanding[0] = Some(!xid);
         }
         if message_type > wire::REPLY && !self.has("any-message-type") {
             return self.discard("answers-replies", xid);

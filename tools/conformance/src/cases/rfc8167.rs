@@ -37,9 +37,14 @@ const CREDITS: &str = "The number of requested reverse-direction credits is plac
 pub const DISTINCT: &str =
     "RFC 8167, section 2.4.1: Though such concurrent requests use the same XID value, they \
      represent distinct ONC RPC transactions.";
-const PERMANENT: &str =
-    "RFC 8166, section 4.5: An RDMA_ERROR procedure indicates a permanent error. Receipt of this \
-     procedure completes the RPC transaction associated with XID in the rdma_xid field.";
+const SEPARATE: &str =
+    "RFC 8167, section 4.1: Direction-independent credit accounting prevents head-of-line blocking \
+     in one direction from impacting operation in the other direction.";
+const NO_CHUNKS: &str =
+    "If a reverse-direction requester provides a non-empty chunk list to a Responder that does not \
+     support chunks, the Responder MUST reply with an RDMA_ERROR message with rdma_err field set to \
+     ERR_CHUNK. … RFC 8167, section 4.1: Direction-independent credit accounting prevents \
+     head-of-line blocking in one direction from impacting operation in the other direction.";
 const PREPARED: &str =
     "Therefore, a ULP MUST NOT perform reverse-direction ONC RPC operations until the peer has \
      indicated it is prepared to handle them.";
@@ -103,11 +108,17 @@ fn recall(
     })
 }
 
-/// The server takes the reply to its call: it says of no fault of the callback channel, and the
-/// delegation can be returned, so that the other connection can write.
-fn reply_counts(target: &mut Target<'_>) -> Verdict {
+/// The server takes the reply to its call: it says of no fault of the callback channel, the
+/// delegation can be returned, so that the other connection can write, and the server makes the next
+/// call. `before` runs before that reply.
+fn reply_counts(
+    target: &mut Target<'_>,
+    before: impl FnOnce(&mut Session, &Callback) -> Verdict,
+) -> Verdict {
+    let mut writer = target.plain()?;
     Session::within(target, true, |session| {
         let callback = session.recalled()?;
+        before(session, &callback)?;
         session.accept(&callback)?;
         session.link.still_answers("the reply to a callback")?;
         session.give_back()?;
@@ -121,8 +132,18 @@ fn reply_counts(target: &mut Target<'_>) -> Verdict {
         if status != 0 {
             return violation(format!("with the delegation returned, WRITE gets {status}"));
         }
-        session.link.quiet()?;
-        Ok(Passed)
+        if session
+            .callback_within(session.link.server.quiet)?
+            .is_some()
+        {
+            return violation("the server makes the call again that has its reply");
+        }
+        let path = session.opens_another()?;
+        ask_write(&mut writer, &path)?;
+        match session.callback_within(session.link.server.limit)? {
+            Some(callback) => session.accept(&callback).map(|()| Passed),
+            None => violation("the server makes no call after the reply to the first one"),
+        }
     })
 }
 
@@ -131,7 +152,7 @@ fn refused(
     target: &mut Target<'_>,
     refuse: impl FnOnce(&mut Session, &Callback) -> Result<(), Problem>,
 ) -> Verdict {
-    Session::within(target, true, |session| {
+    Session::within_and_end(target, |session| {
         let callback = session.recalled()?;
         refuse(session, &callback)?;
         session.link.still_answers("a refused callback")?;
@@ -141,7 +162,7 @@ fn refused(
 
 /// Makes a call of its own with the XID of the server's call.
 fn same_xid_as_callback(target: &mut Target<'_>) -> Verdict {
-    recall(target, |session, callback| {
+    reply_counts(target, |session, callback| {
         let xid = callback.header.xid;
         let null = session.link.null_call(xid);
         session.link.call(&Header::msg(xid), &null)?.results()?;
@@ -190,11 +211,11 @@ fn one_at_a_time(target: &mut Target<'_>, granted: bool) -> Verdict {
 }
 
 pub const CASES: &[Case] = &[
-    case!("rfc8167/2.4/1", "a reply to no call is refused or discarded", Must, MATCH,
+    case!("rfc8167/2.4/1", "a reply to no call is refused or discarded", Should, MATCH,
         sends "RDMA_MSG with an RPC reply, SUCCESS, of an unknown XID",
         accepts "ERR_CHUNK or nothing, or the end of this connection; NULL succeeds",
         fault "any-message-type", |target| unmatched(target, &[1, 0, 0, 0, 0])),
-    case!("rfc8167/2.4/2", "a denied reply to no call is refused or discarded", Must, MATCH,
+    case!("rfc8167/2.4/2", "a denied reply to no call is refused or discarded", Should, MATCH,
         sends "RDMA_MSG with an RPC reply, AUTH_ERROR, of an unknown XID",
         accepts "ERR_CHUNK or nothing, or the end of this connection; NULL succeeds",
         fault "any-message-type", |target| unmatched(target, &[1, 1, 1, 1])),
@@ -267,18 +288,18 @@ pub const CASES: &[Case] = &[
     })),
     case!("rfc8167/5.2/1", "the reply to a callback is taken", Must, MATCH,
         sends "OPEN for a delegation; WRITE on another connection; NFS4_OK to CB_RECALL, then \
-               DELEGRETURN and the WRITE again",
-        accepts "SEQUENCE without a fault of the callback channel; WRITE succeeds",
-        fault "ignores-replies", needs [Export], reply_counts),
-    case!("rfc8167/5.2/2", "an RPC error to a callback harms no other call", Must, MATCH,
+               DELEGRETURN and the WRITE again; OPEN and WRITE of another file",
+        accepts "SEQUENCE without a fault of the callback channel; WRITE succeeds; a second call",
+        fault "loses-replies", needs [Export], |target| reply_counts(target, |_, _| Ok(Passed))),
+    case!("rfc8167/5.2/2", "an RPC error to a callback harms no other call", Must, SEPARATE,
         sends "OPEN for a delegation; WRITE on another connection; PROG_UNAVAIL to CB_RECALL, then \
-               NULL, DELEGRETURN and DESTROY_SESSION",
+               NULL, DELEGRETURN, CLOSE, REMOVE and DESTROY_SESSION",
         accepts "all succeed",
         fault "dies-of-refused-calls", needs [Export],
         |target| refused(target, |session, callback| session.answer(callback, PROG_UNAVAIL, &[]))),
-    case!("rfc8167/5.3/1", "ERR_CHUNK to a callback harms no other call", Must, PERMANENT,
+    case!("rfc8167/5.3/1", "ERR_CHUNK to a callback harms no other call", Must, NO_CHUNKS,
     sends "OPEN for a delegation; WRITE on another connection; ERR_CHUNK to CB_RECALL, then NULL, \
-           DELEGRETURN and DESTROY_SESSION",
+           DELEGRETURN, CLOSE, REMOVE and DESTROY_SESSION",
     accepts "all succeed",
     fault "dies-of-callback-errors", needs [Export],
     |target| refused(target, |session, callback| {
@@ -287,7 +308,8 @@ pub const CASES: &[Case] = &[
     })),
     case!("rfc8167/2.4.1/1", "a call with the XID of a callback under way", Must, DISTINCT,
         sends "OPEN for a delegation; WRITE on another connection; NULL with the XID of CB_RECALL, \
-               then the reply to that",
-        accepts "both are taken",
+               then NFS4_OK to that, DELEGRETURN and the WRITE again; OPEN and WRITE of another file",
+        accepts "NULL succeeds; SEQUENCE without a fault of the callback channel; WRITE succeeds; a \
+                 second call",
         fault "one-xid-space", needs [Export], same_xid_as_callback),
 ];
