@@ -15,7 +15,6 @@ use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::no_reply;
-use crate::cases::rfc8166_chunks::PROTECTION;
 use crate::cases::rfc8166_header::DISCARDS_DONE;
 use crate::engine::Offer;
 use crate::engine::SENDS;
@@ -43,6 +42,10 @@ pub const EXCHANGE: &str =
     "RFC 8166, section 3.3.3: each RPC-over-RDMA version 1 connection provides the ability to \
      exchange at least one RPC message at a time, whose RPC Call and Reply messages are no more \
      than 1024 bytes in size.";
+pub const SELF_DENIAL: &str =
+    "RFC 8166, section 8.1.4: A sender can trigger a self denial of service by exceeding the credit \
+     grant repeatedly. … Such situations can deny service to other users sharing the connection \
+     from that Requester.";
 const LOST: &str =
     "RFC 8166, section 4.5.4: If a Responder is unable to construct and transmit an RPC Reply or \
      RPC-over-RDMA error message, the Responder MUST close the connection to signal to the \
@@ -510,7 +513,7 @@ pub const CASES: &[Case] = &[
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
                  this connection; NULL succeeds",
         fault "ignores-threshold", reply_of_1028),
-    case!("rfc8166/3.3.1/12", "more calls than are granted harm no other connection", Must, PROTECTION,
+    case!("rfc8166/3.3.1/12", "more calls than are granted harm no other connection", Must, SELF_DENIAL,
         sends "four times as many NULL at once as are granted, at most 256",
         accepts "SUCCESS, ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or nothing to each, or the end of \
                  this connection; others go on",
@@ -529,7 +532,7 @@ pub const CASES: &[Case] = &[
         sends "NULL with the same XID on two connections",
         accepts "SUCCESS on one; SUCCESS or nothing on the other, or the end of this connection",
         fault "refuses-old-calls", two_connections),
-    case!("rfc8166/3.3.3/4", "a client that leaves within its first call harms nobody", Must, PROTECTION,
+    case!("rfc8166/3.3.3/4", "a client that leaves within its first call harms nobody", Must, SELF_DENIAL,
         sends "NULL and a disconnect, four times, then NULL on a new connection", accepts "SUCCESS",
         fault "dies-of-disconnects", disconnect_within_call),
     case!("rfc8166/3.3.1/14", "a reply that finds no Receive at first is not lost in silence", Must, LOST,
@@ -545,7 +548,7 @@ pub const CASES: &[Case] = &[
         sends "NULL, another NULL, and the first one once more",
         accepts "SUCCESS or nothing to the last one, or the end of this connection; NULL succeeds",
         fault "refuses-old-calls", equal_later),
-    case!("rfc8166/3.3.3/5", "a client that sends behind its DREQ harms nobody", Must, PROTECTION,
+    case!("rfc8166/3.3.3/5", "a client that sends behind its DREQ harms nobody", Must, SELF_DENIAL,
         sends "a DREQ and four NULL, four times, then NULL on a new connection", accepts "SUCCESS",
         fault "dies-of-disconnects", calls_behind_dreq),
 ];
