@@ -64,12 +64,17 @@ pub fn environment(status: u32) -> Option<&'static str> {
         21 => "NFS4ERR_ISDIR",
         28 => "NFS4ERR_NOSPC",
         30 => "NFS4ERR_ROFS",
+        63 => "NFS4ERR_NAMETOOLONG",
         69 => "NFS4ERR_DQUOT",
+        70 => "NFS4ERR_STALE",
         DELAY => "NFS4ERR_DELAY",
         10_012 => "NFS4ERR_LOCKED",
         10_013 => "NFS4ERR_GRACE",
+        10_014 => "NFS4ERR_FHEXPIRED",
         10_016 => "NFS4ERR_WRONGSEC",
         RESOURCE => "NFS4ERR_RESOURCE",
+        10_019 => "NFS4ERR_MOVED",
+        10_029 => "NFS4ERR_SYMLINK",
         10_046 => "NFS4ERR_FILE_OPEN",
         _ => return None,
     })
@@ -272,6 +277,44 @@ impl Read {
     }
 }
 
+/// Reads fattr4 (RFC 8881, section 3.3.7): the bitmap without zeros at its end, and the values.
+fn fattr4<'a>(reader: &mut Reader<'a>) -> Result<(Vec<u32>, &'a [u8]), String> {
+    let mut bitmap = Vec::new();
+    for _ in 0..reader.word()? {
+        bitmap.push(reader.word()?);
+    }
+    while bitmap.last() == Some(&0) {
+        bitmap.pop();
+    }
+    Ok((bitmap, reader.opaque()?))
+}
+
+/// Reads size, fileid and time_modify. A server need not have the last two.
+fn attributes(reader: &mut Reader<'_>) -> Result<Option<Attributes>, String> {
+    let (bitmap, values) = fattr4(reader)?;
+    let asked = ATTRIBUTES.iter().chain(std::iter::repeat(&0));
+    if bitmap
+        .iter()
+        .zip(asked)
+        .any(|(found, asked)| found & !asked != 0)
+    {
+        return Err("GETATTR returns other attributes than size, fileid, time_modify".into());
+    }
+    if bitmap != ATTRIBUTES {
+        return Ok(None);
+    }
+    let mut values = Reader::new(values);
+    let found = Attributes {
+        size: values.hyper()?,
+        id: values.hyper()?,
+        modified: (values.hyper()?, values.word()?),
+    };
+    match values.rest().len() {
+        0 => Ok(Some(found)),
+        more => Err(format!("{more} octets follow time_modify")),
+    }
+}
+
 /// Results of COMPOUND.
 #[derive(Clone, Debug)]
 pub struct Results {
@@ -307,6 +350,9 @@ impl Results {
                 (WRITE, 0) => {
                     reader.raw(16)?;
                 }
+                (GETATTR, 0) => {
+                    fattr4(&mut reader)?;
+                }
                 (operation, status) => {
                     return Err(format!("operation {operation} ends with {status}"))
                 }
@@ -320,22 +366,19 @@ impl Results {
         Ok(self.first(GETFH)?.opaque()?.to_vec())
     }
 
-    /// Returns the attributes of the first GETATTR.
-    pub fn attributes(&self) -> Result<Attributes, String> {
+    /// Returns the attributes of a GETATTR at the end, unless the server lacks some.
+    pub fn attributes(&self) -> Result<Option<Attributes>, String> {
         let mut reader = self.first(GETATTR)?;
-        if reader.array::<3>()? != [2, ATTRIBUTES[0], ATTRIBUTES[1]] {
-            return Err("GETATTR returns other attributes than size, fileid, time_modify".into());
-        }
-        let mut values = Reader::new(reader.opaque()?);
-        let found = Attributes {
-            size: values.hyper()?,
-            id: values.hyper()?,
-            modified: (values.hyper()?, values.word()?),
-        };
-        match values.rest().len() + reader.rest().len() {
+        let found = attributes(&mut reader)?;
+        match reader.rest().len() {
             0 => Ok(found),
             more => Err(format!("{more} octets follow the attributes")),
         }
+    }
+
+    /// Returns the attributes of a GETATTR in front of a READ.
+    pub fn attributes_in_front(&self) -> Result<Option<Attributes>, String> {
+        attributes(&mut self.first(GETATTR)?)
     }
 
     /// Returns eof and the count of a READ whose data should be in a Write chunk, and the octets
@@ -512,6 +555,26 @@ mod tests {
         assert_eq!(results.most(), Ok(Some(8)));
         assert!(results.attributes().is_err());
         assert!(results.link().is_err());
+    }
+
+    // RFC 7530, section 5
+    #[test]
+    fn a_server_need_not_have_all_attributes() {
+        let [first, second] = ATTRIBUTES;
+        let found = |words: &[u32]| attributes(&mut Reader::new(&wire::words(words)));
+        let all = Attributes {
+            size: 5,
+            id: 6,
+            modified: (7, 8),
+        };
+        for head in [&[2, first, second][..], &[3, first, second, 0]] {
+            let words = [head, &[28, 0, 5, 0, 6, 0, 7, 8]].concat();
+            assert_eq!(found(&words), Ok(Some(all.clone())));
+        }
+        assert_eq!(found(&[2, SIZE, 0, 8, 0, 5]), Ok(None));
+        assert!(found(&[2, first | 1, second, 0]).is_err());
+        assert!(found(&[3, first, second, 1, 0]).is_err());
+        assert!(found(&[2, first, second, 24, 0, 5, 0, 6, 0, 7]).is_err());
     }
 
     // RFC 4506, section 4.10: the padding is none of the data.

@@ -1509,10 +1509,7 @@ impl Responder {
         }
         if !items.is_empty()
             && call.writes.is_empty()
-            && matches!(
-                self.shared.fault,
-                "no-inline-reads" | "reduces-fattr3" | "reduces-fattr4"
-            )
+            && matches!(self.shared.fault, "no-inline-reads" | "reduces-fattr3")
         {
             return self.err_chunk(call.xid);
         }
