@@ -1538,6 +1538,14 @@ impl Responder {
         } else {
             header.octets().len()
         };
+        let excess = (head + payload.len()).saturating_sub(threshold);
+        let cut = self.has("cuts-inline-reads") && excess > 0 && call.reply.is_none();
+        if let (true, Some(&(at, length))) = (cut, items.last()) {
+            // eof and the count stand in front of the data.
+            let left = length.saturating_sub(excess) / 4 * 4;
+            payload.truncate(24 + at + left);
+            payload[16 + at..24 + at].copy_from_slice(&words(&[1, left as u32]));
+        }
         let key = self.key(call);
         if head + payload.len() <= threshold {
             self.send(&header.with(&payload), key)?;

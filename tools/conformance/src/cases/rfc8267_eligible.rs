@@ -21,6 +21,7 @@ use crate::nfs::Results;
 use crate::peer::Link;
 use crate::peer::Service;
 use crate::peer::Target;
+use crate::wire::roundup;
 use crate::wire::Header;
 use crate::wire::ReadSegment;
 
@@ -88,11 +89,11 @@ fn read_link(target: &mut Target<'_>, text: &[u8]) -> Verdict {
         header.writes = vec![vec![offered]];
         let (answer, results) =
             link.nfs_with(&header, |compound| compound.path(path).read_link())?;
+        let (count, behind) = succeeded(&results, Results::reduced_link)?;
         let [returned] = &answer.header.writes[..] else {
             return violation("the reply does not have one Write chunk");
         };
         same_segments(&[offered], returned)?;
-        let (count, behind) = succeeded(&results, Results::reduced_link)?;
         let (length, moved) = (text.len(), returned[0].length as usize);
         if (count as usize, moved, behind.len()) != (length, length, 0) {
             return violation(format!(
@@ -105,8 +106,9 @@ fn read_link(target: &mut Target<'_>, text: &[u8]) -> Verdict {
         if octets[..length] != *text {
             return violation("the Write chunk has another target");
         }
-        if octets[length..].iter().any(|&octet| octet != 0xee) {
-            return violation("octets behind the target were written");
+        let mut padding = octets.iter().take(roundup(length)).skip(length);
+        if padding.any(|&octet| octet != 0xee) {
+            return violation("the padding of the target was written");
         }
         Ok(Passed)
     })
@@ -146,26 +148,24 @@ fn reduces(target: &mut Target<'_>, call: impl FnOnce(u32) -> (Vec<u8>, u32)) ->
     if !matches!(target.server.service, Service::Nfs4(_)) {
         return target.server.lacks("no COMPOUND of NFS 4.0");
     }
-    target.on_plain(|link| {
-        let xid = link.xid();
-        let (rpc, position) = call(xid);
-        let segment = link.readable(NAME)?;
-        let mut header = Header::msg(xid);
-        header.reads.push(ReadSegment { position, segment });
-        link.ask(&header, &rpc)?;
-        let message = link.receive_of(xid)?;
-        if !link.is_declined(xid, &message) {
-            let answer = link.decode(xid, &message)?;
-            let status = parsed(&answer)?.status;
-            if status != nfs::BADXDR {
-                return violation(format!(
-                    "the call is processed, and ends with status {status}"
-                ));
-            }
+    let mut link = target.plain()?;
+    let xid = link.xid();
+    let (rpc, position) = call(xid);
+    let segment = link.readable(NAME)?;
+    let mut header = Header::msg(xid);
+    header.reads.push(ReadSegment { position, segment });
+    link.ask(&header, &rpc)?;
+    let message = link.receive_of(xid)?;
+    if !link.is_declined(xid, &message) {
+        let answer = link.decode(xid, &message)?;
+        let status = parsed(&answer)?.status;
+        if status != nfs::BADXDR {
+            return violation(format!(
+                "the call is processed, and ends with status {status}"
+            ));
         }
-        link.still_answers("an argument that is not eligible")?;
-        Ok(Passed)
-    })
+    }
+    target.goes_on(&mut link, true, "an argument that is not eligible")
 }
 
 pub const CASES: &[Case] = &[
