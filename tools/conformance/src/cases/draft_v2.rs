@@ -156,8 +156,7 @@ fn on_agreed(
 ) -> Verdict {
     let mut link = agreed(target)?;
     check(&mut link)?;
-    link.still_answers("that")?;
-    Ok(Passed)
+    target.goes_on(&mut link, true, "that")
 }
 
 /// Version 2 is answered by a reply, or by ERR_VERS that names version 1 and not 2.
@@ -173,14 +172,14 @@ fn answered(target: &mut Target<'_>) -> Verdict {
             error: wire::ERR_VERS,
             range: Some((1, 1)),
             ..
-        }) => link.still_answers("ERR_VERS")?,
+        }) => target.goes_on(&mut link, true, "ERR_VERS"),
         Ok(Transport::Chunks(..)) => {
             link.version = 2;
             link.decode(xid, &message)?.results()?;
+            Ok(Passed)
         }
-        other => return violation(format!("the answer is {other:?}")),
+        other => violation(format!("the answer is {other:?}")),
     }
-    Ok(Passed)
 }
 
 /// RDMA2_MSG or another procedure with these words behind the credits, and NULL: BAD_HEADER.
