@@ -339,12 +339,18 @@ impl Call {
         self.header.writes.iter().flatten().chain(reply).copied()
     }
 
+    /// Returns the Steering Tags of its memory.
+    fn keys(&self) -> impl Iterator<Item = u32> + '_ {
+        let segments = self.readable().chain(self.writable());
+        // The handle of an empty segment need not be one.
+        segments
+            .filter(|segment| segment.length > 0)
+            .map(|segment| segment.handle)
+    }
+
     /// Returns the first Steering Tag.
     pub fn key(&self) -> Option<u32> {
-        self.readable()
-            .chain(self.writable())
-            .next()
-            .map(|segment| segment.handle)
+        self.keys().next()
     }
 }
 
@@ -450,6 +456,8 @@ pub struct Work {
     pub repeated: Vec<u32>,
     /// Memory of the client that could not be reached, and why.
     pub unreachable: Vec<String>,
+    /// The error of the first Send with Invalidate that failed.
+    pub not_invalidated: Option<String>,
     /// Replies that found neither inline room nor a Reply chunk.
     pub too_long: Vec<String>,
     /// Answers to calls of the server.
@@ -1155,18 +1163,23 @@ impl Session {
             // The client looks at it before the reply arrives.
             thread::sleep(FRONT);
         }
-        let key = call.key().filter(|_| match shape.invalidate {
-            Invalidate::Never => false,
-            Invalidate::IfAgreed => self.invalidation,
-            Invalidate::Always => true,
+        let key = call.key().filter(|&key| {
+            let invalidates = match shape.invalidate {
+                Invalidate::Never => false,
+                Invalidate::IfAgreed => self.invalidation,
+                Invalidate::Always => true,
+            };
+            let mut others = self.pending.values().flat_map(Call::keys);
+            invalidates && others.all(|other| other != key)
         });
-        let _ = match key {
-            Some(key) => {
-                seen.invalidated += 1;
-                self.connection.send_invalidate(key, &octets)
-            }
-            None => self.connection.send(&octets),
+        let Some(key) = key else {
+            let _ = self.connection.send(&octets);
+            return;
         };
+        seen.invalidated += 1;
+        if let Err(why) = self.connection.send_invalidate(key, &octets) {
+            work.not_invalidated.get_or_insert(why);
+        }
     }
 
     /// Writes into a chunk. Returns it with its new lengths.
