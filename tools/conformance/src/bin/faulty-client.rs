@@ -711,6 +711,10 @@ impl Worker {
             if self.has("retries-refusals") {
                 return self.call(xid, call.procedure, call.arguments);
             }
+            if self.has("retries-with-new-xid") {
+                self.next_xid = self.next_xid.wrapping_add(1);
+                return self.call(self.next_xid, call.procedure, call.arguments);
+            }
             let misplaced = call.procedure == LOAD && self.has("misplaces-data");
             let why = if misplaced {
                 MISPLACED

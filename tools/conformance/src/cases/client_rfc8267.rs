@@ -3,7 +3,9 @@
 //! RFC 8267, section 6.4.2, for clients: the chunk lists of version 4 of NFS. The suite's own client
 //! is tried in the same way.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::case::case;
 use crate::case::skip;
@@ -13,8 +15,10 @@ use crate::case::Passed;
 use crate::case::Verdict;
 use crate::cases::client_rfc8166::completes_by;
 use crate::cases::client_rfc8166::data_chunks;
+use crate::engine::Connection;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
+use crate::gateway::Next;
 use crate::gateway::Shape;
 use crate::peer::ECHO;
 use crate::peer::NFS;
@@ -67,16 +71,55 @@ fn segments(call: &Call) -> usize {
     lengths.max().unwrap_or_default()
 }
 
-/// Answers a late call that has chunks with GARBAGE_ARGS, and uses none of the chunks.
+/// Whether the call has chunks, and is one of these versions.
+fn suits(call: &Call) -> bool {
+    is_bound(call) && call.key().is_some()
+}
+
+/// Answers a call with GARBAGE_ARGS, and uses none of its chunks.
+fn refuse(call: &Call, connection: &mut Connection) {
+    let reply = words(&[call.header.xid, REPLY, 0, 0, 0, GARBAGE_ARGS]);
+    let _ = connection.send(&call.unused().with(&reply));
+}
+
+/// Refuses a late call that has chunks.
 fn garbage(gateway: &mut Gateway<'_>) -> Verdict {
-    let suits = |call: &Call| is_bound(call) && call.key().is_some();
     if !gateway.plain()?.calls.iter().any(suits) {
         return skip(NO_CHUNKS);
     }
-    completes_by(gateway, Shape::default, suits, |call, connection| {
-        let reply = words(&[call.header.xid, REPLY, 0, 0, 0, GARBAGE_ARGS]);
-        let _ = connection.send(&call.unused().with(&reply));
-    })
+    completes_by(gateway, Shape::default, suits, refuse)?;
+    is_not_made_again(gateway)
+}
+
+/// Refuses a late call that has chunks. In the work without faults, no other call has the same octets
+/// behind the XID. None with them follows. In a session, every call has other octets.
+fn is_not_made_again(gateway: &mut Gateway<'_>) -> Verdict {
+    let body = |call: &Call| call.rpc.get(4..).map(<[u8]>::to_vec);
+    let plain = gateway.plain()?;
+    let refused: Rc<RefCell<Option<Call>>> = Rc::default();
+    let own = refused.clone();
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            let late = call.number >= plain.calls.len() * 2 / 3;
+            let same = |other: &&Call| body(other) == body(call);
+            let once = plain.calls.iter().filter(same).count() == 1;
+            if own.borrow().is_some() || !late || !suits(call) || !once {
+                return Next::Serve;
+            }
+            refuse(call, connection);
+            own.replace(Some(call.clone()));
+            Next::Answered
+        }),
+        ..Shape::default()
+    })?;
+    let Some(refused) = refused.take() else {
+        return Ok(Passed);
+    };
+    let mut later = work.calls.iter().skip(refused.number + 1);
+    if later.any(|call| body(call) == body(&refused)) {
+        return violation("the client has made the call again after the error");
+    }
+    Ok(Passed)
 }
 
 pub const CASES: &[Case] = &[
@@ -100,7 +143,9 @@ pub const CASES: &[Case] = &[
      failing request, as the result would be the same error. It SHOULD immediately terminate the \
      RPC transaction associated with the XID in the RPC Reply.",
     sends "GARBAGE_ARGS to a late call of version 4 of NFS, or of the echo program, that has chunks",
-    accepts "the call is not sent again; the command ends", fault "retries-refusals", garbage),
+    accepts "the call is not sent again with its XID, nor, if the work always makes the same call, with \
+             another one; the command ends",
+    fault "retries-with-new-xid", garbage),
 ];
 
 #[cfg(test)]
