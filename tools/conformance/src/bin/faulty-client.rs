@@ -570,12 +570,7 @@ impl Worker {
         }
         let (header, inline) = match Transport::parse(octets) {
             Ok(Transport::Chunks(header, inline)) => (header, inline),
-            Ok(Transport::Error { error, credits, .. }) => {
-                if self.has("takes-error-grants") {
-                    self.granted = Some(credits);
-                }
-                return self.error(xid, error);
-            }
+            Ok(Transport::Error { error, .. }) => return self.error(xid, error),
             Err(_) if procedure == wire::ERROR => return self.discard("trusts-errors"),
             Err(_) => return self.discard("trusts-malformed"),
         };

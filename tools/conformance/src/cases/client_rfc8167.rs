@@ -17,7 +17,6 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
-use crate::cases::client_rfc8166::credits_from;
 use crate::cases::client_rfc8166::ACCESS;
 use crate::cases::client_rfc8166::HOLD;
 use crate::cases::client_rfc8797::more_connections;
@@ -29,7 +28,6 @@ use crate::engine::Connection;
 use crate::engine::Memory;
 use crate::engine::REMOTE_READ;
 use crate::engine::REMOTE_WRITE;
-use crate::gateway::error;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
@@ -362,22 +360,6 @@ fn request_is_no_grant(gateway: &mut Gateway<'_>) -> Verdict {
 /// three seconds.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// RDMA_ERROR for no call has more credits than the replies.
-fn error_is_no_grant(gateway: &mut Gateway<'_>) -> Verdict {
-    let shape = Shape {
-        on_call: Box::new(|call, connection| {
-            // The first reply has the first grant.
-            if call.on_connection > 0 {
-                let xid = call.header.xid ^ 0x4000_0000;
-                let _ = connection.send(&error(xid, 32, &[wire::ERR_VERS, 2, 2]));
-            }
-            Next::Serve
-        }),
-        ..Shape::default()
-    };
-    credits_from(gateway, shape, 2)
-}
-
 /// Calls the client within the first of its calls that lets it be called. If `ask` fails, `failed` is
 /// what becomes of that call.
 fn within_call(
@@ -625,15 +607,6 @@ pub const CASES: &[Case] = &[
         sends "a grant of 1; NULL within a call of the client, whose reply follows the answer",
         accepts "an answer within 2 s; the work succeeds on one connection",
         fault "answers-need-credit", answers_without_credit),
-    case!(client "rfc8167/4.1/c6", "the credits of an RDMA_ERROR for no call are no grant", Must,
-        "When message direction is not fully determined by context … or by an accompanying RPC \
-         message payload with a call direction field, it is not possible for the receiver to tell \
-         with certainty whether the header credit value is a request or grant. In such cases, the \
-         receiver MUST ignore the header's credit value.",
-        sends "a grant of 2; ERR_VERS with 32 credits and an XID of no call behind each call; replies \
-               after 100 ms without a call",
-        accepts "at most two calls under way; the work succeeds", fault "takes-error-grants",
-        error_is_no_grant),
     case!(client "rfc8167/4.3.1/c1", "calls of the server do not use up the Receives", Must,
         "To receive incoming reverse-direction Calls, an RPC-over-RDMA client endpoint posts enough \
          additional Receive buffers to match its advertised reverse-direction credit value.",
