@@ -790,7 +790,7 @@ impl Worker {
             "answers-in-version-2" => reply.version = 2,
             "replies-are-calls" => reply.direction = wire::CALL,
             "answers-without-credit" => reply.credits = 0,
-            "answers-with-chunks" => reply.reply = Some(Vec::new()),
+            "answers-with-read-list" => reply.reads.push(ReadSegment::default()),
             _ => (),
         }
         let payload = words(&[&[xid, wire::REPLY, 0, 0, 0], status].concat());

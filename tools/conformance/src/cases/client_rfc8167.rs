@@ -615,8 +615,10 @@ pub const CASES: &[Case] = &[
         fault "keeps-receives", many_in_turn),
     case!(client "rfc8167/5.2/c3", "the client's reply has no chunks", Must,
     "RFC 8167, section 5.3: They operate the same way as in the forward direction. … RFC 8166, \
-     section 4.3.1: Responders MUST leave the Read list empty in all replies.",
-    sends "NULL without chunks", accepts "empty lists", fault "answers-with-chunks",
+     section 4.3: Often, an RPC-over-RDMA message has no associated chunks. In this case, the Read \
+     list, Write list, and Reply chunk are all marked \"not present\". … RFC 8166, section 4.3.1: \
+     Responders MUST leave the Read list empty in all replies.",
+    sends "NULL without chunks", accepts "empty lists", fault "answers-with-read-list",
     |gateway| header(gateway, |header| {
         let empty = header.reads.is_empty() && header.writes.is_empty() && header.reply.is_none();
         empty.then_some(()).ok_or("the reply has chunks".into())
