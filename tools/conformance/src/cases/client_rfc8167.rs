@@ -148,11 +148,12 @@ fn is_gss(rpc: &[u8]) -> bool {
 }
 
 /// The connection ends within the fourth call, and replies are held back. `bad` gets each call that
-/// has the XID of an earlier one, the earlier one, and whether that had a reply.
+/// has the XID of an earlier one, the earlier one, and whether that had a reply. A call that was lost
+/// with its connection is under way only if it is sent again.
 fn xids(gateway: &mut Gateway<'_>, bad: fn(&Call, &Call, bool) -> bool) -> Verdict {
     let known: Rc<RefCell<BTreeMap<u32, (Call, bool)>>> = Rc::default();
     let replied = known.clone();
-    let found = Rc::new(Cell::new(None));
+    let found = Rc::new(RefCell::new(Vec::new()));
     let own = found.clone();
     let work = gateway.work(Shape {
         hold: HOLD,
@@ -161,7 +162,8 @@ fn xids(gateway: &mut Gateway<'_>, bad: fn(&Call, &Call, bool) -> bool) -> Verdi
             let xid = call.header.xid;
             if let Some((earlier, answered)) = known.get(&xid) {
                 if bad(call, earlier, *answered) {
-                    own.set(Some(xid));
+                    let lost = !answered && call.connection != earlier.connection;
+                    own.borrow_mut().push((call.number, earlier.clone(), lost));
                 }
             }
             known.insert(xid, (call.clone(), false));
@@ -178,8 +180,16 @@ fn xids(gateway: &mut Gateway<'_>, bad: fn(&Call, &Call, bool) -> bool) -> Verdi
         ..Shape::default()
     })?;
     work.first()?;
-    if let Some(xid) = found.get() {
-        return violation(format!("two calls have the XID {xid:08x}"));
+    let found = found.take();
+    for (number, earlier, lost) in &found {
+        let mut later = work.calls.iter().skip(number + 1);
+        if !lost || later.any(|call| call.rpc == earlier.rpc) {
+            let xid = earlier.header.xid;
+            return violation(format!("two calls have the XID {xid:08x}"));
+        }
+    }
+    if !found.is_empty() {
+        return inconclusive("a call has the XID of one that the client may have given up");
     }
     if !more_connections(gateway, &work) {
         return inconclusive(format!(
