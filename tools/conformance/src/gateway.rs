@@ -61,7 +61,8 @@ pub const LOAD: Procedure = Procedure { number: 3, ..ECHO };
 pub const STORE: Procedure = Procedure { number: 4, ..ECHO };
 /// The longest result of LOAD, in octets.
 const LOAD_MAX: u32 = 1 << 20;
-/// The version of the callback program of NFS 4.1 (RFC 8881, section 20).
+/// The version of the callback program of NFS 4.1 (RFC 5662, section 2). RFC 8881, section 18.36.3,
+/// names 4.
 const CALLBACK_VERSION: u32 = 1;
 /// Operations of NFS 4.
 const CREATE_SESSION: u32 = 43;
@@ -75,6 +76,9 @@ const COMPOUND: u32 = 1;
 /// READLINK and READ of NFS 3.
 const READLINK3: u32 = 5;
 const READ3: u32 = 6;
+/// Flavors of credentials.
+const AUTH_NONE: u32 = 0;
+const AUTH_SYS: u32 = 1;
 /// The bit of a record mark that says that the fragment is the last one.
 const LAST: u32 = 1 << 31;
 /// The longest RPC message of the NFS server, and the most octets of a call's Read chunks.
@@ -245,8 +249,38 @@ pub struct Call {
     pub outstanding: usize,
     /// The latest grant on the connection; none before the first reply.
     pub granted: Option<u32>,
-    /// Procedure 0 of the program that the client accepts calls of, once it has said so.
-    pub accepts: Option<Procedure>,
+    /// The calls that the client accepts, once it has said so.
+    pub accepts: Option<Backchannel>,
+}
+
+/// The calls that the client accepts: their program and their credential.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Backchannel {
+    /// Procedure 0 of the program.
+    pub null: Procedure,
+    flavor: u32,
+    body: Vec<u8>,
+}
+
+impl Backchannel {
+    /// Returns one whose credential is AUTH_NONE.
+    fn plain(null: Procedure) -> Self {
+        Backchannel {
+            null,
+            flavor: AUTH_NONE,
+            body: Vec::new(),
+        }
+    }
+
+    /// Returns the RPC message of NULL.
+    pub fn call(&self, xid: u32) -> Vec<u8> {
+        self.call_of(self.null, xid)
+    }
+
+    /// Returns the RPC message of a call without arguments.
+    pub fn call_of(&self, procedure: Procedure, xid: u32) -> Vec<u8> {
+        wire::call_with(xid, procedure, self.flavor, &self.body, &[])
+    }
 }
 
 impl Call {
@@ -270,12 +304,12 @@ impl Call {
         Some(reader)
     }
 
-    /// Returns NULL of the program that the client accepts calls of from this reply on, or why it
-    /// accepts none. `None` if the call is about something else.
-    fn prepares(&self, reply: &[u8]) -> Option<Result<Procedure, &'static str>> {
+    /// Returns the calls that the client accepts from this reply on, or why it accepts none. `None`
+    /// if the call is about something else.
+    fn prepares(&self, reply: &[u8]) -> Option<Result<Backchannel, &'static str>> {
         let procedure = self.procedure()?;
         if procedure == BIND {
-            return Some(Ok(Procedure { number: 0, ..ECHO }));
+            return Some(Ok(Backchannel::plain(Procedure { number: 0, ..ECHO })));
         }
         if procedure
             != (Procedure {
@@ -298,7 +332,7 @@ impl Call {
         if operation != CREATE_SESSION {
             return None;
         }
-        let (asked, program) = session_arguments(&mut arguments)?;
+        let (asked, backchannel) = session_arguments(&mut arguments)?;
         let Some(granted) = session_flags(reply, sequence) else {
             return Some(Err("CREATE_SESSION has failed"));
         };
@@ -307,11 +341,7 @@ impl Call {
         } else if granted & CONN_BACK_CHAN == 0 {
             Err("the NFS server has not granted CREATE_SESSION4_FLAG_CONN_BACK_CHAN")
         } else {
-            Ok(Procedure {
-                program,
-                version: CALLBACK_VERSION,
-                number: 0,
-            })
+            backchannel.ok_or("its first csa_sec_parms is neither AUTH_NONE nor AUTH_SYS")
         })
     }
 
@@ -377,8 +407,10 @@ fn skip_words(reader: &mut Reader<'_>, count: usize) -> Option<()> {
     (0..count).try_for_each(|_| reader.word().ok().map(drop))
 }
 
-/// Returns the flags and the callback program of CREATE_SESSION (RFC 8881, section 18.36.1).
-fn session_arguments(reader: &mut Reader<'_>) -> Option<(u32, u32)> {
+/// Returns the flags of CREATE_SESSION, and the calls that the client accepts (RFC 8881, section
+/// 18.36.1). Of its credentials, the first one counts. `None` for these calls if that is another one
+/// than AUTH_NONE or AUTH_SYS.
+fn session_arguments(reader: &mut Reader<'_>) -> Option<(u32, Option<Backchannel>)> {
     // The client ID and the sequence number.
     skip_words(reader, 3)?;
     let flags = reader.word().ok()?;
@@ -388,7 +420,38 @@ fn session_arguments(reader: &mut Reader<'_>) -> Option<(u32, u32)> {
         let depths = reader.word().ok().filter(|&count| count < 2)?;
         skip_words(reader, depths as usize)?;
     }
-    Some((flags, reader.word().ok()?))
+    let null = Procedure {
+        program: reader.word().ok()?,
+        version: CALLBACK_VERSION,
+        number: 0,
+    };
+    let plain = Backchannel::plain(null);
+    if reader.word().ok()? == 0 {
+        return Some((flags, None));
+    }
+    let backchannel = match reader.word().ok()? {
+        AUTH_NONE => Some(plain),
+        AUTH_SYS => Some(Backchannel {
+            flavor: AUTH_SYS,
+            body: auth_sys(reader)?,
+            ..plain
+        }),
+        _ => None,
+    };
+    Some((flags, backchannel))
+}
+
+/// Returns the octets of `authsys_parms` (RFC 5531, appendix A).
+fn auth_sys(reader: &mut Reader<'_>) -> Option<Vec<u8>> {
+    let octets = reader.rest();
+    // The stamp; the name of the machine; the user, the group and other groups.
+    skip_words(reader, 1)?;
+    reader.opaque().ok()?;
+    skip_words(reader, 2)?;
+    let groups = reader.word().ok()?;
+    skip_words(reader, groups as usize)?;
+    let length = octets.len() - reader.rest().len();
+    octets.get(..length).map(<[u8]>::to_vec)
 }
 
 /// Returns the flags of the result of CREATE_SESSION, which may follow SEQUENCE (RFC 8881, sections
@@ -789,7 +852,7 @@ struct Session {
     last_held: Instant,
     /// XIDs of calls of the NFS server.
     relayed: BTreeSet<u32>,
-    accepts: Option<Procedure>,
+    accepts: Option<Backchannel>,
     over: bool,
 }
 
@@ -990,7 +1053,7 @@ impl Session {
             rpc,
             outstanding: self.pending.len() + 1,
             granted: self.granted,
-            accepts: self.accepts,
+            accepts: self.accepts.clone(),
         };
         self.calls += 1;
         work.calls.push(call.clone());
@@ -1154,7 +1217,7 @@ impl Session {
         };
         self.granted = Some(header.credits);
         match prepares {
-            Some(Ok(program)) => self.accepts = self.accepts.or(Some(program)),
+            Some(Ok(backchannel)) => self.accepts = self.accepts.take().or(Some(backchannel)),
             Some(Err(why)) => work.accepts_none = Some(why),
             None => (),
         }
@@ -1497,7 +1560,7 @@ mod tests {
         let channel = [0, 4096, 4096, 0, 8, 16, 1, 9];
         let session = |flags: u32, program: u32| {
             let head = [CREATE_SESSION, 1, 2, 3, flags];
-            [&head[..], &channel, &channel[..6], &[0, program, 0]].concat()
+            [&head[..], &channel, &channel[..6], &[0, program, 1, 0]].concat()
         };
         let compound = |rest: &[u32]| {
             let number = COMPOUND;
@@ -1508,8 +1571,8 @@ mod tests {
         };
         let reply = |rest: &[u32]| wire::words(&[&[7, 1, 0, 0, 0, 0, 0, 0, 1][..], rest].concat());
         let made = |flags| reply(&[CREATE_SESSION, 0, 1, 2, 3, 4, 5, flags]);
-        let program = |found: Option<Result<Procedure, &'static str>>| {
-            found.map(|found| found.map(|null| null.program).map_err(drop))
+        let program = |found: Option<Result<Backchannel, &'static str>>| {
+            found.map(|found| found.map(|it| it.null.program).map_err(drop))
         };
         let prepares = |flags, reply: &[u8]| program(compound(&session(flags, 99)).prepares(reply));
         assert_eq!(prepares(2, &made(3)), Some(Ok(99)));
@@ -1524,6 +1587,29 @@ mod tests {
         assert_eq!(program(compound(&second).prepares(&both)), Some(Ok(98)));
         assert_eq!(program(compound(&[22, 0]).prepares(&both)), None);
         assert_eq!(program(call(BIND).prepares(&[])), Some(Ok(ECHO.program)));
+    }
+
+    // RFC 8881, section 18.36.1; RFC 5531, appendix A
+    #[test]
+    fn callbacks_have_the_first_credential_of_the_session() {
+        let channel = [0, 4096, 4096, 0, 8, 16, 0];
+        let credential = |parms: &[u32]| {
+            let head = [1, 2, 3, 2];
+            let session = [&head[..], &channel, &channel, &[99], parms].concat();
+            let octets = wire::words(&session);
+            session_arguments(&mut Reader::new(&octets))
+                .map(|(_, found)| found.map(|it| (it.flavor, it.body)))
+        };
+        let sys = [5, 3, 0x6162_6300, 0, 0, 2, 7, 8];
+        assert_eq!(credential(&[1, 0]), Some(Some((0, vec![]))));
+        assert_eq!(
+            credential(&[&[2, 1][..], &sys, &[0]].concat()),
+            Some(Some((1, wire::words(&sys))))
+        );
+        assert_eq!(credential(&[&[1, 1][..], &sys[..7]].concat()), None);
+        assert_eq!(credential(&[1, 6]), Some(None));
+        assert_eq!(credential(&[0]), Some(None));
+        assert_eq!(credential(&[]), None);
     }
 
     #[test]

@@ -20,10 +20,11 @@ use crate::cases::client_rfc8166::ACCESS;
 use crate::cases::client_rfc8166::DEADLOCK;
 use crate::cases::client_rfc8166::EXCESS;
 use crate::cases::client_rfc8166::HOLD;
+use crate::cases::client_rfc8167::accepted;
 use crate::cases::client_rfc8167::answer;
-use crate::cases::client_rfc8167::answers;
 use crate::cases::client_rfc8167::called_by;
 use crate::cases::client_rfc8167::excess;
+use crate::cases::client_rfc8167::only_answer;
 use crate::cases::client_rfc8167::XID;
 use crate::cases::client_rfc8797::more_connections;
 use crate::cases::client_rfc8797::undisturbed;
@@ -33,6 +34,7 @@ use crate::cases::draft_v2::ERRORS;
 use crate::cases::draft_v2::OPTIONS;
 use crate::gateway::error;
 use crate::gateway::error_in;
+use crate::gateway::Backchannel;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
@@ -43,7 +45,6 @@ use crate::peer::DEFAULT;
 use crate::wire;
 use crate::wire::words;
 use crate::wire::Header;
-use crate::wire::Procedure;
 use crate::wire::Status;
 use crate::wire::Transport;
 
@@ -230,7 +231,7 @@ fn completes(gateway: &mut Gateway<'_>) -> Verdict {
 /// Calls the client once, in version 2 unless `octets` says otherwise.
 fn called(
     gateway: &mut Gateway<'_>,
-    octets: fn(Procedure, &Call) -> Vec<u8>,
+    octets: fn(&Backchannel, &Call) -> Vec<u8>,
 ) -> Result<Work, Problem> {
     served(gateway)?;
     let (work, _) = called_by(gateway, Shape::two(), octets)?;
@@ -238,16 +239,17 @@ fn called(
 }
 
 fn null_succeeds(gateway: &mut Gateway<'_>) -> Verdict {
-    let work = called(gateway, |null, _| {
-        Header::two(XID).with(&wire::call(XID, null, &[]))
+    let work = called(gateway, |client, _| {
+        Header::two(XID).with(&client.call(XID))
     })?;
-    let (header, status) = answer(&work, XID)?;
+    let (header, status) = answer(gateway, &work, XID)?;
     if header.version != 2 || header.direction != wire::REPLY || header.credits == 0 {
         return violation(format!(
             "the reply has version {}, direction {} and {} credits",
             header.version, header.direction, header.credits
         ));
     }
+    accepted(&status)?;
     if status != Status::Success(Vec::new()) {
         return violation(format!("NULL gets {status:?}"));
     }
@@ -257,18 +259,12 @@ fn null_succeeds(gateway: &mut Gateway<'_>) -> Verdict {
 /// The client answers these octets with this error.
 fn refuses(
     gateway: &mut Gateway<'_>,
-    octets: fn(Procedure, &Call) -> Vec<u8>,
+    octets: fn(&Backchannel, &Call) -> Vec<u8>,
     version: u32,
     error: u32,
 ) -> Verdict {
     let work = called(gateway, octets)?;
-    let [found] = answers(&work, XID)[..] else {
-        return violation(format!(
-            "the client gives {} answers",
-            answers(&work, XID).len()
-        ));
-    };
-    match Transport::parse(found) {
+    match Transport::parse(only_answer(gateway, &work, XID)?) {
         Ok(Transport::Error {
             version: found,
             error: code,
@@ -370,9 +366,9 @@ pub const CASES: &[Case] = &[
     case!(client "draft-v2/4.2.3/c7", "a malformed call gets BAD_HEADER of the client", Must, ERRORS,
         sends "NULL with a Read list that begins with 2", accepts "BAD_HEADER; the work succeeds",
         fault "drops-malformed", needs [DraftV2],
-        |gateway| refuses(gateway, |null, _| {
+        |gateway| refuses(gateway, |client, _| {
             let mut octets = words(&[XID, 2, 32, 0, 0, 2, 0, 0]);
-            octets.extend(wire::call(XID, null, &[]));
+            octets.extend(client.call(XID));
             octets
         }, 2, wire::ERR_CHUNK)),
     case!(client "draft-v2/5.3/c1", "a call in version 1 gets ERR_VERS once version 2 is agreed upon", Should,
@@ -380,5 +376,5 @@ pub const CASES: &[Case] = &[
         sends "NULL of the client's program in version 1", accepts "ERR_VERS; the work succeeds",
         fault "drops-versions", needs [DraftV2],
         |gateway| refuses(gateway,
-            |null, _| Header::msg(XID).with(&wire::call(XID, null, &[])), 1, wire::ERR_VERS)),
+            |client, _| Header::msg(XID).with(&client.call(XID)), 1, wire::ERR_VERS)),
 ];

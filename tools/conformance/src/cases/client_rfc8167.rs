@@ -28,6 +28,7 @@ use crate::engine::Connection;
 use crate::engine::Memory;
 use crate::engine::REMOTE_READ;
 use crate::engine::REMOTE_WRITE;
+use crate::gateway::Backchannel;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
@@ -71,10 +72,10 @@ const MANY_IN_TURN: u32 = 200;
 const AT_ONCE: u32 = 4;
 
 /// Calls the client once, as soon as it accepts calls, in front of the reply to a call of its own.
-/// `octets` gets NULL of the client's program, and the client's call.
+/// `octets` gets what the client accepts, and the client's call.
 fn called(
     gateway: &mut Gateway<'_>,
-    octets: fn(Procedure, &Call) -> Vec<u8>,
+    octets: fn(&Backchannel, &Call) -> Vec<u8>,
 ) -> Result<(Work, u32), Problem> {
     called_by(gateway, Shape::default(), octets)
 }
@@ -83,24 +84,24 @@ fn called(
 pub fn called_by(
     gateway: &mut Gateway<'_>,
     shape: Shape,
-    octets: fn(Procedure, &Call) -> Vec<u8>,
+    octets: fn(&Backchannel, &Call) -> Vec<u8>,
 ) -> Result<(Work, u32), Problem> {
-    called_with(gateway, shape, move |null, call, _| octets(null, call))
+    called_with(gateway, shape, move |client, call, _| octets(client, call))
 }
 
 /// The same. `octets` gets the connection, too.
 fn called_with(
     gateway: &mut Gateway<'_>,
     shape: Shape,
-    mut octets: impl FnMut(Procedure, &Call, &mut Connection) -> Vec<u8> + 'static,
+    mut octets: impl FnMut(&Backchannel, &Call, &mut Connection) -> Vec<u8> + 'static,
 ) -> Result<(Work, u32), Problem> {
     let sent = Rc::new(RefCell::new(None));
     let own = sent.clone();
     let work = gateway.work(Shape {
         on_call: Box::new(move |call, connection| {
             let mut sent = own.borrow_mut();
-            if let (Some(null), None) = (call.accepts, *sent) {
-                let octets = octets(null, call, connection);
+            if let (Some(client), None) = (&call.accepts, *sent) {
+                let octets = octets(client, call, connection);
                 *sent = octets
                     .get(..4)
                     .and_then(|xid| Some(u32::from_be_bytes(xid.try_into().ok()?)));
@@ -119,18 +120,29 @@ fn called_with(
 }
 
 /// Returns the client's answers with this XID.
-pub fn answers(work: &Work, xid: u32) -> Vec<&Vec<u8>> {
+fn answers(work: &Work, xid: u32) -> Vec<&Vec<u8>> {
     let own = |octets: &&Vec<u8>| octets.get(..4) == Some(&xid.to_be_bytes());
     work.reverse.iter().filter(own).collect()
 }
 
+/// Returns the only answer with this XID.
+pub fn only_answer<'a>(
+    gateway: &Gateway<'_>,
+    work: &'a Work,
+    xid: u32,
+) -> Result<&'a [u8], Problem> {
+    match answers(work, xid)[..] {
+        [octets] => Ok(octets),
+        [] if more_connections(gateway, work) => {
+            inconclusive("the connection has ended without an answer")
+        }
+        ref found => violation(format!("the client gives {} answers", found.len())),
+    }
+}
+
 /// Returns the header and the status of the only answer.
-pub fn answer(work: &Work, xid: u32) -> Result<(Header, Status), Problem> {
-    let [octets] = answers(work, xid)[..] else {
-        let count = answers(work, xid).len();
-        return violation(format!("the client gives {count} answers"));
-    };
-    match Transport::parse(octets) {
+pub fn answer(gateway: &Gateway<'_>, work: &Work, xid: u32) -> Result<(Header, Status), Problem> {
+    match Transport::parse(only_answer(gateway, work, xid)?) {
         Ok(Transport::Chunks(header, rpc)) => match wire::parse_reply(&rpc) {
             Ok((payload, status)) if payload == xid => Ok((header, status)),
             Ok((payload, _)) => violation(format!("the RPC reply has XID {payload:08x}")),
@@ -138,6 +150,16 @@ pub fn answer(work: &Work, xid: u32) -> Result<(Header, Status), Problem> {
         },
         Ok(other) => violation(format!("the answer is {other:?}")),
         Err(why) => violation(format!("the answer is malformed: {why}")),
+    }
+}
+
+/// Returns an error if the client has refused the credential or the version of the call: it need not
+/// allow either of them (`CALLBACK_VERSION`).
+pub fn accepted(status: &Status) -> Result<(), Problem> {
+    match status {
+        Status::AuthError(_) => inconclusive("the client refuses the credential of the call"),
+        Status::ProgMismatch(..) => inconclusive("the client refuses the version of the program"),
+        _ => Ok(()),
     }
 }
 
@@ -200,41 +222,41 @@ fn xids(gateway: &mut Gateway<'_>, bad: fn(&Call, &Call, bool) -> bool) -> Verdi
     Ok(Passed)
 }
 
-fn null(null: Procedure, _: &Call) -> Vec<u8> {
-    Header::msg(XID).with(&wire::call(XID, null, &[]))
+fn null(client: &Backchannel, _: &Call) -> Vec<u8> {
+    Header::msg(XID).with(&client.call(XID))
 }
 
 fn null_succeeds(gateway: &mut Gateway<'_>) -> Verdict {
-    let (work, xid) = called(gateway, null)?;
-    match answer(&work, xid)? {
-        (_, Status::Success(_)) => undisturbed(gateway, &work),
-        (_, other) => violation(format!("NULL gets {other:?}")),
-    }
+    status(gateway, null, |status| matches!(status, Status::Success(_)))
 }
 
 fn header(gateway: &mut Gateway<'_>, holds: fn(&Header) -> Result<(), String>) -> Verdict {
     let (work, xid) = called(gateway, null)?;
-    let (header, _) = answer(&work, xid)?;
+    if answers(&work, xid).is_empty() {
+        return inconclusive("the client gives no answer");
+    }
+    let (header, _) = answer(gateway, &work, xid)?;
     holds(&header).or_else(violation)?;
     Ok(Passed)
 }
 
 fn same_xid(gateway: &mut Gateway<'_>) -> Verdict {
-    let (work, xid) = called(gateway, |null, call| {
+    let (work, xid) = called(gateway, |client, call| {
         let xid = call.header.xid;
-        Header::msg(xid).with(&wire::call(xid, null, &[]))
+        Header::msg(xid).with(&client.call(xid))
     })?;
-    answer(&work, xid)?;
+    answer(gateway, &work, xid)?;
     undisturbed(gateway, &work)
 }
 
 fn status(
     gateway: &mut Gateway<'_>,
-    octets: fn(Procedure, &Call) -> Vec<u8>,
+    octets: fn(&Backchannel, &Call) -> Vec<u8>,
     good: fn(&Status) -> bool,
 ) -> Verdict {
     let (work, xid) = called(gateway, octets)?;
-    let (_, status) = answer(&work, xid)?;
+    let (_, status) = answer(gateway, &work, xid)?;
+    accepted(&status)?;
     if !good(&status) {
         return violation(format!("the call gets {status:?}"));
     }
@@ -253,19 +275,17 @@ pub fn excess(gateway: &mut Gateway<'_>, shape: Shape, long: bool) -> Verdict {
     let mut memories = Vec::new();
     let work = gateway.work(Shape {
         on_call: Box::new(move |call, connection| {
-            let Some(null) = call
-                .accepts
-                .filter(|_| !own.replace(call.accepts.is_some()))
-            else {
+            let (Some(client), false) = (&call.accepts, own.get()) else {
                 return Next::Serve;
             };
+            own.set(true);
             let mut messages = Vec::new();
             for xid in XID..XID + MANY_CALLS {
                 let mut header = Header {
                     version,
                     ..Header::msg(xid)
                 };
-                let rpc = wire::call(xid, null, &[]);
+                let rpc = client.call(xid);
                 match connection.expose(&rpc, REMOTE_READ) {
                     Ok(memory) if long => {
                         header.procedure = wire::NOMSG;
@@ -349,9 +369,9 @@ fn request_is_no_grant(gateway: &mut Gateway<'_>) -> Verdict {
         hold: HOLD,
         on_call: Box::new(move |call, connection| {
             let full = call.number >= from && call.outstanding == FEW as usize;
-            if let (Some(null), true, None) = (call.accepts, full, own.get()) {
+            if let (Some(client), true, None) = (&call.accepts, full, own.get()) {
                 own.set(Some(call.number));
-                let _ = connection.send(&Header::msg(XID).with(&wire::call(XID, null, &[])));
+                let _ = connection.send(&null(client, call));
                 // The client has time to handle it before the next reply.
                 thread::sleep(10 * HOLD);
             }
@@ -390,17 +410,17 @@ fn within_call(
     gateway: &mut Gateway<'_>,
     shape: Shape,
     failed: Next,
-    ask: fn(&mut Connection, Procedure) -> Verdict,
+    ask: fn(&mut Connection, &Backchannel) -> Verdict,
 ) -> Verdict {
     let found = Rc::new(RefCell::new(None));
     let own = found.clone();
     let work = gateway.work(Shape {
         on_call: Box::new(move |call, connection| {
             let mut found = own.borrow_mut();
-            let (Some(null), None) = (call.accepts, found.as_ref()) else {
+            let (Some(client), None) = (&call.accepts, found.as_ref()) else {
                 return Next::Serve;
             };
-            match found.insert(ask(connection, null)) {
+            match found.insert(ask(connection, client)) {
                 Ok(Passed) => Next::Serve,
                 Err(_) => failed,
             }
@@ -415,24 +435,35 @@ fn within_call(
     undisturbed(gateway, &work)
 }
 
-/// With a grant of 1, and a call under way, the client has no credit left. It answers NULL.
+/// With a grant of 1, and a call under way, the client has no credit left. It answers NULL, if it does
+/// so with credits.
 fn answers_without_credit(gateway: &mut Gateway<'_>) -> Verdict {
     let shape = Shape {
         credits: 1,
         ..Shape::default()
     };
-    within_call(gateway, shape, Next::Serve, |connection, null| {
-        let _ = connection.send(&Header::msg(XID).with(&wire::call(XID, null, &[])));
-        match connection.receive_answer(XID, ANSWER) {
-            Arrival::Message(_) => Ok(Passed),
-            Arrival::Closed(why) => {
-                inconclusive(format!("the connection has ended before an answer: {why}"))
-            }
-            Arrival::Nothing => {
-                violation("the client does not answer while its own call has no reply")
-            }
+    let verdict = within_call(gateway, shape, Next::Serve, answers_one);
+    let Err(Problem::Violation(why)) = &verdict else {
+        return verdict;
+    };
+    match within_call(gateway, Shape::default(), Next::Serve, answers_one) {
+        Err(Problem::Violation(again)) if again == *why => {
+            inconclusive(format!("with 32 credits, too: {why}"))
         }
-    })
+        _ => verdict,
+    }
+}
+
+/// Makes one call. It has an answer.
+fn answers_one(connection: &mut Connection, client: &Backchannel) -> Verdict {
+    let _ = connection.send(&Header::msg(XID).with(&client.call(XID)));
+    match connection.receive_answer(XID, ANSWER) {
+        Arrival::Message(_) => Ok(Passed),
+        Arrival::Closed(why) => {
+            inconclusive(format!("the connection has ended before an answer: {why}"))
+        }
+        Arrival::Nothing => violation("the client does not answer while its own call has no reply"),
+    }
 }
 
 /// Calls the client many times within one call of its own. A client without a Receive would have no
@@ -442,7 +473,7 @@ fn many_in_turn(gateway: &mut Gateway<'_>) -> Verdict {
 }
 
 /// Makes calls, as many at once as the client grants, up to a few. Each has an answer.
-fn answers_all(connection: &mut Connection, null: Procedure) -> Verdict {
+fn answers_all(connection: &mut Connection, client: &Backchannel) -> Verdict {
     let begun = Instant::now();
     let (mut answered, mut grant) = (0, 1);
     let mut slowest = Duration::ZERO;
@@ -452,7 +483,7 @@ fn answers_all(connection: &mut Connection, null: Procedure) -> Verdict {
         for xid in xids.clone() {
             // Without a Receive of the client it does not complete.
             connection
-                .post_send(&Header::msg(xid).with(&wire::call(xid, null, &[])))
+                .post_send(&Header::msg(xid).with(&client.call(xid)))
                 .or_else(inconclusive)?;
         }
         for xid in xids {
@@ -490,42 +521,57 @@ fn answers_all(connection: &mut Connection, null: Procedure) -> Verdict {
     Ok(Passed)
 }
 
-fn with_read_chunk(null: Procedure, _: &Call) -> Vec<u8> {
-    let read = ReadSegment {
-        position: 40,
-        // No memory has it.
-        segment: Segment {
-            handle: 1,
-            length: 4,
-            offset: 0,
-        },
-    };
-    let header = Header {
-        reads: vec![read],
-        ..Header::msg(XID)
-    };
-    header.with(&wire::call(XID, null, &[]))
+/// Calls the client with a chunk of that many octets. `add` puts it into the header, and gets the
+/// length of the RPC message.
+fn called_with_chunk(
+    gateway: &mut Gateway<'_>,
+    room: usize,
+    access: u32,
+    add: fn(&mut Header, Segment, u32),
+) -> Result<(Work, u32, Memory), Problem> {
+    let memory: Rc<RefCell<Option<Memory>>> = Rc::default();
+    let own = memory.clone();
+    let (work, xid) = called_with(gateway, Shape::default(), move |client, _, connection| {
+        let mut header = Header::msg(XID);
+        let rpc = client.call(XID);
+        if let Ok(memory) = connection.expose(&vec![0; room], access) {
+            let segment = Segment {
+                handle: memory.key(),
+                length: room as u32,
+                offset: memory.offset(),
+            };
+            add(&mut header, segment, rpc.len() as u32);
+            own.replace(Some(memory));
+        }
+        header.with(&rpc)
+    })?;
+    match memory.take() {
+        Some(memory) => Ok((work, xid, memory)),
+        None => inconclusive("this device does not register the chunk"),
+    }
 }
 
 fn read_chunk(gateway: &mut Gateway<'_>) -> Verdict {
-    let (work, xid) = called(gateway, with_read_chunk)?;
-    let [octets] = answers(&work, xid)[..] else {
-        // A client that has chunks tries to read the memory, which ends the connection.
-        if more_connections(gateway, &work) {
-            return inconclusive("the client may have tried to read the chunk");
-        }
-        return violation("the client gives no answer");
-    };
-    match Transport::parse(octets) {
+    let (work, xid, _) =
+        called_with_chunk(gateway, 4, REMOTE_READ, |header, segment, position| {
+            header.reads.push(ReadSegment { position, segment });
+        })?;
+    match Transport::parse(only_answer(gateway, &work, xid)?) {
         Ok(Transport::Error {
             error: wire::ERR_CHUNK,
             version: 1,
             ..
         }) => undisturbed(gateway, &work),
-        Ok(Transport::Chunks(..)) => match answer(&work, xid)? {
+        Ok(Transport::Chunks(..)) => match answer(gateway, &work, xid)? {
             // Of a client that has chunks, and finds none of the arguments to be eligible.
             (_, Status::GarbageArgs) => undisturbed(gateway, &work),
-            (_, other) => violation(format!("the call gets {other:?}")),
+            (_, Status::Success(_)) => {
+                inconclusive("the client may have read the chunk, which NULL does not need")
+            }
+            (_, other) => {
+                accepted(&other)?;
+                violation(format!("the call gets {other:?}"))
+            }
         },
         other => violation(format!("the answer is {other:?}")),
     }
@@ -534,29 +580,11 @@ fn read_chunk(gateway: &mut Gateway<'_>) -> Verdict {
 /// Calls the client with a Reply chunk. One that has no chunks answers ERR_CHUNK. One that has them
 /// answers inline, or by that chunk.
 fn reply_chunk(gateway: &mut Gateway<'_>) -> Verdict {
-    const ROOM: usize = 256;
-    let memory: Rc<RefCell<Option<Memory>>> = Rc::default();
-    let own = memory.clone();
-    let (work, xid) = called_with(gateway, Shape::default(), move |null, _, connection| {
-        let mut header = Header::msg(XID);
-        if let Ok(memory) = connection.expose(&[0; ROOM], REMOTE_WRITE) {
-            header.reply = Some(vec![Segment {
-                handle: memory.key(),
-                length: ROOM as u32,
-                offset: memory.offset(),
-            }]);
-            own.replace(Some(memory));
-        }
-        header.with(&wire::call(XID, null, &[]))
-    })?;
-    let Some(memory) = memory.take() else {
-        return inconclusive("this device does not register the chunk");
-    };
-    let [octets] = answers(&work, xid)[..] else {
-        let count = answers(&work, xid).len();
-        return violation(format!("the client gives {count} answers"));
-    };
-    let (header, rpc) = match Transport::parse(octets) {
+    let (work, xid, memory) =
+        called_with_chunk(gateway, 256, REMOTE_WRITE, |header, segment, _| {
+            header.reply = Some(vec![segment]);
+        })?;
+    let (header, rpc) = match Transport::parse(only_answer(gateway, &work, xid)?) {
         Ok(Transport::Error {
             error: wire::ERR_CHUNK,
             version: 1,
@@ -575,22 +603,23 @@ fn reply_chunk(gateway: &mut Gateway<'_>) -> Verdict {
     } else {
         rpc
     };
-    match wire::parse_reply(&rpc) {
+    let reply = wire::parse_reply(&rpc);
+    if let Ok((_, status)) = &reply {
+        accepted(status)?;
+    }
+    match reply {
         Ok((payload, Status::Success(_))) if payload == xid => undisturbed(gateway, &work),
         other => violation(format!("NULL gets {other:?}")),
     }
 }
 
 fn other_version(gateway: &mut Gateway<'_>) -> Verdict {
-    let (work, xid) = called(gateway, |null, _| {
+    let (work, xid) = called(gateway, |client, _| {
         let mut header = Header::msg(XID);
         header.version = 77;
-        header.with(&wire::call(XID, null, &[]))
+        header.with(&client.call(XID))
     })?;
-    let [octets] = answers(&work, xid)[..] else {
-        return violation("the client gives no answer");
-    };
-    match Transport::parse(octets) {
+    match Transport::parse(only_answer(gateway, &work, xid)?) {
         Ok(Transport::Error {
             error: wire::ERR_VERS,
             version: 77,
@@ -670,19 +699,20 @@ pub const CASES: &[Case] = &[
     case!(client "rfc8167/5.2/c4", "an unknown program of the client gets an error", Must,
         UNKNOWN,
         sends "NULL of program 0x3fffffff", accepts "PROG_UNAVAIL; the work succeeds", fault "any-program",
-        |gateway| status(gateway, |mut null, _| {
-            null.program = 0x3fff_ffff;
-            Header::msg(XID).with(&wire::call(XID, null, &[]))
+        |gateway| status(gateway, |client, _| {
+            let program = 0x3fff_ffff;
+            let null = Procedure { program, ..client.null };
+            Header::msg(XID).with(&client.call_of(null, XID))
         }, |status| *status == Status::ProgUnavail)),
     case!(client "rfc8167/5.2/c5", "an unknown procedure of the client gets an error", Must,
         "RFC 5531, section 9: PROC_UNAVAIL = 3, /* program can't support procedure */",
         sends "procedure 9999", accepts "PROC_UNAVAIL; the work succeeds", fault "any-procedure",
-        |gateway| status(gateway, |mut null, _| {
-            null.number = 9999;
-            Header::msg(XID).with(&wire::call(XID, null, &[]))
+        |gateway| status(gateway, |client, _| {
+            let unknown = Procedure { number: 9999, ..client.null };
+            Header::msg(XID).with(&client.call_of(unknown, XID))
         }, |status| *status == Status::ProcUnavail)),
     case!(client "rfc8167/5.3/c1", "a call with a chunk gets an error", Must, NO_CHUNKS,
-        sends "NULL with a Read chunk",
+        sends "NULL with a Read chunk of four octets",
         accepts "ERR_CHUNK, or GARBAGE_ARGS of a client that has chunks; the work succeeds",
         fault "drops-chunks", read_chunk),
     case!(client "rfc8167/5.3/c2", "a call with a Reply chunk gets an answer", Must, NO_CHUNKS,
