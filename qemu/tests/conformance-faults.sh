@@ -19,11 +19,11 @@ no_client() {
 	return 1
 }
 
-# gives RESULT CASE FAULT: whether the case has that result with the fault.
+# gives RESULT CASE FAULT [OPTION]: whether the case has that result with the fault.
 gives() {
 	echo "$2 $1" >"$scratch/known"
 	on_b "$suite" client --listen "$B4:3002" --run "$(in_a "$client $B4:3002 $3")" "$2" \
-		--expect "$scratch/known"
+		--expect "$scratch/known" "${@:4}"
 }
 
 # ends_early: whether a run that a signal ends writes the results so far.
@@ -48,6 +48,8 @@ check 'every client case passes without a fault, and fails with its own' \
 check 'a client that ignores an error and gives up is inconclusive' \
 	gives inconclusive rfc8166/4.5.1/c1 ignores-errors
 check 'a client may make several connections' gives pass rfc8166/4.6.2/c1 probes-first
+check 'a client may begin with version 2 on each connection' \
+	gives pass draft-v2/5.2/c1 'probes-first two' --draft-v2
 check 'a client that does not connect again is inconclusive' \
 	gives inconclusive rfc8797/4/c4 gives-up
 check 'a run that a signal ends leaves the results so far' ends_early

@@ -87,8 +87,7 @@ fn main() -> ExitCode {
 
 fn work(address: &str, fault: &str, version: u32) -> Result<bool, String> {
     let address = cli::address(address)?;
-    let mut worker = Worker::new(address, fault.to_string())?;
-    worker.version = version;
+    let mut worker = Worker::new(address, fault.to_string(), version)?;
     worker.work().map(|()| true)
 }
 
@@ -132,10 +131,14 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(address: SocketAddr, fault: String) -> Result<Self, String> {
+    fn new(address: SocketAddr, fault: String, version: u32) -> Result<Self, String> {
         if fault == "probes-first" {
             let mut probe = connect(address, &fault)?;
-            probe.send(&Header::msg(7).with(&wire::call(7, NULL, &[])))?;
+            let header = Header {
+                version,
+                ..Header::msg(7)
+            };
+            probe.send(&header.with(&wire::call(7, NULL, &[])))?;
             probe.receive(LIMIT);
         }
         let connection = connect(address, &fault)?;
@@ -147,7 +150,7 @@ impl Worker {
             to_client: 0,
             first: None,
             granted: None,
-            version: 1,
+            version,
             recoveries: 0,
             pending: BTreeMap::new(),
             lost: VecDeque::new(),

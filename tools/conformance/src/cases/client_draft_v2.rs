@@ -2,6 +2,7 @@
 
 //! Version 2 of draft-cel-nfsv4-rpcrdma-version-two-01, for clients that begin with it.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::case::case;
@@ -28,6 +29,7 @@ use crate::cases::client_rfc8167::only_answer;
 use crate::cases::client_rfc8167::XID;
 use crate::cases::client_rfc8797::more_connections;
 use crate::cases::client_rfc8797::undisturbed;
+use crate::cases::client_rfc8797::within;
 use crate::cases::draft_v2::ASSUMED;
 use crate::cases::draft_v2::DIRECTION;
 use crate::cases::draft_v2::ERRORS;
@@ -50,8 +52,9 @@ use crate::wire::Status;
 use crate::wire::Transport;
 
 const SINGLE: &str =
-    "First, the requester sends a single valid RPC-over-RDMA message with the value two (2) in the \
-     rdma_vers field.";
+    "a requester MUST assume the ability to exchange only a single RPC-over-RDMA message at a time \
+     until it receives a non-error RPC-over-RDMA message from the responder that reports the \
+     responder's actual credit limit.";
 const FIRST: &str = "Because the responder might support only RPC-over-RDMA Version One, this initial \
                      message can be no larger than the Version One default inline threshold of 1024 \
                      bytes.";
@@ -94,6 +97,9 @@ fn single(gateway: &mut Gateway<'_>) -> Verdict {
     let early = |call: &&Call| call.granted.is_none() && call.outstanding > 1;
     if work.calls.iter().any(|call| early(&call)) {
         return violation("the client sends a second call before the first reply");
+    }
+    if work.calls.iter().all(|call| call.outstanding < 2) {
+        return inconclusive("the client has never had two calls under way");
     }
     work.succeeded(gateway)?;
     Ok(Passed)
@@ -141,15 +147,19 @@ fn falls_back_by_version_1(gateway: &mut Gateway<'_>) -> Verdict {
     goes_on_in_version_1(gateway, &work)
 }
 
-/// Nothing in version 2 follows the first call.
+/// Nothing in version 2 follows the first call of a connection.
 fn version_1_follows(work: &Work) -> Result<(), Problem> {
-    match work.calls.get(1) {
-        None => violation(format!("the client makes no further call; {}", work.end())),
-        Some(_) if work.calls[1..].iter().any(|call| call.header.version != 1) => {
-            violation("the client makes another call in version 2")
-        }
-        Some(_) => Ok(()),
+    let mut later = work.calls.iter().filter(|call| call.on_connection > 0);
+    if later.any(|call| call.header.version != 1) {
+        return violation("the client makes another call in version 2");
     }
+    if work.calls.iter().all(|call| call.header.version != 1) {
+        return unimplemented(format!(
+            "the client makes no call in version 1; {}",
+            work.end()
+        ));
+    }
+    Ok(())
 }
 
 /// The connection ends in place of an answer.
@@ -162,15 +172,23 @@ fn lost(gateway: &mut Gateway<'_>) -> Verdict {
         ..Shape::default()
     })?;
     spoken(&work)?;
-    version_1_follows(&work)?;
-    work.succeeded(gateway)?;
-    Ok(Passed)
+    match work.calls.get(1..) {
+        None | Some([]) => violation(format!("the client makes no further call; {}", work.end())),
+        Some(later) if later.iter().any(|call| call.header.version != 1) => {
+            violation("the client makes another call in version 2")
+        }
+        Some(_) => work.succeeded(gateway).map(|()| Passed),
+    }
 }
 
 fn stays(gateway: &mut Gateway<'_>) -> Verdict {
     let work = served(gateway)?;
-    if work.calls.iter().any(|call| call.header.version != 2) {
-        return violation("the client makes a call in another version");
+    let mut first = BTreeMap::new();
+    for call in &work.calls {
+        let version = call.header.version;
+        if *first.entry(call.connection).or_insert(version) != version {
+            return violation("the client makes a call in another version");
+        }
     }
     if work.calls.len() < 2 {
         return inconclusive("the client has made only one call");
@@ -198,11 +216,7 @@ fn threshold(gateway: &mut Gateway<'_>) -> Verdict {
         ..Shape::two()
     })?;
     spoken(&work)?;
-    for seen in &work.connections {
-        if seen.longest > SIZE {
-            return violation(format!("a Send has {} octets", seen.longest));
-        }
-    }
+    within(gateway, &work, |_| SIZE)?;
     if let Some(why) = work.too_long.first() {
         return violation(why.clone());
     }
@@ -293,25 +307,37 @@ pub const CASES: &[Case] = &[
         sends "a DREQ in place of the answer", accepts "the work succeeds in version 1",
         fault "begins-with-2-again", needs [DraftV2], lost),
     case!(client "draft-v2/5.2/c3", "the version stays to the end of the connection", Must, REMAINDER,
-        sends "replies in version 2", accepts "all calls in version 2; the work succeeds",
+        sends "replies in version 2", accepts "all calls of a connection in one version; the work succeeds",
         fault "forgets-version-2", needs [DraftV2], stays),
     case!(client "draft-v2/4.2.2/c1", "calls have the direction CALL", Must, DIRECTION,
         sends "replies in version 2", accepts "rdma_direction 0",
         fault "calls-are-replies", needs [DraftV2], directions),
     case!(client "draft-v2/4.2/c1", "version 2: a grant of 0 does not stop the client", Should, DEADLOCK,
-        sends "a grant of 0 in each reply", accepts "the work succeeds on one connection",
-        fault "stops-at-zero", needs [DraftV2], |gateway| grant_zero(gateway, Shape::two())),
+    sends "a grant of 0 in each reply", accepts "the work succeeds on one connection",
+    fault "stops-at-zero", needs [DraftV2], |gateway| {
+        served(gateway)?;
+        grant_zero(gateway, Shape::two())
+    }),
     case!(client "draft-v2/4.2/c2", "version 2: with 2 credits two calls are under way at most", Must, EXCESS,
-        sends "a grant of 2; replies after 100 ms without a call", accepts "at most two calls under way; the work succeeds",
-        fault "ignores-grant", needs [DraftV2], |gateway| credits_from(gateway, Shape::two(), 2)),
+    sends "a grant of 2; replies after 100 ms without a call", accepts "at most two calls under way; the work succeeds",
+    fault "ignores-grant", needs [DraftV2], |gateway| {
+        served(gateway)?;
+        credits_from(gateway, Shape::two(), 2)
+    }),
     case!(client "draft-v2/4.2/c3", "version 2: more calls at once than the client grants", Must, ACCESS,
-        sends "forty NULL at once, once the client accepts calls",
-        accepts "one answer to each, or another connection; the work succeeds",
-        fault "dies-of-excess", needs [DraftV2], |gateway| excess(gateway, Shape::two(), false)),
+    sends "forty NULL at once, once the client accepts calls",
+    accepts "one answer to each and the work succeeds, or calls on another connection",
+    fault "dies-of-excess", needs [DraftV2], |gateway| {
+        served(gateway)?;
+        excess(gateway, Shape::two(), false)
+    }),
     case!(client "draft-v2/4.2/c4", "version 2: more Long Calls at once than the client grants", Must, ACCESS,
-        sends "forty NULL at once as Long Calls, once the client accepts calls",
-        accepts "one answer to each, or another connection; the work succeeds",
-        fault "dies-of-excess", needs [DraftV2], |gateway| excess(gateway, Shape::two(), true)),
+    sends "forty NULL at once as Long Calls, once the client accepts calls",
+    accepts "one answer to each and the work succeeds, or calls on another connection",
+    fault "dies-of-excess", needs [DraftV2], |gateway| {
+        served(gateway)?;
+        excess(gateway, Shape::two(), true)
+    }),
     case!(client "draft-v2/2.3/c1", "the threshold of version 2 is 4096 without private data", Must, ASSUMED,
         sends "no private data; replies of up to 4096 octets without a Reply chunk",
         accepts "Sends of at most 4096 octets; the work succeeds",
