@@ -121,9 +121,6 @@ pub const SEGMENTS: &str = "NFS version 4 servers MUST accept and process such r
 pub const PADDED: &str =
     "As these chunks contain a Payload stream, such chunks MUST include appropriate XDR roundup \
      padding to maintain proper XDR alignment of their contents.";
-pub const PROTECTION: &str = "RFC 8166, section 8.1: The use of an RPC-over-RDMA transport \
-                          protocol MUST NOT introduce vulnerabilities to system memory contents \
-                          nor to memory owned by user processes.";
 const UNREACHABLE: &str =
     "RFC 8166, sections 8.1 and 4.5.4: The use of an RPC-over-RDMA transport protocol MUST NOT \
      introduce vulnerabilities to system memory contents nor to memory owned by user processes. … \
