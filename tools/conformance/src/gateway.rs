@@ -131,7 +131,7 @@ pub struct Shape {
     pub private: Vec<Vec<u8>>,
     pub receives: usize,
     pub receive_size: usize,
-    /// The Receives of a connection are posted that long after it was accepted.
+    /// The Receives of the first connection are posted that long after it was accepted.
     pub receives_after: Option<Duration>,
     /// The grant in each reply.
     pub credits: u32,
@@ -515,6 +515,8 @@ pub struct Work {
     pub malformed: Vec<String>,
     /// The octets of all messages, and of their Read chunks.
     received: usize,
+    /// How long replies were held back, at least.
+    held: Duration,
     /// XIDs of calls that were sent again before the reply, on the same connection.
     pub repeated: Vec<u32>,
     /// Memory of the client that could not be reached, and why.
@@ -815,7 +817,7 @@ impl Gateway<'_> {
             if engine::interrupted() {
                 return inconclusive("the run was interrupted");
             }
-            if Instant::now() > until {
+            if Instant::now() > until + server.work.held {
                 return self.client.late(worker, &server.work);
             }
             if !any {
@@ -886,11 +888,12 @@ impl Serving<'_> {
             let number = self.work.connections.len();
             let private = &self.shape.private;
             let private = private.get(number).or(private.last());
+            let late = self.shape.receives_after.filter(|_| number == 0);
             let offer = Offer {
                 private: private.cloned().unwrap_or_default(),
                 receives: self.shape.receives,
                 receive_size: self.shape.receive_size,
-                posts_receives: self.shape.receives_after.is_none(),
+                posts_receives: late.is_none(),
                 ..Offer::default()
             };
             let asked = request.private.clone();
@@ -931,7 +934,7 @@ impl Serving<'_> {
                 backend,
                 own,
                 invalidation: client.invalidation() && own.invalidation(),
-                receives_at: self.shape.receives_after.map(|late| Instant::now() + late),
+                receives_at: late.map(|late| Instant::now() + late),
                 calls: 0,
                 granted: None,
                 pending: BTreeMap::new(),
@@ -963,7 +966,7 @@ impl Session {
         for _ in 0..MESSAGES_MAX {
             match self.connection.poll() {
                 Arrival::Message(message) => {
-                    self.message(message.octets, shape, work);
+                    self.message(message.octets, shape, work)?;
                     work.check_received()?;
                 }
                 Arrival::Closed(why) => {
@@ -984,8 +987,12 @@ impl Session {
         let over = self.last_held.elapsed() >= shape.hold;
         let pending = &self.pending;
         let waits = |held: &Held| pending.get(&held.xid).is_some_and(shape.holds);
-        let (later, now) = self.held.drain(..).partition(|held| !over && waits(held));
+        let (later, now): (_, Vec<Held>) =
+            self.held.drain(..).partition(|held| !over && waits(held));
         self.held = later;
+        if over && !now.is_empty() {
+            work.held += shape.hold;
+        }
         for held in now {
             any = true;
             self.reply(held.xid, held.rpc, shape, work);
@@ -993,8 +1000,13 @@ impl Session {
         Ok(any)
     }
 
-    /// Handles a message of the client.
-    fn message(&mut self, octets: Vec<u8>, shape: &mut Shape, work: &mut Work) {
+    /// Handles a message of the client. Returns an error if its chunks are more than can be read.
+    fn message(
+        &mut self,
+        octets: Vec<u8>,
+        shape: &mut Shape,
+        work: &mut Work,
+    ) -> Result<(), String> {
         let seen = &mut work.connections[self.number];
         seen.longest = seen.longest.max(octets.len());
         work.received += octets.len();
@@ -1006,39 +1018,36 @@ impl Session {
             Ok(Transport::Chunks(header, inline)) => (header, inline),
             Ok(Transport::Error { .. }) => {
                 work.reverse.push(octets);
-                return;
+                return Ok(());
             }
             Err(why) => {
                 work.malformed.push(malformed(why));
-                return;
+                return Ok(());
             }
         };
         let inline_length = inline.len();
         // The RPC reply is in a Reply chunk of a call of the server. A Long Call has a Read chunk.
         if header.procedure == wire::NOMSG && header.reads.is_empty() && header.reply.is_some() {
             work.reverse.push(octets);
-            return;
+            return Ok(());
         }
-        let rpc = match self.gather(&header, inline) {
-            Ok(rpc) => rpc,
-            Err(why) => {
-                work.unreachable.push(why);
-                return;
-            }
+        check_length(&header)?;
+        let Some(rpc) = self.gather(&header, inline, work) else {
+            return Ok(());
         };
         work.received += rpc.len() - inline_length;
         let mut reader = Reader::new(&rpc);
         let (Ok(xid), Ok(kind)) = (reader.word(), reader.word()) else {
             work.malformed
                 .push(malformed("the RPC message is missing".into()));
-            return;
+            return Ok(());
         };
         if kind == wire::REPLY {
             work.reverse.push(octets);
             if self.relayed.remove(&xid) {
                 self.pass_on(&rpc);
             }
-            return;
+            return Ok(());
         }
         if self.pending.contains_key(&header.xid) {
             work.repeated.push(header.xid);
@@ -1059,11 +1068,11 @@ impl Session {
         work.calls.push(call.clone());
         match (shape.on_call)(&call, &mut self.connection) {
             Next::Serve => (),
-            Next::Answered => return,
+            Next::Answered => return Ok(()),
             Next::Disconnect => {
                 self.connection.disconnect();
                 self.over = true;
-                return;
+                return Ok(());
             }
         }
         let (xid, version) = (call.header.xid, call.header.version);
@@ -1072,7 +1081,7 @@ impl Session {
             let _ = self
                 .connection
                 .send(&error_in(version, xid, shape.credits, &range));
-            return;
+            return Ok(());
         }
         let own = self.backend.is_none().then(|| execute(&call));
         let rpc = call.rpc.clone();
@@ -1081,6 +1090,7 @@ impl Session {
             Some(reply) => self.hold(xid, reply),
             None => self.pass_on(&rpc),
         }
+        Ok(())
     }
 
     fn pass_on(&mut self, rpc: &[u8]) {
@@ -1108,9 +1118,9 @@ impl Session {
         }
     }
 
-    /// Returns the RPC message of a call: what is inline, and Read chunks in their places.
-    fn gather(&mut self, header: &Header, inline: Vec<u8>) -> Result<Vec<u8>, String> {
-        check_length(header)?;
+    /// Returns the RPC message of a call: what is inline, and Read chunks in their places. `None` if
+    /// there is none: `work` says why.
+    fn gather(&mut self, header: &Header, inline: Vec<u8>, work: &mut Work) -> Option<Vec<u8>> {
         let mut rpc = inline;
         // Chunks may stand in any order. The segments of one are joined in the order of the list.
         let mut sorted = header.reads.clone();
@@ -1132,18 +1142,25 @@ impl Session {
                     offset,
                 } = read.segment;
                 if length > 0 {
-                    let part = self.connection.read(handle, offset, length as usize);
-                    data.extend(part.map_err(|why| format!("handle {handle:#x}: {why}"))?);
+                    match self.connection.read(handle, offset, length as usize) {
+                        Ok(part) => data.extend(part),
+                        Err(why) => {
+                            work.unreachable.push(format!("handle {handle:#x}: {why}"));
+                            return None;
+                        }
+                    }
                 }
             }
             data.resize(roundup(data.len()), 0);
             let at = position as usize;
             if at > rpc.len() {
-                return Err(format!("position {at} is behind the RPC message"));
+                let why = format!("Position {at} is behind the RPC message");
+                work.malformed.push(why);
+                return None;
             }
             rpc.splice(at..at, data);
         }
-        Ok(rpc)
+        Some(rpc)
     }
 
     /// Sends a reply (RFC 8166, sections 3.5.3 and 4.3).
@@ -1277,7 +1294,10 @@ fn check_length(header: &Header) -> Result<(), String> {
     let lengths = header.reads.iter().map(|read| read.segment.length as usize);
     match lengths.sum() {
         0..=RECORD_MAX => Ok(()),
-        length => Err(format!("Read chunks of {length} octets")),
+        length => Err(format!(
+            "a call has Read chunks of {length} octets, more than {} MiB",
+            RECORD_MAX >> 20
+        )),
     }
 }
 
