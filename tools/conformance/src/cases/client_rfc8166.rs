@@ -294,9 +294,10 @@ fn credits(gateway: &mut Gateway<'_>, grant: u32) -> Verdict {
     credits_from(gateway, Shape::default(), grant)
 }
 
-/// A server of this shape grants that many credits. No more calls are under way than are granted,
-/// and than the client requests.
+/// A server of this shape grants that many credits. No more calls are under way than are granted. A
+/// grant of 2^32-1 shows whether there are more than the client requests.
 pub fn credits_from(gateway: &mut Gateway<'_>, shape: Shape, grant: u32) -> Verdict {
+    let two = shape.two;
     let work = gateway.work(Shape {
         credits: grant,
         hold: HOLD,
@@ -304,7 +305,10 @@ pub fn credits_from(gateway: &mut Gateway<'_>, shape: Shape, grant: u32) -> Verd
     })?;
     work.first()?;
     for call in &work.calls {
-        let allowed = call.granted.unwrap_or(1).min(call.header.credits).max(1);
+        let mut allowed = call.granted.unwrap_or(1);
+        if grant == u32::MAX {
+            allowed = allowed.min(call.header.credits).max(1);
+        }
         if call.outstanding > allowed as usize {
             return violation(format!(
                 "{} calls are under way; {grant} are granted, {} requested",
@@ -312,21 +316,37 @@ pub fn credits_from(gateway: &mut Gateway<'_>, shape: Shape, grant: u32) -> Verd
             ));
         }
     }
-    if grant > 1 && work.calls.iter().all(|call| call.outstanding < 2) {
-        return inconclusive("the client has never had two calls under way");
-    }
-    if grant == 1 {
-        // With more credits it would have had more calls under way.
-        let more = gateway.shared("many credits", || Shape {
-            hold: HOLD,
-            ..Shape::default()
-        })?;
-        if more.calls.iter().all(|call| call.outstanding < 2) {
-            return inconclusive("the client has never had two calls under way");
+    if grant == u32::MAX {
+        let requested = |call: &Call| call.outstanding >= call.header.credits as usize;
+        if !work.calls.iter().any(requested) {
+            return inconclusive("the client has never had as many calls under way as it requests");
         }
+    } else if !exceeds(&*many_credits(gateway, two)?, grant as usize) {
+        return inconclusive(format!(
+            "the client has never had more than {grant} calls under way with more credits"
+        ));
     }
     work.succeeded(gateway)?;
     Ok(Passed)
+}
+
+/// Lets the client work with many credits, and holds replies back so that its calls are counted.
+fn many_credits(gateway: &mut Gateway<'_>, two: bool) -> Result<Rc<Work>, Problem> {
+    if two {
+        return gateway.shared("many credits of version 2", || Shape {
+            hold: HOLD,
+            ..Shape::two()
+        });
+    }
+    gateway.shared("many credits", || Shape {
+        hold: HOLD,
+        ..Shape::default()
+    })
+}
+
+/// Whether more than `most` calls were under way at some time.
+fn exceeds(work: &Work, most: usize) -> bool {
+    work.calls.iter().any(|call| call.outstanding > most)
 }
 
 /// The grant falls from 32 to 1 after some calls.
@@ -341,23 +361,27 @@ fn lowered(gateway: &mut Gateway<'_>) -> Verdict {
         }),
         ..Shape::default()
     })?;
-    let mut settled: BTreeMap<usize, bool> = BTreeMap::new();
+    let mut singles: BTreeMap<usize, usize> = BTreeMap::new();
     for call in &work.calls {
-        let settled = settled.entry(call.connection).or_default();
+        let singles = singles.entry(call.connection).or_default();
         if call.granted != Some(1) {
             continue;
         }
-        // Calls that were sent before the client had the reply are still under way.
-        if call.outstanding > 1 && *settled {
+        // The client may have sent a single call, and calls behind it, before it had the lower grant.
+        if call.outstanding > 1 && *singles > 1 {
             return violation(format!(
                 "{} calls are under way, 1 is granted",
                 call.outstanding
             ));
         }
-        *settled |= call.outstanding == 1;
+        *singles += usize::from(call.outstanding == 1);
     }
-    if !settled.values().any(|settled| *settled) {
+    if !singles.values().any(|singles| *singles > 1) {
         return inconclusive("the client has made too few calls");
+    }
+    let later = |call: &Call| call.number > FULL && call.outstanding > 1;
+    if !many_credits(gateway, false)?.calls.iter().any(later) {
+        return inconclusive("the client has never had two calls under way after its first ones");
     }
     work.succeeded(gateway)?;
     Ok(Passed)
@@ -365,17 +389,18 @@ fn lowered(gateway: &mut Gateway<'_>) -> Verdict {
 
 /// The first reply is held back.
 fn first_reply(gateway: &mut Gateway<'_>) -> Verdict {
-    let work = gateway.shared("many credits", || Shape {
-        hold: HOLD,
-        ..Shape::default()
-    })?;
+    let work = many_credits(gateway, false)?;
     work.first()?;
     for call in &work.calls {
         if call.granted.is_none() && call.outstanding > 1 {
             return violation("the client sends a second call before the first reply");
         }
     }
-    Ok(Passed)
+    if exceeds(&work, 1) {
+        Ok(Passed)
+    } else {
+        inconclusive("the client has never had two calls under way")
+    }
 }
 
 pub fn grant_zero(gateway: &mut Gateway<'_>, shape: Shape) -> Verdict {
@@ -772,10 +797,7 @@ const FEW: u32 = 2;
 /// never has two under way there. A reply follows that has a Reply chunk which the client did not
 /// offer, and a larger grant.
 fn late_grant(gateway: &mut Gateway<'_>) -> Verdict {
-    let plain = gateway.shared("many credits", || Shape {
-        hold: HOLD,
-        ..Shape::default()
-    })?;
+    let plain = many_credits(gateway, false)?;
     let busy = plain.calls.iter().position(|call| call.outstanding > 1);
     let Some(number) = busy.and_then(|busy| busy.checked_sub(2)) else {
         return inconclusive("the client has never had two calls under way behind a single one");
@@ -1139,31 +1161,34 @@ fn is_not_persistent(gateway: &mut Gateway<'_>) -> Verdict {
 
 /// The connection ends while three calls are under way.
 fn first_reply_again(gateway: &mut Gateway<'_>) -> Verdict {
-    let lost = Rc::new(Cell::new(false));
+    let lost = Rc::new(Cell::new(None));
     let own = lost.clone();
+    let mut highest = 0;
     let work = gateway.work(Shape {
         hold: HOLD,
         on_call: Box::new(move |call, _| {
+            highest = highest.max(call.connection);
             if call.connection > 0 || call.outstanding < 3 {
                 return Next::Serve;
             }
-            own.set(true);
+            own.set(Some(highest));
             Next::Disconnect
         }),
         ..Shape::default()
     })?;
     work.first()?;
-    if !lost.get() {
+    let Some(highest) = lost.get() else {
         return inconclusive("the client has never had three calls under way");
-    }
-    let mut later = work.calls.iter().filter(|call| call.connection > 0);
-    if later.clone().next().is_none() {
+    };
+    let later = work.calls.iter().filter(|call| call.connection > highest);
+    let mut several = later.filter(|call| call.outstanding > 1).peekable();
+    if several.peek().is_none() {
         return inconclusive(format!(
-            "the client has not connected again; {}",
+            "the client has not had two calls under way on another connection; {}",
             work.end()
         ));
     }
-    match later.find(|call| call.granted.is_none() && call.outstanding > 1) {
+    match several.find(|call| call.granted.is_none()) {
         Some(_) => violation("the client sends a second call before the first reply"),
         None => Ok(Passed),
     }
@@ -1295,14 +1320,17 @@ pub const CASES: &[Case] = &[
     "A Requester MUST provide a Reply chunk whenever the maximum possible size of the RPC Reply \
      message's Transport and Payload streams is larger than the inline threshold for messages from \
      Responder to Requester.",
-    sends "sizes 4096", accepts "every reply fits inline, or there is a Reply chunk", fault "no-reply-chunk",
+    sends "sizes 4096", accepts "a Reply chunk wherever the reply does not fit inline; one such reply", fault "no-reply-chunk",
     |gateway| {
         let work = gateway.plain()?;
         work.first()?;
-        match work.too_long.first() {
-            Some(why) => violation(why.clone()),
-            None => Ok(Passed),
+        if let Some(why) = work.too_long.first() {
+            return violation(why.clone());
         }
+        if work.connections.iter().all(|seen| seen.long_replies == 0) {
+            return inconclusive("no reply has needed a Reply chunk");
+        }
+        Ok(Passed)
     }),
     case!(client "rfc8166/4.3.3/c2", "a Reply chunk may be used for a short reply", Must,
         "the Responder MAY return the RPC Reply message as a Short message rather than using the \
