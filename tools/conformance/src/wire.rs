@@ -416,6 +416,7 @@ pub const CALL: u32 = 0;
 pub const REPLY: u32 = 1;
 /// `accept_stat` (RFC 5531, section 9).
 pub const GARBAGE_ARGS: u32 = 4;
+pub const SYSTEM_ERR: u32 = 5;
 
 /// Returns an RPC call with AUTH_NONE.
 pub fn call(xid: u32, procedure: Procedure, arguments: &[u8]) -> Vec<u8> {

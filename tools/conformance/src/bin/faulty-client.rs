@@ -640,6 +640,9 @@ impl Worker {
             if self.has("takes-late-grants") {
                 self.granted = Some(header.credits);
             }
+            if self.has("answers-replies") {
+                return self.send(&words(&[xid, 1, REQUEST, wire::ERROR, wire::ERR_CHUNK]));
+            }
             return self.discard("trusts-xids");
         };
         let (offered, write) = (call.reply, call.write);

@@ -420,8 +420,31 @@ fn late(gateway: &mut Gateway<'_>) -> Result<usize, Problem> {
     Ok(gateway.plain()?.calls.len() * 2 / 3)
 }
 
+/// Whether an RDMA_ERROR with the XID of octets that the client has to discard is a violation.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Silence {
+    Always,
+    /// A client that accepts calls may take octets that it cannot decode for a call.
+    UnlessCalled,
+    Never,
+}
+
 fn discards(gateway: &mut Gateway<'_>, octets: fn(&Call) -> Vec<u8>) -> Verdict {
-    discards_from(gateway, Shape::default(), octets)
+    discards_as(gateway, Shape::default(), Silence::Always, octets)
+}
+
+/// The same for octets that need not be a reply.
+fn discards_undecodable(gateway: &mut Gateway<'_>, octets: fn(&Call) -> Vec<u8>) -> Verdict {
+    discards_as(gateway, Shape::default(), Silence::UnlessCalled, octets)
+}
+
+/// The same by a server of this shape. The client may answer.
+pub fn discards_from(
+    gateway: &mut Gateway<'_>,
+    shape: Shape,
+    octets: fn(&Call) -> Vec<u8>,
+) -> Verdict {
+    discards_as(gateway, shape, Silence::Never, octets)
 }
 
 /// Sends octets in front of the reply to a call, as a server of this shape. The client must discard
@@ -430,17 +453,18 @@ fn discards(gateway: &mut Gateway<'_>, octets: fn(&Call) -> Vec<u8>) -> Verdict 
 /// The call has a Write chunk, if the client makes such calls. A client that takes the octets for the
 /// reply invalidates its memory, and the RDMA Write that follows fails. Of another call, the client
 /// may hide the error.
-pub fn discards_from(
+fn discards_as(
     gateway: &mut Gateway<'_>,
     shape: Shape,
+    silence: Silence,
     octets: fn(&Call) -> Vec<u8>,
 ) -> Verdict {
     let late = late(gateway)?;
     let plain = gateway.plain()?;
     if plain.calls.iter().skip(late / 2).any(has_write_chunk) {
-        discards_in(gateway, shape, late / 2, has_write_chunk, octets)
+        discards_in(gateway, shape, silence, late / 2, has_write_chunk, octets)
     } else {
-        discards_in(gateway, shape, late, |_| true, octets)
+        discards_in(gateway, shape, silence, late, |_| true, octets)
     }
 }
 
@@ -454,16 +478,18 @@ fn has_write_chunk(call: &Call) -> bool {
 fn discards_in(
     gateway: &mut Gateway<'_>,
     shape: Shape,
+    silence: Silence,
     from: usize,
     suits: fn(&Call) -> bool,
     octets: impl Fn(&Call) -> Vec<u8> + 'static,
 ) -> Verdict {
-    let sent = Rc::new(Cell::new(false));
-    let before = sent.clone();
+    let sent: Rc<RefCell<Option<Vec<u8>>>> = Rc::default();
+    let own = sent.clone();
     let work = gateway.work(Shape {
         on_call: Box::new(move |call, connection| {
-            if call.number >= from && suits(call) && !before.replace(true) {
-                let _ = connection.send(&octets(call));
+            let mut own = own.borrow_mut();
+            if call.number >= from && suits(call) && own.is_none() {
+                let _ = connection.send(own.insert(octets(call)));
                 // Otherwise the RDMA Write may be done before the client has looked at them.
                 thread::sleep(HOLD);
             }
@@ -471,14 +497,68 @@ fn discards_in(
         }),
         ..shape
     })?;
-    if !sent.get() {
+    let Some(sent) = sent.take() else {
         return inconclusive("the client has made no late call that suits");
+    };
+    let called = work.calls.iter().any(|call| call.accepts.is_some());
+    match silence {
+        Silence::Never => (),
+        Silence::UnlessCalled if called => (),
+        Silence::Always | Silence::UnlessCalled => is_silent(gateway, &work, &sent)?,
     }
     undisturbed(gateway, &work)
 }
 
-/// Sends in front of the reply to a call that suits one without results, whose chunks are those of
-/// the call, all of them filled, and then changed.
+/// Whether a message is an RDMA_ERROR.
+fn is_error(octets: &[u8]) -> bool {
+    octets.get(12..16) == Some(&words(&[wire::ERROR]))
+}
+
+/// The client has not answered octets that it has to discard silently.
+fn is_silent(gateway: &mut Gateway<'_>, work: &Work, sent: &[u8]) -> Result<(), Problem> {
+    let same = |octets: &Vec<u8>| octets.get(..4) == sent.get(..4);
+    if work.reverse.iter().any(|it| is_error(it) && same(it)) {
+        return violation("the client answers with RDMA_ERROR");
+    }
+    match work.malformed.first() {
+        Some(why) if gateway.plain()?.malformed.is_empty() => violation(why.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// Sends an error with the XID of a call that has been answered, behind the next call on its
+/// connection.
+fn second_reply(gateway: &mut Gateway<'_>) -> Verdict {
+    let sent: Rc<RefCell<Option<Vec<u8>>>> = Rc::default();
+    let own = sent.clone();
+    let mut earlier = None;
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            let mut own = own.borrow_mut();
+            let xid = call.header.xid;
+            let suits = call.number > 1 && call.outstanding == 1 && own.is_none();
+            match earlier.replace((call.connection, xid)) {
+                Some((at, over)) if suits && at == call.connection && over != xid => {
+                    let error = words(&[over, wire::REPLY, 0, 0, 0, wire::SYSTEM_ERR]);
+                    let _ = connection.send(own.insert(Header::msg(over).with(&error)));
+                    // The message has taken the Receive of the reply.
+                    thread::sleep(HOLD);
+                }
+                _ => (),
+            }
+            Next::Serve
+        }),
+        ..Shape::default()
+    })?;
+    let Some(sent) = sent.take() else {
+        return inconclusive("no three calls have followed one another on a connection");
+    };
+    is_silent(gateway, &work, &sent)?;
+    undisturbed(gateway, &work)
+}
+
+/// Sends in front of the reply to a call that suits an RPC error, whose chunks are those of the call,
+/// all of them filled, and then changed.
 fn discards_chunks(
     gateway: &mut Gateway<'_>,
     suits: fn(&Call) -> bool,
@@ -488,18 +568,25 @@ fn discards_chunks(
     if !gateway.plain()?.calls.iter().skip(from).any(suits) {
         return skip("the client has made no late call with such a chunk");
     }
-    discards_in(gateway, Shape::default(), from, suits, move |call| {
-        let xid = call.header.xid;
-        let mut header = Header {
-            writes: call.header.writes.clone(),
-            ..call.unused()
-        };
-        change(call, &mut header);
-        match header.procedure {
-            wire::NOMSG => header.octets(),
-            _ => header.with(&words(&[xid, wire::REPLY, 0, 0, 0, 0])),
-        }
-    })
+    discards_in(
+        gateway,
+        Shape::default(),
+        Silence::Always,
+        from,
+        suits,
+        move |call| {
+            let xid = call.header.xid;
+            let mut header = Header {
+                writes: call.header.writes.clone(),
+                ..call.unused()
+            };
+            change(call, &mut header);
+            match header.procedure {
+                wire::NOMSG => header.octets(),
+                _ => header.with(&words(&[xid, wire::REPLY, 0, 0, 0, wire::SYSTEM_ERR])),
+            }
+        },
+    )
 }
 
 /// Makes the first segment of the chunk longer.
@@ -507,13 +594,13 @@ fn lengthen(chunk: &mut [Segment]) {
     chunk[0].length = chunk[0].length.saturating_add(4);
 }
 
-/// Returns a reply, SUCCESS without results, that has a header of these words.
+/// Returns a reply, an RPC error, that has a header of these words.
 fn reply(call: &Call, header: &[u32]) -> Vec<u8> {
     words(
         &[
             &[call.header.xid],
             header,
-            &[call.header.xid, 1, 0, 0, 0, 0],
+            &[call.header.xid, wire::REPLY, 0, 0, 0, wire::SYSTEM_ERR],
         ]
         .concat(),
     )
@@ -945,9 +1032,9 @@ fn invalidate_tag_of_another_call(
             let Some((first, segment, key)) = found else {
                 return Next::Serve;
             };
-            // SYSTEM_ERR
             let xid = first.header.xid;
-            let reply = first.unused().with(&words(&[xid, wire::REPLY, 0, 0, 0, 5]));
+            let error = words(&[xid, wire::REPLY, 0, 0, 0, wire::SYSTEM_ERR]);
+            let reply = first.unused().with(&error);
             match connection.send_invalidate(key, &reply) {
                 Ok(()) => own.set(Some(stays_readable(connection, segment))),
                 Err(why) => *own_failed.borrow_mut() = Some(why),
@@ -1198,7 +1285,14 @@ fn header_error(call: &Call, reads: Vec<ReadSegment>, change: impl FnOnce(&mut H
     let mut header = Header::msg(call.header.xid);
     header.reads = reads;
     change(&mut header);
-    header.with(&words(&[call.header.xid, 1, 0, 0, 0, 0]))
+    header.with(&words(&[
+        call.header.xid,
+        wire::REPLY,
+        0,
+        0,
+        0,
+        wire::SYSTEM_ERR,
+    ]))
 }
 
 pub const CASES: &[Case] = &[
@@ -1311,7 +1405,7 @@ pub const CASES: &[Case] = &[
     sends "nothing", accepts "RDMA_MSG and RDMA_NOMSG only", fault "sends-done",
     |gateway| {
         let work = gateway.plain()?;
-        if work.reverse.iter().any(|octets| octets.get(12..16) == Some(&[0, 0, 0, 4])) {
+        if work.reverse.iter().any(|octets| is_error(octets)) {
             return violation("the client sends RDMA_ERROR");
         }
         each(gateway, |_| Ok(()))
@@ -1413,16 +1507,16 @@ pub const CASES: &[Case] = &[
         |gateway| discards(gateway, |call| words(&[call.header.xid, 1, 32, 0, 0, 0]))),
     case!(client "rfc8166/4.5/c3", "a reply whose Read list has a wrong discriminator is discarded", Must, DISCARDS,
         sends "a Read list that begins with 2, then the reply", accepts "the work succeeds on one connection",
-        fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 0, 2, 0, 0]))),
+        fault "trusts-malformed", |gateway| discards_undecodable(gateway, |call| reply(call, &[1, 32, 0, 2, 0, 0]))),
     case!(client "rfc8166/4.5/c4", "a reply whose Write list is cut off is discarded", Must, DISCARDS,
         sends "a Write list whose only chunk is missing, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-malformed",
-        |gateway| discards(gateway, |call| words(&[call.header.xid, 1, 32, 0, 0, 1, 0x4000]))),
+        |gateway| discards_undecodable(gateway, |call| words(&[call.header.xid, 1, 32, 0, 0, 1, 0x4000]))),
     case!(client "rfc8166/4.5/c5", "a reply whose Reply chunk has 2^32-1 segments is discarded", Must, DISCARDS,
         sends "a Reply chunk of 0xffffffff segments, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-malformed",
-        |gateway| discards(gateway, |call| reply(call, &[1, 32, 1, 0, 0, 1, u32::MAX]))),
-    case!(client "rfc8166/4.5/c6", "a reply with a Read list is discarded", Must, DISCARDS,
+        |gateway| discards_undecodable(gateway, |call| reply(call, &[1, 32, 1, 0, 0, 1, u32::MAX]))),
+    case!(client "rfc8166/4.5/c6", "a reply with a Read list is discarded", Should, DISCARDS,
     sends "a reply with a Read list, then the reply", accepts "the work succeeds on one connection",
     fault "trusts-read-lists",
     |gateway| discards(gateway, |call| {
@@ -1434,43 +1528,26 @@ pub const CASES: &[Case] = &[
     })),
     case!(client "rfc8166/4.5/c7", "a reply of procedure 9 is discarded", Must, DISCARDS,
         sends "rdma_proc 9, then the reply", accepts "the work succeeds on one connection",
-        fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 9, 0, 0, 0]))),
+        fault "trusts-malformed", |gateway| discards_undecodable(gateway, |call| reply(call, &[1, 32, 9, 0, 0, 0]))),
     case!(client "rfc8166/4.5/c8", "a reply in version 7 is discarded", Must, DISCARDS,
         sends "a reply in version 7, then the reply", accepts "the work succeeds on one connection",
-        fault "trusts-versions", |gateway| discards(gateway, |call| header_error(call, vec![], |it| it.version = 7))),
+        fault "trusts-versions",
+        |gateway| discards_undecodable(gateway, |call| header_error(call, vec![], |it| it.version = 7))),
     case!(client "rfc8166/4.5/c9", "an RDMA_NOMSG without a Reply chunk is discarded", Must, DISCARDS,
         sends "RDMA_NOMSG without chunks, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-empty-nomsg",
-        |gateway| discards(gateway, |call| Header::nomsg(call.header.xid).octets())),
+        |gateway| discards_undecodable(gateway, |call| Header::nomsg(call.header.xid).octets())),
     case!(client "rfc8166/4.5/c10", "a reply to no call is discarded", Must,
     MATCH,
     sends "a reply with an XID of no call, then the reply", accepts "the work succeeds on one connection",
-    fault "trusts-xids",
+    fault "answers-replies",
     |gateway| discards(gateway, |call| {
         let xid = call.header.xid ^ 0x4000_0000;
-        Header::msg(xid).with(&words(&[xid, 1, 0, 0, 0, 0]))
+        Header::msg(xid).with(&words(&[xid, wire::REPLY, 0, 0, 0, wire::SYSTEM_ERR]))
     })),
-    case!(client "rfc8166/4.5/c11", "the reply to an earlier call, once more, is discarded", Must,
-    MATCH,
-    sends "the reply to the second call once more, behind the third call", accepts "the work succeeds on one connection",
-    fault "trusts-xids",
-    |gateway| {
-        let mut earlier = 0;
-        let work = gateway.work(Shape {
-            on_call: Box::new(move |call, connection| {
-                if call.number == 2 {
-                    let again = Header::msg(earlier).with(&words(&[earlier, 1, 0, 0, 0, 0]));
-                    let _ = connection.send(&again);
-                    // The message has taken the Receive of the reply.
-                    thread::sleep(HOLD);
-                }
-                earlier = call.header.xid;
-                Next::Serve
-            }),
-            ..Shape::default()
-        })?;
-        undisturbed(gateway, &work)
-    }),
+    case!(client "rfc8166/4.5/c11", "a second reply to an earlier call is discarded", Must, MATCH,
+        sends "SYSTEM_ERR with the XID of the call before, which has been answered, then the reply",
+        accepts "the work succeeds on one connection", fault "trusts-xids", second_reply),
     case!(client "rfc8166/4.5/c12", "RDMA_ERROR with an unknown error is discarded", Must, UNDECODED,
         sends "rdma_err 77, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-errors", |gateway| discards(gateway, |call| error(call.header.xid, 32, &[77, 0, 0]))),
@@ -1493,11 +1570,12 @@ pub const CASES: &[Case] = &[
     case!(client "rfc8166/4.5/c18", "a reply whose Write chunk has 2^28 segments is discarded", Must, DISCARDS,
         sends "a Write chunk of 0x10000000 segments, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-malformed",
-        |gateway| discards(gateway, |call| reply(call, &[1, 32, 0, 0, 1, 0x1000_0000, 0]))),
+        |gateway| discards_undecodable(gateway, |call| reply(call, &[1, 32, 0, 0, 1, 0x1000_0000, 0]))),
     case!(client "rfc8166/4.5/c19", "a reply whose Reply chunk is cut off is discarded", Must, DISCARDS,
         sends "a Reply chunk of 9 segments with less, then the reply", accepts "the work succeeds on one connection",
-        fault "trusts-malformed", |gateway| discards(gateway, |call| reply(call, &[1, 32, 0, 0, 0, 1, 9]))),
-    case!(client "rfc8166/4.5/c22", "a reply whose Write chunk is longer than offered is discarded", Must, DISCARDS,
+        fault "trusts-malformed", 
+        |gateway| discards_undecodable(gateway, |call| reply(call, &[1, 32, 0, 0, 0, 1, 9]))),
+    case!(client "rfc8166/4.5/c22", "a reply whose Write chunk is longer than offered is discarded", Should, DISCARDS,
         sends "a Write chunk whose first segment is longer by 4, then the reply",
         accepts "the work succeeds on one connection", fault "trusts-lengths",
         |gateway| discards_chunks(gateway, has_write_chunk, |_, header| lengthen(&mut header.writes[0]))),
@@ -1568,7 +1646,7 @@ pub const CASES: &[Case] = &[
          message.",
         sends "a reply by RDMA_MSGP, then the reply", accepts "the work succeeds on one connection",
         fault "trusts-malformed",
-        |gateway| discards(gateway, |call| reply(call, &[1, 32, 2, 0, 0, 0, 0, 0]))),
+        |gateway| discards_undecodable(gateway, |call| reply(call, &[1, 32, 2, 0, 0, 0, 0, 0]))),
     case!(client "rfc8166/4.6.2/c1", "RDMA_DONE is discarded", Must,
         DISCARDS_DONE,
         sends "RDMA_DONE with the XID of the call, then the reply", accepts "the work succeeds on one connection",
