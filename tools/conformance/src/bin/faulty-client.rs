@@ -670,6 +670,11 @@ impl Worker {
         let Ok((payload_xid, status)) = wire::parse_reply(&rpc) else {
             return self.discard("trusts-malformed");
         };
+        if payload_xid != xid && self.has("refuses-two-xids") {
+            self.pending.remove(&xid);
+            self.failed = Some("a reply with two XIDs".into());
+            return Ok(());
+        }
         if payload_xid != xid && !self.has("wrong-xid") {
             return self.discard("trusts-xids");
         }
