@@ -58,6 +58,8 @@ const REQUEST: u32 = 8;
 const LIMIT: Duration = Duration::from_secs(5);
 /// How many octets it loads.
 const LOADED: usize = 602;
+/// The length of the memory that has all replies, with a fault.
+const POOL: usize = 1 << 17;
 /// The program has data that is not what was called for, as if that were right.
 const MISPLACED: &str = "wrong data";
 /// It pauses behind an error to LOAD. That is no fault.
@@ -119,6 +121,8 @@ struct Worker {
     /// Calls that were lost with a connection. They are made again.
     lost: VecDeque<(u32, Pending)>,
     memories: Vec<Memory>,
+    /// How many octets of the memory of all replies are in use.
+    pool_used: u64,
     next_xid: u32,
     first_xid: u32,
     bound: bool,
@@ -155,6 +159,7 @@ impl Worker {
             pending: BTreeMap::new(),
             lost: VecDeque::new(),
             memories: Vec::new(),
+            pool_used: 0,
             next_xid: std::process::id() << 12,
             first_xid: std::process::id() << 12,
             bound: false,
@@ -361,15 +366,21 @@ impl Worker {
     }
 
     fn expose(&mut self, octets: &[u8], access: u32) -> Result<Segment, String> {
-        if self.has("registers-once") && access == REMOTE_WRITE {
-            let fits = |memory: &&Memory| memory.octets().len() >= octets.len();
-            if let Some(memory) = self.memories.iter().find(fits) {
+        if self.has("one-key") && access == REMOTE_WRITE {
+            let is_pool = |memory: &&Memory| memory.octets().len() == POOL;
+            if let Some(memory) = self.memories.iter().find(is_pool) {
+                let offset = memory.offset() + self.pool_used;
+                self.pool_used += octets.len() as u64;
                 return Ok(Segment {
                     handle: memory.key(),
                     length: octets.len() as u32,
-                    offset: memory.offset(),
+                    offset,
                 });
             }
+            let memory = self.connection.expose(&[0xee; POOL], access)?;
+            self.memories.push(memory);
+            self.pool_used = 0;
+            return self.expose(octets, access);
         }
         let memory = self.connection.expose(octets, access)?;
         let segment = Segment {
@@ -681,7 +692,7 @@ impl Worker {
         let Some(call) = self.pending.remove(&xid) else {
             return Ok(());
         };
-        let mut leaves = self.has("leaves-registered") || self.has("registers-once");
+        let mut leaves = self.has("leaves-registered") || self.has("one-key");
         if let Some(key) = invalidated {
             leaves |= self.has("trusts-invalidation");
             if self.has("refuses-invalidation") {
@@ -739,9 +750,9 @@ impl Worker {
             .iter()
             .find(|memory| memory.key() == offered.handle)
             .ok_or("no memory")?;
-        let mut octets = memory.octets();
-        octets.truncate(length as usize);
-        Ok(octets)
+        let start = offered.offset.saturating_sub(memory.offset()) as usize;
+        let octets = memory.octets().into_iter().skip(start);
+        Ok(octets.take(length as usize).collect())
     }
 
     /// Answers a call of the server (RFC 8167).

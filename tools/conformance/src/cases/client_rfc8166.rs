@@ -189,7 +189,12 @@ fn are_eligible(call: &Call) -> Result<(), String> {
     const CREATE: u32 = 6;
     const WRITE: u32 = 38;
     const NF4LNK: u32 = 5;
-    let Some(procedure) = seen_procedure(call) else {
+    // Its Access Control Lists are not eligible (RFC 8267, section 5.2).
+    const NFSACL: u32 = 100_227;
+    // The octets of `sattr` of NFS 2.
+    const ATTRIBUTES2: usize = 32;
+    let acl = |procedure: &Procedure| procedure.program == NFSACL;
+    let Some(procedure) = seen_procedure(call).or(call.procedure().filter(acl)) else {
         return Ok(());
     };
     for (position, length) in data_chunks(call) {
@@ -198,7 +203,7 @@ fn are_eligible(call: &Call) -> Result<(), String> {
         let eligible = match (procedure.program, procedure.version, procedure.number) {
             // WRITE and SYMLINK. In NFS 2, the attributes follow the path of a link.
             (100_003, 2, 8) => last,
-            (100_003, 2, 13) => true,
+            (100_003, 2, 13) => position + roundup(length) + ATTRIBUTES2 == call.rpc.len(),
             (100_003, 3, 7 | 10) => last,
             // Behind the number of WRITE are the stateid, the offset, the stability and the length.
             (100_003, 4, 1) => {
@@ -253,6 +258,21 @@ fn has_no_room_for_padding(call: &Call) -> Result<(), String> {
     )
 }
 
+/// Some Write chunk for an odd length has no room for the padding: others may be longer by chance.
+fn some_without_padding(work: &Work) -> Verdict {
+    let odd = |call: &&Call| asked(call).is_some_and(|(count, _)| count % 4 != 0);
+    let checks: Vec<_> = work
+        .calls
+        .iter()
+        .filter(odd)
+        .map(has_no_room_for_padding)
+        .collect();
+    match checks.into_iter().reduce(Result::or) {
+        Some(Err(why)) => violation(why),
+        _ => Ok(Passed),
+    }
+}
+
 /// The same as `each`, where some call has such a chunk.
 fn each_with(
     gateway: &mut Gateway<'_>,
@@ -263,7 +283,7 @@ fn each_with(
     if gateway.plain()?.calls.iter().any(any) {
         Ok(Passed)
     } else {
-        skip("the client has made no call with such a chunk")
+        skip("the client has made no call that this is about")
     }
 }
 
@@ -280,6 +300,14 @@ fn each_odd(
     } else {
         inconclusive("all chunks are for multiples of four octets")
     }
+}
+
+fn has_reads(call: &Call) -> bool {
+    !call.header.reads.is_empty()
+}
+
+fn is_nomsg(call: &Call) -> bool {
+    call.header.procedure == wire::NOMSG
 }
 
 /// Whether the call has a Read chunk with data.
@@ -1290,33 +1318,81 @@ fn writes_back(connection: &mut Connection, segment: Segment) -> Option<bool> {
     Some(wrote && connection.read(handle, offset, 4).is_ok())
 }
 
-/// Calls that follow one another on a connection advertise other memory.
-fn is_not_persistent(gateway: &mut Gateway<'_>) -> Verdict {
-    let work = gateway.plain()?;
-    let mut advertised: BTreeMap<(usize, u32, u64), u32> = BTreeMap::new();
-    let mut any = false;
-    for call in &work.calls {
-        for segment in call.readable().chain(call.writable()) {
-            let place = (call.connection, segment.handle, segment.offset);
-            if segment.length == 0 {
-                continue;
-            }
-            any |= call.outstanding == 1 && !advertised.is_empty();
-            match advertised.insert(place, call.header.xid) {
-                Some(xid) if xid != call.header.xid && call.outstanding == 1 => {
-                    return violation(format!(
-                        "a later call has the memory {:#x} of XID {xid:08x}, too",
-                        segment.handle
-                    ));
+/// The memory that calls on a connection have advertised.
+#[derive(Default)]
+struct Advertised {
+    /// By its handle: the XID of the latest call, the memory, and whether it can be written.
+    latest: BTreeMap<u32, (u32, Segment, bool)>,
+    /// Memory of a call that is over, whose handle a later call has advertised.
+    again: Option<(Segment, bool)>,
+}
+
+impl Advertised {
+    fn add(&mut self, call: &Call) {
+        let reads = call.readable().map(|segment| (segment, false));
+        let writes = call.writable().map(|segment| (segment, true));
+        // Four octets may be those of a padding.
+        for (segment, written) in reads.chain(writes).filter(|(it, _)| it.length > 4) {
+            let xid = call.header.xid;
+            match self.latest.insert(segment.handle, (xid, segment, written)) {
+                Some((other, earlier, written)) if other != xid && call.outstanding == 1 => {
+                    self.again = Some((earlier, written));
                 }
                 _ => (),
             }
         }
     }
-    if any {
-        Ok(Passed)
-    } else {
-        inconclusive("no two calls with chunks have followed one another")
+}
+
+/// Calls that follow one another on a connection advertise other memory. A handle that comes again may
+/// be that of another registration: then the earlier memory is out of reach.
+fn is_not_persistent(gateway: &mut Gateway<'_>) -> Verdict {
+    let plain = gateway.plain()?;
+    let mut advertised: BTreeMap<usize, Advertised> = BTreeMap::new();
+    let mut any = false;
+    for call in &plain.calls {
+        let known = advertised.entry(call.connection).or_default();
+        any |= call.outstanding == 1 && call.key().is_some() && !known.latest.is_empty();
+        known.add(call);
+    }
+    if !any {
+        return inconclusive("no two calls with chunks have followed one another");
+    }
+    if advertised.values().all(|known| known.again.is_none()) {
+        return Ok(Passed);
+    }
+    let mut advertised: BTreeMap<usize, Advertised> = BTreeMap::new();
+    let tried = Rc::new(Cell::new(None));
+    let own = tried.clone();
+    let work = gateway.work(Shape {
+        on_call: Box::new(move |call, connection| {
+            let known = advertised.entry(call.connection).or_default();
+            known.add(call);
+            match known.again {
+                Some((segment, written))
+                    if own.get().is_none() && is_over(call, segment.handle) =>
+                {
+                    let reached = if written {
+                        stays_writable(connection, segment)
+                    } else {
+                        stays_readable(connection, segment)
+                    };
+                    own.set(Some(Access::new(call, segment, reached)));
+                }
+                _ => (),
+            }
+            Next::Serve
+        }),
+        ..Shape::default()
+    })?;
+    let wrong =
+        "memory whose handle comes again can be reached within a call that does not advertise it";
+    match tried.get() {
+        Some(access) => access.verdict(&work, wrong),
+        None => inconclusive(format!(
+            "handles come again, and there was no single call without them; {}",
+            work.end()
+        )),
     }
 }
 
@@ -1399,18 +1475,19 @@ pub const CASES: &[Case] = &[
         accepts "the second call on each connection after the first reply there",
         fault "keeps-grant", first_reply_again),
     case!(client "rfc8166/3.4.5/c1", "Positions are multiples of four", Must, POSITION,
-    sends "nothing", accepts "Positions of 0, 4, 8 …", fault "odd-positions",
-    |gateway| each(gateway, |call| {
+    sends "nothing", accepts "Positions of 0, 4, 8 …; skipped without one", fault "odd-positions",
+    |gateway| each_with(gateway, has_reads, |call| {
         check(call.header.reads.iter().all(|read| read.position % 4 == 0), "an odd Position")
     })),
     case!(client "rfc8166/3.4.5/c2", "the Read chunks make up the call", Must,
     "All RDMA read segments belonging to the same Read chunk have the same value in their Position field.",
-    sends "nothing", accepts "an RPC call where the segments of each Position are joined; Positions in any order",
+    sends "nothing", accepts "an RPC call where the segments of each Position are joined; Positions in any \
+                               order; skipped without a Read chunk",
     fault "two-positions",
-    |gateway| each(gateway, |call| {
+    |gateway| each_with(gateway, has_reads, |call| {
         // Behind the XID stand the type and the version of RPC.
         let head = call.rpc.get(4..12) == Some(&words(&[wire::CALL, 2]));
-        check(head || call.header.reads.is_empty(), "its Read chunks make up no RPC call")?;
+        check(head || !has_reads(call), "its Read chunks make up no RPC call")?;
         check(are_apart(&call.header.reads), "a Read chunk begins within another one")
     })),
     case!(client "rfc8166/3.4.5.2/c1", "a Read chunk is as long as its item", Must,
@@ -1431,7 +1508,8 @@ pub const CASES: &[Case] = &[
                               more than the padding, which has no segment of its own; an odd length",
     fault "room-for-padding",
     |gateway| each_odd(gateway, |call| asked(call).is_some(),
-        |call| asked(call).is_some_and(|(count, _)| count % 4 != 0), has_no_room_for_padding)),
+        |call| asked(call).is_some_and(|(count, _)| count % 4 != 0), |_| Ok(()))
+        .and_then(|_| some_without_padding(&*gateway.plain()?))),
     case!(client "rfc8166/6.1/c3", "only eligible arguments are in Read chunks", Must,
     "Senders MUST NOT reduce data items that are not DDP-eligible. … RFC 8267, sections 4 and 6.1: \
      All other argument or result data items in NFS versions 2 and 3 are not DDP-eligible. … Only \
@@ -1442,12 +1520,11 @@ pub const CASES: &[Case] = &[
     fault "reduces-arguments", |gateway| each(gateway, are_eligible)),
     case!(client "rfc8166/3.5.3/c1", "a Long Call has a Position Zero chunk", Must,
     "Every RDMA read segment in this chunk MUST contain zero in its Position field.",
-    sends "nothing", accepts "an RDMA_NOMSG that begins with Position 0, an RDMA_MSG without it",
+    sends "nothing", accepts "an RDMA_NOMSG with a segment at Position 0, an RDMA_MSG without it; skipped \
+                               without either",
     fault "long-call-position",
-    |gateway| each(gateway, |call| {
-        let zero = call.header.reads.iter().any(|read| read.position == 0);
-        check(zero == (call.header.procedure == wire::NOMSG), "its Position Zero chunk")
-    })),
+    |gateway| each_with(gateway, |call| position_zero(call).is_some() || is_nomsg(call),
+        |call| check(position_zero(call).is_some() == is_nomsg(call), "its Position Zero chunk"))),
     case!(client "rfc8166/3.5.3/c2", "a Position Zero chunk has the padding of its items", Must,
     "As these chunks contain a Payload stream, such chunks MUST include appropriate XDR roundup \
      padding to maintain proper XDR alignment of their contents.",
@@ -1458,10 +1535,10 @@ pub const CASES: &[Case] = &[
     })),
     case!(client "rfc8166/4.2.4/c1", "nothing follows the header of an RDMA_NOMSG", Must,
     "RDMA_NOMSG = 1 indicates that after the chunk lists there is no Payload stream.",
-    sends "nothing", accepts "no octets behind the lists", fault "nomsg-with-payload",
-    |gateway| each(gateway, |call| {
-        check(call.header.procedure != wire::NOMSG || call.inline == 0, "octets follow the lists")
-    })),
+    sends "nothing", accepts "no octets behind the lists; skipped without an RDMA_NOMSG",
+    fault "nomsg-with-payload",
+    |gateway| each_with(gateway, is_nomsg,
+        |call| check(!is_nomsg(call) || call.inline == 0, "octets follow the lists"))),
     case!(client "rfc8166/4.2.1/c1", "rdma_xid is the XID of the call", Must,
     "This XID MUST be the same as the XID in the RPC message.",
     sends "nothing", accepts "the same XID in both headers", fault "wrong-xid",
@@ -1533,8 +1610,8 @@ pub const CASES: &[Case] = &[
         Must,
         "A Responder reduces a non-DDP-eligible result data item. The Requester MUST terminate the \
          pending RPC transaction and report an appropriate permanent error to the RPC consumer.",
-        sends "eof of READ, the status of READLINK or the boolean of LOAD in the Write chunk of \
-               the call, and its data inline",
+        sends "eof of READ, the status of READLINK (of NFS 3: the word in front of its length) or the \
+               boolean of LOAD in the Write chunk of the call, and its data inline",
         accepts "the call is not sent again; the command ends with a failure other than wrong data",
         fault "misplaces-data", |gateway| fails(gateway, Reduction::Other)),
     case!(client "rfc8166/6.1/c2", "a reply that does not use the Write chunk ends the call", Must,
@@ -1561,9 +1638,9 @@ pub const CASES: &[Case] = &[
         "Advertising a continuously registered memory region allows a remote host to read or write \
          to that region even when an RPC involving that memory is not under way. Therefore, \
          implementations should avoid advertising persistently registered memory.",
-        sends "nothing",
-        accepts "no handle with an offset that an earlier call on the connection had, once that is over",
-        fault "registers-once", is_not_persistent),
+        sends "if a handle comes again, RDMA Reads or Writes of the earlier memory within a call without it, for 5 s",
+        accepts "no handle that an earlier call on the connection had, or an RDMA Read or Write that fails",
+        fault "one-key", is_not_persistent),
     case!(client "rfc8166/4.4.1/c2", "a reply that invalidates another call's tag ends no protection", Must, PROTECTED,
         sends "an RPC error to one of two calls, which invalidates the first Steering Tag of the other one; \
                an RDMA Read of a Read chunk of the first one",
@@ -1668,7 +1745,7 @@ pub const CASES: &[Case] = &[
         fault "trusts-handles",
         |gateway| discards_chunks(gateway, has_write_chunk, |_, header| header.writes[0][0].handle ^= 0x4000)),
     case!(client "rfc8166/4.5/c25", "a reply whose Write chunk has a segment more is discarded", Should, DISCARDS,
-    sends "a Write chunk with its first segment twice, then the reply", accepts "the work succeeds on one connection",
+    sends "a Write chunk with its first segment once more in front, with no octets, then the reply", accepts "the work succeeds on one connection",
     fault "trusts-counts",
     |gateway| discards_chunks(gateway, has_write_chunk, |_, header| {
         let first = header.writes[0][0];
