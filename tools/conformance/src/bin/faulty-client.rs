@@ -724,7 +724,8 @@ impl Worker {
             LOAD => vec![0],
             _ => Vec::new(),
         };
-        if status != Status::Success(expected) {
+        let ignores = self.has("ignores-refusals") && matches!(status, Status::ProgMismatch(..));
+        if status != Status::Success(expected) && !ignores {
             if self.has("retries-refusals") {
                 return self.call(xid, call.procedure, call.arguments);
             }
