@@ -13,12 +13,12 @@ const CREATE: u32 = 6;
 const GETATTR: u32 = 9;
 const GETFH: u32 = 10;
 const LOOKUP: u32 = 15;
+const NVERIFY: u32 = 17;
 const PUTROOTFH: u32 = 24;
 const READ: u32 = 25;
 const READLINK: u32 = 27;
 const REMOVE: u32 = 28;
 const SETATTR: u32 = 34;
-const NVERIFY: u32 = 37;
 const WRITE: u32 = 38;
 
 /// NF4LNK

@@ -1097,6 +1097,11 @@ impl Responder {
                     name if name.starts_with(FILE.as_bytes()) && !at_file => at_file = true,
                     _ => status = nfs::NOENT,
                 },
+                17 => {
+                    let words = reader.word()?;
+                    reader.raw(4 * words as usize)?;
+                    reader.opaque()?;
+                }
                 18 => {
                     let words = [reader.word()?, reader.word()?, reader.word()?];
                     reader.raw(8)?;
@@ -1147,11 +1152,6 @@ impl Responder {
                     let mut file = self.shared.file.lock().map_err(|why| why.to_string())?;
                     file.truncate(size as usize);
                     body = body.words(&[1, 1 << 4]);
-                }
-                37 => {
-                    let words = reader.word()?;
-                    reader.raw(4 * words as usize)?;
-                    reader.opaque()?;
                 }
                 38 => {
                     reader.raw(16)?;
