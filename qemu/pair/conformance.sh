@@ -53,6 +53,7 @@ work="bash -c 'exec 3<>/dev/tcp/$B4/4000 && read -r status <&3 && cat <&3 && exi
 nfs_data() {
 	head -c 12000 /dev/urandom >"$share_a/data" && cp "$share_a/data" "$share_b/data" &&
 		on_a in_nfs_server cp /share/data /export/data &&
+		on_a in_nfs_server touch /export/{01..20}"$(printf %0200d 0)" &&
 		on_b eval 'mkdir -p /tmp/work/mount && cp /share/data /tmp/work/'
 }
 

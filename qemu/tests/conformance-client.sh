@@ -29,7 +29,8 @@ passes_v2() {
 
 nfs_data() {
 	mkdir "$scratch/mount" && head -c 12000 /dev/urandom >"$scratch/data" &&
-		in_nfs_server cp "$scratch/data" /export/data && lockd_end_grace
+		in_nfs_server cp "$scratch/data" /export/data &&
+		in_nfs_server touch /export/{01..20}"$(printf %0200d 0)" && lockd_end_grace
 }
 
 need_pair
