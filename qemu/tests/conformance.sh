@@ -5,8 +5,7 @@
 # them, against the module's listener, and against the kernel's NFS server. scripts/conformance
 # builds it first. Over soft-iWARP it only runs against the module's listener.
 #
-# test: stock.rxe
-# soak: debug.siw
+# test: stock.rxe debug.siw
 . ./lib/lib.sh
 . ./lib/module.sh
 . ./lib/suite.sh
