@@ -89,14 +89,18 @@ impl<'a> Runner<'a> {
             self.dead = !self.connects(RETURN);
             // A server may end a connection for another reason, for example because it is idle.
             if lost == 1 && !self.dead {
-                verdict = self::verdict(|| server_case(case, self.server, &trace));
-                outcome = Outcome::of(case.level, &verdict);
+                let again = self::verdict(|| server_case(case, self.server, &trace));
+                // A violation stays one, whatever the second run shows.
+                if !matches!(verdict, Err(Problem::Violation(_))) {
+                    verdict = again;
+                    outcome = Outcome::of(case.level, &verdict);
+                }
                 continue;
             }
             let what = if self.dead {
                 "the case has killed the server: it no longer answers NULL"
             } else {
-                "the case has ended another connection, which it did not use"
+                "the case has twice ended another connection, which was idle"
             };
             let before = verdict
                 .as_ref()
