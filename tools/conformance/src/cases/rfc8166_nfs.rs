@@ -239,8 +239,8 @@ fn read(
         }
         // Other octets may have been written (RFC 8166, section 4.3.2.2).
         let octets = link.gather(&[*offered])?;
-        let mut padding = octets.iter().take(roundup(expected)).skip(expected);
-        if padding.any(|&octet| octet != 0xee) {
+        let mut padding = octets.iter().skip(expected).take(roundup(wanted) - wanted);
+        if left == expected && padding.any(|&octet| octet != 0xee) {
             return violation("the padding of the data was written");
         }
         left -= expected;
@@ -661,10 +661,11 @@ fn attributes_behind_chunk(target: &mut Target<'_>) -> Verdict {
     let answer = link.call(&header, &compound.call(header.xid))?;
     let results = parsed(&answer)?;
     has_written(&results, LENGTH)?;
-    long_enough(succeeded(&results, Results::attributes)?)?;
+    let attributes = succeeded(&results, Results::attributes)?;
     let mut expected = content(17);
     expected[8..8 + LENGTH].copy_from_slice(data);
-    same(&mut link, &path, &expected)
+    same(&mut link, &path, &expected)?;
+    long_enough(attributes)
 }
 
 /// WRITE of 3000 octets by a Read chunk whose Position is `ahead` octets from that of the data, or
