@@ -832,6 +832,17 @@ impl Link {
     /// The server answers these octets with ERR_CHUNK or not at all, and goes on. Behind ERR_CHUNK
     /// it may also end the connection.
     pub fn refuses_or_discards(&mut self, xid: u32, octets: &[u8]) -> Verdict {
+        self.discards_or(xid, octets, |link, message| link.is_refusal(message))
+    }
+
+    /// The server answers these octets with a message that fits, or not at all, and goes on. Behind
+    /// RDMA_ERROR it may also end the connection.
+    pub fn discards_or(
+        &mut self,
+        xid: u32,
+        octets: &[u8],
+        fits: impl FnOnce(&mut Link, &Message) -> Result<(), Problem>,
+    ) -> Verdict {
         self.send_ahead(octets)?;
         let null = self.still_answers("a message that need not be answered");
         // The error may follow the reply to NULL.
@@ -840,9 +851,14 @@ impl Link {
                 self.skipped.push(message);
             }
         }
-        let refused = !self.skipped.is_empty();
-        if refused {
-            self.refused(xid)?;
+        let mut refused = false;
+        if !self.skipped.is_empty() {
+            let message = self.receive_of(xid)?;
+            fits(self, &message)?;
+            refused = matches!(
+                Transport::parse(&message.octets),
+                Ok(Transport::Error { .. })
+            );
         }
         match null.and_then(|()| self.quiet()) {
             Err(_) if refused && self.met_end && self.skipped.is_empty() => Ok(Passed),

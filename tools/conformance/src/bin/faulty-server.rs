@@ -75,7 +75,7 @@ const AUTH_MAX: usize = 400;
 /// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
 /// the same call. With each of them the words by which a case accepts that: such a case still
 /// passes, or finds the server to lack what is no failure.
-const ALLOWED: [(&str, &str); 21] = [
+const ALLOWED: [(&str, &str); 28] = [
     ("header-xid", "SUCCESS with XID X"),
     ("system-errors", "SYSTEM_ERR"),
     ("nfs-errors", "an error of NFS"),
@@ -93,6 +93,13 @@ const ALLOWED: [(&str, &str); 21] = [
     ("ends-behind-errors", "ERR_CHUNK,"),
     ("ends-behind-errors", "ERR_CHUNK or"),
     ("ends-behind-errors", "ERR_VERS in"),
+    ("ends-behind-errors", "ERR_VERS 1..2"),
+    ("ends-behind-errors", "BAD_HEADER;"),
+    ("ends-behind-errors", "BAD_HEADER,"),
+    ("ends-behind-errors", "BAD_HEADER or"),
+    ("ends-behind-errors", "INVALID_OPTION;"),
+    ("ends-behind-replies", "ERR_CHUNK or nothing"),
+    ("ends-behind-replies", "BAD_HEADER or nothing"),
     ("garbage-args", "GARBAGE_ARGS"),
     ("auth-errors", "AUTH_ERROR"),
     ("silence", "or nothing"),
@@ -595,6 +602,10 @@ impl Responder {
             return Err(Over);
         }
         if self.has("ends-connections") && fault == "answers-replies" {
+            return Err(Over);
+        }
+        if self.has("ends-behind-replies") && fault == "answers-replies" {
+            self.err_chunk(xid)?;
             return Err(Over);
         }
         if self.has(fault) {

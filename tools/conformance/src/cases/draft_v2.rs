@@ -156,7 +156,18 @@ fn on_agreed(
 ) -> Verdict {
     let mut link = agreed(target)?;
     check(&mut link)?;
-    target.goes_on(&mut link, true, "that")
+    link.still_answers("that")?;
+    Ok(Passed)
+}
+
+/// The same where the server may answer with an error, and end the connection behind it.
+fn on_agreed_or_end(
+    target: &mut Target<'_>,
+    check: impl FnOnce(&mut Link) -> Result<(), Problem>,
+) -> Verdict {
+    let mut link = agreed(target)?;
+    check(&mut link)?;
+    target.goes_on(&mut link, true, "an error")
 }
 
 /// Version 2 is answered by a reply, or by ERR_VERS that names version 1 and not 2.
@@ -184,7 +195,7 @@ fn answered(target: &mut Target<'_>) -> Verdict {
 
 /// RDMA2_MSG or another procedure with these words behind the credits, and NULL: BAD_HEADER.
 fn refused(target: &mut Target<'_>, procedure: u32, rest: &[u32], payload: bool) -> Verdict {
-    on_agreed(target, |link| {
+    on_agreed_or_end(target, |link| {
         let xid = link.xid();
         let null = link.null_call(xid);
         let payload = if payload { &null[..] } else { &[] };
@@ -215,7 +226,7 @@ fn unmatched(link: &mut Link, direction: u32) -> (u32, Vec<u8>) {
 }
 
 fn option(target: &mut Target<'_>, rest: &[u32], payload: bool) -> Verdict {
-    on_agreed(target, |link| {
+    on_agreed_or_end(target, |link| {
         let xid = link.xid();
         let null = link.null_call(xid);
         let payload = if payload { &null[..] } else { &[] };
@@ -227,7 +238,7 @@ fn option(target: &mut Target<'_>, rest: &[u32], payload: bool) -> Verdict {
 
 /// A malformed message with an unknown option gets BAD_HEADER, or INVALID_OPTION.
 fn malformed_option(target: &mut Target<'_>, rest: &[u32]) -> Verdict {
-    on_agreed(target, |link| {
+    on_agreed_or_end(target, |link| {
         let xid = link.xid();
         link.send(&fixed(xid, 2, wire::OPTIONAL, rest, &[]))?;
         let message = link.receive_of(xid)?;
@@ -242,15 +253,17 @@ fn malformed_option(target: &mut Target<'_>, rest: &[u32]) -> Verdict {
 /// INVALID_OPTION.
 fn malformed_option_of_reply(link: &mut Link) -> Result<(), Problem> {
     let xid = link.xid();
-    link.send_ahead(&fixed(xid, 2, wire::OPTIONAL, &[1, 77, 9, 1], &[]))?;
-    link.still_answers("a malformed option")?;
-    match link.receive_if(xid)? {
-        Some(message) if !is_error(&message, 2, wire::INVALID_OPTION) => violation(format!(
+    let octets = fixed(xid, 2, wire::OPTIONAL, &[1, 77, 9, 1], &[]);
+    link.discards_or(xid, &octets, |_, message| {
+        if is_error(message, 2, wire::INVALID_OPTION) {
+            return Ok(());
+        }
+        violation(format!(
             "the message is answered: {}",
             crate::trace::words(&message.octets, 64)
-        )),
-        _ => link.quiet(),
-    }
+        ))
+    })?;
+    Ok(())
 }
 
 /// A call of exactly 4096 octets.
@@ -342,7 +355,7 @@ fn refused_or(
     payload: bool,
     fits: impl FnOnce(&Status) -> bool,
 ) -> Verdict {
-    on_agreed(target, |link| {
+    on_agreed_or_end(target, |link| {
         let xid = link.xid();
         let null = link.null_call(xid);
         let payload = if payload { &null[..] } else { &[] };
@@ -421,7 +434,7 @@ pub const CASES: &[Case] = &[
         "the draft, section 5.2: This message also reports a range of protocol versions that the \
          responder supports.",
         sends "NULL in version 3", accepts "ERR_VERS 1..2",
-        fault "hides-version-2", needs [DraftV2], |target| on_agreed(target, unknown_version)),
+        fault "hides-version-2", needs [DraftV2], |target| on_agreed_or_end(target, unknown_version)),
     case!("draft-v2/4.2.2/1", "the reply has the direction REPLY", Must, DIRECTION,
         sends "NULL in version 2", accepts "SUCCESS in the direction 1",
         fault "replies-are-calls", needs [DraftV2], |target| on_agreed(target, |_| Ok(()))),
@@ -433,7 +446,7 @@ pub const CASES: &[Case] = &[
     EITHER_DIRECTION,
     sends "NULL in the direction 1", accepts "BAD_HEADER or nothing; NULL succeeds",
     fault "any-direction", needs [DraftV2],
-    |target| on_agreed(target, |link| {
+    |target| on_agreed_or_end(target, |link| {
         let xid = link.xid();
         let null = link.null_call(xid);
         link.refuses_or_discards(xid, &fixed(xid, 2, wire::MSG, &[1, 0, 0, 0], &null))?;
@@ -443,7 +456,7 @@ pub const CASES: &[Case] = &[
     DIRECTION_REFUSED,
     sends "an RPC reply, SUCCESS, in the direction 0", accepts "BAD_HEADER; NULL succeeds",
     fault "drops-malformed", needs [DraftV2],
-    |target| on_agreed(target, |link| {
+    |target| on_agreed_or_end(target, |link| {
         let (xid, octets) = unmatched(link, wire::CALL);
         link.send(&octets)?;
         link.refused(xid)?;
@@ -465,7 +478,7 @@ pub const CASES: &[Case] = &[
         DIRECTION_REFUSED,
         sends "RDMA2_NOMSG in the direction 0 with an RPC reply in its Read chunk",
         accepts "BAD_HEADER; NULL succeeds", fault "drops-malformed", needs [DraftV2],
-        |target| on_agreed(target, reply_in_long_call)),
+        |target| on_agreed_or_end(target, reply_in_long_call)),
     case!("draft-v2/4.2.3/1", "RDMA2_ERROR with INVALID_OPTION is discarded", Must, DISCARDS_ERRORS,
         sends "RDMA2_ERROR, error 3, in 28 octets", accepts "nothing; NULL succeeds",
         fault "answers-errors", needs [DraftV2],
@@ -524,7 +537,7 @@ pub const CASES: &[Case] = &[
     sends "NULL with XID X + 4096 behind XID X",
     accepts "BAD_HEADER, or SUCCESS with XID X in the header and in the reply; NULL succeeds",
     fault "no-xid-check", needs [DraftV2],
-    |target| on_agreed(target, |link| {
+    |target| on_agreed_or_end(target, |link| {
         let xid = link.xid();
         let null = link.null_call(xid.wrapping_add(4096));
         link.refuses_or(xid, &Header::two(xid).with(&null), by_header)?;
@@ -612,11 +625,11 @@ pub const CASES: &[Case] = &[
     case!("draft-v2/4.2.3/19", "version 2: a Read chunk of a call without eligible arguments", Must, ERRORS,
         sends "NULL with a Read segment at Position 40",
         accepts "BAD_HEADER or GARBAGE_ARGS; NULL succeeds",
-        fault "ignores-reads", needs [DraftV2], |target| on_agreed(target, reduced)),
+        fault "ignores-reads", needs [DraftV2], |target| on_agreed_or_end(target, reduced)),
     case!("draft-v2/4.2.3/20", "version 2: a Read chunk of a call of an unknown program", Should, UNKNOWN,
         sends "NULL of program 0x3fffffff with a Read segment at Position 40",
         accepts "PROG_UNAVAIL, BAD_HEADER or GARBAGE_ARGS; NULL succeeds",
-        fault "any-program", needs [DraftV2], |target| on_agreed(target, read_chunk_of_unknown)),
+        fault "any-program", needs [DraftV2], |target| on_agreed_or_end(target, read_chunk_of_unknown)),
     case!("draft-v2/3.1/1", "an unknown option gets INVALID_OPTION", Must, OPTIONS,
         sends "RDMA2_OPTIONAL, option 77, no octets", accepts "INVALID_OPTION; NULL succeeds",
         fault "drops-options", needs [DraftV2], |target| option(target, &[0, 77, 0], false)),
@@ -644,7 +657,7 @@ pub const CASES: &[Case] = &[
         Must, MALFORMED_REPLY,
         sends "RDMA2_OPTIONAL, option 77, four of nine octets, in the direction 1",
         accepts "nothing or INVALID_OPTION; NULL succeeds", fault "answers-options", needs [DraftV2],
-        |target| on_agreed(target, malformed_option_of_reply)),
+        |target| on_agreed_or_end(target, malformed_option_of_reply)),
     case!("draft-v2/2.3/1", "a call of 4096 octets, even where the private data says 1024", Must, THRESHOLD,
         sends "sizes 1024; NULL in version 2; a call of 4096 octets", accepts "a reply",
         fault "small-version-2", needs [DraftV2], |target| on_agreed(target, longest_call)),
