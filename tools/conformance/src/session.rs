@@ -237,7 +237,7 @@ fn op(number: u32) -> Writer {
 }
 
 /// A failure of what a check needs tells nothing of its requirement.
-fn unjudged(problem: Problem) -> Problem {
+pub fn unjudged(problem: Problem) -> Problem {
     match problem {
         Problem::Violation(why) => Problem::Inconclusive(why),
         other => other,

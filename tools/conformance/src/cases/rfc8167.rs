@@ -10,8 +10,11 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::nfs;
+use crate::peer::Link;
 use crate::peer::Target;
 use crate::session::ask_write;
+use crate::session::unjudged;
 use crate::session::Callback;
 use crate::session::Session;
 use crate::session::NO_CALLBACKS;
@@ -115,7 +118,7 @@ fn reply_counts(
     target: &mut Target<'_>,
     before: impl FnOnce(&mut Session, &Callback) -> Verdict,
 ) -> Verdict {
-    let mut writer = target.plain()?;
+    let mut writer = target.plain().map_err(unjudged)?;
     Session::within(target, true, |session| {
         let callback = session.recalled()?;
         before(session, &callback)?;
@@ -138,13 +141,32 @@ fn reply_counts(
         {
             return violation("the server makes the call again that has its reply");
         }
-        let path = session.opens_another()?;
-        ask_write(&mut writer, &path)?;
+        // A server that has lost the reply may grant no other delegation.
+        let path = session
+            .opens_another()
+            .or_else(|problem| inconclusive(problem.reason()))?;
+        let xid = ask_write(&mut writer, &path).map_err(unjudged)?;
         match session.callback_within(session.link.server.limit)? {
             Some(callback) => session.accept(&callback).map(|()| Passed),
-            None => violation("the server makes no call after the reply to the first one"),
+            None => no_call(&mut writer, xid),
         }
     })
+}
+
+/// The server makes no call because of this WRITE. That tells nothing if the WRITE has failed for
+/// another reason than a delegation, or has no reply.
+fn no_call(writer: &mut Link, xid: u32) -> Verdict {
+    let Some(message) = writer.receive_if(xid).map_err(unjudged)? else {
+        return inconclusive("the server makes no call, and does not answer the second WRITE");
+    };
+    let answer = writer.decode(xid, &message).map_err(unjudged)?;
+    let results = answer.results().map_err(unjudged)?;
+    match Reader::new(results).word() {
+        Ok(nfs::DELAY | 0) => {
+            violation("the server makes no call after the reply to the first one")
+        }
+        other => inconclusive(format!("the server makes no call: WRITE gets {other:?}")),
+    }
 }
 
 /// Refuses a callback. The server may make it again until the session ends.
@@ -187,7 +209,8 @@ fn not_prepared(target: &mut Target<'_>) -> Verdict {
 /// Lets the server recall two delegations, before or after its first call has had a reply that grants
 /// one credit.
 fn one_at_a_time(target: &mut Target<'_>, granted: bool) -> Verdict {
-    let mut writers = [target.plain()?, target.plain()?];
+    let mut other = || target.plain().map_err(unjudged);
+    let mut writers = [other()?, other()?];
     Session::within(target, true, |session| {
         if session.slots < 2 {
             return skip("the server makes one callback at a time, by the slots of its session");
@@ -198,7 +221,7 @@ fn one_at_a_time(target: &mut Target<'_>, granted: bool) -> Verdict {
         }
         let paths = [session.opens_another()?, session.opens_another()?];
         for (writer, path) in writers.iter_mut().zip(&paths) {
-            ask_write(writer, path)?;
+            ask_write(writer, path).map_err(unjudged)?;
         }
         let first = session.callback()?;
         session.link.quiet()?;
