@@ -521,6 +521,15 @@ impl Link {
         }
     }
 
+    /// Waits for the message with this XID. Returns none if no message arrives.
+    pub fn receive_or_nothing(&mut self, xid: u32) -> Result<Option<Message>, Problem> {
+        match self.receive_of(xid) {
+            Ok(message) => Ok(Some(message)),
+            Err(_) if self.skipped.is_empty() => Ok(None),
+            Err(problem) => Err(problem),
+        }
+    }
+
     /// Waits for the message with this XID. Returns none if the connection ends instead.
     pub fn receive_or_end(&mut self, xid: u32) -> Result<Option<Message>, Problem> {
         match self.receive_of(xid) {

@@ -12,7 +12,7 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
-use crate::cases::rfc8166_credits::SELF_DENIAL;
+use crate::cases::rfc8166_credits::ABORTED;
 use crate::cases::rfc8166_header::by_header;
 use crate::cases::rfc8166_header::unparsed;
 use crate::cases::rfc8166_header::OTHER_XID;
@@ -1210,7 +1210,9 @@ pub const CASES: &[Case] = &[
                  this connection; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
         |target| unwritable(target, |_| Ok(vec![Segment { length: u32::MAX, ..BOGUS }; 2]))),
-    case!("rfc8166/3.3.2/2", "a Send longer than the server's Receives harms no other connection", Must, SELF_DENIAL,
+    case!("rfc8166/3.3.2/2", "a Send longer than the server's Receives harms no other connection", Must,
+    "RFC 8167, section 5.3: Sending an inline message larger than the inline threshold can result in \
+     loss of connection.",
     sends "a Send of 300000 octets", accepts "NULL on another connection succeeds",
     fault "dies-of-disconnects", needs [Destructive],
     |target| only_this_ends(target, Offer::default(), |xid, null| {
@@ -1218,12 +1220,12 @@ pub const CASES: &[Case] = &[
         octets.resize(300_000, 0);
         octets
     })),
-    case!("rfc8166/3.3.1/10", "a client without Receives harms no other connection", Must, SELF_DENIAL,
+    case!("rfc8166/3.3.1/10", "a client without Receives harms no other connection", Must, ABORTED,
     sends "NULL, without a Receive for the reply", accepts "NULL on another connection succeeds",
     fault "dies-of-disconnects", needs [Destructive],
     |target| only_this_ends(target, Offer { receives: 0, rnr_retries: 0, ..Offer::default() },
         |xid, null| Header::msg(xid).with(null))),
-    case!("rfc8166/3.3.1/11", "a client whose Receives are too short harms no other connection", Must, SELF_DENIAL,
+    case!("rfc8166/3.3.1/11", "a client whose Receives are too short harms no other connection", Must, ABORTED,
     sends "NULL, with Receives of 16 octets", accepts "NULL on another connection succeeds",
     fault "dies-of-disconnects", needs [Destructive],
     |target| only_this_ends(target, Offer { receive_size: 16, ..Offer::default() },
