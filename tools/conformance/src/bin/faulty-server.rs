@@ -703,8 +703,9 @@ impl Responder {
             _ => (),
         }
         let mut octets = octets.to_vec();
-        // The lists begin behind four words. Their first word that is not zero is a flag.
-        let mut lists = octets.chunks_exact_mut(4).skip(4).take(3);
+        // The lists begin behind four words, or five. Their first word that is not zero is a flag.
+        let fixed = 4 + usize::from(two);
+        let mut lists = octets.chunks_exact_mut(4).skip(fixed).take(3);
         if let (true, Some(flag)) = (self.has("any-boolean"), lists.find(|word| **word != [0; 4])) {
             flag.copy_from_slice(&1_u32.to_be_bytes());
         }

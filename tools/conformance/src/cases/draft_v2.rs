@@ -13,6 +13,7 @@ use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::rfc8166_chunks::read_chunk_of_unknown;
 use crate::cases::rfc8166_chunks::UNKNOWN;
+use crate::cases::rfc8166_header;
 use crate::cases::rfc8166_header::by_header;
 use crate::cases::rfc8166_header::unparsed;
 use crate::cases::rfc8166_header::OTHER_XID;
@@ -101,6 +102,12 @@ pub const ERRORS: &str = errors!("");
 const PARSING: &str = errors!(
     " … RFC 8166, section 4.5.2: If the rdma_vers field contains a recognized value, but an XDR \
      parsing error occurs, the Responder MUST reply with an RDMA_ERROR procedure"
+);
+const BOOLEAN: &str = errors!(
+    " … RFC 4506, section 4.3: It is an error to encode as an enum any integer other than those \
+     that have been given assignments in the enum declaration. … RFC 8166, section 4.5.2: If the \
+     rdma_vers field contains a recognized value, but an XDR parsing error occurs, the Responder \
+     MUST reply with an RDMA_ERROR procedure"
 );
 const BAD_REPLY: &str = errors!(
     " … RFC 8166, section 4.5: If errors are detected in the RPC-over-RDMA header of an RPC Reply \
@@ -211,6 +218,13 @@ fn discarded(target: &mut Target<'_>, procedure: u32, rest: &[u32], payload: boo
         let null = link.null_call(xid);
         let payload = if payload { &null[..] } else { &[] };
         link.discards(&fixed(xid, 2, procedure, rest, payload))?;
+        Ok(())
+    })
+}
+
+fn flag_of_two(target: &mut Target<'_>, list: usize) -> Verdict {
+    on_agreed_or_end(target, |link| {
+        rfc8166_header::flag_of_two(link, list)?;
         Ok(())
     })
 }
@@ -543,14 +557,9 @@ pub const CASES: &[Case] = &[
         link.refuses_or(xid, &Header::two(xid).with(&null), by_header)?;
         Ok(())
     })),
-    bad!(
-        "draft-v2/4.2.3/9",
-        "version 2: a Read list that begins with 2",
-        "that list, and NULL",
-        wire::MSG,
-        [0, 2, 0, 0],
-        true
-    ),
+    case!("draft-v2/4.2.3/9", "version 2: a Read list that begins with 2", Should, BOOLEAN,
+        sends "2, a Read segment behind NULL, 0 0 0, and NULL", accepts "BAD_HEADER; NULL succeeds",
+        fault "any-boolean", needs [DraftV2], |target| flag_of_two(target, 0)),
     case!("draft-v2/4.2.3/10", "version 2: a Position that is no multiple of four", Should, ERRORS,
     sends "Position 42", accepts "BAD_HEADER or GARBAGE_ARGS; NULL succeeds",
     fault "drops-malformed", needs [DraftV2],
@@ -574,14 +583,9 @@ pub const CASES: &[Case] = &[
         [0, 1, 0, 1, 4, 0, 0],
         false
     ),
-    bad!(
-        "draft-v2/4.2.3/13",
-        "version 2: a Write list that begins with 2",
-        "that list, and NULL",
-        wire::MSG,
-        [0, 0, 2, 0, 0],
-        true
-    ),
+    case!("draft-v2/4.2.3/13", "version 2: a Write list that begins with 2", Should, BOOLEAN,
+        sends "0 2, a Write chunk of a segment, 0 0, and NULL", accepts "BAD_HEADER; NULL succeeds",
+        fault "any-boolean", needs [DraftV2], |target| flag_of_two(target, 1)),
     bad!(
         "draft-v2/4.2.3/14",
         "version 2: a Write chunk of more segments than there are",
@@ -598,14 +602,9 @@ pub const CASES: &[Case] = &[
         [0, 0, 1, 0x1000_0000, 1, 4, 0, 0, 0, 0],
         true
     ),
-    bad!(
-        "draft-v2/4.2.3/16",
-        "version 2: a Reply chunk that begins with 256",
-        "that chunk, and NULL",
-        wire::MSG,
-        [0, 0, 0, 256],
-        true
-    ),
+    case!("draft-v2/4.2.3/16", "version 2: a Reply chunk that begins with 2", Should, BOOLEAN,
+        sends "0 0 2, a Reply chunk of a segment, and NULL", accepts "BAD_HEADER; NULL succeeds",
+        fault "any-boolean", needs [DraftV2], |target| flag_of_two(target, 2)),
     bad!(
         "draft-v2/4.2.3/17",
         "version 2: a Reply chunk of 0xffffffff segments",

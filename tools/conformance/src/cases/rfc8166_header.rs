@@ -10,6 +10,7 @@ use crate::case::Verdict;
 use crate::nfs;
 use crate::nfs::Compound;
 use crate::peer::fixed;
+use crate::peer::Link;
 use crate::peer::Service;
 use crate::peer::Target;
 use crate::wire;
@@ -52,8 +53,8 @@ const PARSING: &str =
      rdma_err value to ERR_CHUNK.";
 const BOOLEAN: &str =
     "RFC 4506, section 4.3: It is an error to encode as an enum any integer other than those that \
-     have been given assignments in the enum declaration. RFC 8166, section 4.5.2: If the rdma_vers \
-     field contains a recognized value, but an XDR parsing error occurs, the Responder MUST reply \
+     have been given assignments in the enum declaration. … RFC 8166, section 4.5.2: If the \
+     rdma_vers field contains a recognized value, but an XDR parsing error occurs, the Responder MUST reply \
      with an RDMA_ERROR procedure and set the rdma_err value to ERR_CHUNK.";
 const FORM: &str =
     "The rdma_xid field MUST contain the same XID that was in the rdma_xid field in the failing \
@@ -119,23 +120,22 @@ fn lists(target: &mut Target<'_>, lists: &[u32]) -> Verdict {
 
 /// RDMA_MSG with a segment in its Read list (0), Write list (1) or Reply chunk (2). In front of
 /// it, 2 stands in place of TRUE. A server that takes 2 for TRUE finds no other error.
-fn flag_of_two(target: &mut Target<'_>, list: usize) -> Verdict {
-    target.on_plain(|link| {
-        let xid = link.xid();
-        let null = link.null_call(xid);
-        let mut header = Header::msg(xid);
-        match list {
-            0 => header.reads.push(ReadSegment {
-                position: null.len() as u32,
-                segment: link.readable(&[0; 4])?,
-            }),
-            1 => header.writes.push(vec![link.writable(256)?]),
-            _ => header.reply = Some(vec![link.writable(256)?]),
-        }
-        let mut octets = header.with(&null);
-        octets[4 * (4 + list) + 3] = 2;
-        link.refuses(xid, &octets)
-    })
+pub fn flag_of_two(link: &mut Link, list: usize) -> Verdict {
+    let xid = link.xid();
+    let null = link.null_call(xid);
+    let mut header = link.header(xid);
+    let first = header.octets().len() / 4 - 3;
+    match list {
+        0 => header.reads.push(ReadSegment {
+            position: null.len() as u32,
+            segment: link.readable(&[0; 4])?,
+        }),
+        1 => header.writes.push(vec![link.writable(256)?]),
+        _ => header.reply = Some(vec![link.writable(256)?]),
+    }
+    let mut octets = header.with(&null);
+    octets[4 * (first + list) + 3] = 2;
+    link.refuses(xid, &octets)
 }
 
 /// RDMA_MSG that ends with these words.
@@ -313,13 +313,13 @@ pub const CASES: &[Case] = &[
         |target| target.refuses(|xid, null| fixed(xid, 1, wire::NOMSG, &[0, 0, 0], null))),
     case!("rfc8166/4.5.2/5", "a Read list that begins with 2", Should, BOOLEAN,
         sends "2, a Read segment behind NULL, 0 0 0, and NULL", accepts "ERR_CHUNK; NULL succeeds",
-        fault "any-boolean", |target| flag_of_two(target, 0)),
+        fault "any-boolean", |target| target.on_plain(|link| flag_of_two(link, 0))),
     case!("rfc8166/4.5.2/6", "a Write list that begins with 2", Should, BOOLEAN,
         sends "0 2, a Write chunk of a segment, 0 0, and NULL", accepts "ERR_CHUNK; NULL succeeds",
-        fault "any-boolean", |target| flag_of_two(target, 1)),
+        fault "any-boolean", |target| target.on_plain(|link| flag_of_two(link, 1))),
     case!("rfc8166/4.5.2/7", "a Reply chunk that begins with 2", Should, BOOLEAN,
         sends "0 0 2, a Reply chunk of a segment, and NULL", accepts "ERR_CHUNK; NULL succeeds",
-        fault "any-boolean", |target| flag_of_two(target, 2)),
+        fault "any-boolean", |target| target.on_plain(|link| flag_of_two(link, 2))),
     case!("rfc8166/4.5.2/8", "a header that ends behind a Read segment", Must, PARSING,
         sends "1, a Read segment, and nothing", accepts "ERR_CHUNK; NULL succeeds",
         fault "drops-malformed", |target| ends(target, &[1, 0, 7, 40, 0, 0])),
