@@ -63,7 +63,8 @@ pub struct Case {
     pub requirement: &'static str,
     /// The messages that the suite sends.
     pub sends: &'static str,
-    /// Which answers pass.
+    /// Which answers pass. Behind RDMA_ERROR the server may end the connection: NULL succeeds on
+    /// another one then.
     pub accepts: &'static str,
     pub needs: &'static [Need],
     /// The switch of the suite's own test server or test client with which the case fails.

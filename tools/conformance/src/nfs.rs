@@ -481,8 +481,8 @@ pub fn call_for(xid: u32, length: usize, handle: usize) -> Vec<u8> {
         .call(xid)
 }
 
-/// Returns a call of `length` octets whose operations all succeed: the root has none of some file
-/// handles. Its last result is the root's handle.
+/// Returns a call of `length` octets whose operations all succeed. Each NVERIFY does, because its
+/// file handle is not the root's. The last result is the root's handle.
 pub fn call_of(xid: u32, length: usize) -> Vec<u8> {
     // NVERIFY, and the longest file handle (RFC 7530, section 3.2).
     const HEAD: usize = 20;
