@@ -72,10 +72,9 @@ const CALL_MAX: usize = 1 << 20;
 const FILE: &str = "scratch";
 /// The longest credential and verifier (RFC 5531, section 8.2).
 const AUTH_MAX: usize = 400;
-/// Faults that make the server do what the RFCs allow in place of ERR_CHUNK, or of a second reply to
-/// the same call. With each of them the words by which a case accepts that: such a case still
-/// passes, or finds the server to lack what is no failure.
-const ALLOWED: [(&str, &str); 28] = [
+/// Faults that are allowed answers, each with the words by which a case accepts it. Such a case
+/// still passes, or finds the server to lack what is no failure.
+const ALLOWED: [(&str, &str); 30] = [
     ("header-xid", "SUCCESS with XID X"),
     ("system-errors", "SYSTEM_ERR"),
     ("nfs-errors", "an error of NFS"),
@@ -107,6 +106,8 @@ const ALLOWED: [(&str, &str); 28] = [
     ("no-links", "need not have symbolic links"),
     ("trusts-options", "or INVALID_OPTION"),
     ("keeps-version", "need not take both versions"),
+    ("empties-unused-chunks", "or an empty one"),
+    ("refuses-needless-chunks", "need not take that chunk"),
 ];
 /// Faults that make the server do what RFC 8881 allows where a delegation is recalled: it calls
 /// CB_NULL before it grants one, or the conflicting WRITE waits.
@@ -608,7 +609,8 @@ impl Responder {
             self.err_chunk(xid)?;
             return Err(Over);
         }
-        if self.has(fault) {
+        let garbage = self.has("garbage-args") && fault == "answers-replies";
+        if self.has(fault) || garbage {
             return self.err_chunk(xid);
         }
         Ok(())
@@ -1367,12 +1369,16 @@ impl Responder {
         if !good && !self.has("any-flavor") {
             return Ok(Execution::Denied(vec![1, if flavor == 1 { 1 } else { 2 }]));
         }
+        let too_long = |why: u32| match self.shared.fault {
+            "garbage-args" => Err("too long".into()),
+            _ => Ok(Execution::Denied(vec![1, why])),
+        };
         if body.len() > AUTH_MAX && !self.has("any-length") {
-            return Ok(Execution::Denied(vec![1, 1]));
+            return too_long(1);
         }
         reader.word()?;
         if reader.opaque()?.len() > AUTH_MAX && !self.has("any-length") {
-            return Ok(Execution::Denied(vec![1, 3]));
+            return too_long(3);
         }
         match (program, version, procedure) {
             (100_003, 3, 0) if !self.has("no-nfs-3") => return accepted(&[0]),
@@ -1437,6 +1443,9 @@ impl Responder {
         if self.has("ends-at-write-chunks") && call.writes.len() > 1 {
             return Err(Over);
         }
+        if self.has("refuses-needless-chunks") && call.writes.len() > items.len() {
+            return self.err_chunk(call.xid);
+        }
         let mut all = call
             .writes
             .iter()
@@ -1460,6 +1469,7 @@ impl Responder {
         header.writes = call.writes.iter().map(unused).collect();
         match self.shared.fault {
             "unused-keep-length" => header.writes = call.writes.clone(),
+            "empties-unused-chunks" => header.writes.iter_mut().for_each(Vec::clear),
             "loses-empty-chunks" => header.writes.retain(|chunk| !chunk.is_empty()),
             "write-list-reversed" => header.writes.reverse(),
             "one-write-chunk" => header.writes.truncate(1),
