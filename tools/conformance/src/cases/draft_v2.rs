@@ -435,7 +435,8 @@ macro_rules! bad {
 
 pub const CASES: &[Case] = &[
     case!("draft-v2/5.2/1", "version 2 gets a reply, or ERR_VERS that names version 1", Must, ERR_VERS,
-        sends "NULL in version 2", accepts "SUCCESS in version 2, or ERR_VERS 1..1 in version 2 and SUCCESS to NULL in version 1",
+        sends "NULL in version 2",
+        accepts "SUCCESS in version 2, or ERR_VERS 1..1 in version 2 and SUCCESS to NULL in version 1",
         fault "drops-version-2", needs [DraftV2], answered),
     case!("draft-v2/5.3/1", "the reply has version 2", Must, SAME_VERSION,
         sends "NULL in version 2", accepts "SUCCESS in version 2",

@@ -54,8 +54,8 @@ const PARSING: &str =
 const BOOLEAN: &str =
     "RFC 4506, section 4.3: It is an error to encode as an enum any integer other than those that \
      have been given assignments in the enum declaration. … RFC 8166, section 4.5.2: If the \
-     rdma_vers field contains a recognized value, but an XDR parsing error occurs, the Responder MUST reply \
-     with an RDMA_ERROR procedure and set the rdma_err value to ERR_CHUNK.";
+     rdma_vers field contains a recognized value, but an XDR parsing error occurs, the Responder \
+     MUST reply with an RDMA_ERROR procedure and set the rdma_err value to ERR_CHUNK.";
 const FORM: &str =
     "The rdma_xid field MUST contain the same XID that was in the rdma_xid field in the failing \
      request; … The rdma_vers field MUST contain the same version that was in the rdma_vers field \

@@ -45,8 +45,9 @@ const OTHERS: &str = "All other argument or result data items in NFS versions 2 
 const UNFILLED: &str =
     "All other argument or result data items in NFS versions 2 and 3 are not DDP-eligible. … RFC \
      8166, section 4.3.2: If an RPC Reply message has no possible DDP-eligible result data items, \
-     the Requester leaves the Write list empty. … RFC 8166, section 4.3.2.2: If this is the last or only Write chunk available and it remains \
-     unconsumed, the Responder MUST return this Write chunk as an unused Write chunk";
+     the Requester leaves the Write list empty. … RFC 8166, section 4.3.2.2: If this is the last \
+     or only Write chunk available and it remains unconsumed, the Responder MUST return this \
+     Write chunk as an unused Write chunk";
 const PUSHES: &str =
     "RFC 8166, section 4.3.2: When a Requester provides a Write list, the Responder MUST push data \
      corresponding to DDP-eligible result data items to Requester memory referenced in the Write \

@@ -55,10 +55,10 @@ const UNSEEN: &str =
     "no invalidation is seen, and not every iWARP device, siw for one, shows one to programs";
 const EXTENDED: &str =
     "New formats would take the form of extensions of the format described in this document with \
-     added fields starting at byte eight of the format … RFC 8797, section 5.2: The Format Identifier field … is provided to enable implementations to \
-     distinguish the Private Data defined in this document from Private Data inserted at other \
-     layers … the receiver should check that … the size of the content does not overrun the length \
-     of the buffer.";
+     added fields starting at byte eight of the format … RFC 8797, section 5.2: The Format \
+     Identifier field … is provided to enable implementations to distinguish the Private Data \
+     defined in this document from Private Data inserted at other layers … the receiver should \
+     check that … the size of the content does not overrun the length of the buffer.";
 
 /// The message of the server, if it has one.
 fn message(target: &Target<'_>) -> Result<(usize, Private), Problem> {
