@@ -626,6 +626,9 @@ impl Client {
 
     /// Returns why the work has not ended in time. Ends the command.
     fn late<T>(&self, worker: Option<Worker>, work: &Work) -> Result<T, Problem> {
+        if work.held > self.limit {
+            return inconclusive("the suite has held replies back for longer than --limit");
+        }
         violation(match worker {
             // Its process group may be another one by now.
             Some(_) if work.status.is_some() => {
@@ -817,7 +820,8 @@ impl Gateway<'_> {
             if engine::interrupted() {
                 return inconclusive("the run was interrupted");
             }
-            if Instant::now() > until + server.work.held {
+            // A client that never stops has replies held back without end.
+            if Instant::now() > until + server.work.held.min(self.client.limit) {
                 return self.client.late(worker, &server.work);
             }
             if !any {
