@@ -249,7 +249,7 @@ fn called(
     octets: fn(&Backchannel, &Call) -> Vec<u8>,
 ) -> Result<Work, Problem> {
     served(gateway)?;
-    let (work, _) = called_by(gateway, Shape::two(), octets)?;
+    let (work, _) = called_by(gateway, Shape::two, octets)?;
     Ok(work)
 }
 
@@ -264,8 +264,8 @@ fn null_succeeds(gateway: &mut Gateway<'_>) -> Verdict {
             header.version, header.direction, header.credits
         ));
     }
-    accepted(&status)?;
     if status != Status::Success(Vec::new()) {
+        accepted(&work, &status)?;
         return violation(format!("NULL gets {status:?}"));
     }
     undisturbed(gateway, &work)
@@ -326,14 +326,14 @@ pub const CASES: &[Case] = &[
     }),
     case!(client "draft-v2/4.2/c3", "version 2: more calls at once than the client grants", Must, ACCESS,
     sends "forty NULL at once, once the client accepts calls",
-    accepts "one answer to each and the work succeeds, or calls on another connection",
+    accepts "one answer to each and the work succeeds, or calls on another connection; no wrong data",
     fault "dies-of-excess", needs [DraftV2], |gateway| {
         served(gateway)?;
         excess(gateway, Shape::two(), false)
     }),
     case!(client "draft-v2/4.2/c4", "version 2: more Long Calls at once than the client grants", Must, ACCESS,
     sends "forty NULL at once as Long Calls, once the client accepts calls",
-    accepts "one answer to each and the work succeeds, or calls on another connection",
+    accepts "one answer to each and the work succeeds, or calls on another connection; no wrong data",
     fault "dies-of-excess", needs [DraftV2], |gateway| {
         served(gateway)?;
         excess(gateway, Shape::two(), true)
