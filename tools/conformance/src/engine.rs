@@ -661,6 +661,10 @@ pub struct Connection {
     number: usize,
 }
 
+/// Why a connection is over that the peer has ended.
+pub const DISCONNECTED: &str = "the peer disconnected";
+/// The begin of an error of this side: the device does not take a work request.
+pub const POST_FAILED: &str = "ibv_post_send";
 /// How long a work request may take.
 const STEP: Duration = Duration::from_secs(10);
 /// How long after the end of a connection its work requests may be flushed.
@@ -869,7 +873,7 @@ impl Connection {
         let error = unsafe { sys::ibv_post_send(self.objects.qp(), &mut request, &mut bad) };
         if error != 0 {
             return Err(format!(
-                "ibv_post_send: {}",
+                "{POST_FAILED}: {}",
                 io::Error::from_raw_os_error(error)
             ));
         }
@@ -1255,9 +1259,9 @@ impl Connection {
             cm::RDMA_CM_EVENT_DISCONNECTED => {
                 // Messages that arrived before it are completed already.
                 self.poll_completions();
-                self.note("the peer disconnected");
+                self.note(DISCONNECTED);
                 // A Receive that failed says more.
-                self.end("the peer disconnected");
+                self.end(DISCONNECTED);
                 // SAFETY: the id is connected. This flushes what is posted.
                 unsafe { sys::rdma_disconnect(self.objects.id.0) };
             }

@@ -61,8 +61,8 @@ pub const LOAD: Procedure = Procedure { number: 3, ..ECHO };
 pub const STORE: Procedure = Procedure { number: 4, ..ECHO };
 /// The longest result of LOAD, in octets.
 const LOAD_MAX: u32 = 1 << 20;
-/// The version of the callback program of NFS 4.1 (RFC 5662, section 2). RFC 8881, section 18.36.3,
-/// names 4.
+/// The version of the callback program of NFS 4.1. RFC 8881, section 18.36.3, says 4. Clients have the
+/// version of the XDR (RFC 5662, section 2), which is 1; one with 4 only is inconclusive.
 const CALLBACK_VERSION: u32 = 1;
 /// Operations of NFS 4.
 const CREATE_SESSION: u32 = 43;
@@ -502,6 +502,8 @@ pub struct Seen {
     pub invalidated: usize,
     /// Why it ended, if the client or a failure ended it.
     pub ended: Option<String>,
+    /// When that was seen.
+    pub ended_at: Option<Instant>,
     pub iwarp: bool,
     pub device: String,
 }
@@ -521,6 +523,8 @@ pub struct Work {
     pub repeated: Vec<u32>,
     /// Memory of the client that could not be reached, and why.
     pub unreachable: Vec<String>,
+    /// The first error of a Read chunk.
+    pub unreadable: Option<String>,
     /// The error of the first Send with Invalidate that failed.
     pub not_invalidated: Option<String>,
     /// Replies that found neither inline room nor a Reply chunk.
@@ -924,6 +928,7 @@ impl Serving<'_> {
                 short_replies: 0,
                 invalidated: 0,
                 ended: None,
+                ended_at: None,
                 iwarp: connection.is_iwarp(),
                 device: connection.device().to_string(),
             });
@@ -974,7 +979,9 @@ impl Session {
                     work.check_received()?;
                 }
                 Arrival::Closed(why) => {
-                    work.connections[self.number].ended.get_or_insert(why);
+                    let seen = &mut work.connections[self.number];
+                    seen.ended.get_or_insert(why);
+                    seen.ended_at.get_or_insert_with(Instant::now);
                     self.over = true;
                 }
                 Arrival::Nothing => break,
@@ -1035,7 +1042,14 @@ impl Session {
             work.reverse.push(octets);
             return Ok(());
         }
-        check_length(&header)?;
+        if let Err(why) = check_length(&header) {
+            let is_reply = inline.get(4..8) == Some(&wire::words(&[wire::REPLY]));
+            if header.procedure == wire::MSG && is_reply {
+                work.malformed.push(malformed(why));
+                return Ok(());
+            }
+            return Err(why);
+        }
         let Some(rpc) = self.gather(&header, inline, work) else {
             return Ok(());
         };
@@ -1149,7 +1163,9 @@ impl Session {
                     match self.connection.read(handle, offset, length as usize) {
                         Ok(part) => data.extend(part),
                         Err(why) => {
-                            work.unreachable.push(format!("handle {handle:#x}: {why}"));
+                            let why = format!("handle {handle:#x}: {why}");
+                            work.unreadable.get_or_insert(why.clone());
+                            work.unreachable.push(why);
                             return None;
                         }
                     }
@@ -1292,14 +1308,14 @@ fn unregistered(why: &str) -> String {
     format!("this host cannot register memory (see ulimit -l): {why}")
 }
 
-/// Returns an error if the Read chunks of a call have too many octets. All segments may name the
+/// Returns an error if the Read chunks of a message have too many octets. All segments may name the
 /// same memory.
 fn check_length(header: &Header) -> Result<(), String> {
     let lengths = header.reads.iter().map(|read| read.segment.length as usize);
     match lengths.sum() {
         0..=RECORD_MAX => Ok(()),
         length => Err(format!(
-            "a call has Read chunks of {length} octets, more than {} MiB",
+            "a message has Read chunks of {length} octets, more than {} MiB",
             RECORD_MAX >> 20
         )),
     }

@@ -25,12 +25,14 @@ use crate::cases::client_rfc8797::undisturbed;
 use crate::cases::rfc8166_header::DISCARDS_DONE;
 use crate::cases::rfc8167::MATCH;
 use crate::engine::Connection;
+use crate::engine::DISCONNECTED;
 use crate::gateway::error;
 use crate::gateway::error_in;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Next;
 use crate::gateway::Reduction;
+use crate::gateway::Seen;
 use crate::gateway::Shape;
 use crate::gateway::Work;
 use crate::gateway::LOAD;
@@ -105,6 +107,18 @@ fn each(gateway: &mut Gateway<'_>, holds: fn(&Call) -> Result<(), String>) -> Ve
         }
     }
     Ok(Passed)
+}
+
+/// The Read chunks of all calls can be read: they are read before the client has a reason to give up
+/// the call. A second run shows that another failure was not the cause.
+fn are_readable(gateway: &mut Gateway<'_>) -> Result<(), Problem> {
+    if gateway.plain()?.unreadable.is_none() {
+        return Ok(());
+    }
+    match gateway.work(Shape::default())?.unreadable {
+        Some(why) => violation(format!("a Read chunk cannot be read: {why}")),
+        None => inconclusive("a Read chunk could not be read in one of two runs"),
+    }
 }
 
 /// Whether each Read chunk ends before the next Position. A chunk at Position 0 has the rest of the
@@ -781,7 +795,7 @@ fn two_xids(gateway: &mut Gateway<'_>) -> Verdict {
             match Transport::parse(octets) {
                 Ok(Transport::Chunks(header, mut rpc)) if header.procedure == wire::MSG => {
                     rpc[0] ^= 0x40;
-                    own.set(Some((call.connection, call.number)));
+                    own.set(Some((call.connection, call.number, Instant::now())));
                     Some(header.with(&rpc))
                 }
                 _ => None,
@@ -789,18 +803,27 @@ fn two_xids(gateway: &mut Gateway<'_>) -> Verdict {
         }),
         ..Shape::default()
     })?;
-    let Some((connection, number)) = sent.get() else {
+    let Some((connection, number, at)) = sent.get() else {
         return inconclusive("no late call has had an inline reply");
     };
     let before = work.calls.iter().take(number + 1);
     let highest = before.map(|call| call.connection).max();
     let mut behind = work.calls.iter().skip(number + 1);
     let next = behind.find(|it| it.connection == connection || Some(it.connection) > highest);
-    // A client that has completed the call need not have a Receive for the second reply.
+    // A client that has completed the call need not have a Receive for the second reply. Without one,
+    // iWARP ends the connection; elsewhere the client would end it when another call has no reply.
     let lost = match next {
         Some(call) => call.connection != connection,
         None => work.status.is_some_and(|status| status != 0),
     };
+    let refused = |seen: &Seen| {
+        let soon = seen.ended_at.is_some_and(|end| end < at + PROMPT);
+        let by_client = seen.ended.as_deref() == Some(DISCONNECTED);
+        soon && by_client && !seen.iwarp
+    };
+    if lost && work.connections.get(connection).is_some_and(refused) {
+        return violation(format!("the client disconnects; {}", work.end()));
+    }
     if lost {
         return inconclusive(format!(
             "the connection ends behind the two replies: the second one may have found no Receive; {}",
@@ -1491,15 +1514,18 @@ pub const CASES: &[Case] = &[
     })),
     case!(client "rfc8166/3.4.5/c2", "the Read chunks make up the call", Must,
     "All RDMA read segments belonging to the same Read chunk have the same value in their Position field.",
-    sends "nothing", accepts "an RPC call where the segments of each Position are joined; Positions in any \
+    sends "nothing", accepts "memory that can be read: an RPC call where the segments of each Position are joined; Positions in any \
                                order; skipped without a Read chunk",
     fault "two-positions",
-    |gateway| each_with(gateway, has_reads, |call| {
-        // Behind the XID stand the type and the version of RPC.
-        let head = call.rpc.get(4..12) == Some(&words(&[wire::CALL, 2]));
-        check(head || !has_reads(call), "its Read chunks make up no RPC call")?;
-        check(are_apart(&call.header.reads), "a Read chunk begins within another one")
-    })),
+    |gateway| {
+        are_readable(gateway)?;
+        each_with(gateway, has_reads, |call| {
+            // Behind the XID stand the type and the version of RPC.
+            let head = call.rpc.get(4..12) == Some(&words(&[wire::CALL, 2]));
+            check(head || !has_reads(call), "its Read chunks make up no RPC call")?;
+            check(are_apart(&call.header.reads), "a Read chunk begins within another one")
+        })
+    }),
     case!(client "rfc8166/3.4.5.2/c1", "a Read chunk is as long as its item", Must,
     "If the sender chooses not to include roundup padding in the chunk, the chunk's total length \
      MUST be the same as the encoded length of the data item.",

@@ -15,6 +15,7 @@ use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
 use crate::cases::client_rfc8166::HOLD;
+use crate::engine::POST_FAILED;
 use crate::gateway::Call;
 use crate::gateway::Gateway;
 use crate::gateway::Invalidate;
@@ -315,7 +316,7 @@ fn unasked_invalidation(gateway: &mut Gateway<'_>) -> Verdict {
 /// Replies that invalidate a Steering Tag have completed their calls.
 fn completed(gateway: &Gateway<'_>, work: &Work) -> Verdict {
     work.first()?;
-    let unposted = |why: &&String| why.starts_with("ibv_post_send");
+    let unposted = |why: &&String| why.starts_with(POST_FAILED);
     if let Some(why) = work.not_invalidated.as_ref().filter(unposted) {
         return inconclusive(format!("this device cannot send with invalidate: {why}"));
     }
