@@ -52,5 +52,7 @@ check 'a client may begin with version 2 on each connection' \
 	gives pass draft-v2/5.2/c1 'probes-first two' --draft-v2
 check 'a client that does not connect again is inconclusive' \
 	gives inconclusive rfc8797/4/c4 gives-up
+check 'a client that makes a refused call again with its XID is non-strict' \
+	gives non-strict rfc8267/6.4.2/c4 retries-refusals
 check 'a run that a signal ends leaves the results so far' ends_early
 check 'the suite reports that no client connects' no_client
