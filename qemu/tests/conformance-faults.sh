@@ -54,5 +54,11 @@ check 'a client that does not connect again is inconclusive' \
 	gives inconclusive rfc8797/4/c4 gives-up
 check 'a client that makes a refused call again with its XID is non-strict' \
 	gives non-strict rfc8267/6.4.2/c4 retries-refusals
+check 'a client that ends the connection when it is called fails' \
+	gives fail rfc8167/5.3/c1 ends-when-called
+check 'a client that ends the connection at a second XID fails' \
+	gives fail rfc8166/4.2.1/c2 ends-at-two-xids
+check 'a client whose Read chunks cannot be read fails' \
+	gives fail rfc8166/3.4.5/c2 wrong-handles
 check 'a run that a signal ends leaves the results so far' ends_early
 check 'the suite reports that no client connects' no_client

@@ -389,7 +389,11 @@ impl Worker {
             offset: memory.offset(),
         };
         self.memories.push(memory);
-        Ok(segment)
+        let wrong = access != REMOTE_WRITE && self.has("wrong-handles");
+        Ok(Segment {
+            handle: segment.handle ^ (u32::from(wrong) << 14),
+            ..segment
+        })
     }
 
     /// Sends a call (RFC 8166, sections 3.5 and 4.3).
@@ -686,6 +690,10 @@ impl Worker {
             self.failed = Some("a reply with two XIDs".into());
             return Ok(());
         }
+        if payload_xid != xid && self.has("ends-at-two-xids") {
+            self.connection.disconnect();
+            return Ok(());
+        }
         if payload_xid != xid && !self.has("wrong-xid") {
             return self.discard("trusts-xids");
         }
@@ -760,6 +768,10 @@ impl Worker {
     fn answer(&mut self, header: &Header, rpc: &[u8], message: &Message) -> Result<(), String> {
         let xid = header.xid;
         if !self.bound || message.invalidated.is_some() || self.has("no-answers") {
+            return Ok(());
+        }
+        if self.has("ends-when-called") {
+            self.connection.disconnect();
             return Ok(());
         }
         if self.has("one-credit-count") {
