@@ -20,6 +20,7 @@ use crate::case::Case;
 use crate::case::Passed;
 use crate::case::Problem;
 use crate::case::Verdict;
+use crate::cases::client_rfc8797::more_connections;
 use crate::cases::client_rfc8797::offer;
 use crate::cases::client_rfc8797::undisturbed;
 use crate::cases::rfc8166_header::DISCARDS_DONE;
@@ -826,7 +827,12 @@ fn two_xids(gateway: &mut Gateway<'_>) -> Verdict {
         let by_client = seen.ended.as_deref() == Some(DISCONNECTED);
         soon && by_client && !seen.iwarp
     };
-    if lost && work.connections.get(connection).is_some_and(refused) {
+    // Without faults, this may be the last call on its connection, or the command may fail, too.
+    let own = match next {
+        Some(_) => more_connections(gateway, &work),
+        None => gateway.client.works,
+    };
+    if lost && own && work.connections.get(connection).is_some_and(refused) {
         return violation(format!("the client disconnects; {}", work.end()));
     }
     if lost {
