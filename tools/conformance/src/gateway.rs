@@ -61,8 +61,9 @@ pub const LOAD: Procedure = Procedure { number: 3, ..ECHO };
 pub const STORE: Procedure = Procedure { number: 4, ..ECHO };
 /// The longest result of LOAD, in octets.
 const LOAD_MAX: u32 = 1 << 20;
-/// The version of the callback program of NFS 4.1. RFC 8881, section 18.36.3, says 4. Clients have the
-/// version of the XDR (RFC 5662, section 2), which is 1; one with 4 only is inconclusive.
+/// The version of the callback program of NFS 4.1. RFC 8881, section 18.36.3, says 4. Clients
+/// have the version of the XDR (RFC 5662, section 2), which is 1; one with 4 only is
+/// inconclusive.
 const CALLBACK_VERSION: u32 = 1;
 /// Operations of NFS 4.
 const CREATE_SESSION: u32 = 43;
@@ -1308,8 +1309,8 @@ fn unregistered(why: &str) -> String {
     format!("this host cannot register memory (see ulimit -l): {why}")
 }
 
-/// Returns an error if the Read chunks of a message have too many octets. All segments may name the
-/// same memory.
+/// Returns an error if the Read chunks of a message have too many octets. All segments may name
+/// the same memory.
 fn check_length(header: &Header) -> Result<(), String> {
     let lengths = header.reads.iter().map(|read| read.segment.length as usize);
     match lengths.sum() {

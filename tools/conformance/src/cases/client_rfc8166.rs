@@ -113,8 +113,8 @@ fn each(gateway: &mut Gateway<'_>, holds: fn(&Call) -> Result<(), String>) -> Ve
     Ok(Passed)
 }
 
-/// The Read chunks of all calls can be read: they are read before the client has a reason to give up
-/// the call. A second run shows that another failure was not the cause.
+/// The Read chunks of all calls can be read: they are read before the client has a reason to
+/// give up the call. A second run shows that another failure was not the cause.
 fn are_readable(gateway: &mut Gateway<'_>) -> Result<(), Problem> {
     if gateway.plain()?.unreadable.is_none() {
         return Ok(());
@@ -276,8 +276,9 @@ fn has_no_room_for_padding(call: &Call) -> Result<(), String> {
     )
 }
 
-/// Some Write chunk for an odd length has no room for the padding. Others may have it by chance: a
-/// buffer whose length is a multiple of four may be longer than what is asked for by one to three.
+/// Some Write chunk for an odd length has no room for the padding. Others may have it by
+/// chance: a buffer whose length is a multiple of four may be longer than what is asked for by
+/// one to three.
 fn some_without_padding(work: &Work) -> Verdict {
     let odd = |call: &&Call| asked(call).is_some_and(|(count, _)| count % 4 != 0);
     let checks: Vec<_> = work
@@ -816,8 +817,9 @@ fn two_xids(gateway: &mut Gateway<'_>) -> Verdict {
     let highest = before.map(|call| call.connection).max();
     let mut behind = work.calls.iter().skip(number + 1);
     let next = behind.find(|it| it.connection == connection || Some(it.connection) > highest);
-    // A client that has completed the call need not have a Receive for the second reply. Without one,
-    // iWARP ends the connection; elsewhere the client would end it when another call has no reply.
+    // A client that has completed the call need not have a Receive for the second reply.
+    // Without one, iWARP ends the connection; elsewhere the client ends it later, when a call
+    // has no reply.
     let lost = match next {
         Some(call) => call.connection != connection,
         None => work.status.is_some_and(|status| status != 0),
@@ -827,12 +829,13 @@ fn two_xids(gateway: &mut Gateway<'_>) -> Verdict {
         let by_client = seen.ended.as_deref() == Some(DISCONNECTED);
         soon && by_client && !seen.iwarp
     };
-    // Without faults, this may be the last call on its connection, or the command may fail, too.
-    let own = match next {
+    // Without faults, this may be the last call on its connection, or the command may fail,
+    // too.
+    let unusual = match next {
         Some(_) => more_connections(gateway, &work),
         None => gateway.client.works,
     };
-    if lost && own && work.connections.get(connection).is_some_and(refused) {
+    if lost && unusual && work.connections.get(connection).is_some_and(refused) {
         return violation(format!("the client disconnects; {}", work.end()));
     }
     if lost {
@@ -1794,9 +1797,10 @@ pub const CASES: &[Case] = &[
         accepts "the work succeeds on one connection, and no RDMA_ERROR in answer unless the client accepts calls",
         fault "trusts-malformed",
         |gateway| discards_undecodable(gateway, |call| reply(call, &[1, 32, 0, 0, 0, 1, 9]))),
-    // A header whose segments are others is not said to be an error that a client has to detect: so
-    // c22 and c24 to c26 are a SHOULD. In c23, the length is that of the RPC message: a client that
-    // trusts it takes what stands behind its own memory for a part of the reply.
+    // A header whose segments are others is not said to be an error that a client has to
+    // detect: so c22 and c24 to c26 are a SHOULD. In c23, the length is that of the RPC
+    // message: a client that trusts it takes what stands behind its own memory for a part of
+    // the reply.
     case!(client "rfc8166/4.5/c22", "a reply whose Write chunk is longer than offered is discarded", Should, DISCARDS,
         sends "a Write chunk whose first segment is longer by 4, then the reply",
         accepts "the work succeeds on one connection, and no RDMA_ERROR in answer", fault "trusts-lengths",

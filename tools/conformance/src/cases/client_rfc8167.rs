@@ -90,8 +90,8 @@ pub fn called_by(
     called_with(gateway, shape, move |client, call, _| octets(client, call))
 }
 
-/// The same. `octets` gets the connection, too. If that is lost without an answer, perhaps for another
-/// reason, the client is called once more.
+/// The same. `octets` gets the connection, too. If that is lost without an answer, perhaps for
+/// another reason, the client is called once more.
 fn called_with(
     gateway: &mut Gateway<'_>,
     shape: fn() -> Shape,
@@ -171,7 +171,8 @@ pub fn answer(gateway: &Gateway<'_>, work: &Work, xid: u32) -> Result<(Header, S
     }
 }
 
-/// Returns an error if the client has refused the credential of the call: it need not allow that.
+/// Returns an error if the client has refused the credential of the call: it need not allow
+/// that.
 fn authorized(_: &Work, status: &Status) -> Result<(), Problem> {
     match status {
         Status::AuthError(_) => inconclusive("the client refuses the credential of the call"),

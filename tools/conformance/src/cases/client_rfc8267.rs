@@ -91,8 +91,9 @@ fn garbage(gateway: &mut Gateway<'_>) -> Verdict {
     is_not_made_again(gateway)
 }
 
-/// Refuses a late call that has chunks. No call with the same octets behind another XID follows, if the
-/// work without faults makes that call once. In a session, every call has other octets.
+/// Refuses a late call that has chunks. No call with the same octets behind another XID
+/// follows, if the work without faults makes that call once. In a session, every call has other
+/// octets.
 fn is_not_made_again(gateway: &mut Gateway<'_>) -> Verdict {
     let plain = gateway.plain()?;
     let refused: Rc<RefCell<Option<Call>>> = Rc::default();

@@ -252,8 +252,8 @@ pub fn more_connections(gateway: &Gateway<'_>, work: &Work) -> bool {
     work.connections.len() > gateway.client.connections
 }
 
-/// The client has connected again. It may have given up a call that was lost, so that only wrong data
-/// is a violation.
+/// The client has connected again. It may have given up a call that was lost, so that only
+/// wrong data is a violation.
 pub fn recovered(gateway: &Gateway<'_>, work: &Work) -> Verdict {
     match work.succeeded(gateway) {
         Err(Problem::Violation(why)) if work.status != Some(i32::from(WRONG_DATA)) => {
