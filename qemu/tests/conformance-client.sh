@@ -33,21 +33,21 @@ nfs_data() {
 		in_nfs_server touch /export/{01..20}"$(printf %0200d 0)" && lockd_end_grace
 }
 
+nfs_passes() {
+	passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --backend "$B4" "$@"
+}
 drops_chunks() {
 	# reports/xprtrdma-reverse-chunks.txt
 	printf 'rfc8167/5.3/%s fail\n' c1 c2 >"$scratch/drops"
-	passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --backend "$B4" \
-		rfc8167/5.2/c1 rfc8167/5.3 --expect "$scratch/drops"
+	nfs_passes rfc8167/5.2/c1 rfc8167/5.3 --expect "$scratch/drops"
 }
 kernels_client() {
 	need 'an NFS server behind the suite' nfs_server
 	need 'data for the NFS client of the suite' nfs_data
 	check "the kernel's NFS client passes the suite's cases of sizes and credits" \
-		passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --strict --backend "$B4" \
-		rfc8797/4 rfc8797/5.1 rfc8166/3.3.3 rfc8166/4.3.3 rfc8166/4.4.1/c1
-	check "the kernel's NFS client passes the cases of XIDs" \
-		passes "bash $PWD/programs/nfs-work.sh $scratch $B4 4.2 /" --strict --backend "$B4" \
-		rfc8166/4.2.1
+		nfs_passes --strict rfc8797/4 rfc8797/5.1 rfc8166/3.3.3 rfc8166/4.3.3 \
+		rfc8166/4.4.1/c1
+	check "the kernel's NFS client passes the cases of XIDs" nfs_passes --strict rfc8166/4.2.1
 	check "the kernel's NFS client answers NULL, and drops calls with a chunk" drops_chunks
 }
 
