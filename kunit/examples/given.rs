@@ -51,7 +51,9 @@ use kernel::{
     },
     time::{
         delay::fsleep,
-        Delta, //
+        Delta,
+        Instant,
+        Monotonic, //
     },
     workqueue::{
         new_delayed_work,
@@ -637,7 +639,7 @@ impl Here<'_> {
                 capacity: capacity()?,
                 limits: TimeLimits {
                     operation_ms: 100,
-                    flush_ms: 100,
+                    flush_ms: 1000,
                 },
                 handler: Arc::new(SlowEndpoint, GFP_KERNEL)?,
             };
@@ -661,8 +663,10 @@ impl Here<'_> {
         let id = place.lock().take().ok_or(ENODEV)?;
         let server = id.queue_pair();
         let server = server.access(self.may_wait).ok_or(ENODEV)?;
-        let _ = Registration::new(&server, RemoteAccess::Read, LEN, 256)?.register(1);
-        if server.is_abandoned() {
+        let mut call = Registration::new(&server, RemoteAccess::Read, LEN, 256)?;
+        let begun = Instant::<Monotonic>::now();
+        let _ = call.register(1);
+        if server.is_abandoned() || begun.elapsed().as_millis() < 1100 {
             return Err(EBADMSG);
         }
         Ok(())
@@ -955,7 +959,7 @@ impl CompletionHandler for SlowEndpoint {
         _arrival: &Arrival,
     ) -> bool {
         note("slow");
-        fsleep(Delta::from_millis(1000));
+        fsleep(Delta::from_millis(4000));
         true
     }
 

@@ -53,7 +53,8 @@ pub(crate) trait CompletionHandler: FaultHandler {
     /// A message has arrived, of these bytes. Called for one message after the other, in their
     /// order: where completions are handled or, for a message that was not taken at first, by the
     /// task that calls [`MessageQueuePair::resume`]. May sleep, which delays other completions, and
-    /// must not wait for any. The Receive is posted again afterwards.
+    /// must not wait for any. Must not take a lock that is held during an operation: one that is
+    /// late waits for this function without a limit. The Receive is posted again afterwards.
     ///
     /// Returns whether the handler has taken the message. If not, that message and all later ones
     /// wait for [`MessageQueuePair::resume`].

@@ -103,9 +103,9 @@ struct Resources<C: CompletionHandler> {
 ///
 /// An operation that takes longer than [`TimeLimits::operation_ms`] makes the queue pair fail,
 /// which flushes the operation. If the device refuses that, or does not flush the operation within
-/// [`TimeLimits::flush_ms`], the operation is abandoned: it returns, there can be no other one, and
-/// the memory that it uses is leaked, as the device may still access it. While the handler has a
-/// message, which delays completions, the operation waits for that, and as long again. The queue
+/// [`TimeLimits::flush_ms`], the operation waits until [`CompletionHandler::arrived`] returns, if
+/// that is running, and up to `flush_ms` more. Then it is abandoned: it returns, there can be no
+/// other one, and the memory that it uses is leaked, as the device may still access it. The queue
 /// pair is then destroyed without having been drained. It is also destroyed so if Sends are not
 /// flushed in that time; their buffers stay until then. If the device refuses that, too, everything
 /// that the queue pair uses is leaked, and its completions are not handled any more. The device
@@ -469,7 +469,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         }
         let status = status
             .or_else(|| operation.wait(self.limits.flush_ms))
-            .or_else(|| self.wait_behind_arrival());
+            .or_else(|| self.wait_behind_message());
         if status.is_none() {
             operation.abandon();
             pr_warn!("a device does not end an operation: leaking its memory\n");
@@ -483,14 +483,10 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         Ok(())
     }
 
-    /// Waits for the completion again if a message is being handled, which delays it. Otherwise the
-    /// device has not delivered it.
-    fn wait_behind_arrival(&self) -> Option<bindings::ib_wc_status> {
-        let arrivals = &self.resources.arrivals;
-        if arrivals.try_lock().is_some() {
-            return None;
-        }
-        drop(arrivals.lock());
+    /// Waits for the completion once more, after the message that is being handled, if any, because
+    /// completions are handled one after the other.
+    fn wait_behind_message(&self) -> Option<bindings::ib_wc_status> {
+        drop(self.resources.arrivals.lock());
         self.resources.operation.wait(self.limits.flush_ms)
     }
 

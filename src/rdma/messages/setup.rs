@@ -9,8 +9,8 @@ use super::{
     completion_handler::CompletionHandler, //
 };
 
-/// How long devices may take. What an operation uses is leaked if its device takes longer, so these
-/// have to be longer than any working device takes, and than the handler takes for a message.
+/// How long devices may take. If a device takes longer, the memory of its operation is leaked. So
+/// the limits must exceed the times of any working device.
 #[derive(Clone, Copy)]
 pub(crate) struct TimeLimits {
     /// How long one operation of a queue pair may take before the queue pair fails, in
