@@ -173,7 +173,7 @@ pub(crate) struct Facts<'a> {
     /// The RDMA transports to the server.
     pub(crate) transports: &'a [Transport],
     /// How many connections to that server were lost in the last hour, by `history`, or `None` if
-    /// it has no event of them.
+    /// it does not say ([`Module::lost_in_an_hour`](crate::mount_report::Module)).
     pub(crate) lost_in_an_hour: Option<u64>,
 }
 
