@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * For qemu/tests only: holds the handler mutexes of the first ids of rdma_cm that are bound while
- * this module is loaded, until it is unloaded.
+ * this module is loaded, until it is unloaded. The ids must stay until then.
  */
 #include <linux/atomic.h>
 #include <linux/err.h>
