@@ -161,6 +161,7 @@ class Server:
                     self.called()
                     wait_for(10, have_sent)
                 script.peer.close()
+                wait_for(10, lambda: established("server") == 0)
 
     def tcp_ends(self, end: Callable[[Tcp], None]) -> None:
         needs_siw()

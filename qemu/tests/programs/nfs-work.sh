@@ -5,8 +5,8 @@
 #
 # The work of the kernel's NFS client for the suite of tools/conformance: calls and replies inline
 # and in chunks, one at a time and several at once. Direct reads and writes do not stay in the page
-# cache. DIR has the directory mount, and the file data, which the server has, too. The names in
-# PATH have more than 4096 octets, so that a reply to READDIR needs a Reply chunk.
+# cache. DIR has the directory mount, and the file data, which the server has, too. The entries
+# of PATH take more than 4096 octets in a reply to READDIR, which needs a Reply chunk.
 #
 # Ends with 1 if an operation reports an error, and with 3 if none does and the data is wrong.
 cd "$1" || exit 1
