@@ -486,8 +486,14 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
     /// Waits for the completion once more, after the message that is being handled, if any, because
     /// completions are handled one after the other.
     fn wait_behind_message(&self) -> Option<bindings::ib_wc_status> {
-        drop(self.resources.arrivals.lock());
-        self.resources.operation.wait(self.limits.flush_ms)
+        let (arrivals, flush_ms) = (&self.resources.arrivals, self.limits.flush_ms);
+        // The message may have ended just now, and its completion is not handled yet.
+        let milliseconds = match arrivals.try_lock() {
+            Some(_) => flush_ms / 8,
+            None => flush_ms,
+        };
+        drop(arrivals.lock());
+        self.resources.operation.wait(milliseconds)
     }
 
     /// Makes the queue pair fail. The handler gets `reason` before the Receives are flushed. If the
