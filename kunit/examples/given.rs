@@ -9,6 +9,7 @@
 
 use core::{
     fmt,
+    marker::PhantomData,
     net::{
         Ipv4Addr,
         SocketAddr, //
@@ -614,7 +615,7 @@ impl Here<'_> {
                 limits: LIMITS,
                 handler: Arc::new(completion_handler_1::MyEndpoint, GFP_KERNEL)?,
             };
-            let id = request.accept(PARAMETERS, EchoConnection, setup, b"")?;
+            let id = request.accept(PARAMETERS, ConnectionOf(PhantomData), setup, b"")?;
             *of_server.lock() = Some(id);
             Ok(())
         };
@@ -643,7 +644,7 @@ impl Here<'_> {
                 },
                 handler: Arc::new(SlowEndpoint, GFP_KERNEL)?,
             };
-            let id = request.accept(PARAMETERS, SlowConnection, setup, b"")?;
+            let id = request.accept(PARAMETERS, ConnectionOf(PhantomData), setup, b"")?;
             *of_server.lock() = Some(id);
             note("accepted");
             Ok(())
@@ -927,24 +928,16 @@ impl ConnectionHandler for MyServerConnection {
     fn event(&self, _id: &mut HandlerId<'_, MessageQueuePair<MyEndpoint>>, _event: CmEvent<'_>) {}
 }
 
-/// The handler of a server's connections whose endpoint is that of an example.
-struct EchoConnection;
+/// The handler of a server's connections that have the endpoint `C`.
+struct ConnectionOf<C>(PhantomData<C>);
 
-impl ConnectionHandler for EchoConnection {
-    type QueuePair = MessageQueuePair<completion_handler_1::MyEndpoint>;
-
-    fn event(&self, _id: &mut HandlerId<'_, Self::QueuePair>, _event: CmEvent<'_>) {}
-}
-
-/// The handler of a server's connections whose endpoint takes long.
-struct SlowConnection;
-
-impl ConnectionHandler for SlowConnection {
-    type QueuePair = MessageQueuePair<SlowEndpoint>;
+impl<C: CompletionHandler> ConnectionHandler for ConnectionOf<C> {
+    type QueuePair = MessageQueuePair<C>;
 
     fn event(&self, _id: &mut HandlerId<'_, Self::QueuePair>, _event: CmEvent<'_>) {}
 }
 
+/// An endpoint that takes long for a message.
 struct SlowEndpoint;
 
 impl FaultHandler for SlowEndpoint {

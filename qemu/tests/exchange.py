@@ -334,8 +334,8 @@ def other_peers() -> None:
         values = {"peer_private_data": "present", "peer_send_size": 4096,
                   "peer_receive_size": 16384, "client_to_server_threshold": 4096,
                   "server_to_client_threshold": 8192, "remote_invalidation": "yes"}
-        check("a message by MPA version 1 (RFC 5044, 7.1)", by_mpa_1, octets, peer_length=8, peer_offset=0,
-              **values)
+        check("a message by MPA version 1 (RFC 5044, 7.1)", by_mpa_1, octets, peer_length=8,
+              peer_offset=0, **values)
         # The length field of rdma_cm holds 255 octets, 4 more than a peer of version 2 can send.
         check("a message at the end of 255 octets by MPA version 1 (5.2)", by_mpa_1,
               filler(247) + octets, peer_length=255, peer_offset=247, **values)
