@@ -450,7 +450,7 @@ fn worst(report: &MountReport) -> Option<&Verdict> {
 fn credits(report: &MountReport) -> String {
     let connected = report.transports.iter().filter(|one| one.connected);
     let (mut used, mut granted) = (0_u64, 0_u64);
-    for (in_use, credits) in connected.filter_map(|one| one.under_way.zip(one.credits)) {
+    for (in_use, credits) in connected.filter_map(|one| one.credits_in_use.zip(one.credits)) {
         used = used.saturating_add(in_use);
         granted = granted.saturating_add(credits);
     }
@@ -515,7 +515,8 @@ mod tests {
         },
         parse::{
             history::history,
-            info::connections, //
+            info::connections,
+            transports::Transport, //
         },
     };
 
@@ -542,9 +543,19 @@ TIME DATE                     ORIGIN ROLE   EVENT REMOTE          REASON
                  \txprt:\trdma 0 0 1 0 0 {calls} 20 0 20 0 {segments} 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
             ));
         }
+        // A call that is given up may keep its credit.
+        let transport = Transport {
+            address: "10.77.1.2".to_owned(),
+            port: Some(20049),
+            connected: true,
+            credits: Some(64),
+            credits_in_use: Some(5),
+            under_way: Some(4),
+            ..Transport::default()
+        };
         Reading {
             at: Duration::from_secs(at),
-            mounts: mount_report::mounts(&namespace, None, &[]),
+            mounts: mount_report::mounts(&namespace, None, &[transport]),
             connections: connections(CONNECTIONS),
             events: history(EVENTS),
             trouble: None,
@@ -579,7 +590,7 @@ TIME DATE                     ORIGIN ROLE   EVENT REMOTE          REASON
         screen.take(reading(2, [300, 100], 50));
         let text = drawn(&screen);
         let line = text.lines().find(|line| line.contains("/b ")).unwrap();
-        for words in [" 100 ", "25 %", "█"] {
+        for words in [" 100 ", "25 %", " 5/64 ", "█"] {
             assert!(line.contains(words), "{line}");
         }
         assert!(text.contains("10.77.1.1:40001"), "{text}");
