@@ -360,11 +360,7 @@ mod tests {
         // The first 64 octets of the word are shown.
         for (digits, reason, is_too_many) in [
             (511, "an odd number of hex digits", false),
-            (
-                512,
-                "more than 255 octets, which no transport can carry",
-                true,
-            ),
+            (512, "more than 255 octets, which rdma_cm cannot send", true),
         ] {
             let parsed = parse_connect(&line[..LEN + digits]);
             let Err(refusal) = parsed else {

@@ -45,8 +45,8 @@ pub(crate) const LINE_MAX: usize = 2048;
 /// The reason to refuse a word, in words for its writer.
 type Reason = &'static str;
 
-/// The reason to refuse Private Data that is longer than any transport can carry.
-const TOO_MANY_OCTETS: Reason = "more than 255 octets, which no transport can carry";
+/// The reason to refuse Private Data that is longer than rdma_cm's length field can express.
+const TOO_MANY_OCTETS: Reason = "more than 255 octets, which rdma_cm cannot send";
 
 /// The word of a line that was refused, and the reason.
 ///
