@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who or what ended a connection: the first cause in the order of the evidence.
+//! The first cause of the end of a connection, by the order of the evidence.
 
 use kernel::prelude::*;
 

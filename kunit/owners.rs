@@ -5,7 +5,7 @@
 #[path = "../src/observer/shares.rs"]
 mod shares;
 
-/// What the shares know of an owner, as in src/observer/probes.rs.
+/// The type of src/observer/probes.rs that the shares use.
 mod probes {
     #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
     pub(super) struct Uid(pub(super) u32);

@@ -566,7 +566,7 @@ impl Connection {
 
     /// Stores the private data of the peer, parses it, and counts and traces the result.
     fn receive(&self, inner: &mut ConnectionInner, octets: &[u8]) {
-        // Nothing is truncated: the kernel's own length is an `u8`, so at most 255 octets arrive.
+        // Nothing is truncated: the kernel's own length is a `u8`, so at most 255 octets arrive.
         inner.received = PrivateData::truncated(octets);
         let received = ParsedPrivateData::new(&inner.received);
         inner.exchange.received = Some(received);
@@ -609,10 +609,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Handles DISCONNECTED. An established connection waits for a completion that shows the cause,
-    /// unless its failure was known before. It also waits if the iWARP device has closed it. Such a
-    /// completion is an error or, if the peer has disconnected, the flush by this function. Without
-    /// one the connection ends after [`ERROR_MS`]. Every other connection ends at once.
+    /// Handles DISCONNECTED. A connection that is not established ends at once. So does an
+    /// established one whose failure was known before, unless the iWARP device has closed it.
+    /// Every other established connection waits for a completion that shows the cause: an error
+    /// or, if the peer has disconnected, the flush by this function. Without one it ends after
+    /// [`ERROR_MS`].
     fn disconnected(
         self: ArcBorrow<'_, Self>,
         endpoint: &Endpoint,

@@ -3,7 +3,7 @@
 //! Files and directories of debugfs. An open file keeps the module from being unloaded.
 //!
 //! The files of the kernel crate do not: their operations have no owner. The module can then be
-//! unloaded while a file is open, and closing the file calls freed code.
+//! unloaded while a file is open, and closing the file uses freed memory.
 //!
 //! C header: [`include/linux/debugfs.h`](srctree/include/linux/debugfs.h)
 
@@ -55,7 +55,7 @@ use crate::{
 /// Fails with `EPERM`, and with `EBUSY` until the module's init has succeeded: if init fails, the
 /// module is unloaded even while a file is open.
 fn may_open() -> Result {
-    // SAFETY: No requirement: the function only looks at the current task.
+    // SAFETY: No requirement: the function only concerns the current task.
     if !unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as c_int) } {
         return Err(EPERM);
     }

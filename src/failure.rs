@@ -47,7 +47,7 @@ impl Failure {
         }
     }
 
-    /// Returns the event that this failure is in `history`. `established` says whether the
+    /// Returns the event with which `history` shows this failure. `established` says whether the
     /// connection was established.
     pub(crate) fn transition(&self, established: bool) -> Transition {
         if established {

@@ -153,7 +153,7 @@ impl Parts {
             _control: None,
             _files: files,
         };
-        // From here on commands may make connections.
+        // The files cannot be opened before init has succeeded, so no command runs until then.
         let control = match kernel_series::parameter(module_parameters::control.value()) {
             0 => Ok(None),
             _ => ControlFiles::new(&root, registry.clone(), &parts.own).map(Some),
@@ -174,7 +174,7 @@ impl Parts {
         ) {
             Ok(observer) => parts.observer = Some(observer),
             Err(ENOMEM) => {
-                // First: no command can begin anything new afterwards.
+                // No command has run: its file cannot be opened before init has succeeded.
                 parts._control = None;
                 parts.end(may_wait);
                 return Err(ENOMEM);

@@ -224,8 +224,8 @@ struct Ids {
     /// How many searches for ids that are older than the probes are queued or running: at most one
     /// of each.
     searches: u32,
-    /// The latest ids that were destroyed without having been known, or that were missed, during
-    /// the search. If the search finds one of them, it must not observe it, nor count it again.
+    /// The latest ids that were destroyed or missed during the search. If the search finds one of
+    /// them, it must neither observe the id nor count it again.
     ended: [Option<IdKey>; ENDED],
     /// The index in `ended` of the next entry to overwrite.
     next_ended: usize,
@@ -346,7 +346,7 @@ impl Observations {
                     self.observe(observed, &observation);
                 }
             }
-            // If events have been missed, the request may be one of them, and is counted already.
+            // If a connection was missed, it may be this one, which is counted already.
             Meaning::ObserveOlder if self.misses_none() => {
                 self.observe_as(Role::Server, &event.describe());
             }
@@ -496,7 +496,7 @@ impl Observations {
         }
     }
 
-    /// Drops the ids for which `forgets` is true, and no events of theirs.
+    /// Forgets the ids for which `forgets` is true. Records no event for their ends.
     fn forget(&self, forgets: impl Fn(&Entry) -> bool) {
         let mut next = IdKey::FIRST;
         loop {

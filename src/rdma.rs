@@ -8,9 +8,10 @@
 //! Dropping a `CmId` ends the connection. [`HandlerId`](cm::handler_id::HandlerId) and
 //! [`Request`](cm::request::Request) exist only in a handler: they prove that rdma_cm holds the
 //! id's handler mutex. [`ResolvedId`](cm::resolved_id::ResolvedId) exists only in a work: its
-//! methods may wait for peers and for memory. So does
-//! [`PendingRequest`](cm::pending_request::PendingRequest), except over soft-iWARP, where it exists
-//! in the handler of the request. It holds the handler mutex while it accepts, in either case.
+//! methods may wait for peers and for memory.
+//! [`PendingRequest`](cm::pending_request::PendingRequest) exists only in a work, too, except over
+//! soft-iWARP, where it exists in the handler of the request. It holds the handler mutex while it
+//! accepts, in either case.
 //!
 //! A handler takes a message where the Receive completes. There, it uses the queue pair by the
 //! methods of [`CompletionContext`](messages::completion_context::CompletionContext).

@@ -78,8 +78,8 @@ void shim_flush_workqueue(struct workqueue_struct *queue)
 }
 
 /*
- * Creates the counter of an unload guard's holds: objects through which the kernel may
- * still call the module. The guard has one, too, from when it is made until it is dropped.
+ * Creates the counter of an unload guard's holds. Each object through which the kernel may
+ * still call the module has one. So has the guard, from when it is made until it is dropped.
  * A count that overflows is saturated, so that unloading waits for ever.
  *
  * @guard must be a field of the value that the kernel drops before it frees @module. Only
@@ -189,10 +189,11 @@ bool shim_mem_mgt_extensions(const struct ib_device *device)
 }
 
 /*
- * Whether the device is soft-iWARP. Over it, Request::defer() of request.rs does not defer.
- * That waits for reports/siw-first-message.txt, and for the fix of a fault that is withheld.
- * When the peer disconnects, siw_qp_sq_process() reports the Send or the Read Response that
- * is under way as an error of this end.
+ * Whether the device is soft-iWARP, which matters in two cases. Request::defer() of
+ * request.rs does not defer over it, until reports/siw-first-message.txt and a fault that is
+ * withheld are fixed. And some of its errors do not count as causes: when the peer
+ * disconnects, siw_qp_sq_process() reports the Send or the Read Response that is under way
+ * as an error of this end.
  */
 bool shim_is_siw(const struct ib_device *device)
 {
@@ -303,7 +304,7 @@ void shim_mr_next_key(struct ib_mr *mr)
  * response. rdma_rw registers that memory, see rdma_rw_io_needs_mr(). The offset is set
  * here, so that the peer does not learn an address, as in shim_mr_set_iova().
  *
- * Waits for an rdma_rw that takes an offset, as far as that goes.
+ * The part for iWARP can be removed when rdma_rw takes an offset.
  */
 int shim_transfer_init(struct rpcrdma_cm_transfer *transfer, struct ib_qp *qp, u32 port,
 		       void *buf, u32 len, u64 remote, u32 rkey,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the examples in the documentation of src/base and src/rdma take as given: the user's own
-//! types, and values of the layer's. scripts/checks/examples compiles it with the examples, as a
-//! module of src/rdma.
+//! The items that the examples in the documentation of src/base and src/rdma take as given: the
+//! user's own types, and values of the layer's types. scripts/checks/examples compiles this file
+//! with the examples, as a module of src/rdma.
 //!
 //! Each KUnit test connects a client to a server on the same device, and runs an example there.
 //! The handlers of both ends run those examples that only they can.
@@ -171,7 +171,7 @@ struct Loopback {
     test: Mutex<Option<Arc<Test>>>,
 }
 
-/// What the handlers of the connections that one test makes note for it.
+/// The notes for one test. The handlers of its connections make them.
 #[pin_data]
 struct Test {
     #[pin]
@@ -324,7 +324,7 @@ impl Noted {
     }
 }
 
-/// Notes for the test that the example runs.
+/// Notes that the example called `name` has run, for the test that is running.
 fn note(name: &'static str) {
     if let Some(test) = test() {
         test.note_result(name, Ok(()));
@@ -355,7 +355,7 @@ fn connect(loopback: &Loopback) -> Result<CmId<MyConnection>> {
     connect_by(loopback, MyConnection::new(), loopback.server)
 }
 
-/// Connects a client to `address`, whose handler is `handler`.
+/// Connects a client, which has this `handler`, to `address`.
 fn connect_by<H: ClientHandler>(
     loopback: &Loopback,
     handler: H,

@@ -2,7 +2,7 @@
 
 //! A value that others use until its owner drains it.
 //!
-//! Superfluous with a kernel whose `Revocable` lets users sleep, and its owner wait for them.
+//! Superfluous with a kernel whose `Revocable` lets users sleep.
 
 use core::{
     cell::UnsafeCell,
@@ -62,7 +62,7 @@ unsafe impl<T: Send + Sync> Sync for Inner<T> {}
 
 /// The owner's end of a value that others use through a [`Handle`].
 ///
-/// Unlike those of [`kernel::revocable::Revocable`], users may sleep, and the owner waits for them.
+/// Users may sleep, unlike those of [`kernel::revocable::Revocable`]. The owner waits for them.
 /// Dropping the owner's end drains the value. A user of the value must not do that, as it would
 /// wait for itself.
 ///
@@ -231,8 +231,8 @@ impl<T> Handle<T> {
     }
 }
 
-/// A use of the value. The owner waits until this is dropped: for ever, and with it unloading, if
-/// it is forgotten.
+/// A use of the value. The owner waits until this is dropped. If it is forgotten, the owner waits
+/// for ever, and so does unloading.
 pub(crate) struct Access<'a, T> {
     from: &'a Inner<T>,
     value: &'a T,

@@ -60,10 +60,10 @@ pub(super) struct Attempt {
     pub(super) watched: Option<WatchedId>,
     /// The present knowledge of its end.
     ending: Ending,
-    /// The failure that `ending` is, if it is one.
+    /// The failure that belongs to `ending`; [`None`] as long as that is [`Ending::None`].
     failure: Option<Failure>,
-    /// The evidence that DISCONNECTED is, and its failure; [`None`] before DISCONNECTED. An error
-    /// that is older may not have been reported yet.
+    /// DISCONNECTED as evidence, and its failure; [`None`] before DISCONNECTED. An error that is
+    /// older may not have been reported yet.
     disconnected: Option<(Evidence, Failure)>,
 }
 
@@ -79,7 +79,7 @@ impl Attempt {
         }
     }
 
-    /// Notes that the CM has reported DISCONNECTED. Returns the evidence that this is, and its
+    /// Notes that the CM has reported DISCONNECTED. Returns DISCONNECTED as evidence, and its
     /// failure.
     pub(super) fn note_disconnected(&mut self) -> (Evidence, Failure) {
         let evidence = match &self.watched {

@@ -52,8 +52,8 @@ pub(crate) struct Connections {
     /// The queues in which clients make their queue pairs and connect. Queues of their own, because
     /// soft-iWARP waits for the peer's host.
     connects: KVec<Arc<WorkQueue>>,
-    /// The queue in which listeners accept requests. A queue of its own, because that takes memory
-    /// of up to 32 MiB for each request, which may have to be reclaimed first.
+    /// The queue in which listeners accept requests. A queue of its own, because that takes up to
+    /// 33 MiB of memory for each request, which may have to be reclaimed first.
     pub(super) accepts: Arc<WorkQueue>,
     /// The queue of the connections' timers. A queue of its own, so that no other work delays it.
     pub(super) timers: Arc<WorkQueue>,

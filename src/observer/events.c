@@ -155,7 +155,7 @@ static void report_events(struct work_struct *work)
 	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
-/* Queued with the lock held, so that whoever takes the lock can wait for it. */
+/* Queued with the lock held, so that a task that takes the lock later can wait for it. */
 static DECLARE_WORK(report_work, report_events);
 
 static void report_late(struct timer_list *unused)

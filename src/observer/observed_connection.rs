@@ -420,7 +420,7 @@ impl Facts {
         }
     }
 
-    /// Returns the event that the end of an established connection is.
+    /// Returns the event for the end of an established connection.
     fn end_of_connection(&self, lasted_ms: Option<i64>) -> HistoryEvent {
         let transition = match self.ending {
             Ending::None | Ending::ThisEnd => Transition::Closed,
@@ -743,7 +743,7 @@ impl ObservedConnection {
     pub(super) fn learn(&self, kind: EventKind) {
         let mut facts = self.facts.lock();
         // The server and programs may go on after a change of their address. The kernel's client
-        // does not.
+        // disconnects, unless it had UNREACHABLE before.
         let ends = facts.view.role == Role::Client && facts.class == Class::Nfs;
         if kind != EventKind::AddressChanged || ends {
             facts.learn(kind);

@@ -185,7 +185,7 @@ impl EventKind {
         })
     }
 
-    /// Returns the failure that this event is for an attempt to connect, if it is one.
+    /// Returns the failure of an attempt to connect that this event reports, if it reports one.
     pub(super) fn failure(self) -> Option<Failure> {
         match self {
             Self::Rejected => Some(Failure::new(
@@ -200,11 +200,11 @@ impl EventKind {
         }
     }
 
-    /// Returns the evidence that this event is of the end of an established connection, and the
-    /// failure if that is the cause. `iwarp` says whether the transport is iWARP. There, what a
-    /// device of siw sends when the peer disconnects may fail by LOC_QP_OP_ERR, and the queue pair
-    /// by QP_FATAL or QP_REQ_ERR, before the device says that the peer has disconnected. These are
-    /// consequences then. The driver is not known here, so that they are over other devices, too.
+    /// Returns this event as evidence of the end of an established connection, with the failure to
+    /// report if this event is the cause. `iwarp` says whether the transport is iWARP. When the
+    /// peer of an siw device disconnects, a Send may fail by LOC_QP_OP_ERR, and the queue pair by
+    /// QP_FATAL or QP_REQ_ERR, before the device says that the peer has disconnected. These errors
+    /// are consequences over iWARP: over every device, because the driver is not known here.
     pub(super) fn evidence(self, iwarp: bool) -> Option<(Evidence, Failure)> {
         let queue_pair = Failure::queue_pair_failed;
         let unknown = Failure::unknown_cause;
@@ -289,9 +289,9 @@ impl IdKey {
         let id = ptr::with_exposed_provenance(self.0);
         // SAFETY: The id is not freed before its end is noted, unless its probe has been removed.
         // The C function finds the note until the report of it has finished. By this function's
-        // requirement that has not happened. The probe is removed only while the module is loaded
-        // or unloaded. Only readers of files call this, and `may_open` of debugfs.rs refuses them
-        // then.
+        // requirement that has not happened. The probe is removed only while the module is being
+        // loaded or unloaded. Only readers of files call this, and `may_open` of debugfs.rs
+        // refuses them then.
         if !unsafe { bindings::rpcrdma_cm_count(counters.as_mut_ptr(), id) } {
             return None;
         }
@@ -378,7 +378,7 @@ impl<'a> ObservedEvent<'a> {
                 EventKind::Existing => Step::Existing {
                     role: self.role_of_existing(),
                 },
-                // The loss of events is none of one id. Nothing that is known is true after either.
+                // A loss concerns no single id. After either event, nothing is known of the id.
                 EventKind::Destroyed | EventKind::Lost(_) => Step::Destroyed,
             },
             speaks: self.is_rpc_over_rdma(),
@@ -516,7 +516,7 @@ impl Probes {
     ///
     /// Fails with `EOPNOTSUPP` or `ENOENT` if the kernel lacks an option, a tracepoint or a
     /// function that the probes need, with `ENOMEM`, or with the error of ftrace, such as `EBUSY`
-    /// after a registration without memory.
+    /// after an earlier registration that had failed for lack of memory.
     pub(super) fn new(observations: Arc<Observations>) -> Result<Self> {
         let data = Arc::as_ptr(&observations).cast_mut().cast();
         // SAFETY: `event` expects the pointer of an `Arc`. `_observations` keeps that until the

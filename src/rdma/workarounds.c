@@ -21,7 +21,7 @@
  * the id without a reference on it, so the id must not be freed meanwhile. Must not be
  * called by that work, which calls the handler of the id.
  *
- * Waits for reports/cma-unlock-after-free.txt.
+ * Needed until reports/cma-unlock-after-free.txt is fixed.
  */
 void workaround_stop_resolver(struct rdma_cm_id *id)
 {
@@ -31,10 +31,11 @@ void workaround_stop_resolver(struct rdma_cm_id *id)
 /*
  * Names the owner of a queue pair, for the resource tracker, and sets its handler of events.
  * rdma_create_qp() names rdma_cm. Readers of the resource tracker may see either name
- * meanwhile. If rdma_create_qp() had the handler and failed, a queue pair that the device
- * keeps would go on calling it, and its caller does not know that queue pair.
+ * meanwhile. The handler is not passed to rdma_create_qp(): if that failed, and the device
+ * kept the queue pair, the queue pair would go on calling the handler, and no caller would
+ * know the queue pair.
  *
- * Waits for reports/cma-destroy-qp.txt.
+ * Needed until reports/cma-destroy-qp.txt is fixed.
  */
 void workaround_own_qp(struct ib_qp *qp, const char *name,
 		       void (*event_handler)(struct ib_event *event, void *context))
@@ -47,8 +48,8 @@ void workaround_own_qp(struct ib_qp *qp, const char *name,
  * Gives a leaked object the name of its device. Its old name is in the memory of this
  * module, and the resource tracker prints the name even after the module was unloaded.
  *
- * This function and the next two wait for reports/restrack-owner-name.txt. It has
- * qp->mrs_used, too.
+ * This function and the next two are needed until reports/restrack-owner-name.txt is
+ * fixed. That report also covers qp->mrs_used.
  */
 void workaround_disown_pd(struct ib_pd *pd)
 {
@@ -88,11 +89,11 @@ bool workaround_disown_transfer(const struct rpcrdma_cm_transfer *transfer,
  *
  * rdma_create_qp() and rdma_destroy_qp() do not tell whether the device has kept the queue
  * pair. But ib_destroy_qp_user() decrements the use count of the completion queue only if it
- * succeeds. ib_free_cq() does nothing while a queue pair uses the completion queue, so
+ * succeeds. ib_free_cq() only warns while a queue pair uses the completion queue, so
  * nothing else stops its work.
  *
- * Waits for reports/cma-destroy-qp.txt, and with the name for
- * reports/restrack-owner-name.txt.
+ * Needed until reports/cma-destroy-qp.txt is fixed. The name is set until
+ * reports/restrack-owner-name.txt is fixed.
  */
 bool workaround_leak_cq(struct ib_cq *cq)
 {
@@ -106,10 +107,10 @@ bool workaround_leak_cq(struct ib_cq *cq)
 /*
  * Destroys the queue pair of @id, the only user of @cq. Returns false if the device
  * refuses. Both are to be leaked then, and their completions and events are not handled any
- * more. An event that a driver was about to report from a context that may be preempted may
- * still be on its way to the handler, which enters a read-side critical section first.
+ * more. There is one gap: a task that has read the handler, and is preempted before the
+ * handler enters its RCU read-side critical section, is not waited for.
  *
- * Waits for what workaround_leak_cq() waits for.
+ * Needed as long as workaround_leak_cq() is.
  */
 bool workaround_destroy_qp(struct rdma_cm_id *id, struct ib_cq *cq)
 {

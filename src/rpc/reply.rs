@@ -89,7 +89,7 @@ pub(super) fn check_status(status: Status) -> Result<(), Failure> {
 }
 
 /// Returns how many credits are granted after a reply to a call that was given up, or [`None`] if
-/// the reply does not count. Before the reply, `granted` were.
+/// the reply does not count. `granted` is the number before the reply.
 fn late_grant(header: &Header<'_>, payload: &[u8], granted: Option<u32>) -> Option<u32> {
     match header.body {
         Body::Msg(_, lists) => {

@@ -20,8 +20,7 @@ macro_rules! control_keys {
             inv: bool = 0 in Connect Listen Probe;
             /// `none`, or hexadecimal digits: the private data to send, in place of a message
             private: Offered in Connect Listen Probe;
-            // A client has to be asked for version 2: it is an experiment, and some servers do not
-            // survive it.
+            // A client has to be asked for version 2: it is an experiment.
             /// 1, 2 or auto: the versions of RPC-over-RDMA to speak
             rpcvers: Versions = 1 (Listen: auto) in Connect Listen Probe;
             /// credits that a client requests and a server grants; one Receive more is posted than

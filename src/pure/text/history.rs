@@ -133,9 +133,10 @@ impl HistoryEvent {
     pub(crate) const RINGS: usize = 3 + Self::SERVER_RINGS;
 
     /// Returns the index of the ring that keeps this event. Any user can make events of programs,
-    /// and any peer can make events of servers, those of root's programs included. So none of them
-    /// overwrites events of clients, a user's programs make no events of root's, and from one
-    /// address a peer overwrites those of few other peers.
+    /// and any peer can make events of servers, those of root's programs included. So none of
+    /// these overwrites an event of a client of NFS or of the module, an ordinary user's program
+    /// overwrites none of root's programs, and from one address a peer overwrites those of few
+    /// other peers.
     pub(crate) fn ring(&self) -> usize {
         match (self.origin, self.role) {
             (Origin::Module | Origin::Nfs, Role::Client) => 0,

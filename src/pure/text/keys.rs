@@ -9,7 +9,7 @@
 //! in both.
 //!
 //! Kinds: `Word`, `Number`, `Octets`, `Milliseconds`, `Microseconds`, `YesNo`, `Hex`, `Lines` (any
-//! number of lines with this key). In `history` also `OctetsChange` and `YesNoChange`.
+//! number of lines with this key). In `history` also `Date`, `OctetsChange` and `YesNoChange`.
 
 /// `info`: groups of keys in the order of the file. A group has a heading in docs/ABI, and the
 /// condition under which it is shown, as in `if let`. A key has a kind, and its value in the
@@ -81,8 +81,9 @@ macro_rules! info_keys {
                 peer_length: Octets = Or(it.exchange.received.map(|it| it.len), UNKNOWN);
                 /// The offset of the Format Identifier, or "none".
                 peer_offset: Octets = Or(found.offset, found.none);
-                /// The Version field, or "none". ``f6ab0e18`` alone reads "rejected: unrecognized
-                /// version 0" over InfiniBand and RoCE, because the transport pads it with zeros.
+                /// The Version field, or "none". Over InfiniBand and RoCE, the transport pads with
+                /// zeros: if a peer sent ``f6ab0e18`` alone, this is 0, and peer_private_data is
+                /// "rejected: unrecognized version 0".
                 peer_version: Number = Or(found.version, found.none);
                 /// The flags octet without R, in hexadecimal, or "none".
                 peer_reserved: Hex = Or(found.reserved.map(Flags), found.none);
@@ -109,7 +110,7 @@ macro_rules! info_keys {
                 (it.exchange.negotiated(it.role), it.thresholds()) => {
                 /// The inline threshold of the messages of the client, as it follows from both
                 /// messages (RFC 8797, section 4.2). Of a client that is older than the module: the
-                /// value that the client uses.
+                /// value that the client uses, or the size in its message if that is smaller.
                 client_to_server_threshold: Octets = Or(client_to_server, UNKNOWN);
                 /// The inline threshold of the messages of the server, likewise.
                 server_to_client_threshold: Octets = Or(server_to_client, UNKNOWN);
@@ -377,7 +378,8 @@ macro_rules! history_columns {
             ROLE = role: Word,
             /// "established": the first generation of a connection. "re-established": a later one.
             /// Each of these is followed by "lost" or "closed" of the same ID and GEN, unless the
-            /// connection still exists or that event has been overwritten. "lost": an established
+            /// connection still exists, that event has been overwritten, or events of others were
+            /// lost. "lost": an established
             /// connection ended, because of the peer or of a failure. "closed": this end closed the
             /// connection. A "closed" of "module" without LASTED_MS: this end gave up an attempt,
             /// or does not reconnect any more. "refused": one end, or the host of the peer,

@@ -41,7 +41,7 @@ use error::{
 /// shorter message (RFC 8166, section 4.5).
 pub(crate) const MIN_LEN: usize = 28;
 
-// `rdma_proc` (RFC 8166, section 4.2.4): "Value fixed for all versions" are 0, 1 and 4.
+// `rdma_proc` (RFC 8166, section 4.2.4). Section 4.1.2 fixes 0, 1 and 4 for all versions.
 const RDMA_MSG: u32 = 0;
 const RDMA_NOMSG: u32 = 1;
 const RDMA_MSGP: u32 = 2;

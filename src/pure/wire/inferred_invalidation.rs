@@ -84,9 +84,8 @@ impl Invalidations {
         };
 
         let since = now.since(first);
-        // No more calls than these are under way; those of `first` are among them, if there were
-        // any. Fewer may be: a reply to a callback counts as a call, and a call that was killed
-        // has no reply.
+        // An upper limit of the calls under way, those of `first` included. There may be fewer
+        // calls: a reply to a callback counts as a call, and a call that was killed has no reply.
         let counts = if self.first_quiet { &since } else { now };
         let under_way = counts.sends.saturating_sub(counts.receives);
         let quiet = now.steady && under_way == 0;

@@ -33,7 +33,8 @@ pub(crate) const NFS_PROGRAM: u32 = 100_003;
 /// Version 4 of NFS (RFC 5662, section 2: `NFS_V4`).
 pub(crate) const NFS_VERSION: u32 = 4;
 
-/// The lowest version of NFS whose [`NULL`] is served (RFC 1813), because most peers begin with it.
+/// The lowest version of NFS whose [`NULL`] is served (RFC 1813). NULL of NFS is served because
+/// most clients begin with it.
 const NFS_LOWEST: u32 = 3;
 
 /// The program of the callbacks of NFS, and its one version (RFC 5662: `NFS4_CALLBACK`).

@@ -17,11 +17,11 @@ use crate::base::draining::Handle;
 /// A client gets one from [`UnresolvedId`](super::unresolved_id::UnresolvedId), a server from
 /// [`PendingRequest::accept`](super::pending_request::PendingRequest::accept). Dropping it only
 /// queues a work of this layer, so it may be dropped in any context, handlers included. The work
-/// ends the connection, destroys the id, and drops its reference on the handler, in this order. The
-/// last reference is that of the work that calls
-/// [`ClientHandler::connect`](super::event::ClientHandler::connect) if that work has not returned
-/// yet: the handler must not wait for its own queue when it is dropped. Unloading waits until the
-/// id is destroyed: see [`UnloadGuard`](crate::base::unload::UnloadGuard).
+/// ends the connection, destroys the id, and drops its reference on the handler, in this order. If
+/// the work that calls [`ClientHandler::connect`](super::event::ClientHandler::connect) has not
+/// returned by then, that work drops the last reference. So dropping the handler must not wait for
+/// its `connect_queue`. Unloading waits until the id is destroyed: see
+/// [`UnloadGuard`](crate::base::unload::UnloadGuard).
 ///
 /// # Examples
 ///

@@ -111,8 +111,9 @@ impl<L: ListenHandler> WorkItem for ListenContext<L> {
     fn run(this: Arc<Self>) {
         // With two listeners of one port, rdma_cm may not wait as it promises, which no user of
         // rdma_cm can avoid (reports/cma-unlock-after-free.txt).
-        // SAFETY: By the type invariant the id is valid. The function waits for a handler that
-        // runs, and no handler runs afterwards, so the context can be dropped.
+        // SAFETY: By the type invariant the id is valid. This is a work, not a handler of the id.
+        // The function waits for a handler that runs, and no handler runs afterwards, so the
+        // context can be dropped.
         unsafe { bindings::rdma_destroy_id(this.id.as_ptr()) };
     }
 }

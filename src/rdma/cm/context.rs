@@ -327,8 +327,9 @@ impl<H: ConnectionHandler> WorkItem<TEARDOWN> for Context<H> {
         // work.
         unsafe { bindings::workaround_stop_resolver(id) };
         // SAFETY: The id is valid, and its queue pair is gone: `disconnect` has drained its place,
-        // and what was dropped there owned it (`ConnectionQueuePair`). The function waits for a
-        // handler that runs. No handler runs afterwards, so the context can be dropped.
+        // and what was dropped there owned it (`ConnectionQueuePair`). This is a work, not a
+        // handler of the id. The function waits for a handler that runs. No handler runs
+        // afterwards, so the context can be dropped.
         unsafe { bindings::rdma_destroy_id(id) };
     }
 }

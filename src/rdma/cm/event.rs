@@ -55,7 +55,7 @@ pub(crate) enum CmEvent<'a> {
     },
     /// The connection has ended.
     Disconnected,
-    /// The network interface of the connection has got another hardware address.
+    /// The interface of the connection is a bond that has failed over to another hardware address.
     AddressChanged,
     /// The device is being removed. The removal waits until the id is destroyed.
     DeviceRemoved,

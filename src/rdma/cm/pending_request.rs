@@ -40,7 +40,7 @@ use crate::{
     bindings, //
 };
 
-/// The capacity for the private data of a request. The kernel's length is an `u8`.
+/// The capacity for the private data of a request. The kernel's length is a `u8`.
 const PRIVATE_DATA: usize = 255;
 
 /// A connection request (REQ) of a peer, in the work that accepts it, or in the handler over
@@ -311,9 +311,11 @@ where
             });
         }
         if !accepted.get() {
-            // Rejects the request.
+            // Rejects the request. On iWARP devices other than siw, rdma_cm may still be unlocking
+            // the id after its event (reports/cma-unlock-after-free.txt).
             // SAFETY: By the type invariant the id is valid, and nobody else destroys it: it has
-            // not been accepted. It has no queue pair: `accept` has dropped that.
+            // not been accepted. It has no queue pair: `accept` has dropped that. This is a work,
+            // not a handler of the id.
             unsafe { bindings::rdma_destroy_id(this.id.as_ptr()) };
         }
     }

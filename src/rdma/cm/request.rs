@@ -137,8 +137,8 @@ impl<'a> Request<'a> {
     ///
     /// Over soft-iWARP (siw), `accept` has been called when this returns. siw has two faults while
     /// it accepts: it may overlook the first message (reports/siw-first-message.txt), and another
-    /// one is withheld (SECURITY.md). Clients on this host meet neither, because iw_cm reports
-    /// their events in the queue in which this handler runs, so after that.
+    /// one is withheld (SECURITY.md). Clients on this host meet neither: iw_cm reports their events
+    /// in the ordered queue in which this handler runs, so only after it has returned.
     ///
     /// Fails with `ENODEV` if the protocol of the port is unknown, and with `ENOMEM`. The request
     /// is rejected then.

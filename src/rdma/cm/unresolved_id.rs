@@ -55,8 +55,8 @@ use crate::{
 pub(crate) struct UnresolvedId<H: ClientHandler>(CmId<H>);
 
 impl<H: ClientHandler> UnresolvedId<H> {
-    /// Creates an id in `net`, whose events `handler` handles; process context. Its hold is of the
-    /// guard of the handler's [`ClientHandler::connect_queue`].
+    /// Creates an id in `net`, whose events `handler` handles; process context. The id gets a hold
+    /// from the handler's [`ClientHandler::connect_queue`].
     ///
     /// Fails with `ENOMEM`, or with the error of rdma_cm.
     pub(crate) fn new(net: &Net, parameters: ClientParameters, handler: H) -> Result<Self> {

@@ -44,8 +44,8 @@ use super::seqno::Seqno;
 /// reply.invalidate(Some(invalidated))?;
 /// for xid in 0..256 {
 ///     reply.register(xid)?;
-///     // The last one of these is under the rkey of the first one. Each of them returns 1:
-///     // the region was invalidated by this side.
+///     // The last one of these has the rkey again that the peer invalidated. Each of them
+///     // returns 1: the region was invalidated by this side.
 ///     assert_eq!(reply.invalidate(Some(invalidated))?, 1);
 /// }
 /// ```

@@ -14,7 +14,7 @@ use kernel::prelude::*;
 /// let capacity = Capacity::new(32, 4096, 16, 1024)?;
 /// ```
 ///
-/// No value can be zero, and the completion queue must be able to hold all completions:
+/// No value can be zero, and the number of completions must fit into a C `int`:
 ///
 /// ```no_run
 /// assert_eq!(Capacity::new(0, 4096, 16, 1024).err(), Some(EINVAL));

@@ -194,9 +194,9 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         Ok(self.resources.receives.push(receive, GFP_KERNEL)?)
     }
 
-    /// Offers the messages that the handler has not taken yet to it again, until it declines one.
-    /// May sleep. The handler must not call this from [`CompletionHandler::arrived`], which is
-    /// called with the same lock held.
+    /// Offers the messages that the handler has not taken yet to the handler again, until it
+    /// declines one. May sleep. The handler must not call this from
+    /// [`CompletionHandler::arrived`], which is called with the same lock held.
     pub(crate) fn resume(&self) {
         let mut held = self.resources.arrivals.lock();
         while let Some(arrival) = held.messages.first() {
@@ -228,7 +228,7 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         self.begin_send()?.post(limit, rkey, build)
     }
 
-    /// Begins a Send, when one of those that are under way has completed if that is necessary.
+    /// Begins a Send. If all Sends are under way, waits until one of them has completed.
     fn begin_send(&self) -> Result<BegunSend<'_, C>> {
         let sends = &self.resources.sends;
         loop {
@@ -313,9 +313,9 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         let mut context = MaybeUninit::<bindings::rpcrdma_cm_transfer>::uninit();
         let context = context.as_mut_ptr();
         let port = self.queue_pair.port();
-        // SAFETY: The context is valid for writes. The bytes come from kmalloc. They and the queue
-        // pair stay until the transfer is destroyed below or, if it is abandoned, by this
-        // function's requirement.
+        // SAFETY: The context is valid for writes. The bytes come from kmalloc. The queue pair
+        // stays as long as `self` is borrowed. The bytes stay until the transfer is destroyed below
+        // or, if it is abandoned, for ever, by this function's requirement.
         to_result(unsafe {
             bindings::shim_transfer_init(
                 context,
@@ -329,8 +329,9 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
             )
         })?;
         let result = self.perform(|cqe| {
-            // SAFETY: The context was initialized above, for this queue pair. The device copies
-            // its Work Requests.
+            // SAFETY: The context was initialized above, for this queue pair. The completion entry
+            // is in the resources, which stay until the queue pair is destroyed. The device copies
+            // the Work Requests.
             unsafe { bindings::shim_transfer_post(context, self.queue_pair.as_ptr(), port, cqe) }
         });
         if self.is_abandoned() {
@@ -433,8 +434,9 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
         self.perform(|cqe| {
             // SAFETY: By the function's requirement the request is valid.
             unsafe { (*request).__bindgen_anon_1.wr_cqe = cqe };
-            // SAFETY: By the type invariant the queue pair is valid. Everything that the request
-            // refers to stays by the function's requirement. The device copies the request.
+            // SAFETY: By the type invariant the queue pair is valid. The completion entry is in the
+            // resources, which stay until the queue pair is destroyed. Everything else that the
+            // request refers to stays by the function's requirement. The device copies the request.
             unsafe { bindings::shim_post_send(self.queue_pair.as_ptr(), request) }
         })
     }
@@ -508,8 +510,10 @@ impl<C: CompletionHandler> MessageQueuePair<C> {
     }
 }
 
-// SAFETY: `new` makes the only queue pair of the id, which `drop` destroys, or `QueuePair` if `new`
-// fails afterwards.
+// SAFETY: `new` makes the only queue pair of the id, and does nothing else with the id. `drop`
+// destroys the queue pair, or `QueuePair` does if `new` fails before there is a value. That frees
+// or stops the completion queue, too. If the device keeps an object, its owner leaks the domain,
+// which then keeps its reference on the device.
 unsafe impl<C: CompletionHandler> ConnectionQueuePair for MessageQueuePair<C> {
     type Setup = Setup<C>;
 

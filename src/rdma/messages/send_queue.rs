@@ -230,8 +230,8 @@ impl<C: FaultHandler> SendQueue<C> {
             }));
             requests.push(KBox::pin_init(request, GFP_KERNEL)?, GFP_KERNEL)?;
         }
-        // INVARIANT: By the function's requirement. The key is that of all memory that is mapped
-        // for the device.
+        // INVARIANT: The pointer is that of `queue_pair`. The key is that of its domain, for all
+        // memory that is mapped for the device.
         let this = Self {
             queue_pair: queue_pair.as_non_null(),
             requests,
@@ -248,7 +248,7 @@ impl<C: FaultHandler> SendQueue<C> {
     /// Begins a Send; any context that may be preempted.
     ///
     /// Fails with `ECONNRESET` if the queue pair has failed, with `ETIMEDOUT` if none of those that
-    /// are under way has completed in time, and with `EBUSY` if there is no other one.
+    /// are under way has completed in time, and with `EBUSY` if all Sends are under way.
     ///
     /// # Safety
     ///

@@ -9,8 +9,9 @@ use super::{
     completion_handler::CompletionHandler, //
 };
 
-/// How long devices may take. If a device takes longer, the memory of its operation is leaked. So
-/// the limits must exceed the times of any working device.
+/// How long devices may take. If a device exceeds `operation_ms`, the connection is lost. If it
+/// then exceeds `flush_ms`, too, the memory of its operation is leaked. So the limits must exceed
+/// the times of any working device.
 #[derive(Clone, Copy)]
 pub(crate) struct TimeLimits {
     /// How long one operation of a queue pair may take before the queue pair fails, in

@@ -71,9 +71,9 @@ impl CompletionQueue {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant this owns it. No queue pair uses it: `QueuePair` drops it
-        // only after the device has destroyed the queue pair. The function waits for completions
-        // that are being handled.
+        // SAFETY: By the type invariant this owns it. No queue pair uses it: none was made, or the
+        // device has destroyed it (see `QueuePair`). The function waits for completions that are
+        // being handled.
         unsafe { bindings::ib_free_cq(self.as_ptr()) };
     }
 }

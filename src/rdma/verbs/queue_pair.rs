@@ -128,7 +128,10 @@ impl QueuePair {
     /// Waits until all Work Requests have completed, without a time limit, after the queue pair has
     /// failed. Nothing may be posted meanwhile. May sleep.
     pub(in crate::rdma) fn drain(&self) {
-        // SAFETY: By the type invariant it is valid.
+        // SAFETY: By the type invariant the queue pair is valid, and its completion queue comes
+        // from `__ib_alloc_cq_any`. The function also wants room for its markers, and that nothing
+        // is posted meanwhile. Otherwise it may return early, which does no harm: completions may
+        // arrive until the queue pair is destroyed.
         unsafe { bindings::ib_drain_qp(self.as_ptr()) };
     }
 

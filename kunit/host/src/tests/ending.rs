@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who or what ended a connection, for every order of the evidence.
+//! The first cause of the end of a connection, for every order of the evidence.
 
 use crate::pure::wire::ending::{
     Ending,
@@ -36,8 +36,9 @@ fn expected(evidence: &[Evidence], iwarp: bool) -> Ending {
         Evidence::Gone => return Ending::Gone,
         Evidence::Consequence => {}
     }
-    // Behind a consequence, what this end does tells nothing, and only iWARP has consequences of a
-    // disconnect that is reported later. The first evidence of the rest that tells counts.
+    // After a consequence, no act of this end shows the cause. A disconnect of the peer shows it
+    // only over iWARP, where it may be reported after its consequences, and only before this end
+    // disconnects. The first evidence that shows the cause counts.
     let disconnect = rest.iter().position(|&it| it == Evidence::Disconnect);
     let disconnected = rest.iter().position(|&it| it == Evidence::Disconnected);
     let peer = iwarp && disconnect.is_none_or(|this| disconnected.is_some_and(|it| it < this));
