@@ -13,7 +13,7 @@ cd "$(dirname "$0")" || exit
 # in_b FILE VALUE: sets a sysctl of sunrpc in b.
 in_b() { on_b eval "echo $2 >/proc/sys/sunrpc/$1"; }
 
-# Debian's 6.18.15 lacks fixes that 6.1 and 6.12 have, and does not survive long messages.
+# Debian's 6.18.15 lacks fixes that 6.1 and 6.12 have (SECURITY.md).
 fragile='' longest_reply=1000000
 [[ $KERNEL_B != 6.18 ]] || fragile=+ longest_reply=4096
 

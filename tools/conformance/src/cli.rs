@@ -133,8 +133,7 @@ struct ServerArguments {
     #[arg(long)]
     destructive: bool,
 
-    /// Also speaks version 2 (draft-cel-nfsv4-rpcrdma-version-two-01). Some servers do not survive
-    /// it
+    /// Also speaks version 2 (draft-cel-nfsv4-rpcrdma-version-two-01), an expired draft
     #[arg(long)]
     draft_v2: bool,
 
@@ -187,7 +186,7 @@ struct ClientArguments {
     run: Option<String>,
 
     /// Also speaks version 2 (draft-cel-nfsv4-rpcrdma-version-two-01). The client has to begin with
-    /// it, so that cases of other documents fail: name draft-v2
+    /// it. The cases of other documents fail then, so select draft-v2 only
     #[arg(long)]
     draft_v2: bool,
 

@@ -525,7 +525,7 @@ impl Drop for Region {
 
 /// The objects of a connection, destroyed when neither it nor its memory is left.
 struct Objects {
-    // In the order in which they are destroyed.
+    // Drop destroys the queue pair, `cq` and `completions`, then `regions`; `id` and `channel` follow.
     regions: RefCell<Vec<Region>>,
     cq: *mut sys::ibv_cq,
     completions: *mut sys::ibv_comp_channel,
@@ -578,8 +578,8 @@ impl Memory {
         self.key
     }
 
-    /// Returns whether the memory has a window. Over InfiniBand and RoCE, a Send can invalidate
-    /// windows only.
+    /// Returns whether the memory has a window. Over InfiniBand and RoCE, a Send can invalidate no
+    /// other memory of a program.
     pub fn has_window(&self) -> bool {
         !self.window.is_null()
     }
@@ -663,7 +663,7 @@ pub struct Connection {
 
 /// Why a connection is over that the peer has ended.
 pub const DISCONNECTED: &str = "the peer disconnected";
-/// The begin of an error of this side: the device does not take a work request.
+/// The beginning of an error of this side: the device does not take a work request.
 pub const POST_FAILED: &str = "ibv_post_send";
 /// How long a work request may take.
 const STEP: Duration = Duration::from_secs(10);

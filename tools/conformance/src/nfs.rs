@@ -484,7 +484,7 @@ pub fn call_for(xid: u32, length: usize, handle: usize) -> Vec<u8> {
 /// Returns a call of `length` octets whose operations all succeed. Each NVERIFY does, because its
 /// file handle is not the root's. The last result is the root's handle.
 pub fn call_of(xid: u32, length: usize) -> Vec<u8> {
-    // NVERIFY, and the longest file handle (RFC 7530, section 3.2).
+    // NVERIFY, and the longest file handle (RFC 8881, section 3.1).
     const HEAD: usize = 20;
     const LONGEST: usize = HEAD + 128;
     let base = Compound::new(b"").put_root().get_handle().call(xid).len();
@@ -544,7 +544,7 @@ mod tests {
         assert!(results.reads(&[false, false]).is_err());
     }
 
-    // RFC 7530, sections 16.36.5 and 16.7.5
+    // RFC 7530, sections 16.36.3 and 16.7.3
     #[test]
     fn attributes_behind_a_write_are_found() {
         let words = [0, 0, 3, PUTROOTFH, 0, WRITE, 0, 7, 2, 0, 0, GETATTR, 0];

@@ -45,7 +45,7 @@ pub enum Service {
     Null,
     /// A procedure that takes `opaque<>` and returns it.
     Echo(Procedure),
-    /// NFS 4.0. The number is the length of the root's file handle.
+    /// NFS 4.0. The number is the length of the root's file handle with its padding.
     Nfs4(usize),
 }
 
@@ -118,7 +118,7 @@ impl Server {
             // A server may have another version of the program, which it names.
             for _ in 0..2 {
                 let status = match self.try_null(null, trace) {
-                    // Some servers do not survive a call of a program that they do not have.
+                    // A server may give no reply to a call of a program that it does not have.
                     Err(_) if why.is_ok() => break,
                     other => other?,
                 };
@@ -777,7 +777,7 @@ impl Link {
         Ok(())
     }
 
-    /// The server does not answer these octets, but a NULL behind them.
+    /// The server does not answer these octets, and answers a NULL behind them.
     pub fn discards(&mut self, octets: &[u8]) -> Verdict {
         self.send_ahead(octets)?;
         let xid = self.xid();

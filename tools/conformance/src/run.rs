@@ -225,7 +225,7 @@ fn reason(verdict: &Verdict) -> String {
         .map_or(String::new(), |problem| problem.reason().to_string())
 }
 
-/// Returns whether a word of the command line selects a case: the begin of its id, or a part of its
+/// Returns whether a word of the command line selects a case: the beginning of its id, or a part of its
 /// name.
 pub fn selects(word: &str, case: &Case) -> bool {
     let begins = case

@@ -102,7 +102,7 @@ impl Callback {
         let session = reader.raw(16)?;
         let (sequence, slot, highest) = (reader.word()?, reader.word()?, reader.word()?);
         reader.word()?;
-        // Referring calls: of each session, its id, and requests as the number in a slot.
+        // Referring calls: each list has a session id, and a sequence id and a slot id of each call.
         for _ in 0..reader.word()? {
             reader.raw(16)?;
             let requests = reader.word()?;
@@ -236,7 +236,7 @@ fn op(number: u32) -> Writer {
     Writer::new().word(number)
 }
 
-/// A failure of what a check needs tells nothing of its requirement.
+/// If a precondition of a check fails, nothing is known of the requirement: inconclusive.
 pub fn unjudged(problem: Problem) -> Problem {
     match problem {
         Problem::Violation(why) => Problem::Inconclusive(why),

@@ -193,8 +193,8 @@ pub(crate) fn engine(found: &Result<Engine, String>) -> Check {
         Err(why) => Check::new(
             "engine",
             Severity::Note,
-            "nothing here can ask the server: unknown whether the port is reached and NULL is \
-             answered, the private data, the credits",
+            "nothing here can ask the server: the port, the answer to NULL, the private data and the \
+             credits are unknown",
         )
         .with(format!("on this host: {why}")),
     }
@@ -382,7 +382,7 @@ pub(crate) fn path(server: &str, mtu: u64, long: Pings, short: Pings) -> Check {
             format!("packets of {mtu} octets are lost on the way to {server}, short ones are not"),
         )
         .with(format!(
-            "give the server and each switch between an MTU of {mtu} or more, or this host's \
+            "give the server and each switch between them an MTU of {mtu} or more, or this host's \
              interface a smaller one: ping -M do -s {} {server}",
             mtu.saturating_sub(system_programs::ping_headers(server.contains(':')))
         )),

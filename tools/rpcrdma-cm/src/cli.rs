@@ -145,12 +145,12 @@ pub(crate) enum Command {
     ///
     /// Looks at the modules, the RDMA devices and their MTUs, and at the lines of /etc/fstab that ask
     /// for RDMA. Of a server also at the path to it, its rpcbind, the port, the NULL calls, the
-    /// private data and the credits. For the last four the module rpcrdma_cm has to be loaded with
-    /// control=1, or the program rpcrdma-conformance installed.
+    /// private data and the credits. For the last four (over iWARP, the last three) the module
+    /// rpcrdma_cm has to be loaded with control=1, or the program rpcrdma-conformance installed.
     ///
     /// Prints a line for each, and what to do about it. Ends with 0 if nothing is wrong, 1 if
-    /// something works worse than it could, 2 if something is missing, 3 if the check failed. Lines
-    /// that are unknown are no fault.
+    /// something works worse than it could, 2 if something is missing, 3 if the check itself could
+    /// not be made. Lines that are unknown are no fault.
     Check(Check),
 
     /// Write metrics in the text form of Prometheus
@@ -251,12 +251,12 @@ pub(crate) struct Probe {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) version: Option<u32>,
 
-    /// The version of RPC-over-RDMA to ask in: 1 if none is given, 2, or auto for both
+    /// The version of RPC-over-RDMA to ask in: 1 (the default), 2, or auto for both
     ///
     /// Version 2 is an expired individual draft that only the module rpcrdma_cm speaks. The working
-    /// group's later version 2 is another protocol under the same number. Some servers crash when
-    /// they are asked in version 2, and others never answer: do not ask a server that anybody relies
-    /// on.
+    /// group's later version 2 is another protocol under the same number. Some servers never
+    /// answer a message of version 2, and nobody can say how others take it: do not ask a server
+    /// that anybody relies on.
     #[arg(long, value_name = "VERSION", value_parser = ["1", "2", "auto"])]
     pub(crate) rpcvers: Option<String>,
 }

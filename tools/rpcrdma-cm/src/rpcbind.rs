@@ -19,7 +19,7 @@ use std::{
     }, //
 };
 
-/// The port of rpcbind (RFC 1833, section 1).
+/// The port of rpcbind (RFC 1833, section 2.2.1).
 const PORT: u16 = 111;
 
 const PROGRAM: u32 = 100_000;

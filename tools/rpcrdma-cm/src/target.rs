@@ -9,7 +9,7 @@ use std::net::{
     SocketAddr, //
 };
 
-/// The port of NFS over RDMA (RFC 8267, section 6).
+/// The port of NFS over RDMA (RFC 8267, section 9).
 pub(crate) const PORT: u16 = 20049;
 
 /// The server of SERVER[:/PATH], as in /etc/fstab.

@@ -52,7 +52,7 @@ const DEFAULT_SIZE: u64 = 1024;
 /// The sizes of the kernel's NFS, at both ends, unless an administrator changes them.
 const LINUX_SIZE: u64 = 4096;
 
-/// How bad it is, mildest first. A note stands behind "fine", because both can be said at once.
+/// How bad it is, mildest first. A note is printed behind "fine", because both can hold at once.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Severity {

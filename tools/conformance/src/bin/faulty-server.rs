@@ -112,13 +112,13 @@ const ALLOWED: [(&str, &str); 30] = [
 /// Faults that make the server do what RFC 8881 allows where a delegation is recalled: it calls
 /// CB_NULL before it grants one, or the conflicting WRITE waits.
 const OF_DELEGATIONS: [&str; 2] = ["probes-callbacks", "holds-writes"];
-/// So `sends` of such a case begins.
+/// The beginning of `sends` of such a case.
 const DELEGATION: &str = "OPEN for a delegation";
 /// How many delegations a session has at most.
 const DELEGATIONS: u32 = 3;
 /// How long that WRITE waits at most.
 const HOLD: Duration = Duration::from_secs(5);
-/// So the words begin of what a server need not have.
+/// The beginning of the words about what a server need not have.
 const LACKS: &str = "need ";
 /// Those of them that only a server of NFS may do.
 const OF_NFS: [&str; 4] = [
@@ -188,8 +188,8 @@ struct Responder {
     /// The version of the message that is handled, and the credits that it requests.
     version: u32,
     requested: u32,
-    /// How many octets are from the begin of the call's Read chunk to the end of the call. None if
-    /// the chunk was an eligible argument.
+    /// How many octets are from the beginning of the call's Read chunk to the end of the call. None
+    /// if the chunk was an eligible argument.
     reduced: Option<usize>,
     errors: usize,
     discarded: usize,

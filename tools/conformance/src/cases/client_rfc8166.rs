@@ -88,8 +88,8 @@ pub const ACCESS: &str = "RFC 8166, section 8.1: The use of an RPC-over-RDMA tra
                       MUST NOT introduce vulnerabilities to system memory contents nor to memory \
                       owned by user processes.";
 
-/// How long no call may come before replies go, where calls under way are counted: a client that
-/// stalls for less shows all that it sends at once.
+/// Where calls under way are counted, replies are sent when no call has come for this long. A client
+/// that stalls for less shows all calls that it sends at once.
 pub const HOLD: Duration = Duration::from_millis(100);
 
 /// Each call of the work without faults has a property.
@@ -1554,8 +1554,9 @@ pub const CASES: &[Case] = &[
     case!(client "rfc8166/3.4.6.2/c1", "a Write chunk has no room for padding", Should,
     "When provisioning a Write chunk for a variable-length result data item, the Requester SHOULD \
      NOT include additional space for XDR roundup padding.",
-    sends "nothing", accepts "at least one Write chunk for an odd length as long as what READ or LOAD asks \
-                              for, or longer by more than the padding, which has no segment of its own",
+    sends "nothing", accepts "of the Write chunks for odd lengths, at least one as long as READ or LOAD \
+                              asks for, or longer by more than the padding; no segment is for the padding \
+                              alone",
     fault "room-for-padding",
     |gateway| each_odd(gateway, |call| asked(call).is_some(),
         |call| asked(call).is_some_and(|(count, _)| count % 4 != 0), |_| Ok(()))
@@ -1949,7 +1950,6 @@ mod tests {
         assert!(are_as_long(&reducing(other, &[5, 0, 0], 8, 4), true).is_ok());
     }
 
-    // RFC 8881, sections 18.32.1 and 18.4.1; RFC 1813, sections 3.3.7 and 3.3.10.
     #[test]
     fn errors_go_to_calls_in_turn() {
         for (outstanding, start, number) in [
@@ -1974,6 +1974,7 @@ mod tests {
         }
     }
 
+    // RFC 8881, sections 18.32.1 and 18.4.1; RFC 1813, sections 3.3.7 and 3.3.10.
     #[test]
     fn eligible_arguments_are_found() {
         let write = [0, 0, 2, 22, 0, 38, 0, 0, 0, 0, 0, 0, 2, 5, 0, 0, 9];

@@ -89,7 +89,7 @@ fn offers(work: &Work) -> impl Iterator<Item = (usize, Private)> + '_ {
     connections.filter_map(|seen| Private::find(&seen.private))
 }
 
-/// The least octets of a header.
+/// The fewest octets of a header.
 const HEADER: usize = 28;
 
 /// Whether the call has a Read list, and more octets than the threshold.
@@ -97,9 +97,9 @@ fn is_long(call: &Call, threshold: usize) -> bool {
     !call.header.reads.is_empty() && HEADER + call.rpc.len() > threshold
 }
 
-/// Each Send is within the threshold of its connection. A client that minds no threshold would have
-/// sent more: there was a longer Send in the work without faults, or there is a call by chunks of up
-/// to four times the threshold.
+/// Each Send is within the threshold of its connection. Inconclusive unless a client that ignores
+/// thresholds would have sent more: there was a longer Send in the work without faults, or there is
+/// a call by chunks of up to four times the threshold.
 pub fn within(
     gateway: &mut Gateway<'_>,
     work: &Work,
@@ -267,7 +267,7 @@ pub fn recovered(gateway: &Gateway<'_>, work: &Work) -> Verdict {
 pub fn undisturbed(gateway: &Gateway<'_>, work: &Work) -> Verdict {
     work.first()?;
     if work.calls.len() < 2 {
-        return inconclusive("the client has made less than two calls");
+        return inconclusive("the client has made fewer than two calls");
     }
     let failed = work
         .connections

@@ -200,7 +200,7 @@ fn answered(target: &mut Target<'_>) -> Verdict {
     }
 }
 
-/// RDMA2_MSG or another procedure with these words behind the credits, and NULL: BAD_HEADER.
+/// This procedure with these words behind rdma_proc, and NULL if `payload`, gets BAD_HEADER.
 fn refused(target: &mut Target<'_>, procedure: u32, rest: &[u32], payload: bool) -> Verdict {
     on_agreed_or_end(target, |link| {
         let xid = link.xid();
@@ -294,7 +294,7 @@ fn longest_call(link: &mut Link) -> Result<(), Problem> {
 /// A call by a Read chunk whose results have `length` octets.
 fn reply_of(link: &mut Link, length: usize, chunk: bool) -> Result<u32, Problem> {
     if let Service::Nfs4(_) = link.server.service {
-        // The COMPOUND would have about 100 operations, and a server need not execute as many.
+        // Of Linux, the COMPOUND would have some 200 operations: a server need not execute as many.
         return skip("only the echo program has replies of any length");
     }
     let xid = link.xid();
@@ -362,7 +362,7 @@ fn reply_in_long_call(link: &mut Link) -> Result<(), Problem> {
     Ok(())
 }
 
-/// RDMA2_MSG with these words behind the credits gets BAD_HEADER, or a status that fits.
+/// RDMA2_MSG with these words behind rdma_proc gets BAD_HEADER, or a status that fits.
 fn refused_or(
     target: &mut Target<'_>,
     rest: &[u32],
@@ -571,7 +571,7 @@ pub const CASES: &[Case] = &[
     bad!(
         "draft-v2/4.2.3/11",
         "version 2: a header that ends within a Read segment",
-        "four words of it",
+        "1 and three words of the segment",
         wire::MSG,
         [0, 1, 0, 1, 4],
         false

@@ -66,7 +66,8 @@ fn flavor(target: &mut Target<'_>, flavor: u32, body: &[u8], accepted: bool) -> 
     })
 }
 
-/// NULL whose credential or verifier has these words: both have at most 400 octets.
+/// NULL whose credential or verifier begins with these words, and has 404 octets. 400 are allowed
+/// (RFC 5531, section 8.2).
 fn long_auth(target: &mut Target<'_>, auth: &[u32]) -> Verdict {
     target.on_plain(|link| {
         let xid = link.xid();

@@ -845,11 +845,11 @@ fn of_nfs4(target: &mut Target<'_>, check: impl FnOnce(&mut Target<'_>) -> Verdi
     }
 }
 
-/// Calls NULL with a chunk of so many segments.
+/// Adds a chunk of so many segments to the header of a call of NULL.
 type WithSegments = fn(&mut Link, &mut Header, usize) -> Result<(), Problem>;
 
 /// Finds the largest number of segments that the server takes, and sends one more: that is
-/// declined. No more than `limit` are tried, and than find room in a header.
+/// declined. No more than `limit` are tried, and no more than fit into a header.
 fn most_segments(target: &mut Target<'_>, limit: usize, add: WithSegments) -> Verdict {
     let private = Private::new(262_144, 8192, false).octets();
     let mut link = target.connect(&private)?;
@@ -1210,7 +1210,7 @@ pub const CASES: &[Case] = &[
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR or the end of this connection; others go on",
         fault "dies-of-huge-chunks", needs [Destructive],
         |target| unreadable(target, |_| Ok(vec![Segment { length: u32::MAX, ..BOGUS }; 2]))),
-    case!("rfc8166/8.1.4/3", "a Reply chunk whose length overflows 32 bits is no harm", Must, UNREACHABLE,
+    case!("rfc8166/8.1.4/3", "a Reply chunk whose length overflows 32 bits does no harm", Must, UNREACHABLE,
         sends "a reply of 1008 octets, a Reply chunk of two segments of 0xffffffff octets",
         accepts "ERR_CHUNK, GARBAGE_ARGS, SYSTEM_ERR, an error of NFS or the end of \
                  this connection; others go on",

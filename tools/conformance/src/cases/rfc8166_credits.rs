@@ -34,9 +34,9 @@ use crate::wire::Transport;
 const NOT_ZERO: &str = "The granted value MUST NOT be zero, since such a value would result in \
                         deadlock.";
 const ERRORS_GRANT: &str =
-    "The granted value MUST NOT be zero, since such a value would result in deadlock. … Each \
-     RPC-over-RDMA message sent from Responder to Requester informs the Requester how many credits \
-     the Responder has granted.";
+    "Each RPC-over-RDMA message sent from Responder to Requester informs the Requester how many \
+     credits the Responder has granted. … The granted value MUST NOT be zero, since such a value \
+     would result in deadlock.";
 pub const RECEIVERS: &str =
     "RFC 8166, section 3.3.3: Receiver implementations MUST support inline thresholds of 1024 \
      bytes";
@@ -110,7 +110,7 @@ fn granted_by_errors(target: &mut Target<'_>, most: u32) -> Verdict {
     Ok(Passed)
 }
 
-/// How many calls are sent at once, if as many are granted. Linux grants as many.
+/// How many calls are sent at once, if as many are granted. Linux 7.2 and 7.3 grant as many.
 const AT_ONCE: u32 = 128;
 
 /// Connects with this number of Receives.
@@ -122,7 +122,7 @@ fn with_receives(target: &mut Target<'_>, receives: u32) -> Result<Link, Problem
     })
 }
 
-/// Returns the XID of a message, which then no longer waits for one.
+/// Returns the XID of a reply, and removes it from those that wait for one.
 fn waited_for(waiting: &mut BTreeSet<u32>, message: &Message) -> Result<u32, Problem> {
     let xid = Reader::new(&message.octets).word().unwrap_or_default();
     if !waiting.remove(&xid) {
@@ -528,14 +528,14 @@ pub const CASES: &[Case] = &[
     case!("rfc8166/3.3.1/13", "a Long Call among as many calls as are granted", Must, GRANTED,
         sends "as many NULL at once as are granted, at most 32, the first one as a Long Call",
         accepts "one SUCCESS to each", fault "no-long-calls", long_call_among_others),
-    case!("rfc8166/3.3.1/8", "the same call twice is no harm", Should,
+    case!("rfc8166/3.3.1/8", "the same call twice does no harm", Should,
         "RFC 5531, section 5: The server may choose to remember this ID after executing a call and \
          not execute calls with the same ID, in order to achieve some degree of \
          execute-at-most-once semantics.",
         sends "one NULL twice, with one XID",
         accepts "one or two replies, or the end of this connection; NULL succeeds",
         fault "dies-of-duplicates", duplicate),
-    case!("rfc8166/3.3.1/9", "one XID on two connections is no harm", Should, EXCHANGE_OR_REMEMBERS,
+    case!("rfc8166/3.3.1/9", "one XID on two connections does no harm", Should, EXCHANGE_OR_REMEMBERS,
         sends "NULL with the same XID on two connections",
         accepts "SUCCESS on one; SUCCESS or nothing on the other, or the end of this connection",
         fault "refuses-old-calls", two_connections),
@@ -546,7 +546,7 @@ pub const CASES: &[Case] = &[
         sends "NULL, and 0.5 s later the Receives",
         accepts "SUCCESS or the end of this connection; NULL succeeds",
         fault "dies-of-slow-replies", late_receives),
-    case!("rfc8166/3.3.1/15", "sixteen calls with one XID are no harm", Should, REMEMBERS,
+    case!("rfc8166/3.3.1/15", "sixteen calls with one XID do no harm", Should, REMEMBERS,
         sends "one NULL sixteen times at once, or as often as is granted",
         accepts "SUCCESS to one, SUCCESS or nothing to each other one, or the end of this \
                  connection; NULL succeeds",

@@ -178,7 +178,8 @@ pub fn unparsed(status: &Status) -> bool {
     matches!(status, Status::GarbageArgs | Status::AuthError(_))
 }
 
-/// A status of a call by the XID of its header. The reply has that XID in both places then.
+/// The status from a server that goes by the XID of the header: SUCCESS. `decode` has found that
+/// XID in the header and in the reply.
 pub fn by_header(status: &Status) -> bool {
     matches!(status, Status::Success(_))
 }

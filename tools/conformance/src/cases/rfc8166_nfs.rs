@@ -158,7 +158,7 @@ pub(super) fn read_whole(eof: bool, count: usize, wanted: usize) -> Result<(), P
     }
 }
 
-/// The inline data of a READ is this, or the begin of it.
+/// The inline data of a READ is this, or the beginning of it.
 fn is_data(found: &Read, wanted: &[u8]) -> Result<(), Problem> {
     if !wanted.starts_with(&found.data) {
         return violation("the data is other data");
@@ -260,8 +260,9 @@ fn read_with_long_reply(target: &mut Target<'_>) -> Verdict {
         return target.server.lacks("no READ of NFS 4.0");
     };
     let mut link = target.small_replies(false)?;
-    // The results of one GETFH have twelve octets besides the file handle. With those of READ and
-    // the tag, 880 are more than 1024, by fewer than the 50 operations that Linux 6.12 takes.
+    // A GETFH returns twelve octets and the file handle. 880 octets of such results, with those of
+    // READ and the tag, make a reply longer than 1024 octets, by fewer than the 50 operations that
+    // Linux 6.12 takes.
     let count = 880_usize.div_ceil(12 + handle);
     let compound = (0..count)
         .fold(Compound::new(&[b't'; TAG_MAX]).put_root(), |compound, _| {
@@ -674,7 +675,7 @@ fn mismatch(target: &mut Target<'_>, ahead: i32, length: usize) -> Verdict {
     const LENGTH: u32 = 3000;
     let (mut link, path) = filled(target, 18)?;
     let mut data = content(81)[..length].to_vec();
-    // In place of the count, this is not one.
+    // A server that inserts the data 4 octets too early takes these for the count: too large.
     data[..4].fill(0xff);
     let compound = Compound::new(b"").path(&path).write_reduced(8, LENGTH);
     let mut header = Header::msg(link.xid());

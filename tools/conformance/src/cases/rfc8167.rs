@@ -109,7 +109,7 @@ fn recall(
     })
 }
 
-/// The server takes the reply to its call: it says of no fault of the callback channel, the
+/// The server takes the reply to its call: it reports no fault of the callback channel, the
 /// delegation can be returned, so that the other connection can write, and the server makes the next
 /// call. `before` runs before that reply.
 fn reply_counts(
@@ -137,7 +137,7 @@ fn reply_counts(
             .callback_within(session.link.server.quiet)?
             .is_some()
         {
-            return violation("the server makes the call again that has its reply");
+            return violation("the server repeats a call that was answered");
         }
         // A server that has lost the reply may grant no other delegation.
         let path = session

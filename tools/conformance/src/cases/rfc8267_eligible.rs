@@ -56,7 +56,7 @@ fn create(link: &mut Link, path: &str, text: &[u8]) -> Result<(), Problem> {
     }
 }
 
-/// Removes a file, whose requirements are none of the transport.
+/// Removes a file. A failure is inconclusive: it need not be one of the transport.
 fn remove(link: &mut Link, path: &str) -> Result<(), Problem> {
     let results = link.nfs(|compound| compound.remove(path));
     match results.map(|results| results.status) {

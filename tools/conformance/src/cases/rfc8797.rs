@@ -108,7 +108,7 @@ fn sees_invalidation(target: &mut Target<'_>) -> Verdict {
     }
 }
 
-/// Two halves of a case. A violation of either counts more than what shows or tries nothing.
+/// Two halves of a case. A violation counts more than an inconclusive or a skipped half.
 fn each(first: Verdict, second: Verdict) -> Verdict {
     match (first, second) {
         (Ok(_) | Err(Problem::Skip(_)), Err(problem))
@@ -164,8 +164,8 @@ fn null_with_chunk(link: &mut Link, reply: bool) -> Result<(u32, Option<u32>), P
 /// procedure, or if the call would have a Read chunk, which the server may invalidate instead.
 fn with_used_chunk(link: &mut Link) -> Result<(u32, Option<u32>), Problem> {
     let xid = link.xid();
-    // 40 octets of the reply's headers are enough to exceed the threshold by fewer than the 50
-    // operations that Linux 6.12 takes.
+    // The headers have 52 octets, so the reply exceeds the threshold by 12. Much longer results
+    // would need more than the 50 operations that Linux 6.12 takes.
     let results = link.to_client - 40;
     let segment = result_memory(link, results + 256)?;
     let mut header = Header::msg(xid);

@@ -3,10 +3,10 @@
 //! The file `history`: a header line, then one line for each event, oldest first:
 //!
 //! ```text
-//! TIME      ... ID ORIGIN ROLE   EVENT       ... GEN LASTED_MS C2S        S2C  INV REASON
-//! 61.204518 ... 3  nfs    client established ... 1   -         4096       4096 no  -
-//! 75.010022 ... 3  nfs    client lost        ... 1   13806     4096       4096 no  transport retry
-//! 80.310022 ... 3  nfs    client established ... 2   -         4096>65536 4096 no  -
+//! TIME      ... ID ORIGIN ROLE   EVENT          ... GEN LASTED_MS C2S        S2C  INV REASON
+//! 61.204518 ... 3  nfs    client established    ... 1   -         4096       4096 no  -
+//! 75.010022 ... 3  nfs    client lost           ... 1   13805     4096       4096 no  transport …
+//! 80.310022 ... 5  nfs    client re-established ... 2   -         4096>65536 4096 no  -
 //! ```
 //!
 //! Columns are separated by spaces and aligned. The header line names them, and REASON is the
