@@ -58,7 +58,7 @@ help:
 	@echo 'make test       runs the host tests, KUnit and the scripts of qemu/tests'
 	@echo 'make soak       runs all tests in their full form, also with other series of'
 	@echo '                kernels and on arm64, which takes hours. RESUME=1 goes on with it'
-	@echo 'make fuzz       fuzzes all parsers, for FUZZ_SECONDS=... or until Ctrl-C'
+	@echo 'make fuzz       fuzzes all parsers, for FUZZ_SECONDS=300. Ctrl-C ends it earlier'
 	@echo 'make bench      measures the cost of observing NFS over RDMA, of many connections'
 	@echo '                and of parsing, and the savings of RFC 8797. Prints a table, and'
 	@echo '                draws into build/bench'

@@ -51,7 +51,7 @@ narrow() {
 	' "$1"
 }
 
-# The lines that matter. Each sentence holds for every value of its key.
+# The lines that matter. Each sentence holds for every value of its key; that of origin for nfs.
 declare -A meaning=(
 	[origin]="The connection belongs to the kernel's NFS, not to the module."
 	[state]='Calls can be made while it is established.'
@@ -161,7 +161,7 @@ sed -n 's/^deviation: /- /p' "connection/$server/info" | fold -sw 98 | sed 's/^[
 say "probe: what the module learns of that server by a connection and a call"
 explain probe reachable rpc_version_1 program_version peer_private_data credits_granted
 
-verbose || printf '\nVERBOSE=1 also prints every file. make shell gives a shell in this guest.\n'
+verbose || printf '\nVERBOSE=1 also prints every file. make shell boots a guest without a mount.\n'
 
 # The shell would report the killed process during either of these commands.
 { kill -KILL "$mount"; wait "$mount"; } 2>/dev/null || :

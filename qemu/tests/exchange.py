@@ -3,7 +3,7 @@
 """Both ends are the module. Compares the offer of each side, the offer that the other side reads,
 and the values that both negotiate, with those of RFC 8797. Each check of a rule names its section:
 of RFC 8797 if it names no other document. tools/conformance has the private data of a peer that is
-not the module, and wire.py the octets on the wire. At the end the peers are ucmatose, and over
+not the module, and wire.py the octets on the wire. In one group the peers are ucmatose, and over
 soft-iWARP one that speaks version 1 of MPA.
 
 There are five parameters: two sizes of each side, and R of both sides together. All combinations

@@ -9,8 +9,8 @@
 . ./lib/lib.sh
 . ./lib/module.sh
 
-# A connect that fails may take this much longer than its timeout, because guests are slow. TCP
-# gives up after three seconds.
+# A connect that fails may take this much longer than its timeout, because guests are slow. Over
+# siw it must end before TCP gives up, after three seconds.
 margin_ms=3000
 [[ $TRANSPORT = rxe ]] || margin_ms=1500
 

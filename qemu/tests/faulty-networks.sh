@@ -167,7 +167,7 @@ while_connecting() {
 	netem a loss 100% || bad=1
 	((++connects))
 	ends ETIMEDOUT "$patience" "$patience" || bad=1
-	# The module's time limit is 30 s, and is checked every 5 s.
+	# The module's time limit for the RTU is 30 s.
 	[[ $TRANSPORT = siw ]] || gone_within 45 "$id" || bad=1
 	heal && wait_for 20 none_live && return "$bad"
 }

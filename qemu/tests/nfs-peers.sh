@@ -223,7 +223,7 @@ client_answers() {
 	# mount.nfs has no text of its own for the errno that PROC_UNAVAIL becomes.
 	check_equal 'a mount from the module fails by PROC_UNAVAIL' \
 		"mount.nfs: mount system call failed for $scratch/mount" "$answer"
-	check 'both NULL and EXCHANGE_ID were answered' received_since $((before + 1))
+	check 'both NULL and EXCHANGE_ID have arrived' received_since $((before + 1))
 	check 'nothing is left of the NFS client' wait_for 20 none_live
 }
 

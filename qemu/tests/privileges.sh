@@ -113,7 +113,7 @@ mapfile -t files < <(find "$DEBUGFS" -type f)
 check_fails 'a connect fails before the files are searched' control a connect "$B4:1"
 
 # About: permission to open the files. The files themselves must refuse, not the directory.
-check 'the files of two connections are there' test "${#files[@]}" -ge $((9 + 2 * 3))
+check 'the files of two connections are there' test "${#files[@]}" -ge $((10 + 2 * 3))
 check_equal 'root opens all files' 0 "$(opens)"
 need 'ordinary users may look into debugfs' mount -o remount,mode=755 /sys/kernel/debug
 at_end mount -o remount,mode=700 /sys/kernel/debug

@@ -54,9 +54,9 @@ flood() { tell user "$@"; }
 
 # rows ORIGIN ROLE STATE: sets $n to the number of such connections.
 rows() { ids_of "$@" && n=${#ids[@]}; }
-shown() { rows "$1" "$2" "$3"; ((n == $4)) || { echo "$n lines of $1 $2 $3"; return 1; }; }
-at_least() { rows "$1" "$2" "$3"; ((n >= $4)) || { echo "$n lines of $1 $2 $3"; return 1; }; }
-at_most() { rows "$1" "$2" "$3"; ((n <= $4)) || { echo "$n lines of $1 $2 $3"; return 1; }; }
+shown() { rows "$1" "$2" "$3" && echo "$n lines of $1 $2 $3" && ((n == $4)); }
+at_least() { rows "$1" "$2" "$3" && echo "$n lines of $1 $2 $3" && ((n >= $4)); }
+at_most() { rows "$1" "$2" "$3" && echo "$n lines of $1 $2 $3" && ((n <= $4)); }
 counts() { counter "$1" && echo "$1: $count" && ((count >= $2)); }
 counts_none() { counter "$1" && echo "$1: $count" && ((count == 0)); }
 
@@ -255,8 +255,8 @@ held() {
 	need 'held ids: the module loads at last' insmod "$MODULE"
 }
 
-# About: events that come faster than they are reported. 1024 of programs are kept, and as many of
-# others.
+# About: events that come faster than they are reported. 1024 are kept of
+# ordinary users' programs, of root's programs, and of all others.
 
 hold() {
 	insmod "${MODULE%/*}/qemu/modules/hold_events.ko" "$@" && at_end remove_module hold_events

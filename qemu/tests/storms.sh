@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # A storm of attempts to connect by abusive peers in user space (peer.py), sixteen at a time,
-# first without max=, then with it. Well-behaved clients are accepted meanwhile, the counters
-# add up, the memory stays within the limit of the guide, and nothing is left after the storm.
+# first with the largest max=, then with a small one. Well-behaved clients are accepted meanwhile,
+# the counters add up, the memory stays within the limit of the guide, and nothing is left after the
+# storm.
 #
 # A listener that has max= connections rejects every request. It rejects well-behaved clients as
 # fast as other listeners accept them. The permit of a peer that only sends a REQ is given back
@@ -17,8 +18,8 @@ attempts=1000 may_fail_percent=2
 [[ $KERNEL != stock ]] || attempts=10000 may_fail_percent=1
 attempts=${ATTEMPTS:-$attempts}
 
-# An accepted connection without RTU ends after 30 seconds, which is checked every five:
-# src/connection/listener.rs, src/connection/connections.rs.
+# A timer ends an accepted connection without RTU after 30 seconds (src/connection/listener.rs).
+# Five more, because guests are slow.
 confirmation=35
 
 # The port of a listener that is not the module. Its times show how slow the guest is.
@@ -34,7 +35,7 @@ refused='RDMA_CM_EVENT_REJECTED,_status_3'
 # one arrived (IB_CM_REJ_STALE_CONN).
 stale='RDMA_CM_EVENT_REJECTED,_status_10'
 
-# How long a well-behaved client may wait, in milliseconds: the CM retransmits a lost REQ after 4.3
+# How long a well-behaved client may wait, in milliseconds: the CM retransmits a lost REQ after 4.6
 # seconds, and the first of these clients begin together with sixteen programs.
 soon_ms=10000
 
@@ -279,8 +280,8 @@ stormed() {
 
 # About: memory.
 
-# The memory of a connection by docs/admin-guide.md, Limits. rdma_cm and the drivers take
-# more at both ends.
+# The memory of a connection that has got no message. docs/admin-guide.md, Limits, counts the
+# Receives twice. rdma_cm and the drivers take more at both ends.
 full=50 receive=65536 credits=5 reverse=3
 small_each=$(((credits + reverse) * (4096 + 768) + 16384))
 octets_each=$(((credits + reverse + 1) * receive + small_each))
@@ -380,7 +381,7 @@ memory() {
 		wait_for 20 within_bound
 	[[ $KERNEL != stock ]] ||
 		echo "# $full connections: $((grown * 1024 / full)) octets each," \
-			"stated: $octets_each"
+			"expected: $octets_each"
 	program 2
 	need '100 more connections than max= allows' storm_of 2 orderly 100 2003
 	check 'the 100 connections beyond max= are refused' told "$refused=100"

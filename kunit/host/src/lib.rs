@@ -25,6 +25,29 @@
 #[path = "../../../src/pure/mod.rs"]
 mod pure;
 
+/// Calls the generic functions that only the module calls. Without a call they are not compiled,
+/// and `scripts/check panic` would not see them.
+#[cfg(not(test))]
+fn generic(
+    request: &pure::wire::call_request::CallRequest,
+    results: &[&[u8]],
+    (event, time): (
+        pure::text::history::HistoryEvent,
+        pure::text::history::Timestamp,
+    ),
+    earlier: &[pure::text::history::Entry],
+) -> (
+    bool,
+    pure::text::history::Entry,
+    pure::text::stats::Stats<u64>,
+) {
+    (
+        request.has_results(0, results.iter().copied()),
+        pure::text::history::Entry::new(time, event, earlier.iter()),
+        pure::text::stats::Stats::with(|| 0).map(|counter: &u64| *counter),
+    )
+}
+
 #[cfg(test)]
 #[path = "../../cases.rs"]
 mod cases;

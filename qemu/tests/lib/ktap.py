@@ -254,7 +254,7 @@ class Checks:
                 print(f"{where(places)}\t{name}")
             sys.exit(PASSED)
         if os.environ.get("CHECK_GROUPS") and not self.groups:
-            sys.exit("no group has such a name")
+            sys.exit(f"no group of checks matches -k {os.environ['CHECK_GROUPS']}")
         for condition, reason in self.conditions:
             if not condition():
                 print(f"KTAP version 1\n1..0 # SKIP {reason}", flush=True)

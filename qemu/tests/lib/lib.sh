@@ -45,7 +45,8 @@ finish() {
 	[[ $status = 0 || $failures -gt 0 ]] || not_ok "the script ended with $status" \
 		< <(cat "$scratch"/{output,waiting} 2>/dev/null)
 	clean_up not_cleaned_up
-	[[ -z ${CHECK_GROUPS-} || $groups -gt 0 ]] || not_ok 'no group has such a name' </dev/null
+	[[ -z ${CHECK_GROUPS-} || $groups -gt 0 ]] ||
+		not_ok "no group of checks matches -k $CHECK_GROUPS" </dev/null
 	[[ $tests -gt 0 ]] || not_ok 'the script tested nothing' </dev/null
 	plan
 	exit "$?"

@@ -93,8 +93,8 @@ row() { row=() && query row row "$@"; }
 # newest client|server: sets $id to the newest connection of the module in that role.
 newest() { query id newest "$1"; }
 # ids_of ORIGIN [ROLE [STATE]]: sets $ids to the numbers of these connections. The words may be
-# patterns.
-ids_of() { ids=(); query ids ids_of "$@" || :; }
+# patterns. Fails if the connections cannot be read.
+ids_of() { ids=() && lines connections && { query ids ids_of "$@" || :; }; }
 # peer_of ID: sets $id to the connection that is the other end of ID.
 peer_of() { query id peer_of "$1"; }
 

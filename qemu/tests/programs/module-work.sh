@@ -14,7 +14,8 @@ for words in 'echo size=100' 'echo size=2000' 'echo size=8000' 'null chunks=1' \
 	'echo size=100 count=16 jobs=8' 'echo size=8000 count=2 jobs=2' null; do
 	for _ in {1..50}; do
 		echo "connection $id $words" >call && continue 2
-		# The module connects again, and does not send calls again, lost or given up.
+		# The module reconnects. It retransmits no call, neither a lost one nor one that
+		# timed out.
 		grep -qE -e 'disconnected by the peer|not connected|queue pair failed' \
 			-e 'no reply in time' last_error ||
 			break
