@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lib import module
+from lib import hosts, module
 from lib.hosts import TRANSPORT, entered, run
 from lib.ktap import Failed, Skip, fail, same, wait_for
 from lib.messages import (
@@ -59,6 +59,7 @@ UNKNOWN = "lost", "unknown cause"
 ACCESS = "lost", "the queue pair failed: QP access error"
 REMOTE_ACCESS = "lost", "the queue pair failed: remote access error"
 REMOVED = "lost", "the device was removed"
+NO_ACKNOWLEDGEMENT = "lost", "the queue pair failed: transport retry counter exceeded"
 
 script = Script()
 check, need = script.check, script.need
@@ -500,7 +501,35 @@ def device_removed(role: str) -> None:
     wait_for(60, established, "client")
 
 
+def host_vanishes() -> None:
+    """The server's host sends nothing more, also no DREP: the CM waits for that for more than a
+    minute before it reports DISCONNECTED. The client has given the connection up before."""
+    before = len(ends("client"))
+    hosts.shell('use_pair "$1" && netem b loss 100%', str(script.pair.number))
+    process = script.pair.a.popen("stat", "-f", "/mnt/removed", stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.STDOUT)
+    try:
+        wait_for(30, have_ended, "client", before + 1)
+        same("established clients", 0, established("client"))
+        same("the end", [NO_ACKNOWLEDGEMENT], ends("client")[before:])
+    finally:
+        hosts.shell('use_pair "$1" && netem b', str(script.pair.number))
+    same("stat ended with", 0, process.wait(120))
+    wait_for(60, established, "client")
+    same("further ends", [NO_ACKNOWLEDGEMENT], ends("client")[before:])
+
+
 server, client, gateway = Server(), Client(), Gateway()
+
+
+def vanished_hosts() -> None:
+    if TRANSPORT == "siw":
+        # TCP gives up after minutes.
+        return
+    need("a mount whose server's host vanishes", mounts)
+    check("the server's host vanishes: the client's end is lost at once, by the queue pair's error",
+          host_vanishes)
+    need("the mount whose server's host vanished ends", run, "umount", "/mnt/removed")
 
 
 def removed_devices() -> None:
@@ -567,6 +596,7 @@ def lost_often() -> None:
 # Before a program uses the devices: removing one would wait for the end of the program.
 script.set_up(peer=False)
 need("the kernel's NFS server starts for its ends", script.start_nfs)
+script.group(vanished_hosts)
 script.group(removed_devices)
 need("a peer of the kernel's NFS starts", script.start_peer)
 script.group(server_ends)

@@ -201,6 +201,9 @@ pub(super) struct Facts {
     failure: Option<Failure>,
     /// What is known of the end of the connection.
     ending: Ending,
+    /// How long the connection lasted that this end has disconnected, until its end is in the
+    /// history. The inner value is [`None`] if that is not known.
+    unrecorded: Option<Option<i64>>,
     /// Whether the id is older than the module, so that not all of the exchange is known.
     older: bool,
     /// Whether the connection was established while it was observed, so that the time is known.
@@ -251,6 +254,7 @@ impl Facts {
             since: Instant::now(),
             failure: None,
             ending: Ending::None,
+            unrecorded: None,
             counts: false,
             listed: false,
             gone: false,
@@ -418,6 +422,24 @@ impl Facts {
         if self.ending != before && (self.ending.is_known() || before == Ending::None) {
             self.failure = Some(failure);
         }
+    }
+
+    /// Notes that this end disconnects. rdma_cm reports DISCONNECTED when the peer has answered, or
+    /// if it does not answer, after more than a minute.
+    fn disconnect(&mut self) {
+        if self.view.state == State::Established {
+            self.unrecorded = Some(self.lasted_ms());
+            self.enter(State::Disconnected);
+        }
+    }
+
+    /// Returns the event for the end of a connection that this end has disconnected, once: as soon
+    /// as the cause is known, or when no more evidence of it is going to come.
+    fn end_once(&mut self, is_last: bool) -> Option<HistoryEvent> {
+        let lasted_ms = self
+            .unrecorded
+            .take_if(|_| is_last || self.ending.is_known())?;
+        Some(self.end_of_connection(lasted_ms))
     }
 
     /// Returns the event for the end of an established connection.
@@ -737,9 +759,14 @@ impl ObservedConnection {
                 self.shared.history.record(event);
             }
         }
+        let is_last = observation.kind.failure().is_some();
+        if let Some(event) = facts.end_once(is_last) {
+            self.shared.history.record(event);
+        }
     }
 
-    /// Notes an event that may be evidence of the end of the connection, and does not end it.
+    /// Notes an event that may be evidence of the end of the connection. Only the disconnect of
+    /// this end ends it.
     pub(super) fn learn(&self, kind: EventKind) {
         let mut facts = self.facts.lock();
         // The server and programs may go on after a change of their address. The kernel's client
@@ -748,15 +775,22 @@ impl ObservedConnection {
         if kind != EventKind::AddressChanged || ends {
             facts.learn(kind);
         }
+        if kind == EventKind::Disconnect {
+            facts.disconnect();
+        }
+        if let Some(event) = facts.end_once(false).filter(|_| facts.counts) {
+            self.shared.history.record(event);
+        }
     }
 
     /// Notes that the id is about to be destroyed.
     pub(super) fn end(self: &Arc<Self>) {
-        let facts = self.facts.lock();
-        let view = &facts.view;
-        if let Some(event) = facts.end_of_id().filter(|_| facts.counts) {
+        let mut facts = self.facts.lock();
+        let event = facts.end_once(true).or_else(|| facts.end_of_id());
+        if let Some(event) = event.filter(|_| facts.counts) {
             self.shared.history.record(event);
         }
+        let view = &facts.view;
         match view.state {
             _ if !facts.counts => {}
             State::Established | State::Disconnected => {
