@@ -418,8 +418,14 @@ impl Observations {
         let node = match node {
             Ok(node) => node,
             Err(missed) => {
+                let mut ids = self.ids.lock();
+                // The search looks at an id more than once.
+                if kind == EventKind::Existing && ids.has_ended(id) {
+                    return false;
+                }
+                ids.add_ended(id);
+                drop(ids);
                 missed.count(&self.shared.stats);
-                self.ids.lock().add_ended(id);
                 return false;
             }
         };
