@@ -646,6 +646,13 @@ impl Connection {
         let ends = matches!(transition, Transition::Lost | Transition::Closed);
         let established = matches!(inner.state, ConnectionState::Established(_));
         let lasted = (ends && established).then(|| inner.since.elapsed());
+        let exchange = Exchange {
+            version: inner
+                .state
+                .endpoint()
+                .and_then(|endpoint| endpoint.traffic().1),
+            ..inner.exchange
+        };
 
         self.shared.history.record(HistoryEvent {
             transition,
@@ -657,7 +664,7 @@ impl Connection {
             remote: inner.exchange.remote,
             generation: Some(inner.generation),
             lasted_ms: lasted.map(|lasted| lasted.as_millis()),
-            outcome: NegotiatedColumns::of(&inner.exchange, self.role()),
+            outcome: NegotiatedColumns::of(&exchange, self.role()),
             reason: reason.map(|failure| failure.cause),
         });
     }
