@@ -187,6 +187,18 @@ report() {
 
 addresses() { grep -F -e "$A4" -e "$B4" -e "$A6" -e "$B6" "$scratch/report"; }
 
+# waits_for_connection: whether the tool says so between two attempts, when there is no connection.
+# /sys shows the transports of one network namespace.
+waits_for_connection() {
+	# shellcheck disable=SC2016 # for that shell
+	ip netns exec "$A" sh -c 'mount -t debugfs none /sys/kernel/debug && exec "$@"' - \
+		"$tool" mounts >"$scratch/mounts" || return
+	grep -E '^/mnt/v3: failed: not connected: [0-9]+ calls? waits?; last failure: the peer ' \
+		"$scratch/mounts" && return
+	cat "$scratch/mounts"
+	return 1
+}
+
 faulty() {
 	need 'a mount of a client with small sizes' with rdma_max_inline_write 1024 \
 		with rdma_max_inline_read 1024 mounted 3 /mnt/v3
@@ -205,10 +217,12 @@ faulty() {
 	need 'the server with sizes of 16384 stops' in_nfs_server rpc.nfsd 0
 	note='  and: note: not connected at present: the client connects again with the next call'
 	check 'the verdict not-connected, without calls' wait_for 20 says 0 "$note" "$tool" mounts
-	program 1
-	need 'a program listens and does not accept' tell 1 listen "/run/netns/$B" "$B4" 20049
 	df /mnt/v3 >/dev/null &
 	waiting=$!
+	check 'the verdict not-connected, with calls that wait for a server that refuses' \
+		wait_for 20 waits_for_connection
+	program 1
+	need 'a program listens and does not accept' tell 1 listen "/run/netns/$B" "$B4" 20049
 	check 'the verdict not-connected, with calls that wait' \
 		wait_for 60 says 0 '/mnt/v3: failed: not connected: connecting' "$tool" mounts
 	program_end 1

@@ -25,9 +25,9 @@ macro_rules! info_keys {
                 origin: Word = it.origin;
             }
             "" if Some(process) = it.process => {
-                /// The name of the program. Only of "user", once the program has connected or
-                /// accepted. Of a connection that is older than the module: the task that created
-                /// the rdma_cm id.
+                /// The name of the program's thread that has connected or accepted. Only of "user".
+                /// Of a connection that is older than the module: the task that created the rdma_cm
+                /// id.
                 command: Word = process;
                 /// The process id of ``command`` in the initial pid namespace.
                 pid: Number = process.pid;
@@ -36,8 +36,8 @@ macro_rules! info_keys {
                 /// "client" or "server": this end of the connection.
                 role: Word = it.role;
                 /// "resolving", "connecting", "established", "reconnecting", "closing"; of others
-                /// also "disconnected". A server of InfiniBand or RoCE is "connecting" until RTU,
-                /// or the first message, has arrived.
+                /// also "disconnected". A server of InfiniBand or RoCE is "connecting" until RTU
+                /// has arrived. A program may end that with the first message.
                 state: Word = it.state;
                 /// The name of the RDMA device.
                 device: Word = Or(device.map(|device| device.name), UNKNOWN);
@@ -50,10 +50,13 @@ macro_rules! info_keys {
                 /// 1, and one more after each loss. Each generation negotiates anew. Of a mount,
                 /// this is the number that the NFS client counts; without BTF it is always 1.
                 generation: Number = it.generation;
-                /// The time since the connection entered its state.
+                /// The time since the connection entered its state. Of an established connection
+                /// that is older than the module, the time since the module found it.
                 age_ms: Milliseconds = it.age_ms;
                 /// Why the connection was last lost or not established, or "none". It is the first
-                /// cause, like REASON in ``history``.
+                /// cause, like REASON in ``history``. Each connection of the kernel's client is
+                /// another one, with another id: why the one before was lost is in ``history``
+                /// only.
                 last_failure: Word = Or(it.failure, NONE);
             }
             "" if own = it.exchange.sent.map(|sent| it.exchange.offer_of(&sent)) => {
@@ -146,7 +149,7 @@ macro_rules! info_keys {
                 /// Of a client: "none", "pending", "SUCCESS", or why the first NULL call had no
                 /// result, as ``failure`` in ``call`` says it.
                 rpc_null: Word = traffic.null;
-                /// Of a client: how long the last NULL call took, or "none".
+                /// Of a client: how long the last NULL call took that was answered, or "none".
                 rpc_null_us: Microseconds = Or(traffic.null_us, NONE);
             }
             "" if Some(traffic) = &it.traffic => {
@@ -176,11 +179,12 @@ macro_rules! info_keys {
                 reverse_inline_calls: Number = traffic.reverse.inline;
                 /// Calls of the server with chunks, made or answered.
                 reverse_chunked_calls: Number = traffic.reverse.chunked;
-                /// Messages received that begin with no valid transport header, or with one of a
+                /// Messages received that begin with no valid transport header, and calls in a
                 /// version that is not spoken.
                 bad_headers: Number = traffic.bad_headers;
                 /// Messages received with a valid header that match no call: an unknown XID, a
-                /// duplicate, the wrong direction.
+                /// duplicate, the wrong direction, another version, a reply to a call that was
+                /// given up. With ``answer=0`` also each call.
                 unexpected_messages: Number = traffic.unexpected_messages;
             }
             "Of any origin, none or more:" if _ = () => {
@@ -244,7 +248,8 @@ macro_rules! stats_keys {
             messages_received,
             /// Connections of others that were observed.
             observed,
-            /// Connections among ``observed`` that were established.
+            /// Connections among ``observed`` that were established later than the module was
+            /// loaded.
             observed_established,
             /// Connection attempts of others that either side refused.
             observed_refused,
@@ -364,7 +369,8 @@ macro_rules! history_columns {
     ($define:ident) => {
         $define! {
             /// When it happened, in seconds with six decimals, on the clock of the kernel's log
-            /// (dmesg). Of a program, it may be some milliseconds too late.
+            /// (dmesg). Of a program, it may be some milliseconds too late. The end of an unknown
+            /// cause may be shown later: when the CM reports it, or after two seconds.
             TIME = time: Word,
             /// The same moment as a date and time in UTC, with milliseconds:
             /// ``2026-11-22T01:02:03.456Z``. It is the date that the system had then.
@@ -396,9 +402,9 @@ macro_rules! history_columns {
             /// is older than the module.
             LASTED_MS = lasted_ms: Milliseconds,
             /// As in ``connections``, at that moment. Of "re-established", a value that differs
-            /// from that of the generation before reads ``BEFORE>NOW``: ``4096>1024``. If the
-            /// kernel's client has several transports to one server, that may be the generation of
-            /// another one.
+            /// from that of the generation before reads ``BEFORE>NOW``: ``4096>1024``, if the
+            /// events of that one are among the latest 1024. If the kernel's client has several
+            /// transports to one server, that may be the generation of another one.
             C2S = client_to_server_threshold: OctetsChange,
             /// Likewise.
             S2C = server_to_client_threshold: OctetsChange,

@@ -123,11 +123,11 @@ pub(crate) enum Command {
 
     /// Show the mounts, the connections and the events as they change
     ///
-    /// On a terminal this is a screen: each mount with its credits in use and granted, its calls a
-    /// second, the share of chunks and the worst verdict, then the connections, and the events as
-    /// they happen. Keys: q quits, s sorts the mounts, / filters all three (Enter keeps the filter,
-    /// Esc removes it), the arrows scroll the connections. Elsewhere the table of connections is
-    /// printed at each reading.
+    /// On a terminal this is a screen: each mount with the credits in use and granted, the calls a
+    /// second and the share of chunks of its transports, and the worst verdict, then the
+    /// connections, and the events as they happen. Keys: q quits, s sorts the mounts, / filters all
+    /// three (Enter keeps the filter, Esc removes it), the arrows scroll the connections. Elsewhere
+    /// the table of connections is printed at each reading.
     Watch {
         #[command(flatten)]
         pace: Pace,

@@ -282,13 +282,19 @@ impl Files {
             let mut words = name.to_str().unwrap_or_default().split('-');
             words.next() == Some("xprt") && words.any(|word| word.starts_with("rdma"))
         };
+        let read = |path: PathBuf| fs::read_to_string(path).ok();
         entries(self.sys.join("kernel/sunrpc/xprt-switches"))
             .flat_map(|switch| entries(switch.path()))
             .filter(|entry| is_rdma(&entry.file_name()))
             .filter_map(|entry| {
-                let read = |name: &str| fs::read_to_string(entry.path().join(name)).ok();
-                let (address, info) = read("dstaddr").zip(read("xprt_info"))?;
-                Some(transport(&address, &info, &read("xprt_state")?))
+                let path = entry.path();
+                let switch = path.with_file_name("xprt_switch_info");
+                Some(transport(
+                    &read(path.join("dstaddr"))?,
+                    &read(path.join("xprt_info"))?,
+                    &read(path.join("xprt_state"))?,
+                    &read(switch).unwrap_or_default(),
+                ))
             })
             .collect()
     }

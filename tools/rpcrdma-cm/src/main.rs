@@ -274,7 +274,7 @@ impl Tool {
         let mut screen = Screen::new();
         let mut done = 0;
         loop {
-            screen.take(self.reading(start.elapsed()));
+            screen.take(self.reading(start));
             done += 1;
             let next = Instant::now() + Duration::from_secs(pace.interval);
             loop {
@@ -296,13 +296,15 @@ impl Tool {
     }
 
     /// All that the screen of `watch` shows.
-    fn reading(&self, at: Duration) -> Reading {
+    fn reading(&self, start: Instant) -> Reading {
         let read = self.module_data();
         let trouble = match &read {
             Ok(_) => self.observing().and_then(|observing| observing.sentence()),
             Err(why) => Some(why.clone()),
         };
         let read = read.ok();
+        // The counters of the mounts are of this time.
+        let at = start.elapsed();
         let mounts = self.own_reports(read.as_ref());
         let trouble = mounts.as_ref().err().cloned().or(trouble);
         let (connections, events) = read.unwrap_or_default();

@@ -110,19 +110,27 @@ impl Module<'_> {
     /// have another server of the same address. The clients of that server mostly have other
     /// addresses, so the client's address of the mount counts if a connection or an event has it.
     /// Otherwise any client's address fits, because `clientaddr=` can be any address.
+    ///
+    /// The client may have another address since, by which it has connected again. So an event
+    /// counts only if the server has no connection.
     fn addresses_of(&self, mount: &Mount) -> Option<Addresses> {
         let with_client = Addresses {
             server: mount.remote()?,
             client: mount.client_address.clone(),
         };
-        let known = self
+        let fits = |local: &Option<String>, remote: &Option<String>| {
+            with_client.are_of(local.as_deref(), remote.as_deref())
+        };
+        let mut connections = self
             .of_nfs_client()
-            .map(|info| (&info.local, &info.remote))
-            .chain(
-                self.events_of_nfs_client()
-                    .map(|event| (&event.local, &event.remote)),
-            )
-            .any(|(local, remote)| with_client.are_of(local.as_deref(), remote.as_deref()));
+            .filter(|info| info.remote.as_ref() == Some(&with_client.server))
+            .peekable();
+        let known = match connections.peek() {
+            Some(_) => connections.any(|info| fits(&info.local, &info.remote)),
+            None => self
+                .events_of_nfs_client()
+                .any(|event| fits(&event.local, &event.remote)),
+        };
         Some(Addresses {
             client: with_client.client.filter(|_| known),
             ..with_client
@@ -136,6 +144,16 @@ impl Module<'_> {
             .filter(|info| addresses.are_of(info.local.as_deref(), info.remote.as_deref()))
             .cloned()
             .collect()
+    }
+
+    /// Why the last attempt to connect to the server failed, if no later one succeeded. An attempt
+    /// that fails early has no local address.
+    fn last_failure(&self, addresses: &Addresses) -> Option<&str> {
+        let mut events = self.history?.iter().rev();
+        let last = events.find(|event| {
+            event.is_of_nfs_client() && event.remote.as_ref() == Some(&addresses.server)
+        })?;
+        last.reason.as_deref().filter(|_| last.is_failed_attempt())
     }
 
     /// How many of these connections were lost in the last hour, or `None` if `history` has none of
@@ -181,8 +199,9 @@ impl Module<'_> {
 /// Whether a transport goes to the server of that mount. A transport without a port is closed, or
 /// the kernel does not show the port.
 fn is_of(transport: &Transport, mount: &Mount) -> bool {
+    let port = mount.server_port();
     mount.address.as_deref() == Some(&*transport.address)
-        && (transport.port.is_none() || mount.port.is_none() || transport.port == mount.port)
+        && (transport.port.is_none() || port.is_none() || transport.port == port)
 }
 
 /// The mounts of one namespace that use RDMA, or should use it.
@@ -194,7 +213,18 @@ pub(crate) fn mounts(
     let mut mounts = mountinfo(&namespace.mountinfo);
     mark_by_fstab(&mut mounts, &namespace.fstab);
     let all = mounts.clone();
-    with_stats(mounts, &namespace.mountstats)
+    let mounts = with_stats(mounts, &namespace.mountstats);
+    // Mounts of one server and one version use the same transports (`nfs_match_client`,
+    // fs/nfs/client.c).
+    let ages: Vec<(Option<String>, Option<String>, u64)> = mounts
+        .iter()
+        .filter(|(mount, _)| mount.is_rdma())
+        .filter_map(|(mount, stats)| {
+            let age = stats.as_ref()?.age_seconds?;
+            Some((mount.remote(), mount.version.clone(), age))
+        })
+        .collect();
+    mounts
         .into_iter()
         .filter(|(mount, _)| mount.is_rdma() || verdict::not_rdma(mount, &all).is_some())
         .map(|(mount, stats)| {
@@ -215,17 +245,27 @@ pub(crate) fn mounts(
                 mount: &mount,
                 mounts: &all,
                 stats: stats.as_ref(),
+                age_seconds: ages
+                    .iter()
+                    .filter(|(remote, version, _)| {
+                        (remote, version) == (&mount.remote(), &mount.version)
+                    })
+                    .map(|(_, _, age)| *age)
+                    .max(),
                 connections: connections.as_deref(),
                 observing: module.and_then(|module| module.observing.as_ref()),
                 lost_in_an_hour: module
                     .zip(addresses.as_ref())
                     .and_then(|(module, addresses)| module.lost_in_an_hour(addresses)),
+                last_failure: module
+                    .zip(addresses.as_ref())
+                    .and_then(|(module, addresses)| module.last_failure(addresses)),
             });
             MountReport {
                 mount,
                 namespace: namespace.of.map(|(number, _)| number),
                 pid: namespace.of.map(|(_, pid)| pid),
-                reconnects: stats.as_ref().and_then(Stats::reconnects),
+                reconnects: stats.as_ref().and_then(|stats| stats.reconnects),
                 stats,
                 connections,
                 transports,
@@ -385,22 +425,24 @@ mod tests {
              1970-01-01T00:00:01Z nfs client lost 10.0.0.4:2 10.0.0.2:20049\n\
              1970-01-01T00:00:02Z nfs client lost 10.0.0.4:3 10.0.0.2:20049\n",
         );
-        let module = Module {
-            connections: &all,
-            history: Some(&events),
-            observing: None,
-            now: 3,
-        };
-        for (address, connections, lost) in [
-            ("10.0.0.1", 1, None),
-            ("10.0.0.3", 1, Some(1)),
-            ("fd77::1", 1, None),
-            // Only the history has this address.
-            ("10.0.0.4", 0, Some(2)),
+        for (all, address, connections, lost) in [
+            (&all[..], "10.0.0.1", 1, None),
+            (&all, "10.0.0.3", 1, Some(1)),
+            (&all, "fd77::1", 1, None),
+            // Only the history has this address, perhaps from an earlier connection.
+            (&all, "10.0.0.4", 3, Some(3)),
+            (&[], "10.0.0.4", 0, Some(2)),
             // Nothing is known of that address.
-            ("10.0.0.5", 3, Some(3)),
-            ("0.0.0.0", 3, Some(3)),
+            (&all, "10.0.0.5", 3, Some(3)),
+            (&[], "10.0.0.5", 0, Some(3)),
+            (&all, "0.0.0.0", 3, Some(3)),
         ] {
+            let module = Module {
+                connections: all,
+                history: Some(&events),
+                observing: None,
+                now: 3,
+            };
             let mount = mountinfo(&line(address)).remove(0);
             let addresses = module.addresses_of(&mount).unwrap();
             assert_eq!(
@@ -411,6 +453,83 @@ mod tests {
                 (connections, lost),
                 "{address}"
             );
+        }
+    }
+
+    #[test]
+    fn last_failures() {
+        let failed = "1970-01-01T00:00:01Z nfs client failed - 1.2.3.4:20049 no route\n";
+        let refused = "1970-01-01T00:00:02Z nfs client refused - 1.2.3.4:20049 by the peer\n";
+        let other = "1970-01-01T00:00:03Z nfs client established - 1.2.3.5:20049 -\n";
+        let established = "1970-01-01T00:00:03Z nfs client established - 1.2.3.4:20049 -\n";
+        for (lines, expected) in [
+            (vec![], None),
+            (vec![failed], Some("no route")),
+            (vec![failed, refused, other], Some("by the peer")),
+            (vec![failed, established], None),
+        ] {
+            let events = history(&format!(
+                "DATE ORIGIN ROLE EVENT LOCAL REMOTE REASON\n{}",
+                lines.concat()
+            ));
+            let module = Module {
+                connections: &[],
+                history: Some(&events),
+                observing: None,
+                now: 3,
+            };
+            let addresses = Addresses {
+                server: "1.2.3.4:20049".to_owned(),
+                client: Some("1.2.3.1".to_owned()),
+            };
+            assert_eq!(module.last_failure(&addresses), expected, "{lines:?}");
+        }
+    }
+
+    /// `/b` is ten seconds old. It uses the transports of `/a`, which were made again 40 times in two
+    /// days. `/c` has another version, and so other transports.
+    #[test]
+    fn mounts_that_share_transports() {
+        let mut namespace = Namespace::default();
+        for (point, version, age) in [("/a", "4.2", 200_000), ("/b", "4.2", 10), ("/c", "3", 10)] {
+            namespace.mountinfo.push_str(&format!(
+                "1 2 0:3 / {point} rw - nfs4 s:/ rw,vers={version},proto=rdma,port=20049,addr=10.0.0.2\n"
+            ));
+            namespace.mountstats.push_str(&format!(
+                "device s:/ mounted on {point} with fstype nfs4 statvers=1.1\n\
+                 \tage:\t{age}\n\txprt:\trdma 0 0 41 0 0 5 5 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+            ));
+        }
+        let often: Vec<bool> = mounts(&namespace, None, &[])
+            .iter()
+            .map(|report| {
+                report.verdicts[0]
+                    .sentence
+                    .starts_with("connected again 40 times")
+            })
+            .collect();
+        assert_eq!(often, [false, false, true]);
+    }
+
+    /// The options of version 4 hide the port 2049. A server's backchannel to a client at the same
+    /// address has another port.
+    #[test]
+    fn transports_of_the_port() {
+        let transport = |port| Transport {
+            address: "10.0.0.2".to_owned(),
+            port,
+            ..Transport::default()
+        };
+        let all = [transport(Some(2049)), transport(Some(700)), transport(None)];
+        for (options, expected) in [("", 2), ("port=700,", 2), ("port=20049,", 1)] {
+            let namespace = Namespace {
+                mountinfo: format!(
+                    "1 2 0:3 / /mnt rw - nfs4 s:/ rw,proto=rdma,{options}addr=10.0.0.2\n"
+                ),
+                ..Namespace::default()
+            };
+            let reports = mounts(&namespace, None, &all);
+            assert_eq!(reports[0].transports.len(), expected, "{options}");
         }
     }
 

@@ -138,7 +138,7 @@ impl Screen {
         Self {
             reading: Reading::default(),
             rates: BTreeMap::new(),
-            order: Order::Name,
+            order: Order::Verdict,
             filter: String::new(),
             is_typing: false,
             offset: 0,
@@ -165,11 +165,14 @@ impl Screen {
                     .checked_div(elapsed)
                     .and_then(|rate| u64::try_from(rate).ok())
             });
-            if let Some(rate) = rate {
-                known.calls.push_back(rate);
-                while known.calls.len() > RATES {
-                    known.calls.pop_front();
+            match rate {
+                Some(rate) => {
+                    known.calls.push_back(rate);
+                    while known.calls.len() > RATES {
+                        known.calls.pop_front();
+                    }
                 }
+                None => known.calls.clear(),
             }
             known.chunks = segments
                 .zip(calls)
@@ -283,7 +286,7 @@ impl Screen {
         ])
         .areas(frame.area());
         frame.render_widget(Paragraph::new(self.head()), head);
-        frame.render_widget(self.mounts_table(&mounts), above);
+        frame.render_widget(self.mounts_table(&mounts, above), above);
         frame.render_widget(self.connections_table(), middle);
         frame.render_widget(self.events_list(below), below);
         frame.render_widget(Paragraph::new(self.foot()), foot);
@@ -314,7 +317,7 @@ impl Screen {
         Line::from(spans)
     }
 
-    fn mounts_table(&self, mounts: &[&MountReport]) -> Table<'static> {
+    fn mounts_table(&self, mounts: &[&MountReport], area: Rect) -> Table<'static> {
         let rows = mounts.iter().map(|report| {
             let name = place(report);
             let rates = self.rates.get(&name);
@@ -337,6 +340,11 @@ impl Screen {
                     .style(Style::new().fg(colour)),
             ])
         });
+        let lines = usize::from(area.height.saturating_sub(3));
+        let title = match mounts.len() {
+            all if all > lines => format!(" Mounts: {lines} of {all} "),
+            _ => " Mounts ".to_owned(),
+        };
         let widths = [
             Constraint::Fill(1),
             Constraint::Length(9),
@@ -354,7 +362,7 @@ impl Screen {
                 "CHUNKS",
                 "VERDICT",
             ]))
-            .block(Block::bordered().title(" Mounts "))
+            .block(Block::bordered().title(title))
     }
 
     fn connections_table(&self) -> Table<'static> {
@@ -613,6 +621,8 @@ TIME DATE                     ORIGIN ROLE   EVENT REMOTE          REASON
                 "/b"
             }
         };
+        assert!(drawn(&screen).contains("sorted by verdict"));
+        press(&mut screen, "s");
         assert_eq!(first(&screen), "/a");
         press(&mut screen, "s");
         assert_eq!(first(&screen), "/b");
@@ -633,6 +643,19 @@ TIME DATE                     ORIGIN ROLE   EVENT REMOTE          REASON
         assert!(quit(KeyCode::Char('q'), KeyModifiers::NONE));
         assert!(quit(KeyCode::Char('c'), KeyModifiers::CONTROL));
         assert!(!quit(KeyCode::Char('c'), KeyModifiers::NONE));
+    }
+
+    /// The mounts with the worst verdicts come first, and the title says that some are missing.
+    #[test]
+    fn more_mounts_than_lines() {
+        let mut screen = Screen::new();
+        screen.take(reading(0, [1, 1], 0));
+        for (height, title) in [(24, " Mounts "), (12, " Mounts: 0 of 2 ")] {
+            let mut terminal = Terminal::new(TestBackend::new(120, height)).unwrap();
+            terminal.draw(|frame| screen.draw(frame)).unwrap();
+            let text = terminal.backend().to_string();
+            assert!(text.contains(title), "{text}");
+        }
     }
 
     /// Terminals of any size, and no reading yet.

@@ -40,7 +40,7 @@ pub(crate) const IDLE_SECONDS: u64 = 300;
 /// The time in which losses count, in seconds.
 pub(crate) const HOUR: u64 = 3600;
 
-/// After so many calls, the growth of the buffers of a transport explains less than one KiB a call:
+/// After so many calls for each transport, the growth of the buffers of a transport explains less than one KiB a call:
 /// 128 slots have two buffers each, which begin with 2 KiB.
 const GROWTH_CALLS: u64 = 10_000;
 const HARD_WAY_OCTETS: u64 = 1024;
@@ -165,6 +165,9 @@ pub(crate) struct Facts<'a> {
     /// All mounts of its namespace.
     pub(crate) mounts: &'a [Mount],
     pub(crate) stats: Option<&'a Stats>,
+    /// The age of the oldest mount that uses the same transports, in seconds. Their counters are at
+    /// least as old.
+    pub(crate) age_seconds: Option<u64>,
     /// The connections of the kernel's NFS client to the mount's server, or `None` if the files of
     /// the module could not be read.
     pub(crate) connections: Option<&'a [Info]>,
@@ -175,6 +178,9 @@ pub(crate) struct Facts<'a> {
     /// How many connections to that server were lost in the last hour, by `history`, or `None` if
     /// it does not say ([`Module::lost_in_an_hour`](crate::mount_report::Module)).
     pub(crate) lost_in_an_hour: Option<u64>,
+    /// Why the last attempt to connect to that server failed, by `history`, if no later one
+    /// succeeded.
+    pub(crate) last_failure: Option<&'a str>,
 }
 
 /// The verdicts on a mount, worst first: at least one.
@@ -186,6 +192,7 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
     verdicts.extend(few_credits(facts.transports));
     verdicts.extend(backlog(facts.transports));
     verdicts.extend(facts.stats.map(registrations).unwrap_or_default());
+    let waits = waits_for_connection(facts);
     match facts.connections {
         None => verdicts.extend(thresholds(facts).unwrap_or_else(|| {
             vec![verdict(
@@ -207,11 +214,14 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
                     )
                     .with(remedy::connect(facts.mount.address.as_deref())),
                 ),
+                _ if connections.is_empty() && waits.is_some() => {}
                 _ => verdicts.extend(not_connected(connections)),
             }
             verdicts.extend(of_all(connections, facts.stats));
         }
     }
+    // A connection that exists says more.
+    verdicts.extend(waits.filter(|_| facts.connections.is_none_or(<[Info]>::is_empty)));
     finish(verdicts)
 }
 
@@ -767,10 +777,16 @@ fn no_answer(report: &Report) -> Option<Verdict> {
 /// client's own idle time explains, which is once in [`IDLE_SECONDS`] for each of them. That decides
 /// for a mount of the last hour, and where `history` has no event of the server. Later, `history`
 /// says whether connections are still lost.
+///
+/// If a server with `nconnect=` restarts, each transport is lost once. So one transport must have been
+/// lost twice: there are more losses than transports.
 fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
-    let again = facts.stats.and_then(connected_again);
+    let again = facts
+        .stats
+        .and_then(|stats| connected_again(stats, facts.age_seconds?));
+    let transports = facts.stats.map_or(1, |stats| stats.transports.max(1));
     let lost = facts.lost_in_an_hour;
-    let sentence = match (lost.filter(|lost| *lost >= 2), again) {
+    let sentence = match (lost.filter(|lost| *lost > transports), again) {
         // Both count the same span, and mountstats miss none.
         (Some(lost), Some(again)) if again.count > lost && again.age < HOUR => again.to_string(),
         (Some(lost), Some(again)) if again.count > lost => {
@@ -788,30 +804,28 @@ fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
 /// How often the transports of a mount were connected again.
 struct ConnectedAgain {
     count: u64,
-    /// The age of the mount, in seconds.
+    /// The age of the oldest mount that uses these transports, in seconds.
     age: u64,
-    /// Whether that is twice or more, and more often than the client's idle time explains.
+    /// Whether one of them was made again twice or more, and they were more often than the client's
+    /// idle time explains.
     often: bool,
 }
 
 impl fmt::Display for ConnectedAgain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (count, age) = (self.count, duration(self.age));
-        write!(
-            f,
-            "connected again {count} times in the {age} since it was mounted"
-        )
+        write!(f, "connected again {count} times in {age}")
     }
 }
 
 /// Returns [`None`] if mountstats do not say.
-fn connected_again(stats: &Stats) -> Option<ConnectedAgain> {
-    let (count, age) = (stats.reconnects()?, stats.age_seconds?);
+fn connected_again(stats: &Stats, age: u64) -> Option<ConnectedAgain> {
+    let count = stats.reconnects?;
     let idle = (age / IDLE_SECONDS).saturating_mul(stats.transports);
     Some(ConnectedAgain {
         count,
         age,
-        often: count > idle && count >= 2,
+        often: count > idle && count > stats.transports.max(1),
     })
 }
 
@@ -841,10 +855,14 @@ fn few_credits(transports: &[Transport]) -> Option<Verdict> {
         verdict(
             Code::FewCredits,
             Severity::Degraded,
-            format!(
-                "{calls}: the server grants {}, this client asks for {slots}",
-                number_of(credits, "credit")
-            ),
+            match credits {
+                0 | 1 => format!(
+                    "{calls}: the server grants 1 credit, or has not answered on this connection yet"
+                ),
+                _ => format!(
+                    "{calls}: the server grants {credits} credits, this client asks for {slots}"
+                ),
+            },
         )
         .with(remedy::credits(&target, slots)),
     )
@@ -899,14 +917,42 @@ fn registrations(stats: &Stats) -> Vec<Verdict> {
         )));
     }
     let hard = counters.hard_way_octets.zip(counters.sends);
+    // The buffers of each transport grow.
+    let growth = GROWTH_CALLS.saturating_mul(stats.transports.max(1));
     if let Some((octets, calls)) =
-        hard.filter(|(octets, calls)| *calls >= GROWTH_CALLS && *octets / *calls >= HARD_WAY_OCTETS)
+        hard.filter(|(octets, calls)| *calls >= growth && *octets / *calls >= HARD_WAY_OCTETS)
     {
         verdicts.push(degraded(format!(
             "{octets} octets of buffers were registered the hard way in {calls} calls"
         )));
     }
     verdicts
+}
+
+/// `not-connected`: calls wait, and no transport to the server is connected. The module need not show
+/// a connection meanwhile: the client destroys each id whose attempt fails, and pauses for three
+/// seconds. Without an address or a route, no REQ is sent.
+fn waits_for_connection(facts: &Facts<'_>) -> Option<Verdict> {
+    if facts.transports.iter().any(|one| one.connected) {
+        return None;
+    }
+    let calls = facts
+        .transports
+        .iter()
+        .filter_map(|one| one.calls_of_switch);
+    let calls = calls.max().filter(|calls| *calls > 0)?;
+    let failure = match facts.last_failure {
+        Some(failure) => format!("; last failure: {failure}"),
+        None => String::new(),
+    };
+    Some(
+        verdict(
+            Code::NotConnected,
+            Severity::Failed,
+            format!("not connected: {}{failure}", calls_wait(calls)),
+        )
+        .with(remedy::connect(facts.mount.remote().as_deref())),
+    )
 }
 
 /// `not-connected`: no connection to the server is established. It is a note if there is none at
@@ -994,6 +1040,8 @@ mod tests {
             observing: None,
             transports: &[],
             lost_in_an_hour: None,
+            age_seconds: None,
+            last_failure: None,
         }
     }
 
@@ -1431,14 +1479,14 @@ mod tests {
                 3,
                 10,
                 1,
-                "degraded lost-often: connected again 2 times in the 10 seconds since it was mounted",
+                "degraded lost-often: connected again 2 times in 10 seconds",
             ),
             (13, 3600, 1, FINE),
             (
                 15,
                 3600,
                 1,
-                "degraded lost-often: connected again 14 times in the 1 hour since it was mounted",
+                "degraded lost-often: connected again 14 times in 1 hour",
             ),
             (15, 7200, 1, FINE),
             (4, 900, 2, FINE),
@@ -1446,13 +1494,14 @@ mod tests {
                 5,
                 900,
                 2,
-                "degraded lost-often: connected again 8 times in the 15 minutes since it was mounted",
+                "degraded lost-often: connected again 8 times in 15 minutes",
             ),
         ] {
             let transport = transport(connects, 0);
             let stats = stats(age, &vec![&*transport; transports]);
             let facts = Facts {
                 stats: Some(&stats),
+                age_seconds: Some(age),
                 ..facts(&mount, &established)
             };
             assert_eq!(
@@ -1501,32 +1550,32 @@ mod tests {
                 536,
                 1200,
                 2,
-                "degraded lost-often: connected again 535 times in the 20 minutes since it was mounted",
+                "degraded lost-often: connected again 535 times in 20 minutes",
             ),
             // As often as an idle client connects again.
             (
                 4,
                 1200,
                 2,
-                "degraded lost-often: connected again 3 times in the 20 minutes since it was mounted",
+                "degraded lost-often: connected again 3 times in 20 minutes",
             ),
             (
                 536,
                 200_000,
                 2,
-                "degraded lost-often: lost 2 times in an hour, connected again 535 times in the 2 days since it was mounted",
+                "degraded lost-often: lost 2 times in an hour, connected again 535 times in 2 days",
             ),
             (
                 15,
                 10,
                 0,
-                "degraded lost-often: connected again 14 times in the 10 seconds since it was mounted",
+                "degraded lost-often: connected again 14 times in 10 seconds",
             ),
             (
                 15,
                 3599,
                 1,
-                "degraded lost-often: connected again 14 times in the 59 minutes since it was mounted",
+                "degraded lost-often: connected again 14 times in 59 minutes",
             ),
             // More than an hour ago.
             (15, 3600, 1, FINE),
@@ -1534,6 +1583,7 @@ mod tests {
             let stats = stats(age, &[&transport(connects, 0)]);
             let facts = Facts {
                 stats: Some(&stats),
+                age_seconds: Some(age),
                 lost_in_an_hour: Some(lost),
                 ..facts(&mount, &established)
             };
@@ -1619,11 +1669,13 @@ mod tests {
                 in_use * 256,
                 credits * 256
             );
-            transport("10.0.0.2\n", &info, "state= CONNECTED  BOUND\n")
+            transport("10.0.0.2\n", &info, "state= CONNECTED  BOUND\n", "")
         };
         let at = |credits, sending, backlog| using(credits, credits, sending, backlog);
         let (mount, established) = (mount("proto=rdma"), [client("")]);
         let few = "3 calls wait: the server grants 4 credits, this client asks for 128";
+        let one =
+            "7 calls wait: the server grants 1 credit, or has not answered on this connection yet";
         let slots = "7 calls wait for a slot: all 128 of a transport are in use";
         for (transports, expected) in [
             (vec![at(4, 0, 0)], vec!["fine"]),
@@ -1642,6 +1694,8 @@ mod tests {
             ),
             (vec![at(128, 0, 7)], vec![slots]),
             (vec![at(4, 3, 7)], vec![few, slots]),
+            // Also before the first reply on a connection.
+            (vec![at(1, 7, 0)], vec![one]),
         ] {
             let facts = Facts {
                 transports: &transports,
@@ -1657,14 +1711,88 @@ mod tests {
         ));
     }
 
+    #[test]
+    fn of_mounts_that_wait_for_a_connection() {
+        use crate::parse::transports::transport;
+
+        let at = |state: &str, calls: u64| {
+            let switch = format!("num_xprts=1\nqueue_len={calls}\n");
+            transport("10.0.0.2\n", "<closed>\n", state, &switch)
+        };
+        let (closed, connected) = ("state=  BOUND\n", "state= CONNECTED  BOUND\n");
+        let mount = mount("proto=rdma,port=20049");
+        let idle = "note not-connected: not connected at present: the client connects again with the next call";
+        let waits = "failed not-connected: not connected: 2 calls wait";
+        let unknown =
+            "unknown unknown: unknown what it negotiated: the module's files could not be read";
+        let connecting = client("state: connecting\n");
+        let refused = "the peer rejected the connection";
+        let reason = format!("{waits}; last failure: {refused}");
+        for (transports, connections, last_failure, expected) in [
+            (
+                vec![at(closed, 0)],
+                Some(vec![]),
+                Some(refused),
+                vec![FINE, idle],
+            ),
+            (vec![at(closed, 2)], Some(vec![]), None, vec![waits]),
+            (
+                vec![at(closed, 2)],
+                Some(vec![]),
+                Some(refused),
+                vec![&*reason],
+            ),
+            (vec![at(closed, 2)], None, None, vec![waits, unknown]),
+            // One transport of `nconnect=` is connected.
+            (
+                vec![at(closed, 2), at(connected, 2)],
+                Some(vec![]),
+                None,
+                vec![FINE, idle],
+            ),
+            (
+                vec![at(closed, 2)],
+                Some(vec![connecting]),
+                None,
+                vec!["failed not-connected: not connected: connecting"],
+            ),
+        ] {
+            let facts = Facts {
+                transports: &transports,
+                connections: connections.as_deref(),
+                last_failure,
+                ..facts(&mount, &[])
+            };
+            assert_eq!(lines(&of_mount(&facts)), expected);
+        }
+    }
+
+    /// A server with two connections of a mount restarts: each of them is lost once.
+    #[test]
+    fn of_mounts_with_several_transports() {
+        let (mount, established) = (mount("proto=rdma"), [client("")]);
+        let often = "degraded lost-often: lost 3 times in an hour";
+        for (lost, connects, expected) in [(2, 2, FINE), (3, 2, often), (2, 1, FINE)] {
+            let transport = transport(connects, 0);
+            let stats = stats(10, &[&transport, &transport]);
+            let facts = Facts {
+                stats: Some(&stats),
+                age_seconds: Some(10),
+                lost_in_an_hour: Some(lost),
+                ..facts(&mount, &established)
+            };
+            assert_eq!(lines(&of_mount(&facts)), [expected], "{lost} {connects}");
+        }
+    }
+
     /// Without the module, by the keys of series/observe's second patch.
     #[test]
     fn of_mounts_by_their_thresholds() {
         use crate::parse::transports::transport;
 
-        let at = |keys: &str| transport("10.0.0.2\n", keys, "state= CONNECTED  BOUND\n");
+        let at = |keys: &str| transport("10.0.0.2\n", keys, "state= CONNECTED  BOUND\n", "");
         let usual = at("inline_send=4096\ninline_recv=4096\n");
-        let closed = transport("10.0.0.2\n", "<closed>\n", "state=  BOUND\n");
+        let closed = transport("10.0.0.2\n", "<closed>\n", "state=  BOUND\n", "");
         let unknown = "unknown what it negotiated: the module's files could not be read";
         let calls = "calls over 4095 octets go by chunks: one end has less than Linux' 4096";
         let replies = "replies over 1024 octets go by chunks: one end has less than Linux' 4096";

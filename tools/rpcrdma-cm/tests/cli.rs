@@ -955,7 +955,7 @@ fn watch_in_a_terminal() {
     let size = ["new-session", "-d", "-x", "140", "-y", "40"];
     tmux(&[&size[..], &[&line.join(" ")]].concat()).unwrap();
     // The last line is drawn last.
-    let text = shows("sorted by name");
+    let text = shows("sorted by verdict");
     for words in [
         " Mounts ",
         " Connections ",
@@ -973,7 +973,7 @@ fn watch_in_a_terminal() {
     world.write("debugfs/history", format!("{HISTORY}{more}\n"));
     shows("transport retry anew");
     tmux(&["send-keys", "s"]).unwrap();
-    shows("sorted by calls");
+    shows("sorted by name");
     tmux(&["send-keys", "/nobody"]).unwrap();
     let text = shows("filter: nobody_");
     assert!(!text.contains("10.77.1.2:20049"), "{text}");

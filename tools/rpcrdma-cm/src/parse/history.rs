@@ -92,6 +92,11 @@ impl Event {
         self.event.as_deref() == Some("lost")
     }
 
+    /// Whether an attempt to connect failed.
+    pub(crate) fn is_failed_attempt(&self) -> bool {
+        matches!(self.event.as_deref(), Some("failed" | "refused"))
+    }
+
     /// Whether an established connection ended.
     pub(crate) fn is_end(&self) -> bool {
         matches!(self.event.as_deref(), Some("lost" | "closed"))

@@ -51,15 +51,17 @@ impl Mount {
             .is_some_and(|protocol| protocol.starts_with("rdma"))
     }
 
-    /// The server as the module shows it: ADDR:PORT. `None` if the options have no port. The
-    /// options of version 4 hide the port 2049.
+    /// The server's port. `None` if the options have no port. The options of version 4 hide the port
+    /// 2049.
+    pub(crate) fn server_port(&self) -> Option<u64> {
+        self.port
+            .or_else(|| (self.fs_type == "nfs4").then_some(2049))
+    }
+
+    /// The server as the module shows it: ADDR:PORT. `None` if its port is not known.
     pub(crate) fn remote(&self) -> Option<String> {
         let address = self.address.as_deref()?;
-        let port = match (self.port, self.fs_type.as_str()) {
-            (Some(port), _) => port,
-            (None, "nfs4") => 2049,
-            (None, _) => return None,
-        };
+        let port = self.server_port()?;
         Some(if address.contains(':') {
             format!("[{address}]:{port}")
         } else {
@@ -293,6 +295,7 @@ counters! {
     connects: 2,
     /// Messages sent: calls, and replies to calls of the server.
     sends: 5,
+    /// Replies received that belong to a call.
     receives: 6,
     /// Segments that calls offered for reading by the server, mostly one for each such call.
     read_chunks: 10,
@@ -303,6 +306,7 @@ counters! {
     /// Octets of buffers of calls that were allocated anew, because the call was longer than the
     /// buffer. A buffer keeps its new size.
     hard_way_octets: 17,
+    /// Attempts to build a call that failed. Most are repeated.
     failed_marshals: 18,
     bad_replies: 19,
     /// Calls that were longer than the inline threshold and were read by the server as a whole.
@@ -322,14 +326,12 @@ pub(crate) struct Stats {
     pub(crate) transports: u64,
     /// The sum over these transports.
     pub(crate) counters: Counters,
+    /// Connections that replaced an earlier one of the same transport: the sum over these transports.
+    #[serde(skip)]
+    pub(crate) reconnects: Option<u64>,
 }
 
 impl Stats {
-    /// Connections that replaced an earlier one.
-    pub(crate) fn reconnects(&self) -> Option<u64> {
-        Some(self.counters.connects?.saturating_sub(self.transports))
-    }
-
     /// Segments that were registered for chunks.
     pub(crate) fn regions(&self) -> Option<u64> {
         let Counters {
@@ -386,9 +388,17 @@ fn mountstats_parts(text: &str) -> Vec<(String, String, Stats)> {
                 let words: Vec<&str> = transport.split_whitespace().collect();
                 if let Some(("rdma", numbers)) = words.split_first().map(|(k, n)| (*k, n)) {
                     let counters = Counters::of(numbers);
-                    stats.counters = match stats.transports {
-                        0 => counters,
-                        _ => stats.counters.add(&counters),
+                    // A transport of `nconnect=` may not have been connected yet.
+                    let reconnects = counters.connects.map(|connects| connects.saturating_sub(1));
+                    (stats.counters, stats.reconnects) = match stats.transports {
+                        0 => (counters, reconnects),
+                        _ => (
+                            stats.counters.add(&counters),
+                            stats
+                                .reconnects
+                                .zip(reconnects)
+                                .map(|(one, other)| one.saturating_add(other)),
+                        ),
                     };
                     stats.transports = stats.transports.saturating_add(1);
                 }
@@ -512,7 +522,7 @@ device 10.77.1.2:/ mounted on /mnt/tcp with fstype nfs4 statvers=1.1
         let stats = mounts[0].1.as_ref().unwrap();
         assert_eq!(stats.age_seconds, Some(61));
         assert_eq!(stats.transports, 2);
-        assert_eq!(stats.reconnects(), Some(2));
+        assert_eq!(stats.reconnects, Some(2));
         assert_eq!(stats.regions(), Some(21));
         assert_eq!(stats.counters.sends, Some(42));
         assert_eq!(stats.counters.long_calls, Some(1));
@@ -553,7 +563,7 @@ device 10.77.1.2:/ mounted on /mnt/tcp with fstype nfs4 statvers=1.1
         let both = with_stats(mounts, text);
         let stats = both[0].1.as_ref().unwrap();
         assert_eq!(stats.transports, 2);
-        assert_eq!(stats.reconnects(), None);
+        assert_eq!(stats.reconnects, None);
         assert_eq!(both[1].1, None);
     }
 }

@@ -18,11 +18,12 @@ pub(crate) struct Transport {
     pub(crate) address: String,
     pub(crate) port: Option<u64>,
     pub(crate) connected: bool,
-    /// Granted by the server.
+    /// Granted by the server. The client begins each connection with 1, and takes 0 for 1.
     pub(crate) credits: Option<u64>,
     /// Those that calls have taken.
     pub(crate) credits_in_use: Option<u64>,
-    /// The calls that the client can have under way. It asks for as many credits.
+    /// The calls that the client can have under way. It asks for as many credits, or for as many as
+    /// its device can take.
     pub(crate) slots: Option<u64>,
     /// Calls that wait for a credit, or until a call before them is sent.
     pub(crate) waiting_to_send: Option<u64>,
@@ -34,17 +35,25 @@ pub(crate) struct Transport {
     /// show them (docs/upstream.md).
     pub(crate) inline_send: Option<u64>,
     pub(crate) inline_recv: Option<u64>,
+    /// The calls of all transports of its switch: those that wait, even for a connection, and those
+    /// that are under way.
+    #[serde(skip)]
+    pub(crate) calls_of_switch: Option<u64>,
 }
 
-/// Parses the files `dstaddr`, `xprt_info` and `xprt_state` of a transport. A closed transport has
-/// no values in `xprt_info`.
-pub(crate) fn transport(address: &str, info: &str, state: &str) -> Transport {
-    let value = |wanted: &str| {
-        info.lines()
-            .filter_map(|line| line.split_once('='))
-            .find(|(key, _)| *key == wanted)
-            .and_then(|(_, value)| u64::parse(value.trim()))
-    };
+/// The value of a line KEY=VALUE.
+fn value(text: &str, key: &str) -> Option<u64> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .find(|(found, _)| *found == key)
+        .and_then(|(_, value)| u64::parse(value.trim()))
+}
+
+/// Parses the files `dstaddr`, `xprt_info` and `xprt_state` of a transport, and `xprt_switch_info` of
+/// its switch. A closed transport has no values in `xprt_info`.
+pub(crate) fn transport(address: &str, info: &str, state: &str, switch: &str) -> Transport {
+    let calls_of_switch = value(switch, "queue_len");
+    let value = |key: &str| value(info, key);
     Transport {
         address: address.trim().to_owned(),
         port: value("dst_port"),
@@ -61,6 +70,7 @@ pub(crate) fn transport(address: &str, info: &str, state: &str) -> Transport {
         under_way: value("pending_q_len"),
         inline_send: value("inline_send"),
         inline_recv: value("inline_recv"),
+        calls_of_switch,
     }
 }
 
@@ -75,7 +85,8 @@ mod tests {
                     pending_q_len=4\nbacklog_q_len=5\nmain_xprt=1\nsrc_port=0\ntasks_queuelen=12\n\
                     dst_port=20049\n";
         let state = "state=LOCKED CONNECTED   BOUND       \n";
-        let found = transport("10.77.1.2\n", info, state);
+        let switch = "num_xprts=1\nnum_active=1\nnum_unique_destaddr=1\nqueue_len=7\n";
+        let found = transport("10.77.1.2\n", info, state, switch);
         assert_eq!(
             found,
             Transport {
@@ -90,9 +101,16 @@ mod tests {
                 under_way: Some(4),
                 inline_send: None,
                 inline_recv: None,
+                calls_of_switch: Some(7),
             }
         );
-        let closed = transport("10.77.1.2\n", "<closed>\n", "state=  CONNECTING  BOUND\n");
+        let closed = transport(
+            "10.77.1.2\n",
+            "<closed>\n",
+            "state=  CONNECTING  BOUND\n",
+            switch,
+        );
+        assert_eq!(closed.calls_of_switch, Some(7));
         assert!(!closed.connected && closed.credits.is_none() && closed.port.is_none());
     }
 }

@@ -271,7 +271,8 @@ fn of_mounts(mounts: &[MountReport]) -> Vec<Family> {
     family(
         "credits",
         "gauge",
-        "Credits that the server granted: the fewest of the transports that are connected.",
+        "Credits that the server granted, 1 until its first reply on a connection: the fewest of the \
+         transports that are connected.",
         of_each(
             "",
             &[("", &|report| {
@@ -287,7 +288,8 @@ fn of_mounts(mounts: &[MountReport]) -> Vec<Family> {
     family(
         "waiting_calls",
         "gauge",
-        "Calls that wait at this moment: to be sent, which takes a credit, or for a slot.",
+        "Calls that wait at this moment. credit: for a credit, or until a call before them is sent; \
+         slot: for a slot.",
         of_each(
             "of",
             &[

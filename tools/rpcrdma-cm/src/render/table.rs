@@ -145,13 +145,15 @@ pub(crate) fn mounts(style: Style, mounts: &[MountReport]) -> String {
     finish(&table)
 }
 
-/// The smallest value of these connections.
+/// The smallest value of these connections that are established. Others may keep that of their past.
 pub(super) fn least(connections: &[Info], value: impl Fn(&Info) -> Option<u64>) -> Option<u64> {
-    connections.iter().filter_map(value).min()
+    let established = connections.iter().filter(|info| info.is_established());
+    established.filter_map(value).min()
 }
 
 fn all(connections: &[Info], value: impl Fn(&Info) -> Option<bool>) -> &'static str {
-    let mut values: Vec<bool> = connections.iter().filter_map(value).collect();
+    let established = connections.iter().filter(|info| info.is_established());
+    let mut values: Vec<bool> = established.filter_map(value).collect();
     values.dedup();
     match *values {
         [] => "-",

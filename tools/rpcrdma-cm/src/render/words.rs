@@ -177,9 +177,12 @@ fn identity(info: &Info, out: &mut String) {
         or_dash(info.transport.as_ref()),
     );
     if let Some(age) = info.age_ms {
+        // The module knows such a connection since it was loaded.
+        let is_older = info.note.iter().any(|note| note.starts_with("older than"));
         let _ = writeln!(
             out,
-            "  in this state for {}, generation {}",
+            "  in this state for {}{}, generation {}",
+            if is_older { "at least " } else { "" },
             verdict::duration(age / 1000),
             or_dash(info.generation)
         );
@@ -325,5 +328,9 @@ mod tests {
         };
         let missing: Vec<&str> = keys.into_iter().filter(|key| !is_shown(key)).collect();
         assert!(missing.is_empty(), "{missing:?}");
+        // The module found it then.
+        assert!(shown("nfs", "").contains("state for 0 seconds"));
+        let older = shown("nfs", "note: older than the module, so that what was\n");
+        assert!(older.contains("state for at least 0 seconds"), "{older}");
     }
 }
