@@ -109,6 +109,15 @@ attempts() {
 	recorded 'the recorded client closes: closed at the client' \
 		"${at_client[@]}" "${ids[0]}" EVENT=closed GEN=2 C2S=131072 S2C=32768 INV=yes
 	check 'each recorded connection has its end' wait_for 10 consistent_history
+
+	# Without private data, version 2 has thresholds of 4096 octets
+	# (draft-cel-nfsv4-rpcrdma-version-two-01, section 2.3).
+	need 'a listener without private data' control b listen "$B4:2001 private=none"
+	need 'a recorded connection in version 2' \
+		connect a "$B4:2001 rpcvers=2 private=none"
+	need 'the recorded client in version 2 closes' control a close "connection $client"
+	recorded 'the recorded client in version 2 closes: its thresholds' \
+		"${at_client[@]}" ID="$client" EVENT=closed C2S=4096 S2C=4096
 }
 
 # About: a mount.
