@@ -258,7 +258,7 @@ impl Ids {
     }
 
     fn add_ended(&mut self, id: IdKey) {
-        if self.searches == 0 {
+        if self.searches == 0 || self.has_ended(id) {
             return;
         }
         if let Some(slot) = self.ended.get_mut(self.next_ended) {
@@ -419,7 +419,8 @@ impl Observations {
             Ok(node) => node,
             Err(missed) => {
                 let mut ids = self.ids.lock();
-                // The search looks at an id more than once.
+                // The search may look at an id twice. If there are more such ids than ENDED, some
+                // are counted twice.
                 if kind == EventKind::Existing && ids.has_ended(id) {
                     return false;
                 }

@@ -3,7 +3,9 @@
 //! A connection of others, with everything that is known of it.
 
 use kernel::{
+    impl_has_delayed_work,
     impl_has_work,
+    new_delayed_work,
     new_spinlock,
     new_work,
     prelude::*,
@@ -17,6 +19,7 @@ use kernel::{
         Monotonic, //
     },
     workqueue::{
+        DelayedWork,
         Work,
         WorkItem, //
     }, //
@@ -38,6 +41,11 @@ use super::{
     NFS_RDMA_PORT, //
 };
 use crate::{
+    base::work_queue::{
+        run_after,
+        Delayed,
+        WorkQueue, //
+    },
     failure::Failure,
     pure::{
         text::{
@@ -219,6 +227,8 @@ pub(super) struct Facts {
     traced_sent: bool,
     traced_received: bool,
     traced_negotiated: bool,
+    /// Whether the established connection had UNREACHABLE.
+    unreachable: bool,
 }
 
 impl Facts {
@@ -261,6 +271,7 @@ impl Facts {
             traced_sent: false,
             traced_received: false,
             traced_negotiated: false,
+            unreachable: false,
         }
     }
 
@@ -352,7 +363,7 @@ impl Facts {
             EventKind::Existing => self.note_existing(observation),
             // UNREACHABLE of an established connection: its neighbour has another hardware address,
             // or none. That is not its end, and it may survive.
-            EventKind::Failed if self.view.state == State::Established => {}
+            EventKind::Failed if self.view.state == State::Established => self.unreachable = true,
             kind => self.note_end(kind),
         }
         self.update_derived();
@@ -607,14 +618,47 @@ pub(super) struct ObservedConnection {
     #[pin]
     facts: SpinLock<Facts>,
     #[pin]
-    publish: Work<Self>,
+    publish: Work<Self, PUBLISH>,
+    #[pin]
+    unexplained: DelayedWork<Self, UNEXPLAINED>,
 }
+
+/// The number of the work that adds the connection to the registry, or removes it.
+const PUBLISH: u64 = 0;
+/// The number of the work that records the end of a connection whose cause is not found.
+const UNEXPLAINED: u64 = 1;
+
+/// How long the cause is waited for after this end has disconnected, in milliseconds. The error of
+/// a queue pair may be handled later than the flush that follows from it.
+const CAUSE_MS: u32 = 2_000;
 
 impl_has_work! {
-    impl HasWork<Self> for ObservedConnection { self.publish }
+    impl HasWork<Self, PUBLISH> for ObservedConnection { self.publish }
 }
 
-impl WorkItem for ObservedConnection {
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self, UNEXPLAINED> for ObservedConnection { self.unexplained }
+}
+
+impl Delayed<UNEXPLAINED> for ObservedConnection {
+    fn queue(&self) -> &WorkQueue {
+        &self.shared.queue
+    }
+}
+
+impl WorkItem<UNEXPLAINED> for ObservedConnection {
+    type Pointer = Arc<Self>;
+
+    /// Records the end of the connection, if it is not recorded yet.
+    fn run(this: Arc<Self>) {
+        let mut facts = this.facts.lock();
+        if let Some(event) = facts.end_once(true).filter(|_| facts.counts) {
+            this.shared.history.record(event);
+        }
+    }
+}
+
+impl WorkItem<PUBLISH> for ObservedConnection {
     type Pointer = Arc<Self>;
 
     /// Adds the connection to the registry, or removes it.
@@ -711,6 +755,7 @@ impl ObservedConnection {
                 _share: share,
                 facts <- new_spinlock!(facts, "ObservedConnection::facts"),
                 publish <- new_work!("ObservedConnection::publish"),
+                unexplained <- new_delayed_work!("ObservedConnection::unexplained"),
             }),
             GFP_KERNEL,
         )?)
@@ -767,11 +812,12 @@ impl ObservedConnection {
 
     /// Notes an event that may be evidence of the end of the connection. Only the disconnect of
     /// this end ends it.
-    pub(super) fn learn(&self, kind: EventKind) {
+    pub(super) fn learn(self: &Arc<Self>, kind: EventKind) {
         let mut facts = self.facts.lock();
         // The server and programs may go on after a change of their address. The kernel's client
         // disconnects, unless it had UNREACHABLE before.
-        let ends = facts.view.role == Role::Client && facts.class == Class::Nfs;
+        let ends = (facts.view.role, facts.class) == (Role::Client, Class::Nfs);
+        let ends = ends && !facts.unreachable;
         if kind != EventKind::AddressChanged || ends {
             facts.learn(kind);
         }
@@ -780,6 +826,11 @@ impl ObservedConnection {
         }
         if let Some(event) = facts.end_once(false).filter(|_| facts.counts) {
             self.shared.history.record(event);
+        }
+        let is_unexplained = facts.unrecorded.is_some();
+        drop(facts);
+        if kind == EventKind::Disconnect && is_unexplained {
+            run_after::<_, UNEXPLAINED>(self.clone(), CAUSE_MS);
         }
     }
 
@@ -811,10 +862,16 @@ impl ObservedConnection {
         if facts.counts {
             self.publish();
         }
+        // The work would keep the module for its time.
+        let is_unexplained = facts.unrecorded.take().is_some();
+        drop(facts);
+        if is_unexplained {
+            run_after::<_, UNEXPLAINED>(self.clone(), 0);
+        }
     }
 
     fn publish(self: &Arc<Self>) {
         // Queueing fails only if the work is pending. Then it runs after this, which is enough.
-        let _ = self.shared.queue.enqueue(self.clone());
+        let _ = self.shared.queue.enqueue::<_, PUBLISH>(self.clone());
     }
 }
