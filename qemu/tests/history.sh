@@ -115,6 +115,8 @@ attempts() {
 	need 'a listener without private data' control b listen "$B4:2001 private=none"
 	need 'a recorded connection in version 2' \
 		connect a "$B4:2001 rpcvers=2 private=none"
+	need 'the recorded client in version 2 has called NULL' \
+		wait_for 10 same_info "$client" rpc_null=SUCCESS
 	need 'the recorded client in version 2 closes' control a close "connection $client"
 	recorded 'the recorded client in version 2 closes: its thresholds' \
 		"${at_client[@]}" ID="$client" EVENT=closed C2S=4096 S2C=4096
@@ -140,10 +142,8 @@ of_mount() {
 		"${at_server[@]}" EVENT=established GEN=1 C2S="$before" S2C=4096 INV=no
 	server_began=${event[TIME]}
 	need 'the recorded NFS server stops' in_nfs_server rpc.nfsd 0
-	# No REASON is expected: nfsd destroys its id at once, and the DISCONNECTED event, which has
-	# the reason, may come too late.
 	recorded 'the recorded NFS server stops: closed at the server' \
-		"${at_server[@]}" EVENT=closed GEN=1
+		"${at_server[@]}" EVENT=closed GEN=1 REASON='disconnected by this end'
 	check 'the recorded NFS server stops: LASTED_MS of the server' lasted "$server_began"
 	recorded 'the recorded NFS server stops: lost at the client' \
 		"${at_client[@]}" ID="$id" EVENT=lost GEN=1 C2S="$before" \

@@ -2,6 +2,8 @@
 
 //! Joins the data of NFS and of the module about a mount.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::{
@@ -146,14 +148,16 @@ impl Module<'_> {
             .collect()
     }
 
-    /// Why the last attempt to connect to the server failed, if no later one succeeded. An attempt
-    /// that fails early has no local address.
+    /// Why the last connection to the server was lost, or the last attempt to make one failed. An
+    /// attempt that fails early has no local address.
     fn last_failure(&self, addresses: &Addresses) -> Option<&str> {
         let mut events = self.history?.iter().rev();
         let last = events.find(|event| {
             event.is_of_nfs_client() && event.remote.as_ref() == Some(&addresses.server)
         })?;
-        last.reason.as_deref().filter(|_| last.is_failed_attempt())
+        last.reason
+            .as_deref()
+            .filter(|_| last.is_failed_attempt() || last.is_loss())
     }
 
     /// How many of these connections were lost in the last hour, or `None` if `history` has none of
@@ -216,13 +220,10 @@ pub(crate) fn mounts(
     let mounts = with_stats(mounts, &namespace.mountstats);
     // Mounts of one server and one version use the same transports (`nfs_match_client`,
     // fs/nfs/client.c).
-    let ages: Vec<(Option<String>, Option<String>, u64)> = mounts
+    let known: Vec<(Mount, Stats)> = mounts
         .iter()
         .filter(|(mount, _)| mount.is_rdma())
-        .filter_map(|(mount, stats)| {
-            let age = stats.as_ref()?.age_seconds?;
-            Some((mount.remote(), mount.version.clone(), age))
-        })
+        .filter_map(|(mount, stats)| Some((mount.clone(), stats.clone()?)))
         .collect();
     mounts
         .into_iter()
@@ -235,22 +236,41 @@ pub(crate) fn mounts(
                     Some(addresses) => module.connections_of(addresses),
                     None => Vec::new(),
                 });
+            // A closed transport shows no port.
+            let is_ambiguous = all.iter().any(|other| {
+                other.is_rdma()
+                    && other.address == mount.address
+                    && other.server_port() != mount.server_port()
+            });
             let transports: Vec<Transport> = transports
                 .iter()
                 .filter(|transport| mount.is_rdma() && is_of(transport, &mount))
-                .cloned()
+                .map(|transport| Transport {
+                    calls_of_switch: transport.calls_of_switch.filter(|_| !is_ambiguous),
+                    ..transport.clone()
+                })
                 .collect();
+            let of_server = || {
+                let remote = mount.remote();
+                known
+                    .iter()
+                    .filter(move |(other, _)| other.remote() == remote)
+            };
+            let mut transports_of_server: BTreeMap<Option<&String>, u64> = BTreeMap::new();
+            for (other, stats) in of_server() {
+                let of_version = transports_of_server.entry(other.version.as_ref());
+                let of_version = of_version.or_default();
+                *of_version = stats.transports.max(*of_version);
+            }
             let verdicts = verdict::of_mount(&Facts {
                 transports: &transports,
                 mount: &mount,
                 mounts: &all,
                 stats: stats.as_ref(),
-                age_seconds: ages
-                    .iter()
-                    .filter(|(remote, version, _)| {
-                        (remote, version) == (&mount.remote(), &mount.version)
-                    })
-                    .map(|(_, _, age)| *age)
+                transports_of_server: transports_of_server.into_values().sum(),
+                age_seconds: of_server()
+                    .filter(|(other, _)| other.version == mount.version)
+                    .filter_map(|(_, stats)| stats.age_seconds)
                     .max(),
                 connections: connections.as_deref(),
                 observing: module.and_then(|module| module.observing.as_ref()),
@@ -460,12 +480,14 @@ mod tests {
     fn last_failures() {
         let failed = "1970-01-01T00:00:01Z nfs client failed - 1.2.3.4:20049 no route\n";
         let refused = "1970-01-01T00:00:02Z nfs client refused - 1.2.3.4:20049 by the peer\n";
+        let lost = "1970-01-01T00:00:02Z nfs client lost - 1.2.3.4:20049 by an error\n";
         let other = "1970-01-01T00:00:03Z nfs client established - 1.2.3.5:20049 -\n";
         let established = "1970-01-01T00:00:03Z nfs client established - 1.2.3.4:20049 -\n";
         for (lines, expected) in [
             (vec![], None),
             (vec![failed], Some("no route")),
             (vec![failed, refused, other], Some("by the peer")),
+            (vec![failed, lost], Some("by an error")),
             (vec![failed, established], None),
         ] {
             let events = history(&format!(
@@ -530,6 +552,62 @@ mod tests {
             };
             let reports = mounts(&namespace, None, &all);
             assert_eq!(reports[0].transports.len(), expected, "{options}");
+        }
+    }
+
+    /// A closed transport does not show to which of two ports it belongs.
+    #[test]
+    fn calls_of_another_port() {
+        let closed = Transport {
+            address: "10.0.0.2".to_owned(),
+            calls_of_switch: Some(5),
+            ..Transport::default()
+        };
+        let mut namespace = Namespace::default();
+        for (port, expected) in [(20049, true), (20050, false)] {
+            namespace.mountinfo.push_str(&format!(
+                "1 2 0:3 / /{port} rw - nfs4 s:/ rw,proto=rdma,port={port},addr=10.0.0.2\n"
+            ));
+            let reports = mounts(&namespace, None, std::slice::from_ref(&closed));
+            let waits = |report: &MountReport| {
+                let mut verdicts = report.verdicts.iter();
+                verdicts.any(|verdict| verdict.sentence == "not connected: 5 calls wait")
+            };
+            assert_eq!(reports.iter().any(waits), expected, "{port}");
+        }
+    }
+
+    /// The server restarts. Its mounts of both versions lose their connections, each once.
+    #[test]
+    fn mounts_of_two_versions() {
+        let line = "1970-01-01T01:30:00Z nfs client lost 10.0.0.2:20049\n";
+        let mut namespace = Namespace::default();
+        for version in ["3", "4.2"] {
+            namespace.mountinfo.push_str(&format!(
+                "1 2 0:3 / /{version} rw - nfs4 s:/ rw,vers={version},proto=rdma,port=20049,addr=10.0.0.2\n"
+            ));
+            namespace.mountstats.push_str(&format!(
+                "device s:/ mounted on /{version} with fstype nfs4 statvers=1.1\n\
+                 \tage:\t100000\n\txprt:\trdma 0 0 2 0 0 5 5 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+            ));
+        }
+        for (count, expected) in [(2, false), (3, true)] {
+            let events = history(&format!(
+                "DATE ORIGIN ROLE EVENT REMOTE\n{}",
+                line.repeat(count)
+            ));
+            let module = Module {
+                connections: &[],
+                history: Some(&events),
+                observing: None,
+                now: 7200,
+            };
+            let often = |report: &MountReport| {
+                let mut verdicts = report.verdicts.iter();
+                verdicts.any(|verdict| verdict.sentence.starts_with("lost "))
+            };
+            let reports = mounts(&namespace, Some(&module), &[]);
+            assert_eq!(reports.iter().any(often), expected, "{count}");
         }
     }
 

@@ -645,7 +645,7 @@ TIME DATE                     ORIGIN ROLE   EVENT REMOTE          REASON
         assert!(!quit(KeyCode::Char('c'), KeyModifiers::NONE));
     }
 
-    /// The mounts with the worst verdicts come first, and the title says that some are missing.
+    /// The title says that some mounts are not shown.
     #[test]
     fn more_mounts_than_lines() {
         let mut screen = Screen::new();

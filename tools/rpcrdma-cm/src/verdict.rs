@@ -40,8 +40,8 @@ pub(crate) const IDLE_SECONDS: u64 = 300;
 /// The time in which losses count, in seconds.
 pub(crate) const HOUR: u64 = 3600;
 
-/// After so many calls for each transport, the growth of the buffers of a transport explains less than one KiB a call:
-/// 128 slots have two buffers each, which begin with 2 KiB.
+/// After so many calls for each transport, the growth of its buffers explains less than one KiB a
+/// call: 128 slots have two buffers each, which begin with 2 KiB.
 const GROWTH_CALLS: u64 = 10_000;
 const HARD_WAY_OCTETS: u64 = 1024;
 
@@ -175,6 +175,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) observing: Option<&'a Observing>,
     /// The RDMA transports to the server.
     pub(crate) transports: &'a [Transport],
+    /// The number of the RDMA transports of all mounts of that server. Each version has its own.
+    pub(crate) transports_of_server: u64,
     /// How many connections to that server were lost in the last hour, by `history`, or `None` if
     /// it does not say ([`Module::lost_in_an_hour`](crate::mount_report::Module)).
     pub(crate) lost_in_an_hour: Option<u64>,
@@ -193,7 +195,15 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
     verdicts.extend(backlog(facts.transports));
     verdicts.extend(facts.stats.map(registrations).unwrap_or_default());
     let waits = waits_for_connection(facts);
-    match facts.connections {
+    // A connection that has ended is shown until its peer has answered, or for more than a minute.
+    let has_ended = |info: &&Info| info.state.as_deref() == Some("disconnected");
+    let connections: Option<Vec<Info>> = facts.connections.map(|all| {
+        all.iter()
+            .filter(|info| !has_ended(info))
+            .cloned()
+            .collect()
+    });
+    match connections.as_deref() {
         None => verdicts.extend(thresholds(facts).unwrap_or_else(|| {
             vec![verdict(
                 Code::Unknown,
@@ -221,7 +231,7 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
         }
     }
     // A connection that exists says more.
-    verdicts.extend(waits.filter(|_| facts.connections.is_none_or(<[Info]>::is_empty)));
+    verdicts.extend(waits.filter(|_| connections.is_none_or(|all| all.is_empty())));
     finish(verdicts)
 }
 
@@ -771,20 +781,20 @@ fn no_answer(report: &Report) -> Option<Verdict> {
     Some(verdict(Code::NoAnswer, Severity::Degraded, sentence).with(remedy))
 }
 
-/// `lost-often`: connections to the server were lost twice or more in the last hour, by `history`.
+/// `lost-often`: more connections to the server were lost in the last hour than there are transports,
+/// by `history`.
 ///
-/// Or by mountstats: the transports were connected again twice or more, and more often than the
-/// client's own idle time explains, which is once in [`IDLE_SECONDS`] for each of them. That decides
-/// for a mount of the last hour, and where `history` has no event of the server. Later, `history`
-/// says whether connections are still lost.
+/// Or by mountstats: the transports were connected again more often than there are transports, and
+/// more often than the client's own idle time explains, which is once in [`IDLE_SECONDS`] for each of
+/// them. That decides while the oldest mount of these transports is younger than an hour, and where
+/// `history` has no event of the server. Later, `history` says whether connections are still lost.
 ///
-/// If a server with `nconnect=` restarts, each transport is lost once. So one transport must have been
-/// lost twice: there are more losses than transports.
+/// If a server restarts, each transport is lost once. So one of them must have been lost twice.
 fn lost_often(facts: &Facts<'_>) -> Option<Verdict> {
     let again = facts
         .stats
         .and_then(|stats| connected_again(stats, facts.age_seconds?));
-    let transports = facts.stats.map_or(1, |stats| stats.transports.max(1));
+    let transports = facts.transports_of_server.max(1);
     let lost = facts.lost_in_an_hour;
     let sentence = match (lost.filter(|lost| *lost > transports), again) {
         // Both count the same span, and mountstats miss none.
@@ -864,7 +874,14 @@ fn few_credits(transports: &[Transport]) -> Option<Verdict> {
                 ),
             },
         )
-        .with(remedy::credits(&target, slots)),
+        .with(match credits {
+            0 | 1 => format!(
+                "{}\nif it answers: {}",
+                remedy::connect(Some(&target)),
+                remedy::credits(&target, slots)
+            ),
+            _ => remedy::credits(&target, slots),
+        }),
     )
 }
 
@@ -1040,6 +1057,7 @@ mod tests {
             observing: None,
             transports: &[],
             lost_in_an_hour: None,
+            transports_of_server: 1,
             age_seconds: None,
             last_failure: None,
         }
@@ -1726,6 +1744,7 @@ mod tests {
         let unknown =
             "unknown unknown: unknown what it negotiated: the module's files could not be read";
         let connecting = client("state: connecting\n");
+        let ended = client("state: disconnected\nlast_failure: disconnected by this end\n");
         let refused = "the peer rejected the connection";
         let reason = format!("{waits}; last failure: {refused}");
         for (transports, connections, last_failure, expected) in [
@@ -1736,6 +1755,14 @@ mod tests {
                 vec![FINE, idle],
             ),
             (vec![at(closed, 2)], Some(vec![]), None, vec![waits]),
+            // The client was idle.
+            (
+                vec![at(closed, 0)],
+                Some(vec![ended.clone()]),
+                None,
+                vec![FINE, idle],
+            ),
+            (vec![at(closed, 2)], Some(vec![ended]), None, vec![waits]),
             (
                 vec![at(closed, 2)],
                 Some(vec![]),
@@ -1779,6 +1806,7 @@ mod tests {
                 stats: Some(&stats),
                 age_seconds: Some(10),
                 lost_in_an_hour: Some(lost),
+                transports_of_server: 2,
                 ..facts(&mount, &established)
             };
             assert_eq!(lines(&of_mount(&facts)), [expected], "{lost} {connects}");
