@@ -258,9 +258,11 @@ impl Ids {
     }
 
     fn add_ended(&mut self, id: IdKey) {
-        if self.searches == 0 || self.has_ended(id) {
+        if self.searches == 0 {
             return;
         }
+        // It becomes the latest one.
+        self.forget_ended(id);
         if let Some(slot) = self.ended.get_mut(self.next_ended) {
             *slot = Some(id);
         }
@@ -281,8 +283,9 @@ struct Shared {
     stats: Arc<SharedStats>,
     history: Arc<History>,
     shares: Arc<Shares>,
-    /// The queue of the search, and of adding connections to the registry and removing them. A
-    /// queue of its own, so that this work does not wait for peers.
+    /// The queue of the search, of adding connections to the registry and removing them, and of
+    /// recording ends whose cause is not found. A queue of its own, so that this work does not wait
+    /// for peers.
     queue: Arc<WorkQueue>,
 }
 

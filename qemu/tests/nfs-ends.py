@@ -512,6 +512,7 @@ def host_vanishes() -> None:
         wait_for(30, have_ended, "client", before + 1)
         same("established clients", 0, established("client"))
         # The flush that follows from the error may be handled before the error.
+        print("#", ends("client")[before:], flush=True)
         found = [NO_ACKNOWLEDGEMENT if end == UNKNOWN else end for end in ends("client")[before:]]
         same("the end", [NO_ACKNOWLEDGEMENT], found)
     finally:
@@ -531,7 +532,7 @@ def vanished_hosts() -> None:
         # TCP gives up after minutes.
         return
     need("a mount whose server's host vanishes", mounts)
-    check("the server's host vanishes: the client's end is lost at once, by the queue pair's error",
+    check("the server's host vanishes: the client's end is lost soon, by the queue pair's error",
           host_vanishes)
     need("the mount whose server's host vanished ends", run, "umount", "/mnt/removed")
 

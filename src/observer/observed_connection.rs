@@ -212,6 +212,8 @@ pub(super) struct Facts {
     /// How long the connection lasted that this end has disconnected, until its end is in the
     /// history. The inner value is [`None`] if that is not known.
     unrecorded: Option<Option<i64>>,
+    /// Whether the work that records an end of unknown cause may be queued.
+    waits: bool,
     /// Whether the id is older than the module, so that not all of the exchange is known.
     older: bool,
     /// Whether the connection was established while it was observed, so that the time is known.
@@ -265,6 +267,7 @@ impl Facts {
             failure: None,
             ending: Ending::None,
             unrecorded: None,
+            waits: false,
             counts: false,
             listed: false,
             gone: false,
@@ -827,9 +830,10 @@ impl ObservedConnection {
         if let Some(event) = facts.end_once(false).filter(|_| facts.counts) {
             self.shared.history.record(event);
         }
-        let is_unexplained = facts.unrecorded.is_some();
+        let waits = kind == EventKind::Disconnect && facts.unrecorded.is_some();
+        facts.waits |= waits;
         drop(facts);
-        if kind == EventKind::Disconnect && is_unexplained {
+        if waits {
             run_after::<_, UNEXPLAINED>(self.clone(), CAUSE_MS);
         }
     }
@@ -862,10 +866,11 @@ impl ObservedConnection {
         if facts.counts {
             self.publish();
         }
-        // The work would keep the module for its time.
-        let is_unexplained = facts.unrecorded.take().is_some();
+        facts.unrecorded = None;
+        // The work would keep the module, and the share, for its time.
+        let waits = facts.waits;
         drop(facts);
-        if is_unexplained {
+        if waits {
             run_after::<_, UNEXPLAINED>(self.clone(), 0);
         }
     }

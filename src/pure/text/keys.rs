@@ -36,10 +36,10 @@ macro_rules! info_keys {
                 /// "client" or "server": this end of the connection.
                 role: Word = it.role;
                 /// "resolving", "connecting", "established", "reconnecting", "closing"; of others
-                /// also "disconnected": the connection has ended, and its id is not destroyed yet.
-                /// If the peer does not answer, that takes more than a minute. A server of
-                /// InfiniBand or RoCE is "connecting" until RTU has arrived, or until its program
-                /// tells rdma_cm that a message has.
+                /// also "disconnected": the connection has ended, and its owner has not destroyed
+                /// the id yet. A client of NFS does so when the peer has answered, or after more
+                /// than a minute. A server of InfiniBand or RoCE is "connecting" until RTU has
+                /// arrived, or until its program tells rdma_cm that a message has.
                 state: Word = it.state;
                 /// The name of the RDMA device.
                 device: Word = Or(device.map(|device| device.name), UNKNOWN);
@@ -371,8 +371,8 @@ macro_rules! history_columns {
     ($define:ident) => {
         $define! {
             /// When it happened, in seconds with six decimals, on the clock of the kernel's log
-            /// (dmesg). Of a program, it may be some milliseconds too late. An end of unknown
-            /// cause may be recorded up to two seconds later.
+            /// (dmesg). Of a program, it may be some milliseconds too late. An end whose cause
+            /// is not known at once may be recorded up to two seconds later.
             TIME = time: Word,
             /// The same moment as a date and time in UTC, with milliseconds:
             /// ``2026-11-22T01:02:03.456Z``. It is the date that the system had then.

@@ -236,11 +236,22 @@ pub(crate) fn mounts(
                     Some(addresses) => module.connections_of(addresses),
                     None => Vec::new(),
                 });
-            // A closed transport shows no port.
+            // A closed transport shows no port. If all of another mount are connected, it is none of
+            // that mount.
+            let has_all = |other: &Mount| {
+                let connected = transports
+                    .iter()
+                    .filter(|one| one.connected && one.port.is_some() && is_of(one, other));
+                let connected = u64::try_from(connected.count()).unwrap_or(u64::MAX);
+                known.iter().any(|(mount, stats)| {
+                    mount.mount_point == other.mount_point && stats.transports <= connected
+                })
+            };
             let is_ambiguous = all.iter().any(|other| {
                 other.is_rdma()
                     && other.address == mount.address
                     && other.server_port() != mount.server_port()
+                    && !has_all(other)
             });
             let transports: Vec<Transport> = transports
                 .iter()
@@ -575,6 +586,19 @@ mod tests {
             };
             assert_eq!(reports.iter().any(waits), expected, "{port}");
         }
+        // The only transport of the other mount is connected.
+        namespace.mountstats = "device s:/ mounted on /20050 with fstype nfs4 statvers=1.1\n\
+             \txprt:\trdma 0 0 1\n"
+            .to_owned();
+        let connected = Transport {
+            connected: true,
+            port: Some(20050),
+            ..closed.clone()
+        };
+        let reports = mounts(&namespace, None, &[closed, connected]);
+        let sentences = reports.iter().map(|report| &*report.verdicts[0].sentence);
+        let found: Vec<bool> = sentences.map(|it| it.ends_with("5 calls wait")).collect();
+        assert_eq!(found, [true, false]);
     }
 
     /// The server restarts. Its mounts of both versions lose their connections, each once.
@@ -582,12 +606,12 @@ mod tests {
     fn mounts_of_two_versions() {
         let line = "1970-01-01T01:30:00Z nfs client lost 10.0.0.2:20049\n";
         let mut namespace = Namespace::default();
-        for version in ["3", "4.2"] {
+        for (point, version) in [("a", "3"), ("b", "4.2"), ("c", "4.2")] {
             namespace.mountinfo.push_str(&format!(
-                "1 2 0:3 / /{version} rw - nfs4 s:/ rw,vers={version},proto=rdma,port=20049,addr=10.0.0.2\n"
+                "1 2 0:3 / /{point} rw - nfs4 s:/ rw,vers={version},proto=rdma,port=20049,addr=10.0.0.2\n"
             ));
             namespace.mountstats.push_str(&format!(
-                "device s:/ mounted on /{version} with fstype nfs4 statvers=1.1\n\
+                "device s:/ mounted on /{point} with fstype nfs4 statvers=1.1\n\
                  \tage:\t100000\n\txprt:\trdma 0 0 2 0 0 5 5 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
             ));
         }

@@ -180,8 +180,8 @@ pub(crate) struct Facts<'a> {
     /// How many connections to that server were lost in the last hour, by `history`, or `None` if
     /// it does not say ([`Module::lost_in_an_hour`](crate::mount_report::Module)).
     pub(crate) lost_in_an_hour: Option<u64>,
-    /// Why the last attempt to connect to that server failed, by `history`, if no later one
-    /// succeeded.
+    /// Why the last connection to that server was lost, or the last attempt to make one failed, if
+    /// that is the last event of the server in `history`.
     pub(crate) last_failure: Option<&'a str>,
 }
 
@@ -196,7 +196,12 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
     verdicts.extend(facts.stats.map(registrations).unwrap_or_default());
     let waits = waits_for_connection(facts);
     // A connection that has ended is shown until its peer has answered, or for more than a minute.
-    let has_ended = |info: &&Info| info.state.as_deref() == Some("disconnected");
+    // Without the transports, nothing else shows that calls may wait.
+    let has_ended = |info: &&Info| {
+        info.state.as_deref() == Some("disconnected")
+            && (!facts.transports.is_empty()
+                || info.last_failure.as_deref() == Some("disconnected by this end"))
+    };
     let connections: Option<Vec<Info>> = facts.connections.map(|all| {
         all.iter()
             .filter(|info| !has_ended(info))
@@ -860,7 +865,12 @@ fn few_credits(transports: &[Transport]) -> Option<Verdict> {
         .max_by_key(|(waiting, credits, slots, _)| (*waiting, *credits, *slots))?;
     let calls = calls_wait(waiting);
     let port = transport.port.unwrap_or(target::PORT.into());
-    let target = format!("{}:{port}", transport.address);
+    let address = &transport.address;
+    let target = if address.contains(':') {
+        format!("[{address}]:{port}")
+    } else {
+        format!("{address}:{port}")
+    };
     Some(
         verdict(
             Code::FewCredits,
@@ -1745,6 +1755,7 @@ mod tests {
             "unknown unknown: unknown what it negotiated: the module's files could not be read";
         let connecting = client("state: connecting\n");
         let ended = client("state: disconnected\nlast_failure: disconnected by this end\n");
+        let failed = client("state: disconnected\nlast_failure: an error\n");
         let refused = "the peer rejected the connection";
         let reason = format!("{waits}; last failure: {refused}");
         for (transports, connections, last_failure, expected) in [
@@ -1762,7 +1773,20 @@ mod tests {
                 None,
                 vec![FINE, idle],
             ),
-            (vec![at(closed, 2)], Some(vec![ended]), None, vec![waits]),
+            (
+                vec![at(closed, 2)],
+                Some(vec![ended.clone()]),
+                None,
+                vec![waits],
+            ),
+            // In another network namespace.
+            (vec![], Some(vec![ended]), None, vec![FINE, idle]),
+            (
+                vec![],
+                Some(vec![failed]),
+                None,
+                vec!["failed not-connected: not connected: disconnected; last failure: an error"],
+            ),
             (
                 vec![at(closed, 2)],
                 Some(vec![]),
@@ -1811,6 +1835,23 @@ mod tests {
             };
             assert_eq!(lines(&of_mount(&facts)), [expected], "{lost} {connects}");
         }
+    }
+
+    /// The server may not answer.
+    #[test]
+    fn remedy_of_one_credit() {
+        use crate::parse::transports::transport;
+
+        let info =
+            "cur_cong=256\ncong_win=256\nmax_num_slots=128\nsending_q_len=7\ndst_port=20049\n";
+        let verdict = few_credits(&[transport("fd77::2\n", info, "state= CONNECTED\n", "")]);
+        let remedy = verdict.unwrap().remedy.unwrap();
+        let (first, second) = remedy.split_once('\n').unwrap();
+        assert_eq!(first, "on this host: rpcrdma-cm probe [fd77::2]:20049");
+        assert!(
+            second.starts_with("if it answers: on fd77::2, "),
+            "{second}"
+        );
     }
 
     /// Without the module, by the keys of series/observe's second patch.
