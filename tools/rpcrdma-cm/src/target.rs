@@ -12,6 +12,15 @@ use std::net::{
 /// The port of NFS over RDMA (RFC 8267, section 9).
 pub(crate) const PORT: u16 = 20049;
 
+/// ADDR:PORT of an address without brackets, as the kernel shows it.
+pub(crate) fn with_port(address: &str, port: u64) -> String {
+    if address.contains(':') {
+        format!("[{address}]:{port}")
+    } else {
+        format!("{address}:{port}")
+    }
+}
+
 /// The server of SERVER[:/PATH], as in /etc/fstab.
 pub(crate) fn server_of(source: &str) -> &str {
     source.split_once(":/").map_or(source, |(server, _)| server)

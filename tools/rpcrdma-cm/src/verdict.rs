@@ -194,7 +194,6 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
     verdicts.extend(few_credits(facts.transports));
     verdicts.extend(backlog(facts.transports));
     verdicts.extend(facts.stats.map(registrations).unwrap_or_default());
-    let waits = waits_for_connection(facts);
     // A connection that has ended is shown until its peer has answered, or for more than a minute.
     // Without the transports, nothing else shows that calls may wait.
     let has_ended = |info: &&Info| {
@@ -208,6 +207,9 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
             .cloned()
             .collect()
     });
+    // A connection that exists says more.
+    let waits = waits_for_connection(facts)
+        .filter(|_| connections.as_ref().is_none_or(|all| all.is_empty()));
     match connections.as_deref() {
         None => verdicts.extend(thresholds(facts).unwrap_or_else(|| {
             vec![verdict(
@@ -229,14 +231,13 @@ pub(crate) fn of_mount(facts: &Facts<'_>) -> Vec<Verdict> {
                     )
                     .with(remedy::connect(facts.mount.address.as_deref())),
                 ),
-                _ if connections.is_empty() && waits.is_some() => {}
+                _ if waits.is_some() => {}
                 _ => verdicts.extend(not_connected(connections)),
             }
             verdicts.extend(of_all(connections, facts.stats));
         }
     }
-    // A connection that exists says more.
-    verdicts.extend(waits.filter(|_| connections.is_none_or(|all| all.is_empty())));
+    verdicts.extend(waits);
     finish(verdicts)
 }
 
@@ -865,12 +866,7 @@ fn few_credits(transports: &[Transport]) -> Option<Verdict> {
         .max_by_key(|(waiting, credits, slots, _)| (*waiting, *credits, *slots))?;
     let calls = calls_wait(waiting);
     let port = transport.port.unwrap_or(target::PORT.into());
-    let address = &transport.address;
-    let target = if address.contains(':') {
-        format!("[{address}]:{port}")
-    } else {
-        format!("{address}:{port}")
-    };
+    let target = target::with_port(&transport.address, port);
     Some(
         verdict(
             Code::FewCredits,
@@ -968,18 +964,24 @@ fn waits_for_connection(facts: &Facts<'_>) -> Option<Verdict> {
         .iter()
         .filter_map(|one| one.calls_of_switch);
     let calls = calls.max().filter(|calls| *calls > 0)?;
-    let failure = match facts.last_failure {
+    Some(failed_to_connect(
+        &calls_wait(calls),
+        facts.last_failure,
+        facts.mount.remote().as_deref(),
+    ))
+}
+
+fn failed_to_connect(what: &str, failure: Option<&str>, server: Option<&str>) -> Verdict {
+    let failure = match failure {
         Some(failure) => format!("; last failure: {failure}"),
         None => String::new(),
     };
-    Some(
-        verdict(
-            Code::NotConnected,
-            Severity::Failed,
-            format!("not connected: {}{failure}", calls_wait(calls)),
-        )
-        .with(remedy::connect(facts.mount.remote().as_deref())),
+    verdict(
+        Code::NotConnected,
+        Severity::Failed,
+        format!("not connected: {what}{failure}"),
     )
+    .with(remedy::connect(server))
 }
 
 /// `not-connected`: no connection to the server is established. It is a note if there is none at
@@ -995,19 +997,11 @@ fn not_connected(connections: &[Info]) -> Option<Verdict> {
             "not connected at present: the client connects again with the next call",
         ));
     };
-    let state = info.state.as_deref().unwrap_or("in an unknown state");
-    let failure = match &info.last_failure {
-        Some(failure) => format!("; last failure: {failure}"),
-        None => String::new(),
-    };
-    Some(
-        verdict(
-            Code::NotConnected,
-            Severity::Failed,
-            format!("not connected: {state}{failure}"),
-        )
-        .with(remedy::connect(info.remote.as_deref())),
-    )
+    Some(failed_to_connect(
+        info.state.as_deref().unwrap_or("in an unknown state"),
+        info.last_failure.as_deref(),
+        info.remote.as_deref(),
+    ))
 }
 
 /// `not-rdma`: the mount has the port of NFS over RDMA, or `/etc/fstab` asks for RDMA, and the

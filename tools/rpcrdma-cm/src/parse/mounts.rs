@@ -19,6 +19,7 @@ use super::{
     key_value,
     Value, //
 };
+use crate::target;
 
 /// A mount of NFS, by a line of `mountinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -62,11 +63,7 @@ impl Mount {
     pub(crate) fn remote(&self) -> Option<String> {
         let address = self.address.as_deref()?;
         let port = self.server_port()?;
-        Some(if address.contains(':') {
-            format!("[{address}]:{port}")
-        } else {
-            format!("{address}:{port}")
-        })
+        Some(target::with_port(address, port))
     }
 }
 
