@@ -77,6 +77,9 @@ pub enum Failure {
     Refused,
     /// There was no answer in time. The text says to what.
     Timeout(&'static str),
+    /// RDMA_CM_EVENT_CONNECT_ERROR. librdmacm reports that if the peer rejects behind its REP, too,
+    /// and drops the REJ.
+    ConnectError,
     /// This host could not register memory.
     Unregistered(String),
     /// Another event or error, in words.
@@ -97,6 +100,10 @@ impl fmt::Display for Failure {
             }
             Failure::Refused => write!(f, "the peer's host refused the connection"),
             Failure::Timeout(what) => write!(f, "{what}: no answer in time"),
+            Failure::ConnectError => write!(
+                f,
+                "RDMA_CM_EVENT_CONNECT_ERROR: librdmacm cannot use the peer's REP, or a REJ followed it"
+            ),
             Failure::Unregistered(why) | Failure::Other(why) => write!(f, "{why}"),
         }
     }
@@ -227,6 +234,9 @@ impl Channel {
                 cm::RDMA_CM_EVENT_ROUTE_ERROR => "resolving the route",
                 _ => "REQ",
             }));
+        }
+        if event.what == cm::RDMA_CM_EVENT_CONNECT_ERROR {
+            return Err(Failure::ConnectError);
         }
         Err(Failure::Other(format!(
             "{}, status {}",

@@ -288,8 +288,8 @@ impl Target<'_> {
 
     pub fn connect_offer(&mut self, offer: &Offer) -> Result<Link, Problem> {
         self.try_connect(offer).or_else(|failure| match failure {
-            Failure::Unregistered(why) | Failure::Other(why) => {
-                inconclusive(format!("this side cannot connect: {why}"))
+            Failure::ConnectError | Failure::Unregistered(_) | Failure::Other(_) => {
+                inconclusive(format!("this side cannot connect: {failure}"))
             }
             other => violation(format!(
                 "the server does not accept the connection: {other}"
@@ -300,7 +300,12 @@ impl Target<'_> {
     pub fn try_connect(&mut self, offer: &Offer) -> Result<Link, Failure> {
         let mut offer = offer.clone();
         offer.source = self.server.source;
-        let connection = Connection::connect(self.server.address, &offer, &self.trace)?;
+        let connect = || Connection::connect(self.server.address, &offer, &self.trace);
+        // A second attempt tells whether the server has rejected the first one.
+        let connection = connect().or_else(|failure| match failure {
+            Failure::ConnectError => connect(),
+            other => Err(other),
+        })?;
         let offered =
             Private::find(&offer.private).map_or(Private::new(DEFAULT, DEFAULT, false), |(_, p)| p);
         let peer = Private::find(connection.private())
