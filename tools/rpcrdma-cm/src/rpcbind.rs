@@ -275,6 +275,9 @@ mod tests {
         assert_eq!(from_peer(&two, at_once, false).0, Ok(vec![1, 2, 3]));
         let ends_empty = [0, 0, 0, 1, 1, 0x80, 0, 0, 0];
         assert_eq!(from_peer(&ends_empty, at_once, false).0, Ok(vec![1]));
+        // A fragment of 1000 octets.
+        let mut long = vec![0, 0, 3, 232];
+        long.resize(1004, 7);
         for (octets, pause, again, expected) in [
             (&two[..9], at_once, false, "the reply ends too early"),
             (&[0; 4], at_once, true, "the reply has an empty fragment"),
@@ -285,7 +288,7 @@ mod tests {
                 "the reply is longer than 65536 octets",
             ),
             (
-                &[0, 0, 0, 1, 7],
+                &long,
                 at_once,
                 true,
                 "the reply is longer than 65536 octets",
