@@ -298,6 +298,8 @@ def ucmatose(role: str, host: Host, *words: str) -> None:
         same_info(number, peer_private_data="absent", peer_length=0 if SIW else room,
                   client_to_server_threshold=1024, server_to_client_threshold=1024,
                   remote_invalidation="no")
+    except Failed as error:
+        raise Failed(f"{error}; last_error: {module.last_error()}") from error
     finally:
         process.kill()
         process.wait()
