@@ -239,6 +239,18 @@ class Client:
                                   reply=write_chunk([Segment.at(found, 8)], 24)))
             wait_for(10, lambda: info(self.id)["credits_granted"] == "1")
 
+    def next_is_not_sent(self) -> None:
+        """Grants so few credits that the second call of a command cannot be sent. Checks that the
+        file `call` does not show the values of the first one beside the failure."""
+        with self.connected("timeout_ms=4000"):
+            self.granted(2)
+            late = self.given_up("null")[0]
+            with self.calling("null count=2", "EBUSY"):
+                script.peer.send(reply(script.xid(), 1))
+            self.reported(calls=1, replies=1, rpc="nothing", xid="nothing",
+                          failure="all credits are taken by calls without an answer")
+            self.gives_back(late)
+
     def late_reply_comes_last(self) -> None:
         """Checks that the latest reply counts, not the one that is read last: the reply to a call
         that timed out follows at once those for which a caller waits."""
@@ -530,6 +542,7 @@ def given_up() -> None:
           client.late_reply_withdraws)
     check("a reply to a call that timed out grants credits after the replies before it (3.3.1)",
           client.late_reply_comes_last)
+    check("the report shows no call if the one that failed was not sent", client.next_is_not_sent)
     check("a call with the XID of a call that timed out gives back no credit (RFC 8167, 4.1)",
           client.call_with_late_xid)
     check("calls that a signal interrupts keep their credits (3.3.1)", client.all_are_given_up)

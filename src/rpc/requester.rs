@@ -222,7 +222,7 @@ impl<'a> Caller<'a> {
     fn call(&self, places: &mut [Place<'a>], result: &mut CommandOutcome) -> Result<(), Failure> {
         let mut left = self.request.count;
         let mut called = Ok(());
-        // The results of calls that end after the first failure. They are not shown.
+        // The outcomes of calls that end after the first failure. They are not shown.
         let mut others = CommandOutcome::new();
         loop {
             let free = places.iter().position(|place| place.call.is_none());
@@ -231,11 +231,17 @@ impl<'a> Caller<'a> {
                     Ok(Some(agreed)) => {
                         left -= 1;
                         called = self.begin(at, places, agreed);
-                        result.calls += u32::from(called.is_ok());
-                        continue;
+                        if called.is_ok() {
+                            result.calls += 1;
+                            continue;
+                        }
                     }
                     Ok(None) => {}
                     Err(failure) => called = Err(failure),
+                }
+                if called.is_err() {
+                    // The call that failed was not sent.
+                    result.shown = None;
                 }
             }
             if places.iter().all(|place| place.call.is_none()) {

@@ -82,7 +82,8 @@ pub(crate) struct CommandOutcome {
     pub(crate) replies: u32,
     /// The time from the first call to the end of the last one, in microseconds.
     pub(crate) us: i64,
-    /// The first call that failed, or the call that ended last if none failed.
+    /// The first call that failed, or the call that ended last if none failed. [`None`] if that
+    /// call was not sent.
     pub(crate) shown: Option<CallOutcome>,
     /// Why the first failed call failed.
     pub(crate) failure: Option<Cause>,
