@@ -77,8 +77,8 @@ pub enum Failure {
     Refused,
     /// There was no answer in time. The text says to what.
     Timeout(&'static str),
-    /// RDMA_CM_EVENT_CONNECT_ERROR. librdmacm reports that if the peer rejects behind its REP, too,
-    /// and drops the REJ.
+    /// RDMA_CM_EVENT_CONNECT_ERROR of librdmacm itself. It reports that, too, if the peer rejects or
+    /// disconnects behind its REP, and drops the event that says so.
     ConnectError,
     /// This host could not register memory.
     Unregistered(String),
@@ -102,7 +102,8 @@ impl fmt::Display for Failure {
             Failure::Timeout(what) => write!(f, "{what}: no answer in time"),
             Failure::ConnectError => write!(
                 f,
-                "RDMA_CM_EVENT_CONNECT_ERROR: librdmacm cannot use the peer's REP, or a REJ followed it"
+                "RDMA_CM_EVENT_CONNECT_ERROR: librdmacm cannot use the peer's REP, or a REJ or DREQ \
+                 followed it"
             ),
             Failure::Unregistered(why) | Failure::Other(why) => write!(f, "{why}"),
         }
@@ -235,7 +236,8 @@ impl Channel {
                 _ => "REQ",
             }));
         }
-        if event.what == cm::RDMA_CM_EVENT_CONNECT_ERROR {
+        // The kernel's own event has the errno of its cause.
+        if (event.what, event.status) == (cm::RDMA_CM_EVENT_CONNECT_ERROR, -1) {
             return Err(Failure::ConnectError);
         }
         Err(Failure::Other(format!(
