@@ -7,8 +7,8 @@
 #
 # Makes in TREE what the file PATCH of series/patches says, from the project's sources in STAGE and from
 # the kernel's in SOURCE. Prints the patch's message. With --files, prints which files of the kernel the
-# patches change. With --check, only looks whether some patch has each source. docs/upstream.md has the
-# format.
+# patches change. With --check, only looks whether some patch has each source, and whether a comment names
+# what only this repository has. docs/upstream.md has the format.
 import pathlib
 import re
 import sys
@@ -249,7 +249,15 @@ def filled(text):
 def without_references(text):
     """Takes the places in this repository out of comments."""
     text = re.sub(r"\s+(?://[/!]? |\* )?\((?:reports/|docs/|SECURITY)[^)]*\)", "", text)
-    return re.sub(r" \*\n \* (?:These functions wait|Waits) for [^*]*(?:\* [^*]*)?(?= \*/)", "", text)
+    return re.sub(r" \*\n \* (?:Needed|This function and the next two are needed)[^*]*(?:\* [^*]*)?(?= \*/)", "", text)
+
+
+def check_references():
+    """Refuses a comment from which without_references() cannot take what only this repository has."""
+    for name in [*proposed(), "src/shim.c", "src/rdma/workarounds.c"]:
+        found = re.search(r".*\b(?:reports/|docs/|SECURITY).*", without_references((project / name).read_text(encoding="utf8")))
+        if found:
+            raise Fault(f"{name} names what only this repository has: {found[0].strip()}")
 
 
 def example(match):
@@ -517,7 +525,9 @@ try:
     table_of_names = table()
     if sys.argv[1] == "--files":
         print(*changed_files(pathlib.Path(sys.argv[3])), sep="\n")
-    elif sys.argv[1] != "--check":
+    elif sys.argv[1] == "--check":
+        check_references()
+    else:
         main(sys.argv[1], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4]))
 except Fault as fault:
     sys.exit(f"series/patches: {sys.argv[1]}: {fault}")
