@@ -3,12 +3,12 @@
 #
 # usage: series/convert.py PATCH STAGE SOURCE TREE
 #        series/convert.py --files STAGE SOURCE
-#        series/convert.py --check STAGE
+#        series/convert.py --check STAGE FOREIGN
 #
 # Makes in TREE what the file PATCH of series/patches says, from the project's sources in STAGE and from
 # the kernel's in SOURCE. Prints the patch's message. With --files, prints which files of the kernel the
-# patches change. With --check, only looks whether some patch has each source, and whether a comment names
-# what only this repository has. docs/upstream.md has the format.
+# patches change. With --check, only looks whether some patch has each source, and whether a source, as a
+# patch has it, matches FOREIGN. docs/upstream.md has the format.
 import pathlib
 import re
 import sys
@@ -249,15 +249,8 @@ def filled(text):
 def without_references(text):
     """Takes the places in this repository out of comments."""
     text = re.sub(r"\s+(?://[/!]? |\* )?\((?:reports/|docs/|SECURITY)[^)]*\)", "", text)
-    return re.sub(r" \*\n \* (?:Needed|This function and the next two are needed)[^*]*(?:\* [^*]*)?(?= \*/)", "", text)
-
-
-def check_references():
-    """Refuses a comment from which without_references() cannot take what only this repository has."""
-    for name in [*proposed(), "src/shim.c", "src/rdma/workarounds.c"]:
-        found = re.search(r".*\b(?:reports/|docs/|SECURITY).*", without_references((project / name).read_text(encoding="utf8")))
-        if found:
-            raise Fault(f"{name} names what only this repository has: {found[0].strip()}")
+    needed = r"(?:Needed (?:until|as long as)|This function and the next two are needed until)"
+    return re.sub(rf" \*\n \* {needed} [^*]*(?:\* [^*]*)?(?= \*/)", "", text)
 
 
 def example(match):
@@ -453,6 +446,16 @@ def written(path, target):
     return shims(text) if path.suffix in (".c", ".h") else text
 
 
+def check_foreign(foreign):
+    """Refuses sources that match `foreign` as the patches have them."""
+    for patch in sorted(patches.glob("*.txt")):
+        for path, target in copies(read(patch)[1]):
+            # abi() needs the kernel's source.
+            found = not target.startswith("Documentation/ABI/") and re.search(rf".*{foreign}", written(path, target))
+            if found:
+                raise Fault(f"{target} names what only this repository has: {found[0].strip()}")
+
+
 def changed_files(source):
     """Returns the kernel's files that the steps change."""
     found = set()
@@ -526,7 +529,7 @@ try:
     if sys.argv[1] == "--files":
         print(*changed_files(pathlib.Path(sys.argv[3])), sep="\n")
     elif sys.argv[1] == "--check":
-        check_references()
+        check_foreign(sys.argv[3])
     else:
         main(sys.argv[1], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4]))
 except Fault as fault:
