@@ -93,6 +93,17 @@ impl Results {
         self.print(why.is_empty(), &name, &why);
     }
 
+    /// Prints the result of a case with a fault for which nothing may fail. `Err` if it could not be
+    /// tried.
+    pub fn harmless(&mut self, case: &Case, fault: &str, verdict: Result<Verdict, String>) {
+        let why = match &verdict {
+            Ok(Err(Problem::Violation(why))) | Err(why) => why.as_str(),
+            Ok(_) => "",
+        };
+        let name = format!("with {fault}: {} does not fail", case.id);
+        self.print(why.is_empty(), &name, why);
+    }
+
     /// Prints the number of results. Returns whether all of them are the expected ones.
     pub fn end(self) -> bool {
         let Self { number, failed } = self;

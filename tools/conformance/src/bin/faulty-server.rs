@@ -41,6 +41,7 @@ use rpcrdma_conformance::mount;
 use rpcrdma_conformance::nfs;
 use rpcrdma_conformance::nfs3;
 use rpcrdma_conformance::peer::Server;
+use rpcrdma_conformance::peer::Service;
 use rpcrdma_conformance::peer::ECHO;
 use rpcrdma_conformance::peer::NFS;
 use rpcrdma_conformance::run;
@@ -74,12 +75,13 @@ const FILE: &str = "scratch";
 const AUTH_MAX: usize = 400;
 /// Faults that are allowed answers, each with the words by which a case accepts it. Such a case
 /// still passes, or finds the server to lack what is no failure.
-const ALLOWED: [(&str, &str); 30] = [
+const ALLOWED: [(&str, &str); 31] = [
     ("header-xid", "SUCCESS with XID X"),
     ("system-errors", "SYSTEM_ERR"),
     ("nfs-errors", "an error of NFS"),
     ("takes-one-write-chunk", "need take only one chunk"),
     ("ends-at-write-chunks", "need take only one chunk"),
+    (NO_WRITE_CHUNKS, "need take no Write chunks"),
     ("short-reads", "READ of less"),
     ("takes-no-empty-segments", "need not take empty segments"),
     (
@@ -109,6 +111,11 @@ const ALLOWED: [(&str, &str); 30] = [
     ("empties-unused-chunks", "or an empty one"),
     ("refuses-needless-chunks", "need not take that chunk"),
 ];
+/// The one that is allowed only if no procedure but NULL is known.
+const NO_WRITE_CHUNKS: &str = "takes-no-write-chunks";
+/// A server of NFS executes only so many operations of a COMPOUND: no case may fail for that.
+const FEW_OPERATIONS: &str = "few-operations";
+const OPERATIONS: u32 = 16;
 /// Faults that make the server do what RFC 8881 allows where a delegation is recalled: it calls
 /// CB_NULL before it grants one, or the conflicting WRITE waits.
 const OF_DELEGATIONS: [&str; 2] = ["probes-callbacks", "holds-writes"];
@@ -120,12 +127,13 @@ const DELEGATIONS: u32 = 3;
 const HOLD: Duration = Duration::from_secs(5);
 /// The beginning of the words about what a server need not have.
 const LACKS: &str = "need ";
-/// Those of them that only a server of NFS may do.
-const OF_NFS: [&str; 4] = [
+/// Faults that only a server of NFS has.
+const OF_NFS: [&str; 5] = [
     "no-links",
     "nfs-errors",
     "takes-one-write-chunk",
     "ends-at-write-chunks",
+    FEW_OPERATIONS,
 ];
 /// The XIDs of its callbacks begin here.
 const CALLBACK_XID: u32 = 0x6362_0000;
@@ -302,6 +310,7 @@ fn faults() -> Vec<&'static str> {
         .map(|(name, _)| name)
         .into_iter()
         .chain(OF_DELEGATIONS)
+        .chain([FEW_OPERATIONS])
     {
         if !faults.contains(&name) {
             faults.push(name);
@@ -1067,6 +1076,7 @@ impl Responder {
             let mut body = Writer::new();
             done += 1;
             match operation {
+                _ if self.has(FEW_OPERATIONS) && done > OPERATIONS => status = nfs::RESOURCE,
                 4 => {
                     reader.word()?;
                     body = body.raw(reader.raw(16)?);
@@ -1381,8 +1391,11 @@ impl Responder {
             return too_long(3);
         }
         match (program, version, procedure) {
-            (100_003, 3, 0) if !self.has("no-nfs-3") => return accepted(&[0]),
-            (100_003, 4, 0) => return accepted(&[0]),
+            (100_003, 3, 0) if self.has("no-nfs-3") => return accepted(&[2, 4, 4]),
+            (100_003, 3 | 4, 0) => {
+                self.used()?;
+                return accepted(&[0]);
+            }
             (100_003, 3, nfs3::GETATTR | nfs3::LOOKUP | nfs3::READ | nfs3::WRITE) => {
                 let results = self.nfs_3(procedure, reader, items)?;
                 return Ok(Execution::Accepted(vec![0], results));
@@ -1390,6 +1403,7 @@ impl Responder {
             (100_003, 4, 1) => {
                 return Ok(Execution::Accepted(vec![0], self.compound(reader, items)?))
             }
+            (100_003, 3 | 4, _) => return accepted(&[3]),
             (100_003, ..) => return accepted(&[2, 3, 4]),
             _ => (),
         }
@@ -1437,6 +1451,9 @@ impl Responder {
                 })
                 .collect()
         };
+        if self.has(NO_WRITE_CHUNKS) && !call.writes.is_empty() {
+            return self.err_chunk(call.xid);
+        }
         if self.has("takes-one-write-chunk") && call.writes.len() > 1 {
             return self.err_chunk(call.xid);
         }
@@ -1708,11 +1725,13 @@ fn self_test(address: SocketAddr) -> ExitCode {
     }
     let ports: BTreeMap<_, _> = faults().into_iter().zip(address.port()..).collect();
     let all: Vec<_> = others.into_iter().chain(of_nfs).collect();
+    let mut only_null = clean.clone();
+    only_null.service = Service::Null;
     let run = |case: &'static Case, fault: &str, limit| -> Result<Verdict, String> {
-        let mut server = if is_of_nfs(case) || OF_NFS.contains(&fault) {
-            nfs.clone()
-        } else {
-            clean.clone()
+        let mut server = match fault {
+            NO_WRITE_CHUNKS => only_null.clone(),
+            _ if is_of_nfs(case) || OF_NFS.contains(&fault) => nfs.clone(),
+            _ => clean.clone(),
         };
         server.limit = limit;
         server.address.set_port(ports[fault]);
@@ -1756,6 +1775,13 @@ fn self_test(address: SocketAddr) -> ExitCode {
         |_| Ok(()),
         |(), (name, _, case)| run(case, name, clean.limit),
         |(name, lacks, case), verdict| results.allowed(case, name, lacks, verdict),
+    ));
+    let tried = tried.and(side_by_side(
+        &all,
+        |_| FEW_OPERATIONS,
+        |_| Ok(()),
+        |(), case| run(case, FEW_OPERATIONS, clean.limit),
+        |case, verdict| results.harmless(case, FEW_OPERATIONS, verdict),
     ));
     if let Err(why) = tried {
         eprintln!("faulty-server: {why}");
