@@ -16,6 +16,14 @@ use crate::case::Verdict;
 use crate::report;
 use crate::run::Report;
 
+/// What a case has to find with a fault that is no failure.
+#[derive(Clone, Copy)]
+pub enum Expected {
+    Pass,
+    Unimplemented,
+    NoFailure,
+}
+
 /// The results so far. They are printed as they come.
 pub struct Results {
     number: usize,
@@ -72,36 +80,36 @@ impl Results {
         self.print(false, &name_with_fault(case), why);
     }
 
-    /// Prints the result of a case with an answer that it accepts: it must pass, or find that the
-    /// server `lacks` something. `Err` if it could not be tried.
-    pub fn allowed(
+    /// Prints the result of a case with a fault for which it must not fail. `Err` if it could not be
+    /// tried.
+    pub fn harmless(
         &mut self,
         case: &Case,
-        answer: &str,
-        lacks: bool,
+        fault: &str,
+        expected: Expected,
         verdict: Result<Verdict, String>,
     ) {
-        let why = match verdict {
-            Ok(Ok(_)) if !lacks => String::new(),
-            Ok(Ok(_)) => "it passes, although nothing of the requirement was seen".into(),
-            Ok(Err(Problem::Unimplemented(_))) if lacks => String::new(),
-            Ok(Err(problem)) => problem.reason().to_string(),
-            Err(why) => why,
+        let why = match (verdict, expected) {
+            (Err(why), _) => why,
+            (Ok(Ok(_)), Expected::Unimplemented) => {
+                "it passes, although nothing of the requirement was seen".into()
+            }
+            (Ok(Ok(_)), _) | (Ok(Err(Problem::Unimplemented(_))), Expected::Unimplemented) => {
+                String::new()
+            }
+            (Ok(Err(Problem::Violation(why))), _) => why,
+            (Ok(Err(_)), Expected::NoFailure) => String::new(),
+            (Ok(Err(problem)), _) => problem.reason().to_string(),
         };
-        let result = if lacks { "is no failure" } else { "passes" };
-        let name = format!("with {answer}, which is allowed: {} {result}", case.id);
+        let id = case.id;
+        let name = match expected {
+            Expected::Pass => format!("with {fault}, which is allowed: {id} passes"),
+            Expected::Unimplemented => {
+                format!("with {fault}, which is allowed: {id} is no failure")
+            }
+            Expected::NoFailure => format!("with {fault}: {id} does not fail"),
+        };
         self.print(why.is_empty(), &name, &why);
-    }
-
-    /// Prints the result of a case with a fault for which nothing may fail. `Err` if it could not be
-    /// tried.
-    pub fn harmless(&mut self, case: &Case, fault: &str, verdict: Result<Verdict, String>) {
-        let why = match &verdict {
-            Ok(Err(Problem::Violation(why))) | Err(why) => why.as_str(),
-            Ok(_) => "",
-        };
-        let name = format!("with {fault}: {} does not fail", case.id);
-        self.print(why.is_empty(), &name, why);
     }
 
     /// Prints the number of results. Returns whether all of them are the expected ones.
