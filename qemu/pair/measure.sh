@@ -133,13 +133,16 @@ watched() {
 	echo "$line${sections:+; deviations: ${sections#, }}"
 }
 
-# opens FILE: opens a file of the server, with a delegation until another client writes to it.
+# opens FILE: opens a file of the server, with a delegation until another client writes to it. Fails
+# without one.
 # called_back: whether the server has recalled it since, by a call in the reverse direction (RFC
 # 8167).
 opens() {
 	mkdir -p "$traces" && : >"$traces/trace" &&
 		echo 1 >"$traces/events/rpcrdma/xprtrdma_cb_call/enable" &&
-		exec {opened}<"$1" && head -c 10 <&"$opened" >"$scratch/read"
+		echo 1 >"$traces/events/nfs4/nfs4_set_delegation/enable" &&
+		exec {opened}<"$1" && head -c 10 <&"$opened" >"$scratch/read" &&
+		grep -q nfs4_set_delegation: "$traces/trace"
 }
 called_back() {
 	local answer=no

@@ -39,6 +39,7 @@ linux_as_server() {
 		'echo 3 >/proc/sys/vm/drop_caches; cmp /tmp/data /mnt/nfs/data'
 	need 'Linux: a makes many calls with chunks' on_a sweep /mnt/nfs/sweep 4000 4400
 	cell server_watched on_a watched nfs client
+	need "Linux: b's server grants delegations" on_b lockd_end_grace
 	need 'Linux: a opens a file with a delegation' on_a opens /mnt/nfs/long
 	on_b later writes in_nfs_server sh -c 'echo more >>/export/long'
 	cell server_reverse on_a called_back
