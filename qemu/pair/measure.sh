@@ -134,15 +134,18 @@ watched() {
 }
 
 # opens FILE: opens a file of the server, with a delegation until another client writes to it. Fails
-# without one.
+# if the server grants no delegation.
 # called_back: whether the server has recalled it since, by a call in the reverse direction (RFC
 # 8167).
 opens() {
 	mkdir -p "$traces" && : >"$traces/trace" &&
 		echo 1 >"$traces/events/rpcrdma/xprtrdma_cb_call/enable" &&
 		echo 1 >"$traces/events/nfs4/nfs4_set_delegation/enable" &&
-		exec {opened}<"$1" && head -c 10 <&"$opened" >"$scratch/read" &&
-		grep -q nfs4_set_delegation: "$traces/trace"
+		exec {opened}<"$1" && head -c 10 <&"$opened" >"$scratch/read" || return
+	grep -q "nfs4_set_delegation:.* fileid=[^ ]*:$(stat -c %i "$1") " "$traces/trace" && return
+	exec {opened}<&-
+	echo "the server grants no delegation of $1"
+	return 1
 }
 called_back() {
 	local answer=no

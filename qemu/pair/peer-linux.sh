@@ -20,8 +20,6 @@ fragile='' longest_reply=1000000
 # As server. ---------------------------------------------------------------
 
 linux_as_server() {
-	# The server gives no delegation until its grace period has ended. lockd has one as well.
-	need 'Linux: b has no long grace period' on_b modprobe lockd nlm_grace_period=1
 	need 'Linux: b serves NFS' on_b nfs_server
 	need 'Linux: b has a long file' on_b in_nfs_server sh -c \
 		'head -c 1M /dev/urandom >/export/long'
@@ -43,6 +41,8 @@ linux_as_server() {
 	need 'Linux: a opens a file with a delegation' on_a opens /mnt/nfs/long
 	on_b later writes in_nfs_server sh -c 'echo more >>/export/long'
 	cell server_reverse on_a called_back
+	check 'Linux: b has written to that file' \
+		on_b eval 'wait_for 30 over writes && ended writes'
 	check 'Linux: a unmounts' on_a umount /mnt/nfs
 	need "Linux: the capture of b's server ends" keep_capture server
 	check "Linux: the wire shows the same private data of b's server" \
