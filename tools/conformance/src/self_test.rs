@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The results of a self-test, as TAP: each case passes without a fault, fails with its own, and
-//! does not fail with each answer that it accepts.
+//! does not fail with a fault that is harmless for it, such as an answer that it accepts.
 //! Only the faulty server and the faulty client use this.
 
 use std::collections::BTreeMap;
@@ -16,11 +16,12 @@ use crate::case::Verdict;
 use crate::report;
 use crate::run::Report;
 
-/// What a case has to find with a fault that is no failure.
+/// The verdict that a case must reach with a harmless fault.
 #[derive(Clone, Copy)]
 pub enum Expected {
     Pass,
     Unimplemented,
+    /// Any verdict except a violation.
     NoFailure,
 }
 
@@ -105,11 +106,18 @@ impl Results {
         let name = match expected {
             Expected::Pass => format!("with {fault}, which is allowed: {id} passes"),
             Expected::Unimplemented => {
-                format!("with {fault}, which is allowed: {id} is no failure")
+                format!("with {fault}, which is allowed: {id} is unimplemented")
             }
             Expected::NoFailure => format!("with {fault}: {id} does not fail"),
         };
         self.print(why.is_empty(), &name, &why);
+    }
+
+    /// Prints whether a harmless fault has kept any case from a verdict.
+    pub fn acts(&mut self, fault: &str, acts: bool) {
+        let name = format!("with {fault}: some cases are inconclusive");
+        let why = if acts { "" } else { "each case has a verdict" };
+        self.print(acts, &name, why);
     }
 
     /// Prints the number of results. Returns whether all of them are the expected ones.
