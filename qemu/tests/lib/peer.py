@@ -7,6 +7,7 @@ than all connections.
 
 import ctypes
 import errno
+import mmap
 import os
 import select
 import time
@@ -242,9 +243,12 @@ class Memory:
     """Registered memory. The other side accesses it by `key`, an R_key or STag, and `address`."""
 
     def __init__(self, queue_pair: QueuePair, octets: bytes, access: int) -> None:
-        # At least one octet: empty memory cannot be registered.
+        # At least one octet: empty memory cannot be registered. It begins at a page, so that no
+        # result depends on where Python happens to place an object.
         self.length = len(octets)
-        self.buffer = ctypes.create_string_buffer(octets, self.length or 1)
+        pages = mmap.mmap(-1, self.length or 1, mmap.MAP_PRIVATE)
+        self.buffer = (ctypes.c_char * len(pages)).from_buffer(pages)
+        self.fill(octets)
         self.address = ctypes.addressof(self.buffer)
         self.region = ibverbs.ibv_reg_mr(
             queue_pair.pd, self.address, len(self.buffer), access | LOCAL_WRITE
